@@ -1,0 +1,56 @@
+//! The face that a layer shows to the measuring patterns.
+
+use thiserror::Error;
+
+/// Why a layer could not go on. One line, for the user.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub struct LayerError(pub String);
+
+impl LayerError {
+    /// An error that says what `error` says.
+    pub fn new(error: impl std::fmt::Display) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// A layer's word for an amount of computation, so that nothing has to be converted
+/// while time runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work(pub u64);
+
+/// The requester's side of a request/reply layer, in its own time.
+///
+/// Every request is answered by one reply. Replies are handled only inside
+/// [`Requester::poll`] and [`Requester::wait`].
+pub trait Requester {
+    /// The layer's clock, in ticks.
+    fn now(&mut self) -> u64;
+
+    /// Length of one tick.
+    fn tick_ns(&self) -> f64;
+
+    /// The work that takes about `d_ns`.
+    fn work(&self, d_ns: f64) -> Work;
+
+    /// Computes without touching the layer.
+    fn compute(&mut self, work: Work);
+
+    /// Issues one request. False, and nothing done, where the window is full.
+    fn issue(&mut self) -> Result<bool, LayerError>;
+
+    /// Handles at most one reply. False where none was there.
+    fn poll(&mut self) -> Result<bool, LayerError>;
+
+    /// Idles until one reply is handled; fails in a bounded time where none can come.
+    fn wait(&mut self) -> Result<(), LayerError>;
+
+    /// Requests without a reply.
+    fn in_flight(&self) -> usize;
+
+    /// The most requests that may ever be without a reply.
+    fn max_window(&self) -> usize;
+
+    /// Limits the requests without a reply, from 1 to [`Requester::max_window`].
+    fn set_window(&mut self, window: usize);
+}

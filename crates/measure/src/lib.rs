@@ -1,0 +1,14 @@
+//! The measuring room: patterns of communication, statistics, and what is read off
+//! them. Pure: time belongs to the layer under test, so that a simulated interface in
+//! virtual time and a real one are measured by the same code.
+//!
+//! * [`layer`]: the face that a layer shows to the patterns.
+//! * [`stats`]: medians with distribution-free intervals, regression.
+//! * [`logp`]: the LogP signature: what is run in a launch, and what is read off launches.
+//! * [`record`]: the versioned record that every tool reads.
+#![forbid(unsafe_code)]
+
+pub mod layer;
+pub mod logp;
+pub mod record;
+pub mod stats;

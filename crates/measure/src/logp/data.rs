@@ -1,0 +1,98 @@
+//! What one launch measured, batch by batch: the data behind every figure.
+//!
+//! Every time is in nanoseconds as it was read; the cost of reading the clock
+//! ([`LaunchData::timer_ns`]) is still in it, except where a field says otherwise.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The bursts and delays of a signature, the same in all launches of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Shape {
+    /// Burst sizes M, ascending; the last is twice the one before.
+    pub bursts: Vec<usize>,
+    /// Delays D between messages, ascending, the first 0.
+    pub delays_ns: Vec<f64>,
+    /// Requests that may be without a reply.
+    pub window: usize,
+}
+
+/// Everything that one launch measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LaunchData {
+    /// Where in the order of launches it stood.
+    pub launch: usize,
+    /// The signature's bursts and delays.
+    pub shape: Shape,
+    /// Cost of one reading of the clock (median).
+    pub timer_ns: f64,
+    /// Round trips.
+    pub rtt: RoundTrips,
+    /// Length of the pause before each of the next.
+    pub pause_ns: f64,
+    /// First round trips after a pause.
+    pub rtt_after_pause_ns: Vec<f64>,
+    /// Polls that find nothing: median cost of each batch, the clock's taken off.
+    pub o_poll_ns: Vec<f64>,
+    /// Bursts of requests alone, from quiet, with no poll between them.
+    pub issue: Vec<Burst>,
+    /// Receives of a reply that has been there for a while: median of each batch, the
+    /// clock's cost taken off.
+    pub o_r_away_ns: Vec<f64>,
+    /// The signature: one curve per delay.
+    pub signature: Vec<Curve>,
+    /// The two longest bursts without delay, with half of the window.
+    pub half_window: Vec<Burst>,
+    /// Streams kept out of the fit.
+    pub streams: Vec<Stream>,
+    /// Times that the system took the processor from the requester.
+    pub preemptions: Option<u64>,
+}
+
+/// Single round trips.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RoundTrips {
+    /// Median of each batch of consecutive round trips, the clock's cost taken off.
+    pub batches_ns: Vec<f64>,
+    /// All of them, the clock's cost taken off, as pairs of value (to 0.1 %) and count.
+    pub histogram_ns: Vec<(f64, u64)>,
+    /// How many.
+    pub samples: u64,
+}
+
+/// A burst of M requests, repeated.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Burst {
+    /// Requests in the burst.
+    pub m: usize,
+    /// Bursts in each batch.
+    pub per_batch: usize,
+    /// Time to issue the whole burst: median of each batch.
+    pub issue_ns: Vec<f64>,
+    /// Time until the last reply was handled: median of each batch.
+    pub done_ns: Vec<f64>,
+}
+
+/// One curve of the signature.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Curve {
+    /// Delay asked for.
+    pub d_ns: f64,
+    /// Delay as measured without messages, in each batch.
+    pub d_measured_ns: Vec<f64>,
+    /// One entry per burst size.
+    pub bursts: Vec<Burst>,
+}
+
+/// A stream kept out of the fit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Stream {
+    /// Requests in it.
+    pub messages: usize,
+    /// Delay asked for.
+    pub d_ns: f64,
+    /// Delay as measured without messages, in each batch.
+    pub d_measured_ns: Vec<f64>,
+    /// Time from the first issue to the last reply.
+    pub done_ns: Vec<f64>,
+}

@@ -1,0 +1,537 @@
+//! The parameters and doubts read off several launches.
+//!
+//! Every figure is computed for each launch first; its value is the median over the
+//! launches and its interval the distribution-free one of that median. Nothing is
+//! clamped: what does not fit the model is a doubt.
+//!
+//! What is read off the signature:
+//! * `o_s`: short bursts of requests alone, from quiet.
+//! * `o_r`: with delays D beyond the idle time a message takes o_s + D + o_r; the slope
+//!   over D must be 1.
+//! * plateau without delay: max(g, o_s + o_r, rtt / window). It is read off the time to
+//!   the *last reply*: the time to issue reaches the plateau only once every queue in
+//!   front of the slowest stage is full, which may take longer than the longest burst.
+//! * `L` = rtt / 2 - o_s - o_r.
+//!
+//! Which of the three terms set the plateau: the processor, where no idle time is left
+//! (g is then at most the plateau); the window, where halving it doubles the plateau
+//! (g cannot be seen); otherwise the plateau is g. Terms within 6 % of each other are
+//! not told apart.
+
+use super::data::{Burst, Curve, LaunchData};
+use crate::record::{Checks, Doubt, Limit, Parameter, Parameters, PerByte, Plateau, Status, StreamCheck};
+use crate::stats::{Interval, Line, median, median_interval_of_sorted, quantile_of_sorted, sorted};
+use std::collections::BTreeMap;
+
+/// Idle time below this share of the plateau is none.
+const NO_IDLE: f64 = 0.03;
+/// The window is at work where half of it raises the plateau by this factor.
+const WINDOW_AT_WORK: f64 = 1.9;
+/// The window is close to being at work.
+const WINDOW_NEAR: f64 = 1.25;
+/// Delays count as beyond the idle time with this margin.
+const BEYOND_IDLE: f64 = 1.1;
+/// The slope over D may be off by this much.
+const SLOPE_TOLERANCE: f64 = 0.05;
+/// Two ways to a figure may differ by this share.
+const DISAGREEMENT: f64 = 0.1;
+/// A longer burst still counts as sending only where a message costs at most this share
+/// more than in a shorter one.
+const SEND_ONLY_GROWTH: f64 = 0.005;
+
+/// What several launches say about a layer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Extracted {
+    /// The parameters.
+    pub parameters: Parameters,
+    /// What set the plateau.
+    pub plateau: Plateau,
+    /// Figures beside them.
+    pub checks: Checks,
+    /// Doubts.
+    pub doubts: Vec<Doubt>,
+}
+
+/// A send overhead and the burst it was read from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SendOverhead {
+    /// Time per message.
+    pub value_ns: f64,
+    /// Messages in the burst.
+    pub m: usize,
+}
+
+/// The time per message in the longest burst that was still sending only: one whose
+/// messages cost no more than those of the shorter bursts.
+pub fn send_overhead(bursts: &[Burst], timer_ns: f64) -> SendOverhead {
+    let cost = |burst: &Burst| (median(burst.issue_ns.iter().copied()) - timer_ns) / burst.m as f64;
+    let mut best = SendOverhead { value_ns: f64::NAN, m: 0 };
+    let mut least = f64::INFINITY;
+    for burst in bursts {
+        let value_ns = cost(burst);
+        // The cost of reading the clock is known to some 5 %.
+        let slack_ns = SEND_ONLY_GROWTH * least + 0.05 * timer_ns / burst.m as f64;
+        if value_ns <= least + slack_ns || best.m == 0 {
+            best = SendOverhead { value_ns, m: burst.m };
+        }
+        least = least.min(value_ns);
+    }
+    best
+}
+
+/// Steady time per message of each batch of a curve: the rise from its second longest
+/// burst to its longest. Without a delay up to the last reply, with one up to the last
+/// issue.
+pub fn steady_ns(curve: &Curve) -> Vec<f64> {
+    rises(&curve.bursts, |burst| if curve.d_ns == 0.0 { &burst.done_ns } else { &burst.issue_ns })
+}
+
+fn rises(bursts: &[Burst], times: impl Fn(&Burst) -> &Vec<f64>) -> Vec<f64> {
+    let [.., half, whole] = bursts else { return Vec::new() };
+    let messages = (whole.m - half.m) as f64;
+    times(whole).iter().zip(times(half)).map(|(whole_ns, half_ns)| (whole_ns - half_ns) / messages).collect()
+}
+
+/// What one launch says.
+#[derive(Clone, Debug)]
+struct Estimate {
+    rtt: f64,
+    o_s: SendOverhead,
+    o_r: f64,
+    o_r_away: f64,
+    o_poll: f64,
+    plateau: f64,
+    issue_plateau: f64,
+    half_window_plateau: Option<f64>,
+    idle: f64,
+    slope: f64,
+    latency: f64,
+    rtt_after_pause: f64,
+    /// o_s + o_r by each batch of each delay beyond the idle time.
+    busy_samples: Vec<f64>,
+    plateau_samples: Vec<f64>,
+}
+
+impl Estimate {
+    fn of(launch: &LaunchData) -> Self {
+        let med = |values: &[f64]| median(values.iter().copied());
+        let rtt = med(&launch.rtt.batches_ns);
+        let o_s = send_overhead(&launch.issue, launch.timer_ns);
+        let o_r_away = med(&launch.o_r_away_ns);
+        let undelayed = launch.signature.first();
+        let plateau_samples = undelayed.map(steady_ns).unwrap_or_default();
+        let plateau = med(&plateau_samples);
+        let issue_plateau = med(&undelayed.map(|c| rises(&c.bursts, |b| &b.issue_ns)).unwrap_or_default());
+        let half_window = rises(&launch.half_window, |b| &b.done_ns);
+
+        let idle_guess = if o_r_away.is_finite() { plateau - o_s.value_ns - o_r_away } else { 0.0 };
+        let mut line = Vec::new();
+        let mut busy_samples = Vec::new();
+        for curve in launch.signature.iter().skip(1) {
+            let d = med(&curve.d_measured_ns);
+            // The shortest delay is there to be seen, not to be fitted.
+            if curve.d_ns <= BEYOND_IDLE * idle_guess || curve.d_ns <= launch.shape.delays_ns[1] {
+                continue;
+            }
+            let steady = steady_ns(curve);
+            line.push((d, med(&steady)));
+            busy_samples.extend(steady.iter().zip(&curve.d_measured_ns).map(|(steady, d)| steady - d));
+        }
+        // The slope is 1 by the model, and checked; fixing it keeps its error out of o_r.
+        let busy = line.iter().map(|(d, steady)| steady - d).sum::<f64>() / line.len() as f64;
+        let o_r = busy - o_s.value_ns;
+        Self {
+            rtt,
+            o_s,
+            o_r,
+            o_r_away,
+            o_poll: med(&launch.o_poll_ns),
+            plateau,
+            issue_plateau,
+            half_window_plateau: (!half_window.is_empty()).then(|| med(&half_window)),
+            idle: plateau - busy,
+            slope: Line::through(&line).map_or(f64::NAN, |line| line.slope),
+            latency: rtt / 2.0 - o_s.value_ns - o_r,
+            rtt_after_pause: med(&launch.rtt_after_pause_ns),
+            busy_samples,
+            plateau_samples,
+        }
+    }
+}
+
+/// A figure over the launches.
+#[derive(Clone, Copy, Debug)]
+struct Figure {
+    value: f64,
+    ci: Option<Interval>,
+}
+
+struct Launches<'a> {
+    data: &'a [LaunchData],
+    estimates: Vec<Estimate>,
+    confidence: f64,
+}
+
+impl Launches<'_> {
+    fn figure(&self, of: impl Fn(&Estimate) -> f64) -> Figure {
+        let values = sorted(self.estimates.iter().map(of));
+        Figure {
+            value: quantile_of_sorted(&values, 0.5),
+            ci: median_interval_of_sorted(&values, self.confidence),
+        }
+    }
+
+    fn parameter(&self, figure: Figure, samples: impl IntoIterator<Item = f64>, count: u64) -> Parameter {
+        let known = figure.value.is_finite();
+        Parameter {
+            status: if known { Status::Measured } else { Status::Unobservable },
+            value_ns: known.then_some(figure.value),
+            ci_ns: figure.ci.filter(|_| known),
+            quantiles_ns: quantiles(samples.into_iter().map(|value| (value, 1))),
+            samples: count,
+            launches: self.data.len(),
+        }
+    }
+
+    fn measured(&self, of: impl Fn(&Estimate) -> f64, samples: Vec<f64>) -> Parameter {
+        let count = samples.len() as u64;
+        self.parameter(self.figure(of), samples, count)
+    }
+
+    fn samples(&self, of: impl Fn(&LaunchData) -> &[f64]) -> Vec<f64> {
+        self.data.iter().flat_map(|launch| of(launch).to_vec()).collect()
+    }
+}
+
+/// Weighted quantiles by name. Values that are no number have no place among them.
+fn quantiles(samples: impl IntoIterator<Item = (f64, u64)>) -> BTreeMap<String, f64> {
+    let mut samples: Vec<(f64, u64)> = samples.into_iter().filter(|(value, _)| value.is_finite()).collect();
+    samples.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let total: u64 = samples.iter().map(|(_, count)| count).sum();
+    let at = |q: f64| {
+        let rank = (q * total as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        samples.iter().find(|(_, count)| {
+            seen += count;
+            seen >= rank
+        })
+    };
+    [
+        ("min", 0.0),
+        ("p01", 0.01),
+        ("p05", 0.05),
+        ("p25", 0.25),
+        ("p50", 0.5),
+        ("p75", 0.75),
+        ("p95", 0.95),
+        ("p99", 0.99),
+        ("p99.9", 0.999),
+        ("max", 1.0),
+    ]
+    .into_iter()
+    .filter_map(|(name, q)| at(q).map(|(value, _)| (name.to_owned(), *value)))
+    .collect()
+}
+
+/// Reads parameters and doubts off launches. `None` where there are none.
+pub fn extract(data: &[LaunchData], confidence: f64, precision: f64) -> Option<Extracted> {
+    let first = data.first()?;
+    let launches = Launches { data, estimates: data.iter().map(Estimate::of).collect(), confidence };
+    let plateau = plateau(&launches, first.shape.window);
+    let parameters = parameters(&launches, &plateau);
+    let checks = checks(&launches, &plateau);
+    let mut doubts = Vec::new();
+    doubt_model(&launches, &parameters, &plateau, &checks, &mut doubts);
+    doubt_precision(&parameters, data.len(), precision, &mut doubts);
+    Some(Extracted { parameters, plateau, checks, doubts })
+}
+
+fn plateau(launches: &Launches<'_>, window: usize) -> Plateau {
+    let steady = launches.figure(|e| e.plateau);
+    let idle = launches.figure(|e| e.idle);
+    let half_window_ns = launches.estimates[0]
+        .half_window_plateau
+        .map(|_| launches.figure(|e| e.half_window_plateau.unwrap_or(f64::NAN)).value);
+    let no_idle = idle.value <= NO_IDLE * steady.value || idle.ci.is_some_and(|ci| ci.lo <= 0.0);
+    let window_at_work = match half_window_ns {
+        Some(half) => half >= WINDOW_AT_WORK * steady.value,
+        // With a window of 1 every message takes a round trip, unless the gap is longer.
+        None => steady.value <= launches.figure(|e| e.rtt).value * 1.05,
+    };
+    let limited_by = match (no_idle, window_at_work) {
+        (true, _) => Limit::Processor,
+        (false, true) => Limit::Window,
+        (false, false) => Limit::Gap,
+    };
+    Plateau {
+        limited_by,
+        value_ns: steady.value,
+        ci_ns: steady.ci,
+        window,
+        half_window_ns,
+        idle_ns: idle.value,
+    }
+}
+
+fn parameters(launches: &Launches<'_>, plateau: &Plateau) -> Parameters {
+    let all = |of: fn(&Estimate) -> f64| launches.estimates.iter().map(of).collect::<Vec<_>>();
+    let trips: u64 = launches.data.iter().map(|l| l.rtt.samples).sum();
+    let mut rtt = launches.parameter(launches.figure(|e| e.rtt), [], trips);
+    rtt.quantiles_ns = quantiles(launches.data.iter().flat_map(|l| l.rtt.histogram_ns.iter().copied()));
+
+    let issue_bursts =
+        |launch: &LaunchData, m: usize| launch.issue.iter().find(|b| b.m == m).cloned().unwrap_or_default();
+    let o_s_samples = launches.data.iter().zip(&launches.estimates).flat_map(|(launch, e)| {
+        let burst = issue_bursts(launch, e.o_s.m);
+        burst.issue_ns.iter().map(|ns| (ns - launch.timer_ns) / burst.m as f64).collect::<Vec<_>>()
+    });
+    let o_r_samples = launches
+        .estimates
+        .iter()
+        .flat_map(|e| e.busy_samples.iter().map(|busy| busy - e.o_s.value_ns).collect::<Vec<_>>());
+
+    let mut g = launches
+        .measured(|e| e.plateau, launches.estimates.iter().flat_map(|e| e.plateau_samples.clone()).collect());
+    match plateau.limited_by {
+        Limit::Gap => {}
+        Limit::Processor => g.status = Status::UpperBound,
+        Limit::Window => {
+            g = Parameter {
+                status: Status::Unobservable,
+                value_ns: None,
+                ci_ns: None,
+                quantiles_ns: BTreeMap::new(),
+                ..g
+            };
+        }
+    }
+    Parameters {
+        rtt,
+        o_s: launches.measured(|e| e.o_s.value_ns, o_s_samples.collect()),
+        o_r: launches.measured(|e| e.o_r, o_r_samples.collect()),
+        o_poll: launches.measured(|e| e.o_poll, launches.samples(|l| &l.o_poll_ns)),
+        g,
+        L: launches.measured(|e| e.latency, all(|e| e.latency)),
+        G: PerByte {
+            status: Status::Unobservable,
+            value_ns_per_byte: None,
+            ci_ns_per_byte: None,
+            quantiles_ns_per_byte: BTreeMap::new(),
+            samples: 0,
+            launches: launches.data.len(),
+        },
+    }
+}
+
+fn checks(launches: &Launches<'_>, plateau: &Plateau) -> Checks {
+    let slope = launches.figure(|e| e.slope);
+    Checks {
+        rtt_after_pause: launches
+            .measured(|e| e.rtt_after_pause, launches.samples(|l| &l.rtt_after_pause_ns)),
+        pause_ns: launches.data[0].pause_ns,
+        o_r_away: launches.measured(|e| e.o_r_away, launches.samples(|l| &l.o_r_away_ns)),
+        delay_slope: slope.value,
+        delay_slope_ci: slope.ci,
+        streams: streams(launches, plateau),
+    }
+}
+
+/// A stream of n messages takes a round trip and n - 1 times the slowest of its stages.
+fn streams(launches: &Launches<'_>, plateau: &Plateau) -> Vec<StreamCheck> {
+    let rtt = launches.figure(|e| e.rtt).value;
+    let busy = launches.figure(|e| e.o_s.value_ns + e.o_r).value;
+    let over_launches = |at: usize, of: fn(&super::data::Stream) -> &Vec<f64>| {
+        sorted(launches.data.iter().filter_map(|l| l.streams.get(at)).map(|s| median(of(s).iter().copied())))
+    };
+    let streams = launches.data[0].streams.iter().enumerate();
+    streams
+        .map(|(at, stream)| {
+            let measured = over_launches(at, |s| &s.done_ns);
+            let d = quantile_of_sorted(&over_launches(at, |s| &s.d_measured_ns), 0.5);
+            let spacing = if stream.d_ns == 0.0 { plateau.value_ns } else { plateau.value_ns.max(busy + d) };
+            StreamCheck {
+                messages: stream.messages,
+                d_ns: stream.d_ns,
+                predicted_ns: rtt + (stream.messages - 1) as f64 * spacing,
+                measured_ns: quantile_of_sorted(&measured, 0.5),
+                ci_ns: median_interval_of_sorted(&measured, launches.confidence),
+            }
+        })
+        .collect()
+}
+
+/// Where the layer or the machine does not behave as the model says.
+fn doubt_model(
+    launches: &Launches<'_>,
+    parameters: &Parameters,
+    plateau: &Plateau,
+    checks: &Checks,
+    doubts: &mut Vec<Doubt>,
+) {
+    let value = |p: &Parameter| p.value_ns.unwrap_or(f64::NAN);
+    let (rtt, o_s, o_r, latency) =
+        (value(&parameters.rtt), value(&parameters.o_s), value(&parameters.o_r), value(&parameters.L));
+    match plateau.limited_by {
+        Limit::Gap => {}
+        Limit::Processor => doubts.push(Doubt::about(
+            "processor_bound",
+            "g",
+            format!(
+                "the requester's processor sets the plateau ({:.4} ns; o_s + o_r = {:.4} ns): g is at most that",
+                plateau.value_ns,
+                o_s + o_r
+            ),
+        )),
+        Limit::Window => doubts.push(Doubt::about(
+            "window_bound",
+            "g",
+            format!(
+                "the window of {} sets the plateau ({:.4} ns; with half the window {}): g cannot be seen, it is at most that",
+                plateau.window,
+                plateau.value_ns,
+                plateau.half_window_ns.map_or_else(|| "there is none".into(), |ns| format!("{ns:.4} ns"))
+            ),
+        )),
+    }
+    if plateau.limited_by != Limit::Window
+        && let Some(half) = plateau.half_window_ns
+        && half > WINDOW_NEAR * plateau.value_ns
+    {
+        doubts.push(Doubt::about(
+            "window_near",
+            "g",
+            format!("half the window raises the plateau from {:.4} to {half:.4} ns", plateau.value_ns),
+        ));
+    }
+    let shape = &launches.data[0].shape;
+    let longest = shape.bursts.last().copied().unwrap_or(0);
+    let depth = (rtt / plateau.value_ns).min(shape.window as f64);
+    if depth * 4.0 > longest as f64 {
+        doubts.push(Doubt::about(
+            "pipeline_too_deep",
+            "g",
+            format!("{depth:.0} messages fit on the way, too many for bursts of {longest}"),
+        ));
+    }
+    let issue_plateau = launches.figure(|e| e.issue_plateau).value;
+    if (issue_plateau / plateau.value_ns - 1.0).abs() > DISAGREEMENT {
+        doubts.push(Doubt::about(
+            "issue_not_steady",
+            "g",
+            format!(
+                "at M = {longest} issuing still takes {issue_plateau:.4} ns a message, replies come every {:.4} ns: a queue is not full yet",
+                plateau.value_ns
+            ),
+        ));
+    }
+    if !((checks.delay_slope - 1.0).abs() <= SLOPE_TOLERANCE) {
+        doubts.push(Doubt::about(
+            "delay_slope",
+            "o_r",
+            format!("the time per message rises by {:.3} per unit of delay, not by 1", checks.delay_slope),
+        ));
+    }
+    let away = value(&checks.o_r_away);
+    // A quarter of a percent of the round trip is below what either way resolves.
+    if (away - o_r).abs() > DISAGREEMENT * o_r.abs() + 0.0025 * rtt {
+        doubts.push(Doubt::about(
+            "o_r_two_ways",
+            "o_r",
+            format!(
+                "staying away and then timing the receive gives {away:.4} ns, the regression {o_r:.4} ns"
+            ),
+        ));
+    }
+    let bursts = launches.figure(|e| e.o_s.m as f64).value;
+    if bursts < ISSUE_BURST_TRUSTED && shape.window > 1 {
+        doubts.push(Doubt::about(
+            "short_send_burst",
+            "o_s",
+            format!(
+                "the cost of a request grows after a burst of {bursts:.0}: o_s is that of the first ones"
+            ),
+        ));
+    }
+    for (name, figure) in [("o_s", o_s), ("o_r", o_r), ("L", latency)] {
+        if figure < 0.0 {
+            doubts.push(Doubt::about(
+                "negative",
+                name,
+                format!(
+                    "{name} comes out at {figure:.4} ns: overhead and flight overlap, the model does not hold"
+                ),
+            ));
+        }
+    }
+    let timer = median(launches.data.iter().map(|l| l.timer_ns));
+    if rtt < 20.0 * timer {
+        doubts.push(Doubt::new(
+            "clock_is_coarse",
+            format!("reading the clock costs {timer:.4} ns, {:.0} % of a round trip; it is taken off, with its error", 100.0 * timer / rtt),
+        ));
+    }
+    for stream in &checks.streams {
+        let ratio = stream.predicted_ns / stream.measured_ns;
+        if (ratio - 1.0).abs() > DISAGREEMENT {
+            doubts.push(Doubt::new(
+                "prediction",
+                format!(
+                    "a stream of {} messages with D = {:.4} ns was predicted at {ratio:.2} of its measured time",
+                    stream.messages, stream.d_ns
+                ),
+            ));
+        }
+    }
+    let preempted = launches.data.iter().filter(|l| l.preemptions.is_some_and(|n| n > 0)).count();
+    if preempted * 2 > launches.data.len() {
+        doubts.push(Doubt::new(
+            "preempted",
+            format!("the requester lost its processor in {preempted} of {} launches", launches.data.len()),
+        ));
+    }
+}
+
+/// Messages in a burst from which o_s is trusted without a word.
+const ISSUE_BURST_TRUSTED: f64 = 4.0;
+
+/// Half-width that is precise enough for a parameter: a share of its own value, or, for
+/// one that is small beside the round trip, of the one-way time it is a part of.
+fn wanted_half_width(name: &str, value_ns: f64, rtt_ns: f64, precision: f64) -> f64 {
+    match name {
+        "rtt" | "g" => precision * value_ns,
+        _ => precision * value_ns.abs().max(rtt_ns / 2.0),
+    }
+}
+
+/// The parameters whose interval is wider than asked for.
+fn imprecise(parameters: &Parameters, precision: f64) -> Vec<(&'static str, f64, f64)> {
+    let rtt_ns = parameters.rtt.value_ns.unwrap_or(f64::NAN);
+    parameters
+        .times()
+        .into_iter()
+        .filter(|(name, _)| *name != "o_poll")
+        .filter_map(|(name, p)| Some((name, p.value_ns?, p.ci_ns?.half_width())))
+        .filter(|&(name, value, half)| half > wanted_half_width(name, value, rtt_ns, precision))
+        .collect()
+}
+
+/// Whether every parameter is known as precisely as asked for.
+pub fn is_precise(extracted: &Extracted, precision: f64) -> bool {
+    extracted.parameters.rtt.ci_ns.is_some() && imprecise(&extracted.parameters, precision).is_empty()
+}
+
+fn doubt_precision(parameters: &Parameters, launches: usize, precision: f64, doubts: &mut Vec<Doubt>) {
+    if parameters.rtt.ci_ns.is_none() {
+        doubts.push(Doubt::new(
+            "too_few_launches",
+            format!("{launches} launches are too few for an interval at this confidence"),
+        ));
+    }
+    for (name, value, half) in imprecise(parameters, precision) {
+        doubts.push(Doubt::about(
+            "imprecise",
+            name,
+            format!("the interval of {name} is ±{half:.4} ns around {value:.4} ns, wider than the {:.3} % asked for", 100.0 * precision),
+        ));
+    }
+}

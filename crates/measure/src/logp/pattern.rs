@@ -1,0 +1,439 @@
+//! What one launch runs.
+//!
+//! The order is: warm up; the cost of reading the clock; single round trips; empty
+//! polls; bursts of requests alone; receives after staying away; then whole passes over
+//! the signature, each with its half-window bursts and its streams, until the plateau
+//! and the busy line are known or the time is up; last, round trips after a pause.
+
+use super::data::{Burst, Curve, LaunchData, RoundTrips, Shape, Stream};
+use crate::layer::{LayerError, Requester, Work};
+use crate::stats::{median, median_interval_of_sorted, sorted};
+use hdrhistogram::Histogram;
+
+/// Least burst size with which every signature ends.
+pub const LONGEST_BURST_AT_LEAST: usize = 1024;
+/// Burst size beyond which a deep pipeline is a doubt, not a longer burst.
+pub const LONGEST_BURST_AT_MOST: usize = 1 << 15;
+/// Sizes of the bursts of requests alone.
+const ISSUE_BURSTS: [usize; 5] = [1, 2, 4, 8, 16];
+/// Consecutive samples in a batch (Culler et al. batch by 50 as well).
+const BATCH: usize = 50;
+/// Batches of each small measurement.
+const BATCHES: usize = 24;
+/// Empty polls timed together.
+const POLLS: usize = 32;
+/// Passes over the signature at least, where the time allows for any.
+const PASSES_AT_LEAST: usize = 8;
+const PASSES_AT_MOST: usize = 40;
+/// Length of the pause before a cold round trip, and how many of them.
+const PAUSE_NS: f64 = 2e6;
+const PAUSES: usize = 10;
+/// A layer is left alone for this many round trips before its reply is received.
+const AWAY_ROUND_TRIPS: f64 = 1.2;
+
+/// How a launch is to run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Where in the order of launches it stands.
+    pub launch: usize,
+    /// Bursts and delays, where an earlier launch of the run has chosen them.
+    pub shape: Option<Shape>,
+    /// Time for the whole launch, on the layer's clock.
+    pub budget_ns: f64,
+    /// Half-width, as a share of the value, at which a figure is known well enough.
+    pub precision: f64,
+    /// Confidence of that half-width.
+    pub confidence: f64,
+    /// Seed of the order in which curves are run.
+    pub seed: u64,
+}
+
+/// Runs one launch over `requester`. `progress` is told the share that is done.
+pub fn run<R: Requester>(
+    requester: &mut R,
+    plan: &Plan,
+    progress: &mut dyn FnMut(f64),
+) -> Result<LaunchData, LayerError> {
+    let mut bench = Bench::new(requester, plan);
+    bench.warm_up()?;
+    let rtt = bench.round_trips()?;
+    progress(0.1);
+    let rtt_ns = median(rtt.batches_ns.iter().copied());
+    let o_poll_ns = bench.empty_polls()?;
+    let issue = bench.issue_bursts()?;
+    let o_r_away_ns = bench.receives_after_staying_away(rtt_ns)?;
+    progress(0.2);
+    let shape = match &plan.shape {
+        Some(shape) => shape.clone(),
+        None => bench.choose_shape(rtt_ns, &issue, median(o_r_away_ns.iter().copied()))?,
+    };
+    let mut data = LaunchData {
+        launch: plan.launch,
+        timer_ns: bench.timer_ns,
+        rtt,
+        pause_ns: PAUSE_NS,
+        o_poll_ns,
+        issue,
+        o_r_away_ns,
+        signature: shape.delays_ns.iter().map(|&d_ns| Curve::empty(d_ns, &shape.bursts)).collect(),
+        half_window: if shape.window > 1 { empty_bursts(longest_two(&shape)) } else { Vec::new() },
+        streams: streams(&shape),
+        shape,
+        ..LaunchData::default()
+    };
+    bench.passes(&mut data, &mut |share| progress(0.2 + 0.75 * share))?;
+    data.rtt_after_pause_ns = bench.round_trips_after_pause()?;
+    progress(1.0);
+    Ok(data)
+}
+
+impl Curve {
+    fn empty(d_ns: f64, bursts: &[usize]) -> Self {
+        Self { d_ns, d_measured_ns: Vec::new(), bursts: empty_bursts(bursts) }
+    }
+}
+
+/// Short bursts are short: many of them make a batch.
+fn empty_bursts(sizes: &[usize]) -> Vec<Burst> {
+    let per_batch = |m: usize| (256 / m).clamp(1, BATCH);
+    sizes.iter().map(|&m| Burst { m, per_batch: per_batch(m), ..Burst::default() }).collect()
+}
+
+fn longest_two(shape: &Shape) -> &[usize] {
+    &shape.bursts[shape.bursts.len() - 2..]
+}
+
+/// Two streams whose length and delay are not among those of the fit.
+fn streams(shape: &Shape) -> Vec<Stream> {
+    let longest = shape.bursts[shape.bursts.len() - 1];
+    let [.., before_last, last] = shape.delays_ns[..] else { return Vec::new() };
+    [(longest / 4 * 3, 0.0), (longest / 8 * 5, (before_last + last) / 2.0)]
+        .into_iter()
+        .map(|(messages, d_ns)| Stream { messages, d_ns, ..Stream::default() })
+        .collect()
+}
+
+/// A requester with what is needed to time it.
+struct Bench<'a, R> {
+    requester: &'a mut R,
+    plan: &'a Plan,
+    tick_ns: f64,
+    began: u64,
+    timer_ns: f64,
+}
+
+/// Ticks that a burst took.
+struct Ticks {
+    issue: u64,
+    done: u64,
+}
+
+impl<'a, R: Requester> Bench<'a, R> {
+    fn new(requester: &'a mut R, plan: &'a Plan) -> Self {
+        let (tick_ns, began) = (requester.tick_ns(), requester.now());
+        requester.set_window(requester.max_window());
+        let mut bench = Self { requester, plan, tick_ns, began, timer_ns: 0.0 };
+        bench.timer_ns = bench.clock_cost();
+        bench
+    }
+
+    /// Nanoseconds, to the picosecond: records need no more digits.
+    fn ns(&self, ticks: u64) -> f64 {
+        (ticks as f64 * self.tick_ns * 1e3).round() / 1e3
+    }
+
+    /// Share of the launch's time that has passed.
+    fn elapsed(&mut self) -> f64 {
+        (self.requester.now() - self.began) as f64 * self.tick_ns / self.plan.budget_ns
+    }
+
+    fn clock_cost(&mut self) -> f64 {
+        median((0..1001).map(|_| {
+            let start = self.requester.now();
+            let end = self.requester.now();
+            self.ns(end - start)
+        }))
+    }
+
+    /// Whether the median of `values` is known to half of the precision asked for.
+    fn is_known(&self, values: &[f64]) -> bool {
+        let values = sorted(values.iter().copied());
+        median_interval_of_sorted(&values, self.plan.confidence).is_some_and(|interval| {
+            interval.half_width()
+                <= self.plan.precision / 2.0 * crate::stats::quantile_of_sorted(&values, 0.5).abs()
+        })
+    }
+
+    fn round_trip(&mut self) -> Result<(), LayerError> {
+        self.issue()?;
+        self.requester.wait()
+    }
+
+    #[inline(always)]
+    fn issue(&mut self) -> Result<(), LayerError> {
+        while !self.requester.issue()? {
+            self.requester.wait()?;
+        }
+        Ok(())
+    }
+
+    fn drain(&mut self) -> Result<(), LayerError> {
+        while self.requester.in_flight() > 0 {
+            self.requester.wait()?;
+        }
+        Ok(())
+    }
+
+    fn warm_up(&mut self) -> Result<(), LayerError> {
+        let mut trips = 0;
+        while trips < 200 || (trips < 100_000 && self.elapsed() < 0.02) {
+            self.round_trip()?;
+            trips += 1;
+        }
+        Ok(())
+    }
+
+    /// Single round trips, one reading of the clock for each.
+    fn round_trips(&mut self) -> Result<RoundTrips, LayerError> {
+        let mut trips = RoundTrips::default();
+        let mut histogram = Histogram::<u64>::new(3).map_err(LayerError::new)?;
+        let mut batch = Vec::with_capacity(BATCH);
+        while trips.batches_ns.len() < 20
+            || (trips.batches_ns.len() < 200 && self.elapsed() < 0.1 && !self.is_known(&trips.batches_ns))
+        {
+            batch.clear();
+            let mut before = self.requester.now();
+            for _ in 0..BATCH {
+                self.round_trip()?;
+                let after = self.requester.now();
+                batch.push(after - before);
+                before = after;
+            }
+            let values: Vec<f64> = batch.iter().map(|&ticks| self.ns(ticks) - self.timer_ns).collect();
+            for ns in &values {
+                histogram.saturating_record((ns * 1e3).max(0.0) as u64);
+            }
+            trips.batches_ns.push(median(values));
+        }
+        trips.samples = histogram.len();
+        trips.histogram_ns = histogram
+            .iter_recorded()
+            .map(|v| (v.value_iterated_to() as f64 / 1e3, v.count_at_value()))
+            .collect();
+        Ok(trips)
+    }
+
+    fn empty_polls(&mut self) -> Result<Vec<f64>, LayerError> {
+        let mut batches = Vec::with_capacity(BATCHES);
+        let mut batch = Vec::with_capacity(BATCH);
+        for _ in 0..BATCHES {
+            batch.clear();
+            for _ in 0..BATCH / 2 {
+                let start = self.requester.now();
+                for _ in 0..POLLS {
+                    self.requester.poll()?;
+                }
+                let end = self.requester.now();
+                batch.push((self.ns(end - start) - self.timer_ns) / POLLS as f64);
+            }
+            batches.push(median(batch.iter().copied()));
+        }
+        Ok(batches)
+    }
+
+    fn issue_bursts(&mut self) -> Result<Vec<Burst>, LayerError> {
+        let window = self.requester.max_window();
+        let mut bursts: Vec<Burst> = ISSUE_BURSTS
+            .into_iter()
+            .filter(|&m| m <= window)
+            .map(|m| Burst { m, per_batch: BATCH, ..Burst::default() })
+            .collect();
+        let mut batch = Vec::with_capacity(BATCH);
+        for _ in 0..BATCHES {
+            for burst in &mut bursts {
+                batch.clear();
+                for _ in 0..burst.per_batch {
+                    let start = self.requester.now();
+                    for _ in 0..burst.m {
+                        self.issue()?;
+                    }
+                    let end = self.requester.now();
+                    batch.push(self.ns(end - start));
+                    self.drain()?;
+                }
+                burst.issue_ns.push(median(batch.iter().copied()));
+            }
+        }
+        Ok(bursts)
+    }
+
+    fn receives_after_staying_away(&mut self, rtt_ns: f64) -> Result<Vec<f64>, LayerError> {
+        let away = self.requester.work(AWAY_ROUND_TRIPS * rtt_ns);
+        let mut batches = Vec::with_capacity(BATCHES);
+        let mut batch = Vec::with_capacity(BATCH);
+        for _ in 0..BATCHES {
+            batch.clear();
+            // A reply that is later than that is not in the figure; a layer that is often
+            // so late ends with fewer samples, not with longer ones.
+            for _ in 0..BATCH {
+                self.issue()?;
+                self.requester.compute(away);
+                let start = self.requester.now();
+                let found = self.requester.poll()?;
+                let end = self.requester.now();
+                if found {
+                    batch.push(self.ns(end - start) - self.timer_ns);
+                }
+                self.drain()?;
+            }
+            if !batch.is_empty() {
+                batches.push(median(batch.iter().copied()));
+            }
+        }
+        Ok(batches)
+    }
+
+    /// One burst of the signature: M times poll, issue, compute; then drain.
+    fn burst(&mut self, m: usize, work: Option<Work>) -> Result<Ticks, LayerError> {
+        let start = self.requester.now();
+        for _ in 0..m {
+            self.requester.poll()?;
+            self.issue()?;
+            if let Some(work) = work {
+                self.requester.compute(work);
+            }
+        }
+        let issued = self.requester.now();
+        self.drain()?;
+        let done = self.requester.now();
+        Ok(Ticks { issue: issued - start, done: done - start })
+    }
+
+    /// Time per message between two bursts of M/2 and M.
+    fn pilot_plateau(&mut self, m: usize) -> Result<f64, LayerError> {
+        let mut slopes = Vec::new();
+        for _ in 0..3 {
+            let (half, whole) = (self.burst(m / 2, None)?.done, self.burst(m, None)?.done);
+            slopes.push((whole as f64 - half as f64) * self.tick_ns / (m - m / 2) as f64);
+        }
+        Ok(median(slopes))
+    }
+
+    /// Chooses bursts beyond the depth of the pipeline and delays on both sides of the
+    /// idle time.
+    fn choose_shape(&mut self, rtt_ns: f64, issue: &[Burst], o_r_ns: f64) -> Result<Shape, LayerError> {
+        let window = self.requester.max_window();
+        let o_s_ns = super::extract::send_overhead(issue, self.timer_ns).value_ns;
+        let o_r_ns = if o_r_ns.is_finite() { o_r_ns } else { o_s_ns };
+        let mut longest = LONGEST_BURST_AT_LEAST;
+        let plateau_ns = loop {
+            let plateau_ns = self.pilot_plateau(longest)?.max(1e-3);
+            let depth = ((rtt_ns / plateau_ns).ceil() as usize).min(window);
+            if longest >= 4 * depth || longest >= LONGEST_BURST_AT_MOST {
+                break plateau_ns;
+            }
+            longest = (4 * depth).next_power_of_two().min(LONGEST_BURST_AT_MOST);
+        };
+        let busy_ns = o_s_ns + o_r_ns;
+        let unit_ns = (plateau_ns - busy_ns).max(busy_ns / 2.0);
+        Ok(Shape {
+            bursts: (0..=longest.ilog2()).map(|log| 1 << log).collect(),
+            delays_ns: [0.0, 0.5, 1.25, 1.75, 2.5, 3.5]
+                .map(|share| (share * unit_ns * 1e3).round() / 1e3)
+                .to_vec(),
+            window,
+        })
+    }
+
+    /// What a delay costs without messages, so that its error is not taken for overhead.
+    fn measured_delay(&mut self, work: Option<Work>) -> f64 {
+        let Some(work) = work else { return 0.0 };
+        let repeats = 256;
+        let start = self.requester.now();
+        for _ in 0..repeats {
+            self.requester.compute(work);
+        }
+        let end = self.requester.now();
+        (self.ns(end - start) - self.timer_ns) / f64::from(repeats)
+    }
+
+    fn passes(&mut self, data: &mut LaunchData, progress: &mut dyn FnMut(f64)) -> Result<(), LayerError> {
+        let began = self.elapsed();
+        // The pauses still to come take their share.
+        let share = |elapsed: f64| (elapsed - began) / (0.95 - began).max(0.05);
+        let mut order: Vec<usize> = (0..data.signature.len()).collect();
+        let mut random = fastrand::Rng::with_seed(self.plan.seed);
+        for pass in 1..=PASSES_AT_MOST {
+            random.shuffle(&mut order);
+            for &curve in &order {
+                self.curve(&mut data.signature[curve])?;
+            }
+            self.half_window(data)?;
+            for stream in &mut data.streams {
+                let work = self.delay(stream.d_ns);
+                stream.d_measured_ns.push(self.measured_delay(work));
+                let done = self.burst(stream.messages, work)?.done;
+                stream.done_ns.push(self.ns(done));
+            }
+            let done = share(self.elapsed());
+            progress(done.max(pass as f64 / PASSES_AT_MOST as f64).min(1.0));
+            if pass >= PASSES_AT_LEAST && (done >= 1.0 || self.passes_suffice(data)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn delay(&self, d_ns: f64) -> Option<Work> {
+        (d_ns > 0.0).then(|| self.requester.work(d_ns))
+    }
+
+    fn curve(&mut self, curve: &mut Curve) -> Result<(), LayerError> {
+        let work = self.delay(curve.d_ns);
+        curve.d_measured_ns.push(self.measured_delay(work));
+        self.batch_of_each(&mut curve.bursts, work)
+    }
+
+    fn half_window(&mut self, data: &mut LaunchData) -> Result<(), LayerError> {
+        if data.half_window.is_empty() {
+            return Ok(());
+        }
+        self.requester.set_window(data.shape.window / 2);
+        let result = self.batch_of_each(&mut data.half_window, None);
+        self.requester.set_window(data.shape.window);
+        result
+    }
+
+    fn batch_of_each(&mut self, bursts: &mut [Burst], work: Option<Work>) -> Result<(), LayerError> {
+        let (mut issue, mut done) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
+        for burst in bursts {
+            issue.clear();
+            done.clear();
+            for _ in 0..burst.per_batch {
+                let ticks = self.burst(burst.m, work)?;
+                issue.push(self.ns(ticks.issue));
+                done.push(self.ns(ticks.done));
+            }
+            burst.issue_ns.push(median(issue.iter().copied()));
+            burst.done_ns.push(median(done.iter().copied()));
+        }
+        Ok(())
+    }
+
+    fn passes_suffice(&self, data: &LaunchData) -> bool {
+        data.signature.iter().all(|curve| self.is_known(&super::extract::steady_ns(curve)))
+    }
+
+    fn round_trips_after_pause(&mut self) -> Result<Vec<f64>, LayerError> {
+        let pause = self.requester.work(PAUSE_NS);
+        let mut trips = Vec::with_capacity(PAUSES);
+        for _ in 0..PAUSES {
+            self.requester.compute(pause);
+            let start = self.requester.now();
+            self.round_trip()?;
+            let end = self.requester.now();
+            trips.push(self.ns(end - start) - self.timer_ns);
+        }
+        Ok(trips)
+    }
+}

@@ -1,0 +1,371 @@
+//! The versioned record of a measurement: schema `netdyno/1`.
+//!
+//! Running and reporting are separate: every table, plot and comparison reads records.
+//! The JSON schema in `schema/netdyno-1.schema.json` is derived from these types.
+//! Fields may be added within a version, never changed or removed.
+
+use crate::logp::data::LaunchData;
+use crate::stats::Interval;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use thiserror::Error;
+
+/// The schema that this version writes and reads.
+pub const SCHEMA: &str = "netdyno/1";
+
+/// One run of the command, with everything that was measured in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// Always `netdyno/1`.
+    pub schema: String,
+    /// Version of the command that measured.
+    pub version: String,
+    /// When measuring began, RFC 3339, UTC.
+    pub began: String,
+    /// What was asked for.
+    pub options: Options,
+    /// Where it ran.
+    pub environment: Environment,
+    /// One entry per layer.
+    pub results: Vec<LayerResult>,
+    /// Ratios between layers whose launches were interleaved, paired by launch.
+    #[serde(default)]
+    pub ratios: Vec<Ratio>,
+    /// Doubts about the run as a whole.
+    #[serde(default)]
+    pub doubts: Vec<Doubt>,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Options {
+    /// Half-width of an interval, as a share of its value, at which measuring stops.
+    pub precision: f64,
+    /// Confidence of every interval.
+    pub confidence: f64,
+    /// Time after which no further launch of a layer is begun.
+    pub max_time_s: f64,
+    /// Fresh process pairs at least.
+    pub launches: usize,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+/// Where a run took place.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Environment {
+    /// Name of the host.
+    pub host: String,
+    /// Operating system and kernel release.
+    pub kernel: String,
+    /// Processor model.
+    pub cpu_model: String,
+    /// Processors this process may use.
+    pub cpus_allowed: Vec<usize>,
+    /// Whether a hypervisor is underneath.
+    pub virtualised: bool,
+    /// Frequency governor of the first processor used, where one can be read.
+    pub governor: Option<String>,
+    /// The clock that times.
+    pub clock: ClockReading,
+    /// Load average over one minute when measuring began.
+    pub load_1min: Option<f64>,
+    /// What interrupted a processor that did nothing else.
+    pub detours: Option<Detours>,
+}
+
+/// The clock that times, as calibrated in this run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClockReading {
+    /// `tsc`, `cntvct` or `clock_gettime`.
+    pub source: String,
+    /// Length of a tick.
+    pub tick_ns: f64,
+    /// Cost of one reading (median).
+    pub cost_ns: f64,
+    /// Smallest difference seen between two readings that differ.
+    pub resolution_ns: f64,
+}
+
+/// Interruptions of a processor that only read its clock.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Detours {
+    /// How long it read.
+    pub observed_ns: f64,
+    /// Gaps between two readings of more than a microsecond.
+    pub count: u64,
+    /// Share of the time lost in them.
+    pub lost_share: f64,
+    /// The longest of them.
+    pub longest_ns: f64,
+}
+
+/// What was found about one layer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LayerResult {
+    /// The layer, as spelled on the command line.
+    pub layer: String,
+    /// The measuring verb.
+    pub verb: String,
+    /// Bytes of user data in a request, and in a reply.
+    pub size_bytes: usize,
+    /// How an idle process waits: `spin`, `yield`, `block`; `virtual` for a simulated layer.
+    pub wait: String,
+    /// Where the two processes ran. Empty where they were not pinned or there are none.
+    #[serde(default)]
+    pub cpus: Vec<usize>,
+    /// How far those processors are apart.
+    pub distance: Option<String>,
+    /// The parameters.
+    pub parameters: Parameters,
+    /// What set the plateau of the signature, and so what `g` is worth.
+    pub plateau: Plateau,
+    /// Figures that check the parameters or stand beside them.
+    pub checks: Checks,
+    /// The data behind all of it.
+    pub launches: Vec<LaunchData>,
+    /// Doubts about this layer's figures.
+    #[serde(default)]
+    pub doubts: Vec<Doubt>,
+}
+
+/// The LogP parameters of a layer (Culler et al. 1996, "LogP model").
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(non_snake_case, reason = "the names of the field")]
+pub struct Parameters {
+    /// Round trip of one request and its reply: 2 (o_s + L + o_r).
+    pub rtt: Parameter,
+    /// Processor time to issue a message.
+    pub o_s: Parameter,
+    /// Processor time to receive a message.
+    pub o_r: Parameter,
+    /// Processor time of a poll that finds nothing.
+    pub o_poll: Parameter,
+    /// Least time between messages that the layer sustains.
+    pub g: Parameter,
+    /// Time on the way that takes no processor: rtt / 2 - o_s - o_r.
+    pub L: Parameter,
+    /// Gap per byte.
+    pub G: PerByte,
+}
+
+impl Parameters {
+    /// The parameters in time, by name, in the order in which they are shown.
+    pub fn times(&self) -> [(&'static str, &Parameter); 6] {
+        [
+            ("rtt", &self.rtt),
+            ("o_s", &self.o_s),
+            ("o_r", &self.o_r),
+            ("o_poll", &self.o_poll),
+            ("g", &self.g),
+            ("L", &self.L),
+        ]
+    }
+}
+
+/// How much a figure claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// The figure is the parameter.
+    Measured,
+    /// The parameter is at most the figure.
+    UpperBound,
+    /// The parameter cannot be seen on this layer; there is no figure.
+    Unobservable,
+}
+
+/// A parameter in time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Parameter {
+    /// How much the figure claims.
+    pub status: Status,
+    /// Median over the launches; null where unobservable.
+    pub value_ns: Option<f64>,
+    /// Interval of that median; null where unobservable or with too few launches.
+    pub ci_ns: Option<Interval>,
+    /// Quantiles of the samples behind it, by name: min, p01, p05, p25, p50, p75, p95, p99, p99.9, max.
+    #[serde(default)]
+    pub quantiles_ns: BTreeMap<String, f64>,
+    /// Samples behind it.
+    pub samples: u64,
+    /// Launches behind it.
+    pub launches: usize,
+}
+
+/// A parameter in time per byte.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PerByte {
+    /// How much the figure claims.
+    pub status: Status,
+    /// Median over the launches; null where unobservable.
+    pub value_ns_per_byte: Option<f64>,
+    /// Interval of that median; null where unobservable.
+    pub ci_ns_per_byte: Option<Interval>,
+    /// Quantiles of the samples behind it.
+    #[serde(default)]
+    pub quantiles_ns_per_byte: BTreeMap<String, f64>,
+    /// Samples behind it.
+    pub samples: u64,
+    /// Launches behind it.
+    pub launches: usize,
+}
+
+/// What set the plateau of the signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// The slowest stage of the layer: the plateau is g.
+    Gap,
+    /// The requester's processor: g is at most the plateau.
+    Processor,
+    /// The number of requests that may be without a reply: g cannot be seen.
+    Window,
+}
+
+/// The steady state of the signature without delay.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Plateau {
+    /// What set it.
+    pub limited_by: Limit,
+    /// Time per message.
+    pub value_ns: f64,
+    /// Its interval.
+    pub ci_ns: Option<Interval>,
+    /// Requests that were allowed to be without a reply.
+    pub window: usize,
+    /// Time per message with half of that window; null where the window is 1.
+    pub half_window_ns: Option<f64>,
+    /// Time per message that the requester's processor is idle: plateau - o_s - o_r.
+    pub idle_ns: f64,
+}
+
+/// Figures that check the parameters or stand beside them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Checks {
+    /// The first round trip after a pause.
+    pub rtt_after_pause: Parameter,
+    /// Length of that pause.
+    pub pause_ns: f64,
+    /// o_r by the second method: stay away for 1.2 round trips, then time the receive.
+    pub o_r_away: Parameter,
+    /// Slope of the time per message over the delay D; 1 where the method holds.
+    pub delay_slope: f64,
+    /// Its interval.
+    pub delay_slope_ci: Option<Interval>,
+    /// Streams that were not used in the fit, as predicted and as measured.
+    pub streams: Vec<StreamCheck>,
+}
+
+/// A stream of messages, as predicted from the parameters and as measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StreamCheck {
+    /// Messages.
+    pub messages: usize,
+    /// Delay between two of them.
+    pub d_ns: f64,
+    /// From the first issue to the last reply, as predicted.
+    pub predicted_ns: f64,
+    /// The same as measured (median over the launches).
+    pub measured_ns: f64,
+    /// Interval of what was measured.
+    pub ci_ns: Option<Interval>,
+}
+
+/// A ratio of two layers' parameters, paired by launch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Ratio {
+    /// Layer above the line.
+    pub numerator: String,
+    /// Layer below the line.
+    pub denominator: String,
+    /// The parameter compared.
+    pub parameter: String,
+    /// Median of the ratios of paired launches.
+    pub value: f64,
+    /// Its interval.
+    pub ci: Option<Interval>,
+    /// Pairs behind it.
+    pub pairs: usize,
+}
+
+/// Why a figure should not be taken at its word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Doubt {
+    /// A stable name for scripts, such as `processor_bound`.
+    pub name: String,
+    /// The parameter in doubt, where it is one.
+    #[serde(default)]
+    pub about: Option<String>,
+    /// One sentence for people.
+    pub text: String,
+}
+
+impl Doubt {
+    /// A doubt about the whole result.
+    pub fn new(name: &str, text: String) -> Self {
+        Self { name: name.into(), about: None, text }
+    }
+
+    /// A doubt about one parameter.
+    pub fn about(name: &str, parameter: &str, text: String) -> Self {
+        Self { name: name.into(), about: Some(parameter.into()), text }
+    }
+}
+
+/// Why text is not a record that can be read.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum RecordError {
+    /// It names another schema.
+    #[error("it is a record of schema '{0}', and this version reads {SCHEMA}")]
+    Schema(String),
+    /// It names no schema.
+    #[error("it names no schema: not a netdyno record")]
+    NoSchema,
+    /// It is not the JSON of a record.
+    #[error("it is not a whole netdyno record: {0}")]
+    Malformed(String),
+}
+
+/// The part of a record that says what the rest is.
+#[derive(Deserialize)]
+struct Preamble {
+    schema: Option<String>,
+}
+
+impl Record {
+    /// The record in JSON text.
+    pub fn from_json(text: &str) -> Result<Self, RecordError> {
+        let malformed = |error: serde_json::Error| RecordError::Malformed(error.to_string());
+        match serde_json::from_str::<Preamble>(text).map_err(malformed)?.schema {
+            None => Err(RecordError::NoSchema),
+            Some(schema) if schema != SCHEMA => Err(RecordError::Schema(schema)),
+            Some(_) => serde_json::from_str(text).map_err(malformed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_not_a_record_is_told_apart() {
+        assert_eq!(Record::from_json("{}"), Err(RecordError::NoSchema));
+        assert_eq!(
+            Record::from_json(r#"{"schema":"netdyno/9"}"#),
+            Err(RecordError::Schema("netdyno/9".into()))
+        );
+        assert!(matches!(Record::from_json(r#"{"schema":"netdyno/1"}"#), Err(RecordError::Malformed(_))));
+        assert!(matches!(Record::from_json(r#"{"schema":"net"#), Err(RecordError::Malformed(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in ".{0,200}") {
+            let _ = Record::from_json(&text);
+        }
+    }
+}

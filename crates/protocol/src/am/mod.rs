@@ -1,0 +1,194 @@
+//! The request/reply rules of Active Messages (von Eicken et al., section 2;
+//! Culler et al. 1996, "Active Messages"), apart from any wire.
+//!
+//! A pair of endpoints has, for each direction of requests, one ring of requests and
+//! one ring of replies, both of `window` slots. Three rules make the pair free of
+//! deadlock and of any shared index:
+//!
+//! 1. A requester has at most `window` requests whose completion it has not seen.
+//! 2. A responder handles requests in order and writes at most one message into the
+//!    reply ring for each of them: its reply, or, where a handler does not reply and
+//!    half a window is owed, a credit. The slot of that message was reserved when the
+//!    request was accepted, so a reply never waits.
+//! 3. Each such message says how many requests were handled so far. Requests are seen
+//!    as complete only through it, in ring order.
+//!
+//! From 1 and 3 follows that neither ring ever holds more than `window` unread
+//! messages (the tests drive this against a model of the rings).
+
+/// The requester's half: how many requests may still be issued to one peer.
+#[derive(Clone, Copy, Debug)]
+pub struct Credits {
+    window: u32,
+    sent: u64,
+    completed: u64,
+}
+
+/// A peer said that it handled requests that were never sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overclaim;
+
+impl Credits {
+    /// Credits for a `window` of requests, none of them sent yet.
+    pub const fn new(window: u32) -> Self {
+        Self { window, sent: 0, completed: 0 }
+    }
+
+    /// Requests sent whose completion has not been seen.
+    #[inline]
+    pub const fn in_flight(&self) -> u32 {
+        (self.sent - self.completed) as u32
+    }
+
+    /// Whether one more request may be sent.
+    #[inline]
+    pub const fn has_room(&self) -> bool {
+        self.in_flight() < self.window
+    }
+
+    /// Takes the credit of one request. The caller has asked [`Credits::has_room`].
+    #[inline]
+    pub const fn take(&mut self) {
+        debug_assert!(self.has_room());
+        self.sent += 1;
+    }
+
+    /// Learns from a reply or a credit that `completed` requests (mod 2^16) were
+    /// handled. Returns how many of them are news.
+    #[inline]
+    pub const fn complete_to(&mut self, completed: u16) -> Result<u32, Overclaim> {
+        let news = completed.wrapping_sub(self.completed as u16) as u32;
+        if news > self.in_flight() {
+            return Err(Overclaim);
+        }
+        self.completed += news as u64;
+        Ok(news)
+    }
+}
+
+/// The responder's half: what was handled and what the requester does not know yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Ledger {
+    window: u32,
+    handled: u64,
+    owed: u32,
+}
+
+impl Ledger {
+    /// A ledger for a requester with a `window` of requests.
+    pub const fn new(window: u32) -> Self {
+        Self { window, handled: 0, owed: 0 }
+    }
+
+    /// Counts one request as handled; called before its handler, so that its reply
+    /// already carries it. Returns the count to put into that reply.
+    #[inline]
+    pub const fn handle(&mut self) -> u16 {
+        self.handled += 1;
+        self.owed += 1;
+        self.handled as u16
+    }
+
+    /// A reply or a credit went out and told everything.
+    #[inline]
+    pub const fn told(&mut self) {
+        self.owed = 0;
+    }
+
+    /// Whether an explicit credit is due: half the window is owed and nothing flowed
+    /// back that could have carried it.
+    #[inline]
+    pub const fn credit_is_due(&self) -> bool {
+        self.owed * 2 >= self.window
+    }
+
+    /// Whether anything is owed, to be told when there is time.
+    pub const fn is_owing(&self) -> bool {
+        self.owed > 0
+    }
+
+    /// The count to put into a credit.
+    pub const fn completed(&self) -> u16 {
+        self.handled as u16
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::VecDeque;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Request { answered: bool },
+        Respond,
+        Collect,
+        IdleCredit,
+    }
+
+    fn steps() -> impl Strategy<Value = alloc::vec::Vec<Step>> {
+        let step = prop_oneof![
+            4 => any::<bool>().prop_map(|answered| Step::Request { answered }),
+            3 => Just(Step::Respond),
+            3 => Just(Step::Collect),
+            1 => Just(Step::IdleCredit),
+        ];
+        proptest::collection::vec(step, 0..2000)
+    }
+
+    proptest! {
+        /// Any interleaving: no ring ever holds more than its slots, and once both
+        /// sides have caught up, every credit is back.
+        #[test]
+        fn rings_never_overflow_and_credits_come_back(log in 0u32..6, steps in steps()) {
+            let window = 1u32 << log;
+            let (mut credits, mut ledger) = (Credits::new(window), Ledger::new(window));
+            let (mut requests, mut replies) = (VecDeque::new(), VecDeque::new());
+            let drain = core::iter::repeat_n([Step::Respond, Step::IdleCredit, Step::Collect], 3 * window as usize);
+            for step in steps.into_iter().chain(drain.flatten()) {
+                match step {
+                    Step::Request { answered } => if credits.has_room() {
+                        credits.take();
+                        requests.push_back(answered);
+                    },
+                    Step::Respond => if let Some(answered) = requests.pop_front() {
+                        let completed = ledger.handle();
+                        if answered || ledger.credit_is_due() {
+                            replies.push_back(completed);
+                            ledger.told();
+                        }
+                    },
+                    Step::IdleCredit => if ledger.is_owing() {
+                        replies.push_back(ledger.completed());
+                        ledger.told();
+                    },
+                    Step::Collect => if let Some(completed) = replies.pop_front() {
+                        credits.complete_to(completed).unwrap();
+                    },
+                }
+                prop_assert!(requests.len() <= window as usize);
+                prop_assert!(replies.len() <= window as usize);
+            }
+            prop_assert_eq!(credits.in_flight(), 0);
+        }
+    }
+
+    #[test]
+    fn a_peer_cannot_complete_what_was_not_sent() {
+        let mut credits = Credits::new(4);
+        credits.take();
+        assert_eq!(credits.complete_to(2), Err(Overclaim));
+        assert_eq!(credits.complete_to(1), Ok(1));
+        assert_eq!(credits.complete_to(0), Err(Overclaim));
+    }
+
+    #[test]
+    fn counts_wrap_at_sixteen_bits() {
+        let (mut credits, mut ledger) = (Credits::new(1), Ledger::new(1));
+        for _ in 0..200_000 {
+            credits.take();
+            assert_eq!(credits.complete_to(ledger.handle()), Ok(1));
+        }
+    }
+}

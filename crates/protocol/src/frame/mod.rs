@@ -1,0 +1,5 @@
+//! Byte formats, one file a format. Every parser takes what came from outside and
+//! returns a value or an error; none of them panics.
+
+pub mod port;
+pub mod slot;

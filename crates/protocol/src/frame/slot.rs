@@ -1,0 +1,129 @@
+//! The 8-byte header that makes a ring slot ready.
+//!
+//! ```text
+//! bit  0..32   sequence number: position in the ring + 1, mod 2^32
+//! bit 32..48   completed: requests handled so far, mod 2^16 (replies and credits only)
+//! bit 48..56   handler
+//! bit 56..60   kind
+//! bit 60..64   number of argument words, 0 to 4
+//! ```
+//!
+//! The sequence number a reader expects is the ready flag, so that a slot needs
+//! neither a head nor a tail index and is never zeroed.
+
+/// Most argument words in one message.
+pub const MAX_WORDS: usize = 4;
+
+/// What a slot carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Argument words alone.
+    Short,
+    /// Argument words and a payload in the cell of the slot.
+    Medium,
+    /// No message: only the count of completed requests.
+    Credit,
+}
+
+/// The meaning of a slot's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Position in the ring + 1, mod 2^32.
+    pub sequence: u32,
+    /// Requests handled so far, mod 2^16.
+    pub completed: u16,
+    /// Index into the receiver's handler table.
+    pub handler: u8,
+    /// What the slot carries.
+    pub kind: Kind,
+    /// Argument words in use.
+    pub words: u8,
+}
+
+/// A header that no correct peer writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+/// The sequence number of the message at `position`, counted from 0.
+#[inline]
+pub const fn sequence_at(position: u64) -> u32 {
+    (position as u32).wrapping_add(1)
+}
+
+/// The sequence number in a raw header, read without looking at the rest.
+#[inline]
+pub const fn sequence_of(raw: u64) -> u32 {
+    raw as u32
+}
+
+impl Header {
+    /// The raw form.
+    #[inline]
+    pub const fn pack(self) -> u64 {
+        let kind = match self.kind {
+            Kind::Short => 0,
+            Kind::Medium => 1,
+            Kind::Credit => 2,
+        };
+        self.sequence as u64
+            | (self.completed as u64) << 32
+            | (self.handler as u64) << 48
+            | kind << 56
+            | (self.words as u64) << 60
+    }
+
+    /// The meaning of a raw header, or [`Malformed`] where it has none.
+    #[inline]
+    pub const fn parse(raw: u64) -> Result<Self, Malformed> {
+        let kind = match (raw >> 56) & 0xf {
+            0 => Kind::Short,
+            1 => Kind::Medium,
+            2 => Kind::Credit,
+            _ => return Err(Malformed),
+        };
+        let words = (raw >> 60) as u8;
+        if words as usize > MAX_WORDS {
+            return Err(Malformed);
+        }
+        Ok(Self {
+            sequence: raw as u32,
+            completed: (raw >> 32) as u16,
+            handler: (raw >> 48) as u8,
+            kind,
+            words,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn whatever_parses_packs_back_to_the_same_bits(raw: u64) {
+            if let Ok(header) = Header::parse(raw) {
+                prop_assert_eq!(header.pack(), raw);
+            }
+        }
+
+        #[test]
+        fn sequence_is_never_that_of_the_lap_before(position: u64, log in 1u32..15) {
+            let lap = 1u64 << log;
+            prop_assume!(position >= lap);
+            prop_assert_ne!(sequence_at(position), sequence_at(position - lap));
+        }
+    }
+
+    #[test]
+    fn zeroed_memory_is_not_the_first_message() {
+        assert_ne!(sequence_of(0), sequence_at(0));
+    }
+
+    #[test]
+    fn unknown_kinds_and_too_many_words_are_refused() {
+        assert_eq!(Header::parse(0x3 << 56), Err(Malformed));
+        assert_eq!(Header::parse(0x5 << 60), Err(Malformed));
+    }
+}

@@ -1,0 +1,295 @@
+//! A discrete-event model of two processors with a network interface each, as in
+//! Culler et al. 1996, figure 1:
+//!
+//! ```text
+//! processor ─ o_s ─▶ queue ─▶ send stage (g) ─ L ─▶ receive stage (g) ─▶ ready ─ o_r ─▶ processor
+//! ```
+//!
+//! The local processor is the caller: each of its calls takes virtual time. The remote
+//! one answers every request as soon as it is free. Nothing here knows a formula for
+//! the time of a burst; that is what makes it a test.
+
+use super::random::Random;
+use super::truth::{Ps, Truth};
+use alloc::collections::BinaryHeap;
+use core::cmp::Reverse;
+
+const LOCAL: usize = 0;
+const REMOTE: usize = 1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// The send stage of a side has taken g and may take the next message.
+    SendStageFree(usize),
+    /// A message reaches the receive stage of a side.
+    Arrive(usize),
+    /// A message has passed the receive stage of a side.
+    Ready(usize),
+    /// The remote processor has received a request.
+    RemoteReceived,
+    /// The remote processor has issued a reply.
+    RemoteReplied,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Side {
+    /// Messages in front of the send stage.
+    queued: usize,
+    stage_is_busy: bool,
+    /// When the wire delivered last: it does not reorder.
+    wire_last_ps: Ps,
+    receive_free_ps: Ps,
+    /// Messages the processor may receive.
+    ready: usize,
+}
+
+/// Nothing is under way that a wait could end with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stuck;
+
+/// The simulated interface, seen from the local processor.
+#[derive(Clone, Debug)]
+pub struct Interface {
+    truth: Truth,
+    random: Random,
+    now_ps: Ps,
+    events: BinaryHeap<Reverse<(Ps, u64, Event)>>,
+    event_count: u64,
+    sides: [Side; 2],
+    remote_is_busy: bool,
+    window: usize,
+    in_flight: usize,
+}
+
+impl Interface {
+    /// An idle interface at time 0.
+    pub fn new(truth: Truth, seed: u64) -> Self {
+        Self {
+            truth,
+            random: Random::new(seed),
+            now_ps: 0,
+            events: BinaryHeap::new(),
+            event_count: 0,
+            sides: [Side::default(), Side::default()],
+            remote_is_busy: false,
+            window: truth.window,
+            in_flight: 0,
+        }
+    }
+
+    /// Virtual time.
+    pub fn now_ps(&self) -> Ps {
+        self.now_ps
+    }
+
+    /// Requests without a reply.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Limits the requests without a reply to `window`.
+    pub fn set_window(&mut self, window: usize) {
+        self.window = window;
+    }
+
+    /// Lets the processor compute for `d_ps`.
+    pub fn compute(&mut self, d_ps: Ps) {
+        self.advance_to(self.now_ps + d_ps);
+    }
+
+    /// Issues a request; waits while the queue in front of the send stage is full.
+    /// False, and no time taken, where the window is full.
+    pub fn issue(&mut self) -> bool {
+        if self.in_flight >= self.window {
+            return false;
+        }
+        while self.sides[LOCAL].queued >= self.truth.capacity {
+            // A full queue means a busy stage, whose end is among the events.
+            if !self.step() {
+                break;
+            }
+        }
+        let o_s = self.draw(self.truth.o_s_ps);
+        self.advance_to(self.now_ps + o_s);
+        self.in_flight += 1;
+        self.enqueue(LOCAL);
+        true
+    }
+
+    /// Receives one reply if one is there.
+    pub fn poll(&mut self) -> bool {
+        self.advance_to(self.now_ps);
+        if self.sides[LOCAL].ready == 0 {
+            self.advance_to(self.now_ps + self.truth.o_poll_ps);
+            return false;
+        }
+        self.sides[LOCAL].ready -= 1;
+        let o_r = self.draw(self.truth.o_r_ps);
+        self.advance_to(self.now_ps + o_r);
+        self.in_flight -= 1;
+        true
+    }
+
+    /// Idles until a reply is there and receives it.
+    pub fn wait(&mut self) -> Result<(), Stuck> {
+        while self.sides[LOCAL].ready == 0 {
+            if !self.step() {
+                return Err(Stuck);
+            }
+        }
+        self.poll();
+        Ok(())
+    }
+
+    /// A duration with its noise.
+    fn draw(&mut self, mean_ps: Ps) -> Ps {
+        if self.truth.noise == 0.0 {
+            return mean_ps;
+        }
+        (mean_ps as f64 * (1.0 + self.truth.noise * self.random.normal()) + 0.5) as Ps
+    }
+
+    fn schedule(&mut self, at_ps: Ps, event: Event) {
+        self.event_count += 1;
+        self.events.push(Reverse((at_ps, self.event_count, event)));
+    }
+
+    /// Lets time pass up to `at_ps`, with all that happens until then.
+    fn advance_to(&mut self, at_ps: Ps) {
+        while self.events.peek().is_some_and(|Reverse((t, ..))| *t <= at_ps) {
+            self.step();
+        }
+        self.now_ps = self.now_ps.max(at_ps);
+    }
+
+    /// Lets time pass up to the next event. False where there is none.
+    fn step(&mut self) -> bool {
+        let Some(Reverse((at_ps, _, event))) = self.events.pop() else { return false };
+        self.now_ps = self.now_ps.max(at_ps);
+        match event {
+            Event::SendStageFree(side) => {
+                self.sides[side].stage_is_busy = false;
+                self.feed_send_stage(side, at_ps);
+            }
+            Event::Arrive(side) => {
+                let g = self.draw(self.truth.g_ps);
+                let ready_ps = at_ps.max(self.sides[side].receive_free_ps);
+                self.sides[side].receive_free_ps = ready_ps + g;
+                self.schedule(ready_ps, Event::Ready(side));
+            }
+            Event::Ready(side) => {
+                self.sides[side].ready += 1;
+                if side == REMOTE {
+                    self.feed_remote_processor(at_ps);
+                }
+            }
+            Event::RemoteReceived => {
+                let o_s = self.draw(self.truth.o_s_ps);
+                self.schedule(at_ps + o_s, Event::RemoteReplied);
+            }
+            Event::RemoteReplied => {
+                self.remote_is_busy = false;
+                self.enqueue_at(REMOTE, at_ps);
+                self.feed_remote_processor(at_ps);
+            }
+        }
+        true
+    }
+
+    fn enqueue(&mut self, side: usize) {
+        self.enqueue_at(side, self.now_ps);
+    }
+
+    fn enqueue_at(&mut self, side: usize, at_ps: Ps) {
+        self.sides[side].queued += 1;
+        self.feed_send_stage(side, at_ps);
+    }
+
+    fn feed_send_stage(&mut self, side: usize, at_ps: Ps) {
+        if self.sides[side].stage_is_busy || self.sides[side].queued == 0 {
+            return;
+        }
+        self.sides[side].queued -= 1;
+        self.sides[side].stage_is_busy = true;
+        let (g, l) = (self.draw(self.truth.g_ps), self.draw(self.truth.l_ps));
+        self.schedule(at_ps + g, Event::SendStageFree(side));
+        let arrival_ps = (at_ps + l).max(self.sides[side].wire_last_ps);
+        self.sides[side].wire_last_ps = arrival_ps;
+        self.schedule(arrival_ps, Event::Arrive(1 - side));
+    }
+
+    fn feed_remote_processor(&mut self, at_ps: Ps) {
+        if self.remote_is_busy || self.sides[REMOTE].ready == 0 {
+            return;
+        }
+        self.sides[REMOTE].ready -= 1;
+        self.remote_is_busy = true;
+        let o_r = self.draw(self.truth.o_r_ps);
+        self.schedule(at_ps + o_r, Event::RemoteReceived);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: Ps = 1_000_000;
+
+    fn interface(text: &str) -> Interface {
+        Interface::new(text.parse().unwrap(), 0)
+    }
+
+    #[test]
+    fn a_round_trip_takes_twice_the_one_way_time() {
+        let mut i = interface("o_s=1us,o_r=2us,g=5us,L=7us");
+        assert!(i.issue());
+        assert_eq!(i.now_ps(), US);
+        i.wait().unwrap();
+        assert_eq!(i.now_ps(), 20 * US);
+        assert_eq!(i.wait(), Err(Stuck));
+    }
+
+    #[test]
+    fn the_issuer_waits_once_the_queue_is_full() {
+        // One message in the stage, two in the queue: the fourth waits for the stage.
+        let mut i = interface("o_s=1us,o_r=2us,g=50us,L=7us,capacity=2");
+        for expected_us in [1, 2, 3, 52] {
+            i.issue();
+            assert_eq!(i.now_ps(), expected_us * US);
+        }
+    }
+
+    #[test]
+    fn replies_are_a_gap_apart() {
+        let mut i = interface("o_s=1us,o_r=2us,g=50us,L=7us");
+        for _ in 0..3 {
+            i.issue();
+        }
+        for expected_us in [20, 70, 120] {
+            i.wait().unwrap();
+            assert_eq!(i.now_ps(), expected_us * US);
+        }
+    }
+
+    #[test]
+    fn a_full_window_takes_no_time() {
+        let mut i = interface("o_s=1us,o_r=2us,g=5us,L=7us,window=1");
+        assert!(i.issue());
+        assert!(!i.issue());
+        assert_eq!(i.now_ps(), US);
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_run() {
+        let run = |seed| {
+            let mut i = Interface::new("o_s=1us,o_r=2us,g=5us,L=7us,noise=0.1".parse().unwrap(), seed);
+            for _ in 0..100 {
+                i.issue();
+                i.wait().unwrap();
+            }
+            i.now_ps()
+        };
+        assert_eq!(run(3), run(3));
+        assert_ne!(run(3), run(4));
+    }
+}
