@@ -1,1 +1,12 @@
+//! Time and place: the time stamp counter, its calibration, calibrated work, and the
+//! processors a process runs on. Small enough to be part of a foreign process.
+//!
+//! * [`ticks`]: reading the counter.
+//! * [`calibrate`]: what a tick is worth, what reading costs, what interrupts.
+//! * [`work`]: computation that takes a given time.
+//! * [`place`]: pinning, and how far two processors are apart.
 
+pub mod calibrate;
+pub mod place;
+pub mod ticks;
+pub mod work;

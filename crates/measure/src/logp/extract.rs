@@ -8,9 +8,10 @@
 //! * `o_s`: short bursts of requests alone, from quiet.
 //! * `o_r`: with delays D beyond the idle time a message takes o_s + D + o_r; the slope
 //!   over D must be 1.
-//! * plateau without delay: max(g, o_s + o_r, rtt / window). It is read off the time to
-//!   the *last reply*: the time to issue reaches the plateau only once every queue in
-//!   front of the slowest stage is full, which may take longer than the longest burst.
+//! * plateau without delay: max(g, o_s + o_r, rtt / window), off the time to issue, as in
+//!   the paper. That time reaches the plateau only once every queue in front of the
+//!   slowest stage is full, which may take longer than the longest burst: where the time
+//!   to the last reply rises differently, that one is taken.
 //! * `L` = rtt / 2 - o_s - o_r.
 //!
 //! Which of the three terms set the plateau: the processor, where no idle time is left
@@ -33,6 +34,8 @@ const WINDOW_NEAR: f64 = 1.25;
 const BEYOND_IDLE: f64 = 1.1;
 /// The slope over D may be off by this much.
 const SLOPE_TOLERANCE: f64 = 0.05;
+/// Issuing is steady where requests go as fast as replies come, to this share.
+const STEADY: f64 = 0.01;
 /// Two ways to a figure may differ by this share.
 const DISAGREEMENT: f64 = 0.1;
 /// A longer burst still counts as sending only where a message costs at most this share
@@ -79,11 +82,19 @@ pub fn send_overhead(bursts: &[Burst], timer_ns: f64) -> SendOverhead {
     best
 }
 
-/// Steady time per message of each batch of a curve: the rise from its second longest
-/// burst to its longest. Without a delay up to the last reply, with one up to the last
-/// issue.
+/// Steady time per message of each batch of a curve: the rise of the time to issue from
+/// its second longest burst to its longest.
 pub fn steady_ns(curve: &Curve) -> Vec<f64> {
-    rises(&curve.bursts, |burst| if curve.d_ns == 0.0 { &burst.done_ns } else { &burst.issue_ns })
+    rises(&curve.bursts, |burst| &burst.issue_ns)
+}
+
+/// Whether issuing has become steady in the undelayed curves, that is, replies come as
+/// fast as requests go.
+fn issuing_is_steady(launches: &[LaunchData]) -> bool {
+    let over_launches = |times: fn(&Burst) -> &Vec<f64>| {
+        median(launches.iter().filter_map(|l| l.signature.first()).map(|c| median(rises(&c.bursts, times))))
+    };
+    (over_launches(|b| &b.issue_ns) / over_launches(|b| &b.done_ns) - 1.0).abs() <= STEADY
 }
 
 fn rises(bursts: &[Burst], times: impl Fn(&Burst) -> &Vec<f64>) -> Vec<f64> {
@@ -113,15 +124,17 @@ struct Estimate {
 }
 
 impl Estimate {
-    fn of(launch: &LaunchData) -> Self {
+    /// `steady`: the plateau is read off the time to issue, not off that to the last reply.
+    fn of(launch: &LaunchData, steady: bool) -> Self {
         let med = |values: &[f64]| median(values.iter().copied());
         let rtt = med(&launch.rtt.batches_ns);
         let o_s = send_overhead(&launch.issue, launch.timer_ns);
         let o_r_away = med(&launch.o_r_away_ns);
         let undelayed = launch.signature.first();
-        let plateau_samples = undelayed.map(steady_ns).unwrap_or_default();
+        let times: fn(&Burst) -> &Vec<f64> = if steady { |b| &b.issue_ns } else { |b| &b.done_ns };
+        let plateau_samples = undelayed.map(|c| rises(&c.bursts, times)).unwrap_or_default();
         let plateau = med(&plateau_samples);
-        let issue_plateau = med(&undelayed.map(|c| rises(&c.bursts, |b| &b.issue_ns)).unwrap_or_default());
+        let issue_plateau = med(&undelayed.map(steady_ns).unwrap_or_default());
         let half_window = rises(&launch.half_window, |b| &b.done_ns);
 
         let idle_guess = if o_r_away.is_finite() { plateau - o_s.value_ns - o_r_away } else { 0.0 };
@@ -236,7 +249,9 @@ fn quantiles(samples: impl IntoIterator<Item = (f64, u64)>) -> BTreeMap<String, 
 /// Reads parameters and doubts off launches. `None` where there are none.
 pub fn extract(data: &[LaunchData], confidence: f64, precision: f64) -> Option<Extracted> {
     let first = data.first()?;
-    let launches = Launches { data, estimates: data.iter().map(Estimate::of).collect(), confidence };
+    let steady = issuing_is_steady(data);
+    let estimates = data.iter().map(|launch| Estimate::of(launch, steady)).collect();
+    let launches = Launches { data, estimates, confidence };
     let plateau = plateau(&launches, first.shape.window);
     let parameters = parameters(&launches, &plateau);
     let checks = checks(&launches, &plateau);
@@ -424,7 +439,7 @@ fn doubt_model(
             ),
         ));
     }
-    if !((checks.delay_slope - 1.0).abs() <= SLOPE_TOLERANCE) {
+    if (checks.delay_slope - 1.0).abs() > SLOPE_TOLERANCE || checks.delay_slope.is_nan() {
         doubts.push(Doubt::about(
             "delay_slope",
             "o_r",

@@ -25,9 +25,7 @@ enum Event {
     Arrive(usize),
     /// A message has passed the receive stage of a side.
     Ready(usize),
-    /// The remote processor has received a request.
-    RemoteReceived,
-    /// The remote processor has issued a reply.
+    /// The remote processor has received a request and issued its reply.
     RemoteReplied,
 }
 
@@ -175,18 +173,13 @@ impl Interface {
                 let g = self.draw(self.truth.g_ps);
                 let ready_ps = at_ps.max(self.sides[side].receive_free_ps);
                 self.sides[side].receive_free_ps = ready_ps + g;
-                self.schedule(ready_ps, Event::Ready(side));
-            }
-            Event::Ready(side) => {
-                self.sides[side].ready += 1;
-                if side == REMOTE {
-                    self.feed_remote_processor(at_ps);
+                if ready_ps > at_ps {
+                    self.schedule(ready_ps, Event::Ready(side));
+                } else {
+                    self.ready(side, at_ps);
                 }
             }
-            Event::RemoteReceived => {
-                let o_s = self.draw(self.truth.o_s_ps);
-                self.schedule(at_ps + o_s, Event::RemoteReplied);
-            }
+            Event::Ready(side) => self.ready(side, at_ps),
             Event::RemoteReplied => {
                 self.remote_is_busy = false;
                 self.enqueue_at(REMOTE, at_ps);
@@ -218,14 +211,21 @@ impl Interface {
         self.schedule(arrival_ps, Event::Arrive(1 - side));
     }
 
+    fn ready(&mut self, side: usize, at_ps: Ps) {
+        self.sides[side].ready += 1;
+        if side == REMOTE {
+            self.feed_remote_processor(at_ps);
+        }
+    }
+
     fn feed_remote_processor(&mut self, at_ps: Ps) {
         if self.remote_is_busy || self.sides[REMOTE].ready == 0 {
             return;
         }
         self.sides[REMOTE].ready -= 1;
         self.remote_is_busy = true;
-        let o_r = self.draw(self.truth.o_r_ps);
-        self.schedule(at_ps + o_r, Event::RemoteReceived);
+        let busy = self.draw(self.truth.o_r_ps) + self.draw(self.truth.o_s_ps);
+        self.schedule(at_ps + busy, Event::RemoteReplied);
     }
 }
 

@@ -19,15 +19,15 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number with mean 0 and standard deviation 1, symmetric and within ±6: the sum
-    /// of twelve uniform ones, close to normal and free of libm.
+    /// A number with mean 0 and standard deviation 1, symmetric and within ±3.47: the sum
+    /// of four uniform ones, near to normal and free of libm.
     pub fn normal(&mut self) -> f64 {
-        let mut sum = -6.0;
-        for _ in 0..6 {
-            let bits = self.bits();
-            sum += (bits as u32 as f64 + (bits >> 32) as f64) / 4_294_967_296.0;
-        }
-        sum
+        /// The sum of four uniform numbers from 0 to 1 has the variance 4 / 12.
+        const SQRT_3: f64 = 1.732_050_807_568_877_2;
+        let bits = self.bits();
+        let sum: u64 = (0..4).map(|quarter| (bits >> (16 * quarter)) & 0xffff).sum();
+        // Each quarter stands for the middle of its 65536th.
+        SQRT_3 * ((sum + 2) as f64 / 65536.0 - 2.0)
     }
 }
 

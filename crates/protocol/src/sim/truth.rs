@@ -33,7 +33,7 @@ pub const DEFAULT_CAPACITY: usize = 64;
 /// Default limit of requests without a reply: far beyond what the pipeline holds.
 pub const DEFAULT_WINDOW: usize = 1 << 16;
 /// The noise beyond which a duration could come out negative.
-pub const MAX_NOISE: f64 = 0.16;
+pub const MAX_NOISE: f64 = 0.25;
 /// The longest duration, 10 s: keeps sums of virtual time far from overflow.
 const MAX_PS: f64 = 1e13;
 

@@ -1,0 +1,83 @@
+//! Computation that takes a given time: a chain of dependent operations that neither
+//! the compiler nor the processor can shorten.
+
+use crate::calibrate::Clock;
+use crate::ticks::now;
+use std::hint::black_box;
+
+/// Steps run to find the cost of one.
+const CALIBRATION_STEPS: u64 = 4000;
+
+/// Work with a known time per step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Work {
+    step_ns: f64,
+}
+
+impl Work {
+    /// Finds the cost of a step: the median over many short runs, so that an
+    /// interruption does not count.
+    pub fn calibrate(clock: &Clock) -> Self {
+        let mut runs: Vec<u64> = (0..101)
+            .map(|_| {
+                let before = now();
+                run(CALIBRATION_STEPS);
+                now() - before
+            })
+            .collect();
+        runs.sort_unstable();
+        let run_ns = runs[runs.len() / 2] as f64 * clock.tick_ns - clock.cost_ns;
+        Self { step_ns: run_ns / CALIBRATION_STEPS as f64 }
+    }
+
+    /// Steps that take about `ns`.
+    pub fn steps(&self, ns: f64) -> u64 {
+        (ns / self.step_ns).round() as u64
+    }
+}
+
+/// Runs `steps` steps, each of which needs the one before.
+#[inline]
+pub fn run(steps: u64) {
+    let mut x = black_box(0x9e37_79b9_7f4a_7c15_u64);
+    for _ in 0..steps {
+        x = black_box_register(x.wrapping_mul(0xd129_0b26_88cc_a5d5));
+    }
+    black_box(x);
+}
+
+/// Hides a value from the optimiser and keeps it in its register, which
+/// `std::hint::black_box` does not promise.
+#[inline(always)]
+fn black_box_register(mut x: u64) -> u64 {
+    if cfg!(miri) {
+        return x;
+    }
+    // SAFETY: the assembly is empty; it only claims to change the register.
+    unsafe { core::arch::asm!("/* {0} */", inout(reg) x, options(nomem, nostack, preserves_flags)) };
+    x
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Work is used as a knob: twice the steps must take twice the time. The least of
+    /// several runs is compared, so that a busy machine cannot fail the test.
+    #[test]
+    fn time_is_linear_in_steps() {
+        let least = |steps: u64| {
+            (0..200)
+                .map(|_| {
+                    let before = now();
+                    run(steps);
+                    now() - before
+                })
+                .min()
+                .unwrap() as f64
+        };
+        let (one, two, four) = (least(20_000), least(40_000), least(80_000));
+        let ratio = (four - two) / (two - one);
+        assert!((1.8..2.2).contains(&ratio), "{ratio}");
+    }
+}
