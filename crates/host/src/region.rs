@@ -1,0 +1,99 @@
+//! Memory that both sides of a ring see: mapped from a segment, or, for tests and
+//! within one process, from the heap.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+
+/// Zeroed memory that starts on a page.
+#[derive(Debug)]
+pub struct Region {
+    base: NonNull<u8>,
+    len: usize,
+    owner: Owner,
+}
+
+#[derive(Debug)]
+enum Owner {
+    Mapping,
+    Heap,
+}
+
+/// Where regions start and end.
+pub const PAGE: usize = 4096;
+
+// SAFETY: a region is plain memory; who may touch which part of it, and how, is the
+// business of the rings in it, which use atomics or hand over by them.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Memory of this process alone, of at least `len` bytes.
+    pub fn on_heap(len: usize) -> Self {
+        let len = len.max(1).next_multiple_of(PAGE);
+        let layout = Self::layout(len);
+        // SAFETY: the layout is not empty.
+        let base = unsafe { alloc_zeroed(layout) };
+        let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
+        Self { base, len, owner: Owner::Heap }
+    }
+
+    /// Takes over a mapping.
+    ///
+    /// # Safety
+    /// `base` starts a shared, writable mapping of `len` bytes that nothing else unmaps
+    /// and whose file cannot shrink.
+    pub(crate) unsafe fn from_mapping(base: NonNull<u8>, len: usize) -> Self {
+        Self { base, len, owner: Owner::Mapping }
+    }
+
+    fn layout(len: usize) -> Layout {
+        Layout::from_size_align(len, PAGE).unwrap_or_else(|_| Layout::new::<u8>())
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no byte. There always is.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The word at byte `offset`, shared with the other side.
+    ///
+    /// # Panics
+    /// Where there is none at that offset.
+    pub fn word(&self, offset: usize) -> &AtomicU64 {
+        assert!(offset.is_multiple_of(8));
+        // SAFETY: eight aligned bytes inside of the region, which lives as long as the
+        // reference; both sides touch them by atomics only.
+        unsafe { self.at(offset, 8).cast::<AtomicU64>().as_ref() }
+    }
+
+    /// The address of byte `offset`, from which `len` bytes are inside.
+    ///
+    /// # Panics
+    /// Where they are not: offsets come from this library, never from a peer.
+    pub(crate) fn at(&self, offset: usize, len: usize) -> NonNull<u8> {
+        assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "offset outside of the region");
+        // SAFETY: the offset is inside of the region.
+        unsafe { self.base.add(offset) }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        match self.owner {
+            // SAFETY: the mapping is ours and ends with us.
+            Owner::Mapping => unsafe {
+                // Unmapping what is mapped cannot fail.
+                let _ = rustix::mm::munmap(self.base.as_ptr().cast(), self.len);
+            },
+            // SAFETY: allocated by `on_heap` with this layout.
+            Owner::Heap => unsafe { dealloc(self.base.as_ptr(), Self::layout(self.len)) },
+        }
+    }
+}

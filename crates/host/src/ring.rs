@@ -1,0 +1,291 @@
+//! A ring of messages with one writer and one reader.
+//!
+//! A message is one cache line: four words of arguments, then the header whose
+//! sequence number says that the line is ready. The reader looks at the line it
+//! expects next and at nothing else; there is no head, no tail and no zeroing, so a
+//! message costs the transfer of one line. Payloads of medium messages lie in cells
+//! beside the ring, one per slot.
+//!
+//! The ring has no rule of its own about when a slot may be written again: the credits
+//! of `netdyno_protocol::am` see to that. A writer that breaks them loses messages, but
+//! touches no memory outside of the ring.
+//!
+//! What the other side wrote is read once, into values of our own.
+
+use crate::region::Region;
+use netdyno_protocol::frame::slot::{Header, MAX_WORDS, Malformed, sequence_at, sequence_of};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of a cache line, and of a slot.
+pub const LINE: usize = 64;
+
+/// One message. The arguments come first so that they fill the first half of the line.
+#[repr(C, align(64))]
+struct Slot {
+    words: [AtomicU64; MAX_WORDS],
+    header: AtomicU64,
+    /// Bytes in the slot's cell; written with medium messages only.
+    payload_len: AtomicU64,
+}
+
+const _: () = assert!(size_of::<Slot>() == LINE);
+
+/// Where a ring lies in a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// First byte of the slots, a multiple of [`LINE`].
+    pub offset: usize,
+    /// Slots, a power of two.
+    pub slots: usize,
+    /// Bytes of a slot's payload cell, a multiple of [`LINE`].
+    pub cell: usize,
+}
+
+impl Place {
+    /// Bytes that the ring takes.
+    pub const fn len(&self) -> usize {
+        self.slots * (LINE + self.cell)
+    }
+
+    /// Whether it takes none.
+    pub const fn is_empty(&self) -> bool {
+        self.slots == 0
+    }
+}
+
+/// What both ends of a ring hold: its memory, and where the next message goes.
+struct End {
+    slots: NonNull<Slot>,
+    cells: NonNull<u8>,
+    mask: u64,
+    cell: usize,
+    next: u64,
+    /// Keeps the memory where it is.
+    _region: Arc<Region>,
+}
+
+// SAFETY: an end is used by one thread at a time; what it shares with the other end is
+// shared through atomics and handed over by them.
+unsafe impl Send for End {}
+
+impl End {
+    fn new(region: &Arc<Region>, place: Place) -> Self {
+        assert!(
+            place.slots.is_power_of_two()
+                && place.offset.is_multiple_of(LINE)
+                && place.cell.is_multiple_of(LINE)
+        );
+        Self {
+            slots: region.at(place.offset, place.len()).cast(),
+            cells: region.at(place.offset + place.slots * LINE, place.slots * place.cell),
+            mask: place.slots as u64 - 1,
+            cell: place.cell,
+            next: 0,
+            _region: Arc::clone(region),
+        }
+    }
+
+    #[inline(always)]
+    fn slot(&self) -> &Slot {
+        // SAFETY: the masked index is below the number of slots, all of which lie in the
+        // region; zeroed memory is a valid slot; both sides touch it by atomics only.
+        unsafe { self.slots.add((self.next & self.mask) as usize).as_ref() }
+    }
+
+    #[inline(always)]
+    fn cell(&self) -> *mut u8 {
+        // SAFETY: as for the slot, with a cell for each.
+        unsafe { self.cells.add((self.next & self.mask) as usize * self.cell).as_ptr() }
+    }
+}
+
+/// The end of a ring that writes.
+pub struct Writer(End);
+
+/// The end of a ring that reads.
+pub struct Reader(End);
+
+/// A message as read: nothing in it can be changed by the other side any more, except
+/// the payload, which is copied out by [`Reader::read_payload`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Its header, checked.
+    pub header: Header,
+    /// Its words; those beyond `header.words` are whatever was there.
+    pub words: [u64; MAX_WORDS],
+}
+
+impl Writer {
+    /// The writing end of the ring at `place`.
+    ///
+    /// # Safety
+    /// In this process nobody else writes to the ring, and nothing else uses its memory.
+    ///
+    /// # Panics
+    /// Where `place` is not inside of the region or not aligned.
+    pub unsafe fn new(region: &Arc<Region>, place: Place) -> Self {
+        Self(End::new(region, place))
+    }
+
+    /// Writes the next message. The caller has a credit for its slot. The sequence number
+    /// of `header` is set here.
+    #[inline(always)]
+    pub fn write(&mut self, header: Header, words: &[u64]) {
+        let slot = self.0.slot();
+        for (slot, &word) in slot.words.iter().zip(words) {
+            slot.store(word, Ordering::Relaxed);
+        }
+        let header = Header { sequence: sequence_at(self.0.next), ..header };
+        // Release: pairs with the acquire in `Reader::read`; words and payload come first.
+        slot.header.store(header.pack(), Ordering::Release);
+        self.0.next += 1;
+    }
+
+    /// Writes the next message with a payload of at most a cell, as [`Writer::write`] does
+    /// without one.
+    ///
+    /// # Panics
+    /// Where the payload is longer: the caller has checked.
+    #[inline]
+    pub fn write_with_payload(&mut self, header: Header, words: &[u64], payload: &[u8]) {
+        assert!(payload.len() <= self.0.cell);
+        // SAFETY: the cell is as long, and the reader leaves it alone until the header of
+        // its slot says that it may look.
+        unsafe { self.0.cell().copy_from_nonoverlapping(payload.as_ptr(), payload.len()) };
+        self.0.slot().payload_len.store(payload.len() as u64, Ordering::Relaxed);
+        self.write(header, words);
+    }
+}
+
+impl Reader {
+    /// The reading end of the ring at `place`.
+    ///
+    /// # Safety
+    /// In this process nobody else reads from the ring, and nothing else uses its memory.
+    ///
+    /// # Panics
+    /// Where `place` is not inside of the region or not aligned.
+    pub unsafe fn new(region: &Arc<Region>, place: Place) -> Self {
+        Self(End::new(region, place))
+    }
+
+    /// The next message, if it is there. It stays the next one until [`Reader::advance`].
+    #[inline(always)]
+    pub fn read(&self) -> Option<Result<Message, Malformed>> {
+        let slot = self.0.slot();
+        // Acquire: pairs with the release in `Writer::write`.
+        let raw = slot.header.load(Ordering::Acquire);
+        if sequence_of(raw) != sequence_at(self.0.next) {
+            return None;
+        }
+        let words = std::array::from_fn(|i| slot.words[i].load(Ordering::Relaxed));
+        Some(Header::parse(raw).map(|header| Message { header, words }))
+    }
+
+    /// Copies the payload of the message that is read but not advanced over.
+    #[inline]
+    pub fn read_payload(&self, into: &mut Vec<u8>) -> Result<(), Malformed> {
+        let len = self.0.slot().payload_len.load(Ordering::Relaxed);
+        let len = usize::try_from(len).ok().filter(|&len| len <= self.0.cell).ok_or(Malformed)?;
+        into.clear();
+        into.reserve(len);
+        // SAFETY: the cell is as long, and so is the vector's room, all of which is written
+        // before it counts as filled. A correct peer leaves the cell alone until it has a
+        // credit for it again; a hostile one spoils bytes that nobody has looked at yet.
+        unsafe {
+            self.0.cell().copy_to_nonoverlapping(into.as_mut_ptr(), len);
+            into.set_len(len);
+        }
+        Ok(())
+    }
+
+    /// Done with the message: the next one is expected.
+    #[inline(always)]
+    pub fn advance(&mut self) {
+        self.0.next += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use netdyno_protocol::frame::slot::Kind;
+    use std::sync::mpsc;
+
+    const SHORT: Header = Header { sequence: 0, completed: 0, handler: 3, kind: Kind::Short, words: 4 };
+
+    fn ring(slots: usize, cell: usize) -> (Writer, Reader) {
+        let place = Place { offset: 64, slots, cell };
+        let region = Arc::new(Region::on_heap(64 + place.len()));
+        // SAFETY: one end of each kind on memory of its own.
+        unsafe { (Writer::new(&region, place), Reader::new(&region, place)) }
+    }
+
+    #[test]
+    fn an_empty_ring_has_no_message() {
+        let (mut writer, mut reader) = ring(2, 0);
+        assert_eq!(reader.read(), None);
+        writer.write(SHORT, &[1, 2, 3, 4]);
+        assert_eq!(reader.read().unwrap().unwrap().words, [1, 2, 3, 4]);
+        reader.advance();
+        assert_eq!(reader.read(), None);
+    }
+
+    /// Two threads, many laps, a window of credits between them: every message once, in
+    /// order, whole. Miri runs this with fewer messages.
+    #[test]
+    fn messages_cross_threads_once_in_order_and_whole() {
+        let messages: u64 = if cfg!(miri) { 60 } else { 200_000 };
+        let slots = 8;
+        let (mut writer, mut reader) = ring(slots, 64);
+        let (credit, credits) = mpsc::channel();
+        for _ in 0..slots {
+            credit.send(()).unwrap();
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for n in 0..messages {
+                    credits.recv().unwrap();
+                    let header = Header { handler: n as u8, kind: Kind::Medium, ..SHORT };
+                    let payload = &[n as u8; 64][..(n % 64) as usize];
+                    writer.write_with_payload(header, &[n, !n, n * 3, n % 64], payload);
+                }
+            });
+            let mut payload = Vec::new();
+            for n in 0..messages {
+                let message = loop {
+                    if let Some(message) = reader.read() {
+                        break message.unwrap();
+                    }
+                    std::thread::yield_now();
+                };
+                assert_eq!(message.header.handler, n as u8);
+                assert_eq!(message.words, [n, !n, n * 3, n % 64]);
+                reader.read_payload(&mut payload).unwrap();
+                assert_eq!(payload, vec![n as u8; (n % 64) as usize]);
+                reader.advance();
+                credit.send(()).unwrap_or(());
+            }
+        });
+    }
+
+    #[test]
+    fn a_header_without_meaning_is_reported_not_believed() {
+        let (writer, reader) = ring(2, 0);
+        let garbage = u64::from(sequence_at(0)) | 0xf << 56;
+        writer.0.slot().header.store(garbage, Ordering::Release);
+        assert_eq!(reader.read(), Some(Err(Malformed)));
+    }
+
+    #[test]
+    fn a_payload_longer_than_its_cell_is_not_read() {
+        let (mut writer, reader) = ring(2, 64);
+        writer.write_with_payload(SHORT, &[], &[7; 64]);
+        reader.0.slot().payload_len.store(65, Ordering::Relaxed);
+        let mut payload = vec![1];
+        assert_eq!(reader.read_payload(&mut payload), Err(Malformed));
+        assert_eq!(payload, [1]);
+    }
+}

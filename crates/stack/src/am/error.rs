@@ -1,0 +1,94 @@
+//! What can go wrong, an enum for each operation.
+
+use super::PeerId;
+use netdyno_host::segment::SegmentError;
+use netdyno_protocol::frame::port;
+use std::time::Duration;
+use thiserror::Error;
+
+/// Why an endpoint or a port could not be opened.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The window is not a power of two from 1 to 32768.
+    #[error("a window of {0} cannot be made: use a power of two from 1 to 32768")]
+    Window(u32),
+    /// The size of medium messages is not a multiple of 64 up to 1 MiB.
+    #[error("medium messages of {0} bytes cannot be made: use a multiple of 64 up to 1048576")]
+    Medium(u32),
+    /// The shared memory could not be made.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+}
+
+/// Why a peer could not be connected.
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    /// The bytes are not the address of a port.
+    #[error("that is not the address of a port of this version: {0:?}")]
+    Address(port::Malformed),
+    /// The peer has ended, or its process cannot be watched.
+    #[error("process {pid} cannot be watched: {error}")]
+    Life {
+        /// The process.
+        pid: u32,
+        /// What the system said.
+        #[source]
+        error: std::io::Error,
+    },
+    /// Its shared memory could not be opened.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+}
+
+/// Why a peer is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Loss {
+    /// Its process has ended.
+    #[error("its process has ended")]
+    Ended,
+    /// It closed its endpoint.
+    #[error("it closed its endpoint")]
+    Closed,
+    /// It lives, but took and answered nothing for that long while requests waited.
+    #[error("it has answered nothing for {0:?}")]
+    Silent(Duration),
+    /// It wrote what no correct peer writes.
+    #[error("it broke the protocol")]
+    Misbehaved,
+}
+
+/// A peer is lost, now or since an earlier report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("peer {} is lost: {loss}; {unresolved} requests are without an answer", .peer.index())]
+pub struct PeerLost {
+    /// Which one.
+    pub peer: PeerId,
+    /// Why.
+    pub loss: Loss,
+    /// Requests to it that may or may not have been handled.
+    pub unresolved: u32,
+}
+
+/// Why a request was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum RequestError {
+    /// The window is full: poll until there is room. Only from `try_` calls.
+    #[error("the window is full")]
+    Full,
+    /// The payload is longer than the peer takes.
+    #[error(transparent)]
+    TooLong(#[from] TooLong),
+    /// The peer is lost.
+    #[error(transparent)]
+    Lost(#[from] PeerLost),
+}
+
+/// A payload is longer than a medium message to that peer may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("a payload of {len} bytes is longer than the {most} that the peer takes")]
+pub struct TooLong {
+    /// Its length.
+    pub len: usize,
+    /// The most there may be.
+    pub most: usize,
+}

@@ -1,0 +1,138 @@
+//! Handlers, and what they are given.
+
+use super::PeerId;
+use super::error::TooLong;
+use super::peer::Outbox;
+use netdyno_protocol::frame::slot::MAX_WORDS;
+
+/// A handler of requests. `S` is what the program lends to handlers while it polls.
+pub type RequestHandler<S> = fn(&mut S, Request<'_>);
+/// A handler of replies.
+pub type ReplyHandler<S> = fn(&mut S, Reply<'_>);
+
+/// The handler tables of an endpoint. Indices are agreed upon between the programs at
+/// both ends; requests and replies have a table each.
+pub struct Handlers<S> {
+    requests: [Option<RequestHandler<S>>; 256],
+    replies: [Option<ReplyHandler<S>>; 256],
+}
+
+impl<S> Clone for Handlers<S> {
+    fn clone(&self) -> Self {
+        Self { requests: self.requests, replies: self.replies }
+    }
+}
+
+impl<S> Default for Handlers<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S> Handlers<S> {
+    /// Empty tables.
+    pub const fn new() -> Self {
+        Self { requests: [None; 256], replies: [None; 256] }
+    }
+
+    /// Sets the handler of requests at `index`.
+    pub const fn on_request(&mut self, index: u8, handler: RequestHandler<S>) {
+        self.requests[index as usize] = Some(handler);
+    }
+
+    /// Sets the handler of replies at `index`.
+    pub const fn on_reply(&mut self, index: u8, handler: ReplyHandler<S>) {
+        self.replies[index as usize] = Some(handler);
+    }
+
+    #[inline(always)]
+    pub(super) fn request(&self, index: u8) -> Option<RequestHandler<S>> {
+        self.requests[index as usize]
+    }
+
+    #[inline(always)]
+    pub(super) fn reply(&self, index: u8) -> Option<ReplyHandler<S>> {
+        self.replies[index as usize]
+    }
+}
+
+/// What any message brings.
+pub(super) struct Content<'a> {
+    pub peer: PeerId,
+    pub words: [u64; MAX_WORDS],
+    pub payload: &'a [u8],
+}
+
+/// A request in the hands of its handler, which may answer it once.
+pub struct Request<'a> {
+    pub(super) content: Content<'a>,
+    pub(super) completed: u16,
+    pub(super) outbox: &'a mut Outbox,
+}
+
+impl<'a> Request<'a> {
+    /// Who sent it.
+    pub fn peer(&self) -> PeerId {
+        self.content.peer
+    }
+
+    /// Its words; 0 beyond those that were sent.
+    #[inline(always)]
+    pub fn words(&self) -> [u64; MAX_WORDS] {
+        self.content.words
+    }
+
+    /// Its payload; empty for a short message. It outlives the request, so that it can be
+    /// the payload of the reply.
+    pub fn payload(&self) -> &'a [u8] {
+        self.content.payload
+    }
+
+    /// Replies with up to four words. Never waits: the slot was reserved.
+    #[inline(always)]
+    pub fn reply<const N: usize>(self, handler: u8, words: [u64; N]) {
+        const { assert!(N <= MAX_WORDS) };
+        self.outbox.reply(handler, self.completed, &words);
+    }
+
+    /// Replies with up to four words and a payload. Where the payload is too long, nothing
+    /// is sent and the request remains, to be answered otherwise.
+    pub fn reply_medium<const N: usize>(
+        self,
+        handler: u8,
+        words: [u64; N],
+        payload: &[u8],
+    ) -> Result<(), (TooLong, Self)> {
+        const { assert!(N <= MAX_WORDS) };
+        match self.outbox.check_len(payload) {
+            Ok(()) => {
+                self.outbox.reply_medium(handler, self.completed, &words, payload);
+                Ok(())
+            }
+            Err(too_long) => Err((too_long, self)),
+        }
+    }
+}
+
+/// A reply in the hands of its handler, which sends nothing.
+pub struct Reply<'a> {
+    pub(super) content: Content<'a>,
+}
+
+impl<'a> Reply<'a> {
+    /// Who sent it.
+    pub fn peer(&self) -> PeerId {
+        self.content.peer
+    }
+
+    /// Its words; 0 beyond those that were sent.
+    #[inline(always)]
+    pub fn words(&self) -> [u64; MAX_WORDS] {
+        self.content.words
+    }
+
+    /// Its payload; empty for a short message.
+    pub fn payload(&self) -> &'a [u8] {
+        self.content.payload
+    }
+}

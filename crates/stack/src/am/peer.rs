@@ -1,0 +1,315 @@
+//! One connection: its four rings, its credits, and the life of the peer.
+
+use super::endpoint::PeerId;
+use super::error::{ConnectError, Loss, PeerLost, TooLong};
+use super::handlers::{Content, Handlers, Reply, Request};
+use super::port::{CLOSED, Layout, Port};
+use netdyno_host::life::Life;
+use netdyno_host::region::Region;
+use netdyno_host::ring::{Message, Reader, Writer};
+use netdyno_host::segment::{Segment, open_segment};
+use netdyno_protocol::am::{Credits, Ledger};
+use netdyno_protocol::frame::port::PortAddress;
+use netdyno_protocol::frame::slot::{Header, Kind, MAX_WORDS};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// What goes back to a peer for its requests.
+pub(super) struct Outbox {
+    replies: Writer,
+    ledger: Ledger,
+    medium_bytes: usize,
+}
+
+impl Outbox {
+    #[inline(always)]
+    pub(super) fn reply(&mut self, handler: u8, completed: u16, words: &[u64]) {
+        self.replies.write(header(Kind::Short, handler, completed, words), words);
+        self.ledger.told();
+    }
+
+    pub(super) fn reply_medium(&mut self, handler: u8, completed: u16, words: &[u64], payload: &[u8]) {
+        self.replies.write_with_payload(header(Kind::Medium, handler, completed, words), words, payload);
+        self.ledger.told();
+    }
+
+    pub(super) fn check_len(&self, payload: &[u8]) -> Result<(), TooLong> {
+        check_len(payload, self.medium_bytes)
+    }
+
+    /// Tells the peer what was handled, in a slot that one of its unanswered requests had
+    /// reserved.
+    fn credit(&mut self) {
+        self.replies.write(header(Kind::Credit, 0, self.ledger.completed(), &[]), &[]);
+        self.ledger.told();
+    }
+}
+
+fn check_len(payload: &[u8], most: usize) -> Result<(), TooLong> {
+    if payload.len() <= most { Ok(()) } else { Err(TooLong { len: payload.len(), most }) }
+}
+
+#[inline(always)]
+fn header(kind: Kind, handler: u8, completed: u16, words: &[u64]) -> Header {
+    // The sequence number is the ring's.
+    Header { sequence: 0, completed, handler, kind, words: words.len() as u8 }
+}
+
+/// Whether and how a peer was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Connected,
+    Lost(PeerLost),
+}
+
+pub(super) struct Peer {
+    id: PeerId,
+    state: State,
+    requests_out: Writer,
+    credits: Credits,
+    replies_in: Reader,
+    requests_in: Reader,
+    outbox: Outbox,
+    /// Messages taken from the peer, and when that count was last seen to change or
+    /// nothing was waited for.
+    taken: u64,
+    taken_when_heard: u64,
+    heard: Instant,
+    life: Life,
+    inbox: Arc<Region>,
+    their_inbox: Arc<Region>,
+    /// Kept: the peer may open it at any time.
+    _segment: Segment,
+}
+
+impl Peer {
+    pub(super) fn connect(id: PeerId, port: Port, address: &[u8]) -> Result<Self, ConnectError> {
+        let address = PortAddress::parse(address).map_err(ConnectError::Address)?;
+        let theirs = Layout { window: address.window, medium_bytes: address.medium_bytes };
+        // Hold the process before looking at its memory: if that is the right one and the
+        // process still lives afterwards, it is the right process.
+        let life = Life::of(address.pid).map_err(|error| ConnectError::Life { pid: address.pid, error })?;
+        let their_inbox = Arc::new(open_segment(address.pid, address.fd, address.nonce, theirs.len())?);
+        let Port { layout: ours, region: inbox, segment, .. } = port;
+        let window = ours.window.min(theirs.window);
+        // SAFETY: a port is connected once, so its rings have one reader; the address names
+        // a port that was opened for us, so its rings have one writer in this process.
+        let (requests_out, replies_out, requests_in, replies_in) = unsafe {
+            (
+                Writer::new(&their_inbox, theirs.requests()),
+                Writer::new(&their_inbox, theirs.replies()),
+                Reader::new(&inbox, ours.requests()),
+                Reader::new(&inbox, ours.replies()),
+            )
+        };
+        Ok(Self {
+            id,
+            state: State::Connected,
+            requests_out,
+            credits: Credits::new(window),
+            replies_in,
+            requests_in,
+            outbox: Outbox {
+                replies: replies_out,
+                ledger: Ledger::new(window),
+                medium_bytes: theirs.medium_bytes as usize,
+            },
+            taken: 0,
+            taken_when_heard: 0,
+            heard: Instant::now(),
+            life,
+            inbox,
+            their_inbox,
+            _segment: segment,
+        })
+    }
+
+    pub(super) fn in_flight(&self) -> u32 {
+        self.credits.in_flight()
+    }
+
+    pub(super) fn medium_bytes(&self) -> usize {
+        self.outbox.medium_bytes
+    }
+
+    #[inline(always)]
+    pub(super) fn check_connected(&self) -> Result<(), PeerLost> {
+        match self.state {
+            State::Connected => Ok(()),
+            State::Lost(lost) => Err(lost),
+        }
+    }
+
+    pub(super) fn check_len(&self, payload: &[u8]) -> Result<(), TooLong> {
+        self.outbox.check_len(payload)
+    }
+
+    #[inline(always)]
+    pub(super) fn has_room(&self) -> bool {
+        self.credits.has_room()
+    }
+
+    /// Sends a request; the caller has seen that there is room.
+    #[inline(always)]
+    pub(super) fn send(&mut self, handler: u8, words: &[u64]) {
+        self.credits.take();
+        self.requests_out.write(header(Kind::Short, handler, 0, words), words);
+    }
+
+    /// Sends a medium request; the caller has seen that there is room and that it fits.
+    pub(super) fn send_medium(&mut self, handler: u8, words: &[u64], payload: &[u8]) {
+        self.credits.take();
+        self.requests_out.write_with_payload(header(Kind::Medium, handler, 0, words), words, payload);
+    }
+
+    /// Takes at most one message from each ring. Returns how many were handled.
+    #[inline(always)]
+    pub(super) fn poll<S>(
+        &mut self,
+        handlers: &Handlers<S>,
+        payload: &mut Vec<u8>,
+        state: &mut S,
+    ) -> Result<usize, PeerLost> {
+        if self.state != State::Connected {
+            return Ok(0);
+        }
+        let mut handled = 0;
+        if self.credits.in_flight() > 0
+            && let Some(message) = self.replies_in.read()
+        {
+            let message = message.map_err(|_| self.lose(Loss::Misbehaved))?;
+            handled += self.take_reply(message, handlers, payload, state)?;
+        }
+        if let Some(message) = self.requests_in.read() {
+            let message = message.map_err(|_| self.lose(Loss::Misbehaved))?;
+            handled += self.take_request(message, handlers, payload, state)?;
+        }
+        Ok(handled)
+    }
+
+    #[inline(always)]
+    fn take_reply<S>(
+        &mut self,
+        message: Message,
+        handlers: &Handlers<S>,
+        payload: &mut Vec<u8>,
+        state: &mut S,
+    ) -> Result<usize, PeerLost> {
+        let Some(content) = content(self.id, &self.replies_in, message, payload) else {
+            return Err(self.lose(Loss::Misbehaved));
+        };
+        self.replies_in.advance();
+        self.taken += 1;
+        if self.credits.complete_to(message.header.completed).is_err() {
+            return Err(self.lose(Loss::Misbehaved));
+        }
+        if message.header.kind == Kind::Credit {
+            return Ok(0);
+        }
+        let Some(handler) = handlers.reply(message.header.handler) else {
+            return Err(self.lose(Loss::Misbehaved));
+        };
+        handler(state, Reply { content });
+        Ok(1)
+    }
+
+    #[inline(always)]
+    fn take_request<S>(
+        &mut self,
+        message: Message,
+        handlers: &Handlers<S>,
+        payload: &mut Vec<u8>,
+        state: &mut S,
+    ) -> Result<usize, PeerLost> {
+        let Some(content) = content(self.id, &self.requests_in, message, payload) else {
+            return Err(self.lose(Loss::Misbehaved));
+        };
+        self.requests_in.advance();
+        self.taken += 1;
+        let handler = match message.header.kind {
+            Kind::Short | Kind::Medium => handlers.request(message.header.handler),
+            Kind::Credit => None,
+        };
+        let Some(handler) = handler else { return Err(self.lose(Loss::Misbehaved)) };
+        let completed = self.outbox.ledger.handle();
+        handler(state, Request { content, completed, outbox: &mut self.outbox });
+        if self.outbox.ledger.credit_is_due() {
+            self.outbox.credit();
+        }
+        Ok(1)
+    }
+
+    /// Tells the peer what is owed while there is time for it.
+    pub(super) fn settle(&mut self) {
+        if self.state == State::Connected && self.outbox.ledger.is_owing() {
+            self.outbox.credit();
+        }
+    }
+
+    /// Whether the peer is still there, with a patience of `timeout` for a silent one.
+    pub(super) fn look(&mut self, now: Instant, timeout: Duration) -> Result<(), PeerLost> {
+        if self.state != State::Connected {
+            return Ok(());
+        }
+        if self.credits.in_flight() == 0 || self.taken != self.taken_when_heard {
+            self.heard = now;
+            self.taken_when_heard = self.taken;
+        }
+        // Closed and ended are looked at before the rings: what was written before either
+        // is then seen, and handled first.
+        let closed = self.inbox.word(CLOSED).load(Ordering::Acquire) != 0;
+        let ended = !closed && self.life.has_ended();
+        let is_drained = self.requests_in.read().is_none() && self.replies_in.read().is_none();
+        if closed && is_drained {
+            return Err(self.lose(Loss::Closed));
+        }
+        if ended && is_drained {
+            return Err(self.lose(Loss::Ended));
+        }
+        let silent = now.saturating_duration_since(self.heard);
+        if silent > timeout {
+            return Err(self.lose(Loss::Silent(timeout)));
+        }
+        Ok(())
+    }
+
+    /// Tells the peer that nothing more comes.
+    pub(super) fn say_closed(&self) {
+        // Release: pairs with the acquire in `look`; what was sent comes first.
+        self.their_inbox.word(CLOSED).store(1, Ordering::Release);
+    }
+
+    pub(super) fn lose(&mut self, loss: Loss) -> PeerLost {
+        let lost = PeerLost { peer: self.id, loss, unresolved: self.credits.in_flight() };
+        self.state = State::Lost(lost);
+        lost
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.say_closed();
+    }
+}
+
+/// What the message at the head of `ring` brings. `None` where it claims a payload that
+/// cannot be.
+#[inline(always)]
+fn content<'a>(
+    peer: PeerId,
+    ring: &Reader,
+    message: Message,
+    payload: &'a mut Vec<u8>,
+) -> Option<Content<'a>> {
+    let used = usize::from(message.header.words);
+    let words: [u64; MAX_WORDS] = std::array::from_fn(|i| if i < used { message.words[i] } else { 0 });
+    let payload: &[u8] = match message.header.kind {
+        Kind::Medium => {
+            ring.read_payload(payload).ok()?;
+            payload
+        }
+        Kind::Short | Kind::Credit => &[],
+    };
+    Some(Content { peer, words, payload })
+}

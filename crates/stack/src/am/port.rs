@@ -1,0 +1,78 @@
+//! A port: the half of a connection that one side makes, and how its memory is laid out.
+//!
+//! ```text
+//! 0      nonce
+//! 64     closed by the peer, a word
+//! 4096   ring of the peer's requests: slots, then payload cells
+//! ...    ring of the peer's replies: slots, then payload cells
+//! ```
+//!
+//! The side that reads makes the memory; only the peer writes to it.
+
+use super::error::OpenError;
+use netdyno_host::region::{PAGE, Region};
+use netdyno_host::ring::{LINE, Place};
+use netdyno_host::segment::Segment;
+use netdyno_protocol::frame::port::{self, PortAddress};
+use std::sync::Arc;
+
+/// Where the peer says that it has closed.
+pub(super) const CLOSED: usize = LINE;
+
+/// One side's half of a connection to come: memory that the peer will write to.
+#[derive(Debug)]
+pub struct Port {
+    pub(super) layout: Layout,
+    address: PortAddress,
+    pub(super) region: Arc<Region>,
+    /// Kept open: the peer opens the segment through it.
+    pub(super) segment: Segment,
+}
+
+/// The sizes that decide where everything lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub window: u32,
+    pub medium_bytes: u32,
+}
+
+impl Layout {
+    pub(super) fn requests(self) -> Place {
+        Place { offset: PAGE, slots: self.window as usize, cell: self.medium_bytes as usize }
+    }
+
+    pub(super) fn replies(self) -> Place {
+        let requests = self.requests();
+        Place { offset: (requests.offset + requests.len()).next_multiple_of(PAGE), ..requests }
+    }
+
+    pub(super) fn len(self) -> usize {
+        self.replies().offset + self.replies().len()
+    }
+}
+
+impl Port {
+    pub(super) fn open(window: u32, medium_bytes: u32) -> Result<Self, OpenError> {
+        if !port::window_is_valid(window) {
+            return Err(OpenError::Window(window));
+        }
+        if !port::medium_is_valid(medium_bytes) {
+            return Err(OpenError::Medium(medium_bytes));
+        }
+        let layout = Layout { window, medium_bytes };
+        let segment = Segment::create(layout.len())?;
+        let address = PortAddress {
+            pid: std::process::id(),
+            fd: segment.descriptor(),
+            window,
+            medium_bytes,
+            nonce: segment.nonce(),
+        };
+        Ok(Self { layout, address, region: Arc::clone(&segment.region), segment })
+    }
+
+    /// The bytes to hand to the peer, by whatever way there is.
+    pub fn address(&self) -> Vec<u8> {
+        self.address.encode().to_vec()
+    }
+}
