@@ -1,1 +1,43 @@
-fn main() {}
+//! The `netdyno` command.
+//!
+//! * [`args`]: what can be asked for. * [`fault`]: how a run can fail, and its exit code.
+//! * [`characterise`], [`logp`], [`catalogue`], [`report`]: the verbs.
+//! * [`campaign`]: launches of several layers, interleaved, until the figures are known.
+//! * [`launch`], [`worker`]: one launch, from both sides of the control connection.
+//! * [`machine`], [`interrupt`], [`progress`], [`output`]: what the verbs share.
+#![forbid(unsafe_code)]
+
+mod args;
+mod campaign;
+mod catalogue;
+mod characterise;
+mod fault;
+mod interrupt;
+mod launch;
+mod logp;
+mod machine;
+mod output;
+mod progress;
+mod report;
+mod worker;
+
+use args::{Cli, Verb};
+use fault::Fault;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match Cli::from_command_line().and_then(run) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => fault.exit(),
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Fault> {
+    match cli.verb {
+        None => characterise::run(&cli.measuring, &cli.dir),
+        Some(Verb::Logp(args)) => logp::run(&args),
+        Some(Verb::Layers) => catalogue::run(),
+        Some(Verb::Report(args)) => report::run(&args),
+        Some(Verb::Worker) => worker::run(),
+    }
+}

@@ -1,1 +1,14 @@
+//! Launching processes and talking to them: a crew of own children, each with a control
+//! connection on its standard input.
+//!
+//! * [`frame`]: messages on a control connection.
+//! * [`crew`]: the side that launches.
+//! * [`member`]: the side that is launched.
+//!
+//! Nothing outlives the side that launches: its end closes the connections, and the
+//! kernel kills its children.
+#![forbid(unsafe_code)]
 
+pub mod crew;
+pub mod frame;
+pub mod member;

@@ -1,4 +1,15 @@
 //! What can be measured: each layer behind the faces of `netdyno_measure::layer`.
+//!
+//! * [`catalogue`]: the layers by name, what each can do, whether it is available here.
+//! * [`half`]: how two processes come to share a layer.
+//! * [`real`]: what layers in real time have in common.
+//! * [`am`], [`udp`], [`tcp`], [`sim`]: the layers.
 #![forbid(unsafe_code)]
 
+pub mod am;
+pub mod catalogue;
+pub mod half;
+pub mod real;
 pub mod sim;
+pub mod tcp;
+pub mod udp;

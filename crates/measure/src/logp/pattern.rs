@@ -9,6 +9,7 @@ use super::data::{Burst, Curve, LaunchData, RoundTrips, Shape, Stream};
 use crate::layer::{LayerError, Requester, Work};
 use crate::stats::{median, median_interval_of_sorted, sorted};
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
 /// Least burst size with which every signature ends.
 pub const LONGEST_BURST_AT_LEAST: usize = 1024;
@@ -32,7 +33,7 @@ const PAUSES: usize = 10;
 const AWAY_ROUND_TRIPS: f64 = 1.2;
 
 /// How a launch is to run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plan {
     /// Where in the order of launches it stands.
     pub launch: usize,
@@ -251,7 +252,7 @@ impl<'a, R: Requester> Bench<'a, R> {
             }
             let values: Vec<f64> = batch.iter().map(|&ticks| self.ns(ticks) - self.timer_ns).collect();
             for ns in &values {
-                histogram.saturating_record((ns * 1e3).max(0.0) as u64);
+                histogram.record((ns * 1e3).max(0.0) as u64).map_err(LayerError::new)?;
             }
             trips.batches_ns.push(median(values));
         }

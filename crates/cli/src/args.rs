@@ -1,0 +1,202 @@
+//! What can be asked for on the command line.
+
+use crate::fault::Fault;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use netdyno_clock::place;
+use netdyno_host::wait::Wait;
+use netdyno_layers::catalogue::Layer;
+use netdyno_measure::record::Options;
+use netdyno_protocol::sim::Truth;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Puts a communication layer on the bench and reads its LogP parameters.
+///
+/// Without a verb, netdyno characterises the layers that need nothing but this machine
+/// (am+shm, udp, tcp), prints their table, and writes netdyno.json and
+/// netdyno-report.html.
+#[derive(Debug, Parser)]
+#[command(version, disable_help_subcommand = true, args_conflicts_with_subcommands = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Option<Verb>,
+
+    /// How to measure.
+    #[command(flatten)]
+    pub measuring: Measuring,
+
+    /// Folder for netdyno.json and netdyno-report.html
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub dir: PathBuf,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Measure o_s, o_r, g, L and the round trip of layers, by the LogP signature
+    Logp(LogpArgs),
+    /// List the layers, what each can do, and why one is not available here
+    Layers,
+    /// Draw the report from saved records
+    Report(ReportArgs),
+    /// One process of a launch; started by netdyno itself
+    #[command(hide = true)]
+    Worker,
+}
+
+/// How to measure: the options of every measuring verb.
+#[derive(Clone, Debug, Args)]
+pub struct Measuring {
+    /// Half-width of an interval, as a share of its value, at which measuring stops
+    #[arg(long, value_name = "SHARE", default_value = "0.02", value_parser = precision, allow_negative_numbers = true)]
+    pub precision: f64,
+
+    /// Confidence of every interval
+    #[arg(long, value_name = "SHARE", default_value = "0.95", value_parser = confidence, allow_negative_numbers = true)]
+    pub confidence: f64,
+
+    /// Time for each layer: no further launch is begun after it
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = max_time)]
+    pub max_time: Duration,
+
+    /// Fresh process pairs for each layer, at least; more are added until the precision
+    /// or the time is reached
+    #[arg(long, value_name = "N", default_value = "9", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub launches: u16,
+
+    /// Bytes of user data in a request, and in a reply
+    #[arg(long, value_name = "BYTES", default_value = "32", value_parser = clap::value_parser!(u32).range(1..))]
+    pub size: u32,
+
+    /// Processors of requester and replier, as in 0,1; chosen near each other by default
+    #[arg(long, value_name = "A,B", value_parser = cpus)]
+    pub cpus: Option<(usize, usize)>,
+
+    /// What a process does while nothing arrives; spin where there are two processors,
+    /// otherwise yield
+    #[arg(long, value_name = "HOW", value_parser = ["spin", "yield", "block"])]
+    wait: Option<String>,
+
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub seed: u64,
+}
+
+impl Measuring {
+    /// What to do while nothing arrives, where that was said.
+    pub fn wait(&self) -> Option<Wait> {
+        self.wait.as_deref().and_then(|name| name.parse().ok())
+    }
+
+    /// What goes into the record.
+    pub fn options(&self) -> Options {
+        Options {
+            precision: self.precision,
+            confidence: self.confidence,
+            max_time_s: self.max_time.as_secs_f64(),
+            launches: usize::from(self.launches),
+            seed: self.seed,
+        }
+    }
+}
+
+/// `netdyno logp`.
+#[derive(Debug, Args)]
+pub struct LogpArgs {
+    /// Layers to measure; the launches of several are interleaved
+    #[arg(long, value_name = "LAYER[,LAYER…]", value_delimiter = ',', required = true)]
+    pub over: Vec<Layer>,
+
+    /// How to measure.
+    #[command(flatten)]
+    pub measuring: Measuring,
+
+    /// Parameters of the sim layer, as in o_s=1us,o_r=2us,g=5us,L=7us[,capacity=64][,window=65536][,o_poll=0ns][,noise=0.05]
+    #[arg(long, value_name = "NAME=VALUE,…")]
+    pub truth: Option<Truth>,
+
+    /// Where and in which form the result goes.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Where and in which form a result goes.
+#[derive(Clone, Debug, Args)]
+pub struct OutputArgs {
+    /// Form of the result; by default that of the file's ending, or a table
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+
+    /// File for the result, instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// `netdyno report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Records, as written by --format json
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+
+    /// Form of the report; by default that of the file's ending, or html
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+
+    /// File for the report; - for standard output
+    #[arg(long, value_name = "FILE", default_value = "netdyno-report.html")]
+    pub out: PathBuf,
+}
+
+/// The forms of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people, on a terminal
+    Table,
+    /// The record, schema netdyno/1
+    Json,
+    /// One row per layer and parameter
+    Csv,
+    /// One self-contained page with plots
+    Html,
+}
+
+impl Cli {
+    /// What was asked for.
+    pub fn from_command_line() -> Result<Self, Fault> {
+        Ok(Self::try_parse()?)
+    }
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| "not a number".to_owned())
+}
+
+fn precision(text: &str) -> Result<f64, String> {
+    let value = number(text)?;
+    if value > 0.0 && value < 1.0 { Ok(value) } else { Err("must be above 0 and below 1, as in 0.02".into()) }
+}
+
+fn confidence(text: &str) -> Result<f64, String> {
+    let value = number(text)?;
+    if (0.5..=0.9999).contains(&value) {
+        Ok(value)
+    } else {
+        Err("must be from 0.5 to 0.9999, as in 0.95".into())
+    }
+}
+
+fn max_time(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text)
+        .map_err(|_| "not a time with a unit, as in 30s or 2min".to_owned())?;
+    let range = Duration::from_secs(1)..=Duration::from_secs(86_400);
+    if range.contains(&time) { Ok(time) } else { Err("must be from 1s to 1day".into()) }
+}
+
+fn cpus(text: &str) -> Result<(usize, usize), String> {
+    match place::parse_list(text).as_deref() {
+        Some(&[a, b]) => Ok((a, b)),
+        _ => Err("must be two processors, as in 0,1".into()),
+    }
+}

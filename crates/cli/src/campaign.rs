@@ -1,0 +1,245 @@
+//! A campaign: launches of several layers, interleaved, until every figure is known as
+//! precisely as asked for, or the time is up.
+
+use crate::args::Measuring;
+use crate::fault::Fault;
+use crate::interrupt::Interrupt;
+use crate::launch::Bench;
+use crate::machine;
+use crate::progress::Progress;
+use netdyno_clock::place::{self, Distance};
+use netdyno_host::wait::Wait;
+use netdyno_layers::catalogue::Layer;
+use netdyno_measure::logp::data::{LaunchData, Shape};
+use netdyno_measure::logp::extract::{Extracted, extract, is_precise};
+use netdyno_measure::logp::pattern::Plan;
+use netdyno_measure::logp::ratio::ratios;
+use netdyno_measure::record::{Doubt, LayerResult, Record, SCHEMA};
+use netdyno_protocol::sim::Truth;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Launches between two looks at the precision beyond those asked for. Looking after
+/// every one would stop at lucky intervals.
+const LAUNCHES_PER_LOOK: usize = 3;
+/// Time of one launch at most: more launches say more than longer ones.
+const LONGEST_LAUNCH: Duration = Duration::from_millis(1200);
+/// Share of a launch's time that starting its processes leaves for measuring.
+const MEASURING_SHARE: f64 = 0.8;
+
+/// What is to be measured, checked.
+pub struct Campaign {
+    benches: Vec<Bench>,
+    measuring: Measuring,
+}
+
+impl Campaign {
+    /// Checks what is asked for against the layers and the machine.
+    pub fn new(layers: &[Layer], truth: Option<Truth>, measuring: &Measuring) -> Result<Self, Fault> {
+        if truth.is_some() && !layers.contains(&Layer::Sim) {
+            return Err(Fault::BadInput("--truth is for the sim layer: add --over sim".into()));
+        }
+        let cpus = choose_cpus(measuring)?;
+        let benches = layers
+            .iter()
+            .map(|&layer| bench(layer, truth, measuring, cpus))
+            .collect::<Result<Vec<_>, _>>()?;
+        for (at, layer) in layers.iter().enumerate() {
+            if layers[..at].contains(layer) {
+                return Err(Fault::BadInput(format!("the layer {layer} is named twice")));
+            }
+        }
+        Ok(Self { benches, measuring: measuring.clone() })
+    }
+
+    /// Measures.
+    pub fn run(&self) -> Result<Record, Fault> {
+        let interrupt = Interrupt::catch()?;
+        let began = SystemTime::now();
+        let environment =
+            machine::environment(self.benches.iter().find_map(|bench| bench.cpus).map(|(a, _)| a));
+        let mut runs: Vec<Run<'_>> = self.benches.iter().map(Run::new).collect();
+        let progress = Progress::new();
+        let started = Instant::now();
+        let time = self.measuring.max_time * u32::try_from(runs.len()).unwrap_or(1);
+        let at_least = usize::from(self.measuring.launches);
+        let mut rounds = 0;
+        loop {
+            // Every other round runs the layers in the opposite order, so that none is
+            // always the first.
+            let order: Vec<usize> =
+                if rounds % 2 == 0 { (0..runs.len()).collect() } else { (0..runs.len()).rev().collect() };
+            for (nth, &at) in order.iter().enumerate() {
+                let plan = self.plan(rounds, &runs[at]);
+                let doing = format!("{} launch {}", runs[at].bench.layer, rounds + 1);
+                let steps = (rounds.max(at_least - 1) + 1) * order.len();
+                runs[at].launch(&plan, &interrupt, &mut |share| {
+                    let by_launches = (rounds * order.len() + nth) as f64 + share;
+                    let by_time = started.elapsed().as_secs_f64() / time.as_secs_f64();
+                    let share = if rounds < at_least { by_launches / steps as f64 } else { by_time };
+                    progress.show(share, &doing);
+                })?;
+            }
+            rounds += 1;
+            let is_look = rounds >= at_least && (rounds - at_least).is_multiple_of(LAUNCHES_PER_LOOK);
+            let time_is_up = rounds >= at_least && started.elapsed() >= time;
+            if time_is_up || (is_look && self.is_precise(&runs)) {
+                break;
+            }
+        }
+        drop(progress);
+        let doubts = machine::doubts(&environment);
+        let ratios = ratios(
+            &runs.iter().map(|run| (run.bench.layer.name(), &run.launches[..])).collect::<Vec<_>>(),
+            self.measuring.confidence,
+        );
+        Ok(Record {
+            schema: SCHEMA.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            began: humantime::format_rfc3339_seconds(began).to_string(),
+            options: self.measuring.options(),
+            environment,
+            results: runs.into_iter().map(|run| self.result(run)).collect::<Result<_, _>>()?,
+            ratios,
+            doubts,
+        })
+    }
+
+    fn plan(&self, launch: usize, run: &Run<'_>) -> Plan {
+        let share = self.measuring.max_time / u32::from(self.measuring.launches);
+        let budget = share.mul_f64(MEASURING_SHARE).min(LONGEST_LAUNCH);
+        Plan {
+            launch,
+            shape: run.shape.clone(),
+            budget_ns: budget.as_nanos() as f64,
+            precision: self.measuring.precision,
+            confidence: self.measuring.confidence,
+            seed: self.measuring.seed.wrapping_add(launch as u64),
+        }
+    }
+
+    fn extract(&self, launches: &[LaunchData]) -> Option<Extracted> {
+        extract(launches, self.measuring.confidence, self.measuring.precision)
+    }
+
+    fn is_precise(&self, runs: &[Run<'_>]) -> bool {
+        runs.iter().all(|run| {
+            self.extract(&run.launches)
+                .is_some_and(|extracted| is_precise(&extracted, self.measuring.precision))
+        })
+    }
+
+    fn result(&self, run: Run<'_>) -> Result<LayerResult, Fault> {
+        let Some(extracted) = self.extract(&run.launches) else {
+            return Err(Fault::Failed(format!("{}: no launch has measured anything", run.bench.layer)));
+        };
+        let bench = run.bench;
+        let distance = bench.cpus.map(|(a, b)| place::distance(a, b));
+        let mut doubts = extracted.doubts;
+        doubts.extend(placement_doubt(bench, distance));
+        Ok(LayerResult {
+            layer: bench.layer.name().into(),
+            verb: "logp".into(),
+            size_bytes: bench.size_bytes,
+            wait: if bench.truth.is_some() { "virtual".into() } else { bench.wait.name().into() },
+            cpus: bench.cpus.map(|(a, b)| vec![a, b]).unwrap_or_default(),
+            distance: distance.map(|distance| distance.to_string()),
+            parameters: extracted.parameters,
+            plateau: extracted.plateau,
+            checks: extracted.checks,
+            launches: run.launches,
+            doubts,
+        })
+    }
+}
+
+/// A layer in the course of a campaign.
+struct Run<'a> {
+    bench: &'a Bench,
+    shape: Option<Shape>,
+    launches: Vec<LaunchData>,
+}
+
+impl<'a> Run<'a> {
+    fn new(bench: &'a Bench) -> Self {
+        Self { bench, shape: None, launches: Vec::new() }
+    }
+
+    fn launch(
+        &mut self,
+        plan: &Plan,
+        interrupt: &Interrupt,
+        progress: &mut dyn FnMut(f64),
+    ) -> Result<(), Fault> {
+        let data = self.bench.launch(plan, interrupt, progress)?;
+        // The first launch chooses bursts and delays for all.
+        self.shape.get_or_insert_with(|| data.shape.clone());
+        self.launches.push(data);
+        Ok(())
+    }
+}
+
+/// Where requester and replier are to run.
+fn choose_cpus(measuring: &Measuring) -> Result<(usize, usize), Fault> {
+    let allowed = place::allowed()
+        .map_err(|error| Fault::Failed(format!("cannot read which processors may be used: {error}")))?;
+    let Some((a, b)) = measuring.cpus else {
+        return place::choose_pair(&allowed).ok_or_else(|| Fault::Failed("no processor may be used".into()));
+    };
+    match [a, b].into_iter().find(|cpu| !allowed.contains(cpu)) {
+        None => Ok((a, b)),
+        Some(cpu) => Err(Fault::BadInput(format!(
+            "processor {cpu} of --cpus cannot be used here: choose from {allowed:?}"
+        ))),
+    }
+}
+
+fn bench(
+    layer: Layer,
+    truth: Option<Truth>,
+    measuring: &Measuring,
+    cpus: (usize, usize),
+) -> Result<Bench, Fault> {
+    let size_bytes = measuring.size as usize;
+    if layer == Layer::Sim {
+        let truth = truth.ok_or_else(|| {
+            Fault::BadInput("the sim layer needs its parameters: --truth o_s=1us,o_r=2us,g=5us,L=7us".into())
+        })?;
+        return Ok(Bench { layer, size_bytes, wait: Wait::Spin, cpus: None, truth: Some(truth) });
+    }
+    if let Some(why) = layer.unavailable() {
+        return Err(Fault::BadInput(format!("the layer {layer} is not available here: {why}")));
+    }
+    if size_bytes > layer.max_size() {
+        return Err(Fault::BadInput(format!(
+            "--size {size_bytes} is more than the {} bytes that {layer} carries in a message",
+            layer.max_size()
+        )));
+    }
+    let same = cpus.0 == cpus.1;
+    let wait = measuring.wait().unwrap_or(if same { Wait::Yield } else { Wait::Spin });
+    if !layer.waits().contains(&wait) {
+        let names: Vec<&str> = layer.waits().iter().map(|wait| wait.name()).collect();
+        return Err(Fault::BadInput(format!("{layer} cannot {wait}: use --wait {}", names.join(" or "))));
+    }
+    if same && wait == Wait::Spin {
+        return Err(Fault::BadInput(format!(
+            "two processes that spin on processor {} would wait for each other's time slices: use --wait yield or two processors",
+            cpus.0
+        )));
+    }
+    Ok(Bench { layer, size_bytes, wait, cpus: Some(cpus), truth: None })
+}
+
+fn placement_doubt(bench: &Bench, distance: Option<Distance>) -> Option<Doubt> {
+    match distance? {
+        Distance::Same => Some(Doubt::new(
+            "same_processor",
+            format!("both processes share a processor and {}: the figures are about scheduling", bench.wait),
+        )),
+        Distance::SmtSibling => Some(Doubt::new(
+            "smt_sibling",
+            "requester and replier are threads of one core and take each other's issue slots".into(),
+        )),
+        _ => None,
+    }
+}

@@ -1,0 +1,22 @@
+//! The main job: the layers that need nothing but this machine.
+
+use crate::args::{Format, Measuring};
+use crate::campaign::Campaign;
+use crate::fault::Fault;
+use crate::output::{check_writable, render, write_stdout, write_whole};
+use netdyno_layers::catalogue::EMBEDDED;
+use std::path::Path;
+
+/// Measures, prints the table, writes record and report into `dir`.
+pub fn run(measuring: &Measuring, dir: &Path) -> Result<(), Fault> {
+    let campaign = Campaign::new(&EMBEDDED, None, measuring)?;
+    let (record_file, report_file) = (dir.join("netdyno.json"), dir.join("netdyno-report.html"));
+    check_writable(&record_file)?;
+    check_writable(&report_file)?;
+    let records = [campaign.run()?];
+    write_whole(&record_file, &render(&records, Format::Json)?)?;
+    write_whole(&report_file, &render(&records, Format::Html)?)?;
+    write_stdout(&render(&records, Format::Table)?)?;
+    eprintln!("wrote {} and {}", record_file.display(), report_file.display());
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! How a run can fail, and its exit code: 1 once measuring has begun, 2 for bad input.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::process::ExitCode;
+
+/// Why the command ends without its result. One line each.
+#[derive(Debug)]
+pub enum Fault {
+    /// What was asked for cannot be done: exit code 2.
+    BadInput(String),
+    /// Measuring failed: exit code 1.
+    Failed(String),
+    /// A signal ended it: exit code 128 and its number.
+    Interrupted(i32),
+    /// Not a fault: help or version, printed as asked for.
+    Help(clap::Error),
+}
+
+impl Fault {
+    /// Prints what is to be said and gives the exit code.
+    pub fn exit(self) -> ExitCode {
+        match self {
+            Self::BadInput(text) => {
+                eprintln!("error: {text}");
+                ExitCode::from(2)
+            }
+            Self::Failed(text) => {
+                eprintln!("error: {text}");
+                ExitCode::from(1)
+            }
+            Self::Interrupted(signal) => {
+                eprintln!("interrupted: nothing was written");
+                ExitCode::from(u8::try_from(128 + signal).unwrap_or(1))
+            }
+            Self::Help(help) => match help.print() {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(_) => ExitCode::from(1),
+            },
+        }
+    }
+}
+
+impl From<clap::Error> for Fault {
+    fn from(error: clap::Error) -> Self {
+        match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Self::Help(error),
+            _ => Self::BadInput(one_line(&error)),
+        }
+    }
+}
+
+/// What clap says in a paragraph, on one line.
+fn one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let first = text.lines().next().unwrap_or_default();
+    let mut line = first.strip_prefix("error: ").unwrap_or(first).trim_end_matches(':').to_owned();
+    if error.kind() == ErrorKind::MissingRequiredArgument {
+        let missing: Vec<&str> =
+            text.lines().skip(1).take_while(|l| l.starts_with("  ")).map(str::trim).collect();
+        line = format!("{line}: {}", missing.join(", "));
+    }
+    for kind in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue] {
+        let nearest = match error.get(kind) {
+            Some(ContextValue::String(nearest)) => Some(nearest),
+            Some(ContextValue::Strings(all)) => all.first(),
+            _ => None,
+        };
+        if let Some(nearest) = nearest {
+            line = format!("{line}; did you mean '{nearest}'?");
+        }
+    }
+    format!("{line} (see `netdyno --help`)")
+}

@@ -1,0 +1,188 @@
+//! One launch: a fresh pair of processes that measures a layer once, or, for a
+//! simulated layer, a fresh interface.
+
+use crate::fault::Fault;
+use crate::interrupt::Interrupt;
+use crate::worker::{Answer, Order};
+use netdyno_host::wait::Wait;
+use netdyno_job::crew::{Crew, CrewError, Event};
+use netdyno_layers::catalogue::Layer;
+use netdyno_layers::sim::SimRequester;
+use netdyno_measure::logp::Subject;
+use netdyno_measure::logp::data::LaunchData;
+use netdyno_measure::logp::pattern::Plan;
+use netdyno_protocol::sim::Truth;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// How often a signal is looked for while a launch runs.
+const LOOK: Duration = Duration::from_millis(100);
+/// A launch that says nothing for this long has hung.
+const SILENCE: Duration = Duration::from_secs(60);
+/// When one process fails, the other has this long to say what it saw.
+const AFTERMATH: Duration = Duration::from_secs(1);
+
+const REQUESTER: usize = 0;
+const REPLIER: usize = 1;
+
+/// A layer, and how it is launched.
+#[derive(Clone, Debug)]
+pub struct Bench {
+    /// The layer.
+    pub layer: Layer,
+    /// Bytes of a message.
+    pub size_bytes: usize,
+    /// How its processes wait.
+    pub wait: Wait,
+    /// Where requester and replier run.
+    pub cpus: Option<(usize, usize)>,
+    /// The parameters of a simulated layer.
+    pub truth: Option<Truth>,
+}
+
+impl Bench {
+    /// Measures once. `progress` is told the share that is done.
+    pub fn launch(
+        &self,
+        plan: &Plan,
+        interrupt: &Interrupt,
+        progress: &mut dyn FnMut(f64),
+    ) -> Result<LaunchData, Fault> {
+        let context =
+            |text: String| Fault::Failed(format!("{}, launch {}: {text}", self.layer, plan.launch + 1));
+        match self.truth {
+            Some(truth) => {
+                let seed = plan.seed.wrapping_mul(1 << 16).wrapping_add(plan.launch as u64);
+                SimRequester::new(truth, seed).logp(plan, progress).map_err(|error| context(error.0))
+            }
+            None => {
+                Pair { crew: Crew::new(), interrupt }.measure(self, plan, progress).map_err(|end| match end {
+                    End::Fault(fault) => fault,
+                    End::Failed(text) => context(text),
+                })
+            }
+        }
+    }
+}
+
+/// Why a pair did not measure.
+enum End {
+    Fault(Fault),
+    Failed(String),
+}
+
+impl From<CrewError> for End {
+    fn from(error: CrewError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+struct Pair<'a> {
+    crew: Crew,
+    interrupt: &'a Interrupt,
+}
+
+impl Pair<'_> {
+    fn measure(
+        mut self,
+        bench: &Bench,
+        plan: &Plan,
+        progress: &mut dyn FnMut(f64),
+    ) -> Result<LaunchData, End> {
+        for rank in [REQUESTER, REPLIER] {
+            self.crew.launch(worker_command().map_err(|error| End::Failed(error.to_string()))?)?;
+            self.crew.send(rank, &open_order(bench, rank))?;
+        }
+        let (mut addresses, mut connected) = ([None, None], 0);
+        loop {
+            match self.next()? {
+                (rank, Answer::Opened(address)) => {
+                    addresses[rank] = Some(address);
+                    if let [Some(requester), Some(replier)] = &addresses {
+                        self.crew.send(REQUESTER, &Order::Connect(replier.clone()))?;
+                        self.crew.send(REPLIER, &Order::Connect(requester.clone()))?;
+                    }
+                }
+                (_, Answer::Connected) => {
+                    connected += 1;
+                    if connected == 2 {
+                        self.crew.send(REQUESTER, &Order::Measure(Box::new(plan.clone())))?;
+                    }
+                }
+                (_, Answer::Progress(share)) => progress(share),
+                (_, Answer::Measured(data)) => {
+                    self.crew.send(REPLIER, &Order::Stop)?;
+                    return Ok(*data);
+                }
+                (rank, Answer::Failed(text)) => return Err(self.aftermath(rank, text)),
+            }
+        }
+    }
+
+    /// The next answer. That a process ends before the launch does is a failure.
+    fn next(&mut self) -> Result<(usize, Answer), End> {
+        let silent_at = Instant::now() + SILENCE;
+        loop {
+            self.interrupt.check().map_err(End::Fault)?;
+            match self.crew.next(LOOK)? {
+                Some((rank, Event::Message(answer))) => return Ok((rank, answer)),
+                Some((rank, Event::Ended(status))) => {
+                    // A signal from the terminal reaches the whole group: ours first.
+                    std::thread::sleep(Duration::from_millis(10));
+                    self.interrupt.check().map_err(End::Fault)?;
+                    return Err(self.aftermath(rank, ended(status)));
+                }
+                None if Instant::now() > silent_at => {
+                    return Err(End::Failed(format!("nothing was heard for {SILENCE:?}; stopped")));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// One process has failed: adds what the other one saw, if it says so soon.
+    fn aftermath(&mut self, rank: usize, text: String) -> End {
+        let name = |rank: usize| if rank == REQUESTER { "requester" } else { "replier" };
+        let mut lines = vec![format!("the {} (process {}) {text}", name(rank), self.crew.pid(rank))];
+        let until = Instant::now() + AFTERMATH;
+        while lines.len() < 2
+            && let Some(left) = until.checked_duration_since(Instant::now())
+        {
+            let (other, text) = match self.crew.next(left) {
+                Ok(Some((other, Event::Message(Answer::Failed(text))))) => (other, text),
+                Ok(Some((other, Event::Ended(status)))) if other != rank => (other, ended(status)),
+                Ok(_) => continue,
+                Err(_) => break,
+            };
+            if other != rank {
+                lines.push(format!("the {} (process {}) {text}", name(other), self.crew.pid(other)));
+            }
+        }
+        End::Failed(lines.join("; "))
+    }
+}
+
+fn ended(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("was killed by signal {signal}"),
+        (None, Some(code)) => format!("ended early with exit code {code}"),
+        (None, None) => "ended early".into(),
+    }
+}
+
+fn worker_command() -> std::io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("worker");
+    Ok(command)
+}
+
+fn open_order(bench: &Bench, rank: usize) -> Order {
+    Order::Open {
+        layer: bench.layer.name().into(),
+        is_requester: rank == REQUESTER,
+        size_bytes: bench.size_bytes,
+        wait: bench.wait.name().into(),
+        cpu: bench.cpus.map(|(a, b)| if rank == REQUESTER { a } else { b }),
+    }
+}

@@ -1,0 +1,98 @@
+//! The machine: what stands in the environment of every record, and what makes a run
+//! doubtful as a whole.
+
+use netdyno_clock::calibrate::{Clock, detours};
+use netdyno_clock::{place, ticks};
+use netdyno_measure::record::{ClockReading, Detours, Doubt, Environment};
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+/// How long a processor is watched for interruptions.
+const WATCH: Duration = Duration::from_millis(20);
+/// Share of the time lost to interruptions from which the machine counts as noisy.
+const NOISY: f64 = 0.01;
+/// Load per processor from which the machine counts as busy.
+const BUSY: f64 = 0.5;
+
+/// Reads the environment. `cpu` is where a measuring process will run.
+pub fn environment(cpu: Option<usize>) -> Environment {
+    let uname = rustix::system::uname();
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let (clock, detours) = watch(cpu);
+    Environment {
+        host: uname.nodename().to_string_lossy().into_owned(),
+        kernel: format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy()),
+        cpu_model: field(&cpuinfo, "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+        cpus_allowed: place::allowed().unwrap_or_default(),
+        virtualised: field(&cpuinfo, "flags")
+            .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"))
+            || fs::exists("/sys/hypervisor/type").unwrap_or(false),
+        governor: cpu.and_then(|cpu| {
+            let file = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
+            Some(fs::read_to_string(file).ok()?.trim().to_owned())
+        }),
+        clock,
+        load_1min: load(),
+        detours,
+    }
+}
+
+/// Doubts about the machine.
+pub fn doubts(environment: &Environment) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    if let Some(detours) = environment.detours.as_ref().filter(|d| d.lost_share > NOISY) {
+        doubts.push(Doubt::new(
+            "noisy_machine",
+            format!(
+                "an idle processor lost {:.1} % of its time to interruptions, the longest of {:.0} us",
+                100.0 * detours.lost_share,
+                detours.longest_ns / 1e3
+            ),
+        ));
+    }
+    let cpus = environment.cpus_allowed.len().max(1) as f64;
+    if let Some(load) = environment.load_1min.filter(|load| *load > BUSY * cpus) {
+        doubts.push(Doubt::new(
+            "busy_machine",
+            format!("the load was {load:.2} on {cpus} processors before measuring"),
+        ));
+    }
+    doubts
+}
+
+/// Calibrates the clock and watches the processor, on a thread of its own so that the
+/// placement of this one stays as it is.
+fn watch(cpu: Option<usize>) -> (ClockReading, Option<Detours>) {
+    let watched = thread::spawn(move || {
+        if let Some(cpu) = cpu {
+            // A processor that is not ours is found out when launching; this is a reading.
+            let _ = place::pin(cpu);
+        }
+        let clock = Clock::calibrate();
+        (clock, detours(&clock, WATCH))
+    });
+    let Ok((clock, seen)) = watched.join() else { return (ClockReading::default(), None) };
+    let reading = ClockReading {
+        source: ticks::SOURCE.into(),
+        tick_ns: clock.tick_ns,
+        cost_ns: clock.cost_ns,
+        resolution_ns: clock.resolution_ns,
+    };
+    let detours = Detours {
+        observed_ns: seen.observed_ns,
+        count: seen.count,
+        lost_share: seen.lost_ns / seen.observed_ns,
+        longest_ns: seen.longest_ns,
+    };
+    (reading, Some(detours))
+}
+
+fn field(cpuinfo: &str, name: &str) -> Option<String> {
+    let line = cpuinfo.lines().find(|line| line.split(':').next().is_some_and(|key| key.trim() == name))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+fn load() -> Option<f64> {
+    fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
+}

@@ -1,0 +1,32 @@
+//! `netdyno report`: draws saved records.
+
+use crate::args::{Format, ReportArgs};
+use crate::fault::Fault;
+use crate::output::{check_writable, format_of, render, write_stdout, write_whole};
+use netdyno_measure::record::Record;
+use std::fs;
+use std::path::Path;
+
+/// Reads the records and writes the report.
+pub fn run(args: &ReportArgs) -> Result<(), Fault> {
+    let to_stdout = args.out == Path::new("-");
+    if !to_stdout {
+        check_writable(&args.out)?;
+    }
+    let records = args.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
+    let format = args.format.or_else(|| format_of(&args.out)).unwrap_or(Format::Html);
+    let text = render(&records, format)?;
+    if to_stdout {
+        return write_stdout(&text);
+    }
+    write_whole(&args.out, &text)?;
+    eprintln!("wrote {}", args.out.display());
+    Ok(())
+}
+
+fn read(file: &Path) -> Result<Record, Fault> {
+    let bad =
+        |error: &dyn std::fmt::Display| Fault::BadInput(format!("cannot read {}: {error}", file.display()));
+    let text = fs::read_to_string(file).map_err(|error| bad(&error))?;
+    Record::from_json(&text).map_err(|error| bad(&error))
+}

@@ -1,0 +1,146 @@
+//! One process of a launch, on the far side of the control connection.
+
+use crate::fault::Fault;
+use netdyno_clock::place;
+use netdyno_job::member::{Control, MemberError};
+use netdyno_layers::catalogue::Layer;
+use netdyno_layers::half::{self, LayerOptions, Role};
+use netdyno_measure::layer::LayerError;
+use netdyno_measure::logp::data::LaunchData;
+use netdyno_measure::logp::pattern::Plan;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Patience with the launching side.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Least change of the share that is done that is worth telling.
+const PROGRESS_STEP: f64 = 0.02;
+
+/// What the launching side says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Order {
+    /// Open your half.
+    Open {
+        /// The layer's name.
+        layer: String,
+        /// Whether to issue requests or to answer them.
+        is_requester: bool,
+        /// Bytes of a message.
+        size_bytes: usize,
+        /// How to wait.
+        wait: String,
+        /// Where to run.
+        cpu: Option<usize>,
+    },
+    /// Connect to the half with this address and, as a replier, serve.
+    Connect(Vec<u8>),
+    /// As a requester, measure.
+    Measure(Box<Plan>),
+    /// Stop serving.
+    Stop,
+}
+
+/// What a worker says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Answer {
+    /// Its half is open and has this address.
+    Opened(Vec<u8>),
+    /// It is connected.
+    Connected,
+    /// The share that is done.
+    Progress(f64),
+    /// All that was measured.
+    Measured(Box<LaunchData>),
+    /// It cannot go on.
+    Failed(String),
+}
+
+/// Why a worker ends early.
+enum End {
+    /// The layer failed; the launching side is told.
+    Layer(String),
+    /// The launching side is gone or silent.
+    Control(MemberError),
+}
+
+impl From<MemberError> for End {
+    fn from(error: MemberError) -> Self {
+        Self::Control(error)
+    }
+}
+
+impl From<LayerError> for End {
+    fn from(error: LayerError) -> Self {
+        Self::Layer(error.0)
+    }
+}
+
+/// Runs this process's part of a launch.
+pub fn run() -> Result<(), Fault> {
+    let mut control = Control::from_stdin(|order| matches!(order, Order::Stop))
+        .map_err(|error| Fault::BadInput(error.to_string()))?;
+    let silent = |error: MemberError| Fault::Failed(error.to_string());
+    match work(&mut control) {
+        Ok(()) => Ok(()),
+        Err(End::Control(error)) => Err(silent(error)),
+        // Told to the launching side, which tells the user.
+        Err(End::Layer(text)) => control.send(&Answer::Failed(text)).map_err(silent),
+    }
+}
+
+fn unexpected(order: &Order) -> End {
+    End::Layer(format!("the order {order:?} came out of turn"))
+}
+
+fn work(control: &mut Control<Order>) -> Result<(), End> {
+    let (layer, role, cpu, options) = match control.receive(PATIENCE)? {
+        Order::Open { layer, is_requester, size_bytes, wait, cpu } => {
+            let role = if is_requester { Role::Requester } else { Role::Replier };
+            let options = LayerOptions { size_bytes, wait: wait.parse().map_err(End::Layer)? };
+            (layer.parse::<Layer>().map_err(End::Layer)?, role, cpu, options)
+        }
+        other => return Err(unexpected(&other)),
+    };
+    if let Some(cpu) = cpu {
+        place::pin(cpu).map_err(|error| End::Layer(format!("cannot run on processor {cpu}: {error}")))?;
+    }
+    let half = half::open(layer, role, options)?;
+    control.send(&Answer::Opened(half.address()))?;
+    let peer = match control.receive(PATIENCE)? {
+        Order::Connect(peer) => peer,
+        other => return Err(unexpected(&other)),
+    };
+    match role {
+        Role::Requester => {
+            let mut subject = half.requester(&peer)?;
+            control.send(&Answer::Connected)?;
+            let plan = match control.receive(PATIENCE)? {
+                Order::Measure(plan) => plan,
+                other => return Err(unexpected(&other)),
+            };
+            let preempted_before = preemptions();
+            let mut told = 0.0;
+            let mut data = subject.logp(&plan, &mut |share| {
+                if share - told >= PROGRESS_STEP {
+                    told = share;
+                    // Where nobody listens any more, the listening thread ends the process.
+                    let _ = control.send(&Answer::Progress(share));
+                }
+            })?;
+            data.preemptions = preemptions().zip(preempted_before).map(|(after, before)| after - before);
+            control.send(&Answer::Measured(Box::new(data)))?;
+        }
+        Role::Replier => {
+            let mut replier = half.replier(&peer)?;
+            control.send(&Answer::Connected)?;
+            replier.serve(control.stop())?;
+        }
+    }
+    Ok(())
+}
+
+/// Times that the system took the processor from this thread, where it says.
+fn preemptions() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
+    status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?.trim().parse().ok()
+}

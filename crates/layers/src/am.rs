@@ -1,0 +1,145 @@
+//! Active Messages over shared memory. A message of up to four words is a short one, a
+//! longer one a medium one; the reply is as long as the request.
+
+use crate::half::{Half, LayerOptions, PEER_TIMEOUT, Replier};
+use crate::real::{RealReplier, RealRequester, ReplyWire, RequestWire};
+use netdyno_host::wait::Wait;
+use netdyno_measure::layer::LayerError;
+use netdyno_measure::logp::Subject;
+use netdyno_stack::am::{Config, Endpoint, Handlers, PeerId, Port, Request};
+use std::time::Duration;
+
+/// The largest medium message.
+pub const MAX_SIZE: usize = 1 << 20;
+const SHORT_AT_MOST: usize = 32;
+const WORD: usize = 8;
+
+/// Handler index, the same for requests and replies.
+const ECHO: u8 = 0;
+
+/// What the handlers count.
+#[derive(Default)]
+struct Tally {
+    replies: u64,
+}
+
+/// Answers a message with itself.
+fn echo(_: &mut Tally, request: Request<'_>) {
+    let words = request.words();
+    match request.payload() {
+        [] => request.reply(ECHO, words),
+        // What fitted this way fits that way: both sides take the same size. If they did
+        // not, the requester's patience would end the run.
+        payload => drop(request.reply_medium(ECHO, [], payload)),
+    }
+}
+
+/// This process's half.
+pub struct AmHalf {
+    endpoint: Endpoint<Tally>,
+    port: Port,
+    options: LayerOptions,
+}
+
+impl AmHalf {
+    /// Opens an endpoint and a port.
+    pub fn open(options: LayerOptions) -> Result<Self, LayerError> {
+        let mut handlers = Handlers::new();
+        handlers.on_request(ECHO, echo);
+        handlers.on_reply(ECHO, |tally: &mut Tally, _| tally.replies += 1);
+        let medium_bytes =
+            if options.size_bytes > SHORT_AT_MOST { options.size_bytes.next_multiple_of(64) } else { 64 };
+        let config = Config {
+            medium_bytes: u32::try_from(medium_bytes).map_err(LayerError::new)?,
+            peer_timeout: PEER_TIMEOUT,
+            wait: options.wait,
+            ..Config::default()
+        };
+        let endpoint = Endpoint::new(handlers, config).map_err(LayerError::new)?;
+        let port = endpoint.open_port().map_err(LayerError::new)?;
+        Ok(Self { endpoint, port, options })
+    }
+
+    fn connect(mut self, peer: &[u8]) -> Result<AmWire, LayerError> {
+        let peer = self.endpoint.connect(self.port, peer).map_err(LayerError::new)?;
+        let size_bytes = self.options.size_bytes;
+        let message = if size_bytes > SHORT_AT_MOST {
+            Message::Medium(vec![0x5a; size_bytes])
+        } else {
+            Message::Short { words: size_bytes.div_ceil(WORD) }
+        };
+        Ok(AmWire { endpoint: self.endpoint, peer, tally: Tally::default(), message })
+    }
+}
+
+impl Half for AmHalf {
+    fn address(&self) -> Vec<u8> {
+        self.port.address()
+    }
+
+    fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
+        let wait = self.options.wait;
+        let window = Config::default().window as usize;
+        Ok(Box::new(RealRequester::new(self.connect(peer)?, wait, window)))
+    }
+
+    fn replier(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Replier>, LayerError> {
+        let wait = self.options.wait;
+        Ok(Box::new(RealReplier::new(self.connect(peer)?, wait)))
+    }
+}
+
+enum Message {
+    Short { words: usize },
+    Medium(Vec<u8>),
+}
+
+/// Either end of the wire: an endpoint with one peer.
+struct AmWire {
+    endpoint: Endpoint<Tally>,
+    peer: PeerId,
+    tally: Tally,
+    message: Message,
+}
+
+impl RequestWire for AmWire {
+    #[inline(always)]
+    fn send(&mut self) -> Result<(), LayerError> {
+        let Self { endpoint, peer, tally, message } = self;
+        match message {
+            Message::Short { words: 4 } => endpoint.request(tally, *peer, ECHO, [1, 2, 3, 4]),
+            Message::Short { words: 3 } => endpoint.request(tally, *peer, ECHO, [1, 2, 3]),
+            Message::Short { words: 2 } => endpoint.request(tally, *peer, ECHO, [1, 2]),
+            Message::Short { words: 1 } => endpoint.request(tally, *peer, ECHO, [1]),
+            Message::Short { .. } => endpoint.request(tally, *peer, ECHO, []),
+            Message::Medium(payload) => {
+                return endpoint.request_medium(tally, *peer, ECHO, [], payload).map_err(LayerError::new);
+            }
+        }
+        .map_err(LayerError::new)
+    }
+
+    #[inline(always)]
+    fn take(&mut self) -> Result<bool, LayerError> {
+        let before = self.tally.replies;
+        self.endpoint.poll(&mut self.tally).map_err(LayerError::new)?;
+        Ok(self.tally.replies != before)
+    }
+
+    fn block(&mut self, _: Duration) -> Result<(), LayerError> {
+        // Shared memory wakes nobody; the catalogue offers no blocking for it.
+        Wait::Yield.idle();
+        Ok(())
+    }
+}
+
+impl ReplyWire for AmWire {
+    #[inline(always)]
+    fn answer(&mut self) -> Result<bool, LayerError> {
+        Ok(self.endpoint.poll(&mut self.tally).map_err(LayerError::new)? > 0)
+    }
+
+    fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
+        RequestWire::block(self, timeout)
+    }
+}

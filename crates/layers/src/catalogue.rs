@@ -1,0 +1,115 @@
+//! The layers by name, what each can do, and whether it is available here.
+
+use netdyno_host::segment::Segment;
+use netdyno_host::wait::Wait;
+use std::fmt;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::str::FromStr;
+
+/// A layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// Active Messages over shared memory.
+    AmShm,
+    /// Bare UDP sockets.
+    Udp,
+    /// Bare TCP sockets.
+    Tcp,
+    /// The simulated interface.
+    Sim,
+}
+
+/// All layers, in the order in which they are listed.
+pub const ALL: [Layer; 4] = [Layer::AmShm, Layer::Udp, Layer::Tcp, Layer::Sim];
+
+/// The layers that need nothing but this machine, which the main job characterises.
+pub const EMBEDDED: [Layer; 3] = [Layer::AmShm, Layer::Udp, Layer::Tcp];
+
+impl Layer {
+    /// As spelled on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AmShm => "am+shm",
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
+            Self::Sim => "sim",
+        }
+    }
+
+    /// What it is, in a few words.
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Self::AmShm => "Active Messages over rings in shared memory",
+            Self::Udp => "bare UDP sockets on loopback, a system call a message",
+            Self::Tcp => "bare TCP sockets on loopback, TCP_NODELAY",
+            Self::Sim => "a simulated interface of known parameters (--truth)",
+        }
+    }
+
+    /// The ways in which its processes can wait; none for a layer without processes.
+    pub const fn waits(self) -> &'static [Wait] {
+        match self {
+            Self::AmShm => &[Wait::Spin, Wait::Yield],
+            Self::Udp | Self::Tcp => &[Wait::Spin, Wait::Yield, Wait::Block],
+            Self::Sim => &[],
+        }
+    }
+
+    /// The largest message, in bytes.
+    pub const fn max_size(self) -> usize {
+        match self {
+            Self::AmShm => super::am::MAX_SIZE,
+            Self::Udp => super::udp::MAX_SIZE,
+            Self::Tcp => super::tcp::MAX_SIZE,
+            Self::Sim => usize::MAX,
+        }
+    }
+
+    /// Why it cannot be measured here, where it cannot.
+    pub fn unavailable(self) -> Option<String> {
+        match self {
+            Self::AmShm => Segment::create(1).err().map(|error| error.to_string()),
+            Self::Udp | Self::Tcp => UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
+                .err()
+                .map(|error| format!("no socket on the loopback interface: {error}")),
+            Self::Sim => None,
+        }
+    }
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Layer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(layer) = ALL.into_iter().find(|layer| layer.name() == text) {
+            return Ok(layer);
+        }
+        let nearest = ALL.into_iter().max_by(|a, b| {
+            strsim::jaro_winkler(a.name(), text).total_cmp(&strsim::jaro_winkler(b.name(), text))
+        });
+        let nearest = nearest.map_or("am+shm", Layer::name);
+        Err(format!("there is no layer '{text}'; did you mean '{nearest}'? `netdyno layers` lists them"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_parse_and_mistakes_get_the_nearest_name() {
+        for layer in ALL {
+            assert_eq!(layer.name().parse(), Ok(layer));
+        }
+        for (mistake, nearest) in [("am+shmem", "am+shm"), ("upd", "udp"), ("tpc", "tcp")] {
+            let error = mistake.parse::<Layer>().unwrap_err();
+            assert!(error.contains(&format!("'{nearest}'")), "{mistake}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! How two processes come to share a layer: each opens its half, hands an address of
+//! opaque bytes to the other, and turns into a requester or a replier with the address
+//! that it got.
+
+use crate::am::AmHalf;
+use crate::catalogue::Layer;
+use crate::tcp::TcpHalf;
+use crate::udp::UdpHalf;
+use netdyno_host::wait::Wait;
+use netdyno_measure::layer::LayerError;
+use netdyno_measure::logp::Subject;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Patience with a peer that does not answer.
+pub const PEER_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// How a layer is to be measured.
+#[derive(Clone, Copy, Debug)]
+pub struct LayerOptions {
+    /// Bytes of user data in a request, and in a reply.
+    pub size_bytes: usize,
+    /// What to do while nothing arrives.
+    pub wait: Wait,
+}
+
+/// Which side a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It issues requests and measures.
+    Requester,
+    /// It answers them.
+    Replier,
+}
+
+/// The replier's side of a layer.
+pub trait Replier {
+    /// Answers requests until `stop` is set.
+    fn serve(&mut self, stop: &AtomicBool) -> Result<(), LayerError>;
+}
+
+/// One process's half of a layer, not yet connected.
+pub trait Half {
+    /// The bytes to hand to the other half.
+    fn address(&self) -> Vec<u8>;
+
+    /// Connects as the side that measures.
+    fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError>;
+
+    /// Connects as the side that answers.
+    fn replier(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Replier>, LayerError>;
+}
+
+/// Opens this process's half of a layer between processes.
+pub fn open(layer: Layer, role: Role, options: LayerOptions) -> Result<Box<dyn Half>, LayerError> {
+    Ok(match layer {
+        Layer::AmShm => Box::new(AmHalf::open(options)?),
+        Layer::Udp => Box::new(UdpHalf::open(options)?),
+        Layer::Tcp => Box::new(TcpHalf::open(role, options)?),
+        Layer::Sim => return Err(LayerError::new("a simulated layer has no halves")),
+    })
+}

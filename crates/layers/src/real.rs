@@ -1,0 +1,184 @@
+//! What layers in real time have in common: the clock, the window, and waiting.
+
+use crate::half::{PEER_TIMEOUT, Replier};
+use netdyno_clock::calibrate::Clock;
+use netdyno_clock::{ticks, work};
+use netdyno_host::wait::Wait;
+use netdyno_measure::layer::{LayerError, Requester, Work};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Looks in vain between two readings of the clock while waiting.
+const LOOKS_PER_CLOCK: u32 = 1024;
+/// Longest sleep in the kernel, so that a stop is noticed.
+const BLOCK_AT_MOST: Duration = Duration::from_millis(50);
+
+/// The requester's end of a wire: sends requests, takes replies, keeps no count.
+pub trait RequestWire {
+    /// Sends a request; there is room for it.
+    fn send(&mut self) -> Result<(), LayerError>;
+
+    /// Takes a reply, if one is there.
+    fn take(&mut self) -> Result<bool, LayerError>;
+
+    /// Sleeps until something may have arrived, at most for `timeout`.
+    fn block(&mut self, timeout: Duration) -> Result<(), LayerError>;
+}
+
+/// The replier's end of a wire.
+pub trait ReplyWire {
+    /// Answers a request, if one is there.
+    fn answer(&mut self) -> Result<bool, LayerError>;
+
+    /// Sleeps until something may have arrived, at most for `timeout`.
+    fn block(&mut self, timeout: Duration) -> Result<(), LayerError>;
+}
+
+/// A requester in real time over any wire.
+pub struct RealRequester<W> {
+    wire: W,
+    wait: Wait,
+    clock: Clock,
+    work: work::Work,
+    in_flight: usize,
+    window: usize,
+    max_window: usize,
+}
+
+impl<W: RequestWire> RealRequester<W> {
+    /// A requester with at most `max_window` requests without a reply. Calibrates the clock.
+    pub fn new(wire: W, wait: Wait, max_window: usize) -> Self {
+        let clock = Clock::calibrate();
+        let work = work::Work::calibrate(&clock);
+        Self { wire, wait, clock, work, in_flight: 0, window: max_window, max_window }
+    }
+}
+
+impl<W: RequestWire> Requester for RealRequester<W> {
+    #[inline(always)]
+    fn now(&mut self) -> u64 {
+        ticks::now()
+    }
+
+    fn tick_ns(&self) -> f64 {
+        self.clock.tick_ns
+    }
+
+    fn work(&self, d_ns: f64) -> Work {
+        Work(self.work.steps(d_ns))
+    }
+
+    #[inline(always)]
+    fn compute(&mut self, work: Work) {
+        work::run(work.0);
+    }
+
+    #[inline(always)]
+    fn issue(&mut self) -> Result<bool, LayerError> {
+        if self.in_flight >= self.window {
+            return Ok(false);
+        }
+        self.wire.send()?;
+        self.in_flight += 1;
+        Ok(true)
+    }
+
+    #[inline(always)]
+    fn poll(&mut self) -> Result<bool, LayerError> {
+        let found = self.wire.take()?;
+        self.in_flight -= usize::from(found);
+        Ok(found)
+    }
+
+    #[inline(always)]
+    fn wait(&mut self) -> Result<(), LayerError> {
+        let mut patience = Patience::new(self.wait);
+        while !self.poll()? {
+            patience.in_vain(|timeout| self.wire.block(timeout))?;
+        }
+        Ok(())
+    }
+
+    fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    fn max_window(&self) -> usize {
+        self.max_window
+    }
+
+    fn set_window(&mut self, window: usize) {
+        self.window = window;
+    }
+}
+
+/// What to do after a look in vain, and for how long.
+struct Patience {
+    wait: Wait,
+    looks: u32,
+    began: Option<Instant>,
+}
+
+impl Patience {
+    #[inline(always)]
+    fn new(wait: Wait) -> Self {
+        Self { wait, looks: 0, began: None }
+    }
+
+    #[inline(always)]
+    fn in_vain(&mut self, block: impl FnOnce(Duration) -> Result<(), LayerError>) -> Result<(), LayerError> {
+        match self.wait {
+            Wait::Block => {
+                block(BLOCK_AT_MOST)?;
+                return self.check();
+            }
+            Wait::Yield => {
+                self.wait.idle();
+                self.looks += LOOKS_PER_CLOCK / 32;
+            }
+            Wait::Spin => self.looks += 1,
+        }
+        if self.looks >= LOOKS_PER_CLOCK {
+            self.looks = 0;
+            self.check()?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn check(&mut self) -> Result<(), LayerError> {
+        let began = *self.began.get_or_insert_with(Instant::now);
+        if began.elapsed() > PEER_TIMEOUT {
+            return Err(LayerError(format!("the replier has answered nothing for {PEER_TIMEOUT:?}")));
+        }
+        Ok(())
+    }
+}
+
+/// A replier in real time over any wire.
+pub struct RealReplier<W> {
+    wire: W,
+    wait: Wait,
+}
+
+impl<W: ReplyWire> RealReplier<W> {
+    /// A replier that waits as told.
+    pub fn new(wire: W, wait: Wait) -> Self {
+        Self { wire, wait }
+    }
+}
+
+impl<W: ReplyWire> Replier for RealReplier<W> {
+    fn serve(&mut self, stop: &AtomicBool) -> Result<(), LayerError> {
+        while !stop.load(Ordering::Relaxed) {
+            if self.wire.answer()? {
+                continue;
+            }
+            match self.wait {
+                Wait::Block => self.wire.block(BLOCK_AT_MOST)?,
+                wait => wait.idle(),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,192 @@
+//! Bare TCP sockets on loopback with TCP_NODELAY: messages of a fixed size on a stream.
+
+use crate::half::{Half, LayerOptions, PEER_TIMEOUT, Replier, Role};
+use crate::real::{RealReplier, RealRequester, ReplyWire, RequestWire};
+use crate::udp::{block_on, parse_address};
+use netdyno_measure::layer::LayerError;
+use netdyno_measure::logp::Subject;
+use rustix::net::sockopt;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+/// The largest message: a full window of them fits into the socket buffers.
+pub const MAX_SIZE: usize = 4 << 10;
+/// Messages without a reply at most.
+const WINDOW: usize = 64;
+/// Buffers asked for; the system may give less, but not less than a full window needs.
+const BUFFER: usize = 1 << 20;
+/// Says to the replier that the connection is the one it expects.
+const TOKEN_LEN: usize = 16;
+
+/// This process's half.
+pub struct TcpHalf {
+    side: Side,
+    options: LayerOptions,
+}
+
+enum Side {
+    Requester,
+    Replier { listener: TcpListener, address: SocketAddr, token: [u8; TOKEN_LEN] },
+}
+
+impl TcpHalf {
+    /// Opens a listening socket on loopback for the replier, nothing yet for the requester.
+    pub fn open(role: Role, options: LayerOptions) -> Result<Self, LayerError> {
+        let side = match role {
+            Role::Requester => Side::Requester,
+            Role::Replier => {
+                let listen = || -> io::Result<_> {
+                    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+                    listener.set_nonblocking(true)?;
+                    let address = listener.local_addr()?;
+                    let mut token = [0; TOKEN_LEN];
+                    rustix::rand::getrandom(&mut token, rustix::rand::GetRandomFlags::empty())?;
+                    Ok(Side::Replier { listener, address, token })
+                };
+                listen().map_err(|error| LayerError(format!("cannot listen on loopback: {error}")))?
+            }
+        };
+        Ok(Self { side, options })
+    }
+
+    fn wire(&self, stream: TcpStream) -> io::Result<TcpWire> {
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        sockopt::set_socket_send_buffer_size(&stream, BUFFER)?;
+        sockopt::set_socket_recv_buffer_size(&stream, BUFFER)?;
+        let size = self.options.size_bytes;
+        Ok(TcpWire { stream, data: vec![0x5a; size], room: vec![0; size], have: 0 })
+    }
+}
+
+/// Waits for the connection that shows `token`; any other is closed.
+fn accept(listener: &TcpListener, token: &[u8; TOKEN_LEN]) -> Result<TcpStream, LayerError> {
+    let until = Instant::now() + PEER_TIMEOUT;
+    while Instant::now() < until {
+        block_on(listener, Duration::from_millis(50))?;
+        let Ok((mut stream, _)) = listener.accept() else { continue };
+        let mut shown = [0; TOKEN_LEN];
+        let read = stream
+            .set_nonblocking(false)
+            .and_then(|()| stream.set_read_timeout(Some(PEER_TIMEOUT)))
+            .and_then(|()| stream.read_exact(&mut shown));
+        if read.is_ok() && shown == *token {
+            return Ok(stream);
+        }
+    }
+    Err(LayerError(format!("the requester has not connected within {PEER_TIMEOUT:?}")))
+}
+
+impl Half for TcpHalf {
+    fn address(&self) -> Vec<u8> {
+        match &self.side {
+            Side::Requester => Vec::new(),
+            Side::Replier { address, token, .. } => {
+                let mut bytes = token.to_vec();
+                bytes.extend(address.to_string().into_bytes());
+                bytes
+            }
+        }
+    }
+
+    fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
+        let (token, address) = peer
+            .split_at_checked(TOKEN_LEN)
+            .ok_or_else(|| LayerError::new("the replier's address is too short"))?;
+        let connect = |address: SocketAddr| {
+            let mut stream = TcpStream::connect_timeout(&address, PEER_TIMEOUT)?;
+            stream.write_all(token)?;
+            self.wire(stream)
+        };
+        let address = parse_address(address)?;
+        let wire =
+            connect(address).map_err(|error| LayerError(format!("cannot connect to {address}: {error}")))?;
+        Ok(Box::new(RealRequester::new(wire, self.options.wait, WINDOW)))
+    }
+
+    fn replier(self: Box<Self>, _: &[u8]) -> Result<Box<dyn Replier>, LayerError> {
+        let Side::Replier { listener, token, .. } = &self.side else {
+            return Err(LayerError::new("opened as a requester, used as a replier"));
+        };
+        let wire = self.wire(accept(listener, token)?).map_err(LayerError::new)?;
+        Ok(Box::new(RealReplier::new(wire, self.options.wait)))
+    }
+}
+
+/// Either end of the wire.
+struct TcpWire {
+    stream: TcpStream,
+    data: Vec<u8>,
+    room: Vec<u8>,
+    /// Bytes of a message that came in part.
+    have: usize,
+}
+
+impl TcpWire {
+    #[inline(always)]
+    fn send_message(&mut self) -> Result<(), LayerError> {
+        let mut rest = &self.data[..];
+        while !rest.is_empty() {
+            match self.stream.write(rest) {
+                Ok(written) => rest = &rest[written..],
+                // A full window fits into the buffers, so this ends without our reading.
+                Err(error) if is_passing(&error) => {}
+                Err(error) => return Err(lost(&error)),
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn receive(&mut self) -> Result<bool, LayerError> {
+        match self.stream.read(&mut self.room[self.have..]) {
+            Ok(0) => Err(LayerError::new("the other process has closed the connection")),
+            Ok(read) => {
+                self.have = (self.have + read) % self.room.len();
+                Ok(self.have == 0)
+            }
+            Err(error) if is_passing(&error) => Ok(false),
+            Err(error) => Err(lost(&error)),
+        }
+    }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+fn lost(error: &io::Error) -> LayerError {
+    LayerError(format!("the connection failed: {error}"))
+}
+
+impl RequestWire for TcpWire {
+    #[inline(always)]
+    fn send(&mut self) -> Result<(), LayerError> {
+        self.send_message()
+    }
+
+    #[inline(always)]
+    fn take(&mut self) -> Result<bool, LayerError> {
+        self.receive()
+    }
+
+    fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
+        block_on(&self.stream, timeout)
+    }
+}
+
+impl ReplyWire for TcpWire {
+    #[inline(always)]
+    fn answer(&mut self) -> Result<bool, LayerError> {
+        if !self.receive()? {
+            return Ok(false);
+        }
+        self.send_message()?;
+        Ok(true)
+    }
+
+    fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
+        block_on(&self.stream, timeout)
+    }
+}

@@ -1,0 +1,165 @@
+//! Bare UDP sockets on loopback: what the kernel's path costs, with nothing on top. A
+//! datagram that the kernel drops ends the run with an error; the window is kept below
+//! what the receive buffer holds, so that it has no reason to.
+
+use crate::half::{Half, LayerOptions, Replier};
+use crate::real::{RealReplier, RealRequester, ReplyWire, RequestWire};
+use netdyno_measure::layer::LayerError;
+use netdyno_measure::logp::Subject;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::sockopt;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+/// The largest datagram offered: what one loopback packet carries with room to spare.
+pub const MAX_SIZE: usize = 32 << 10;
+/// Datagrams without a reply at most.
+const WINDOW: usize = 64;
+/// Receive buffer asked for; the system may give less.
+const BUFFER: usize = 1 << 20;
+/// What the kernel charges to the receive buffer for a datagram beside its data.
+const CHARGE: usize = 1024;
+
+/// Sleeps until `fd` can be read, at most for `timeout`.
+pub(crate) fn block_on(fd: impl AsFd, timeout: Duration) -> Result<(), LayerError> {
+    let timeout = Timespec::try_from(timeout).map_err(LayerError::new)?;
+    match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(LayerError::new(error)),
+    }
+}
+
+/// The address in `bytes`, as [`Half::address`] wrote it.
+pub(crate) fn parse_address(bytes: &[u8]) -> Result<SocketAddr, LayerError> {
+    let text = std::str::from_utf8(bytes).map_err(LayerError::new)?;
+    text.parse().map_err(|_| LayerError(format!("'{text}' is not the address of a socket")))
+}
+
+/// This process's half.
+pub struct UdpHalf {
+    socket: UdpSocket,
+    address: SocketAddr,
+    window: usize,
+    options: LayerOptions,
+}
+
+impl UdpHalf {
+    /// Opens a socket on loopback.
+    pub fn open(options: LayerOptions) -> Result<Self, LayerError> {
+        let error = |what| {
+            move |error: io::Error| LayerError(format!("cannot {what} a UDP socket on loopback: {error}"))
+        };
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(error("open"))?;
+        let address = socket.local_addr().map_err(error("name"))?;
+        socket.set_nonblocking(true).map_err(error("set up"))?;
+        sockopt::set_socket_recv_buffer_size(&socket, BUFFER).map_err(LayerError::new)?;
+        let buffer = sockopt::socket_recv_buffer_size(&socket).map_err(LayerError::new)?;
+        let window = (buffer / 2 / (options.size_bytes.next_power_of_two() + CHARGE)).clamp(1, WINDOW);
+        Ok(Self { socket, address, window, options })
+    }
+
+    fn connect(self, peer: &[u8]) -> Result<UdpWire, LayerError> {
+        let peer = parse_address(peer)?;
+        // From here on the kernel drops what anybody else sends.
+        self.socket.connect(peer).map_err(LayerError::new)?;
+        Ok(UdpWire {
+            socket: self.socket,
+            data: vec![0x5a; self.options.size_bytes],
+            room: vec![0; self.options.size_bytes + 1],
+        })
+    }
+}
+
+impl Half for UdpHalf {
+    fn address(&self) -> Vec<u8> {
+        self.address.to_string().into_bytes()
+    }
+
+    fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
+        let (wait, window) = (self.options.wait, self.window);
+        Ok(Box::new(RealRequester::new(self.connect(peer)?, wait, window)))
+    }
+
+    fn replier(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Replier>, LayerError> {
+        let wait = self.options.wait;
+        Ok(Box::new(RealReplier::new(self.connect(peer)?, wait)))
+    }
+}
+
+/// Either end of the wire.
+struct UdpWire {
+    socket: UdpSocket,
+    data: Vec<u8>,
+    /// One byte longer than a datagram, to see one that is too long.
+    room: Vec<u8>,
+}
+
+impl UdpWire {
+    #[inline(always)]
+    fn send_datagram(&mut self) -> Result<(), LayerError> {
+        loop {
+            match self.socket.send(&self.data) {
+                Ok(_) => return Ok(()),
+                // The send buffer is emptied by the kernel without our help.
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                Err(error) => return Err(lost(&error)),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn receive(&mut self) -> Result<bool, LayerError> {
+        match self.socket.recv(&mut self.room) {
+            Ok(len) if len == self.data.len() => Ok(true),
+            Ok(len) => {
+                Err(LayerError(format!("a datagram of {len} bytes came, {} were expected", self.data.len())))
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                Ok(false)
+            }
+            Err(error) => Err(lost(&error)),
+        }
+    }
+}
+
+fn lost(error: &io::Error) -> LayerError {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => LayerError::new("the other process has closed its socket"),
+        _ => LayerError(format!("the socket failed: {error}")),
+    }
+}
+
+impl RequestWire for UdpWire {
+    #[inline(always)]
+    fn send(&mut self) -> Result<(), LayerError> {
+        self.send_datagram()
+    }
+
+    #[inline(always)]
+    fn take(&mut self) -> Result<bool, LayerError> {
+        self.receive()
+    }
+
+    fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
+        block_on(&self.socket, timeout)
+    }
+}
+
+impl ReplyWire for UdpWire {
+    #[inline(always)]
+    fn answer(&mut self) -> Result<bool, LayerError> {
+        if !self.receive()? {
+            return Ok(false);
+        }
+        self.send_datagram()?;
+        Ok(true)
+    }
+
+    fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
+        block_on(&self.socket, timeout)
+    }
+}

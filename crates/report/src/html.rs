@@ -1,0 +1,111 @@
+//! Records as one HTML file that needs nothing else: no network, no other file.
+//!
+//! Every number that is drawn goes through a scale, which has no place for what is
+//! no number; every text goes through `maud`, which escapes it.
+
+mod bars;
+mod dots;
+mod environment;
+mod parts;
+mod scale;
+mod signature;
+mod strips;
+mod subject;
+mod tables;
+mod trips;
+mod words;
+
+use crate::notes::Notes;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use netdyno_measure::record::Record;
+use subject::{Subject, subjects};
+
+const STYLE: &str = include_str!("html/style.css");
+const SCRIPT: &str = include_str!("html/script.js");
+/// What the page may load: nothing.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
+
+/// The report on `records`.
+pub fn render(records: &[Record]) -> String {
+    let subjects = subjects(records);
+    let notes = Notes::of(records);
+    let title = words::title(&subjects);
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                link rel="icon" href="data:,";
+                title { (title) " – netdyno" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                (parts::patterns())
+                header {
+                    h1 { (parts::pretty(&title)) }
+                    @for record in records { p.sub { (words::whereabouts(record)) } }
+                    @for paragraph in words::summary(&subjects, &notes) { p.lead { (parts::pretty(&paragraph)) } }
+                    (contents(&subjects))
+                }
+                main {
+                    @if !subjects.is_empty() { (overview(records, &subjects, &notes)) }
+                    @if !notes.all().is_empty() && subjects.is_empty() { (tables::notes(records, &notes)) }
+                    @for subject in &subjects { (layer(subject)) }
+                    h2 #environment { "Where and how it was measured" }
+                    @for record in records { (environment::list(record)) }
+                }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn contents(subjects: &[Subject<'_>]) -> Markup {
+    html! {
+        @if subjects.len() > 1 {
+            nav aria-label="Contents" {
+                a href="#parameters" { "Parameters" }
+                @for subject in subjects { a href={ "#" (subject.id) } { (subject.label) } }
+                a href="#environment" { "Environment" }
+            }
+        }
+    }
+}
+
+fn overview(records: &[Record], subjects: &[Subject<'_>], notes: &Notes<'_>) -> Markup {
+    html! {
+        section {
+            h2 #parameters { "LogP parameters" }
+            (tables::parameters(subjects, notes))
+            (tables::ratios(records))
+            @if !notes.all().is_empty() { h3 { "Doubts" } (tables::notes(records, notes)) }
+            h2 { "Time on the way, and the gap between messages" }
+            (bars::figure(subjects))
+            (dots::figure(subjects))
+        }
+    }
+}
+
+fn layer(subject: &Subject<'_>) -> Markup {
+    html! {
+        section {
+            div.keep {
+                h2 id=(subject.id) { (subject.label) }
+                p.facts { (words::circumstances(subject)) }
+                h3 { "Signature: time per message over the length of a burst" }
+                (signature::figure(subject))
+            }
+            div.pair {
+                div { h3 { "Round trips" } (trips::figure(subject)) }
+                div { h3 { "Spread between launches" } (strips::figure(subject)) }
+            }
+            div.keep { h3 { "Checks" } (tables::checks(subject)) }
+            (tables::launches(subject))
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! All parameters of all layers on one logarithmic axis, with their intervals.
+
+use super::parts::{cut, line, parameter_tip, point, rect, round_time, shown, sound, text, time};
+use super::scale::Scale;
+use super::subject::Subject;
+use maud::{Markup, html};
+use netdyno_measure::record::{Parameter, Status};
+
+const WIDTH: f64 = 1040.0;
+const ROW: f64 = 17.0;
+const BETWEEN: f64 = 12.0;
+const TOP: f64 = 8.0;
+/// Names of parameters, then of layers, then the lane of what is not above zero.
+const LAYERS_AT: f64 = 250.0;
+const LANE: (f64, f64) = (262.0, 330.0);
+const LEFT: f64 = 342.0;
+const RIGHT: f64 = 1020.0;
+
+/// The figure with its caption.
+pub fn figure(subjects: &[Subject<'_>]) -> Markup {
+    let values = subjects.iter().flat_map(|s| s.result.parameters.times()).filter_map(|(_, p)| shown(p));
+    let values: Vec<f64> = values.collect();
+    let scale = Scale::log(values.iter().copied(), 1.3, LEFT, RIGHT);
+    let group = ROW * subjects.len() as f64 + BETWEEN;
+    let bottom = TOP + 6.0 * group;
+    let has_lane = values.iter().any(|ns| *ns <= 0.0);
+    html! {
+        figure {
+            svg viewBox={ "0 0 " (WIDTH) " " (bottom + 26.0) } role="group" aria-label="All parameters of all layers on a logarithmic axis" {
+                @if has_lane {
+                    (rect("band", (LANE.0, TOP - 6.0), (LANE.1, bottom - 4.0)))
+                    (text("soft mid", (LANE.0 + LANE.1) / 2.0, bottom + 14.0, "≤ 0"))
+                }
+                @for tick in scale.ticks(12) {
+                    @if let Some(x) = scale.at(tick) {
+                        (line("grid", (x, TOP - 6.0), (x, bottom - 4.0)))
+                        (text("soft mid", x, bottom + 14.0, &round_time(tick)))
+                    }
+                }
+                @for row in 0..6 {
+                    @let name = subjects.first().map_or("", |s| s.result.parameters.times()[row].0);
+                    @let top = TOP + group * row as f64;
+                    (text(&format!("fill {name} head"), 0.0, top + 12.0, long_name(name)))
+                    @for (at, subject) in subjects.iter().enumerate() {
+                        (dot(subject, row, top + ROW * at as f64 + 8.0, &scale))
+                    }
+                }
+            }
+            figcaption {
+                "Every parameter on one logarithmic axis. Bars: the interval, often narrower than the point. "
+                "Open points with an arrow are upper bounds."
+                @if has_lane { " What is not above zero has no place on such an axis and stands in the shaded lane." }
+            }
+        }
+    }
+}
+
+fn long_name(name: &str) -> &str {
+    match name {
+        "rtt" => "round trip",
+        "o_s" => "o_s  send overhead",
+        "o_r" => "o_r  receive overhead",
+        "o_poll" => "o_poll  empty poll",
+        "g" => "g  gap",
+        "L" => "L  latency",
+        other => other,
+    }
+}
+
+fn dot(subject: &Subject<'_>, row: usize, y: f64, scale: &Scale) -> Markup {
+    let (name, p): (&str, &Parameter) = subject.result.parameters.times()[row];
+    let tip = parameter_tip(&subject.label, name, p, subject.record.options.confidence);
+    html! {
+        (text("soft end", LAYERS_AT, y + 4.0, &cut(&subject.label, 20)))
+        @match shown(p) {
+            None => (text("soft", LEFT, y + 4.0, "cannot be seen")),
+            Some(ns) if ns <= 0.0 => {
+                (point(LANE.0 + 8.0, y, "3.5", &format!("open {name}"), name, &tip))
+                (text(&format!("fill {name}"), LANE.0 + 15.0, y + 4.0, &time(ns)))
+            },
+            Some(ns) => @if let Some(x) = scale.at(ns) {
+                g class=(name) {
+                    @if let Some(ci) = sound(p.ci_ns) {
+                        @if let (Some(lo), Some(hi)) = (scale.within(ci.lo), scale.within(ci.hi)) {
+                            (line("whisker", (lo, y), (hi, y)))
+                        }
+                    }
+                    @if p.status == Status::UpperBound {
+                        (line("whisker", (x - 4.0, y), (x - 17.0, y)))
+                        path.line d={ "M" (x - 13.0) " " (y - 3.5) "l-4.5 3.5l4.5 3.5" } {}
+                    }
+                }
+                (point(x, y, "3.5", &format!("{} {name}", if p.status == Status::UpperBound { "open" } else { "fill" }), name, &tip))
+            },
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Pieces that several parts of the page are made of.
+
+use crate::quantity::{self, percent};
+use maud::{Markup, html};
+use netdyno_measure::record::{Parameter, Status};
+use netdyno_measure::stats::Interval;
+
+/// Names with a subscript, the longest first.
+const SUBSCRIPTED: [&str; 3] = ["o_poll", "o_s", "o_r"];
+
+/// A text cut into plain pieces and names with a subscript.
+fn pieces(text: &str) -> Vec<(&str, Option<&str>)> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    loop {
+        let found = SUBSCRIPTED.iter().filter_map(|name| rest.find(name).map(|at| (at, *name)));
+        let Some((at, name)) = found.min_by_key(|(at, name)| (*at, usize::MAX - name.len())) else { break };
+        pieces.push((&rest[..at], Some(&name[2..])));
+        rest = &rest[at + name.len()..];
+    }
+    pieces.push((rest, None));
+    pieces
+}
+
+/// A text in which `o_s` is set as o with an index, for HTML.
+pub fn pretty(text: &str) -> Markup {
+    let text = with_minus(text);
+    html! {
+        @for (plain, index) in pieces(&text) { (plain) @if let Some(index) = index { i { "o" } sub { (index) } } }
+    }
+}
+
+/// The same for the inside of an SVG `text`.
+pub fn pretty_svg(text: &str) -> Markup {
+    let text = with_minus(text);
+    html! {
+        @for (at, (plain, index)) in pieces(&text).into_iter().enumerate() {
+            // What follows an index goes back to the line.
+            @if at > 0 && !plain.is_empty() { tspan dy="-3" { (plain) } } @else { (plain) }
+            @if let Some(index) = index {
+                @if at > 0 && plain.is_empty() { tspan dy="-3" { "o" } } @else { "o" }
+                tspan dy="3" font-size="9" { (index) }
+            }
+        }
+    }
+}
+
+/// A minus that is as wide as a digit, before digits.
+pub fn with_minus(text: &str) -> String {
+    let before_digit = |at: usize| text[at + 1..].starts_with(|c: char| c.is_ascii_digit());
+    let after_gap = |at: usize| at == 0 || text[..at].ends_with([' ', '[', '≤']);
+    let minus =
+        |(at, c): (usize, char)| if c == '-' && before_digit(at) && after_gap(at) { '−' } else { c };
+    text.char_indices().map(minus).collect()
+}
+
+/// A time, for text in the page; the unit stays in the line of its number.
+pub fn time(ns: f64) -> String {
+    unbroken(&with_minus(&quantity::time(ns)))
+}
+
+/// A round time, for axes and for what was asked for.
+pub fn round_time(ns: f64) -> String {
+    unbroken(&with_minus(&quantity::round_time(ns)))
+}
+
+fn unbroken(text: &str) -> String {
+    text.replace(' ', "\u{a0}")
+}
+
+/// The value that a parameter has for the eye.
+pub fn shown(p: &Parameter) -> Option<f64> {
+    p.value_ns.filter(|ns| ns.is_finite() && p.status != Status::Unobservable)
+}
+
+/// A parameter in words, with `≤` where it is a bound.
+pub fn figure(p: &Parameter) -> String {
+    match (p.status, shown(p)) {
+        (Status::UpperBound, Some(ns)) => format!("≤ {}", time(ns)),
+        (_, Some(ns)) => time(ns),
+        (_, None) => quantity::NONE.into(),
+    }
+}
+
+/// An interval that can be drawn.
+pub fn sound(interval: Option<Interval>) -> Option<Interval> {
+    interval.filter(|ci| ci.lo.is_finite() && ci.hi.is_finite())
+}
+
+/// What a tooltip says about a parameter.
+pub fn parameter_tip(of: &str, name: &str, p: &Parameter, confidence: f64) -> String {
+    let mut lines = vec![format!("{of}: {name}"), figure(p)];
+    if let (Some(ns), Some(ci)) = (shown(p), sound(p.ci_ns)) {
+        lines.push(interval_words(ns, ci, confidence));
+    }
+    lines.push(format!("{} samples, {}", p.samples, quantity::counted(p.launches, "launch", "launches")));
+    lines.join("\n")
+}
+
+/// An interval with its confidence, as `95 % interval [310, 314] ns`.
+pub fn interval_words(value_ns: f64, ci: Interval, confidence: f64) -> String {
+    let bracket = with_minus(&quantity::time_interval(value_ns, ci, usize::MAX));
+    let figures = unbroken(&format!("{bracket} {}", quantity::Unit::of(value_ns).name));
+    format!("{} interval {figures}", unbroken(&percent(confidence)))
+}
+
+/// A tooltip in one line, for those who hear it.
+pub fn spoken(tip: &str) -> String {
+    tip.replace('\n', ", ")
+}
+
+/// A point that shows `tip` on hover and on focus.
+pub fn point(x: f64, y: f64, radius: &str, class: &str, series: &str, tip: &str) -> Markup {
+    html! {
+        circle class={ "pt " (class) } cx=(super::scale::px(x)) cy=(super::scale::px(y)) r=(radius)
+            data-series=(series) data-tip=(tip) role="img" aria-label=(spoken(tip)) {}
+    }
+}
+
+/// A straight line.
+pub fn line(class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) -> Markup {
+    use super::scale::px;
+    html! { line class=(class) x1=(px(x1)) y1=(px(y1)) x2=(px(x2)) y2=(px(y2)) {} }
+}
+
+/// A text in a plot.
+pub fn text(class: &str, x: f64, y: f64, text: &str) -> Markup {
+    use super::scale::px;
+    html! { text class=(class) x=(px(x)) y=(px(y)) { (pretty_svg(text)) } }
+}
+
+/// A rectangle between two corners, whichever they are.
+pub fn rect(class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) -> Markup {
+    use super::scale::px;
+    html! {
+        rect class=(class) x=(px(x1.min(x2))) y=(px(y1.min(y2))) width=(px((x2 - x1).abs())) height=(px((y2 - y1).abs())) {}
+    }
+}
+
+/// The same with a tooltip.
+pub fn rect_with_tip(class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64), tip: &str) -> Markup {
+    use super::scale::px;
+    html! {
+        rect class={ "pt " (class) } x=(px(x1.min(x2))) y=(px(y1.min(y2))) width=(px((x2 - x1).abs()))
+            height=(px((y2 - y1).abs())) data-series="bars" data-tip=(tip) role="img" aria-label=(spoken(tip)) {}
+    }
+}
+
+/// `text`, cut to `most` characters.
+pub fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.into();
+    }
+    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// The hatching of bounds, defined once for the page.
+pub fn patterns() -> Markup {
+    html! {
+        svg width="0" height="0" style="position:absolute" aria-hidden="true" focusable="false" {
+            defs {
+                pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)" {
+                    line x1="0" y1="0" x2="0" y2="5" stroke="#8c8c86" stroke-width="1.6" {}
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_are_set_low() {
+        assert_eq!(
+            pretty("g, o_s + o_poll").into_string(),
+            "g, <i>o</i><sub>s</sub> + <i>o</i><sub>poll</sub>"
+        );
+        let svg = pretty_svg("o_s = 1").into_string();
+        assert_eq!(svg, "o<tspan dy=\"3\" font-size=\"9\">s</tspan><tspan dy=\"-3\"> = 1</tspan>");
+        assert_eq!(pretty("<b>").into_string(), "&lt;b&gt;");
+    }
+
+    #[test]
+    fn only_signs_become_minus() {
+        assert_eq!(with_minus("-2.4 µs [-2.5, -2.3], am-3, 1e-9"), "−2.4 µs [−2.5, −2.3], am-3, 1e-9");
+    }
+
+    #[test]
+    fn long_names_are_cut() {
+        assert_eq!((cut("abc", 3), cut("abcd", 3)), ("abc".into(), "ab…".into()));
+    }
+}

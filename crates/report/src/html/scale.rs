@@ -1,0 +1,192 @@
+//! From values to places on paper, and the ticks of an axis.
+
+/// Ticks of a linear axis at most.
+const TICKS_AT_MOST: usize = 12;
+/// No axis reaches beyond this: differences of larger numbers are no numbers.
+const LARGEST: f64 = 1e290;
+
+/// How values are spread over an axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Linear,
+    Log,
+}
+
+/// An axis: from the values `lo` to `hi` to the places `from` to `to`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    kind: Kind,
+    lo: f64,
+    hi: f64,
+    from: f64,
+    to: f64,
+}
+
+impl Scale {
+    /// A linear axis over all of `values` and 0.
+    pub fn linear(values: impl IntoIterator<Item = f64>, from: f64, to: f64) -> Self {
+        let (lo, hi) = extremes(values.into_iter().chain([0.0])).unwrap_or((0.0, 1.0));
+        let hi = if lo < hi { hi } else { lo + 1.0 };
+        Self { kind: Kind::Linear, lo, hi, from, to }
+    }
+
+    /// A linear axis from `lo` to `hi`.
+    pub fn between(lo: f64, hi: f64, from: f64, to: f64) -> Self {
+        let sound = lo.is_finite() && hi.is_finite() && lo < hi && lo.abs().max(hi.abs()) < LARGEST;
+        let (lo, hi) = if sound { (lo, hi) } else { (0.0, 1.0) };
+        Self { kind: Kind::Linear, lo, hi, from, to }
+    }
+
+    /// A logarithmic axis over those of `values` that are above 0, with `margin` (a
+    /// factor) on both sides.
+    pub fn log(values: impl IntoIterator<Item = f64>, margin: f64, from: f64, to: f64) -> Self {
+        let positive = values.into_iter().filter(|value| *value > 1.0 / LARGEST);
+        let (lo, hi) = extremes(positive).unwrap_or((1.0, 10.0));
+        Self { kind: Kind::Log, lo: lo / margin, hi: hi * margin, from, to }
+    }
+
+    /// The place of a value; `None` where it has none.
+    pub fn at(&self, value: f64) -> Option<f64> {
+        let share = match self.kind {
+            Kind::Linear => (value - self.lo) / (self.hi - self.lo),
+            Kind::Log if value > 0.0 => (value / self.lo).ln() / (self.hi / self.lo).ln(),
+            Kind::Log => return None,
+        };
+        // Far off the paper is as good as farther off.
+        share.is_finite().then(|| self.from + share.clamp(-2.0, 3.0) * (self.to - self.from))
+    }
+
+    /// The place of a value, at the nearest end where it is beyond the axis.
+    pub fn within(&self, value: f64) -> Option<f64> {
+        let (least, most) = (self.from.min(self.to), self.from.max(self.to));
+        self.at(value).map(|place| place.clamp(least, most))
+    }
+
+    /// The value at which the axis begins, and that at which it ends.
+    pub fn domain(&self) -> (f64, f64) {
+        (self.lo, self.hi)
+    }
+
+    /// Whether it is logarithmic.
+    pub fn is_log(&self) -> bool {
+        self.kind == Kind::Log
+    }
+
+    /// Round values along the axis, about `count` of them where it is linear.
+    pub fn ticks(&self, count: usize) -> Vec<f64> {
+        match self.kind {
+            Kind::Linear => self.linear_ticks(count),
+            Kind::Log => self.log_ticks(count),
+        }
+    }
+
+    fn linear_ticks(&self, count: usize) -> Vec<f64> {
+        let rough = (self.hi - self.lo) / count.max(1) as f64;
+        let power = 10f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0].map(|n| n * power).into_iter().find(|step| *step >= rough);
+        let Some(step) = step.filter(|step| step.is_finite() && *step > 0.0) else { return Vec::new() };
+        let first = (self.lo / step - 1e-9).ceil();
+        let ticks = (0..TICKS_AT_MOST).map(|n| (first + n as f64) * step);
+        // Adding 0 makes a positive zero of a negative one.
+        ticks.filter(|tick| *tick <= self.hi + 1e-9 * step).map(|tick| tick + 0.0).collect()
+    }
+
+    fn log_ticks(&self, count: usize) -> Vec<f64> {
+        let decades = (self.hi / self.lo).log10();
+        if decades < 0.6 {
+            // So short that it is nearly straight.
+            return self.linear_ticks(count.min(4));
+        }
+        let steps: &[f64] = if decades < 2.2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let (first, last) = (self.lo.log10().floor() as i32, self.hi.log10().ceil() as i32);
+        let stride = ((decades / count.max(1) as f64).ceil() as usize).max(1);
+        (first..=last)
+            .step_by(stride)
+            .flat_map(|power| steps.iter().map(move |step| step * 10f64.powi(power)))
+            .filter(|tick| (self.lo * 0.999..=self.hi * 1.001).contains(tick))
+            .collect()
+    }
+}
+
+/// The least and the greatest of those values that can be drawn.
+pub fn extremes(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
+    let drawable = values.into_iter().filter(|value| value.abs() < LARGEST);
+    drawable.fold(None, |extremes, value| match extremes {
+        None => Some((value, value)),
+        Some((lo, hi)) => Some((f64::min(lo, value), f64::max(hi, value))),
+    })
+}
+
+/// A place in an attribute, to a tenth of a pixel.
+pub fn px(place: f64) -> String {
+    let place = if place.is_finite() { place } else { 0.0 };
+    let text = format!("{place:.1}");
+    text.strip_suffix(".0").map(String::from).unwrap_or(text)
+}
+
+/// A path through places.
+pub fn path(points: impl IntoIterator<Item = (f64, f64)>) -> String {
+    let mut text = String::new();
+    for (x, y) in points {
+        text.push(if text.is_empty() { 'M' } else { 'L' });
+        text.push_str(&px(x));
+        text.push(' ');
+        text.push_str(&px(y));
+    }
+    text
+}
+
+/// Moves places apart until they are `gap` from each other, within `least` and `most`
+/// where there is room, in the order they came in.
+pub fn spread(places: &[f64], gap: f64, least: f64, most: f64) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..places.len()).collect();
+    order.sort_by(|a, b| places[*a].total_cmp(&places[*b]));
+    let mut spread: Vec<f64> = places.to_vec();
+    let mut floor = least;
+    for &at in &order {
+        spread[at] = spread[at].max(floor);
+        floor = spread[at] + gap;
+    }
+    let mut ceiling = most;
+    for &at in order.iter().rev() {
+        spread[at] = spread[at].min(ceiling);
+        ceiling = spread[at] - gap;
+    }
+    spread
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ticks_are_round() {
+        assert_eq!(Scale::linear([9.3], 0.0, 100.0).ticks(5), [0.0, 2.0, 4.0, 6.0, 8.0]);
+        assert_eq!(Scale::linear([-1.0, 2.0], 0.0, 100.0).ticks(3), [-1.0, 0.0, 1.0, 2.0]);
+        assert_eq!(Scale::log([90.0, 1100.0], 1.0, 0.0, 1.0).ticks(9), [100.0, 200.0, 500.0, 1000.0]);
+        assert_eq!(Scale::log([9.0, 11000.0], 1.0, 0.0, 1.0).ticks(9), [10.0, 100.0, 1e3, 1e4]);
+    }
+
+    #[test]
+    fn labels_keep_their_distance() {
+        assert_eq!(spread(&[5.0, 5.0, 50.0], 10.0, 0.0, 100.0), [5.0, 15.0, 50.0]);
+        assert_eq!(spread(&[98.0, 99.0], 10.0, 0.0, 100.0), [90.0, 100.0]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_value_has_a_place_that_is_none(values in proptest::collection::vec(any::<f64>(), 0..5), value in any::<f64>()) {
+            for scale in [
+                Scale::linear(values.clone(), 0.0, 100.0),
+                Scale::log(values.clone(), 1.2, 0.0, 100.0),
+                Scale::between(value, value.abs() * 2.0, 100.0, 0.0),
+            ] {
+                for x in values.iter().copied().chain([value]).chain(scale.ticks(6)) {
+                    prop_assert!(scale.at(x).is_none_or(f64::is_finite));
+                }
+                prop_assert!(scale.ticks(6).len() < 1000);
+            }
+        }
+    }
+}

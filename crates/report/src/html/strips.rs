@@ -1,0 +1,134 @@
+//! How far launches lie apart: for each parameter one point per launch, in the order in
+//! which they ran, as the deviation from the median.
+//!
+//! Deviations are in the terms in which precision is asked for: a share of the value, or,
+//! for a parameter that is small beside the round trip, of the one-way time.
+
+use super::parts::{line, point, rect, sound, text, time};
+use super::scale::{Scale, extremes};
+use super::subject::Subject;
+use crate::launches::NAMES;
+use crate::quantity::percent;
+use maud::{Markup, html};
+use netdyno_measure::stats::{Interval, median};
+
+const WIDTH: f64 = 500.0;
+const LEFT: f64 = 112.0;
+const RIGHT: f64 = 488.0;
+const TOP: f64 = 8.0;
+const ROW: f64 = 52.0;
+const HEIGHT: f64 = 372.0;
+/// Launches farther off are drawn at the edge.
+const FARTHEST: f64 = 0.5;
+/// Height that the points of a row fill.
+const FILLED: f64 = 34.0;
+
+/// A parameter in deviations.
+struct Strip {
+    name: &'static str,
+    median_ns: f64,
+    /// What a deviation of 1 is.
+    unit_ns: f64,
+    ci: Option<Interval>,
+    /// Launch and value.
+    values: Vec<(usize, f64)>,
+}
+
+impl Strip {
+    fn deviation(&self, ns: f64) -> f64 {
+        (ns - self.median_ns) / self.unit_ns
+    }
+}
+
+/// The figure with its caption.
+pub fn figure(subject: &Subject<'_>) -> Markup {
+    let strips = strips(subject);
+    if strips.is_empty() {
+        return html! { p.none { "This record holds no launches of the layer." } };
+    }
+    let precision = subject.record.options.precision.abs();
+    let deviations =
+        strips.iter().flat_map(|strip| strip.values.iter().map(|(_, ns)| strip.deviation(*ns).abs()));
+    let (_, farthest) = extremes(deviations.chain([1.5 * precision, 0.005])).unwrap_or((0.0, 0.01));
+    let reach = 1.05 * farthest.min(FARTHEST);
+    let x = Scale::between(-reach, reach, LEFT, RIGHT);
+    let bottom = TOP + ROW * strips.len() as f64;
+    html! {
+        figure {
+            svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="group" aria-label={ "Spread between the launches of " (subject.label) } {
+                @if let (Some(from), Some(to)) = (x.within(-precision), x.within(precision)) {
+                    (rect("band", (from, TOP), (to, bottom)))
+                }
+                @for tick in x.ticks(5) {
+                    @if let Some(at) = x.at(tick) {
+                        (line("grid", (at, TOP), (at, bottom)))
+                        (text("soft mid", at, bottom + 18.0, &signed_percent(tick)))
+                    }
+                }
+                (text("soft mid", (LEFT + RIGHT) / 2.0, bottom + 37.0, "deviation from the median"))
+                @for (at, strip) in strips.iter().enumerate() { (row(strip, TOP + ROW * at as f64, &x)) }
+            }
+            figcaption {
+                "One point per launch, the first on top. Coloured: the interval; grey: the precision asked for (±" (percent(precision)) "). "
+                "Deviations are shares of the value, those of small parameters of the one-way time."
+            }
+        }
+    }
+}
+
+fn strips(subject: &Subject<'_>) -> Vec<Strip> {
+    let parameters = &subject.result.parameters;
+    let one_way = parameters.rtt.value_ns.filter(|ns| ns.is_finite()).unwrap_or(0.0).abs() / 2.0;
+    let strip = |(at, name): (usize, &'static str)| {
+        let values: Vec<(usize, f64)> =
+            subject.launches.iter().filter_map(|launch| Some((launch.launch, launch.values[at]?))).collect();
+        let median_ns = median(values.iter().map(|(_, ns)| *ns));
+        let least = if matches!(name, "rtt" | "g") { 0.0 } else { one_way };
+        let unit_ns = median_ns.abs().max(least);
+        let ci = match name {
+            "g" => subject.result.plateau.ci_ns,
+            _ => parameters.times()[at].1.ci_ns,
+        };
+        (unit_ns.is_finite() && unit_ns > 0.0).then_some(Strip {
+            name,
+            median_ns,
+            unit_ns,
+            ci: sound(ci),
+            values,
+        })
+    };
+    NAMES.into_iter().enumerate().filter_map(strip).collect()
+}
+
+fn row(strip: &Strip, top: f64, x: &Scale) -> Markup {
+    let middle = top + ROW / 2.0;
+    let name = match strip.name {
+        "rtt" => "round trip",
+        "g" => "plateau",
+        other => other,
+    };
+    let step = FILLED / strip.values.len().max(1) as f64;
+    html! {
+        @if top > TOP { (line("grid", (0.0, top), (RIGHT, top))) }
+        (text("", 0.0, middle - 2.0, name))
+        (text("soft", 0.0, middle + 13.0, &time(strip.median_ns)))
+        @if let Some(ci) = strip.ci {
+            @if let (Some(lo), Some(hi)) = (x.within(strip.deviation(ci.lo)), x.within(strip.deviation(ci.hi))) {
+                // An interval of no width is still there.
+                (rect(&format!("box {}", strip.name), (lo - 0.75, top + 5.0), (hi + 0.75, top + ROW - 5.0)))
+            }
+        }
+        @for (nth, (launch, ns)) in strip.values.iter().enumerate() {
+            @if let Some(at) = x.within(strip.deviation(*ns)) {
+                @let y = middle - FILLED / 2.0 + step * (nth as f64 + 0.5);
+                @let tip = format!("launch {launch}: {name} {}\n{} from the median", time(*ns), signed_percent(strip.deviation(*ns)));
+                (point(at, y, "2.3", &format!("fill {}", strip.name), strip.name, &tip))
+            }
+        }
+    }
+}
+
+fn signed_percent(share: f64) -> String {
+    let text = percent((share * 1e4).round() / 1e4 + 0.0);
+    if share > 5e-5 { format!("+{text}") } else { text }
+}

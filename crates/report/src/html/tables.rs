@@ -1,0 +1,290 @@
+//! The tables of the page.
+
+use super::parts::{figure, interval_words, pretty, round_time, shown, sound, time, with_minus};
+use super::subject::Subject;
+use crate::launches::NAMES;
+use crate::notes::{Note, Notes};
+use crate::quantity::{self, NONE, number, number_and_interval, time_and_interval};
+use maud::{Markup, html};
+use netdyno_measure::record::{Limit, Parameter, PerByte, Record, Status, StreamCheck};
+use netdyno_measure::stats::Interval;
+
+/// The parameters that have a column.
+const COLUMNS: [(&str, &str); 6] = [
+    ("rtt", "round trip"),
+    ("o_s", "send overhead"),
+    ("o_r", "receive overhead"),
+    ("o_poll", "empty poll"),
+    ("g", "gap"),
+    ("L", "latency"),
+];
+
+/// Layers as rows, parameters as columns.
+pub fn parameters(subjects: &[Subject<'_>], notes: &Notes<'_>) -> Markup {
+    let has_per_byte = subjects.iter().any(|s| s.result.parameters.G.value_ns_per_byte.is_some());
+    let shown_names = [COLUMNS.map(|(name, _)| name).to_vec(), vec!["G"; usize::from(has_per_byte)]].concat();
+    html! {
+        div.scroll {
+            table.wide {
+                thead {
+                    tr {
+                        th scope="col" { "layer" }
+                        @for (name, words) in COLUMNS {
+                            th scope="col" title=(words) { (column_head(name)) }
+                        }
+                        @if has_per_byte { th scope="col" title="gap per byte" { i { "G" } } }
+                    }
+                }
+                tbody {
+                    @for subject in subjects {
+                        tr {
+                            th scope="row" {
+                                a.name href={ "#" (subject.id) } { (subject.label) }
+                                (marks(&notes.elsewhere(subject.record_at, subject.layer_at, &shown_names)))
+                                small { (super::words::in_short(subject)) }
+                            }
+                            @for (name, p) in subject.result.parameters.times() {
+                                td { (cell(p)) (marks(&about(notes, subject, name))) (interval(p)) }
+                            }
+                            @if has_per_byte { td { (per_byte(&subject.result.parameters.G)) (marks(&about(notes, subject, "G"))) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn column_head(name: &str) -> Markup {
+    match name {
+        "rtt" => html! { "round trip" },
+        "g" | "L" => html! { i { (name) } },
+        other => pretty(other),
+    }
+}
+
+fn about<'n, 'a>(notes: &'n Notes<'a>, subject: &Subject<'_>, parameter: &str) -> Vec<&'n Note<'a>> {
+    notes.about(subject.record_at, subject.layer_at, Some(parameter))
+}
+
+fn cell(p: &Parameter) -> Markup {
+    match shown(p) {
+        Some(_) => html! { (figure(p)) },
+        None => html! { span.none title="cannot be seen on this layer" { (NONE) } },
+    }
+}
+
+fn interval(p: &Parameter) -> Markup {
+    html! {
+        @if let (Some(ns), Some(ci)) = (shown(p), sound(p.ci_ns)) {
+            span.ci { (with_minus(&quantity::time_interval(ns, ci, 24))) }
+        }
+    }
+}
+
+fn per_byte(p: &PerByte) -> Markup {
+    let bound = if p.status == Status::UpperBound { "≤ " } else { "" };
+    match p.value_ns_per_byte.filter(|ns| ns.is_finite() && p.status != Status::Unobservable) {
+        Some(ns) => {
+            html! { (bound) (with_minus(&number(ns))) " ns/B" span.ci { (per_byte_interval(ns, p.ci_ns_per_byte)) } }
+        }
+        None => html! { span.none { (NONE) } },
+    }
+}
+
+fn per_byte_interval(value: f64, ci: Option<Interval>) -> String {
+    let text = number_and_interval(value, sound(ci));
+    text.split_once(' ').map(|(_, bracket)| with_minus(bracket)).unwrap_or_default()
+}
+
+fn marks(notes: &[&Note<'_>]) -> Markup {
+    html! {
+        @for note in notes { a.mark href={ "#note-" (note.mark()) } { (note.mark()) } }
+    }
+}
+
+/// All doubts with their letters.
+pub fn notes(records: &[Record], notes: &Notes<'_>) -> Markup {
+    html! {
+        ol.notes {
+            @for note in notes.all() {
+                li id={ "note-" (note.mark()) } { span { (note.mark()) } span { b { (pretty(&concern(note, records))) ": " } (pretty(&note.doubt.text)) } }
+            }
+        }
+    }
+}
+
+fn concern(note: &Note<'_>, records: &[Record]) -> String {
+    let record = records.get(note.record());
+    let layer = note.layer().and_then(|at| record.and_then(|r| r.results.get(at))).map(|r| r.layer.as_str());
+    let run = if records.len() > 1 { format!(" (record {})", note.record() + 1) } else { String::new() };
+    match (layer, note.doubt.about.as_deref()) {
+        (Some(layer), Some(parameter)) => format!("{parameter} of {layer}{run}"),
+        (Some(layer), None) => format!("{layer}{run}"),
+        (None, about) => format!("{}{run}", about.unwrap_or("the whole run")),
+    }
+}
+
+/// Ratios between layers.
+pub fn ratios(records: &[Record]) -> Markup {
+    let all: Vec<_> = records.iter().flat_map(|record| &record.ratios).collect();
+    html! {
+        @if !all.is_empty() {
+            h3 { "Ratios, paired by launch" }
+            table {
+                thead { tr { th scope="col" { "layers" } th.text scope="col" { "parameter" } th scope="col" { "ratio" } th scope="col" { "pairs" } } }
+                tbody {
+                    @for ratio in all {
+                        tr {
+                            th scope="row" { (ratio.numerator) " / " (ratio.denominator) }
+                            td.text { (pretty(&ratio.parameter)) }
+                            td { (with_minus(&number_and_interval(ratio.value, sound(ratio.ci)))) }
+                            td { (ratio.pairs) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A check: what, what was expected, what was found, their ratio, what it means.
+struct Check {
+    what: String,
+    expected: String,
+    found: String,
+    ratio: Option<f64>,
+    means: String,
+}
+
+/// The figures that check the parameters.
+pub fn checks(subject: &Subject<'_>) -> Markup {
+    let checks = check_rows(subject);
+    html! {
+        div.scroll {
+            table.wide {
+                thead {
+                    tr {
+                        th scope="col" { "check" } th scope="col" { "expected" } th scope="col" { "found" }
+                        th scope="col" { "found / expected" } th.text scope="col" { "what it says" }
+                    }
+                }
+                tbody {
+                    @for check in checks {
+                        tr {
+                            th scope="row" { (pretty(&check.what)) }
+                            td { (with_minus(&check.expected)) }
+                            td { (with_minus(&check.found)) }
+                            td { (check.ratio.filter(|r| r.is_finite()).map_or(NONE.into(), |r| with_minus(&number(r)))) }
+                            td.text { (pretty(&check.means)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn check_rows(subject: &Subject<'_>) -> Vec<Check> {
+    let result = subject.result;
+    let (parameters, checks, plateau) = (&result.parameters, &result.checks, &result.plateau);
+    let both = |found: &Parameter, expected: &Parameter| Some(shown(found)? / shown(expected)?);
+    let mut rows = vec![
+        Check {
+            what: "o_r, two ways".into(),
+            expected: with_interval(&parameters.o_r),
+            found: with_interval(&checks.o_r_away),
+            ratio: both(&checks.o_r_away, &parameters.o_r),
+            means: "from delayed bursts; from one receive after staying away".into(),
+        },
+        Check {
+            what: "slope over the delay D".into(),
+            expected: "1".into(),
+            found: number_and_interval(checks.delay_slope, sound(checks.delay_slope_ci)),
+            ratio: Some(checks.delay_slope),
+            means: "a nanosecond of delay costs a nanosecond, or o_r is not what was read".into(),
+        },
+    ];
+    rows.extend(checks.streams.iter().map(stream));
+    rows.push(half_window(plateau.half_window_ns, plateau.value_ns, plateau.window, plateau.limited_by));
+    rows.push(Check {
+        what: format!("round trip after {} of rest", round_time(checks.pause_ns)),
+        expected: with_interval(&parameters.rtt),
+        found: with_interval(&checks.rtt_after_pause),
+        ratio: both(&checks.rtt_after_pause, &parameters.rtt),
+        means: "what a message costs that comes alone".into(),
+    });
+    rows
+}
+
+fn with_interval(p: &Parameter) -> String {
+    shown(p).map_or(NONE.into(), |ns| time_and_interval(ns, sound(p.ci_ns)))
+}
+
+fn stream(stream: &StreamCheck) -> Check {
+    Check {
+        what: format!(
+            "stream of {} messages, D = {}",
+            stream.messages,
+            if stream.d_ns == 0.0 { "0".into() } else { time(stream.d_ns) }
+        ),
+        expected: time(stream.predicted_ns),
+        found: time_and_interval(stream.measured_ns, sound(stream.ci_ns)),
+        ratio: Some(stream.measured_ns / stream.predicted_ns),
+        means: "predicted from the parameters; not used to find them".into(),
+    }
+}
+
+fn half_window(half_ns: Option<f64>, whole_ns: f64, window: usize, limit: Limit) -> Check {
+    let means = match limit {
+        Limit::Window => "2 where the window sets the plateau",
+        Limit::Gap | Limit::Processor => "1 where the window has no part in the plateau, 2 where it sets it",
+    };
+    Check {
+        what: "plateau with half the window".into(),
+        expected: time(whole_ns),
+        found: half_ns.map_or(NONE.into(), time),
+        ratio: half_ns.map(|half| half / whole_ns),
+        means: if window > 1 { format!("the window is {window}; {means}") } else { "the window is 1".into() },
+    }
+}
+
+/// What each launch says by itself.
+pub fn launches(subject: &Subject<'_>) -> Markup {
+    html! {
+        @if !subject.launches.is_empty() {
+            details {
+                summary { "Launches one by one" }
+                div.scroll {
+                    table {
+                        thead {
+                            tr {
+                                th scope="col" { "launch" }
+                                @for name in NAMES { th scope="col" { @if name == "g" { "plateau" } @else { (column_head(name)) } } }
+                                th scope="col" { "clock" } th scope="col" { "preempted" }
+                            }
+                        }
+                        tbody {
+                            @for launch in &subject.launches {
+                                tr {
+                                    th scope="row" { (launch.launch) }
+                                    @for value in launch.values { td { (value.map_or(NONE.into(), time)) } }
+                                    td { (time(launch.timer_ns)) }
+                                    td { (launch.preemptions.map_or(NONE.into(), |n| n.to_string())) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A value with its interval in words, for a heading.
+pub fn in_full(p: &Parameter, confidence: f64) -> String {
+    match (shown(p), sound(p.ci_ns)) {
+        (Some(ns), Some(ci)) => format!("{} ({})", figure(p), interval_words(ns, ci, confidence)),
+        _ => figure(p),
+    }
+}

@@ -1,0 +1,147 @@
+//! What the figures say, in sentences.
+
+use super::parts::{cut, shown, time};
+use super::subject::Subject;
+use super::tables::in_full;
+use crate::notes::Notes;
+use crate::quantity::{counted, number};
+use netdyno_measure::record::{LayerResult, Limit, Record};
+
+/// Layers that a heading names at most.
+const NAMED_AT_MOST: usize = 4;
+
+/// The heading of the page.
+pub fn title(subjects: &[Subject<'_>]) -> String {
+    if subjects.is_empty() {
+        return "No layer was measured".into();
+    }
+    let names: Vec<String> =
+        subjects.iter().take(NAMED_AT_MOST).map(|subject| cut(&subject.label, 60)).collect();
+    match subjects.len() - names.len() {
+        0 => format!("LogP of {}", listed(&names)),
+        rest => format!("LogP of {} and {rest} more", names.join(", ")),
+    }
+}
+
+/// Where and when a record was made.
+pub fn whereabouts(record: &Record) -> String {
+    let environment = &record.environment;
+    let parts = [&environment.host, &environment.cpu_model, &environment.kernel, &record.began];
+    let known: Vec<&str> =
+        parts.into_iter().map(String::as_str).filter(|part| !part.trim().is_empty()).collect();
+    known.join(" · ")
+}
+
+/// The findings in a few sentences.
+pub fn summary(subjects: &[Subject<'_>], notes: &Notes<'_>) -> Vec<String> {
+    let mut paragraphs = Vec::new();
+    let mut first: Vec<String> = round_trips(subjects).into_iter().collect();
+    first.extend(subjects.iter().take(NAMED_AT_MOST).map(pace));
+    paragraphs.push(first.join(" "));
+    paragraphs.push(match notes.all().len() {
+        0 => "Nothing in the data speaks against these figures.".into(),
+        1 => "One doubt stands beside these figures; its letter leads to it.".into(),
+        n => format!("{n} doubts stand beside these figures; their letters lead to them."),
+    });
+    paragraphs.retain(|paragraph| !paragraph.is_empty() && !subjects.is_empty());
+    paragraphs
+}
+
+fn round_trips(subjects: &[Subject<'_>]) -> Option<String> {
+    let mut known: Vec<(&Subject<'_>, f64)> =
+        subjects.iter().filter_map(|s| shown(&s.result.parameters.rtt).map(|ns| (s, ns))).collect();
+    known.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let (fastest, least) = known.first()?;
+    let in_full = in_full(&fastest.result.parameters.rtt, fastest.record.options.confidence);
+    let bytes = counted(fastest.result.size_bytes, "byte", "bytes");
+    let first = format!("A request of {bytes} and its reply take {in_full} over {}", fastest.label);
+    let others: Vec<String> = known[1..]
+        .iter()
+        .take(NAMED_AT_MOST)
+        .map(|(subject, ns)| {
+            format!("{} over {} ({} times as long)", time(*ns), subject.label, number(ns / least))
+        })
+        .collect();
+    Some(if others.is_empty() { format!("{first}.") } else { format!("{first}, {}.", listed(&others)) })
+}
+
+/// How fast a layer can be fed, and by what it is held back.
+fn pace(subject: &Subject<'_>) -> String {
+    let (label, plateau) = (&subject.label, &subject.result.plateau);
+    let every = time(plateau.value_ns);
+    match plateau.limited_by {
+        Limit::Gap => format!("{label} takes a message every {every}: that is its gap g."),
+        Limit::Processor => {
+            format!(
+                "{label} takes messages as fast as one processor sends them, one every {every}: g is at most that."
+            )
+        }
+        Limit::Window => {
+            let requests = counted(plateau.window, "request", "requests");
+            format!("{label} allows {requests} without a reply, which makes it wait; its gap cannot be seen.")
+        }
+    }
+}
+
+/// How a layer was measured, in a line.
+pub fn circumstances(subject: &Subject<'_>) -> String {
+    let result = subject.result;
+    let mut parts = vec![
+        format!("netdyno {}", result.verb),
+        format!("{} in a request and in a reply", counted(result.size_bytes, "byte", "bytes")),
+        waits(&result.wait),
+    ];
+    parts.extend(processors(result));
+    parts.push(format!("window {}", result.plateau.window));
+    parts.push(counted(result.launches.len(), "launch", "launches"));
+    parts.join(" · ")
+}
+
+/// The same, for a cell.
+pub fn in_short(subject: &Subject<'_>) -> String {
+    let result = subject.result;
+    let mut parts = vec![format!("{} B", result.size_bytes), result.wait.clone()];
+    parts.extend(processors(result));
+    parts.push(counted(result.launches.len(), "launch", "launches"));
+    parts.join(", ")
+}
+
+fn waits(wait: &str) -> String {
+    match wait {
+        "spin" => "waits by spinning".into(),
+        "yield" => "waits by yielding".into(),
+        "block" => "waits by blocking".into(),
+        "virtual" => "in virtual time".into(),
+        other => format!("waits: {other}"),
+    }
+}
+
+fn processors(result: &LayerResult) -> Option<String> {
+    let cpus: Vec<String> = result.cpus.iter().map(usize::to_string).collect();
+    let distance = result.distance.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();
+    let noun = if cpus.len() == 1 { "CPU" } else { "CPUs" };
+    (!cpus.is_empty()).then(|| format!("{noun} {}{distance}", listed(&cpus)))
+}
+
+/// `a, b and c`.
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_end_with_and() {
+        let list = |names: &[&str]| listed(&names.iter().map(|name| (*name).into()).collect::<Vec<_>>());
+        assert_eq!(
+            (list(&[]), list(&["a"]), list(&["a", "b", "c"])),
+            ("".into(), "a".into(), "a, b and c".into())
+        );
+    }
+}

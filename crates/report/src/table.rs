@@ -1,0 +1,315 @@
+//! A record as a table for a terminal, plain text.
+//!
+//! One block per layer: the parameters, each over its interval, then the round trips.
+//! Letters refer to the doubts below. Below 80 characters of width each
+//! parameter has a line of its own.
+
+use crate::notes::{Note, Notes, marks};
+use crate::quantity::{NONE, counted, number_and_interval, percent, time, time_interval};
+use netdyno_measure::record::{Environment, LayerResult, Options, Parameter, Ratio, Record, Status};
+
+/// The width from which parameters stand side by side.
+pub const COLUMNS_FROM: usize = 80;
+/// No line is made narrower than this.
+pub const WIDTH_AT_LEAST: usize = 40;
+
+/// The names of the columns.
+const PARAMETERS: [&str; 6] = ["rtt", "o_s", "o_r", "o_poll", "g", "L"];
+/// Six columns and an indent fill 80 characters.
+const COLUMN: usize = 13;
+const INDENT: usize = 2;
+/// An interval ends one before the end of its column, so that two do not touch.
+const INTERVAL: usize = 12;
+/// A value ends here, so that the letter of a doubt has its place behind it.
+const VALUE: usize = 10;
+
+/// The table, ended by a line feed. No line is longer than `width`, or than
+/// [`WIDTH_AT_LEAST`] where `width` is less.
+pub fn render(record: &Record, width: usize) -> String {
+    let width = width.max(WIDTH_AT_LEAST);
+    let notes = Notes::of(std::slice::from_ref(record));
+    let mut lines = Lines { width, text: String::new() };
+    lines.wrapped(&machine(record), "", "");
+    lines.wrapped(&asked_for(&record.options), "", "");
+    lines.blank();
+    if record.results.is_empty() {
+        lines.wrapped("no layer was measured", "", "");
+    }
+    if width >= COLUMNS_FROM && !record.results.is_empty() {
+        lines.push(&columns(PARAMETERS.map(|name| format!("{name:>VALUE$}"))));
+        lines.rule();
+    }
+    for (at, result) in record.results.iter().enumerate() {
+        if at > 0 {
+            lines.blank();
+        }
+        layer(&mut lines, &notes, at, result);
+    }
+    ratios(&mut lines, &record.ratios);
+    doubts(&mut lines, &notes, record);
+    lines.text
+}
+
+fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult) {
+    let about_layer = marks(&notes.elsewhere(0, at, &PARAMETERS));
+    let title = format!("{}  {}  {about_layer}", result.layer, circumstances(result));
+    lines.wrapped(title.trim_end(), "", "    ");
+    let cells = result.parameters.times().map(|(name, p)| Cell {
+        value: value(p),
+        interval: interval(p),
+        marks: marks(&notes.about(0, at, Some(name))),
+    });
+    if lines.width >= COLUMNS_FROM {
+        lines.push(&columns(cells.each_ref().map(Cell::first_line)));
+        lines.push(&columns(cells.map(|cell| format!("{:>INTERVAL$}", cell.interval))));
+    } else {
+        for (name, cell) in PARAMETERS.iter().zip(&cells) {
+            let line = format!("{name:<6} {:>10}  {:<12} {}", cell.value, cell.interval, cell.marks);
+            lines.wrapped(line.trim_end(), "  ", "    ");
+        }
+    }
+    lines.wrapped(&round_trips(result), "  ", "    ");
+}
+
+/// A figure in the table.
+struct Cell {
+    value: String,
+    interval: String,
+    marks: String,
+}
+
+impl Cell {
+    /// The value with its letters behind it; many letters push it to the left.
+    fn first_line(&self) -> String {
+        if self.marks.is_empty() {
+            return format!("{:>VALUE$}", self.value);
+        }
+        let room = COLUMN.saturating_sub(length(&self.value) + 1);
+        let marks = if length(&self.marks) > room { "…" } else { &self.marks };
+        let text = format!("{} {marks}", self.value);
+        let end = (VALUE + 1 + length(marks)).min(COLUMN);
+        format!("{text:>end$}")
+    }
+}
+
+fn columns(cells: [String; 6]) -> String {
+    let row: String = cells.iter().map(|cell| format!("{cell:<COLUMN$}")).collect();
+    format!("{:INDENT$}{}", "", row.trim_end())
+}
+
+fn value(p: &Parameter) -> String {
+    match (p.status, p.value_ns.filter(|ns| ns.is_finite())) {
+        (Status::Measured, Some(ns)) => time(ns),
+        (Status::UpperBound, Some(ns)) => format!("≤ {}", time(ns)),
+        (Status::Unobservable, _) | (_, None) => NONE.into(),
+    }
+}
+
+fn interval(p: &Parameter) -> String {
+    match (p.status, p.value_ns, p.ci_ns) {
+        (Status::Measured | Status::UpperBound, Some(ns), Some(ci)) => time_interval(ns, ci, INTERVAL),
+        _ => String::new(),
+    }
+}
+
+/// Where and how a layer was measured.
+fn circumstances(result: &LayerResult) -> String {
+    let mut parts = vec![format!("{} B", result.size_bytes), result.wait.clone()];
+    if !result.cpus.is_empty() {
+        let cpus: Vec<String> = result.cpus.iter().map(usize::to_string).collect();
+        let distance = result.distance.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();
+        let noun = if cpus.len() == 1 { "CPU" } else { "CPUs" };
+        parts.push(format!("{noun} {}{distance}", cpus.join(" and ")));
+    }
+    parts.push(counted(result.launches.len(), "launch", "launches"));
+    parts.join(", ")
+}
+
+/// The distribution of the round trips.
+fn round_trips(result: &LayerResult) -> String {
+    let quantiles = &result.parameters.rtt.quantiles_ns;
+    let mut parts: Vec<String> = ["min", "p50", "p99", "max"]
+        .iter()
+        .filter_map(|name| quantiles.get(*name).map(|ns| format!("{name} {}", time(*ns))))
+        .collect();
+    if let Some(ns) = result.checks.rtt_after_pause.value_ns {
+        parts.push(format!("after a pause {}", time(ns)));
+    }
+    if parts.is_empty() { String::new() } else { format!("rtt {}", parts.join(", ")) }
+}
+
+fn machine(record: &Record) -> String {
+    let Environment { cpu_model, kernel, virtualised, .. } = &record.environment;
+    let model = cpu_model.replace("(R)", "").replace("(TM)", "").replace(" CPU", "");
+    let machine = if *virtualised { "virtual machine" } else { "" };
+    let parts = [format!("netdyno {}", record.version), model, kernel.clone(), machine.into()];
+    let known: Vec<String> = parts.into_iter().filter(|part| !part.trim().is_empty()).collect();
+    known.join(", ")
+}
+
+fn asked_for(options: &Options) -> String {
+    format!(
+        "medians over launches, {} intervals, precision asked for ±{}",
+        percent(options.confidence),
+        percent(options.precision)
+    )
+}
+
+fn ratios(lines: &mut Lines, ratios: &[Ratio]) {
+    if ratios.is_empty() {
+        return;
+    }
+    lines.rule();
+    let pair = |ratio: &Ratio| format!("{} / {}", ratio.numerator, ratio.denominator);
+    let longest = ratios.iter().map(|ratio| length(&pair(ratio))).max().unwrap_or(0);
+    let parameter = ratios.iter().map(|ratio| length(&ratio.parameter)).max().unwrap_or(0);
+    for ratio in ratios {
+        let figures = number_and_interval(ratio.value, ratio.ci);
+        let text = format!("{:<longest$}  {:<parameter$}  {figures}", pair(ratio), ratio.parameter);
+        lines.wrapped(&text, "", "    ");
+    }
+}
+
+fn doubts(lines: &mut Lines, notes: &Notes<'_>, record: &Record) {
+    if notes.all().is_empty() {
+        return;
+    }
+    lines.rule();
+    for note in notes.all() {
+        let text = format!("{}: {}", concern(note, record), note.doubt.text);
+        lines.wrapped(&text, &format!("{:<3}", note.mark()), "   ");
+    }
+}
+
+/// What a doubt is about.
+fn concern(note: &Note<'_>, record: &Record) -> String {
+    let layer = note.layer().and_then(|at| record.results.get(at)).map(|result| result.layer.as_str());
+    match (layer, &note.doubt.about) {
+        (Some(layer), Some(parameter)) => format!("{parameter} of {layer}"),
+        (Some(layer), None) => layer.into(),
+        (None, Some(parameter)) => parameter.clone(),
+        (None, None) => "this run".into(),
+    }
+}
+
+/// Text made of lines that are not too long.
+struct Lines {
+    width: usize,
+    text: String,
+}
+
+impl Lines {
+    fn push(&mut self, line: &str) {
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    fn blank(&mut self) {
+        self.text.push('\n');
+    }
+
+    fn rule(&mut self) {
+        self.push(&"─".repeat(self.width));
+    }
+
+    /// `text` in as many lines as it takes: the first begins with `first`, others with `rest`.
+    fn wrapped(&mut self, text: &str, first: &str, rest: &str) {
+        // A record is a file: what it says must not steer the terminal.
+        let text: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+        let mut line = String::from(first);
+        let mut is_fresh = true;
+        for (gap, word) in words(&text) {
+            let mut word: &str = word;
+            let gap = if is_fresh { "" } else { gap };
+            if length(&line) + length(gap) + length(word) > self.width && !is_fresh {
+                self.push(&line);
+                line = rest.into();
+            } else {
+                line.push_str(gap);
+            }
+            // A word longer than a line is cut.
+            while length(&line) + length(word) > self.width {
+                let room = self.width - length(&line);
+                let cut = word.char_indices().nth(room).map_or(word.len(), |(at, _)| at);
+                line.push_str(&word[..cut]);
+                self.push(&line);
+                line = rest.into();
+                word = &word[cut..];
+            }
+            line.push_str(word);
+            is_fresh = false;
+        }
+        if !is_fresh {
+            self.push(&line);
+        }
+    }
+}
+
+/// The words of a text, each with the blanks before it. A number stays with its unit.
+fn words(text: &str) -> Vec<(&str, &str)> {
+    let mut words = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| c != ' ') {
+        let (gap, from) = rest.split_at(start);
+        let mut end = from.find(' ').unwrap_or(from.len());
+        if from.starts_with(|c: char| c.is_ascii_digit() || c == '-')
+            && let Some(unit) =
+                ["ns", "µs", "ms", "s", "B", "%"].iter().find(|unit| is_unit(&from[end..], unit))
+        {
+            end += 1 + unit.len();
+        }
+        words.push((gap, &from[..end]));
+        rest = &from[end..];
+    }
+    words
+}
+
+/// Whether `text` goes on with a blank and `unit` as a word.
+fn is_unit(text: &str, unit: &str) -> bool {
+    let after = text.strip_prefix(' ').and_then(|text| text.strip_prefix(unit));
+    after.is_some_and(|after| !after.starts_with(char::is_alphanumeric))
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrapped(text: &str, width: usize) -> String {
+        let mut lines = Lines { width, text: String::new() };
+        lines.wrapped(text, "a  ", "   ");
+        lines.text
+    }
+
+    #[test]
+    fn text_is_wrapped_between_words_and_under_itself() {
+        assert_eq!(wrapped("one two three", 10), "a  one two\n   three\n");
+        assert_eq!(wrapped("abcdefghijkl", 10), "a  abcdefg\n   hijkl\n");
+        assert_eq!(wrapped("", 10), "");
+    }
+
+    #[test]
+    fn a_number_keeps_its_unit() {
+        assert_eq!(wrapped("at 71.2 ns; so", 11), "a  at\n   71.2 ns;\n   so\n");
+        assert_eq!(wrapped("2 nsa", 7), "a  2\n   nsa\n");
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        assert_eq!(wrapped("\u{1b}[31mred", 20), "a  \u{fffd}[31mred\n");
+    }
+
+    #[test]
+    fn letters_take_their_place_from_the_value() {
+        let cell = |value: &str, marks: &str| {
+            Cell { value: value.into(), interval: String::new(), marks: marks.into() }.first_line()
+        };
+        assert_eq!(cell("71.2 ns", ""), "   71.2 ns");
+        assert_eq!(cell("71.2 ns", "a"), "   71.2 ns a");
+        assert_eq!(cell("71.2 ns", "abcd"), " 71.2 ns abcd");
+        assert_eq!(cell("≤ -71.2 ns", "a,aa,ab"), "≤ -71.2 ns …");
+    }
+}

@@ -1,0 +1,186 @@
+//! Records of simulated layers, for tests and for looking at reports.
+
+use netdyno_measure::layer::{LayerError, Requester, Work};
+use netdyno_measure::logp::data::{LaunchData, Shape};
+use netdyno_measure::logp::extract::extract;
+use netdyno_measure::logp::pattern::{self, Plan};
+use netdyno_measure::record::{
+    ClockReading, Detours, Doubt, Environment, LayerResult, Options, Ratio, Record, SCHEMA,
+};
+use netdyno_protocol::sim::{Interface, Truth};
+
+/// A simulated interface as a layer; a tick is a picosecond.
+struct Simulated {
+    interface: Interface,
+    max_window: usize,
+}
+
+impl Requester for Simulated {
+    fn now(&mut self) -> u64 {
+        self.interface.now_ps()
+    }
+
+    fn tick_ns(&self) -> f64 {
+        1e-3
+    }
+
+    fn work(&self, d_ns: f64) -> Work {
+        Work((d_ns * 1e3) as u64)
+    }
+
+    fn compute(&mut self, work: Work) {
+        self.interface.compute(work.0);
+    }
+
+    fn issue(&mut self) -> Result<bool, LayerError> {
+        Ok(self.interface.issue())
+    }
+
+    fn poll(&mut self) -> Result<bool, LayerError> {
+        Ok(self.interface.poll())
+    }
+
+    fn wait(&mut self) -> Result<(), LayerError> {
+        self.interface.wait().map_err(|_| LayerError("stuck".into()))
+    }
+
+    fn in_flight(&self) -> usize {
+        self.interface.in_flight()
+    }
+
+    fn max_window(&self) -> usize {
+        self.max_window
+    }
+
+    fn set_window(&mut self, window: usize) {
+        self.interface.set_window(window);
+    }
+}
+
+/// Measures a simulated interface in `launches` launches.
+pub fn layer(name: &str, truth: &str, launches: usize) -> LayerResult {
+    let truth: Truth = truth.parse().expect("a truth");
+    let mut shape: Option<Shape> = None;
+    let data: Vec<LaunchData> = (0..launches)
+        .map(|launch| {
+            // Launches of a real layer differ: here by up to a percent.
+            let off = 1.0 + 0.01 * ((launch * 7 % 11) as f64 / 5.0 - 1.0);
+            let scaled = |ps: u64| (ps as f64 * off) as u64;
+            let own = Truth { o_s_ps: scaled(truth.o_s_ps), l_ps: scaled(truth.l_ps), ..truth };
+            let mut requester =
+                Simulated { interface: Interface::new(own, launch as u64), max_window: truth.window };
+            let plan = Plan {
+                launch,
+                shape: shape.clone(),
+                budget_ns: 1e9,
+                precision: 0.05,
+                confidence: 0.95,
+                seed: launch as u64,
+            };
+            let mut data = pattern::run(&mut requester, &plan, &mut |_| {}).expect("a launch");
+            shape = Some(data.shape.clone());
+            add_tail(&mut data);
+            data
+        })
+        .collect();
+    result(name, data)
+}
+
+/// What the extraction makes of `launches`.
+pub fn result(name: &str, launches: Vec<LaunchData>) -> LayerResult {
+    let extracted = extract(&launches, 0.95, 0.02).expect("launches");
+    LayerResult {
+        layer: name.into(),
+        verb: "logp".into(),
+        size_bytes: 16,
+        wait: "spin".into(),
+        cpus: vec![0, 1],
+        distance: Some("same package".into()),
+        parameters: extracted.parameters,
+        plateau: extracted.plateau,
+        checks: extracted.checks,
+        launches,
+        doubts: extracted.doubts,
+    }
+}
+
+/// The spread and the interruptions of a real machine, which a simulated one does not have.
+fn add_tail(data: &mut LaunchData) {
+    let Some(&middle) = data.rtt.batches_ns.first() else { return };
+    let body = (-12..=24).map(|step: i32| {
+        let spread = if step < 0 { 4.0 } else { 8.0 };
+        let count = 400.0 * (-(f64::from(step) / spread).powi(2)).exp();
+        (middle * (1.0 + 0.002 * f64::from(step)), count as u64 + 1)
+    });
+    let tail = [(1.4, 40), (1.45, 12), (1.8, 9), (2.1, 5), (3.0, 2), (5.2, 1), (140.0, 1)];
+    let tail = tail.into_iter().map(|(factor, count)| (middle * factor, count));
+    data.rtt.histogram_ns = body.chain(tail).collect();
+    data.rtt.samples = data.rtt.histogram_ns.iter().map(|(_, count)| count).sum();
+    let wake_up = 1.0 + (data.launch % 3) as f64;
+    data.rtt_after_pause_ns.iter_mut().for_each(|ns| *ns += 400.0 * wake_up);
+}
+
+/// A record of `results`.
+pub fn record(results: Vec<LayerResult>) -> Record {
+    let ratios = results.windows(2).map(|pair| Ratio {
+        numerator: pair[0].layer.clone(),
+        denominator: pair[1].layer.clone(),
+        parameter: "rtt".into(),
+        value: pair[0].parameters.rtt.value_ns.unwrap_or(1.0)
+            / pair[1].parameters.rtt.value_ns.unwrap_or(1.0),
+        ci: Some([0.99, 1.01]).map(|[lo, hi]| {
+            let ratio = pair[0].parameters.rtt.value_ns.unwrap_or(1.0)
+                / pair[1].parameters.rtt.value_ns.unwrap_or(1.0);
+            [lo * ratio, hi * ratio].into()
+        }),
+        pairs: pair[0].launches.len(),
+    });
+    Record {
+        schema: SCHEMA.into(),
+        version: "0.1.0".into(),
+        began: "2025-01-02T03:04:05Z".into(),
+        options: Options { precision: 0.02, confidence: 0.95, max_time_s: 60.0, launches: 9, seed: 1 },
+        environment: environment(),
+        ratios: ratios.collect(),
+        doubts: vec![Doubt::new(
+            "virtualised",
+            "a hypervisor is underneath: it may take a processor away without a trace".into(),
+        )],
+        results,
+    }
+}
+
+fn environment() -> Environment {
+    Environment {
+        host: "bench-7".into(),
+        kernel: "Linux 6.8.0-1021".into(),
+        cpu_model: "Intel(R) Xeon(R) Platinum 8370C CPU @ 2.80GHz".into(),
+        cpus_allowed: (0..8).collect(),
+        virtualised: true,
+        governor: None,
+        clock: ClockReading { source: "tsc".into(), tick_ns: 0.357, cost_ns: 9.3, resolution_ns: 5.7 },
+        load_1min: Some(0.31),
+        detours: Some(Detours { observed_ns: 2e8, count: 57, lost_share: 0.0012, longest_ns: 83_120.0 }),
+    }
+}
+
+/// Layers that differ in magnitude and in what limits them.
+pub fn various() -> Record {
+    record(vec![
+        layer("am+shm", "o_s=28ns,o_r=34ns,o_poll=6ns,g=20ns,L=85ns,capacity=8,noise=0.03", 9),
+        layer("sim", "o_s=1us,o_r=2us,o_poll=80ns,g=5us,L=7us,noise=0.02", 9),
+        layer("udp", "o_s=2.1us,o_r=2.4us,o_poll=350ns,g=1us,L=4us,window=2,noise=0.05", 9),
+        negative(layer("tcp", "o_s=4us,o_r=6us,o_poll=400ns,g=3us,L=9us,window=1,noise=0.05", 9)),
+    ])
+}
+
+/// The same layer, had its overheads overlapped with the flight.
+fn negative(result: LayerResult) -> LayerResult {
+    let mut launches = result.launches;
+    for launch in &mut launches {
+        let batches = launch.rtt.batches_ns.iter_mut();
+        batches.for_each(|ns| *ns *= 0.4);
+        launch.rtt.histogram_ns.iter_mut().for_each(|(ns, _)| *ns *= 0.4);
+    }
+    self::result(&result.layer, launches)
+}

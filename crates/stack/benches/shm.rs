@@ -1,0 +1,284 @@
+//! Active Messages over shared memory against what the machine's caches can do, and
+//! against UCX where `ucx_perftest` is installed: `cargo bench -p netdyno-stack`.
+//!
+//! Every pair of fresh, pinned processes runs all patterns in turn, several times over;
+//! the ratios are taken within a pair, and medians with intervals over the pairs.
+
+#![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
+
+use netdyno_clock::calibrate::Clock;
+use netdyno_clock::{place, ticks};
+use netdyno_host::segment::{Segment, open_segment};
+use netdyno_job::crew::{Crew, Event};
+use netdyno_job::member::Control;
+use netdyno_measure::stats::{median, median_interval_of_sorted, quantile_of_sorted, sorted};
+use netdyno_stack::am::{Config, Endpoint, Handlers, PeerId};
+use serde::{Deserialize, Serialize};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+const PAIRS: usize = 21;
+const ROUNDS: usize = 15;
+const TRIPS: u64 = 2_000;
+const STREAM: u64 = 50_000;
+
+const ECHO: u8 = 0;
+const COUNT: u8 = 1;
+
+/// What one process of a pair tells the other, through the one that launched both.
+#[derive(Serialize, Deserialize)]
+struct Card {
+    port: Vec<u8>,
+    pid: u32,
+    descriptor: u32,
+    nonce: [u8; 16],
+}
+
+/// Medians of one pair, in nanoseconds for a round trip or a message.
+#[derive(Serialize, Deserialize)]
+struct Figures {
+    two_lines: f64,
+    one_line: f64,
+    round_trip: f64,
+    one_way: f64,
+    with_replies: f64,
+}
+
+fn main() {
+    match std::env::args().nth(1).as_deref() {
+        Some("requester") => process(true),
+        Some("replier") => process(false),
+        _ => compare(),
+    }
+}
+
+fn compare() {
+    let (a, b) = place::choose_pair(&place::allowed().unwrap()).unwrap();
+    assert_ne!(a, b, "this benchmark spins and needs two processors");
+    println!("{PAIRS} pairs of processes on processors {a} and {b} ({})", place::distance(a, b));
+    let mut pairs = Vec::new();
+    let mut ucx = Vec::new();
+    for _ in 0..PAIRS {
+        pairs.push(pair(a, b));
+        ucx.extend(ucx_messages_per_second(a, b));
+    }
+    let all = |of: fn(&Figures) -> f64| pairs.iter().map(of).collect::<Vec<_>>();
+    show("two-line bounce, round trip", "ns", all(|f| f.two_lines));
+    show("one-line bounce, round trip", "ns", all(|f| f.one_line));
+    show("4-word request and reply", "ns", all(|f| f.round_trip));
+    show("  against the two-line bounce (at most 1.25)", "x", all(|f| f.round_trip / f.two_lines));
+    show("4-word requests, one way", "M/s", all(|f| 1e3 / f.one_way));
+    show("4-word requests, with replies", "M/s", all(|f| 1e3 / f.with_replies));
+    if ucx.len() < pairs.len() {
+        println!("ucx_perftest is not installed (Debian: ucx-utils): not compared with UCX");
+        return;
+    }
+    let against_ucx =
+        |of: fn(&Figures) -> f64| pairs.iter().zip(&ucx).map(|(f, ucx)| 1e9 / of(f) / ucx).collect();
+    show("UCX am_bw 32 B over posix", "M/s", ucx.iter().map(|rate| rate / 1e6).collect());
+    show("  one way against it (at least 4)", "x", against_ucx(|f| f.one_way));
+    show("  with replies against it (at least 2)", "x", against_ucx(|f| f.with_replies));
+}
+
+fn show(what: &str, unit: &str, values: Vec<f64>) {
+    let values = sorted(values);
+    let interval = median_interval_of_sorted(&values, 0.95).unwrap();
+    let median = quantile_of_sorted(&values, 0.5);
+    println!("{what:<48} {median:>8.2} {unit:<4} [{:.2}, {:.2}]", interval.lo, interval.hi);
+}
+
+/// Launches a pair and takes its figures.
+fn pair(a: usize, b: usize) -> Figures {
+    let mut crew = Crew::new();
+    for (role, cpu) in [("requester", a), ("replier", b)] {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args([role, &cpu.to_string()]);
+        crew.launch(command).unwrap();
+    }
+    let mut cards = [None, None];
+    while cards.iter().any(Option::is_none) {
+        match crew.next::<Card>(Duration::from_secs(20)).unwrap().unwrap() {
+            (rank, Event::Message(card)) => cards[rank] = Some(card),
+            (rank, Event::Ended(status)) => panic!("process {rank} ended: {status}"),
+        }
+    }
+    crew.send(0, &cards[1]).unwrap();
+    crew.send(1, &cards[0]).unwrap();
+    match crew.next::<Figures>(Duration::from_secs(60)).unwrap().unwrap() {
+        (_, Event::Message(figures)) => figures,
+        (rank, Event::Ended(status)) => panic!("process {rank} ended: {status}"),
+    }
+}
+
+/// What the handlers count.
+#[derive(Default)]
+struct Tally {
+    requests: u64,
+    replies: u64,
+}
+
+struct Side {
+    endpoint: Endpoint<Tally>,
+    peer: PeerId,
+    tally: Tally,
+    lines: Segment,
+    their_lines: netdyno_host::region::Region,
+}
+
+fn process(is_requester: bool) {
+    let cpu = std::env::args().nth(2).unwrap().parse().unwrap();
+    place::pin(cpu).unwrap();
+    let mut control = Control::<Option<Card>>::from_stdin(|_| false).unwrap();
+    let mut handlers = Handlers::<Tally>::new();
+    handlers.on_request(ECHO, |tally, request| {
+        tally.requests += 1;
+        let words = request.words();
+        request.reply(ECHO, words);
+    });
+    handlers.on_request(COUNT, |tally, _| tally.requests += 1);
+    handlers.on_reply(ECHO, |tally, _| tally.replies += 1);
+    let mut endpoint = Endpoint::new(handlers, Config { medium_bytes: 64, ..Config::default() }).unwrap();
+    let port = endpoint.open_port().unwrap();
+    let lines = Segment::create(4096).unwrap();
+    let card = Card {
+        port: port.address(),
+        pid: std::process::id(),
+        descriptor: lines.descriptor(),
+        nonce: lines.nonce(),
+    };
+    control.send(&card).unwrap();
+    let card = control.receive(Duration::from_secs(20)).unwrap().unwrap();
+    let peer = endpoint.connect(port, &card.port).unwrap();
+    let their_lines = open_segment(card.pid, card.descriptor, card.nonce, 4096).unwrap();
+    let mut side = Side { endpoint, peer, tally: Tally::default(), lines, their_lines };
+    if is_requester {
+        control.send(&request(&mut side)).unwrap();
+    } else {
+        reply(&mut side);
+    }
+    // The launching side ends both.
+    std::thread::sleep(Duration::from_secs(20));
+}
+
+/// A line of the requester's memory that the replier writes, or of its own.
+fn line(region: &netdyno_host::region::Region, nth: usize) -> &AtomicU64 {
+    region.word(1024 + 128 * nth)
+}
+
+fn request(side: &mut Side) -> Figures {
+    let clock = Clock::calibrate();
+    let mut rounds = [const { Vec::new() }; 5];
+    let per = |ticks: u64, count: u64| ticks as f64 * clock.tick_ns / count as f64;
+    for round in 0..ROUNDS as u64 {
+        let base = round * TRIPS;
+        let (ours, theirs) = (line(&side.lines.region, 0), line(&side.their_lines, 0));
+        let began = ticks::now();
+        for n in base + 1..=base + TRIPS {
+            theirs.store(n, Ordering::Release);
+            while ours.load(Ordering::Acquire) != n {}
+        }
+        rounds[0].push(per(ticks::now() - began, TRIPS));
+
+        let shared = line(&side.their_lines, 1);
+        let began = ticks::now();
+        for n in base + 1..=base + TRIPS {
+            shared.store(2 * n - 1, Ordering::Release);
+            while shared.load(Ordering::Acquire) != 2 * n {}
+        }
+        rounds[1].push(per(ticks::now() - began, TRIPS));
+
+        let began = ticks::now();
+        for _ in 0..TRIPS {
+            side.ask([1, 2, 3, 4]);
+            let wanted = side.tally.replies + 1;
+            side.poll_until(|tally| tally.replies == wanted);
+        }
+        rounds[2].push(per(ticks::now() - began, TRIPS));
+
+        let began = ticks::now();
+        for n in 1..STREAM {
+            side.endpoint.request(&mut side.tally, side.peer, COUNT, [n, 2, 3, 4]).unwrap();
+        }
+        // The last one is answered: all of them have been handled.
+        let wanted = side.tally.replies + 1;
+        side.ask([1, 2, 3, 4]);
+        side.poll_until(|tally| tally.replies == wanted);
+        rounds[3].push(per(ticks::now() - began, STREAM));
+
+        let began = ticks::now();
+        let wanted = side.tally.replies + STREAM;
+        for n in 0..STREAM {
+            side.ask([n, 2, 3, 4]);
+        }
+        side.poll_until(|tally| tally.replies == wanted);
+        rounds[4].push(per(ticks::now() - began, STREAM));
+    }
+    let [two_lines, one_line, round_trip, one_way, with_replies] = rounds.map(median);
+    Figures { two_lines, one_line, round_trip, one_way, with_replies }
+}
+
+fn reply(side: &mut Side) {
+    for round in 0..ROUNDS as u64 {
+        let base = round * TRIPS;
+        let (ours, theirs) = (line(&side.lines.region, 0), line(&side.their_lines, 0));
+        for n in base + 1..=base + TRIPS {
+            while ours.load(Ordering::Acquire) != n {}
+            theirs.store(n, Ordering::Release);
+        }
+        let shared = line(&side.lines.region, 1);
+        for n in base + 1..=base + TRIPS {
+            while shared.load(Ordering::Acquire) != 2 * n - 1 {}
+            shared.store(2 * n, Ordering::Release);
+        }
+        let wanted = side.tally.requests + TRIPS + 2 * STREAM;
+        side.poll_until(|tally| tally.requests == wanted);
+    }
+}
+
+impl Side {
+    fn ask(&mut self, words: [u64; 4]) {
+        self.endpoint.request(&mut self.tally, self.peer, ECHO, words).unwrap();
+    }
+
+    fn poll_until(&mut self, is_done: impl Fn(&Tally) -> bool) {
+        while !is_done(&self.tally) {
+            self.endpoint.poll(&mut self.tally).unwrap();
+        }
+    }
+}
+
+/// Messages a second of UCX's own test, where it is installed.
+fn ucx_messages_per_second(a: usize, b: usize) -> Option<f64> {
+    let perftest = |cpu: usize, host: &[&str]| {
+        let mut command = Command::new("taskset");
+        command
+            .args([
+                "-c",
+                &cpu.to_string(),
+                "ucx_perftest",
+                "-t",
+                "am_bw",
+                "-s",
+                "32",
+                "-x",
+                "posix",
+                "-d",
+                "memory",
+            ])
+            .args(["-n", "1000000", "-p", "13373"])
+            .args(host)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        command.spawn()
+    };
+    let mut server = perftest(b, &[]).ok()?;
+    std::thread::sleep(Duration::from_millis(300));
+    let output = perftest(a, &["127.0.0.1"]).ok()?.wait_with_output().ok()?;
+    let _ = server.kill();
+    let _ = server.wait();
+    // Final: iterations, three latencies, two bandwidths, two message rates.
+    let text = String::from_utf8(output.stdout).ok()?;
+    let last = text.lines().rev().find(|line| line.starts_with("Final:"))?;
+    last.split_whitespace().last()?.parse().ok()
+}
