@@ -6,6 +6,12 @@
 //! message costs the transfer of one line. Payloads of medium messages lie in cells
 //! beside the ring, one per slot.
 //!
+//! Slots are used in a scattered order and lie apart from each other. In a dense ring
+//! used from front to back the processors' prefetchers run ahead and fetch lines from
+//! the other side that it is about to write: a round trip took 1.4 instead of 1.1
+//! two-line bounces, a stream with replies 38 instead of 24 ns a message. What
+//! prefetching is good for, a reader far behind its writer, is asked for explicitly.
+//!
 //! The ring has no rule of its own about when a slot may be written again: the credits
 //! of `netdyno_protocol::am` see to that. A writer that breaks them loses messages, but
 //! touches no memory outside of the ring.
@@ -18,19 +24,24 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of a cache line, and of a slot.
+/// Bytes of a cache line.
 pub const LINE: usize = 64;
+/// From one slot to the next: processors also fetch lines in pairs.
+const STRIDE: usize = 3 * LINE;
+/// How far ahead of itself a reader prefetches.
+const AHEAD: u64 = 12;
 
 /// One message. The arguments come first so that they fill the first half of the line.
-#[repr(C, align(64))]
+#[repr(C)]
 struct Slot {
     words: [AtomicU64; MAX_WORDS],
     header: AtomicU64,
     /// Bytes in the slot's cell; written with medium messages only.
     payload_len: AtomicU64,
+    _apart: [u8; STRIDE - (MAX_WORDS + 2) * 8],
 }
 
-const _: () = assert!(size_of::<Slot>() == LINE);
+const _: () = assert!(size_of::<Slot>() == STRIDE);
 
 /// Where a ring lies in a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +57,7 @@ pub struct Place {
 impl Place {
     /// Bytes that the ring takes.
     pub const fn len(&self) -> usize {
-        self.slots * (LINE + self.cell)
+        self.slots * (STRIDE + self.cell)
     }
 
     /// Whether it takes none.
@@ -59,9 +70,11 @@ impl Place {
 struct End {
     slots: NonNull<Slot>,
     cells: NonNull<u8>,
-    mask: u64,
+    order: Order,
     cell: usize,
+    /// Position of the next message, and the index of its slot.
     next: u64,
+    index: usize,
     /// Keeps the memory where it is.
     _region: Arc<Region>,
 }
@@ -79,25 +92,56 @@ impl End {
         );
         Self {
             slots: region.at(place.offset, place.len()).cast(),
-            cells: region.at(place.offset + place.slots * LINE, place.slots * place.cell),
-            mask: place.slots as u64 - 1,
+            cells: region.at(place.offset + place.slots * STRIDE, place.slots * place.cell),
+            order: Order::new(place.slots),
             cell: place.cell,
             next: 0,
+            index: 0,
             _region: Arc::clone(region),
         }
     }
 
     #[inline(always)]
     fn slot(&self) -> &Slot {
-        // SAFETY: the masked index is below the number of slots, all of which lie in the
-        // region; zeroed memory is a valid slot; both sides touch it by atomics only.
-        unsafe { self.slots.add((self.next & self.mask) as usize).as_ref() }
+        // SAFETY: an index of the order is below the number of slots, all of which lie in
+        // the region; zeroed memory is a valid slot; both sides touch it by atomics only.
+        unsafe { self.slots.add(self.index).as_ref() }
+    }
+
+    /// On to the next message. Its slot is found now, before anybody waits for it.
+    #[inline(always)]
+    fn advance(&mut self) {
+        self.next += 1;
+        self.index = self.order.index(self.next);
     }
 
     #[inline(always)]
     fn cell(&self) -> *mut u8 {
         // SAFETY: as for the slot, with a cell for each.
-        unsafe { self.cells.add((self.next & self.mask) as usize * self.cell).as_ptr() }
+        unsafe { self.cells.add(self.index * self.cell).as_ptr() }
+    }
+}
+
+/// The scattered order in which slots are used: a bijection that is no stride.
+#[derive(Clone, Copy, Debug)]
+struct Order {
+    mask: u64,
+    shift: u32,
+}
+
+impl Order {
+    fn new(slots: usize) -> Self {
+        let mask = slots as u64 - 1;
+        Self { mask, shift: (mask.count_ones() / 2).max(1) }
+    }
+
+    /// The slot of the message at `position`. Each step can be undone within the mask, so
+    /// that no two positions of a lap share a slot.
+    #[inline(always)]
+    const fn index(self, position: u64) -> usize {
+        let x = position.wrapping_mul(0x2545_f491_4f6c_dd1d) & self.mask;
+        let x = x ^ (x >> self.shift);
+        x as usize
     }
 }
 
@@ -140,7 +184,7 @@ impl Writer {
         let header = Header { sequence: sequence_at(self.0.next), ..header };
         // Release: pairs with the acquire in `Reader::read`; words and payload come first.
         slot.header.store(header.pack(), Ordering::Release);
-        self.0.next += 1;
+        self.0.advance();
     }
 
     /// Writes the next message with a payload of at most a cell, as [`Writer::write`] does
@@ -204,7 +248,23 @@ impl Reader {
     /// Done with the message: the next one is expected.
     #[inline(always)]
     pub fn advance(&mut self) {
-        self.0.next += 1;
+        self.0.advance();
+        self.prefetch();
+    }
+
+    /// Fetches a line that a writer far ahead has written. Where it has not, the line is
+    /// still here from the last lap, and nothing moves.
+    #[inline(always)]
+    fn prefetch(&self) {
+        let index = self.0.order.index(self.0.next + AHEAD);
+        // SAFETY: an index of the order is that of a slot; a prefetch touches no value.
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        unsafe {
+            use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(self.0.slots.add(index).as_ptr().cast());
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let _ = index;
     }
 }
 
@@ -221,6 +281,18 @@ mod tests {
         let region = Arc::new(Region::on_heap(64 + place.len()));
         // SAFETY: one end of each kind on memory of its own.
         unsafe { (Writer::new(&region, place), Reader::new(&region, place)) }
+    }
+
+    #[test]
+    fn every_slot_is_used_once_in_a_lap() {
+        for log in 0..=15 {
+            let slots = 1 << log;
+            let order = Order::new(slots);
+            let mut used: Vec<usize> =
+                (0..slots as u64).map(|position| order.index(position + 3 * slots as u64)).collect();
+            used.sort_unstable();
+            assert!(used.into_iter().eq(0..slots), "{slots}");
+        }
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl Layout {
 
     pub(super) fn replies(self) -> Place {
         let requests = self.requests();
-        Place { offset: (requests.offset + requests.len()).next_multiple_of(PAGE), ..requests }
+        Place { offset: (requests.offset + requests.len()).next_multiple_of(PAGE) + PAGE / 2, ..requests }
     }
 
     pub(super) fn len(self) -> usize {
