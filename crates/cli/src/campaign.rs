@@ -11,7 +11,8 @@ use netdyno_clock::place::{self, Distance};
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
 use netdyno_measure::logp::data::{LaunchData, Shape};
-use netdyno_measure::logp::extract::{Extracted, extract, is_precise};
+use netdyno_measure::logp::doubts::is_precise;
+use netdyno_measure::logp::extract::{Extracted, extract};
 use netdyno_measure::logp::pattern::Plan;
 use netdyno_measure::logp::ratio::ratios;
 use netdyno_measure::record::{Doubt, LayerResult, Record, SCHEMA};
@@ -124,7 +125,7 @@ impl Campaign {
     fn is_precise(&self, runs: &[Run<'_>]) -> bool {
         runs.iter().all(|run| {
             self.extract(&run.launches)
-                .is_some_and(|extracted| is_precise(&extracted, self.measuring.precision))
+                .is_some_and(|extracted| is_precise(&extracted.parameters, self.measuring.precision))
         })
     }
 

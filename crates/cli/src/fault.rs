@@ -59,6 +59,11 @@ fn one_line(error: &clap::Error) -> String {
             text.lines().skip(1).take_while(|l| l.starts_with("  ")).map(str::trim).collect();
         line = format!("{line}: {}", missing.join(", "));
     }
+    if let Some(ContextValue::Strings(valid)) = error.get(ContextKind::ValidValue)
+        && !valid.is_empty()
+    {
+        line = format!("{line}: use {}", valid.join(", "));
+    }
     for kind in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue] {
         let nearest = match error.get(kind) {
             Some(ContextValue::String(nearest)) => Some(nearest),

@@ -4,6 +4,7 @@
 use netdyno_clock::calibrate::{Clock, detours};
 use netdyno_clock::{place, ticks};
 use netdyno_measure::record::{ClockReading, Detours, Doubt, Environment};
+use netdyno_measure::show::{Percent, Time};
 use std::fs;
 use std::thread;
 use std::time::Duration;
@@ -45,9 +46,9 @@ pub fn doubts(environment: &Environment) -> Vec<Doubt> {
         doubts.push(Doubt::new(
             "noisy_machine",
             format!(
-                "an idle processor lost {:.1} % of its time to interruptions, the longest of {:.0} us",
-                100.0 * detours.lost_share,
-                detours.longest_ns / 1e3
+                "an idle processor lost {} of its time to interruptions, the longest of {}",
+                Percent(detours.lost_share),
+                Time(detours.longest_ns)
             ),
         ));
     }

@@ -13,8 +13,9 @@ use std::time::Duration;
 
 /// Patience with the launching side.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Least change of the share that is done that is worth telling.
-const PROGRESS_STEP: f64 = 0.02;
+/// Least change of the share that is done that is worth waking the launching side, which
+/// takes a processor from somebody.
+const PROGRESS_STEP: f64 = 0.1;
 
 /// What the launching side says.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -40,3 +40,18 @@ pub fn now() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
+
+/// Lets everything before it finish before anything after it begins.
+#[inline(always)]
+pub fn serialise() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: part of every x86-64; touches no memory.
+    unsafe {
+        core::arch::x86_64::_mm_lfence();
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: touches no memory.
+    unsafe {
+        core::arch::asm!("isb", options(nostack, preserves_flags));
+    }
+}

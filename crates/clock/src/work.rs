@@ -2,7 +2,7 @@
 //! the compiler nor the processor can shorten.
 
 use crate::calibrate::Clock;
-use crate::ticks::now;
+use crate::ticks::{now, serialise};
 use std::hint::black_box;
 
 /// Steps run to find the cost of one.
@@ -36,14 +36,17 @@ impl Work {
     }
 }
 
-/// Runs `steps` steps, each of which needs the one before.
+/// Runs `steps` steps, each of which needs the one before. Nothing before or after
+/// overlaps with them: work is processor time that is gone.
 #[inline]
 pub fn run(steps: u64) {
+    serialise();
     let mut x = black_box(0x9e37_79b9_7f4a_7c15_u64);
     for _ in 0..steps {
         x = black_box_register(x.wrapping_mul(0xd129_0b26_88cc_a5d5));
     }
     black_box(x);
+    serialise();
 }
 
 /// Hides a value from the optimiser and keeps it in its register, which

@@ -5,10 +5,12 @@
 //! * [`layer`]: the face that a layer shows to the patterns.
 //! * [`stats`]: medians with distribution-free intervals, regression.
 //! * [`logp`]: the LogP signature: what is run in a launch, and what is read off launches.
+//! * [`show`]: figures in words.
 //! * [`record`]: the versioned record that every tool reads.
 #![forbid(unsafe_code)]
 
 pub mod layer;
 pub mod logp;
 pub mod record;
+pub mod show;
 pub mod stats;

@@ -237,8 +237,9 @@ pub struct Plateau {
     pub window: usize,
     /// Time per message with half of that window; null where the window is 1.
     pub half_window_ns: Option<f64>,
-    /// Time per message that the requester's processor is idle: plateau - o_s - o_r.
-    pub idle_ns: f64,
+    /// Time per message that the requester's processor is idle: plateau - o_s - o_r; null
+    /// where no delay reached beyond it.
+    pub idle_ns: Option<f64>,
 }
 
 /// Figures that check the parameters or stand beside them.
@@ -250,8 +251,9 @@ pub struct Checks {
     pub pause_ns: f64,
     /// o_r by the second method: stay away for 1.2 round trips, then time the receive.
     pub o_r_away: Parameter,
-    /// Slope of the time per message over the delay D; 1 where the method holds.
-    pub delay_slope: f64,
+    /// Slope of the time per message over the delay D; 1 where the method holds, null where
+    /// too few delays reached beyond the idle time.
+    pub delay_slope: Option<f64>,
     /// Its interval.
     pub delay_slope_ci: Option<Interval>,
     /// Streams that were not used in the fit, as predicted and as measured.

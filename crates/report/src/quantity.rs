@@ -109,8 +109,14 @@ fn bracketed(value: f64, lo: f64, hi: f64, width: usize) -> String {
     // A figure of 0 has no digits of its own.
     let most = decimals(if value == 0.0 { lo.abs().max(hi.abs()) } else { value });
     let plain = (0..=most).rev().map(|d| format!("[{}, {}]", with_decimals(lo, d), with_decimals(hi, d)));
+    // Before digits are given up, the space is.
+    let narrow = std::iter::once_with(|| format!("[{},{}]", with_decimals(lo, 0), with_decimals(hi, 0)));
     let shortest = std::iter::once_with(|| format!("[{lo:.0e}, {hi:.0e}]"));
-    plain.chain(shortest).find(|text| text.chars().count() <= width).unwrap_or_else(|| "[…]".into())
+    plain
+        .chain(narrow)
+        .chain(shortest)
+        .find(|text| text.chars().count() <= width)
+        .unwrap_or_else(|| "[…]".into())
 }
 
 fn with_decimals(value: f64, decimals: usize) -> String {

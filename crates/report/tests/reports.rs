@@ -187,7 +187,7 @@ fn nothing_known(record: &mut Record) {
     }
     result.plateau.value_ns = f64::NAN;
     result.plateau.half_window_ns = None;
-    result.checks.delay_slope = f64::NAN;
+    result.checks.delay_slope = None;
     result.checks.pause_ns = f64::NAN;
     for stream in &mut result.checks.streams {
         stream.measured_ns = f64::NAN;

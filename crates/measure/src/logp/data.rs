@@ -1,7 +1,8 @@
 //! What one launch measured, batch by batch: the data behind every figure.
 //!
 //! Every time is in nanoseconds as it was read; the cost of reading the clock
-//! ([`LaunchData::timer_ns`]) is still in it, except where a field says otherwise.
+//! ([`LaunchData::timer_ns`]) is still in it, except where a field says otherwise. The
+//! value of a batch is the mean of its middle 80 %.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,7 @@ pub struct LaunchData {
     pub launch: usize,
     /// The signature's bursts and delays.
     pub shape: Shape,
-    /// Cost of one reading of the clock (median).
+    /// Cost of one reading of the clock.
     pub timer_ns: f64,
     /// Round trips.
     pub rtt: RoundTrips,
@@ -32,11 +33,11 @@ pub struct LaunchData {
     pub pause_ns: f64,
     /// First round trips after a pause.
     pub rtt_after_pause_ns: Vec<f64>,
-    /// Polls that find nothing: median cost of each batch, the clock's taken off.
+    /// Polls that find nothing: cost, value of each batch, the clock's taken off.
     pub o_poll_ns: Vec<f64>,
     /// Bursts of requests alone, from quiet, with no poll between them.
     pub issue: Vec<Burst>,
-    /// Receives of a reply that has been there for a while: median of each batch, the
+    /// Receives of a reply that has been there for a while: value of each batch, the
     /// clock's cost taken off.
     pub o_r_away_ns: Vec<f64>,
     /// The signature: one curve per delay.
@@ -52,7 +53,7 @@ pub struct LaunchData {
 /// Single round trips.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RoundTrips {
-    /// Median of each batch of consecutive round trips, the clock's cost taken off.
+    /// Value of each batch of consecutive round trips, the clock's cost taken off.
     pub batches_ns: Vec<f64>,
     /// All of them, the clock's cost taken off, as pairs of value (to 0.1 %) and count.
     pub histogram_ns: Vec<(f64, u64)>,
@@ -67,9 +68,9 @@ pub struct Burst {
     pub m: usize,
     /// Bursts in each batch.
     pub per_batch: usize,
-    /// Time to issue the whole burst: median of each batch.
+    /// Time to issue the whole burst: value of each batch.
     pub issue_ns: Vec<f64>,
-    /// Time until the last reply was handled: median of each batch.
+    /// Time until the last reply was handled: value of each batch.
     pub done_ns: Vec<f64>,
 }
 

@@ -20,6 +20,7 @@
 //! not told apart.
 
 use super::data::{Burst, Curve, LaunchData};
+use super::doubts;
 use crate::record::{Checks, Doubt, Limit, Parameter, Parameters, PerByte, Plateau, Status, StreamCheck};
 use crate::stats::{Interval, Line, median, median_interval_of_sorted, quantile_of_sorted, sorted};
 use std::collections::BTreeMap;
@@ -28,16 +29,10 @@ use std::collections::BTreeMap;
 const NO_IDLE: f64 = 0.03;
 /// The window is at work where half of it raises the plateau by this factor.
 const WINDOW_AT_WORK: f64 = 1.9;
-/// The window is close to being at work.
-const WINDOW_NEAR: f64 = 1.25;
 /// Delays count as beyond the idle time with this margin.
 const BEYOND_IDLE: f64 = 1.1;
-/// The slope over D may be off by this much.
-const SLOPE_TOLERANCE: f64 = 0.05;
 /// Issuing is steady where requests go as fast as replies come, to this share.
 const STEADY: f64 = 0.01;
-/// Two ways to a figure may differ by this share.
-const DISAGREEMENT: f64 = 0.1;
 /// A longer burst still counts as sending only where a message costs at most this share
 /// more than in a shorter one.
 const SEND_ONLY_GROWTH: f64 = 0.005;
@@ -105,14 +100,14 @@ fn rises(bursts: &[Burst], times: impl Fn(&Burst) -> &Vec<f64>) -> Vec<f64> {
 
 /// What one launch says.
 #[derive(Clone, Debug)]
-struct Estimate {
-    rtt: f64,
-    o_s: SendOverhead,
+pub(super) struct Estimate {
+    pub(super) rtt: f64,
+    pub(super) o_s: SendOverhead,
     o_r: f64,
     o_r_away: f64,
     o_poll: f64,
     plateau: f64,
-    issue_plateau: f64,
+    pub(super) issue_plateau: f64,
     half_window_plateau: Option<f64>,
     idle: f64,
     slope: f64,
@@ -174,19 +169,20 @@ impl Estimate {
 
 /// A figure over the launches.
 #[derive(Clone, Copy, Debug)]
-struct Figure {
-    value: f64,
+pub(super) struct Figure {
+    pub(super) value: f64,
     ci: Option<Interval>,
 }
 
-struct Launches<'a> {
-    data: &'a [LaunchData],
-    estimates: Vec<Estimate>,
+/// Several launches and what each of them says.
+pub(super) struct Launches<'a> {
+    pub(super) data: &'a [LaunchData],
+    pub(super) estimates: Vec<Estimate>,
     confidence: f64,
 }
 
 impl Launches<'_> {
-    fn figure(&self, of: impl Fn(&Estimate) -> f64) -> Figure {
+    pub(super) fn figure(&self, of: impl Fn(&Estimate) -> f64) -> Figure {
         let values = sorted(self.estimates.iter().map(of));
         Figure {
             value: quantile_of_sorted(&values, 0.5),
@@ -255,9 +251,7 @@ pub fn extract(data: &[LaunchData], confidence: f64, precision: f64) -> Option<E
     let plateau = plateau(&launches, first.shape.window);
     let parameters = parameters(&launches, &plateau);
     let checks = checks(&launches, &plateau);
-    let mut doubts = Vec::new();
-    doubt_model(&launches, &parameters, &plateau, &checks, &mut doubts);
-    doubt_precision(&parameters, data.len(), precision, &mut doubts);
+    let doubts = doubts::find(&launches, &parameters, &plateau, &checks, precision);
     Some(Extracted { parameters, plateau, checks, doubts })
 }
 
@@ -284,7 +278,7 @@ fn plateau(launches: &Launches<'_>, window: usize) -> Plateau {
         ci_ns: steady.ci,
         window,
         half_window_ns,
-        idle_ns: idle.value,
+        idle_ns: Some(idle.value).filter(|ns| ns.is_finite()),
     }
 }
 
@@ -345,7 +339,7 @@ fn checks(launches: &Launches<'_>, plateau: &Plateau) -> Checks {
             .measured(|e| e.rtt_after_pause, launches.samples(|l| &l.rtt_after_pause_ns)),
         pause_ns: launches.data[0].pause_ns,
         o_r_away: launches.measured(|e| e.o_r_away, launches.samples(|l| &l.o_r_away_ns)),
-        delay_slope: slope.value,
+        delay_slope: Some(slope.value).filter(|slope| slope.is_finite()),
         delay_slope_ci: slope.ci,
         streams: streams(launches, plateau),
     }
@@ -375,178 +369,25 @@ fn streams(launches: &Launches<'_>, plateau: &Plateau) -> Vec<StreamCheck> {
         .collect()
 }
 
-/// Where the layer or the machine does not behave as the model says.
-fn doubt_model(
-    launches: &Launches<'_>,
-    parameters: &Parameters,
-    plateau: &Plateau,
-    checks: &Checks,
-    doubts: &mut Vec<Doubt>,
-) {
-    let value = |p: &Parameter| p.value_ns.unwrap_or(f64::NAN);
-    let (rtt, o_s, o_r, latency) =
-        (value(&parameters.rtt), value(&parameters.o_s), value(&parameters.o_r), value(&parameters.L));
-    match plateau.limited_by {
-        Limit::Gap => {}
-        Limit::Processor => doubts.push(Doubt::about(
-            "processor_bound",
-            "g",
-            format!(
-                "the requester's processor sets the plateau ({:.4} ns; o_s + o_r = {:.4} ns): g is at most that",
-                plateau.value_ns,
-                o_s + o_r
-            ),
-        )),
-        Limit::Window => doubts.push(Doubt::about(
-            "window_bound",
-            "g",
-            format!(
-                "the window of {} sets the plateau ({:.4} ns; with half the window {}): g cannot be seen, it is at most that",
-                plateau.window,
-                plateau.value_ns,
-                plateau.half_window_ns.map_or_else(|| "there is none".into(), |ns| format!("{ns:.4} ns"))
-            ),
-        )),
-    }
-    if plateau.limited_by != Limit::Window
-        && let Some(half) = plateau.half_window_ns
-        && half > WINDOW_NEAR * plateau.value_ns
-    {
-        doubts.push(Doubt::about(
-            "window_near",
-            "g",
-            format!("half the window raises the plateau from {:.4} to {half:.4} ns", plateau.value_ns),
-        ));
-    }
-    let shape = &launches.data[0].shape;
-    let longest = shape.bursts.last().copied().unwrap_or(0);
-    let depth = (rtt / plateau.value_ns).min(shape.window as f64);
-    if depth * 4.0 > longest as f64 {
-        doubts.push(Doubt::about(
-            "pipeline_too_deep",
-            "g",
-            format!("{depth:.0} messages fit on the way, too many for bursts of {longest}"),
-        ));
-    }
-    let issue_plateau = launches.figure(|e| e.issue_plateau).value;
-    if (issue_plateau / plateau.value_ns - 1.0).abs() > DISAGREEMENT {
-        doubts.push(Doubt::about(
-            "issue_not_steady",
-            "g",
-            format!(
-                "at M = {longest} issuing still takes {issue_plateau:.4} ns a message, replies come every {:.4} ns: a queue is not full yet",
-                plateau.value_ns
-            ),
-        ));
-    }
-    if (checks.delay_slope - 1.0).abs() > SLOPE_TOLERANCE || checks.delay_slope.is_nan() {
-        doubts.push(Doubt::about(
-            "delay_slope",
-            "o_r",
-            format!("the time per message rises by {:.3} per unit of delay, not by 1", checks.delay_slope),
-        ));
-    }
-    let away = value(&checks.o_r_away);
-    // A quarter of a percent of the round trip is below what either way resolves.
-    if (away - o_r).abs() > DISAGREEMENT * o_r.abs() + 0.0025 * rtt {
-        doubts.push(Doubt::about(
-            "o_r_two_ways",
-            "o_r",
-            format!(
-                "staying away and then timing the receive gives {away:.4} ns, the regression {o_r:.4} ns"
-            ),
-        ));
-    }
-    let bursts = launches.figure(|e| e.o_s.m as f64).value;
-    if bursts < ISSUE_BURST_TRUSTED && shape.window > 1 {
-        doubts.push(Doubt::about(
-            "short_send_burst",
-            "o_s",
-            format!(
-                "the cost of a request grows after a burst of {bursts:.0}: o_s is that of the first ones"
-            ),
-        ));
-    }
-    for (name, figure) in [("o_s", o_s), ("o_r", o_r), ("L", latency)] {
-        if figure < 0.0 {
-            doubts.push(Doubt::about(
-                "negative",
-                name,
-                format!(
-                    "{name} comes out at {figure:.4} ns: overhead and flight overlap, the model does not hold"
-                ),
-            ));
-        }
-    }
-    let timer = median(launches.data.iter().map(|l| l.timer_ns));
-    if rtt < 20.0 * timer {
-        doubts.push(Doubt::new(
-            "clock_is_coarse",
-            format!("reading the clock costs {timer:.4} ns, {:.0} % of a round trip; it is taken off, with its error", 100.0 * timer / rtt),
-        ));
-    }
-    for stream in &checks.streams {
-        let ratio = stream.predicted_ns / stream.measured_ns;
-        if (ratio - 1.0).abs() > DISAGREEMENT {
-            doubts.push(Doubt::new(
-                "prediction",
-                format!(
-                    "a stream of {} messages with D = {:.4} ns was predicted at {ratio:.2} of its measured time",
-                    stream.messages, stream.d_ns
-                ),
-            ));
-        }
-    }
-    let preempted = launches.data.iter().filter(|l| l.preemptions.is_some_and(|n| n > 0)).count();
-    if preempted * 2 > launches.data.len() {
-        doubts.push(Doubt::new(
-            "preempted",
-            format!("the requester lost its processor in {preempted} of {} launches", launches.data.len()),
-        ));
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Messages in a burst from which o_s is trusted without a word.
-const ISSUE_BURST_TRUSTED: f64 = 4.0;
-
-/// Half-width that is precise enough for a parameter: a share of its own value, or, for
-/// one that is small beside the round trip, of the one-way time it is a part of.
-fn wanted_half_width(name: &str, value_ns: f64, rtt_ns: f64, precision: f64) -> f64 {
-    match name {
-        "rtt" | "g" => precision * value_ns,
-        _ => precision * value_ns.abs().max(rtt_ns / 2.0),
+    #[test]
+    fn quantiles_respect_weights() {
+        let quantiles = quantiles([(1.0, 98), (5.0, 1), (9.0, 1), (f64::NAN, 1)]);
+        assert_eq!(
+            (quantiles["min"], quantiles["p50"], quantiles["p99"], quantiles["max"]),
+            (1.0, 1.0, 5.0, 9.0)
+        );
     }
-}
 
-/// The parameters whose interval is wider than asked for.
-fn imprecise(parameters: &Parameters, precision: f64) -> Vec<(&'static str, f64, f64)> {
-    let rtt_ns = parameters.rtt.value_ns.unwrap_or(f64::NAN);
-    parameters
-        .times()
-        .into_iter()
-        .filter(|(name, _)| *name != "o_poll")
-        .filter_map(|(name, p)| Some((name, p.value_ns?, p.ci_ns?.half_width())))
-        .filter(|&(name, value, half)| half > wanted_half_width(name, value, rtt_ns, precision))
-        .collect()
-}
-
-/// Whether every parameter is known as precisely as asked for.
-pub fn is_precise(extracted: &Extracted, precision: f64) -> bool {
-    extracted.parameters.rtt.ci_ns.is_some() && imprecise(&extracted.parameters, precision).is_empty()
-}
-
-fn doubt_precision(parameters: &Parameters, launches: usize, precision: f64, doubts: &mut Vec<Doubt>) {
-    if parameters.rtt.ci_ns.is_none() {
-        doubts.push(Doubt::new(
-            "too_few_launches",
-            format!("{launches} launches are too few for an interval at this confidence"),
-        ));
-    }
-    for (name, value, half) in imprecise(parameters, precision) {
-        doubts.push(Doubt::about(
-            "imprecise",
-            name,
-            format!("the interval of {name} is ±{half:.4} ns around {value:.4} ns, wider than the {:.3} % asked for", 100.0 * precision),
-        ));
+    #[test]
+    fn the_send_burst_ends_where_a_request_costs_more() {
+        let burst = |m: usize, ns: f64| Burst { m, per_batch: 1, issue_ns: vec![ns], done_ns: vec![] };
+        let growing = [burst(1, 30.0), burst(2, 40.0), burst(4, 60.0), burst(8, 200.0)];
+        assert_eq!(send_overhead(&growing, 20.0), SendOverhead { value_ns: 10.0, m: 4 });
+        assert_eq!(send_overhead(&growing[..1], 20.0).m, 1);
+        assert_eq!(send_overhead(&[], 20.0).m, 0);
     }
 }

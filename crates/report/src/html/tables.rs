@@ -200,8 +200,8 @@ fn check_rows(subject: &Subject<'_>) -> Vec<Check> {
         Check {
             what: "slope over the delay D".into(),
             expected: "1".into(),
-            found: number_and_interval(checks.delay_slope, sound(checks.delay_slope_ci)),
-            ratio: Some(checks.delay_slope),
+            found: number_and_interval(checks.delay_slope.unwrap_or(f64::NAN), sound(checks.delay_slope_ci)),
+            ratio: checks.delay_slope,
             means: "a nanosecond of delay costs a nanosecond, or o_r is not what was read".into(),
         },
     ];

@@ -1,0 +1,258 @@
+//! The built command, end to end: results, forms, records, bad input.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use common::{error_of, run, stdout_of, wait};
+use netdyno_measure::record::{Limit, Record, Status};
+use std::fs;
+
+const TRUTH: &str = "o_s=1us,o_r=2us,g=5us,L=7us";
+
+fn record(args: &[&str]) -> (Record, String) {
+    let text = stdout_of(args);
+    (Record::from_json(&text).unwrap(), text)
+}
+
+const SCHEMA_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schema/netdyno-1.schema.json");
+
+fn schema() -> serde_json::Value {
+    serde_json::from_str(&fs::read_to_string(SCHEMA_FILE).unwrap()).unwrap()
+}
+
+#[test]
+fn the_published_schema_is_that_of_the_record() {
+    let derived = serde_json::to_value(schemars::schema_for!(Record)).unwrap();
+    if std::env::var_os("NETDYNO_WRITE_SCHEMA").is_some() {
+        fs::write(SCHEMA_FILE, serde_json::to_string_pretty(&derived).unwrap() + "\n").unwrap();
+        return;
+    }
+    assert_eq!(derived, schema(), "run the test with NETDYNO_WRITE_SCHEMA=1 and look at what changed");
+}
+
+#[test]
+fn the_simulated_layer_comes_back_and_its_record_is_valid() {
+    let args = ["logp", "--over", "sim", "--truth", TRUTH, "--format", "json"];
+    let (record, text) = record(&args);
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    jsonschema::validate(&schema(), &json).unwrap();
+
+    assert_eq!(json["schema"], "netdyno/1");
+    let result = &json["results"][0];
+    assert_eq!(
+        (&result["layer"], &result["verb"], &result["size_bytes"]),
+        (&"sim".into(), &"logp".into(), &32.into())
+    );
+    for (name, truth) in [("rtt", 20e3), ("o_s", 1e3), ("o_r", 2e3), ("g", 5e3), ("L", 7e3)] {
+        let parameter = &result["parameters"][name];
+        assert_eq!(parameter["status"], "measured", "{name}");
+        let value = parameter["value_ns"].as_f64().unwrap();
+        assert!((value / truth - 1.0).abs() < 0.01, "{name}: {value}");
+        assert_eq!(parameter["ci_ns"].as_array().unwrap().len(), 2, "{name}");
+        assert!(parameter["samples"].as_u64().unwrap() > 0 && parameter["launches"] == 9, "{name}");
+    }
+    assert_eq!(result["parameters"]["G"]["status"], "unobservable");
+    assert!(result["parameters"]["G"]["value_ns_per_byte"].is_null());
+    assert_eq!(result["launches"].as_array().unwrap().len(), 9);
+    assert!(result["doubts"].is_array() && json["doubts"].is_array());
+    assert_eq!(record.results[0].plateau.limited_by, Limit::Gap);
+    assert!(record.results[0].launches.iter().all(|launch| launch.signature.len() >= 5));
+}
+
+#[test]
+fn status_says_what_a_figure_is_worth() {
+    let g = |truth: &str| {
+        let (record, _) =
+            record(&["logp", "--over", "sim", "--launches", "1", "--format", "json", "--truth", truth]);
+        record.results[0].parameters.g.clone()
+    };
+    assert_eq!(g("o_s=4us,o_r=5us,g=2us,L=7us").status, Status::UpperBound);
+    let windowed = g("o_s=1us,o_r=2us,g=5us,L=70us,window=4");
+    assert_eq!((windowed.status, windowed.value_ns), (Status::Unobservable, None));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_figures() {
+    let parameters = |seed: &str| {
+        let truth = format!("{TRUTH},noise=0.1");
+        let args = [
+            "logp",
+            "--over",
+            "sim",
+            "--truth",
+            &truth,
+            "--launches",
+            "2",
+            "--seed",
+            seed,
+            "--format",
+            "json",
+        ];
+        record(&args).0.results[0].parameters.clone()
+    };
+    assert_eq!(parameters("5"), parameters("5"));
+    assert_ne!(parameters("5"), parameters("6"));
+}
+
+#[test]
+fn real_layers_are_measured_interleaved() {
+    let args = ["logp", "--over", "am+shm,udp,tcp", "--launches", "2", "--max-time", "2s", "--wait", wait()];
+    let (record, text) = record(&[&args[..], &["--format", "json"]].concat());
+    jsonschema::validate(&schema(), &serde_json::from_str(&text).unwrap()).unwrap();
+    assert_eq!(record.results.len(), 3);
+    for result in &record.results {
+        assert_eq!(result.cpus.len(), 2);
+        assert!(result.distance.is_some());
+        let p = &result.parameters;
+        let value = |p: &netdyno_measure::record::Parameter| p.value_ns.unwrap();
+        assert!(value(&p.rtt) > 0.0 && value(&p.o_s) > 0.0 && value(&p.o_poll) > 0.0, "{}", result.layer);
+        // L is defined by the others.
+        assert!(result.launches.len() >= 2);
+        let p50 = p.rtt.quantiles_ns["p50"];
+        assert!(p.rtt.quantiles_ns["min"] <= p50 && p50 <= p.rtt.quantiles_ns["max"]);
+        assert!(!result.launches[0].rtt_after_pause_ns.is_empty());
+        assert_eq!(result.checks.streams.len(), 2);
+    }
+    assert!(record.ratios.iter().any(|ratio| ratio.numerator == "udp" && ratio.parameter == "rtt"));
+}
+
+#[test]
+fn every_size_and_way_to_wait_works() {
+    for (over, size, how) in [
+        ("am+shm", "1", "yield"),
+        ("am+shm", "33", "yield"),
+        ("am+shm", "4096", "yield"),
+        ("udp", "1", "block"),
+        ("udp", "32768", "block"),
+        ("tcp", "1", "block"),
+        ("tcp", "4096", "yield"),
+    ] {
+        let args =
+            ["logp", "--over", over, "--size", size, "--wait", how, "--launches", "1", "--max-time", "1s"];
+        let (record, _) = record(&[&args[..], &["--format", "json"]].concat());
+        assert_eq!(
+            (record.results[0].size_bytes.to_string(), &record.results[0].wait[..]),
+            (size.to_owned(), how)
+        );
+    }
+}
+
+#[test]
+fn the_forms_of_a_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let sim = ["logp", "--over", "sim", "--truth", TRUTH, "--launches", "6"];
+
+    let table = stdout_of(&sim);
+    assert!(table.contains("sim") && table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    let csv = stdout_of(&[&sim[..], &["--format", "csv"]].concat());
+    assert!(csv.starts_with("layer,verb,") && csv.lines().count() >= 8, "{csv}");
+
+    // The file's ending names the form; standard output stays empty.
+    let file = path("run.json");
+    assert_eq!(stdout_of(&[&sim[..], &["--out", &file]].concat()), "");
+    Record::from_json(&fs::read_to_string(&file).unwrap()).unwrap();
+
+    let html = path("run.html");
+    stdout_of(&["report", &file, "--out", &html]);
+    assert!(fs::read_to_string(&html).unwrap().starts_with("<!DOCTYPE html>"));
+    assert_eq!(stdout_of(&["report", &file, "--out", "-", "--format", "table"]), table_of(&file));
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(left.len(), 2, "no temporary file is left");
+}
+
+fn table_of(file: &str) -> String {
+    netdyno_report::table::render(&Record::from_json(&fs::read_to_string(file).unwrap()).unwrap(), 80)
+}
+
+#[test]
+fn the_main_job_writes_record_and_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().to_str().unwrap();
+    let table = stdout_of(&["--launches", "1", "--max-time", "1s", "--wait", wait(), "--dir", dir]);
+    for layer in ["am+shm", "udp", "tcp"] {
+        assert!(table.contains(layer), "{table}");
+    }
+    let record = fs::read_to_string(folder.path().join("netdyno.json")).unwrap();
+    assert_eq!(Record::from_json(&record).unwrap().results.len(), 3);
+    assert!(folder.path().join("netdyno-report.html").exists());
+}
+
+#[test]
+fn layers_are_listed() {
+    let text = stdout_of(&["layers"]);
+    for layer in ["am+shm", "udp", "tcp", "sim"] {
+        assert!(text.lines().any(|line| line.starts_with(layer)), "{text}");
+    }
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    for flag in ["--help", "--version"] {
+        assert!(!stdout_of(&[flag]).is_empty());
+    }
+    assert!(stdout_of(&["logp", "--help"]).contains("--truth"));
+}
+
+#[test]
+fn bad_input_is_one_line_and_exit_code_2() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let other_schema = path("other.json", r#"{"schema":"netdyno/7"}"#);
+    let whole =
+        stdout_of(&["logp", "--over", "sim", "--truth", TRUTH, "--launches", "1", "--format", "json"]);
+    let truncated = path("truncated.json", &whole[..whole.len() / 2]);
+    let not_json = path("not.json", "hello");
+    let huge = "99999999999999999999";
+    let cases: &[(&[&str], &str)] = &[
+        (&["lopg"], "'logp'"),
+        (&["logp"], "--over"),
+        (&["logp", "--over", "am+shmem"], "'am+shm'"),
+        (&["logp", "--over", "udp,udp"], "twice"),
+        (&["logp", "--over", ""], "there is no layer"),
+        (&["logp", "--over", "sim"], "--truth"),
+        (&["logp", "--over", "sim", "--truth", "o_s=1"], "unit"),
+        (&["logp", "--over", "sim", "--truth", "o_s=1us,o_r=1us,g=1us"], "'L' is missing"),
+        (&["logp", "--over", "udp", "--truth", TRUTH], "--over sim"),
+        (&["logp", "--over", "udp", "--precision", "0"], "above 0"),
+        (&["logp", "--over", "udp", "--precision", "-0.1"], "above 0"),
+        (&["logp", "--over", "udp", "--precision", "much"], "not a number"),
+        (&["logp", "--over", "udp", "--confidence", "1"], "0.95"),
+        (&["logp", "--over", "udp", "--launches", "0"], "1..=1000"),
+        (&["logp", "--over", "udp", "--max-time", "5"], "30s"),
+        (&["logp", "--over", "udp", "--size", "0"], "0"),
+        (&["logp", "--over", "udp", "--size", huge], huge),
+        (&["logp", "--over", "tcp", "--size", "1000000"], "4096"),
+        (&["logp", "--over", "udp", "--cpus", "0,9999"], "9999"),
+        (&["logp", "--over", "udp", "--cpus", "0"], "two processors"),
+        (&["logp", "--over", "udp", "--cpus", "0,0", "--wait", "spin"], "--wait yield"),
+        (&["logp", "--over", "udp", "--wait", "sleep"], "spin"),
+        (&["logp", "--over", "am+shm", "--wait", "block"], "spin or yield"),
+        (&["logp", "--over", "udp", "--out", "/nonexistent/file"], "/nonexistent/file"),
+        (&["logp", "--over", "udp", "--out", "/"], "folder"),
+        (&["logp", "--over", "udp", "--out", "/proc/version"], "/proc/version"),
+        (&["logp", "--over", "udp", "--fromat", "json"], "--format"),
+        (&["--dir", "/nonexistent"], "/nonexistent"),
+        (&["report"], "FILE"),
+        (&["report", "/nonexistent.json", "--out", "-"], "/nonexistent.json"),
+        (&["report", &other_schema, "--out", "-"], "netdyno/7"),
+        (&["report", &truncated, "--out", "-"], "truncated.json"),
+        (&["report", &not_json, "--out", "-"], "not.json"),
+        (&["worker"], "not launched by netdyno"),
+    ];
+    for (args, names) in cases {
+        let line = error_of(args, 2);
+        assert!(line.contains(names), "{args:?}: {line}");
+    }
+}
+
+#[test]
+fn a_pipe_is_kept_quiet() {
+    let output = run(&["logp", "--over", "sim", "--truth", TRUTH, "--launches", "1"]);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}

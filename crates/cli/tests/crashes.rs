@@ -1,0 +1,133 @@
+//! Processes that die in the middle, and Ctrl-C: one clear line, a bounded time,
+//! nothing left.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use common::{netdyno, wait, workers_of};
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn signal(name: &str, pid: u32) {
+    Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap();
+}
+
+/// A measurement that would go on for long.
+fn measuring(layer: &str, out: &str) -> Child {
+    let args =
+        ["logp", "--over", layer, "--max-time", "60s", "--launches", "500", "--wait", wait(), "--out", out];
+    netdyno(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Two workers of a measurement, once there are two.
+fn two_workers(child: &mut Child) -> [u32; 2] {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        if let [a, b] = workers_of(child.id())[..] {
+            return [a, b];
+        }
+        assert!(Instant::now() < until && child.try_wait().unwrap().is_none(), "no two workers were started");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn kill_at_random(layers: &[&str], times: u64) {
+    let seed = std::env::var("NETDYNO_SEED").map_or(1, |seed| seed.parse().unwrap());
+    println!("NETDYNO_SEED={seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("result.json");
+    let (mut hits, mut misses) = (0, 0);
+    while hits < times {
+        let layer = layers[hits as usize % layers.len()];
+        let mut child = measuring(layer, out.to_str().unwrap());
+        std::thread::sleep(Duration::from_millis(random.u64(30..700)));
+        let workers = two_workers(&mut child);
+        let victim = workers[random.usize(0..2)];
+        signal("KILL", victim);
+        let killed = Instant::now();
+        let output = child.wait_with_output().unwrap();
+        let took = killed.elapsed();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        if output.status.success() {
+            // The launch had its data and was being cleared away: nothing was lost.
+            misses += 1;
+            assert!(misses <= 3, "{layer}: {misses} kills were not noticed");
+            fs::remove_file(&out).unwrap();
+            continue;
+        }
+        hits += 1;
+        assert_eq!(output.status.code(), Some(1), "{layer}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{layer}: {stderr}");
+        assert!(stderr.contains(&format!("(process {victim}) was killed by signal 9")), "{layer}: {stderr}");
+        assert!(took < Duration::from_secs(5), "{layer}: {took:?}");
+        assert!(
+            workers.iter().all(|pid| !fs::exists(format!("/proc/{pid}")).unwrap()),
+            "{layer}: a worker is left"
+        );
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{layer}: a file is left");
+    }
+}
+
+#[test]
+fn a_killed_peer_is_reported() {
+    // 50 kills over shared memory are part of every check; the sockets are a sample.
+    kill_at_random(&["am+shm"], 50);
+    kill_at_random(&["udp", "tcp"], 8);
+}
+
+/// The survivor itself notices, not only the process that launched both.
+#[test]
+fn the_survivor_reports_what_it_saw() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("result.json");
+    let mut child = measuring("am+shm", out.to_str().unwrap());
+    std::thread::sleep(Duration::from_millis(300));
+    signal("KILL", two_workers(&mut child)[0]);
+    let stderr = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
+    assert!(stderr.contains("its process has ended"), "{stderr}");
+}
+
+#[test]
+fn ctrl_c_leaves_nothing() {
+    let segments = || fs::read_dir("/dev/shm").map_or(0, Iterator::count);
+    let before = segments();
+    for (name, code) in [("INT", 130), ("TERM", 143)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = measuring("am+shm", folder.path().join("result.json").to_str().unwrap());
+        let workers = two_workers(&mut child);
+        std::thread::sleep(Duration::from_millis(200));
+        signal(name, child.id());
+        let asked = Instant::now();
+        let output = child.wait_with_output().unwrap();
+        assert!(asked.elapsed() < Duration::from_secs(5));
+        assert_eq!(output.status.code(), Some(code));
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(stderr, "interrupted: nothing was written\n");
+        assert!(workers.iter().all(|pid| !fs::exists(format!("/proc/{pid}")).unwrap()), "a worker is left");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "a file is left");
+    }
+    assert_eq!(segments(), before);
+}
+
+/// Nobody is left to end the workers but the kernel.
+#[test]
+fn a_killed_command_takes_its_workers_along() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = measuring("am+shm", folder.path().join("result.json").to_str().unwrap());
+    let workers = two_workers(&mut child);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let until = Instant::now() + Duration::from_secs(5);
+    while workers.iter().any(|pid| is_running(*pid)) {
+        assert!(Instant::now() < until, "a worker outlives the command");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A zombie that nobody collects is not running.
+fn is_running(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}

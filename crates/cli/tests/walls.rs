@@ -1,0 +1,87 @@
+//! The walls of the house: who may know whom, as ARCHITECTURE.md says.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("protocol", &[]),
+    ("clock", &[]),
+    ("measure", &[]),
+    ("host", &["protocol", "clock"]),
+    ("stack", &["protocol", "clock", "host"]),
+    ("job", &["host", "clock"]),
+    ("layers", &["stack", "host", "clock", "protocol", "measure"]),
+    ("report", &["measure"]),
+    ("netdyno", &["protocol", "clock", "host", "stack", "job", "measure", "layers", "report"]),
+];
+
+/// Rooms with `unsafe`; all others forbid it.
+const UNSAFE: &[&str] = &["clock", "host", "stack"];
+
+fn crates() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn cargo(args: &[&str]) -> String {
+    let output = Command::new(env!("CARGO")).args(args).current_dir(crates()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The rooms that each room knows, by the packages' normal dependencies.
+fn edges() -> BTreeMap<String, BTreeSet<String>> {
+    let metadata: serde_json::Value =
+        serde_json::from_str(&cargo(&["metadata", "--format-version", "1", "--no-deps"])).unwrap();
+    let room = |name: &str| name.strip_prefix("netdyno-").unwrap_or(name).to_owned();
+    let mut edges = BTreeMap::new();
+    for package in metadata["packages"].as_array().unwrap() {
+        let known = package["dependencies"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|dependency| dependency["kind"].is_null());
+        let known = known
+            .filter_map(|dependency| dependency["name"].as_str())
+            .filter(|name| name.starts_with("netdyno"));
+        edges.insert(room(package["name"].as_str().unwrap()), known.map(room).collect());
+    }
+    edges
+}
+
+#[test]
+fn rooms_know_only_whom_they_may() {
+    let edges = edges();
+    let rooms: BTreeSet<&str> = ALLOWED.iter().map(|(room, _)| *room).collect();
+    assert_eq!(
+        edges.keys().map(String::as_str).collect::<BTreeSet<_>>(),
+        rooms,
+        "a room is missing in the list"
+    );
+    for (room, allowed) in ALLOWED {
+        for known in &edges[*room] {
+            assert!(allowed.contains(&known.as_str()), "{room} may not know {known}");
+        }
+    }
+}
+
+#[test]
+fn the_protocol_has_no_dependencies_and_no_std() {
+    let tree = cargo(&["tree", "-p", "netdyno-protocol", "--edges", "normal", "--prefix", "none"]);
+    assert_eq!(tree.lines().count(), 1, "{tree}");
+    let lib = fs::read_to_string(crates().join("protocol/src/lib.rs")).unwrap();
+    assert!(lib.contains("#![no_std]") && !lib.contains("extern crate std"));
+}
+
+#[test]
+fn unsafe_lives_where_it_may() {
+    for (room, _) in ALLOWED {
+        let folder = if *room == "netdyno" { "cli" } else { room };
+        let root = if *room == "netdyno" { "main.rs" } else { "lib.rs" };
+        let text = fs::read_to_string(crates().join(folder).join("src").join(root)).unwrap();
+        assert_ne!(text.contains("#![forbid(unsafe_code)]"), UNSAFE.contains(room), "{room}");
+    }
+}

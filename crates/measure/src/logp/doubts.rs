@@ -1,0 +1,244 @@
+//! Where the layer, the machine or the run do not allow a figure to be taken at its word.
+
+use super::extract::Launches;
+use crate::record::{Checks, Doubt, Limit, Parameter, Parameters, Plateau};
+use crate::show::{Percent, Time};
+use crate::stats::{median, quantile_of_sorted, sorted};
+
+/// The window is close to being at work.
+const WINDOW_NEAR: f64 = 1.25;
+/// The slope over D may be off by this much.
+const SLOPE_TOLERANCE: f64 = 0.05;
+/// Two ways to a figure may differ by this share.
+const DISAGREEMENT: f64 = 0.1;
+/// Groups of launches are apart where the lesser of one is so many times the greater of
+/// the other.
+const APART: f64 = 1.3;
+/// Involuntary switches in a launch that the batches even out.
+const PREEMPTIONS: f64 = 100.0;
+/// A round trip of so many readings of the clock does not notice them.
+const CLOCK_IS_FINE: f64 = 10.0;
+/// Messages in a burst from which o_s is trusted without a word.
+const ISSUE_BURST_TRUSTED: f64 = 4.0;
+
+/// Where the layer or the machine does not behave as the model says.
+pub(super) fn find(
+    launches: &Launches<'_>,
+    parameters: &Parameters,
+    plateau: &Plateau,
+    checks: &Checks,
+    precision: f64,
+) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    let value = |p: &Parameter| p.value_ns.unwrap_or(f64::NAN);
+    let rtt = value(&parameters.rtt);
+    doubt_plateau(launches, rtt, plateau, &mut doubts);
+    doubt_overheads(launches, parameters, checks, &mut doubts);
+    for (name, parameter) in [("o_s", &parameters.o_s), ("o_r", &parameters.o_r), ("L", &parameters.L)] {
+        if value(parameter) < 0.0 {
+            doubts.push(Doubt::about(
+                "negative",
+                name,
+                format!(
+                    "comes out at {}: overhead and flight overlap, which the model does not know",
+                    Time(value(parameter))
+                ),
+            ));
+        }
+    }
+    for stream in &checks.streams {
+        let ratio = stream.predicted_ns / stream.measured_ns;
+        if (ratio - 1.0).abs() > DISAGREEMENT {
+            doubts.push(Doubt::new(
+                "prediction",
+                format!(
+                    "a stream of {} messages, {} apart, was predicted at {ratio:.2} of its measured time",
+                    stream.messages,
+                    Time(stream.d_ns)
+                ),
+            ));
+        }
+    }
+    doubt_machine(launches, rtt, &mut doubts);
+    doubt_precision(parameters, launches.data.len(), precision, &mut doubts);
+    doubts
+}
+
+/// What `g` is worth.
+fn doubt_plateau(launches: &Launches<'_>, rtt: f64, plateau: &Plateau, doubts: &mut Vec<Doubt>) {
+    let steady = Time(plateau.value_ns);
+    let doubt = |name, text| Doubt::about(name, "g", text);
+    match plateau.limited_by {
+        Limit::Gap => {}
+        Limit::Processor => doubts.push(doubt(
+            "processor_bound",
+            format!("the requester's processor sets the plateau of {steady}: g is at most that"),
+        )),
+        Limit::Window => doubts.push(doubt(
+            "window_bound",
+            format!("the window of {} sets the plateau of {steady}: g cannot be seen, only that it is at most that", plateau.window),
+        )),
+    }
+    if plateau.limited_by != Limit::Window
+        && let Some(half) = plateau.half_window_ns
+        && half > WINDOW_NEAR * plateau.value_ns
+    {
+        doubts.push(doubt(
+            "window_near",
+            format!("half the window raises the plateau from {steady} to {}", Time(half)),
+        ));
+    }
+    let shape = &launches.data[0].shape;
+    let longest = shape.bursts.last().copied().unwrap_or(0);
+    let depth = (rtt / plateau.value_ns).min(shape.window as f64);
+    if depth * 4.0 > longest as f64 {
+        doubts.push(doubt(
+            "pipeline_too_deep",
+            format!("{depth:.0} messages fit on the way, too many for bursts of {longest}"),
+        ));
+    }
+    let issue_plateau = launches.figure(|e| e.issue_plateau).value;
+    if (issue_plateau / plateau.value_ns - 1.0).abs() > DISAGREEMENT {
+        doubts.push(doubt(
+            "issue_not_steady",
+            format!(
+                "at M = {longest} a request is issued every {}, a reply comes every {steady}: a queue is not full yet",
+                Time(issue_plateau)
+            ),
+        ));
+    }
+}
+
+/// What `o_s` and `o_r` are worth.
+fn doubt_overheads(
+    launches: &Launches<'_>,
+    parameters: &Parameters,
+    checks: &Checks,
+    doubts: &mut Vec<Doubt>,
+) {
+    let value = |p: &Parameter| p.value_ns.unwrap_or(f64::NAN);
+    let (rtt, o_r, away) = (value(&parameters.rtt), value(&parameters.o_r), value(&checks.o_r_away));
+    let slope = match checks.delay_slope {
+        Some(slope) if (slope - 1.0).abs() <= SLOPE_TOLERANCE => None,
+        Some(slope) => Some(format!("the time per message rises by {slope:.2} per unit of delay, not by 1")),
+        None => Some("too few delays were longer than the idle time".into()),
+    };
+    doubts.extend(slope.map(|text| Doubt::about("delay_slope", "o_r", text)));
+    // A quarter of a percent of the round trip is below what either way resolves.
+    if (away - o_r).abs() > DISAGREEMENT * o_r.abs() + 0.0025 * rtt {
+        doubts.push(Doubt::about(
+            "o_r_two_ways",
+            "o_r",
+            format!("a receive timed by itself after staying away takes {}", Time(away)),
+        ));
+    }
+    let burst = launches.figure(|e| e.o_s.m as f64).value;
+    if burst < ISSUE_BURST_TRUSTED && launches.data[0].shape.window > 1 {
+        doubts.push(Doubt::about(
+            "short_send_burst",
+            "o_s",
+            format!("a request costs more after a burst of {burst:.0}: o_s is that of the first ones"),
+        ));
+    }
+}
+
+/// What the clock and the system did to the figures.
+fn doubt_machine(launches: &Launches<'_>, rtt: f64, doubts: &mut Vec<Doubt>) {
+    let timer = median(launches.data.iter().map(|l| l.timer_ns));
+    if rtt < CLOCK_IS_FINE * timer {
+        doubts.push(Doubt::new(
+            "clock_is_coarse",
+            format!("reading the clock takes {}, taken off with its error", Time(timer)),
+        ));
+    }
+    if let Some(groups) = two_groups(launches.estimates.iter().map(|e| e.rtt)) {
+        doubts.push(Doubt::about("two_groups", "rtt", groups));
+    }
+    let preempted = median(launches.data.iter().filter_map(|l| Some(l.preemptions? as f64)));
+    if preempted > PREEMPTIONS {
+        doubts.push(Doubt::new(
+            "preempted",
+            format!("the requester lost its processor {preempted:.0} times in a launch (median)"),
+        ));
+    }
+}
+
+/// Where launches fall into two groups, each of at least two and far from the other, no
+/// single median tells the truth about them.
+fn two_groups(values: impl Iterator<Item = f64>) -> Option<String> {
+    let values = sorted(values);
+    let split = (2..values.len().saturating_sub(1)).max_by(|&a, &b| {
+        let jump = |at: usize| values[at] / values[at - 1];
+        jump(a).total_cmp(&jump(b))
+    })?;
+    let (near, far) = values.split_at(split);
+    (far[0] > APART * near[near.len() - 1]).then(|| {
+        format!(
+            "the launches fall into two groups, {} around {} and {} around {}, as where processors change their places",
+            near.len(),
+            Time(quantile_of_sorted(near, 0.5)),
+            far.len(),
+            Time(quantile_of_sorted(far, 0.5))
+        )
+    })
+}
+
+/// Half-width that is precise enough for a parameter: a share of its own value, or, for
+/// one that is small beside the round trip, of the one-way time it is a part of.
+fn wanted_half_width(name: &str, value_ns: f64, rtt_ns: f64, precision: f64) -> f64 {
+    match name {
+        "rtt" | "g" => precision * value_ns,
+        _ => precision * value_ns.abs().max(rtt_ns / 2.0),
+    }
+}
+
+/// The parameters whose interval is wider than asked for.
+fn imprecise(parameters: &Parameters, precision: f64) -> Vec<(&'static str, f64, f64)> {
+    let rtt_ns = parameters.rtt.value_ns.unwrap_or(f64::NAN);
+    parameters
+        .times()
+        .into_iter()
+        .filter(|(name, _)| *name != "o_poll")
+        .filter_map(|(name, p)| Some((name, p.value_ns?, p.ci_ns?.half_width())))
+        .filter(|&(name, value, half)| half > wanted_half_width(name, value, rtt_ns, precision))
+        .collect()
+}
+
+/// Whether every parameter is known as precisely as asked for.
+pub fn is_precise(parameters: &Parameters, precision: f64) -> bool {
+    parameters.rtt.ci_ns.is_some() && imprecise(parameters, precision).is_empty()
+}
+
+fn doubt_precision(parameters: &Parameters, launches: usize, precision: f64, doubts: &mut Vec<Doubt>) {
+    if parameters.rtt.ci_ns.is_none() {
+        doubts.push(Doubt::new(
+            "too_few_launches",
+            format!("{launches} launches are too few for an interval at this confidence"),
+        ));
+    }
+    let wide: Vec<String> = imprecise(parameters, precision)
+        .into_iter()
+        .map(|(name, value, half)| format!("{name} (±{})", Percent(half / value.abs())))
+        .collect();
+    if !wide.is_empty() {
+        doubts.push(Doubt::new(
+            "imprecise",
+            format!("wider than the ±{} asked for: {}", Percent(precision), wide.join(", ")),
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launches_in_two_groups_are_told() {
+        let told = |values: &[f64]| two_groups(values.iter().copied());
+        assert_eq!(told(&[100.0, 101.0, 103.0, 108.0, 112.0, 120.0]), None);
+        assert_eq!(told(&[100.0, 101.0, 102.0, 500.0]), None, "one far away is an outlier");
+        let text = told(&[480.0, 100.0, 101.0, 500.0, 102.0]).unwrap();
+        assert!(text.contains("3 around 101 ns and 2 around 490 ns"), "{text}");
+        assert_eq!(told(&[]), None);
+    }
+}

@@ -1,0 +1,62 @@
+//! Figures in words: three significant digits and a unit.
+
+use std::fmt;
+
+/// A time, given in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Time(pub f64);
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scale, unit) = match self.0.abs() {
+            ns if ns < 999.5 => (1.0, "ns"),
+            ns if ns < 999.5e3 => (1e3, "µs"),
+            ns if ns < 999.5e6 => (1e6, "ms"),
+            _ => (1e9, "s"),
+        };
+        write!(f, "{} {unit}", digits(self.0 / scale))
+    }
+}
+
+/// A share, shown in percent.
+#[derive(Clone, Copy, Debug)]
+pub struct Percent(pub f64);
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} %", digits(100.0 * self.0))
+    }
+}
+
+/// Three significant digits, no exponent, no trailing zeros behind a point.
+fn digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
+    };
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_and_a_unit() {
+        for (ns, text) in [
+            (0.0, "0 ns"),
+            (4.3849, "4.38 ns"),
+            (30.67, "30.7 ns"),
+            (-508.1, "-508 ns"),
+            (999.7, "1 µs"),
+            (16999.4694, "17 µs"),
+            (2.5e9, "2.5 s"),
+        ] {
+            assert_eq!(Time(ns).to_string(), text);
+        }
+        assert_eq!(Percent(0.02).to_string(), "2 %");
+        assert_eq!(Percent(1.523).to_string(), "152 %");
+    }
+}
