@@ -137,7 +137,11 @@ fn doubt_overheads(
         doubts.push(Doubt::about(
             "short_send_burst",
             "o_s",
-            format!("a request costs more after a burst of {burst:.0}: o_s is that of the first ones"),
+            format!(
+                "o_s is that of a burst of {burst:.0}; in one of {} a request costs {}",
+                launches.data[0].issue.last().map_or(0, |burst| burst.m),
+                Time(launches.figure(|e| e.longest_burst_o_s).value)
+            ),
         ));
     }
 }

@@ -62,11 +62,10 @@ pub struct SendOverhead {
 /// The time per message in the longest burst that was still sending only: one whose
 /// messages cost no more than those of the shorter bursts.
 pub fn send_overhead(bursts: &[Burst], timer_ns: f64) -> SendOverhead {
-    let cost = |burst: &Burst| (median(burst.issue_ns.iter().copied()) - timer_ns) / burst.m as f64;
     let mut best = SendOverhead { value_ns: f64::NAN, m: 0 };
     let mut least = f64::INFINITY;
     for burst in bursts {
-        let value_ns = cost(burst);
+        let value_ns = cost_of_request(burst, timer_ns);
         // The cost of reading the clock is known to some 5 %.
         let slack_ns = SEND_ONLY_GROWTH * least + 0.05 * timer_ns / burst.m as f64;
         if value_ns <= least + slack_ns || best.m == 0 {
@@ -75,6 +74,10 @@ pub fn send_overhead(bursts: &[Burst], timer_ns: f64) -> SendOverhead {
         least = least.min(value_ns);
     }
     best
+}
+
+fn cost_of_request(burst: &Burst, timer_ns: f64) -> f64 {
+    (median(burst.issue_ns.iter().copied()) - timer_ns) / burst.m as f64
 }
 
 /// Steady time per message of each batch of a curve: the rise of the time to issue from
@@ -103,6 +106,7 @@ fn rises(bursts: &[Burst], times: impl Fn(&Burst) -> &Vec<f64>) -> Vec<f64> {
 pub(super) struct Estimate {
     pub(super) rtt: f64,
     pub(super) o_s: SendOverhead,
+    pub(super) longest_burst_o_s: f64,
     o_r: f64,
     o_r_away: f64,
     o_poll: f64,
@@ -151,6 +155,7 @@ impl Estimate {
         Self {
             rtt,
             o_s,
+            longest_burst_o_s: launch.issue.last().map_or(f64::NAN, |b| cost_of_request(b, launch.timer_ns)),
             o_r,
             o_r_away,
             o_poll: med(&launch.o_poll_ns),
