@@ -12,8 +12,9 @@ impl Progress {
     /// An empty bar.
     pub fn new() -> Self {
         let bar = ProgressBar::new(STEPS);
-        // The template is a constant; should it ever be wrong, the plain bar does.
-        if let Ok(style) = ProgressStyle::with_template("{msg:24} {wide_bar} {percent:>3} %  {eta} left") {
+        // Not as wide as a terminal: the ^C that a terminal echoes must not begin a new line,
+        // or the bar is not cleared. Should the template ever be wrong, the plain bar does.
+        if let Ok(style) = ProgressStyle::with_template("{msg:20} {bar:36} {percent:>3} %  {eta} left") {
             bar.set_style(style);
         }
         Self(bar)
