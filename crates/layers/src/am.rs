@@ -2,7 +2,7 @@
 //! longer one a medium one; the reply is as long as the request.
 
 use crate::half::{Half, LayerOptions, PEER_TIMEOUT, Replier};
-use crate::real::{RealReplier, RealRequester, ReplyWire, RequestWire};
+use crate::real::{RealReplier, RealRequester, Wire};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::Subject;
@@ -102,7 +102,7 @@ struct AmWire {
     message: Message,
 }
 
-impl RequestWire for AmWire {
+impl Wire for AmWire {
     #[inline(always)]
     fn send(&mut self) -> Result<(), LayerError> {
         let Self { endpoint, peer, tally, message } = self;
@@ -126,20 +126,15 @@ impl RequestWire for AmWire {
         Ok(self.tally.replies != before)
     }
 
-    fn block(&mut self, _: Duration) -> Result<(), LayerError> {
-        // Shared memory wakes nobody; the catalogue offers no blocking for it.
-        Wait::Yield.idle();
-        Ok(())
-    }
-}
-
-impl ReplyWire for AmWire {
+    /// The handler answers.
     #[inline(always)]
     fn answer(&mut self) -> Result<bool, LayerError> {
         Ok(self.endpoint.poll(&mut self.tally).map_err(LayerError::new)? > 0)
     }
 
-    fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
-        RequestWire::block(self, timeout)
+    fn block(&mut self, _: Duration) -> Result<(), LayerError> {
+        // Shared memory wakes nobody; the catalogue offers no blocking for it.
+        Wait::Yield.idle();
+        Ok(())
     }
 }

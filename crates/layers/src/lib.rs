@@ -11,5 +11,6 @@ pub mod catalogue;
 pub mod half;
 pub mod real;
 pub mod sim;
+mod socket;
 pub mod tcp;
 pub mod udp;

@@ -13,22 +13,22 @@ const LOOKS_PER_CLOCK: u32 = 1024;
 /// Longest sleep in the kernel, so that a stop is noticed.
 const BLOCK_AT_MOST: Duration = Duration::from_millis(50);
 
-/// The requester's end of a wire: sends requests, takes replies, keeps no count.
-pub trait RequestWire {
-    /// Sends a request; there is room for it.
+/// Either end of a wire. It keeps no count of what is under way.
+pub trait Wire {
+    /// Sends a message; there is room for it.
     fn send(&mut self) -> Result<(), LayerError>;
 
-    /// Takes a reply, if one is there.
+    /// Takes a message, if one is there.
     fn take(&mut self) -> Result<bool, LayerError>;
 
-    /// Sleeps until something may have arrived, at most for `timeout`.
-    fn block(&mut self, timeout: Duration) -> Result<(), LayerError>;
-}
-
-/// The replier's end of a wire.
-pub trait ReplyWire {
     /// Answers a request, if one is there.
-    fn answer(&mut self) -> Result<bool, LayerError>;
+    fn answer(&mut self) -> Result<bool, LayerError> {
+        let found = self.take()?;
+        if found {
+            self.send()?;
+        }
+        Ok(found)
+    }
 
     /// Sleeps until something may have arrived, at most for `timeout`.
     fn block(&mut self, timeout: Duration) -> Result<(), LayerError>;
@@ -45,7 +45,7 @@ pub struct RealRequester<W> {
     max_window: usize,
 }
 
-impl<W: RequestWire> RealRequester<W> {
+impl<W: Wire> RealRequester<W> {
     /// A requester with at most `max_window` requests without a reply. Calibrates the clock.
     pub fn new(wire: W, wait: Wait, max_window: usize) -> Self {
         let clock = Clock::calibrate();
@@ -54,7 +54,7 @@ impl<W: RequestWire> RealRequester<W> {
     }
 }
 
-impl<W: RequestWire> Requester for RealRequester<W> {
+impl<W: Wire> Requester for RealRequester<W> {
     #[inline(always)]
     fn now(&mut self) -> u64 {
         ticks::now()
@@ -161,14 +161,14 @@ pub struct RealReplier<W> {
     wait: Wait,
 }
 
-impl<W: ReplyWire> RealReplier<W> {
+impl<W: Wire> RealReplier<W> {
     /// A replier that waits as told.
     pub fn new(wire: W, wait: Wait) -> Self {
         Self { wire, wait }
     }
 }
 
-impl<W: ReplyWire> Replier for RealReplier<W> {
+impl<W: Wire> Replier for RealReplier<W> {
     fn serve(&mut self, stop: &AtomicBool) -> Result<(), LayerError> {
         while !stop.load(Ordering::Relaxed) {
             if self.wire.answer()? {

@@ -1,8 +1,8 @@
 //! Bare TCP sockets on loopback with TCP_NODELAY: messages of a fixed size on a stream.
 
 use crate::half::{Half, LayerOptions, PEER_TIMEOUT, Replier, Role};
-use crate::real::{RealReplier, RealRequester, ReplyWire, RequestWire};
-use crate::udp::{block_on, parse_address};
+use crate::real::{RealReplier, RealRequester, Wire};
+use crate::socket::{block_on, is_passing, parse_address};
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::Subject;
 use rustix::net::sockopt;
@@ -123,9 +123,13 @@ struct TcpWire {
     have: usize,
 }
 
-impl TcpWire {
+fn lost(error: &io::Error) -> LayerError {
+    LayerError(format!("the connection failed: {error}"))
+}
+
+impl Wire for TcpWire {
     #[inline(always)]
-    fn send_message(&mut self) -> Result<(), LayerError> {
+    fn send(&mut self) -> Result<(), LayerError> {
         let mut rest = &self.data[..];
         while !rest.is_empty() {
             match self.stream.write(rest) {
@@ -139,7 +143,7 @@ impl TcpWire {
     }
 
     #[inline(always)]
-    fn receive(&mut self) -> Result<bool, LayerError> {
+    fn take(&mut self) -> Result<bool, LayerError> {
         match self.stream.read(&mut self.room[self.have..]) {
             Ok(0) => Err(LayerError::new("the other process has closed the connection")),
             Ok(read) => {
@@ -149,41 +153,6 @@ impl TcpWire {
             Err(error) if is_passing(&error) => Ok(false),
             Err(error) => Err(lost(&error)),
         }
-    }
-}
-
-fn is_passing(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-}
-
-fn lost(error: &io::Error) -> LayerError {
-    LayerError(format!("the connection failed: {error}"))
-}
-
-impl RequestWire for TcpWire {
-    #[inline(always)]
-    fn send(&mut self) -> Result<(), LayerError> {
-        self.send_message()
-    }
-
-    #[inline(always)]
-    fn take(&mut self) -> Result<bool, LayerError> {
-        self.receive()
-    }
-
-    fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
-        block_on(&self.stream, timeout)
-    }
-}
-
-impl ReplyWire for TcpWire {
-    #[inline(always)]
-    fn answer(&mut self) -> Result<bool, LayerError> {
-        if !self.receive()? {
-            return Ok(false);
-        }
-        self.send_message()?;
-        Ok(true)
     }
 
     fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {

@@ -3,15 +3,13 @@
 //! what the receive buffer holds, so that it has no reason to.
 
 use crate::half::{Half, LayerOptions, Replier};
-use crate::real::{RealReplier, RealRequester, ReplyWire, RequestWire};
+use crate::real::{RealReplier, RealRequester, Wire};
+use crate::socket::{block_on, is_passing, parse_address};
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::Subject;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use rustix::net::sockopt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::os::fd::AsFd;
 use std::time::Duration;
 
 /// The largest datagram offered: what one loopback packet carries with room to spare.
@@ -22,21 +20,6 @@ const WINDOW: usize = 64;
 const BUFFER: usize = 1 << 20;
 /// What the kernel charges to the receive buffer for a datagram beside its data.
 const CHARGE: usize = 1024;
-
-/// Sleeps until `fd` can be read, at most for `timeout`.
-pub(crate) fn block_on(fd: impl AsFd, timeout: Duration) -> Result<(), LayerError> {
-    let timeout = Timespec::try_from(timeout).map_err(LayerError::new)?;
-    match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(error) => Err(LayerError::new(error)),
-    }
-}
-
-/// The address in `bytes`, as [`Half::address`] wrote it.
-pub(crate) fn parse_address(bytes: &[u8]) -> Result<SocketAddr, LayerError> {
-    let text = std::str::from_utf8(bytes).map_err(LayerError::new)?;
-    text.parse().map_err(|_| LayerError(format!("'{text}' is not the address of a socket")))
-}
 
 /// This process's half.
 pub struct UdpHalf {
@@ -97,35 +80,6 @@ struct UdpWire {
     room: Vec<u8>,
 }
 
-impl UdpWire {
-    #[inline(always)]
-    fn send_datagram(&mut self) -> Result<(), LayerError> {
-        loop {
-            match self.socket.send(&self.data) {
-                Ok(_) => return Ok(()),
-                // The send buffer is emptied by the kernel without our help.
-                Err(error)
-                    if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-                Err(error) => return Err(lost(&error)),
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn receive(&mut self) -> Result<bool, LayerError> {
-        match self.socket.recv(&mut self.room) {
-            Ok(len) if len == self.data.len() => Ok(true),
-            Ok(len) => {
-                Err(LayerError(format!("a datagram of {len} bytes came, {} were expected", self.data.len())))
-            }
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                Ok(false)
-            }
-            Err(error) => Err(lost(&error)),
-        }
-    }
-}
-
 fn lost(error: &io::Error) -> LayerError {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => LayerError::new("the other process has closed its socket"),
@@ -133,30 +87,29 @@ fn lost(error: &io::Error) -> LayerError {
     }
 }
 
-impl RequestWire for UdpWire {
+impl Wire for UdpWire {
     #[inline(always)]
     fn send(&mut self) -> Result<(), LayerError> {
-        self.send_datagram()
+        loop {
+            match self.socket.send(&self.data) {
+                Ok(_) => return Ok(()),
+                // The send buffer is emptied by the kernel without our help.
+                Err(error) if is_passing(&error) => {}
+                Err(error) => return Err(lost(&error)),
+            }
+        }
     }
 
     #[inline(always)]
     fn take(&mut self) -> Result<bool, LayerError> {
-        self.receive()
-    }
-
-    fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
-        block_on(&self.socket, timeout)
-    }
-}
-
-impl ReplyWire for UdpWire {
-    #[inline(always)]
-    fn answer(&mut self) -> Result<bool, LayerError> {
-        if !self.receive()? {
-            return Ok(false);
+        match self.socket.recv(&mut self.room) {
+            Ok(len) if len == self.data.len() => Ok(true),
+            Ok(len) => {
+                Err(LayerError(format!("a datagram of {len} bytes came, {} were expected", self.data.len())))
+            }
+            Err(error) if is_passing(&error) => Ok(false),
+            Err(error) => Err(lost(&error)),
         }
-        self.send_datagram()?;
-        Ok(true)
     }
 
     fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
