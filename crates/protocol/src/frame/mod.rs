@@ -1,5 +1,6 @@
 //! Byte formats, one file a format. Every parser takes what came from outside and
 //! returns a value or an error; none of them panics.
 
+pub mod datagram;
 pub mod port;
 pub mod slot;

@@ -1,8 +1,15 @@
-//! An interface whose parameters are known, in virtual time: the truth that the
-//! instrument must recover.
+//! Worlds in virtual time.
+//!
+//! * [`Interface`]: an interface whose parameters are known, the truth that the instrument
+//!   must recover.
+//! * [`network`]: a network that fails in every way. * [`soak`]: what must hold on it.
+//! * [`switch`]: a switch with finite queues between many hosts.
 
 mod interface;
+pub mod network;
 mod random;
+pub mod soak;
+pub mod switch;
 mod truth;
 
 pub use interface::{Interface, Stuck};

@@ -19,6 +19,16 @@ impl Random {
         z ^ (z >> 31)
     }
 
+    /// A uniform number below `end`; 0 where that is 0.
+    pub const fn below(&mut self, end: u64) -> u64 {
+        ((self.bits() as u128 * end as u128) >> 64) as u64
+    }
+
+    /// True with `probability`.
+    pub fn chance(&mut self, probability: f64) -> bool {
+        probability > 0.0 && (self.bits() >> 11) as f64 / ((1u64 << 53) as f64) < probability
+    }
+
     /// A number with mean 0 and standard deviation 1, symmetric and within ±3.47: the sum
     /// of four uniform ones, near to normal and free of libm.
     pub fn normal(&mut self) -> f64 {

@@ -1,0 +1,289 @@
+//! A datagram of Active Messages over an unreliable network.
+//!
+//! ```text
+//! 0   checksum       u32, over all that follows, keyed with the connection
+//! 4   kind           u8
+//! 5   handler        u8
+//! 6   words          u8, number of argument words, 0 to 4
+//! 7   version        u8
+//! 8   connection     u64, chosen at random by the side that receives
+//! 16  sequence       u32, of this message; of the next one in an acknowledgement
+//! 20  acknowledged   u32, the sequence number that is expected next
+//! 24  selective      u64, bit i: the message acknowledged + 1 + i has arrived
+//! 32  completed      u16, requests handled so far, mod 2^16
+//! 34  reserved       6 bytes of zero
+//! 40  words          8 bytes each, little endian
+//! ..  payload        the rest
+//! ```
+//!
+//! Everything is checked before anything is believed. The connection number is what an
+//! outsider would have to guess; the checksum finds damage, it is no signature.
+
+use super::slot::MAX_WORDS;
+
+/// Length without words and payload.
+pub const HEADER_LEN: usize = 40;
+/// Longest message that is not fragmented on Ethernet: 1500 less IPv6 and UDP headers.
+pub const LONGEST: usize = 1452;
+/// Longest payload beside a full set of words.
+pub const LONGEST_PAYLOAD: usize = LONGEST - HEADER_LEN - 8 * MAX_WORDS;
+
+const VERSION: u8 = 1;
+
+/// What a datagram is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A request.
+    Request,
+    /// A reply.
+    Reply,
+    /// No message, only what its header says.
+    Acknowledgement,
+    /// No message, but an acknowledgement is wanted.
+    Probe,
+    /// The sender has closed the connection.
+    Goodbye,
+}
+
+impl Kind {
+    const fn code(self) -> u8 {
+        match self {
+            Self::Request => 1,
+            Self::Reply => 2,
+            Self::Acknowledgement => 3,
+            Self::Probe => 4,
+            Self::Goodbye => 5,
+        }
+    }
+
+    const fn of(code: u8) -> Option<Self> {
+        match code {
+            1 => Some(Self::Request),
+            2 => Some(Self::Reply),
+            3 => Some(Self::Acknowledgement),
+            4 => Some(Self::Probe),
+            5 => Some(Self::Goodbye),
+            _ => None,
+        }
+    }
+
+    /// Whether it takes a sequence number and is sent until acknowledged.
+    pub const fn is_message(self) -> bool {
+        matches!(self, Self::Request | Self::Reply)
+    }
+}
+
+/// The meaning of a datagram's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// What it is.
+    pub kind: Kind,
+    /// Index into the receiver's handler table.
+    pub handler: u8,
+    /// Which connection it belongs to, by the receiver's number.
+    pub connection: u64,
+    /// Its sequence number, or the sender's next one.
+    pub sequence: u32,
+    /// The sequence number that the sender expects next.
+    pub acknowledged: u32,
+    /// Which messages beyond that have arrived.
+    pub selective: u64,
+    /// Requests that the sender has handled.
+    pub completed: u16,
+}
+
+/// A datagram, checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram<'a> {
+    /// Its header.
+    pub header: Header,
+    /// Its words; 0 beyond those that were sent.
+    pub words: [u64; MAX_WORDS],
+    /// How many were sent.
+    pub word_count: u8,
+    /// Its payload.
+    pub payload: &'a [u8],
+}
+
+/// Why bytes are not a datagram of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// Shorter than a header, or than its words.
+    Short,
+    /// Longer than any of ours.
+    Long,
+    /// The checksum does not fit: damaged, or made by somebody who does not know better.
+    Checksum,
+    /// Another version, an unknown kind, or something where zeros belong.
+    Meaning,
+}
+
+/// Writes a datagram into `out`, which is as long as a datagram can be. Returns its
+/// length.
+pub fn encode(header: &Header, words: &[u64], payload: &[u8], out: &mut [u8; LONGEST]) -> usize {
+    let words = &words[..words.len().min(MAX_WORDS)];
+    let payload = &payload[..payload.len().min(LONGEST - HEADER_LEN - 8 * words.len())];
+    out[4] = header.kind.code();
+    out[5] = header.handler;
+    out[6] = words.len() as u8;
+    out[7] = VERSION;
+    out[34..40].fill(0);
+    let mut at = HEADER_LEN;
+    for word in words {
+        out[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        at += 8;
+    }
+    out[at..at + payload.len()].copy_from_slice(payload);
+    let len = at + payload.len();
+    restamp(header, &mut out[..len]);
+    len
+}
+
+/// Writes what changes from one transmission of a message to the next (what has arrived
+/// meanwhile) and the checksum over the whole.
+pub fn restamp(header: &Header, datagram: &mut [u8]) {
+    datagram[8..16].copy_from_slice(&header.connection.to_le_bytes());
+    datagram[16..20].copy_from_slice(&header.sequence.to_le_bytes());
+    datagram[20..24].copy_from_slice(&header.acknowledged.to_le_bytes());
+    datagram[24..32].copy_from_slice(&header.selective.to_le_bytes());
+    datagram[32..34].copy_from_slice(&header.completed.to_le_bytes());
+    let sum = checksum(header.connection, &datagram[4..]);
+    datagram[0..4].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// The connection that bytes claim to belong to, to find out who should parse them.
+pub fn connection_of(bytes: &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(8..16)?.try_into().ok()?))
+}
+
+/// The datagram in `bytes`, checked.
+pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, Malformed> {
+    if bytes.len() < HEADER_LEN {
+        return Err(Malformed::Short);
+    }
+    if bytes.len() > LONGEST {
+        return Err(Malformed::Long);
+    }
+    let connection = word_at(bytes, 8);
+    if half_at(bytes, 0) != checksum(connection, &bytes[4..]) {
+        return Err(Malformed::Checksum);
+    }
+    let word_count = bytes[6];
+    if bytes[7] != VERSION || bytes[34..40] != [0; 6] || usize::from(word_count) > MAX_WORDS {
+        return Err(Malformed::Meaning);
+    }
+    let kind = Kind::of(bytes[4]).ok_or(Malformed::Meaning)?;
+    let payload_at = HEADER_LEN + 8 * usize::from(word_count);
+    let payload = bytes.get(payload_at..).ok_or(Malformed::Short)?;
+    if !kind.is_message() && (word_count > 0 || !payload.is_empty()) {
+        return Err(Malformed::Meaning);
+    }
+    let words = core::array::from_fn(|i| {
+        if i < usize::from(word_count) { word_at(bytes, HEADER_LEN + 8 * i) } else { 0 }
+    });
+    Ok(Datagram {
+        header: Header {
+            kind,
+            handler: bytes[5],
+            connection,
+            sequence: half_at(bytes, 16),
+            acknowledged: half_at(bytes, 20),
+            selective: word_at(bytes, 24),
+            completed: u16::from_le_bytes([bytes[32], bytes[33]]),
+        },
+        words,
+        word_count,
+        payload,
+    })
+}
+
+fn word_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(half_at(bytes, at)) | u64::from(half_at(bytes, at + 4)) << 32
+}
+
+fn half_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// 32 bits over `bytes`, eight at a time: each word is mixed in by a multiplication whose
+/// halves are folded, so that every bit changes about half of the sum. Random damage goes
+/// unnoticed once in 2^32 times.
+fn checksum(key: u64, bytes: &[u8]) -> u32 {
+    const A: u64 = 0x9e37_79b9_7f4a_7c15;
+    const B: u64 = 0xd1b5_4a32_d192_ed03;
+    let fold = |x: u64, y: u64| {
+        let product = u128::from(x) * u128::from(y);
+        product as u64 ^ (product >> 64) as u64
+    };
+    let mut sum = key ^ A;
+    let (whole, rest) = bytes.as_chunks::<8>();
+    for chunk in whole {
+        sum = fold(sum ^ u64::from_le_bytes(*chunk), B).wrapping_add(A);
+    }
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    // The length goes in as well: trailing zeros are not nothing.
+    sum = fold(sum ^ u64::from_le_bytes(last), B).wrapping_add(bytes.len() as u64);
+    sum = fold(sum ^ A, B);
+    (sum ^ (sum >> 32)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    prop_compose! {
+        fn datagrams()(
+            kind in prop_oneof![Just(Kind::Request), Just(Kind::Reply), Just(Kind::Acknowledgement), Just(Kind::Probe), Just(Kind::Goodbye)],
+            handler: u8, connection: u64, sequence: u32, acknowledged: u32, selective: u64, completed: u16,
+            words in proptest::collection::vec(any::<u64>(), 0..=4),
+            payload in proptest::collection::vec(any::<u8>(), 0..200),
+        ) -> (Header, Vec<u64>, Vec<u8>) {
+            let header = Header { kind, handler, connection, sequence, acknowledged, selective, completed };
+            if kind.is_message() { (header, words, payload) } else { (header, Vec::new(), Vec::new()) }
+        }
+    }
+
+    fn encoded(header: &Header, words: &[u64], payload: &[u8]) -> Vec<u8> {
+        let mut out = [0xee; LONGEST];
+        let len = encode(header, words, payload, &mut out);
+        out[..len].to_vec()
+    }
+
+    proptest! {
+        #[test]
+        fn what_goes_in_comes_out((header, words, payload) in datagrams()) {
+            let bytes = encoded(&header, &words, &payload);
+            let parsed = parse(&bytes).unwrap();
+            prop_assert_eq!(parsed.header, header);
+            prop_assert_eq!(&parsed.words[..words.len()], &words[..]);
+            prop_assert_eq!(usize::from(parsed.word_count), words.len());
+            prop_assert_eq!(parsed.payload, &payload[..]);
+            prop_assert_eq!(connection_of(&bytes), Some(header.connection));
+        }
+
+        #[test]
+        fn damage_is_found(
+            (header, words, payload) in datagrams(),
+            damage in proptest::collection::vec((any::<prop::sample::Index>(), 0u8..8), 1..20),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let whole = encoded(&header, &words, &payload);
+            let mut bytes = whole.clone();
+            for (at, bit) in damage {
+                bytes[at.index(whole.len())] ^= 1 << bit;
+            }
+            if bytes != whole {
+                prop_assert!(parse(&bytes).is_err());
+            }
+            prop_assert!(parse(&whole[..cut.index(whole.len())]).is_err());
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..1600)) {
+            prop_assert!(parse(&bytes).is_err());
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Exactly once, in order, over a network that loses, repeats, reorders and damages.
+//!
+//! A [`Connection`] is a state machine: datagrams, messages and the time go in; datagrams,
+//! deliveries and the next deadline come out. It has no clock, no socket and no random
+//! source, so that a seeded simulator drives the code that runs on a real wire.
+//!
+//! The driving contract, for a caller at any time `now_ns`:
+//! 1. hand in what arrived ([`Connection::receive`]) and handle what that made
+//!    deliverable ([`Connection::buffered`]);
+//! 2. hand in the time when a deadline has passed ([`Connection::on_time`]);
+//! 3. send what is to be sent ([`Connection::transmit`]) until there is nothing more;
+//! 4. come back at [`Connection::deadline`] at the latest.
+//!
+//! As in von Eicken et al. 1994 ("SSAM implementation: flow control"), a sliding window
+//! with copies kept until they are acknowledged, and acknowledgements carried by
+//! replies, with explicit ones only where nothing flows back. Beyond the paper:
+//! selective acknowledgement, timeouts from measured round trips, probes of the tail,
+//! a response to congestion, and death by silence.
+
+mod congestion;
+mod connection;
+mod round_trip;
+
+pub use connection::{Config, Connection, Counters, Delivery, Full, Loss};

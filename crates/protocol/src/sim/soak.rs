@@ -1,0 +1,402 @@
+//! What must hold on a network that fails: the oracle, run for one seed at a time.
+//!
+//! While both incarnations live, every request is handled exactly once and in order, and
+//! so is every reply; credits come back; memory stays bounded; and once the network has
+//! healed everything ends. Where a peer restarts, a request is handled at most once, and
+//! the survivor learns within the peer's timeout that the rest has an unknown fate.
+
+use super::network::{Blackout, Faults, Network};
+use super::random::Random;
+use crate::frame::datagram::{self, Datagram, Kind, LONGEST};
+use crate::reliability::{Config, Connection, Delivery, Loss};
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// Faults end here.
+const HEALED_NS: u64 = 2_000_000_000;
+/// After that everything must have ended within this.
+const AFTER_HEALING_NS: u64 = 6_000_000_000;
+/// Longer than any blackout, so that nobody is given up who comes back.
+const PEER_TIMEOUT_NS: u64 = 5_000_000_000;
+const LONGEST_BLACKOUT_NS: u64 = 1_000_000_000;
+/// Memory of a connection at most: twice a window of messages each way, and change.
+const MEMORY_AT_MOST: usize = 1 << 20;
+
+/// What one seed gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Share of datagrams lost on purpose, in percent, rounded to the class of the table.
+    pub loss_percent: u32,
+    /// Whether a side was restarted.
+    pub restarted: bool,
+    /// Requests sent, and handled.
+    pub requests: u64,
+    /// Requests handled.
+    pub handled: u64,
+    /// Requests whose fate is unknown.
+    pub unresolved: u64,
+    /// Transmissions beyond the first of each message.
+    pub retransmitted: u64,
+    /// Messages transmitted for the first time.
+    pub sent: u64,
+    /// Virtual time until all was done.
+    pub took_ns: u64,
+    /// The most memory that a connection held.
+    pub memory_bytes: usize,
+}
+
+/// What did not hold, and at which virtual time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The seed that shows it again.
+    pub seed: u64,
+    /// Virtual time.
+    pub at_ns: u64,
+    /// What happened.
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seed {}: after {} ns: {}", self.seed, self.at_ns, self.what)
+    }
+}
+
+impl core::error::Error for Violation {}
+
+/// The classes of loss in the table, in percent.
+pub const LOSS_CLASSES: [u32; 6] = [0, 1, 5, 10, 20, 50];
+
+/// Runs one seed to its end.
+pub fn run(seed: u64) -> Result<Outcome, Violation> {
+    World::new(seed).run()
+}
+
+/// The program on one side: it issues requests with consecutive numbers and notes what it
+/// handles.
+#[derive(Debug)]
+struct Program {
+    connection: Connection,
+    to_issue: u64,
+    issued: u64,
+    /// Number of the request of the peer that must be handled next.
+    next_request: u64,
+    /// Number of our own request whose reply must come next.
+    next_reply: u64,
+    handled: u64,
+    replies: u64,
+    wake_ns: u64,
+}
+
+/// Some requests are answered, some are not; both sides know which.
+fn is_answered(number: u64) -> bool {
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62 != 0
+}
+
+fn next_answered(mut number: u64) -> u64 {
+    while !is_answered(number) {
+        number += 1;
+    }
+    number
+}
+
+impl Program {
+    fn new(connection: Connection, to_issue: u64) -> Self {
+        Self {
+            connection,
+            to_issue,
+            issued: 0,
+            next_request: 0,
+            next_reply: next_answered(0),
+            handled: 0,
+            replies: 0,
+            wake_ns: 0,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.issued == self.to_issue && self.connection.in_flight() == 0
+    }
+
+    /// A message is delivered: the oracle looks at it.
+    fn handle(&mut self, datagram: &Datagram<'_>, now_ns: u64) -> Result<(), String> {
+        let number = datagram.words[0];
+        if datagram.payload != payload(number) {
+            return Err(alloc::format!("message {number} came damaged"));
+        }
+        match datagram.header.kind {
+            Kind::Request => {
+                if number != self.next_request {
+                    return Err(alloc::format!(
+                        "request {number} was handled, {} is the next",
+                        self.next_request
+                    ));
+                }
+                self.next_request += 1;
+                self.handled += 1;
+                if is_answered(number) {
+                    self.connection.reply(0, &[number], payload(number), now_ns);
+                }
+            }
+            Kind::Reply => {
+                if number != self.next_reply {
+                    return Err(alloc::format!(
+                        "reply {number} was handled, {} is the next",
+                        self.next_reply
+                    ));
+                }
+                self.next_reply = next_answered(number + 1);
+                self.replies += 1;
+            }
+            Kind::Acknowledgement | Kind::Probe | Kind::Goodbye => {
+                return Err("no message was delivered".into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a message with that number carries.
+fn payload(number: u64) -> &'static [u8] {
+    const BYTES: &[u8] = &[0xa5; 64];
+    &BYTES[..(number % 65) as usize]
+}
+
+struct World {
+    seed: u64,
+    random: Random,
+    network: Network,
+    sides: [Program; 2],
+    loss_percent: u32,
+    restart_ns: Option<(u64, usize)>,
+    restarted: bool,
+    now_ns: u64,
+    memory_bytes: usize,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let class = LOSS_CLASSES[random.below(LOSS_CLASSES.len() as u64) as usize];
+        let faults = Faults {
+            loss: f64::from(class) / 100.0,
+            duplicate: [0.0, 0.01, 0.5][random.below(3) as usize],
+            reorder: [0.0, 0.02, 0.3][random.below(3) as usize],
+            corrupt: [0.0, 0.001, 0.1][random.below(3) as usize],
+            burst: [0.0, 0.0, 0.01][random.below(3) as usize],
+        };
+        // One time in four only one direction suffers.
+        let sides = match random.below(8) {
+            0 => [faults, Faults::default()],
+            1 => [Faults::default(), faults],
+            _ => [faults, faults],
+        };
+        let blackouts = (0..random.below(3))
+            .map(|_| {
+                let from_ns = random.below(20_000_000);
+                let sender = [None, Some(0), Some(1)][random.below(3) as usize];
+                // Two in a row are still shorter than anybody's patience.
+                Blackout { from_ns, until_ns: from_ns + random.below(LONGEST_BLACKOUT_NS / 2), sender }
+            })
+            .collect();
+        let restart_ns = (random.below(5) == 0).then(|| (random.below(10_000_000), random.below(2) as usize));
+        let network = Network::new(random.bits(), sides, blackouts, HEALED_NS);
+        let window = 1 << random.below(8);
+        // Numbers around the wrap as often as not.
+        let first_sequence = if random.below(2) == 0 { 0 } else { u32::MAX - random.below(300) as u32 };
+        let config = Config { window, peer_timeout_ns: PEER_TIMEOUT_NS, first_sequence, ..Config::default() };
+        let mut program =
+            |local, remote| Program::new(Connection::new(config, local, remote, 0), random.below(400));
+        let sides = [program(11, 22), program(22, 11)];
+        Self {
+            seed,
+            random,
+            network,
+            sides,
+            loss_percent: class,
+            restart_ns,
+            restarted: false,
+            now_ns: 0,
+            memory_bytes: 0,
+        }
+    }
+
+    fn violation(&self, what: impl Into<String>) -> Violation {
+        Violation { seed: self.seed, at_ns: self.now_ns, what: what.into() }
+    }
+
+    fn run(mut self) -> Result<Outcome, Violation> {
+        let end_ns = HEALED_NS + AFTER_HEALING_NS;
+        loop {
+            if self.is_over()? {
+                return Ok(self.outcome());
+            }
+            let wake_ns = self.sides[0].wake_ns.min(self.sides[1].wake_ns);
+            let next_ns = self.network.next_arrival_ns().map_or(wake_ns, |at_ns| at_ns.min(wake_ns));
+            if next_ns > end_ns {
+                let left = [0, 1].map(|side| {
+                    (
+                        self.sides[side].to_issue,
+                        self.sides[side].issued,
+                        self.sides[side].connection.in_flight(),
+                    )
+                });
+                return Err(self.violation(alloc::format!(
+                    "no end after the network healed; (to issue, issued, in flight): {left:?}"
+                )));
+            }
+            self.now_ns = self.now_ns.max(next_ns);
+            self.restart_when_due();
+            while let Some((to, bytes)) = self.network.arrive(self.now_ns) {
+                self.arrive(to, &bytes)?;
+            }
+            for side in 0..2 {
+                if self.sides[side].wake_ns <= self.now_ns {
+                    self.wake(side)?;
+                }
+            }
+        }
+    }
+
+    /// Whether all is done, or, after a restart, the survivor knows.
+    fn is_over(&self) -> Result<bool, Violation> {
+        if self.restarted {
+            let lost = [0, 1].map(|side| self.sides[side].connection.lost());
+            let (_, restarted) = self.restart_ns.unwrap_or_default();
+            let survivor = &self.sides[1 - restarted];
+            return Ok(lost[1 - restarted] == Some(Loss::Silent)
+                || survivor.is_done() && survivor.connection.deadline().is_none());
+        }
+        if let Some(loss) = self.sides.iter().find_map(|side| side.connection.lost()) {
+            return Err(self.violation(alloc::format!("a living peer was given up: {loss:?}")));
+        }
+        Ok(self.sides.iter().all(Program::is_done)
+            && self.sides.iter().all(|side| side.connection.deadline().is_none()))
+    }
+
+    fn outcome(&self) -> Outcome {
+        let counters = self.sides.each_ref().map(|side| side.connection.counters());
+        Outcome {
+            loss_percent: self.loss_percent,
+            restarted: self.restarted,
+            requests: self.sides.iter().map(|side| side.issued).sum(),
+            handled: self.sides.iter().map(|side| side.handled).sum(),
+            unresolved: self.sides.iter().map(|side| u64::from(side.connection.in_flight())).sum(),
+            retransmitted: counters.iter().map(|c| c.retransmitted).sum(),
+            sent: counters.iter().map(|c| c.sent).sum(),
+            took_ns: self.now_ns,
+            memory_bytes: self.memory_bytes,
+        }
+    }
+
+    /// A side comes back with nothing but new numbers, that nobody knows.
+    fn restart_when_due(&mut self) {
+        let Some((at_ns, side)) = self.restart_ns else { return };
+        if self.restarted || self.now_ns < at_ns {
+            return;
+        }
+        self.restarted = true;
+        let connection = Connection::new(Config::default(), 33, 44, self.now_ns);
+        self.sides[side] = Program::new(connection, 0);
+    }
+
+    fn arrive(&mut self, to: usize, bytes: &[u8]) -> Result<(), Violation> {
+        let Ok(datagram) = datagram::parse(bytes) else { return Ok(()) };
+        let program = &mut self.sides[to];
+        if datagram.header.connection != program.connection.local() {
+            return Ok(());
+        }
+        let mut handled = Ok(());
+        if program.connection.receive(&datagram, self.now_ns) == Delivery::Now {
+            handled = program.handle(&datagram, self.now_ns);
+            while let (Ok(()), Some(bytes)) = (&handled, program.connection.buffered()) {
+                handled = match datagram::parse(&bytes) {
+                    Ok(datagram) => program.handle(&datagram, self.now_ns),
+                    Err(_) => Err("a kept message is malformed".into()),
+                };
+                program.connection.recycle(bytes);
+            }
+        }
+        handled.map_err(|what| self.violation(what))?;
+        // A process that is scheduled away answers later.
+        let asleep_ns =
+            if self.random.chance(0.01) { self.random.below(3_000_000) } else { self.random.below(500) };
+        let program = &mut self.sides[to];
+        program.wake_ns = program.wake_ns.min(self.now_ns + asleep_ns);
+        Ok(())
+    }
+
+    fn wake(&mut self, side: usize) -> Result<(), Violation> {
+        let program = &mut self.sides[side];
+        if program.connection.deadline().is_some_and(|at_ns| at_ns <= self.now_ns) {
+            program.connection.on_time(self.now_ns);
+        }
+        let burst = self.random.below(12);
+        for _ in 0..burst {
+            let number = program.issued;
+            if number == program.to_issue || program.connection.lost().is_some() {
+                break;
+            }
+            if program.connection.request(0, &[number], payload(number), self.now_ns).is_err() {
+                break;
+            }
+            program.issued += 1;
+        }
+        let mut out = [0; LONGEST];
+        let mut datagrams = 0;
+        while let Some(len) = program.connection.transmit(&mut out, self.now_ns) {
+            self.network.send(side, &out[..len], self.now_ns);
+            datagrams += 1;
+            if datagrams > 1000 {
+                return Err(self.violation("more than 1000 datagrams are sent at once"));
+            }
+        }
+        let program = &mut self.sides[side];
+        let memory_bytes = program.connection.memory_bytes();
+        self.memory_bytes = self.memory_bytes.max(memory_bytes);
+        if memory_bytes > MEMORY_AT_MOST {
+            return Err(self.violation(alloc::format!("a connection holds {memory_bytes} bytes")));
+        }
+        let deadline_ns = program.connection.deadline().unwrap_or(u64::MAX);
+        let next_issue_ns = if program.issued < program.to_issue && program.connection.has_room() {
+            self.now_ns + 1 + self.random.below(50_000)
+        } else {
+            u64::MAX
+        };
+        program.wake_ns = deadline_ns.min(next_issue_ns).max(self.now_ns + 1);
+        Ok(())
+    }
+}
+
+/// Runs seeds `first` to `first + count - 1` and gives what each of them came to, or the
+/// first violation.
+pub fn run_all(first: u64, count: u64) -> Result<Vec<Outcome>, Violation> {
+    (first..first + count).map(run).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_of_seeds_hold() {
+        let outcomes = run_all(0, 3000).unwrap_or_else(|violation| panic!("{violation}"));
+        assert!(outcomes.iter().filter(|o| o.restarted).count() > 300);
+        assert!(outcomes.iter().any(|o| o.unresolved > 0));
+        for class in LOSS_CLASSES {
+            assert!(outcomes.iter().filter(|o| o.loss_percent == class).count() > 100);
+        }
+        assert!(outcomes.iter().map(|o| o.retransmitted).sum::<u64>() > 10_000);
+        assert!(
+            outcomes.iter().filter(|o| !o.restarted).all(|o| o.handled == o.requests && o.unresolved == 0)
+        );
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_run() {
+        for seed in 0..50 {
+            assert_eq!(run(seed), run(seed));
+        }
+    }
+}

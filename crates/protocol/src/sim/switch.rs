@@ -1,0 +1,280 @@
+//! A switch with finite output queues between many hosts, each with a link of its own:
+//! the question that the ATM paper left open. Nobody is told of congestion but by loss.
+//!
+//! A datagram takes `service_ns` on the link of its sender and again on that of its
+//! receiver, in front of which at most `queue` datagrams wait; what comes on top is
+//! dropped. Every flow issues requests as fast as its connection takes them, and every
+//! request is answered.
+
+use crate::frame::datagram::{self, Kind, LONGEST};
+use crate::reliability::{Config, Connection, Delivery};
+use alloc::collections::BinaryHeap;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+/// The switch and its links.
+#[derive(Clone, Copy, Debug)]
+pub struct Switch {
+    /// Hosts.
+    pub hosts: usize,
+    /// Datagrams that wait in front of a host's link at most.
+    pub queue: usize,
+    /// Time of a datagram on a link.
+    pub service_ns: u64,
+    /// Time from a link through the switch to the next.
+    pub through_ns: u64,
+}
+
+/// Who sends requests to whom.
+#[derive(Clone, Debug)]
+pub enum Pattern {
+    /// Hosts 1 to K send to host 0.
+    ManyToOne(usize),
+    /// Every host sends to the next one.
+    Permutation,
+    /// Every host sends to every other one.
+    AllToAll,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Flow {
+    /// Requests handled, as a share of what the busiest link could have carried.
+    pub goodput: f64,
+    /// Transmissions beyond the first, as a share of all of messages.
+    pub retransmitted: f64,
+    /// Datagrams dropped by the switch.
+    pub dropped: u64,
+    /// Requests of the slowest flow, as a share of an equal one.
+    pub fairness: f64,
+}
+
+/// A datagram on its way, or a program's time.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// It reaches the switch's queue in front of its receiver's link.
+    Queue { to: usize, end: usize, bytes: Vec<u8> },
+    /// It reaches its receiver.
+    Arrive { end: usize, bytes: Vec<u8> },
+    /// It has left the queue in front of a host's link.
+    Left { host: usize },
+    /// An end wanted to be called.
+    Wake { end: usize },
+}
+
+/// One end of a flow. Ends 2f and 2f + 1 are the requester and the replier of flow f.
+struct End {
+    connection: Connection,
+    host: usize,
+    handled: u64,
+    /// The time for which it is to be woken already.
+    wake_ns: u64,
+}
+
+struct World {
+    switch: Switch,
+    now_ns: u64,
+    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    count: u64,
+    ends: Vec<End>,
+    uplink_free_ns: Vec<u64>,
+    downlink_free_ns: Vec<u64>,
+    queued: Vec<usize>,
+    dropped: u64,
+}
+
+/// Lets a pattern run for `duration_ns` and measures its second half.
+pub fn run(switch: Switch, pattern: &Pattern, duration_ns: u64) -> Flow {
+    let pairs: Vec<(usize, usize)> = match *pattern {
+        Pattern::ManyToOne(k) => (1..=k).map(|host| (host, 0)).collect(),
+        Pattern::Permutation => (0..switch.hosts).map(|host| (host, (host + 1) % switch.hosts)).collect(),
+        Pattern::AllToAll => {
+            let all = |from: usize| (0..switch.hosts).filter(move |&to| to != from).map(move |to| (from, to));
+            (0..switch.hosts).flat_map(all).collect()
+        }
+    };
+    let mut world = World::new(switch, &pairs);
+    world.run_until(duration_ns / 2);
+    let before: Vec<u64> = world.requests_handled();
+    world.run_until(duration_ns);
+    let handled: Vec<u64> =
+        world.requests_handled().iter().zip(&before).map(|(after, before)| after - before).collect();
+    // The busiest receiving link bounds what can be had. It carries the replies for its
+    // host's own requests as well.
+    let mut load = vec![0_u64; switch.hosts];
+    for &(from, to) in &pairs {
+        load[to] += 1;
+        load[from] += 1;
+    }
+    let busiest = load.iter().copied().max().unwrap_or(1).max(1);
+    let could = (duration_ns - duration_ns / 2) as f64 / switch.service_ns as f64;
+    let busiest_host = load.iter().position(|&l| l == busiest).unwrap_or(0);
+    let carried: u64 = pairs
+        .iter()
+        .zip(&handled)
+        .map(|(&(from, to), &handled)| {
+            handled * (u64::from(to == busiest_host) + u64::from(from == busiest_host))
+        })
+        .sum();
+    let counters: Vec<_> = world.ends.iter().map(|end| end.connection.counters()).collect();
+    let again: u64 = counters.iter().map(|c| c.retransmitted).sum();
+    let once: u64 = counters.iter().map(|c| c.sent).sum();
+    let mean = handled.iter().sum::<u64>() as f64 / handled.len().max(1) as f64;
+    Flow {
+        goodput: carried as f64 / could,
+        retransmitted: again as f64 / (again + once).max(1) as f64,
+        dropped: world.dropped,
+        fairness: handled.iter().copied().min().unwrap_or(0) as f64 / mean,
+    }
+}
+
+impl World {
+    fn new(switch: Switch, pairs: &[(usize, usize)]) -> Self {
+        let mut ends = Vec::new();
+        for (flow, &(from, to)) in pairs.iter().enumerate() {
+            let (a, b) = (2 * flow as u64 + 1, 2 * flow as u64 + 2);
+            let end = |local, remote, host| End {
+                connection: Connection::new(Config::default(), local, remote, 0),
+                host,
+                handled: 0,
+                wake_ns: u64::MAX,
+            };
+            ends.push(end(a, b, from));
+            ends.push(end(b, a, to));
+        }
+        let mut world = Self {
+            switch,
+            now_ns: 0,
+            events: BinaryHeap::new(),
+            count: 0,
+            ends,
+            uplink_free_ns: vec![0; switch.hosts],
+            downlink_free_ns: vec![0; switch.hosts],
+            queued: vec![0; switch.hosts],
+            dropped: 0,
+        };
+        for flow in 0..pairs.len() {
+            world.wake_at(2 * flow, 0);
+        }
+        world
+    }
+
+    fn requests_handled(&self) -> Vec<u64> {
+        self.ends.iter().skip(1).step_by(2).map(|end| end.handled).collect()
+    }
+
+    fn schedule(&mut self, at_ns: u64, event: Event) {
+        self.count += 1;
+        self.events.push(Reverse((at_ns, self.count, event)));
+    }
+
+    fn wake_at(&mut self, end: usize, at_ns: u64) {
+        if at_ns < self.ends[end].wake_ns {
+            self.ends[end].wake_ns = at_ns;
+            self.schedule(at_ns, Event::Wake { end });
+        }
+    }
+
+    fn run_until(&mut self, end_ns: u64) {
+        while self.events.peek().is_some_and(|Reverse((at_ns, ..))| *at_ns < end_ns) {
+            let Some(Reverse((at_ns, _, event))) = self.events.pop() else { return };
+            self.now_ns = at_ns;
+            match event {
+                Event::Queue { to, end, bytes } => self.queue(to, end, bytes),
+                Event::Left { host } => self.queued[host] -= 1,
+                Event::Arrive { end, bytes } => self.arrive(end, &bytes),
+                Event::Wake { end } => self.wake(end),
+            }
+        }
+    }
+
+    fn queue(&mut self, to: usize, end: usize, bytes: Vec<u8>) {
+        if self.queued[to] >= self.switch.queue {
+            self.dropped += 1;
+            return;
+        }
+        self.queued[to] += 1;
+        let left_ns = self.now_ns.max(self.downlink_free_ns[to]) + self.switch.service_ns;
+        self.downlink_free_ns[to] = left_ns;
+        self.schedule(left_ns, Event::Left { host: to });
+        self.schedule(left_ns, Event::Arrive { end, bytes });
+    }
+
+    fn arrive(&mut self, end: usize, bytes: &[u8]) {
+        let now_ns = self.now_ns;
+        let Ok(datagram) = datagram::parse(bytes) else { return };
+        let this = &mut self.ends[end];
+        if this.connection.receive(&datagram, now_ns) == Delivery::Now {
+            this.handle(datagram.header.kind, now_ns);
+            while let Some(bytes) = this.connection.buffered() {
+                if let Ok(datagram) = datagram::parse(&bytes) {
+                    this.handle(datagram.header.kind, now_ns);
+                }
+                this.connection.recycle(bytes);
+            }
+        }
+        self.wake(end);
+    }
+
+    fn wake(&mut self, end: usize) {
+        let now_ns = self.now_ns;
+        let this = &mut self.ends[end];
+        if this.wake_ns <= now_ns {
+            this.wake_ns = u64::MAX;
+        }
+        if this.connection.deadline().is_some_and(|at_ns| at_ns <= now_ns) {
+            this.connection.on_time(now_ns);
+        }
+        let is_requester = end.is_multiple_of(2);
+        while is_requester && this.connection.request(0, &[1, 2, 3, 4], &[], now_ns).is_ok() {}
+        let host = this.host;
+        let to = self.ends[end ^ 1].host;
+        let mut out = [0; LONGEST];
+        while let Some(len) = self.ends[end].connection.transmit(&mut out, now_ns) {
+            let sent_ns = now_ns.max(self.uplink_free_ns[host]) + self.switch.service_ns;
+            self.uplink_free_ns[host] = sent_ns;
+            let event = Event::Queue { to, end: end ^ 1, bytes: out[..len].to_vec() };
+            self.schedule(sent_ns + self.switch.through_ns, event);
+        }
+        if let Some(at_ns) = self.ends[end].connection.deadline() {
+            self.wake_at(end, at_ns.max(now_ns + 1));
+        }
+    }
+}
+
+impl End {
+    fn handle(&mut self, kind: Kind, now_ns: u64) {
+        if kind == Kind::Request {
+            self.handled += 1;
+            self.connection.reply(0, &[1, 2, 3, 4], &[], now_ns);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+
+    const SWITCH: Switch = Switch { hosts: 65, queue: 64, service_ns: 1_000, through_ns: 2_000 };
+
+    #[test]
+    fn many_to_one_does_not_collapse() {
+        for k in [2, 3, 4, 8, 16, 32, 48, 64] {
+            let flow = run(SWITCH, &Pattern::ManyToOne(k), 40_000_000);
+            std::println!("{k:2} to one: {flow:?}");
+            assert!(flow.goodput >= 0.8, "{k}: {flow:?}");
+        }
+    }
+
+    #[test]
+    fn permutation_and_all_to_all_do_not_collapse() {
+        let switch = Switch { hosts: 16, ..SWITCH };
+        for pattern in [Pattern::Permutation, Pattern::AllToAll] {
+            let flow = run(switch, &pattern, 40_000_000);
+            std::println!("{pattern:?}: {flow:?}");
+            assert!(flow.goodput >= 0.6, "{pattern:?}: {flow:?}");
+        }
+    }
+}
