@@ -40,6 +40,8 @@ pub enum Verb {
     Layers,
     /// Draw the report from saved records
     Report(ReportArgs),
+    /// Prove the reliable protocol: seeds of a simulated network that fails, against an oracle
+    Soak(SoakArgs),
     /// One process of a launch; started by netdyno itself
     #[command(hide = true)]
     Worker,
@@ -147,6 +149,18 @@ pub struct ReportArgs {
     /// File for the report; - for standard output
     #[arg(long, value_name = "FILE", default_value = "netdyno-report.html")]
     pub out: PathBuf,
+}
+
+/// `netdyno soak`.
+#[derive(Debug, Args)]
+pub struct SoakArgs {
+    /// How many seeds to run
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = clap::value_parser!(u64).range(1..))]
+    pub seeds: u64,
+
+    /// The first of them; a failing seed is shown again with --first SEED --seeds 1
+    #[arg(long, value_name = "SEED", default_value = "0")]
+    pub first: u64,
 }
 
 /// The forms of a result.

@@ -1,7 +1,7 @@
 //! The `netdyno` command.
 //!
 //! * [`args`]: what can be asked for. * [`fault`]: how a run can fail, and its exit code.
-//! * [`characterise`], [`logp`], [`catalogue`], [`report`]: the verbs.
+//! * [`characterise`], [`logp`], [`catalogue`], [`report`], [`soak`]: the verbs.
 //! * [`campaign`]: launches of several layers, interleaved, until the figures are known.
 //! * [`launch`], [`worker`]: one launch, from both sides of the control connection.
 //! * [`machine`], [`interrupt`], [`progress`], [`output`]: what the verbs share.
@@ -19,6 +19,7 @@ mod machine;
 mod output;
 mod progress;
 mod report;
+mod soak;
 mod worker;
 
 use args::{Cli, Verb};
@@ -38,6 +39,7 @@ fn run(cli: Cli) -> Result<(), Fault> {
         Some(Verb::Logp(args)) => logp::run(&args),
         Some(Verb::Layers) => catalogue::run(),
         Some(Verb::Report(args)) => report::run(&args),
+        Some(Verb::Soak(args)) => soak::run(&args),
         Some(Verb::Worker) => worker::run(),
     }
 }

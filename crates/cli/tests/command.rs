@@ -256,3 +256,14 @@ fn a_pipe_is_kept_quiet() {
     let output = run(&["logp", "--over", "sim", "--truth", TRUTH, "--launches", "1"]);
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
+
+#[test]
+fn seeds_hold_and_replay() {
+    let table = stdout_of(&["soak", "--seeds", "300", "--first", "1000"]);
+    let all = table.lines().find(|line| line.trim_start().starts_with("all")).unwrap();
+    let fields: Vec<&str> = all.split_whitespace().collect();
+    assert_eq!(fields[1], "300", "{table}");
+    assert_eq!(fields[2], fields[3], "every request is handled once: {table}");
+    assert_eq!(table, stdout_of(&["soak", "--seeds", "300", "--first", "1000"]));
+    assert!(error_of(&["soak", "--seeds", "0"], 2).contains("--seeds"));
+}

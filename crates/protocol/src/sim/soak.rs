@@ -298,7 +298,10 @@ impl World {
         }
         self.restarted = true;
         let connection = Connection::new(Config::default(), 33, 44, self.now_ns);
-        self.sides[side] = Program::new(connection, 0);
+        // Whatever reached the new incarnation from the old connection would be handled twice.
+        let nothing = u64::MAX;
+        self.sides[side] =
+            Program { next_request: nothing, next_reply: nothing, ..Program::new(connection, 0) };
     }
 
     fn arrive(&mut self, to: usize, bytes: &[u8]) -> Result<(), Violation> {
