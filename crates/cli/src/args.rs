@@ -50,7 +50,8 @@ pub enum Verb {
 /// How to measure: the options of every measuring verb.
 #[derive(Clone, Debug, Args)]
 pub struct Measuring {
-    /// Half-width of an interval, as a share of its value, at which measuring stops
+    /// Half-width of an interval at which measuring stops: a share of the value, or, for
+    /// o_s, o_r and L, of the one-way time that they are parts of
     #[arg(long, value_name = "SHARE", default_value = "0.02", value_parser = precision, allow_negative_numbers = true)]
     pub precision: f64,
 
@@ -58,7 +59,7 @@ pub struct Measuring {
     #[arg(long, value_name = "SHARE", default_value = "0.95", value_parser = confidence, allow_negative_numbers = true)]
     pub confidence: f64,
 
-    /// Time for each layer: no further launch is begun after it
+    /// Time for each layer: after it no launch is begun beyond those asked for
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = max_time)]
     pub max_time: Duration,
 

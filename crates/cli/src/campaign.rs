@@ -17,6 +17,7 @@ use netdyno_measure::logp::pattern::Plan;
 use netdyno_measure::logp::ratio::ratios;
 use netdyno_measure::record::{Doubt, LayerResult, Record, SCHEMA};
 use netdyno_protocol::sim::Truth;
+use netdyno_protocol::sim::random::Random;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Launches between two looks at the precision beyond those asked for. Looking after
@@ -89,17 +90,15 @@ impl Campaign {
         }
         drop(progress);
         let doubts = machine::doubts(&environment);
-        let ratios = ratios(
-            &runs.iter().map(|run| (run.bench.layer.name(), &run.launches[..])).collect::<Vec<_>>(),
-            self.measuring.confidence,
-        );
+        let results = runs.into_iter().map(|run| self.result(run)).collect::<Result<Vec<_>, _>>()?;
+        let ratios = ratios(&results, self.measuring.confidence);
         Ok(Record {
             schema: SCHEMA.into(),
             version: env!("CARGO_PKG_VERSION").into(),
             began: humantime::format_rfc3339_seconds(began).to_string(),
             options: self.measuring.options(),
             environment,
-            results: runs.into_iter().map(|run| self.result(run)).collect::<Result<_, _>>()?,
+            results,
             ratios,
             doubts,
         })
@@ -114,7 +113,7 @@ impl Campaign {
             budget_ns: budget.as_nanos() as f64,
             precision: self.measuring.precision,
             confidence: self.measuring.confidence,
-            seed: self.measuring.seed.wrapping_add(launch as u64),
+            seed: Random::new(self.measuring.seed ^ (launch as u64) << 32).bits(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::args::{Format, Measuring};
 use crate::campaign::Campaign;
-use crate::fault::Fault;
+use crate::fault::{Fault, say};
 use crate::output::{check_writable, render, write_stdout, write_whole};
 use netdyno_layers::catalogue::EMBEDDED;
 use std::path::Path;
@@ -17,6 +17,6 @@ pub fn run(measuring: &Measuring, dir: &Path) -> Result<(), Fault> {
     write_whole(&record_file, &render(&records, Format::Json)?)?;
     write_whole(&report_file, &render(&records, Format::Html)?)?;
     write_stdout(&render(&records, Format::Table)?)?;
-    eprintln!("wrote {} and {}", record_file.display(), report_file.display());
+    say(&format!("wrote {} and {}", record_file.display(), report_file.display()));
     Ok(())
 }

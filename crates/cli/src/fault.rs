@@ -1,6 +1,7 @@
 //! How a run can fail, and its exit code: 1 once measuring has begun, 2 for bad input.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Why the command ends without its result. One line each.
@@ -21,15 +22,15 @@ impl Fault {
     pub fn exit(self) -> ExitCode {
         match self {
             Self::BadInput(text) => {
-                eprintln!("error: {text}");
+                say(&format!("error: {text}"));
                 ExitCode::from(2)
             }
             Self::Failed(text) => {
-                eprintln!("error: {text}");
+                say(&format!("error: {text}"));
                 ExitCode::from(1)
             }
             Self::Interrupted(signal) => {
-                eprintln!("interrupted: nothing was written");
+                say("interrupted: nothing was written");
                 ExitCode::from(u8::try_from(128 + signal).unwrap_or(1))
             }
             Self::Help(help) => match help.print() {
@@ -38,6 +39,11 @@ impl Fault {
             },
         }
     }
+}
+
+/// Says something on standard error. Where that is closed there is nobody to tell.
+pub fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 impl From<clap::Error> for Fault {

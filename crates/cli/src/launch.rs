@@ -53,8 +53,8 @@ impl Bench {
             |text: String| Fault::Failed(format!("{}, launch {}: {text}", self.layer, plan.launch + 1));
         match self.truth {
             Some(truth) => {
-                let seed = plan.seed.wrapping_mul(1 << 16).wrapping_add(plan.launch as u64);
-                SimRequester::new(truth, seed).logp(plan, progress).map_err(|error| context(error.0))
+                interrupt.check()?;
+                SimRequester::new(truth, plan.seed).logp(plan, progress).map_err(|error| context(error.0))
             }
             None => {
                 Pair { crew: Crew::new(), interrupt }.measure(self, plan, progress).map_err(|end| match end {
@@ -111,10 +111,8 @@ impl Pair<'_> {
                     }
                 }
                 (_, Answer::Progress(share)) => progress(share),
-                (_, Answer::Measured(data)) => {
-                    self.crew.send(REPLIER, &Order::Stop)?;
-                    return Ok(*data);
-                }
+                // The replier serves until its crew is gone.
+                (_, Answer::Measured(data)) => return Ok(*data),
                 (rank, Answer::Failed(text)) => return Err(self.aftermath(rank, text)),
             }
         }
@@ -128,9 +126,6 @@ impl Pair<'_> {
             match self.crew.next(LOOK)? {
                 Some((rank, Event::Message(answer))) => return Ok((rank, answer)),
                 Some((rank, Event::Ended(status))) => {
-                    // A signal from the terminal reaches the whole group: ours first.
-                    std::thread::sleep(Duration::from_millis(10));
-                    self.interrupt.check().map_err(End::Fault)?;
                     return Err(self.aftermath(rank, ended(status)));
                 }
                 None if Instant::now() > silent_at => {

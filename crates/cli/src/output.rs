@@ -102,13 +102,15 @@ pub fn check_writable(file: &Path) -> Result<(), Fault> {
     if file.is_dir() {
         return Err(bad(&"it is a folder; name a file in it"));
     }
+    if is_special(file) {
+        // Opening a pipe would wait for its reader, and closing it end the reader's file.
+        return Ok(());
+    }
     if file.exists() {
         // What may not be written may not be replaced either.
         OpenOptions::new().append(true).open(file).map_err(|error| bad(&error))?;
     }
-    if !is_special(file) {
-        NamedTempFile::new_in(folder(file)).map_err(|error| bad(&error))?;
-    }
+    NamedTempFile::new_in(folder(file)).map_err(|error| bad(&error))?;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! `netdyno report`: draws saved records.
 
 use crate::args::{Format, ReportArgs};
-use crate::fault::Fault;
+use crate::fault::{Fault, say};
 use crate::output::{check_writable, format_of, render, write_stdout, write_whole};
 use netdyno_measure::record::Record;
 use std::fs;
@@ -20,7 +20,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Fault> {
         return write_stdout(&text);
     }
     write_whole(&args.out, &text)?;
-    eprintln!("wrote {}", args.out.display());
+    say(&format!("wrote {}", args.out.display()));
     Ok(())
 }
 

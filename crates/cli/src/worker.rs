@@ -2,6 +2,7 @@
 
 use crate::fault::Fault;
 use netdyno_clock::place;
+use netdyno_host::wait::Wait;
 use netdyno_job::member::{Control, MemberError};
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::half::{self, LayerOptions, Role};
@@ -37,8 +38,6 @@ pub enum Order {
     Connect(Vec<u8>),
     /// As a requester, measure.
     Measure(Box<Plan>),
-    /// Stop serving.
-    Stop,
 }
 
 /// What a worker says.
@@ -78,8 +77,7 @@ impl From<LayerError> for End {
 
 /// Runs this process's part of a launch.
 pub fn run() -> Result<(), Fault> {
-    let mut control = Control::from_stdin(|order| matches!(order, Order::Stop))
-        .map_err(|error| Fault::BadInput(error.to_string()))?;
+    let mut control = Control::from_stdin().map_err(|error| Fault::BadInput(error.to_string()))?;
     let silent = |error: MemberError| Fault::Failed(error.to_string());
     match work(&mut control) {
         Ok(()) => Ok(()),
@@ -128,13 +126,15 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
                     let _ = control.send(&Answer::Progress(share));
                 }
             })?;
-            data.preemptions = preemptions().zip(preempted_before).map(|(after, before)| after - before);
+            // A process that yields gives its processor away itself, which counts the same.
+            data.preemptions =
+                (options.wait != Wait::Yield).then(|| Some(preemptions()? - preempted_before?)).flatten();
             control.send(&Answer::Measured(Box::new(data)))?;
         }
         Role::Replier => {
             let mut replier = half.replier(&peer)?;
             control.send(&Answer::Connected)?;
-            replier.serve(control.stop())?;
+            replier.serve()?;
         }
     }
     Ok(())

@@ -23,7 +23,8 @@ const CHROMIUM: &[&str] = &[
 ];
 
 fn chromium(folder: &Path, args: &[&str], page: &Path) -> Output {
-    Command::new("chromium")
+    Command::new("timeout")
+        .args(["120", "chromium"])
         .args(CHROMIUM)
         .arg(format!("--user-data-dir={}", folder.join("profile").display()))
         .args(args)

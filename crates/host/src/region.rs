@@ -30,8 +30,11 @@ unsafe impl Sync for Region {}
 
 impl Region {
     /// Memory of this process alone, of at least `len` bytes.
+    ///
+    /// # Panics
+    /// Where no memory could be that long.
     pub fn on_heap(len: usize) -> Self {
-        let len = len.max(1).next_multiple_of(PAGE);
+        let len = len.max(1).checked_next_multiple_of(PAGE).expect("a length that memory can have");
         let layout = Self::layout(len);
         // SAFETY: the layout is not empty.
         let base = unsafe { alloc_zeroed(layout) };
@@ -49,7 +52,7 @@ impl Region {
     }
 
     fn layout(len: usize) -> Layout {
-        Layout::from_size_align(len, PAGE).unwrap_or_else(|_| Layout::new::<u8>())
+        Layout::from_size_align(len, PAGE).expect("a length that memory can have")
     }
 
     /// Length in bytes.
@@ -62,14 +65,29 @@ impl Region {
         self.len == 0
     }
 
-    /// The word at byte `offset`, shared with the other side.
+    /// The word at byte `offset` of the first page, shared with the other side. Rings lie
+    /// behind that page.
     ///
     /// # Panics
     /// Where there is none at that offset.
     pub fn word(&self, offset: usize) -> &AtomicU64 {
+        assert!(offset < PAGE);
+        // SAFETY: both sides touch the first page by atomics only.
+        unsafe { self.any_word(offset) }
+    }
+
+    /// The word at byte `offset`, wherever that is.
+    ///
+    /// # Safety
+    /// Nothing in this process touches it but by atomics. A payload cell is filled and read
+    /// otherwise, unless its ring belongs to another process.
+    ///
+    /// # Panics
+    /// Where there is none at that offset.
+    pub unsafe fn any_word(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8));
         // SAFETY: eight aligned bytes inside of the region, which lives as long as the
-        // reference; both sides touch them by atomics only.
+        // reference.
         unsafe { self.at(offset, 8).cast::<AtomicU64>().as_ref() }
     }
 

@@ -38,7 +38,8 @@ struct Slot {
     header: AtomicU64,
     /// Bytes in the slot's cell; written with medium messages only.
     payload_len: AtomicU64,
-    _apart: [u8; STRIDE - (MAX_WORDS + 2) * 8],
+    /// Atomic as well: the other side may write to all of a slot that is borrowed here.
+    _apart: [AtomicU64; STRIDE / 8 - MAX_WORDS - 2],
 }
 
 const _: () = assert!(size_of::<Slot>() == STRIDE);

@@ -94,9 +94,10 @@ impl Segment {
 pub fn open_segment(pid: u32, fd: u32, nonce: [u8; NONCE_LEN], len: usize) -> Result<Region, SegmentError> {
     let len = len.max(1).next_multiple_of(PAGE);
     let path = format!("/proc/{pid}/fd/{fd}");
-    // Without NONBLOCK a pipe at that descriptor would hang the open.
-    let fd = open(path, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())
-        .map_err(|error| SegmentError::NotThere { pid, error })?;
+    // Without NONBLOCK a pipe at that descriptor would hang the open; without NOCTTY a
+    // terminal there could become ours.
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let fd = open(path, flags, Mode::empty()).map_err(|error| SegmentError::NotThere { pid, error })?;
     let foreign = |_| SegmentError::Foreign(pid);
     if !fcntl_get_seals(&fd).map_err(foreign)?.contains(SEALS)
         || fstat(&fd).map_err(foreign)?.st_size != len as i64

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -74,6 +75,8 @@ impl Crew {
         let child = command
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
+            // What a terminal sends to its foreground group is for the launching side.
+            .process_group(0)
             .spawn()
             .map_err(CrewError::Spawn)?;
         self.members.push(Member { child, control, has_ended: false });

@@ -8,8 +8,6 @@ use serde::de::DeserializeOwned;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 use thiserror::Error;
@@ -32,14 +30,12 @@ pub enum MemberError {
 pub struct Control<T> {
     stream: UnixStream,
     messages: Receiver<T>,
-    stop: Arc<AtomicBool>,
 }
 
 impl<T: DeserializeOwned + Send + 'static> Control<T> {
     /// Takes the connection that is this process's standard input, and starts to listen.
-    /// `is_stop` tells the messages that end what the process is doing. When the launching
-    /// side is gone, so is this process.
-    pub fn from_stdin(is_stop: fn(&T) -> bool) -> Result<Self, MemberError> {
+    /// When the launching side is gone, so is this process.
+    pub fn from_stdin() -> Result<Self, MemberError> {
         let not_launched = |error: rustix::io::Errno| MemberError::NotLaunched(error.into());
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(not_launched)?;
         let stdin = io::stdin().as_fd().try_clone_to_owned().map_err(MemberError::NotLaunched)?;
@@ -47,12 +43,9 @@ impl<T: DeserializeOwned + Send + 'static> Control<T> {
         let stream = UnixStream::from(stdin);
         let mut listening = stream.try_clone().map_err(MemberError::NotLaunched)?;
         let (sender, messages) = mpsc::channel();
-        let stop = Arc::new(AtomicBool::new(false));
-        let raise = Arc::clone(&stop);
         std::thread::spawn(move || {
             loop {
                 match frame::receive::<T>(&mut listening) {
-                    Ok(message) if is_stop(&message) => raise.store(true, Ordering::Relaxed),
                     // Nobody is waiting any more only when the process is about to end.
                     Ok(message) => drop(sender.send(message)),
                     // There is nobody left to report to.
@@ -60,12 +53,7 @@ impl<T: DeserializeOwned + Send + 'static> Control<T> {
                 }
             }
         });
-        Ok(Self { stream, messages, stop })
-    }
-
-    /// Set once a stop has come.
-    pub fn stop(&self) -> &AtomicBool {
-        &self.stop
+        Ok(Self { stream, messages })
     }
 
     /// Sends a message to the launching side.
@@ -73,7 +61,7 @@ impl<T: DeserializeOwned + Send + 'static> Control<T> {
         Ok(frame::send(&mut self.stream, message)?)
     }
 
-    /// The next message that is not a stop.
+    /// The next message.
     pub fn receive(&mut self, timeout: Duration) -> Result<T, MemberError> {
         self.messages.recv_timeout(timeout).map_err(|error| match error {
             RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected => MemberError::Silent,

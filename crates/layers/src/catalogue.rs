@@ -1,6 +1,7 @@
 //! The layers by name, what each can do, and whether it is available here.
 
-use netdyno_host::segment::Segment;
+use netdyno_host::life::Life;
+use netdyno_host::segment::{Segment, open_segment};
 use netdyno_host::wait::Wait;
 use std::fmt;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -68,13 +69,22 @@ impl Layer {
     /// Why it cannot be measured here, where it cannot.
     pub fn unavailable(self) -> Option<String> {
         match self {
-            Self::AmShm => Segment::create(1).err().map(|error| error.to_string()),
+            Self::AmShm => shared_memory_with_oneself().err(),
             Self::Udp | Self::Tcp => UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
                 .err()
                 .map(|error| format!("no socket on the loopback interface: {error}")),
             Self::Sim => None,
         }
     }
+}
+
+/// Does with this process what two processes do with each other.
+fn shared_memory_with_oneself() -> Result<(), String> {
+    let pid = std::process::id();
+    let segment = Segment::create(1).map_err(|error| error.to_string())?;
+    open_segment(pid, segment.descriptor(), segment.nonce(), 1).map_err(|error| error.to_string())?;
+    Life::of(pid).map_err(|error| format!("processes cannot be watched: {error}"))?;
+    Ok(())
 }
 
 impl fmt::Display for Layer {

@@ -9,7 +9,7 @@ use crate::udp::UdpHalf;
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::Subject;
-use std::sync::atomic::AtomicBool;
+use std::convert::Infallible;
 use std::time::Duration;
 
 /// Patience with a peer that does not answer.
@@ -35,8 +35,8 @@ pub enum Role {
 
 /// The replier's side of a layer.
 pub trait Replier {
-    /// Answers requests until `stop` is set.
-    fn serve(&mut self, stop: &AtomicBool) -> Result<(), LayerError>;
+    /// Answers requests, for as long as the process lives.
+    fn serve(&mut self) -> Result<Infallible, LayerError>;
 }
 
 /// One process's half of a layer, not yet connected.

@@ -5,12 +5,12 @@ use netdyno_clock::calibrate::Clock;
 use netdyno_clock::{ticks, work};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::{LayerError, Requester, Work};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 /// Looks in vain between two readings of the clock while waiting.
 const LOOKS_PER_CLOCK: u32 = 1024;
-/// Longest sleep in the kernel, so that a stop is noticed.
+/// Longest sleep in the kernel, so that patience has an end.
 const BLOCK_AT_MOST: Duration = Duration::from_millis(50);
 
 /// Either end of a wire. It keeps no count of what is under way.
@@ -113,7 +113,7 @@ impl<W: Wire> Requester for RealRequester<W> {
 }
 
 /// What to do after a look in vain, and for how long.
-struct Patience {
+pub(crate) struct Patience {
     wait: Wait,
     looks: u32,
     began: Option<Instant>,
@@ -121,12 +121,15 @@ struct Patience {
 
 impl Patience {
     #[inline(always)]
-    fn new(wait: Wait) -> Self {
+    pub(crate) fn new(wait: Wait) -> Self {
         Self { wait, looks: 0, began: None }
     }
 
     #[inline(always)]
-    fn in_vain(&mut self, block: impl FnOnce(Duration) -> Result<(), LayerError>) -> Result<(), LayerError> {
+    pub(crate) fn in_vain(
+        &mut self,
+        block: impl FnOnce(Duration) -> Result<(), LayerError>,
+    ) -> Result<(), LayerError> {
         match self.wait {
             Wait::Block => {
                 block(BLOCK_AT_MOST)?;
@@ -149,7 +152,7 @@ impl Patience {
     fn check(&mut self) -> Result<(), LayerError> {
         let began = *self.began.get_or_insert_with(Instant::now);
         if began.elapsed() > PEER_TIMEOUT {
-            return Err(LayerError(format!("the replier has answered nothing for {PEER_TIMEOUT:?}")));
+            return Err(LayerError(format!("the other process has done nothing for {PEER_TIMEOUT:?}")));
         }
         Ok(())
     }
@@ -169,8 +172,8 @@ impl<W: Wire> RealReplier<W> {
 }
 
 impl<W: Wire> Replier for RealReplier<W> {
-    fn serve(&mut self, stop: &AtomicBool) -> Result<(), LayerError> {
-        while !stop.load(Ordering::Relaxed) {
+    fn serve(&mut self) -> Result<Infallible, LayerError> {
+        loop {
             if self.wire.answer()? {
                 continue;
             }
@@ -179,6 +182,5 @@ impl<W: Wire> Replier for RealReplier<W> {
                 wait => wait.idle(),
             }
         }
-        Ok(())
     }
 }

@@ -1,8 +1,9 @@
 //! Bare TCP sockets on loopback with TCP_NODELAY: messages of a fixed size on a stream.
 
 use crate::half::{Half, LayerOptions, PEER_TIMEOUT, Replier, Role};
-use crate::real::{RealReplier, RealRequester, Wire};
+use crate::real::{Patience, RealReplier, RealRequester, Wire};
 use crate::socket::{block_on, is_passing, parse_address};
+use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::Subject;
 use rustix::net::sockopt;
@@ -131,11 +132,12 @@ impl Wire for TcpWire {
     #[inline(always)]
     fn send(&mut self) -> Result<(), LayerError> {
         let mut rest = &self.data[..];
+        let mut patience = Patience::new(Wait::Spin);
         while !rest.is_empty() {
             match self.stream.write(rest) {
                 Ok(written) => rest = &rest[written..],
                 // A full window fits into the buffers, so this ends without our reading.
-                Err(error) if is_passing(&error) => {}
+                Err(error) if is_passing(&error) => patience.in_vain(|_| Ok(()))?,
                 Err(error) => return Err(lost(&error)),
             }
         }

@@ -3,8 +3,9 @@
 //! what the receive buffer holds, so that it has no reason to.
 
 use crate::half::{Half, LayerOptions, Replier};
-use crate::real::{RealReplier, RealRequester, Wire};
+use crate::real::{Patience, RealReplier, RealRequester, Wire};
 use crate::socket::{block_on, is_passing, parse_address};
+use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::Subject;
 use rustix::net::sockopt;
@@ -90,11 +91,12 @@ fn lost(error: &io::Error) -> LayerError {
 impl Wire for UdpWire {
     #[inline(always)]
     fn send(&mut self) -> Result<(), LayerError> {
+        let mut patience = Patience::new(Wait::Spin);
         loop {
             match self.socket.send(&self.data) {
                 Ok(_) => return Ok(()),
                 // The send buffer is emptied by the kernel without our help.
-                Err(error) if is_passing(&error) => {}
+                Err(error) if is_passing(&error) => patience.in_vain(|_| Ok(()))?,
                 Err(error) => return Err(lost(&error)),
             }
         }

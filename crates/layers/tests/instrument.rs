@@ -12,6 +12,7 @@
 
 use netdyno_layers::sim::SimRequester;
 use netdyno_measure::logp::data::LaunchData;
+use netdyno_measure::logp::doubts::is_precise;
 use netdyno_measure::logp::extract::{Extracted, extract};
 use netdyno_measure::logp::pattern::{self, Plan};
 use netdyno_measure::record::{Limit, Parameter, Status};
@@ -70,7 +71,7 @@ fn launches(truth: Truth, seed: u64, count: usize, precision: f64) -> Vec<Launch
             let plan = Plan {
                 launch,
                 shape: shape.clone(),
-                budget_ns: 1e6,
+                budget_ns: 1e9,
                 precision,
                 confidence: 0.95,
                 seed: seed ^ launch as u64,
@@ -124,6 +125,13 @@ fn every_observable_parameter_comes_back_within_one_percent() {
         assert_is(&parameters.o_poll, known.o_poll, &what("o_poll"));
         assert_is(&parameters.L, known.l, &what("L"));
         assert_eq!(plateau.limited_by, limit, "{}", what("g"));
+        // An interface that is what the model says raises no doubt about the model.
+        for name in
+            ["overheads_overlap", "delay_slope", "o_r_two_ways", "late_replies", "negative", "prediction"]
+        {
+            let doubt = doubts.iter().find(|doubt| doubt.name == name);
+            assert_eq!(doubt, None, "{known:?}, capacity {}", truth.capacity);
+        }
         let doubted = |name: &str| doubts.iter().any(|doubt| doubt.name == name);
         assert_eq!(doubted("processor_bound"), limit == Limit::Processor, "{}", what("g"));
         assert_eq!(doubted("window_bound"), limit == Limit::Window, "{}", what("g"));
@@ -290,4 +298,35 @@ fn with_noise_the_intervals_cover_the_truth() {
         assert!(share >= 0.93, "{name}: {share}");
         assert!(ratio <= 3.0, "{name}: {ratio}");
     }
+}
+
+/// Launches are added until the intervals are narrow enough. Stopping at a narrow interval
+/// must not cost the coverage: this runs the rule of the command, with its looks.
+#[test]
+fn intervals_cover_the_truth_where_they_decide_when_to_stop() {
+    let truth: Truth = "o_s=1us,o_r=2us,g=5us,L=7us,noise=0.05".parse().unwrap();
+    let known = Known::of(&truth);
+    let precision = 0.0006;
+    let (mut covered, mut intervals, mut added) = (0, 0, 0);
+    for seed in 0..30 {
+        let mut data = launches(truth, seed, 9, precision);
+        let mut extracted = extract(&data, 0.95, precision).unwrap();
+        while !is_precise(&extracted.parameters, precision) && data.len() < 24 {
+            let seed = (seed + 1) * 1_000_003 + data.len() as u64;
+            data.extend(launches(truth, seed, 3, precision));
+            extracted = extract(&data, 0.95, precision).unwrap();
+            added += 3;
+        }
+        let p = &extracted.parameters;
+        for (parameter, truth) in
+            [(&p.rtt, known.rtt), (&p.o_s, known.o_s), (&p.o_r, known.o_r), (&p.g, known.g), (&p.L, known.l)]
+        {
+            let ci = parameter.ci_ns.unwrap();
+            covered += usize::from(ci.contains(truth));
+            intervals += 1;
+        }
+    }
+    println!("covered {covered} of {intervals}, {added} launches were added");
+    assert!(added > 30, "the rule has added {added} launches: the test asks too little");
+    assert!(covered * 100 >= intervals * 93, "{covered} of {intervals}");
 }

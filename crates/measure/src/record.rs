@@ -40,11 +40,12 @@ pub struct Record {
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Options {
-    /// Half-width of an interval, as a share of its value, at which measuring stops.
+    /// Half-width of an interval at which measuring stops: a share of the value, or, for
+    /// o_s, o_r and L, of the one-way time that they are parts of.
     pub precision: f64,
     /// Confidence of every interval.
     pub confidence: f64,
-    /// Time after which no further launch of a layer is begun.
+    /// Time after which no launch of a layer beyond those asked for is begun.
     pub max_time_s: f64,
     /// Fresh process pairs at least.
     pub launches: usize,
@@ -282,7 +283,7 @@ pub struct Ratio {
     pub numerator: String,
     /// Layer below the line.
     pub denominator: String,
-    /// The parameter compared.
+    /// What is compared: `rtt`, `o_s`, `o_r`; `g` where both are measured, else `plateau`.
     pub parameter: String,
     /// Median of the ratios of paired launches.
     pub value: f64,

@@ -129,7 +129,7 @@ struct Side {
 fn process(is_requester: bool) {
     let cpu = std::env::args().nth(2).unwrap().parse().unwrap();
     place::pin(cpu).unwrap();
-    let mut control = Control::<Option<Card>>::from_stdin(|_| false).unwrap();
+    let mut control = Control::<Option<Card>>::from_stdin().unwrap();
     let mut handlers = Handlers::<Tally>::new();
     handlers.on_request(ECHO, |tally, request| {
         tally.requests += 1;

@@ -16,6 +16,9 @@ pub struct Shape {
     pub delays_ns: Vec<f64>,
     /// Requests that may be without a reply.
     pub window: usize,
+    /// What must pass after a reply until the layer is quiet; 0 where nothing must.
+    #[serde(default)]
+    pub rest_ns: f64,
 }
 
 /// Everything that one launch measured.
@@ -40,13 +43,20 @@ pub struct LaunchData {
     /// Receives of a reply that has been there for a while: value of each batch, the
     /// clock's cost taken off.
     pub o_r_away_ns: Vec<f64>,
+    /// Replies that were later than that, and are in none of the batches.
+    #[serde(default)]
+    pub o_r_away_late: u64,
     /// The signature: one curve per delay.
     pub signature: Vec<Curve>,
     /// The two longest bursts without delay, with half of the window.
     pub half_window: Vec<Burst>,
     /// Streams kept out of the fit.
     pub streams: Vec<Stream>,
-    /// Times that the system took the processor from the requester.
+    /// How long the launch measured.
+    #[serde(default)]
+    pub took_ns: f64,
+    /// Times that the system took the processor from the requester, where it did not give
+    /// it away itself.
     pub preemptions: Option<u64>,
 }
 
@@ -59,6 +69,12 @@ pub struct RoundTrips {
     pub histogram_ns: Vec<(f64, u64)>,
     /// How many.
     pub samples: u64,
+    /// The shortest.
+    #[serde(default)]
+    pub min_ns: f64,
+    /// The longest.
+    #[serde(default)]
+    pub max_ns: f64,
 }
 
 /// A burst of M requests, repeated.

@@ -1,7 +1,7 @@
 //! Where the layer, the machine or the run do not allow a figure to be taken at its word.
 
 use super::extract::Launches;
-use crate::record::{Checks, Doubt, Limit, Parameter, Parameters, Plateau};
+use crate::record::{Checks, Doubt, Limit, Parameter, Parameters, Plateau, Status};
 use crate::show::{Percent, Time};
 use crate::stats::{median, quantile_of_sorted, sorted};
 
@@ -14,8 +14,12 @@ const DISAGREEMENT: f64 = 0.1;
 /// Groups of launches are apart where the lesser of one is so many times the greater of
 /// the other.
 const APART: f64 = 1.3;
-/// Involuntary switches in a launch that the batches even out.
-const PREEMPTIONS: f64 = 100.0;
+/// Involuntary switches a second that the batches even out.
+const PREEMPTIONS_PER_S: f64 = 200.0;
+/// Share of replies that may come too late for the second way to o_r.
+const LATE: f64 = 0.05;
+/// A plateau so far below o_s + o_r is more than error.
+const OVERLAP: f64 = -0.1;
 /// A round trip of so many readings of the clock does not notice them.
 const CLOCK_IS_FINE: f64 = 10.0;
 /// Messages in a burst from which o_s is trusted without a word.
@@ -67,6 +71,15 @@ pub(super) fn find(
 /// What `g` is worth.
 fn doubt_plateau(launches: &Launches<'_>, rtt: f64, plateau: &Plateau, doubts: &mut Vec<Doubt>) {
     let steady = Time(plateau.value_ns);
+    if let Some(idle_ns) = plateau.idle_ns.filter(|idle_ns| *idle_ns < OVERLAP * plateau.value_ns) {
+        doubts.push(Doubt::new(
+            "overheads_overlap",
+            format!(
+                "in a stream a message takes {steady}, {} less than o_s + o_r: together they cost less than apart",
+                Time(-idle_ns)
+            ),
+        ));
+    }
     let doubt = |name, text| Doubt::about(name, "g", text);
     match plateau.limited_by {
         Limit::Gap => {}
@@ -132,6 +145,19 @@ fn doubt_overheads(
             format!("a receive timed by itself after staying away takes {}", Time(away)),
         ));
     }
+    if !away.is_finite() {
+        doubts.push(Doubt::about("o_r_two_ways", "o_r", "no reply was there after staying away".into()));
+    }
+    let (late, seen) = launches.data.iter().fold((0, 0), |(late, seen), l| {
+        (late + l.o_r_away_late, seen + l.o_r_away_late + 50 * l.o_r_away_ns.len() as u64)
+    });
+    if late as f64 > LATE * seen as f64 && away.is_finite() {
+        doubts.push(Doubt::about(
+            "late_replies",
+            "o_r",
+            format!("{} of the replies were later than 1.2 round trips", Percent(late as f64 / seen as f64)),
+        ));
+    }
     let burst = launches.figure(|e| e.o_s.m as f64).value;
     if burst < ISSUE_BURST_TRUSTED && launches.data[0].shape.window > 1 {
         doubts.push(Doubt::about(
@@ -152,17 +178,18 @@ fn doubt_machine(launches: &Launches<'_>, rtt: f64, doubts: &mut Vec<Doubt>) {
     if rtt < CLOCK_IS_FINE * timer {
         doubts.push(Doubt::new(
             "clock_is_coarse",
-            format!("reading the clock takes {}, taken off with its error", Time(timer)),
+            format!("reading the clock takes {}, which is taken off", Time(timer)),
         ));
     }
     if let Some(groups) = two_groups(launches.estimates.iter().map(|e| e.rtt)) {
         doubts.push(Doubt::about("two_groups", "rtt", groups));
     }
-    let preempted = median(launches.data.iter().filter_map(|l| Some(l.preemptions? as f64)));
-    if preempted > PREEMPTIONS {
+    let preempted =
+        median(launches.data.iter().filter_map(|l| Some(l.preemptions? as f64 * 1e9 / l.took_ns)));
+    if preempted > PREEMPTIONS_PER_S {
         doubts.push(Doubt::new(
             "preempted",
-            format!("the requester lost its processor {preempted:.0} times in a launch (median)"),
+            format!("the requester lost its processor {preempted:.0} times a second (median)"),
         ));
     }
 }
@@ -210,7 +237,8 @@ fn imprecise(parameters: &Parameters, precision: f64) -> Vec<(&'static str, f64,
 
 /// Whether every parameter is known as precisely as asked for.
 pub fn is_precise(parameters: &Parameters, precision: f64) -> bool {
-    parameters.rtt.ci_ns.is_some() && imprecise(parameters, precision).is_empty()
+    let must = [&parameters.rtt, &parameters.o_s, &parameters.o_r, &parameters.L];
+    must.iter().all(|parameter| parameter.ci_ns.is_some()) && imprecise(parameters, precision).is_empty()
 }
 
 fn doubt_precision(parameters: &Parameters, launches: usize, precision: f64, doubts: &mut Vec<Doubt>) {
@@ -219,6 +247,15 @@ fn doubt_precision(parameters: &Parameters, launches: usize, precision: f64, dou
             "too_few_launches",
             format!("{launches} launches are too few for an interval at this confidence"),
         ));
+    }
+    for (name, parameter) in parameters.times() {
+        if parameter.status != Status::Unobservable && parameter.launches < launches {
+            doubts.push(Doubt::about(
+                "launches_without_value",
+                name,
+                format!("{} of {launches} launches gave no value", launches - parameter.launches),
+            ));
+        }
     }
     let wide: Vec<String> = imprecise(parameters, precision)
         .into_iter()

@@ -60,24 +60,38 @@ pub struct SendOverhead {
 }
 
 /// The time per message in the longest burst that was still sending only: one whose
-/// messages cost no more than those of the shorter bursts.
+/// messages cost no more than those of the shorter bursts, as far as that can be told.
 pub fn send_overhead(bursts: &[Burst], timer_ns: f64) -> SendOverhead {
     let mut best = SendOverhead { value_ns: f64::NAN, m: 0 };
-    let mut least = f64::INFINITY;
+    let (mut least, mut least_error) = (f64::INFINITY, 0.0);
     for burst in bursts {
         let value_ns = cost_of_request(burst, timer_ns);
-        // The cost of reading the clock is known to some 5 %.
-        let slack_ns = SEND_ONLY_GROWTH * least + 0.05 * timer_ns / burst.m as f64;
+        let error_ns = standard_error(&burst.issue_ns) / burst.m as f64;
+        // The cost of reading the clock is known to some 5 %. Noise must not decide: a burst
+        // that is only by chance above the least would pull the choice below the truth.
+        let slack_ns = SEND_ONLY_GROWTH * least
+            + 0.05 * timer_ns / burst.m as f64
+            + 3.0 * f64::hypot(error_ns, least_error);
         if value_ns <= least + slack_ns || best.m == 0 {
             best = SendOverhead { value_ns, m: burst.m };
         }
-        least = least.min(value_ns);
+        if value_ns < least {
+            (least, least_error) = (value_ns, error_ns);
+        }
     }
     best
 }
 
 fn cost_of_request(burst: &Burst, timer_ns: f64) -> f64 {
     (median(burst.issue_ns.iter().copied()) - timer_ns) / burst.m as f64
+}
+
+/// The standard error of the mean of batches; 0 for a single one.
+fn standard_error(batches: &[f64]) -> f64 {
+    let n = batches.len() as f64;
+    let mean = batches.iter().sum::<f64>() / n;
+    let squares: f64 = batches.iter().map(|batch| (batch - mean).powi(2)).sum();
+    (squares / (n - 1.0).max(1.0) / n).sqrt()
 }
 
 /// Steady time per message of each batch of a curve: the rise of the time to issue from
@@ -177,6 +191,8 @@ impl Estimate {
 pub(super) struct Figure {
     pub(super) value: f64,
     ci: Option<Interval>,
+    /// Launches that gave a value.
+    launches: usize,
 }
 
 /// Several launches and what each of them says.
@@ -187,11 +203,13 @@ pub(super) struct Launches<'a> {
 }
 
 impl Launches<'_> {
+    /// The median over the launches that gave a value, and its interval.
     pub(super) fn figure(&self, of: impl Fn(&Estimate) -> f64) -> Figure {
-        let values = sorted(self.estimates.iter().map(of));
+        let values = sorted(self.estimates.iter().map(of).filter(|value| value.is_finite()));
         Figure {
             value: quantile_of_sorted(&values, 0.5),
             ci: median_interval_of_sorted(&values, self.confidence),
+            launches: values.len(),
         }
     }
 
@@ -203,7 +221,7 @@ impl Launches<'_> {
             ci_ns: figure.ci.filter(|_| known),
             quantiles_ns: quantiles(samples.into_iter().map(|value| (value, 1))),
             samples: count,
-            launches: self.data.len(),
+            launches: figure.launches,
         }
     }
 
@@ -245,6 +263,16 @@ fn quantiles(samples: impl IntoIterator<Item = (f64, u64)>) -> BTreeMap<String, 
     .into_iter()
     .filter_map(|(name, q)| at(q).map(|(value, _)| (name.to_owned(), *value)))
     .collect()
+}
+
+/// The figures of each launch that ratios between layers are made of: rtt, o_s, o_r and
+/// the plateau.
+pub fn each_launch(data: &[LaunchData]) -> Vec<[f64; 4]> {
+    let steady = issuing_is_steady(data);
+    data.iter()
+        .map(|launch| Estimate::of(launch, steady))
+        .map(|e| [e.rtt, e.o_s.value_ns, e.o_r, e.plateau])
+        .collect()
 }
 
 /// Reads parameters and doubts off launches. `None` where there are none.
@@ -292,6 +320,10 @@ fn parameters(launches: &Launches<'_>, plateau: &Plateau) -> Parameters {
     let trips: u64 = launches.data.iter().map(|l| l.rtt.samples).sum();
     let mut rtt = launches.parameter(launches.figure(|e| e.rtt), [], trips);
     rtt.quantiles_ns = quantiles(launches.data.iter().flat_map(|l| l.rtt.histogram_ns.iter().copied()));
+    // The histogram knows its extremes to 0.1 % only.
+    let least = launches.data.iter().map(|l| l.rtt.min_ns).fold(f64::INFINITY, f64::min);
+    let most = launches.data.iter().map(|l| l.rtt.max_ns).fold(f64::NEG_INFINITY, f64::max);
+    rtt.quantiles_ns.extend([("min".to_owned(), least), ("max".to_owned(), most)]);
 
     let issue_bursts =
         |launch: &LaunchData, m: usize| launch.issue.iter().find(|b| b.m == m).cloned().unwrap_or_default();
@@ -377,6 +409,50 @@ fn streams(launches: &Launches<'_>, plateau: &Plateau) -> Vec<StreamCheck> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Launches as a peer, a machine or a file could leave them: some give no value.
+    fn launch(o_r_away_ns: Vec<f64>, longest_delay_ns: f64) -> LaunchData {
+        let burst = |m: usize, per: f64| Burst {
+            m,
+            per_batch: 1,
+            issue_ns: vec![m as f64 * per; 3],
+            done_ns: vec![m as f64 * per; 3],
+        };
+        let delays_ns: Vec<f64> = (0..6).map(|i| longest_delay_ns * f64::from(i) / 5.0).collect();
+        let curve = |&d_ns: &f64| Curve {
+            d_ns,
+            d_measured_ns: vec![d_ns; 3],
+            bursts: vec![burst(8, 100.0 + d_ns), burst(16, 100.0 + d_ns)],
+        };
+        LaunchData {
+            issue: vec![burst(1, 10.0)],
+            o_r_away_ns,
+            signature: delays_ns.iter().map(curve).collect(),
+            shape: super::super::data::Shape { bursts: vec![8, 16], delays_ns, window: 64, rest_ns: 0.0 },
+            ..LaunchData::default()
+        }
+    }
+
+    #[test]
+    fn what_is_extracted_can_always_be_written_and_read_back() {
+        for (away, longest) in
+            [(vec![], 500.0), (vec![5.0], 500.0), (vec![5.0], 1.0), (vec![], 0.0), (vec![1e6], 1.0)]
+        {
+            let good = launch(vec![20.0; 3], 500.0);
+            for launches in [
+                vec![launch(away.clone(), longest); 9],
+                [vec![good; 5], vec![launch(away.clone(), longest); 4]].concat(),
+            ] {
+                let extracted = extract(&launches, 0.95, 0.02).unwrap();
+                let text =
+                    serde_json::to_string(&(&extracted.parameters, &extracted.plateau, &extracted.checks))
+                        .unwrap();
+                let read: (Parameters, Plateau, Checks) =
+                    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+                assert_eq!(read.0, extracted.parameters);
+            }
+        }
+    }
 
     #[test]
     fn quantiles_respect_weights() {

@@ -19,8 +19,9 @@ pub const LONGEST_BURST_AT_MOST: usize = 1 << 15;
 const ISSUE_BURSTS: [usize; 5] = [1, 2, 4, 8, 16];
 /// Consecutive samples in a batch (Culler et al. batch by 50 as well).
 const BATCH: usize = 50;
-/// Batches of each small measurement.
+/// Batches of each small measurement, where there is time, and where there is none.
 const BATCHES: usize = 24;
+const BATCHES_AT_LEAST: usize = 3;
 /// Empty polls timed together.
 const POLLS: usize = 32;
 /// Passes over the signature: as many before the figures can be known well enough, and
@@ -59,17 +60,21 @@ pub fn run<R: Requester>(
 ) -> Result<LaunchData, LayerError> {
     let mut bench = Bench::new(requester, plan);
     bench.warm_up()?;
-    bench.find_rest()?;
+    let rest_ns = match &plan.shape {
+        Some(shape) => shape.rest_ns,
+        None => bench.find_rest()?,
+    };
+    bench.rest = (rest_ns > 0.0).then(|| bench.requester.work(rest_ns));
     let rtt = bench.round_trips()?;
     progress(0.1);
     let rtt_ns = median(rtt.batches_ns.iter().copied());
     let o_poll_ns = bench.empty_polls()?;
     let issue = bench.issue_bursts()?;
-    let o_r_away_ns = bench.receives_after_staying_away(rtt_ns)?;
+    let (o_r_away_ns, o_r_away_late) = bench.receives_after_staying_away(rtt_ns)?;
     progress(0.2);
     let shape = match &plan.shape {
         Some(shape) => shape.clone(),
-        None => bench.choose_shape(rtt_ns, &issue, median(o_r_away_ns.iter().copied()))?,
+        None => Shape { rest_ns, ..bench.choose_shape(rtt_ns, &issue, median(o_r_away_ns.iter().copied()))? },
     };
     let mut data = LaunchData {
         launch: plan.launch,
@@ -79,6 +84,7 @@ pub fn run<R: Requester>(
         o_poll_ns,
         issue,
         o_r_away_ns,
+        o_r_away_late,
         signature: shape.delays_ns.iter().map(|&d_ns| Curve::empty(d_ns, &shape.bursts)).collect(),
         half_window: if shape.window > 1 { empty_bursts(longest_two(&shape)) } else { Vec::new() },
         streams: streams(&shape),
@@ -87,6 +93,7 @@ pub fn run<R: Requester>(
     };
     bench.passes(&mut data, &mut |share| progress(0.2 + 0.75 * share))?;
     data.rtt_after_pause_ns = bench.round_trips_after_pause()?;
+    data.took_ns = bench.elapsed() * plan.budget_ns;
     progress(1.0);
     Ok(data)
 }
@@ -161,6 +168,12 @@ impl<'a, R: Requester> Bench<'a, R> {
         }))
     }
 
+    /// Whether another batch is due after `batches`, in a phase that ends when `share` of the
+    /// launch's time has passed.
+    fn goes_on(&mut self, batches: usize, share: f64) -> bool {
+        batches < BATCHES_AT_LEAST || (batches < BATCHES && self.elapsed() < share)
+    }
+
     /// Whether the median of `values` is known to half of the precision asked for.
     fn is_known(&self, values: &[f64]) -> bool {
         let values = sorted(values.iter().copied());
@@ -201,7 +214,7 @@ impl<'a, R: Requester> Bench<'a, R> {
 
     fn warm_up(&mut self) -> Result<(), LayerError> {
         let mut trips = 0;
-        while trips < 200 || (trips < 100_000 && self.elapsed() < 0.02) {
+        while trips < 20 || (trips < 100_000 && self.elapsed() < 0.02) {
             self.round_trip()?;
             trips += 1;
         }
@@ -211,18 +224,18 @@ impl<'a, R: Requester> Bench<'a, R> {
     /// Where the gap is longer than a round trip, the stage that takes it is still busy
     /// when the reply is there, and round trips in a row come a gap apart. Then, and only
     /// then, round trips after a rest of that length are shorter.
-    fn find_rest(&mut self) -> Result<(), LayerError> {
+    fn find_rest(&mut self) -> Result<f64, LayerError> {
+        let mut rest_ns = 0.0;
         // Noise alone hardly ever shortens them five times in a row.
         for _ in 0..5 {
             self.rest = None;
-            let in_a_row = self.pilot_round_trip()?;
-            self.rest = Some(self.requester.work(in_a_row));
-            if self.pilot_round_trip()? >= 0.98 * in_a_row {
-                self.rest = None;
-                break;
+            rest_ns = self.pilot_round_trip()?;
+            self.rest = Some(self.requester.work(rest_ns));
+            if self.pilot_round_trip()? >= 0.98 * rest_ns {
+                return Ok(0.0);
             }
         }
-        Ok(())
+        Ok(rest_ns)
     }
 
     fn pilot_round_trip(&mut self) -> Result<f64, LayerError> {
@@ -242,7 +255,8 @@ impl<'a, R: Requester> Bench<'a, R> {
         let mut trips = RoundTrips::default();
         let mut histogram = Histogram::<u64>::new(3).map_err(LayerError::new)?;
         let mut batch = Vec::with_capacity(BATCH);
-        while trips.batches_ns.len() < 20
+        let (mut least, mut most) = (u64::MAX, 0);
+        while self.goes_on(trips.batches_ns.len(), 0.1)
             || (trips.batches_ns.len() < 200 && self.elapsed() < 0.1 && !self.is_known(&trips.batches_ns))
         {
             batch.clear();
@@ -258,23 +272,25 @@ impl<'a, R: Requester> Bench<'a, R> {
                 }
             }
             let values: Vec<f64> = batch.iter().map(|&ticks| self.ns(ticks) - self.timer_ns).collect();
-            for ns in &values {
-                histogram.record((ns * 1e3).max(0.0) as u64).map_err(LayerError::new)?;
+            for &ticks in &batch {
+                (least, most) = (least.min(ticks), most.max(ticks));
+                histogram.record(ticks).map_err(LayerError::new)?;
             }
             trips.batches_ns.push(trimmed_mean(values));
         }
         trips.samples = histogram.len();
         trips.histogram_ns = histogram
             .iter_recorded()
-            .map(|v| (v.value_iterated_to() as f64 / 1e3, v.count_at_value()))
+            .map(|v| (self.ns(v.value_iterated_to()) - self.timer_ns, v.count_at_value()))
             .collect();
+        (trips.min_ns, trips.max_ns) = (self.ns(least) - self.timer_ns, self.ns(most) - self.timer_ns);
         Ok(trips)
     }
 
     fn empty_polls(&mut self) -> Result<Vec<f64>, LayerError> {
         let mut batches = Vec::with_capacity(BATCHES);
         let mut batch = Vec::with_capacity(BATCH);
-        for _ in 0..BATCHES {
+        while self.goes_on(batches.len(), 0.12) {
             batch.clear();
             for _ in 0..BATCH / 2 {
                 let start = self.requester.now();
@@ -297,7 +313,7 @@ impl<'a, R: Requester> Bench<'a, R> {
             .map(|m| Burst { m, per_batch: BATCH, ..Burst::default() })
             .collect();
         let mut batch = Vec::with_capacity(BATCH);
-        for _ in 0..BATCHES {
+        while self.goes_on(bursts[0].issue_ns.len(), 0.2) {
             for burst in &mut bursts {
                 batch.clear();
                 for _ in 0..burst.per_batch {
@@ -315,14 +331,15 @@ impl<'a, R: Requester> Bench<'a, R> {
         Ok(bursts)
     }
 
-    fn receives_after_staying_away(&mut self, rtt_ns: f64) -> Result<Vec<f64>, LayerError> {
+    /// Also counts the replies that were later than that and are not in the figure.
+    fn receives_after_staying_away(&mut self, rtt_ns: f64) -> Result<(Vec<f64>, u64), LayerError> {
         let away = self.requester.work(AWAY_ROUND_TRIPS * rtt_ns);
         let mut batches = Vec::with_capacity(BATCHES);
         let mut batch = Vec::with_capacity(BATCH);
-        for _ in 0..BATCHES {
+        let (mut rounds, mut late) = (0, 0);
+        while self.goes_on(rounds, 0.25) {
+            rounds += 1;
             batch.clear();
-            // A reply that is later than that is not in the figure; a layer that is often
-            // so late ends with fewer samples, not with longer ones.
             for _ in 0..BATCH {
                 self.issue()?;
                 self.requester.compute(away);
@@ -331,6 +348,8 @@ impl<'a, R: Requester> Bench<'a, R> {
                 let end = self.requester.now();
                 if found {
                     batch.push(self.ns(end - start) - self.timer_ns);
+                } else {
+                    late += 1;
                 }
                 self.settle()?;
             }
@@ -338,7 +357,7 @@ impl<'a, R: Requester> Bench<'a, R> {
                 batches.push(trimmed_mean(batch.iter().copied()));
             }
         }
-        Ok(batches)
+        Ok((batches, late))
     }
 
     /// One burst of the signature: M times poll, issue, compute; then drain.
@@ -391,6 +410,7 @@ impl<'a, R: Requester> Bench<'a, R> {
                 .map(|share| (share * unit_ns * 1e3).round() / 1e3)
                 .to_vec(),
             window,
+            rest_ns: 0.0,
         })
     }
 

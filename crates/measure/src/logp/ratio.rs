@@ -1,44 +1,36 @@
 //! Ratios of layers whose launches were interleaved: paired by launch, so that what
 //! drifts with the machine falls out.
 
-use super::data::LaunchData;
-use super::extract::{Extracted, extract};
-use crate::record::Ratio;
+use super::extract::each_launch;
+use crate::record::{LayerResult, Ratio, Status};
 use crate::stats::{median_interval_of_sorted, quantile_of_sorted, sorted};
 
-/// The ratio of every layer to the first one, for each parameter that both have.
-pub fn ratios(layers: &[(&str, &[LaunchData])], confidence: f64) -> Vec<Ratio> {
-    let Some(((denominator, below), others)) = layers.split_first() else { return Vec::new() };
-    let below = each_launch(below, confidence);
-    others
-        .iter()
-        .flat_map(|(numerator, above)| {
-            let pairs: Vec<_> = each_launch(above, confidence).into_iter().zip(&below).collect();
-            ["rtt", "o_s", "o_r", "g"]
-                .into_iter()
-                .filter_map(move |parameter| {
-                    let values = sorted(pairs.iter().filter_map(|(above, below)| {
-                        Some(value(above, parameter)? / value(below, parameter)?)
-                    }));
-                    (!values.is_empty()).then(|| Ratio {
-                        numerator: (*numerator).to_owned(),
-                        denominator: (*denominator).to_owned(),
-                        parameter: parameter.to_owned(),
-                        value: quantile_of_sorted(&values, 0.5),
-                        ci: median_interval_of_sorted(&values, confidence),
-                        pairs: values.len(),
-                    })
-                })
-                .collect::<Vec<_>>()
-        })
-        .collect()
-}
-
-fn each_launch(launches: &[LaunchData], confidence: f64) -> Vec<Extracted> {
-    launches.iter().filter_map(|launch| extract(std::slice::from_ref(launch), confidence, 1.0)).collect()
-}
-
-fn value(extracted: &Extracted, parameter: &str) -> Option<f64> {
-    let (_, found) = extracted.parameters.times().into_iter().find(|(name, _)| *name == parameter)?;
-    found.value_ns.filter(|value| *value > 0.0)
+/// The ratio of every layer to the first one, for each parameter for which every pair of
+/// launches has one. Of plateaus that are not both a measured `g` it is called `plateau`.
+pub fn ratios(results: &[LayerResult], confidence: f64) -> Vec<Ratio> {
+    let Some((below, others)) = results.split_first() else { return Vec::new() };
+    let below_each = each_launch(&below.launches);
+    let mut ratios = Vec::new();
+    for above in others {
+        let is_measured = |result: &LayerResult| result.parameters.g.status == Status::Measured;
+        let last = if is_measured(above) && is_measured(below) { "g" } else { "plateau" };
+        let above_each = each_launch(&above.launches);
+        for (at, parameter) in ["rtt", "o_s", "o_r", last].into_iter().enumerate() {
+            let pairs = above_each.iter().zip(&below_each).map(|(above, below)| (above[at], below[at]));
+            // Ratios of figures around 0 say nothing, and leaving pairs out would choose.
+            if !pairs.clone().all(|(above, below)| above > 0.0 && below > 0.0) {
+                continue;
+            }
+            let values = sorted(pairs.map(|(above, below)| above / below));
+            ratios.push(Ratio {
+                numerator: above.layer.clone(),
+                denominator: below.layer.clone(),
+                parameter: parameter.to_owned(),
+                value: quantile_of_sorted(&values, 0.5),
+                ci: median_interval_of_sorted(&values, confidence),
+                pairs: values.len(),
+            });
+        }
+    }
+    ratios
 }

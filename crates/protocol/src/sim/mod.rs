@@ -7,7 +7,7 @@
 
 mod interface;
 pub mod network;
-mod random;
+pub mod random;
 pub mod soak;
 pub mod switch;
 mod truth;

@@ -63,6 +63,7 @@ pub struct Endpoint<S> {
     /// The next peer to be looked at in turn.
     cold: usize,
     polls_until_look: u32,
+    last_look: Instant,
     next_look: Instant,
     payload: Vec<u8>,
 }
@@ -87,6 +88,7 @@ impl<S> Endpoint<S> {
             newest: 0,
             cold: 0,
             polls_until_look: 0,
+            last_look: Instant::now(),
             next_look: Instant::now(),
             payload: Vec::with_capacity(config.medium_bytes as usize),
         })
@@ -270,9 +272,20 @@ impl<S> Endpoint<S> {
         if now < self.next_look {
             return Ok(());
         }
-        self.next_look = now + LOOK_INTERVAL.min(self.config.peer_timeout / 4);
+        let timeout = self.config.peer_timeout;
+        // A program that did not poll for long is not to take its own absence for the
+        // silence of its peers: of one pause a quarter of the patience counts at most.
+        let most = (timeout / 4).max(Duration::from_millis(1));
+        let passed = now.saturating_duration_since(self.last_look).min(most);
+        self.last_look = now;
+        self.next_look = now + LOOK_INTERVAL.min(timeout / 4);
         for peer in &mut self.peers {
-            peer.look(now, self.config.peer_timeout)?;
+            if let Err(lost) = peer.look(passed, timeout) {
+                // The others are looked at by the next poll, not an interval later.
+                self.polls_until_look = 0;
+                self.next_look = now;
+                return Err(lost);
+            }
         }
         Ok(())
     }
@@ -282,7 +295,6 @@ impl<S> Endpoint<S> {
         let peer = &mut self.peers[peer.index()];
         if peer.check_connected().is_ok() {
             peer.lose(Loss::Closed);
-            peer.say_closed();
         }
     }
 }

@@ -38,6 +38,9 @@ pub enum ConnectError {
     /// Its shared memory could not be opened.
     #[error(transparent)]
     Segment(#[from] SegmentError),
+    /// Another endpoint has connected with that address.
+    #[error("the port of process {0} is taken: an address serves one peer, once")]
+    Taken(u32),
 }
 
 /// Why a peer is lost.

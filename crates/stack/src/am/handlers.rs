@@ -64,6 +64,39 @@ pub(super) struct Content<'a> {
 }
 
 /// A request in the hands of its handler, which may answer it once.
+///
+/// ```
+/// use netdyno_stack::am::Handlers;
+/// let mut handlers = Handlers::<()>::new();
+/// handlers.on_request(0, |_, request| request.reply(0, [1]));
+/// ```
+///
+/// A second answer is a type error:
+///
+/// ```compile_fail,E0382
+/// use netdyno_stack::am::Handlers;
+/// let mut handlers = Handlers::<()>::new();
+/// handlers.on_request(0, |_, request| {
+///     request.reply(0, [1]);
+///     request.reply(0, [2]);
+/// });
+/// ```
+///
+/// So is one that is kept for later, when its slot may be another's:
+///
+/// ```compile_fail
+/// use netdyno_stack::am::{Handlers, Request};
+/// let mut handlers = Handlers::<Vec<Request<'static>>>::new();
+/// handlers.on_request(0, |kept, request| kept.push(request));
+/// ```
+///
+/// And so are more words than a message has:
+///
+/// ```compile_fail,E0080
+/// use netdyno_stack::am::Handlers;
+/// let mut handlers = Handlers::<()>::new();
+/// handlers.on_request(0, |_, request| request.reply(0, [1, 2, 3, 4, 5]));
+/// ```
 pub struct Request<'a> {
     pub(super) content: Content<'a>,
     pub(super) completed: u16,
@@ -114,7 +147,26 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A reply in the hands of its handler, which sends nothing.
+/// A reply in the hands of its handler, which sends nothing: there is no way to.
+///
+/// ```compile_fail,E0599
+/// use netdyno_stack::am::Handlers;
+/// let mut handlers = Handlers::<()>::new();
+/// handlers.on_reply(0, |_, reply| reply.reply(0, [1]));
+/// ```
+///
+/// Nor does it get at the endpoint that polls:
+///
+/// ```compile_fail,E0499
+/// use netdyno_stack::am::{Config, Endpoint, Handlers, PeerId};
+/// struct State<'a> {
+///     endpoint: &'a mut Endpoint<State<'a>>,
+/// }
+/// fn poll<'a>(endpoint: &'a mut Endpoint<State<'a>>) {
+///     let mut state = State { endpoint: &mut *endpoint };
+///     let _ = endpoint.poll(&mut state);
+/// }
+/// ```
 pub struct Reply<'a> {
     pub(super) content: Content<'a>,
 }

@@ -3,7 +3,7 @@
 use super::endpoint::PeerId;
 use super::error::{ConnectError, Loss, PeerLost, TooLong};
 use super::handlers::{Content, Handlers, Reply, Request};
-use super::port::{CLOSED, Layout, Port};
+use super::port::{CLOSED, Layout, Port, TAKEN};
 use netdyno_host::life::Life;
 use netdyno_host::region::Region;
 use netdyno_host::ring::{Message, Reader, Writer};
@@ -13,7 +13,7 @@ use netdyno_protocol::frame::port::PortAddress;
 use netdyno_protocol::frame::slot::{Header, Kind, MAX_WORDS};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What goes back to a peer for its requests.
 pub(super) struct Outbox {
@@ -71,11 +71,12 @@ pub(super) struct Peer {
     replies_in: Reader,
     requests_in: Reader,
     outbox: Outbox,
-    /// Messages taken from the peer, and when that count was last seen to change or
-    /// nothing was waited for.
+    /// Messages taken from the peer, now and at the last look.
     taken: u64,
-    taken_when_heard: u64,
-    heard: Instant,
+    taken_at_look: u64,
+    /// For how long looks have found requests waiting and nothing taken; `None` where
+    /// the last one found no request waiting.
+    silent: Option<Duration>,
     life: Life,
     inbox: Arc<Region>,
     their_inbox: Arc<Region>,
@@ -93,8 +94,12 @@ impl Peer {
         let their_inbox = Arc::new(open_segment(address.pid, address.fd, address.nonce, theirs.len())?);
         let Port { layout: ours, region: inbox, segment, .. } = port;
         let window = ours.window.min(theirs.window);
-        // SAFETY: a port is connected once, so its rings have one reader; the address names
-        // a port that was opened for us, so its rings have one writer in this process.
+        // Last, so that an attempt that failed has taken nothing.
+        if their_inbox.word(TAKEN).swap(1, Ordering::Relaxed) != 0 {
+            return Err(ConnectError::Taken(address.pid));
+        }
+        // SAFETY: a port is connected once, so its rings have one reader; the peer's port
+        // was taken by nobody before, so its rings have one writer.
         let (requests_out, replies_out, requests_in, replies_in) = unsafe {
             (
                 Writer::new(&their_inbox, theirs.requests()),
@@ -116,8 +121,8 @@ impl Peer {
                 medium_bytes: theirs.medium_bytes as usize,
             },
             taken: 0,
-            taken_when_heard: 0,
-            heard: Instant::now(),
+            taken_at_look: 0,
+            silent: None,
             life,
             inbox,
             their_inbox,
@@ -201,7 +206,8 @@ impl Peer {
         };
         self.replies_in.advance();
         self.taken += 1;
-        if self.credits.complete_to(message.header.completed).is_err() {
+        // Each message says that one more request was handled, at least.
+        if !matches!(self.credits.complete_to(message.header.completed), Ok(1..)) {
             return Err(self.lose(Loss::Misbehaved));
         }
         if message.header.kind == Kind::Credit {
@@ -248,41 +254,52 @@ impl Peer {
     }
 
     /// Whether the peer is still there, with a patience of `timeout` for a silent one.
-    pub(super) fn look(&mut self, now: Instant, timeout: Duration) -> Result<(), PeerLost> {
+    /// `passed` is the time since the last look, as far as the peer is to answer for it.
+    pub(super) fn look(&mut self, passed: Duration, timeout: Duration) -> Result<(), PeerLost> {
         if self.state != State::Connected {
             return Ok(());
-        }
-        if self.credits.in_flight() == 0 || self.taken != self.taken_when_heard {
-            self.heard = now;
-            self.taken_when_heard = self.taken;
         }
         // Closed and ended are looked at before the rings: what was written before either
         // is then seen, and handled first.
         let closed = self.inbox.word(CLOSED).load(Ordering::Acquire) != 0;
         let ended = !closed && self.life.has_ended();
-        let is_drained = self.requests_in.read().is_none() && self.replies_in.read().is_none();
+        let has_reply = self.replies_in.read().is_some();
+        if has_reply && self.credits.in_flight() == 0 {
+            // A reply to nothing. No poll takes it, so it would hide the end for ever.
+            return Err(self.lose(Loss::Misbehaved));
+        }
+        let is_drained = !has_reply && self.requests_in.read().is_none();
         if closed && is_drained {
             return Err(self.lose(Loss::Closed));
         }
         if ended && is_drained {
             return Err(self.lose(Loss::Ended));
         }
-        let silent = now.saturating_duration_since(self.heard);
-        if silent > timeout {
+        let has_spoken = self.taken != self.taken_at_look || !is_drained;
+        self.taken_at_look = self.taken;
+        self.silent = match self.silent {
+            _ if self.credits.in_flight() == 0 => None,
+            Some(silent) if !has_spoken => Some(silent.saturating_add(passed)),
+            _ => Some(Duration::ZERO),
+        };
+        if self.silent.is_some_and(|silent| silent > timeout) {
             return Err(self.lose(Loss::Silent(timeout)));
         }
         Ok(())
     }
 
-    /// Tells the peer that nothing more comes.
-    pub(super) fn say_closed(&self) {
+    /// Tells the peer that nothing more comes, and nothing more is taken.
+    fn say_closed(&self) {
         // Release: pairs with the acquire in `look`; what was sent comes first.
         self.their_inbox.word(CLOSED).store(1, Ordering::Release);
     }
 
+    /// Gives the peer up, and tells it: one that lives could wait for us for ever.
+    #[cold]
     pub(super) fn lose(&mut self, loss: Loss) -> PeerLost {
         let lost = PeerLost { peer: self.id, loss, unresolved: self.credits.in_flight() };
         self.state = State::Lost(lost);
+        self.say_closed();
         lost
     }
 }

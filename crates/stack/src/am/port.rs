@@ -3,6 +3,7 @@
 //! ```text
 //! 0      nonce
 //! 64     closed by the peer, a word
+//! 128    taken: a peer has connected, a word
 //! 4096   ring of the peer's requests: slots, then payload cells
 //! ...    ring of the peer's replies: slots, then payload cells
 //! ```
@@ -18,6 +19,8 @@ use std::sync::Arc;
 
 /// Where the peer says that it has closed.
 pub(super) const CLOSED: usize = LINE;
+/// Where the peer says that it is the one that writes here.
+pub(super) const TAKEN: usize = 2 * LINE;
 
 /// One side's half of a connection to come: memory that the peer will write to.
 #[derive(Debug)]

@@ -1,0 +1,176 @@
+//! Other processes: the test binary again, with a role. Each test file that uses them
+//! has a test `child_process` that plays the role and does nothing where there is none.
+
+use super::PATIENCE;
+use netdyno_stack::am::{Endpoint, PeerId};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Write, stdin, stdout};
+use std::process::{ChildStdin, Command, Stdio};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+const ROLE: &str = "NETDYNO_TEST_ROLE";
+/// Before everything a child says; the test harness writes to the same pipe.
+const SAYS: &str = "netdyno says ";
+/// A child that nobody ended ends itself.
+const LIFE_OF_A_CHILD: Duration = Duration::from_secs(200);
+
+/// A child, seen from its parent. Killed and reaped when dropped.
+pub struct Child {
+    process: std::process::Child,
+    stdin: Option<ChildStdin>,
+    said: Receiver<String>,
+    listener: Option<JoinHandle<()>>,
+}
+
+impl Child {
+    /// Starts a child with a role and its arguments, separated by spaces.
+    pub fn start(role: &str) -> Self {
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child_process", "--nocapture", "--test-threads=1"])
+            .env(ROLE, role)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdin = process.stdin.take();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let (tell, said) = channel();
+        let listener = std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                if let Some((_, says)) = line.split_once(SAYS) {
+                    // Nobody listens any more: fine.
+                    let _ = tell.send(says.to_owned());
+                }
+            }
+        });
+        Self { process, stdin, said, listener: Some(listener) }
+    }
+
+    /// The next thing that the child says.
+    pub fn hear(&self) -> String {
+        self.said.recv_timeout(PATIENCE).expect("the child says nothing")
+    }
+
+    /// Tells the child something.
+    pub fn tell(&mut self, line: &str) {
+        writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    /// Connects an endpoint of this process with that of the child.
+    pub fn connect<S>(&mut self, endpoint: &mut Endpoint<S>) -> PeerId {
+        let port = endpoint.open_port().unwrap();
+        self.tell(&to_hex(&port.address()));
+        let peer = endpoint.connect(port, &from_hex(&self.hear())).unwrap();
+        self.tell("connected");
+        peer
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
+    }
+
+    /// Ends the child and takes its status, so that no zombie remains.
+    pub fn kill(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        self.process.wait().unwrap();
+    }
+
+    /// Waits for a child that ends by itself.
+    pub fn join(mut self) {
+        drop(self.stdin.take());
+        super::until("a child ends", || match self.process.try_wait().unwrap() {
+            Some(status) => {
+                assert!(status.success(), "a child failed: {status}");
+                true
+            }
+            None => {
+                std::thread::sleep(Duration::from_millis(5));
+                false
+            }
+        });
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.kill();
+        if let Some(listener) = self.listener.take() {
+            listener.join().unwrap();
+        }
+    }
+}
+
+/// A parent, seen from its child.
+pub struct Parent {
+    lines: Receiver<String>,
+    is_gone: Arc<AtomicBool>,
+}
+
+/// The role of this process, and its parent. `None` where this is no child.
+pub fn role() -> Option<(Vec<String>, Parent)> {
+    let role = std::env::var(ROLE).ok()?;
+    std::thread::spawn(|| {
+        std::thread::sleep(LIFE_OF_A_CHILD);
+        std::process::exit(3);
+    });
+    let (tell, lines) = channel();
+    let is_gone = Arc::new(AtomicBool::new(false));
+    let gone = Arc::clone(&is_gone);
+    std::thread::spawn(move || {
+        for line in stdin().lines().map_while(Result::ok) {
+            let _ = tell.send(line);
+        }
+        gone.store(true, Ordering::Relaxed);
+    });
+    Some((role.split(' ').map(str::to_owned).collect(), Parent { lines, is_gone }))
+}
+
+/// An argument of a role.
+pub fn argument<T: FromStr<Err: std::fmt::Debug>>(role: &[String], at: usize) -> T {
+    role[at].parse().unwrap()
+}
+
+impl Parent {
+    pub fn say(&self, what: &str) {
+        println!("{SAYS}{what}");
+        stdout().flush().unwrap();
+    }
+
+    pub fn hear(&self) -> String {
+        self.lines.recv_timeout(PATIENCE).expect("the parent says nothing")
+    }
+
+    /// Whether the parent has closed the pipe, or ended: time to end, too.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Relaxed)
+    }
+
+    /// The child's side of [`Child::connect`].
+    pub fn connect<S>(&self, endpoint: &mut Endpoint<S>) -> PeerId {
+        let port = endpoint.open_port().unwrap();
+        let address = port.address();
+        let theirs = from_hex(&self.hear());
+        let peer = endpoint.connect(port, &theirs).unwrap();
+        self.say(&to_hex(&address));
+        assert_eq!(self.hear(), "connected");
+        peer
+    }
+}
+
+pub fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub fn from_hex(text: &str) -> Vec<u8> {
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
+}

@@ -1,0 +1,250 @@
+//! Every message arrives once, in order between each pair, and as it was sent.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use common::traffic::Traffic;
+use common::{Deadline, Idler, PATIENCE, connect, connect_all, seed, until};
+use fastrand::Rng;
+use netdyno_stack::am::{Config, Endpoint, Handlers, PeerId, TooLong, Wait};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn config(window: u32, medium_bytes: u32, wait: Wait) -> Config {
+    Config { window, medium_bytes, wait, peer_timeout: PATIENCE }
+}
+
+struct Side {
+    endpoint: Endpoint<Traffic>,
+    peer: PeerId,
+    traffic: Traffic,
+}
+
+/// A connected pair. Payloads are those that both sides take, so that any request may
+/// come back as long as it was.
+fn pair(seed: u64, a: Config, b: Config) -> [Side; 2] {
+    let mut endpoints = [a, b].map(|config| Endpoint::new(Traffic::handlers(), config).unwrap());
+    let [left, right] = &mut endpoints;
+    let (to_right, to_left) = connect(left, right);
+    let most = a.medium_bytes.min(b.medium_bytes) as usize;
+    let [left, right] = endpoints;
+    [
+        Side { endpoint: left, peer: to_right, traffic: Traffic::new(seed, 0, most, [1]) },
+        Side { endpoint: right, peer: to_left, traffic: Traffic::new(seed, 1, most, [0]) },
+    ]
+}
+
+const WINDOWS: [(u32, u32); 7] = [(1, 1), (2, 2), (8, 8), (256, 256), (1, 256), (8, 2), (64, 128)];
+
+/// Sends `messages` and takes as many; both sides are done when both are.
+fn run(side: &mut Side, messages: u64, done: &AtomicUsize, seed: u64) {
+    let mut rng = Rng::with_seed(seed);
+    let (deadline, mut idler) = (Deadline::after(PATIENCE), Idler::default());
+    let Side { endpoint, peer, traffic } = side;
+    let mut is_counted = false;
+    while done.load(Ordering::Acquire) < 2 {
+        deadline.check("traffic between two threads");
+        if traffic.sent(*peer) < messages {
+            // Both ways to send, and bursts between polls.
+            if rng.bool() {
+                traffic.send(endpoint, *peer).unwrap();
+            } else {
+                for _ in 0..rng.u64(..16).min(messages - traffic.sent(*peer)) {
+                    if !traffic.try_send(endpoint, *peer).unwrap() {
+                        break;
+                    }
+                }
+            }
+        }
+        if endpoint.poll(traffic).unwrap() == 0 {
+            idler.idle();
+        }
+        let has_all = traffic.sent(*peer) == messages
+            && traffic.received(*peer) == messages
+            && traffic.is_answered()
+            && endpoint.in_flight(*peer) == 0;
+        if has_all && !is_counted {
+            is_counted = true;
+            done.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+    assert_eq!(traffic.received(*peer), messages);
+}
+
+fn between_two_threads(a: Config, b: Config, messages: u64) {
+    let seed = seed();
+    println!("{a:?} and {b:?}");
+    let [mut left, mut right] = pair(seed, a, b);
+    let done = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| run(&mut left, messages, &done, seed));
+        run(&mut right, messages, &done, !seed);
+    });
+}
+
+#[test]
+fn in_both_directions_between_two_threads() {
+    for (a, b) in WINDOWS {
+        let messages = if a.min(b) < 8 { 1_000 } else { 20_000 };
+        between_two_threads(config(a, 512, Wait::Yield), config(b, 512, Wait::Yield), messages);
+    }
+}
+
+#[test]
+fn with_the_largest_payloads_and_different_ones_at_both_ends() {
+    between_two_threads(config(8, 1 << 20, Wait::Yield), config(8, 1 << 20, Wait::Yield), 400);
+    between_two_threads(config(8, 4096, Wait::Yield), config(16, 192, Wait::Yield), 3_000);
+    // Medium messages without a byte.
+    between_two_threads(config(8, 0, Wait::Yield), config(8, 0, Wait::Yield), 3_000);
+}
+
+#[test]
+fn while_both_sides_spin() {
+    between_two_threads(config(256, 128, Wait::Spin), config(256, 128, Wait::Spin), 100_000);
+}
+
+/// Any order of sending and polling, step by step in one thread, where it can be replayed.
+#[test]
+fn with_polls_of_both_sides_interleaved_in_one_thread() {
+    let seed = seed();
+    let mut rng = Rng::with_seed(seed);
+    for (a, b) in WINDOWS {
+        println!("windows {a} and {b}");
+        let mut sides = pair(seed, config(a, 256, Wait::Yield), config(b, 256, Wait::Yield));
+        // How eager each side is to send, so that rings run full as well as empty.
+        for eagerness in [[1, 1], [9, 1], [1, 9], [9, 9]] {
+            for _ in 0..5_000 {
+                let at = rng.usize(..2);
+                let Side { endpoint, peer, traffic } = &mut sides[at];
+                if rng.u32(..10) < eagerness[at] {
+                    let has_room = endpoint.in_flight(*peer) < a.min(b);
+                    assert_eq!(traffic.try_send(endpoint, *peer).unwrap(), has_room);
+                } else {
+                    endpoint.poll(traffic).unwrap();
+                }
+            }
+        }
+        until("everything is answered", || {
+            for Side { endpoint, traffic, .. } in &mut sides {
+                endpoint.poll(traffic).unwrap();
+            }
+            sides.iter().all(|side| side.traffic.is_answered() && side.endpoint.in_flight(side.peer) == 0)
+        });
+        let [left, right] = &sides;
+        assert!(left.traffic.sent(left.peer) > 100 && right.traffic.sent(right.peer) > 100);
+        assert_eq!(left.traffic.sent(left.peer), right.traffic.received(right.peer));
+        assert_eq!(right.traffic.sent(right.peer), left.traffic.received(left.peer));
+    }
+}
+
+/// More peers than are looked at in every poll, and every endpoint sends to all of them.
+#[test]
+fn among_24_endpoints_in_4_threads() {
+    const ENDPOINTS: usize = 24;
+    const MESSAGES: u64 = 50;
+    let seed = seed();
+    // A peer takes two descriptors.
+    let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit.current = limit.maximum.map_or(Some(4096), |most| Some(most.min(4096)));
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).unwrap();
+
+    let mut endpoints: Vec<_> = (0..ENDPOINTS)
+        .map(|_| Endpoint::new(Traffic::handlers(), config(4, 64, Wait::Yield)).unwrap())
+        .collect();
+    let peers = connect_all(&mut endpoints);
+    let mut all: Vec<_> = endpoints
+        .into_iter()
+        .zip(peers)
+        .enumerate()
+        .map(|(me, (endpoint, peers))| {
+            let mut names: Vec<(usize, PeerId)> =
+                peers.into_iter().enumerate().filter_map(|(name, peer)| Some((name, peer?))).collect();
+            names.sort_by_key(|(_, peer)| peer.index());
+            let traffic = Traffic::new(seed, me, 64, names.iter().map(|&(name, _)| name));
+            (endpoint, traffic, names.into_iter().map(|(_, peer)| peer).collect::<Vec<_>>())
+        })
+        .collect();
+
+    let done = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for (thread, part) in all.chunks_mut(ENDPOINTS / 4).enumerate() {
+            let done = &done;
+            scope.spawn(move || {
+                let mut rng = Rng::with_seed(seed ^ thread as u64);
+                let mut is_counted = vec![false; part.len()];
+                let (deadline, mut idler) = (Deadline::after(PATIENCE), Idler::default());
+                while done.load(Ordering::Acquire) < ENDPOINTS {
+                    deadline.check("traffic among many");
+                    for ((endpoint, traffic, peers), is_counted) in part.iter_mut().zip(&mut is_counted) {
+                        let peer = peers[rng.usize(..peers.len())];
+                        if traffic.sent(peer) < MESSAGES {
+                            traffic.try_send(endpoint, peer).unwrap();
+                        }
+                        endpoint.poll(traffic).unwrap();
+                        if !*is_counted
+                            && traffic.received_in_all() == MESSAGES * peers.len() as u64
+                            && peers
+                                .iter()
+                                .all(|&peer| traffic.sent(peer) == MESSAGES && endpoint.in_flight(peer) == 0)
+                        {
+                            assert!(traffic.is_answered());
+                            *is_counted = true;
+                            done.fetch_add(1, Ordering::AcqRel);
+                        }
+                    }
+                    idler.idle();
+                }
+            });
+        }
+    });
+}
+
+/// What handlers saw, oldest first.
+#[derive(Default)]
+struct Seen {
+    requests: Vec<Vec<u8>>,
+    replies: Vec<Vec<u8>>,
+    refused: Vec<TooLong>,
+}
+
+#[test]
+fn payloads_up_to_the_most_and_none_beyond() {
+    const MOST: usize = 192;
+    const THEIR_MOST: usize = 128;
+    let mut handlers = Handlers::<Seen>::new();
+    handlers.on_request(0, |seen, request| {
+        let payload = request.payload();
+        seen.requests.push(payload.to_vec());
+        if let Err((too_long, request)) = request.reply_medium(0, [], payload) {
+            // The request is still to be answered, and can be.
+            seen.refused.push(too_long);
+            request.reply(0, [1]);
+        }
+    });
+    handlers.on_reply(0, |seen, reply| seen.replies.push(reply.payload().to_vec()));
+    let mut a = Endpoint::new(handlers.clone(), config(16, THEIR_MOST as u32, Wait::Yield)).unwrap();
+    let mut b = Endpoint::new(handlers, config(16, MOST as u32, Wait::Yield)).unwrap();
+    let (peer, back) = connect(&mut a, &mut b);
+    assert_eq!((a.medium_bytes(peer), b.medium_bytes(back)), (MOST, THEIR_MOST));
+
+    let (mut at_a, mut at_b) = (Seen::default(), Seen::default());
+    let payloads = [0, 1, 63, 64, 65, 127, 128, 129, 191, 192].map(|len| vec![len as u8; len]);
+    for payload in &payloads {
+        a.request_medium(&mut at_a, peer, 0, [], payload).unwrap();
+    }
+    let beyond = [7; MOST + 1];
+    let too_long = TooLong { len: MOST + 1, most: MOST };
+    assert_eq!(a.try_request_medium(peer, 0, [], &beyond), Err(too_long.into()));
+    assert_eq!(a.request_medium(&mut at_a, peer, 0, [], &beyond), Err(too_long.into()));
+    assert_eq!(a.in_flight(peer), payloads.len() as u32);
+    for _ in &payloads {
+        b.poll(&mut at_b).unwrap();
+        a.poll(&mut at_a).unwrap();
+    }
+    assert_eq!(at_b.requests, payloads);
+    let refused = [129, 191, 192].map(|len| TooLong { len, most: THEIR_MOST });
+    assert_eq!(at_b.refused, refused);
+    let replies = payloads.map(|payload| if payload.len() <= THEIR_MOST { payload } else { Vec::new() });
+    assert_eq!(at_a.replies, replies);
+    assert_eq!(a.in_flight(peer), 0);
+}

@@ -1,0 +1,284 @@
+//! Windows, credits, and where handlers run.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use common::{PATIENCE, connect, until};
+use netdyno_stack::am::{Config, Endpoint, Handlers, Loss, OpenError, PeerId, PeerLost, RequestError, Wait};
+use std::time::Duration;
+
+/// Requests with an answer, and without.
+const ASK: u8 = 0;
+const TELL: u8 = 1;
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Seen {
+    requests: Vec<u64>,
+    replies: Vec<u64>,
+}
+
+fn endpoint(config: Config) -> Endpoint<Seen> {
+    let mut handlers = Handlers::new();
+    handlers.on_request(ASK, |seen: &mut Seen, request| {
+        let [n, ..] = request.words();
+        seen.requests.push(n);
+        request.reply(ASK, [n]);
+    });
+    handlers.on_request(TELL, |seen: &mut Seen, request| seen.requests.push(request.words()[0]));
+    handlers.on_reply(ASK, |seen: &mut Seen, reply| seen.replies.push(reply.words()[0]));
+    Endpoint::new(handlers, config).unwrap()
+}
+
+fn windows(a: u32, b: u32) -> [Config; 2] {
+    [a, b].map(|window| Config { window, medium_bytes: 64, peer_timeout: PATIENCE, wait: Wait::Yield })
+}
+
+struct Pair {
+    a: Endpoint<Seen>,
+    b: Endpoint<Seen>,
+    to_b: PeerId,
+    to_a: PeerId,
+    at_a: Seen,
+    at_b: Seen,
+}
+
+fn pair([a, b]: [Config; 2]) -> Pair {
+    let (mut a, mut b) = (endpoint(a), endpoint(b));
+    let (to_b, to_a) = connect(&mut a, &mut b);
+    Pair { a, b, to_b, to_a, at_a: Seen::default(), at_b: Seen::default() }
+}
+
+/// Sends until there is no room; returns how many there was room for.
+fn fill(endpoint: &mut Endpoint<Seen>, peer: PeerId, handler: u8) -> u32 {
+    let mut sent = 0;
+    loop {
+        match endpoint.try_request(peer, handler, [u64::from(sent)]) {
+            Ok(()) => sent += 1,
+            Err(RequestError::Full) => return sent,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_window_is_full_exactly_when_it_is() {
+    let cases = [(1, 1), (2, 2), (8, 8), (256, 256), (1 << 15, 1 << 15), (1, 256), (256, 2), (8, 16)];
+    for (a, b) in cases {
+        let Pair { mut a, mut b, to_b, to_a, mut at_a, mut at_b } = pair(windows(a, b));
+        let window = a_window(&cases, to_b, &mut a);
+        assert_eq!(a.in_flight(to_b), window);
+        assert_eq!(a.try_request_medium(to_b, ASK, [], &[1]), Err(RequestError::Full));
+        // The other direction has a window of its own, of the same size.
+        assert_eq!(fill(&mut b, to_a, ASK), window);
+
+        // One request handled and its reply taken is room for one more.
+        b.poll(&mut at_b).unwrap();
+        assert_eq!(a.try_request(to_b, ASK, []), Err(RequestError::Full), "the reply is not taken yet");
+        a.poll(&mut at_a).unwrap();
+        assert_eq!(a.in_flight(to_b), window - 1);
+        assert_eq!(a.try_request(to_b, ASK, [u64::from(window)]), Ok(()));
+        assert_eq!(a.try_request(to_b, ASK, []), Err(RequestError::Full));
+
+        until("both sides are answered", || {
+            a.poll(&mut at_a).unwrap();
+            b.poll(&mut at_b).unwrap();
+            a.in_flight(to_b) == 0 && b.in_flight(to_a) == 0
+        });
+        let all: Vec<u64> = (0..=u64::from(window)).collect();
+        assert_eq!((&at_b.requests, &at_a.replies), (&all, &all));
+        let all = &all[..window as usize];
+        assert_eq!((&at_a.requests[..], &at_b.replies[..]), (all, all));
+    }
+}
+
+/// Of two different windows the smaller one counts.
+fn a_window(cases: &[(u32, u32)], to_b: PeerId, a: &mut Endpoint<Seen>) -> u32 {
+    let filled = fill(a, to_b, ASK);
+    assert!(cases.iter().any(|&(a, b)| a.min(b) == filled));
+    filled
+}
+
+/// Both sides have sent all that they may, and yet either of them can answer.
+#[test]
+fn a_reply_never_waits() {
+    for window in [1, 2, 8, 256] {
+        let Pair { mut a, mut b, to_b, to_a, mut at_a, mut at_b } = pair(windows(window, window));
+        assert_eq!(fill(&mut a, to_b, ASK), window);
+        assert_eq!(fill(&mut b, to_a, ASK), window);
+        for _ in 0..window {
+            assert_eq!(a.poll(&mut at_a), Ok(1));
+        }
+        assert_eq!(at_a.requests.len() as u32, window, "answered with a full window of its own");
+        assert_eq!(a.in_flight(to_b), window);
+        for _ in 0..window {
+            // A reply and a request each time.
+            assert_eq!(b.poll(&mut at_b), Ok(2));
+        }
+        assert_eq!((at_b.replies.len() as u32, b.in_flight(to_a)), (window, 0));
+        for _ in 0..window {
+            assert_eq!(a.poll(&mut at_a), Ok(1));
+        }
+        assert_eq!((at_a.replies.len() as u32, a.in_flight(to_b)), (window, 0));
+    }
+}
+
+/// Both sides wait for room at the same time, over and over: neither deadlocks.
+#[test]
+fn both_sides_may_wait_for_room() {
+    for (a, b) in [(1, 1), (2, 2), (8, 8), (1, 8)] {
+        let Pair { mut a, mut b, to_b, to_a, mut at_a, mut at_b } = pair(windows(a, b));
+        const REQUESTS: u64 = 1_000;
+        let side = |endpoint: &mut Endpoint<Seen>, seen: &mut Seen, peer: PeerId| {
+            for n in 0..REQUESTS {
+                endpoint.request(seen, peer, if n % 3 == 0 { TELL } else { ASK }, [n]).unwrap();
+            }
+            until("all are answered", || {
+                endpoint.poll(seen).unwrap();
+                endpoint.in_flight(peer) == 0 && seen.requests.len() as u64 == REQUESTS
+            });
+            // The peer may still wait for credits that are owed to it.
+            let ended = std::time::Instant::now();
+            while ended.elapsed() < Duration::from_millis(100) && endpoint.poll(seen).is_ok() {}
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| side(&mut a, &mut at_a, to_b));
+            side(&mut b, &mut at_b, to_a);
+        });
+        assert!(at_a.requests.iter().copied().eq(0..REQUESTS));
+        assert!(at_b.requests.iter().copied().eq(0..REQUESTS));
+    }
+}
+
+/// What one request handled costs the responder while nothing flows back: with half a
+/// window owed a credit goes out at once, with less when there is time.
+#[test]
+fn unanswered_requests_give_their_credit_back() {
+    for wait in [Wait::Spin, Wait::Yield] {
+        for window in [1, 2, 8, 256] {
+            for requests in [1, window / 2, window / 2 + 1, window - 1, window] {
+                let configs = windows(window, window).map(|config| Config { wait, ..config });
+                let Pair { mut a, mut b, to_b, mut at_a, mut at_b, .. } = pair(configs);
+                for n in 0..requests {
+                    a.try_request(to_b, TELL, [u64::from(n)]).unwrap();
+                }
+                // The requester takes its credits whenever it polls.
+                until("the credits come back", || {
+                    b.poll(&mut at_b).unwrap();
+                    a.poll(&mut at_a).unwrap();
+                    a.in_flight(to_b) == 0
+                });
+                assert!(at_b.requests.iter().copied().eq(0..u64::from(requests)));
+                assert_eq!(at_a, Seen::default(), "a credit is no message");
+                assert_eq!(fill(&mut a, to_b, TELL), window);
+            }
+        }
+    }
+}
+
+#[test]
+fn half_a_window_of_unanswered_requests_is_credited_at_once() {
+    let Pair { mut a, mut b, to_b, mut at_a, mut at_b, .. } = pair(windows(8, 8));
+    assert_eq!(fill(&mut a, to_b, TELL), 8);
+    // The first poll also looks after the peers, when nothing is owed yet.
+    for _ in 0..4 {
+        b.poll(&mut at_b).unwrap();
+    }
+    a.poll(&mut at_a).unwrap();
+    assert_eq!(a.in_flight(to_b), 4);
+}
+
+#[test]
+fn handlers_run_in_poll_and_in_a_request_that_waits() {
+    let Pair { mut a, mut b, to_b, to_a, mut at_a, mut at_b } = pair(windows(2, 2));
+    // Nothing runs in a call that does not wait.
+    b.try_request(to_a, ASK, [7]).unwrap();
+    a.try_request(to_b, ASK, [0]).unwrap();
+    a.request(&mut at_a, to_b, ASK, [1]).unwrap();
+    assert_eq!(at_a, Seen::default());
+
+    // The window is full. The request waits for the other side, and serves it meanwhile.
+    std::thread::scope(|scope| {
+        let responder = scope.spawn(|| {
+            // Takes the answer before it makes room, so that the request handler at the
+            // waiting side has run before the wait ended.
+            until("the waiting side answers", || {
+                b.poll(&mut at_b).unwrap();
+                !at_b.replies.is_empty() && at_b.requests.len() == 3
+            });
+        });
+        a.request(&mut at_a, to_b, ASK, [2]).unwrap();
+        assert!(!at_a.replies.is_empty(), "room comes with a reply, which has its handler run");
+        responder.join().unwrap();
+    });
+    assert_eq!(at_a.requests, [7]);
+    until("all is answered", || {
+        a.poll(&mut at_a).unwrap();
+        a.in_flight(to_b) == 0
+    });
+    assert_eq!(at_a.replies, [0, 1, 2]);
+    assert_eq!((at_b.requests, at_b.replies), (vec![0, 1, 2], vec![7]));
+}
+
+/// Where the window stays full, the wait for room serves the peer all the same.
+#[test]
+fn a_waiting_request_answers_its_peer() {
+    let Pair { mut a, mut b, to_b, to_a, mut at_a, .. } = pair(windows(1, 1));
+    a.try_request(to_b, ASK, [0]).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            // Asks and takes no request until it has its answer: its poll would handle one.
+            // So it looks at its peer's answer only through its own waiting request.
+            let mut at_b = Seen::default();
+            b.try_request(to_a, ASK, [1]).unwrap();
+            b.request(&mut at_b, to_a, ASK, [2]).unwrap();
+            until("both answers", || {
+                b.poll(&mut at_b).unwrap();
+                at_b.replies == [1, 2] && at_b.requests == [0, 3]
+            });
+        });
+        a.request(&mut at_a, to_b, ASK, [3]).unwrap();
+        until("both questions", || {
+            a.poll(&mut at_a).unwrap();
+            at_a.requests == [1, 2] && at_a.replies == [0, 3]
+        });
+    });
+}
+
+#[test]
+fn what_cannot_be_made_is_refused() {
+    let open = |window, medium_bytes| {
+        let config = Config { window, medium_bytes, ..Config::default() };
+        Endpoint::<()>::new(Handlers::new(), config).err()
+    };
+    for window in [0, 3, 257, 1 << 16, u32::MAX] {
+        assert!(matches!(open(window, 64), Some(OpenError::Window(refused)) if refused == window));
+    }
+    for medium in [1, 63, 65, (1 << 20) + 64, u32::MAX] {
+        assert!(matches!(open(8, medium), Some(OpenError::Medium(refused)) if refused == medium));
+    }
+    assert!(open(1, 0).is_none());
+    assert!(open(1 << 15, 1 << 20).is_none());
+}
+
+#[test]
+fn a_peer_that_was_given_up_takes_nothing() {
+    let Pair { mut a, mut b, to_b, to_a, mut at_a, mut at_b } = pair(windows(8, 8));
+    a.try_request(to_b, ASK, [0]).unwrap();
+    b.try_request(to_a, ASK, [1]).unwrap();
+    a.disconnect(to_b);
+    let lost = PeerLost { peer: to_b, loss: Loss::Closed, unresolved: 1 };
+    assert_eq!(a.try_request(to_b, ASK, [2]), Err(lost.into()));
+    assert_eq!(a.request(&mut at_a, to_b, ASK, [2]), Err(lost));
+    assert_eq!(a.poll(&mut at_a), Ok(0), "given up is not lost: nothing to report");
+    assert_eq!(at_a, Seen::default());
+
+    // The other side takes what was sent before, and then learns of it.
+    let mut found = None;
+    until("the other side learns of it", || {
+        found = b.poll(&mut at_b).err();
+        found.is_some()
+    });
+    assert_eq!(found, Some(PeerLost { peer: to_a, loss: Loss::Closed, unresolved: 1 }));
+    assert_eq!(at_b.requests, [0]);
+}

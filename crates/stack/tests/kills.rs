@@ -1,0 +1,206 @@
+//! Peers killed at random moments. The only test of its process, so that it can count
+//! what the process holds before and after: `NETDYNO_KILLS` says how many kills.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use common::process::{Child, argument, role};
+use common::{Deadline, PATIENCE, seed};
+use fastrand::Rng;
+use netdyno_stack::am::{Config, Endpoint, Handlers, Loss, PeerId, PeerLost, RequestError, Wait};
+use rustix::process::{Pid, Signal, kill_process};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+const ASK: u8 = 0;
+const TELL: u8 = 1;
+const WINDOW: u32 = 16;
+/// The survivor knows within this time.
+const BOUND: Duration = Duration::from_secs(5);
+
+/// What arrived, so far in order.
+#[derive(Default)]
+struct Seen {
+    requests: u64,
+    replies: u64,
+}
+
+fn endpoint() -> Endpoint<Seen> {
+    let mut handlers = Handlers::new();
+    handlers.on_request(ASK, |seen: &mut Seen, request| {
+        let [n, ..] = request.words();
+        assert_eq!(n, seen.requests);
+        assert_eq!(request.payload().iter().map(|&byte| u64::from(byte)).sum::<u64>(), 64 * (n % 256));
+        seen.requests += 1;
+        request.reply(ASK, [n]);
+    });
+    handlers.on_request(TELL, |seen: &mut Seen, request| {
+        assert_eq!(request.words()[0], seen.requests);
+        seen.requests += 1;
+    });
+    handlers.on_reply(ASK, |seen: &mut Seen, reply| {
+        assert_eq!(reply.words()[0], answered(seen.replies));
+        seen.replies += 1;
+    });
+    // More patience than the bound: the end is not to be taken for silence.
+    let config = Config { window: WINDOW, medium_bytes: 64, peer_timeout: 4 * BOUND, wait: Wait::Yield };
+    Endpoint::new(handlers, config).unwrap()
+}
+
+#[test]
+fn child_process() {
+    let Some((role, parent)) = role() else { return };
+    let mut endpoint = endpoint();
+    let peer = parent.connect(&mut endpoint);
+    let mut seen = Seen::default();
+    let sends = match role[0].as_str() {
+        "answers" => false,
+        "sends" => true,
+        // Answers some, and then does something else for ever.
+        "stalls" => {
+            while seen.requests < argument(&role, 1) {
+                endpoint.poll(&mut seen).unwrap();
+            }
+            loop {
+                std::thread::sleep(Duration::from_secs(1));
+            }
+        }
+        other => panic!("no such role: {other}"),
+    };
+    let mut sent = 0;
+    while !parent.is_gone() {
+        if sends && send(&mut endpoint, peer, sent).unwrap() {
+            sent += 1;
+        }
+        endpoint.poll(&mut seen).unwrap();
+    }
+}
+
+/// The request that the `n`-th answer is for: every third one has none.
+fn answered(n: u64) -> u64 {
+    n / 2 * 3 + n % 2
+}
+
+/// Sends the `n`-th request: every third without an answer, the others with a payload.
+/// Returns whether there was room.
+fn send(endpoint: &mut Endpoint<Seen>, peer: PeerId, n: u64) -> Result<bool, PeerLost> {
+    let sent = if n % 3 == 2 {
+        endpoint.try_request(peer, TELL, [n])
+    } else {
+        endpoint.try_request_medium(peer, ASK, [n], &[n as u8; 64])
+    };
+    match sent {
+        Ok(()) => Ok(true),
+        Err(RequestError::Full) => Ok(false),
+        Err(RequestError::Lost(lost)) => Err(lost),
+        Err(RequestError::TooLong(too_long)) => panic!("{too_long}"),
+    }
+}
+
+/// What the survivor does when its peer is killed.
+#[derive(Clone, Copy, Debug)]
+enum Survivor {
+    /// Asks and polls.
+    Asks,
+    /// Waits in `request`, its window full.
+    IsBlocked,
+    /// Only polls.
+    Answers,
+}
+
+const SURVIVORS: [Survivor; 3] = [Survivor::Asks, Survivor::IsBlocked, Survivor::Answers];
+
+/// Kills a peer once, and checks what the survivor is told.
+fn kill_one(survivor: Survivor, rng: &mut Rng) {
+    let delay = Duration::from_micros(rng.u64(..20_000));
+    let answers = rng.u64(..100);
+    println!("{survivor:?}, killed after {delay:?}, {answers} answers where it stalls");
+    let mut child = Child::start(&match survivor {
+        Survivor::Asks => "answers".to_owned(),
+        Survivor::IsBlocked => format!("stalls {answers}"),
+        Survivor::Answers => "sends".to_owned(),
+    });
+    let mut endpoint = endpoint();
+    let mut seen = Seen::default();
+    let peer = child.connect(&mut endpoint);
+    let deadline = Deadline::after(PATIENCE);
+    let mut asked = 0;
+    let pid = Pid::from_raw(child.pid() as i32).unwrap();
+    let (lost, killed) = std::thread::scope(|scope| {
+        let killer = scope.spawn(|| {
+            std::thread::sleep(delay);
+            let killed = Instant::now();
+            // Not reaped yet: for the survivor a zombie has ended.
+            kill_process(pid, Signal::KILL).unwrap();
+            killed
+        });
+        let lost = loop {
+            deadline.check("the end of a killed peer");
+            let result = match survivor {
+                Survivor::Asks => send(&mut endpoint, peer, asked).and_then(|is_sent| {
+                    asked += u64::from(is_sent);
+                    endpoint.poll(&mut seen).map(|_| ())
+                }),
+                Survivor::IsBlocked => endpoint.request(&mut seen, peer, TELL, [asked]).map(|()| asked += 1),
+                Survivor::Answers => endpoint.poll(&mut seen).map(|_| ()),
+            };
+            if let Err(lost) = result {
+                break lost;
+            }
+        };
+        (lost, killer.join().unwrap())
+    });
+    let told_after = killed.elapsed();
+    assert!(told_after < BOUND, "told after {told_after:?}");
+    assert_eq!(lost.loss, Loss::Ended);
+    assert_eq!((lost.peer, lost.unresolved), (peer, endpoint.in_flight(peer)));
+    match survivor {
+        Survivor::Asks => {
+            // What was answered is not unresolved; credits may have resolved more.
+            let resolved = asked - u64::from(lost.unresolved);
+            assert!(seen.replies == 0 || resolved > answered(seen.replies - 1));
+        }
+        Survivor::IsBlocked => {
+            assert_eq!(lost.unresolved, WINDOW);
+            assert!(asked <= answers + u64::from(WINDOW));
+        }
+        Survivor::Answers => assert_eq!(lost.unresolved, 0),
+    }
+    // Told once; nothing more is sent.
+    assert_eq!(endpoint.poll(&mut seen), Ok(0));
+    assert_eq!(send(&mut endpoint, peer, asked), Err(lost));
+
+    let entry = PathBuf::from(format!("/proc/{}", child.pid()));
+    assert!(entry.exists(), "a zombie until it is reaped");
+    child.kill();
+    assert!(!entry.exists());
+}
+
+/// Descriptors and mappings of this process.
+fn held() -> (usize, usize) {
+    let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    (descriptors, maps.lines().filter(|line| line.contains("netdyno")).count())
+}
+
+#[test]
+fn a_killed_peer_is_reported_and_leaves_nothing_behind() {
+    let kills: usize = std::env::var("NETDYNO_KILLS").map_or(10, |text| text.parse().unwrap());
+    let mut rng = Rng::with_seed(seed());
+    kill_one(Survivor::Asks, &mut rng);
+    let before = held();
+    for n in 0..kills {
+        kill_one(SURVIVORS[n % SURVIVORS.len()], &mut rng);
+    }
+    // Attempts to connect that fail hold nothing, either.
+    let mut endpoint = endpoint();
+    for _ in 0..20 {
+        let (port, other) = (endpoint.open_port().unwrap(), endpoint.open_port().unwrap());
+        let mut address = other.address();
+        address[35] ^= 1;
+        assert!(endpoint.connect(port, &address).is_err());
+    }
+    drop(endpoint);
+    assert_eq!(held(), before, "descriptors and mappings");
+}

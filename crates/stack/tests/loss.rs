@@ -1,0 +1,303 @@
+//! Peers that stop, close, or end: what is reported, when, and what is delivered before.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use common::process::{Child, argument, role};
+use common::{Deadline, Idler, PATIENCE, connect, connect_all, until};
+use netdyno_stack::am::{Config, Endpoint, Handlers, Loss, PeerId, PeerLost, RequestError, Wait};
+use rustix::process::Signal;
+use std::time::{Duration, Instant};
+
+const ASK: u8 = 0;
+const TELL: u8 = 1;
+
+#[derive(Default)]
+struct Seen {
+    requests: Vec<u64>,
+    replies: Vec<u64>,
+}
+
+fn endpoint(window: u32, peer_timeout: Duration) -> Endpoint<Seen> {
+    let mut handlers = Handlers::new();
+    handlers.on_request(ASK, |seen: &mut Seen, request| {
+        let [n, ..] = request.words();
+        seen.requests.push(n);
+        request.reply(ASK, [n]);
+    });
+    handlers.on_request(TELL, |seen: &mut Seen, request| seen.requests.push(request.words()[0]));
+    handlers.on_reply(ASK, |seen: &mut Seen, reply| seen.replies.push(reply.words()[0]));
+    Endpoint::new(handlers, Config { window, medium_bytes: 64, peer_timeout, wait: Wait::Yield }).unwrap()
+}
+
+/// Polls until a loss is reported.
+fn until_lost(endpoint: &mut Endpoint<Seen>, seen: &mut Seen) -> PeerLost {
+    let (deadline, mut idler) = (Deadline::after(PATIENCE), Idler::default());
+    loop {
+        deadline.check("a loss is reported");
+        match endpoint.poll(seen) {
+            Ok(0) => idler.idle(),
+            Ok(_) => {}
+            Err(lost) => return lost,
+        }
+    }
+}
+
+/// Polls for a while in which nothing may be lost.
+fn poll_for(endpoint: &mut Endpoint<Seen>, seen: &mut Seen, time: Duration) {
+    let (start, mut idler) = (Instant::now(), Idler::default());
+    while start.elapsed() < time {
+        if endpoint.poll(seen).unwrap() == 0 {
+            idler.idle();
+        }
+    }
+}
+
+#[test]
+fn child_process() {
+    let Some((role, parent)) = role() else { return };
+    let mut endpoint = endpoint(argument(&role, 1), PATIENCE);
+    let peer = parent.connect(&mut endpoint);
+    let mut seen = Seen::default();
+    match role[0].as_str() {
+        // Answers, until the parent is gone.
+        "answers" => {
+            while !parent.is_gone() {
+                if endpoint.poll(&mut seen).is_err() {
+                    break;
+                }
+                Wait::Yield.idle();
+            }
+        }
+        // Sends that many requests without looking at anything, and leaves in some way.
+        "sends" => {
+            for n in 0..argument(&role, 2) {
+                endpoint.try_request(peer, if n % 2 == 0 { ASK } else { TELL }, [n]).unwrap();
+            }
+            parent.say("sent");
+            if role[3] == "closes" {
+                drop(endpoint);
+                parent.say("closed");
+            }
+            while !parent.is_gone() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        other => panic!("no such role: {other}"),
+    }
+}
+
+const TIMEOUT: Duration = Duration::from_millis(400);
+
+#[test]
+fn a_stopped_peer_is_silent() {
+    let mut child = Child::start("answers 8");
+    let mut endpoint = endpoint(8, TIMEOUT);
+    let mut seen = Seen::default();
+    let peer = child.connect(&mut endpoint);
+    for n in 0..100 {
+        endpoint.request(&mut seen, peer, ASK, [n]).unwrap();
+    }
+    until("all is answered", || {
+        endpoint.poll(&mut seen).unwrap();
+        endpoint.in_flight(peer) == 0
+    });
+
+    // While nothing is waited for, it may be as silent as it likes.
+    child.signal(Signal::STOP);
+    poll_for(&mut endpoint, &mut seen, 2 * TIMEOUT);
+
+    let asked = Instant::now();
+    let error = loop {
+        if let Err(error) = endpoint.request(&mut seen, peer, ASK, [0]) {
+            break error;
+        }
+    };
+    assert_eq!(error, PeerLost { peer, loss: Loss::Silent(TIMEOUT), unresolved: 8 });
+    assert!(asked.elapsed() >= TIMEOUT, "patience: {:?}", asked.elapsed());
+    assert!(asked.elapsed() < TIMEOUT + Duration::from_secs(5));
+    assert_eq!(seen.replies.len(), 100);
+
+    // It stays lost, even where it wakes up.
+    child.signal(Signal::CONT);
+    poll_for(&mut endpoint, &mut seen, Duration::from_millis(100));
+    assert_eq!(endpoint.request(&mut seen, peer, ASK, [0]), Err(error));
+    assert_eq!(seen.replies.len(), 100);
+}
+
+#[test]
+fn a_peer_that_was_stopped_for_less_goes_on() {
+    let mut child = Child::start("answers 8");
+    let mut endpoint = endpoint(8, PATIENCE);
+    let mut seen = Seen::default();
+    let peer = child.connect(&mut endpoint);
+    let mut asked = 0;
+    for _ in 0..10 {
+        for (signal, pause) in [(Signal::STOP, 30), (Signal::CONT, 3)] {
+            child.signal(signal);
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_millis(pause) {
+                match endpoint.try_request(peer, ASK, [asked]) {
+                    Ok(()) => asked += 1,
+                    Err(RequestError::Full) => {}
+                    Err(error) => panic!("{error}"),
+                }
+                endpoint.poll(&mut seen).unwrap();
+                Wait::Yield.idle();
+            }
+        }
+    }
+    until("all is answered", || {
+        endpoint.poll(&mut seen).unwrap();
+        endpoint.in_flight(peer) == 0
+    });
+    assert!(asked > 8);
+    assert!(seen.replies.iter().copied().eq(0..asked), "each once, in order");
+}
+
+/// A program that was busy elsewhere did not see what its peer did meanwhile: that time is
+/// none of the peer's silence.
+#[test]
+fn time_without_polls_is_not_the_silence_of_a_peer() {
+    let (mut a, mut b) = (endpoint(8, TIMEOUT), endpoint(8, TIMEOUT));
+    let (to_b, to_a) = connect(&mut a, &mut b);
+    let (mut at_a, mut at_b) = (Seen::default(), Seen::default());
+    for round in 0..3 {
+        // Requests after a pause, and a pause after requests: here with the answer already
+        // there, and there with an answer that comes a moment later.
+        std::thread::sleep(TIMEOUT + Duration::from_millis(100));
+        a.try_request(to_b, ASK, [round]).unwrap();
+        poll_for(&mut a, &mut at_a, TIMEOUT / 10);
+        b.poll(&mut at_b).unwrap();
+        if round == 1 {
+            b.try_request(to_a, ASK, [round]).unwrap();
+        }
+        std::thread::sleep(TIMEOUT + Duration::from_millis(100));
+        poll_for(&mut a, &mut at_a, Duration::from_millis(1));
+        until("the answers", || {
+            a.poll(&mut at_a).unwrap();
+            b.poll(&mut at_b).unwrap();
+            a.in_flight(to_b) == 0 && b.in_flight(to_a) == 0
+        });
+    }
+    assert_eq!((at_a.replies, at_b.replies), (vec![0, 1, 2], vec![1]));
+}
+
+/// What was sent before the end is delivered first, whatever the end was.
+#[test]
+fn what_was_sent_before_the_end_is_delivered() {
+    for (leaves, loss) in [("closes", Loss::Closed), ("is-killed", Loss::Ended)] {
+        let requests = 200;
+        let mut child = Child::start(&format!("sends 256 {requests} {leaves}"));
+        let mut endpoint = endpoint(256, PATIENCE);
+        let peer = child.connect(&mut endpoint);
+        assert_eq!(child.hear(), "sent");
+        if loss == Loss::Closed {
+            assert_eq!(child.hear(), "closed");
+        } else {
+            child.kill();
+        }
+        let mut seen = Seen::default();
+        // Requests of our own will never be answered.
+        for n in 0..3 {
+            endpoint.request(&mut seen, peer, ASK, [n]).unwrap();
+        }
+        let lost = until_lost(&mut endpoint, &mut seen);
+        assert!(seen.requests.iter().copied().eq(0..requests), "{} of {requests}", seen.requests.len());
+        assert_eq!(lost, PeerLost { peer, loss, unresolved: 3 });
+    }
+}
+
+/// Answers that a peer gave before its end count as answers.
+#[test]
+fn what_was_answered_before_the_end_is_delivered() {
+    let (mut a, mut b) = (endpoint(16, PATIENCE), endpoint(16, PATIENCE));
+    let (to_b, _) = connect(&mut a, &mut b);
+    let (mut at_a, mut at_b) = (Seen::default(), Seen::default());
+    for n in 0..16 {
+        a.try_request(to_b, ASK, [n]).unwrap();
+    }
+    for _ in 0..10 {
+        b.poll(&mut at_b).unwrap();
+    }
+    drop(b);
+    let lost = until_lost(&mut a, &mut at_a);
+    assert_eq!(lost, PeerLost { peer: to_b, loss: Loss::Closed, unresolved: 6 });
+    assert!(at_a.replies.iter().copied().eq(0..10));
+}
+
+#[test]
+fn a_loss_is_reported_once_and_the_others_go_on() {
+    let mut endpoints: Vec<_> = (0..4).map(|_| endpoint(8, PATIENCE)).collect();
+    let peers = connect_all(&mut endpoints);
+    let peer = |of: usize, with: usize| peers[of][with].unwrap();
+    let mut seen: Vec<_> = (0..4).map(|_| Seen::default()).collect();
+    endpoints[0].try_request(peer(0, 3), ASK, [1]).unwrap();
+    endpoints.pop();
+    let (mut losses, mut asked) = (Vec::new(), 0);
+    let start = Instant::now();
+    while losses.len() < 3 || start.elapsed() < Duration::from_millis(300) {
+        assert!(start.elapsed() < PATIENCE, "not all have noticed");
+        for (me, endpoint) in endpoints.iter_mut().enumerate() {
+            if me == 0 && endpoint.try_request(peer(0, 1), ASK, [asked]).is_ok() {
+                asked += 1;
+            }
+            if let Err(lost) = endpoint.poll(&mut seen[me]) {
+                losses.push((me, lost));
+            }
+        }
+    }
+    losses.sort_by_key(|(me, _)| *me);
+    let lost = |me: usize| PeerLost { peer: peer(me, 3), loss: Loss::Closed, unresolved: u32::from(me == 0) };
+    assert_eq!(losses, (0..3).map(|me| (me, lost(me))).collect::<Vec<_>>());
+
+    // Each request to it fails, none to the others does.
+    for _ in 0..3 {
+        assert_eq!(endpoints[0].try_request(peer(0, 3), ASK, [1]), Err(lost(0).into()));
+        assert_eq!(endpoints[0].request(&mut seen[0], peer(0, 3), ASK, [1]), Err(lost(0)));
+        let error = endpoints[0].request_medium(&mut seen[0], peer(0, 3), ASK, [1], &[1]);
+        assert_eq!(error, Err(lost(0).into()));
+    }
+    until("the others have answered", || {
+        for (endpoint, seen) in endpoints.iter_mut().zip(&mut seen) {
+            endpoint.poll(seen).unwrap();
+        }
+        endpoints[0].in_flight(peer(0, 1)) == 0
+    });
+    assert!(asked > 0 && seen[0].replies.iter().copied().eq(0..asked));
+}
+
+/// Many peers gone at once are reported one after the other, without a pause between.
+#[test]
+fn many_losses_are_reported_within_the_bound_for_one() {
+    const PEERS: usize = 100;
+    let config = Config { window: 2, medium_bytes: 0, ..Config::default() };
+    let mut hub = Endpoint::<Seen>::new(Handlers::new(), config).unwrap();
+    let mut others: Vec<_> =
+        (0..PEERS).map(|_| Endpoint::<Seen>::new(Handlers::new(), config).unwrap()).collect();
+    let peers: Vec<PeerId> = others.iter_mut().map(|other| connect(&mut hub, other).0).collect();
+    hub.poll(&mut Seen::default()).unwrap();
+    drop(others);
+    let mut losses = peers.iter().map(|_| until_lost(&mut hub, &mut Seen::default()).peer);
+    let mut lost = vec![losses.next().unwrap()];
+    let start = Instant::now();
+    lost.extend(losses);
+    assert_eq!(lost, peers);
+    // A pause from one look to the next between them would make five seconds.
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+}
+
+/// Who gives a peer up tells it: otherwise a peer without requests would wait for ever.
+#[test]
+fn a_peer_given_up_as_silent_learns_of_it() {
+    let (mut a, mut b) = (endpoint(8, TIMEOUT), endpoint(8, PATIENCE));
+    let (to_b, to_a) = connect(&mut a, &mut b);
+    let (mut at_a, mut at_b) = (Seen::default(), Seen::default());
+    a.try_request(to_b, ASK, [1]).unwrap();
+    let lost = until_lost(&mut a, &mut at_a);
+    assert_eq!(lost, PeerLost { peer: to_b, loss: Loss::Silent(TIMEOUT), unresolved: 1 });
+    let lost = until_lost(&mut b, &mut at_b);
+    assert_eq!(lost, PeerLost { peer: to_a, loss: Loss::Closed, unresolved: 0 });
+    assert_eq!(at_b.requests, [1]);
+}

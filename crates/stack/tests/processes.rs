@@ -1,0 +1,99 @@
+//! More processes than this machine has cores, each connected with each.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use common::process::{Child, Parent, argument, from_hex, role, to_hex};
+use common::traffic::Traffic;
+use common::{Deadline, PATIENCE, seed};
+use fastrand::Rng;
+use netdyno_stack::am::{Config, Endpoint, Wait};
+
+const PROCESSES: usize = 6;
+const MESSAGES: u64 = 2_000;
+const MOST: usize = 128;
+
+#[test]
+fn child_process() {
+    let Some((role, parent)) = role() else { return };
+    let (seed, me) = (argument(&role, 1), argument(&role, 2));
+    one_of_many(&parent, seed, me);
+}
+
+/// One process: sends to all others, and serves them until the parent closes the pipe.
+fn one_of_many(parent: &Parent, seed: u64, me: usize) {
+    let config = Config { window: 16, medium_bytes: MOST as u32, peer_timeout: PATIENCE, wait: Wait::Yield };
+    let mut endpoint = Endpoint::new(Traffic::handlers(), config).unwrap();
+    let others: Vec<usize> = (0..PROCESSES).filter(|&other| other != me).collect();
+    let ports: Vec<_> = others.iter().map(|_| endpoint.open_port().unwrap()).collect();
+    let addresses: Vec<_> = ports.iter().map(|port| to_hex(&port.address())).collect();
+    parent.say(&addresses.join(" "));
+    let theirs = parent.hear();
+    let peers: Vec<_> = ports
+        .into_iter()
+        .zip(theirs.split(' '))
+        .map(|(port, address)| endpoint.connect(port, &from_hex(address)).unwrap())
+        .collect();
+    parent.say("connected");
+    assert_eq!(parent.hear(), "go");
+
+    let mut traffic = Traffic::new(seed, me, MOST, others);
+    let mut rng = Rng::with_seed(seed ^ me as u64);
+    let deadline = Deadline::after(PATIENCE);
+    for _ in 0..MESSAGES * peers.len() as u64 {
+        let at = rng.usize(..peers.len());
+        // Those that have enough leave their turn to the next one.
+        let peer = (0..peers.len())
+            .map(|step| peers[(at + step) % peers.len()])
+            .find(|&peer| traffic.sent(peer) < MESSAGES)
+            .unwrap();
+        traffic.send(&mut endpoint, peer).unwrap();
+        deadline.check("sending to all");
+    }
+    let has_all = |endpoint: &Endpoint<Traffic>, traffic: &Traffic| {
+        traffic.is_answered()
+            && peers.iter().all(|&peer| traffic.received(peer) == MESSAGES && endpoint.in_flight(peer) == 0)
+    };
+    while !has_all(&endpoint, &traffic) {
+        deadline.check("receiving from all");
+        if endpoint.poll(&mut traffic).unwrap() == 0 {
+            Wait::Yield.idle();
+        }
+    }
+    parent.say("done");
+    // Others may still wait for what is owed to them.
+    while !parent.is_gone() {
+        let _ = endpoint.poll(&mut traffic);
+        std::thread::sleep(std::time::Duration::from_micros(100));
+    }
+    assert!(has_all(&endpoint, &traffic), "nothing came after the last message");
+}
+
+#[test]
+fn all_to_all_among_more_processes_than_cores() {
+    let seed = seed();
+    let mut children: Vec<_> =
+        (0..PROCESSES).map(|me| Child::start(&format!("one-of-many {seed} {me}"))).collect();
+    // The address that `i` has for `j`, at which `j` is to connect.
+    let said: Vec<Vec<String>> =
+        children.iter().map(|child| child.hear().split(' ').map(str::to_owned).collect()).collect();
+    let place_among_others = |me: usize, other: usize| if other < me { other } else { other - 1 };
+    for (me, child) in children.iter_mut().enumerate() {
+        let for_me: Vec<&str> = (0..PROCESSES)
+            .filter(|&other| other != me)
+            .map(|other| said[other][place_among_others(other, me)].as_str())
+            .collect();
+        child.tell(&for_me.join(" "));
+    }
+    for child in &children {
+        assert_eq!(child.hear(), "connected");
+    }
+    for child in &mut children {
+        child.tell("go");
+    }
+    for child in &children {
+        assert_eq!(child.hear(), "done");
+    }
+    children.into_iter().for_each(Child::join);
+}
