@@ -306,7 +306,7 @@ fn with_noise_the_intervals_cover_the_truth() {
 fn intervals_cover_the_truth_where_they_decide_when_to_stop() {
     let truth: Truth = "o_s=1us,o_r=2us,g=5us,L=7us,noise=0.05".parse().unwrap();
     let known = Known::of(&truth);
-    let precision = 0.0006;
+    let precision = 0.001;
     let (mut covered, mut intervals, mut added) = (0, 0, 0);
     for seed in 0..30 {
         let mut data = launches(truth, seed, 9, precision);

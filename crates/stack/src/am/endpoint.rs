@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 const HOT: usize = 8;
 /// Other peers looked at in every poll, in turn.
 const COLD: usize = 8;
+/// Polls in vain after which there is time to tell what is owed.
+const POLLS_IN_VAIN: u32 = 8;
 /// Polls between two looks at the clock, so that one costs next to nothing.
 const POLLS_PER_LOOK: u32 = 1024;
 /// The same where every poll in vain may give the processor away for milliseconds.
@@ -63,6 +65,7 @@ pub struct Endpoint<S> {
     /// The next peer to be looked at in turn.
     cold: usize,
     polls_until_look: u32,
+    polls_in_vain: u32,
     last_look: Instant,
     next_look: Instant,
     payload: Vec<u8>,
@@ -88,6 +91,7 @@ impl<S> Endpoint<S> {
             newest: 0,
             cold: 0,
             polls_until_look: 0,
+            polls_in_vain: 0,
             last_look: Instant::now(),
             next_look: Instant::now(),
             payload: Vec::with_capacity(config.medium_bytes as usize),
@@ -238,7 +242,23 @@ impl<S> Endpoint<S> {
         if self.peers.len() > HOT {
             handled += self.poll_cold(state)?;
         }
+        if handled > 0 {
+            self.polls_in_vain = 0;
+        } else {
+            self.polls_in_vain += 1;
+            if self.polls_in_vain == POLLS_IN_VAIN {
+                self.settle();
+            }
+        }
         Ok(handled)
+    }
+
+    /// Tells peers what is owed: nothing flows back that could carry it.
+    #[cold]
+    fn settle(&mut self) {
+        for peer in &mut self.peers {
+            peer.settle();
+        }
     }
 
     /// Looks at some of the other peers; one that sent something becomes hot.
@@ -257,17 +277,15 @@ impl<S> Endpoint<S> {
         Ok(handled)
     }
 
-    /// What need not be done in every poll: tells peers what is owed, and looks whether
-    /// they live.
+    /// What need not be done in every poll: looks whether the peers live.
     #[cold]
     fn look_after_peers(&mut self) -> Result<(), PeerLost> {
         self.polls_until_look = match self.config.wait {
             Wait::Spin => POLLS_PER_LOOK,
             Wait::Yield | Wait::Block => YIELDING_POLLS_PER_LOOK,
         };
-        for peer in &mut self.peers {
-            peer.settle();
-        }
+        // Counts from here again, so that what comes to be owed later is told as well.
+        self.polls_in_vain = 0;
         let now = Instant::now();
         if now < self.next_look {
             return Ok(());
