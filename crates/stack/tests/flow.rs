@@ -106,19 +106,13 @@ fn a_reply_never_waits() {
         let Pair { mut a, mut b, to_b, to_a, mut at_a, mut at_b } = pair(windows(window, window));
         assert_eq!(fill(&mut a, to_b, ASK), window);
         assert_eq!(fill(&mut b, to_a, ASK), window);
-        for _ in 0..window {
-            assert_eq!(a.poll(&mut at_a), Ok(1));
-        }
+        // Neither side waits for the other: each handles all that is there by polls alone.
+        while a.poll(&mut at_a) != Ok(0) {}
         assert_eq!(at_a.requests.len() as u32, window, "answered with a full window of its own");
         assert_eq!(a.in_flight(to_b), window);
-        for _ in 0..window {
-            // A reply and a request each time.
-            assert_eq!(b.poll(&mut at_b), Ok(2));
-        }
+        while b.poll(&mut at_b) != Ok(0) {}
         assert_eq!((at_b.replies.len() as u32, b.in_flight(to_a)), (window, 0));
-        for _ in 0..window {
-            assert_eq!(a.poll(&mut at_a), Ok(1));
-        }
+        while a.poll(&mut at_a) != Ok(0) {}
         assert_eq!((at_a.replies.len() as u32, a.in_flight(to_b)), (window, 0));
     }
 }

@@ -224,7 +224,7 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// Handles what has arrived: at most one request and one reply of each peer that it
+    /// Handles what has arrived: at most four requests and one reply of each peer that it
     /// looks at. Never waits. Returns how many messages were handled.
     ///
     /// # Errors
