@@ -163,7 +163,8 @@ fn kill_one(survivor: Survivor, rng: &mut Rng) {
         }
         Survivor::IsBlocked => {
             assert_eq!(lost.unresolved, WINDOW);
-            assert!(asked <= answers + u64::from(WINDOW));
+            // The poll in which it stalls may have taken three more.
+            assert!(asked <= answers + 3 + u64::from(WINDOW));
         }
         Survivor::Answers => assert_eq!(lost.unresolved, 0),
     }
