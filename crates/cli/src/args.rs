@@ -115,7 +115,8 @@ pub struct LogpArgs {
     #[command(flatten)]
     pub measuring: Measuring,
 
-    /// Parameters of the sim layer, as in o_s=1us,o_r=2us,g=5us,L=7us[,capacity=64][,window=65536][,o_poll=0ns][,noise=0.05]
+    /// Parameters of the sim layer: o_s=1us,o_r=2us,g=5us,L=7us, and, where wanted,
+    /// capacity=64, window=65536, o_poll=0ns, noise=0.05
     #[arg(long, value_name = "NAME=VALUE,…")]
     pub truth: Option<Truth>,
 
