@@ -30,6 +30,8 @@ const LABELS_AT: f64 = 918.0;
 /// A curve, summed up over the launches.
 struct Series {
     d_ns: f64,
+    /// The delay as it was measured without messages: what a message is expected to pay.
+    d_measured_ns: f64,
     points: Vec<Point>,
 }
 
@@ -97,6 +99,10 @@ fn series(subject: &Subject<'_>) -> Vec<Series> {
         .filter(|curve| curve.d_ns.is_finite())
         .map(|curve| Series {
             d_ns: curve.d_ns,
+            d_measured_ns: median(launches.iter().flat_map(|launch| {
+                let same = launch.signature.iter().find(|other| other.d_ns == curve.d_ns);
+                same.map(|curve| curve.d_measured_ns.clone()).unwrap_or_default()
+            })),
             points: curve
                 .bursts
                 .iter()
@@ -296,9 +302,9 @@ fn expected(subject: &Subject<'_>, series: &Series, x: &Scale, y: &Scale) -> Mar
     let [.., third_last, _, last] = &series.points[..] else { return html! {} };
     let (Some(o_s), Some(o_r)) = (shown(&parameters.o_s), shown(&parameters.o_r)) else { return html! {} };
     let plateau = subject.result.plateau.value_ns;
-    let level = o_s + o_r + series.d_ns;
+    let level = o_s + o_r + series.d_measured_ns;
     // A delay within the idle time of a message is not seen in the steady state.
-    if series.d_ns == 0.0 || level < plateau {
+    if series.d_ns == 0.0 || !level.is_finite() || level < plateau {
         return html! {};
     }
     html! {
