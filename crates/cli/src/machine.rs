@@ -20,15 +20,18 @@ const BUSY: f64 = 0.5;
 pub fn environment(cpu: Option<usize>) -> Environment {
     let uname = rustix::system::uname();
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let (clock, detours) = watch(cpu);
+    let flags: Vec<String> = field(&cpuinfo, "flags")
+        .map(|flags| flags.split(' ').map(str::to_owned).collect())
+        .unwrap_or_default();
+    let has = |name: &str| flags.iter().any(|flag| flag == name);
+    let (mut clock, detours) = watch(cpu);
+    clock.is_constant = (!flags.is_empty()).then(|| has("constant_tsc") && has("nonstop_tsc"));
     Environment {
         host: uname.nodename().to_string_lossy().into_owned(),
         kernel: format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy()),
         cpu_model: field(&cpuinfo, "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
         cpus_allowed: place::allowed().unwrap_or_default(),
-        virtualised: field(&cpuinfo, "flags")
-            .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"))
-            || fs::exists("/sys/hypervisor/type").unwrap_or(false),
+        virtualised: has("hypervisor") || fs::exists("/sys/hypervisor/type").unwrap_or(false),
         governor: cpu.and_then(|cpu| {
             let file = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
             Some(fs::read_to_string(file).ok()?.trim().to_owned())
@@ -42,6 +45,12 @@ pub fn environment(cpu: Option<usize>) -> Environment {
 /// Doubts about the machine.
 pub fn doubts(environment: &Environment) -> Vec<Doubt> {
     let mut doubts = Vec::new();
+    if environment.clock.is_constant == Some(false) {
+        doubts.push(Doubt::new(
+            "clock_not_constant",
+            "the processor does not promise that its counter runs at one rate and never stops".into(),
+        ));
+    }
     if let Some(detours) = environment.detours.as_ref().filter(|d| d.lost_share > NOISY) {
         doubts.push(Doubt::new(
             "noisy_machine",
@@ -79,6 +88,7 @@ fn watch(cpu: Option<usize>) -> (ClockReading, Option<Detours>) {
         tick_ns: clock.tick_ns,
         cost_ns: clock.cost_ns,
         resolution_ns: clock.resolution_ns,
+        is_constant: None,
     };
     let detours = Detours {
         observed_ns: seen.observed_ns,

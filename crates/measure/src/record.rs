@@ -87,6 +87,9 @@ pub struct ClockReading {
     pub cost_ns: f64,
     /// Smallest difference seen between two readings that differ.
     pub resolution_ns: f64,
+    /// Whether the processor says that it counts at one rate and never stops.
+    #[serde(default)]
+    pub is_constant: Option<bool>,
 }
 
 /// Interruptions of a processor that only read its clock.

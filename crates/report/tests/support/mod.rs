@@ -158,7 +158,13 @@ fn environment() -> Environment {
         cpus_allowed: (0..8).collect(),
         virtualised: true,
         governor: None,
-        clock: ClockReading { source: "tsc".into(), tick_ns: 0.357, cost_ns: 9.3, resolution_ns: 5.7 },
+        clock: ClockReading {
+            source: "tsc".into(),
+            tick_ns: 0.357,
+            cost_ns: 9.3,
+            resolution_ns: 5.7,
+            is_constant: None,
+        },
         load_1min: Some(0.31),
         detours: Some(Detours { observed_ns: 2e8, count: 57, lost_share: 0.0012, longest_ns: 83_120.0 }),
     }
