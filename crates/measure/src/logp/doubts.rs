@@ -1,6 +1,7 @@
 //! Where the layer, the machine or the run do not allow a figure to be taken at its word.
 
 use super::extract::Launches;
+use super::pattern::BATCH;
 use crate::record::{Checks, Doubt, Limit, Parameter, Parameters, Plateau, Status};
 use crate::show::{Percent, Time};
 use crate::stats::{median, quantile_of_sorted, sorted};
@@ -149,7 +150,7 @@ fn doubt_overheads(
         doubts.push(Doubt::about("o_r_two_ways", "o_r", "no reply was there after staying away".into()));
     }
     let (late, seen) = launches.data.iter().fold((0, 0), |(late, seen), l| {
-        (late + l.o_r_away_late, seen + l.o_r_away_late + 50 * l.o_r_away_ns.len() as u64)
+        (late + l.o_r_away_late, seen + l.o_r_away_late + (BATCH * l.o_r_away_ns.len()) as u64)
     });
     if late as f64 > LATE * seen as f64 && away.is_finite() {
         doubts.push(Doubt::about(

@@ -18,7 +18,7 @@ pub const LONGEST_BURST_AT_MOST: usize = 1 << 15;
 /// Sizes of the bursts of requests alone.
 const ISSUE_BURSTS: [usize; 5] = [1, 2, 4, 8, 16];
 /// Consecutive samples in a batch (Culler et al. batch by 50 as well).
-const BATCH: usize = 50;
+pub(super) const BATCH: usize = 50;
 /// Batches of each small measurement, where there is time, and where there is none.
 const BATCHES: usize = 24;
 const BATCHES_AT_LEAST: usize = 3;

@@ -203,14 +203,13 @@ impl Connection {
 
     /// Memory that the connection holds now, in bytes. It grows with what is under way.
     pub fn memory_bytes(&self) -> usize {
-        let bytes = |all: &[Vec<u8>]| all.iter().map(Vec::capacity).sum::<usize>();
         size_of::<Self>()
             + self.outgoing.capacity() * size_of::<Outgoing>()
             + self.outgoing.iter().map(|out| out.bytes.capacity()).sum::<usize>()
             + self.ahead.capacity() * size_of::<Option<Vec<u8>>>()
             + self.ahead.iter().flatten().map(Vec::capacity).sum::<usize>()
             + self.spare.capacity() * size_of::<Vec<u8>>()
-            + bytes(&self.spare)
+            + self.spare.iter().map(Vec::capacity).sum::<usize>()
     }
 
     /// Whether a request may be sent.
@@ -393,9 +392,8 @@ impl Connection {
     }
 
     fn complete(&mut self, completed: u16) {
-        if self.credits.complete_to(completed).is_err() {
-            // An older count, from a message that was sent again: nothing new.
-        }
+        // An error is an older count, from a message that was sent again: nothing new.
+        let _ = self.credits.complete_to(completed);
     }
 
     /// Learns what has arrived. False where that cannot be.

@@ -10,7 +10,6 @@ use super::random::Random;
 use crate::frame::datagram::{self, Datagram, Kind, LONGEST};
 use crate::reliability::{Config, Connection, Delivery, Loss};
 use alloc::string::String;
-use alloc::vec::Vec;
 use core::fmt;
 
 /// Faults end here.
@@ -372,19 +371,15 @@ impl World {
     }
 }
 
-/// Runs seeds `first` to `first + count - 1` and gives what each of them came to, or the
-/// first violation.
-pub fn run_all(first: u64, count: u64) -> Result<Vec<Outcome>, Violation> {
-    (first..first + count).map(run).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     #[test]
     fn thousands_of_seeds_hold() {
-        let outcomes = run_all(0, 3000).unwrap_or_else(|violation| panic!("{violation}"));
+        let outcomes: Result<Vec<Outcome>, Violation> = (0..3000).map(run).collect();
+        let outcomes = outcomes.unwrap_or_else(|violation| panic!("{violation}"));
         assert!(outcomes.iter().filter(|o| o.restarted).count() > 300);
         assert!(outcomes.iter().any(|o| o.unresolved > 0));
         for class in LOSS_CLASSES {

@@ -143,10 +143,7 @@ impl<S> Endpoint<S> {
     ) -> Result<(), RequestError> {
         const { assert!(N <= MAX_WORDS) };
         let peer = &mut self.peers[peer.index()];
-        peer.check_connected()?;
-        if !peer.has_room() {
-            return Err(RequestError::Full);
-        }
+        peer.check_room()?;
         peer.send(handler, &words);
         Ok(())
     }
@@ -183,10 +180,7 @@ impl<S> Endpoint<S> {
         const { assert!(N <= MAX_WORDS) };
         let peer = &mut self.peers[peer.index()];
         peer.check_len(payload)?;
-        peer.check_connected()?;
-        if !peer.has_room() {
-            return Err(RequestError::Full);
-        }
+        peer.check_room()?;
         peer.send_medium(handler, &words, payload);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! One connection: its four rings, its credits, and the life of the peer.
 
 use super::endpoint::PeerId;
-use super::error::{ConnectError, Loss, PeerLost, TooLong};
+use super::error::{ConnectError, Loss, PeerLost, RequestError, TooLong};
 use super::handlers::{Content, Handlers, Reply, Request};
 use super::port::{CLOSED, Layout, Port, TAKEN};
 use netdyno_host::life::Life;
@@ -151,6 +151,13 @@ impl Peer {
 
     pub(super) fn check_len(&self, payload: &[u8]) -> Result<(), TooLong> {
         self.outbox.check_len(payload)
+    }
+
+    /// Whether a request may be sent now.
+    #[inline(always)]
+    pub(super) fn check_room(&self) -> Result<(), RequestError> {
+        self.check_connected()?;
+        if self.has_room() { Ok(()) } else { Err(RequestError::Full) }
     }
 
     #[inline(always)]
