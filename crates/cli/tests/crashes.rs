@@ -6,18 +6,20 @@
 mod common;
 
 use common::{netdyno, wait, workers_of};
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-fn signal(name: &str, pid: u32) {
-    Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap();
+/// Sends a signal, at once. False where there is no such process any more.
+fn signal(signal: Signal, pid: u32) -> bool {
+    kill_process(Pid::from_raw(pid as i32).unwrap(), signal).is_ok()
 }
 
-/// A measurement that would go on for long.
+/// A measurement that goes on for longer than anybody waits before it is disturbed.
 fn measuring(layer: &str, out: &str) -> Child {
     let args =
-        ["logp", "--over", layer, "--max-time", "60s", "--launches", "500", "--wait", wait(), "--out", out];
+        ["logp", "--over", layer, "--max-time", "8s", "--launches", "500", "--wait", wait(), "--out", out];
     netdyno(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
@@ -39,22 +41,23 @@ fn kill_at_random(layers: &[&str], times: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("result.json");
-    let (mut hits, mut misses) = (0, 0);
+    let (mut hits, mut too_late) = (0, 0);
     while hits < times {
         let layer = layers[hits as usize % layers.len()];
         let mut child = measuring(layer, out.to_str().unwrap());
         std::thread::sleep(Duration::from_millis(random.u64(30..700)));
         let workers = two_workers(&mut child);
         let victim = workers[random.usize(0..2)];
-        signal("KILL", victim);
+        let is_killed = signal(Signal::KILL, victim);
         let killed = Instant::now();
         let output = child.wait_with_output().unwrap();
         let took = killed.elapsed();
         let stderr = String::from_utf8(output.stderr).unwrap();
         if output.status.success() {
-            // The launch had its data and was being cleared away: nothing was lost.
-            misses += 1;
-            assert!(misses <= 3, "{layer}: {misses} kills were not noticed");
+            // The launch had its data and was being cleared away: nothing was lost. Between
+            // two launches there is little else to hit, so most kills must count.
+            too_late += u64::from(is_killed);
+            assert!(too_late <= 5 + times / 5, "{layer}: {too_late} kills were not noticed");
             fs::remove_file(&out).unwrap();
             continue;
         }
@@ -87,7 +90,7 @@ fn the_survivor_reports_what_it_saw() {
     let seen = (0..10).any(|_| {
         let mut child = measuring("am+shm", out.to_str().unwrap());
         std::thread::sleep(Duration::from_millis(300));
-        signal("KILL", two_workers(&mut child)[0]);
+        signal(Signal::KILL, two_workers(&mut child)[0]);
         let stderr = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
         stderr.contains("its process has ended")
     });
@@ -96,12 +99,12 @@ fn the_survivor_reports_what_it_saw() {
 
 #[test]
 fn ctrl_c_leaves_nothing() {
-    for (name, code) in [("INT", 130), ("TERM", 143)] {
+    for (name, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let folder = tempfile::tempdir().unwrap();
         let mut child = measuring("am+shm", folder.path().join("result.json").to_str().unwrap());
         let workers = two_workers(&mut child);
         std::thread::sleep(Duration::from_millis(200));
-        signal(name, child.id());
+        assert!(signal(name, child.id()));
         let asked = Instant::now();
         let output = child.wait_with_output().unwrap();
         assert!(asked.elapsed() < Duration::from_secs(5));
