@@ -17,8 +17,11 @@
 //! selective acknowledgement, timeouts from measured round trips, probes of the tail,
 //! a response to congestion, and death by silence.
 
+mod buffers;
 mod congestion;
 mod connection;
+mod receiving;
 mod round_trip;
+mod sending;
 
 pub use connection::{Config, Connection, Counters, Delivery, Full, Loss};
