@@ -20,6 +20,7 @@
 //! outsider would have to guess; the checksum finds damage, it is no signature.
 
 use super::slot::MAX_WORDS;
+use alloc::vec::Vec;
 
 /// Length without words and payload.
 pub const HEADER_LEN: usize = 40;
@@ -103,6 +104,8 @@ pub struct Datagram<'a> {
     pub word_count: u8,
     /// Its payload.
     pub payload: &'a [u8],
+    /// The whole of it, to be kept.
+    pub bytes: &'a [u8],
 }
 
 /// Why bytes are not a datagram of ours.
@@ -118,36 +121,47 @@ pub enum Malformed {
     Meaning,
 }
 
-/// Writes a datagram into `out`, which is as long as a datagram can be. Returns its
-/// length.
-pub fn encode(header: &Header, words: &[u64], payload: &[u8], out: &mut [u8; LONGEST]) -> usize {
+/// Writes a message at the end of `out`, which is empty. All is there but what
+/// [`stamp`] adds when it is transmitted.
+pub fn write(header: &Header, words: &[u64], payload: &[u8], out: &mut Vec<u8>) {
     let words = &words[..words.len().min(MAX_WORDS)];
-    let payload = &payload[..payload.len().min(LONGEST - HEADER_LEN - 8 * words.len())];
+    let payload_at = HEADER_LEN + 8 * words.len();
+    let payload = &payload[..payload.len().min(LONGEST - payload_at)];
+    let mut front = [0; HEADER_LEN + 8 * MAX_WORDS];
+    write_header(header, words.len() as u8, &mut front);
+    for (chunk, word) in front[HEADER_LEN..].as_chunks_mut::<8>().0.iter_mut().zip(words) {
+        *chunk = word.to_le_bytes();
+    }
+    out.reserve(payload_at + payload.len());
+    out.extend_from_slice(&front[..payload_at]);
+    out.extend_from_slice(payload);
+}
+
+/// A datagram that is no message: its header alone, complete.
+pub fn alone(header: &Header) -> [u8; HEADER_LEN] {
+    let mut datagram = [0; HEADER_LEN];
+    write_header(header, 0, &mut datagram);
+    stamp(&mut datagram, header.sequence, header.acknowledged, header.selective);
+    datagram
+}
+
+/// Writes all but what [`stamp`] does, over zeros.
+fn write_header(header: &Header, words: u8, out: &mut [u8]) {
     out[4] = header.kind.code();
     out[5] = header.handler;
-    out[6] = words.len() as u8;
+    out[6] = words;
     out[7] = VERSION;
-    out[34..40].fill(0);
-    let mut at = HEADER_LEN;
-    for word in words {
-        out[at..at + 8].copy_from_slice(&word.to_le_bytes());
-        at += 8;
-    }
-    out[at..at + payload.len()].copy_from_slice(payload);
-    let len = at + payload.len();
-    restamp(header, &mut out[..len]);
-    len
+    out[8..16].copy_from_slice(&header.connection.to_le_bytes());
+    out[32..34].copy_from_slice(&header.completed.to_le_bytes());
 }
 
 /// Writes what changes from one transmission of a message to the next (what has arrived
 /// meanwhile) and the checksum over the whole.
-pub fn restamp(header: &Header, datagram: &mut [u8]) {
-    datagram[8..16].copy_from_slice(&header.connection.to_le_bytes());
-    datagram[16..20].copy_from_slice(&header.sequence.to_le_bytes());
-    datagram[20..24].copy_from_slice(&header.acknowledged.to_le_bytes());
-    datagram[24..32].copy_from_slice(&header.selective.to_le_bytes());
-    datagram[32..34].copy_from_slice(&header.completed.to_le_bytes());
-    let sum = checksum(header.connection, &datagram[4..]);
+pub fn stamp(datagram: &mut [u8], sequence: u32, acknowledged: u32, selective: u64) {
+    datagram[16..20].copy_from_slice(&sequence.to_le_bytes());
+    datagram[20..24].copy_from_slice(&acknowledged.to_le_bytes());
+    datagram[24..32].copy_from_slice(&selective.to_le_bytes());
+    let sum = checksum(word_at(datagram, 8), &datagram[4..]);
     datagram[0..4].copy_from_slice(&sum.to_le_bytes());
 }
 
@@ -173,14 +187,15 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, Malformed> {
         return Err(Malformed::Meaning);
     }
     let kind = Kind::of(bytes[4]).ok_or(Malformed::Meaning)?;
-    let payload_at = HEADER_LEN + 8 * usize::from(word_count);
-    let payload = bytes.get(payload_at..).ok_or(Malformed::Short)?;
+    let (word_bytes, payload) =
+        bytes[HEADER_LEN..].split_at_checked(8 * usize::from(word_count)).ok_or(Malformed::Short)?;
     if !kind.is_message() && (word_count > 0 || !payload.is_empty()) {
         return Err(Malformed::Meaning);
     }
-    let words = core::array::from_fn(|i| {
-        if i < usize::from(word_count) { word_at(bytes, HEADER_LEN + 8 * i) } else { 0 }
-    });
+    let mut words = [0; MAX_WORDS];
+    for (word, chunk) in words.iter_mut().zip(word_bytes.as_chunks::<8>().0) {
+        *word = u64::from_le_bytes(*chunk);
+    }
     Ok(Datagram {
         header: Header {
             kind,
@@ -194,6 +209,7 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, Malformed> {
         words,
         word_count,
         payload,
+        bytes,
     })
 }
 
@@ -231,7 +247,6 @@ fn checksum(key: u64, bytes: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec::Vec;
     use proptest::prelude::*;
 
     prop_compose! {
@@ -247,9 +262,14 @@ mod tests {
     }
 
     fn encoded(header: &Header, words: &[u64], payload: &[u8]) -> Vec<u8> {
-        let mut out = [0xee; LONGEST];
-        let len = encode(header, words, payload, &mut out);
-        out[..len].to_vec()
+        let mut out = Vec::new();
+        if header.kind.is_message() {
+            write(header, words, payload, &mut out);
+            stamp(&mut out, header.sequence, header.acknowledged, header.selective);
+        } else {
+            out.extend_from_slice(&alone(header));
+        }
+        out
     }
 
     proptest! {
@@ -261,6 +281,7 @@ mod tests {
             prop_assert_eq!(&parsed.words[..words.len()], &words[..]);
             prop_assert_eq!(usize::from(parsed.word_count), words.len());
             prop_assert_eq!(parsed.payload, &payload[..]);
+            prop_assert_eq!(parsed.bytes, &bytes[..]);
             prop_assert_eq!(connection_of(&bytes), Some(header.connection));
         }
 

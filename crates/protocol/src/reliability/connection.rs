@@ -6,7 +6,7 @@ use super::buffers::Buffers;
 use super::receiving::{Arrived, Receiving};
 use super::sending::Sending;
 use crate::am::{Credits, Ledger};
-use crate::frame::datagram::{self, Datagram, Header, Kind, LONGEST};
+use crate::frame::datagram::{self, Datagram, HEADER_LEN, Header, Kind};
 use alloc::vec::Vec;
 
 /// What is fixed for the life of a connection.
@@ -88,6 +88,8 @@ pub struct Connection {
     peer_timeout_ns: u64,
     heard_ns: u64,
     lost: Option<Loss>,
+    /// The last datagram that was no message.
+    alone: [u8; HEADER_LEN],
     acknowledgements: u64,
     absurd: u64,
 }
@@ -107,6 +109,7 @@ impl Connection {
             peer_timeout_ns,
             heard_ns: now_ns,
             lost: None,
+            alone: [0; HEADER_LEN],
             acknowledgements: 0,
             absurd: 0,
         }
@@ -183,22 +186,22 @@ impl Connection {
     }
 
     fn enqueue(&mut self, kind: Kind, handler: u8, words: &[u64], payload: &[u8]) {
-        let mut encoded = [0; LONGEST];
-        let header = self.header(kind, handler, 0);
-        let len = datagram::encode(&header, words, payload, &mut encoded);
+        // The requests that it says are completed are those that are as it takes its place in
+        // the order: their replies come before it, or are it.
+        let header = self.header(kind, handler);
         let mut bytes = self.buffers.take();
-        bytes.extend_from_slice(&encoded[..len]);
-        self.sending.enqueue(header, bytes);
+        datagram::write(&header, words, payload, &mut bytes);
+        self.sending.enqueue(bytes);
     }
 
-    /// A header that says what has arrived up to now.
-    fn header(&self, kind: Kind, handler: u8, sequence: u32) -> Header {
+    /// The header of the next in the order, with all that it can say now.
+    fn header(&self, kind: Kind, handler: u8) -> Header {
         let Arrived { expected, selective } = self.receiving.arrived();
         Header {
             kind,
             handler,
             connection: self.remote,
-            sequence,
+            sequence: self.sending.next_sequence(),
             acknowledged: expected,
             selective,
             completed: self.ledger.completed(),
@@ -292,18 +295,15 @@ impl Connection {
         self.sending.on_time(now_ns);
     }
 
-    /// The next datagram to be sent, written into `out`; its length. `None` where nothing is
-    /// to be sent now.
-    pub fn transmit(&mut self, out: &mut [u8; LONGEST], now_ns: u64) -> Option<usize> {
+    /// The next datagram to be sent. `None` where nothing is to be sent now.
+    pub fn transmit(&mut self, now_ns: u64) -> Option<&[u8]> {
         if self.lost.is_some() {
             return None;
         }
         if let Some(at) = self.sending.next() {
-            let bytes = self.sending.transmit(at, self.receiving.arrived(), now_ns);
-            out[..bytes.len()].copy_from_slice(bytes);
-            let len = bytes.len();
+            let arrived = self.receiving.arrived();
             self.told();
-            return Some(len);
+            return Some(self.sending.transmit(at, arrived, now_ns));
         }
         let kind = if self.sending.take_probe() {
             Kind::Probe
@@ -313,18 +313,18 @@ impl Connection {
             return None;
         };
         self.acknowledgements += 1;
-        Some(self.transmit_alone(kind, out))
+        Some(self.transmit_alone(kind))
     }
 
-    /// Says that nothing more will come.
-    pub fn goodbye(&mut self, out: &mut [u8; LONGEST]) -> usize {
-        self.transmit_alone(Kind::Goodbye, out)
+    /// The datagram that says that nothing more will come.
+    pub fn goodbye(&mut self) -> &[u8] {
+        self.transmit_alone(Kind::Goodbye)
     }
 
-    fn transmit_alone(&mut self, kind: Kind, out: &mut [u8; LONGEST]) -> usize {
-        let header = self.header(kind, 0, self.sending.next_sequence());
+    fn transmit_alone(&mut self, kind: Kind) -> &[u8] {
+        self.alone = datagram::alone(&self.header(kind, 0));
         self.told();
-        datagram::encode(&header, &[], &[], out)
+        &self.alone
     }
 
     /// What travels now says all there is to say.

@@ -1,7 +1,7 @@
 //! The receiving side: messages put in order, and when to say what has arrived.
 
 use super::buffers::Buffers;
-use crate::frame::datagram::{self, Datagram, Header, LONGEST};
+use crate::frame::datagram::{self, Datagram, Header};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -99,10 +99,7 @@ impl Receiving {
             return;
         }
         let mut bytes = buffers.take();
-        let mut encoded = [0; LONGEST];
-        let words = &datagram.words[..usize::from(datagram.word_count)];
-        let len = datagram::encode(&datagram.header, words, datagram.payload, &mut encoded);
-        bytes.extend_from_slice(&encoded[..len]);
+        bytes.extend_from_slice(datagram.bytes);
         *slot = Some(bytes);
     }
 

@@ -5,7 +5,7 @@ use super::buffers::Buffers;
 use super::congestion::{Congestion, MOST};
 use super::receiving::Arrived;
 use super::round_trip::RoundTrip;
-use crate::frame::datagram::{self, Header};
+use crate::frame::datagram;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -21,9 +21,6 @@ pub struct Absurd;
 /// A message on its way out.
 #[derive(Debug)]
 struct Outgoing {
-    /// Its header. The requests it says are completed are those that were when it took its
-    /// place in the order: their replies come before it, or are it.
-    header: Header,
     bytes: Vec<u8>,
     sent_ns: u64,
     /// The order of its last transmission among all of this connection.
@@ -104,16 +101,9 @@ impl Sending {
         self.first.wrapping_add(self.messages.len() as u32)
     }
 
-    /// Puts a message, whose `header` its `bytes` begin with, at the end of the queue.
-    pub fn enqueue(&mut self, header: Header, bytes: Vec<u8>) {
-        self.messages.push_back(Outgoing {
-            header,
-            bytes,
-            sent_ns: 0,
-            order: 0,
-            transmissions: 0,
-            state: Way::Here,
-        });
+    /// Puts a message at the end of the queue, as [`datagram::write`] left it.
+    pub fn enqueue(&mut self, bytes: Vec<u8>) {
+        self.messages.push_back(Outgoing { bytes, sent_ns: 0, order: 0, transmissions: 0, state: Way::Here });
     }
 
     /// Learns what has arrived at the peer.
@@ -302,13 +292,8 @@ impl Sending {
         message.transmissions += 1;
         message.sent_ns = now_ns;
         message.order = self.order;
-        let header = Header {
-            sequence: self.first.wrapping_add(at as u32),
-            acknowledged: arrived.expected,
-            selective: arrived.selective,
-            ..message.header
-        };
-        datagram::restamp(&header, &mut message.bytes);
+        let sequence = self.first.wrapping_add(at as u32);
+        datagram::stamp(&mut message.bytes, sequence, arrived.expected, arrived.selective);
         &message.bytes
     }
 

@@ -7,7 +7,7 @@
 
 use super::network::{Blackout, Faults, Network};
 use super::random::Random;
-use crate::frame::datagram::{self, Datagram, Kind, LONGEST};
+use crate::frame::datagram::{self, Datagram, Kind};
 use crate::reliability::{Config, Connection, Delivery, Loss};
 use alloc::string::String;
 use core::fmt;
@@ -345,10 +345,9 @@ impl World {
             }
             program.issued += 1;
         }
-        let mut out = [0; LONGEST];
         let mut datagrams = 0;
-        while let Some(len) = program.connection.transmit(&mut out, self.now_ns) {
-            self.network.send(side, &out[..len], self.now_ns);
+        while let Some(bytes) = program.connection.transmit(self.now_ns) {
+            self.network.send(side, bytes, self.now_ns);
             datagrams += 1;
             if datagrams > 1000 {
                 return Err(self.violation("more than 1000 datagrams are sent at once"));

@@ -6,7 +6,7 @@
 //! dropped. Every flow issues requests as fast as its connection takes them, and every
 //! request is answered.
 
-use crate::frame::datagram::{self, Kind, LONGEST};
+use crate::frame::datagram::{self, Kind};
 use crate::reliability::{Config, Connection, Delivery};
 use alloc::collections::BinaryHeap;
 use alloc::vec;
@@ -230,11 +230,10 @@ impl World {
         while is_requester && this.connection.request(0, &[1, 2, 3, 4], &[], now_ns).is_ok() {}
         let host = this.host;
         let to = self.ends[end ^ 1].host;
-        let mut out = [0; LONGEST];
-        while let Some(len) = self.ends[end].connection.transmit(&mut out, now_ns) {
+        while let Some(bytes) = self.ends[end].connection.transmit(now_ns) {
             let sent_ns = now_ns.max(self.uplink_free_ns[host]) + self.switch.service_ns;
             self.uplink_free_ns[host] = sent_ns;
-            let event = Event::Queue { to, end: end ^ 1, bytes: out[..len].to_vec() };
+            let event = Event::Queue { to, end: end ^ 1, bytes: bytes.to_vec() };
             self.schedule(sent_ns + self.switch.through_ns, event);
         }
         if let Some(at_ns) = self.ends[end].connection.deadline() {
