@@ -1,7 +1,7 @@
 //! The receiving side: messages put in order, and when to say what has arrived.
 
 use super::buffers::Buffers;
-use crate::frame::datagram::{self, Datagram, Header};
+use crate::frame::datagram::{Datagram, Header};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -20,11 +20,17 @@ pub struct Arrived {
     pub selective: u64,
 }
 
+/// A message ahead of its turn: what it says, and all of it.
+type Kept = (Header, Vec<u8>);
+
 /// Messages as they come from the network.
 #[derive(Debug)]
 pub struct Receiving {
     expected: u32,
-    ahead: VecDeque<Option<Vec<u8>>>,
+    /// Bit i: the message `expected + 1 + i` is kept.
+    selective: u64,
+    /// What is kept, from the expected message up to the farthest one.
+    ahead: VecDeque<Option<Kept>>,
     unacknowledged: u32,
     acknowledgement_delay_ns: u64,
     acknowledge_at_ns: Option<u64>,
@@ -43,6 +49,7 @@ impl Receiving {
     pub fn new(first_sequence: u32, acknowledgement_delay_ns: u64) -> Self {
         Self {
             expected: first_sequence,
+            selective: 0,
             ahead: VecDeque::new(),
             unacknowledged: 0,
             acknowledgement_delay_ns,
@@ -61,10 +68,7 @@ impl Receiving {
 
     /// What has arrived up to now.
     pub fn arrived(&self) -> Arrived {
-        // The first of those ahead is the missing one.
-        let ahead = self.ahead.iter().skip(1).enumerate();
-        let selective = ahead.fold(0, |bits, (i, slot)| bits | u64::from(slot.is_some()) << i);
-        Arrived { expected: self.expected, selective }
+        Arrived { expected: self.expected, selective: self.selective }
     }
 
     /// Takes a message. True where it is the next one, which the caller handles after
@@ -83,32 +87,29 @@ impl Receiving {
             self.duplicates += 1;
         } else if offset > AHEAD {
             self.beyond += 1;
+        } else if self.selective >> (offset - 1) & 1 == 1 {
+            self.duplicates += 1;
         } else {
-            self.keep(offset as usize, datagram, buffers);
+            self.keep(offset, datagram, buffers);
         }
         false
     }
 
-    fn keep(&mut self, offset: usize, datagram: &Datagram<'_>, buffers: &mut Buffers) {
-        while self.ahead.len() <= offset {
-            self.ahead.push_back(None);
-        }
-        let slot = &mut self.ahead[offset];
-        if slot.is_some() {
-            self.duplicates += 1;
-            return;
-        }
+    fn keep(&mut self, offset: u32, datagram: &Datagram<'_>, buffers: &mut Buffers) {
         let mut bytes = buffers.take();
         bytes.extend_from_slice(datagram.bytes);
-        *slot = Some(bytes);
+        let at = offset as usize;
+        if self.ahead.len() <= at {
+            self.ahead.resize_with(at + 1, || None);
+        }
+        self.ahead[at] = Some((datagram.header, bytes));
+        self.selective |= 1 << (offset - 1);
     }
 
     /// Moves past the message that is expected.
     pub fn advance(&mut self) {
         self.ahead.pop_front();
-        if self.ahead.iter().all(Option::is_none) {
-            self.ahead.clear();
-        }
+        self.selective >>= 1;
         self.expected = self.expected.wrapping_add(1);
         self.delivered += 1;
         self.unacknowledged += 1;
@@ -117,11 +118,9 @@ impl Receiving {
         }
     }
 
-    /// What was kept and whose turn has come, with its header. The caller moves past it.
-    pub fn kept(&mut self) -> Option<(Header, Vec<u8>)> {
-        let bytes = self.ahead.front_mut()?.take()?;
-        let header = datagram::parse(&bytes).ok()?.header;
-        Some((header, bytes))
+    /// What was kept and whose turn has come. The caller moves past it.
+    pub fn kept(&mut self) -> Option<Kept> {
+        self.ahead.front_mut()?.take()
     }
 
     /// The peer wants to know.
@@ -155,7 +154,7 @@ impl Receiving {
 
     /// Memory for what is ahead.
     pub fn memory_bytes(&self) -> usize {
-        self.ahead.capacity() * size_of::<Option<Vec<u8>>>()
-            + self.ahead.iter().flatten().map(Vec::capacity).sum::<usize>()
+        self.ahead.capacity() * size_of::<Option<Kept>>()
+            + self.ahead.iter().flatten().map(|(_, bytes)| bytes.capacity()).sum::<usize>()
     }
 }

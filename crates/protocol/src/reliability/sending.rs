@@ -22,11 +22,16 @@ pub struct Absurd;
 #[derive(Debug)]
 struct Outgoing {
     bytes: Vec<u8>,
-    sent_ns: u64,
-    /// The order of its last transmission among all of this connection.
-    order: u64,
-    transmissions: u32,
+    flight: Flight,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Flight {
     state: Way,
+    transmissions: u32,
+    /// The order of the last transmission among all of this connection, and its time.
+    order: u64,
+    sent_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +52,9 @@ pub struct Sending {
     first: u32,
     /// How many of them have been transmitted at least once.
     transmitted: usize,
+    /// How many of these are flying, and how many are to be transmitted again.
     under_way: u32,
+    again: u32,
     /// Transmissions so far, and the latest of them known to have arrived.
     order: u64,
     arrived_order: u64,
@@ -77,6 +84,7 @@ impl Sending {
             first: first_sequence,
             transmitted: 0,
             under_way: 0,
+            again: 0,
             order: 0,
             arrived_order: 0,
             recovery_order: 0,
@@ -103,7 +111,8 @@ impl Sending {
 
     /// Puts a message at the end of the queue, as [`datagram::write`] left it.
     pub fn enqueue(&mut self, bytes: Vec<u8>) {
-        self.messages.push_back(Outgoing { bytes, sent_ns: 0, order: 0, transmissions: 0, state: Way::Here });
+        let flight = Flight { state: Way::Here, transmissions: 0, order: 0, sent_ns: 0 };
+        self.messages.push_back(Outgoing { bytes, flight });
     }
 
     /// Learns what has arrived at the peer.
@@ -124,33 +133,27 @@ impl Sending {
         if news as usize > self.transmitted {
             return Err(Absurd);
         }
-        let mut newest: Option<(u64, u64)> = None;
+        let mut newest = None;
         let mut progress = news > 0;
         for _ in 0..news {
-            let Some(out) = self.messages.pop_front() else { break };
+            let Some(message) = self.messages.pop_front() else { break };
             self.transmitted -= 1;
             self.first = self.first.wrapping_add(1);
-            self.note_arrival(&out, &mut newest);
-            buffers.give_back(out.bytes);
+            self.note_arrival(message.flight, &mut newest);
+            buffers.give_back(message.bytes);
         }
         // Bit i stands for the message after the missing one, which is now the first.
         let mut bits = arrived.selective;
         while bits != 0 {
             let at = 1 + bits.trailing_zeros() as usize;
             bits &= bits - 1;
-            if at < self.transmitted && self.messages[at].state != Way::Arrived {
+            if at < self.transmitted && self.messages[at].flight.state != Way::Arrived {
                 progress = true;
-                let was = self.messages[at].state;
-                self.messages[at].state = Way::Arrived;
-                let (sent_ns, order, once) = (
-                    self.messages[at].sent_ns,
-                    self.messages[at].order,
-                    self.messages[at].transmissions == 1,
-                );
-                self.count_arrival(was, sent_ns, order, once, &mut newest);
+                self.note_arrival(self.messages[at].flight, &mut newest);
+                self.messages[at].flight.state = Way::Arrived;
             }
         }
-        if let Some((_, sent_ns)) = newest {
+        if let Some(Flight { sent_ns, .. }) = newest {
             self.round_trip.sample(now_ns.saturating_sub(sent_ns));
         }
         if progress {
@@ -160,39 +163,36 @@ impl Sending {
         Ok(())
     }
 
-    fn note_arrival(&mut self, out: &Outgoing, newest: &mut Option<(u64, u64)>) {
-        if out.state != Way::Arrived {
-            self.count_arrival(out.state, out.sent_ns, out.order, out.transmissions == 1, newest);
-        }
-    }
-
-    fn count_arrival(
-        &mut self,
-        was: Way,
-        sent_ns: u64,
-        order: u64,
-        once: bool,
-        newest: &mut Option<(u64, u64)>,
-    ) {
-        if was == Way::Flying {
-            self.under_way -= 1;
+    /// The message of `flight` has arrived, as may have been known. `newest` is the latest one
+    /// of which it is clear which transmission arrived.
+    fn note_arrival(&mut self, flight: Flight, newest: &mut Option<Flight>) {
+        match flight.state {
+            Way::Arrived => return,
+            Way::Flying => self.under_way -= 1,
+            Way::Here => self.again -= 1,
         }
         self.congestion.arrived();
-        self.arrived_order = self.arrived_order.max(order);
+        self.arrived_order = self.arrived_order.max(flight.order);
         // A message sent twice does not tell which of the two arrived (Karn and Partridge 1987).
-        if once && newest.is_none_or(|(newest, _)| newest < order) {
-            *newest = Some((order, sent_ns));
+        if flight.transmissions == 1 && newest.is_none_or(|newest| newest.order < flight.order) {
+            *newest = Some(flight);
         }
     }
 
     /// What was sent well before something that arrived is lost.
     fn find_losses(&mut self) {
         let mut newest_lost = 0;
-        for out in self.messages.iter_mut().take(self.transmitted) {
-            if out.state == Way::Flying && out.order + REORDERING <= self.arrived_order {
-                out.state = Way::Here;
+        for Outgoing { flight, .. } in self.messages.iter_mut().take(self.transmitted) {
+            let is_overtaken = flight.order + REORDERING <= self.arrived_order;
+            if is_overtaken && flight.state == Way::Flying {
+                flight.state = Way::Here;
                 self.under_way -= 1;
-                newest_lost = newest_lost.max(out.order);
+                self.again += 1;
+                newest_lost = newest_lost.max(flight.order);
+            }
+            if !is_overtaken && flight.transmissions == 1 {
+                // First transmissions are in order: all that follows was sent later still.
+                break;
             }
         }
         if newest_lost > self.recovery_order {
@@ -225,12 +225,12 @@ impl Sending {
         self.timer_ns = now_ns;
         self.probe_is_due = true;
         if self.timeouts >= PROBES && self.transmitted > 0 {
-            for out in self.messages.iter_mut().take(self.transmitted) {
-                if out.state == Way::Flying {
-                    out.state = Way::Here;
+            for Outgoing { flight, .. } in self.messages.iter_mut().take(self.transmitted) {
+                if flight.state == Way::Flying {
+                    flight.state = Way::Here;
                 }
             }
-            self.under_way = 0;
+            self.again += core::mem::take(&mut self.under_way);
             // Backing off once is enough where nothing could have answered in between.
             if self.timeouts == PROBES {
                 self.congestion.timed_out();
@@ -244,25 +244,27 @@ impl Sending {
     /// far as the congestion window lets it, else, when a probe is due, the newest that is
     /// under way.
     pub fn next(&mut self) -> Option<usize> {
-        let allowed = self.under_way < self.congestion.window();
-        if allowed {
-            let again = (0..self.transmitted).find(|&at| self.messages[at].state == Way::Here);
-            let next = again.or_else(|| {
-                let fresh = self.transmitted;
-                (fresh < self.messages.len() && fresh < MOST as usize).then_some(fresh)
-            });
-            if let Some(at) = next {
-                self.probe_is_due = false;
-                return Some(at);
-            }
+        let at = self.next_allowed().or_else(|| self.next_probe())?;
+        self.probe_is_due = false;
+        Some(at)
+    }
+
+    fn next_allowed(&self) -> Option<usize> {
+        if self.under_way >= self.congestion.window() {
+            return None;
         }
-        if self.probe_is_due
-            && let Some(at) = (0..self.transmitted).rev().find(|&at| self.messages[at].state == Way::Flying)
-        {
-            self.probe_is_due = false;
-            return Some(at);
+        if self.again > 0 {
+            return self.messages.iter().position(|message| message.flight.state == Way::Here);
         }
-        None
+        let fresh = self.transmitted;
+        (fresh < self.messages.len() && fresh < MOST as usize).then_some(fresh)
+    }
+
+    fn next_probe(&self) -> Option<usize> {
+        if !self.probe_is_due {
+            return None;
+        }
+        self.messages.iter().rposition(|message| message.flight.state == Way::Flying)
     }
 
     /// Whether a probe is due that no message can be: nothing of ours is unacknowledged, and
@@ -278,28 +280,32 @@ impl Sending {
             self.timer_ns = now_ns;
         }
         self.order += 1;
-        let message = &mut self.messages[at];
-        if message.transmissions == 0 {
+        let Outgoing { bytes, flight } = &mut self.messages[at];
+        if flight.transmissions == 0 {
             self.transmitted += 1;
+            self.under_way += 1;
             self.sent += 1;
         } else {
+            if flight.state == Way::Here {
+                self.again -= 1;
+                self.under_way += 1;
+            }
             self.retransmitted += 1;
         }
-        if message.state == Way::Here {
-            self.under_way += 1;
-        }
-        message.state = Way::Flying;
-        message.transmissions += 1;
-        message.sent_ns = now_ns;
-        message.order = self.order;
+        *flight = Flight {
+            state: Way::Flying,
+            transmissions: flight.transmissions + 1,
+            order: self.order,
+            sent_ns: now_ns,
+        };
         let sequence = self.first.wrapping_add(at as u32);
-        datagram::stamp(&mut message.bytes, sequence, arrived.expected, arrived.selective);
-        &message.bytes
+        datagram::stamp(bytes, sequence, arrived.expected, arrived.selective);
+        bytes
     }
 
     /// Memory for what is not acknowledged.
     pub fn memory_bytes(&self) -> usize {
         self.messages.capacity() * size_of::<Outgoing>()
-            + self.messages.iter().map(|out| out.bytes.capacity()).sum::<usize>()
+            + self.messages.iter().map(|message| message.bytes.capacity()).sum::<usize>()
     }
 }
