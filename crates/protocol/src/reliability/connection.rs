@@ -125,6 +125,13 @@ impl Connection {
         self.credits.in_flight()
     }
 
+    /// How many of them were never transmitted, so that the peer has certainly not handled
+    /// them.
+    pub fn not_sent(&self) -> u32 {
+        // A peer that breaks the protocol may have answered them all the same.
+        self.sending.requests_not_sent().min(self.in_flight())
+    }
+
     /// Why the connection has ended, once it has.
     pub fn lost(&self) -> Option<Loss> {
         self.lost
@@ -191,7 +198,7 @@ impl Connection {
         let header = self.header(kind, handler);
         let mut bytes = self.buffers.take();
         datagram::write(&header, words, payload, &mut bytes);
-        self.sending.enqueue(bytes);
+        self.sending.enqueue(kind, bytes);
     }
 
     /// The header of the next in the order, with all that it can say now.
@@ -250,9 +257,8 @@ impl Connection {
         Some(bytes)
     }
 
-    /// Moves past the message that is expected.
+    /// A message is handled now.
     fn deliver(&mut self, header: &Header) {
-        self.receiving.advance();
         self.complete(header.completed);
         if header.kind == Kind::Request {
             self.ledger.handle();
@@ -331,5 +337,131 @@ impl Connection {
     fn told(&mut self) {
         self.receiving.told();
         self.ledger.told();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DELAY_NS: u64 = 25_000;
+    const ROUND_TRIP_NS: u64 = 10_000;
+
+    fn pair(window: u32) -> [Connection; 2] {
+        let config = Config { window, acknowledgement_delay_ns: DELAY_NS, ..Config::default() };
+        [Connection::new(config, 1, 2, 0), Connection::new(config, 2, 1, 0)]
+    }
+
+    /// All that a connection sends now.
+    fn transmit(from: &mut Connection, now_ns: u64) -> Vec<Vec<u8>> {
+        core::iter::from_fn(|| from.transmit(now_ns).map(<[u8]>::to_vec)).collect()
+    }
+
+    /// Hands over datagrams; every request is answered where `answer` says so. How many
+    /// messages were handled.
+    fn deliver(to: &mut Connection, datagrams: &[Vec<u8>], answer: bool, now_ns: u64) -> usize {
+        let mut handled = 0;
+        let mut handle = |to: &mut Connection, datagram: &Datagram<'_>| {
+            handled += 1;
+            if answer && datagram.header.kind == Kind::Request {
+                to.reply(0, &datagram.words, datagram.payload, now_ns);
+            }
+        };
+        for bytes in datagrams {
+            let datagram = datagram::parse(bytes).unwrap();
+            if to.receive(&datagram, now_ns) == Delivery::Now {
+                handle(to, &datagram);
+                while let Some(bytes) = to.buffered() {
+                    handle(to, &datagram::parse(&bytes).unwrap());
+                    to.recycle(bytes);
+                }
+            }
+        }
+        handled
+    }
+
+    #[test]
+    fn a_round_trip_without_loss_takes_two_datagrams() {
+        let [mut a, mut b] = pair(1);
+        let mut now_ns = 0;
+        for _ in 0..1_000 {
+            a.request(3, &[1, 2], b"to", now_ns).unwrap();
+            assert_eq!(a.request(3, &[], &[], now_ns), Err(Full));
+            let requests = transmit(&mut a, now_ns);
+            now_ns += ROUND_TRIP_NS / 2;
+            assert_eq!(deliver(&mut b, &requests, true, now_ns), 1);
+            let replies = transmit(&mut b, now_ns);
+            now_ns += ROUND_TRIP_NS / 2;
+            assert_eq!(deliver(&mut a, &replies, true, now_ns), 1);
+            assert_eq!((requests.len(), replies.len()), (1, 1));
+            for connection in [&a, &b] {
+                assert!(connection.deadline().is_none_or(|at_ns| at_ns > now_ns));
+            }
+        }
+        let counters = Counters { sent: 1_000, delivered: 1_000, ..Counters::default() };
+        assert_eq!((a.counters(), b.counters()), (counters, counters));
+        // Only the last reply is acknowledged alone, once nothing has come to carry that.
+        now_ns += DELAY_NS;
+        a.on_time(now_ns);
+        deliver(&mut b, &transmit(&mut a, now_ns), true, now_ns);
+        assert_eq!((a.counters().acknowledgements, b.counters().acknowledgements), (1, 0));
+        assert_eq!((a.deadline(), b.deadline()), (None, None));
+    }
+
+    #[test]
+    fn requests_that_are_not_answered_are_completed_by_an_acknowledgement() {
+        let [mut a, mut b] = pair(4);
+        (0..4).for_each(|_| a.request(0, &[], &[], 0).unwrap());
+        assert_eq!(deliver(&mut b, &transmit(&mut a, 0), false, 0), 4);
+        b.on_time(DELAY_NS);
+        deliver(&mut a, &transmit(&mut b, DELAY_NS), false, DELAY_NS);
+        assert_eq!(a.in_flight(), 0);
+        assert_eq!(b.counters().acknowledgements, 1);
+    }
+
+    #[test]
+    fn what_is_sent_again_is_the_same_message() {
+        let [mut a, mut b] = pair(4);
+        a.request(9, &[1, 2, 3], b"payload", 0).unwrap();
+        let lost = transmit(&mut a, 0);
+        let now_ns = a.deadline().unwrap();
+        a.on_time(now_ns);
+        assert_eq!(transmit(&mut a, now_ns), lost);
+        assert_eq!(deliver(&mut b, &lost, true, now_ns), 1);
+        // Its twin is not handled, and its sender learns at once that it has come.
+        assert_eq!(deliver(&mut b, &lost, true, now_ns), 0);
+        assert_eq!(b.counters().duplicates, 1);
+        deliver(&mut a, &transmit(&mut b, now_ns), true, now_ns);
+        assert_eq!(a.in_flight(), 0);
+    }
+
+    #[test]
+    fn requests_that_never_left_are_counted_when_the_peer_is_lost() {
+        let [mut a, _] = pair(64);
+        (0..40).for_each(|_| a.request(0, &[], &[], 0).unwrap());
+        assert_eq!((a.in_flight(), a.not_sent()), (40, 40));
+        let sent = transmit(&mut a, 0).len() as u32;
+        assert!((1..40).contains(&sent));
+        while let Some(at_ns) = a.deadline() {
+            a.on_time(at_ns);
+            transmit(&mut a, at_ns);
+        }
+        assert_eq!(a.lost(), Some(Loss::Silent));
+        assert_eq!((a.in_flight(), a.not_sent()), (40, 40 - sent));
+    }
+
+    #[test]
+    fn a_goodbye_is_heard_after_all_that_was_sent_before() {
+        let [mut a, mut b] = pair(4);
+        a.request(0, &[], &[], 0).unwrap();
+        let request = transmit(&mut a, 0);
+        let goodbye = [a.goodbye().to_vec()];
+        deliver(&mut b, &goodbye, true, 0);
+        assert_eq!(b.lost(), None);
+        assert_eq!(deliver(&mut b, &request, true, 0), 1);
+        deliver(&mut b, &goodbye, true, 0);
+        assert_eq!(b.lost(), Some(Loss::Closed));
+        assert_eq!(b.transmit(0), None);
+        assert_eq!(b.deadline(), None);
     }
 }

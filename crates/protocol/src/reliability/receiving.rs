@@ -36,7 +36,7 @@ pub struct Receiving {
     acknowledge_at_ns: Option<u64>,
     /// An acknowledgement is to travel alone.
     acknowledge_now: bool,
-    /// Messages moved past.
+    /// Messages handed on.
     pub delivered: u64,
     /// Messages that had arrived before.
     pub duplicates: u64,
@@ -71,14 +71,15 @@ impl Receiving {
         Arrived { expected: self.expected, selective: self.selective }
     }
 
-    /// Takes a message. True where it is the next one, which the caller handles after
-    /// [`Receiving::advance`]; one that is ahead is kept.
+    /// Takes a message. True where it is the next one, to be handled now; one that is ahead is
+    /// kept.
     pub fn take(&mut self, datagram: &Datagram<'_>, now_ns: u64, buffers: &mut Buffers) -> bool {
         let offset = datagram.header.sequence.wrapping_sub(self.expected);
         if offset == 0 {
             if self.acknowledge_at_ns.is_none() {
                 self.acknowledge_at_ns = Some(now_ns + self.acknowledgement_delay_ns);
             }
+            self.advance();
             return true;
         }
         // Whatever is out of order tells of a loss: the sender should know at once.
@@ -106,8 +107,15 @@ impl Receiving {
         self.selective |= 1 << (offset - 1);
     }
 
+    /// What was kept and whose turn has come, to be handled now.
+    pub fn kept(&mut self) -> Option<Kept> {
+        let kept = self.ahead.front_mut()?.take()?;
+        self.advance();
+        Some(kept)
+    }
+
     /// Moves past the message that is expected.
-    pub fn advance(&mut self) {
+    fn advance(&mut self) {
         self.ahead.pop_front();
         self.selective >>= 1;
         self.expected = self.expected.wrapping_add(1);
@@ -116,11 +124,6 @@ impl Receiving {
         if self.unacknowledged >= UNACKNOWLEDGED_AT_MOST {
             self.acknowledge_now = true;
         }
-    }
-
-    /// What was kept and whose turn has come. The caller moves past it.
-    pub fn kept(&mut self) -> Option<Kept> {
-        self.ahead.front_mut()?.take()
     }
 
     /// The peer wants to know.
@@ -156,5 +159,109 @@ impl Receiving {
     pub fn memory_bytes(&self) -> usize {
         self.ahead.capacity() * size_of::<Option<Kept>>()
             + self.ahead.iter().flatten().map(|(_, bytes)| bytes.capacity()).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::datagram::{self, Kind};
+    use proptest::prelude::*;
+
+    const DELAY_NS: u64 = 1_000;
+
+    fn receiving() -> (Receiving, Buffers) {
+        (Receiving::new(0, DELAY_NS), Buffers::default())
+    }
+
+    fn message(sequence: u32) -> Vec<u8> {
+        let header = Header {
+            kind: Kind::Request,
+            handler: 0,
+            connection: 7,
+            sequence,
+            acknowledged: 0,
+            selective: 0,
+            completed: 0,
+        };
+        let mut bytes = Vec::new();
+        datagram::write(&header, &[u64::from(sequence)], b"payload", &mut bytes);
+        datagram::stamp(&mut bytes, sequence, 0, 0);
+        bytes
+    }
+
+    /// A message arrives; the sequence numbers of those that are handled then.
+    fn arrive(receiving: &mut Receiving, buffers: &mut Buffers, sequence: u32, now_ns: u64) -> Vec<u32> {
+        let bytes = message(sequence);
+        if !receiving.take(&datagram::parse(&bytes).unwrap(), now_ns, buffers) {
+            assert_eq!(receiving.kept(), None);
+            return Vec::new();
+        }
+        let mut handled = alloc::vec![sequence];
+        while let Some((header, bytes)) = receiving.kept() {
+            assert_eq!(bytes, message(header.sequence));
+            handled.push(header.sequence);
+        }
+        handled
+    }
+
+    #[test]
+    fn what_is_ahead_waits_for_its_turn() {
+        let (mut receiving, mut buffers) = receiving();
+        for (sequence, selective) in [(2, 0b10), (4, 0b1010), (1, 0b1011), (64, 1 << 63 | 0b1011)] {
+            assert_eq!(arrive(&mut receiving, &mut buffers, sequence, 0), []);
+            assert_eq!(receiving.arrived(), Arrived { expected: 0, selective });
+        }
+        assert_eq!(arrive(&mut receiving, &mut buffers, 0, 0), [0, 1, 2]);
+        assert_eq!(receiving.arrived(), Arrived { expected: 3, selective: 1 << 60 | 1 });
+        assert_eq!(arrive(&mut receiving, &mut buffers, 3, 0), [3, 4]);
+        assert_eq!(receiving.delivered, 5);
+    }
+
+    #[test]
+    fn what_came_before_or_is_too_far_ahead_is_not_taken() {
+        let (mut receiving, mut buffers) = receiving();
+        for sequence in [0, 0, 2, 2, u32::MAX, 1 + AHEAD + 1] {
+            arrive(&mut receiving, &mut buffers, sequence, 0);
+        }
+        assert_eq!((receiving.duplicates, receiving.beyond), (3, 1));
+        assert_eq!(receiving.arrived(), Arrived { expected: 1, selective: 1 });
+    }
+
+    #[test]
+    fn acknowledgements_wait_unless_something_is_missing_or_many_are_owed() {
+        let (mut receiving, mut buffers) = receiving();
+        assert_eq!(receiving.deadline(), None);
+        arrive(&mut receiving, &mut buffers, 0, 50);
+        arrive(&mut receiving, &mut buffers, 1, 60);
+        assert_eq!((receiving.deadline(), receiving.is_due()), (Some(50 + DELAY_NS), false));
+        receiving.on_time(50 + DELAY_NS);
+        assert!(receiving.is_due());
+        receiving.told();
+        assert_eq!((receiving.deadline(), receiving.is_due()), (None, false));
+
+        arrive(&mut receiving, &mut buffers, 3, 70);
+        assert!(receiving.is_due());
+        receiving.told();
+
+        for sequence in [2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16] {
+            arrive(&mut receiving, &mut buffers, sequence, 80);
+            assert!(!receiving.is_due(), "{sequence}");
+        }
+        arrive(&mut receiving, &mut buffers, 17, 80);
+        assert!(receiving.is_due());
+    }
+
+    proptest! {
+        #[test]
+        fn all_come_once_and_in_order(order in proptest::collection::vec(0_u32..AHEAD, 0..400)) {
+            let (mut receiving, mut buffers) = receiving();
+            let mut handled = Vec::new();
+            for sequence in order.into_iter().chain(0..AHEAD) {
+                handled.extend(arrive(&mut receiving, &mut buffers, sequence, 0));
+            }
+            prop_assert_eq!(handled, (0..AHEAD).collect::<Vec<_>>());
+            prop_assert_eq!(receiving.arrived(), Arrived { expected: AHEAD, selective: 0 });
+        }
     }
 }

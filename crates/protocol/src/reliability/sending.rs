@@ -5,7 +5,7 @@ use super::buffers::Buffers;
 use super::congestion::{Congestion, MOST};
 use super::receiving::Arrived;
 use super::round_trip::RoundTrip;
-use crate::frame::datagram;
+use crate::frame::datagram::{self, Kind};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -21,6 +21,7 @@ pub struct Absurd;
 /// A message on its way out.
 #[derive(Debug)]
 struct Outgoing {
+    kind: Kind,
     bytes: Vec<u8>,
     flight: Flight,
 }
@@ -109,10 +110,15 @@ impl Sending {
         self.first.wrapping_add(self.messages.len() as u32)
     }
 
+    /// How many requests have never been transmitted.
+    pub fn requests_not_sent(&self) -> u32 {
+        self.messages.range(self.transmitted..).filter(|message| message.kind == Kind::Request).count() as u32
+    }
+
     /// Puts a message at the end of the queue, as [`datagram::write`] left it.
-    pub fn enqueue(&mut self, bytes: Vec<u8>) {
+    pub fn enqueue(&mut self, kind: Kind, bytes: Vec<u8>) {
         let flight = Flight { state: Way::Here, transmissions: 0, order: 0, sent_ns: 0 };
-        self.messages.push_back(Outgoing { bytes, flight });
+        self.messages.push_back(Outgoing { kind, bytes, flight });
     }
 
     /// Learns what has arrived at the peer.
@@ -280,7 +286,7 @@ impl Sending {
             self.timer_ns = now_ns;
         }
         self.order += 1;
-        let Outgoing { bytes, flight } = &mut self.messages[at];
+        let Outgoing { bytes, flight, .. } = &mut self.messages[at];
         if flight.transmissions == 0 {
             self.transmitted += 1;
             self.under_way += 1;
@@ -307,5 +313,163 @@ impl Sending {
     pub fn memory_bytes(&self) -> usize {
         self.messages.capacity() * size_of::<Outgoing>()
             + self.messages.iter().map(|message| message.bytes.capacity()).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::datagram::Header;
+    use proptest::prelude::*;
+
+    const DELAY_NS: u64 = 1_000;
+    const NOTHING: Arrived = Arrived { expected: 0, selective: 0 };
+
+    fn queue(sending: &mut Sending, kind: Kind) {
+        let header = Header {
+            kind,
+            handler: 0,
+            connection: 7,
+            sequence: 0,
+            acknowledged: 0,
+            selective: 0,
+            completed: 0,
+        };
+        let mut bytes = Vec::new();
+        datagram::write(&header, &[], &[], &mut bytes);
+        sending.enqueue(kind, bytes);
+    }
+
+    /// As many messages, queued and not transmitted.
+    fn queued(count: u32) -> Sending {
+        let mut sending = Sending::new(0, DELAY_NS, 0);
+        (0..count).for_each(|_| queue(&mut sending, Kind::Request));
+        sending
+    }
+
+    /// Transmits all that may be; the sequence numbers on it.
+    fn transmit(sending: &mut Sending, now_ns: u64) -> Vec<u32> {
+        core::iter::from_fn(|| {
+            let at = sending.next()?;
+            let bytes = sending.transmit(at, NOTHING, now_ns);
+            Some(datagram::parse(bytes).unwrap().header.sequence)
+        })
+        .collect()
+    }
+
+    fn acknowledge(sending: &mut Sending, expected: u32, selective: u64, now_ns: u64) -> Result<(), Absurd> {
+        sending.acknowledge(Arrived { expected, selective }, now_ns, &mut Buffers::default())
+    }
+
+    fn count(sending: &Sending, state: Way) -> usize {
+        sending.messages.iter().take(sending.transmitted).filter(|m| m.flight.state == state).count()
+    }
+
+    #[test]
+    fn messages_are_kept_until_they_are_acknowledged() {
+        let mut sending = queued(5);
+        assert_eq!(transmit(&mut sending, 0), [0, 1, 2, 3, 4]);
+        acknowledge(&mut sending, 3, 0, 10).unwrap();
+        assert_eq!((sending.messages.len(), sending.under_way, sending.is_empty()), (2, 2, false));
+        // One that was overtaken says nothing.
+        acknowledge(&mut sending, 1, 0, 20).unwrap();
+        acknowledge(&mut sending, 5, 0, 30).unwrap();
+        assert_eq!((sending.under_way, sending.is_empty(), sending.next_sequence()), (0, true, 5));
+        assert_eq!((sending.sent, sending.retransmitted), (5, 0));
+    }
+
+    #[test]
+    fn what_was_not_sent_cannot_have_arrived() {
+        let mut sending = queued(2);
+        assert_eq!(acknowledge(&mut sending, 1, 0, 0), Err(Absurd));
+        transmit(&mut sending, 0);
+        assert_eq!(acknowledge(&mut sending, 3, 0, 0), Err(Absurd));
+        // A bit for a message that does not exist is passed over.
+        acknowledge(&mut sending, 0, 1 << 1, 0).unwrap();
+        assert_eq!(sending.under_way, 2);
+    }
+
+    #[test]
+    fn a_message_that_three_later_ones_overtook_is_sent_again() {
+        let mut sending = queued(6);
+        transmit(&mut sending, 0);
+        acknowledge(&mut sending, 0, 0b011, 10).unwrap();
+        assert_eq!(sending.next(), None);
+        acknowledge(&mut sending, 0, 0b111, 20).unwrap();
+        queue(&mut sending, Kind::Request);
+        assert_eq!(transmit(&mut sending, 30), [0, 6]);
+        // Again, where what was sent after the second transmission has arrived.
+        (0..2).for_each(|_| queue(&mut sending, Kind::Request));
+        assert_eq!(transmit(&mut sending, 40), [7, 8]);
+        acknowledge(&mut sending, 0, 0b1111_1111, 50).unwrap();
+        assert_eq!(transmit(&mut sending, 60), [0]);
+        acknowledge(&mut sending, 9, 0, 70).unwrap();
+        assert_eq!((sending.is_empty(), sending.under_way, sending.again), (true, 0, 0));
+    }
+
+    #[test]
+    fn silence_is_answered_with_the_newest_message_then_with_all_of_them() {
+        let mut sending = queued(4);
+        transmit(&mut sending, 0);
+        sending.on_time(sending.deadline() - 1);
+        assert_eq!(sending.next(), None);
+        let mut now_ns = sending.deadline();
+        sending.on_time(now_ns);
+        assert_eq!(transmit(&mut sending, now_ns), [3]);
+        now_ns = sending.deadline();
+        sending.on_time(now_ns);
+        // One, and two more for each that arrives.
+        assert_eq!(transmit(&mut sending, now_ns), [0]);
+        acknowledge(&mut sending, 1, 0, now_ns + 10).unwrap();
+        assert_eq!(transmit(&mut sending, now_ns + 10), [1, 2]);
+        assert!(!sending.take_probe());
+    }
+
+    #[test]
+    fn where_nothing_can_be_sent_again_a_probe_is_due() {
+        let mut sending = queued(0);
+        sending.on_time(sending.deadline());
+        assert_eq!(sending.next(), None);
+        assert!(sending.take_probe());
+        assert!(!sending.take_probe());
+    }
+
+    #[test]
+    fn requests_that_were_never_transmitted_are_known() {
+        let mut sending = queued(20);
+        queue(&mut sending, Kind::Reply);
+        assert_eq!(sending.requests_not_sent(), 20);
+        assert_eq!(transmit(&mut sending, 0).len(), 16);
+        assert_eq!(sending.requests_not_sent(), 4);
+        acknowledge(&mut sending, 16, 0, 10).unwrap();
+        assert_eq!(sending.requests_not_sent(), 4);
+        transmit(&mut sending, 10);
+        assert_eq!(sending.requests_not_sent(), 0);
+    }
+
+    proptest! {
+        /// The counts are those of the states, and no loss is overlooked, whatever is said to
+        /// have arrived and whenever.
+        #[test]
+        fn counts_agree_with_states(
+            steps in proptest::collection::vec((0_u32..4, 0_u32..4, any::<u64>(), any::<u64>(), 0_u64..200_000), 0..200),
+        ) {
+            let mut sending = queued(0);
+            let mut now_ns = 0;
+            for (more, news, some, of_these, later_ns) in steps {
+                now_ns += later_ns;
+                (0..more).for_each(|_| queue(&mut sending, Kind::Request));
+                sending.on_time(now_ns);
+                transmit(&mut sending, now_ns);
+                let expected = sending.first + news.min(sending.transmitted as u32);
+                acknowledge(&mut sending, expected, some & of_these, now_ns).unwrap();
+                prop_assert_eq!(sending.under_way as usize, count(&sending, Way::Flying));
+                prop_assert_eq!(sending.again as usize, count(&sending, Way::Here));
+                let overlooked = |flight: Flight| {
+                    flight.state == Way::Flying && flight.order + REORDERING <= sending.arrived_order
+                };
+                prop_assert!(!sending.messages.iter().any(|message| overlooked(message.flight)));
+            }
+        }
     }
 }
