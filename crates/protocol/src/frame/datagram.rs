@@ -1,7 +1,7 @@
 //! A datagram of Active Messages over an unreliable network.
 //!
 //! ```text
-//! 0   checksum       u32, over all that follows, keyed with the connection
+//! 0   checksum       u32, over all that follows
 //! 4   kind           u8
 //! 5   handler        u8
 //! 6   words          u8, number of argument words, 0 to 4
@@ -30,8 +30,6 @@ pub const LONGEST: usize = 1452;
 pub const LONGEST_PAYLOAD: usize = LONGEST - HEADER_LEN - 8 * MAX_WORDS;
 
 const VERSION: u8 = 1;
-/// Bytes that the checksum takes in at a time: a header has as many behind it.
-const STRIDE: usize = 32;
 
 /// What a datagram is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,10 +158,10 @@ fn write_header(header: &Header, words: u8, out: &mut [u8]) {
 /// Writes what changes from one transmission of a message to the next (what has arrived
 /// meanwhile) and the checksum over the whole.
 pub fn stamp(datagram: &mut [u8], sequence: u32, acknowledged: u32, selective: u64) {
-    datagram[16..20].copy_from_slice(&sequence.to_le_bytes());
-    datagram[20..24].copy_from_slice(&acknowledged.to_le_bytes());
+    let sequences = u64::from(sequence) | u64::from(acknowledged) << 32;
+    datagram[16..24].copy_from_slice(&sequences.to_le_bytes());
     datagram[24..32].copy_from_slice(&selective.to_le_bytes());
-    let sum = checksum(word_at(datagram, 8), &datagram[4..]);
+    let sum = checksum(datagram);
     datagram[0..4].copy_from_slice(&sum.to_le_bytes());
 }
 
@@ -181,7 +179,7 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, Malformed> {
         return Err(Malformed::Long);
     }
     let connection = word_at(bytes, 8);
-    if half_at(bytes, 0) != checksum(connection, &bytes[4..]) {
+    if half_at(bytes, 0) != checksum(bytes) {
         return Err(Malformed::Checksum);
     }
     let word_count = bytes[6];
@@ -223,10 +221,10 @@ fn half_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// 32 bits over `bytes`, at least [`STRIDE`] of them: pairs of words are mixed in by a
+/// 32 bits over all of `datagram` but its first 4 bytes: pairs of words are mixed in by a
 /// multiplication whose halves are folded, so that every bit changes about half of the sum.
 /// Random damage goes unnoticed once in 2^32 times.
-fn checksum(key: u64, bytes: &[u8]) -> u32 {
+fn checksum(datagram: &[u8]) -> u32 {
     const A: u64 = 0x9e37_79b9_7f4a_7c15;
     const B: u64 = 0xd1b5_4a32_d192_ed03;
     let fold = |x: u64, y: u64| {
@@ -234,16 +232,23 @@ fn checksum(key: u64, bytes: &[u8]) -> u32 {
         product as u64 ^ (product >> 64) as u64
     };
     // Two sums, so that no multiplication waits for the one before it.
-    let (mut even, mut odd) = (key ^ A, key ^ B);
-    let mut mix = |chunk: &[u8; STRIDE]| {
+    let (mut even, mut odd) = (A, B);
+    let mut mix = |chunk: &[u8; 32]| {
         even = fold(even ^ word_at(chunk, 0), B ^ word_at(chunk, 8));
         odd = fold(odd ^ word_at(chunk, 16), A ^ word_at(chunk, 24));
     };
-    bytes.as_chunks().0.iter().for_each(&mut mix);
-    // What is left over, with as much before it as makes it whole.
-    bytes.last_chunk().into_iter().for_each(&mut mix);
+    // Words as they were just written: what lies across two stores cannot be read before both
+    // have reached the cache.
+    let words = &datagram[8..];
+    let (whole, rest) = words.as_chunks();
+    whole.iter().for_each(&mut mix);
+    if !rest.is_empty() {
+        // The end, with as much before it as makes it whole: a header is long enough.
+        words.last_chunk().into_iter().for_each(&mut mix);
+    }
     // The length goes in as well: trailing zeros are not nothing.
-    let sum = fold(even ^ bytes.len() as u64, odd ^ B);
+    let first = u64::from(half_at(datagram, 4)) << 32 | datagram.len() as u64;
+    let sum = fold(even ^ first, odd ^ B);
     (sum ^ (sum >> 32)) as u32
 }
 
