@@ -199,6 +199,8 @@ impl Connection {
         let mut bytes = self.buffers.take();
         datagram::write(&header, words, payload, &mut bytes);
         self.sending.enqueue(kind, bytes);
+        // It will arrive, and tell.
+        self.ledger.told();
     }
 
     /// The header of the next in the order, with all that it can say now.
@@ -308,12 +310,12 @@ impl Connection {
         }
         if let Some(at) = self.sending.next() {
             let arrived = self.receiving.arrived();
-            self.told();
+            self.receiving.told();
             return Some(self.sending.transmit(at, arrived, now_ns));
         }
         let kind = if self.sending.take_probe() {
             Kind::Probe
-        } else if self.receiving.is_due() {
+        } else if self.receiving.is_due() || self.ledger.credit_is_due() {
             Kind::Acknowledgement
         } else {
             return None;
@@ -329,14 +331,9 @@ impl Connection {
 
     fn transmit_alone(&mut self, kind: Kind) -> &[u8] {
         self.alone = datagram::alone(&self.header(kind, 0));
-        self.told();
-        &self.alone
-    }
-
-    /// What travels now says all there is to say.
-    fn told(&mut self) {
         self.receiving.told();
         self.ledger.told();
+        &self.alone
     }
 }
 
@@ -411,12 +408,19 @@ mod tests {
     #[test]
     fn requests_that_are_not_answered_are_completed_by_an_acknowledgement() {
         let [mut a, mut b] = pair(4);
-        (0..4).for_each(|_| a.request(0, &[], &[], 0).unwrap());
-        assert_eq!(deliver(&mut b, &transmit(&mut a, 0), false, 0), 4);
+        a.request(0, &[], &[], 0).unwrap();
+        assert_eq!(deliver(&mut b, &transmit(&mut a, 0), false, 0), 1);
+        // One may wait for something to travel with.
+        assert_eq!(b.transmit(0), None);
         b.on_time(DELAY_NS);
         deliver(&mut a, &transmit(&mut b, DELAY_NS), false, DELAY_NS);
         assert_eq!(a.in_flight(), 0);
-        assert_eq!(b.counters().acknowledgements, 1);
+        // Half a window may not.
+        (0..2).for_each(|_| a.request(0, &[], &[], DELAY_NS).unwrap());
+        assert_eq!(deliver(&mut b, &transmit(&mut a, DELAY_NS), false, DELAY_NS), 2);
+        deliver(&mut a, &transmit(&mut b, DELAY_NS), false, DELAY_NS);
+        assert_eq!(a.in_flight(), 0);
+        assert_eq!(b.counters().acknowledgements, 2);
     }
 
     #[test]
