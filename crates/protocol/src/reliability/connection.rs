@@ -243,11 +243,13 @@ impl Connection {
                     return Delivery::Now;
                 }
             }
-            // What it says of requests holds once all that was sent before is here.
-            Kind::Acknowledgement if is_next => self.complete(header.completed),
+            Kind::Probe => self.receiving.acknowledge_now(),
             Kind::Goodbye if is_next => self.lost = Some(Loss::Closed),
             Kind::Acknowledgement | Kind::Goodbye => {}
-            Kind::Probe => self.receiving.acknowledge_now(),
+        }
+        if is_next && !header.kind.is_message() {
+            // What it says of requests holds now that all that was sent before is here.
+            self.complete(header.completed);
         }
         Delivery::Nothing
     }
@@ -467,5 +469,16 @@ mod tests {
         assert_eq!(b.lost(), Some(Loss::Closed));
         assert_eq!(b.transmit(0), None);
         assert_eq!(b.deadline(), None);
+    }
+
+    #[test]
+    fn a_goodbye_tells_what_was_handled() {
+        let [mut a, mut b] = pair(8);
+        (0..3).for_each(|_| a.request(0, &[], &[], 0).unwrap());
+        let requests = transmit(&mut a, 0);
+        assert_eq!(deliver(&mut b, &requests[..2], false, 0), 2);
+        let goodbye = [b.goodbye().to_vec()];
+        deliver(&mut a, &goodbye, false, 0);
+        assert_eq!((a.lost(), a.in_flight(), a.not_sent()), (Some(Loss::Closed), 1, 0));
     }
 }
