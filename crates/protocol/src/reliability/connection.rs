@@ -12,7 +12,8 @@ use alloc::vec::Vec;
 /// What is fixed for the life of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Requests that may be unanswered.
+    /// Requests that may be unanswered, of each side; less than 2^15, so that counts of 16 bits
+    /// tell the older from the newer.
     pub window: u32,
     /// Silence, while something is waited for, after which the peer is lost.
     pub peer_timeout_ns: u64,
@@ -70,7 +71,7 @@ pub struct Counters {
     pub duplicates: u64,
     /// Messages too far ahead to be kept.
     pub beyond: u64,
-    /// Datagrams that acknowledge what was never sent.
+    /// Datagrams that acknowledge what was never sent, or request what has no place.
     pub absurd: u64,
 }
 
@@ -85,6 +86,8 @@ pub struct Connection {
     buffers: Buffers,
     credits: Credits,
     ledger: Ledger,
+    /// Messages that can wait to be acknowledged: a window of requests and one of replies.
+    places: usize,
     peer_timeout_ns: u64,
     heard_ns: u64,
     lost: Option<Loss>,
@@ -106,6 +109,7 @@ impl Connection {
             buffers: Buffers::default(),
             credits: Credits::new(window),
             ledger: Ledger::new(window),
+            places: 2 * window as usize,
             peer_timeout_ns,
             heard_ns: now_ns,
             lost: None,
@@ -160,7 +164,14 @@ impl Connection {
 
     /// Whether a request may be sent.
     pub fn has_room(&self) -> bool {
-        self.credits.has_room()
+        self.credits.has_room() && self.has_place()
+    }
+
+    /// Whether one more message can wait to be acknowledged. It can wherever a peer that keeps
+    /// to the protocol makes one necessary: with the news that lets a side go on comes the
+    /// acknowledgement of what went before.
+    fn has_place(&self) -> bool {
+        self.sending.len() < self.places
     }
 
     /// Sends a request.
@@ -168,7 +179,7 @@ impl Connection {
     /// # Errors
     /// The window is full.
     pub fn request(&mut self, handler: u8, words: &[u64], payload: &[u8], now_ns: u64) -> Result<(), Full> {
-        if !self.credits.has_room() {
+        if !self.has_room() {
             return Err(Full);
         }
         self.begin_waiting(now_ns);
@@ -219,7 +230,7 @@ impl Connection {
 
     /// Something is expected from the peer.
     fn is_waiting(&self) -> bool {
-        !self.sending.is_empty() || self.credits.in_flight() > 0
+        self.sending.len() > 0 || self.credits.in_flight() > 0
     }
 
     /// Takes a datagram that carries our number. On [`Delivery::Now`] the caller handles it
@@ -237,6 +248,7 @@ impl Connection {
         self.heard_ns = now_ns;
         let is_next = header.sequence == self.receiving.expected();
         match header.kind {
+            Kind::Request if is_next && !self.has_place() => self.absurd += 1,
             Kind::Request | Kind::Reply => {
                 if self.receiving.take(datagram, now_ns, &mut self.buffers) {
                     self.deliver(header);
@@ -284,8 +296,9 @@ impl Connection {
         if self.lost.is_some() {
             return None;
         }
-        let waiting =
-            self.is_waiting().then(|| self.sending.deadline().min(self.heard_ns + self.peer_timeout_ns));
+        let waiting = self
+            .is_waiting()
+            .then(|| self.sending.deadline().min(self.heard_ns.saturating_add(self.peer_timeout_ns)));
         [waiting, self.receiving.deadline()].into_iter().flatten().min()
     }
 
@@ -298,7 +311,7 @@ impl Connection {
         if !self.is_waiting() {
             return;
         }
-        if now_ns >= self.heard_ns + self.peer_timeout_ns {
+        if now_ns >= self.heard_ns.saturating_add(self.peer_timeout_ns) {
             self.lost = Some(Loss::Silent);
             return;
         }
@@ -469,6 +482,24 @@ mod tests {
         assert_eq!(b.lost(), Some(Loss::Closed));
         assert_eq!(b.transmit(0), None);
         assert_eq!(b.deadline(), None);
+    }
+
+    #[test]
+    fn a_peer_that_acknowledges_nothing_cannot_make_the_queue_grow() {
+        let [a, mut b] = pair(4);
+        let (mut issued, mut handled) = (0, 0);
+        for _ in 0..100 {
+            // All of yours are handled, it says, and here is one more of mine.
+            let header = Header { connection: 2, completed: issued, ..a.header(Kind::Request, 0) };
+            let mut bytes = Vec::new();
+            datagram::write(&header, &[], &[], &mut bytes);
+            datagram::stamp(&mut bytes, handled, 0, 0);
+            handled += deliver(&mut b, &[bytes], true, 0) as u32;
+            issued += u16::from(b.request(0, &[], &[], 0).is_ok());
+        }
+        assert_eq!(b.sending.len(), 8);
+        assert_eq!(b.counters().absurd, 100 - u64::from(handled));
+        assert!(b.in_flight() < 4 && !b.has_room());
     }
 
     #[test]

@@ -100,14 +100,14 @@ impl Sending {
         }
     }
 
-    /// Whether all is acknowledged.
-    pub fn is_empty(&self) -> bool {
-        self.messages.is_empty()
+    /// Messages that are not acknowledged.
+    pub fn len(&self) -> usize {
+        self.messages.len()
     }
 
     /// The sequence number of the next message to be queued.
     pub fn next_sequence(&self) -> u32 {
-        self.first.wrapping_add(self.messages.len() as u32)
+        self.first.wrapping_add(self.len() as u32)
     }
 
     /// How many requests have never been transmitted.
@@ -370,11 +370,11 @@ mod tests {
         let mut sending = queued(5);
         assert_eq!(transmit(&mut sending, 0), [0, 1, 2, 3, 4]);
         acknowledge(&mut sending, 3, 0, 10).unwrap();
-        assert_eq!((sending.messages.len(), sending.under_way, sending.is_empty()), (2, 2, false));
+        assert_eq!((sending.len(), sending.under_way), (2, 2));
         // One that was overtaken says nothing.
         acknowledge(&mut sending, 1, 0, 20).unwrap();
         acknowledge(&mut sending, 5, 0, 30).unwrap();
-        assert_eq!((sending.under_way, sending.is_empty(), sending.next_sequence()), (0, true, 5));
+        assert_eq!((sending.len(), sending.under_way, sending.next_sequence()), (0, 0, 5));
         assert_eq!((sending.sent, sending.retransmitted), (5, 0));
     }
 
@@ -404,7 +404,7 @@ mod tests {
         acknowledge(&mut sending, 0, 0b1111_1111, 50).unwrap();
         assert_eq!(transmit(&mut sending, 60), [0]);
         acknowledge(&mut sending, 9, 0, 70).unwrap();
-        assert_eq!((sending.is_empty(), sending.under_way, sending.again), (true, 0, 0));
+        assert_eq!((sending.len(), sending.under_way, sending.again), (0, 0, 0));
     }
 
     #[test]
