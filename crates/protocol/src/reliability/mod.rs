@@ -8,7 +8,8 @@
 //! 1. hand in what arrived ([`Connection::receive`]) and handle what that made
 //!    deliverable ([`Connection::buffered`]);
 //! 2. hand in the time when a deadline has passed ([`Connection::on_time`]);
-//! 3. send what is to be sent ([`Connection::transmit`]) until there is nothing more;
+//! 3. send what is to be sent ([`Connection::transmit`], which lends the bytes) until there is
+//!    nothing more;
 //! 4. come back at [`Connection::deadline`] at the latest.
 //!
 //! As in von Eicken et al. 1994 ("SSAM implementation: flow control"), a sliding window
@@ -16,6 +17,9 @@
 //! replies, with explicit ones only where nothing flows back. Beyond the paper:
 //! selective acknowledgement, timeouts from measured round trips, probes of the tail,
 //! a response to congestion, and death by silence.
+//!
+//! Within, `sending` keeps what is not acknowledged and decides what goes out next,
+//! `receiving` puts in order what comes in, and the connection joins the two.
 
 mod buffers;
 mod congestion;
