@@ -1,13 +1,17 @@
 //! What a host lends to the stack: shared memory, rings in it, the life of a peer
-//! process, and ways to wait.
+//! process, datagrams, and ways to wait.
 //!
 //! * [`region`]: memory that both sides of a ring see.
 //! * [`segment`]: a region in a sealed memfd, made by one process and opened by another.
 //! * [`ring`]: one writer, one reader, a cache line a message.
 //! * [`life`]: whether another process still lives.
+//! * [`datagram`]: a UDP socket that never waits, and the faults under it.
+//! * [`random`]: bits that nobody guesses.
 //! * [`wait`]: what an idle process does.
 
+pub mod datagram;
 pub mod life;
+pub mod random;
 pub mod region;
 pub mod ring;
 pub mod segment;

@@ -2,6 +2,7 @@
 //! maker's descriptor. Anonymous, so that nothing is left when both are gone; sealed,
 //! so that neither can shrink it under the other.
 
+use crate::random;
 use crate::region::{PAGE, Region};
 use rustix::fs::{
     MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
@@ -69,9 +70,7 @@ impl Segment {
         ftruncate(&fd, len as u64).map_err(system("size a memfd"))?;
         fcntl_add_seals(&fd, SEALS).map_err(system("seal a memfd"))?;
         let region = map(&fd, len)?;
-        let mut nonce = [0; NONCE_LEN];
-        rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty())
-            .map_err(system("give random bytes"))?;
+        let nonce = random::bytes::<NONCE_LEN>().map_err(system("give random bytes"))?;
         // SAFETY: the region is longer than a nonce, and nobody else knows of it yet.
         unsafe { region.at(0, NONCE_LEN).as_ptr().copy_from_nonoverlapping(nonce.as_ptr(), NONCE_LEN) };
         Ok(Self { region: Arc::new(region), fd, nonce })

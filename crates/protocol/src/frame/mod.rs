@@ -4,3 +4,4 @@
 pub mod datagram;
 pub mod port;
 pub mod slot;
+pub mod udp_port;

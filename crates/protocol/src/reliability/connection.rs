@@ -9,6 +9,9 @@ use crate::am::{Credits, Ledger};
 use crate::frame::datagram::{self, Datagram, HEADER_LEN, Header, Kind};
 use alloc::vec::Vec;
 
+/// What was sent before a goodbye and overtaken by it comes within this time, or not at all.
+const OVERTAKEN_AT_MOST_NS: u64 = 1_000_000;
+
 /// What is fixed for the life of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
@@ -43,7 +46,7 @@ pub struct Full;
 pub enum Loss {
     /// The peer said nothing for too long while something was waited for.
     Silent,
-    /// The peer has closed, after everything it sent was delivered.
+    /// The peer has closed. Everything it sent was delivered, or will not come any more.
     Closed,
 }
 
@@ -90,6 +93,9 @@ pub struct Connection {
     places: usize,
     peer_timeout_ns: u64,
     heard_ns: u64,
+    /// The peer has closed: the sequence number after its last message, and when to believe
+    /// that what is missing of it will not come.
+    closing: Option<(u32, u64)>,
     lost: Option<Loss>,
     /// The last datagram that was no message.
     alone: [u8; HEADER_LEN],
@@ -112,6 +118,7 @@ impl Connection {
             places: 2 * window as usize,
             peer_timeout_ns,
             heard_ns: now_ns,
+            closing: None,
             lost: None,
             alone: [0; HEADER_LEN],
             acknowledgements: 0,
@@ -256,14 +263,30 @@ impl Connection {
                 }
             }
             Kind::Probe => self.receiving.acknowledge_now(),
-            Kind::Goodbye if is_next => self.lost = Some(Loss::Closed),
-            Kind::Acknowledgement | Kind::Goodbye => {}
+            Kind::Goodbye => self.closing = Some((header.sequence, now_ns + OVERTAKEN_AT_MOST_NS)),
+            Kind::Acknowledgement => {}
         }
         if is_next && !header.kind.is_message() {
             // What it says of requests holds now that all that was sent before is here.
             self.complete(header.completed);
         }
+        self.close_when_all_is_here();
         Delivery::Nothing
+    }
+
+    /// Whether something that was sent may not have arrived.
+    pub fn has_unacknowledged(&self) -> bool {
+        self.sending.len() > 0
+    }
+
+    /// Takes from a datagram only what it says of ours. For a side that closes: it sees to it
+    /// that what it sent arrives, and handles nothing more.
+    pub fn acknowledge(&mut self, header: &Header, now_ns: u64) {
+        let arrived = Arrived { expected: header.acknowledged, selective: header.selective };
+        if self.lost.is_some() || self.sending.acknowledge(arrived, now_ns, &mut self.buffers).is_err() {
+            return;
+        }
+        self.heard_ns = now_ns;
     }
 
     /// What has been taken from the network ahead of its turn and whose turn has come.
@@ -278,6 +301,14 @@ impl Connection {
         self.complete(header.completed);
         if header.kind == Kind::Request {
             self.ledger.handle();
+        }
+        self.close_when_all_is_here();
+    }
+
+    /// A peer that has closed is lost once all that it sent is delivered.
+    fn close_when_all_is_here(&mut self) {
+        if self.closing.is_some_and(|(sequence, _)| sequence == self.receiving.expected()) {
+            self.lost = Some(Loss::Closed);
         }
     }
 
@@ -299,12 +330,17 @@ impl Connection {
         let waiting = self
             .is_waiting()
             .then(|| self.sending.deadline().min(self.heard_ns.saturating_add(self.peer_timeout_ns)));
-        [waiting, self.receiving.deadline()].into_iter().flatten().min()
+        let closing = self.closing.map(|(_, at_ns)| at_ns);
+        [waiting, self.receiving.deadline(), closing].into_iter().flatten().min()
     }
 
     /// The time has come, or passed.
     pub fn on_time(&mut self, now_ns: u64) {
         if self.lost.is_some() {
+            return;
+        }
+        if self.closing.is_some_and(|(_, at_ns)| at_ns <= now_ns) {
+            self.lost = Some(Loss::Closed);
             return;
         }
         self.receiving.on_time(now_ns);
@@ -478,10 +514,35 @@ mod tests {
         deliver(&mut b, &goodbye, true, 0);
         assert_eq!(b.lost(), None);
         assert_eq!(deliver(&mut b, &request, true, 0), 1);
-        deliver(&mut b, &goodbye, true, 0);
         assert_eq!(b.lost(), Some(Loss::Closed));
         assert_eq!(b.transmit(0), None);
         assert_eq!(b.deadline(), None);
+    }
+
+    #[test]
+    fn what_is_missing_at_a_goodbye_is_not_waited_for() {
+        let [mut a, mut b] = pair(4);
+        a.request(0, &[], &[], 0).unwrap();
+        transmit(&mut a, 0);
+        deliver(&mut b, &[a.goodbye().to_vec()], true, 0);
+        assert_eq!((b.lost(), b.deadline()), (None, Some(OVERTAKEN_AT_MOST_NS)));
+        b.on_time(OVERTAKEN_AT_MOST_NS);
+        assert_eq!(b.lost(), Some(Loss::Closed));
+    }
+
+    #[test]
+    fn a_side_that_closes_sees_to_its_own_and_takes_nothing() {
+        let [mut a, mut b] = pair(4);
+        a.request(0, &[], &[], 0).unwrap();
+        b.request(0, &[], &[], 0).unwrap();
+        deliver(&mut b, &transmit(&mut a, 0), true, 0);
+        assert!(b.has_unacknowledged());
+        let datagrams = transmit(&mut a, 0).into_iter().chain(transmit(&mut b, 0));
+        for bytes in datagrams.collect::<Vec<_>>() {
+            a.acknowledge(&datagram::parse(&bytes).unwrap().header, 0);
+        }
+        assert!(!a.has_unacknowledged());
+        assert_eq!((a.counters().delivered, a.in_flight()), (0, 1));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::buffers::Buffers;
 use super::congestion::{Congestion, MOST};
 use super::receiving::Arrived;
-use super::round_trip::RoundTrip;
+use super::round_trip::{RoundTrip, TIMEOUT_AT_MOST_NS};
 use crate::frame::datagram::{self, Kind};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -33,6 +33,22 @@ struct Flight {
     /// The order of the last transmission among all of this connection, and its time.
     order: u64,
     sent_ns: u64,
+    /// The time of the first transmission.
+    first_ns: u64,
+}
+
+impl Flight {
+    /// Since when, as far as that is clear, a transmission has taken that is acknowledged now.
+    /// One of two does not tell which of them arrived (Karn and Partridge 1987). Of more, all
+    /// were in vain or all were too early: then a round trip takes longer than was thought, and
+    /// it is the first that bounds it.
+    fn since_ns(&self, now_ns: u64) -> Option<u64> {
+        match self.transmissions {
+            1 => Some(self.sent_ns),
+            2 => None,
+            _ => Some(self.first_ns.max(now_ns.saturating_sub(TIMEOUT_AT_MOST_NS))),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +133,7 @@ impl Sending {
 
     /// Puts a message at the end of the queue, as [`datagram::write`] left it.
     pub fn enqueue(&mut self, kind: Kind, bytes: Vec<u8>) {
-        let flight = Flight { state: Way::Here, transmissions: 0, order: 0, sent_ns: 0 };
+        let flight = Flight { state: Way::Here, transmissions: 0, order: 0, sent_ns: 0, first_ns: 0 };
         self.messages.push_back(Outgoing { kind, bytes, flight });
     }
 
@@ -139,6 +155,8 @@ impl Sending {
         if news as usize > self.transmitted {
             return Err(Absurd);
         }
+        // Who comes back late measures an absence of its own.
+        let is_late = now_ns > self.deadline();
         let mut newest = None;
         let mut progress = news > 0;
         for _ in 0..news {
@@ -159,8 +177,11 @@ impl Sending {
                 self.messages[at].flight.state = Way::Arrived;
             }
         }
-        if let Some(Flight { sent_ns, .. }) = newest {
-            self.round_trip.sample(now_ns.saturating_sub(sent_ns));
+        if let Some(flight) = newest
+            && let Some(since_ns) = flight.since_ns(now_ns)
+            && !is_late
+        {
+            self.round_trip.sample(now_ns.saturating_sub(since_ns));
         }
         if progress {
             self.restart_timer(now_ns);
@@ -170,7 +191,7 @@ impl Sending {
     }
 
     /// The message of `flight` has arrived, as may have been known. `newest` is the latest one
-    /// of which it is clear which transmission arrived.
+    /// that tells how long that took.
     fn note_arrival(&mut self, flight: Flight, newest: &mut Option<Flight>) {
         match flight.state {
             Way::Arrived => return,
@@ -179,8 +200,7 @@ impl Sending {
         }
         self.congestion.arrived();
         self.arrived_order = self.arrived_order.max(flight.order);
-        // A message sent twice does not tell which of the two arrived (Karn and Partridge 1987).
-        if flight.transmissions == 1 && newest.is_none_or(|newest| newest.order < flight.order) {
+        if flight.transmissions != 2 && newest.is_none_or(|newest| newest.order < flight.order) {
             *newest = Some(flight);
         }
     }
@@ -287,6 +307,7 @@ impl Sending {
         }
         self.order += 1;
         let Outgoing { bytes, flight, .. } = &mut self.messages[at];
+        let first_ns = if flight.transmissions == 0 { now_ns } else { flight.first_ns };
         if flight.transmissions == 0 {
             self.transmitted += 1;
             self.under_way += 1;
@@ -303,6 +324,7 @@ impl Sending {
             transmissions: flight.transmissions + 1,
             order: self.order,
             sent_ns: now_ns,
+            first_ns,
         };
         let sequence = self.first.wrapping_add(at as u32);
         datagram::stamp(bytes, sequence, arrived.expected, arrived.selective);
@@ -445,6 +467,56 @@ mod tests {
         assert_eq!(sending.requests_not_sent(), 4);
         transmit(&mut sending, 10);
         assert_eq!(sending.requests_not_sent(), 0);
+    }
+
+    /// What a message and its acknowledgement take, with timers looked after in between; how
+    /// often it was sent.
+    fn exchange(sending: &mut Sending, round_trip_ns: u64, now_ns: &mut u64) -> u32 {
+        queue(sending, Kind::Request);
+        let end_ns = *now_ns + round_trip_ns;
+        let mut sent = 0;
+        loop {
+            sent += transmit(sending, *now_ns).len() as u32;
+            if sending.deadline() >= end_ns {
+                break;
+            }
+            *now_ns = sending.deadline();
+            sending.on_time(*now_ns);
+        }
+        *now_ns = end_ns;
+        let all = sending.next_sequence();
+        acknowledge(sending, all, 0, end_ns).unwrap();
+        sent
+    }
+
+    #[test]
+    fn round_trips_longer_than_every_timeout_are_learned() {
+        for round_trip_ns in [7_000, 1_000_000, 40_000_000] {
+            let (mut sending, mut now_ns) = (queued(0), 0);
+            sending.restart_timer(0);
+            for _ in 0..20 {
+                sending.restart_timer(now_ns);
+                exchange(&mut sending, round_trip_ns, &mut now_ns);
+            }
+            sending.restart_timer(now_ns);
+            assert_eq!(exchange(&mut sending, round_trip_ns, &mut now_ns), 1, "{round_trip_ns}");
+        }
+    }
+
+    #[test]
+    fn an_absence_of_our_own_is_no_round_trip() {
+        let (mut sending, mut now_ns) = (queued(0), 0);
+        for _ in 0..20 {
+            exchange(&mut sending, 7_000, &mut now_ns);
+            sending.restart_timer(now_ns);
+        }
+        let usual_ns = sending.deadline() - now_ns;
+        queue(&mut sending, Kind::Request);
+        transmit(&mut sending, now_ns);
+        now_ns += 3_000_000_000;
+        let all = sending.next_sequence();
+        acknowledge(&mut sending, all, 0, now_ns).unwrap();
+        assert_eq!(sending.deadline() - now_ns, usual_ns);
     }
 
     proptest! {

@@ -5,8 +5,9 @@
 //! healed everything ends. Where a peer restarts, a request is handled at most once, and
 //! the survivor learns within the peer's timeout that the rest has an unknown fate.
 
-use super::network::{Blackout, Faults, Network};
+use super::network::{Blackout, Network};
 use super::random::Random;
+use crate::faults::Faults;
 use crate::frame::datagram::{self, Datagram, Kind};
 use crate::reliability::{Config, Connection, Delivery, Loss};
 use alloc::string::String;

@@ -1,0 +1,31 @@
+//! Random bits that an outsider cannot guess.
+
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+/// Random bytes from the system.
+///
+/// # Errors
+/// The system gives none.
+pub fn bytes<const N: usize>() -> Result<[u8; N], Errno> {
+    let mut bytes = [0; N];
+    let mut filled = 0;
+    while filled < N {
+        match getrandom(&mut bytes[filled..], GetRandomFlags::empty()) {
+            Ok(len) => filled += len,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_draws_differ() {
+        assert_ne!(bytes::<16>().unwrap(), bytes::<16>().unwrap());
+    }
+}
