@@ -6,13 +6,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
 
+mod common;
+
+use common::{pair, processors, show};
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::{place, ticks};
 use netdyno_host::segment::{Segment, open_segment};
-use netdyno_job::crew::{Crew, Event};
 use netdyno_job::member::Control;
-use netdyno_measure::stats::{median, median_interval_of_sorted, quantile_of_sorted, sorted};
-use netdyno_stack::am::{Config, Endpoint, Handlers, PeerId};
+use netdyno_measure::stats::median;
+use netdyno_stack::am::{Config, Endpoint, Handlers, PeerId, Wire};
 use serde::{Deserialize, Serialize};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,69 +48,38 @@ struct Figures {
 }
 
 fn main() {
-    match std::env::args().nth(1).as_deref() {
-        Some("requester") => process(true),
-        Some("replier") => process(false),
-        _ => compare(),
+    match common::role() {
+        Some(is_requester) => process(is_requester),
+        None => compare(),
     }
 }
 
 fn compare() {
-    let (a, b) = place::choose_pair(&place::allowed().unwrap()).unwrap();
-    assert_ne!(a, b, "this benchmark spins and needs two processors");
+    let (a, b) = processors();
     println!("{PAIRS} pairs of processes on processors {a} and {b} ({})", place::distance(a, b));
     let mut pairs = Vec::new();
     let mut ucx = Vec::new();
     for _ in 0..PAIRS {
-        pairs.push(pair(a, b));
+        pairs.push(pair::<Card, Figures>((a, b), Duration::from_secs(60)));
         ucx.extend(ucx_messages_per_second(a, b));
     }
     let all = |of: fn(&Figures) -> f64| pairs.iter().map(of).collect::<Vec<_>>();
-    show("two-line bounce, round trip", "ns", all(|f| f.two_lines));
-    show("one-line bounce, round trip", "ns", all(|f| f.one_line));
-    show("4-word request and reply", "ns", all(|f| f.round_trip));
-    show("  against the two-line bounce (at most 1.25)", "x", all(|f| f.round_trip / f.two_lines));
-    show("4-word requests, one way", "M/s", all(|f| 1e3 / f.one_way));
-    show("4-word requests, with replies", "M/s", all(|f| 1e3 / f.with_replies));
+    show("two-line bounce, round trip", "ns", &all(|f| f.two_lines));
+    show("one-line bounce, round trip", "ns", &all(|f| f.one_line));
+    show("4-word request and reply", "ns", &all(|f| f.round_trip));
+    show("  against the two-line bounce (at most 1.25)", "x", &all(|f| f.round_trip / f.two_lines));
+    show("4-word requests, one way", "M/s", &all(|f| 1e3 / f.one_way));
+    show("4-word requests, with replies", "M/s", &all(|f| 1e3 / f.with_replies));
     if ucx.len() < pairs.len() {
         println!("ucx_perftest is not installed (Debian: ucx-utils): not compared with UCX");
         return;
     }
-    let against_ucx =
-        |of: fn(&Figures) -> f64| pairs.iter().zip(&ucx).map(|(f, ucx)| 1e9 / of(f) / ucx).collect();
-    show("UCX am_bw 32 B over posix", "M/s", ucx.iter().map(|rate| rate / 1e6).collect());
-    show("  one way against it (at least 4)", "x", against_ucx(|f| f.one_way));
-    show("  with replies against it (at least 2)", "x", against_ucx(|f| f.with_replies));
-}
-
-fn show(what: &str, unit: &str, values: Vec<f64>) {
-    let values = sorted(values);
-    let interval = median_interval_of_sorted(&values, 0.95).unwrap();
-    let median = quantile_of_sorted(&values, 0.5);
-    println!("{what:<48} {median:>8.2} {unit:<4} [{:.2}, {:.2}]", interval.lo, interval.hi);
-}
-
-/// Launches a pair and takes its figures.
-fn pair(a: usize, b: usize) -> Figures {
-    let mut crew = Crew::new();
-    for (role, cpu) in [("requester", a), ("replier", b)] {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args([role, &cpu.to_string()]);
-        crew.launch(command).unwrap();
-    }
-    let mut cards = [None, None];
-    while cards.iter().any(Option::is_none) {
-        match crew.next::<Card>(Duration::from_secs(20)).unwrap().unwrap() {
-            (rank, Event::Message(card)) => cards[rank] = Some(card),
-            (rank, Event::Ended(status)) => panic!("process {rank} ended: {status}"),
-        }
-    }
-    crew.send(0, &cards[1]).unwrap();
-    crew.send(1, &cards[0]).unwrap();
-    match crew.next::<Figures>(Duration::from_secs(60)).unwrap().unwrap() {
-        (_, Event::Message(figures)) => figures,
-        (rank, Event::Ended(status)) => panic!("process {rank} ended: {status}"),
-    }
+    let against_ucx = |of: fn(&Figures) -> f64| {
+        pairs.iter().zip(&ucx).map(|(f, ucx)| 1e9 / of(f) / ucx).collect::<Vec<_>>()
+    };
+    show("UCX am_bw 32 B over posix", "M/s", &ucx.iter().map(|rate| rate / 1e6).collect::<Vec<_>>());
+    show("  one way against it (at least 4)", "x", &against_ucx(|f| f.one_way));
+    show("  with replies against it (at least 2)", "x", &against_ucx(|f| f.with_replies));
 }
 
 /// What the handlers count.
@@ -127,8 +98,6 @@ struct Side {
 }
 
 fn process(is_requester: bool) {
-    let cpu = std::env::args().nth(2).unwrap().parse().unwrap();
-    place::pin(cpu).unwrap();
     let mut control = Control::<Option<Card>>::from_stdin().unwrap();
     let mut handlers = Handlers::<Tally>::new();
     handlers.on_request(ECHO, |tally, request| {
@@ -139,7 +108,7 @@ fn process(is_requester: bool) {
     handlers.on_request(COUNT, |tally, _| tally.requests += 1);
     handlers.on_reply(ECHO, |tally, _| tally.replies += 1);
     let mut endpoint = Endpoint::new(handlers, Config { medium_bytes: 64, ..Config::default() }).unwrap();
-    let port = endpoint.open_port().unwrap();
+    let port = endpoint.open_port(Wire::Shm).unwrap();
     let lines = Segment::create(4096).unwrap();
     let card = Card {
         port: port.address(),

@@ -1,74 +1,31 @@
-//! An endpoint: all the peers of a program, polled together.
+//! An endpoint: all the peers of a program, whatever the wire, polled together.
 
-use super::error::{ConnectError, Loss, OpenError, PeerLost, RequestError};
+use super::config::{Config, PeerId, Wire};
+use super::error::{ConnectError, Loss, OpenError, PeerLost, RequestError, TooLong};
 use super::handlers::Handlers;
-use super::peer::Peer;
-use super::port::Port;
+use super::port::{Port, Way};
+use super::shm::{ShmPeers, ShmPort};
+use super::udp::{PeerStatistics, Strays, UdpPeers};
 use netdyno_host::wait::Wait;
-use netdyno_protocol::frame::port;
 use netdyno_protocol::frame::slot::MAX_WORDS;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Peers looked at in every poll: those heard from last.
-const HOT: usize = 8;
-/// Other peers looked at in every poll, in turn.
-const COLD: usize = 8;
-/// Polls in vain after which there is time to tell what is owed.
-const POLLS_IN_VAIN: u32 = 8;
-/// Polls between two looks at the clock, so that one costs next to nothing.
-const POLLS_PER_LOOK: u32 = 1024;
-/// The same where every poll in vain may give the processor away for milliseconds.
-const YIELDING_POLLS_PER_LOOK: u32 = 32;
-/// Time between two looks at the life of the peers: a system call each.
-const LOOK_INTERVAL: Duration = Duration::from_millis(50);
-
-/// A peer of one endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PeerId(u32);
-
-impl PeerId {
-    /// Its place in the order of connecting, from 0.
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// How an endpoint is to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// Requests to one peer that may be unanswered: a power of two from 1 to 32768. Of
-    /// two different windows of a connection the smaller one counts.
-    pub window: u32,
-    /// Payload that a medium message to this endpoint may carry: a multiple of 64 up to
-    /// 1 MiB.
-    pub medium_bytes: u32,
-    /// Patience with a peer that lives but answers nothing while requests wait.
-    pub peer_timeout: Duration,
-    /// What to do while nothing arrives.
-    pub wait: Wait,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self { window: 256, medium_bytes: 4096, peer_timeout: Duration::from_secs(5), wait: Wait::Spin }
-    }
-}
+/// Longest sleep while a request waits for room.
+const SLEEP_AT_MOST: Duration = Duration::from_millis(50);
 
 /// An Active Messages endpoint with handlers that work on an `S`.
+///
+/// Dropped, it closes: what was sent over shared memory is there for the peer to take; what
+/// was sent over UDP and not acknowledged yet is sent again for up to
+/// [`LINGER`](super::LINGER), unless the peer is lost.
 pub struct Endpoint<S> {
     config: Config,
     handlers: Handlers<S>,
-    peers: Vec<Peer>,
-    /// Indices of the peers heard from last, the newest at `newest`.
-    hot: Vec<usize>,
-    newest: usize,
-    /// The next peer to be looked at in turn.
-    cold: usize,
-    polls_until_look: u32,
-    polls_in_vain: u32,
-    last_look: Instant,
-    next_look: Instant,
-    payload: Vec<u8>,
+    /// Peers connected so far.
+    count: usize,
+    shm: ShmPeers,
+    /// Made with the first UDP port.
+    udp: Option<Box<UdpPeers>>,
 }
 
 impl<S> Endpoint<S> {
@@ -77,57 +34,81 @@ impl<S> Endpoint<S> {
     /// # Errors
     /// A window or a medium size that cannot be made.
     pub fn new(handlers: Handlers<S>, config: Config) -> Result<Self, OpenError> {
-        if !port::window_is_valid(config.window) {
-            return Err(OpenError::Window(config.window));
-        }
-        if !port::medium_is_valid(config.medium_bytes) {
-            return Err(OpenError::Medium(config.medium_bytes));
-        }
-        Ok(Self {
-            config,
-            handlers,
-            peers: Vec::new(),
-            hot: Vec::new(),
-            newest: 0,
-            cold: 0,
-            polls_until_look: 0,
-            polls_in_vain: 0,
-            last_look: Instant::now(),
-            next_look: Instant::now(),
-            payload: Vec::with_capacity(config.medium_bytes as usize),
-        })
+        config.check()?;
+        Ok(Self { config, handlers, count: 0, shm: ShmPeers::new(&config), udp: None })
     }
 
     /// Opens a port for one peer. Its address goes to that peer, whose address comes back.
     ///
     /// # Errors
-    /// The system gives no shared memory.
-    pub fn open_port(&self) -> Result<Port, OpenError> {
-        Port::open(self.config.window, self.config.medium_bytes)
+    /// The system gives no shared memory, or no socket at [`Config::bind`].
+    pub fn open_port(&mut self, wire: Wire) -> Result<Port, OpenError> {
+        Ok(Port(match wire {
+            Wire::Shm => Way::Shm(ShmPort::open(self.config.window, self.config.medium_bytes)?),
+            Wire::Udp => {
+                let udp = match &mut self.udp {
+                    Some(udp) => udp,
+                    none => none.insert(Box::new(UdpPeers::open(&self.config)?)),
+                };
+                Way::Udp(udp.open_port()?)
+            }
+        }))
     }
 
     /// Connects the peer that has the address of `port` and gave `address` for it.
     ///
     /// # Errors
-    /// The address is none, or leads to nothing that this process may open.
+    /// The address is none of that wire, or leads to nothing that this process may open.
     pub fn connect(&mut self, port: Port, address: &[u8]) -> Result<PeerId, ConnectError> {
-        let index = self.peers.len();
-        let id = PeerId(index as u32);
-        self.peers.push(Peer::connect(id, port, address)?);
-        if self.hot.len() < HOT {
-            self.hot.push(index);
-        }
-        Ok(id)
+        let peer = match (port.0, &mut self.udp) {
+            (Way::Shm(port), _) => self.shm.connect(self.count, port, address)?,
+            (Way::Udp(port), Some(udp)) => udp.connect(self.count, port, address)?,
+            (Way::Udp(_), None) => return Err(ConnectError::ForeignPort),
+        };
+        self.count += 1;
+        Ok(peer)
     }
 
     /// Requests to `peer` without an answer.
     pub fn in_flight(&self, peer: PeerId) -> u32 {
-        self.peers[peer.index()].in_flight()
+        match peer.wire() {
+            Wire::Shm => self.shm.peer(peer).in_flight(),
+            Wire::Udp => self.udp().in_flight(peer),
+        }
     }
 
     /// The longest payload that `peer` takes.
     pub fn medium_bytes(&self, peer: PeerId) -> usize {
-        self.peers[peer.index()].medium_bytes()
+        match peer.wire() {
+            Wire::Shm => self.shm.peer(peer).medium_bytes(),
+            Wire::Udp => self.udp().medium_bytes(peer),
+        }
+    }
+
+    /// What happened between this endpoint and a peer over UDP, and what the connection
+    /// holds; `None` where the peer is reached otherwise.
+    pub fn statistics(&self, peer: PeerId) -> Option<PeerStatistics> {
+        match peer.wire() {
+            Wire::Shm => None,
+            Wire::Udp => Some(self.udp().statistics(peer)),
+        }
+    }
+
+    /// Datagrams that came and belong to no peer.
+    pub fn strays(&self) -> Strays {
+        self.udp.as_ref().map_or_else(Strays::default, |udp| udp.strays())
+    }
+
+    /// # Panics
+    /// Where there is none: the caller has a peer of another endpoint.
+    #[inline(always)]
+    fn udp(&self) -> &UdpPeers {
+        self.udp.as_ref().expect("a peer over UDP is of an endpoint with a socket")
+    }
+
+    #[inline(always)]
+    fn udp_mut(&mut self) -> &mut UdpPeers {
+        self.udp.as_mut().expect("a peer over UDP is of an endpoint with a socket")
     }
 
     /// Sends a request with up to four words, if there is room in the window.
@@ -142,9 +123,11 @@ impl<S> Endpoint<S> {
         words: [u64; N],
     ) -> Result<(), RequestError> {
         const { assert!(N <= MAX_WORDS) };
-        let peer = &mut self.peers[peer.index()];
-        peer.check_room()?;
-        peer.send(handler, &words);
+        self.check_connected(peer)?;
+        if !self.has_room(peer) {
+            return Err(RequestError::Full);
+        }
+        self.send(peer, handler, &words);
         Ok(())
     }
 
@@ -162,7 +145,7 @@ impl<S> Endpoint<S> {
     ) -> Result<(), PeerLost> {
         const { assert!(N <= MAX_WORDS) };
         self.wait_for_room(state, peer)?;
-        self.peers[peer.index()].send(handler, &words);
+        self.send(peer, handler, &words);
         Ok(())
     }
 
@@ -178,10 +161,12 @@ impl<S> Endpoint<S> {
         payload: &[u8],
     ) -> Result<(), RequestError> {
         const { assert!(N <= MAX_WORDS) };
-        let peer = &mut self.peers[peer.index()];
-        peer.check_len(payload)?;
-        peer.check_room()?;
-        peer.send_medium(handler, &words, payload);
+        TooLong::check(payload, self.medium_bytes(peer))?;
+        self.check_connected(peer)?;
+        if !self.has_room(peer) {
+            return Err(RequestError::Full);
+        }
+        self.send_medium(peer, handler, &words, payload);
         Ok(())
     }
 
@@ -198,115 +183,91 @@ impl<S> Endpoint<S> {
         payload: &[u8],
     ) -> Result<(), RequestError> {
         const { assert!(N <= MAX_WORDS) };
-        self.peers[peer.index()].check_len(payload)?;
+        TooLong::check(payload, self.medium_bytes(peer))?;
         self.wait_for_room(state, peer)?;
-        self.peers[peer.index()].send_medium(handler, &words, payload);
+        self.send_medium(peer, handler, &words, payload);
         Ok(())
     }
 
     #[inline(always)]
     fn wait_for_room(&mut self, state: &mut S, peer: PeerId) -> Result<(), PeerLost> {
         loop {
-            let wanted = &self.peers[peer.index()];
-            wanted.check_connected()?;
-            if wanted.has_room() {
+            self.check_connected(peer)?;
+            if self.has_room(peer) {
                 return Ok(());
             }
             if self.poll(state)? == 0 {
-                self.config.wait.idle();
+                self.idle(SLEEP_AT_MOST);
             }
         }
     }
 
-    /// Handles what has arrived: at most four requests and one reply of each peer that it
-    /// looks at. Never waits. Returns how many messages were handled.
+    #[inline(always)]
+    fn check_connected(&self, peer: PeerId) -> Result<(), PeerLost> {
+        match peer.wire() {
+            Wire::Shm => self.shm.peer(peer).check_connected(),
+            Wire::Udp => self.udp().check_connected(peer),
+        }
+    }
+
+    #[inline(always)]
+    fn has_room(&self, peer: PeerId) -> bool {
+        match peer.wire() {
+            Wire::Shm => self.shm.peer(peer).has_room(),
+            Wire::Udp => self.udp().has_room(peer),
+        }
+    }
+
+    /// Sends a request; the caller has seen that there is room.
+    #[inline(always)]
+    fn send(&mut self, peer: PeerId, handler: u8, words: &[u64]) {
+        match peer.wire() {
+            Wire::Shm => self.shm.peer_mut(peer).send(handler, words),
+            Wire::Udp => self.udp_mut().send(peer, handler, words, &[]),
+        }
+    }
+
+    /// Sends a medium request; the caller has seen that there is room and that it fits.
+    fn send_medium(&mut self, peer: PeerId, handler: u8, words: &[u64], payload: &[u8]) {
+        match peer.wire() {
+            Wire::Shm => self.shm.peer_mut(peer).send_medium(handler, words, payload),
+            Wire::Udp => self.udp_mut().send(peer, handler, words, payload),
+        }
+    }
+
+    /// Handles what has arrived: a few requests and replies of each peer that it looks at.
+    /// Never waits. Returns how many messages were handled.
     ///
     /// # Errors
     /// A peer is lost. Each loss is reported once; the other peers go on.
     #[inline]
     pub fn poll(&mut self, state: &mut S) -> Result<usize, PeerLost> {
-        if self.polls_until_look == 0 {
-            self.look_after_peers()?;
-        }
-        self.polls_until_look -= 1;
-        let mut handled = 0;
-        for at in 0..self.hot.len() {
-            handled += self.peers[self.hot[at]].poll(&self.handlers, &mut self.payload, state)?;
-        }
-        if self.peers.len() > HOT {
-            handled += self.poll_cold(state)?;
-        }
-        if handled > 0 {
-            self.polls_in_vain = 0;
-        } else {
-            self.polls_in_vain += 1;
-            if self.polls_in_vain == POLLS_IN_VAIN {
-                self.settle();
-            }
-        }
-        Ok(handled)
-    }
-
-    /// Tells peers what is owed: nothing flows back that could carry it.
-    #[cold]
-    fn settle(&mut self) {
-        for peer in &mut self.peers {
-            peer.settle();
+        let handled = self.shm.poll(&self.handlers, state)?;
+        match &mut self.udp {
+            None => Ok(handled),
+            Some(udp) => Ok(handled + udp.poll(&self.handlers, state)?),
         }
     }
 
-    /// Looks at some of the other peers; one that sent something becomes hot.
-    fn poll_cold(&mut self, state: &mut S) -> Result<usize, PeerLost> {
-        let mut handled = 0;
-        for _ in 0..COLD {
-            let index = self.cold;
-            self.cold = (self.cold + 1) % self.peers.len();
-            let here = self.peers[index].poll(&self.handlers, &mut self.payload, state)?;
-            if here > 0 && !self.hot.contains(&index) {
-                self.newest = (self.newest + 1) % HOT;
-                self.hot[self.newest] = index;
-            }
-            handled += here;
+    /// Passes time after a poll in vain, as [`Config::wait`] says: not at all, by giving the
+    /// processor away, or asleep until a datagram comes or there is something to do, at most
+    /// for `timeout`. Shared memory wakes nobody: with a peer there, nobody sleeps.
+    #[inline]
+    pub fn idle(&mut self, timeout: Duration) {
+        match &mut self.udp {
+            Some(udp) if self.config.wait == Wait::Block && self.shm.is_empty() => udp.block(timeout),
+            _ => self.config.wait.idle(),
         }
-        Ok(handled)
-    }
-
-    /// What need not be done in every poll: looks whether the peers live.
-    #[cold]
-    fn look_after_peers(&mut self) -> Result<(), PeerLost> {
-        self.polls_until_look = match self.config.wait {
-            Wait::Spin => POLLS_PER_LOOK,
-            Wait::Yield | Wait::Block => YIELDING_POLLS_PER_LOOK,
-        };
-        // Counts from here again, so that what comes to be owed later is told as well.
-        self.polls_in_vain = 0;
-        let now = Instant::now();
-        if now < self.next_look {
-            return Ok(());
-        }
-        let timeout = self.config.peer_timeout;
-        // A program that did not poll for long is not to take its own absence for the
-        // silence of its peers: of one pause a quarter of the patience counts at most.
-        let most = (timeout / 4).max(Duration::from_millis(1));
-        let passed = now.saturating_duration_since(self.last_look).min(most);
-        self.last_look = now;
-        self.next_look = now + LOOK_INTERVAL.min(timeout / 4);
-        for peer in &mut self.peers {
-            if let Err(lost) = peer.look(passed, timeout) {
-                // The others are looked at by the next poll, not an interval later.
-                self.polls_until_look = 0;
-                self.next_look = now;
-                return Err(lost);
-            }
-        }
-        Ok(())
     }
 
     /// Gives a peer up: nothing more is taken from it or sent to it.
     pub fn disconnect(&mut self, peer: PeerId) {
-        let peer = &mut self.peers[peer.index()];
-        if peer.check_connected().is_ok() {
-            peer.lose(Loss::Closed);
+        if self.check_connected(peer).is_err() {
+            return;
+        }
+        match peer.wire() {
+            Wire::Shm => drop(self.shm.peer_mut(peer).lose(Loss::Closed)),
+            Wire::Udp => self.udp_mut().disconnect(peer),
         }
     }
 }

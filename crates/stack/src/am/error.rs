@@ -1,8 +1,9 @@
 //! What can go wrong, an enum for each operation.
 
-use super::PeerId;
+use super::config::PeerId;
+use netdyno_host::datagram::SocketError;
 use netdyno_host::segment::SegmentError;
-use netdyno_protocol::frame::port;
+use netdyno_protocol::frame::{port, udp_port};
 use std::time::Duration;
 use thiserror::Error;
 
@@ -18,14 +19,23 @@ pub enum OpenError {
     /// The shared memory could not be made.
     #[error(transparent)]
     Segment(#[from] SegmentError),
+    /// The socket could not be opened.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
 }
 
 /// Why a peer could not be connected.
 #[derive(Debug, Error)]
 pub enum ConnectError {
-    /// The bytes are not the address of a port.
-    #[error("that is not the address of a port of this version: {0:?}")]
-    Address(port::Malformed),
+    /// The bytes are not the address of a port in shared memory.
+    #[error("that is not the address of a port in shared memory of this version: {0:?}")]
+    ShmAddress(port::Malformed),
+    /// The bytes are not the address of a UDP port.
+    #[error("that is not the address of a UDP port of this version: {0:?}")]
+    UdpAddress(udp_port::Malformed),
+    /// The port was opened by another endpoint.
+    #[error("that port was opened by another endpoint")]
+    ForeignPort,
     /// The peer has ended, or its process cannot be watched.
     #[error("process {pid} cannot be watched: {error}")]
     Life {
@@ -46,7 +56,7 @@ pub enum ConnectError {
 /// Why a peer is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Loss {
-    /// Its process has ended.
+    /// Its process has ended. Only shared memory tells; over UDP an end is a silence.
     #[error("its process has ended")]
     Ended,
     /// It closed its endpoint.
@@ -61,15 +71,25 @@ pub enum Loss {
 }
 
 /// A peer is lost, now or since an earlier report.
+///
+/// Requests to a peer are handled in order, so the two counts tell the fate of each:
+/// among the last `unresolved` requests that were issued, the last `not_sent` have not been
+/// handled and will not be; whether the others were is unknown. All before them were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("peer {} is lost: {loss}; {unresolved} requests are without an answer", .peer.index())]
+#[error(
+    "peer {} is lost: {loss}; {unresolved} requests are without an answer, {not_sent} of them were not sent",
+    .peer.index()
+)]
 pub struct PeerLost {
     /// Which one.
     pub peer: PeerId,
     /// Why.
     pub loss: Loss,
-    /// Requests to it that may or may not have been handled.
+    /// Requests to it that are not known to be handled.
     pub unresolved: u32,
+    /// Those of them that were never sent: the last ones. None over shared memory, where to
+    /// issue is to send.
+    pub not_sent: u32,
 }
 
 /// Why a request was not sent.
@@ -94,4 +114,10 @@ pub struct TooLong {
     pub len: usize,
     /// The most there may be.
     pub most: usize,
+}
+
+impl TooLong {
+    pub(super) fn check(payload: &[u8], most: usize) -> Result<(), Self> {
+        if payload.len() <= most { Ok(()) } else { Err(Self { len: payload.len(), most }) }
+    }
 }

@@ -1,8 +1,8 @@
 //! Handlers, and what they are given.
 
-use super::PeerId;
+use super::config::PeerId;
 use super::error::TooLong;
-use super::peer::Outbox;
+use super::{shm, udp};
 use netdyno_protocol::frame::slot::MAX_WORDS;
 
 /// A handler of requests. `S` is what the program lends to handlers while it polls.
@@ -63,6 +63,12 @@ pub(super) struct Content<'a> {
     pub payload: &'a [u8],
 }
 
+/// Where the reply to a request goes, by the wire that it came over.
+pub(super) enum Outbox<'a> {
+    Shm(&'a mut shm::Outbox),
+    Udp(udp::Outbox<'a>),
+}
+
 /// A request in the hands of its handler, which may answer it once.
 ///
 /// ```
@@ -99,8 +105,7 @@ pub(super) struct Content<'a> {
 /// ```
 pub struct Request<'a> {
     pub(super) content: Content<'a>,
-    pub(super) completed: u16,
-    pub(super) outbox: &'a mut Outbox,
+    pub(super) outbox: Outbox<'a>,
 }
 
 impl<'a> Request<'a> {
@@ -125,7 +130,10 @@ impl<'a> Request<'a> {
     #[inline(always)]
     pub fn reply<const N: usize>(self, handler: u8, words: [u64; N]) {
         const { assert!(N <= MAX_WORDS) };
-        self.outbox.reply(handler, self.completed, &words);
+        match self.outbox {
+            Outbox::Shm(outbox) => outbox.reply(handler, &words),
+            Outbox::Udp(outbox) => outbox.reply(handler, &words, &[]),
+        }
     }
 
     /// Replies with up to four words and a payload. Where the payload is too long, nothing
@@ -137,13 +145,18 @@ impl<'a> Request<'a> {
         payload: &[u8],
     ) -> Result<(), (TooLong, Self)> {
         const { assert!(N <= MAX_WORDS) };
-        match self.outbox.check_len(payload) {
-            Ok(()) => {
-                self.outbox.reply_medium(handler, self.completed, &words, payload);
-                Ok(())
-            }
-            Err(too_long) => Err((too_long, self)),
+        let most = match &self.outbox {
+            Outbox::Shm(outbox) => outbox.medium_bytes(),
+            Outbox::Udp(outbox) => outbox.medium_bytes(),
+        };
+        if let Err(too_long) = TooLong::check(payload, most) {
+            return Err((too_long, self));
         }
+        match self.outbox {
+            Outbox::Shm(outbox) => outbox.reply_medium(handler, &words, payload),
+            Outbox::Udp(outbox) => outbox.reply(handler, &words, payload),
+        }
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@
 //! request that waits for room.
 //!
 //! ```
-//! use netdyno_stack::am::{Config, Endpoint, Handlers};
+//! use netdyno_stack::am::{Config, Endpoint, Handlers, Wire};
 //!
 //! const DOUBLE: u8 = 0;
 //! const RESULT: u8 = 0;
@@ -24,7 +24,7 @@
 //! // Two endpoints, usually in two processes, exchange the addresses of their ports.
 //! let mut a = Endpoint::new(handlers.clone(), Config::default())?;
 //! let mut b = Endpoint::new(handlers, Config::default())?;
-//! let (port_a, port_b) = (a.open_port()?, b.open_port()?);
+//! let (port_a, port_b) = (a.open_port(Wire::Shm)?, b.open_port(Wire::Shm)?);
 //! let (address_a, address_b) = (port_a.address(), port_b.address());
 //! let peer = a.connect(port_a, &address_b)?;
 //! b.connect(port_b, &address_a)?;
@@ -42,14 +42,21 @@
 //! reported by the next call that notices, within [`Config::peer_timeout`] of polling;
 //! the report says how many requests are without an answer.
 
+mod config;
 mod endpoint;
 mod error;
 mod handlers;
-mod peer;
 mod port;
+mod shm;
+mod udp;
 
-pub use endpoint::{Config, Endpoint, PeerId};
+pub use config::{Config, PeerId, Wire};
+pub use endpoint::Endpoint;
 pub use error::{ConnectError, Loss, OpenError, PeerLost, RequestError, TooLong};
 pub use handlers::{Handlers, Reply, Request};
 pub use netdyno_host::wait::Wait;
+pub use netdyno_protocol::faults::Faults;
+pub use netdyno_protocol::frame::datagram::LONGEST_PAYLOAD;
+pub use netdyno_protocol::reliability::Counters;
 pub use port::Port;
+pub use udp::{LINGER, PeerStatistics, Strays};

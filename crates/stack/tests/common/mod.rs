@@ -5,13 +5,18 @@
 pub mod process;
 pub mod traffic;
 
-use netdyno_stack::am::{Endpoint, PeerId};
+use crate::{FAULTS, WIRE};
+use netdyno_stack::am::{Config, Endpoint, PeerId};
 use std::time::{Duration, Instant};
 
-/// Connects two endpoints of this process. No other place in the tests of delivery and
-/// flow knows the wire: to put another one under them, change this.
+/// What all endpoints of a test have in common: the network that it is about.
+pub fn base() -> Config {
+    Config { faults: FAULTS, fault_seed: fastrand::u64(..), ..Config::default() }
+}
+
+/// Connects two endpoints of this process.
 pub fn connect<S>(a: &mut Endpoint<S>, b: &mut Endpoint<S>) -> (PeerId, PeerId) {
-    let (port_a, port_b) = (a.open_port().unwrap(), b.open_port().unwrap());
+    let (port_a, port_b) = (a.open_port(WIRE).unwrap(), b.open_port(WIRE).unwrap());
     let (address_a, address_b) = (port_a.address(), port_b.address());
     (a.connect(port_a, &address_b).unwrap(), b.connect(port_b, &address_a).unwrap())
 }

@@ -2,6 +2,7 @@
 //! has a test `child_process` that plays the role and does nothing where there is none.
 
 use super::PATIENCE;
+use crate::WIRE;
 use netdyno_stack::am::{Endpoint, PeerId};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Write, stdin, stdout};
@@ -28,10 +29,13 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts a child with a role and its arguments, separated by spaces.
-    pub fn start(role: &str) -> Self {
+    /// Starts a child that plays a role in the test `child_process` of a module; the role
+    /// and its arguments are separated by spaces.
+    pub fn start(module: &str, role: &str) -> Self {
+        let (_, module) = module.split_once("::").unwrap();
+        let test = format!("{module}::child_process");
         let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child_process", "--nocapture", "--test-threads=1"])
+            .args(["--exact", &test, "--nocapture", "--test-threads=1"])
             .env(ROLE, role)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -63,7 +67,7 @@ impl Child {
 
     /// Connects an endpoint of this process with that of the child.
     pub fn connect<S>(&mut self, endpoint: &mut Endpoint<S>) -> PeerId {
-        let port = endpoint.open_port().unwrap();
+        let port = endpoint.open_port(WIRE).unwrap();
         self.tell(&to_hex(&port.address()));
         let peer = endpoint.connect(port, &from_hex(&self.hear())).unwrap();
         self.tell("connected");
@@ -157,7 +161,7 @@ impl Parent {
 
     /// The child's side of [`Child::connect`].
     pub fn connect<S>(&self, endpoint: &mut Endpoint<S>) -> PeerId {
-        let port = endpoint.open_port().unwrap();
+        let port = endpoint.open_port(WIRE).unwrap();
         let address = port.address();
         let theirs = from_hex(&self.hear());
         let peer = endpoint.connect(port, &theirs).unwrap();

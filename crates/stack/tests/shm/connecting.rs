@@ -1,13 +1,9 @@
 //! What cannot be connected is refused with an error, at once.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-
-use common::process::{Child, from_hex, role, to_hex};
-use common::{PATIENCE, until};
+use crate::common::process::{Child, from_hex, role, to_hex};
+use crate::common::{PATIENCE, until};
 use netdyno_protocol::frame::port::{Malformed, PortAddress};
-use netdyno_stack::am::{Config, ConnectError, Endpoint, Handlers, PeerId};
+use netdyno_stack::am::{Config, ConnectError, Endpoint, Handlers, PeerId, Wire};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::process::Signal;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -23,7 +19,7 @@ fn connect(address: &[u8]) -> Result<PeerId, ConnectError> {
     let address = address.to_vec();
     std::thread::spawn(move || {
         let mut endpoint = endpoint();
-        let port = endpoint.open_port().unwrap();
+        let port = endpoint.open_port(Wire::Shm).unwrap();
         tell.send(endpoint.connect(port, &address)).unwrap();
     });
     told.recv_timeout(PATIENCE).expect("connecting hangs")
@@ -37,7 +33,7 @@ fn refuse(address: &[u8]) -> ConnectError {
 
 /// An address that is right but for the descriptor.
 fn at_descriptor(fd: &OwnedFd) -> Vec<u8> {
-    let port = endpoint().open_port().unwrap();
+    let port = endpoint().open_port(Wire::Shm).unwrap();
     let address = PortAddress::parse(&port.address()).unwrap();
     PortAddress { fd: fd.as_raw_fd().unsigned_abs(), ..address }.encode().to_vec()
 }
@@ -45,7 +41,7 @@ fn at_descriptor(fd: &OwnedFd) -> Vec<u8> {
 #[test]
 fn child_process() {
     let Some((_, parent)) = role() else { return };
-    let port = endpoint().open_port().unwrap();
+    let port = endpoint().open_port(Wire::Shm).unwrap();
     parent.say(&to_hex(&port.address()));
     while !parent.is_gone() {
         std::thread::sleep(std::time::Duration::from_millis(5));
@@ -54,34 +50,34 @@ fn child_process() {
 
 #[test]
 fn bytes_that_are_no_address() {
-    let port = endpoint().open_port().unwrap();
+    let port = endpoint().open_port(Wire::Shm).unwrap();
     let address = port.address();
     for len in 0..address.len() {
         assert!(
-            matches!(refuse(&address[..len]), ConnectError::Address(Malformed::Length(found)) if found == len)
+            matches!(refuse(&address[..len]), ConnectError::ShmAddress(Malformed::Length(found)) if found == len)
         );
     }
     let longer = [&address[..], &[0]].concat();
-    assert!(matches!(refuse(&longer), ConnectError::Address(Malformed::Length(_))));
+    assert!(matches!(refuse(&longer), ConnectError::ShmAddress(Malformed::Length(_))));
     let mut other = address.clone();
     other[3] = b'2';
-    assert!(matches!(refuse(&other), ConnectError::Address(Malformed::Magic)));
-    assert!(matches!(refuse(b"nothing like an address, as long...."), ConnectError::Address(_)));
+    assert!(matches!(refuse(&other), ConnectError::ShmAddress(Malformed::Magic)));
+    assert!(matches!(refuse(b"nothing like an address, as long...."), ConnectError::ShmAddress(_)));
 
     let address = PortAddress::parse(&address).unwrap();
     for window in [0, 3, 1 << 16] {
         let address = PortAddress { window, ..address };
-        assert!(matches!(refuse(&address.encode()), ConnectError::Address(Malformed::Window(_))));
+        assert!(matches!(refuse(&address.encode()), ConnectError::ShmAddress(Malformed::Window(_))));
     }
     for medium_bytes in [1, 1 << 21] {
         let address = PortAddress { medium_bytes, ..address };
-        assert!(matches!(refuse(&address.encode()), ConnectError::Address(Malformed::Medium(_))));
+        assert!(matches!(refuse(&address.encode()), ConnectError::ShmAddress(Malformed::Medium(_))));
     }
 }
 
 #[test]
 fn a_segment_that_is_not_the_one_meant() {
-    let port = endpoint().open_port().unwrap();
+    let port = endpoint().open_port(Wire::Shm).unwrap();
     let address = PortAddress::parse(&port.address()).unwrap();
     let mut nonce = address.nonce;
     nonce[15] ^= 1;
@@ -125,7 +121,7 @@ fn a_descriptor_of_something_else() {
 /// where everything else is right.
 #[test]
 fn memory_with_other_seals() {
-    let port = endpoint().open_port().unwrap();
+    let port = endpoint().open_port(Wire::Shm).unwrap();
     let address = PortAddress::parse(&port.address()).unwrap();
     let original = std::fs::read(format!("/proc/self/fd/{}", address.fd)).unwrap();
     let right = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
@@ -148,7 +144,7 @@ fn memory_with_other_seals() {
 
 #[test]
 fn a_process_that_has_ended() {
-    let mut child = Child::start("port");
+    let mut child = Child::start(module_path!(), "port");
     let address = from_hex(&child.hear());
     assert!(connect(&address).is_ok(), "while it lives");
 
@@ -163,7 +159,7 @@ fn a_process_that_has_ended() {
 
 #[test]
 fn processes_that_are_none_of_ours() {
-    let port = endpoint().open_port().unwrap();
+    let port = endpoint().open_port(Wire::Shm).unwrap();
     let address = PortAddress::parse(&port.address()).unwrap();
     // The first process of the machine, of whoever it may be, and numbers of no process.
     for fd in 0..4 {
@@ -181,10 +177,10 @@ fn processes_that_are_none_of_ours() {
 fn an_endpoint_survives_failed_attempts() {
     let (mut a, mut b) = (endpoint(), endpoint());
     for _ in 0..3 {
-        let port = a.open_port().unwrap();
+        let port = a.open_port(Wire::Shm).unwrap();
         assert!(a.connect(port, b"no address").is_err());
     }
-    let (to_b, to_a) = common::connect(&mut a, &mut b);
+    let (to_b, to_a) = crate::common::connect(&mut a, &mut b);
     assert_eq!((to_b.index(), to_a.index()), (0, 0));
     a.try_request(to_b, 0, [1]).unwrap();
     a.poll(&mut ()).unwrap();
@@ -199,7 +195,7 @@ fn tempdir() -> std::path::PathBuf {
 /// An address serves one peer: a second writer would spoil what the first one writes.
 #[test]
 fn an_address_that_is_taken() {
-    let port = endpoint().open_port().unwrap();
+    let port = endpoint().open_port(Wire::Shm).unwrap();
     let address = port.address();
     assert!(connect(&address).is_ok());
     assert!(matches!(refuse(&address), ConnectError::Taken(pid) if pid == std::process::id()));

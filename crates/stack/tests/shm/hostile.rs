@@ -1,18 +1,14 @@
 //! A peer that breaks the protocol: it is reported and given up; nothing panics, and no
 //! memory is touched that is not meant for it.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-
-use common::process::{Child, role};
-use common::{PATIENCE, connect, seed, until};
+use crate::common::process::{Child, role};
+use crate::common::{PATIENCE, connect, seed, until};
 use fastrand::Rng;
 use netdyno_host::region::Region;
 use netdyno_host::segment::open_segment;
 use netdyno_protocol::frame::port::PortAddress;
 use netdyno_protocol::frame::slot::{Header, Kind, sequence_at};
-use netdyno_stack::am::{Config, Endpoint, Handlers, Loss, PeerId, PeerLost, Port, RequestError, Wait};
+use netdyno_stack::am::{Config, Endpoint, Handlers, Loss, PeerId, PeerLost, Port, RequestError, Wait, Wire};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -69,7 +65,13 @@ fn handlers_everywhere() -> Handlers<Seen> {
 }
 
 fn config(window: u32) -> Config {
-    Config { window, medium_bytes: MEDIUM as u32, peer_timeout: PATIENCE, wait: Wait::Yield }
+    Config {
+        window,
+        medium_bytes: MEDIUM as u32,
+        peer_timeout: PATIENCE,
+        wait: Wait::Yield,
+        ..Config::default()
+    }
 }
 
 /// Opens the memory that is written to by the peer of `port`.
@@ -94,7 +96,7 @@ struct Scene {
 fn scene(handlers: Handlers<Seen>, window: u32) -> Scene {
     let mut victim = Endpoint::new(handlers.clone(), config(window)).unwrap();
     let mut peer = Endpoint::new(handlers, config(window)).unwrap();
-    let (port, peers_port) = (victim.open_port().unwrap(), peer.open_port().unwrap());
+    let (port, peers_port) = (victim.open_port(Wire::Shm).unwrap(), peer.open_port(Wire::Shm).unwrap());
     let memory = intrude(&port);
     let (address, peers_address) = (port.address(), peers_port.address());
     let to_peer = victim.connect(port, &peers_address).unwrap();
@@ -161,7 +163,7 @@ fn a_request_that_no_correct_peer_writes() {
         let found = word(&memory, find(&memory, second));
         found.store(spoil(second.pack()), Ordering::Release);
 
-        let expected = PeerLost { peer: to_peer, loss: Loss::Misbehaved, unresolved: 1 };
+        let expected = PeerLost { peer: to_peer, loss: Loss::Misbehaved, unresolved: 1, not_sent: 0 };
         assert_eq!(victim.poll(&mut at_victim), Err(expected), "{what}");
         assert_eq!(victim.poll(&mut at_victim), Ok(0), "{what}: reported once");
         assert_eq!(victim.try_request(to_peer, ECHO, [1]), Err(RequestError::Lost(expected)), "{what}");
@@ -260,12 +262,12 @@ fn fill_replies(memory: &Region) {
 /// A reply to nothing is reported, and does not hide the end of the peer that wrote it.
 #[test]
 fn a_reply_without_a_request() {
-    let mut child = Child::start("idle");
+    let mut child = Child::start(module_path!(), "idle");
     let mut victim = Endpoint::new(handlers(), config(256)).unwrap();
-    let port = victim.open_port().unwrap();
+    let port = victim.open_port(Wire::Shm).unwrap();
     let memory = intrude(&port);
-    child.tell(&common::process::to_hex(&port.address()));
-    let to_peer = victim.connect(port, &common::process::from_hex(&child.hear())).unwrap();
+    child.tell(&crate::common::process::to_hex(&port.address()));
+    let to_peer = victim.connect(port, &crate::common::process::from_hex(&child.hear())).unwrap();
     child.tell("connected");
     fill_replies(&memory);
     child.kill();

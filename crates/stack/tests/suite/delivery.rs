@@ -1,17 +1,14 @@
 //! Every message arrives once, in order between each pair, and as it was sent.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-
-use common::traffic::Traffic;
-use common::{Deadline, Idler, PATIENCE, connect, connect_all, seed, until};
+use crate::FAULTS;
+use crate::common::traffic::Traffic;
+use crate::common::{Deadline, Idler, PATIENCE, base, connect, connect_all, seed, until};
 use fastrand::Rng;
-use netdyno_stack::am::{Config, Endpoint, Handlers, PeerId, TooLong, Wait};
+use netdyno_stack::am::{Config, Endpoint, Faults, Handlers, PeerId, TooLong, Wait};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn config(window: u32, medium_bytes: u32, wait: Wait) -> Config {
-    Config { window, medium_bytes, wait, peer_timeout: PATIENCE }
+    Config { window, medium_bytes, wait, peer_timeout: PATIENCE, ..base() }
 }
 
 struct Side {
@@ -26,7 +23,7 @@ fn pair(seed: u64, a: Config, b: Config) -> [Side; 2] {
     let mut endpoints = [a, b].map(|config| Endpoint::new(Traffic::handlers(), config).unwrap());
     let [left, right] = &mut endpoints;
     let (to_right, to_left) = connect(left, right);
-    let most = a.medium_bytes.min(b.medium_bytes) as usize;
+    let most = left.medium_bytes(to_right).min(right.medium_bytes(to_left));
     let [left, right] = endpoints;
     [
         Side { endpoint: left, peer: to_right, traffic: Traffic::new(seed, 0, most, [1]) },
@@ -131,7 +128,8 @@ fn with_polls_of_both_sides_interleaved_in_one_thread() {
             sides.iter().all(|side| side.traffic.is_answered() && side.endpoint.in_flight(side.peer) == 0)
         });
         let [left, right] = &sides;
-        assert!(left.traffic.sent(left.peer) > 100 && right.traffic.sent(right.peer) > 100);
+        let some = if FAULTS == Faults::NONE { 100 } else { 10 };
+        assert!(left.traffic.sent(left.peer) > some && right.traffic.sent(right.peer) > some);
         assert_eq!(left.traffic.sent(left.peer), right.traffic.received(right.peer));
         assert_eq!(right.traffic.sent(right.peer), left.traffic.received(left.peer));
     }
@@ -237,10 +235,11 @@ fn payloads_up_to_the_most_and_none_beyond() {
     assert_eq!(a.try_request_medium(peer, 0, [], &beyond), Err(too_long.into()));
     assert_eq!(a.request_medium(&mut at_a, peer, 0, [], &beyond), Err(too_long.into()));
     assert_eq!(a.in_flight(peer), payloads.len() as u32);
-    for _ in &payloads {
+    until("all are answered", || {
         b.poll(&mut at_b).unwrap();
         a.poll(&mut at_a).unwrap();
-    }
+        at_a.replies.len() == payloads.len()
+    });
     assert_eq!(at_b.requests, payloads);
     let refused = [129, 191, 192].map(|len| TooLong { len, most: THEIR_MOST });
     assert_eq!(at_b.refused, refused);

@@ -1,11 +1,10 @@
 //! Windows, credits, and where handlers run.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-
-use common::{PATIENCE, connect, until};
-use netdyno_stack::am::{Config, Endpoint, Handlers, Loss, OpenError, PeerId, PeerLost, RequestError, Wait};
+use crate::common::{PATIENCE, base, connect, until};
+use crate::{FAULTS, WIRE};
+use netdyno_stack::am::{
+    Config, Endpoint, Faults, Handlers, Loss, OpenError, PeerId, PeerLost, RequestError, Wait, Wire,
+};
 use std::time::Duration;
 
 /// Requests with an answer, and without.
@@ -31,7 +30,13 @@ fn endpoint(config: Config) -> Endpoint<Seen> {
 }
 
 fn windows(a: u32, b: u32) -> [Config; 2] {
-    [a, b].map(|window| Config { window, medium_bytes: 64, peer_timeout: PATIENCE, wait: Wait::Yield })
+    [a, b].map(|window| Config {
+        window,
+        medium_bytes: 64,
+        peer_timeout: PATIENCE,
+        wait: Wait::Yield,
+        ..base()
+    })
 }
 
 struct Pair {
@@ -61,8 +66,12 @@ fn fill(endpoint: &mut Endpoint<Seen>, peer: PeerId, handler: u8) -> u32 {
     }
 }
 
+/// On a network that loses nothing, where one side can be polled without the other.
 #[test]
 fn a_window_is_full_exactly_when_it_is() {
+    if FAULTS != Faults::NONE {
+        return;
+    }
     let cases = [(1, 1), (2, 2), (8, 8), (256, 256), (1 << 15, 1 << 15), (1, 256), (256, 2), (8, 16)];
     for (a, b) in cases {
         let Pair { mut a, mut b, to_b, to_a, mut at_a, mut at_b } = pair(windows(a, b));
@@ -72,12 +81,23 @@ fn a_window_is_full_exactly_when_it_is() {
         // The other direction has a window of its own, of the same size.
         assert_eq!(fill(&mut b, to_a, ASK), window);
 
-        // One request handled and its reply taken is room for one more.
-        b.poll(&mut at_b).unwrap();
+        // Requests handled and their replies taken are room for as many more.
+        until("a request is handled", || b.poll(&mut at_b).unwrap() > 0);
         assert_eq!(a.try_request(to_b, ASK, []), Err(RequestError::Full), "the reply is not taken yet");
-        a.poll(&mut at_a).unwrap();
-        assert_eq!(a.in_flight(to_b), window - 1);
-        assert_eq!(a.try_request(to_b, ASK, [u64::from(window)]), Ok(()));
+        until("its reply is taken", || {
+            // Over UDP it may stand behind requests, which have to be acknowledged first.
+            if WIRE == Wire::Udp {
+                b.poll(&mut at_b).unwrap();
+            }
+            a.poll(&mut at_a).unwrap();
+            a.in_flight(to_b) < window
+        });
+        let answered = at_a.replies.len() as u32;
+        assert!(answered > 0 && a.in_flight(to_b) >= window - at_b.requests.len() as u32);
+        let room = window - a.in_flight(to_b);
+        for n in window..window + room {
+            assert_eq!(a.try_request(to_b, ASK, [u64::from(n)]), Ok(()));
+        }
         assert_eq!(a.try_request(to_b, ASK, []), Err(RequestError::Full));
 
         until("both sides are answered", || {
@@ -85,7 +105,7 @@ fn a_window_is_full_exactly_when_it_is() {
             b.poll(&mut at_b).unwrap();
             a.in_flight(to_b) == 0 && b.in_flight(to_a) == 0
         });
-        let all: Vec<u64> = (0..=u64::from(window)).collect();
+        let all: Vec<u64> = (0..u64::from(window + room)).collect();
         assert_eq!((&at_b.requests, &at_a.replies), (&all, &all));
         let all = &all[..window as usize];
         assert_eq!((&at_a.requests[..], &at_b.replies[..]), (all, all));
@@ -95,14 +115,26 @@ fn a_window_is_full_exactly_when_it_is() {
 /// Of two different windows the smaller one counts.
 fn a_window(cases: &[(u32, u32)], to_b: PeerId, a: &mut Endpoint<Seen>) -> u32 {
     let filled = fill(a, to_b, ASK);
-    assert!(cases.iter().any(|&(a, b)| a.min(b) == filled));
+    // Over UDP no window is larger.
+    let most = if WIRE == Wire::Udp { 1 << 14 } else { u32::MAX };
+    assert!(cases.iter().any(|&(a, b)| a.min(b).min(most) == filled));
     filled
 }
 
-/// Both sides have sent all that they may, and yet either of them can answer.
+/// What a connection over UDP sends before it hears anything.
+const ON_THE_WIRE_AT_FIRST: u32 = 16;
+
+/// Both sides have sent all that they may, and yet either of them can answer, without the
+/// other's help; so this is not for networks where the other has to send again.
 #[test]
 fn a_reply_never_waits() {
+    if FAULTS != Faults::NONE {
+        return;
+    }
     for window in [1, 2, 8, 256] {
+        if WIRE == Wire::Udp && window > ON_THE_WIRE_AT_FIRST {
+            continue;
+        }
         let Pair { mut a, mut b, to_b, to_a, mut at_a, mut at_b } = pair(windows(window, window));
         assert_eq!(fill(&mut a, to_b, ASK), window);
         assert_eq!(fill(&mut b, to_a, ASK), window);
@@ -170,16 +202,23 @@ fn unanswered_requests_give_their_credit_back() {
     }
 }
 
+/// On a network that loses nothing: the side that gets the credit does nothing for it.
 #[test]
 fn half_a_window_of_unanswered_requests_is_credited_at_once() {
+    if FAULTS != Faults::NONE {
+        return;
+    }
     let Pair { mut a, mut b, to_b, mut at_a, mut at_b, .. } = pair(windows(8, 8));
     assert_eq!(fill(&mut a, to_b, TELL), 8);
-    // The first poll also looks after the peers, when nothing is owed yet.
-    for _ in 0..4 {
+    // As long as there are requests to handle, there is no time to tell what is owed.
+    until("half of them are handled", || {
         b.poll(&mut at_b).unwrap();
-    }
-    a.poll(&mut at_a).unwrap();
-    assert_eq!(a.in_flight(to_b), 4);
+        at_b.requests.len() >= 4
+    });
+    until("they are credited", || {
+        a.poll(&mut at_a).unwrap();
+        a.in_flight(to_b) <= 4
+    });
 }
 
 #[test]
@@ -203,10 +242,15 @@ fn handlers_run_in_poll_and_in_a_request_that_waits() {
         });
         a.request(&mut at_a, to_b, ASK, [2]).unwrap();
         assert!(!at_a.replies.is_empty(), "room comes with a reply, which has its handler run");
-        responder.join().unwrap();
+        // A network that loses needs both sides until the end.
+        until("the other side is done", || {
+            a.poll(&mut at_a).unwrap();
+            responder.is_finished()
+        });
     });
     assert_eq!(at_a.requests, [7]);
     until("all is answered", || {
+        b.poll(&mut at_b).unwrap();
         a.poll(&mut at_a).unwrap();
         a.in_flight(to_b) == 0
     });
@@ -261,7 +305,7 @@ fn a_peer_that_was_given_up_takes_nothing() {
     a.try_request(to_b, ASK, [0]).unwrap();
     b.try_request(to_a, ASK, [1]).unwrap();
     a.disconnect(to_b);
-    let lost = PeerLost { peer: to_b, loss: Loss::Closed, unresolved: 1 };
+    let lost = PeerLost { peer: to_b, loss: Loss::Closed, unresolved: 1, not_sent: 0 };
     assert_eq!(a.try_request(to_b, ASK, [2]), Err(lost.into()));
     assert_eq!(a.request(&mut at_a, to_b, ASK, [2]), Err(lost));
     assert_eq!(a.poll(&mut at_a), Ok(0), "given up is not lost: nothing to report");
@@ -273,6 +317,7 @@ fn a_peer_that_was_given_up_takes_nothing() {
         found = b.poll(&mut at_b).err();
         found.is_some()
     });
-    assert_eq!(found, Some(PeerLost { peer: to_a, loss: Loss::Closed, unresolved: 1 }));
-    assert_eq!(at_b.requests, [0]);
+    assert_eq!(found, Some(PeerLost { peer: to_a, loss: Loss::Closed, unresolved: 1, not_sent: 0 }));
+    // A network may lose it, and nothing is sent again to a peer that was given up.
+    assert!(at_b.requests == [0] || (FAULTS != Faults::NONE && at_b.requests.is_empty()));
 }

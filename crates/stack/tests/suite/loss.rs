@@ -1,12 +1,11 @@
 //! Peers that stop, close, or end: what is reported, when, and what is delivered before.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-
-use common::process::{Child, argument, role};
-use common::{Deadline, Idler, PATIENCE, connect, connect_all, until};
-use netdyno_stack::am::{Config, Endpoint, Handlers, Loss, PeerId, PeerLost, RequestError, Wait};
+use crate::common::process::{Child, argument, role};
+use crate::common::{Deadline, Idler, PATIENCE, base, connect, connect_all, until};
+use crate::{FAULTS, WIRE};
+use netdyno_stack::am::{
+    Config, Endpoint, Faults, Handlers, Loss, PeerId, PeerLost, RequestError, Wait, Wire,
+};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
@@ -28,7 +27,8 @@ fn endpoint(window: u32, peer_timeout: Duration) -> Endpoint<Seen> {
     });
     handlers.on_request(TELL, |seen: &mut Seen, request| seen.requests.push(request.words()[0]));
     handlers.on_reply(ASK, |seen: &mut Seen, reply| seen.replies.push(reply.words()[0]));
-    Endpoint::new(handlers, Config { window, medium_bytes: 64, peer_timeout, wait: Wait::Yield }).unwrap()
+    Endpoint::new(handlers, Config { window, medium_bytes: 64, peer_timeout, wait: Wait::Yield, ..base() })
+        .unwrap()
 }
 
 /// Polls until a loss is reported.
@@ -92,7 +92,7 @@ const TIMEOUT: Duration = Duration::from_millis(400);
 
 #[test]
 fn a_stopped_peer_is_silent() {
-    let mut child = Child::start("answers 8");
+    let mut child = Child::start(module_path!(), "answers 8");
     let mut endpoint = endpoint(8, TIMEOUT);
     let mut seen = Seen::default();
     let peer = child.connect(&mut endpoint);
@@ -114,7 +114,9 @@ fn a_stopped_peer_is_silent() {
             break error;
         }
     };
-    assert_eq!(error, PeerLost { peer, loss: Loss::Silent(TIMEOUT), unresolved: 8 });
+    // A network that loses lets less be under way than the window.
+    let not_sent = if FAULTS == Faults::NONE { 0 } else { error.not_sent };
+    assert_eq!(error, PeerLost { peer, loss: Loss::Silent(TIMEOUT), unresolved: 8, not_sent });
     assert!(asked.elapsed() >= TIMEOUT, "patience: {:?}", asked.elapsed());
     assert!(asked.elapsed() < TIMEOUT + Duration::from_secs(5));
     assert_eq!(seen.replies.len(), 100);
@@ -128,7 +130,7 @@ fn a_stopped_peer_is_silent() {
 
 #[test]
 fn a_peer_that_was_stopped_for_less_goes_on() {
-    let mut child = Child::start("answers 8");
+    let mut child = Child::start(module_path!(), "answers 8");
     let mut endpoint = endpoint(8, PATIENCE);
     let mut seen = Seen::default();
     let peer = child.connect(&mut endpoint);
@@ -184,19 +186,24 @@ fn time_without_polls_is_not_the_silence_of_a_peer() {
     assert_eq!((at_a.replies, at_b.replies), (vec![0, 1, 2], vec![1]));
 }
 
-/// What was sent before the end is delivered first, whatever the end was.
+/// What was sent before the end is delivered first, whatever the end was. Over UDP a peer
+/// that is killed takes with it what was not on the wire yet: the suite of kills is for that.
 #[test]
 fn what_was_sent_before_the_end_is_delivered() {
     for (leaves, loss) in [("closes", Loss::Closed), ("is-killed", Loss::Ended)] {
+        if WIRE == Wire::Udp && loss == Loss::Ended {
+            continue;
+        }
         let requests = 200;
-        let mut child = Child::start(&format!("sends 256 {requests} {leaves}"));
+        let mut child = Child::start(module_path!(), &format!("sends 256 {requests} {leaves}"));
         let mut endpoint = endpoint(256, PATIENCE);
         let peer = child.connect(&mut endpoint);
         assert_eq!(child.hear(), "sent");
-        if loss == Loss::Closed {
-            assert_eq!(child.hear(), "closed");
-        } else {
-            child.kill();
+        match (loss, WIRE) {
+            (Loss::Closed, Wire::Shm) => assert_eq!(child.hear(), "closed"),
+            // It lingers until it is heard.
+            (Loss::Closed, Wire::Udp) => {}
+            _ => child.kill(),
         }
         let mut seen = Seen::default();
         // Requests of our own will never be answered.
@@ -205,7 +212,7 @@ fn what_was_sent_before_the_end_is_delivered() {
         }
         let lost = until_lost(&mut endpoint, &mut seen);
         assert!(seen.requests.iter().copied().eq(0..requests), "{} of {requests}", seen.requests.len());
-        assert_eq!(lost, PeerLost { peer, loss, unresolved: 3 });
+        assert_eq!(lost, PeerLost { peer, loss, unresolved: 3, not_sent: 0 });
     }
 }
 
@@ -218,14 +225,24 @@ fn what_was_answered_before_the_end_is_delivered() {
     for n in 0..16 {
         a.try_request(to_b, ASK, [n]).unwrap();
     }
-    while at_b.requests.len() < 9 {
+    until("most are handled", || {
+        if FAULTS != Faults::NONE {
+            a.poll(&mut at_a).unwrap();
+        }
         b.poll(&mut at_b).unwrap();
-    }
+        at_b.requests.len() >= 9
+    });
     let answered = at_b.requests.len() as u64;
-    assert!(answered < 16, "some are left");
-    drop(b);
-    let lost = until_lost(&mut a, &mut at_a);
-    assert_eq!(lost, PeerLost { peer: to_b, loss: Loss::Closed, unresolved: 16 - answered as u32 });
+    assert!(answered < 16 || FAULTS != Faults::NONE, "some are left");
+    let lost = std::thread::scope(|scope| {
+        // Over UDP it lingers until what it sent has arrived.
+        scope.spawn(|| drop(b));
+        until_lost(&mut a, &mut at_a)
+    });
+    assert_eq!(
+        lost,
+        PeerLost { peer: to_b, loss: Loss::Closed, unresolved: 16 - answered as u32, not_sent: 0 }
+    );
     assert!(at_a.replies.iter().copied().eq(0..answered));
 }
 
@@ -251,7 +268,12 @@ fn a_loss_is_reported_once_and_the_others_go_on() {
         }
     }
     losses.sort_by_key(|(me, _)| *me);
-    let lost = |me: usize| PeerLost { peer: peer(me, 3), loss: Loss::Closed, unresolved: u32::from(me == 0) };
+    let lost = |me: usize| PeerLost {
+        peer: peer(me, 3),
+        loss: Loss::Closed,
+        unresolved: u32::from(me == 0),
+        not_sent: 0,
+    };
     assert_eq!(losses, (0..3).map(|me| (me, lost(me))).collect::<Vec<_>>());
 
     // Each request to it fails, none to the others does.
@@ -274,7 +296,7 @@ fn a_loss_is_reported_once_and_the_others_go_on() {
 #[test]
 fn many_losses_are_reported_within_the_bound_for_one() {
     const PEERS: usize = 100;
-    let config = Config { window: 2, medium_bytes: 0, ..Config::default() };
+    let config = Config { window: 2, medium_bytes: 0, ..base() };
     let mut hub = Endpoint::<Seen>::new(Handlers::new(), config).unwrap();
     let mut others: Vec<_> =
         (0..PEERS).map(|_| Endpoint::<Seen>::new(Handlers::new(), config).unwrap()).collect();
@@ -298,8 +320,8 @@ fn a_peer_given_up_as_silent_learns_of_it() {
     let (mut at_a, mut at_b) = (Seen::default(), Seen::default());
     a.try_request(to_b, ASK, [1]).unwrap();
     let lost = until_lost(&mut a, &mut at_a);
-    assert_eq!(lost, PeerLost { peer: to_b, loss: Loss::Silent(TIMEOUT), unresolved: 1 });
+    assert_eq!(lost, PeerLost { peer: to_b, loss: Loss::Silent(TIMEOUT), unresolved: 1, not_sent: 0 });
     let lost = until_lost(&mut b, &mut at_b);
-    assert_eq!(lost, PeerLost { peer: to_a, loss: Loss::Closed, unresolved: 0 });
+    assert_eq!(lost, PeerLost { peer: to_a, loss: Loss::Closed, unresolved: 0, not_sent: 0 });
     assert_eq!(at_b.requests, [1]);
 }

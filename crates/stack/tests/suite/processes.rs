@@ -1,12 +1,9 @@
 //! More processes than this machine has cores, each connected with each.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-
-use common::process::{Child, Parent, argument, from_hex, role, to_hex};
-use common::traffic::Traffic;
-use common::{Deadline, PATIENCE, seed};
+use crate::WIRE;
+use crate::common::process::{Child, Parent, argument, from_hex, role, to_hex};
+use crate::common::traffic::Traffic;
+use crate::common::{Deadline, PATIENCE, base, seed};
 use fastrand::Rng;
 use netdyno_stack::am::{Config, Endpoint, Wait};
 
@@ -23,10 +20,11 @@ fn child_process() {
 
 /// One process: sends to all others, and serves them until the parent closes the pipe.
 fn one_of_many(parent: &Parent, seed: u64, me: usize) {
-    let config = Config { window: 16, medium_bytes: MOST as u32, peer_timeout: PATIENCE, wait: Wait::Yield };
+    let config =
+        Config { window: 16, medium_bytes: MOST as u32, peer_timeout: PATIENCE, wait: Wait::Yield, ..base() };
     let mut endpoint = Endpoint::new(Traffic::handlers(), config).unwrap();
     let others: Vec<usize> = (0..PROCESSES).filter(|&other| other != me).collect();
-    let ports: Vec<_> = others.iter().map(|_| endpoint.open_port().unwrap()).collect();
+    let ports: Vec<_> = others.iter().map(|_| endpoint.open_port(WIRE).unwrap()).collect();
     let addresses: Vec<_> = ports.iter().map(|port| to_hex(&port.address())).collect();
     parent.say(&addresses.join(" "));
     let theirs = parent.hear();
@@ -74,7 +72,7 @@ fn one_of_many(parent: &Parent, seed: u64, me: usize) {
 fn all_to_all_among_more_processes_than_cores() {
     let seed = seed();
     let mut children: Vec<_> =
-        (0..PROCESSES).map(|me| Child::start(&format!("one-of-many {seed} {me}"))).collect();
+        (0..PROCESSES).map(|me| Child::start(module_path!(), &format!("one-of-many {seed} {me}"))).collect();
     // The address that `i` has for `j`, at which `j` is to connect.
     let said: Vec<Vec<String>> =
         children.iter().map(|child| child.hear().split(' ').map(str::to_owned).collect()).collect();

@@ -1,9 +1,9 @@
 //! One connection: its four rings, its credits, and the life of the peer.
 
-use super::endpoint::PeerId;
-use super::error::{ConnectError, Loss, PeerLost, RequestError, TooLong};
-use super::handlers::{Content, Handlers, Reply, Request};
-use super::port::{CLOSED, Layout, Port, TAKEN};
+use super::port::{CLOSED, Layout, ShmPort, TAKEN};
+use crate::am::config::PeerId;
+use crate::am::error::{ConnectError, Loss, PeerLost};
+use crate::am::handlers::{self, Content, Handlers, Reply, Request};
 use netdyno_host::life::Life;
 use netdyno_host::region::Region;
 use netdyno_host::ring::{Message, Reader, Writer};
@@ -19,7 +19,7 @@ use std::time::Duration;
 const REQUESTS_AT_ONCE: usize = 4;
 
 /// What goes back to a peer for its requests.
-pub(super) struct Outbox {
+pub(in crate::am) struct Outbox {
     replies: Writer,
     ledger: Ledger,
     medium_bytes: usize,
@@ -27,18 +27,19 @@ pub(super) struct Outbox {
 
 impl Outbox {
     #[inline(always)]
-    pub(super) fn reply(&mut self, handler: u8, completed: u16, words: &[u64]) {
-        self.replies.write(header(Kind::Short, handler, completed, words), words);
+    pub(in crate::am) fn reply(&mut self, handler: u8, words: &[u64]) {
+        self.replies.write(header(Kind::Short, handler, self.ledger.completed(), words), words);
         self.ledger.told();
     }
 
-    pub(super) fn reply_medium(&mut self, handler: u8, completed: u16, words: &[u64], payload: &[u8]) {
-        self.replies.write_with_payload(header(Kind::Medium, handler, completed, words), words, payload);
+    pub(in crate::am) fn reply_medium(&mut self, handler: u8, words: &[u64], payload: &[u8]) {
+        let header = header(Kind::Medium, handler, self.ledger.completed(), words);
+        self.replies.write_with_payload(header, words, payload);
         self.ledger.told();
     }
 
-    pub(super) fn check_len(&self, payload: &[u8]) -> Result<(), TooLong> {
-        check_len(payload, self.medium_bytes)
+    pub(in crate::am) fn medium_bytes(&self) -> usize {
+        self.medium_bytes
     }
 
     /// Tells the peer what was handled, in a slot that one of its unanswered requests had
@@ -47,10 +48,6 @@ impl Outbox {
         self.replies.write(header(Kind::Credit, 0, self.ledger.completed(), &[]), &[]);
         self.ledger.told();
     }
-}
-
-fn check_len(payload: &[u8], most: usize) -> Result<(), TooLong> {
-    if payload.len() <= most { Ok(()) } else { Err(TooLong { len: payload.len(), most }) }
 }
 
 #[inline(always)]
@@ -66,7 +63,7 @@ enum State {
     Lost(PeerLost),
 }
 
-pub(super) struct Peer {
+pub(in crate::am) struct ShmPeer {
     id: PeerId,
     state: State,
     requests_out: Writer,
@@ -87,15 +84,15 @@ pub(super) struct Peer {
     _segment: Segment,
 }
 
-impl Peer {
-    pub(super) fn connect(id: PeerId, port: Port, address: &[u8]) -> Result<Self, ConnectError> {
-        let address = PortAddress::parse(address).map_err(ConnectError::Address)?;
+impl ShmPeer {
+    pub(in crate::am) fn connect(id: PeerId, port: ShmPort, address: &[u8]) -> Result<Self, ConnectError> {
+        let address = PortAddress::parse(address).map_err(ConnectError::ShmAddress)?;
         let theirs = Layout { window: address.window, medium_bytes: address.medium_bytes };
         // Hold the process before looking at its memory: if that is the right one and the
         // process still lives afterwards, it is the right process.
         let life = Life::of(address.pid).map_err(|error| ConnectError::Life { pid: address.pid, error })?;
         let their_inbox = Arc::new(open_segment(address.pid, address.fd, address.nonce, theirs.len())?);
-        let Port { layout: ours, region: inbox, segment, .. } = port;
+        let ShmPort { layout: ours, region: inbox, segment, .. } = port;
         let window = ours.window.min(theirs.window);
         // Last, so that an attempt that failed has taken nothing.
         if their_inbox.word(TAKEN).swap(1, Ordering::Relaxed) != 0 {
@@ -133,54 +130,43 @@ impl Peer {
         })
     }
 
-    pub(super) fn in_flight(&self) -> u32 {
+    pub(in crate::am) fn in_flight(&self) -> u32 {
         self.credits.in_flight()
     }
 
-    pub(super) fn medium_bytes(&self) -> usize {
+    pub(in crate::am) fn medium_bytes(&self) -> usize {
         self.outbox.medium_bytes
     }
 
     #[inline(always)]
-    pub(super) fn check_connected(&self) -> Result<(), PeerLost> {
+    pub(in crate::am) fn check_connected(&self) -> Result<(), PeerLost> {
         match self.state {
             State::Connected => Ok(()),
             State::Lost(lost) => Err(lost),
         }
     }
 
-    pub(super) fn check_len(&self, payload: &[u8]) -> Result<(), TooLong> {
-        self.outbox.check_len(payload)
-    }
-
-    /// Whether a request may be sent now.
     #[inline(always)]
-    pub(super) fn check_room(&self) -> Result<(), RequestError> {
-        self.check_connected()?;
-        if self.has_room() { Ok(()) } else { Err(RequestError::Full) }
-    }
-
-    #[inline(always)]
-    pub(super) fn has_room(&self) -> bool {
+    pub(in crate::am) fn has_room(&self) -> bool {
         self.credits.has_room()
     }
 
     /// Sends a request; the caller has seen that there is room.
     #[inline(always)]
-    pub(super) fn send(&mut self, handler: u8, words: &[u64]) {
+    pub(in crate::am) fn send(&mut self, handler: u8, words: &[u64]) {
         self.credits.take();
         self.requests_out.write(header(Kind::Short, handler, 0, words), words);
     }
 
     /// Sends a medium request; the caller has seen that there is room and that it fits.
-    pub(super) fn send_medium(&mut self, handler: u8, words: &[u64], payload: &[u8]) {
+    pub(in crate::am) fn send_medium(&mut self, handler: u8, words: &[u64], payload: &[u8]) {
         self.credits.take();
         self.requests_out.write_with_payload(header(Kind::Medium, handler, 0, words), words, payload);
     }
 
     /// Takes at most one reply and a few requests. Returns how many were handled.
     #[inline(always)]
-    pub(super) fn poll<S>(
+    pub(in crate::am) fn poll<S>(
         &mut self,
         handlers: &Handlers<S>,
         payload: &mut Vec<u8>,
@@ -249,8 +235,8 @@ impl Peer {
             Kind::Credit => None,
         };
         let Some(handler) = handler else { return Err(self.lose(Loss::Misbehaved)) };
-        let completed = self.outbox.ledger.handle();
-        handler(state, Request { content, completed, outbox: &mut self.outbox });
+        self.outbox.ledger.handle();
+        handler(state, Request { content, outbox: handlers::Outbox::Shm(&mut self.outbox) });
         if self.outbox.ledger.credit_is_due() {
             self.outbox.credit();
         }
@@ -258,7 +244,7 @@ impl Peer {
     }
 
     /// Tells the peer what is owed while there is time for it.
-    pub(super) fn settle(&mut self) {
+    pub(in crate::am) fn settle(&mut self) {
         if self.state == State::Connected && self.outbox.ledger.is_owing() {
             self.outbox.credit();
         }
@@ -266,7 +252,7 @@ impl Peer {
 
     /// Whether the peer is still there, with a patience of `timeout` for a silent one.
     /// `passed` is the time since the last look, as far as the peer is to answer for it.
-    pub(super) fn look(&mut self, passed: Duration, timeout: Duration) -> Result<(), PeerLost> {
+    pub(in crate::am) fn look(&mut self, passed: Duration, timeout: Duration) -> Result<(), PeerLost> {
         if self.state != State::Connected {
             return Ok(());
         }
@@ -302,15 +288,15 @@ impl Peer {
 
     /// Gives the peer up, and tells it: one that lives could wait for us for ever.
     #[cold]
-    pub(super) fn lose(&mut self, loss: Loss) -> PeerLost {
-        let lost = PeerLost { peer: self.id, loss, unresolved: self.credits.in_flight() };
+    pub(in crate::am) fn lose(&mut self, loss: Loss) -> PeerLost {
+        let lost = PeerLost { peer: self.id, loss, unresolved: self.credits.in_flight(), not_sent: 0 };
         self.state = State::Lost(lost);
         self.say_closed();
         lost
     }
 }
 
-impl Drop for Peer {
+impl Drop for ShmPeer {
     fn drop(&mut self) {
         self.say_closed();
     }

@@ -1,4 +1,4 @@
-//! A port: the half of a connection that one side makes, and how its memory is laid out.
+//! The memory that one side of a connection makes, and how it is laid out.
 //!
 //! ```text
 //! 0      nonce
@@ -10,11 +10,11 @@
 //!
 //! The side that reads makes the memory; only the peer writes to it.
 
-use super::error::OpenError;
+use crate::am::error::OpenError;
 use netdyno_host::region::{PAGE, Region};
 use netdyno_host::ring::{LINE, Place};
 use netdyno_host::segment::Segment;
-use netdyno_protocol::frame::port::{self, PortAddress};
+use netdyno_protocol::frame::port::PortAddress;
 use std::sync::Arc;
 
 /// Where the peer says that it has closed.
@@ -22,9 +22,9 @@ pub(super) const CLOSED: usize = LINE;
 /// Where the peer says that it is the one that writes here.
 pub(super) const TAKEN: usize = 2 * LINE;
 
-/// One side's half of a connection to come: memory that the peer will write to.
+/// Memory that the peer will write to.
 #[derive(Debug)]
-pub struct Port {
+pub(in crate::am) struct ShmPort {
     pub(super) layout: Layout,
     address: PortAddress,
     pub(super) region: Arc<Region>,
@@ -54,14 +54,9 @@ impl Layout {
     }
 }
 
-impl Port {
-    pub(super) fn open(window: u32, medium_bytes: u32) -> Result<Self, OpenError> {
-        if !port::window_is_valid(window) {
-            return Err(OpenError::Window(window));
-        }
-        if !port::medium_is_valid(medium_bytes) {
-            return Err(OpenError::Medium(medium_bytes));
-        }
+impl ShmPort {
+    /// The sizes have been checked.
+    pub(in crate::am) fn open(window: u32, medium_bytes: u32) -> Result<Self, OpenError> {
         let layout = Layout { window, medium_bytes };
         let segment = Segment::create(layout.len())?;
         let address = PortAddress {
@@ -74,8 +69,7 @@ impl Port {
         Ok(Self { layout, address, region: Arc::clone(&segment.region), segment })
     }
 
-    /// The bytes to hand to the peer, by whatever way there is.
-    pub fn address(&self) -> Vec<u8> {
-        self.address.encode().to_vec()
+    pub(in crate::am) fn address(&self) -> PortAddress {
+        self.address
     }
 }

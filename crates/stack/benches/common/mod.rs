@@ -1,0 +1,71 @@
+//! What the benchmarks share: pairs of fresh, pinned processes, and figures with intervals.
+
+#![allow(dead_code, reason = "each benchmark uses its part")]
+
+use netdyno_clock::place;
+use netdyno_job::crew::{Crew, Event};
+use netdyno_measure::stats::{median_interval_of_sorted, quantile_of_sorted, sorted};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::process::Command;
+use std::time::Duration;
+
+/// Two processors that a benchmark may spin on.
+pub fn processors() -> (usize, usize) {
+    let (a, b) = place::choose_pair(&place::allowed().unwrap()).unwrap();
+    assert_ne!(a, b, "this benchmark spins and needs two processors");
+    (a, b)
+}
+
+/// Launches this program again as `requester A` and `replier B`, hands the card of each to
+/// the other, and takes the requester's figures.
+pub fn pair<Card, Figures>((a, b): (usize, usize), patience: Duration) -> Figures
+where
+    Card: Serialize + DeserializeOwned,
+    Figures: DeserializeOwned,
+{
+    let mut crew = Crew::new();
+    for (role, cpu) in [("requester", a), ("replier", b)] {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args([role, &cpu.to_string()]);
+        crew.launch(command).unwrap();
+    }
+    let mut cards = [None, None];
+    while cards.iter().any(Option::is_none) {
+        match crew.next::<Card>(Duration::from_secs(20)).unwrap().unwrap() {
+            (rank, Event::Message(card)) => cards[rank] = Some(card),
+            (rank, Event::Ended(status)) => panic!("process {rank} ended: {status}"),
+        }
+    }
+    crew.send(0, &cards[1]).unwrap();
+    crew.send(1, &cards[0]).unwrap();
+    match crew.next::<Figures>(patience).unwrap().unwrap() {
+        (_, Event::Message(figures)) => figures,
+        (rank, Event::Ended(status)) => panic!("process {rank} ended: {status}"),
+    }
+}
+
+/// The role of this process, pinned: whether it is the requester. `None` where it is the one
+/// that launches pairs.
+pub fn role() -> Option<bool> {
+    let is_requester = match std::env::args().nth(1)?.as_str() {
+        "requester" => true,
+        "replier" => false,
+        _ => return None,
+    };
+    place::pin(std::env::args().nth(2).unwrap().parse().unwrap()).unwrap();
+    Some(is_requester)
+}
+
+/// A median over pairs and its interval at 95 %.
+pub fn median_and_interval(values: &[f64]) -> (f64, [f64; 2]) {
+    let values = sorted(values.to_vec());
+    let interval = median_interval_of_sorted(&values, 0.95).unwrap();
+    (quantile_of_sorted(&values, 0.5), [interval.lo, interval.hi])
+}
+
+/// One line: a median over pairs, its unit, its interval.
+pub fn show(what: &str, unit: &str, values: &[f64]) {
+    let (median, [lo, hi]) = median_and_interval(values);
+    println!("{what:<48} {median:>8.2} {unit:<4} [{lo:.2}, {hi:.2}]");
+}

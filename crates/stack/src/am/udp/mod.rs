@@ -1,0 +1,340 @@
+//! The peers of an endpoint that are reached by datagrams: one socket for all of them. What
+//! is sent when, and what is believed, is for [`Connection`] to say; this is its driver.
+
+mod clock;
+mod peer;
+mod port;
+
+pub(super) use peer::Outbox;
+pub(super) use port::UdpPort;
+
+use super::config::{Config, PeerId, Wire};
+use super::error::{ConnectError, Loss, OpenError, PeerLost};
+use super::handlers::Handlers;
+use clock::Clock;
+use netdyno_host::datagram::{DatagramSocket, SocketError};
+use netdyno_host::random;
+use netdyno_protocol::faults::Faults;
+use netdyno_protocol::frame::datagram::{self, Kind, LONGEST, LONGEST_PAYLOAD};
+use netdyno_protocol::frame::udp_port::UdpPortAddress;
+use netdyno_protocol::reliability::{self, Connection, Counters};
+use peer::UdpPeer;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// How long an endpoint that is dropped sees to it that what it sent arrives.
+pub const LINGER: Duration = Duration::from_secs(1);
+/// Datagrams without a message, or of nobody, taken in one poll.
+const DATAGRAMS_AT_ONCE: usize = 16;
+/// Polls in a row that may find more than they take before timers are looked at all the same:
+/// what they wait for may be among it, but a flood must not stop them.
+const POLLS_IN_A_FLOOD: u32 = 64;
+/// Counts of requests travel in 16 bits, and older ones may come late.
+const WINDOW_AT_MOST: u32 = 1 << 14;
+/// Whoever closes says so more than once: nobody acknowledges it.
+const GOODBYES: usize = 3;
+
+/// What happened between an endpoint and one peer, and what their connection holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PeerStatistics {
+    /// Messages and acknowledgements, one by one.
+    pub counters: Counters,
+    /// Memory that the connection holds now, in bytes.
+    pub memory_bytes: usize,
+}
+
+/// Datagrams that were not taken as any peer's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Strays {
+    /// Damaged, cut, or not ours at all: they have the number of a connection and not the
+    /// form, the checksum or the meaning.
+    pub malformed: u64,
+    /// Of no connection, or from another address than its peer's.
+    pub foreign: u64,
+    /// Those of our own that the system would not send.
+    pub refused: u64,
+}
+
+pub(super) struct UdpPeers {
+    config: Config,
+    socket: DatagramSocket,
+    clock: Clock,
+    peers: Vec<UdpPeer>,
+    places: HashMap<u64, usize>,
+    /// Whose datagram came last: most often, the next one is of the same peer.
+    last: usize,
+    /// Nothing is to be done before this time.
+    deadline_ns: u64,
+    polls_in_flood: u32,
+    strays: Strays,
+    /// One byte longer than a datagram, to see one that is too long.
+    room: Box<[u8; LONGEST + 1]>,
+}
+
+impl UdpPeers {
+    pub(super) fn open(config: &Config) -> Result<Self, OpenError> {
+        let faults = (config.faults != Faults::NONE).then_some((config.faults, config.fault_seed));
+        Ok(Self {
+            config: *config,
+            socket: DatagramSocket::bind(config.bind, faults)?,
+            clock: Clock::new(config.peer_timeout),
+            peers: Vec::new(),
+            places: HashMap::new(),
+            last: 0,
+            deadline_ns: u64::MAX,
+            polls_in_flood: 0,
+            strays: Strays::default(),
+            room: Box::new([0; LONGEST + 1]),
+        })
+    }
+
+    pub(super) fn open_port(&self) -> Result<UdpPort, OpenError> {
+        let connection = random::bytes()
+            .map_err(|error| SocketError::System { what: "give random bytes", error: error.into() })?;
+        Ok(UdpPort(UdpPortAddress {
+            window: self.config.window.min(WINDOW_AT_MOST),
+            medium_bytes: self.config.medium_bytes.min(LONGEST_PAYLOAD as u32),
+            connection: u64::from_le_bytes(connection),
+            socket: self.socket.local(),
+        }))
+    }
+
+    pub(super) fn connect(
+        &mut self,
+        index: usize,
+        port: UdpPort,
+        address: &[u8],
+    ) -> Result<PeerId, ConnectError> {
+        let (ours, theirs) = (port.0, UdpPortAddress::parse(address).map_err(ConnectError::UdpAddress)?);
+        if ours.socket != self.socket.local() {
+            return Err(ConnectError::ForeignPort);
+        }
+        let place = self.peers.len();
+        let id = PeerId::new(index, Wire::Udp, place);
+        let config = reliability::Config {
+            window: ours.window.min(theirs.window),
+            peer_timeout_ns: u64::try_from(self.config.peer_timeout.as_nanos()).unwrap_or(u64::MAX / 2),
+            ..reliability::Config::default()
+        };
+        let connection = Connection::new(config, ours.connection, theirs.connection, self.clock.now_ns());
+        let medium_bytes = [theirs, ours].map(|address| address.medium_bytes as usize);
+        let timeout = self.config.peer_timeout;
+        self.peers.push(UdpPeer::new(id, theirs.socket, connection, medium_bytes, timeout));
+        self.places.insert(ours.connection, place);
+        self.socket.set_only_peer((place == 0).then_some(theirs.socket));
+        Ok(id)
+    }
+
+    #[inline(always)]
+    fn peer(&self, id: PeerId) -> &UdpPeer {
+        &self.peers[id.place()]
+    }
+
+    pub(super) fn in_flight(&self, id: PeerId) -> u32 {
+        self.peer(id).connection.in_flight()
+    }
+
+    pub(super) fn medium_bytes(&self, id: PeerId) -> usize {
+        self.peer(id).medium_bytes
+    }
+
+    pub(super) fn statistics(&self, id: PeerId) -> PeerStatistics {
+        let connection = &self.peer(id).connection;
+        PeerStatistics { counters: connection.counters(), memory_bytes: connection.memory_bytes() }
+    }
+
+    pub(super) fn strays(&self) -> Strays {
+        Strays { refused: self.socket.refused(), ..self.strays }
+    }
+
+    #[inline(always)]
+    pub(super) fn check_connected(&self, id: PeerId) -> Result<(), PeerLost> {
+        self.peer(id).check_connected()
+    }
+
+    #[inline(always)]
+    pub(super) fn has_room(&self, id: PeerId) -> bool {
+        self.peer(id).connection.has_room()
+    }
+
+    /// Sends a request; the caller has seen that there is room.
+    #[inline]
+    pub(super) fn send(&mut self, id: PeerId, handler: u8, words: &[u64], payload: &[u8]) {
+        let now_ns = self.clock.now_ns();
+        let sent = self.peers[id.place()].connection.request(handler, words, payload, now_ns);
+        debug_assert!(sent.is_ok(), "the caller has seen that there is room");
+        self.transmit(id.place(), now_ns);
+    }
+
+    /// Sends what a connection has to send.
+    #[inline]
+    fn transmit(&mut self, place: usize, now_ns: u64) {
+        let peer = &mut self.peers[place];
+        while let Some(datagram) = peer.connection.transmit(now_ns) {
+            self.socket.send(peer.address, datagram, now_ns);
+        }
+        if let Some(at_ns) = peer.connection.deadline() {
+            self.deadline_ns = self.deadline_ns.min(at_ns);
+        }
+    }
+
+    /// Handles what has arrived, at most what one datagram makes deliverable, and does what
+    /// is due.
+    #[inline]
+    pub(super) fn poll<S>(&mut self, handlers: &Handlers<S>, state: &mut S) -> Result<usize, PeerLost> {
+        let now_ns = self.clock.now_ns();
+        let (mut handled, mut is_drained) = (0, false);
+        for _ in 0..DATAGRAMS_AT_ONCE {
+            let Some((len, from)) = self.socket.receive(&mut self.room[..]) else {
+                is_drained = true;
+                break;
+            };
+            handled = self.take(len, from, now_ns, handlers, state)?;
+            if handled > 0 {
+                break;
+            }
+        }
+        if is_drained {
+            self.polls_in_flood = 0;
+        } else {
+            self.polls_in_flood += 1;
+        }
+        if now_ns >= self.deadline_ns && (is_drained || self.polls_in_flood >= POLLS_IN_A_FLOOD) {
+            self.on_time(now_ns)?;
+        }
+        Ok(handled)
+    }
+
+    /// Takes the datagram in `room`.
+    #[inline]
+    fn take<S>(
+        &mut self,
+        len: usize,
+        from: SocketAddr,
+        now_ns: u64,
+        handlers: &Handlers<S>,
+        state: &mut S,
+    ) -> Result<usize, PeerLost> {
+        let bytes = &self.room[..len];
+        let Some(place) = find(&self.peers, &self.places, self.last, bytes, from) else {
+            self.strays.foreign += 1;
+            return Ok(0);
+        };
+        let Ok(datagram) = datagram::parse(bytes) else {
+            self.strays.malformed += 1;
+            return Ok(0);
+        };
+        self.last = place;
+        let peer = &mut self.peers[place];
+        if peer.check_connected().is_err() {
+            // It has not heard yet that it was given up.
+            if datagram.header.kind != Kind::Goodbye {
+                self.socket.send(peer.address, peer.connection.goodbye(), now_ns);
+            }
+            return Ok(0);
+        }
+        let result = peer.take(&datagram, now_ns, handlers, state);
+        match result {
+            Ok(_) => self.transmit(place, now_ns),
+            Err(_) => self.say_goodbye(place, now_ns),
+        }
+        result
+    }
+
+    /// What is due.
+    #[cold]
+    fn on_time(&mut self, now_ns: u64) -> Result<(), PeerLost> {
+        self.polls_in_flood = 0;
+        self.socket.release(now_ns);
+        self.deadline_ns = self.socket.next_release_ns().unwrap_or(u64::MAX);
+        for place in 0..self.peers.len() {
+            if let Err(lost) = self.peers[place].on_time(now_ns) {
+                self.say_goodbye(place, now_ns);
+                // The others are looked after by the next poll.
+                self.deadline_ns = now_ns;
+                return Err(lost);
+            }
+            self.transmit(place, now_ns);
+        }
+        Ok(())
+    }
+
+    fn say_goodbye(&mut self, place: usize, now_ns: u64) {
+        let peer = &mut self.peers[place];
+        for _ in 0..GOODBYES {
+            self.socket.send(peer.address, peer.connection.goodbye(), now_ns);
+        }
+    }
+
+    pub(super) fn disconnect(&mut self, id: PeerId) {
+        self.peers[id.place()].lose(Loss::Closed);
+        let now_ns = self.clock.now_ns();
+        self.say_goodbye(id.place(), now_ns);
+    }
+
+    /// Sleeps until a datagram comes or something is due, at most for `timeout`.
+    pub(super) fn block(&mut self, timeout: Duration) {
+        let left_ns = self.deadline_ns.saturating_sub(self.clock.now_ns());
+        self.socket.block(timeout.min(Duration::from_nanos(left_ns)));
+    }
+
+    /// Sees to it that what was sent arrives, as far as that takes no longer than [`LINGER`].
+    /// Nothing is handled any more: there is nothing for handlers to work on.
+    fn linger(&mut self) {
+        let until = Instant::now() + LINGER.min(self.config.peer_timeout);
+        while Instant::now() < until && self.peers.iter().any(UdpPeer::is_owed) {
+            let now_ns = self.clock.now_ns();
+            while let Some((len, from)) = self.socket.receive(&mut self.room[..]) {
+                let bytes = &self.room[..len];
+                if let Some(place) = find(&self.peers, &self.places, self.last, bytes, from)
+                    && let Ok(datagram) = datagram::parse(bytes)
+                {
+                    let peer = &mut self.peers[place];
+                    peer.connection.acknowledge(&datagram.header, now_ns);
+                    if datagram.header.kind == Kind::Goodbye {
+                        peer.lose(Loss::Closed);
+                    }
+                    self.transmit(place, now_ns);
+                }
+            }
+            if now_ns >= self.deadline_ns && self.on_time(now_ns).is_err() {
+                continue;
+            }
+            self.block(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Whose datagram it is, by the number that it carries and where it came from.
+#[inline]
+fn find(
+    peers: &[UdpPeer],
+    places: &HashMap<u64, usize>,
+    last: usize,
+    bytes: &[u8],
+    from: SocketAddr,
+) -> Option<usize> {
+    let connection = datagram::connection_of(bytes)?;
+    let place = match peers.get(last) {
+        Some(peer) if peer.connection.local() == connection => last,
+        _ => *places.get(&connection)?,
+    };
+    let address = peers[place].address;
+    (address.port() == from.port() && address.ip() == from.ip()).then_some(place)
+}
+
+impl Drop for UdpPeers {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.linger();
+        }
+        let now_ns = self.clock.now_ns();
+        for place in 0..self.peers.len() {
+            if self.peers[place].check_connected().is_ok() {
+                self.say_goodbye(place, now_ns);
+            }
+        }
+        self.socket.release(u64::MAX);
+    }
+}

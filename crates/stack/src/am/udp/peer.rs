@@ -1,0 +1,147 @@
+//! One peer: its connection, and what becomes of what it sends.
+
+use crate::am::config::PeerId;
+use crate::am::error::{Loss, PeerLost};
+use crate::am::handlers::{self, Content, Handlers, Reply, Request};
+use netdyno_protocol::frame::datagram::{self, Datagram, Kind};
+use netdyno_protocol::reliability::{self, Connection, Delivery};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// What goes back to a peer for a request.
+pub(in crate::am) struct Outbox<'a> {
+    connection: &'a mut Connection,
+    medium_bytes: usize,
+    now_ns: u64,
+}
+
+impl Outbox<'_> {
+    pub(in crate::am) fn medium_bytes(&self) -> usize {
+        self.medium_bytes
+    }
+
+    pub(in crate::am) fn reply(self, handler: u8, words: &[u64], payload: &[u8]) {
+        self.connection.reply(handler, words, payload, self.now_ns);
+    }
+}
+
+pub(super) struct UdpPeer {
+    id: PeerId,
+    pub(super) address: SocketAddr,
+    pub(super) connection: Connection,
+    /// Payload that it takes, and that it may send.
+    pub(super) medium_bytes: usize,
+    our_medium_bytes: usize,
+    peer_timeout: Duration,
+    lost: Option<PeerLost>,
+}
+
+impl UdpPeer {
+    pub(super) fn new(
+        id: PeerId,
+        address: SocketAddr,
+        connection: Connection,
+        [medium_bytes, our_medium_bytes]: [usize; 2],
+        peer_timeout: Duration,
+    ) -> Self {
+        Self { id, address, connection, medium_bytes, our_medium_bytes, peer_timeout, lost: None }
+    }
+
+    #[inline(always)]
+    pub(super) fn check_connected(&self) -> Result<(), PeerLost> {
+        match self.lost {
+            None => Ok(()),
+            Some(lost) => Err(lost),
+        }
+    }
+
+    /// Whether something that it was sent may not have arrived.
+    pub(super) fn is_owed(&self) -> bool {
+        self.lost.is_none() && self.connection.has_unacknowledged()
+    }
+
+    /// Takes a datagram that is for this connection, and handles what it makes deliverable.
+    #[inline]
+    pub(super) fn take<S>(
+        &mut self,
+        datagram: &Datagram<'_>,
+        now_ns: u64,
+        handlers: &Handlers<S>,
+        state: &mut S,
+    ) -> Result<usize, PeerLost> {
+        if self.connection.receive(datagram, now_ns) == Delivery::Nothing {
+            return self.find_loss().map(|()| 0);
+        }
+        let mut handled = self.handle(datagram, now_ns, handlers, state)?;
+        while let Some(bytes) = self.connection.buffered() {
+            // It was sound when it was kept.
+            if let Ok(datagram) = datagram::parse(&bytes) {
+                handled += self.handle(&datagram, now_ns, handlers, state)?;
+            }
+            self.connection.recycle(bytes);
+        }
+        self.find_loss()?;
+        Ok(handled)
+    }
+
+    #[inline]
+    fn handle<S>(
+        &mut self,
+        datagram: &Datagram<'_>,
+        now_ns: u64,
+        handlers: &Handlers<S>,
+        state: &mut S,
+    ) -> Result<usize, PeerLost> {
+        let Datagram { header, words, payload, .. } = *datagram;
+        if payload.len() > self.our_medium_bytes {
+            return Err(self.lose(Loss::Misbehaved));
+        }
+        let content = Content { peer: self.id, words, payload };
+        match header.kind {
+            Kind::Reply => {
+                let Some(handler) = handlers.reply(header.handler) else {
+                    return Err(self.lose(Loss::Misbehaved));
+                };
+                handler(state, Reply { content });
+            }
+            _ => {
+                let Some(handler) = handlers.request(header.handler) else {
+                    return Err(self.lose(Loss::Misbehaved));
+                };
+                let connection = &mut self.connection;
+                let outbox = Outbox { connection, medium_bytes: self.medium_bytes, now_ns };
+                handler(state, Request { content, outbox: handlers::Outbox::Udp(outbox) });
+            }
+        }
+        Ok(1)
+    }
+
+    /// What is to be done at its time.
+    pub(super) fn on_time(&mut self, now_ns: u64) -> Result<(), PeerLost> {
+        if self.lost.is_some() || self.connection.deadline().is_none_or(|at_ns| at_ns > now_ns) {
+            return Ok(());
+        }
+        self.connection.on_time(now_ns);
+        self.find_loss()
+    }
+
+    /// Reports once that the connection has ended.
+    #[inline]
+    fn find_loss(&mut self) -> Result<(), PeerLost> {
+        match self.connection.lost() {
+            None => Ok(()),
+            Some(_) if self.lost.is_some() => Ok(()),
+            Some(reliability::Loss::Silent) => Err(self.lose(Loss::Silent(self.peer_timeout))),
+            Some(reliability::Loss::Closed) => Err(self.lose(Loss::Closed)),
+        }
+    }
+
+    /// Gives the peer up.
+    #[cold]
+    pub(super) fn lose(&mut self, loss: Loss) -> PeerLost {
+        let (unresolved, not_sent) = (self.connection.in_flight(), self.connection.not_sent());
+        let lost = PeerLost { peer: self.id, loss, unresolved, not_sent };
+        self.lost = Some(lost);
+        lost
+    }
+}

@@ -1,0 +1,23 @@
+//! The suite over a network that loses, repeats, reorders and damages.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+#[path = "suite/delivery.rs"]
+mod delivery;
+#[path = "suite/flow.rs"]
+mod flow;
+#[path = "suite/loss.rs"]
+mod loss;
+#[path = "suite/pauses.rs"]
+mod pauses;
+#[path = "suite/processes.rs"]
+mod processes;
+
+use netdyno_stack::am::{Faults, Wire};
+
+/// The wire that the suite runs over.
+const WIRE: Wire = Wire::Udp;
+/// What goes wrong on it.
+const FAULTS: Faults = Faults { loss: 0.05, duplicate: 0.02, reorder: 0.05, corrupt: 0.01, burst: 0.0 };

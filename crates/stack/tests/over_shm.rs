@@ -1,0 +1,27 @@
+//! The suite over shared memory, and what is special about that.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+#[path = "shm/connecting.rs"]
+mod connecting;
+#[path = "suite/delivery.rs"]
+mod delivery;
+#[path = "suite/flow.rs"]
+mod flow;
+#[path = "shm/hostile.rs"]
+mod hostile;
+#[path = "suite/loss.rs"]
+mod loss;
+#[path = "suite/pauses.rs"]
+mod pauses;
+#[path = "suite/processes.rs"]
+mod processes;
+
+use netdyno_stack::am::{Faults, Wire};
+
+/// The wire that the suite runs over.
+const WIRE: Wire = Wire::Shm;
+/// What goes wrong on it.
+const FAULTS: Faults = Faults::NONE;

@@ -1,0 +1,31 @@
+//! The suite over UDP, and what is special about that.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+#[path = "udp/connecting.rs"]
+mod connecting;
+#[path = "suite/delivery.rs"]
+mod delivery;
+#[path = "suite/flow.rs"]
+mod flow;
+#[path = "udp/hostile.rs"]
+mod hostile;
+#[path = "suite/loss.rs"]
+mod loss;
+#[path = "udp/network.rs"]
+mod network;
+#[path = "suite/pauses.rs"]
+mod pauses;
+#[path = "suite/processes.rs"]
+mod processes;
+#[path = "udp/relay.rs"]
+mod relay;
+
+use netdyno_stack::am::{Faults, Wire};
+
+/// The wire that the suite runs over.
+const WIRE: Wire = Wire::Udp;
+/// What goes wrong on it.
+const FAULTS: Faults = Faults::NONE;

@@ -1,0 +1,109 @@
+//! Processes that are stopped and go on, at random moments, on either side of the traffic:
+//! nothing is lost, nothing comes twice. `NETDYNO_KILLS` says how many pauses of each side.
+
+use crate::common::process::{Child, argument, role};
+use crate::common::{Deadline, PATIENCE, base, seed};
+use fastrand::Rng;
+use netdyno_stack::am::{Config, Endpoint, Handlers, Loss, PeerId, Wait};
+use rustix::process::Signal;
+use std::time::{Duration, Instant};
+
+const ASK: u8 = 0;
+
+/// What arrived, each once and in order.
+#[derive(Default)]
+struct Seen {
+    requests: u64,
+    replies: u64,
+}
+
+fn endpoint() -> Endpoint<Seen> {
+    let mut handlers = Handlers::new();
+    handlers.on_request(ASK, |seen: &mut Seen, request| {
+        let [n, ..] = request.words();
+        assert_eq!(n, seen.requests);
+        seen.requests += 1;
+        request.reply(ASK, [n]);
+    });
+    handlers.on_reply(ASK, |seen: &mut Seen, reply| {
+        assert_eq!(reply.words()[0], seen.replies);
+        seen.replies += 1;
+    });
+    let config = Config { window: 16, medium_bytes: 64, peer_timeout: PATIENCE, wait: Wait::Yield, ..base() };
+    Endpoint::new(handlers, config).unwrap()
+}
+
+/// Asks and answers until `count` requests of its own are answered.
+fn ask(
+    endpoint: &mut Endpoint<Seen>,
+    seen: &mut Seen,
+    peer: PeerId,
+    asked: &mut u64,
+    is_over: impl Fn() -> bool,
+) {
+    while !is_over() {
+        if endpoint.try_request(peer, ASK, [*asked]).is_ok() {
+            *asked += 1;
+        }
+        match endpoint.poll(seen) {
+            Ok(0) => Wait::Yield.idle(),
+            Ok(_) => {}
+            // The parent closes its endpoint when it has all that it wants.
+            Err(lost) => {
+                assert_eq!(lost.loss, Loss::Closed);
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn child_process() {
+    let Some((role, parent)) = role() else { return };
+    let mut endpoint = endpoint();
+    let peer = parent.connect(&mut endpoint);
+    let (mut seen, mut asked) = (Seen::default(), 0);
+    let asks: bool = argument(&role, 1);
+    if asks {
+        ask(&mut endpoint, &mut seen, peer, &mut asked, || parent.is_gone());
+    }
+    while endpoint.poll(&mut seen).is_ok() {}
+}
+
+/// Stops the child and lets it go on, `times`; the parent asks, the child asks or answers.
+fn pause(times: usize, child_asks: bool, rng: &mut Rng) {
+    let mut child = Child::start(module_path!(), &format!("peer {child_asks}"));
+    let mut endpoint = endpoint();
+    let peer = child.connect(&mut endpoint);
+    let (mut seen, mut asked) = (Seen::default(), 0);
+    let deadline = Deadline::after(2 * PATIENCE);
+    for _ in 0..times {
+        deadline.check("pauses");
+        for signal in [Signal::STOP, Signal::CONT] {
+            child.signal(signal);
+            let until = Instant::now() + Duration::from_micros(rng.u64(..8_000));
+            ask(&mut endpoint, &mut seen, peer, &mut asked, || Instant::now() >= until);
+        }
+    }
+    // Long enough for whoever measures round trips and patience.
+    child.signal(Signal::STOP);
+    let until = Instant::now() + Duration::from_millis(300);
+    ask(&mut endpoint, &mut seen, peer, &mut asked, || Instant::now() >= until);
+    child.signal(Signal::CONT);
+    while endpoint.in_flight(peer) > 0 {
+        deadline.check("the answers");
+        endpoint.poll(&mut seen).unwrap();
+    }
+    assert!(asked > 16, "traffic in spite of the pauses");
+    assert_eq!(seen.replies, asked);
+    println!("{asked} requests answered, {} taken, {:?}", seen.requests, endpoint.statistics(peer));
+    assert_eq!(seen.requests > 0, child_asks);
+}
+
+#[test]
+fn a_paused_peer_goes_on_where_it_was() {
+    let times: usize = std::env::var("NETDYNO_KILLS").map_or(10, |text| text.parse().unwrap());
+    let mut rng = Rng::with_seed(seed());
+    pause(times, false, &mut rng);
+    pause(times, true, &mut rng);
+}

@@ -1,0 +1,128 @@
+//! What cannot be connected, or opened, is refused with an error that says what to do.
+
+use crate::common::{PATIENCE, until};
+use netdyno_host::datagram::DatagramSocket;
+use netdyno_protocol::frame::datagram::LONGEST_PAYLOAD;
+use netdyno_protocol::frame::udp_port::{Malformed, UdpPortAddress};
+use netdyno_stack::am::{Config, ConnectError, Endpoint, Handlers, Loss, OpenError, Wire};
+use std::time::Duration;
+
+fn endpoint() -> Endpoint<()> {
+    Endpoint::new(Handlers::new(), Config { window: 8, medium_bytes: 64, ..Config::default() }).unwrap()
+}
+
+fn refuse(address: &[u8]) -> ConnectError {
+    let mut endpoint = endpoint();
+    let port = endpoint.open_port(Wire::Udp).unwrap();
+    let error = endpoint.connect(port, address).unwrap_err();
+    assert_eq!(error.to_string().lines().count(), 1);
+    error
+}
+
+#[test]
+fn bytes_that_are_no_address() {
+    let mut other = endpoint();
+    let address = other.open_port(Wire::Udp).unwrap().address();
+    for len in 0..address.len() {
+        let error = refuse(&address[..len]);
+        assert!(matches!(error, ConnectError::UdpAddress(Malformed::Length(found)) if found == len));
+    }
+    let sound = UdpPortAddress::parse(&address).unwrap();
+    let spoilt = |at: usize, byte: u8| {
+        let mut bytes = sound.encode();
+        bytes[at] = byte;
+        match refuse(&bytes) {
+            ConnectError::UdpAddress(malformed) => malformed,
+            other => panic!("{other}"),
+        }
+    };
+    assert_eq!(spoilt(3, b'2'), Malformed::Magic);
+    assert_eq!(spoilt(4, 3), Malformed::Window(3));
+    assert!(matches!(spoilt(10, 1), Malformed::Medium(_)));
+    assert_eq!(spoilt(22, 5), Malformed::Socket);
+    assert_eq!(spoilt(39, 1), Malformed::Socket, "IPv4 has four bytes");
+    for socket in ["0.0.0.0:1", "224.0.0.1:1", "127.0.0.1:0", "[::]:1"] {
+        let bytes = UdpPortAddress { socket: socket.parse().unwrap(), ..sound }.encode();
+        assert!(matches!(refuse(&bytes), ConnectError::UdpAddress(Malformed::Socket)), "{socket}");
+    }
+}
+
+#[test]
+fn the_address_of_another_wire() {
+    let mut endpoint = endpoint();
+    let shm = endpoint.open_port(Wire::Shm).unwrap();
+    assert!(matches!(refuse(&shm.address()), ConnectError::UdpAddress(_)));
+    let udp = endpoint.open_port(Wire::Udp).unwrap().address();
+    assert!(matches!(endpoint.connect(shm, &udp), Err(ConnectError::ShmAddress(_))));
+}
+
+#[test]
+fn the_port_of_another_endpoint() {
+    let (mut a, mut b, mut c) = (endpoint(), endpoint(), endpoint());
+    let address = b.open_port(Wire::Udp).unwrap().address();
+    let ports = [a.open_port(Wire::Udp).unwrap(), a.open_port(Wire::Udp).unwrap()];
+    for (port, other) in ports.into_iter().zip([&mut b, &mut c]) {
+        assert!(matches!(other.connect(port, &address), Err(ConnectError::ForeignPort)));
+    }
+}
+
+#[test]
+fn sockets_that_cannot_be_had() {
+    let taken = DatagramSocket::bind(Config::default().bind, None).unwrap();
+    for (bind, advice) in [
+        (taken.local(), "choose another port"),
+        ("192.0.2.1:0".parse().unwrap(), "an address of this host"),
+        ("0.0.0.0:0".parse().unwrap(), "name the one address"),
+    ] {
+        let mut endpoint =
+            Endpoint::<()>::new(Handlers::new(), Config { bind, ..Config::default() }).unwrap();
+        let error = endpoint.open_port(Wire::Udp).unwrap_err();
+        assert!(matches!(error, OpenError::Socket(_)));
+        let text = error.to_string();
+        assert!(text.contains(advice) && text.lines().count() == 1, "{text}");
+    }
+}
+
+/// A port of this host that was chosen; the longest payload is what a datagram carries.
+#[test]
+fn a_port_that_was_asked_for() {
+    let bind = {
+        let free = DatagramSocket::bind(Config::default().bind, None).unwrap();
+        free.local()
+    };
+    let config = Config { bind, medium_bytes: 1 << 20, ..Config::default() };
+    let mut a = Endpoint::<()>::new(Handlers::new(), config).unwrap();
+    let port = a.open_port(Wire::Udp).unwrap();
+    let address = UdpPortAddress::parse(&port.address()).unwrap();
+    assert_eq!((address.socket, address.medium_bytes as usize), (bind, LONGEST_PAYLOAD));
+    // Its ports share the socket, and nothing else.
+    let other = UdpPortAddress::parse(&a.open_port(Wire::Udp).unwrap().address()).unwrap();
+    assert_eq!(other.socket, bind);
+    assert_ne!(other.connection, address.connection);
+}
+
+/// Nobody is there: an error after the patience, and no sooner.
+#[test]
+fn a_peer_that_is_not_there() {
+    let timeout = Duration::from_millis(200);
+    for socket in ["127.0.0.1:9", "192.0.2.1:9"] {
+        let config = Config { peer_timeout: timeout, ..Config::default() };
+        let mut handlers = Handlers::<()>::new();
+        handlers.on_reply(0, |(), _| {});
+        let mut endpoint = Endpoint::new(handlers, config).unwrap();
+        let port = endpoint.open_port(Wire::Udp).unwrap();
+        let mut nobody = UdpPortAddress::parse(&port.address()).unwrap();
+        nobody.socket = socket.parse().unwrap();
+        let peer = endpoint.connect(port, &nobody.encode()).unwrap();
+        let start = std::time::Instant::now();
+        endpoint.try_request(peer, 0, [1]).unwrap();
+        let mut found = None;
+        until("the loss is reported", || {
+            found = endpoint.poll(&mut ()).err();
+            found.is_some()
+        });
+        let found = found.unwrap();
+        assert_eq!((found.loss, found.unresolved), (Loss::Silent(timeout), 1), "{socket}");
+        assert!(start.elapsed() >= timeout && start.elapsed() < PATIENCE);
+    }
+}

@@ -1,0 +1,140 @@
+//! A third process that sends garbage, replayed, cut and forged datagrams at full speed from
+//! an address of its own.
+
+use super::relay::attack;
+use crate::common::process::{Child, argument, from_hex, role, to_hex};
+use crate::common::{Deadline, Idler, PATIENCE, connect, seed};
+use fastrand::Rng;
+use netdyno_protocol::frame::datagram::{self, Header, Kind};
+use netdyno_protocol::frame::udp_port::UdpPortAddress;
+use netdyno_stack::am::{Config, Endpoint, Handlers, PeerId, Port, Wait, Wire};
+use std::net::{SocketAddr, UdpSocket};
+
+const ASK: u8 = 0;
+const REQUESTS: u64 = 20_000;
+
+#[derive(Default)]
+struct Seen {
+    requests: u64,
+    replies: u64,
+}
+
+fn endpoint() -> Endpoint<Seen> {
+    let mut handlers = Handlers::new();
+    handlers.on_request(ASK, |seen: &mut Seen, request| {
+        let [n, ..] = request.words();
+        assert_eq!(n, seen.requests);
+        seen.requests += 1;
+        request.reply(ASK, [n]);
+    });
+    handlers.on_reply(ASK, |seen: &mut Seen, reply| {
+        assert_eq!(reply.words()[0], seen.replies);
+        seen.replies += 1;
+    });
+    let config = Config { peer_timeout: PATIENCE, wait: Wait::Yield, ..Config::default() };
+    Endpoint::new(handlers, config).unwrap()
+}
+
+/// What somebody could have overheard: sound messages for a connection, with its number.
+fn overheard(address: &UdpPortAddress) -> Vec<u8> {
+    let header = Header {
+        kind: Kind::Request,
+        handler: ASK,
+        connection: address.connection,
+        sequence: 0,
+        acknowledged: 0,
+        selective: 0,
+        completed: 0,
+    };
+    let mut bytes = Vec::new();
+    datagram::write(&header, &[0xbad], &[], &mut bytes);
+    datagram::stamp(&mut bytes, 0, 0, 0);
+    bytes
+}
+
+#[test]
+fn child_process() {
+    let Some((role, parent)) = role() else { return };
+    let mut rng = Rng::with_seed(argument(&role, 1));
+    let victims: Vec<SocketAddr> = role[2..].iter().map(|address| address.parse().unwrap()).collect();
+    let known: Vec<Vec<u8>> = victims.iter().map(|_| from_hex(&parent.hear())).collect();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_nonblocking(true).unwrap();
+    parent.say("attacks");
+    while !parent.is_gone() {
+        for (victim, known) in victims.iter().zip(&known) {
+            // A victim whose buffer is full does not take it.
+            let _ = socket.send_to(&attack(std::slice::from_ref(known), &mut rng), victim);
+        }
+    }
+}
+
+/// Starts the third process against the sockets of these ports.
+fn attacker(ports: &[Port]) -> Child {
+    let addresses: Vec<UdpPortAddress> =
+        ports.iter().map(|port| UdpPortAddress::parse(&port.address()).unwrap()).collect();
+    let sockets: Vec<String> = addresses.iter().map(|address| address.socket.to_string()).collect();
+    let mut child = Child::start(module_path!(), &format!("attacks {} {}", seed(), sockets.join(" ")));
+    for address in &addresses {
+        child.tell(&to_hex(&overheard(address)));
+    }
+    assert_eq!(child.hear(), "attacks");
+    child
+}
+
+/// Asks until all is answered, and polls every endpoint.
+fn exchange(asker: &mut Endpoint<Seen>, peer: PeerId, others: &mut [&mut Endpoint<Seen>]) {
+    let (mut at_asker, mut asked) = (Seen::default(), 0);
+    let mut seen: Vec<Seen> = others.iter().map(|_| Seen::default()).collect();
+    let (deadline, mut idler) = (Deadline::after(PATIENCE), Idler::default());
+    while at_asker.replies < REQUESTS {
+        deadline.check("traffic under attack");
+        if asked < REQUESTS && asker.try_request(peer, ASK, [asked]).is_ok() {
+            asked += 1;
+        }
+        let mut handled = asker.poll(&mut at_asker).unwrap();
+        for (other, seen) in others.iter_mut().zip(&mut seen) {
+            handled += other.poll(seen).unwrap();
+        }
+        if handled == 0 {
+            idler.idle();
+        }
+    }
+    assert_eq!(seen[0].requests, REQUESTS, "each once");
+}
+
+/// With one peer the kernel itself keeps strangers out.
+#[test]
+fn a_stranger_against_endpoints_of_one_peer() {
+    let (mut a, mut b) = (endpoint(), endpoint());
+    let (port_a, port_b) = (a.open_port(Wire::Udp).unwrap(), b.open_port(Wire::Udp).unwrap());
+    let ports = [port_a, port_b];
+    let _attacker = attacker(&ports);
+    let [address_a, address_b] = ports.each_ref().map(Port::address);
+    let [port_a, port_b] = ports;
+    let to_b = a.connect(port_a, &address_b).unwrap();
+    b.connect(port_b, &address_a).unwrap();
+    exchange(&mut a, to_b, &mut [&mut b]);
+}
+
+/// With several, the endpoint does, and counts.
+#[test]
+fn a_stranger_against_endpoints_of_several_peers() {
+    let (mut a, mut b, mut c) = (endpoint(), endpoint(), endpoint());
+    connect(&mut a, &mut c);
+    connect(&mut b, &mut c);
+    let (port_a, port_b) = (a.open_port(Wire::Udp).unwrap(), b.open_port(Wire::Udp).unwrap());
+    let ports = [port_a, port_b];
+    let _attacker = attacker(&ports);
+    let [address_a, address_b] = ports.each_ref().map(Port::address);
+    let [port_a, port_b] = ports;
+    let to_b = a.connect(port_a, &address_b).unwrap();
+    let to_a = b.connect(port_b, &address_a).unwrap();
+    exchange(&mut a, to_b, &mut [&mut b, &mut c]);
+    for (endpoint, peer) in [(&a, to_b), (&b, to_a)] {
+        let (strays, statistics) = (endpoint.strays(), endpoint.statistics(peer).unwrap());
+        println!("{strays:?}, {statistics:?}");
+        assert!(strays.foreign > 100);
+        assert!(statistics.memory_bytes < 256 << 10, "{statistics:?}");
+    }
+}

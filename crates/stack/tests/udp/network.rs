@@ -1,0 +1,187 @@
+//! A network that goes away, in one direction or both, for shorter and for longer than the
+//! patience of the ends; and one that attacks them.
+
+use super::relay::{self, A, B, Relay};
+use crate::common::{Idler, PATIENCE, seed, until};
+use netdyno_stack::am::{Config, Endpoint, Handlers, Loss, PeerId, PeerLost, Wait};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+const ASK: u8 = 0;
+/// What a connection sends before it hears anything.
+const SENT_AT_FIRST: u32 = 16;
+
+/// What arrived, each once and in order.
+#[derive(Debug, Default)]
+struct Seen {
+    requests: u64,
+    replies: u64,
+}
+
+struct Pair {
+    a: Endpoint<Seen>,
+    b: Endpoint<Seen>,
+    to_b: PeerId,
+    to_a: PeerId,
+    at_a: Seen,
+    at_b: Seen,
+    relay: Relay,
+    asked: u64,
+}
+
+impl Pair {
+    fn new(peer_timeout: Duration) -> Self {
+        let mut handlers = Handlers::new();
+        handlers.on_request(ASK, |seen: &mut Seen, request| {
+            let [n, ..] = request.words();
+            assert_eq!(n, seen.requests);
+            assert_eq!(request.payload(), payload(n));
+            seen.requests += 1;
+            assert!(request.reply_medium(ASK, [n], payload(n)).is_ok());
+        });
+        handlers.on_reply(ASK, |seen: &mut Seen, reply| {
+            assert_eq!(reply.words()[0], seen.replies);
+            assert_eq!(reply.payload(), payload(seen.replies));
+            seen.replies += 1;
+        });
+        let config = Config { window: 64, peer_timeout, wait: Wait::Yield, ..Config::default() };
+        let mut a = Endpoint::new(handlers.clone(), config).unwrap();
+        let mut b = Endpoint::new(handlers, config).unwrap();
+        let (to_b, to_a, relay) = relay::connect(&mut a, &mut b, seed());
+        Self { a, b, to_b, to_a, at_a: Seen::default(), at_b: Seen::default(), relay, asked: 0 }
+    }
+
+    fn ask(&mut self) {
+        if self.a.try_request_medium(self.to_b, ASK, [self.asked], payload(self.asked)).is_ok() {
+            self.asked += 1;
+        }
+    }
+
+    /// Both sides work for a while in which nobody may be lost.
+    fn work(&mut self, time: Duration) {
+        let (start, mut idler) = (Instant::now(), Idler::default());
+        while start.elapsed() < time {
+            self.ask();
+            let handled = self.a.poll(&mut self.at_a).unwrap() + self.b.poll(&mut self.at_b).unwrap();
+            if handled == 0 {
+                idler.idle();
+            }
+        }
+    }
+
+    fn until_all_is_answered(&mut self) {
+        until("all is answered", || {
+            self.a.poll(&mut self.at_a).unwrap();
+            self.b.poll(&mut self.at_b).unwrap();
+            self.a.in_flight(self.to_b) == 0
+        });
+        assert_eq!((self.at_b.requests, self.at_a.replies), (self.asked, self.asked));
+    }
+
+    /// Both sides poll until a knows that b is lost.
+    fn until_a_has_lost(&mut self) -> PeerLost {
+        let mut found = None;
+        until("the loss is reported", || {
+            let _ = self.b.poll(&mut self.at_b);
+            found = self.a.poll(&mut self.at_a).err();
+            found.is_some()
+        });
+        found.unwrap()
+    }
+}
+
+fn payload(n: u64) -> &'static [u8] {
+    const BYTES: &[u8] = &[0x5a; 300];
+    &BYTES[..(n % 301) as usize]
+}
+
+#[test]
+fn away_for_three_seconds_and_back() {
+    let mut pair = Pair::new(PATIENCE);
+    pair.work(Duration::from_millis(100));
+    pair.relay.cut(&[A, B], true);
+    pair.work(Duration::from_secs(3));
+    let asked = pair.asked;
+    pair.relay.cut(&[A, B], false);
+    pair.work(Duration::from_millis(300));
+    assert!(pair.asked > asked + 100, "it goes on at once: {asked}, {}", pair.asked);
+    pair.until_all_is_answered();
+}
+
+#[test]
+fn away_in_one_direction_and_back() {
+    let mut pair = Pair::new(PATIENCE);
+    for side in [A, B, A, B] {
+        pair.work(Duration::from_millis(50));
+        pair.relay.cut(&[side], true);
+        pair.work(Duration::from_millis(300));
+        pair.relay.cut(&[side], false);
+    }
+    pair.until_all_is_answered();
+}
+
+/// The last requests were never sent: those are told apart from those that may have been
+/// handled, which in the one case they were, and in the other not.
+#[test]
+fn away_for_longer_than_anybody_waits() {
+    const ASKED: u32 = 40;
+    let timeout = Duration::from_millis(300);
+    for (cut, handled) in [(vec![A, B], 0), (vec![B], SENT_AT_FIRST)] {
+        let mut pair = Pair::new(timeout);
+        pair.relay.cut(&cut, true);
+        let start = Instant::now();
+        (0..ASKED).for_each(|_| pair.ask());
+        let lost = pair.until_a_has_lost();
+        assert!(start.elapsed() >= timeout, "{:?}", start.elapsed());
+        let not_sent = ASKED - SENT_AT_FIRST;
+        let expected = PeerLost { peer: pair.to_b, loss: Loss::Silent(timeout), unresolved: ASKED, not_sent };
+        assert_eq!(lost, expected);
+        assert_eq!(pair.at_b.requests, u64::from(handled));
+        assert_eq!(pair.at_a.replies, 0);
+        // It stays lost when the network is back, and the other side learns of it.
+        pair.relay.cut(&cut, false);
+        assert_eq!(pair.a.request(&mut pair.at_a, pair.to_b, ASK, [0]), Err(lost));
+        assert_eq!(pair.a.in_flight(pair.to_b), ASKED);
+        if handled > 0 {
+            let mut found = None;
+            until("the other side learns of it", || {
+                assert_eq!(pair.a.poll(&mut pair.at_a), Ok(0));
+                found = pair.b.poll(&mut pair.at_b).err();
+                found.is_some()
+            });
+            let found = found.unwrap();
+            assert_eq!((found.peer, found.unresolved), (pair.to_a, 0));
+            assert!(matches!(found.loss, Loss::Closed | Loss::Silent(_)), "{found}");
+        }
+    }
+}
+
+/// Garbage, cut, replayed and changed datagrams that seem to come from the peer itself: they
+/// cost counters.
+#[test]
+fn a_network_that_attacks() {
+    let mut pair = Pair::new(PATIENCE);
+    pair.work(Duration::from_millis(50));
+    pair.relay.control.is_hostile.store(true, Ordering::Relaxed);
+    let mut memory_bytes = 0;
+    for _ in 0..20 {
+        pair.work(Duration::from_millis(50));
+        memory_bytes = memory_bytes.max(pair.a.statistics(pair.to_b).unwrap().memory_bytes);
+        memory_bytes = memory_bytes.max(pair.b.statistics(pair.to_a).unwrap().memory_bytes);
+    }
+    pair.relay.control.is_hostile.store(false, Ordering::Relaxed);
+    pair.until_all_is_answered();
+    let (a, b) = (pair.a.statistics(pair.to_b).unwrap(), pair.b.statistics(pair.to_a).unwrap());
+    let attacks = pair.relay.control.attacks.load(Ordering::Relaxed);
+    println!(
+        "{} answered, {attacks} attacks, {a:?}, {:?}, {memory_bytes} bytes",
+        pair.asked,
+        pair.a.strays()
+    );
+    assert!(attacks > 100 && pair.asked > 100);
+    assert!(a.counters.duplicates > 0 && b.counters.duplicates > 0);
+    for endpoint in [&pair.a, &pair.b] {
+        assert!(endpoint.strays().malformed > 0);
+    }
+    assert!(memory_bytes < 256 << 10, "{memory_bytes}");
+}
