@@ -6,14 +6,16 @@ use netdyno_clock::place;
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
 use netdyno_measure::record::Options;
+use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Puts a communication layer on the bench and reads its LogP parameters.
 ///
 /// Without a verb, netdyno characterises the layers that need nothing but this machine
-/// (am+shm, udp, tcp), prints their table, and writes netdyno.json and
+/// (am+shm, am+udp, udp, tcp), prints their table, and writes netdyno.json and
 /// netdyno-report.html.
 #[derive(Debug, Parser)]
 #[command(version, disable_help_subcommand = true, args_conflicts_with_subcommands = true)]
@@ -35,7 +37,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Measure o_s, o_r, g, L and the round trip of layers, by the LogP signature
-    Logp(LogpArgs),
+    Logp(Box<LogpArgs>),
     /// List the layers, what each can do, and why one is not available here
     Layers,
     /// Draw the report from saved records
@@ -81,6 +83,11 @@ pub struct Measuring {
     #[arg(long, value_name = "HOW", value_parser = ["spin", "yield", "block"])]
     wait: Option<String>,
 
+    /// Address of this host for the sockets of am+udp, udp and tcp, and the replier's port,
+    /// where it is to be a certain one
+    #[arg(long, value_name = "HOST[:PORT]", default_value = "127.0.0.1", value_parser = bind)]
+    pub bind: SocketAddr,
+
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
@@ -119,6 +126,12 @@ pub struct LogpArgs {
     /// capacity=64, window=65536, o_poll=0ns, noise=0.05
     #[arg(long, value_name = "NAME=VALUE,…")]
     pub truth: Option<Truth>,
+
+    /// What goes wrong with each datagram of am+udp, on purpose, with which probability:
+    /// loss=0.01,dup=0.01,reorder=0.02,corrupt=0.001, and burst=0.001 for bad times of up
+    /// to 5 ms
+    #[arg(long, value_name = "NAME=SHARE,…")]
+    pub faults: Option<Faults>,
 
     /// Where and in which form the result goes.
     #[command(flatten)]
@@ -208,6 +221,25 @@ fn max_time(text: &str) -> Result<Duration, String> {
         .map_err(|_| "not a time with a unit, as in 30s or 2min".to_owned())?;
     let range = Duration::from_secs(1)..=Duration::from_secs(86_400);
     if range.contains(&time) { Ok(time) } else { Err("must be from 1s to 1day".into()) }
+}
+
+/// An address of a host, by number or by name, and a port; 0 stands for any.
+fn bind(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Ok(address);
+    }
+    if let Ok(ip) = text.parse::<IpAddr>() {
+        return Ok(SocketAddr::new(ip, 0));
+    }
+    let (host, port) = match text.rsplit_once(':') {
+        None => (text, 0),
+        Some((host, port)) => {
+            (host, port.parse().map_err(|_| format!("'{port}' is not a port: use 0 to 65535"))?)
+        }
+    };
+    let addresses = (host, port).to_socket_addrs().map_err(|_| format!("there is no host '{host}'"))?;
+    // Whoever has both is reached by either; the older one is more often set up.
+    addresses.min_by_key(|address| address.is_ipv6()).ok_or_else(|| format!("'{host}' has no address"))
 }
 
 fn cpus(text: &str) -> Result<(usize, usize), String> {

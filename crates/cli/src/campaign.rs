@@ -8,6 +8,7 @@ use crate::launch::Bench;
 use crate::machine;
 use crate::progress::Progress;
 use netdyno_clock::place::{self, Distance};
+use netdyno_host::datagram::DatagramSocket;
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
 use netdyno_measure::logp::data::{LaunchData, Shape};
@@ -16,6 +17,7 @@ use netdyno_measure::logp::extract::{Extracted, extract};
 use netdyno_measure::logp::pattern::Plan;
 use netdyno_measure::logp::ratio::ratios;
 use netdyno_measure::record::{Doubt, LayerResult, Record, SCHEMA};
+use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
 use netdyno_protocol::sim::random::Random;
 use std::time::{Duration, Instant, SystemTime};
@@ -28,6 +30,15 @@ const LONGEST_LAUNCH: Duration = Duration::from_millis(1200);
 /// Share of a launch's time that starting its processes leaves for measuring.
 const MEASURING_SHARE: f64 = 0.8;
 
+/// What layers are put under on purpose.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Conditions {
+    /// The parameters of the simulated layer.
+    pub truth: Option<Truth>,
+    /// What goes wrong with datagrams.
+    pub faults: Option<Faults>,
+}
+
 /// What is to be measured, checked.
 pub struct Campaign {
     benches: Vec<Bench>,
@@ -36,14 +47,22 @@ pub struct Campaign {
 
 impl Campaign {
     /// Checks what is asked for against the layers and the machine.
-    pub fn new(layers: &[Layer], truth: Option<Truth>, measuring: &Measuring) -> Result<Self, Fault> {
-        if truth.is_some() && !layers.contains(&Layer::Sim) {
+    pub fn new(layers: &[Layer], conditions: Conditions, measuring: &Measuring) -> Result<Self, Fault> {
+        if conditions.truth.is_some() && !layers.contains(&Layer::Sim) {
             return Err(Fault::BadInput("--truth is for the sim layer: add --over sim".into()));
+        }
+        if conditions.faults.is_some() && !layers.iter().any(|layer| layer.takes_faults()) {
+            return Err(Fault::BadInput("--faults is for the am+udp layer: add --over am+udp".into()));
+        }
+        if layers.iter().any(|layer| layer.has_sockets()) {
+            // Now, not in a process of some launch.
+            DatagramSocket::bind(measuring.bind, None)
+                .map_err(|error| Fault::BadInput(format!("--bind: {error}")))?;
         }
         let cpus = choose_cpus(measuring)?;
         let benches = layers
             .iter()
-            .map(|&layer| bench(layer, truth, measuring, cpus))
+            .map(|&layer| bench(layer, conditions, measuring, cpus))
             .collect::<Result<Vec<_>, _>>()?;
         for (at, layer) in layers.iter().enumerate() {
             if layers[..at].contains(layer) {
@@ -136,6 +155,7 @@ impl Campaign {
         let distance = bench.cpus.map(|(a, b)| place::distance(a, b));
         let mut doubts = extracted.doubts;
         doubts.extend(placement_doubt(bench, distance));
+        doubts.extend(bench.faults.map(faults_doubt));
         Ok(LayerResult {
             layer: bench.layer.name().into(),
             verb: "logp".into(),
@@ -143,6 +163,7 @@ impl Campaign {
             wait: if bench.truth.is_some() { "virtual".into() } else { bench.wait.name().into() },
             cpus: bench.cpus.map(|(a, b)| vec![a, b]).unwrap_or_default(),
             distance: distance.map(|distance| distance.to_string()),
+            faults: bench.faults.map(|faults| faults.to_string()),
             parameters: extracted.parameters,
             plateau: extracted.plateau,
             checks: extracted.checks,
@@ -195,16 +216,24 @@ fn choose_cpus(measuring: &Measuring) -> Result<(usize, usize), Fault> {
 
 fn bench(
     layer: Layer,
-    truth: Option<Truth>,
+    conditions: Conditions,
     measuring: &Measuring,
     cpus: (usize, usize),
 ) -> Result<Bench, Fault> {
     let size_bytes = measuring.size as usize;
     if layer == Layer::Sim {
-        let truth = truth.ok_or_else(|| {
+        let truth = conditions.truth.ok_or_else(|| {
             Fault::BadInput("the sim layer needs its parameters: --truth o_s=1us,o_r=2us,g=5us,L=7us".into())
         })?;
-        return Ok(Bench { layer, size_bytes, wait: Wait::Spin, cpus: None, truth: Some(truth) });
+        return Ok(Bench {
+            layer,
+            size_bytes,
+            wait: Wait::Spin,
+            cpus: None,
+            truth: Some(truth),
+            bind: measuring.bind,
+            faults: None,
+        });
     }
     if let Some(why) = layer.unavailable() {
         return Err(Fault::BadInput(format!("the layer {layer} is not available here: {why}")));
@@ -227,7 +256,12 @@ fn bench(
             cpus.0
         )));
     }
-    Ok(Bench { layer, size_bytes, wait, cpus: Some(cpus), truth: None })
+    let faults = conditions.faults.filter(|_| layer.takes_faults());
+    Ok(Bench { layer, size_bytes, wait, cpus: Some(cpus), truth: None, bind: measuring.bind, faults })
+}
+
+fn faults_doubt(faults: Faults) -> Doubt {
+    Doubt::new("faults", format!("datagrams were spoilt on purpose, in each direction: {faults}"))
 }
 
 fn placement_doubt(bench: &Bench, distance: Option<Distance>) -> Option<Doubt> {

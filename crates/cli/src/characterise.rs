@@ -1,7 +1,7 @@
 //! The main job: the layers that need nothing but this machine.
 
 use crate::args::{Format, Measuring};
-use crate::campaign::Campaign;
+use crate::campaign::{Campaign, Conditions};
 use crate::fault::{Fault, say};
 use crate::output::{check_writable, render, write_stdout, write_whole};
 use netdyno_layers::catalogue::EMBEDDED;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Measures, prints the table, writes record and report into `dir`.
 pub fn run(measuring: &Measuring, dir: &Path) -> Result<(), Fault> {
-    let campaign = Campaign::new(&EMBEDDED, None, measuring)?;
+    let campaign = Campaign::new(&EMBEDDED, Conditions::default(), measuring)?;
     let (record_file, report_file) = (dir.join("netdyno.json"), dir.join("netdyno-report.html"));
     check_writable(&record_file)?;
     check_writable(&report_file)?;

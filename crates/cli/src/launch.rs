@@ -11,7 +11,9 @@ use netdyno_layers::sim::SimRequester;
 use netdyno_measure::logp::Subject;
 use netdyno_measure::logp::data::LaunchData;
 use netdyno_measure::logp::pattern::Plan;
+use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
+use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
@@ -39,6 +41,10 @@ pub struct Bench {
     pub cpus: Option<(usize, usize)>,
     /// The parameters of a simulated layer.
     pub truth: Option<Truth>,
+    /// Where sockets are; the port is the replier's.
+    pub bind: SocketAddr,
+    /// What goes wrong with what is sent, on purpose.
+    pub faults: Option<Faults>,
 }
 
 impl Bench {
@@ -92,7 +98,7 @@ impl Pair<'_> {
     ) -> Result<LaunchData, End> {
         for rank in [REQUESTER, REPLIER] {
             self.crew.launch(worker_command().map_err(|error| End::Failed(error.to_string()))?)?;
-            self.crew.send(rank, &open_order(bench, rank))?;
+            self.crew.send(rank, &open_order(bench, rank, plan.seed))?;
         }
         let (mut addresses, mut connected) = ([None, None], 0);
         loop {
@@ -172,12 +178,16 @@ fn worker_command() -> std::io::Result<Command> {
     Ok(command)
 }
 
-fn open_order(bench: &Bench, rank: usize) -> Order {
+fn open_order(bench: &Bench, rank: usize, seed: u64) -> Order {
     Order::Open {
         layer: bench.layer.name().into(),
         is_requester: rank == REQUESTER,
         size_bytes: bench.size_bytes,
         wait: bench.wait.name().into(),
+        faults: bench.faults.map(|faults| faults.to_string()),
+        bind: SocketAddr::new(bench.bind.ip(), if rank == REPLIER { bench.bind.port() } else { 0 }),
+        // Other faults in the other direction.
+        seed: seed ^ rank as u64,
         cpu: bench.cpus.map(|(a, b)| if rank == REQUESTER { a } else { b }),
     }
 }

@@ -9,7 +9,9 @@ use netdyno_layers::half::{self, LayerOptions, Role};
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::data::LaunchData;
 use netdyno_measure::logp::pattern::Plan;
+use netdyno_protocol::faults::Faults;
 use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Patience with the launching side.
@@ -31,6 +33,12 @@ pub enum Order {
         size_bytes: usize,
         /// How to wait.
         wait: String,
+        /// What goes wrong with what is sent, on purpose.
+        faults: Option<String>,
+        /// Where its socket is, if it has one.
+        bind: SocketAddr,
+        /// Seed of what is random.
+        seed: u64,
         /// Where to run.
         cpu: Option<usize>,
     },
@@ -93,9 +101,12 @@ fn unexpected(order: &Order) -> End {
 
 fn work(control: &mut Control<Order>) -> Result<(), End> {
     let (layer, role, cpu, options) = match control.receive(PATIENCE)? {
-        Order::Open { layer, is_requester, size_bytes, wait, cpu } => {
+        Order::Open { layer, is_requester, size_bytes, wait, faults, bind, seed, cpu } => {
             let role = if is_requester { Role::Requester } else { Role::Replier };
-            let options = LayerOptions { size_bytes, wait: wait.parse().map_err(End::Layer)? };
+            let wait = wait.parse().map_err(End::Layer)?;
+            let faults = faults.map_or(Ok(Faults::NONE), |faults| faults.parse());
+            let faults = faults.map_err(|error| End::Layer(error.to_string()))?;
+            let options = LayerOptions { size_bytes, wait, faults, seed, bind };
             (layer.parse::<Layer>().map_err(End::Layer)?, role, cpu, options)
         }
         other => return Err(unexpected(&other)),

@@ -1,16 +1,23 @@
-//! Active Messages over shared memory. A message of up to four words is a short one, a
-//! longer one a medium one; the reply is as long as the request.
+//! Active Messages over shared memory, and over UDP. A message of up to four words is a
+//! short one, a longer one a medium one; the reply is as long as the request.
 
 use crate::half::{Half, LayerOptions, PEER_TIMEOUT, Replier};
 use crate::real::{RealReplier, RealRequester, Wire};
-use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::Subject;
-use netdyno_stack::am::{Config, Endpoint, Handlers, PeerId, Port, Request};
+use netdyno_measure::logp::data::Transport;
+use netdyno_stack::am::{
+    Config, Endpoint, Handlers, LONGEST_PAYLOAD, PeerId, PeerStatistics, Port, Request, Strays, Wire as Way,
+};
 use std::time::Duration;
 
-/// The largest medium message.
-pub const MAX_SIZE: usize = 1 << 20;
+/// The largest medium message over shared memory.
+pub const MAX_SHM_SIZE: usize = 1 << 20;
+/// The largest medium message over UDP.
+pub const MAX_UDP_SIZE: usize = LONGEST_PAYLOAD;
+/// Requests over UDP without a reply: what may be on the wire at once. More would wait in the
+/// endpoint, and issuing them would cost less than sending them does.
+const UDP_WINDOW: u32 = 64;
 const SHORT_AT_MOST: usize = 32;
 const WORD: usize = 8;
 
@@ -38,12 +45,13 @@ fn echo(_: &mut Tally, request: Request<'_>) {
 pub struct AmHalf {
     endpoint: Endpoint<Tally>,
     port: Port,
+    window: usize,
     options: LayerOptions,
 }
 
 impl AmHalf {
-    /// Opens an endpoint and a port.
-    pub fn open(options: LayerOptions) -> Result<Self, LayerError> {
+    /// Opens an endpoint and a port on `way`.
+    pub fn open(way: Way, options: LayerOptions) -> Result<Self, LayerError> {
         let mut handlers = Handlers::new();
         handlers.on_request(ECHO, echo);
         handlers.on_reply(ECHO, |tally: &mut Tally, _| tally.replies += 1);
@@ -53,11 +61,17 @@ impl AmHalf {
             medium_bytes: u32::try_from(medium_bytes).map_err(LayerError::new)?,
             peer_timeout: PEER_TIMEOUT,
             wait: options.wait,
-            ..Config::default()
+            window: match way {
+                Way::Shm => Config::default().window,
+                Way::Udp => UDP_WINDOW,
+            },
+            faults: options.faults,
+            fault_seed: options.seed,
+            bind: options.bind,
         };
-        let endpoint = Endpoint::new(handlers, config).map_err(LayerError::new)?;
-        let port = endpoint.open_port().map_err(LayerError::new)?;
-        Ok(Self { endpoint, port, options })
+        let mut endpoint = Endpoint::new(handlers, config).map_err(LayerError::new)?;
+        let port = endpoint.open_port(way).map_err(LayerError::new)?;
+        Ok(Self { endpoint, port, window: config.window as usize, options })
     }
 
     fn connect(mut self, peer: &[u8]) -> Result<AmWire, LayerError> {
@@ -68,7 +82,7 @@ impl AmHalf {
         } else {
             Message::Short { words: size_bytes.div_ceil(WORD) }
         };
-        Ok(AmWire { endpoint: self.endpoint, peer, tally: Tally::default(), message })
+        Ok(AmWire { endpoint: self.endpoint, peer, tally: Tally::default(), taken: 0, message })
     }
 }
 
@@ -78,8 +92,7 @@ impl Half for AmHalf {
     }
 
     fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
-        let wait = self.options.wait;
-        let window = Config::default().window as usize;
+        let (wait, window) = (self.options.wait, self.window);
         Ok(Box::new(RealRequester::new(self.connect(peer)?, wait, window)))
     }
 
@@ -99,13 +112,15 @@ struct AmWire {
     endpoint: Endpoint<Tally>,
     peer: PeerId,
     tally: Tally,
+    /// Replies that were taken; a poll may bring several where one had been missing.
+    taken: u64,
     message: Message,
 }
 
 impl Wire for AmWire {
     #[inline(always)]
     fn send(&mut self) -> Result<(), LayerError> {
-        let Self { endpoint, peer, tally, message } = self;
+        let Self { endpoint, peer, tally, message, .. } = self;
         match message {
             Message::Short { words: 4 } => endpoint.request(tally, *peer, ECHO, [1, 2, 3, 4]),
             Message::Short { words: 3 } => endpoint.request(tally, *peer, ECHO, [1, 2, 3]),
@@ -121,9 +136,12 @@ impl Wire for AmWire {
 
     #[inline(always)]
     fn take(&mut self) -> Result<bool, LayerError> {
-        let before = self.tally.replies;
-        self.endpoint.poll(&mut self.tally).map_err(LayerError::new)?;
-        Ok(self.tally.replies != before)
+        if self.tally.replies == self.taken {
+            self.endpoint.poll(&mut self.tally).map_err(LayerError::new)?;
+        }
+        let found = self.tally.replies != self.taken;
+        self.taken += u64::from(found);
+        Ok(found)
     }
 
     /// The handler answers.
@@ -132,9 +150,23 @@ impl Wire for AmWire {
         Ok(self.endpoint.poll(&mut self.tally).map_err(LayerError::new)? > 0)
     }
 
-    fn block(&mut self, _: Duration) -> Result<(), LayerError> {
-        // Shared memory wakes nobody; the catalogue offers no blocking for it.
-        Wait::Yield.idle();
+    fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
+        self.endpoint.idle(timeout);
         Ok(())
+    }
+
+    fn transport(&self) -> Option<Transport> {
+        let PeerStatistics { counters, memory_bytes } = self.endpoint.statistics(self.peer)?;
+        let Strays { malformed, foreign, refused } = self.endpoint.strays();
+        Some(Transport {
+            sent: counters.sent,
+            retransmitted: counters.retransmitted,
+            acknowledgements: counters.acknowledgements,
+            duplicates: counters.duplicates,
+            malformed,
+            foreign,
+            refused,
+            memory_bytes,
+        })
     }
 }

@@ -12,6 +12,8 @@ use std::str::FromStr;
 pub enum Layer {
     /// Active Messages over shared memory.
     AmShm,
+    /// Active Messages over UDP.
+    AmUdp,
     /// Bare UDP sockets.
     Udp,
     /// Bare TCP sockets.
@@ -21,16 +23,17 @@ pub enum Layer {
 }
 
 /// All layers, in the order in which they are listed.
-pub const ALL: [Layer; 4] = [Layer::AmShm, Layer::Udp, Layer::Tcp, Layer::Sim];
+pub const ALL: [Layer; 5] = [Layer::AmShm, Layer::AmUdp, Layer::Udp, Layer::Tcp, Layer::Sim];
 
 /// The layers that need nothing but this machine, which the main job characterises.
-pub const EMBEDDED: [Layer; 3] = [Layer::AmShm, Layer::Udp, Layer::Tcp];
+pub const EMBEDDED: [Layer; 4] = [Layer::AmShm, Layer::AmUdp, Layer::Udp, Layer::Tcp];
 
 impl Layer {
     /// As spelled on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::AmShm => "am+shm",
+            Self::AmUdp => "am+udp",
             Self::Udp => "udp",
             Self::Tcp => "tcp",
             Self::Sim => "sim",
@@ -41,6 +44,7 @@ impl Layer {
     pub const fn summary(self) -> &'static str {
         match self {
             Self::AmShm => "Active Messages over rings in shared memory",
+            Self::AmUdp => "Active Messages over UDP on loopback, exactly once",
             Self::Udp => "bare UDP sockets on loopback, a system call a message",
             Self::Tcp => "bare TCP sockets on loopback, TCP_NODELAY",
             Self::Sim => "a simulated interface of known parameters (--truth)",
@@ -51,7 +55,7 @@ impl Layer {
     pub const fn waits(self) -> &'static [Wait] {
         match self {
             Self::AmShm => &[Wait::Spin, Wait::Yield],
-            Self::Udp | Self::Tcp => &[Wait::Spin, Wait::Yield, Wait::Block],
+            Self::AmUdp | Self::Udp | Self::Tcp => &[Wait::Spin, Wait::Yield, Wait::Block],
             Self::Sim => &[],
         }
     }
@@ -59,18 +63,29 @@ impl Layer {
     /// The largest message, in bytes.
     pub const fn max_size(self) -> usize {
         match self {
-            Self::AmShm => super::am::MAX_SIZE,
+            Self::AmShm => super::am::MAX_SHM_SIZE,
+            Self::AmUdp => super::am::MAX_UDP_SIZE,
             Self::Udp => super::udp::MAX_SIZE,
             Self::Tcp => super::tcp::MAX_SIZE,
             Self::Sim => usize::MAX,
         }
     }
 
+    /// Whether `--faults` can be put under it.
+    pub const fn takes_faults(self) -> bool {
+        matches!(self, Self::AmUdp)
+    }
+
+    /// Whether it has sockets, so that `--bind` says where they are.
+    pub const fn has_sockets(self) -> bool {
+        matches!(self, Self::AmUdp | Self::Udp | Self::Tcp)
+    }
+
     /// Why it cannot be measured here, where it cannot.
     pub fn unavailable(self) -> Option<String> {
         match self {
             Self::AmShm => shared_memory_with_oneself().err(),
-            Self::Udp | Self::Tcp => UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
+            Self::AmUdp | Self::Udp | Self::Tcp => UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
                 .err()
                 .map(|error| format!("no socket on the loopback interface: {error}")),
             Self::Sim => None,

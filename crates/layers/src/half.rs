@@ -9,7 +9,10 @@ use crate::udp::UdpHalf;
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::Subject;
+use netdyno_protocol::faults::Faults;
+use netdyno_stack::am::Wire;
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Patience with a peer that does not answer.
@@ -22,6 +25,12 @@ pub struct LayerOptions {
     pub size_bytes: usize,
     /// What to do while nothing arrives.
     pub wait: Wait,
+    /// What goes wrong with what is sent, on purpose, where the layer takes faults.
+    pub faults: Faults,
+    /// The seed of what is random.
+    pub seed: u64,
+    /// The socket of a layer that has one: an address of this host, and a port, 0 for any.
+    pub bind: SocketAddr,
 }
 
 /// Which side a process is.
@@ -54,7 +63,8 @@ pub trait Half {
 /// Opens this process's half of a layer between processes.
 pub fn open(layer: Layer, role: Role, options: LayerOptions) -> Result<Box<dyn Half>, LayerError> {
     Ok(match layer {
-        Layer::AmShm => Box::new(AmHalf::open(options)?),
+        Layer::AmShm => Box::new(AmHalf::open(Wire::Shm, options)?),
+        Layer::AmUdp => Box::new(AmHalf::open(Wire::Udp, options)?),
         Layer::Udp => Box::new(UdpHalf::open(options)?),
         Layer::Tcp => Box::new(TcpHalf::open(role, options)?),
         Layer::Sim => return Err(LayerError::new("a simulated layer has no halves")),

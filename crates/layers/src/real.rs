@@ -5,6 +5,7 @@ use netdyno_clock::calibrate::Clock;
 use netdyno_clock::{ticks, work};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::{LayerError, Requester, Work};
+use netdyno_measure::logp::data::Transport;
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,11 @@ pub trait Wire {
 
     /// Sleeps until something may have arrived, at most for `timeout`.
     fn block(&mut self, timeout: Duration) -> Result<(), LayerError>;
+
+    /// What happened on the way so far, where the wire keeps count.
+    fn transport(&self) -> Option<Transport> {
+        None
+    }
 }
 
 /// A requester in real time over any wire.
@@ -109,6 +115,10 @@ impl<W: Wire> Requester for RealRequester<W> {
 
     fn set_window(&mut self, window: usize) {
         self.window = window;
+    }
+
+    fn transport(&self) -> Option<Transport> {
+        self.wire.transport()
     }
 }
 

@@ -3,12 +3,13 @@
 use crate::half::{Half, LayerOptions, PEER_TIMEOUT, Replier, Role};
 use crate::real::{Patience, RealReplier, RealRequester, Wire};
 use crate::socket::{block_on, is_passing, parse_address};
+use netdyno_host::random;
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::Subject;
 use rustix::net::sockopt;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 /// The largest message: a full window of them fits into the socket buffers.
@@ -32,20 +33,18 @@ enum Side {
 }
 
 impl TcpHalf {
-    /// Opens a listening socket on loopback for the replier, nothing yet for the requester.
+    /// Opens a listening socket for the replier, nothing yet for the requester.
     pub fn open(role: Role, options: LayerOptions) -> Result<Self, LayerError> {
         let side = match role {
             Role::Requester => Side::Requester,
             Role::Replier => {
                 let listen = || -> io::Result<_> {
-                    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+                    let listener = TcpListener::bind(options.bind)?;
                     listener.set_nonblocking(true)?;
                     let address = listener.local_addr()?;
-                    let mut token = [0; TOKEN_LEN];
-                    rustix::rand::getrandom(&mut token, rustix::rand::GetRandomFlags::empty())?;
-                    Ok(Side::Replier { listener, address, token })
+                    Ok(Side::Replier { listener, address, token: random::bytes()? })
                 };
-                listen().map_err(|error| LayerError(format!("cannot listen on loopback: {error}")))?
+                listen().map_err(|error| LayerError(format!("cannot listen at {}: {error}", options.bind)))?
             }
         };
         Ok(Self { side, options })

@@ -1,4 +1,4 @@
-//! Bare UDP sockets on loopback: what the kernel's path costs, with nothing on top. A
+//! Bare UDP sockets: what the kernel's path costs, with nothing on top. A
 //! datagram that the kernel drops ends the run with an error; the window is kept below
 //! what the receive buffer holds, so that it has no reason to.
 
@@ -10,7 +10,7 @@ use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::Subject;
 use rustix::net::sockopt;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 /// The largest datagram offered: what one loopback packet carries with room to spare.
@@ -31,12 +31,14 @@ pub struct UdpHalf {
 }
 
 impl UdpHalf {
-    /// Opens a socket on loopback.
+    /// Opens a socket.
     pub fn open(options: LayerOptions) -> Result<Self, LayerError> {
         let error = |what| {
-            move |error: io::Error| LayerError(format!("cannot {what} a UDP socket on loopback: {error}"))
+            move |error: io::Error| {
+                LayerError(format!("cannot {what} a UDP socket at {}: {error}", options.bind))
+            }
         };
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(error("open"))?;
+        let socket = UdpSocket::bind(options.bind).map_err(error("open"))?;
         let address = socket.local_addr().map_err(error("name"))?;
         socket.set_nonblocking(true).map_err(error("set up"))?;
         sockopt::set_socket_recv_buffer_size(&socket, BUFFER).map_err(LayerError::new)?;

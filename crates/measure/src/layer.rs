@@ -1,5 +1,6 @@
 //! The face that a layer shows to the measuring patterns.
 
+use crate::logp::data::Transport;
 use thiserror::Error;
 
 /// Why a layer could not go on. One line, for the user.
@@ -53,4 +54,9 @@ pub trait Requester {
 
     /// Limits the requests without a reply, from 1 to [`Requester::max_window`].
     fn set_window(&mut self, window: usize);
+
+    /// What happened on the way so far, where the layer keeps count.
+    fn transport(&self) -> Option<Transport> {
+        None
+    }
 }

@@ -121,6 +121,9 @@ pub struct LayerResult {
     pub cpus: Vec<usize>,
     /// How far those processors are apart.
     pub distance: Option<String>,
+    /// What went wrong with datagrams on purpose, as given to `--faults`.
+    #[serde(default)]
+    pub faults: Option<String>,
     /// The parameters.
     pub parameters: Parameters,
     /// What set the plateau of the signature, and so what `g` is worth.

@@ -12,3 +12,4 @@ mod launches;
 mod notes;
 mod quantity;
 pub mod table;
+mod transport;

@@ -6,6 +6,7 @@
 
 use crate::notes::{Note, Notes, marks};
 use crate::quantity::{NONE, counted, number_and_interval, percent, time, time_interval};
+use crate::transport::transport;
 use netdyno_measure::record::{Environment, LayerResult, Options, Parameter, Ratio, Record, Status};
 
 /// The width from which parameters stand side by side.
@@ -69,6 +70,7 @@ fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult) 
         }
     }
     lines.wrapped(&round_trips(result), "  ", "    ");
+    lines.wrapped(&transport(result).unwrap_or_default(), "  ", "    ");
 }
 
 /// A figure in the table.

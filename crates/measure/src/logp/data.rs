@@ -58,6 +58,31 @@ pub struct LaunchData {
     /// Times that the system took the processor from the requester, where it did not give
     /// it away itself.
     pub preemptions: Option<u64>,
+    /// What happened on the requester's side of the way, where the layer keeps count.
+    #[serde(default)]
+    pub transport: Option<Transport>,
+}
+
+/// What happened on the way, seen from one end. `sent` and `retransmitted` are datagrams
+/// that carry a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Transport {
+    /// Messages sent for the first time.
+    pub sent: u64,
+    /// Messages sent again.
+    pub retransmitted: u64,
+    /// Acknowledgements that travelled alone.
+    pub acknowledgements: u64,
+    /// Messages that had arrived before.
+    pub duplicates: u64,
+    /// Datagrams that came damaged, or were made by somebody else.
+    pub malformed: u64,
+    /// Datagrams of nobody.
+    pub foreign: u64,
+    /// Datagrams that the system would not send.
+    pub refused: u64,
+    /// Memory that the connection held in the end, in bytes.
+    pub memory_bytes: usize,
 }
 
 /// Single round trips.

@@ -150,7 +150,9 @@ fn doubt_overheads(
         doubts.push(Doubt::about("o_r_two_ways", "o_r", "no reply was there after staying away".into()));
     }
     let (late, seen) = launches.data.iter().fold((0, 0), |(late, seen), l| {
-        (late + l.o_r_away_late, seen + l.o_r_away_late + (BATCH * l.o_r_away_ns.len()) as u64)
+        // A record is a file: what it says of counts may be anything.
+        let here = l.o_r_away_late.saturating_add((BATCH * l.o_r_away_ns.len()) as u64);
+        (u64::saturating_add(late, l.o_r_away_late), u64::saturating_add(seen, here))
     });
     if late as f64 > LATE * seen as f64 && away.is_finite() {
         doubts.push(Doubt::about(

@@ -25,6 +25,7 @@ pub trait Subject {
 
 impl<R: Requester> Subject for R {
     fn logp(&mut self, plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<LaunchData, LayerError> {
-        pattern::run(self, plan, progress)
+        let data = pattern::run(self, plan, progress)?;
+        Ok(LaunchData { transport: self.transport(), ..data })
     }
 }

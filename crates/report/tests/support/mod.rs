@@ -96,6 +96,7 @@ pub fn result(name: &str, launches: Vec<LaunchData>) -> LayerResult {
         wait: "spin".into(),
         cpus: vec![0, 1],
         distance: Some("same package".into()),
+        faults: None,
         parameters: extracted.parameters,
         plateau: extracted.plateau,
         checks: extracted.checks,

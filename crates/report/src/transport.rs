@@ -1,0 +1,29 @@
+//! What happened on the way of a layer that keeps count, in one line.
+
+use crate::quantity::percent;
+use netdyno_measure::logp::data::Transport;
+use netdyno_measure::record::LayerResult;
+
+/// Messages, those sent again, stray datagrams, and the memory of a connection; `None` where
+/// the layer keeps no count.
+pub fn transport(result: &LayerResult) -> Option<String> {
+    let launches: Vec<Transport> = result.launches.iter().filter_map(|launch| launch.transport).collect();
+    if launches.is_empty() {
+        return None;
+    }
+    let sum = |of: fn(&Transport) -> u64| launches.iter().map(of).sum::<u64>();
+    let (sent, again) = (sum(|t| t.sent), sum(|t| t.retransmitted));
+    let share = if sent > 0 { again as f64 / sent as f64 } else { 0.0 };
+    let mut text = format!("{sent} messages sent, {} of them again", percent(share));
+    for (what, count) in [
+        ("malformed", sum(|t| t.malformed)),
+        ("foreign", sum(|t| t.foreign)),
+        ("refused by the system", sum(|t| t.refused)),
+    ] {
+        if count > 0 {
+            text.push_str(&format!(", {count} {what}"));
+        }
+    }
+    let memory = launches.iter().map(|t| t.memory_bytes).max().unwrap_or(0);
+    Some(format!("{text}; a connection holds {} KiB", memory.div_ceil(1024)))
+}
