@@ -1,0 +1,36 @@
+//! Any text as a `--truth`: refused in a line of text, or within its limits, and the same
+//! when spelled out again.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use netdyno_protocol::sim::Truth;
+
+const MAX_PS: u64 = 10_000_000_000_000;
+
+fuzz_target!(|text: &str| {
+    let truth = match text.parse::<Truth>() {
+        Ok(truth) => truth,
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
+    let durations = [truth.o_s_ps, truth.o_r_ps, truth.o_poll_ps, truth.g_ps, truth.l_ps];
+    assert!(durations.iter().all(|&ps| ps <= MAX_PS));
+    assert!(truth.o_s_ps > 0 && truth.o_r_ps > 0);
+    assert!((1..=1 << 20).contains(&truth.capacity) && (1..=1 << 20).contains(&truth.window));
+    assert!((0.0..=0.25).contains(&truth.noise));
+    assert_eq!(spelled(&truth).parse(), Ok(truth));
+});
+
+fn spelled(truth: &Truth) -> String {
+    let ns = |ps: u64| format!("{}.{:03}ns", ps / 1000, ps % 1000);
+    format!(
+        "o_s={},o_r={},o_poll={},g={},L={},capacity={},window={},noise={}",
+        ns(truth.o_s_ps),
+        ns(truth.o_r_ps),
+        ns(truth.o_poll_ps),
+        ns(truth.g_ps),
+        ns(truth.l_ps),
+        truth.capacity,
+        truth.window,
+        truth.noise,
+    )
+}
