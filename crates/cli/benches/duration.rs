@@ -16,7 +16,7 @@ fn netdyno(args: &[&str]) -> (String, f64) {
 }
 
 fn main() {
-    for layer in ["am+shm", "udp", "tcp"] {
+    for layer in ["am+shm", "am+udp", "udp", "tcp"] {
         let (json, seconds) = netdyno(&["logp", "--over", layer, "--format", "json"]);
         let record = Record::from_json(&json).unwrap();
         let result = &record.results[0];

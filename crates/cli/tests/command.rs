@@ -97,10 +97,11 @@ fn the_same_seed_gives_the_same_figures() {
 
 #[test]
 fn real_layers_are_measured_interleaved() {
-    let args = ["logp", "--over", "am+shm,udp,tcp", "--launches", "2", "--max-time", "2s", "--wait", wait()];
+    let args =
+        ["logp", "--over", "am+shm,am+udp,udp,tcp", "--launches", "2", "--max-time", "2s", "--wait", wait()];
     let (record, text) = record(&[&args[..], &["--format", "json"]].concat());
     jsonschema::validate(&schema(), &serde_json::from_str(&text).unwrap()).unwrap();
-    assert_eq!(record.results.len(), 3);
+    assert_eq!(record.results.len(), 4);
     for result in &record.results {
         assert_eq!(result.cpus.len(), 2);
         assert!(result.distance.is_some());
@@ -116,6 +117,9 @@ fn real_layers_are_measured_interleaved() {
         assert!(p.rtt.quantiles_ns["min"] <= p50 && p50 <= p.rtt.quantiles_ns["max"]);
         assert!(!result.launches[0].rtt_after_pause_ns.is_empty());
         assert_eq!(result.checks.streams.len(), 2);
+        let transport = result.launches[0].transport;
+        assert_eq!(transport.is_some(), result.layer == "am+udp");
+        assert!(transport.is_none_or(|transport| transport.sent > 0 && transport.memory_bytes < 1 << 20));
     }
     assert!(record.ratios.iter().any(|ratio| ratio.numerator == "udp" && ratio.parameter == "rtt"));
 }
@@ -126,6 +130,9 @@ fn every_size_and_way_to_wait_works() {
         ("am+shm", "1", "yield"),
         ("am+shm", "33", "yield"),
         ("am+shm", "4096", "yield"),
+        ("am+udp", "1", "block"),
+        ("am+udp", "33", "yield"),
+        ("am+udp", "1380", "block"),
         ("udp", "1", "block"),
         ("udp", "32768", "block"),
         ("tcp", "1", "block"),
@@ -139,6 +146,34 @@ fn every_size_and_way_to_wait_works() {
             (size.to_owned(), how)
         );
     }
+}
+
+#[test]
+fn a_bad_network_costs_time_and_no_message() {
+    let faults = "loss=0.01,dup=0.01,reorder=0.02,corrupt=0.001";
+    let args = ["logp", "--over", "am+udp,udp", "--faults", faults, "--launches", "1", "--max-time", "1s"];
+    let (record, text) = record(&[&args[..], &["--wait", wait(), "--format", "json"]].concat());
+    jsonschema::validate(&schema(), &serde_json::from_str(&text).unwrap()).unwrap();
+    let [spoilt, bare] = &record.results[..] else { panic!("{text}") };
+    assert_eq!((spoilt.faults.as_deref(), bare.faults.as_deref()), (Some(faults), None));
+    assert!(spoilt.doubts.iter().any(|doubt| doubt.name == "faults" && doubt.text.contains(faults)));
+    let transport = spoilt.launches[0].transport.unwrap();
+    assert!(transport.retransmitted > 0 && transport.malformed > 0, "{transport:?}");
+}
+
+#[test]
+fn sockets_are_where_they_are_asked_for() {
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let has_ipv6 = std::net::UdpSocket::bind("[::1]:0").is_ok();
+    for host in [Some("localhost"), has_ipv6.then_some("::1"), Some(&free)].into_iter().flatten() {
+        let args =
+            ["logp", "--over", "am+udp,udp,tcp", "--bind", host, "--launches", "1", "--max-time", "1s"];
+        stdout_of(&[&args[..], &["--wait", wait()]].concat());
+    }
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let line = error_of(&["logp", "--over", "am+udp", "--bind", &address], 2);
+    assert!(line.contains(&address) && line.contains("choose another port"), "{line}");
 }
 
 #[test]
@@ -174,18 +209,18 @@ fn the_main_job_writes_record_and_report() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().to_str().unwrap();
     let table = stdout_of(&["--launches", "1", "--max-time", "1s", "--wait", wait(), "--dir", dir]);
-    for layer in ["am+shm", "udp", "tcp"] {
+    for layer in ["am+shm", "am+udp", "udp", "tcp"] {
         assert!(table.contains(layer), "{table}");
     }
     let record = fs::read_to_string(folder.path().join("netdyno.json")).unwrap();
-    assert_eq!(Record::from_json(&record).unwrap().results.len(), 3);
+    assert_eq!(Record::from_json(&record).unwrap().results.len(), 4);
     assert!(folder.path().join("netdyno-report.html").exists());
 }
 
 #[test]
 fn layers_are_listed() {
     let text = stdout_of(&["layers"]);
-    for layer in ["am+shm", "udp", "tcp", "sim"] {
+    for layer in ["am+shm", "am+udp", "udp", "tcp", "sim"] {
         assert!(text.lines().any(|line| line.starts_with(layer)), "{text}");
     }
 }
@@ -236,6 +271,15 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["logp", "--over", "udp", "--cpus", "0,0", "--wait", "spin"], "--wait yield"),
         (&["logp", "--over", "udp", "--wait", "sleep"], "spin"),
         (&["logp", "--over", "am+shm", "--wait", "block"], "spin or yield"),
+        (&["logp", "--over", "am+udp", "--faults", "loss"], "NAME=PROBABILITY"),
+        (&["logp", "--over", "am+udp", "--faults", "loss=2"], "from 0 to 1"),
+        (&["logp", "--over", "am+udp", "--faults", "lost=0.1"], "not a fault"),
+        (&["logp", "--over", "udp", "--faults", "loss=0.1"], "--over am+udp"),
+        (&["logp", "--over", "am+udp", "--size", "1381"], "1380"),
+        (&["logp", "--over", "am+udp", "--bind", "no-such-host.invalid"], "no host 'no-such-host.invalid'"),
+        (&["logp", "--over", "am+udp", "--bind", "127.0.0.1:x"], "not a port"),
+        (&["logp", "--over", "am+udp", "--bind", "192.0.2.1"], "an address of this host"),
+        (&["logp", "--over", "am+udp", "--bind", "0.0.0.0"], "name the one address"),
         (&["logp", "--over", "udp", "--out", "/nonexistent/file"], "/nonexistent/file"),
         (&["logp", "--over", "udp", "--out", "/"], "folder"),
         (&["logp", "--over", "udp", "--out", "/proc/version"], "/proc/version"),
