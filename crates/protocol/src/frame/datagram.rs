@@ -11,7 +11,9 @@
 //! 20  acknowledged   u32, the sequence number that is expected next
 //! 24  selective      u64, bit i: the message acknowledged + 1 + i has arrived
 //! 32  completed      u16, requests handled so far, mod 2^16
-//! 34  reserved       6 bytes of zero
+//! 34  transmission   u16, how many messages were transmitted with this one, again or not
+//! 36  latest         u16, the transmission that arrived last
+//! 38  reserved       2 bytes of zero
 //! 40  words          8 bytes each, little endian
 //! ..  payload        the rest
 //! ```
@@ -85,12 +87,24 @@ pub struct Header {
     pub connection: u64,
     /// Its sequence number, or the sender's next one.
     pub sequence: u32,
-    /// The sequence number that the sender expects next.
-    pub acknowledged: u32,
-    /// Which messages beyond that have arrived.
-    pub selective: u64,
+    /// Which transmission of a message it is, counted over the connection, mod 2^16.
+    pub transmission: u16,
+    /// What has arrived at the sender.
+    pub arrived: Arrived,
     /// Requests that the sender has handled.
     pub completed: u16,
+}
+
+/// What has arrived at the sender of a datagram.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrived {
+    /// The sequence number that it expects next.
+    pub expected: u32,
+    /// Bit i: the message `expected + 1 + i` is there.
+    pub selective: u64,
+    /// The transmission that came last: of a message that was sent more than once it tells
+    /// which of them arrived.
+    pub latest: u16,
 }
 
 /// A datagram, checked.
@@ -141,7 +155,7 @@ pub fn write(header: &Header, words: &[u64], payload: &[u8], out: &mut Vec<u8>) 
 pub fn alone(header: &Header) -> [u8; HEADER_LEN] {
     let mut datagram = [0; HEADER_LEN];
     write_header(header, 0, &mut datagram);
-    stamp(&mut datagram, header.sequence, header.acknowledged, header.selective);
+    stamp(&mut datagram, header.sequence, header.transmission, header.arrived);
     datagram
 }
 
@@ -157,10 +171,14 @@ fn write_header(header: &Header, words: u8, out: &mut [u8]) {
 
 /// Writes what changes from one transmission of a message to the next (what has arrived
 /// meanwhile) and the checksum over the whole.
-pub fn stamp(datagram: &mut [u8], sequence: u32, acknowledged: u32, selective: u64) {
-    let sequences = u64::from(sequence) | u64::from(acknowledged) << 32;
+pub fn stamp(datagram: &mut [u8], sequence: u32, transmission: u16, arrived: Arrived) {
+    let sequences = u64::from(sequence) | u64::from(arrived.expected) << 32;
     datagram[16..24].copy_from_slice(&sequences.to_le_bytes());
-    datagram[24..32].copy_from_slice(&selective.to_le_bytes());
+    datagram[24..32].copy_from_slice(&arrived.selective.to_le_bytes());
+    let completed = u64::from(quarter_at(datagram, 32));
+    // One store for the word, as the checksum will read it.
+    let counts = completed | u64::from(transmission) << 16 | u64::from(arrived.latest) << 32;
+    datagram[32..40].copy_from_slice(&counts.to_le_bytes());
     let sum = checksum(datagram);
     datagram[0..4].copy_from_slice(&sum.to_le_bytes());
 }
@@ -183,7 +201,7 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, Malformed> {
         return Err(Malformed::Checksum);
     }
     let word_count = bytes[6];
-    if bytes[7] != VERSION || bytes[34..40] != [0; 6] || usize::from(word_count) > MAX_WORDS {
+    if bytes[7] != VERSION || bytes[38..40] != [0; 2] || usize::from(word_count) > MAX_WORDS {
         return Err(Malformed::Meaning);
     }
     let kind = Kind::of(bytes[4]).ok_or(Malformed::Meaning)?;
@@ -202,9 +220,13 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, Malformed> {
             handler: bytes[5],
             connection,
             sequence: half_at(bytes, 16),
-            acknowledged: half_at(bytes, 20),
-            selective: word_at(bytes, 24),
-            completed: u16::from_le_bytes([bytes[32], bytes[33]]),
+            transmission: quarter_at(bytes, 34),
+            arrived: Arrived {
+                expected: half_at(bytes, 20),
+                selective: word_at(bytes, 24),
+                latest: quarter_at(bytes, 36),
+            },
+            completed: quarter_at(bytes, 32),
         },
         words,
         word_count,
@@ -219,6 +241,10 @@ fn word_at(bytes: &[u8], at: usize) -> u64 {
 
 fn half_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn quarter_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
 
 /// 32 bits over all of `datagram` but its first 4 bytes: pairs of words are mixed in by a
@@ -260,11 +286,13 @@ mod tests {
     prop_compose! {
         fn datagrams()(
             kind in prop_oneof![Just(Kind::Request), Just(Kind::Reply), Just(Kind::Acknowledgement), Just(Kind::Probe), Just(Kind::Goodbye)],
-            handler: u8, connection: u64, sequence: u32, acknowledged: u32, selective: u64, completed: u16,
+            handler: u8, connection: u64, sequence: u32, transmission: u16,
+            (expected, selective, latest) in any::<(u32, u64, u16)>(), completed: u16,
             words in proptest::collection::vec(any::<u64>(), 0..=4),
             payload in proptest::collection::vec(any::<u8>(), 0..200),
         ) -> (Header, Vec<u64>, Vec<u8>) {
-            let header = Header { kind, handler, connection, sequence, acknowledged, selective, completed };
+            let arrived = Arrived { expected, selective, latest };
+            let header = Header { kind, handler, connection, sequence, transmission, arrived, completed };
             if kind.is_message() { (header, words, payload) } else { (header, Vec::new(), Vec::new()) }
         }
     }
@@ -273,7 +301,7 @@ mod tests {
         let mut out = Vec::new();
         if header.kind.is_message() {
             write(header, words, payload, &mut out);
-            stamp(&mut out, header.sequence, header.acknowledged, header.selective);
+            stamp(&mut out, header.sequence, header.transmission, header.arrived);
         } else {
             out.extend_from_slice(&alone(header));
         }

@@ -3,7 +3,7 @@
 //! a ledger of what was handled, and the life of the peer.
 
 use super::buffers::Buffers;
-use super::receiving::{Arrived, Receiving};
+use super::receiving::Receiving;
 use super::sending::Sending;
 use crate::am::{Credits, Ledger};
 use crate::frame::datagram::{self, Datagram, HEADER_LEN, Header, Kind};
@@ -223,14 +223,13 @@ impl Connection {
 
     /// The header of the next in the order, with all that it can say now.
     fn header(&self, kind: Kind, handler: u8) -> Header {
-        let Arrived { expected, selective } = self.receiving.arrived();
         Header {
             kind,
             handler,
             connection: self.remote,
             sequence: self.sending.next_sequence(),
-            acknowledged: expected,
-            selective,
+            transmission: 0,
+            arrived: self.receiving.arrived(),
             completed: self.ledger.completed(),
         }
     }
@@ -247,8 +246,7 @@ impl Connection {
             return Delivery::Nothing;
         }
         let header = &datagram.header;
-        let arrived = Arrived { expected: header.acknowledged, selective: header.selective };
-        if self.sending.acknowledge(arrived, now_ns, &mut self.buffers).is_err() {
+        if self.sending.acknowledge(header.arrived, now_ns, &mut self.buffers).is_err() {
             self.absurd += 1;
             return Delivery::Nothing;
         }
@@ -282,8 +280,8 @@ impl Connection {
     /// Takes from a datagram only what it says of ours. For a side that closes: it sees to it
     /// that what it sent arrives, and handles nothing more.
     pub fn acknowledge(&mut self, header: &Header, now_ns: u64) {
-        let arrived = Arrived { expected: header.acknowledged, selective: header.selective };
-        if self.lost.is_some() || self.sending.acknowledge(arrived, now_ns, &mut self.buffers).is_err() {
+        if self.lost.is_some() || self.sending.acknowledge(header.arrived, now_ns, &mut self.buffers).is_err()
+        {
             return;
         }
         self.heard_ns = now_ns;
@@ -481,7 +479,11 @@ mod tests {
         let lost = transmit(&mut a, 0);
         let now_ns = a.deadline().unwrap();
         a.on_time(now_ns);
-        assert_eq!(transmit(&mut a, now_ns), lost);
+        let [again] = &transmit(&mut a, now_ns)[..] else { panic!() };
+        let [once, twice] = [&lost[0], again].map(|bytes| datagram::parse(bytes).unwrap());
+        assert_eq!((once.header.transmission, twice.header.transmission), (1, 2));
+        assert_eq!(once.header, Header { transmission: 1, ..twice.header });
+        assert_eq!((once.words, once.payload), (twice.words, twice.payload));
         assert_eq!(deliver(&mut b, &lost, true, now_ns), 1);
         // Its twin is not handled, and its sender learns at once that it has come.
         assert_eq!(deliver(&mut b, &lost, true, now_ns), 0);
@@ -554,7 +556,7 @@ mod tests {
             let header = Header { connection: 2, completed: issued, ..a.header(Kind::Request, 0) };
             let mut bytes = Vec::new();
             datagram::write(&header, &[], &[], &mut bytes);
-            datagram::stamp(&mut bytes, handled, 0, 0);
+            datagram::stamp(&mut bytes, handled, 1, a.receiving.arrived());
             handled += deliver(&mut b, &[bytes], true, 0) as u32;
             issued += u16::from(b.request(0, &[], &[], 0).is_ok());
         }

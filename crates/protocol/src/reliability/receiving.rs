@@ -1,7 +1,7 @@
 //! The receiving side: messages put in order, and when to say what has arrived.
 
 use super::buffers::Buffers;
-use crate::frame::datagram::{Datagram, Header};
+use crate::frame::datagram::{Arrived, Datagram, Header};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -10,15 +10,6 @@ use alloc::vec::Vec;
 const AHEAD: u32 = 64;
 /// Messages received in order before they are acknowledged at once.
 const UNACKNOWLEDGED_AT_MOST: u32 = 16;
-
-/// What has arrived, as every header says it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrived {
-    /// The sequence number that is expected next.
-    pub expected: u32,
-    /// Bit i: the message `expected + 1 + i` is here.
-    pub selective: u64,
-}
 
 /// A message ahead of its turn: what it says, and all of it.
 type Kept = (Header, Vec<u8>);
@@ -29,6 +20,8 @@ pub struct Receiving {
     expected: u32,
     /// Bit i: the message `expected + 1 + i` is kept.
     selective: u64,
+    /// The transmission that came last.
+    latest: u16,
     /// What is kept, from the expected message up to the farthest one.
     ahead: VecDeque<Option<Kept>>,
     unacknowledged: u32,
@@ -50,6 +43,7 @@ impl Receiving {
         Self {
             expected: first_sequence,
             selective: 0,
+            latest: 0,
             ahead: VecDeque::new(),
             unacknowledged: 0,
             acknowledgement_delay_ns,
@@ -68,13 +62,14 @@ impl Receiving {
 
     /// What has arrived up to now.
     pub fn arrived(&self) -> Arrived {
-        Arrived { expected: self.expected, selective: self.selective }
+        Arrived { expected: self.expected, selective: self.selective, latest: self.latest }
     }
 
     /// Takes a message. True where it is the next one, to be handled now; one that is ahead is
     /// kept.
     pub fn take(&mut self, datagram: &Datagram<'_>, now_ns: u64, buffers: &mut Buffers) -> bool {
         let offset = datagram.header.sequence.wrapping_sub(self.expected);
+        self.latest = datagram.header.transmission;
         if offset == 0 {
             if self.acknowledge_at_ns.is_none() {
                 self.acknowledge_at_ns = Some(now_ns + self.acknowledgement_delay_ns);
@@ -180,13 +175,13 @@ mod tests {
             handler: 0,
             connection: 7,
             sequence,
-            acknowledged: 0,
-            selective: 0,
+            transmission: 9,
+            arrived: Arrived::default(),
             completed: 0,
         };
         let mut bytes = Vec::new();
         datagram::write(&header, &[u64::from(sequence)], b"payload", &mut bytes);
-        datagram::stamp(&mut bytes, sequence, 0, 0);
+        datagram::stamp(&mut bytes, sequence, 9, Arrived::default());
         bytes
     }
 
@@ -210,10 +205,10 @@ mod tests {
         let (mut receiving, mut buffers) = receiving();
         for (sequence, selective) in [(2, 0b10), (4, 0b1010), (1, 0b1011), (64, 1 << 63 | 0b1011)] {
             assert_eq!(arrive(&mut receiving, &mut buffers, sequence, 0), []);
-            assert_eq!(receiving.arrived(), Arrived { expected: 0, selective });
+            assert_eq!(receiving.arrived(), Arrived { expected: 0, selective, latest: 9 });
         }
         assert_eq!(arrive(&mut receiving, &mut buffers, 0, 0), [0, 1, 2]);
-        assert_eq!(receiving.arrived(), Arrived { expected: 3, selective: 1 << 60 | 1 });
+        assert_eq!(receiving.arrived(), Arrived { expected: 3, selective: 1 << 60 | 1, latest: 9 });
         assert_eq!(arrive(&mut receiving, &mut buffers, 3, 0), [3, 4]);
         assert_eq!(receiving.delivered, 5);
     }
@@ -225,7 +220,7 @@ mod tests {
             arrive(&mut receiving, &mut buffers, sequence, 0);
         }
         assert_eq!((receiving.duplicates, receiving.beyond), (3, 1));
-        assert_eq!(receiving.arrived(), Arrived { expected: 1, selective: 1 });
+        assert_eq!(receiving.arrived(), Arrived { expected: 1, selective: 1, latest: 9 });
     }
 
     #[test]
@@ -261,7 +256,7 @@ mod tests {
                 handled.extend(arrive(&mut receiving, &mut buffers, sequence, 0));
             }
             prop_assert_eq!(handled, (0..AHEAD).collect::<Vec<_>>());
-            prop_assert_eq!(receiving.arrived(), Arrived { expected: AHEAD, selective: 0 });
+            prop_assert_eq!(receiving.arrived(), Arrived { expected: AHEAD, selective: 0, latest: 9 });
         }
     }
 }

@@ -3,9 +3,8 @@
 
 use super::buffers::Buffers;
 use super::congestion::{Congestion, MOST};
-use super::receiving::Arrived;
-use super::round_trip::{RoundTrip, TIMEOUT_AT_MOST_NS};
-use crate::frame::datagram::{self, Kind};
+use super::round_trip::RoundTrip;
+use crate::frame::datagram::{self, Arrived, Kind};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -26,28 +25,26 @@ struct Outgoing {
     flight: Flight,
 }
 
+/// How a message was transmitted.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     state: Way,
-    transmissions: u32,
-    /// The order of the last transmission among all of this connection, and its time.
+    first: Transmission,
+    last: Transmission,
+}
+
+/// One of all transmissions of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+struct Transmission {
+    /// Its place among them, from 1; 0 for one that is yet to come.
     order: u64,
     sent_ns: u64,
-    /// The time of the first transmission.
-    first_ns: u64,
 }
 
 impl Flight {
-    /// Since when, as far as that is clear, a transmission has taken that is acknowledged now.
-    /// One of two does not tell which of them arrived (Karn and Partridge 1987). Of more, all
-    /// were in vain or all were too early: then a round trip takes longer than was thought, and
-    /// it is the first that bounds it.
-    fn since_ns(&self, now_ns: u64) -> Option<u64> {
-        match self.transmissions {
-            1 => Some(self.sent_ns),
-            2 => None,
-            _ => Some(self.first_ns.max(now_ns.saturating_sub(TIMEOUT_AT_MOST_NS))),
-        }
+    /// The transmission of that order, as far as it is remembered.
+    fn transmission(&self, order: u64) -> Option<Transmission> {
+        [self.first, self.last].into_iter().find(|transmission| transmission.order == order)
     }
 }
 
@@ -133,7 +130,8 @@ impl Sending {
 
     /// Puts a message at the end of the queue, as [`datagram::write`] left it.
     pub fn enqueue(&mut self, kind: Kind, bytes: Vec<u8>) {
-        let flight = Flight { state: Way::Here, transmissions: 0, order: 0, sent_ns: 0, first_ns: 0 };
+        let never = Transmission::default();
+        let flight = Flight { state: Way::Here, first: never, last: never };
         self.messages.push_back(Outgoing { kind, bytes, flight });
     }
 
@@ -157,13 +155,14 @@ impl Sending {
         }
         // Who comes back late measures an absence of its own.
         let is_late = now_ns > self.deadline();
-        let mut newest = None;
+        let latest = self.order_of(arrived.latest);
+        let mut sample = None;
         let mut progress = news > 0;
         for _ in 0..news {
             let Some(message) = self.messages.pop_front() else { break };
             self.transmitted -= 1;
             self.first = self.first.wrapping_add(1);
-            self.note_arrival(message.flight, &mut newest);
+            sample = self.note_arrival(message.flight, latest).or(sample);
             buffers.give_back(message.bytes);
         }
         // Bit i stands for the message after the missing one, which is now the first.
@@ -173,16 +172,16 @@ impl Sending {
             bits &= bits - 1;
             if at < self.transmitted && self.messages[at].flight.state != Way::Arrived {
                 progress = true;
-                self.note_arrival(self.messages[at].flight, &mut newest);
+                sample = self.note_arrival(self.messages[at].flight, latest).or(sample);
                 self.messages[at].flight.state = Way::Arrived;
             }
         }
-        if let Some(flight) = newest
-            && let Some(since_ns) = flight.since_ns(now_ns)
+        if let Some(Transmission { sent_ns, .. }) = sample
             && !is_late
         {
-            self.round_trip.sample(now_ns.saturating_sub(since_ns));
+            self.round_trip.sample(now_ns.saturating_sub(sent_ns));
         }
+        self.arrived_order = self.arrived_order.max(latest);
         if progress {
             self.restart_timer(now_ns);
             self.find_losses();
@@ -190,33 +189,38 @@ impl Sending {
         Ok(())
     }
 
-    /// The message of `flight` has arrived, as may have been known. `newest` is the latest one
-    /// that tells how long that took.
-    fn note_arrival(&mut self, flight: Flight, newest: &mut Option<Flight>) {
+    /// The order of the transmission that the peer got last, of which it tells 16 bits; 0 where
+    /// it got none.
+    fn order_of(&self, latest: u16) -> u64 {
+        let ago = (self.order as u16).wrapping_sub(latest);
+        self.order.saturating_sub(u64::from(ago))
+    }
+
+    /// The message of `flight` has arrived, as may have been known. Gives the transmission that
+    /// brought it, where that is news and `latest` tells which it was: a message that was sent
+    /// twice does not tell by itself (Karn and Partridge 1987).
+    fn note_arrival(&mut self, flight: Flight, latest: u64) -> Option<Transmission> {
         match flight.state {
-            Way::Arrived => return,
+            Way::Arrived => return None,
             Way::Flying => self.under_way -= 1,
             Way::Here => self.again -= 1,
         }
         self.congestion.arrived();
-        self.arrived_order = self.arrived_order.max(flight.order);
-        if flight.transmissions != 2 && newest.is_none_or(|newest| newest.order < flight.order) {
-            *newest = Some(flight);
-        }
+        flight.transmission(latest)
     }
 
     /// What was sent well before something that arrived is lost.
     fn find_losses(&mut self) {
         let mut newest_lost = 0;
         for Outgoing { flight, .. } in self.messages.iter_mut().take(self.transmitted) {
-            let is_overtaken = flight.order + REORDERING <= self.arrived_order;
+            let is_overtaken = flight.last.order + REORDERING <= self.arrived_order;
             if is_overtaken && flight.state == Way::Flying {
                 flight.state = Way::Here;
                 self.under_way -= 1;
                 self.again += 1;
-                newest_lost = newest_lost.max(flight.order);
+                newest_lost = newest_lost.max(flight.last.order);
             }
-            if !is_overtaken && flight.transmissions == 1 {
+            if !is_overtaken && flight.first.order == flight.last.order {
                 // First transmissions are in order: all that follows was sent later still.
                 break;
             }
@@ -306,9 +310,10 @@ impl Sending {
             self.timer_ns = now_ns;
         }
         self.order += 1;
+        let now = Transmission { order: self.order, sent_ns: now_ns };
         let Outgoing { bytes, flight, .. } = &mut self.messages[at];
-        let first_ns = if flight.transmissions == 0 { now_ns } else { flight.first_ns };
-        if flight.transmissions == 0 {
+        if at == self.transmitted {
+            flight.first = now;
             self.transmitted += 1;
             self.under_way += 1;
             self.sent += 1;
@@ -319,15 +324,10 @@ impl Sending {
             }
             self.retransmitted += 1;
         }
-        *flight = Flight {
-            state: Way::Flying,
-            transmissions: flight.transmissions + 1,
-            order: self.order,
-            sent_ns: now_ns,
-            first_ns,
-        };
+        flight.state = Way::Flying;
+        flight.last = now;
         let sequence = self.first.wrapping_add(at as u32);
-        datagram::stamp(bytes, sequence, arrived.expected, arrived.selective);
+        datagram::stamp(bytes, sequence, self.order as u16, arrived);
         bytes
     }
 
@@ -345,7 +345,7 @@ mod tests {
     use proptest::prelude::*;
 
     const DELAY_NS: u64 = 1_000;
-    const NOTHING: Arrived = Arrived { expected: 0, selective: 0 };
+    const NOTHING: Arrived = Arrived { expected: 0, selective: 0, latest: 0 };
 
     fn queue(sending: &mut Sending, kind: Kind) {
         let header = Header {
@@ -353,8 +353,8 @@ mod tests {
             handler: 0,
             connection: 7,
             sequence: 0,
-            acknowledged: 0,
-            selective: 0,
+            transmission: 0,
+            arrived: NOTHING,
             completed: 0,
         };
         let mut bytes = Vec::new();
@@ -379,8 +379,17 @@ mod tests {
         .collect()
     }
 
+    /// The peer says what has arrived, the last transmission of each.
     fn acknowledge(sending: &mut Sending, expected: u32, selective: u64, now_ns: u64) -> Result<(), Absurd> {
-        sending.acknowledge(Arrived { expected, selective }, now_ns, &mut Buffers::default())
+        let first = sending.first;
+        let is_there = |at: &usize| {
+            let offset = (first + *at as u32).wrapping_sub(expected);
+            offset > u32::MAX / 2 || (1..=64).contains(&offset) && selective >> (offset - 1) & 1 == 1
+        };
+        let there = (0..sending.transmitted).filter(is_there);
+        let latest = there.map(|at| sending.messages[at].flight.last.order).max().unwrap_or(0);
+        let arrived = Arrived { expected, selective, latest: latest as u16 };
+        sending.acknowledge(arrived, now_ns, &mut Buffers::default())
     }
 
     fn count(sending: &Sending, state: Way) -> usize {
@@ -469,47 +478,61 @@ mod tests {
         assert_eq!(sending.requests_not_sent(), 0);
     }
 
-    /// What a message and its acknowledgement take, with timers looked after in between; how
-    /// often it was sent.
+    /// A message whose first transmission arrives, and is acknowledged, after that time, with
+    /// timers looked after in between; how often it was sent.
     fn exchange(sending: &mut Sending, round_trip_ns: u64, now_ns: &mut u64) -> u32 {
+        sending.restart_timer(*now_ns);
         queue(sending, Kind::Request);
         let end_ns = *now_ns + round_trip_ns;
-        let mut sent = 0;
-        loop {
-            sent += transmit(sending, *now_ns).len() as u32;
-            if sending.deadline() >= end_ns {
-                break;
-            }
+        let mut sent = transmit(sending, *now_ns).len() as u32;
+        let latest = sending.order as u16;
+        while sending.deadline() < end_ns {
             *now_ns = sending.deadline();
             sending.on_time(*now_ns);
+            sent += transmit(sending, *now_ns).len() as u32;
         }
         *now_ns = end_ns;
-        let all = sending.next_sequence();
-        acknowledge(sending, all, 0, end_ns).unwrap();
+        let arrived = Arrived { expected: sending.next_sequence(), selective: 0, latest };
+        sending.acknowledge(arrived, end_ns, &mut Buffers::default()).unwrap();
         sent
     }
 
     #[test]
     fn round_trips_longer_than_every_timeout_are_learned() {
-        for round_trip_ns in [7_000, 1_000_000, 40_000_000] {
+        for round_trip_ns in [7_000, 1_000_000, 40_000_000, 300_000_000] {
             let (mut sending, mut now_ns) = (queued(0), 0);
-            sending.restart_timer(0);
-            for _ in 0..20 {
-                sending.restart_timer(now_ns);
-                exchange(&mut sending, round_trip_ns, &mut now_ns);
-            }
-            sending.restart_timer(now_ns);
+            (0..20).for_each(|_| assert!(exchange(&mut sending, round_trip_ns, &mut now_ns) > 0));
             assert_eq!(exchange(&mut sending, round_trip_ns, &mut now_ns), 1, "{round_trip_ns}");
         }
+    }
+
+    /// Of a message that was lost, the time of the transmission that arrived counts, and not
+    /// what passed until it was sent again.
+    #[test]
+    fn losses_do_not_lengthen_round_trips() {
+        let (mut sending, mut now_ns) = (queued(0), 0);
+        (0..20).for_each(|_| assert_eq!(exchange(&mut sending, 7_000, &mut now_ns), 1));
+        let usual_ns = sending.deadline() - now_ns;
+        for _ in 0..20 {
+            sending.restart_timer(now_ns);
+            queue(&mut sending, Kind::Request);
+            transmit(&mut sending, now_ns);
+            for _ in 0..4 {
+                now_ns = sending.deadline();
+                sending.on_time(now_ns);
+                transmit(&mut sending, now_ns);
+            }
+            now_ns += 7_000;
+            let all = sending.next_sequence();
+            acknowledge(&mut sending, all, 0, now_ns).unwrap();
+        }
+        assert_eq!(sending.deadline() - now_ns, usual_ns);
     }
 
     #[test]
     fn an_absence_of_our_own_is_no_round_trip() {
         let (mut sending, mut now_ns) = (queued(0), 0);
-        for _ in 0..20 {
-            exchange(&mut sending, 7_000, &mut now_ns);
-            sending.restart_timer(now_ns);
-        }
+        (0..20).for_each(|_| assert_eq!(exchange(&mut sending, 7_000, &mut now_ns), 1));
         let usual_ns = sending.deadline() - now_ns;
         queue(&mut sending, Kind::Request);
         transmit(&mut sending, now_ns);
@@ -517,6 +540,25 @@ mod tests {
         let all = sending.next_sequence();
         acknowledge(&mut sending, all, 0, now_ns).unwrap();
         assert_eq!(sending.deadline() - now_ns, usual_ns);
+    }
+
+    /// A message that was sent again and whose first transmission came after all says nothing
+    /// of what was sent after that one.
+    #[test]
+    fn a_late_arrival_is_no_proof_of_losses() {
+        let mut sending = queued(1);
+        transmit(&mut sending, 0);
+        let latest = sending.order as u16;
+        (0..4).for_each(|_| queue(&mut sending, Kind::Request));
+        transmit(&mut sending, 10);
+        let now_ns = sending.deadline();
+        sending.on_time(now_ns);
+        sending.on_time(sending.deadline());
+        transmit(&mut sending, now_ns);
+        let flying = sending.under_way;
+        let arrived = Arrived { expected: 1, selective: 0, latest };
+        sending.acknowledge(arrived, now_ns + 10, &mut Buffers::default()).unwrap();
+        assert_eq!((sending.arrived_order, sending.under_way), (1, flying - 1));
     }
 
     proptest! {
@@ -538,7 +580,7 @@ mod tests {
                 prop_assert_eq!(sending.under_way as usize, count(&sending, Way::Flying));
                 prop_assert_eq!(sending.again as usize, count(&sending, Way::Here));
                 let overlooked = |flight: Flight| {
-                    flight.state == Way::Flying && flight.order + REORDERING <= sending.arrived_order
+                    flight.state == Way::Flying && flight.last.order + REORDERING <= sending.arrived_order
                 };
                 prop_assert!(!sending.messages.iter().any(|message| overlooked(message.flight)));
             }

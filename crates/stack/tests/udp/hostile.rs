@@ -5,7 +5,7 @@ use super::relay::attack;
 use crate::common::process::{Child, argument, from_hex, role, to_hex};
 use crate::common::{Deadline, Idler, PATIENCE, connect, seed};
 use fastrand::Rng;
-use netdyno_protocol::frame::datagram::{self, Header, Kind};
+use netdyno_protocol::frame::datagram::{self, Arrived, Header, Kind};
 use netdyno_protocol::frame::udp_port::UdpPortAddress;
 use netdyno_stack::am::{Config, Endpoint, Handlers, PeerId, Port, Wait, Wire};
 use std::net::{SocketAddr, UdpSocket};
@@ -42,13 +42,13 @@ fn overheard(address: &UdpPortAddress) -> Vec<u8> {
         handler: ASK,
         connection: address.connection,
         sequence: 0,
-        acknowledged: 0,
-        selective: 0,
+        transmission: 1,
+        arrived: Arrived::default(),
         completed: 0,
     };
     let mut bytes = Vec::new();
     datagram::write(&header, &[0xbad], &[], &mut bytes);
-    datagram::stamp(&mut bytes, 0, 0, 0);
+    datagram::stamp(&mut bytes, 0, 1, Arrived::default());
     bytes
 }
 
