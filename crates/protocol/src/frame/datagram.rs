@@ -13,7 +13,8 @@
 //! 32  completed      u16, requests handled so far, mod 2^16
 //! 34  transmission   u16, how many messages were transmitted with this one, again or not
 //! 36  latest         u16, the transmission that arrived last
-//! 38  reserved       2 bytes of zero
+//! 38  stale          u8, 1 where that may have arrived long before this was sent
+//! 39  reserved       a byte of zero
 //! 40  words          8 bytes each, little endian
 //! ..  payload        the rest
 //! ```
@@ -105,6 +106,9 @@ pub struct Arrived {
     /// The transmission that came last: of a message that was sent more than once it tells
     /// which of them arrived.
     pub latest: u16,
+    /// Whether that may have been a while ago: this was sent for another reason, again or to
+    /// probe.
+    pub is_stale: bool,
 }
 
 /// A datagram, checked.
@@ -177,7 +181,10 @@ pub fn stamp(datagram: &mut [u8], sequence: u32, transmission: u16, arrived: Arr
     datagram[24..32].copy_from_slice(&arrived.selective.to_le_bytes());
     let completed = u64::from(quarter_at(datagram, 32));
     // One store for the word, as the checksum will read it.
-    let counts = completed | u64::from(transmission) << 16 | u64::from(arrived.latest) << 32;
+    let counts = completed
+        | u64::from(transmission) << 16
+        | u64::from(arrived.latest) << 32
+        | u64::from(arrived.is_stale) << 48;
     datagram[32..40].copy_from_slice(&counts.to_le_bytes());
     let sum = checksum(datagram);
     datagram[0..4].copy_from_slice(&sum.to_le_bytes());
@@ -201,7 +208,7 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, Malformed> {
         return Err(Malformed::Checksum);
     }
     let word_count = bytes[6];
-    if bytes[7] != VERSION || bytes[38..40] != [0; 2] || usize::from(word_count) > MAX_WORDS {
+    if bytes[7] != VERSION || bytes[38] > 1 || bytes[39] != 0 || usize::from(word_count) > MAX_WORDS {
         return Err(Malformed::Meaning);
     }
     let kind = Kind::of(bytes[4]).ok_or(Malformed::Meaning)?;
@@ -225,6 +232,7 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, Malformed> {
                 expected: half_at(bytes, 20),
                 selective: word_at(bytes, 24),
                 latest: quarter_at(bytes, 36),
+                is_stale: bytes[38] != 0,
             },
             completed: quarter_at(bytes, 32),
         },
@@ -287,11 +295,11 @@ mod tests {
         fn datagrams()(
             kind in prop_oneof![Just(Kind::Request), Just(Kind::Reply), Just(Kind::Acknowledgement), Just(Kind::Probe), Just(Kind::Goodbye)],
             handler: u8, connection: u64, sequence: u32, transmission: u16,
-            (expected, selective, latest) in any::<(u32, u64, u16)>(), completed: u16,
+            (expected, selective, latest, is_stale) in any::<(u32, u64, u16, bool)>(), completed: u16,
             words in proptest::collection::vec(any::<u64>(), 0..=4),
             payload in proptest::collection::vec(any::<u8>(), 0..200),
         ) -> (Header, Vec<u64>, Vec<u8>) {
-            let arrived = Arrived { expected, selective, latest };
+            let arrived = Arrived { expected, selective, latest, is_stale };
             let header = Header { kind, handler, connection, sequence, transmission, arrived, completed };
             if kind.is_message() { (header, words, payload) } else { (header, Vec::new(), Vec::new()) }
         }

@@ -379,7 +379,9 @@ impl Connection {
     }
 
     fn transmit_alone(&mut self, kind: Kind) -> &[u8] {
-        self.alone = datagram::alone(&self.header(kind, 0));
+        let mut header = self.header(kind, 0);
+        header.arrived.is_stale = kind == Kind::Probe;
+        self.alone = datagram::alone(&header);
         self.receiving.told();
         self.ledger.told();
         &self.alone
@@ -389,6 +391,7 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::datagram::Arrived;
 
     const DELAY_NS: u64 = 25_000;
     const ROUND_TRIP_NS: u64 = 10_000;
@@ -481,8 +484,8 @@ mod tests {
         a.on_time(now_ns);
         let [again] = &transmit(&mut a, now_ns)[..] else { panic!() };
         let [once, twice] = [&lost[0], again].map(|bytes| datagram::parse(bytes).unwrap());
-        assert_eq!((once.header.transmission, twice.header.transmission), (1, 2));
-        assert_eq!(once.header, Header { transmission: 1, ..twice.header });
+        let arrived = Arrived { is_stale: true, ..once.header.arrived };
+        assert_eq!(twice.header, Header { transmission: 2, arrived, ..once.header });
         assert_eq!((once.words, once.payload), (twice.words, twice.payload));
         assert_eq!(deliver(&mut b, &lost, true, now_ns), 1);
         // Its twin is not handled, and its sender learns at once that it has come.

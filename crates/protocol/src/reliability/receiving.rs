@@ -62,7 +62,8 @@ impl Receiving {
 
     /// What has arrived up to now.
     pub fn arrived(&self) -> Arrived {
-        Arrived { expected: self.expected, selective: self.selective, latest: self.latest }
+        let Self { expected, selective, latest, .. } = *self;
+        Arrived { expected, selective, latest, is_stale: false }
     }
 
     /// Takes a message. True where it is the next one, to be handled now; one that is ahead is
@@ -205,10 +206,13 @@ mod tests {
         let (mut receiving, mut buffers) = receiving();
         for (sequence, selective) in [(2, 0b10), (4, 0b1010), (1, 0b1011), (64, 1 << 63 | 0b1011)] {
             assert_eq!(arrive(&mut receiving, &mut buffers, sequence, 0), []);
-            assert_eq!(receiving.arrived(), Arrived { expected: 0, selective, latest: 9 });
+            assert_eq!(receiving.arrived(), Arrived { expected: 0, selective, latest: 9, is_stale: false });
         }
         assert_eq!(arrive(&mut receiving, &mut buffers, 0, 0), [0, 1, 2]);
-        assert_eq!(receiving.arrived(), Arrived { expected: 3, selective: 1 << 60 | 1, latest: 9 });
+        assert_eq!(
+            receiving.arrived(),
+            Arrived { expected: 3, selective: 1 << 60 | 1, latest: 9, is_stale: false }
+        );
         assert_eq!(arrive(&mut receiving, &mut buffers, 3, 0), [3, 4]);
         assert_eq!(receiving.delivered, 5);
     }
@@ -220,7 +224,7 @@ mod tests {
             arrive(&mut receiving, &mut buffers, sequence, 0);
         }
         assert_eq!((receiving.duplicates, receiving.beyond), (3, 1));
-        assert_eq!(receiving.arrived(), Arrived { expected: 1, selective: 1, latest: 9 });
+        assert_eq!(receiving.arrived(), Arrived { expected: 1, selective: 1, latest: 9, is_stale: false });
     }
 
     #[test]
@@ -256,7 +260,7 @@ mod tests {
                 handled.extend(arrive(&mut receiving, &mut buffers, sequence, 0));
             }
             prop_assert_eq!(handled, (0..AHEAD).collect::<Vec<_>>());
-            prop_assert_eq!(receiving.arrived(), Arrived { expected: AHEAD, selective: 0, latest: 9 });
+            prop_assert_eq!(receiving.arrived(), Arrived { expected: AHEAD, selective: 0, latest: 9, is_stale: false });
         }
     }
 }

@@ -153,8 +153,9 @@ impl Sending {
         if news as usize > self.transmitted {
             return Err(Absurd);
         }
-        // Who comes back late measures an absence of its own.
-        let is_late = now_ns > self.deadline();
+        // Who comes back late measures an absence of its own, and who is told late that of the
+        // peer, or what the network lost on the way back.
+        let is_timely = now_ns <= self.deadline() && !arrived.is_stale;
         let latest = self.order_of(arrived.latest);
         let mut sample = None;
         let mut progress = news > 0;
@@ -177,7 +178,7 @@ impl Sending {
             }
         }
         if let Some(Transmission { sent_ns, .. }) = sample
-            && !is_late
+            && is_timely
         {
             self.round_trip.sample(now_ns.saturating_sub(sent_ns));
         }
@@ -311,8 +312,9 @@ impl Sending {
         }
         self.order += 1;
         let now = Transmission { order: self.order, sent_ns: now_ns };
+        let is_first = at == self.transmitted;
         let Outgoing { bytes, flight, .. } = &mut self.messages[at];
-        if at == self.transmitted {
+        if is_first {
             flight.first = now;
             self.transmitted += 1;
             self.under_way += 1;
@@ -327,6 +329,7 @@ impl Sending {
         flight.state = Way::Flying;
         flight.last = now;
         let sequence = self.first.wrapping_add(at as u32);
+        let arrived = Arrived { is_stale: !is_first, ..arrived };
         datagram::stamp(bytes, sequence, self.order as u16, arrived);
         bytes
     }
@@ -345,7 +348,7 @@ mod tests {
     use proptest::prelude::*;
 
     const DELAY_NS: u64 = 1_000;
-    const NOTHING: Arrived = Arrived { expected: 0, selective: 0, latest: 0 };
+    const NOTHING: Arrived = Arrived { expected: 0, selective: 0, latest: 0, is_stale: false };
 
     fn queue(sending: &mut Sending, kind: Kind) {
         let header = Header {
@@ -388,7 +391,7 @@ mod tests {
         };
         let there = (0..sending.transmitted).filter(is_there);
         let latest = there.map(|at| sending.messages[at].flight.last.order).max().unwrap_or(0);
-        let arrived = Arrived { expected, selective, latest: latest as u16 };
+        let arrived = Arrived { expected, selective, latest: latest as u16, is_stale: false };
         sending.acknowledge(arrived, now_ns, &mut Buffers::default())
     }
 
@@ -492,7 +495,7 @@ mod tests {
             sent += transmit(sending, *now_ns).len() as u32;
         }
         *now_ns = end_ns;
-        let arrived = Arrived { expected: sending.next_sequence(), selective: 0, latest };
+        let arrived = Arrived { expected: sending.next_sequence(), latest, ..NOTHING };
         sending.acknowledge(arrived, end_ns, &mut Buffers::default()).unwrap();
         sent
     }
@@ -556,7 +559,7 @@ mod tests {
         sending.on_time(sending.deadline());
         transmit(&mut sending, now_ns);
         let flying = sending.under_way;
-        let arrived = Arrived { expected: 1, selective: 0, latest };
+        let arrived = Arrived { expected: 1, latest, ..NOTHING };
         sending.acknowledge(arrived, now_ns + 10, &mut Buffers::default()).unwrap();
         assert_eq!((sending.arrived_order, sending.under_way), (1, flying - 1));
     }
