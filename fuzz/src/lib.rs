@@ -1,3 +1,3 @@
 //! What several fuzz targets share.
 
-pub mod header;
+pub mod datagram;

@@ -5,8 +5,8 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use netdyno_fuzz::header::Fields;
-use netdyno_protocol::frame::datagram::{Datagram, Kind, LONGEST, LONGEST_PAYLOAD, encode, parse};
+use netdyno_fuzz::datagram::{Fields, encoded};
+use netdyno_protocol::frame::datagram::{Datagram, Kind, LONGEST_PAYLOAD, parse};
 use netdyno_protocol::reliability::{Config, Connection, Delivery, Loss};
 use std::collections::VecDeque;
 
@@ -67,13 +67,6 @@ fuzz_target!(|input: Input| {
         world.behave();
     }
 });
-
-/// What `connection` sends next.
-fn transmit(connection: &mut Connection, now_ns: u64) -> Option<Vec<u8>> {
-    let mut out = [0; LONGEST];
-    let len = connection.transmit(&mut out, now_ns)?;
-    Some(out[..len].to_vec())
-}
 
 struct World {
     sides: [Side; 2],
@@ -160,7 +153,7 @@ impl World {
             assert!(self.now_ns - side.heard_ns >= PEER_TIMEOUT_NS, "a living peer was given up");
         }
         let mut sent = 0;
-        while let Some(bytes) = transmit(&mut self.sides[at].connection, self.now_ns) {
+        while let Some(bytes) = self.sides[at].connection.transmit(self.now_ns).map(<[u8]>::to_vec) {
             let link = &mut self.sides[1 - at].link;
             if link.len() < LINK_AT_MOST {
                 link.push_back(Flight { bytes, is_damaged: false });
@@ -236,17 +229,17 @@ impl Side {
             first_sequence.wrapping_add(count as u32).wrapping_add(off)
         };
         fields.sequence = about(counters.delivered, fields.sequence);
-        fields.acknowledged = about(counters.sent, fields.acknowledged);
+        fields.expected = about(counters.sent, fields.expected);
+        let transmissions = counters.sent + counters.retransmitted;
+        fields.latest = (transmissions as u16).wrapping_add(i16::from(fields.latest as i8) as u16);
     }
 
     /// A datagram by somebody who knows the number of the connection.
     fn forged(&self, fields: Fields, len: u16) -> Flight {
         let header = fields.header(self.connection.local());
-        let payload = if header.kind.is_message() { payload(0, len.into()) } else { Vec::new() };
-        let words = if header.kind.is_message() { &[0, 1, payload.len() as u64][..] } else { &[] };
-        let mut out = [0; LONGEST];
-        let len = encode(&header, words, &payload, &mut out);
-        Flight { bytes: out[..len].to_vec(), is_damaged: false }
+        let payload = payload(0, len.into());
+        let words = [0, 1, payload.len() as u64];
+        Flight { bytes: encoded(&header, &words, &payload), is_damaged: false }
     }
 
     fn receive(&mut self, flight: &Flight, now_ns: u64) {

@@ -4,8 +4,8 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use netdyno_fuzz::header::Fields;
-use netdyno_protocol::frame::datagram::{HEADER_LEN, LONGEST, encode, parse};
+use netdyno_fuzz::datagram::{Fields, encoded};
+use netdyno_protocol::frame::datagram::{HEADER_LEN, LONGEST, parse};
 use netdyno_protocol::frame::slot::MAX_WORDS;
 
 #[derive(Arbitrary, Debug)]
@@ -46,13 +46,12 @@ impl Message {
         } else {
             Default::default()
         };
-        let mut out = [0xee; LONGEST];
-        let len = encode(&header, words, payload, &mut out);
-        let parsed = parse(&out[..len]).expect("a datagram of ours");
+        let bytes = encoded(&header, words, payload);
+        let parsed = parse(&bytes).expect("a datagram of ours");
         assert_eq!(parsed.header, header);
         assert_eq!(&parsed.words[..usize::from(parsed.word_count)], words);
         assert_eq!(parsed.payload, payload);
-        out[..len].to_vec()
+        bytes
     }
 }
 

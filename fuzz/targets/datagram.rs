@@ -2,9 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use netdyno_protocol::frame::datagram::{
-    self, Datagram, HEADER_LEN, Header, Kind, LONGEST, connection_of, parse,
-};
+use netdyno_fuzz::datagram::encoded;
+use netdyno_protocol::frame::datagram::{Arrived, HEADER_LEN, connection_of, parse, stamp};
 
 fuzz_target!(|bytes: &[u8]| {
     check(bytes);
@@ -16,21 +15,15 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn check(bytes: &[u8]) {
     let Ok(parsed) = parse(bytes) else { return };
-    assert_eq!(encoded(&parsed), bytes);
+    let (words, others) = parsed.words.split_at(parsed.word_count.into());
+    assert_eq!(encoded(&parsed.header, words, parsed.payload), bytes);
+    assert_eq!(parsed.bytes, bytes);
     assert_eq!(connection_of(bytes), Some(parsed.header.connection));
-    let sent = usize::from(parsed.word_count);
-    assert!(parsed.words[sent..].iter().all(|&word| word == 0));
+    assert!(others.iter().all(|&word| word == 0));
     assert!(parsed.header.kind.is_message() || bytes.len() == HEADER_LEN);
 }
 
-fn encoded(parsed: &Datagram<'_>) -> Vec<u8> {
-    let mut out = [0xee; LONGEST];
-    let words = &parsed.words[..usize::from(parsed.word_count)];
-    let len = datagram::encode(&parsed.header, words, parsed.payload, &mut out);
-    out[..len].to_vec()
-}
-
-/// The same bytes with the checksum that they should have.
+/// The same bytes with the checksum that they should have, and nothing where zeros belong.
 fn stamped(bytes: &[u8]) -> Option<Vec<u8>> {
     let field = |from: usize, len: usize| {
         bytes[from..from + len].iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
@@ -38,18 +31,16 @@ fn stamped(bytes: &[u8]) -> Option<Vec<u8>> {
     if bytes.len() < HEADER_LEN {
         return None;
     }
-    let header = Header {
-        // Neither is written by what follows.
-        kind: Kind::Request,
-        handler: 0,
-        connection: field(8, 8),
-        sequence: field(16, 4) as u32,
-        acknowledged: field(20, 4) as u32,
+    let arrived = Arrived {
+        expected: field(20, 4) as u32,
         selective: field(24, 8),
-        completed: field(32, 2) as u16,
+        latest: field(36, 2) as u16,
+        is_stale: field(38, 1) != 0,
     };
     let mut stamped = bytes.to_vec();
-    datagram::restamp(&header, &mut stamped);
-    assert_eq!(stamped[4..], bytes[4..]);
+    stamp(&mut stamped, field(16, 4) as u32, field(34, 2) as u16, arrived);
+    assert_eq!(stamped[4..38], bytes[4..38]);
+    assert_eq!(stamped[38..HEADER_LEN], [arrived.is_stale.into(), 0]);
+    assert_eq!(stamped[HEADER_LEN..], bytes[HEADER_LEN..]);
     Some(stamped)
 }

@@ -1,0 +1,45 @@
+//! Datagrams, made of arbitrary fields.
+
+use arbitrary::Arbitrary;
+use netdyno_protocol::frame::datagram::{Arrived, Header, Kind, alone, stamp, write};
+
+/// The fields of a header beside the connection, which is what an outsider must guess.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub struct Fields {
+    kind: u8,
+    handler: u8,
+    pub sequence: u32,
+    pub expected: u32,
+    selective: u64,
+    completed: u16,
+    transmission: u16,
+    pub latest: u16,
+    is_stale: bool,
+}
+
+impl Fields {
+    pub fn header(self, connection: u64) -> Header {
+        let Self { expected, selective, latest, is_stale, .. } = self;
+        let kinds = [Kind::Request, Kind::Reply, Kind::Acknowledgement, Kind::Probe, Kind::Goodbye];
+        Header {
+            kind: kinds[usize::from(self.kind) % kinds.len()],
+            handler: self.handler,
+            connection,
+            sequence: self.sequence,
+            transmission: self.transmission,
+            arrived: Arrived { expected, selective, latest, is_stale },
+            completed: self.completed,
+        }
+    }
+}
+
+/// The datagram as a connection sends it. Only a message has words and a payload.
+pub fn encoded(header: &Header, words: &[u64], payload: &[u8]) -> Vec<u8> {
+    if !header.kind.is_message() {
+        return alone(header).to_vec();
+    }
+    let mut bytes = Vec::new();
+    write(header, words, payload, &mut bytes);
+    stamp(&mut bytes, header.sequence, header.transmission, header.arrived);
+    bytes
+}
