@@ -1,18 +1,21 @@
 //! Two ends of a connection and a network that does what the input says. Nothing panics, and
-//! memory is bounded. Where no datagram is forged, nobody is given up too early, and every
-//! message is delivered at most once, in order and whole; once the network behaves, all are.
+//! memory is bounded. Where no datagram is forged, nobody is given up too early, every
+//! message is delivered at most once, in order and whole, and its sender is told no more than
+//! is true; once the network behaves, all are delivered, unless an end has left.
 #![no_main]
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use netdyno_fuzz::datagram::{Fields, encoded};
-use netdyno_protocol::frame::datagram::{Datagram, Kind, LONGEST_PAYLOAD, parse};
+use netdyno_protocol::frame::datagram::{Datagram, Kind, LONGEST, LONGEST_PAYLOAD, parse};
 use netdyno_protocol::reliability::{Config, Connection, Delivery, Loss};
 use std::collections::VecDeque;
 
 const PEER_TIMEOUT_NS: u64 = 5_000_000_000;
-/// As in the soak.
-const MEMORY_AT_MOST: usize = 1 << 20;
+/// Messages that wait for their turn at most; as many buffers wait to be used again.
+const AHEAD_AT_MOST: usize = 64;
+/// Memory of a connection beside its messages.
+const CHANGE: usize = 1 << 16;
 /// Datagrams that an end sends at once at most.
 const BURST_AT_MOST: usize = 1000;
 /// Datagrams that a link holds; it loses more.
@@ -21,8 +24,9 @@ const LINK_AT_MOST: usize = 1000;
 const EXCHANGES_AT_MOST: usize = 1000;
 /// Time between two of them.
 const EXCHANGE_NS: u64 = 5_000;
-/// They do so only before this time as yet: an end that sleeps takes its sleep for a round
-/// trip, and notices no loss for three times as long, or gives up its peer before that.
+/// They do so only before this time as yet: an end that sleeps makes for a round trip as long,
+/// unless all its answers come in one datagram. A loss is then noticed after some times as
+/// long, or its peer is given up before that.
 const SLEPT_AT_MOST_NS: u64 = 500_000_000;
 
 #[derive(Arbitrary, Debug)]
@@ -34,7 +38,8 @@ struct Input {
 }
 
 /// What happens at one end, or on the link that leads to it. Forged datagrams come in a row
-/// with a sequence number each; a sleep can be long enough for a peer to be given up.
+/// with a sequence number each; a sleep can be long enough for a peer to be given up. A
+/// program that finishes handles nothing more, and leaves once all that it sent has arrived.
 #[derive(Arbitrary, Debug)]
 enum Step {
     Requests { count: u8, are_answered: bool, payload: u16 },
@@ -47,6 +52,8 @@ enum Step {
     Wait { us: u16 },
     Sleep { ms: u16 },
     WaitForDeadline,
+    Finish,
+    Leave,
 }
 
 fuzz_target!(|input: Input| {
@@ -58,8 +65,7 @@ fuzz_target!(|input: Input| {
         ..Config::default()
     };
     let side = |local, remote| Side::new(Connection::new(config, local, remote, 0), input.has_forger);
-    let sides = [side(11, 22), side(22, 11)];
-    let mut world = World { sides, first_sequence: input.first_sequence, now_ns: 0 };
+    let mut world = World { sides: [side(11, 22), side(22, 11)], config, now_ns: 0 };
     for (side, step) in input.steps {
         world.take(usize::from(side), step);
     }
@@ -70,13 +76,14 @@ fuzz_target!(|input: Input| {
 
 struct World {
     sides: [Side; 2],
-    first_sequence: u32,
+    config: Config,
     now_ns: u64,
 }
 
 /// One end, the program on it, and the link that leads to it.
 struct Side {
     connection: Connection,
+    program: Program,
     link: VecDeque<Flight>,
     /// Whether what comes may be from somebody else: then nothing is sure.
     has_forger: bool,
@@ -88,6 +95,13 @@ struct Side {
     heard_ns: u64,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Program {
+    Runs,
+    Finishes,
+    HasLeft,
+}
+
 struct Flight {
     bytes: Vec<u8>,
     is_damaged: bool,
@@ -95,7 +109,7 @@ struct Flight {
 
 impl World {
     fn take(&mut self, at: usize, step: Step) {
-        let (now_ns, first_sequence) = (self.now_ns, self.first_sequence);
+        let now_ns = self.now_ns;
         let side = &mut self.sides[at];
         match step {
             Step::Requests { count, are_answered, payload } => {
@@ -104,7 +118,7 @@ impl World {
             Step::Transmit => self.wake(at),
             Step::Deliver { nth } => {
                 if let Some(flight) = side.nth(nth).and_then(|nth| side.link.remove(nth)) {
-                    side.receive(&flight, now_ns);
+                    self.arrive(at, &flight);
                 }
             }
             Step::Drop { nth } => {
@@ -127,25 +141,56 @@ impl World {
             Step::Forge { .. } if !side.has_forger => {}
             Step::Forge { count, mut fields, is_near, payload } => {
                 if is_near {
-                    side.place(&mut fields, first_sequence);
+                    side.place(&mut fields, self.config.first_sequence);
                 }
                 for _ in 0..=count {
-                    side.receive(&side.forged(fields, payload), now_ns);
+                    let flight = self.sides[at].forged(fields, payload);
+                    self.arrive(at, &flight);
                     fields.sequence = fields.sequence.wrapping_add(1);
                 }
             }
             Step::Wait { us } => self.now_ns += 1_000 * u64::from(us),
             Step::Sleep { ms } => self.now_ns += 1_000_000 * u64::from(ms),
             Step::WaitForDeadline => self.now_ns = now_ns.max(side.connection.deadline().unwrap_or(now_ns)),
+            Step::Finish if side.program == Program::HasLeft => {}
+            Step::Finish => side.program = Program::Finishes,
+            Step::Leave => self.leave(at),
         }
-        for side in &self.sides {
-            side.check();
+        self.check();
+    }
+
+    /// Hands in a datagram. Whoever has gone says so to those who have not heard it.
+    fn arrive(&mut self, at: usize, flight: &Flight) {
+        let Ok(datagram) = parse(&flight.bytes) else {
+            return assert!(flight.is_damaged, "a datagram of ours is refused");
+        };
+        if flight.is_damaged {
+            // The checksum fits by accident, or two damages were none.
+            return;
         }
+        if !self.sides[at].is_gone() {
+            self.sides[at].receive(&datagram, self.now_ns);
+        } else if datagram.header.kind != Kind::Goodbye {
+            self.say_goodbye(at);
+        }
+    }
+
+    fn leave(&mut self, at: usize) {
+        self.sides[at].program = Program::HasLeft;
+        self.say_goodbye(at);
+    }
+
+    fn say_goodbye(&mut self, at: usize) {
+        let goodbye = self.sides[at].connection.goodbye().to_vec();
+        self.sides[1 - at].put_on_link(goodbye);
     }
 
     /// Hands in the time and sends what is to be sent.
     fn wake(&mut self, at: usize) {
         let side = &mut self.sides[at];
+        if side.is_gone() {
+            return;
+        }
         if side.connection.deadline().is_some_and(|at_ns| at_ns <= self.now_ns) {
             side.connection.on_time(self.now_ns);
         }
@@ -154,41 +199,78 @@ impl World {
         }
         let mut sent = 0;
         while let Some(bytes) = self.sides[at].connection.transmit(self.now_ns).map(<[u8]>::to_vec) {
-            let link = &mut self.sides[1 - at].link;
-            if link.len() < LINK_AT_MOST {
-                link.push_back(Flight { bytes, is_damaged: false });
-            }
+            self.sides[1 - at].put_on_link(bytes);
             sent += 1;
             assert!(sent <= BURST_AT_MOST, "it sends without end");
         }
     }
 
-    /// Everything that was issued is delivered once nothing goes wrong any more, unless
-    /// somebody has been silent for too long already.
+    /// Once nothing goes wrong any more, everything that was issued is delivered, unless an
+    /// end has gone; then the other comes to know. Nobody is given up any more, but where the
+    /// silence was too long before.
     fn behave(&mut self) {
         for exchange in 0..EXCHANGES_AT_MOST {
             for at in 0..2 {
                 while let Some(flight) = self.sides[at].link.pop_front() {
-                    self.sides[at].receive(&flight, self.now_ns);
+                    self.arrive(at, &flight);
                 }
+                let was_here = !self.sides[at].is_gone();
                 self.wake(at);
-                self.sides[at].check();
-                if self.sides[at].connection.lost().is_some() {
-                    return assert_eq!(exchange, 0, "a living peer was given up");
+                if was_here && self.sides[at].connection.lost() == Some(Loss::Silent) {
+                    assert_eq!(exchange, 0, "a living peer was given up");
                 }
+                // Two that finish wait for each other in vain.
+                let are_both = self.sides.iter().all(|side| side.program == Program::Finishes);
+                if self.sides[at].has_finished() || are_both {
+                    self.leave(at);
+                }
+                self.check();
             }
             self.now_ns += EXCHANGE_NS;
             if self.sides.iter().all(|side| side.link.is_empty()) {
-                let deadlines = self.sides.iter().filter_map(|side| side.connection.deadline());
-                let Some(next_ns) = deadlines.min() else { break };
+                let here = self.sides.iter().filter(|side| !side.is_gone());
+                let Some(next_ns) = here.filter_map(|side| side.connection.deadline()).min() else { break };
                 self.now_ns = self.now_ns.max(next_ns);
             }
         }
         for at in 0..2 {
             let (side, peer) = (&self.sides[at], &self.sides[1 - at]);
+            if side.is_gone() {
+                continue;
+            }
+            if peer.is_gone() {
+                assert_eq!(side.connection.deadline(), None, "it waits for somebody who has gone");
+                continue;
+            }
+            assert_eq!(side.program, Program::Runs, "what was sent last did not arrive");
             assert_eq!(side.next_request, peer.issued, "requests were not delivered");
             assert_eq!(side.replies, [0; 0], "replies were not delivered");
             assert_eq!(side.connection.in_flight(), 0, "credits did not come back");
+        }
+    }
+
+    /// What must hold at any time.
+    fn check(&self) {
+        for at in 0..2 {
+            let (side, peer) = (&self.sides[at], &self.sides[1 - at]);
+            let Side { connection, issued, replies, .. } = side;
+            let held = connection.memory_bytes();
+            assert!(held <= memory_at_most(self.config.window), "a connection holds {held} bytes");
+            if side.has_forger {
+                continue;
+            }
+            assert_eq!(connection.counters().absurd, 0, "an honest peer is not believed");
+            // Its reply is what completes an answered request.
+            assert!(connection.in_flight() as usize >= replies.len(), "a credit came too early");
+            let not_handled = issued - peer.next_request;
+            assert!(u64::from(connection.in_flight()) >= not_handled, "a credit came for nothing");
+            assert!(u64::from(connection.not_sent()) <= not_handled, "what was handled was never sent");
+            if !connection.has_unacknowledged() {
+                assert_eq!(not_handled, 0, "a request was acknowledged and not delivered");
+                let is_missing = peer.replies.front().is_some_and(|&number| number < side.next_request);
+                assert!(!is_missing, "a reply was acknowledged and not delivered");
+            }
+            assert!(connection.lost() != Some(Loss::Closed) || peer.is_gone(), "nobody has closed");
         }
     }
 }
@@ -197,6 +279,7 @@ impl Side {
     fn new(connection: Connection, has_forger: bool) -> Self {
         Self {
             connection,
+            program: Program::Runs,
             link: VecDeque::new(),
             has_forger,
             issued: 0,
@@ -206,12 +289,31 @@ impl Side {
         }
     }
 
+    /// Whether it takes nothing more, and sends nothing but a goodbye.
+    fn is_gone(&self) -> bool {
+        self.program == Program::HasLeft || self.connection.lost().is_some()
+    }
+
+    /// Whether all that it sent before it finished has arrived.
+    fn has_finished(&self) -> bool {
+        self.program == Program::Finishes && !self.connection.has_unacknowledged()
+    }
+
+    fn put_on_link(&mut self, bytes: Vec<u8>) {
+        if self.link.len() < LINK_AT_MOST {
+            self.link.push_back(Flight { bytes, is_damaged: false });
+        }
+    }
+
     /// A datagram on the link, where there is one.
     fn nth(&self, nth: u8) -> Option<usize> {
         usize::from(nth).checked_rem(self.link.len())
     }
 
     fn request(&mut self, is_answered: bool, len: u16, now_ns: u64) {
+        if self.program != Program::Runs || self.is_gone() {
+            return;
+        }
         let number = self.issued;
         let payload = payload(number, len.into());
         let words = [number, is_answered.into(), payload.len() as u64];
@@ -242,19 +344,15 @@ impl Side {
         Flight { bytes: encoded(&header, &words, &payload), is_damaged: false }
     }
 
-    fn receive(&mut self, flight: &Flight, now_ns: u64) {
-        let Ok(datagram) = parse(&flight.bytes) else {
-            return assert!(flight.is_damaged, "a datagram of ours is refused");
-        };
-        if flight.is_damaged {
-            // The checksum fits by accident, or two damages were none.
-            return;
-        }
-        if self.connection.lost().is_none() {
-            self.heard_ns = now_ns;
-        }
-        if self.connection.receive(&datagram, now_ns) == Delivery::Now {
-            self.handle(&datagram, now_ns);
+    fn receive(&mut self, datagram: &Datagram<'_>, now_ns: u64) {
+        self.heard_ns = now_ns;
+        if self.program == Program::Finishes {
+            self.connection.acknowledge(&datagram.header, now_ns);
+            if datagram.header.kind == Kind::Goodbye {
+                self.program = Program::HasLeft;
+            }
+        } else if self.connection.receive(datagram, now_ns) == Delivery::Now {
+            self.handle(datagram, now_ns);
             while let Some(bytes) = self.connection.buffered() {
                 self.handle(&parse(&bytes).expect("what was kept"), now_ns);
                 self.connection.recycle(bytes);
@@ -282,17 +380,14 @@ impl Side {
             kind => panic!("{kind:?} was delivered"),
         }
     }
+}
 
-    fn check(&self) {
-        let held = self.connection.memory_bytes();
-        assert!(held <= MEMORY_AT_MOST, "a connection holds {held} bytes");
-        if self.has_forger {
-            return;
-        }
-        assert_eq!(self.connection.counters().absurd, 0, "an honest peer is not believed");
-        // Its reply is what completes an answered request.
-        assert!(self.connection.in_flight() as usize >= self.replies.len(), "a credit came too early");
-    }
+/// Memory of a connection at most, in bytes. Unacknowledged are a window of requests, one of
+/// replies, and what answers those that waited for their turn.
+fn memory_at_most(window: u32) -> usize {
+    let messages = 2 * window as usize + 3 * AHEAD_AT_MOST;
+    // A buffer that grows doubles.
+    messages * 2 * LONGEST + CHANGE
 }
 
 /// What a message with that number carries.
