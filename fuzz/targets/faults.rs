@@ -1,0 +1,16 @@
+//! Any text as a `--faults`: refused in a line of text, or probabilities, and the same when
+//! shown and read again.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use netdyno_protocol::faults::Faults;
+
+fuzz_target!(|text: &str| {
+    let faults = match text.parse::<Faults>() {
+        Ok(faults) => faults,
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
+    let Faults { loss, duplicate, reorder, corrupt, burst } = faults;
+    assert!([loss, duplicate, reorder, corrupt, burst].iter().all(|p| (0.0..=1.0).contains(p)));
+    assert_eq!(faults.to_string().parse(), Ok(faults));
+});
