@@ -24,9 +24,8 @@ const LINK_AT_MOST: usize = 1000;
 const EXCHANGES_AT_MOST: usize = 1000;
 /// Time between two of them.
 const EXCHANGE_NS: u64 = 5_000;
-/// They do so only before this time as yet: an end that sleeps makes for a round trip as long,
-/// unless all its answers come in one datagram. A loss is then noticed after some times as
-/// long, or its peer is given up before that.
+/// They do so only before this time as yet: where an end sleeps, a round trip seems to take as
+/// long. A loss is then noticed after some times as long, or its peer is given up before that.
 const SLEPT_AT_MOST_NS: u64 = 500_000_000;
 
 #[derive(Arbitrary, Debug)]
