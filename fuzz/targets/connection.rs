@@ -7,7 +7,7 @@
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use netdyno_fuzz::datagram::{Fields, encoded};
-use netdyno_protocol::frame::datagram::{Datagram, Kind, LONGEST, LONGEST_PAYLOAD, parse};
+use netdyno_protocol::frame::datagram::{Arrived, Datagram, Kind, LONGEST, LONGEST_PAYLOAD, parse};
 use netdyno_protocol::reliability::{Config, Connection, Delivery, Loss};
 use std::collections::VecDeque;
 
@@ -24,9 +24,6 @@ const LINK_AT_MOST: usize = 1000;
 const EXCHANGES_AT_MOST: usize = 1000;
 /// Time between two of them.
 const EXCHANGE_NS: u64 = 5_000;
-/// They do so only before this time as yet: where an end sleeps, a round trip seems to take as
-/// long. A loss is then noticed after some times as long, or its peer is given up before that.
-const SLEPT_AT_MOST_NS: u64 = 500_000_000;
 
 #[derive(Arbitrary, Debug)]
 struct Input {
@@ -63,12 +60,14 @@ fuzz_target!(|input: Input| {
         first_sequence: input.first_sequence,
         ..Config::default()
     };
-    let side = |local, remote| Side::new(Connection::new(config, local, remote, 0), input.has_forger);
+    let side = |local, remote| {
+        Side::new(Connection::new(config, local, remote, 0), config.first_sequence, input.has_forger)
+    };
     let mut world = World { sides: [side(11, 22), side(22, 11)], config, now_ns: 0 };
     for (side, step) in input.steps {
         world.take(usize::from(side), step);
     }
-    if !input.has_forger && world.now_ns <= SLEPT_AT_MOST_NS {
+    if !input.has_forger {
         world.behave();
     }
 });
@@ -91,7 +90,9 @@ struct Side {
     next_request: u64,
     /// The numbers of its own requests whose replies are to come.
     replies: VecDeque<u64>,
+    /// When the peer last told something new, and what has arrived there.
     heard_ns: u64,
+    arrived: Arrived,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,7 +276,7 @@ impl World {
 }
 
 impl Side {
-    fn new(connection: Connection, has_forger: bool) -> Self {
+    fn new(connection: Connection, first_sequence: u32, has_forger: bool) -> Self {
         Self {
             connection,
             program: Program::Runs,
@@ -285,6 +286,7 @@ impl Side {
             next_request: 0,
             replies: VecDeque::new(),
             heard_ns: 0,
+            arrived: Arrived { expected: first_sequence, ..Arrived::default() },
         }
     }
 
@@ -344,7 +346,10 @@ impl Side {
     }
 
     fn receive(&mut self, datagram: &Datagram<'_>, now_ns: u64) {
-        self.heard_ns = now_ns;
+        let in_flight = self.connection.in_flight();
+        if self.is_news(datagram.header.arrived) {
+            self.heard_ns = now_ns;
+        }
         if self.program == Program::Finishes {
             self.connection.acknowledge(&datagram.header, now_ns);
             if datagram.header.kind == Kind::Goodbye {
@@ -357,6 +362,22 @@ impl Side {
                 self.connection.recycle(bytes);
             }
         }
+        // What is completed is heard as well.
+        if self.connection.in_flight() < in_flight {
+            self.heard_ns = now_ns;
+        }
+    }
+
+    /// Whether more has arrived at the peer than it has told before.
+    fn is_news(&mut self, arrived: Arrived) -> bool {
+        let Arrived { expected, selective, .. } = self.arrived;
+        let ahead = arrived.expected.wrapping_sub(expected);
+        let is_news = if ahead == 0 { arrived.selective & !selective != 0 } else { ahead < u32::MAX / 2 };
+        if is_news {
+            let known = if ahead == 0 { selective } else { 0 };
+            self.arrived = Arrived { selective: arrived.selective | known, ..arrived };
+        }
+        is_news
     }
 
     fn handle(&mut self, datagram: &Datagram<'_>, now_ns: u64) {

@@ -8,7 +8,6 @@ use netdyno_measure::record::Record;
 use netdyno_report::{csv, html, table};
 use serde_json::{Value, json};
 
-/// Its launches count nothing on the way as yet: the sum of what they count overflows.
 const RECORD: &str = include_str!("report.json");
 /// Changes beyond these are not made.
 const CHANGES_AT_MOST: usize = 40;

@@ -256,7 +256,7 @@ fn bench(
             cpus.0
         )));
     }
-    let faults = conditions.faults.filter(|_| layer.takes_faults());
+    let faults = conditions.faults.filter(|&faults| faults != Faults::NONE && layer.takes_faults());
     Ok(Bench { layer, size_bytes, wait, cpus: Some(cpus), truth: None, bind: measuring.bind, faults })
 }
 

@@ -33,7 +33,7 @@ pub enum SocketError {
         #[source]
         error: io::Error,
     },
-    /// Peers cannot be told an address that stands for all of them.
+    /// Peers cannot be told an address that stands for many.
     #[error("cannot open a UDP socket at {0}: name the one address at which peers reach this host")]
     Unspecified(SocketAddr),
     /// The system refused something else.
@@ -76,7 +76,7 @@ impl DatagramSocket {
     /// # Errors
     /// The address cannot be had.
     pub fn bind(address: SocketAddr, faults: Option<(Faults, u64)>) -> Result<Self, SocketError> {
-        if address.ip().is_unspecified() {
+        if address.ip().is_unspecified() || address.ip().is_multicast() {
             return Err(SocketError::Unspecified(address));
         }
         let system = |what| move |error| SocketError::System { what, error };

@@ -11,7 +11,8 @@ pub fn transport(result: &LayerResult) -> Option<String> {
     if launches.is_empty() {
         return None;
     }
-    let sum = |of: fn(&Transport) -> u64| launches.iter().map(of).sum::<u64>();
+    // A record is a file: what it says of counts may be anything.
+    let sum = |of: fn(&Transport) -> u64| launches.iter().map(of).fold(0, u64::saturating_add);
     let (sent, again) = (sum(|t| t.sent), sum(|t| t.retransmitted));
     let share = if sent > 0 { again as f64 / sent as f64 } else { 0.0 };
     let mut text = format!("{sent} messages sent, {} of them again", percent(share));

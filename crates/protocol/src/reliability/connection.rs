@@ -4,7 +4,7 @@
 
 use super::buffers::Buffers;
 use super::receiving::Receiving;
-use super::sending::Sending;
+use super::sending::{Said, Sending};
 use crate::am::{Credits, Ledger};
 use crate::frame::datagram::{self, Datagram, HEADER_LEN, Header, Kind};
 use alloc::vec::Vec;
@@ -44,8 +44,10 @@ pub struct Full;
 /// Why a connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// The peer said nothing for too long while something was waited for.
+    /// The peer took and completed nothing for too long while something was waited for.
     Silent,
+    /// The peer replied to what was not asked.
+    Misbehaved,
     /// The peer has closed. Everything it sent was delivered, or will not come any more.
     Closed,
 }
@@ -246,27 +248,31 @@ impl Connection {
             return Delivery::Nothing;
         }
         let header = &datagram.header;
-        if self.sending.acknowledge(header.arrived, now_ns, &mut self.buffers).is_err() {
+        let Ok(said) = self.sending.acknowledge(header.arrived, now_ns, &mut self.buffers) else {
             self.absurd += 1;
             return Delivery::Nothing;
+        };
+        if said == Said::News {
+            self.heard_ns = now_ns;
         }
-        self.heard_ns = now_ns;
         let is_next = header.sequence == self.receiving.expected();
         match header.kind {
             Kind::Request if is_next && !self.has_place() => self.absurd += 1,
             Kind::Request | Kind::Reply => {
-                if self.receiving.take(datagram, now_ns, &mut self.buffers) {
-                    self.deliver(header);
+                if self.receiving.take(datagram, now_ns, &mut self.buffers) && self.deliver(header, now_ns) {
                     return Delivery::Now;
                 }
             }
             Kind::Probe => self.receiving.acknowledge_now(),
-            Kind::Goodbye => self.closing = Some((header.sequence, now_ns + OVERTAKEN_AT_MOST_NS)),
+            Kind::Goodbye => {
+                self.closing.get_or_insert((header.sequence, now_ns + OVERTAKEN_AT_MOST_NS));
+            }
             Kind::Acknowledgement => {}
         }
-        if is_next && !header.kind.is_message() {
-            // What it says of requests holds now that all that was sent before is here.
-            self.complete(header.completed);
+        // What it says of requests holds now that all that was sent before is here, unless it
+        // was sent long ago: its count has 16 bits.
+        if is_next && said != Said::Old && !header.kind.is_message() {
+            self.complete(header.completed, now_ns);
         }
         self.close_when_all_is_here();
         Delivery::Nothing
@@ -280,27 +286,38 @@ impl Connection {
     /// Takes from a datagram only what it says of ours. For a side that closes: it sees to it
     /// that what it sent arrives, and handles nothing more.
     pub fn acknowledge(&mut self, header: &Header, now_ns: u64) {
-        if self.lost.is_some() || self.sending.acknowledge(header.arrived, now_ns, &mut self.buffers).is_err()
+        if self.lost.is_none()
+            && self.sending.acknowledge(header.arrived, now_ns, &mut self.buffers) == Ok(Said::News)
         {
-            return;
+            self.heard_ns = now_ns;
         }
-        self.heard_ns = now_ns;
     }
 
     /// What has been taken from the network ahead of its turn and whose turn has come.
     pub fn buffered(&mut self) -> Option<Vec<u8>> {
+        if self.lost.is_some() {
+            return None;
+        }
         let (header, bytes) = self.receiving.kept()?;
-        self.deliver(&header);
-        Some(bytes)
+        // Heard when it was, not now that its turn has come.
+        let heard_ns = self.heard_ns;
+        self.deliver(&header, heard_ns).then_some(bytes)
     }
 
-    /// A message is handled now.
-    fn deliver(&mut self, header: &Header) {
-        self.complete(header.completed);
-        if header.kind == Kind::Request {
-            self.ledger.handle();
+    /// Whether a message is to be handled now. Every request that is handled counts before its
+    /// reply goes out, so a reply that completes none was not asked for.
+    fn deliver(&mut self, header: &Header, now_ns: u64) -> bool {
+        let completes = self.complete(header.completed, now_ns);
+        match header.kind {
+            Kind::Request => drop(self.ledger.handle()),
+            _ if !completes => {
+                self.lost = Some(Loss::Misbehaved);
+                return false;
+            }
+            _ => {}
         }
         self.close_when_all_is_here();
+        true
     }
 
     /// A peer that has closed is lost once all that it sent is delivered.
@@ -310,9 +327,19 @@ impl Connection {
         }
     }
 
-    fn complete(&mut self, completed: u16) {
-        // An error is an older count, from a message that was sent again: nothing new.
-        let _ = self.credits.complete_to(completed);
+    /// Learns what the peer has handled. Whether that is news.
+    fn complete(&mut self, completed: u16, now_ns: u64) -> bool {
+        // An error is an older count, from a message that was sent again.
+        let is_news = self.credits.complete_to(completed).is_ok_and(|news| news > 0);
+        if is_news {
+            self.heard_ns = now_ns;
+        }
+        is_news
+    }
+
+    /// Gives the peer up: nothing more is taken from it or sent to it, but a goodbye.
+    pub fn end(&mut self) {
+        self.lost.get_or_insert(Loss::Closed);
     }
 
     /// Gives back a buffer that [`Connection::buffered`] gave, to be used again.

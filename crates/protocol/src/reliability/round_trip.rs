@@ -7,6 +7,9 @@ pub const TIMEOUT_AT_LEAST_NS: u64 = 200_000;
 pub const TIMEOUT_AT_MOST_NS: u64 = 50_000_000;
 /// Probes of the tail are not sent sooner.
 const PROBE_AT_LEAST_NS: u64 = 30_000;
+/// No round trip is expected to take longer, whatever was measured: a pause of either side can
+/// look like one, and a loss after it must be noticed well before anybody is given up.
+const EXPECTED_AT_MOST_NS: u64 = 500_000_000;
 /// Assumed before anything was measured.
 const INITIAL_NS: u64 = 200_000;
 
@@ -18,7 +21,7 @@ pub struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// A message sent once was acknowledged after `ns`.
+    /// A transmission was acknowledged after `ns`.
     pub fn sample(&mut self, ns: u64) {
         if self.smoothed_ns == 0 {
             self.smoothed_ns = ns.max(1);
@@ -32,7 +35,7 @@ impl RoundTrip {
     fn expected_ns(&self) -> u64 {
         match self.smoothed_ns {
             0 => INITIAL_NS,
-            ns => ns + 4 * self.variation_ns,
+            ns => (ns + 4 * self.variation_ns).min(EXPECTED_AT_MOST_NS),
         }
     }
 
@@ -68,5 +71,7 @@ mod tests {
         }
         assert_eq!(trip.timeout_ns(25_000, 0), TIMEOUT_AT_LEAST_NS);
         assert!(trip.probe_ns(25_000) < 50_000);
+        trip.sample(u64::MAX / 16);
+        assert_eq!(trip.probe_ns(0), EXPECTED_AT_MOST_NS);
     }
 }

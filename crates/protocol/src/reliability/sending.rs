@@ -10,12 +10,23 @@ use alloc::vec::Vec;
 
 /// A message counts as lost when one that was sent so many transmissions later arrived.
 const REORDERING: u64 = 3;
-/// Timeouts in a row after the probe that make everything count as lost.
+/// How often the newest message is sent again before everything counts as lost.
 const PROBES: u32 = 1;
 
 /// A peer acknowledged what was never sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Absurd;
+
+/// What an acknowledgement was worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// Something has arrived that was not known to.
+    News,
+    /// What was known.
+    Nothing,
+    /// Less than what was known: it was overtaken on the way.
+    Old,
+}
 
 /// A message on its way out.
 #[derive(Debug)]
@@ -144,11 +155,10 @@ impl Sending {
         arrived: Arrived,
         now_ns: u64,
         buffers: &mut Buffers,
-    ) -> Result<(), Absurd> {
+    ) -> Result<Said, Absurd> {
         let news = arrived.expected.wrapping_sub(self.first);
         if news > u32::MAX / 2 {
-            // Older than what is known: overtaken on the way.
-            return Ok(());
+            return Ok(Said::Old);
         }
         if news as usize > self.transmitted {
             return Err(Absurd);
@@ -183,11 +193,12 @@ impl Sending {
             self.round_trip.sample(now_ns.saturating_sub(sent_ns));
         }
         self.arrived_order = self.arrived_order.max(latest);
-        if progress {
-            self.restart_timer(now_ns);
-            self.find_losses();
+        if !progress {
+            return Ok(Said::Nothing);
         }
-        Ok(())
+        self.restart_timer(now_ns);
+        self.find_losses();
+        Ok(Said::News)
     }
 
     /// The order of the transmission that the peer got last, of which it tells 16 bits; 0 where
@@ -383,7 +394,12 @@ mod tests {
     }
 
     /// The peer says what has arrived, the last transmission of each.
-    fn acknowledge(sending: &mut Sending, expected: u32, selective: u64, now_ns: u64) -> Result<(), Absurd> {
+    fn acknowledge(
+        sending: &mut Sending,
+        expected: u32,
+        selective: u64,
+        now_ns: u64,
+    ) -> Result<Said, Absurd> {
         let first = sending.first;
         let is_there = |at: &usize| {
             let offset = (first + *at as u32).wrapping_sub(expected);
@@ -406,7 +422,8 @@ mod tests {
         acknowledge(&mut sending, 3, 0, 10).unwrap();
         assert_eq!((sending.len(), sending.under_way), (2, 2));
         // One that was overtaken says nothing.
-        acknowledge(&mut sending, 1, 0, 20).unwrap();
+        assert_eq!(acknowledge(&mut sending, 3, 0, 15), Ok(Said::Nothing));
+        assert_eq!(acknowledge(&mut sending, 1, 0, 20), Ok(Said::Old));
         acknowledge(&mut sending, 5, 0, 30).unwrap();
         assert_eq!((sending.len(), sending.under_way, sending.next_sequence()), (0, 0, 5));
         assert_eq!((sending.sent, sending.retransmitted), (5, 0));

@@ -4,6 +4,7 @@ use super::config::PeerId;
 use netdyno_host::datagram::SocketError;
 use netdyno_host::segment::SegmentError;
 use netdyno_protocol::frame::{port, udp_port};
+use std::net::SocketAddr;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -33,6 +34,9 @@ pub enum ConnectError {
     /// The bytes are not the address of a UDP port.
     #[error("that is not the address of a UDP port of this version: {0:?}")]
     UdpAddress(udp_port::Malformed),
+    /// The peer is reached by the other version of the Internet Protocol.
+    #[error("the peer is at {0}, which a socket at {1} does not reach: bind to an address of its kind")]
+    Family(SocketAddr, SocketAddr),
     /// The port was opened by another endpoint.
     #[error("that port was opened by another endpoint")]
     ForeignPort,

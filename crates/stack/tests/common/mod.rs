@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// What all endpoints of a test have in common: the network that it is about.
 pub fn base() -> Config {
-    Config { faults: FAULTS, fault_seed: fastrand::u64(..), ..Config::default() }
+    Config { faults: FAULTS, fault_seed: seed(), ..Config::default() }
 }
 
 /// Connects two endpoints of this process.

@@ -20,7 +20,7 @@ const BOUND: Duration = Duration::from_secs(5);
 /// one, after this time, while something is waited for.
 const PEER_TIMEOUT: Duration = match WIRE {
     Wire::Shm => Duration::from_secs(20),
-    Wire::Udp => Duration::from_millis(400),
+    Wire::Udp => Duration::from_millis(1500),
 };
 const LOSS: Loss = match WIRE {
     Wire::Shm => Loss::Ended,
@@ -174,6 +174,7 @@ fn kill_one(survivor: Survivor, rng: &mut Rng) {
     });
     let told_after = killed.elapsed();
     assert!(told_after < BOUND, "told after {told_after:?}");
+    assert!(is_killed.load(Ordering::Acquire), "told of the end of a peer that lives: {lost}");
     assert_eq!(lost.loss, LOSS);
     assert_eq!((lost.peer, lost.unresolved), (peer, endpoint.in_flight(peer)));
     match survivor {

@@ -114,8 +114,8 @@ fn a_stopped_peer_is_silent() {
             break error;
         }
     };
-    // A network that loses lets less be under way than the window.
-    let not_sent = if FAULTS == Faults::NONE { 0 } else { error.not_sent };
+    // A network that seems to lose lets less be under way than the window.
+    let not_sent = if WIRE == Wire::Shm { 0 } else { error.not_sent };
     assert_eq!(error, PeerLost { peer, loss: Loss::Silent(TIMEOUT), unresolved: 8, not_sent });
     assert!(asked.elapsed() >= TIMEOUT, "patience: {:?}", asked.elapsed());
     assert!(asked.elapsed() < TIMEOUT + Duration::from_secs(5));
@@ -292,9 +292,13 @@ fn a_loss_is_reported_once_and_the_others_go_on() {
     assert!(asked > 0 && seen[0].replies.iter().copied().eq(0..asked));
 }
 
-/// Many peers gone at once are reported one after the other, without a pause between.
+/// Many peers gone at once are reported one after the other, without a pause between. Not over
+/// a network that may lose the goodbye of one of them: who waits for nothing is told nothing.
 #[test]
 fn many_losses_are_reported_within_the_bound_for_one() {
+    if FAULTS != Faults::NONE {
+        return;
+    }
     const PEERS: usize = 100;
     let config = Config { window: 2, medium_bytes: 0, ..base() };
     let mut hub = Endpoint::<Seen>::new(Handlers::new(), config).unwrap();
@@ -321,7 +325,13 @@ fn a_peer_given_up_as_silent_learns_of_it() {
     a.try_request(to_b, ASK, [1]).unwrap();
     let lost = until_lost(&mut a, &mut at_a);
     assert_eq!(lost, PeerLost { peer: to_b, loss: Loss::Silent(TIMEOUT), unresolved: 1, not_sent: 0 });
-    let lost = until_lost(&mut b, &mut at_b);
-    assert_eq!(lost, PeerLost { peer: to_a, loss: Loss::Closed, unresolved: 0, not_sent: 0 });
+    let mut found = None;
+    until("the other side learns of it", || {
+        // Which says so again where a network has lost that.
+        assert_eq!(a.poll(&mut at_a), Ok(0));
+        found = b.poll(&mut at_b).err();
+        found.is_some()
+    });
+    assert_eq!(found, Some(PeerLost { peer: to_a, loss: Loss::Closed, unresolved: 0, not_sent: 0 }));
     assert_eq!(at_b.requests, [1]);
 }

@@ -19,6 +19,11 @@ impl Clock {
         Self { last: Instant::now(), now_ns: 0, most }
     }
 
+    /// The longest pause that counts whole.
+    pub(super) fn longest_pause(&self) -> Duration {
+        self.most
+    }
+
     #[inline]
     pub(super) fn now_ns(&mut self) -> u64 {
         let now = Instant::now();

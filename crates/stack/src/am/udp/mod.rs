@@ -110,6 +110,9 @@ impl UdpPeers {
         if ours.socket != self.socket.local() {
             return Err(ConnectError::ForeignPort);
         }
+        if ours.socket.is_ipv4() != theirs.socket.is_ipv4() {
+            return Err(ConnectError::Family(theirs.socket, ours.socket));
+        }
         let place = self.peers.len();
         let id = PeerId::new(index, Wire::Udp, place);
         let config = reliability::Config {
@@ -177,6 +180,15 @@ impl UdpPeers {
         if let Some(at_ns) = peer.connection.deadline() {
             self.deadline_ns = self.deadline_ns.min(at_ns);
         }
+        self.expect_release();
+    }
+
+    /// What a faulty network holds back is due as well.
+    #[inline]
+    fn expect_release(&mut self) {
+        if let Some(at_ns) = self.socket.next_release_ns() {
+            self.deadline_ns = self.deadline_ns.min(at_ns);
+        }
     }
 
     /// Handles what has arrived, at most what one datagram makes deliverable, and does what
@@ -198,7 +210,7 @@ impl UdpPeers {
         if is_drained {
             self.polls_in_flood = 0;
         } else {
-            self.polls_in_flood += 1;
+            self.polls_in_flood = self.polls_in_flood.saturating_add(1);
         }
         if now_ns >= self.deadline_ns && (is_drained || self.polls_in_flood >= POLLS_IN_A_FLOOD) {
             self.on_time(now_ns)?;
@@ -231,6 +243,7 @@ impl UdpPeers {
             // It has not heard yet that it was given up.
             if datagram.header.kind != Kind::Goodbye {
                 self.socket.send(peer.address, peer.connection.goodbye(), now_ns);
+                self.expect_release();
             }
             return Ok(0);
         }
@@ -247,7 +260,7 @@ impl UdpPeers {
     fn on_time(&mut self, now_ns: u64) -> Result<(), PeerLost> {
         self.polls_in_flood = 0;
         self.socket.release(now_ns);
-        self.deadline_ns = self.socket.next_release_ns().unwrap_or(u64::MAX);
+        self.deadline_ns = u64::MAX;
         for place in 0..self.peers.len() {
             if let Err(lost) = self.peers[place].on_time(now_ns) {
                 self.say_goodbye(place, now_ns);
@@ -265,6 +278,7 @@ impl UdpPeers {
         for _ in 0..GOODBYES {
             self.socket.send(peer.address, peer.connection.goodbye(), now_ns);
         }
+        self.expect_release();
     }
 
     pub(super) fn disconnect(&mut self, id: PeerId) {
@@ -276,7 +290,9 @@ impl UdpPeers {
     /// Sleeps until a datagram comes or something is due, at most for `timeout`.
     pub(super) fn block(&mut self, timeout: Duration) {
         let left_ns = self.deadline_ns.saturating_sub(self.clock.now_ns());
-        self.socket.block(timeout.min(Duration::from_nanos(left_ns)));
+        // Of a longer sleep a part would not count.
+        let most = timeout.min(self.clock.longest_pause());
+        self.socket.block(most.min(Duration::from_nanos(left_ns)));
     }
 
     /// Sees to it that what was sent arrives, as far as that takes no longer than [`LINGER`].
@@ -285,7 +301,8 @@ impl UdpPeers {
         let until = Instant::now() + LINGER.min(self.config.peer_timeout);
         while Instant::now() < until && self.peers.iter().any(UdpPeer::is_owed) {
             let now_ns = self.clock.now_ns();
-            while let Some((len, from)) = self.socket.receive(&mut self.room[..]) {
+            for _ in 0..DATAGRAMS_AT_ONCE {
+                let Some((len, from)) = self.socket.receive(&mut self.room[..]) else { break };
                 let bytes = &self.room[..len];
                 if let Some(place) = find(&self.peers, &self.places, self.last, bytes, from)
                     && let Ok(datagram) = datagram::parse(bytes)

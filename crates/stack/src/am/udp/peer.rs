@@ -133,6 +133,7 @@ impl UdpPeer {
             Some(_) if self.lost.is_some() => Ok(()),
             Some(reliability::Loss::Silent) => Err(self.lose(Loss::Silent(self.peer_timeout))),
             Some(reliability::Loss::Closed) => Err(self.lose(Loss::Closed)),
+            Some(reliability::Loss::Misbehaved) => Err(self.lose(Loss::Misbehaved)),
         }
     }
 
@@ -142,6 +143,7 @@ impl UdpPeer {
         let (unresolved, not_sent) = (self.connection.in_flight(), self.connection.not_sent());
         let lost = PeerLost { peer: self.id, loss, unresolved, not_sent };
         self.lost = Some(lost);
+        self.connection.end();
         lost
     }
 }
