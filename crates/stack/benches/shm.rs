@@ -206,6 +206,8 @@ fn reply(side: &mut Side) {
 }
 
 impl Side {
+    /// As where a program calls `request` itself.
+    #[inline(always)]
     fn ask(&mut self, words: [u64; 4]) {
         self.endpoint.request(&mut self.tally, self.peer, ECHO, words).unwrap();
     }

@@ -56,6 +56,13 @@ impl<S> Handlers<S> {
     }
 }
 
+/// Words one by one, to be passed on in registers. A pointer to them would keep them in memory
+/// on the way of shared memory as well, where copying them takes as long as sending them.
+#[inline(always)]
+pub(super) fn spread<const N: usize>(words: [u64; N]) -> [u64; MAX_WORDS] {
+    std::array::from_fn(|at| words.get(at).copied().unwrap_or(0))
+}
+
 /// What any message brings.
 pub(super) struct Content<'a> {
     pub peer: PeerId,
@@ -63,10 +70,11 @@ pub(super) struct Content<'a> {
     pub payload: &'a [u8],
 }
 
-/// Where the reply to a request goes, by the wire that it came over.
+/// Where the reply to a request goes, by the wire that it came over: a pointer, for it is made
+/// for every request.
 pub(super) enum Outbox<'a> {
     Shm(&'a mut shm::Outbox),
-    Udp(udp::Outbox<'a>),
+    Udp(&'a mut udp::Outbox),
 }
 
 /// A request in the hands of its handler, which may answer it once.
@@ -132,7 +140,10 @@ impl<'a> Request<'a> {
         const { assert!(N <= MAX_WORDS) };
         match self.outbox {
             Outbox::Shm(outbox) => outbox.reply(handler, &words),
-            Outbox::Udp(outbox) => outbox.reply(handler, &words, &[]),
+            Outbox::Udp(outbox) => {
+                let [a, b, c, d] = spread(words);
+                outbox.reply_short(handler, N, a, b, c, d);
+            }
         }
     }
 

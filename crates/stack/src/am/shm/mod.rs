@@ -92,7 +92,7 @@ impl ShmPeers {
 
     /// Handles what has arrived: at most four requests and one reply of each peer that it
     /// looks at.
-    #[inline]
+    #[inline(always)]
     pub(super) fn poll<S>(&mut self, handlers: &Handlers<S>, state: &mut S) -> Result<usize, PeerLost> {
         if self.polls_until_look == 0 {
             self.look_after_peers()?;

@@ -2,7 +2,7 @@
 
 use super::port::{CLOSED, Layout, ShmPort, TAKEN};
 use crate::am::config::PeerId;
-use crate::am::error::{ConnectError, Loss, PeerLost};
+use crate::am::error::{ConnectError, Loss, PeerLost, RequestError};
 use crate::am::handlers::{self, Content, Handlers, Reply, Request};
 use netdyno_host::life::Life;
 use netdyno_host::region::Region;
@@ -138,7 +138,12 @@ impl ShmPeer {
         self.outbox.medium_bytes
     }
 
+    /// Whether a request may be sent now.
     #[inline(always)]
+    pub(in crate::am) fn is_ready(&self) -> bool {
+        matches!(self.state, State::Connected) && self.credits.has_room()
+    }
+
     pub(in crate::am) fn check_connected(&self) -> Result<(), PeerLost> {
         match self.state {
             State::Connected => Ok(()),
@@ -146,9 +151,33 @@ impl ShmPeer {
         }
     }
 
+    /// Why none may.
+    #[cold]
+    fn why_not_ready(&self) -> RequestError {
+        self.check_connected().map_or_else(RequestError::Lost, |()| RequestError::Full)
+    }
+
     #[inline(always)]
-    pub(in crate::am) fn has_room(&self) -> bool {
-        self.credits.has_room()
+    pub(in crate::am) fn try_send(&mut self, handler: u8, words: &[u64]) -> Result<(), RequestError> {
+        if !self.is_ready() {
+            return Err(self.why_not_ready());
+        }
+        self.send(handler, words);
+        Ok(())
+    }
+
+    pub(in crate::am) fn try_send_medium(
+        &mut self,
+        handler: u8,
+        words: &[u64],
+        payload: &[u8],
+    ) -> Result<(), RequestError> {
+        if !self.is_ready() {
+            return Err(self.why_not_ready());
+        }
+        self.credits.take();
+        self.requests_out.write_with_payload(header(Kind::Medium, handler, 0, words), words, payload);
+        Ok(())
     }
 
     /// Sends a request; the caller has seen that there is room.
@@ -156,12 +185,6 @@ impl ShmPeer {
     pub(in crate::am) fn send(&mut self, handler: u8, words: &[u64]) {
         self.credits.take();
         self.requests_out.write(header(Kind::Short, handler, 0, words), words);
-    }
-
-    /// Sends a medium request; the caller has seen that there is room and that it fits.
-    pub(in crate::am) fn send_medium(&mut self, handler: u8, words: &[u64], payload: &[u8]) {
-        self.credits.take();
-        self.requests_out.write_with_payload(header(Kind::Medium, handler, 0, words), words, payload);
     }
 
     /// Takes at most one reply and a few requests. Returns how many were handled.
@@ -284,6 +307,13 @@ impl ShmPeer {
     fn say_closed(&self) {
         // Release: pairs with the acquire in `look`; what was sent comes first.
         self.their_inbox.word(CLOSED).store(1, Ordering::Release);
+    }
+
+    /// Gives up a peer that is still there.
+    pub(in crate::am) fn disconnect(&mut self) {
+        if self.state == State::Connected {
+            self.lose(Loss::Closed);
+        }
     }
 
     /// Gives the peer up, and tells it: one that lives could wait for us for ever.

@@ -9,7 +9,7 @@ pub(super) use peer::Outbox;
 pub(super) use port::UdpPort;
 
 use super::config::{Config, PeerId, Wire};
-use super::error::{ConnectError, Loss, OpenError, PeerLost};
+use super::error::{ConnectError, Loss, OpenError, PeerLost, RequestError};
 use super::handlers::Handlers;
 use clock::Clock;
 use netdyno_host::datagram::{DatagramSocket, SocketError};
@@ -17,7 +17,7 @@ use netdyno_host::random;
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::frame::datagram::{self, Kind, LONGEST, LONGEST_PAYLOAD};
 use netdyno_protocol::frame::udp_port::UdpPortAddress;
-use netdyno_protocol::reliability::{self, Connection, Counters};
+use netdyno_protocol::reliability::{self, Connection, Counters, Full};
 use peer::UdpPeer;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -135,15 +135,15 @@ impl UdpPeers {
     }
 
     pub(super) fn in_flight(&self, id: PeerId) -> u32 {
-        self.peer(id).connection.in_flight()
+        self.peer(id).outbox.connection.in_flight()
     }
 
     pub(super) fn medium_bytes(&self, id: PeerId) -> usize {
-        self.peer(id).medium_bytes
+        self.peer(id).outbox.medium_bytes()
     }
 
     pub(super) fn statistics(&self, id: PeerId) -> PeerStatistics {
-        let connection = &self.peer(id).connection;
+        let connection = &self.peer(id).outbox.connection;
         PeerStatistics { counters: connection.counters(), memory_bytes: connection.memory_bytes() }
     }
 
@@ -151,33 +151,47 @@ impl UdpPeers {
         Strays { refused: self.socket.refused(), ..self.strays }
     }
 
-    #[inline(always)]
-    pub(super) fn check_connected(&self, id: PeerId) -> Result<(), PeerLost> {
-        self.peer(id).check_connected()
-    }
-
-    #[inline(always)]
-    pub(super) fn has_room(&self, id: PeerId) -> bool {
-        self.peer(id).connection.has_room()
-    }
-
-    /// Sends a request; the caller has seen that there is room.
-    #[inline]
-    pub(super) fn send(&mut self, id: PeerId, handler: u8, words: &[u64], payload: &[u8]) {
+    /// Sends a request whose payload is not too long, if there is room.
+    pub(super) fn try_send(
+        &mut self,
+        id: PeerId,
+        handler: u8,
+        words: &[u64],
+        payload: &[u8],
+    ) -> Result<(), RequestError> {
+        let peer = &mut self.peers[id.place()];
+        peer.check_connected()?;
         let now_ns = self.clock.now_ns();
-        let sent = self.peers[id.place()].connection.request(handler, words, payload, now_ns);
-        debug_assert!(sent.is_ok(), "the caller has seen that there is room");
+        peer.outbox.connection.request(handler, words, payload, now_ns).map_err(|Full| RequestError::Full)?;
         self.transmit(id.place(), now_ns);
+        Ok(())
+    }
+
+    /// The same for a request without a payload, with its words in registers.
+    #[cold]
+    #[inline(never)]
+    #[allow(clippy::too_many_arguments, reason = "words in registers")]
+    pub(super) fn try_send_short(
+        &mut self,
+        id: PeerId,
+        handler: u8,
+        count: usize,
+        a: u64,
+        b: u64,
+        c: u64,
+        d: u64,
+    ) -> Result<(), RequestError> {
+        self.try_send(id, handler, &[a, b, c, d][..count], &[])
     }
 
     /// Sends what a connection has to send.
     #[inline]
     fn transmit(&mut self, place: usize, now_ns: u64) {
         let peer = &mut self.peers[place];
-        while let Some(datagram) = peer.connection.transmit(now_ns) {
+        while let Some(datagram) = peer.outbox.connection.transmit(now_ns) {
             self.socket.send(peer.address, datagram, now_ns);
         }
-        if let Some(at_ns) = peer.connection.deadline() {
+        if let Some(at_ns) = peer.outbox.connection.deadline() {
             self.deadline_ns = self.deadline_ns.min(at_ns);
         }
         self.expect_release();
@@ -193,7 +207,7 @@ impl UdpPeers {
 
     /// Handles what has arrived, at most what one datagram makes deliverable, and does what
     /// is due.
-    #[inline]
+    #[inline(never)]
     pub(super) fn poll<S>(&mut self, handlers: &Handlers<S>, state: &mut S) -> Result<usize, PeerLost> {
         let now_ns = self.clock.now_ns();
         let (mut handled, mut is_drained) = (0, false);
@@ -242,7 +256,7 @@ impl UdpPeers {
         if peer.check_connected().is_err() {
             // It has not heard yet that it was given up.
             if datagram.header.kind != Kind::Goodbye {
-                self.socket.send(peer.address, peer.connection.goodbye(), now_ns);
+                self.socket.send(peer.address, peer.outbox.connection.goodbye(), now_ns);
                 self.expect_release();
             }
             return Ok(0);
@@ -276,12 +290,15 @@ impl UdpPeers {
     fn say_goodbye(&mut self, place: usize, now_ns: u64) {
         let peer = &mut self.peers[place];
         for _ in 0..GOODBYES {
-            self.socket.send(peer.address, peer.connection.goodbye(), now_ns);
+            self.socket.send(peer.address, peer.outbox.connection.goodbye(), now_ns);
         }
         self.expect_release();
     }
 
     pub(super) fn disconnect(&mut self, id: PeerId) {
+        if self.peers[id.place()].check_connected().is_err() {
+            return;
+        }
         self.peers[id.place()].lose(Loss::Closed);
         let now_ns = self.clock.now_ns();
         self.say_goodbye(id.place(), now_ns);
@@ -308,7 +325,7 @@ impl UdpPeers {
                     && let Ok(datagram) = datagram::parse(bytes)
                 {
                     let peer = &mut self.peers[place];
-                    peer.connection.acknowledge(&datagram.header, now_ns);
+                    peer.outbox.connection.acknowledge(&datagram.header, now_ns);
                     if datagram.header.kind == Kind::Goodbye {
                         peer.lose(Loss::Closed);
                     }
@@ -334,7 +351,7 @@ fn find(
 ) -> Option<usize> {
     let connection = datagram::connection_of(bytes)?;
     let place = match peers.get(last) {
-        Some(peer) if peer.connection.local() == connection => last,
+        Some(peer) if peer.outbox.connection.local() == connection => last,
         _ => *places.get(&connection)?,
     };
     let address = peers[place].address;

@@ -8,19 +8,27 @@ use netdyno_protocol::reliability::{self, Connection, Delivery};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// What goes back to a peer for a request.
-pub(in crate::am) struct Outbox<'a> {
-    connection: &'a mut Connection,
-    medium_bytes: usize,
+/// What goes back to a peer for its requests.
+pub(in crate::am) struct Outbox {
+    pub(super) connection: Connection,
+    /// Payload that the peer takes.
+    pub(super) medium_bytes: usize,
+    /// The time at which requests are handled.
     now_ns: u64,
 }
 
-impl Outbox<'_> {
+impl Outbox {
     pub(in crate::am) fn medium_bytes(&self) -> usize {
         self.medium_bytes
     }
 
-    pub(in crate::am) fn reply(self, handler: u8, words: &[u64], payload: &[u8]) {
+    #[cold]
+    #[inline(never)]
+    pub(in crate::am) fn reply_short(&mut self, handler: u8, count: usize, a: u64, b: u64, c: u64, d: u64) {
+        self.reply(handler, &[a, b, c, d][..count], &[]);
+    }
+
+    pub(in crate::am) fn reply(&mut self, handler: u8, words: &[u64], payload: &[u8]) {
         self.connection.reply(handler, words, payload, self.now_ns);
     }
 }
@@ -28,9 +36,8 @@ impl Outbox<'_> {
 pub(super) struct UdpPeer {
     id: PeerId,
     pub(super) address: SocketAddr,
-    pub(super) connection: Connection,
-    /// Payload that it takes, and that it may send.
-    pub(super) medium_bytes: usize,
+    pub(super) outbox: Outbox,
+    /// Payload that it may send.
     our_medium_bytes: usize,
     peer_timeout: Duration,
     lost: Option<PeerLost>,
@@ -44,7 +51,8 @@ impl UdpPeer {
         [medium_bytes, our_medium_bytes]: [usize; 2],
         peer_timeout: Duration,
     ) -> Self {
-        Self { id, address, connection, medium_bytes, our_medium_bytes, peer_timeout, lost: None }
+        let outbox = Outbox { connection, medium_bytes, now_ns: 0 };
+        Self { id, address, outbox, our_medium_bytes, peer_timeout, lost: None }
     }
 
     #[inline(always)]
@@ -57,7 +65,7 @@ impl UdpPeer {
 
     /// Whether something that it was sent may not have arrived.
     pub(super) fn is_owed(&self) -> bool {
-        self.lost.is_none() && self.connection.has_unacknowledged()
+        self.lost.is_none() && self.outbox.connection.has_unacknowledged()
     }
 
     /// Takes a datagram that is for this connection, and handles what it makes deliverable.
@@ -69,16 +77,16 @@ impl UdpPeer {
         handlers: &Handlers<S>,
         state: &mut S,
     ) -> Result<usize, PeerLost> {
-        if self.connection.receive(datagram, now_ns) == Delivery::Nothing {
+        if self.outbox.connection.receive(datagram, now_ns) == Delivery::Nothing {
             return self.find_loss().map(|()| 0);
         }
         let mut handled = self.handle(datagram, now_ns, handlers, state)?;
-        while let Some(bytes) = self.connection.buffered() {
+        while let Some(bytes) = self.outbox.connection.buffered() {
             // It was sound when it was kept.
             if let Ok(datagram) = datagram::parse(&bytes) {
                 handled += self.handle(&datagram, now_ns, handlers, state)?;
             }
-            self.connection.recycle(bytes);
+            self.outbox.connection.recycle(bytes);
         }
         self.find_loss()?;
         Ok(handled)
@@ -108,9 +116,8 @@ impl UdpPeer {
                 let Some(handler) = handlers.request(header.handler) else {
                     return Err(self.lose(Loss::Misbehaved));
                 };
-                let connection = &mut self.connection;
-                let outbox = Outbox { connection, medium_bytes: self.medium_bytes, now_ns };
-                handler(state, Request { content, outbox: handlers::Outbox::Udp(outbox) });
+                self.outbox.now_ns = now_ns;
+                handler(state, Request { content, outbox: handlers::Outbox::Udp(&mut self.outbox) });
             }
         }
         Ok(1)
@@ -118,17 +125,17 @@ impl UdpPeer {
 
     /// What is to be done at its time.
     pub(super) fn on_time(&mut self, now_ns: u64) -> Result<(), PeerLost> {
-        if self.lost.is_some() || self.connection.deadline().is_none_or(|at_ns| at_ns > now_ns) {
+        if self.lost.is_some() || self.outbox.connection.deadline().is_none_or(|at_ns| at_ns > now_ns) {
             return Ok(());
         }
-        self.connection.on_time(now_ns);
+        self.outbox.connection.on_time(now_ns);
         self.find_loss()
     }
 
     /// Reports once that the connection has ended.
     #[inline]
     fn find_loss(&mut self) -> Result<(), PeerLost> {
-        match self.connection.lost() {
+        match self.outbox.connection.lost() {
             None => Ok(()),
             Some(_) if self.lost.is_some() => Ok(()),
             Some(reliability::Loss::Silent) => Err(self.lose(Loss::Silent(self.peer_timeout))),
@@ -140,10 +147,10 @@ impl UdpPeer {
     /// Gives the peer up.
     #[cold]
     pub(super) fn lose(&mut self, loss: Loss) -> PeerLost {
-        let (unresolved, not_sent) = (self.connection.in_flight(), self.connection.not_sent());
+        let (unresolved, not_sent) = (self.outbox.connection.in_flight(), self.outbox.connection.not_sent());
         let lost = PeerLost { peer: self.id, loss, unresolved, not_sent };
         self.lost = Some(lost);
-        self.connection.end();
+        self.outbox.connection.end();
         lost
     }
 }
