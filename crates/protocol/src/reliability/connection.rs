@@ -94,6 +94,8 @@ pub struct Connection {
     /// Messages that can wait to be acknowledged: a window of requests and one of replies.
     places: usize,
     peer_timeout_ns: u64,
+    /// When a datagram came last, and when one that told something new.
+    received_ns: u64,
     heard_ns: u64,
     /// The peer has closed: the sequence number after its last message, and when to believe
     /// that what is missing of it will not come.
@@ -119,6 +121,7 @@ impl Connection {
             ledger: Ledger::new(window),
             places: 2 * window as usize,
             peer_timeout_ns,
+            received_ns: now_ns,
             heard_ns: now_ns,
             closing: None,
             lost: None,
@@ -247,6 +250,7 @@ impl Connection {
         if self.lost.is_some() {
             return Delivery::Nothing;
         }
+        self.received_ns = now_ns;
         let header = &datagram.header;
         let Ok(said) = self.sending.acknowledge(header.arrived, now_ns, &mut self.buffers) else {
             self.absurd += 1;
@@ -299,9 +303,9 @@ impl Connection {
             return None;
         }
         let (header, bytes) = self.receiving.kept()?;
-        // Heard when it was, not now that its turn has come.
-        let heard_ns = self.heard_ns;
-        self.deliver(&header, heard_ns).then_some(bytes)
+        // What let it go came just now.
+        let now_ns = self.received_ns;
+        self.deliver(&header, now_ns).then_some(bytes)
     }
 
     /// Whether a message is to be handled now. Every request that is handled counts before its
