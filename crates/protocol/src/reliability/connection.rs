@@ -68,7 +68,7 @@ pub struct Counters {
     pub sent: u64,
     /// Messages transmitted again.
     pub retransmitted: u64,
-    /// Acknowledgements that travelled alone.
+    /// Acknowledgements that travelled alone, and probes.
     pub acknowledgements: u64,
     /// Messages delivered.
     pub delivered: u64,

@@ -33,7 +33,7 @@ fn endpoint() -> Endpoint<Seen> {
     Endpoint::new(handlers, config).unwrap()
 }
 
-/// Asks and answers until `count` requests of its own are answered.
+/// Asks and answers until it is over, or the peer has closed.
 fn ask(
     endpoint: &mut Endpoint<Seen>,
     seen: &mut Seen,

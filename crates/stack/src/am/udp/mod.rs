@@ -44,7 +44,7 @@ pub struct PeerStatistics {
     pub memory_bytes: usize,
 }
 
-/// Datagrams that were not taken as any peer's.
+/// Datagrams that came and were not taken as any peer's, and those that never left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Strays {
     /// Damaged, cut, or not ours at all: they have the number of a connection and not the
