@@ -23,7 +23,7 @@ fn main() {
         let reached = !result.doubts.iter().any(|doubt| doubt.name == "imprecise");
         println!(
             "{layer:<8} {seconds:>6.1} s, {} launches, 2 % at 95 % {}",
-            result.launches.len(),
+            result.launches(),
             if reached { "reached" } else { "not reached" }
         );
     }

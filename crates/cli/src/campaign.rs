@@ -6,17 +6,15 @@ use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::launch::Bench;
 use crate::machine;
+use crate::method::{Method, Terms};
 use crate::progress::Progress;
 use netdyno_clock::place::{self, Distance};
 use netdyno_host::datagram::DatagramSocket;
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
-use netdyno_measure::logp::data::{LaunchData, Shape};
-use netdyno_measure::logp::doubts::is_precise;
-use netdyno_measure::logp::extract::{Extracted, extract};
-use netdyno_measure::logp::pattern::Plan;
 use netdyno_measure::logp::ratio::ratios;
 use netdyno_measure::record::{Doubt, LayerResult, Record, SCHEMA};
+use netdyno_measure::task::{Data, Task};
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
 use netdyno_protocol::sim::random::Random;
@@ -41,13 +39,19 @@ pub struct Conditions {
 
 /// What is to be measured, checked.
 pub struct Campaign {
+    method: Box<dyn Method>,
     benches: Vec<Bench>,
     measuring: Measuring,
 }
 
 impl Campaign {
     /// Checks what is asked for against the layers and the machine.
-    pub fn new(layers: &[Layer], conditions: Conditions, measuring: &Measuring) -> Result<Self, Fault> {
+    pub fn new(
+        method: Box<dyn Method>,
+        layers: &[Layer],
+        conditions: Conditions,
+        measuring: &Measuring,
+    ) -> Result<Self, Fault> {
         if conditions.truth.is_some() && !layers.contains(&Layer::Sim) {
             return Err(Fault::BadInput("--truth is for the sim layer: add --over sim".into()));
         }
@@ -69,7 +73,7 @@ impl Campaign {
                 return Err(Fault::BadInput(format!("the layer {layer} is named twice")));
             }
         }
-        Ok(Self { benches, measuring: measuring.clone() })
+        Ok(Self { method, benches, measuring: measuring.clone() })
     }
 
     /// Measures.
@@ -90,10 +94,10 @@ impl Campaign {
             let order: Vec<usize> =
                 if rounds % 2 == 0 { (0..runs.len()).collect() } else { (0..runs.len()).rev().collect() };
             for (nth, &at) in order.iter().enumerate() {
-                let plan = self.plan(rounds, &runs[at]);
+                let task = self.method.task(&self.terms(rounds), &runs[at].launches);
                 let doing = format!("{} launch {}", runs[at].bench.layer, rounds + 1);
                 let steps = (rounds.max(at_least - 1) + 1) * order.len();
-                runs[at].launch(&plan, &interrupt, &mut |share| {
+                runs[at].launch(&task, &interrupt, &mut |share| {
                     let by_launches = (rounds * order.len() + nth) as f64 + share;
                     let by_time = started.elapsed().as_secs_f64() / time.as_secs_f64();
                     let share = if rounds < at_least { by_launches / steps as f64 } else { by_time };
@@ -123,12 +127,11 @@ impl Campaign {
         })
     }
 
-    fn plan(&self, launch: usize, run: &Run<'_>) -> Plan {
+    fn terms(&self, launch: usize) -> Terms {
         let share = self.measuring.max_time / u32::from(self.measuring.launches);
         let budget = share.mul_f64(MEASURING_SHARE).min(LONGEST_LAUNCH);
-        Plan {
+        Terms {
             launch,
-            shape: run.shape.clone(),
             budget_ns: budget.as_nanos() as f64,
             precision: self.measuring.precision,
             confidence: self.measuring.confidence,
@@ -136,38 +139,28 @@ impl Campaign {
         }
     }
 
-    fn extract(&self, launches: &[LaunchData]) -> Option<Extracted> {
-        extract(launches, self.measuring.confidence, self.measuring.precision)
-    }
-
     fn is_precise(&self, runs: &[Run<'_>]) -> bool {
-        runs.iter().all(|run| {
-            self.extract(&run.launches)
-                .is_some_and(|extracted| is_precise(&extracted.parameters, self.measuring.precision))
-        })
+        runs.iter().all(|run| self.method.is_precise(&run.launches, &self.terms(run.launches.len())))
     }
 
     fn result(&self, run: Run<'_>) -> Result<LayerResult, Fault> {
-        let Some(extracted) = self.extract(&run.launches) else {
-            return Err(Fault::Failed(format!("{}: no launch has measured anything", run.bench.layer)));
-        };
         let bench = run.bench;
+        let Some(reading) = self.method.read(run.launches, &self.terms(0)) else {
+            return Err(Fault::Failed(format!("{}: no launch has measured anything", bench.layer)));
+        };
         let distance = bench.cpus.map(|(a, b)| place::distance(a, b));
-        let mut doubts = extracted.doubts;
+        let mut doubts = reading.doubts;
         doubts.extend(placement_doubt(bench, distance));
         doubts.extend(bench.faults.map(faults_doubt));
         Ok(LayerResult {
             layer: bench.layer.name().into(),
-            verb: "logp".into(),
             size_bytes: bench.size_bytes,
             wait: if bench.truth.is_some() { "virtual".into() } else { bench.wait.name().into() },
             cpus: bench.cpus.map(|(a, b)| vec![a, b]).unwrap_or_default(),
             distance: distance.map(|distance| distance.to_string()),
             faults: bench.faults.map(|faults| faults.to_string()),
-            parameters: extracted.parameters,
-            plateau: extracted.plateau,
-            checks: extracted.checks,
-            launches: run.launches,
+            parameters: reading.parameters,
+            found: reading.found,
             doubts,
         })
     }
@@ -176,25 +169,21 @@ impl Campaign {
 /// A layer in the course of a campaign.
 struct Run<'a> {
     bench: &'a Bench,
-    shape: Option<Shape>,
-    launches: Vec<LaunchData>,
+    launches: Vec<Data>,
 }
 
 impl<'a> Run<'a> {
     fn new(bench: &'a Bench) -> Self {
-        Self { bench, shape: None, launches: Vec::new() }
+        Self { bench, launches: Vec::new() }
     }
 
     fn launch(
         &mut self,
-        plan: &Plan,
+        task: &Task,
         interrupt: &Interrupt,
         progress: &mut dyn FnMut(f64),
     ) -> Result<(), Fault> {
-        let data = self.bench.launch(plan, interrupt, progress)?;
-        // The first launch chooses bursts and delays for all.
-        self.shape.get_or_insert_with(|| data.shape.clone());
-        self.launches.push(data);
+        self.launches.push(self.bench.launch(task, interrupt, progress)?);
         Ok(())
     }
 }

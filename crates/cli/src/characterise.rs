@@ -3,13 +3,14 @@
 use crate::args::{Format, Measuring};
 use crate::campaign::{Campaign, Conditions};
 use crate::fault::{Fault, say};
+use crate::method::Signature;
 use crate::output::{check_writable, render, write_stdout, write_whole};
 use netdyno_layers::catalogue::EMBEDDED;
 use std::path::Path;
 
 /// Measures, prints the table, writes record and report into `dir`.
 pub fn run(measuring: &Measuring, dir: &Path) -> Result<(), Fault> {
-    let campaign = Campaign::new(&EMBEDDED, Conditions::default(), measuring)?;
+    let campaign = Campaign::new(Box::new(Signature), &EMBEDDED, Conditions::default(), measuring)?;
     let (record_file, report_file) = (dir.join("netdyno.json"), dir.join("netdyno-report.html"));
     check_writable(&record_file)?;
     check_writable(&report_file)?;

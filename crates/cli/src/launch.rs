@@ -8,9 +8,7 @@ use netdyno_host::wait::Wait;
 use netdyno_job::crew::{Crew, CrewError, Event};
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::sim::SimRequester;
-use netdyno_measure::logp::Subject;
-use netdyno_measure::logp::data::LaunchData;
-use netdyno_measure::logp::pattern::Plan;
+use netdyno_measure::task::{Data, Subject, Task};
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
 use std::net::SocketAddr;
@@ -51,19 +49,21 @@ impl Bench {
     /// Measures once. `progress` is told the share that is done.
     pub fn launch(
         &self,
-        plan: &Plan,
+        task: &Task,
         interrupt: &Interrupt,
         progress: &mut dyn FnMut(f64),
-    ) -> Result<LaunchData, Fault> {
+    ) -> Result<Data, Fault> {
         let context =
-            |text: String| Fault::Failed(format!("{}, launch {}: {text}", self.layer, plan.launch + 1));
+            |text: String| Fault::Failed(format!("{}, launch {}: {text}", self.layer, task.launch() + 1));
         match self.truth {
             Some(truth) => {
                 interrupt.check()?;
-                SimRequester::new(truth, plan.seed).logp(plan, progress).map_err(|error| context(error.0))
+                SimRequester::new(truth, task.seed())
+                    .measure(task, progress)
+                    .map_err(|error| context(error.0))
             }
             None => {
-                Pair { crew: Crew::new(), interrupt }.measure(self, plan, progress).map_err(|end| match end {
+                Pair { crew: Crew::new(), interrupt }.measure(self, task, progress).map_err(|end| match end {
                     End::Fault(fault) => fault,
                     End::Failed(text) => context(text),
                 })
@@ -90,15 +90,10 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    fn measure(
-        mut self,
-        bench: &Bench,
-        plan: &Plan,
-        progress: &mut dyn FnMut(f64),
-    ) -> Result<LaunchData, End> {
+    fn measure(mut self, bench: &Bench, task: &Task, progress: &mut dyn FnMut(f64)) -> Result<Data, End> {
         for rank in [REQUESTER, REPLIER] {
             self.crew.launch(worker_command().map_err(|error| End::Failed(error.to_string()))?)?;
-            self.crew.send(rank, &open_order(bench, rank, plan.seed))?;
+            self.crew.send(rank, &open_order(bench, rank, task.seed()))?;
         }
         let (mut addresses, mut connected) = ([None, None], 0);
         loop {
@@ -113,7 +108,7 @@ impl Pair<'_> {
                 (_, Answer::Connected) => {
                     connected += 1;
                     if connected == 2 {
-                        self.crew.send(REQUESTER, &Order::Measure(Box::new(plan.clone())))?;
+                        self.crew.send(REQUESTER, &Order::Measure(Box::new(task.clone())))?;
                     }
                 }
                 (_, Answer::Progress(share)) => progress(share),

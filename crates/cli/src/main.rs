@@ -3,6 +3,7 @@
 //! * [`args`]: what can be asked for. * [`fault`]: how a run can fail, and its exit code.
 //! * [`characterise`], [`logp`], [`catalogue`], [`report`], [`soak`]: the verbs.
 //! * [`campaign`]: launches of several layers, interleaved, until the figures are known.
+//! * [`method`]: what a measuring verb runs in a launch, and what it reads off launches.
 //! * [`launch`], [`worker`]: one launch, from both sides of the control connection.
 //! * [`machine`], [`interrupt`], [`progress`], [`output`]: what the verbs share.
 #![forbid(unsafe_code)]
@@ -16,6 +17,7 @@ mod interrupt;
 mod launch;
 mod logp;
 mod machine;
+mod method;
 mod output;
 mod progress;
 mod report;

@@ -7,8 +7,7 @@ use netdyno_job::member::{Control, MemberError};
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::half::{self, LayerOptions, Role};
 use netdyno_measure::layer::LayerError;
-use netdyno_measure::logp::data::LaunchData;
-use netdyno_measure::logp::pattern::Plan;
+use netdyno_measure::task::{Data, Task};
 use netdyno_protocol::faults::Faults;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -45,7 +44,7 @@ pub enum Order {
     /// Connect to the half with this address and, as a replier, serve.
     Connect(Vec<u8>),
     /// As a requester, measure.
-    Measure(Box<Plan>),
+    Measure(Box<Task>),
 }
 
 /// What a worker says.
@@ -58,7 +57,7 @@ pub enum Answer {
     /// The share that is done.
     Progress(f64),
     /// All that was measured.
-    Measured(Box<LaunchData>),
+    Measured(Box<Data>),
     /// It cannot go on.
     Failed(String),
 }
@@ -124,13 +123,13 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
         Role::Requester => {
             let mut subject = half.requester(&peer)?;
             control.send(&Answer::Connected)?;
-            let plan = match control.receive(PATIENCE)? {
-                Order::Measure(plan) => plan,
+            let task = match control.receive(PATIENCE)? {
+                Order::Measure(task) => task,
                 other => return Err(unexpected(&other)),
             };
             let preempted_before = preemptions();
             let mut told = 0.0;
-            let mut data = subject.logp(&plan, &mut |share| {
+            let mut data = subject.measure(&task, &mut |share| {
                 if share - told >= PROGRESS_STEP {
                     told = share;
                     // Where nobody listens any more, the listening thread ends the process.
@@ -138,8 +137,11 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
                 }
             })?;
             // A process that yields gives its processor away itself, which counts the same.
-            data.preemptions =
-                (options.wait != Wait::Yield).then(|| Some(preemptions()? - preempted_before?)).flatten();
+            if options.wait != Wait::Yield {
+                data.set_preemptions(
+                    preemptions().zip(preempted_before).map(|(after, before)| after - before),
+                );
+            }
             control.send(&Answer::Measured(Box::new(data)))?;
         }
         Role::Replier => {

@@ -56,8 +56,8 @@ fn the_simulated_layer_comes_back_and_its_record_is_valid() {
     assert!(result["parameters"]["G"]["value_ns_per_byte"].is_null());
     assert_eq!(result["launches"].as_array().unwrap().len(), 9);
     assert!(result["doubts"].is_array() && json["doubts"].is_array());
-    assert_eq!(record.results[0].plateau.limited_by, Limit::Gap);
-    assert!(record.results[0].launches.iter().all(|launch| launch.signature.len() >= 5));
+    assert_eq!(record.results[0].logp().unwrap().plateau.limited_by, Limit::Gap);
+    assert!(record.results[0].logp().unwrap().launches.iter().all(|launch| launch.signature.len() >= 5));
 }
 
 #[test]
@@ -112,12 +112,12 @@ fn real_layers_are_measured_interleaved() {
             "{}",
             result.layer
         );
-        assert!(result.launches.len() >= 2);
+        assert!(result.launches() >= 2);
         let p50 = p.rtt.quantiles_ns["p50"];
         assert!(p.rtt.quantiles_ns["min"] <= p50 && p50 <= p.rtt.quantiles_ns["max"]);
-        assert!(!result.launches[0].rtt_after_pause_ns.is_empty());
-        assert_eq!(result.checks.streams.len(), 2);
-        let transport = result.launches[0].transport;
+        assert!(!result.logp().unwrap().launches[0].rtt_after_pause_ns.is_empty());
+        assert_eq!(result.logp().unwrap().checks.streams.len(), 2);
+        let transport = result.logp().unwrap().launches[0].transport;
         assert_eq!(transport.is_some(), result.layer == "am+udp");
         assert!(transport.is_none_or(|transport| transport.sent > 0 && transport.memory_bytes < 1 << 20));
     }
@@ -157,7 +157,7 @@ fn a_bad_network_costs_time_and_no_message() {
     let [spoilt, bare] = &record.results[..] else { panic!("{text}") };
     assert_eq!((spoilt.faults.as_deref(), bare.faults.as_deref()), (Some(faults), None));
     assert!(spoilt.doubts.iter().any(|doubt| doubt.name == "faults" && doubt.text.contains(faults)));
-    let transport = spoilt.launches[0].transport.unwrap();
+    let transport = spoilt.logp().unwrap().launches[0].transport.unwrap();
     assert!(transport.retransmitted > 0 && transport.malformed > 0, "{transport:?}");
 }
 

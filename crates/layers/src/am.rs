@@ -4,8 +4,8 @@
 use crate::half::{Half, LayerOptions, PEER_TIMEOUT, Replier};
 use crate::real::{RealReplier, RealRequester, Wire};
 use netdyno_measure::layer::LayerError;
-use netdyno_measure::logp::Subject;
 use netdyno_measure::logp::data::Transport;
+use netdyno_measure::task::Subject;
 use netdyno_stack::am::{
     Config, Endpoint, Handlers, LONGEST_PAYLOAD, PeerId, PeerStatistics, Port, Request, Strays, Wire as Way,
 };

@@ -8,7 +8,7 @@ use crate::tcp::TcpHalf;
 use crate::udp::UdpHalf;
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
-use netdyno_measure::logp::Subject;
+use netdyno_measure::task::Subject;
 use netdyno_protocol::faults::Faults;
 use netdyno_stack::am::Wire;
 use std::convert::Infallible;

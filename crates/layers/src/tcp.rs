@@ -6,7 +6,7 @@ use crate::socket::{block_on, is_passing, parse_address};
 use netdyno_host::random;
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
-use netdyno_measure::logp::Subject;
+use netdyno_measure::task::Subject;
 use rustix::net::sockopt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -7,7 +7,7 @@ use crate::real::{Patience, RealReplier, RealRequester, Wire};
 use crate::socket::{block_on, is_passing, parse_address};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
-use netdyno_measure::logp::Subject;
+use netdyno_measure::task::Subject;
 use rustix::net::sockopt;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};

@@ -5,6 +5,7 @@
 //! * [`layer`]: the face that a layer shows to the patterns.
 //! * [`stats`]: medians with distribution-free intervals, regression.
 //! * [`logp`]: the LogP signature: what is run in a launch, and what is read off launches.
+//! * [`task`]: what a launch is asked to do, whatever the verb.
 //! * [`show`]: figures in words.
 //! * [`record`]: the versioned record that every tool reads.
 #![forbid(unsafe_code)]
@@ -14,3 +15,4 @@ pub mod logp;
 pub mod record;
 pub mod show;
 pub mod stats;
+pub mod task;

@@ -110,8 +110,6 @@ pub struct Detours {
 pub struct LayerResult {
     /// The layer, as spelled on the command line.
     pub layer: String,
-    /// The measuring verb.
-    pub verb: String,
     /// Bytes of user data in a request, and in a reply.
     pub size_bytes: usize,
     /// How an idle process waits: `spin`, `yield`, `block`; `virtual` for a simulated layer.
@@ -126,15 +124,54 @@ pub struct LayerResult {
     pub faults: Option<String>,
     /// The parameters.
     pub parameters: Parameters,
+    /// The measuring verb, and what it found beside the parameters.
+    #[serde(flatten)]
+    pub found: Found,
+    /// Doubts about this layer's figures.
+    #[serde(default)]
+    pub doubts: Vec<Doubt>,
+}
+
+/// What a verb finds beside the parameters, with the data behind all of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "verb", rename_all = "snake_case")]
+pub enum Found {
+    /// By the LogP signature.
+    Logp(Logp),
+}
+
+/// What the LogP signature finds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Logp {
     /// What set the plateau of the signature, and so what `g` is worth.
     pub plateau: Plateau,
     /// Figures that check the parameters or stand beside them.
     pub checks: Checks,
     /// The data behind all of it.
     pub launches: Vec<LaunchData>,
-    /// Doubts about this layer's figures.
-    #[serde(default)]
-    pub doubts: Vec<Doubt>,
+}
+
+impl LayerResult {
+    /// The verb that measured, as on the command line.
+    pub fn verb(&self) -> &'static str {
+        match self.found {
+            Found::Logp(_) => "logp",
+        }
+    }
+
+    /// What the signature found, where that was the verb.
+    pub fn logp(&self) -> Option<&Logp> {
+        match &self.found {
+            Found::Logp(logp) => Some(logp),
+        }
+    }
+
+    /// How many launches are behind the figures.
+    pub fn launches(&self) -> usize {
+        match &self.found {
+            Found::Logp(logp) => logp.launches.len(),
+        }
+    }
 }
 
 /// The LogP parameters of a layer (Culler et al. 1996, "LogP model").

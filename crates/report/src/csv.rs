@@ -3,7 +3,7 @@
 //! Cells are empty where a record has no figure. The doubts of a row are those about its
 //! parameter, about its layer as a whole and about the run as a whole.
 
-use netdyno_measure::record::{Doubt, LayerResult, Parameter, PerByte, Record, Status};
+use netdyno_measure::record::{Doubt, Found, LayerResult, Parameter, PerByte, Record, Status};
 use netdyno_measure::stats::Interval;
 
 /// The header row.
@@ -45,10 +45,14 @@ pub fn render(record: &Record) -> String {
 }
 
 fn rows(result: &LayerResult) -> Vec<Row<'_>> {
-    let checks = [("rtt_after_pause", &result.checks.rtt_after_pause), ("o_r_away", &result.checks.o_r_away)];
     let mut rows: Vec<Row<'_>> = result.parameters.times().map(|(name, p)| in_ns(name, p)).into();
     rows.push(per_byte("G", &result.parameters.G));
-    rows.extend(checks.map(|(name, p)| in_ns(name, p)));
+    match &result.found {
+        Found::Logp(logp) => rows.extend([
+            in_ns("rtt_after_pause", &logp.checks.rtt_after_pause),
+            in_ns("o_r_away", &logp.checks.o_r_away),
+        ]),
+    }
     rows
 }
 
@@ -81,7 +85,7 @@ fn cells(record: &Record, result: &LayerResult, row: &Row<'_>) -> [String; 12] {
     let doubts = result.doubts.iter().filter(concerns).chain(&record.doubts);
     [
         result.layer.clone(),
-        result.verb.clone(),
+        result.verb().into(),
         result.size_bytes.to_string(),
         row.parameter.into(),
         status(row.status).into(),

@@ -7,7 +7,9 @@
 use crate::notes::{Note, Notes, marks};
 use crate::quantity::{NONE, counted, number_and_interval, percent, time, time_interval};
 use crate::transport::transport;
-use netdyno_measure::record::{Environment, LayerResult, Options, Parameter, Ratio, Record, Status};
+use netdyno_measure::record::{
+    Environment, Found, LayerResult, Logp, Options, Parameter, Ratio, Record, Status,
+};
 
 /// The width from which parameters stand side by side.
 pub const COLUMNS_FROM: usize = 80;
@@ -69,8 +71,12 @@ fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult) 
             lines.wrapped(line.trim_end(), "  ", "    ");
         }
     }
-    lines.wrapped(&round_trips(result), "  ", "    ");
-    lines.wrapped(&transport(result).unwrap_or_default(), "  ", "    ");
+    match &result.found {
+        Found::Logp(logp) => {
+            lines.wrapped(&round_trips(result, logp), "  ", "    ");
+            lines.wrapped(&transport(logp).unwrap_or_default(), "  ", "    ");
+        }
+    }
 }
 
 /// A figure in the table.
@@ -123,18 +129,18 @@ fn circumstances(result: &LayerResult) -> String {
         let noun = if cpus.len() == 1 { "CPU" } else { "CPUs" };
         parts.push(format!("{noun} {}{distance}", cpus.join(" and ")));
     }
-    parts.push(counted(result.launches.len(), "launch", "launches"));
+    parts.push(counted(result.launches(), "launch", "launches"));
     parts.join(", ")
 }
 
 /// The distribution of the round trips.
-fn round_trips(result: &LayerResult) -> String {
+fn round_trips(result: &LayerResult, logp: &Logp) -> String {
     let quantiles = &result.parameters.rtt.quantiles_ns;
     let mut parts: Vec<String> = ["min", "p50", "p99", "max"]
         .iter()
         .filter_map(|name| quantiles.get(*name).map(|ns| format!("{name} {}", time(*ns))))
         .collect();
-    if let Some(ns) = result.checks.rtt_after_pause.value_ns {
+    if let Some(ns) = logp.checks.rtt_after_pause.value_ns {
         parts.push(format!("after a pause {}", time(ns)));
     }
     if parts.is_empty() { String::new() } else { format!("rtt {}", parts.join(", ")) }

@@ -2,12 +2,12 @@
 
 use crate::quantity::percent;
 use netdyno_measure::logp::data::Transport;
-use netdyno_measure::record::LayerResult;
+use netdyno_measure::record::Logp;
 
 /// Messages, those sent again, stray datagrams, and the memory of a connection; `None` where
 /// the layer keeps no count.
-pub fn transport(result: &LayerResult) -> Option<String> {
-    let launches: Vec<Transport> = result.launches.iter().filter_map(|launch| launch.transport).collect();
+pub fn transport(logp: &Logp) -> Option<String> {
+    let launches: Vec<Transport> = logp.launches.iter().filter_map(|launch| launch.transport).collect();
     if launches.is_empty() {
         return None;
     }

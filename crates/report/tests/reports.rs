@@ -3,7 +3,7 @@
 mod support;
 
 use netdyno_measure::logp::data::LaunchData;
-use netdyno_measure::record::{Doubt, Parameter, Record, Status};
+use netdyno_measure::record::{Doubt, Found, Logp, Parameter, Record, Status};
 use netdyno_measure::stats::Interval;
 use netdyno_report::{csv, html, table};
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ fn a_table_of_a_known_interface() {
     record.results[0].parameters.rtt.ci_ns = Some(Interval { lo: 19_800.0, hi: 20_100.0 });
     record.results[0].parameters.rtt.quantiles_ns =
         [("min", 19.4e3), ("p50", 20e3), ("p99", 28e3), ("max", 2.8e6)].map(|(q, ns)| (q.into(), ns)).into();
-    record.results[0].checks.rtt_after_pause.value_ns = Some(21e3);
+    logp(&mut record.results[0]).checks.rtt_after_pause.value_ns = Some(21e3);
     record.results[0].parameters.o_s.value_ns = Some(1e3);
     record.results[0].parameters.L.value_ns = Some(-34.1);
     assert_eq!(
@@ -149,17 +149,17 @@ fn records_with_holes_have_a_report() {
     };
     let records = [
         with(|r| r.results.clear()),
-        with(|r| r.results[0].launches.clear()),
-        with(|r| r.results[0].launches.truncate(1)),
-        with(|r| r.results[0].launches = vec![LaunchData::default()]),
-        with(|r| r.results[0].launches.iter_mut().for_each(|l| l.signature.clear())),
-        with(|r| r.results[0].launches[0].signature[0].bursts.clear()),
-        with(|r| r.results[0].launches[0].shape.delays_ns.clear()),
+        with(|r| logp(&mut r.results[0]).launches.clear()),
+        with(|r| logp(&mut r.results[0]).launches.truncate(1)),
+        with(|r| logp(&mut r.results[0]).launches = vec![LaunchData::default()]),
+        with(|r| logp(&mut r.results[0]).launches.iter_mut().for_each(|l| l.signature.clear())),
+        with(|r| logp(&mut r.results[0]).launches[0].signature[0].bursts.clear()),
+        with(|r| logp(&mut r.results[0]).launches[0].shape.delays_ns.clear()),
         with(|r| {
-            r.results[0].launches[0].rtt.histogram_ns =
+            logp(&mut r.results[0]).launches[0].rtt.histogram_ns =
                 vec![(f64::NAN, 1), (0.0, 1), (-1.0, 3), (1e300, u64::MAX)]
         }),
-        with(|r| r.results[0].plateau.window = 0),
+        with(|r| logp(&mut r.results[0]).plateau.window = 0),
         with(|r| r.options.precision = f64::NAN),
         with(|r| r.options.confidence = f64::NAN),
         with(nothing_known),
@@ -181,20 +181,29 @@ fn nothing_known(record: &mut Record) {
     for p in parameters(result) {
         *p = Parameter { status: Status::Unobservable, value_ns: None, ci_ns: None, samples: 0, ..p.clone() };
     }
-    result.plateau.value_ns = f64::NAN;
-    result.plateau.half_window_ns = None;
-    result.checks.delay_slope = None;
-    result.checks.pause_ns = f64::NAN;
-    for stream in &mut result.checks.streams {
+    let found = logp(result);
+    found.plateau.value_ns = f64::NAN;
+    found.plateau.half_window_ns = None;
+    found.checks.delay_slope = None;
+    found.checks.pause_ns = f64::NAN;
+    for stream in &mut found.checks.streams {
         stream.measured_ns = f64::NAN;
     }
-    for launch in &mut result.launches {
+    for launch in &mut found.launches {
         launch.timer_ns = f64::NAN;
     }
 }
 
+/// What the signature found, to be spoilt.
+fn logp(result: &mut netdyno_measure::record::LayerResult) -> &mut Logp {
+    match &mut result.found {
+        Found::Logp(logp) => logp,
+    }
+}
+
 fn parameters(result: &mut netdyno_measure::record::LayerResult) -> [&mut Parameter; 8] {
-    let (p, checks) = (&mut result.parameters, &mut result.checks);
+    let Found::Logp(Logp { checks, .. }) = &mut result.found;
+    let p = &mut result.parameters;
     [
         &mut p.rtt,
         &mut p.o_s,
@@ -230,10 +239,11 @@ proptest! {
         }
         let result = &mut record.results[0];
         result.layer = name.clone();
-        result.plateau.value_ns = values[4];
-        result.plateau.ci_ns = Some(interval);
         result.doubts = vec![Doubt::about("doubt", &about, name); 40];
-        for burst in &mut result.launches[0].signature[0].bursts {
+        let found = logp(result);
+        found.plateau.value_ns = values[4];
+        found.plateau.ci_ns = Some(interval);
+        for burst in &mut found.launches[0].signature[0].bursts {
             burst.issue_ns = values.to_vec();
         }
         let text = table::render(&record, width);

@@ -11,21 +11,3 @@ pub mod doubts;
 pub mod extract;
 pub mod pattern;
 pub mod ratio;
-
-use crate::layer::{LayerError, Requester};
-use data::LaunchData;
-use pattern::Plan;
-
-/// Anything that the pattern can be run on, whatever its type: the pattern itself is
-/// compiled for each requester, so that no call through a table is timed.
-pub trait Subject {
-    /// Runs one launch. `progress` is told the share that is done.
-    fn logp(&mut self, plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<LaunchData, LayerError>;
-}
-
-impl<R: Requester> Subject for R {
-    fn logp(&mut self, plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<LaunchData, LayerError> {
-        let data = pattern::run(self, plan, progress)?;
-        Ok(LaunchData { transport: self.transport(), ..data })
-    }
-}

@@ -5,16 +5,17 @@ use super::extract::each_launch;
 use crate::record::{LayerResult, Ratio, Status};
 use crate::stats::{median_interval_of_sorted, quantile_of_sorted, sorted};
 
-/// The ratio of every layer to the first one, for each parameter for which every pair of
+/// The ratio of every signature to the first one, for each parameter for which every pair of
 /// launches has one. Of plateaus that are not both a measured `g` it is called `plateau`.
 pub fn ratios(results: &[LayerResult], confidence: f64) -> Vec<Ratio> {
-    let Some((below, others)) = results.split_first() else { return Vec::new() };
-    let below_each = each_launch(&below.launches);
+    let mut signatures = results.iter().filter_map(|result| Some((result, result.logp()?)));
+    let Some((below, found_below)) = signatures.next() else { return Vec::new() };
+    let below_each = each_launch(&found_below.launches);
     let mut ratios = Vec::new();
-    for above in others {
+    for (above, found_above) in signatures {
         let is_measured = |result: &LayerResult| result.parameters.g.status == Status::Measured;
         let last = if is_measured(above) && is_measured(below) { "g" } else { "plateau" };
-        let above_each = each_launch(&above.launches);
+        let above_each = each_launch(&found_above.launches);
         for (at, parameter) in ["rtt", "o_s", "o_r", last].into_iter().enumerate() {
             let pairs = above_each.iter().zip(&below_each).map(|(above, below)| (above[at], below[at]));
             // Ratios of figures around 0 say nothing, and leaving pairs out would choose.

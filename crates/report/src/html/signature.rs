@@ -71,7 +71,7 @@ pub fn figure(subject: &Subject<'_>) -> Markup {
 }
 
 fn caption(subject: &Subject<'_>, regimes: &Regimes, y: &Scale) -> Markup {
-    let plateau = match subject.result.plateau.limited_by {
+    let plateau = match subject.logp.plateau.limited_by {
         Limit::Gap => "the slowest stage of the layer: the plateau is g",
         Limit::Processor => "the requester's processor: g is at most the plateau",
         Limit::Window => "the number of requests that may be without a reply: g cannot be seen",
@@ -90,7 +90,7 @@ fn caption(subject: &Subject<'_>, regimes: &Regimes, y: &Scale) -> Markup {
 }
 
 fn series(subject: &Subject<'_>) -> Vec<Series> {
-    let launches = &subject.result.launches;
+    let launches = &subject.logp.launches;
     let Some(first) = launches.iter().find(|launch| !launch.signature.is_empty()) else { return Vec::new() };
     let confidence = subject.record.options.confidence;
     first
@@ -154,9 +154,9 @@ fn levels(subject: &Subject<'_>) -> Vec<Level> {
     if let Some(ns) = shown(&result.parameters.o_s) {
         levels.push(Level { ns, class: "o_s", label: format!("o_s = {}", time(ns)) });
     }
-    let plateau = result.plateau.value_ns;
+    let plateau = subject.logp.plateau.value_ns;
     if plateau.is_finite() {
-        let label = match result.plateau.limited_by {
+        let label = match subject.logp.plateau.limited_by {
             Limit::Gap => format!("g = {}", time(plateau)),
             Limit::Processor => format!("g {}", in_words(&result.parameters.g)),
             Limit::Window => format!("plateau {}", time(plateau)),
@@ -199,8 +199,8 @@ impl Regimes {
             (Some(rtt), Some(o_s)) if o_s > 0.0 && rtt > 0.0 => rtt / o_s,
             _ => f64::INFINITY,
         };
-        let window = result.plateau.window as f64;
-        let onset = if result.plateau.window > 0 && window <= rtt_over_o_s {
+        let window = subject.logp.plateau.window as f64;
+        let onset = if subject.logp.plateau.window > 0 && window <= rtt_over_o_s {
             Some((window, format!("window full at M = {window}")))
         } else {
             rtt_over_o_s.is_finite().then(|| {
@@ -208,7 +208,7 @@ impl Regimes {
             })
         };
         let undelayed = series.iter().find(|series| series.d_ns == 0.0);
-        let steady = undelayed.and_then(|series| steady_from(&series.points, result.plateau.value_ns));
+        let steady = undelayed.and_then(|series| steady_from(&series.points, subject.logp.plateau.value_ns));
         Self { onset, steady }
     }
 
@@ -301,7 +301,7 @@ fn expected(subject: &Subject<'_>, series: &Series, x: &Scale, y: &Scale) -> Mar
     let parameters = &subject.result.parameters;
     let [.., third_last, _, last] = &series.points[..] else { return html! {} };
     let (Some(o_s), Some(o_r)) = (shown(&parameters.o_s), shown(&parameters.o_r)) else { return html! {} };
-    let plateau = subject.result.plateau.value_ns;
+    let plateau = subject.logp.plateau.value_ns;
     let level = o_s + o_r + series.d_measured_ns;
     // A delay within the idle time of a message is not seen in the steady state.
     if series.d_ns == 0.0 || !level.is_finite() || level < plateau {

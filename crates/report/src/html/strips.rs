@@ -86,7 +86,7 @@ fn strips(subject: &Subject<'_>) -> Vec<Strip> {
         let least = if matches!(name, "rtt" | "g") { 0.0 } else { one_way };
         let unit_ns = median_ns.abs().max(least);
         let ci = match name {
-            "g" => subject.result.plateau.ci_ns,
+            "g" => subject.logp.plateau.ci_ns,
             _ => parameters.times()[at].1.ci_ns,
         };
         (unit_ns.is_finite() && unit_ns > 0.0).then_some(Strip {

@@ -1,9 +1,9 @@
-//! A layer of a record, with the name under which the report speaks of it.
+//! A layer whose signature is in a record, with the name under which the report speaks of it.
 
 use crate::launches::LaunchFigures;
-use netdyno_measure::record::{LayerResult, Record};
+use netdyno_measure::record::{LayerResult, Logp, Record};
 
-/// A layer of a record.
+/// A signature of a record.
 pub struct Subject<'a> {
     /// Index of its record.
     pub record_at: usize,
@@ -13,6 +13,8 @@ pub struct Subject<'a> {
     pub record: &'a Record,
     /// What was found about it.
     pub result: &'a LayerResult,
+    /// What its signature found.
+    pub logp: &'a Logp,
     /// What its launches say one by one.
     pub launches: Vec<LaunchFigures>,
     /// Its name; with a number where several have that name.
@@ -21,25 +23,28 @@ pub struct Subject<'a> {
     pub id: String,
 }
 
-/// All layers of all records.
+/// All signatures of all records.
 pub fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
     let all = || {
         let records = records.iter().enumerate();
-        records
-            .flat_map(|(at, record)| record.results.iter().enumerate().map(move |(n, r)| (at, record, n, r)))
+        records.flat_map(|(at, record)| {
+            let results = record.results.iter().enumerate();
+            results.filter_map(move |(n, result)| Some((at, record, n, result, result.logp()?)))
+        })
     };
-    let count = |layer: &str| all().filter(|(.., result)| result.layer == layer).count();
+    let count = |layer: &str| all().filter(|(.., result, _)| result.layer == layer).count();
     all()
         .enumerate()
-        .map(|(at, (record_at, record, layer_at, result))| {
-            let before = all().take(at + 1).filter(|(.., other)| other.layer == result.layer).count();
+        .map(|(at, (record_at, record, layer_at, result, logp))| {
+            let before = all().take(at + 1).filter(|(.., other, _)| other.layer == result.layer).count();
             let label = if count(&result.layer) > 1 {
                 format!("{} #{before}", result.layer)
             } else {
                 result.layer.clone()
             };
-            let launches = result.launches.iter().map(LaunchFigures::of).collect();
-            Subject { record_at, layer_at, record, result, launches, label, id: format!("layer-{}", at + 1) }
+            let launches = logp.launches.iter().map(LaunchFigures::of).collect();
+            let id = format!("layer-{}", at + 1);
+            Subject { record_at, layer_at, record, result, logp, launches, label, id }
         })
         .collect()
 }

@@ -187,7 +187,7 @@ pub fn checks(subject: &Subject<'_>) -> Markup {
 
 fn check_rows(subject: &Subject<'_>) -> Vec<Check> {
     let result = subject.result;
-    let (parameters, checks, plateau) = (&result.parameters, &result.checks, &result.plateau);
+    let (parameters, checks, plateau) = (&result.parameters, &subject.logp.checks, &subject.logp.plateau);
     let both = |found: &Parameter, expected: &Parameter| Some(shown(found)? / shown(expected)?);
     let mut rows = vec![
         Check {

@@ -71,7 +71,7 @@ impl Trips {
 
 /// The figure with its caption.
 pub fn figure(subject: &Subject<'_>) -> Markup {
-    let trips = Trips::of(&subject.result.launches);
+    let trips = Trips::of(&subject.logp.launches);
     if trips.values.is_empty() {
         return html! { p.none { "This record holds no distribution of round trips." } };
     }
@@ -84,7 +84,7 @@ pub fn figure(subject: &Subject<'_>) -> Markup {
                 (time_axis(&x, LONGER))
                 (share_axis(&y))
                 (text("soft mid", (LEFT + RIGHT) / 2.0, LONGER.1 + 37.0, "round trip time"))
-                @for launch in &subject.result.launches {
+                @for launch in &subject.logp.launches {
                     path class="line rtt ghost" d=(steps(&Trips::of([launch]), &x, &y)) {}
                 }
                 path class="line rtt" d=(steps(&trips, &x, &y)) {}

@@ -67,7 +67,7 @@ fn round_trips(subjects: &[Subject<'_>]) -> Option<String> {
 
 /// How fast a layer can be fed, and by what it is held back.
 fn pace(subject: &Subject<'_>) -> String {
-    let (label, plateau) = (&subject.label, &subject.result.plateau);
+    let (label, plateau) = (&subject.label, &subject.logp.plateau);
     let every = time(plateau.value_ns);
     match plateau.limited_by {
         Limit::Gap => format!("{label} takes a message every {every}: that is its gap g."),
@@ -87,13 +87,13 @@ fn pace(subject: &Subject<'_>) -> String {
 pub fn circumstances(subject: &Subject<'_>) -> String {
     let result = subject.result;
     let mut parts = vec![
-        format!("netdyno {}", result.verb),
+        format!("netdyno {}", result.verb()),
         format!("{} in a request and in a reply", counted(result.size_bytes, "byte", "bytes")),
         waits(&result.wait),
     ];
     parts.extend(processors(result));
-    parts.push(format!("window {}", result.plateau.window));
-    parts.push(counted(result.launches.len(), "launch", "launches"));
+    parts.push(format!("window {}", subject.logp.plateau.window));
+    parts.push(counted(result.launches(), "launch", "launches"));
     parts.join(" · ")
 }
 
@@ -102,7 +102,7 @@ pub fn in_short(subject: &Subject<'_>) -> String {
     let result = subject.result;
     let mut parts = vec![format!("{} B", result.size_bytes), result.wait.clone()];
     parts.extend(processors(result));
-    parts.push(counted(result.launches.len(), "launch", "launches"));
+    parts.push(counted(result.launches(), "launch", "launches"));
     parts.join(", ")
 }
 

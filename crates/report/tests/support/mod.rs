@@ -5,7 +5,7 @@ use netdyno_measure::logp::data::{LaunchData, Shape};
 use netdyno_measure::logp::extract::extract;
 use netdyno_measure::logp::pattern::{self, Plan};
 use netdyno_measure::record::{
-    ClockReading, Detours, Doubt, Environment, LayerResult, Options, Ratio, Record, SCHEMA,
+    ClockReading, Detours, Doubt, Environment, Found, LayerResult, Logp, Options, Ratio, Record, SCHEMA,
 };
 use netdyno_protocol::sim::{Interface, Truth};
 
@@ -91,16 +91,13 @@ pub fn result(name: &str, launches: Vec<LaunchData>) -> LayerResult {
     let extracted = extract(&launches, 0.95, 0.02).expect("launches");
     LayerResult {
         layer: name.into(),
-        verb: "logp".into(),
         size_bytes: 16,
         wait: "spin".into(),
         cpus: vec![0, 1],
         distance: Some("same package".into()),
         faults: None,
         parameters: extracted.parameters,
-        plateau: extracted.plateau,
-        checks: extracted.checks,
-        launches,
+        found: Found::Logp(Logp { plateau: extracted.plateau, checks: extracted.checks, launches }),
         doubts: extracted.doubts,
     }
 }
@@ -134,7 +131,7 @@ pub fn record(results: Vec<LayerResult>) -> Record {
                 / pair[1].parameters.rtt.value_ns.unwrap_or(1.0);
             [lo * ratio, hi * ratio].into()
         }),
-        pairs: pair[0].launches.len(),
+        pairs: pair[0].launches(),
     });
     Record {
         schema: SCHEMA.into(),
@@ -183,7 +180,7 @@ pub fn various() -> Record {
 
 /// The same layer, had its overheads overlapped with the flight.
 fn negative(result: LayerResult) -> LayerResult {
-    let mut launches = result.launches;
+    let Found::Logp(Logp { mut launches, .. }) = result.found;
     for launch in &mut launches {
         let batches = launch.rtt.batches_ns.iter_mut();
         batches.for_each(|ns| *ns *= 0.4);

@@ -1,0 +1,78 @@
+//! A measuring verb: what its launches run, and what is read off them.
+
+use netdyno_measure::logp::data::LaunchData;
+use netdyno_measure::logp::doubts::is_precise;
+use netdyno_measure::logp::extract::extract;
+use netdyno_measure::logp::pattern::Plan;
+use netdyno_measure::record::{Doubt, Found, Logp, Parameters};
+use netdyno_measure::task::{Data, Task};
+
+/// What every launch is told, whatever the verb.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// Where in the order of launches it stands.
+    pub launch: usize,
+    /// Time for it, on the layer's clock.
+    pub budget_ns: f64,
+    /// Half-width, as a share of the value, at which a figure is known well enough.
+    pub precision: f64,
+    /// Confidence of that half-width.
+    pub confidence: f64,
+    /// Seed of what is random.
+    pub seed: u64,
+}
+
+/// What the launches of a layer say.
+pub struct Reading {
+    /// The parameters.
+    pub parameters: Parameters,
+    /// What the verb found beside them.
+    pub found: Found,
+    /// Why not to take them at their word.
+    pub doubts: Vec<Doubt>,
+}
+
+/// A measuring verb.
+pub trait Method {
+    /// What the next launch of a layer is to run, after those before.
+    fn task(&self, terms: &Terms, before: &[Data]) -> Task;
+
+    /// Whether the figures are known as precisely as asked for.
+    fn is_precise(&self, launches: &[Data], terms: &Terms) -> bool;
+
+    /// What the launches say; `None` where they say nothing.
+    fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading>;
+}
+
+/// The LogP signature.
+#[derive(Debug)]
+pub struct Signature;
+
+impl Method for Signature {
+    fn task(&self, terms: &Terms, before: &[Data]) -> Task {
+        let &Terms { launch, budget_ns, precision, confidence, seed } = terms;
+        // The first launch chooses bursts and delays for all.
+        let shape = signatures(before).next().map(|data| data.shape.clone());
+        Task::Logp(Plan { launch, shape, budget_ns, precision, confidence, seed })
+    }
+
+    fn is_precise(&self, launches: &[Data], terms: &Terms) -> bool {
+        let launches: Vec<LaunchData> = signatures(launches).cloned().collect();
+        extract(&launches, terms.confidence, terms.precision)
+            .is_some_and(|extracted| is_precise(&extracted.parameters, terms.precision))
+    }
+
+    fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading> {
+        let launches: Vec<LaunchData> = signatures(&launches).cloned().collect();
+        let extracted = extract(&launches, terms.confidence, terms.precision)?;
+        Some(Reading {
+            parameters: extracted.parameters,
+            found: Found::Logp(Logp { plateau: extracted.plateau, checks: extracted.checks, launches }),
+            doubts: extracted.doubts,
+        })
+    }
+}
+
+fn signatures(launches: &[Data]) -> impl Iterator<Item = &LaunchData> {
+    launches.iter().map(|Data::Logp(data)| data)
+}

@@ -1,0 +1,63 @@
+//! What a launch is asked to do, and what it brings back, whatever the verb.
+
+use crate::layer::{LayerError, Requester};
+use crate::logp::data::LaunchData;
+use crate::logp::pattern::{self, Plan};
+use serde::{Deserialize, Serialize};
+
+/// What one launch is to run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Task {
+    /// The LogP signature.
+    Logp(Plan),
+}
+
+impl Task {
+    /// Where in the order of launches it stands.
+    pub fn launch(&self) -> usize {
+        match self {
+            Self::Logp(plan) => plan.launch,
+        }
+    }
+
+    /// Seed of what is random in it.
+    pub fn seed(&self) -> u64 {
+        match self {
+            Self::Logp(plan) => plan.seed,
+        }
+    }
+}
+
+/// What one launch measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Data {
+    /// The LogP signature.
+    Logp(LaunchData),
+}
+
+impl Data {
+    /// Notes how often the system took the processor from the side that measured.
+    pub fn set_preemptions(&mut self, preemptions: Option<u64>) {
+        match self {
+            Self::Logp(data) => data.preemptions = preemptions,
+        }
+    }
+}
+
+/// Anything that a task can be run on, whatever its type: the patterns themselves are
+/// compiled for each requester, so that no call through a table is timed.
+pub trait Subject {
+    /// Runs one launch. `progress` is told the share that is done.
+    fn measure(&mut self, task: &Task, progress: &mut dyn FnMut(f64)) -> Result<Data, LayerError>;
+}
+
+impl<R: Requester> Subject for R {
+    fn measure(&mut self, task: &Task, progress: &mut dyn FnMut(f64)) -> Result<Data, LayerError> {
+        match task {
+            Task::Logp(plan) => {
+                let data = pattern::run(self, plan, progress)?;
+                Ok(Data::Logp(LaunchData { transport: self.transport(), ..data }))
+            }
+        }
+    }
+}
