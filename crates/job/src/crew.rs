@@ -1,11 +1,16 @@
-//! The side that launches: children with a control connection each.
+//! The side that launches: own children, and workers on other hosts, with a control
+//! connection each.
 
 use crate::frame::{self, FrameError};
+use crate::remote::hear_out;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::fmt;
+use std::fs::File;
 use std::io;
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -15,7 +20,7 @@ use thiserror::Error;
 
 /// Once a message has begun to come, the rest must come within this time.
 const REST_OF_MESSAGE: Duration = Duration::from_secs(10);
-/// How long a child may take to end by itself when its connection is closed.
+/// How long a member may take to end by itself when its connection is closed.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Why a crew could not be launched or heard.
@@ -24,11 +29,11 @@ pub enum CrewError {
     /// The system refused to start a child.
     #[error("cannot start a process: {0}")]
     Spawn(#[source] io::Error),
-    /// A child's connection broke while it lives.
-    #[error("process {rank} cannot be talked to: {error}")]
+    /// A member's connection broke while it lives.
+    #[error("the one {place} cannot be talked to: {error}")]
     Control {
-        /// Which child.
-        rank: usize,
+        /// Which member.
+        place: Place,
         /// What happened.
         #[source]
         error: FrameError,
@@ -38,16 +43,57 @@ pub enum CrewError {
     Wait(#[source] io::Error),
 }
 
-/// What a child did.
+/// What a member did.
 #[derive(Debug)]
 pub enum Event<T> {
     /// It sent a message.
     Message(T),
     /// It ended.
-    Ended(ExitStatus),
+    Ended(End),
 }
 
-/// Children, numbered from 0 in the order in which they were launched.
+/// How a member ended, as far as that is known here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// As a child does.
+    Exit(ExitStatus),
+    /// Its connection is closed; how it ended is known on its host.
+    Closed,
+}
+
+/// Where a member is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A child of this process, by its process id.
+    Child(u32),
+    /// Another host, by its address.
+    Host(SocketAddr),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Child(pid) => write!(f, "process {pid}"),
+            Self::Host(address) => write!(f, "on {}", address.ip()),
+        }
+    }
+}
+
+/// Launches `command` with `control` as its standard input, in no terminal's foreground,
+/// with nothing on its standard output.
+///
+/// # Errors
+/// The system refuses to start a process.
+pub fn spawn(mut command: Command, control: OwnedFd) -> io::Result<Child> {
+    command
+        .stdin(Stdio::from(control))
+        .stdout(Stdio::null())
+        // What a terminal sends to its foreground group is for the launching side.
+        .process_group(0)
+        .spawn()
+}
+
+/// Members, numbered from 0 in the order in which they came.
 #[derive(Debug, Default)]
 pub struct Crew {
     members: Vec<Member>,
@@ -55,48 +101,64 @@ pub struct Crew {
 
 #[derive(Debug)]
 struct Member {
-    child: Child,
-    control: UnixStream,
+    /// A stream socket, of this host or between hosts.
+    control: File,
+    kind: Kind,
     has_ended: bool,
 }
 
+#[derive(Debug)]
+enum Kind {
+    Child(Child),
+    Remote(TcpStream, SocketAddr),
+}
+
 impl Crew {
-    /// A crew without children.
+    /// A crew without members.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Launches `command` with a control connection on its standard input and nothing on
     /// its standard output. Returns its rank.
-    pub fn launch(&mut self, mut command: Command) -> Result<usize, CrewError> {
+    pub fn launch(&mut self, command: Command) -> Result<usize, CrewError> {
         let (control, theirs) = UnixStream::pair().map_err(CrewError::Spawn)?;
         control.set_read_timeout(Some(REST_OF_MESSAGE)).map_err(CrewError::Spawn)?;
         control.set_write_timeout(Some(REST_OF_MESSAGE)).map_err(CrewError::Spawn)?;
-        let child = command
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::null())
-            // What a terminal sends to its foreground group is for the launching side.
-            .process_group(0)
-            .spawn()
-            .map_err(CrewError::Spawn)?;
-        self.members.push(Member { child, control, has_ended: false });
-        Ok(self.members.len() - 1)
+        let child = spawn(command, theirs.into()).map_err(CrewError::Spawn)?;
+        Ok(self.add(OwnedFd::from(control), Kind::Child(child)))
     }
 
-    /// The process id of a child.
-    pub fn pid(&self, rank: usize) -> u32 {
-        self.members[rank].child.id()
+    /// Takes in a worker on another host that has `control` as its standard input. Returns
+    /// its rank.
+    pub fn enlist(&mut self, control: TcpStream) -> Result<usize, CrewError> {
+        control.set_read_timeout(Some(REST_OF_MESSAGE)).map_err(CrewError::Spawn)?;
+        control.set_write_timeout(Some(REST_OF_MESSAGE)).map_err(CrewError::Spawn)?;
+        let address = control.peer_addr().map_err(CrewError::Spawn)?;
+        let listened_to = control.try_clone().map_err(CrewError::Spawn)?;
+        Ok(self.add(OwnedFd::from(listened_to), Kind::Remote(control, address)))
     }
 
-    /// Sends a message to a child. One that has ended gets none; its end is an event.
+    fn add(&mut self, control: OwnedFd, kind: Kind) -> usize {
+        self.members.push(Member { control: File::from(control), kind, has_ended: false });
+        self.members.len() - 1
+    }
+
+    /// Where a member is.
+    pub fn place(&self, rank: usize) -> Place {
+        self.members[rank].place()
+    }
+
+    /// Sends a message to a member. One that has ended gets none; its end is an event.
     pub fn send<T: Serialize>(&mut self, rank: usize, message: &T) -> Result<(), CrewError> {
-        match frame::send(&mut self.members[rank].control, message) {
+        let member = &mut self.members[rank];
+        match frame::send(&mut member.control, message) {
             Ok(()) | Err(FrameError::Closed) => Ok(()),
-            Err(error) => Err(CrewError::Control { rank, error }),
+            Err(error) => Err(CrewError::Control { place: member.place(), error }),
         }
     }
 
-    /// The next event of any child, or `None` where none comes within `timeout`.
+    /// The next event of any member, or `None` where none comes within `timeout`.
     pub fn next<T: DeserializeOwned>(
         &mut self,
         timeout: Duration,
@@ -121,33 +183,50 @@ impl Crew {
                 member.has_ended = true;
                 Ok(Some((rank, Event::Ended(member.end().map_err(CrewError::Wait)?))))
             }
-            Err(error) => Err(CrewError::Control { rank, error }),
+            Err(error) => Err(CrewError::Control { place: member.place(), error }),
         }
     }
 }
 
 impl Member {
-    /// Waits for a child whose connection is closed, and kills it where it lingers.
-    fn end(&mut self) -> io::Result<ExitStatus> {
+    fn place(&self) -> Place {
+        match &self.kind {
+            Kind::Child(child) => Place::Child(child.id()),
+            Kind::Remote(_, address) => Place::Host(*address),
+        }
+    }
+
+    /// How a member ended whose connection is closed. A child that lingers is killed.
+    fn end(&mut self) -> io::Result<End> {
+        let Kind::Child(child) = &mut self.kind else { return Ok(End::Closed) };
         let until = Instant::now() + GRACE;
         while Instant::now() < until {
-            if let Some(status) = self.child.try_wait()? {
-                return Ok(status);
+            if let Some(status) = child.try_wait()? {
+                return Ok(End::Exit(status));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        self.child.kill()?;
-        self.child.wait()
+        child.kill()?;
+        child.wait().map(End::Exit)
     }
 }
 
 impl Drop for Crew {
-    /// No child outlives its crew.
+    /// No member outlives its crew.
     fn drop(&mut self) {
         for member in &mut self.members {
-            // A child that has ended already cannot be killed, and need not be.
-            let _ = member.child.kill();
-            let _ = member.child.wait();
+            // What has ended already cannot be ended, and need not be.
+            let _ = match &mut member.kind {
+                Kind::Child(child) => child.kill(),
+                // A worker whose connection is closed ends.
+                Kind::Remote(control, _) => control.shutdown(Shutdown::Write),
+            };
+        }
+        for member in &mut self.members {
+            match &mut member.kind {
+                Kind::Child(child) => drop(child.wait()),
+                Kind::Remote(control, _) => hear_out(control, GRACE),
+            }
         }
     }
 }
@@ -169,7 +248,7 @@ mod tests {
         crew.launch(shell(r"printf '\004\000\000\000true' >&0; exit 3")).unwrap();
         let next = |crew: &mut Crew| crew.next::<bool>(Duration::from_secs(10)).unwrap().unwrap();
         assert!(matches!(next(&mut crew), (0, Event::Message(true))));
-        let (0, Event::Ended(status)) = next(&mut crew) else { panic!() };
+        let (0, Event::Ended(End::Exit(status))) = next(&mut crew) else { panic!() };
         assert_eq!(status.code(), Some(3));
         assert!(crew.next::<bool>(Duration::from_millis(1)).unwrap().is_none());
     }
@@ -178,9 +257,42 @@ mod tests {
     fn no_child_outlives_its_crew() {
         let mut crew = Crew::new();
         let rank = crew.launch(shell("exec sleep 1000")).unwrap();
-        let path = format!("/proc/{}", crew.pid(rank));
+        let Place::Child(pid) = crew.place(rank) else { panic!() };
+        let path = format!("/proc/{pid}");
         assert!(std::path::Path::new(&path).exists());
         drop(crew);
         assert!(!std::path::Path::new(&path).exists());
+    }
+
+    /// A connection to oneself, as between hosts.
+    fn connection() -> (TcpStream, TcpStream) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (stream, listener.accept().unwrap().0)
+    }
+
+    #[test]
+    fn a_worker_on_another_host_is_a_member_like_others() {
+        let (here, there) = connection();
+        let worker = shell(r"printf '\004\000\000\000true' >&0; exit 3");
+        let mut worker = spawn(worker, there.into()).unwrap();
+        let mut crew = Crew::new();
+        assert_eq!(crew.enlist(here).unwrap(), 0);
+        let next = |crew: &mut Crew| crew.next::<bool>(Duration::from_secs(10)).unwrap().unwrap();
+        assert!(matches!(next(&mut crew), (0, Event::Message(true))));
+        assert!(matches!(next(&mut crew), (0, Event::Ended(End::Closed))));
+        worker.wait().unwrap();
+    }
+
+    #[test]
+    fn a_worker_on_another_host_ends_with_the_crew() {
+        let (here, there) = connection();
+        // Reads until the connection is closed.
+        let mut worker = spawn(shell("exec cat"), there.into()).unwrap();
+        let mut crew = Crew::new();
+        crew.enlist(here).unwrap();
+        assert!(worker.try_wait().unwrap().is_none());
+        drop(crew);
+        worker.wait().unwrap();
     }
 }

@@ -53,9 +53,13 @@ pub fn receive<T: DeserializeOwned>(stream: &mut impl Read) -> Result<T, FrameEr
 
 fn closed_or_failed(error: io::Error) -> FrameError {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
-            FrameError::Closed
-        }
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::BrokenPipe
+        | io::ErrorKind::ConnectionReset
+        // The kernel has given up another host.
+        | io::ErrorKind::TimedOut
+        | io::ErrorKind::HostUnreachable
+        | io::ErrorKind::NetworkUnreachable => FrameError::Closed,
         _ => FrameError::Io(error),
     }
 }

@@ -5,9 +5,9 @@ use crate::frame::{self, FrameError};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 use thiserror::Error;
@@ -28,7 +28,8 @@ pub enum MemberError {
 
 /// The connection to the process that launched this one.
 pub struct Control<T> {
-    stream: UnixStream,
+    /// A stream socket, of the host or between hosts.
+    stream: File,
     messages: Receiver<T>,
 }
 
@@ -40,7 +41,7 @@ impl<T: DeserializeOwned + Send + 'static> Control<T> {
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(not_launched)?;
         let stdin = io::stdin().as_fd().try_clone_to_owned().map_err(MemberError::NotLaunched)?;
         rustix::net::sockopt::socket_domain(&stdin).map_err(not_launched)?;
-        let stream = UnixStream::from(stdin);
+        let stream = File::from(stdin);
         let mut listening = stream.try_clone().map_err(MemberError::NotLaunched)?;
         let (sender, messages) = mpsc::channel();
         std::thread::spawn(move || {

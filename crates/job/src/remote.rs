@@ -1,0 +1,203 @@
+//! Connections between hosts, authenticated at both ends and with an end to patience.
+
+use crate::greeting::{Greeting, Part, Version};
+use crate::handshake::{HandshakeError, shake};
+use crate::key::Key;
+use netdyno_host::random;
+use rustix::net::sockopt;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// Time for a connection to be made; a packet that was lost is sent again after 1 s.
+const CONNECTING: Duration = Duration::from_secs(3);
+/// Time for a handshake, and for what a client asks after it.
+pub const SHAKING: Duration = Duration::from_secs(5);
+/// A silent connection is tried after this time,
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(5);
+/// and then so often,
+const KEEPALIVE_EACH: Duration = Duration::from_secs(2);
+/// and given up when nothing was heard for this long: a cable may be pulled and put back.
+const GIVEN_UP_AFTER: Duration = Duration::from_secs(15);
+/// What the other side still says when it is refused, it may say for this long.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Why there is no connection to another host.
+#[derive(Debug, Error)]
+pub enum DialError {
+    /// It cannot be reached.
+    #[error("{}", unreachable_because(.0))]
+    Connect(#[source] io::Error),
+    /// It is none to talk to.
+    #[error("{0}")]
+    Handshake(#[from] HandshakeError),
+}
+
+fn unreachable_because(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "nothing listens there: run `netdyno serve` on that host".into(),
+        io::ErrorKind::TimedOut | io::ErrorKind::HostUnreachable => {
+            "there is no answer: is the host up, and the port open in its firewall?".into()
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// Connects to a served host and comes together with it.
+///
+/// # Errors
+/// It cannot be reached within a few seconds, or the handshake fails.
+pub fn dial(address: SocketAddr, key: Option<&Key>) -> Result<TcpStream, DialError> {
+    let stream = TcpStream::connect_timeout(&address, CONNECTING).map_err(DialError::Connect)?;
+    come_together(&stream, Part::Client, key)?;
+    Ok(stream)
+}
+
+/// Comes together with a client that has connected. One that is refused is heard out for a
+/// moment: to close with something unread would take back what it was told.
+///
+/// # Errors
+/// The handshake fails, in a bounded time.
+pub fn welcome(stream: &TcpStream, key: Option<&Key>) -> Result<(), HandshakeError> {
+    let result = come_together(stream, Part::Server, key);
+    if result.is_err() {
+        hear_out(stream, LINGER);
+    }
+    result
+}
+
+fn come_together(stream: &TcpStream, part: Part, key: Option<&Key>) -> Result<(), HandshakeError> {
+    stream.set_nodelay(true)?;
+    keep_alive(stream)?;
+    let nonce = random::bytes().map_err(io::Error::from)?;
+    let greeting = Greeting { version: Version::OURS, nonce, part, has_key: key.is_some() };
+    shake(&mut Hurried::new(stream, SHAKING), &greeting, key)
+}
+
+/// Has the kernel find out when the other host is gone without a word.
+fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, KEEPALIVE_AFTER)?;
+    sockopt::set_tcp_keepintvl(stream, KEEPALIVE_EACH)?;
+    sockopt::set_tcp_user_timeout(stream, GIVEN_UP_AFTER.as_millis() as u32)?;
+    Ok(())
+}
+
+/// Ends the speech of this side, and waits for at most `time` until the other side has
+/// ended its own.
+pub fn hear_out(stream: &TcpStream, time: Duration) {
+    if stream.shutdown(Shutdown::Write).is_ok() {
+        let mut hurried = Hurried::new(stream, time);
+        let mut unread = [0; 256];
+        while hurried.read(&mut unread).is_ok_and(|len| len > 0) {}
+    }
+}
+
+/// A stream on which everything has to happen within a time.
+pub struct Hurried<'a> {
+    stream: &'a TcpStream,
+    until: Instant,
+}
+
+impl<'a> Hurried<'a> {
+    /// What happens on `stream` within `time` from now.
+    pub fn new(stream: &'a TcpStream, time: Duration) -> Self {
+        Self { stream, until: Instant::now() + time }
+    }
+
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    }
+}
+
+impl Read for Hurried<'_> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.read(room)
+    }
+}
+
+impl Write for Hurried<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+impl Drop for Hurried<'_> {
+    /// Whoever has the stream next is in no hurry.
+    fn drop(&mut self) {
+        // Nothing was set that the system did not take before.
+        let _ = self.stream.set_read_timeout(None);
+        let _ = self.stream.set_write_timeout(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::thread;
+
+    /// What a server makes of a client that does as `client` does.
+    fn welcomed(client: impl FnOnce(TcpStream) + Send + 'static) -> (Result<(), HandshakeError>, Duration) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let knocking = thread::spawn(move || client(TcpStream::connect(address).unwrap()));
+        let (stream, _) = listener.accept().unwrap();
+        let began = Instant::now();
+        let key = Key::new("one that nobody knows").unwrap();
+        let result = welcome(&stream, Some(&key));
+        let took = began.elapsed();
+        drop(stream);
+        knocking.join().unwrap();
+        (result, took)
+    }
+
+    #[test]
+    fn who_says_nothing_is_not_waited_for() {
+        let (result, took) =
+            welcomed(|mut stream| while stream.read(&mut [0; 100]).is_ok_and(|len| len > 0) {});
+        assert!(matches!(result, Err(HandshakeError::Silent)), "{result:?}");
+        assert!(took < 4 * SHAKING, "{took:?}");
+    }
+
+    #[test]
+    fn a_byte_now_and_then_gains_no_time() {
+        let (result, took) = welcomed(|mut stream| {
+            for byte in crate::greeting::MAGIC.iter().cycle().take(200) {
+                if stream.write_all(&[*byte]).is_err() {
+                    break;
+                }
+                thread::sleep(Duration::from_millis(200));
+            }
+        });
+        assert!(result.is_err());
+        assert!(took < 4 * SHAKING, "{took:?}");
+    }
+
+    #[test]
+    fn who_speaks_something_else_is_told_off_at_once() {
+        let (result, _) = welcomed(|mut stream| {
+            stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+            let mut answer = Vec::new();
+            // It hears nothing, and the end.
+            stream.read_to_end(&mut answer).unwrap();
+            assert!(answer.is_empty());
+        });
+        assert!(matches!(result, Err(HandshakeError::Foreign)), "{result:?}");
+    }
+
+    #[test]
+    fn an_address_where_nothing_listens_says_what_to_do() {
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let error = dial(address, None).unwrap_err().to_string();
+        assert!(error.contains("netdyno serve"), "{error}");
+    }
+}
