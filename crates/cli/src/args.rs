@@ -1,6 +1,7 @@
 //! What can be asked for on the command line.
 
 use crate::fault::Fault;
+use crate::session::PORT;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use netdyno_clock::place;
 use netdyno_host::wait::Wait;
@@ -42,6 +43,8 @@ pub enum Verb {
     Layers,
     /// Draw the report from saved records
     Report(ReportArgs),
+    /// Serve this host to `--peer` of another one, until Ctrl-C
+    Serve(ServeArgs),
     /// Prove the reliable protocol: seeds of a simulated network that fails, against an oracle
     Soak(SoakArgs),
     /// One process of a launch; started by netdyno itself
@@ -74,7 +77,8 @@ pub struct Measuring {
     #[arg(long, value_name = "BYTES", default_value = "32", value_parser = clap::value_parser!(u32).range(1..))]
     pub size: u32,
 
-    /// Processors of requester and replier, as in 0,1; chosen near each other by default
+    /// Processors of requester and replier, as in 0,1; chosen near each other by default.
+    /// With --peer the second is one of that host
     #[arg(long, value_name = "A,B", value_parser = cpus)]
     pub cpus: Option<(usize, usize)>,
 
@@ -84,9 +88,18 @@ pub struct Measuring {
     wait: Option<String>,
 
     /// Address of this host for the sockets of am+udp, udp and tcp, and the replier's port,
-    /// where it is to be a certain one
-    #[arg(long, value_name = "HOST[:PORT]", default_value = "127.0.0.1", value_parser = bind)]
-    pub bind: SocketAddr,
+    /// where it is to be a certain one; by default 127.0.0.1, or the address that reaches
+    /// the peer
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = bind)]
+    pub bind: Option<SocketAddr>,
+
+    /// Another host for the replier, on which `netdyno serve` runs
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = peer)]
+    pub peer: Option<SocketAddr>,
+
+    /// File with the key of --peer; without it the key is looked for in NETDYNO_KEY
+    #[arg(long, value_name = "FILE", requires = "peer")]
+    pub key_file: Option<PathBuf>,
 
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value = "1")]
@@ -166,6 +179,24 @@ pub struct ReportArgs {
     pub out: PathBuf,
 }
 
+/// `netdyno serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Where to listen; by default at all addresses of this host. At a loopback address no
+    /// key is needed
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = peer)]
+    pub bind: Option<SocketAddr>,
+
+    /// File with a key that clients have too; without it the key is looked for in
+    /// NETDYNO_KEY, or made and printed
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+
+    /// End after one measurement
+    #[arg(long, short = '1')]
+    pub one_off: bool,
+}
+
 /// `netdyno soak`.
 #[derive(Debug, Args)]
 pub struct SoakArgs {
@@ -223,16 +254,26 @@ fn max_time(text: &str) -> Result<Duration, String> {
     if range.contains(&time) { Ok(time) } else { Err("must be from 1s to 1day".into()) }
 }
 
-/// An address of a host, by number or by name, and a port; 0 stands for any.
+/// Where a socket is to be; 0 stands for any port.
 fn bind(text: &str) -> Result<SocketAddr, String> {
+    address(text, 0)
+}
+
+/// Where a host is served.
+fn peer(text: &str) -> Result<SocketAddr, String> {
+    address(text, PORT)
+}
+
+/// An address of a host, by number or by name, and a port.
+fn address(text: &str, default_port: u16) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok(address);
     }
     if let Ok(ip) = text.parse::<IpAddr>() {
-        return Ok(SocketAddr::new(ip, 0));
+        return Ok(SocketAddr::new(ip, default_port));
     }
     let (host, port) = match text.rsplit_once(':') {
-        None => (text, 0),
+        None => (text, default_port),
         Some((host, port)) => {
             (host, port.parse().map_err(|_| format!("'{port}' is not a port: use 0 to 65535"))?)
         }

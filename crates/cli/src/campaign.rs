@@ -8,8 +8,8 @@ use crate::launch::Bench;
 use crate::machine;
 use crate::method::{Method, Terms};
 use crate::progress::Progress;
+use crate::site::Site;
 use netdyno_clock::place::{self, Distance};
-use netdyno_host::datagram::DatagramSocket;
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
 use netdyno_measure::logp::ratio::ratios;
@@ -41,6 +41,7 @@ pub struct Conditions {
 pub struct Campaign {
     method: Box<dyn Method>,
     benches: Vec<Bench>,
+    site: Site,
     measuring: Measuring,
 }
 
@@ -58,22 +59,17 @@ impl Campaign {
         if conditions.faults.is_some() && !layers.iter().any(|layer| layer.takes_faults()) {
             return Err(Fault::BadInput("--faults is for the am+udp layer: add --over am+udp".into()));
         }
-        if layers.iter().any(|layer| layer.has_sockets()) {
-            // Now, not in a process of some launch.
-            DatagramSocket::bind(measuring.bind, None)
-                .map_err(|error| Fault::BadInput(format!("--bind: {error}")))?;
-        }
-        let cpus = choose_cpus(measuring)?;
+        let site = Site::find(layers, measuring)?;
         let benches = layers
             .iter()
-            .map(|&layer| bench(layer, conditions, measuring, cpus))
+            .map(|&layer| bench(layer, conditions, measuring, &site))
             .collect::<Result<Vec<_>, _>>()?;
         for (at, layer) in layers.iter().enumerate() {
             if layers[..at].contains(layer) {
                 return Err(Fault::BadInput(format!("the layer {layer} is named twice")));
             }
         }
-        Ok(Self { method, benches, measuring: measuring.clone() })
+        Ok(Self { method, benches, site, measuring: measuring.clone() })
     }
 
     /// Measures.
@@ -112,7 +108,9 @@ impl Campaign {
             }
         }
         drop(progress);
-        let doubts = machine::doubts(&environment);
+        let peer_environment = self.site.peer.as_ref().map(|peer| peer.environment().clone());
+        let mut doubts = machine::doubts(&environment);
+        doubts.extend(peer_environment.iter().flat_map(machine::doubts_about_peer));
         let results = runs.into_iter().map(|run| self.result(run)).collect::<Result<Vec<_>, _>>()?;
         let ratios = ratios(&results, self.measuring.confidence);
         Ok(Record {
@@ -121,6 +119,7 @@ impl Campaign {
             began: humantime::format_rfc3339_seconds(began).to_string(),
             options: self.measuring.options(),
             environment,
+            peer_environment,
             results,
             ratios,
             doubts,
@@ -148,7 +147,7 @@ impl Campaign {
         let Some(reading) = self.method.read(run.launches, &self.terms(0)) else {
             return Err(Fault::Failed(format!("{}: no launch has measured anything", bench.layer)));
         };
-        let distance = bench.cpus.map(|(a, b)| place::distance(a, b));
+        let distance = bench.cpus.filter(|_| bench.peer.is_none()).map(|(a, b)| place::distance(a, b));
         let mut doubts = reading.doubts;
         doubts.extend(placement_doubt(bench, distance));
         doubts.extend(bench.faults.map(faults_doubt));
@@ -157,7 +156,10 @@ impl Campaign {
             size_bytes: bench.size_bytes,
             wait: if bench.truth.is_some() { "virtual".into() } else { bench.wait.name().into() },
             cpus: bench.cpus.map(|(a, b)| vec![a, b]).unwrap_or_default(),
-            distance: distance.map(|distance| distance.to_string()),
+            distance: match bench.peer {
+                Some(_) => Some("two hosts".into()),
+                None => distance.map(|distance| distance.to_string()),
+            },
             faults: bench.faults.map(|faults| faults.to_string()),
             parameters: reading.parameters,
             found: reading.found,
@@ -188,27 +190,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Where requester and replier are to run.
-fn choose_cpus(measuring: &Measuring) -> Result<(usize, usize), Fault> {
-    let allowed = place::allowed()
-        .map_err(|error| Fault::Failed(format!("cannot read which processors may be used: {error}")))?;
-    let Some((a, b)) = measuring.cpus else {
-        return place::choose_pair(&allowed).ok_or_else(|| Fault::Failed("no processor may be used".into()));
-    };
-    match [a, b].into_iter().find(|cpu| !allowed.contains(cpu)) {
-        None => Ok((a, b)),
-        Some(cpu) => Err(Fault::BadInput(format!(
-            "processor {cpu} of --cpus cannot be used here: choose from {allowed:?}"
-        ))),
-    }
-}
-
-fn bench(
-    layer: Layer,
-    conditions: Conditions,
-    measuring: &Measuring,
-    cpus: (usize, usize),
-) -> Result<Bench, Fault> {
+fn bench(layer: Layer, conditions: Conditions, measuring: &Measuring, site: &Site) -> Result<Bench, Fault> {
     let size_bytes = measuring.size as usize;
     if layer == Layer::Sim {
         let truth = conditions.truth.ok_or_else(|| {
@@ -220,7 +202,8 @@ fn bench(
             wait: Wait::Spin,
             cpus: None,
             truth: Some(truth),
-            bind: measuring.bind,
+            bind: site.bind,
+            peer: None,
             faults: None,
         });
     }
@@ -233,7 +216,8 @@ fn bench(
             layer.max_size()
         )));
     }
-    let same = cpus.0 == cpus.1;
+    let cpus = site.cpus;
+    let same = cpus.0 == cpus.1 && site.peer.is_none();
     let wait = measuring.wait().unwrap_or(if same { Wait::Yield } else { Wait::Spin });
     if !layer.waits().contains(&wait) {
         let names: Vec<&str> = layer.waits().iter().map(|wait| wait.name()).collect();
@@ -246,7 +230,8 @@ fn bench(
         )));
     }
     let faults = conditions.faults.filter(|&faults| faults != Faults::NONE && layer.takes_faults());
-    Ok(Bench { layer, size_bytes, wait, cpus: Some(cpus), truth: None, bind: measuring.bind, faults })
+    let (bind, peer) = (site.bind, site.peer.clone());
+    Ok(Bench { layer, size_bytes, wait, cpus: Some(cpus), truth: None, bind, peer, faults })
 }
 
 fn faults_doubt(faults: Faults) -> Doubt {

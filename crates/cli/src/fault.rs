@@ -13,11 +13,21 @@ pub enum Fault {
     Failed(String),
     /// A signal ended it: exit code 128 and its number.
     Interrupted(i32),
+    /// A signal ended what goes on until one comes: the same exit code.
+    Stopped(i32),
     /// Not a fault: help or version, printed as asked for.
     Help(clap::Error),
 }
 
 impl Fault {
+    /// An interruption of what leaves no result.
+    pub fn stopped(self) -> Self {
+        match self {
+            Self::Interrupted(signal) => Self::Stopped(signal),
+            other => other,
+        }
+    }
+
     /// Prints what is to be said and gives the exit code.
     pub fn exit(self) -> ExitCode {
         match self {
@@ -31,7 +41,11 @@ impl Fault {
             }
             Self::Interrupted(signal) => {
                 say("interrupted: nothing was written");
-                ExitCode::from(u8::try_from(128 + signal).unwrap_or(1))
+                by_signal(signal)
+            }
+            Self::Stopped(signal) => {
+                say("stopped");
+                by_signal(signal)
             }
             Self::Help(help) => match help.print() {
                 Ok(()) => ExitCode::SUCCESS,
@@ -39,6 +53,10 @@ impl Fault {
             },
         }
     }
+}
+
+fn by_signal(signal: i32) -> ExitCode {
+    ExitCode::from(u8::try_from(128 + signal).unwrap_or(1))
 }
 
 /// Says something on standard error. Where that is closed there is nobody to tell.

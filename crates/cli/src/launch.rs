@@ -3,9 +3,10 @@
 
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
-use crate::worker::{Answer, Order};
+use crate::peer::{LaunchError, Peer};
+use crate::worker::{self, Answer, Order};
 use netdyno_host::wait::Wait;
-use netdyno_job::crew::{Crew, CrewError, Event};
+use netdyno_job::crew::{self, Crew, CrewError, Event};
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::sim::SimRequester;
 use netdyno_measure::task::{Data, Subject, Task};
@@ -13,7 +14,7 @@ use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
 use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitStatus};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often a signal is looked for while a launch runs.
@@ -39,8 +40,10 @@ pub struct Bench {
     pub cpus: Option<(usize, usize)>,
     /// The parameters of a simulated layer.
     pub truth: Option<Truth>,
-    /// Where sockets are; the port is the replier's.
+    /// Where sockets are on this host; the port is the replier's.
     pub bind: SocketAddr,
+    /// The host of the replier, where it is not this one.
+    pub peer: Option<Arc<Peer>>,
     /// What goes wrong with what is sent, on purpose.
     pub faults: Option<Faults>,
 }
@@ -84,6 +87,15 @@ impl From<CrewError> for End {
     }
 }
 
+impl From<LaunchError> for End {
+    fn from(error: LaunchError) -> Self {
+        match error {
+            LaunchError::Fault(fault) => Self::Fault(fault),
+            LaunchError::Failed(text) => Self::Failed(text),
+        }
+    }
+}
+
 struct Pair<'a> {
     crew: Crew,
     interrupt: &'a Interrupt,
@@ -92,7 +104,10 @@ struct Pair<'a> {
 impl Pair<'_> {
     fn measure(mut self, bench: &Bench, task: &Task, progress: &mut dyn FnMut(f64)) -> Result<Data, End> {
         for rank in [REQUESTER, REPLIER] {
-            self.crew.launch(worker_command().map_err(|error| End::Failed(error.to_string()))?)?;
+            match bench.peer.as_ref().filter(|_| rank == REPLIER) {
+                Some(peer) => self.crew.enlist(peer.launch(self.interrupt)?)?,
+                None => self.crew.launch(worker::command().map_err(CrewError::Spawn)?)?,
+            };
             self.crew.send(rank, &open_order(bench, rank, task.seed()))?;
         }
         let (mut addresses, mut connected) = ([None, None], 0);
@@ -126,9 +141,7 @@ impl Pair<'_> {
             self.interrupt.check().map_err(End::Fault)?;
             match self.crew.next(LOOK)? {
                 Some((rank, Event::Message(answer))) => return Ok((rank, answer)),
-                Some((rank, Event::Ended(status))) => {
-                    return Err(self.aftermath(rank, ended(status)));
-                }
+                Some((rank, Event::Ended(end))) => return Err(self.aftermath(rank, ended(end))),
                 None if Instant::now() > silent_at => {
                     return Err(End::Failed(format!("nothing was heard for {SILENCE:?}; stopped")));
                 }
@@ -140,26 +153,27 @@ impl Pair<'_> {
     /// One process has failed: adds what the other one saw, if it says so soon.
     fn aftermath(&mut self, rank: usize, text: String) -> End {
         let name = |rank: usize| if rank == REQUESTER { "requester" } else { "replier" };
-        let mut lines = vec![format!("the {} (process {}) {text}", name(rank), self.crew.pid(rank))];
+        let mut lines = vec![format!("the {} ({}) {text}", name(rank), self.crew.place(rank))];
         let until = Instant::now() + AFTERMATH;
         while lines.len() < 2
             && let Some(left) = until.checked_duration_since(Instant::now())
         {
             let (other, text) = match self.crew.next(left) {
                 Ok(Some((other, Event::Message(Answer::Failed(text))))) => (other, text),
-                Ok(Some((other, Event::Ended(status)))) if other != rank => (other, ended(status)),
+                Ok(Some((other, Event::Ended(end)))) if other != rank => (other, ended(end)),
                 Ok(_) => continue,
                 Err(_) => break,
             };
             if other != rank {
-                lines.push(format!("the {} (process {}) {text}", name(other), self.crew.pid(other)));
+                lines.push(format!("the {} ({}) {text}", name(other), self.crew.place(other)));
             }
         }
         End::Failed(lines.join("; "))
     }
 }
 
-fn ended(status: ExitStatus) -> String {
+fn ended(end: crew::End) -> String {
+    let crew::End::Exit(status) = end else { return "is gone: its connection was closed".into() };
     match (status.signal(), status.code()) {
         (Some(signal), _) => format!("was killed by signal {signal}"),
         (None, Some(code)) => format!("ended early with exit code {code}"),
@@ -167,22 +181,21 @@ fn ended(status: ExitStatus) -> String {
     }
 }
 
-fn worker_command() -> std::io::Result<Command> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.arg("worker");
-    Ok(command)
-}
-
 fn open_order(bench: &Bench, rank: usize, seed: u64) -> Order {
+    let is_requester = rank == REQUESTER;
+    let ip = match &bench.peer {
+        Some(peer) if !is_requester => peer.ip(),
+        _ => bench.bind.ip(),
+    };
     Order::Open {
         layer: bench.layer.name().into(),
-        is_requester: rank == REQUESTER,
+        is_requester,
         size_bytes: bench.size_bytes,
         wait: bench.wait.name().into(),
         faults: bench.faults.map(|faults| faults.to_string()),
-        bind: SocketAddr::new(bench.bind.ip(), if rank == REPLIER { bench.bind.port() } else { 0 }),
+        bind: SocketAddr::new(ip, if is_requester { 0 } else { bench.bind.port() }),
         // Other faults in the other direction.
         seed: seed ^ rank as u64,
-        cpu: bench.cpus.map(|(a, b)| if rank == REQUESTER { a } else { b }),
+        cpu: bench.cpus.map(|(a, b)| if is_requester { a } else { b }),
     }
 }

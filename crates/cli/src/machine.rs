@@ -71,6 +71,13 @@ pub fn doubts(environment: &Environment) -> Vec<Doubt> {
     doubts
 }
 
+/// Doubts about the other host.
+pub fn doubts_about_peer(environment: &Environment) -> Vec<Doubt> {
+    let mut doubts = doubts(environment);
+    doubts.iter_mut().for_each(|doubt| doubt.text = format!("on the other host {}", doubt.text));
+    doubts
+}
+
 /// Calibrates the clock and watches the processor, on a thread of its own so that the
 /// placement of this one stays as it is.
 fn watch(cpu: Option<usize>) -> (ClockReading, Option<Detours>) {

@@ -1,10 +1,11 @@
 //! The `netdyno` command.
 //!
 //! * [`args`]: what can be asked for. * [`fault`]: how a run can fail, and its exit code.
-//! * [`characterise`], [`logp`], [`catalogue`], [`report`], [`soak`]: the verbs.
+//! * [`characterise`], [`logp`], [`catalogue`], [`report`], [`serve`], [`soak`]: the verbs.
 //! * [`campaign`]: launches of several layers, interleaved, until the figures are known.
 //! * [`method`]: what a measuring verb runs in a launch, and what it reads off launches.
 //! * [`launch`], [`worker`]: one launch, from both sides of the control connection.
+//! * [`site`]: where it takes place. * [`session`], [`peer`], [`secret`]: with a served host.
 //! * [`machine`], [`interrupt`], [`progress`], [`output`]: what the verbs share.
 #![forbid(unsafe_code)]
 
@@ -19,8 +20,13 @@ mod logp;
 mod machine;
 mod method;
 mod output;
+mod peer;
 mod progress;
 mod report;
+mod secret;
+mod serve;
+mod session;
+mod site;
 mod soak;
 mod worker;
 
@@ -41,6 +47,7 @@ fn run(cli: Cli) -> Result<(), Fault> {
         Some(Verb::Logp(args)) => logp::run(&args),
         Some(Verb::Layers) => catalogue::run(),
         Some(Verb::Report(args)) => report::run(&args),
+        Some(Verb::Serve(args)) => serve::run(&args),
         Some(Verb::Soak(args)) => soak::run(&args),
         Some(Verb::Worker) => worker::run(),
     }

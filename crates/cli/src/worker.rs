@@ -1,6 +1,7 @@
 //! One process of a launch, on the far side of the control connection.
 
 use crate::fault::Fault;
+use crate::secret;
 use netdyno_clock::place;
 use netdyno_host::wait::Wait;
 use netdyno_job::member::{Control, MemberError};
@@ -10,7 +11,9 @@ use netdyno_measure::layer::LayerError;
 use netdyno_measure::task::{Data, Task};
 use netdyno_protocol::faults::Faults;
 use serde::{Deserialize, Serialize};
+use std::io;
 use std::net::SocketAddr;
+use std::process::Command;
 use std::time::Duration;
 
 /// Patience with the launching side.
@@ -80,6 +83,14 @@ impl From<LayerError> for End {
     fn from(error: LayerError) -> Self {
         Self::Layer(error.0)
     }
+}
+
+/// What starts a worker: this command again.
+pub fn command() -> io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    // It has its connection and needs no key.
+    command.arg("worker").env_remove(secret::VARIABLE);
+    Ok(command)
 }
 
 /// Runs this process's part of a launch.

@@ -30,7 +30,7 @@ pub enum CrewError {
     #[error("cannot start a process: {0}")]
     Spawn(#[source] io::Error),
     /// A member's connection broke while it lives.
-    #[error("the one {place} cannot be talked to: {error}")]
+    #[error("{place} cannot be talked to: {error}")]
     Control {
         /// Which member.
         place: Place,
@@ -74,7 +74,7 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Child(pid) => write!(f, "process {pid}"),
-            Self::Host(address) => write!(f, "on {}", address.ip()),
+            Self::Host(address) => write!(f, "host {}", address.ip()),
         }
     }
 }

@@ -44,9 +44,9 @@ impl Layer {
     pub const fn summary(self) -> &'static str {
         match self {
             Self::AmShm => "Active Messages over rings in shared memory",
-            Self::AmUdp => "Active Messages over UDP on loopback, exactly once",
-            Self::Udp => "bare UDP sockets on loopback, a system call a message",
-            Self::Tcp => "bare TCP sockets on loopback, TCP_NODELAY",
+            Self::AmUdp => "Active Messages over UDP, exactly once",
+            Self::Udp => "bare UDP sockets, a system call a message",
+            Self::Tcp => "bare TCP sockets, TCP_NODELAY",
             Self::Sim => "a simulated interface of known parameters (--truth)",
         }
     }

@@ -15,8 +15,9 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Patience with a peer that does not answer.
-pub const PEER_TIMEOUT: Duration = Duration::from_secs(4);
+/// Patience with a peer that does not answer. A link may be down for 3 s, and TCP then tries
+/// again after up to twice that time.
+pub const PEER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How a layer is to be measured.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! Bare TCP sockets on loopback with TCP_NODELAY: messages of a fixed size on a stream.
+//! Bare TCP sockets with TCP_NODELAY: messages of a fixed size on a stream.
 
 use crate::half::{Half, LayerOptions, PEER_TIMEOUT, Replier, Role};
 use crate::real::{Patience, RealReplier, RealRequester, Wire};

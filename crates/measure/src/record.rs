@@ -27,6 +27,9 @@ pub struct Record {
     pub options: Options,
     /// Where it ran.
     pub environment: Environment,
+    /// The other host, where the replier ran on one.
+    #[serde(default)]
+    pub peer_environment: Option<Environment>,
     /// One entry per layer.
     pub results: Vec<LayerResult>,
     /// Ratios between layers whose launches were interleaved, paired by launch.

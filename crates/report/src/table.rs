@@ -33,6 +33,9 @@ pub fn render(record: &Record, width: usize) -> String {
     let notes = Notes::of(std::slice::from_ref(record));
     let mut lines = Lines { width, text: String::new() };
     lines.wrapped(&machine(record), "", "");
+    if let Some(environment) = &record.peer_environment {
+        lines.wrapped(&peer(environment), "", "");
+    }
     lines.wrapped(&asked_for(&record.options), "", "");
     lines.blank();
     if record.results.is_empty() {
@@ -147,10 +150,21 @@ fn round_trips(result: &LayerResult, logp: &Logp) -> String {
 }
 
 fn machine(record: &Record) -> String {
-    let Environment { cpu_model, kernel, virtualised, .. } = &record.environment;
+    let parts = [format!("netdyno {}", record.version), described(&record.environment)];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+fn peer(environment: &Environment) -> String {
+    let described = described(environment);
+    let colon = if described.is_empty() { "" } else { ": " };
+    format!("with {}{colon}{described}", environment.host)
+}
+
+fn described(environment: &Environment) -> String {
+    let Environment { cpu_model, kernel, virtualised, .. } = environment;
     let model = cpu_model.replace("(R)", "").replace("(TM)", "").replace(" CPU", "");
     let machine = if *virtualised { "virtual machine" } else { "" };
-    let parts = [format!("netdyno {}", record.version), model, kernel.clone(), machine.into()];
+    let parts = [model, kernel.clone(), machine.into()];
     let known: Vec<String> = parts.into_iter().filter(|part| !part.trim().is_empty()).collect();
     known.join(", ")
 }

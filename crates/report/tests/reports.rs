@@ -55,6 +55,21 @@ c  sim: the requester lost its processor in 1 of 1 launches
 }
 
 #[test]
+fn another_host_stands_beside_this_one() {
+    let mut record = support::record(vec![support::layer("sim", OWN, 1)]);
+    let mut other = record.environment.clone();
+    other.host = "bench-8".into();
+    other.kernel = "Linux 6.9".into();
+    record.peer_environment = Some(other);
+    let text = table::render(&record, 100);
+    let line = "with bench-8: Intel Xeon Platinum 8370C @ 2.80GHz, Linux 6.9, virtual machine";
+    assert!(text.lines().nth(1).unwrap() == line, "{text}");
+    let page = html::render(&[record]);
+    check_page(&page);
+    assert!(page.contains("bench-7 and bench-8") && page.contains("other host"));
+}
+
+#[test]
 fn a_narrow_table_has_a_line_for_each_parameter() {
     let text = table::render(&VARIOUS, 50);
     assert!(text.lines().all(|line| line.chars().count() <= 50), "{text}");

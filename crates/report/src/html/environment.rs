@@ -3,13 +3,25 @@
 use super::parts::{time, with_minus};
 use crate::quantity::{number, percent};
 use maud::{Markup, html};
-use netdyno_measure::record::{ClockReading, Detours, Options, Record};
+use netdyno_measure::record::{ClockReading, Detours, Environment, Options, Record};
 
 /// All that a record says about it.
 pub fn list(record: &Record) -> Markup {
-    let environment = &record.environment;
+    let mut rows = host("host", &record.environment);
+    rows.extend(record.peer_environment.iter().flat_map(|peer| host("other host", peer)));
+    rows.extend(options(record));
+    html! {
+        dl.environment {
+            @for (name, value) in rows.iter().filter(|(_, value)| !value.trim().is_empty()) {
+                dt { (name) } dd { (with_minus(value)) }
+            }
+        }
+    }
+}
+
+fn host(name: &'static str, environment: &Environment) -> Vec<(&'static str, String)> {
     let mut rows = vec![
-        ("host", environment.host.clone()),
+        (name, environment.host.clone()),
         ("processor", environment.cpu_model.clone()),
         ("kernel", environment.kernel.clone()),
         ("virtual machine", if environment.virtualised { "yes" } else { "no" }.into()),
@@ -19,14 +31,7 @@ pub fn list(record: &Record) -> Markup {
     rows.push(("clock", clock(&environment.clock)));
     rows.extend(environment.load_1min.map(|load| ("load at the start", number(load))));
     rows.extend(environment.detours.as_ref().map(|found| ("interruptions", detours(found))));
-    rows.extend(options(record));
-    html! {
-        dl.environment {
-            @for (name, value) in rows.iter().filter(|(_, value)| !value.trim().is_empty()) {
-                dt { (name) } dd { (with_minus(value)) }
-            }
-        }
-    }
+    rows
 }
 
 fn options(record: &Record) -> [(&'static str, String); 4] {

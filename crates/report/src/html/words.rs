@@ -26,7 +26,11 @@ pub fn title(subjects: &[Subject<'_>]) -> String {
 /// Where and when a record was made.
 pub fn whereabouts(record: &Record) -> String {
     let environment = &record.environment;
-    let parts = [&environment.host, &environment.cpu_model, &environment.kernel, &record.began];
+    let host = match &record.peer_environment {
+        Some(peer) => format!("{} and {}", environment.host, peer.host),
+        None => environment.host.clone(),
+    };
+    let parts = [&host, &environment.cpu_model, &environment.kernel, &record.began];
     let known: Vec<&str> =
         parts.into_iter().map(String::as_str).filter(|part| !part.trim().is_empty()).collect();
     known.join(" · ")

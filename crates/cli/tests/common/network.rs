@@ -1,0 +1,102 @@
+//! Two hosts of a test's own: network namespaces joined by a cable.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Where `a` is.
+pub const A: &str = "10.77.0.1";
+/// Where `b` is.
+pub const B: &str = "10.77.0.2";
+/// Where `b` is in IPv6.
+pub const B6: &str = "fd77::2";
+/// An address of the same network that nobody has.
+pub const NOBODY: &str = "10.77.0.9";
+
+/// Set where the tests must not be skipped.
+const REQUIRED: &str = "NETDYNO_NAMESPACES";
+
+/// Two hosts. They are gone when this is dropped.
+pub struct Network {
+    a: String,
+    b: String,
+}
+
+impl Network {
+    /// Sets the two up; none where that is not permitted, which standard error is told.
+    pub fn new() -> Option<Self> {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let name = |host| format!("netdyno-{}-{}{host}", std::process::id(), COUNT.load(Ordering::Relaxed));
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        let network = Self { a: name("a"), b: name("b") };
+        match network.set_up() {
+            Ok(()) => Some(network),
+            Err(error) => {
+                assert!(std::env::var_os(REQUIRED).is_none(), "no network namespaces: {error}");
+                // Past what the test harness captures.
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "SKIPPED: nothing was tested between network namespaces: {error}"
+                );
+                None
+            }
+        }
+    }
+
+    fn set_up(&self) -> Result<(), String> {
+        let Self { a, b } = self;
+        ip(&["netns", "add", a])?;
+        ip(&["netns", "add", b])?;
+        ip(&["link", "add", "cable", "netns", a, "type", "veth", "peer", "name", "cable", "netns", b])?;
+        for (host, address, address6) in [(a, A, "fd77::1"), (b, B, B6)] {
+            ip(&["-n", host, "addr", "add", &format!("{address}/24"), "dev", "cable"])?;
+            ip(&["-n", host, "addr", "add", &format!("{address6}/64"), "dev", "cable", "nodad"])?;
+            ip(&["-n", host, "link", "set", "lo", "up"])?;
+            ip(&["-n", host, "link", "set", "cable", "up"])?;
+        }
+        Ok(())
+    }
+
+    /// The built command on host `a`.
+    pub fn on_a(&self, args: &[&str]) -> Command {
+        on(&self.a, args)
+    }
+
+    /// The built command on host `b`.
+    pub fn on_b(&self, args: &[&str]) -> Command {
+        on(&self.b, args)
+    }
+
+    /// Takes the link of `a` down, or puts it up.
+    pub fn link_of_a(&self, state: &str) {
+        ip(&["-n", &self.a, "link", "set", "cable", state]).unwrap();
+    }
+
+    /// Takes the link of `b` down, or puts it up. `a` sees no more than that nothing comes.
+    pub fn link_of_b(&self, state: &str) {
+        ip(&["-n", &self.b, "link", "set", "cable", state]).unwrap();
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        // The cable goes with its ends. What was never made cannot be removed.
+        for host in [&self.a, &self.b] {
+            let _ = ip(&["netns", "delete", host]);
+        }
+    }
+}
+
+fn on(host: &str, args: &[&str]) -> Command {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", host, env!("CARGO_BIN_EXE_netdyno")]).args(args).stdin(Stdio::null());
+    command
+}
+
+fn ip(args: &[&str]) -> Result<(), String> {
+    let output = Command::new("ip").args(args).output().map_err(|error| format!("ip: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("ip {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
+}

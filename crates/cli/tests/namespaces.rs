@@ -1,0 +1,206 @@
+//! Between two hosts of the tests' own: what is measured across, and what happens when a
+//! host or the way to it fails.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+#[path = "common/network.rs"]
+mod network;
+#[path = "common/served.rs"]
+mod served;
+
+use common::workers_of;
+use netdyno_measure::record::Record;
+use network::{A, B, B6, NOBODY, Network};
+use rustix::process::{Pid, Signal, kill_process};
+use served::{LONG, Served};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Serves `b`, at all its addresses.
+fn serve(network: &Network) -> Served {
+    Served::start(network.on_b(&["serve"]))
+}
+
+/// A client on `a`, with the key.
+fn client(network: &Network, served: &Served, args: &[&str]) -> Command {
+    let mut command = network.on_a(&[&["logp", "--wait", "block"], args].concat());
+    command.env("NETDYNO_KEY", served.key()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Arguments that measure little.
+const LITTLE: [&str; 4] = ["--launches", "1", "--max-time", "1s"];
+
+fn record(output: Output) -> Record {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Record::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap()
+}
+
+fn one_line(output: Output, code: i32) -> String {
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    stderr
+}
+
+/// Measures a little with `b`, which has to work.
+fn measure_a_little(network: &Network, served: &Served) {
+    let args = [&["--over", "udp", "--peer", B, "--format", "json"], &LITTLE[..]].concat();
+    assert_eq!(record(client(network, served, &args).output().unwrap()).results.len(), 1);
+}
+
+/// A measurement that goes on for long, in the middle of a launch: its client and the worker
+/// on the other host.
+fn in_a_launch(network: &Network, served: &Served, over: &str, launches: &str) -> (Child, u32) {
+    let long = ["--launches", launches, "--max-time", "30s", "--peer", B, "--format", "json"];
+    let client = client(network, served, &[&["--over", over], &long[..]].concat()).spawn().unwrap();
+    let until = Instant::now() + LONG;
+    loop {
+        if let ([worker], [_]) = (&workers_of(served.pid())[..], &workers_of(client.id())[..]) {
+            // A launch takes about a second, and little of that to begin.
+            thread::sleep(Duration::from_millis(300));
+            return (client, *worker);
+        }
+        assert!(Instant::now() < until, "no worker was started: {}", served.log());
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Waits for the end of a worker.
+fn ends(worker: u32) {
+    let until = Instant::now() + LONG;
+    while std::fs::read_to_string(format!("/proc/{worker}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
+        assert!(Instant::now() < until, "the worker is left");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn layers_are_measured_across() {
+    let Some(network) = Network::new() else { return };
+    let served = serve(&network);
+    for (peer, over) in [(B, "am+udp,udp,tcp"), (B6, "am+udp,udp,tcp")] {
+        let args = [&["--over", over, "--peer", peer, "--format", "json"], &LITTLE[..]].concat();
+        let record = record(client(&network, &served, &args).output().unwrap());
+        assert!(record.peer_environment.is_some());
+        let layers: Vec<&str> = record.results.iter().map(|result| &result.layer[..]).collect();
+        assert_eq!(layers.join(","), over);
+        for result in &record.results {
+            assert!(result.parameters.rtt.value_ns.unwrap() > 0.0, "{}", result.layer);
+            assert_eq!(result.distance.as_deref(), Some("two hosts"));
+        }
+    }
+    served.says(&format!("{A}: done, 3 launches"), 1);
+    served.says("fd77::1: done, 3 launches", 1);
+}
+
+#[test]
+fn an_address_that_does_not_answer() {
+    let Some(network) = Network::new() else { return };
+    for (peer, says) in [(NOBODY, "there is no answer"), (B, "run `netdyno serve` on that host")] {
+        let began = Instant::now();
+        let line = one_line(network.on_a(&["logp", "--over", "udp", "--peer", peer]).output().unwrap(), 2);
+        assert!(line.contains(says) && line.contains(peer), "{line}");
+        assert!(began.elapsed() < Duration::from_secs(30));
+    }
+}
+
+#[test]
+fn a_killed_host_is_reported() {
+    let Some(network) = Network::new() else { return };
+    for over in ["am+udp", "udp", "tcp"] {
+        let mut served = serve(&network);
+        let (client, worker) = in_a_launch(&network, &served, over, "500");
+        kill_process(Pid::from_raw(served.pid() as i32).unwrap(), Signal::KILL).unwrap();
+        served.code();
+        let killed = Instant::now();
+        let line = one_line(client.wait_with_output().unwrap(), 1);
+        assert!(killed.elapsed() < Duration::from_secs(30), "{over}");
+        assert!(line.starts_with(&format!("error: {over}, launch ")), "{line}");
+        assert!(line.contains(B), "{line}");
+        ends(worker);
+    }
+}
+
+#[test]
+fn a_killed_worker_is_reported_on_both_sides() {
+    let Some(network) = Network::new() else { return };
+    let served = serve(&network);
+    let (client, worker) = in_a_launch(&network, &served, "am+udp", "500");
+    kill_process(Pid::from_raw(worker as i32).unwrap(), Signal::KILL).unwrap();
+    let line = one_line(client.wait_with_output().unwrap(), 1);
+    assert!(line.contains(&format!("the replier (host {B}) is gone")), "{line}");
+    served.says(&format!("{A}: its worker was killed by signal 9"), 1);
+    measure_a_little(&network, &served);
+}
+
+#[test]
+fn a_killed_client_frees_the_host() {
+    let Some(network) = Network::new() else { return };
+    let served = serve(&network);
+    let (mut client, worker) = in_a_launch(&network, &served, "tcp", "500");
+    client.kill().unwrap();
+    client.wait().unwrap();
+    served.says(&format!("{A}: done"), 1);
+    ends(worker);
+    measure_a_little(&network, &served);
+}
+
+/// The link of either host goes down for 3 s in the middle of a launch.
+fn link_down_for_a_while(over: &str, link: impl Fn(&Network, &str)) -> Option<Output> {
+    let network = Network::new()?;
+    let served = serve(&network);
+    let (client, _) = in_a_launch(&network, &served, over, "2");
+    link(&network, "down");
+    thread::sleep(Duration::from_secs(3));
+    link(&network, "up");
+    let back = Instant::now();
+    let output = client.wait_with_output().unwrap();
+    assert!(back.elapsed() < Duration::from_secs(90), "{over}");
+    measure_a_little(&network, &served);
+    Some(output)
+}
+
+#[test]
+fn am_udp_goes_on_when_the_link_is_back() {
+    for link in [Network::link_of_a, Network::link_of_b] {
+        let Some(output) = link_down_for_a_while("am+udp", link) else { return };
+        record(output);
+    }
+}
+
+#[test]
+fn tcp_goes_on_when_the_link_is_back() {
+    for link in [Network::link_of_a, Network::link_of_b] {
+        let Some(output) = link_down_for_a_while("tcp", link) else { return };
+        record(output);
+    }
+}
+
+/// What it has lost nobody sends again.
+#[test]
+fn udp_goes_on_or_says_what_it_lacks() {
+    let Some(output) = link_down_for_a_while("udp", Network::link_of_b) else { return };
+    if !output.status.success() {
+        let line = one_line(output, 1);
+        assert!(line.starts_with("error: udp, launch "), "{line}");
+    }
+}
+
+#[test]
+fn a_link_that_stays_down_is_an_error_on_both_sides() {
+    let Some(network) = Network::new() else { return };
+    let served = serve(&network);
+    let (client, worker) = in_a_launch(&network, &served, "am+udp", "500");
+    network.link_of_b("down");
+    let down = Instant::now();
+    let line = one_line(client.wait_with_output().unwrap(), 1);
+    assert!(line.starts_with("error: am+udp, launch "), "{line}");
+    served.says(&format!("{A}: done"), 1);
+    assert!(down.elapsed() < Duration::from_secs(60));
+    ends(worker);
+    network.link_of_b("up");
+    measure_a_little(&network, &served);
+}
