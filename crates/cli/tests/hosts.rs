@@ -19,7 +19,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Output, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -194,7 +194,8 @@ fn strangers_hold_up_nobody() {
     let mut random = fastrand::Rng::with_seed(1);
     for _ in 0..10 {
         let mut stream = TcpStream::connect(address(&served)).unwrap();
-        let bytes: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(random.usize(..2000)).collect();
+        let mut bytes = vec![0; random.usize(..2000)];
+        random.fill(&mut bytes);
         // It may close before all of it went.
         let _ = stream.write_all(&bytes);
     }
@@ -231,27 +232,27 @@ fn a_host_that_speaks_something_else_or_nothing() {
     serving.join().unwrap();
 }
 
-/// A measurement that goes on for long, once its worker is there.
-fn long_measurement(served: &Served) -> std::process::Child {
+/// A measurement that goes on for long.
+fn long_measurement(served: &Served) -> Child {
     let peer = address(served).to_string();
     let args = ["logp", "--over", "am+udp", "--wait", "block", "--launches", "500", "--max-time", "30s"];
-    let client = netdyno(&[&args[..], &["--peer", &peer]].concat())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut command = netdyno(&[&args[..], &["--peer", &peer]].concat());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn await_worker(served: &Served) {
     let until = Instant::now() + LONG;
     while workers_of(served.pid()).is_empty() {
         assert!(Instant::now() < until, "no worker was started: {}", served.log());
         thread::sleep(Duration::from_millis(2));
     }
-    client
 }
 
 #[test]
 fn ctrl_c_ends_serving_and_what_is_measured() {
     let mut served = served();
     let client = long_measurement(&served);
+    await_worker(&served);
     kill_process(Pid::from_raw(served.pid() as i32).unwrap(), Signal::INT).unwrap();
     assert_eq!(served.code(), Some(130));
     served.says("stopped", 1);
@@ -263,6 +264,7 @@ fn ctrl_c_ends_serving_and_what_is_measured() {
 fn ctrl_c_of_the_client_frees_the_host() {
     let served = served();
     let client = long_measurement(&served);
+    await_worker(&served);
     kill_process(Pid::from_raw(client.id() as i32).unwrap(), Signal::INT).unwrap();
     assert_eq!(one_line(client.wait_with_output().unwrap(), 130), "interrupted: nothing was written\n");
     served.says("127.0.0.1: done", 1);

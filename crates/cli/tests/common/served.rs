@@ -1,5 +1,7 @@
 //! A served host: `netdyno serve`, running.
 
+#![allow(dead_code, reason = "each test file uses a part")]
+
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
