@@ -23,6 +23,10 @@ pub enum Kind {
     Medium,
     /// No message: only the count of completed requests.
     Credit,
+    /// A request that comes after its data, which are in the memory already.
+    Store,
+    /// In the place of a reply: what a request asks for is not to be had.
+    Refused,
 }
 
 /// The meaning of a slot's header.
@@ -64,6 +68,8 @@ impl Header {
             Kind::Short => 0,
             Kind::Medium => 1,
             Kind::Credit => 2,
+            Kind::Store => 3,
+            Kind::Refused => 4,
         };
         self.sequence as u64
             | (self.completed as u64) << 32
@@ -79,6 +85,8 @@ impl Header {
             0 => Kind::Short,
             1 => Kind::Medium,
             2 => Kind::Credit,
+            3 => Kind::Store,
+            4 => Kind::Refused,
             _ => return Err(Malformed),
         };
         let words = (raw >> 60) as u8;
@@ -123,7 +131,7 @@ mod tests {
 
     #[test]
     fn unknown_kinds_and_too_many_words_are_refused() {
-        assert_eq!(Header::parse(0x3 << 56), Err(Malformed));
+        assert_eq!(Header::parse(0xf << 56), Err(Malformed));
         assert_eq!(Header::parse(0x5 << 60), Err(Malformed));
     }
 }
