@@ -40,6 +40,18 @@ impl Credits {
         (self.sent - self.completed) as u32
     }
 
+    /// Requests sent so far: the next one is of this number, counted from 0.
+    #[inline]
+    pub const fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Requests that are known to be complete: all up to this number, without it.
+    #[inline]
+    pub const fn completed(&self) -> u64 {
+        self.completed
+    }
+
     /// Whether one more request may be sent.
     #[inline]
     pub const fn has_room(&self) -> bool {

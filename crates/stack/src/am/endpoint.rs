@@ -9,10 +9,14 @@ use super::shm::{ShmPeers, ShmPort};
 use super::udp::{PeerStatistics, Strays, UdpPeers};
 use netdyno_host::wait::Wait;
 use netdyno_protocol::frame::slot::MAX_WORDS;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Longest sleep while a request waits for room.
 const SLEEP_AT_MOST: Duration = Duration::from_millis(50);
+
+/// Endpoints of this process so far: each has a number.
+static ENDPOINTS: AtomicU64 = AtomicU64::new(1);
 
 /// An Active Messages endpoint with handlers that work on an `S`.
 ///
@@ -36,7 +40,7 @@ impl<S> Endpoint<S> {
     /// A window or a medium size that cannot be made.
     pub fn new(handlers: Handlers<S>, config: Config) -> Result<Self, OpenError> {
         config.check()?;
-        let offer = Offer { handlers, memories: Memories::default() };
+        let offer = Offer { handlers, memories: Memories::new(ENDPOINTS.fetch_add(1, Ordering::Relaxed)) };
         Ok(Self { config, offer, count: 0, shm: ShmPeers::new(&config), udp: None })
     }
 
@@ -46,7 +50,11 @@ impl<S> Endpoint<S> {
     /// The system gives no shared memory, or no socket at [`Config::bind`].
     pub fn open_port(&mut self, wire: Wire) -> Result<Port, OpenError> {
         Ok(Port(match wire {
-            Wire::Shm => Way::Shm(ShmPort::open(self.config.window, self.config.medium_bytes)?),
+            Wire::Shm => Way::Shm(ShmPort::open(
+                self.config.window,
+                self.config.medium_bytes,
+                self.offer.memories.endpoint(),
+            )?),
             Wire::Udp => {
                 let udp = match &mut self.udp {
                     Some(udp) => udp,

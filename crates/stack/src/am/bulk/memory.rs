@@ -12,10 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 /// Words of the first page of a segment with memory: set once the memory is registered no
-/// more; its id; its length.
+/// more; its id; its length; the number of its endpoint in the process.
 const CLOSED: usize = LINE;
 const ID: usize = 2 * LINE;
 const LEN: usize = ID + 8;
+const ENDPOINT: usize = ID + 16;
 
 /// Memory that peers may store into and get from, as long as it is registered.
 ///
@@ -98,16 +99,28 @@ impl Memory {
 }
 
 /// All registered memory of an endpoint.
-#[derive(Default)]
-pub(in crate::am) struct Memories(HashMap<u64, Memory>);
+pub(in crate::am) struct Memories {
+    endpoint: u64,
+    by_id: HashMap<u64, Memory>,
+}
 
 impl Memories {
+    /// None yet, of the endpoint that has this number in its process.
+    pub(in crate::am) fn new(endpoint: u64) -> Self {
+        Self { endpoint, by_id: HashMap::new() }
+    }
+
+    pub(in crate::am) fn endpoint(&self) -> u64 {
+        self.endpoint
+    }
+
     pub(super) fn allocate(&mut self, len: usize) -> Result<Memory, MemoryError> {
         check_len(len)?;
         let memory = self.insert(Bytes::in_segment(len)?)?;
         let word = |offset| memory.0.bytes.word(offset).expect("a segment has a first page");
         word(ID).store(memory.id(), Ordering::Relaxed);
         word(LEN).store(len as u64, Ordering::Relaxed);
+        word(ENDPOINT).store(self.endpoint, Ordering::Relaxed);
         Ok(memory)
     }
 
@@ -130,17 +143,17 @@ impl Memories {
     fn insert(&mut self, bytes: Bytes) -> Result<Memory, MemoryError> {
         let id = u64::from_le_bytes(random::bytes().map_err(|error| MemoryError::Random(error.into()))?);
         let memory = Memory(Arc::new(Registered { id, bytes }));
-        self.0.insert(id, memory.clone());
+        self.by_id.insert(id, memory.clone());
         Ok(memory)
     }
 
     pub(super) fn deregister(&mut self, id: u64) -> Result<(), MemoryError> {
-        self.0.remove(&id).ok_or(NotRegistered(id))?.close()
+        self.by_id.remove(&id).ok_or(NotRegistered(id))?.close()
     }
 
     /// The memory of that name.
     pub(in crate::am) fn get(&self, id: u64) -> Option<&Memory> {
-        self.0.get(&id)
+        self.by_id.get(&id)
     }
 
     /// The memory of that name, if it has those bytes: what a peer may ask for.
@@ -154,7 +167,7 @@ impl Memories {
 
 impl Drop for Memories {
     fn drop(&mut self) {
-        for (_, memory) in self.0.drain() {
+        for (_, memory) in self.by_id.drain() {
             // Whoever holds it sees what is still written by peers that were about to.
             let _ = memory.close();
         }
@@ -175,27 +188,28 @@ impl Mapped {
     /// Maps what the key of a segment names. `None` where it is registered no more, or the
     /// key is not quite its own.
     pub(in crate::am) fn open(
-        key: &MemoryKey,
+        id: u64,
+        len: usize,
         pid: u32,
         fd: u32,
         nonce: [u8; 16],
     ) -> Result<Option<Self>, netdyno_host::segment::SegmentError> {
-        // No address space is longer; the system refuses what is too long for it.
-        let bytes = Bytes::of_segment(pid, fd, nonce, usize::try_from(key.len).unwrap_or(usize::MAX / 2))?;
+        let bytes = Bytes::of_segment(pid, fd, nonce, len)?;
         let word = |offset| bytes.word(offset).map(|word| word.load(Ordering::Relaxed));
-        let is_meant = word(ID) == Some(key.id) && word(LEN) == Some(key.len);
-        let mapped = Self { id: key.id, bytes };
+        let is_meant = word(ID) == Some(id) && word(LEN) == Some(len as u64);
+        let mapped = Self { id, bytes };
         Ok((is_meant && mapped.is_open()).then_some(mapped))
+    }
+
+    /// Which endpoint of its process has it.
+    pub(in crate::am) fn endpoint(&self) -> u64 {
+        self.bytes.word(ENDPOINT).map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
     /// Whether the memory is still registered.
     pub(in crate::am) fn is_open(&self) -> bool {
         // Acquire: pairs with the release in `Memory::close`.
         self.bytes.word(CLOSED).is_some_and(|closed| closed.load(Ordering::Acquire) == 0)
-    }
-
-    pub(in crate::am) fn len(&self) -> usize {
-        self.bytes.len()
     }
 
     pub(in crate::am) fn write(&self, offset: usize, from: &[u8]) {

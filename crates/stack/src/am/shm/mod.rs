@@ -1,8 +1,10 @@
 //! The peers of an endpoint that share memory with it, polled together.
 
+mod attached;
 mod bulk;
 mod peer;
 mod port;
+mod serving;
 
 pub(super) use peer::{Outbox, ShmPeer};
 pub(super) use port::ShmPort;

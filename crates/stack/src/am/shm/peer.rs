@@ -1,7 +1,7 @@
 //! One connection: its four rings, its credits, and the life of the peer.
 
-use super::bulk::Attached;
-use super::port::{CLOSED, Layout, ShmPort, TAKEN};
+use super::bulk::Bulk;
+use super::port::{CLOSED, ENDPOINT, Layout, ShmPort, TAKEN};
 use crate::am::config::PeerId;
 use crate::am::error::{ConnectError, Loss, PeerLost, RequestError};
 use crate::am::handlers::{self, Content, Offer, Reply, Request};
@@ -78,7 +78,10 @@ pub(in crate::am) struct ShmPeer {
     /// For how long looks have found requests waiting and nothing taken; `None` where
     /// the last one found no request waiting.
     silent: Option<Duration>,
-    pub(super) attached: Attached,
+    /// The number of its process.
+    pub(super) pid: u32,
+    /// Apart: short messages have nothing to do with it.
+    pub(super) bulk: Box<Bulk>,
     life: Life,
     inbox: Arc<Region>,
     their_inbox: Arc<Region>,
@@ -100,14 +103,16 @@ impl ShmPeer {
         if their_inbox.word(TAKEN).swap(1, Ordering::Relaxed) != 0 {
             return Err(ConnectError::Taken(address.pid));
         }
-        // SAFETY: a port is connected once, so its rings have one reader; the peer's port
-        // was taken by nobody before, so its rings have one writer.
-        let (requests_out, replies_out, requests_in, replies_in) = unsafe {
+        // SAFETY: a port is connected once, so its rings have one reader and its stages one
+        // that empties them; the peer's port was taken by nobody before, so its rings have one
+        // writer and its stages one that fills them.
+        let (requests_out, replies_out, requests_in, replies_in, bulk) = unsafe {
             (
                 Writer::new(&their_inbox, theirs.requests()),
                 Writer::new(&their_inbox, theirs.replies()),
                 Reader::new(&inbox, ours.requests()),
                 Reader::new(&inbox, ours.replies()),
+                Bulk::new(&inbox, ours, &their_inbox, theirs),
             )
         };
         Ok(Self {
@@ -125,7 +130,8 @@ impl ShmPeer {
             taken: 0,
             taken_at_look: 0,
             silent: None,
-            attached: Attached::new(address.pid),
+            pid: address.pid,
+            bulk: Box::new(bulk),
             life,
             inbox,
             their_inbox,
@@ -139,6 +145,11 @@ impl ShmPeer {
 
     pub(in crate::am) fn medium_bytes(&self) -> usize {
         self.outbox.medium_bytes
+    }
+
+    /// Which endpoint of its process the peer is.
+    pub(super) fn endpoint(&self) -> u64 {
+        self.their_inbox.word(ENDPOINT).load(Ordering::Relaxed)
     }
 
     /// Whether a request may be sent now.
@@ -293,6 +304,9 @@ impl ShmPeer {
         if ended && is_drained {
             return Err(self.lose(Loss::Ended));
         }
+        if self.bulk.is_cheated(self.credits.completed()) {
+            return Err(self.lose(Loss::Misbehaved));
+        }
         let has_spoken = self.taken != self.taken_at_look || !is_drained;
         self.taken_at_look = self.taken;
         self.silent = match self.silent {
@@ -324,7 +338,7 @@ impl ShmPeer {
     pub(in crate::am) fn lose(&mut self, loss: Loss) -> PeerLost {
         let lost = PeerLost { peer: self.id, loss, unresolved: self.credits.in_flight(), not_sent: 0 };
         self.state = State::Lost(lost);
-        self.attached.clear();
+        self.bulk.clear();
         self.say_closed();
         lost
     }
