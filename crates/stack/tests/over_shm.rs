@@ -16,6 +16,8 @@ mod delivery;
 mod flow;
 #[path = "shm/hostile.rs"]
 mod hostile;
+#[path = "shm/hostile_bulk.rs"]
+mod hostile_bulk;
 #[path = "suite/loss.rs"]
 mod loss;
 #[path = "suite/pauses.rs"]
