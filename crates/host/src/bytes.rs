@@ -5,6 +5,7 @@
 //! (for the language a race with another process); that it is nothing worse is why every way
 //! in and out is a copy.
 
+use crate::copy::copy;
 use crate::region::{PAGE, Region};
 use crate::segment::{NONCE_LEN, Segment, SegmentError, open_segment};
 use std::ptr::NonNull;
@@ -106,7 +107,7 @@ impl Bytes {
     pub fn write(&self, offset: usize, from: &[u8]) {
         let at = self.at(offset, from.len());
         // SAFETY: as many bytes lie there, and nobody holds a reference to them.
-        unsafe { at.as_ptr().copy_from(from.as_ptr(), from.len()) };
+        unsafe { copy(from.as_ptr(), at.as_ptr(), from.len()) };
     }
 
     /// Copies the bytes from `offset` on to `into`.
@@ -117,7 +118,7 @@ impl Bytes {
     pub fn read(&self, offset: usize, into: &mut [u8]) {
         let at = self.at(offset, into.len());
         // SAFETY: as many bytes lie there; `into` is borrowed by nobody else.
-        unsafe { at.as_ptr().copy_to(into.as_mut_ptr(), into.len()) };
+        unsafe { copy(at.as_ptr(), into.as_mut_ptr(), into.len()) };
     }
 
     /// Copies `len` bytes from `offset` on to those of `to` from `at` on.
@@ -128,7 +129,7 @@ impl Bytes {
     pub fn copy(&self, offset: usize, to: &Self, at: usize, len: usize) {
         let (from, to) = (self.at(offset, len), to.at(at, len));
         // SAFETY: as many bytes lie at both; they may be the same ones.
-        unsafe { to.as_ptr().copy_from(from.as_ptr(), len) };
+        unsafe { copy(from.as_ptr(), to.as_ptr(), len) };
     }
 
     /// Where the bytes from `offset` on lie in this process.

@@ -12,6 +12,7 @@
 //! * [`wait`]: what an idle process does.
 
 pub mod bytes;
+mod copy;
 pub mod datagram;
 pub mod life;
 pub mod random;

@@ -11,6 +11,7 @@
 //! breaks them spoils what he sends.
 
 use crate::bytes::Bytes;
+use crate::copy::copy;
 use crate::region::Region;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -65,7 +66,7 @@ impl Stage {
         let cell = self.turn(from.len());
         // SAFETY: a cell has so many bytes, and the other side leaves it alone until it is
         // told of them.
-        unsafe { cell.as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len()) };
+        unsafe { copy(from.as_ptr(), cell.as_ptr(), from.len()) };
     }
 
     /// Fills the next cell with `len` bytes of `from`.
@@ -76,7 +77,7 @@ impl Stage {
     pub fn fill_from(&mut self, from: &Bytes, offset: usize, len: usize) {
         let (cell, from) = (self.turn(len), from.at(offset, len));
         // SAFETY: as in `fill`; as many bytes lie there.
-        unsafe { cell.as_ptr().copy_from_nonoverlapping(from.as_ptr(), len) };
+        unsafe { copy(from.as_ptr(), cell.as_ptr(), len) };
     }
 
     /// Empties the next cell, which has `len` bytes.
@@ -88,7 +89,7 @@ impl Stage {
         let (cell, to) = (self.turn(len), to.at(offset, len));
         // SAFETY: a cell has so many bytes, and so much room is there. A correct peer leaves
         // the cell alone; a hostile one spoils what it sends.
-        unsafe { to.as_ptr().copy_from_nonoverlapping(cell.as_ptr(), len) };
+        unsafe { copy(cell.as_ptr(), to.as_ptr(), len) };
     }
 
     /// Passes the next cell by.
