@@ -60,7 +60,8 @@ fn output(mut command: Command) -> Option<String> {
         std::thread::sleep(Duration::from_millis(5));
     }
     let output = child.wait_with_output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    let text = [output.stdout, output.stderr].concat();
+    output.status.success().then(|| String::from_utf8_lossy(&text).into_owned())
 }
 
 fn end(child: &mut Child) {
@@ -95,6 +96,8 @@ fn net_pipe(launcher: &str, program: &str, len: usize, processors: (usize, usize
         command.arg("--allow-run-as-root");
     }
     command.args(["-np", "2", program, "-l", &len, "-u", &len, "-p", "0", "-o", "/dev/null"]);
+    // Where it says what it finds.
+    command.stderr(Stdio::piped());
     let text = output(command)?;
     let words: Vec<&str> = text.split_whitespace().collect();
     let at = words.iter().rposition(|&word| word == "Mbps")?;

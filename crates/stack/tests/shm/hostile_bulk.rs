@@ -40,12 +40,7 @@ fn scene() -> Scene {
     // SAFETY: the peer that could write to them as well is not used.
     let [requests, replies] =
         [first.offset, second].map(|offset| unsafe { Writer::new(&memory, Place { offset, ..first }) });
-    Scene {
-        victim: Side { endpoint: victim, peer: id, seen: Seen::default() },
-        requests,
-        replies,
-        _peer: peer,
-    }
+    Scene { victim: Side { endpoint: victim, peer: id, seen: Seen::default() }, requests, replies, peer }
 }
 
 fn header(kind: Kind, handler: u8, completed: u16) -> Header {

@@ -53,7 +53,7 @@ fn transfer(side: &mut Side, survivor: Survivor, key: &[u8]) -> TransferError {
         Ok(remote) => remote,
         Err(AttachError::Lost(lost)) => return lost.into(),
         // Its process ended before its memory was mapped.
-        Err(AttachError::Segment(_)) => loop {
+        Err(AttachError::NotRegistered) => loop {
             deadline.check("the end of a killed peer");
             if let Err(lost) = endpoint.poll(seen) {
                 return lost.into();

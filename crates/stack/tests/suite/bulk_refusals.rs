@@ -124,9 +124,15 @@ fn keys_of_memory_that_was_deregistered() {
         let [mut a, mut b] = pair(config());
         let memory = b.memory(origin, 100);
         b.endpoint.deregister(memory.id()).unwrap();
+        let key = memory.key();
+        // With a handle that is left, and without one.
+        let memories = [Some(memory), None];
         while_polled(&mut b, || {
-            let error = attach_error(&mut a, &memory.key());
-            assert!(matches!(error, AttachError::NotRegistered), "{error}");
+            for memory in memories {
+                let error = attach_error(&mut a, &key);
+                assert!(matches!(error, AttachError::NotRegistered), "{error}");
+                drop(memory);
+            }
         });
     }
 }

@@ -21,6 +21,7 @@ use crate::am::config::PeerId;
 use crate::am::error::{AttachError, PeerLost, TransferError};
 use netdyno_host::region::Region;
 use netdyno_host::ring::Extent;
+use netdyno_host::segment::SegmentError;
 use netdyno_host::stage::{CELL, CELLS, Stage};
 use netdyno_protocol::frame::memory_key::{MemoryKey, Place};
 use netdyno_protocol::frame::slot::Kind;
@@ -121,7 +122,14 @@ impl<S> Endpoint<S> {
             // What lies in another process is none of the peer's, whoever sent the key.
             Place::Segment { pid, .. } if pid != peer.pid => return Err(AttachError::Foreign),
             Place::Segment { pid, fd, nonce } => {
-                let mapped = Mapped::open(memory, len, pid, fd, nonce)?.ok_or(AttachError::NotRegistered)?;
+                let mapped = match Mapped::open(memory, len, pid, fd, nonce) {
+                    Ok(mapped) => mapped.ok_or(AttachError::NotRegistered)?,
+                    // Its descriptor is closed, or is another's by now.
+                    Err(SegmentError::NotThere { .. } | SegmentError::Foreign(_)) => {
+                        return Err(AttachError::NotRegistered);
+                    }
+                    Err(error) => return Err(error.into()),
+                };
                 if mapped.endpoint() != peer.endpoint() {
                     return Err(AttachError::Foreign);
                 }
