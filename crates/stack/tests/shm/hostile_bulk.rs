@@ -4,10 +4,12 @@
 use crate::common::bulk::{BLANK, FETCHED, Origin, QUIET, Seen, Side, config, contents, handlers};
 use crate::common::{seed, until};
 use fastrand::Rng;
+use netdyno_host::bytes::Bytes;
 use netdyno_host::region::PAGE;
 use netdyno_host::ring::{Extent, Place, Writer};
 use netdyno_host::segment::open_segment;
 use netdyno_host::stage::CELL;
+use netdyno_protocol::frame::memory_key::{self, MemoryKey};
 use netdyno_protocol::frame::port::PortAddress;
 use netdyno_protocol::frame::slot::{Header, Kind};
 use netdyno_stack::am::{Config, Endpoint, Loss, Memory, PeerLost, Wire};
@@ -216,4 +218,27 @@ fn a_store_of_cells_that_nobody_filled() {
     let [told] = &scene.victim.seen.stored[..] else { panic!("handled once") };
     let expected = [vec![BLANK; CELL], vec![0; CELL]].concat();
     assert!(told.bytes == expected);
+}
+
+/// Whoever maps memory and goes on writing to it when it is registered no more writes to
+/// nobody's; also where its endpoint is gone.
+#[test]
+fn memory_that_was_deregistered_is_out_of_reach() {
+    for is_dropped in [false, true] {
+        let mut scene = scene();
+        let memory = scene.victim.memory(Origin::Allocated, 10_000);
+        let key = MemoryKey::parse(&memory.key()).unwrap();
+        let memory_key::Place::Segment { pid, fd, nonce } = key.place else { panic!("a segment") };
+        let theirs = Bytes::of_segment(pid, fd, nonce, 10_000).unwrap();
+        theirs.write(5, &[1; 5]);
+        if is_dropped {
+            drop(scene);
+        } else {
+            scene.victim.endpoint.deregister(memory.id()).unwrap();
+        }
+        let then = contents(&memory);
+        assert_eq!(then[4..11], [BLANK, 1, 1, 1, 1, 1, BLANK]);
+        theirs.write(0, &[2; 10_000]);
+        assert_eq!(contents(&memory), then);
+    }
 }
