@@ -12,6 +12,6 @@ fuzz_target!(|raw: u64| {
             assert_eq!(header.sequence, sequence_of(raw));
             assert!(usize::from(header.words) <= MAX_WORDS);
         }
-        Err(_) => assert!(kind > 2 || words > MAX_WORDS as u64),
+        Err(_) => assert!(kind > 12 || words > MAX_WORDS as u64),
     }
 });

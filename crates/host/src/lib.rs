@@ -3,16 +3,21 @@
 //!
 //! * [`region`]: memory that both sides of a ring see.
 //! * [`segment`]: a region in a sealed memfd, made by one process and opened by another.
+//! * [`bytes`]: bytes that others write to while they are looked at.
 //! * [`ring`]: one writer, one reader, a cache line a message.
+//! * [`stage`]: cells for what is too long for a message.
 //! * [`life`]: whether another process still lives.
 //! * [`datagram`]: a UDP socket that never waits, and the faults under it.
 //! * [`random`]: bits that nobody guesses.
 //! * [`wait`]: what an idle process does.
 
+pub mod bytes;
+mod copy;
 pub mod datagram;
 pub mod life;
 pub mod random;
 pub mod region;
 pub mod ring;
 pub mod segment;
+pub mod stage;
 pub mod wait;

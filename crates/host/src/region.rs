@@ -1,6 +1,8 @@
 //! Memory that both sides of a ring see: mapped from a segment, or, for tests and
 //! within one process, from the heap.
 
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap_anonymous, mremap_fixed, munmap};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
@@ -91,6 +93,31 @@ impl Region {
         unsafe { self.at(offset, 8).cast::<AtomicU64>().as_ref() }
     }
 
+    /// Replaces what is shared from byte `from` on, the start of a page, by a copy of it at the
+    /// same address.
+    ///
+    /// # Errors
+    /// The system has no memory for it. Nothing has changed then.
+    pub(crate) fn make_private(&self, from: usize) -> Result<(), Errno> {
+        assert!(from.is_multiple_of(PAGE) && matches!(self.owner, Owner::Mapping));
+        let (shared, len) = (self.at(from, self.len - from), self.len - from);
+        // SAFETY: a new mapping at an address that the kernel chooses.
+        let copy = unsafe {
+            mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
+        };
+        // SAFETY: both are as long, and mapped; nobody has a reference into a region that is
+        // shared. The copy moves to where the region was in one step, so that every address
+        // in it stays valid at any moment, and is unmapped with it.
+        unsafe {
+            copy.cast::<u8>().copy_from_nonoverlapping(shared.as_ptr(), len);
+            if let Err(error) = mremap_fixed(copy, len, len, MremapFlags::MAYMOVE, shared.as_ptr().cast()) {
+                let _ = munmap(copy, len);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     /// The address of byte `offset`, from which `len` bytes are inside.
     ///
     /// # Panics
@@ -108,7 +135,7 @@ impl Drop for Region {
             // SAFETY: the mapping is ours and ends with us.
             Owner::Mapping => unsafe {
                 // Unmapping what is mapped cannot fail.
-                let _ = rustix::mm::munmap(self.base.as_ptr().cast(), self.len);
+                let _ = munmap(self.base.as_ptr().cast(), self.len);
             },
             // SAFETY: allocated by `on_heap` with this layout.
             Owner::Heap => unsafe { dealloc(self.base.as_ptr(), Self::layout(self.len)) },

@@ -36,10 +36,12 @@ const AHEAD: u64 = 12;
 struct Slot {
     words: [AtomicU64; MAX_WORDS],
     header: AtomicU64,
-    /// Bytes in the slot's cell; written with medium messages only.
+    /// Bytes in the slot's cell, or of a transfer; written with such messages only.
     payload_len: AtomicU64,
+    /// Memory and offset of a transfer: the rest of the line.
+    place: [AtomicU64; 2],
     /// Atomic as well: the other side may write to all of a slot that is borrowed here.
-    _apart: [AtomicU64; STRIDE / 8 - MAX_WORDS - 2],
+    _apart: [AtomicU64; STRIDE / 8 - MAX_WORDS - 4],
 }
 
 const _: () = assert!(size_of::<Slot>() == STRIDE);
@@ -162,6 +164,26 @@ pub struct Message {
     pub words: [u64; MAX_WORDS],
 }
 
+impl Message {
+    /// Its words, and 0 beyond those that were sent.
+    #[inline(always)]
+    pub fn used_words(&self) -> [u64; MAX_WORDS] {
+        let used = usize::from(self.header.words);
+        std::array::from_fn(|i| if i < used { self.words[i] } else { 0 })
+    }
+}
+
+/// The part of a registered memory that a message is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The name of the memory.
+    pub memory: u64,
+    /// Its first byte in there.
+    pub offset: u64,
+    /// Bytes in it.
+    pub len: u64,
+}
+
 impl Writer {
     /// The writing end of the ring at `place`.
     ///
@@ -200,6 +222,16 @@ impl Writer {
         // its slot says that it may look.
         unsafe { self.0.cell().copy_from_nonoverlapping(payload.as_ptr(), payload.len()) };
         self.0.slot().payload_len.store(payload.len() as u64, Ordering::Relaxed);
+        self.write(header, words);
+    }
+
+    /// Writes the next message with the extent that it is about, in the same line.
+    #[inline]
+    pub fn write_with_extent(&mut self, header: Header, words: &[u64], extent: Extent) {
+        let slot = self.0.slot();
+        slot.payload_len.store(extent.len, Ordering::Relaxed);
+        slot.place[0].store(extent.memory, Ordering::Relaxed);
+        slot.place[1].store(extent.offset, Ordering::Relaxed);
         self.write(header, words);
     }
 }
@@ -244,6 +276,27 @@ impl Reader {
             into.set_len(len);
         }
         Ok(())
+    }
+
+    /// Reads once more the message that was advanced over last, with the extent that it is
+    /// about: what another kind of message has no use for need not be kept for all of them.
+    /// The other side may have changed it; it is to be checked like any that is new.
+    ///
+    /// # Panics
+    /// Where there is none.
+    #[cold]
+    pub fn reread(&self) -> Result<(Message, Extent), Malformed> {
+        let last = self.0.order.index(self.0.next.checked_sub(1).expect("a message was read"));
+        // SAFETY: as in `End::slot`.
+        let slot = unsafe { self.0.slots.add(last).as_ref() };
+        let words = std::array::from_fn(|i| slot.words[i].load(Ordering::Relaxed));
+        let extent = Extent {
+            memory: slot.place[0].load(Ordering::Relaxed),
+            offset: slot.place[1].load(Ordering::Relaxed),
+            len: slot.payload_len.load(Ordering::Relaxed),
+        };
+        let header = Header::parse(slot.header.load(Ordering::Relaxed))?;
+        Ok((Message { header, words }, extent))
     }
 
     /// Done with the message: the next one is expected.

@@ -5,8 +5,8 @@
 use crate::random;
 use crate::region::{PAGE, Region};
 use rustix::fs::{
-    MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
-    open,
+    FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat,
+    ftruncate, memfd_create, open,
 };
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
@@ -80,6 +80,28 @@ impl Segment {
     pub fn descriptor(&self) -> u32 {
         // Descriptors are not negative.
         self.fd.as_raw_fd().unsigned_abs()
+    }
+
+    /// Takes the memory from byte `from` on, the start of a page, out of the reach of other
+    /// processes: here it stays as it is now, at the same address, and theirs is given back
+    /// to the system.
+    ///
+    /// # Errors
+    /// The system has no memory for it.
+    pub fn withdraw(&self, from: usize) -> Result<(), SegmentError> {
+        let len = self.region.len() - from;
+        if len == 0 {
+            return Ok(());
+        }
+        self.region.make_private(from).map_err(system("make shared memory private"))?;
+        // Without it nothing is lost but memory, as long as a peer maps it.
+        let _ = fallocate(
+            &self.fd,
+            FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+            from as u64,
+            len as u64,
+        );
+        Ok(())
     }
 
     /// What tells it from any other.

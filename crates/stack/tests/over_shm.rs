@@ -4,6 +4,10 @@
 
 mod common;
 
+#[path = "suite/bulk.rs"]
+mod bulk;
+#[path = "suite/bulk_refusals.rs"]
+mod bulk_refusals;
 #[path = "shm/connecting.rs"]
 mod connecting;
 #[path = "suite/delivery.rs"]
@@ -12,6 +16,8 @@ mod delivery;
 mod flow;
 #[path = "shm/hostile.rs"]
 mod hostile;
+#[path = "shm/hostile_bulk.rs"]
+mod hostile_bulk;
 #[path = "suite/loss.rs"]
 mod loss;
 #[path = "suite/pauses.rs"]

@@ -7,9 +7,10 @@
 //!
 //! 1. A requester has at most `window` requests whose completion it has not seen.
 //! 2. A responder handles requests in order and writes at most one message into the
-//!    reply ring for each of them: its reply, or, where a handler does not reply and
-//!    half a window is owed or there is nothing else to do, a credit. The slot of that
-//!    message was reserved when the request was accepted, so a reply never waits.
+//!    reply ring for each of them: its reply, or a credit, where a handler does not reply
+//!    and half a window is owed, or there is nothing else to do, or a part of a bulk
+//!    transfer has left its cell. The slot of that message was reserved when the request
+//!    was accepted, so a reply never waits.
 //! 3. Each such message says how many requests were handled so far. Requests are seen
 //!    as complete only through it, in ring order.
 //!
@@ -38,6 +39,18 @@ impl Credits {
     #[inline]
     pub const fn in_flight(&self) -> u32 {
         (self.sent - self.completed) as u32
+    }
+
+    /// Requests sent so far: the next one is of this number, counted from 0.
+    #[inline]
+    pub const fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Requests that are known to be complete: all up to this number, without it.
+    #[inline]
+    pub const fn completed(&self) -> u64 {
+        self.completed
     }
 
     /// Whether one more request may be sent.

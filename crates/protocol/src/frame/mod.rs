@@ -2,6 +2,7 @@
 //! returns a value or an error; none of them panics.
 
 pub mod datagram;
+pub mod memory_key;
 pub mod port;
 pub mod slot;
 pub mod udp_port;

@@ -23,6 +23,26 @@ pub enum Kind {
     Medium,
     /// No message: only the count of completed requests.
     Credit,
+    /// A request that comes after its data, which are in the memory already.
+    Store,
+    /// A request that comes with the last of its data, in a cell.
+    StagedStore,
+    /// A part of a store to come, in a cell.
+    Chunk,
+    /// Asks for data, which are to come in a cell.
+    Fetch,
+    /// Asks whether there is such a memory.
+    Ask,
+    /// In the place of a reply: the store was not done.
+    Refused,
+    /// In the place of a reply: the data are in a cell.
+    Fetched,
+    /// In the place of a reply: the data that were asked for are not to be had.
+    NotFetched,
+    /// In the place of a reply: there is such a memory.
+    Granted,
+    /// In the place of a reply: there is no such memory.
+    Denied,
 }
 
 /// The meaning of a slot's header.
@@ -64,6 +84,16 @@ impl Header {
             Kind::Short => 0,
             Kind::Medium => 1,
             Kind::Credit => 2,
+            Kind::Store => 3,
+            Kind::StagedStore => 4,
+            Kind::Chunk => 5,
+            Kind::Fetch => 6,
+            Kind::Ask => 7,
+            Kind::Refused => 8,
+            Kind::Fetched => 9,
+            Kind::NotFetched => 10,
+            Kind::Granted => 11,
+            Kind::Denied => 12,
         };
         self.sequence as u64
             | (self.completed as u64) << 32
@@ -79,6 +109,16 @@ impl Header {
             0 => Kind::Short,
             1 => Kind::Medium,
             2 => Kind::Credit,
+            3 => Kind::Store,
+            4 => Kind::StagedStore,
+            5 => Kind::Chunk,
+            6 => Kind::Fetch,
+            7 => Kind::Ask,
+            8 => Kind::Refused,
+            9 => Kind::Fetched,
+            10 => Kind::NotFetched,
+            11 => Kind::Granted,
+            12 => Kind::Denied,
             _ => return Err(Malformed),
         };
         let words = (raw >> 60) as u8;
@@ -123,7 +163,7 @@ mod tests {
 
     #[test]
     fn unknown_kinds_and_too_many_words_are_refused() {
-        assert_eq!(Header::parse(0x3 << 56), Err(Malformed));
+        assert_eq!(Header::parse(0xd << 56), Err(Malformed));
         assert_eq!(Header::parse(0x5 << 60), Err(Malformed));
     }
 }

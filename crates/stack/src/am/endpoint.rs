@@ -1,17 +1,22 @@
 //! An endpoint: all the peers of a program, whatever the wire, polled together.
 
+use super::bulk::Memories;
 use super::config::{Config, PeerId, Wire};
 use super::error::{ConnectError, OpenError, PeerLost, RequestError, TooLong};
-use super::handlers::{Handlers, spread};
+use super::handlers::{Handlers, Offer, spread};
 use super::port::{Port, Way};
 use super::shm::{ShmPeers, ShmPort};
 use super::udp::{PeerStatistics, Strays, UdpPeers};
 use netdyno_host::wait::Wait;
 use netdyno_protocol::frame::slot::MAX_WORDS;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Longest sleep while a request waits for room.
 const SLEEP_AT_MOST: Duration = Duration::from_millis(50);
+
+/// Endpoints of this process so far: each has a number.
+static ENDPOINTS: AtomicU64 = AtomicU64::new(1);
 
 /// An Active Messages endpoint with handlers that work on an `S`.
 ///
@@ -19,13 +24,13 @@ const SLEEP_AT_MOST: Duration = Duration::from_millis(50);
 /// was sent over UDP and not acknowledged yet is sent again for up to
 /// [`LINGER`](super::LINGER), unless the peer is lost.
 pub struct Endpoint<S> {
-    config: Config,
-    handlers: Handlers<S>,
+    pub(super) config: Config,
+    pub(super) offer: Offer<S>,
     /// Peers connected so far.
     count: usize,
-    shm: ShmPeers,
+    pub(super) shm: ShmPeers,
     /// Made with the first UDP port.
-    udp: Option<Box<UdpPeers>>,
+    pub(super) udp: Option<Box<UdpPeers>>,
 }
 
 impl<S> Endpoint<S> {
@@ -35,7 +40,8 @@ impl<S> Endpoint<S> {
     /// A window or a medium size that cannot be made.
     pub fn new(handlers: Handlers<S>, config: Config) -> Result<Self, OpenError> {
         config.check()?;
-        Ok(Self { config, handlers, count: 0, shm: ShmPeers::new(&config), udp: None })
+        let offer = Offer { handlers, memories: Memories::new(ENDPOINTS.fetch_add(1, Ordering::Relaxed)) };
+        Ok(Self { config, offer, count: 0, shm: ShmPeers::new(&config), udp: None })
     }
 
     /// Opens a port for one peer. Its address goes to that peer, whose address comes back.
@@ -44,7 +50,11 @@ impl<S> Endpoint<S> {
     /// The system gives no shared memory, or no socket at [`Config::bind`].
     pub fn open_port(&mut self, wire: Wire) -> Result<Port, OpenError> {
         Ok(Port(match wire {
-            Wire::Shm => Way::Shm(ShmPort::open(self.config.window, self.config.medium_bytes)?),
+            Wire::Shm => Way::Shm(ShmPort::open(
+                self.config.window,
+                self.config.medium_bytes,
+                self.offer.memories.endpoint(),
+            )?),
             Wire::Udp => {
                 let udp = match &mut self.udp {
                     Some(udp) => udp,
@@ -72,7 +82,7 @@ impl<S> Endpoint<S> {
     /// Requests to `peer` without an answer.
     pub fn in_flight(&self, peer: PeerId) -> u32 {
         match peer.wire() {
-            Wire::Shm => self.shm.peer(peer).in_flight(),
+            Wire::Shm => self.shm.in_flight(peer),
             Wire::Udp => self.udp().in_flight(peer),
         }
     }
@@ -104,12 +114,12 @@ impl<S> Endpoint<S> {
     /// # Panics
     /// Where there is none: the caller has a peer of another endpoint.
     #[cold]
-    fn udp(&self) -> &UdpPeers {
+    pub(super) fn udp(&self) -> &UdpPeers {
         self.udp.as_ref().expect("a peer over UDP is of an endpoint with a socket")
     }
 
     #[cold]
-    fn udp_mut(&mut self) -> &mut UdpPeers {
+    pub(super) fn udp_mut(&mut self) -> &mut UdpPeers {
         self.udp.as_mut().expect("a peer over UDP is of an endpoint with a socket")
     }
 
@@ -164,7 +174,7 @@ impl<S> Endpoint<S> {
     }
 
     #[inline(always)]
-    fn wait_for_shm_room(&mut self, state: &mut S, peer: PeerId) -> Result<(), PeerLost> {
+    pub(super) fn wait_for_shm_room(&mut self, state: &mut S, peer: PeerId) -> Result<(), PeerLost> {
         loop {
             let wanted = self.shm.peer(peer);
             if wanted.is_ready() {
@@ -258,10 +268,10 @@ impl<S> Endpoint<S> {
     /// A peer is lost. Each loss is reported once; the other peers go on.
     #[inline]
     pub fn poll(&mut self, state: &mut S) -> Result<usize, PeerLost> {
-        let handled = self.shm.poll(&self.handlers, state)?;
+        let handled = self.shm.poll(&self.offer, state)?;
         match &mut self.udp {
             None => Ok(handled),
-            Some(udp) => Ok(handled + udp.poll(&self.handlers, state)?),
+            Some(udp) => Ok(handled + udp.poll(&self.offer, state)?),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::config::PeerId;
 use netdyno_host::datagram::SocketError;
 use netdyno_host::segment::SegmentError;
-use netdyno_protocol::frame::{port, udp_port};
+use netdyno_protocol::frame::{memory_key, port, udp_port};
 use std::net::SocketAddr;
 use std::time::Duration;
 use thiserror::Error;
@@ -124,4 +124,97 @@ impl TooLong {
     pub(super) fn check(payload: &[u8], most: usize) -> Result<(), Self> {
         if payload.len() <= most { Ok(()) } else { Err(Self { len: payload.len(), most }) }
     }
+}
+
+/// A range is not all inside of a memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{len} bytes at {offset} are not all inside of a memory of {memory_len}")]
+pub struct OutOfBounds {
+    /// The first byte.
+    pub offset: usize,
+    /// How many there were to be.
+    pub len: usize,
+    /// How many the memory has.
+    pub memory_len: usize,
+}
+
+impl OutOfBounds {
+    pub(super) fn check(offset: usize, len: usize, memory_len: usize) -> Result<(), Self> {
+        match offset.checked_add(len) {
+            Some(end) if end <= memory_len => Ok(()),
+            _ => Err(Self { offset, len, memory_len }),
+        }
+    }
+}
+
+/// No memory of this name is registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("no memory {0:#018x} is registered")]
+pub struct NotRegistered(pub u64);
+
+/// Why memory could not be registered, or not be deregistered.
+#[derive(Debug, Error)]
+pub enum MemoryError {
+    /// No memory is that long.
+    #[error("no memory has {0} bytes")]
+    TooLong(usize),
+    /// The system gave no random bytes to name it by.
+    #[error("the system refused to give random bytes: {0}")]
+    Random(#[source] std::io::Error),
+    /// The shared memory could not be made, or not be made private.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// There is nothing to deregister.
+    #[error(transparent)]
+    NotRegistered(#[from] NotRegistered),
+}
+
+/// Why a peer's memory could not be attached.
+#[derive(Debug, Error)]
+pub enum AttachError {
+    /// The bytes are not the key of a memory.
+    #[error("that is not the key of a memory of this version: {0:?}")]
+    Key(memory_key::Malformed),
+    /// The memory is of another process than the peer's.
+    #[error("that is the key of memory that the peer does not have")]
+    Foreign,
+    /// The peer has no such memory, or has it no more.
+    #[error("the peer has no such memory registered")]
+    NotRegistered,
+    /// Its shared memory could not be opened.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// A peer is lost: this one, or another that a poll found to be.
+    #[error(transparent)]
+    Lost(#[from] PeerLost),
+    /// Not over this wire yet.
+    #[error("no transfers over this wire")]
+    Unsupported,
+}
+
+/// Why a transfer was not begun, or not ended by the call that waited for it. Nothing was
+/// written then, unless a peer is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum TransferError {
+    /// The range is outside of the peer's memory.
+    #[error("at the peer, {0}")]
+    Remote(OutOfBounds),
+    /// The range is outside of the memory here.
+    #[error("here, {0}")]
+    Local(OutOfBounds),
+    /// The memory is registered no more, or this endpoint has not attached it.
+    #[error("the peer has that memory registered no more")]
+    Deregistered,
+    /// No handler of gets has this index.
+    #[error("there is no handler of gets at index {0}: set it with on_fetched")]
+    NoHandler(u8),
+    /// Nobody would learn of a refusal.
+    #[error("there is no handler of refused transfers: set it with on_refused")]
+    NoHandlerOfRefusals,
+    /// A peer is lost: this one, or another that a poll found to be.
+    #[error(transparent)]
+    Lost(#[from] PeerLost),
+    /// Not over this wire yet.
+    #[error("no transfers over this wire")]
+    Unsupported,
 }

@@ -1,5 +1,6 @@
 //! Handlers, and what they are given.
 
+use super::bulk::{FetchedHandler, Memories, RefusedHandler, StoreHandler};
 use super::config::PeerId;
 use super::error::TooLong;
 use super::{shm, udp};
@@ -11,15 +12,18 @@ pub type RequestHandler<S> = fn(&mut S, Request<'_>);
 pub type ReplyHandler<S> = fn(&mut S, Reply<'_>);
 
 /// The handler tables of an endpoint. Indices are agreed upon between the programs at
-/// both ends; requests and replies have a table each.
+/// both ends; requests, replies, stores and gets have a table each.
 pub struct Handlers<S> {
     requests: [Option<RequestHandler<S>>; 256],
     replies: [Option<ReplyHandler<S>>; 256],
+    stores: [Option<StoreHandler<S>>; 256],
+    fetched: [Option<FetchedHandler<S>>; 256],
+    refused: Option<RefusedHandler<S>>,
 }
 
 impl<S> Clone for Handlers<S> {
     fn clone(&self) -> Self {
-        Self { requests: self.requests, replies: self.replies }
+        Self { ..*self }
     }
 }
 
@@ -32,7 +36,13 @@ impl<S> Default for Handlers<S> {
 impl<S> Handlers<S> {
     /// Empty tables.
     pub const fn new() -> Self {
-        Self { requests: [None; 256], replies: [None; 256] }
+        Self {
+            requests: [None; 256],
+            replies: [None; 256],
+            stores: [None; 256],
+            fetched: [None; 256],
+            refused: None,
+        }
     }
 
     /// Sets the handler of requests at `index`.
@@ -45,6 +55,34 @@ impl<S> Handlers<S> {
         self.replies[index as usize] = Some(handler);
     }
 
+    /// Sets the handler of stores by peers at `index`.
+    pub const fn on_store(&mut self, index: u8, handler: StoreHandler<S>) {
+        self.stores[index as usize] = Some(handler);
+    }
+
+    /// Sets the handler of gets at `index`, which fires where the bytes have arrived.
+    pub const fn on_fetched(&mut self, index: u8, handler: FetchedHandler<S>) {
+        self.fetched[index as usize] = Some(handler);
+    }
+
+    /// Sets the handler of all stores and gets that a peer refuses after they were begun.
+    /// Without it none is begun.
+    pub const fn on_refused(&mut self, handler: RefusedHandler<S>) {
+        self.refused = Some(handler);
+    }
+
+    pub(super) fn store(&self, index: u8) -> Option<StoreHandler<S>> {
+        self.stores[index as usize]
+    }
+
+    pub(super) fn fetched(&self, index: u8) -> Option<FetchedHandler<S>> {
+        self.fetched[index as usize]
+    }
+
+    pub(super) fn refused(&self) -> Option<RefusedHandler<S>> {
+        self.refused
+    }
+
     #[inline(always)]
     pub(super) fn request(&self, index: u8) -> Option<RequestHandler<S>> {
         self.requests[index as usize]
@@ -54,6 +92,12 @@ impl<S> Handlers<S> {
     pub(super) fn reply(&self, index: u8) -> Option<ReplyHandler<S>> {
         self.replies[index as usize]
     }
+}
+
+/// What an endpoint has for its peers.
+pub(super) struct Offer<S> {
+    pub handlers: Handlers<S>,
+    pub memories: Memories,
 }
 
 /// Words one by one, to be passed on in registers. A pointer to them would keep them in memory
@@ -75,6 +119,38 @@ pub(super) struct Content<'a> {
 pub(super) enum Outbox<'a> {
     Shm(&'a mut shm::Outbox),
     Udp(&'a mut udp::Outbox),
+}
+
+impl Outbox<'_> {
+    /// Replies with up to four words. Never waits: the slot was reserved.
+    #[inline(always)]
+    pub(super) fn reply<const N: usize>(self, handler: u8, words: [u64; N]) {
+        const { assert!(N <= MAX_WORDS) };
+        match self {
+            Outbox::Shm(outbox) => outbox.reply(handler, &words),
+            Outbox::Udp(outbox) => {
+                let [a, b, c, d] = spread(words);
+                outbox.reply_short(handler, N, a, b, c, d);
+            }
+        }
+    }
+
+    /// The same with a payload that is not too long.
+    pub(super) fn reply_medium<const N: usize>(self, handler: u8, words: [u64; N], payload: &[u8]) {
+        const { assert!(N <= MAX_WORDS) };
+        match self {
+            Outbox::Shm(outbox) => outbox.reply_medium(handler, &words, payload),
+            Outbox::Udp(outbox) => outbox.reply(handler, &words, payload),
+        }
+    }
+
+    /// The longest payload that may go back.
+    pub(super) fn medium_bytes(&self) -> usize {
+        match self {
+            Outbox::Shm(outbox) => outbox.medium_bytes(),
+            Outbox::Udp(outbox) => outbox.medium_bytes(),
+        }
+    }
 }
 
 /// A request in the hands of its handler, which may answer it once.
@@ -137,14 +213,7 @@ impl<'a> Request<'a> {
     /// Replies with up to four words. Never waits: the slot was reserved.
     #[inline(always)]
     pub fn reply<const N: usize>(self, handler: u8, words: [u64; N]) {
-        const { assert!(N <= MAX_WORDS) };
-        match self.outbox {
-            Outbox::Shm(outbox) => outbox.reply(handler, &words),
-            Outbox::Udp(outbox) => {
-                let [a, b, c, d] = spread(words);
-                outbox.reply_short(handler, N, a, b, c, d);
-            }
-        }
+        self.outbox.reply(handler, words);
     }
 
     /// Replies with up to four words and a payload. Where the payload is too long, nothing
@@ -155,18 +224,10 @@ impl<'a> Request<'a> {
         words: [u64; N],
         payload: &[u8],
     ) -> Result<(), (TooLong, Self)> {
-        const { assert!(N <= MAX_WORDS) };
-        let most = match &self.outbox {
-            Outbox::Shm(outbox) => outbox.medium_bytes(),
-            Outbox::Udp(outbox) => outbox.medium_bytes(),
-        };
-        if let Err(too_long) = TooLong::check(payload, most) {
+        if let Err(too_long) = TooLong::check(payload, self.outbox.medium_bytes()) {
             return Err((too_long, self));
         }
-        match self.outbox {
-            Outbox::Shm(outbox) => outbox.reply_medium(handler, &words, payload),
-            Outbox::Udp(outbox) => outbox.reply(handler, &words, payload),
-        }
+        self.outbox.reply_medium(handler, words, payload);
         Ok(())
     }
 }

@@ -60,7 +60,14 @@ fn handlers_everywhere() -> Handlers<Seen> {
             assert!(request.reply_medium(words[0] as u8, words, payload).is_ok());
         });
         handlers.on_reply(index, |seen: &mut Seen, reply| seen.bytes += reply.payload().len());
+        handlers.on_store(index, |seen: &mut Seen, stored| {
+            seen.bytes += stored.len();
+            let words = stored.words();
+            stored.reply(words[0] as u8, words);
+        });
+        handlers.on_fetched(index, |seen: &mut Seen, fetched| seen.bytes += fetched.len());
     }
+    handlers.on_refused(|seen: &mut Seen, _| seen.replies.push(0));
     handlers
 }
 
@@ -107,8 +114,9 @@ fn scene(handlers: Handlers<Seen>, window: u32) -> Scene {
 
 /// Where in `memory` the header stands.
 fn find(memory: &Region, header: Header) -> usize {
-    let mut places =
-        (0..memory.len()).step_by(8).filter(|&at| word(memory, at).load(Ordering::Acquire) == header.pack());
+    let mut places = (0..rings_end(memory))
+        .step_by(8)
+        .filter(|&at| word(memory, at).load(Ordering::Acquire) == header.pack());
     let place = places.next().expect("the header is there");
     assert_eq!(places.next(), None, "the header is there once");
     place
@@ -143,7 +151,7 @@ const UNKNOWN: u8 = 200;
 #[test]
 fn a_request_that_no_correct_peer_writes() {
     let spoilt: [(&str, Spoil); 8] = [
-        ("an unknown kind", |raw| with_kind(raw, 3)),
+        ("an unknown kind", |raw| with_kind(raw, 13)),
         ("the last unknown kind", |raw| with_kind(raw, 15)),
         ("five words", |raw| with_words(raw, 5)),
         ("fifteen words", |raw| with_words(raw, 15)),
@@ -207,7 +215,7 @@ fn a_kind_that_was_changed() {
 #[test]
 fn a_reply_that_no_correct_peer_writes() {
     let spoilt: [(&str, Spoil); 9] = [
-        ("an unknown kind", |raw| with_kind(raw, 9)),
+        ("an unknown kind", |raw| with_kind(raw, 13)),
         ("seven words", |raw| with_words(raw, 7)),
         ("an unknown handler", |raw| with_handler(raw, UNKNOWN)),
         ("more completed than sent", |raw| with_completed(raw, 4)),
@@ -249,12 +257,17 @@ fn child_process() {
     }
 }
 
-/// Fills the ring of replies, which lies in the second half, with messages that come
-/// first in it.
+/// Where the rings end in a port's memory, and the stages begin.
+fn rings_end(memory: &Region) -> usize {
+    memory.len() - 2 * netdyno_host::stage::LEN
+}
+
+/// Fills the ring of replies, which lies in the second half of the rings, with messages that
+/// come first in it.
 fn fill_replies(memory: &Region) {
     let header =
         Header { sequence: sequence_at(0), completed: 0, handler: ECHO, kind: Kind::Short, words: 0 };
-    for at in (memory.len() / 2..memory.len()).step_by(8) {
+    for at in (rings_end(memory) / 2..rings_end(memory)).step_by(8) {
         word(memory, at).store(header.pack(), Ordering::Release);
     }
 }
@@ -292,7 +305,7 @@ fn garbage(rng: &mut Rng, window: u64) -> u64 {
         2 => rng.u64(..2 * MEDIUM as u64),
         // Right but for some bits.
         3..=5 => {
-            let kind = rng.u64(..3) << 56;
+            let kind = rng.u64(..14) << 56;
             let completed = rng.u64(..2 * window) << 32;
             sequence | completed | rng.u64(..256) << 48 | kind | rng.u64(..=4) << 60
         }
@@ -303,7 +316,7 @@ fn garbage(rng: &mut Rng, window: u64) -> u64 {
 /// Everything but the nonce and, mostly, the word that says closed.
 fn spoil_all(memory: &Region, rng: &mut Rng, window: u64) {
     let start = if rng.u32(..8) == 0 { 16 } else { 4096 };
-    for at in (start..memory.len()).step_by(8) {
+    for at in (start..rings_end(memory)).step_by(8) {
         word(memory, at).store(garbage(rng, window), Ordering::Release);
     }
 }
@@ -360,7 +373,7 @@ fn garbage_at_any_time() {
             scope.spawn(move || {
                 while !is_over.load(Ordering::Relaxed) {
                     for _ in 0..4 {
-                        let at = rng.usize(4096 / 8..memory.len() / 8) * 8;
+                        let at = rng.usize(4096 / 8..rings_end(&memory) / 8) * 8;
                         word(&memory, at).store(garbage(&mut rng, 1 << 12), Ordering::Release);
                     }
                     std::thread::yield_now();
@@ -397,8 +410,8 @@ fn the_other_peers_go_on() {
     for n in 0..100 {
         if n == 50 {
             // The first request of the peer, wherever it is looked for, and of no kind.
-            for at in (4096..memory.len()).step_by(8) {
-                let raw = with_kind(u64::from(sequence_at(0)), 3);
+            for at in (4096..rings_end(&memory)).step_by(8) {
+                let raw = with_kind(u64::from(sequence_at(0)), 15);
                 word(&memory, at).store(raw, Ordering::Release);
             }
         }

@@ -1,15 +1,20 @@
 //! The peers of an endpoint that share memory with it, polled together.
 
+mod attached;
+mod bulk;
 mod peer;
 mod port;
+mod serving;
 
 pub(super) use peer::{Outbox, ShmPeer};
 pub(super) use port::ShmPort;
 
+use super::bulk::{Destination, Fetched, Note};
 use super::config::{Config, PeerId, Wire};
 use super::error::{ConnectError, PeerLost};
-use super::handlers::Handlers;
+use super::handlers::Offer;
 use netdyno_host::wait::Wait;
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// Peers looked at in every poll: those heard from last.
@@ -34,11 +39,22 @@ pub(super) struct ShmPeers {
     cold: usize,
     polls_per_look: u32,
     polls_until_look: u32,
+    /// The same while every poll has something else to see to.
+    polls_put_off: u32,
     polls_in_vain: u32,
     peer_timeout: Duration,
     last_look: Instant,
     next_look: Instant,
     payload: Vec<u8>,
+    /// What was got and not handed to its handler yet.
+    arrived: VecDeque<Arrived>,
+}
+
+/// A get whose bytes are here.
+struct Arrived {
+    peer: PeerId,
+    to: Destination,
+    note: Note,
 }
 
 impl ShmPeers {
@@ -53,11 +69,13 @@ impl ShmPeers {
                 Wait::Yield | Wait::Block => YIELDING_POLLS_PER_LOOK,
             },
             polls_until_look: 0,
+            polls_put_off: 0,
             polls_in_vain: 0,
             peer_timeout: config.peer_timeout,
             last_look: Instant::now(),
             next_look: Instant::now(),
             payload: Vec::with_capacity(config.medium_bytes as usize),
+            arrived: VecDeque::new(),
         }
     }
 
@@ -90,20 +108,41 @@ impl ShmPeers {
         &mut self.peers[id.place()]
     }
 
+    /// Requests to a peer without an answer, and gets from it without their handler.
+    pub(super) fn in_flight(&self, id: PeerId) -> u32 {
+        let arrived = self.arrived.iter().filter(|arrived| arrived.peer == id).count();
+        self.peer(id).in_flight() + arrived as u32
+    }
+
+    /// Gets without their handler.
+    fn arrived(&self) -> usize {
+        self.arrived.len()
+    }
+
+    /// Sees to it that the next polls hand what was got to its handler. They find out by what
+    /// they look at anyway.
+    fn arrive(&mut self, arrived: Arrived) {
+        if self.arrived.is_empty() {
+            self.polls_put_off = self.polls_until_look;
+            self.polls_until_look = 0;
+        }
+        self.arrived.push_back(arrived);
+    }
+
     /// Handles what has arrived: at most four requests and one reply of each peer that it
     /// looks at.
     #[inline(always)]
-    pub(super) fn poll<S>(&mut self, handlers: &Handlers<S>, state: &mut S) -> Result<usize, PeerLost> {
+    pub(super) fn poll<S>(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
+        let mut handled = 0;
         if self.polls_until_look == 0 {
-            self.look_after_peers()?;
+            handled = self.attend(offer, state)?;
         }
         self.polls_until_look -= 1;
-        let mut handled = 0;
         for at in 0..self.hot.len() {
-            handled += self.peers[self.hot[at]].poll(handlers, &mut self.payload, state)?;
+            handled += self.peers[self.hot[at]].poll(offer, &mut self.payload, state)?;
         }
         if self.peers.len() > HOT {
-            handled += self.poll_cold(handlers, state)?;
+            handled += self.poll_cold(offer, state)?;
         }
         if handled > 0 {
             self.polls_in_vain = 0;
@@ -125,12 +164,12 @@ impl ShmPeers {
     }
 
     /// Looks at some of the other peers; one that sent something becomes hot.
-    fn poll_cold<S>(&mut self, handlers: &Handlers<S>, state: &mut S) -> Result<usize, PeerLost> {
+    fn poll_cold<S>(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
         let mut handled = 0;
         for _ in 0..COLD {
             let place = self.cold;
             self.cold = (self.cold + 1) % self.peers.len();
-            let here = self.peers[place].poll(handlers, &mut self.payload, state)?;
+            let here = self.peers[place].poll(offer, &mut self.payload, state)?;
             if here > 0 && !self.hot.contains(&place) {
                 self.newest = (self.newest + 1) % HOT;
                 self.hot[self.newest] = place;
@@ -140,8 +179,33 @@ impl ShmPeers {
         Ok(handled)
     }
 
-    /// What need not be done in every poll: looks whether the peers live.
+    /// What need not be done in every poll. Returns how much was handled.
     #[cold]
+    #[inline(never)]
+    fn attend<S>(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
+        if self.polls_put_off == 0 {
+            self.look_after_peers()?;
+            self.polls_put_off = self.polls_until_look;
+        }
+        let Some(Arrived { peer, to, note }) = self.arrived.pop_front() else {
+            self.polls_until_look = std::mem::take(&mut self.polls_put_off);
+            return Ok(0);
+        };
+        if self.arrived.is_empty() {
+            self.polls_until_look = std::mem::take(&mut self.polls_put_off);
+        } else {
+            self.polls_until_look = 1;
+            self.polls_put_off -= 1;
+        }
+        // Looked at when the get began.
+        if let Some(handler) = offer.handlers.fetched(note.handler) {
+            let Destination { memory, offset, len } = &to;
+            handler(state, Fetched { peer, words: note.words, memory, offset: *offset, len: *len });
+        }
+        Ok(1)
+    }
+
+    /// Looks whether the peers live.
     fn look_after_peers(&mut self) -> Result<(), PeerLost> {
         self.polls_until_look = self.polls_per_look;
         // Counts from here again, so that what comes to be owed later is told as well.

@@ -1,16 +1,17 @@
 //! One connection: its four rings, its credits, and the life of the peer.
 
-use super::port::{CLOSED, Layout, ShmPort, TAKEN};
+use super::bulk::Bulk;
+use super::port::{CLOSED, ENDPOINT, Layout, ShmPort, TAKEN};
 use crate::am::config::PeerId;
 use crate::am::error::{ConnectError, Loss, PeerLost, RequestError};
-use crate::am::handlers::{self, Content, Handlers, Reply, Request};
+use crate::am::handlers::{self, Content, Offer, Reply, Request};
 use netdyno_host::life::Life;
 use netdyno_host::region::Region;
 use netdyno_host::ring::{Message, Reader, Writer};
 use netdyno_host::segment::{Segment, open_segment};
 use netdyno_protocol::am::{Credits, Ledger};
 use netdyno_protocol::frame::port::PortAddress;
-use netdyno_protocol::frame::slot::{Header, Kind, MAX_WORDS};
+use netdyno_protocol::frame::slot::{Header, Kind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -20,8 +21,8 @@ const REQUESTS_AT_ONCE: usize = 4;
 
 /// What goes back to a peer for its requests.
 pub(in crate::am) struct Outbox {
-    replies: Writer,
-    ledger: Ledger,
+    pub(super) replies: Writer,
+    pub(super) ledger: Ledger,
     medium_bytes: usize,
 }
 
@@ -44,14 +45,14 @@ impl Outbox {
 
     /// Tells the peer what was handled, in a slot that one of its unanswered requests had
     /// reserved.
-    fn credit(&mut self) {
+    pub(super) fn credit(&mut self) {
         self.replies.write(header(Kind::Credit, 0, self.ledger.completed(), &[]), &[]);
         self.ledger.told();
     }
 }
 
 #[inline(always)]
-fn header(kind: Kind, handler: u8, completed: u16, words: &[u64]) -> Header {
+pub(super) fn header(kind: Kind, handler: u8, completed: u16, words: &[u64]) -> Header {
     // The sequence number is the ring's.
     Header { sequence: 0, completed, handler, kind, words: words.len() as u8 }
 }
@@ -64,19 +65,23 @@ enum State {
 }
 
 pub(in crate::am) struct ShmPeer {
-    id: PeerId,
+    pub(super) id: PeerId,
     state: State,
-    requests_out: Writer,
-    credits: Credits,
-    replies_in: Reader,
-    requests_in: Reader,
-    outbox: Outbox,
+    pub(super) requests_out: Writer,
+    pub(super) credits: Credits,
+    pub(super) replies_in: Reader,
+    pub(super) requests_in: Reader,
+    pub(super) outbox: Outbox,
     /// Messages taken from the peer, now and at the last look.
     taken: u64,
     taken_at_look: u64,
     /// For how long looks have found requests waiting and nothing taken; `None` where
     /// the last one found no request waiting.
     silent: Option<Duration>,
+    /// The number of its process.
+    pub(super) pid: u32,
+    /// Apart: short messages have nothing to do with it.
+    pub(super) bulk: Box<Bulk>,
     life: Life,
     inbox: Arc<Region>,
     their_inbox: Arc<Region>,
@@ -98,14 +103,16 @@ impl ShmPeer {
         if their_inbox.word(TAKEN).swap(1, Ordering::Relaxed) != 0 {
             return Err(ConnectError::Taken(address.pid));
         }
-        // SAFETY: a port is connected once, so its rings have one reader; the peer's port
-        // was taken by nobody before, so its rings have one writer.
-        let (requests_out, replies_out, requests_in, replies_in) = unsafe {
+        // SAFETY: a port is connected once, so its rings have one reader and its stages one
+        // that empties them; the peer's port was taken by nobody before, so its rings have one
+        // writer and its stages one that fills them.
+        let (requests_out, replies_out, requests_in, replies_in, bulk) = unsafe {
             (
                 Writer::new(&their_inbox, theirs.requests()),
                 Writer::new(&their_inbox, theirs.replies()),
                 Reader::new(&inbox, ours.requests()),
                 Reader::new(&inbox, ours.replies()),
+                Bulk::new(&inbox, ours, &their_inbox, theirs),
             )
         };
         Ok(Self {
@@ -123,6 +130,8 @@ impl ShmPeer {
             taken: 0,
             taken_at_look: 0,
             silent: None,
+            pid: address.pid,
+            bulk: Box::new(bulk),
             life,
             inbox,
             their_inbox,
@@ -136,6 +145,11 @@ impl ShmPeer {
 
     pub(in crate::am) fn medium_bytes(&self) -> usize {
         self.outbox.medium_bytes
+    }
+
+    /// Which endpoint of its process the peer is.
+    pub(super) fn endpoint(&self) -> u64 {
+        self.their_inbox.word(ENDPOINT).load(Ordering::Relaxed)
     }
 
     /// Whether a request may be sent now.
@@ -191,7 +205,7 @@ impl ShmPeer {
     #[inline(always)]
     pub(in crate::am) fn poll<S>(
         &mut self,
-        handlers: &Handlers<S>,
+        offer: &Offer<S>,
         payload: &mut Vec<u8>,
         state: &mut S,
     ) -> Result<usize, PeerLost> {
@@ -203,12 +217,12 @@ impl ShmPeer {
         // other time, and a reply to nothing is found.
         if let Some(message) = self.replies_in.read() {
             let message = message.map_err(|_| self.lose(Loss::Misbehaved))?;
-            handled += self.take_reply(message, handlers, payload, state)?;
+            handled += self.take_reply(message, offer, payload, state)?;
         }
         for _ in 0..REQUESTS_AT_ONCE {
             let Some(message) = self.requests_in.read() else { break };
             let message = message.map_err(|_| self.lose(Loss::Misbehaved))?;
-            handled += self.take_request(message, handlers, payload, state)?;
+            handled += self.take_request(message, offer, payload, state)?;
         }
         Ok(handled)
     }
@@ -217,7 +231,7 @@ impl ShmPeer {
     fn take_reply<S>(
         &mut self,
         message: Message,
-        handlers: &Handlers<S>,
+        offer: &Offer<S>,
         payload: &mut Vec<u8>,
         state: &mut S,
     ) -> Result<usize, PeerLost> {
@@ -230,12 +244,12 @@ impl ShmPeer {
         if !matches!(self.credits.complete_to(message.header.completed), Ok(1..)) {
             return Err(self.lose(Loss::Misbehaved));
         }
-        if message.header.kind == Kind::Credit {
-            return Ok(0);
-        }
-        let Some(handler) = handlers.reply(message.header.handler) else {
-            return Err(self.lose(Loss::Misbehaved));
+        let handler = match message.header.kind {
+            Kind::Short | Kind::Medium => offer.handlers.reply(message.header.handler),
+            Kind::Credit => return Ok(0),
+            _ => return self.take_other_reply(offer, state),
         };
+        let Some(handler) = handler else { return Err(self.lose(Loss::Misbehaved)) };
         handler(state, Reply { content });
         Ok(1)
     }
@@ -244,7 +258,7 @@ impl ShmPeer {
     fn take_request<S>(
         &mut self,
         message: Message,
-        handlers: &Handlers<S>,
+        offer: &Offer<S>,
         payload: &mut Vec<u8>,
         state: &mut S,
     ) -> Result<usize, PeerLost> {
@@ -254,8 +268,8 @@ impl ShmPeer {
         self.requests_in.advance();
         self.taken += 1;
         let handler = match message.header.kind {
-            Kind::Short | Kind::Medium => handlers.request(message.header.handler),
-            Kind::Credit => None,
+            Kind::Short | Kind::Medium => offer.handlers.request(message.header.handler),
+            _ => return self.take_other_request(offer, state),
         };
         let Some(handler) = handler else { return Err(self.lose(Loss::Misbehaved)) };
         self.outbox.ledger.handle();
@@ -290,6 +304,9 @@ impl ShmPeer {
         if ended && is_drained {
             return Err(self.lose(Loss::Ended));
         }
+        if self.bulk.is_cheated(self.credits.completed()) {
+            return Err(self.lose(Loss::Misbehaved));
+        }
         let has_spoken = self.taken != self.taken_at_look || !is_drained;
         self.taken_at_look = self.taken;
         self.silent = match self.silent {
@@ -321,6 +338,7 @@ impl ShmPeer {
     pub(in crate::am) fn lose(&mut self, loss: Loss) -> PeerLost {
         let lost = PeerLost { peer: self.id, loss, unresolved: self.credits.in_flight(), not_sent: 0 };
         self.state = State::Lost(lost);
+        self.bulk.clear();
         self.say_closed();
         lost
     }
@@ -341,14 +359,13 @@ fn content<'a>(
     message: Message,
     payload: &'a mut Vec<u8>,
 ) -> Option<Content<'a>> {
-    let used = usize::from(message.header.words);
-    let words: [u64; MAX_WORDS] = std::array::from_fn(|i| if i < used { message.words[i] } else { 0 });
+    let words = message.used_words();
     let payload: &[u8] = match message.header.kind {
         Kind::Medium => {
             ring.read_payload(payload).ok()?;
             payload
         }
-        Kind::Short | Kind::Credit => &[],
+        _ => &[],
     };
     Some(Content { peer, words, payload })
 }

@@ -4,23 +4,31 @@
 //! 0      nonce
 //! 64     closed by the peer, a word
 //! 128    taken: a peer has connected, a word
+//! 192    number of the endpoint in its process, a word, written by the side that makes it
 //! 4096   ring of the peer's requests: slots, then payload cells
 //! ...    ring of the peer's replies: slots, then payload cells
+//! ...    stage of what the peer stores
+//! ...    stage of what is got from the peer
 //! ```
 //!
-//! The side that reads makes the memory; only the peer writes to it.
+//! The side that reads makes the memory; only the peer writes to the rest.
 
 use crate::am::error::OpenError;
 use netdyno_host::region::{PAGE, Region};
 use netdyno_host::ring::{LINE, Place};
 use netdyno_host::segment::Segment;
+use netdyno_host::stage;
 use netdyno_protocol::frame::port::PortAddress;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Where the peer says that it has closed.
 pub(super) const CLOSED: usize = LINE;
 /// Where the peer says that it is the one that writes here.
 pub(super) const TAKEN: usize = 2 * LINE;
+
+/// Where the endpoint is named whose memory this is.
+pub(super) const ENDPOINT: usize = 3 * LINE;
 
 /// Memory that the peer will write to.
 #[derive(Debug)]
@@ -49,16 +57,26 @@ impl Layout {
         Place { offset: (requests.offset + requests.len()).next_multiple_of(PAGE) + PAGE / 2, ..requests }
     }
 
+    /// Pages that nobody uses take no memory.
+    pub(super) fn stored(self) -> usize {
+        (self.replies().offset + self.replies().len()).next_multiple_of(PAGE)
+    }
+
+    pub(super) fn fetched(self) -> usize {
+        self.stored() + stage::LEN
+    }
+
     pub(super) fn len(self) -> usize {
-        self.replies().offset + self.replies().len()
+        self.fetched() + stage::LEN
     }
 }
 
 impl ShmPort {
     /// The sizes have been checked.
-    pub(in crate::am) fn open(window: u32, medium_bytes: u32) -> Result<Self, OpenError> {
+    pub(in crate::am) fn open(window: u32, medium_bytes: u32, endpoint: u64) -> Result<Self, OpenError> {
         let layout = Layout { window, medium_bytes };
         let segment = Segment::create(layout.len())?;
+        segment.region.word(ENDPOINT).store(endpoint, Ordering::Relaxed);
         let address = PortAddress {
             pid: std::process::id(),
             fd: segment.descriptor(),

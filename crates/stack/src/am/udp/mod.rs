@@ -1,6 +1,7 @@
 //! The peers of an endpoint that are reached by datagrams: one socket for all of them. What
 //! is sent when, and what is believed, is for [`Connection`] to say; this is its driver.
 
+mod bulk;
 mod clock;
 mod peer;
 mod port;
@@ -10,7 +11,7 @@ pub(super) use port::UdpPort;
 
 use super::config::{Config, PeerId, Wire};
 use super::error::{ConnectError, Loss, OpenError, PeerLost, RequestError};
-use super::handlers::Handlers;
+use super::handlers::Offer;
 use clock::Clock;
 use netdyno_host::datagram::{DatagramSocket, SocketError};
 use netdyno_host::random;
@@ -208,7 +209,7 @@ impl UdpPeers {
     /// Handles what has arrived, at most what one datagram makes deliverable, and does what
     /// is due.
     #[inline(never)]
-    pub(super) fn poll<S>(&mut self, handlers: &Handlers<S>, state: &mut S) -> Result<usize, PeerLost> {
+    pub(super) fn poll<S>(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
         let now_ns = self.clock.now_ns();
         let (mut handled, mut is_drained) = (0, false);
         for _ in 0..DATAGRAMS_AT_ONCE {
@@ -216,7 +217,7 @@ impl UdpPeers {
                 is_drained = true;
                 break;
             };
-            handled = self.take(len, from, now_ns, handlers, state)?;
+            handled = self.take(len, from, now_ns, offer, state)?;
             if handled > 0 {
                 break;
             }
@@ -239,7 +240,7 @@ impl UdpPeers {
         len: usize,
         from: SocketAddr,
         now_ns: u64,
-        handlers: &Handlers<S>,
+        offer: &Offer<S>,
         state: &mut S,
     ) -> Result<usize, PeerLost> {
         let bytes = &self.room[..len];
@@ -261,7 +262,7 @@ impl UdpPeers {
             }
             return Ok(0);
         }
-        let result = peer.take(&datagram, now_ns, handlers, state);
+        let result = peer.take(&datagram, now_ns, offer, state);
         match result {
             Ok(_) => self.transmit(place, now_ns),
             Err(_) => self.say_goodbye(place, now_ns),

@@ -2,7 +2,7 @@
 
 use crate::am::config::PeerId;
 use crate::am::error::{Loss, PeerLost};
-use crate::am::handlers::{self, Content, Handlers, Reply, Request};
+use crate::am::handlers::{self, Content, Offer, Reply, Request};
 use netdyno_protocol::frame::datagram::{self, Datagram, Kind};
 use netdyno_protocol::reliability::{self, Connection, Delivery};
 use std::net::SocketAddr;
@@ -74,17 +74,17 @@ impl UdpPeer {
         &mut self,
         datagram: &Datagram<'_>,
         now_ns: u64,
-        handlers: &Handlers<S>,
+        offer: &Offer<S>,
         state: &mut S,
     ) -> Result<usize, PeerLost> {
         if self.outbox.connection.receive(datagram, now_ns) == Delivery::Nothing {
             return self.find_loss().map(|()| 0);
         }
-        let mut handled = self.handle(datagram, now_ns, handlers, state)?;
+        let mut handled = self.handle(datagram, now_ns, offer, state)?;
         while let Some(bytes) = self.outbox.connection.buffered() {
             // It was sound when it was kept.
             if let Ok(datagram) = datagram::parse(&bytes) {
-                handled += self.handle(&datagram, now_ns, handlers, state)?;
+                handled += self.handle(&datagram, now_ns, offer, state)?;
             }
             self.outbox.connection.recycle(bytes);
         }
@@ -97,7 +97,7 @@ impl UdpPeer {
         &mut self,
         datagram: &Datagram<'_>,
         now_ns: u64,
-        handlers: &Handlers<S>,
+        offer: &Offer<S>,
         state: &mut S,
     ) -> Result<usize, PeerLost> {
         let Datagram { header, words, payload, .. } = *datagram;
@@ -107,13 +107,13 @@ impl UdpPeer {
         let content = Content { peer: self.id, words, payload };
         match header.kind {
             Kind::Reply => {
-                let Some(handler) = handlers.reply(header.handler) else {
+                let Some(handler) = offer.handlers.reply(header.handler) else {
                     return Err(self.lose(Loss::Misbehaved));
                 };
                 handler(state, Reply { content });
             }
             _ => {
-                let Some(handler) = handlers.request(header.handler) else {
+                let Some(handler) = offer.handlers.request(header.handler) else {
                     return Err(self.lose(Loss::Misbehaved));
                 };
                 self.outbox.now_ns = now_ns;

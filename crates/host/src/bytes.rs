@@ -1,0 +1,225 @@
+//! Bytes that others write to while this process looks at them: nobody is ever given a
+//! reference to them, they are copied in and out.
+//!
+//! A copy that overlaps with a write of another process is some mixture of old and new bytes
+//! (for the language a race with another process); that it is nothing worse is why every way
+//! in and out is a copy.
+
+use crate::copy::copy;
+use crate::region::{PAGE, Region};
+use crate::segment::{NONCE_LEN, Segment, SegmentError, open_segment};
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+
+/// A stretch of such bytes.
+#[derive(Debug)]
+pub struct Bytes {
+    base: NonNull<u8>,
+    len: usize,
+    owner: Owner,
+}
+
+#[derive(Debug)]
+enum Owner {
+    /// A segment that this process made, behind its first page.
+    Made(Segment),
+    /// One that another process made, behind its first page.
+    Opened(Region),
+    /// Memory of this process, freed with the bytes.
+    Boxed,
+    /// Memory of this process that somebody else keeps.
+    Lent,
+}
+
+// SAFETY: plain memory, of which only copies are made; it is owned, or lent by somebody who
+// has promised that it stays.
+unsafe impl Send for Bytes {}
+// SAFETY: as above.
+unsafe impl Sync for Bytes {}
+
+impl Bytes {
+    /// Zeroed bytes in a segment of their own.
+    ///
+    /// # Errors
+    /// The system gives no such memory.
+    pub fn in_segment(len: usize) -> Result<Self, SegmentError> {
+        let segment = Segment::create(PAGE + len)?;
+        Ok(Self { base: segment.region.at(PAGE, len), len, owner: Owner::Made(segment) })
+    }
+
+    /// The bytes that another process has in a segment.
+    ///
+    /// # Errors
+    /// There is no such segment.
+    pub fn of_segment(pid: u32, fd: u32, nonce: [u8; NONCE_LEN], len: usize) -> Result<Self, SegmentError> {
+        let region = open_segment(pid, fd, nonce, PAGE + len)?;
+        Ok(Self { base: region.at(PAGE, len), len, owner: Owner::Opened(region) })
+    }
+
+    /// Bytes of this process.
+    pub fn of_box(bytes: Box<[u8]>) -> Self {
+        let len = bytes.len();
+        let base = NonNull::from(Box::leak(bytes)).cast();
+        Self { base, len, owner: Owner::Boxed }
+    }
+
+    /// Bytes of this process that somebody else keeps.
+    ///
+    /// # Safety
+    /// From `base` on, `len` bytes can be read and written for as long as this lives, and
+    /// nobody holds a reference to them while they are copied.
+    pub unsafe fn lent(base: NonNull<u8>, len: usize) -> Self {
+        Self { base, len, owner: Owner::Lent }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The segment, where this process made one.
+    pub fn segment(&self) -> Option<&Segment> {
+        match &self.owner {
+            Owner::Made(segment) => Some(segment),
+            _ => None,
+        }
+    }
+
+    /// A word of the segment's first page; `None` where there is no segment.
+    pub fn word(&self, offset: usize) -> Option<&AtomicU64> {
+        match &self.owner {
+            Owner::Made(segment) => Some(segment.region.word(offset)),
+            Owner::Opened(region) => Some(region.word(offset)),
+            Owner::Boxed | Owner::Lent => None,
+        }
+    }
+
+    /// Copies `from` to the bytes from `offset` on.
+    ///
+    /// # Panics
+    /// Where it does not fit: the caller has checked.
+    #[inline]
+    pub fn write(&self, offset: usize, from: &[u8]) {
+        let at = self.at(offset, from.len());
+        // SAFETY: as many bytes lie there, and nobody holds a reference to them.
+        unsafe { copy(from.as_ptr(), at.as_ptr(), from.len()) };
+    }
+
+    /// Copies the bytes from `offset` on to `into`.
+    ///
+    /// # Panics
+    /// Where there are fewer: the caller has checked.
+    #[inline]
+    pub fn read(&self, offset: usize, into: &mut [u8]) {
+        let at = self.at(offset, into.len());
+        // SAFETY: as many bytes lie there; `into` is borrowed by nobody else.
+        unsafe { copy(at.as_ptr(), into.as_mut_ptr(), into.len()) };
+    }
+
+    /// Copies `len` bytes from `offset` on to those of `to` from `at` on.
+    ///
+    /// # Panics
+    /// Where there are fewer on either side: the caller has checked.
+    #[inline]
+    pub fn copy(&self, offset: usize, to: &Self, at: usize, len: usize) {
+        let (from, to) = (self.at(offset, len), to.at(at, len));
+        // SAFETY: as many bytes lie at both; they may be the same ones.
+        unsafe { copy(from.as_ptr(), to.as_ptr(), len) };
+    }
+
+    /// Where the bytes from `offset` on lie in this process.
+    ///
+    /// # Panics
+    /// Where there are fewer than `len`: the caller has checked.
+    #[inline]
+    pub(crate) fn at(&self, offset: usize, len: usize) -> NonNull<u8> {
+        assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "bytes that are not there");
+        // SAFETY: the offset is inside, or just behind the last byte.
+        unsafe { self.base.add(offset) }
+    }
+
+    /// Takes the bytes out of the reach of other processes, whatever those do: here they stay
+    /// as they are now, at the same address.
+    ///
+    /// # Errors
+    /// The system has no memory for them.
+    pub fn withdraw(&self) -> Result<(), SegmentError> {
+        match &self.owner {
+            Owner::Made(segment) => segment.withdraw(PAGE),
+            // Others do not reach them.
+            Owner::Opened(_) | Owner::Boxed | Owner::Lent => Ok(()),
+        }
+    }
+}
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        if let Owner::Boxed = self.owner {
+            let bytes = NonNull::slice_from_raw_parts(self.base, self.len);
+            // SAFETY: what `of_box` leaked, once.
+            drop(unsafe { Box::from_raw(bytes.as_ptr()) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contents(bytes: &Bytes) -> Vec<u8> {
+        let mut found = vec![0; bytes.len()];
+        bytes.read(0, &mut found);
+        found
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let bytes = Bytes::of_box(vec![1; 6].into());
+        bytes.write(2, &[7, 8]);
+        bytes.write(6, &[]);
+        assert_eq!(contents(&bytes), [1, 1, 7, 8, 1, 1]);
+        let other = Bytes::of_box(vec![0; 4].into());
+        bytes.copy(1, &other, 1, 3);
+        assert_eq!(contents(&other), [0, 1, 7, 8]);
+        bytes.copy(0, &bytes, 2, 4);
+        assert_eq!(contents(&bytes), [1, 1, 1, 1, 7, 8]);
+    }
+
+    #[test]
+    #[should_panic(expected = "not there")]
+    fn nothing_is_written_beyond_the_end() {
+        Bytes::of_box(vec![0; 8].into()).write(7, &[1, 2]);
+    }
+
+    #[test]
+    #[should_panic(expected = "not there")]
+    fn offsets_do_not_overflow() {
+        Bytes::of_box(vec![0; 8].into()).read(usize::MAX, &mut [0, 0]);
+    }
+
+    #[cfg(not(miri))]
+    #[test]
+    fn withdrawn_bytes_stay_and_are_reached_by_nobody() {
+        for len in [0, 1, 4096, 10_000] {
+            let made = Bytes::in_segment(len).unwrap();
+            let segment = made.segment().unwrap();
+            let pid = std::process::id();
+            let theirs = Bytes::of_segment(pid, segment.descriptor(), segment.nonce(), len).unwrap();
+            theirs.write(0, &vec![1; len]);
+            made.withdraw().unwrap();
+            theirs.write(0, &vec![2; len]);
+            assert_eq!(contents(&made), vec![1; len]);
+            made.write(0, &vec![3; len]);
+            assert_eq!(contents(&made), vec![3; len]);
+            assert_eq!(contents(&theirs), vec![2; len]);
+            // The first page goes on being shared.
+            made.word(64).unwrap().store(5, std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(theirs.word(64).unwrap().load(std::sync::atomic::Ordering::Relaxed), 5);
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Bulk transfers between bytes here and registered memory of a peer; the documentation of
+//! [`am`](super) says what they do.
+
+mod endpoint;
+mod handlers;
+mod memory;
+mod remote;
+
+pub(super) use endpoint::{Destination, Note, Source};
+pub use handlers::{Fetched, Refused, Stored, Transfer};
+pub(super) use handlers::{FetchedHandler, RefusedHandler, StoreHandler};
+pub use memory::Memory;
+pub(super) use memory::{Mapped, Memories};
+pub use remote::Remote;

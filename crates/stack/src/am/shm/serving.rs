@@ -1,0 +1,190 @@
+//! Transfers between processes that share memory, at the side whose memory it is, and what
+//! becomes of its answers.
+
+use super::bulk::{Fetch, Get, last_chunk};
+use super::peer::{Outbox, ShmPeer, header};
+use crate::am::bulk::{Fetched, Refused, Stored, Transfer};
+use crate::am::error::{Loss, PeerLost};
+use crate::am::handlers::{self, Offer};
+use netdyno_host::ring::{Extent, Message};
+use netdyno_host::stage::CELL;
+use netdyno_protocol::frame::slot::Kind;
+
+/// What no correct peer writes.
+struct Misbehaved;
+
+impl ShmPeer {
+    /// Takes a request that is no message alone, which the ring has advanced over.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn take_other_request<S>(
+        &mut self,
+        offer: &Offer<S>,
+        state: &mut S,
+    ) -> Result<usize, PeerLost> {
+        self.outbox.ledger.handle();
+        let taken = match self.requests_in.reread() {
+            Err(_) => Err(Misbehaved),
+            Ok((message, extent)) => match message.header.kind {
+                Kind::Store | Kind::StagedStore => self.take_store(&message, extent, offer, state),
+                Kind::Chunk => self.take_chunk(extent, offer),
+                Kind::Fetch => self.take_fetch(extent, offer),
+                Kind::Ask => {
+                    let memory = offer.memories.get(extent.memory);
+                    let is_there = memory.is_some_and(|memory| memory.len() as u64 == extent.len);
+                    self.outbox.answer(if is_there { Kind::Granted } else { Kind::Denied }, extent);
+                    Ok(())
+                }
+                _ => Err(Misbehaved),
+            },
+        };
+        taken.map_err(|Misbehaved| self.lose(Loss::Misbehaved))?;
+        Ok(1)
+    }
+
+    /// Fires the handler of a store, or refuses it.
+    fn take_store<S>(
+        &mut self,
+        message: &Message,
+        extent: Extent,
+        offer: &Offer<S>,
+        state: &mut S,
+    ) -> Result<(), Misbehaved> {
+        let on_store = offer.handlers.store(message.header.handler).ok_or(Misbehaved)?;
+        let is_staged = message.header.kind == Kind::StagedStore;
+        let Some((memory, offset, len)) = offer.memories.find(extent.memory, extent.offset, extent.len)
+        else {
+            if is_staged {
+                self.bulk.stored_in.skip();
+            }
+            self.outbox.refuse(message, extent);
+            return Ok(());
+        };
+        if is_staged {
+            let last = last_chunk(len);
+            self.bulk.stored_in.empty_into(memory.bytes(), offset + last, len - last);
+        }
+        let (peer, words) = (self.id, message.used_words());
+        let outbox = handlers::Outbox::Shm(&mut self.outbox);
+        on_store(state, Stored { peer, words, memory, offset, len, outbox });
+        // A cell is wanted back.
+        if self.outbox.ledger.credit_is_due() || is_staged && self.outbox.ledger.is_owing() {
+            self.outbox.credit();
+        }
+        Ok(())
+    }
+
+    /// Places a part of a store. Where that cannot be, the store will be refused.
+    fn take_chunk<S>(&mut self, extent: Extent, offer: &Offer<S>) -> Result<(), Misbehaved> {
+        if extent.len > CELL as u64 {
+            return Err(Misbehaved);
+        }
+        match offer.memories.find(extent.memory, extent.offset, extent.len) {
+            Some((memory, offset, len)) => self.bulk.stored_in.empty_into(memory.bytes(), offset, len),
+            None => self.bulk.stored_in.skip(),
+        }
+        self.outbox.credit();
+        Ok(())
+    }
+
+    /// Puts what is asked for into a cell.
+    fn take_fetch<S>(&mut self, extent: Extent, offer: &Offer<S>) -> Result<(), Misbehaved> {
+        if extent.len > CELL as u64 {
+            return Err(Misbehaved);
+        }
+        let kind = match offer.memories.find(extent.memory, extent.offset, extent.len) {
+            Some((memory, offset, len)) => {
+                self.bulk.fetched_out.fill_from(memory.bytes(), offset, len);
+                Kind::Fetched
+            }
+            None => {
+                self.bulk.fetched_out.skip();
+                Kind::NotFetched
+            }
+        };
+        self.outbox.answer(kind, extent);
+        Ok(())
+    }
+
+    /// Takes what came in the place of a reply, which the ring has advanced over.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn take_other_reply<S>(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
+        let taken = match self.replies_in.reread() {
+            Err(_) => Err(Misbehaved),
+            Ok((message, extent)) => match message.header.kind {
+                Kind::Refused => self.take_refusal(&message, extent, offer, state),
+                Kind::Fetched => self.take_fetched(true, offer, state),
+                Kind::NotFetched => self.take_fetched(false, offer, state),
+                Kind::Granted => self.take_answer(true),
+                Kind::Denied => self.take_answer(false),
+                _ => Err(Misbehaved),
+            },
+        };
+        taken.map_err(|Misbehaved| self.lose(Loss::Misbehaved))?;
+        Ok(1)
+    }
+
+    fn take_refusal<S>(
+        &mut self,
+        message: &Message,
+        extent: Extent,
+        offer: &Offer<S>,
+        state: &mut S,
+    ) -> Result<(), Misbehaved> {
+        // Where there is none, nothing was begun that could be refused.
+        let on_refused = offer.handlers.refused().ok_or(Misbehaved)?;
+        let (peer, transfer, words) = (self.id, Transfer::Store, message.used_words());
+        let Extent { memory, offset, len } = extent;
+        let handler = message.header.handler;
+        on_refused(state, Refused { peer, transfer, memory, offset, len, handler, words });
+        Ok(())
+    }
+
+    /// Takes the next part of a get out of its cell; with the last one that was asked for, the
+    /// handler fires.
+    fn take_fetched<S>(&mut self, is_there: bool, offer: &Offer<S>, state: &mut S) -> Result<(), Misbehaved> {
+        let part = self.bulk.fetches.pop_front().ok_or(Misbehaved)?;
+        let Fetch { memory, offset, len, whole, .. } = part;
+        if is_there {
+            self.bulk.fetched_in.empty_into(memory.bytes(), offset, len);
+        } else {
+            self.bulk.fetched_in.skip();
+        }
+        let Some(Get { from, to, note }) = whole else { return Ok(()) };
+        let (peer, words, handler) = (self.id, note.words, note.handler);
+        // Both were looked for when the get began.
+        if is_there {
+            let on_fetched = offer.handlers.fetched(handler).ok_or(Misbehaved)?;
+            on_fetched(state, Fetched { peer, words, memory: &to.memory, offset: to.offset, len: to.len });
+        } else {
+            let on_refused = offer.handlers.refused().ok_or(Misbehaved)?;
+            let (transfer, Extent { memory, offset, len }) = (Transfer::Get, from);
+            on_refused(state, Refused { peer, transfer, memory, offset, len, handler, words });
+        }
+        Ok(())
+    }
+
+    fn take_answer(&mut self, is_granted: bool) -> Result<(), Misbehaved> {
+        self.bulk.asked.take().ok_or(Misbehaved)?;
+        self.bulk.granted = Some(is_granted);
+        Ok(())
+    }
+}
+
+impl Outbox {
+    /// Says that a store cannot be: with everything that the peer said of it.
+    fn refuse(&mut self, request: &Message, extent: Extent) {
+        let words = &request.words[..usize::from(request.header.words)];
+        let header = header(Kind::Refused, request.header.handler, self.ledger.completed(), words);
+        self.replies.write_with_extent(header, words, extent);
+        self.ledger.told();
+    }
+
+    /// Answers what no handler is for.
+    fn answer(&mut self, kind: Kind, extent: Extent) {
+        let header = header(kind, 0, self.ledger.completed(), &[]);
+        self.replies.write_with_extent(header, &[], extent);
+        self.ledger.told();
+    }
+}

@@ -1,0 +1,154 @@
+//! Peers killed in the midst of transfers. The only test of its process, so that it can count
+//! what the process holds before and after: `NETDYNO_KILLS` says how many kills.
+
+use crate::WIRE;
+use crate::common::bulk::{ANSWERED, FETCHED, Origin, QUIET, Seen, Side, config, handlers};
+use crate::common::process::{Child, argument, from_hex, role, to_hex};
+use crate::common::{Deadline, PATIENCE, seed};
+use fastrand::Rng;
+use netdyno_stack::am::{AttachError, Config, Endpoint, Loss, TransferError, Wire};
+use rustix::process::{Pid, Signal, kill_process};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const LEN: usize = 1_000_000;
+const BOUND: Duration = Duration::from_secs(5);
+/// Over shared memory an end is seen, and is not to be taken for a silence. Over UDP it is
+/// one, after this time.
+const PEER_TIMEOUT: Duration = match WIRE {
+    Wire::Shm => Duration::from_secs(20),
+    Wire::Udp => Duration::from_millis(1500),
+};
+const LOSS: Loss = match WIRE {
+    Wire::Shm => Loss::Ended,
+    Wire::Udp => Loss::Silent(PEER_TIMEOUT),
+};
+
+fn endpoint() -> Endpoint<Seen> {
+    Endpoint::new(handlers(), Config { peer_timeout: PEER_TIMEOUT, ..config() }).unwrap()
+}
+
+/// What the survivor does when its peer is killed.
+#[derive(Clone, Copy, Debug)]
+enum Survivor {
+    Stores,
+    StoresShared,
+    Gets,
+    /// Lets the peer do both.
+    Serves,
+}
+
+const SURVIVORS: [Survivor; 4] = [Survivor::Stores, Survivor::StoresShared, Survivor::Gets, Survivor::Serves];
+const ORIGINS: [Origin; 2] = [Origin::Allocated, Origin::Registered];
+
+fn is_lost(error: &TransferError) -> bool {
+    matches!(error, TransferError::Lost(_))
+}
+
+/// Transfers of `survivor`, for ever.
+fn transfer(side: &mut Side, survivor: Survivor, key: &[u8]) -> TransferError {
+    let deadline = Deadline::after(PATIENCE);
+    let Side { endpoint, peer, seen } = side;
+    let remote = match endpoint.attach(seen, *peer, key) {
+        Ok(remote) => remote,
+        Err(AttachError::Lost(lost)) => return lost.into(),
+        // Its process ended before its memory was mapped.
+        Err(AttachError::NotRegistered) => loop {
+            deadline.check("the end of a killed peer");
+            if let Err(lost) = endpoint.poll(seen) {
+                return lost.into();
+            }
+        },
+        Err(error) => panic!("{error}"),
+    };
+    let local = endpoint.register(vec![0; LEN].into()).unwrap();
+    let bytes: Arc<[u8]> = vec![5; LEN].into();
+    loop {
+        deadline.check("the end of a killed peer");
+        let result = match survivor {
+            Survivor::Stores => endpoint.store(seen, remote, 0, &bytes, ANSWERED, []),
+            Survivor::StoresShared => endpoint.store_shared(seen, remote, 0, bytes.clone(), QUIET, []),
+            Survivor::Gets => endpoint.get(seen, remote, 0, LEN, &local, 0, FETCHED, []),
+            Survivor::Serves => Ok(()),
+        };
+        if let Err(error) = result {
+            return error;
+        }
+        if let Err(lost) = endpoint.poll(seen) {
+            return lost.into();
+        }
+        *seen = Seen::default();
+    }
+}
+
+#[test]
+fn child_process() {
+    let Some((role, parent)) = role() else { return };
+    let mut endpoint = endpoint();
+    let peer = parent.connect(&mut endpoint);
+    let mut side = Side { endpoint, peer, seen: Seen::default() };
+    let memory = side.memory(ORIGINS[argument::<usize>(&role, 1)], LEN);
+    parent.say(&to_hex(&memory.key()));
+    let key = from_hex(&parent.hear());
+    let survivor =
+        if role[0] == "serves" { Survivor::Serves } else { SURVIVORS[argument::<usize>(&role, 2)] };
+    let error = transfer(&mut side, survivor, &key);
+    panic!("killed before this: {error}");
+}
+
+/// Kills a peer once, and checks what the survivor is told.
+fn kill_one(survivor: Survivor, at: usize, rng: &mut Rng) {
+    let delay = Duration::from_micros(rng.u64(..30_000));
+    let childs = rng.usize(..3);
+    println!("{survivor:?}, {:?}, killed after {delay:?}", ORIGINS[at]);
+    let role = if let Survivor::Serves = survivor { "transfers" } else { "serves" };
+    let mut child = Child::start(module_path!(), &format!("{role} {at} {childs}"));
+    let mut endpoint = endpoint();
+    let peer = child.connect(&mut endpoint);
+    let mut side = Side { endpoint, peer, seen: Seen::default() };
+    let memory = side.memory(ORIGINS[at], LEN);
+    let key = from_hex(&child.hear());
+    child.tell(&to_hex(&memory.key()));
+    let pid = Pid::from_raw(child.pid() as i32).unwrap();
+    let (error, killed) = std::thread::scope(|scope| {
+        let killer = scope.spawn(move || {
+            std::thread::sleep(delay);
+            let killed = Instant::now();
+            kill_process(pid, Signal::KILL).unwrap();
+            killed
+        });
+        (transfer(&mut side, survivor, &key), killer.join().unwrap())
+    });
+    let told_after = killed.elapsed();
+    assert!(told_after < BOUND, "told after {told_after:?}");
+    assert!(is_lost(&error), "{error}");
+    let TransferError::Lost(lost) = error else { unreachable!() };
+    assert_eq!((lost.peer, lost.loss), (peer, LOSS));
+    // Memory is as it was, for others; nothing more is begun with the dead one.
+    assert!(side.endpoint.deregister(memory.id()).is_ok());
+    child.kill();
+}
+
+/// Descriptors and mappings of this process.
+fn held() -> (usize, usize) {
+    let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    (descriptors, maps.lines().filter(|line| line.contains("netdyno")).count())
+}
+
+#[test]
+fn a_peer_killed_in_a_transfer_is_reported_and_leaves_nothing_behind() {
+    let kills: usize = std::env::var("NETDYNO_KILLS").map_or(16, |text| text.parse().unwrap());
+    let mut rng = Rng::with_seed(seed());
+    // Over UDP, who waits for nothing is told nothing.
+    let survivors = match WIRE {
+        Wire::Shm => SURVIVORS.len(),
+        Wire::Udp => SURVIVORS.len() - 1,
+    };
+    kill_one(Survivor::Stores, 0, &mut rng);
+    let before = held();
+    for n in 0..kills {
+        kill_one(SURVIVORS[n % survivors], n / survivors % 2, &mut rng);
+    }
+    assert_eq!(held(), before, "descriptors and mappings");
+}

@@ -1,0 +1,287 @@
+//! What cannot be transferred is refused where it was begun, and nothing is written.
+
+use crate::common::bulk::{
+    ANSWERED, BLANK, FETCHED, ORIGINS, Origin, QUIET, Seen, Side, bytes, config, contents, handlers, pair,
+    while_polled,
+};
+use crate::common::{PATIENCE, connect, seed, until};
+use fastrand::Rng;
+use netdyno_protocol::frame::memory_key::{LEN, MemoryKey, Place};
+use netdyno_stack::am::{
+    AttachError, Config, Endpoint, Handlers, Memory, MemoryError, OutOfBounds, Transfer, TransferError,
+};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+
+fn attach_error(side: &mut Side, key: &[u8]) -> AttachError {
+    let error = side.endpoint.attach(&mut side.seen, side.peer, key).unwrap_err();
+    assert!(!error.to_string().is_empty());
+    error
+}
+
+#[test]
+fn ranges_that_are_not_all_inside() {
+    let most = usize::MAX;
+    for origin in ORIGINS {
+        let [mut a, mut b] = pair(config());
+        let (memory, local) = (b.memory(origin, 1000), a.memory(origin, 1000));
+        let remote = while_polled(&mut b, || a.attach(&memory));
+        let ranges = [(0, 1001), (1, 1000), (1000, 1), (1001, 0), (most, 0), (most, 1), (most - 3, 500)];
+        for (offset, len) in ranges {
+            let out = OutOfBounds { offset, len, memory_len: 1000 };
+            let Side { endpoint, seen, .. } = &mut a;
+            let error = endpoint.store(seen, remote, offset, &vec![1; len], QUIET, []).unwrap_err();
+            assert_eq!(error, TransferError::Remote(out));
+            let error = endpoint.get(seen, remote, offset, len, &local, 0, FETCHED, []).unwrap_err();
+            assert_eq!(error, TransferError::Remote(out));
+            let error = endpoint.get(seen, remote, 0, len.min(1000), &local, offset.max(1), FETCHED, []);
+            assert!(matches!(error.unwrap_err(), TransferError::Local(_)) || len == 1 && offset == 1000);
+            assert_eq!(memory.write(offset, &vec![1; len]), Err(out));
+            assert_eq!(memory.read(offset, &mut vec![1; len]), Err(out));
+        }
+        // A length that no memory has.
+        let Side { endpoint, seen, .. } = &mut a;
+        for len in [1001, most] {
+            let error = endpoint.get(seen, remote, 1, len, &local, 0, FETCHED, []).unwrap_err();
+            assert!(matches!(error, TransferError::Remote(_)));
+        }
+        assert_eq!(a.endpoint.in_flight(a.peer), 0);
+        while_polled(&mut b, || a.settle("nothing"));
+        assert!(b.seen.stored.is_empty() && a.seen.fetched.is_empty() && a.seen.refused.is_empty());
+        assert!(contents(&memory).iter().chain(&contents(&local)).all(|&byte| byte == BLANK));
+    }
+}
+
+#[test]
+fn memory_that_cannot_be() {
+    let [mut a, _b] = pair(config());
+    assert!(matches!(a.endpoint.allocate(usize::MAX), Err(MemoryError::TooLong(usize::MAX))));
+    assert!(matches!(a.endpoint.allocate(1 << 62), Err(MemoryError::Segment(_))));
+    assert!(matches!(a.endpoint.deregister(1), Err(MemoryError::NotRegistered(_))));
+    let memory = a.endpoint.allocate(0).unwrap();
+    assert!(memory.is_empty());
+    a.endpoint.deregister(memory.id()).unwrap();
+    assert!(matches!(a.endpoint.deregister(memory.id()), Err(MemoryError::NotRegistered(_))));
+}
+
+#[test]
+fn keys_that_are_none() {
+    let [mut a, mut b] = pair(config());
+    let key = b.memory(Origin::Allocated, 100).key();
+    for len in 0..LEN {
+        assert!(matches!(attach_error(&mut a, &key[..len]), AttachError::Key(_)));
+    }
+    assert!(matches!(attach_error(&mut a, &[&key[..], &[0]].concat()), AttachError::Key(_)));
+    assert!(matches!(attach_error(&mut a, &[0x55; LEN]), AttachError::Key(_)));
+}
+
+/// A key of which any bit is another one opens nothing.
+#[test]
+fn keys_that_were_forged() {
+    for origin in ORIGINS {
+        let [mut a, mut b] = pair(config());
+        let memory = b.memory(origin, 5000);
+        let key = memory.key();
+        while_polled(&mut b, || {
+            for at in 0..key.len() {
+                let mut forged = key.clone();
+                forged[at] ^= 1 << (at % 8);
+                attach_error(&mut a, &forged);
+            }
+            let right = MemoryKey::parse(&key).unwrap();
+            for key in [
+                MemoryKey { id: 0, ..right },
+                MemoryKey { len: 4999, ..right },
+                MemoryKey { len: 0, ..right },
+                MemoryKey { len: 1 << 62, ..right },
+                MemoryKey { place: Place::Segment { pid: 1, fd: 0, nonce: [0; 16] }, ..right },
+            ] {
+                attach_error(&mut a, &key.encode());
+            }
+            a.attach(&memory);
+        });
+    }
+}
+
+/// The right key at the wrong peer, even one of the same process.
+#[test]
+fn the_key_of_another_endpoint() {
+    for origin in ORIGINS {
+        let [mut a, mut b] = pair(config());
+        let mut c = Endpoint::new(handlers(), config()).unwrap();
+        let (_, _) = connect(&mut a.endpoint, &mut c);
+        let memory = match origin {
+            Origin::Allocated => c.allocate(100).unwrap(),
+            _ => c.register(vec![0; 100].into()).unwrap(),
+        };
+        while_polled(&mut b, || attach_error(&mut a, &memory.key()));
+    }
+}
+
+#[test]
+fn keys_of_memory_that_was_deregistered() {
+    for origin in ORIGINS {
+        let [mut a, mut b] = pair(config());
+        let memory = b.memory(origin, 100);
+        b.endpoint.deregister(memory.id()).unwrap();
+        let key = memory.key();
+        // With a handle that is left, and without one.
+        let memories = [Some(memory), None];
+        while_polled(&mut b, || {
+            for memory in memories {
+                let error = attach_error(&mut a, &key);
+                assert!(matches!(error, AttachError::NotRegistered), "{error}");
+                drop(memory);
+            }
+        });
+    }
+}
+
+#[test]
+fn without_handlers_nothing_is_begun() {
+    let mut deaf = Handlers::<Seen>::new();
+    deaf.on_fetched(FETCHED, |_, _| {});
+    let mut a = Endpoint::new(deaf, config()).unwrap();
+    let mut b = Endpoint::new(handlers(), config()).unwrap();
+    let (peer, to_a) = connect(&mut a, &mut b);
+    let mut b = Side { endpoint: b, peer: to_a, seen: Seen::default() };
+    let memory = b.memory(Origin::Allocated, 100);
+    let local = a.allocate(100).unwrap();
+    let mut seen = Seen::default();
+    let remote = while_polled(&mut b, || a.attach(&mut seen, peer, &memory.key()).unwrap());
+    let error = a.store(&mut seen, remote, 0, &[1], QUIET, []).unwrap_err();
+    assert_eq!(error, TransferError::NoHandlerOfRefusals);
+    let error = a.get(&mut seen, remote, 0, 1, &local, 0, FETCHED, []).unwrap_err();
+    assert_eq!(error, TransferError::NoHandlerOfRefusals);
+    let [mut a, mut b] = pair(config());
+    let memory = b.memory(Origin::Allocated, 100);
+    let remote = while_polled(&mut b, || a.attach(&memory));
+    let error = a.endpoint.get(&mut a.seen, remote, 0, 1, &memory, 0, 99, []).unwrap_err();
+    assert_eq!(error, TransferError::NoHandler(99));
+}
+
+/// Deregistered after it was attached: refused, now or later, and as it was asked for.
+#[test]
+fn memory_that_was_deregistered_since() {
+    for origin in ORIGINS {
+        let [mut a, mut b] = pair(config());
+        let memory = b.memory(origin, 100_000);
+        let local = a.memory(origin, 100_000);
+        let remote = while_polled(&mut b, || a.attach(&memory));
+        b.endpoint.deregister(memory.id()).unwrap();
+        let Side { endpoint, seen, .. } = &mut a;
+        let stored = endpoint.store(seen, remote, 10, &bytes(1, 70_000), ANSWERED, [1, 2, 3]);
+        let got = endpoint.get(seen, remote, 20, 70_001, &local, 5, FETCHED, [4]);
+        while_polled(&mut b, || a.settle("transfers are refused"));
+        let later = a.seen.refused.iter().map(|refused| {
+            assert_eq!((refused.peer, refused.memory), (a.peer, memory.id()));
+            (refused.transfer, refused.offset, refused.len, refused.handler, refused.words)
+        });
+        let mut later: Vec<_> = later.collect();
+        match got {
+            Ok(()) => assert_eq!(later.pop(), Some((Transfer::Get, 20, 70_001, FETCHED, [4, 0, 0, 0]))),
+            Err(error) => assert_eq!(error, TransferError::Deregistered),
+        }
+        match stored {
+            Ok(()) => assert_eq!(later.pop(), Some((Transfer::Store, 10, 70_000, ANSWERED, [1, 2, 3, 0]))),
+            Err(error) => assert_eq!(error, TransferError::Deregistered),
+        }
+        assert_eq!(later, []);
+        assert!(b.seen.stored.is_empty() && a.seen.fetched.is_empty() && a.seen.replies.is_empty());
+        assert!(contents(&memory).iter().all(|&byte| byte == BLANK));
+    }
+}
+
+/// Deregistered while stores come in: all up to some one are handled, those behind it are
+/// refused, and nothing lands afterwards.
+#[test]
+fn memory_that_is_deregistered_while_in_use() {
+    let mut rng = Rng::with_seed(seed());
+    for round in 0..12 {
+        let origin = ORIGINS[round % ORIGINS.len()];
+        let stores_before = rng.usize(..40);
+        println!("{origin:?}, after {stores_before} stores");
+        let [mut a, mut b] = pair(Config { window: 8, ..config() });
+        let memory = b.memory(origin, 200_000);
+        let local = a.memory(Origin::Registered, 200_000);
+        let remote = while_polled(&mut b, || a.attach(&memory));
+        let is_over = AtomicBool::new(false);
+        let (begun_stores, begun_gets) = std::thread::scope(|scope| {
+            let asker = scope.spawn(|| {
+                let (mut stores, mut gets) = (0, 0);
+                let Side { endpoint, seen, .. } = &mut a;
+                for n in 0..200u64 {
+                    let (offset, len) = (n as usize % 100, 100_000);
+                    let stored = endpoint.store(seen, remote, offset, &vec![n as u8; len], QUIET, [n]);
+                    let got = endpoint.get(seen, remote, offset, len, &local, 0, FETCHED, [n]);
+                    for (result, count) in [(stored, &mut stores), (got, &mut gets)] {
+                        match result {
+                            Ok(()) => *count += 1,
+                            Err(error) => assert_eq!(error, TransferError::Deregistered),
+                        }
+                    }
+                }
+                a.settle("transfers are answered");
+                is_over.store(true, Ordering::Release);
+                (stores, gets)
+            });
+            until("some stores come in", || {
+                b.poll();
+                b.seen.stored.len() >= stores_before
+            });
+            b.endpoint.deregister(memory.id()).unwrap();
+            let then = contents(&memory);
+            until("the rest is refused", || {
+                b.poll();
+                is_over.load(Ordering::Acquire)
+            });
+            assert!(contents(&memory) == then, "something landed later");
+            asker.join().unwrap()
+        });
+        let refused = |transfer| a.seen.refused.iter().filter(|refused| refused.transfer == transfer).count();
+        assert_eq!(b.seen.stored.len() + refused(Transfer::Store), begun_stores);
+        assert_eq!(a.seen.fetched.len() + refused(Transfer::Get), begun_gets);
+        assert!(b.seen.stored.iter().zip(0..).all(|(told, n)| told.words[0] == n), "handled in order");
+    }
+}
+
+/// Memory of an endpoint that is gone is nobody's, and who has a handle keeps it.
+#[test]
+fn memory_outlives_its_endpoint() {
+    for origin in ORIGINS {
+        let [mut a, mut b] = pair(config());
+        let memory = b.memory(origin, 10_000);
+        let remote = while_polled(&mut b, || a.attach(&memory));
+        drop(b);
+        let Side { endpoint, seen, .. } = &mut a;
+        // What is found first: that the memory is closed, or that the endpoint is.
+        until("the end is noticed", || endpoint.store(seen, remote, 0, &[1], QUIET, []).is_err());
+        assert!(contents(&memory).iter().all(|&byte| byte == BLANK));
+        memory.write(1, &[1, 2]).unwrap();
+        assert_eq!(contents(&memory)[..4], [BLANK, 1, 2, BLANK]);
+    }
+}
+
+/// A peer that answers nothing does not hold up a question for ever.
+#[test]
+fn a_question_that_nobody_answers() {
+    let timeout = std::time::Duration::from_millis(300);
+    let [mut a, mut b] = pair(Config { peer_timeout: timeout, ..config() });
+    let memory = b.memory(Origin::Registered, 10);
+    let (tell, told) = channel();
+    let key = memory.key();
+    std::thread::spawn(move || {
+        let error = attach_error(&mut a, &key);
+        tell.send(matches!(error, AttachError::Lost(_))).unwrap();
+    });
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(true));
+}
+
+/// Handles are shared by threads, as the type says.
+#[test]
+fn memory_may_be_used_by_any_thread() {
+    fn check<T: Send + Sync + Clone>(_: &T) {}
+    let [mut a, _b] = pair(config());
+    let memory: Memory = a.memory(Origin::Allocated, 10);
+    check(&memory);
+}
