@@ -6,14 +6,13 @@ use crate::interrupt::Interrupt;
 use crate::peer::{LaunchError, Peer};
 use crate::worker::{self, Answer, Order};
 use netdyno_host::wait::Wait;
-use netdyno_job::crew::{self, Crew, CrewError, Event};
+use netdyno_job::crew::{Crew, CrewError, Event};
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::sim::SimRequester;
 use netdyno_measure::task::{Data, Subject, Task};
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
 use std::net::SocketAddr;
-use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -141,7 +140,7 @@ impl Pair<'_> {
             self.interrupt.check().map_err(End::Fault)?;
             match self.crew.next(LOOK)? {
                 Some((rank, Event::Message(answer))) => return Ok((rank, answer)),
-                Some((rank, Event::Ended(end))) => return Err(self.aftermath(rank, ended(end))),
+                Some((rank, Event::Ended(end))) => return Err(self.aftermath(rank, end.to_string())),
                 None if Instant::now() > silent_at => {
                     return Err(End::Failed(format!("nothing was heard for {SILENCE:?}; stopped")));
                 }
@@ -160,7 +159,7 @@ impl Pair<'_> {
         {
             let (other, text) = match self.crew.next(left) {
                 Ok(Some((other, Event::Message(Answer::Failed(text))))) => (other, text),
-                Ok(Some((other, Event::Ended(end)))) if other != rank => (other, ended(end)),
+                Ok(Some((other, Event::Ended(end)))) if other != rank => (other, end.to_string()),
                 Ok(_) => continue,
                 Err(_) => break,
             };
@@ -169,15 +168,6 @@ impl Pair<'_> {
             }
         }
         End::Failed(lines.join("; "))
-    }
-}
-
-fn ended(end: crew::End) -> String {
-    let crew::End::Exit(status) = end else { return "is gone: its connection was closed".into() };
-    match (status.signal(), status.code()) {
-        (Some(signal), _) => format!("was killed by signal {signal}"),
-        (None, Some(code)) => format!("ended early with exit code {code}"),
-        (None, None) => "ended early".into(),
     }
 }
 

@@ -14,6 +14,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -59,6 +60,18 @@ pub enum End {
     Exit(ExitStatus),
     /// Its connection is closed; how it ended is known on its host.
     Closed,
+}
+
+/// As what follows the name of a member.
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Exit(status) = self else { return f.write_str("is gone: its connection was closed") };
+        match (status.signal(), status.code()) {
+            (Some(signal), _) => write!(f, "was killed by signal {signal}"),
+            (None, Some(code)) => write!(f, "ended early with exit code {code}"),
+            (None, None) => f.write_str("ended early"),
+        }
+    }
 }
 
 /// Where a member is.

@@ -34,14 +34,14 @@ where
     while cards.iter().any(Option::is_none) {
         match crew.next::<Card>(Duration::from_secs(20)).unwrap().unwrap() {
             (rank, Event::Message(card)) => cards[rank] = Some(card),
-            (rank, Event::Ended(status)) => panic!("process {rank} ended: {status}"),
+            (rank, Event::Ended(end)) => panic!("process {rank} {end}"),
         }
     }
     crew.send(0, &cards[1]).unwrap();
     crew.send(1, &cards[0]).unwrap();
     match crew.next::<Figures>(patience).unwrap().unwrap() {
         (_, Event::Message(figures)) => figures,
-        (rank, Event::Ended(status)) => panic!("process {rank} ended: {status}"),
+        (rank, Event::Ended(end)) => panic!("process {rank} {end}"),
     }
 }
 
