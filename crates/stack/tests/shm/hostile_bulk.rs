@@ -2,7 +2,7 @@
 //! panics, and it is given up where no correct peer would have done that.
 
 use crate::common::bulk::{BLANK, FETCHED, Origin, QUIET, Seen, Side, config, contents, handlers};
-use crate::common::{seed, until};
+use crate::common::{PATIENCE, seed, until};
 use fastrand::Rng;
 use netdyno_host::bytes::Bytes;
 use netdyno_host::region::PAGE;
@@ -12,9 +12,10 @@ use netdyno_host::stage::CELL;
 use netdyno_protocol::frame::memory_key::{self, MemoryKey};
 use netdyno_protocol::frame::port::PortAddress;
 use netdyno_protocol::frame::slot::{Header, Kind};
-use netdyno_stack::am::{Config, Endpoint, Loss, Memory, PeerLost, Wire};
+use netdyno_stack::am::{AttachError, Config, Endpoint, Loss, Memory, PeerLost, Wire};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 
 const WINDOW: u32 = 16;
 
@@ -168,9 +169,15 @@ fn a_question_that_is_answered_by_something_else() {
     let mut scene = scene();
     let key = scene.peer.register(vec![0; 100].into()).unwrap().key();
     scene.replies.write(header(Kind::Credit, 0, 1), &[]);
-    let Side { endpoint, peer, seen } = &mut scene.victim;
-    let error = endpoint.attach(seen, *peer, &key).unwrap_err();
-    assert!(error.to_string().contains("broke the protocol"), "{error}");
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        let Side { endpoint, peer, seen } = &mut scene.victim;
+        tell.send(endpoint.attach(seen, *peer, &key)).unwrap();
+    });
+    match told.recv_timeout(PATIENCE).expect("a question hangs") {
+        Err(AttachError::Lost(lost)) => assert_eq!(lost.loss, Loss::Misbehaved),
+        other => panic!("{other:?}"),
+    }
 }
 
 /// Any requests for memory that is there: the bytes around it stay.
