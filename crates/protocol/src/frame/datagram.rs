@@ -19,10 +19,15 @@
 //! ..  payload        the rest
 //! ```
 //!
+//! A bulk transfer is a row of messages: what begins it says in front of its payload which bytes
+//! it is about ([`Range`]), what continues it names it by its number, in the one word that it
+//! has.
+//!
 //! Everything is checked before anything is believed. The connection number is what an
 //! outsider would have to guess; the checksum finds damage, it is no signature.
 
 use super::slot::MAX_WORDS;
+use super::transfer::{RANGE_LEN, Range};
 use alloc::vec::Vec;
 
 /// Length without words and payload.
@@ -31,6 +36,13 @@ pub const HEADER_LEN: usize = 40;
 pub const LONGEST: usize = 1452;
 /// Longest payload beside a full set of words.
 pub const LONGEST_PAYLOAD: usize = LONGEST - HEADER_LEN - 8 * MAX_WORDS;
+/// Most bytes of a transfer in a datagram that continues it.
+pub const LONGEST_PIECE: usize = LONGEST - HEADER_LEN - 8;
+
+/// Most bytes of a transfer in the datagram that begins a store with so many words.
+pub const fn longest_beginning(words: usize) -> usize {
+    LONGEST - HEADER_LEN - 8 * words - RANGE_LEN
+}
 
 const VERSION: u8 = 1;
 
@@ -47,6 +59,17 @@ pub enum Kind {
     Probe,
     /// The sender has closed the connection.
     Goodbye,
+    /// A request with bytes for our memory: where they belong, and the first of them. It is
+    /// handled when the last has come.
+    Store,
+    /// More bytes of the store that was begun.
+    Chunk,
+    /// A request for bytes of our memory.
+    Get,
+    /// Bytes that were asked for; the last of them are the reply to the request.
+    Fetched,
+    /// A reply: nothing of that store or get is done.
+    Refused,
 }
 
 impl Kind {
@@ -57,6 +80,11 @@ impl Kind {
             Self::Acknowledgement => 3,
             Self::Probe => 4,
             Self::Goodbye => 5,
+            Self::Store => 6,
+            Self::Chunk => 7,
+            Self::Get => 8,
+            Self::Fetched => 9,
+            Self::Refused => 10,
         }
     }
 
@@ -67,13 +95,37 @@ impl Kind {
             3 => Some(Self::Acknowledgement),
             4 => Some(Self::Probe),
             5 => Some(Self::Goodbye),
+            6 => Some(Self::Store),
+            7 => Some(Self::Chunk),
+            8 => Some(Self::Get),
+            9 => Some(Self::Fetched),
+            10 => Some(Self::Refused),
             _ => None,
         }
     }
 
     /// Whether it takes a sequence number and is sent until acknowledged.
     pub const fn is_message(self) -> bool {
-        matches!(self, Self::Request | Self::Reply)
+        !matches!(self, Self::Acknowledgement | Self::Probe | Self::Goodbye)
+    }
+
+    /// Whether it asks for something: it takes a credit, until it is handled.
+    pub const fn is_request(self) -> bool {
+        matches!(self, Self::Request | Self::Store | Self::Get)
+    }
+
+    /// Whether it can have so many words and that payload.
+    fn has_form(self, words: u8, payload: &[u8]) -> bool {
+        match self {
+            Self::Request | Self::Reply => true,
+            Self::Acknowledgement | Self::Probe | Self::Goodbye => words == 0 && payload.is_empty(),
+            Self::Store => Range::parse(payload).is_some(),
+            Self::Chunk => words == 1 && !payload.is_empty(),
+            Self::Fetched => words == 1,
+            Self::Get | Self::Refused => {
+                words == 0 && Range::parse(payload).is_some_and(|(_, rest)| rest.is_empty())
+            }
+        }
     }
 }
 
@@ -190,6 +242,12 @@ pub fn stamp(datagram: &mut [u8], sequence: u32, transmission: u16, arrived: Arr
     datagram[0..4].copy_from_slice(&sum.to_le_bytes());
 }
 
+/// Writes how many requests are completed as a message takes its place in the order, where that
+/// is later than it was written.
+pub fn set_completed(datagram: &mut [u8], completed: u16) {
+    datagram[32..34].copy_from_slice(&completed.to_le_bytes());
+}
+
 /// The connection that bytes claim to belong to, to find out who should parse them.
 pub fn connection_of(bytes: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(8..16)?.try_into().ok()?))
@@ -214,7 +272,7 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, Malformed> {
     let kind = Kind::of(bytes[4]).ok_or(Malformed::Meaning)?;
     let (word_bytes, payload) =
         bytes[HEADER_LEN..].split_at_checked(8 * usize::from(word_count)).ok_or(Malformed::Short)?;
-    if !kind.is_message() && (word_count > 0 || !payload.is_empty()) {
+    if !kind.has_form(word_count, payload) {
         return Err(Malformed::Meaning);
     }
     let mut words = [0; MAX_WORDS];
@@ -293,15 +351,23 @@ mod tests {
 
     prop_compose! {
         fn datagrams()(
-            kind in prop_oneof![Just(Kind::Request), Just(Kind::Reply), Just(Kind::Acknowledgement), Just(Kind::Probe), Just(Kind::Goodbye)],
+            kind in (1_u8..=10).prop_map(|code| Kind::of(code).unwrap()),
             handler: u8, connection: u64, sequence: u32, transmission: u16,
             (expected, selective, latest, is_stale) in any::<(u32, u64, u16, bool)>(), completed: u16,
             words in proptest::collection::vec(any::<u64>(), 0..=4),
-            payload in proptest::collection::vec(any::<u8>(), 0..200),
+            payload in proptest::collection::vec(any::<u8>(), 1..200),
+            range in any::<(u32, u64, u32, u32)>(),
         ) -> (Header, Vec<u64>, Vec<u8>) {
             let arrived = Arrived { expected, selective, latest, is_stale };
             let header = Header { kind, handler, connection, sequence, transmission, arrived, completed };
-            if kind.is_message() { (header, words, payload) } else { (header, Vec::new(), Vec::new()) }
+            let range = Range { number: range.0, memory: range.1, offset: range.2.into(), len: range.3.into() }.encode();
+            match kind {
+                Kind::Request | Kind::Reply => (header, words, payload),
+                Kind::Acknowledgement | Kind::Probe | Kind::Goodbye => (header, Vec::new(), Vec::new()),
+                Kind::Store => (header, words, [&range[..], &payload].concat()),
+                Kind::Chunk | Kind::Fetched => (header, alloc::vec![connection], payload),
+                Kind::Get | Kind::Refused => (header, Vec::new(), range.to_vec()),
+            }
         }
     }
 
@@ -327,6 +393,28 @@ mod tests {
             prop_assert_eq!(parsed.payload, &payload[..]);
             prop_assert_eq!(parsed.bytes, &bytes[..]);
             prop_assert_eq!(connection_of(&bytes), Some(header.connection));
+        }
+
+        /// With a checksum that fits, what no kind can have is refused all the same.
+        #[test]
+        fn what_has_not_the_form_of_its_kind_is_refused(
+            (header, words, payload) in datagrams(), words_more in 0_usize..3, cut in 0_usize..40,
+        ) {
+            let words: Vec<u64> = words.into_iter().chain([7; 2]).take(words_more).collect();
+            let payload = &payload[..payload.len().saturating_sub(cut)];
+            let mut bytes = Vec::new();
+            write(&header, &words, payload, &mut bytes);
+            stamp(&mut bytes, 0, 0, Arrived::default());
+            let can_be = header.kind.has_form(words.len() as u8, payload);
+            prop_assert_eq!(parse(&bytes).is_ok(), can_be);
+            match header.kind {
+                Kind::Request | Kind::Reply => prop_assert!(can_be),
+                Kind::Store => prop_assert_eq!(can_be, payload.len() >= RANGE_LEN),
+                Kind::Chunk => prop_assert_eq!(can_be, words.len() == 1 && !payload.is_empty()),
+                Kind::Fetched => prop_assert_eq!(can_be, words.len() == 1),
+                Kind::Get | Kind::Refused => prop_assert_eq!(can_be, words.is_empty() && cut == 0),
+                _ => prop_assert_eq!(can_be, words.is_empty() && payload.is_empty()),
+            }
         }
 
         #[test]

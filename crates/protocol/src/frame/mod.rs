@@ -5,4 +5,5 @@ pub mod datagram;
 pub mod memory_key;
 pub mod port;
 pub mod slot;
+pub mod transfer;
 pub mod udp_port;

@@ -5,8 +5,10 @@
 use super::buffers::Buffers;
 use super::receiving::Receiving;
 use super::sending::{Said, Sending};
+use super::transfers::{Arrival, Event, Memories, Store, Stray, Transfers, Turn, Waiting};
 use crate::am::{Credits, Ledger};
-use crate::frame::datagram::{self, Datagram, HEADER_LEN, Header, Kind};
+use crate::frame::datagram::{self, Datagram, HEADER_LEN, Header, Kind, LONGEST};
+use crate::frame::transfer::Range;
 use alloc::vec::Vec;
 
 /// What was sent before a goodbye and overtaken by it comes within this time, or not at all.
@@ -88,9 +90,13 @@ pub struct Connection {
     remote: u64,
     sending: Sending,
     receiving: Receiving,
+    transfers: Transfers,
     buffers: Buffers,
+    window: u32,
     credits: Credits,
     ledger: Ledger,
+    /// Whether the message that was delivered last completed a request of ours.
+    completes: bool,
     /// Messages that can wait to be acknowledged: a window of requests and one of replies.
     places: usize,
     peer_timeout_ns: u64,
@@ -116,9 +122,12 @@ impl Connection {
             remote,
             sending: Sending::new(first_sequence, acknowledgement_delay_ns, now_ns),
             receiving: Receiving::new(first_sequence, acknowledgement_delay_ns),
+            transfers: Transfers::default(),
             buffers: Buffers::default(),
+            window,
             credits: Credits::new(window),
             ledger: Ledger::new(window),
+            completes: false,
             places: 2 * window as usize,
             peer_timeout_ns,
             received_ns: now_ns,
@@ -145,7 +154,8 @@ impl Connection {
     /// them.
     pub fn not_sent(&self) -> u32 {
         // A peer that breaks the protocol may have answered them all the same.
-        self.sending.requests_not_sent().min(self.in_flight())
+        let waiting = self.transfers.requests_waiting() as u32;
+        (self.sending.requests_not_sent() + waiting).min(self.in_flight())
     }
 
     /// Why the connection has ended, once it has.
@@ -171,6 +181,7 @@ impl Connection {
         size_of::<Self>()
             + self.sending.memory_bytes()
             + self.receiving.memory_bytes()
+            + self.transfers.memory_bytes()
             + self.buffers.memory_bytes()
     }
 
@@ -183,7 +194,7 @@ impl Connection {
     /// to the protocol makes one necessary: with the news that lets a side go on comes the
     /// acknowledgement of what went before.
     fn has_place(&self) -> bool {
-        self.sending.len() < self.places
+        self.sending.places_taken() < self.places
     }
 
     /// Sends a request.
@@ -191,13 +202,61 @@ impl Connection {
     /// # Errors
     /// The window is full.
     pub fn request(&mut self, handler: u8, words: &[u64], payload: &[u8], now_ns: u64) -> Result<(), Full> {
+        self.begin_request(now_ns)?;
+        self.enqueue_request(Kind::Request, handler, words, payload);
+        Ok(())
+    }
+
+    /// Sends a request with `len` bytes for the peer's `memory`, from `offset` on. Gives the
+    /// number under which [`Connection::feed`] asks for them.
+    ///
+    /// # Errors
+    /// The window is full.
+    pub fn store(
+        &mut self,
+        handler: u8,
+        words: &[u64],
+        [memory, offset, len]: [u64; 3],
+        now_ns: u64,
+    ) -> Result<u32, Full> {
+        self.begin_request(now_ns)?;
+        let range = Range { number: self.transfers.number(), memory, offset, len };
+        self.transfers.wait(Waiting::Store(Store::new(range, handler, words)));
+        Ok(range.number)
+    }
+
+    /// Asks for `len` bytes of the peer's `memory`, from `offset` on. Gives the number under
+    /// which they come.
+    ///
+    /// # Errors
+    /// The window is full.
+    pub fn get(&mut self, [memory, offset, len]: [u64; 3], now_ns: u64) -> Result<u32, Full> {
+        self.begin_request(now_ns)?;
+        let range = Range { number: self.transfers.number(), memory, offset, len };
+        self.transfers.expect(range);
+        self.enqueue_request(Kind::Get, 0, &[], &range.encode());
+        Ok(range.number)
+    }
+
+    /// Takes a credit.
+    fn begin_request(&mut self, now_ns: u64) -> Result<(), Full> {
         if !self.has_room() {
             return Err(Full);
         }
         self.begin_waiting(now_ns);
         self.credits.take();
-        self.enqueue(Kind::Request, handler, words, payload);
         Ok(())
+    }
+
+    /// Puts a request into the order, behind those that wait to be.
+    fn enqueue_request(&mut self, kind: Kind, handler: u8, words: &[u64], payload: &[u8]) {
+        if self.transfers.are_requests_waiting() {
+            let mut bytes = self.buffers.take();
+            datagram::write(&self.header(kind, handler), words, payload, &mut bytes);
+            self.transfers.wait(Waiting::Message(kind, bytes));
+        } else {
+            self.enqueue(kind, handler, words, payload);
+        }
     }
 
     /// Sends the reply to the request that is being handled. Its place was reserved when
@@ -261,17 +320,18 @@ impl Connection {
         }
         let is_next = header.sequence == self.receiving.expected();
         match header.kind {
-            Kind::Request if is_next && !self.has_place() => self.absurd += 1,
-            Kind::Request | Kind::Reply => {
-                if self.receiving.take(datagram, now_ns, &mut self.buffers) && self.deliver(header, now_ns) {
-                    return Delivery::Now;
-                }
-            }
+            // What is answered once it is handled.
+            Kind::Request | Kind::Store | Kind::Chunk if is_next && !self.has_place() => self.absurd += 1,
             Kind::Probe => self.receiving.acknowledge_now(),
             Kind::Goodbye => {
                 self.closing.get_or_insert((header.sequence, now_ns + OVERTAKEN_AT_MOST_NS));
             }
             Kind::Acknowledgement => {}
+            _ => {
+                if self.receiving.take(datagram, now_ns, &mut self.buffers) && self.deliver(header, now_ns) {
+                    return Delivery::Now;
+                }
+            }
         }
         // What it says of requests holds now that all that was sent before is here, unless it
         // was sent long ago: its count has 16 bits.
@@ -284,7 +344,7 @@ impl Connection {
 
     /// Whether something that was sent may not have arrived.
     pub fn has_unacknowledged(&self) -> bool {
-        self.sending.len() > 0
+        self.sending.len() > 0 || !self.transfers.is_idle()
     }
 
     /// Takes from a datagram only what it says of ours. For a side that closes: it sees to it
@@ -311,17 +371,85 @@ impl Connection {
     /// Whether a message is to be handled now. Every request that is handled counts before its
     /// reply goes out, so a reply that completes none was not asked for.
     fn deliver(&mut self, header: &Header, now_ns: u64) -> bool {
-        let completes = self.complete(header.completed, now_ns);
+        self.completes = self.complete(header.completed, now_ns);
         match header.kind {
             Kind::Request => drop(self.ledger.handle()),
-            _ if !completes => {
+            Kind::Reply | Kind::Refused if !self.completes => {
                 self.lost = Some(Loss::Misbehaved);
                 return false;
             }
+            // A long one is no silence.
+            Kind::Fetched => self.heard_ns = now_ns,
             _ => {}
         }
         self.close_when_all_is_here();
         true
+    }
+
+    /// Takes a delivered message that belongs to a bulk transfer. Where that completes a store of
+    /// the peer's, its request counts as handled: the caller handles it, and may reply.
+    pub fn transfer(&mut self, datagram: &Datagram<'_>, memories: &mut impl Memories) -> Event {
+        match self.take_transfer(datagram, memories) {
+            Ok(event) => event,
+            Err(Stray) => {
+                self.lost = Some(Loss::Misbehaved);
+                Event::Nothing
+            }
+        }
+    }
+
+    fn take_transfer(
+        &mut self,
+        datagram: &Datagram<'_>,
+        memories: &mut impl Memories,
+    ) -> Result<Event, Stray> {
+        let Datagram { header, words, payload, .. } = *datagram;
+        let arrival = match header.kind {
+            Kind::Store => {
+                let (range, bytes) = Range::parse(payload).ok_or(Stray)?;
+                self.transfers.begin(range, header.handler, words, bytes, memories)?
+            }
+            Kind::Chunk => {
+                let number = u32::try_from(words[0]).map_err(|_| Stray)?;
+                self.transfers.arrive(number, payload, memories)?
+            }
+            Kind::Get => {
+                let (range, _) = Range::parse(payload).ok_or(Stray)?;
+                self.transfers.asked(range, self.window)?;
+                return Ok(Event::Nothing);
+            }
+            Kind::Fetched => {
+                return match self.transfers.fetched(words[0], payload, memories)? {
+                    None => Ok(Event::Nothing),
+                    Some(number) if self.completes => Ok(Event::Fetched(number)),
+                    Some(_) => Err(Stray),
+                };
+            }
+            Kind::Refused => {
+                let (range, _) = Range::parse(payload).ok_or(Stray)?;
+                return self.transfers.refused(range);
+            }
+            _ => return Err(Stray),
+        };
+        Ok(match arrival {
+            Arrival::Incomplete => Event::Nothing,
+            Arrival::Complete(stored) => {
+                self.ledger.handle();
+                Event::Stored(stored)
+            }
+            Arrival::Refused(range) => {
+                self.refuse(range);
+                Event::Nothing
+            }
+        })
+    }
+
+    /// The reply to a request of the peer's of which nothing is done.
+    fn refuse(&mut self, range: Range) {
+        let now_ns = self.received_ns;
+        self.begin_waiting(now_ns);
+        self.ledger.handle();
+        self.enqueue(Kind::Refused, 0, &[], &range.encode());
     }
 
     /// A peer that has closed is lost once all that it sent is delivered.
@@ -402,6 +530,86 @@ impl Connection {
         };
         self.acknowledgements += 1;
         Some(self.transmit_alone(kind))
+    }
+
+    /// Puts a message of the transfers that wait into the order, if it can be transmitted at
+    /// once. Whether there was one: then [`Connection::transmit`] gives it.
+    #[inline]
+    pub fn feed(&mut self, memories: &mut impl Memories, now_ns: u64) -> bool {
+        !self.transfers.is_idle() && self.feed_some(memories, now_ns)
+    }
+
+    fn feed_some(&mut self, memories: &mut impl Memories, now_ns: u64) -> bool {
+        if self.lost.is_some() || !self.sending.is_open() {
+            return false;
+        }
+        let Some(turn) = self.transfers.turn() else { return false };
+        self.begin_waiting(now_ns);
+        self.feed_from(turn, memories)
+            || self.transfers.other(turn).is_some_and(|other| self.feed_from(other, memories))
+    }
+
+    /// False where the bytes are not at hand.
+    fn feed_from(&mut self, turn: Turn, memories: &mut impl Memories) -> bool {
+        match turn {
+            Turn::Requests => self.feed_request(memories),
+            Turn::Answers => {
+                self.feed_answer(memories);
+                true
+            }
+        }
+    }
+
+    fn feed_request(&mut self, memories: &mut impl Memories) -> bool {
+        let len = match self.transfers.first_waiting() {
+            Some(Waiting::Store(store)) => {
+                let (at, len) = store.piece();
+                let mut bytes = self.buffers.take();
+                bytes.reserve(LONGEST);
+                let kind = if at == 0 { Kind::Store } else { Kind::Chunk };
+                let header = self.header(kind, if at == 0 { store.handler } else { 0 });
+                if at == 0 {
+                    datagram::write(&header, store.words(), &store.range.encode(), &mut bytes);
+                } else {
+                    datagram::write(&header, &[store.range.number.into()], &[], &mut bytes);
+                }
+                if !memories.source(store.range.number, at, len, &mut bytes) {
+                    self.buffers.give_back(bytes);
+                    return false;
+                }
+                self.sending.enqueue(kind, bytes);
+                self.ledger.told();
+                len
+            }
+            Some(Waiting::Message(..)) => 0,
+            None => return false,
+        };
+        if let Some(Waiting::Message(kind, mut bytes)) = self.transfers.requested(len) {
+            datagram::set_completed(&mut bytes, self.ledger.completed());
+            self.sending.enqueue(kind, bytes);
+            self.ledger.told();
+        }
+        true
+    }
+
+    fn feed_answer(&mut self, memories: &mut impl Memories) {
+        let Some(answer) = self.transfers.first_answer() else { return };
+        let (range, (at, len)) = (answer.range, answer.piece());
+        let mut bytes = self.buffers.take();
+        bytes.reserve(LONGEST);
+        datagram::write(&self.header(Kind::Fetched, 0), &[range.number.into()], &[], &mut bytes);
+        if !memories.read(&range, at, len, &mut bytes) {
+            self.buffers.give_back(bytes);
+            self.transfers.refuse();
+            self.refuse(range);
+            return;
+        }
+        if self.transfers.answered(len) {
+            self.ledger.handle();
+            datagram::set_completed(&mut bytes, self.ledger.completed());
+        }
+        self.sending.enqueue(Kind::Fetched, bytes);
+        self.ledger.told();
     }
 
     /// The datagram that says that nothing more will come.

@@ -6,10 +6,11 @@
 //!
 //! The driving contract, for a caller at any time `now_ns`:
 //! 1. hand in what arrived ([`Connection::receive`]) and handle what that made
-//!    deliverable ([`Connection::buffered`]);
+//!    deliverable ([`Connection::buffered`]), with [`Connection::transfer`] where it belongs to
+//!    a bulk transfer;
 //! 2. hand in the time when a deadline has passed ([`Connection::on_time`]);
 //! 3. send what is to be sent ([`Connection::transmit`], which lends the bytes) until there is
-//!    nothing more;
+//!    nothing more, nor anything to be had of bulk transfers ([`Connection::feed`]);
 //! 4. come back at [`Connection::deadline`] at the latest.
 //!
 //! As in von Eicken et al. 1994 ("SSAM implementation: flow control"), a sliding window
@@ -19,7 +20,8 @@
 //! a response to congestion, and death by silence.
 //!
 //! Within, `sending` keeps what is not acknowledged and decides what goes out next,
-//! `receiving` puts in order what comes in, and the connection joins the two.
+//! `receiving` puts in order what comes in, `transfers` knows which bytes of bulk transfers go
+//! where, and the connection joins the three.
 
 mod buffers;
 mod congestion;
@@ -27,5 +29,7 @@ mod connection;
 mod receiving;
 mod round_trip;
 mod sending;
+mod transfers;
 
 pub use connection::{Config, Connection, Counters, Delivery, Full, Loss};
+pub use transfers::{Event, Memories, Stored};

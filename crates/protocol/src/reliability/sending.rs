@@ -69,12 +69,18 @@ enum Way {
     Arrived,
 }
 
+fn is_piece(kind: Kind) -> bool {
+    matches!(kind, Kind::Chunk | Kind::Fetched)
+}
+
 /// Messages until they are acknowledged.
 #[derive(Debug)]
 pub struct Sending {
     messages: VecDeque<Outgoing>,
     /// Sequence number of the first of them.
     first: u32,
+    /// How many of them carry bytes of a transfer, for which no place was reserved.
+    pieces: usize,
     /// How many of them have been transmitted at least once.
     transmitted: usize,
     /// How many of these are flying, and how many are to be transmitted again.
@@ -107,6 +113,7 @@ impl Sending {
         Self {
             messages: VecDeque::new(),
             first: first_sequence,
+            pieces: 0,
             transmitted: 0,
             under_way: 0,
             again: 0,
@@ -129,6 +136,21 @@ impl Sending {
         self.messages.len()
     }
 
+    /// Those of them that wait in a place of their own: all but bytes of transfers, which are
+    /// taken only as fast as they can be sent.
+    pub fn places_taken(&self) -> usize {
+        self.messages.len() - self.pieces
+    }
+
+    /// Whether one more message would be sent at once.
+    pub fn is_open(&self) -> bool {
+        let all = self.messages.len();
+        self.again == 0
+            && self.transmitted == all
+            && all < MOST as usize
+            && self.under_way < self.congestion.window()
+    }
+
     /// The sequence number of the next message to be queued.
     pub fn next_sequence(&self) -> u32 {
         self.first.wrapping_add(self.len() as u32)
@@ -136,13 +158,14 @@ impl Sending {
 
     /// How many requests have never been transmitted.
     pub fn requests_not_sent(&self) -> u32 {
-        self.messages.range(self.transmitted..).filter(|message| message.kind == Kind::Request).count() as u32
+        self.messages.range(self.transmitted..).filter(|message| message.kind.is_request()).count() as u32
     }
 
     /// Puts a message at the end of the queue, as [`datagram::write`] left it.
     pub fn enqueue(&mut self, kind: Kind, bytes: Vec<u8>) {
         let never = Transmission::default();
         let flight = Flight { state: Way::Here, first: never, last: never };
+        self.pieces += usize::from(is_piece(kind));
         self.messages.push_back(Outgoing { kind, bytes, flight });
     }
 
@@ -172,6 +195,7 @@ impl Sending {
         for _ in 0..news {
             let Some(message) = self.messages.pop_front() else { break };
             self.transmitted -= 1;
+            self.pieces -= usize::from(is_piece(message.kind));
             self.first = self.first.wrapping_add(1);
             sample = self.note_arrival(message.flight, latest).or(sample);
             buffers.give_back(message.bytes);

@@ -1,17 +1,21 @@
 //! What must hold on a network that fails: the oracle, run for one seed at a time.
 //!
 //! While both incarnations live, every request is handled exactly once and in order, and
-//! so is every reply; credits come back; memory stays bounded; and once the network has
+//! so is every reply; every byte of a transfer is placed once and right, before its handler
+//! runs, and of a refused one none; credits come back; memory stays bounded; and once the network has
 //! healed everything ends. Where a peer restarts, a request is handled at most once, and
 //! the survivor learns within the peer's timeout that the rest has an unknown fate.
+
+mod program;
 
 use super::network::{Blackout, Network};
 use super::random::Random;
 use crate::faults::Faults;
-use crate::frame::datagram::{self, Datagram, Kind};
+use crate::frame::datagram;
 use crate::reliability::{Config, Connection, Delivery, Loss};
 use alloc::string::String;
 use core::fmt;
+use program::Program;
 
 /// Faults end here.
 const HEALED_NS: u64 = 2_000_000_000;
@@ -30,10 +34,14 @@ pub struct Outcome {
     pub loss_percent: u32,
     /// Whether a side was restarted.
     pub restarted: bool,
-    /// Requests sent, and handled.
+    /// Requests, stores and gets issued.
     pub requests: u64,
-    /// Requests handled.
+    /// Of these: handled, fetched, or refused as they must be.
     pub handled: u64,
+    /// Of these: refused.
+    pub refused: u64,
+    /// Bytes of stores and gets that were placed.
+    pub placed_bytes: u64,
     /// Requests whose fate is unknown.
     pub unresolved: u64,
     /// Transmissions beyond the first of each message.
@@ -73,96 +81,6 @@ pub fn run(seed: u64) -> Result<Outcome, Violation> {
     World::new(seed).run()
 }
 
-/// The program on one side: it issues requests with consecutive numbers and notes what it
-/// handles.
-#[derive(Debug)]
-struct Program {
-    connection: Connection,
-    to_issue: u64,
-    issued: u64,
-    /// Number of the request of the peer that must be handled next.
-    next_request: u64,
-    /// Number of our own request whose reply must come next.
-    next_reply: u64,
-    handled: u64,
-    replies: u64,
-    wake_ns: u64,
-}
-
-/// Some requests are answered, some are not; both sides know which.
-fn is_answered(number: u64) -> bool {
-    number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62 != 0
-}
-
-fn next_answered(mut number: u64) -> u64 {
-    while !is_answered(number) {
-        number += 1;
-    }
-    number
-}
-
-impl Program {
-    fn new(connection: Connection, to_issue: u64) -> Self {
-        Self {
-            connection,
-            to_issue,
-            issued: 0,
-            next_request: 0,
-            next_reply: next_answered(0),
-            handled: 0,
-            replies: 0,
-            wake_ns: 0,
-        }
-    }
-
-    fn is_done(&self) -> bool {
-        self.issued == self.to_issue && self.connection.in_flight() == 0
-    }
-
-    /// A message is delivered: the oracle looks at it.
-    fn handle(&mut self, datagram: &Datagram<'_>, now_ns: u64) -> Result<(), String> {
-        let number = datagram.words[0];
-        if datagram.payload != payload(number) {
-            return Err(alloc::format!("message {number} came damaged"));
-        }
-        match datagram.header.kind {
-            Kind::Request => {
-                if number != self.next_request {
-                    return Err(alloc::format!(
-                        "request {number} was handled, {} is the next",
-                        self.next_request
-                    ));
-                }
-                self.next_request += 1;
-                self.handled += 1;
-                if is_answered(number) {
-                    self.connection.reply(0, &[number], payload(number), now_ns);
-                }
-            }
-            Kind::Reply => {
-                if number != self.next_reply {
-                    return Err(alloc::format!(
-                        "reply {number} was handled, {} is the next",
-                        self.next_reply
-                    ));
-                }
-                self.next_reply = next_answered(number + 1);
-                self.replies += 1;
-            }
-            Kind::Acknowledgement | Kind::Probe | Kind::Goodbye => {
-                return Err("no message was delivered".into());
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What a message with that number carries.
-fn payload(number: u64) -> &'static [u8] {
-    const BYTES: &[u8] = &[0xa5; 64];
-    &BYTES[..(number % 65) as usize]
-}
-
 struct World {
     seed: u64,
     random: Random,
@@ -171,6 +89,8 @@ struct World {
     loss_percent: u32,
     restart_ns: Option<(u64, usize)>,
     restarted: bool,
+    /// When each side deregisters memory.
+    deregister_ns: [u64; 2],
     now_ns: u64,
     memory_bytes: usize,
 }
@@ -206,9 +126,13 @@ impl World {
         // Numbers around the wrap as often as not.
         let first_sequence = if random.below(2) == 0 { 0 } else { u32::MAX - random.below(300) as u32 };
         let config = Config { window, peer_timeout_ns: PEER_TIMEOUT_NS, first_sequence, ..Config::default() };
-        let mut program =
-            |local, remote| Program::new(Connection::new(config, local, remote, 0), random.below(400));
+        // Transfers in three runs of four.
+        let has_transfers = random.below(4) > 0;
+        let mut program = |local, remote| {
+            Program::new(Connection::new(config, local, remote, 0), random.below(400), has_transfers)
+        };
         let sides = [program(11, 22), program(22, 11)];
+        let deregister_ns = [(); 2].map(|()| random.below(20_000_000));
         Self {
             seed,
             random,
@@ -217,6 +141,7 @@ impl World {
             loss_percent: class,
             restart_ns,
             restarted: false,
+            deregister_ns,
             now_ns: 0,
             memory_bytes: 0,
         }
@@ -248,6 +173,7 @@ impl World {
             }
             self.now_ns = self.now_ns.max(next_ns);
             self.restart_when_due();
+            self.deregister_when_due();
             while let Some((to, bytes)) = self.network.arrive(self.now_ns) {
                 self.arrive(to, &bytes)?;
             }
@@ -271,8 +197,14 @@ impl World {
         if let Some(loss) = self.sides.iter().find_map(|side| side.connection.lost()) {
             return Err(self.violation(alloc::format!("a living peer was given up: {loss:?}")));
         }
-        Ok(self.sides.iter().all(Program::is_done)
-            && self.sides.iter().all(|side| side.connection.deadline().is_none()))
+        let is_over = self.sides.iter().all(Program::is_done)
+            && self.sides.iter().all(|side| side.connection.deadline().is_none());
+        if is_over {
+            for side in &self.sides {
+                side.check_end().map_err(|what| self.violation(what))?;
+            }
+        }
+        Ok(is_over)
     }
 
     fn outcome(&self) -> Outcome {
@@ -281,7 +213,9 @@ impl World {
             loss_percent: self.loss_percent,
             restarted: self.restarted,
             requests: self.sides.iter().map(|side| side.issued).sum(),
-            handled: self.sides.iter().map(|side| side.handled).sum(),
+            handled: self.sides.iter().map(|side| side.handled + side.fetched + side.refused).sum(),
+            refused: self.sides.iter().map(|side| side.refused).sum(),
+            placed_bytes: self.sides.iter().map(Program::placed).sum(),
             unresolved: self.sides.iter().map(|side| u64::from(side.connection.in_flight())).sum(),
             retransmitted: counters.iter().map(|c| c.retransmitted).sum(),
             sent: counters.iter().map(|c| c.sent).sum(),
@@ -298,10 +232,15 @@ impl World {
         }
         self.restarted = true;
         let connection = Connection::new(Config::default(), 33, 44, self.now_ns);
-        // Whatever reached the new incarnation from the old connection would be handled twice.
-        let nothing = u64::MAX;
-        self.sides[side] =
-            Program { next_request: nothing, next_reply: nothing, ..Program::new(connection, 0) };
+        self.sides[side] = Program::after_restart(connection);
+    }
+
+    fn deregister_when_due(&mut self) {
+        for (side, &at_ns) in self.sides.iter_mut().zip(&self.deregister_ns) {
+            if self.now_ns >= at_ns {
+                side.deregister();
+            }
+        }
     }
 
     fn arrive(&mut self, to: usize, bytes: &[u8]) -> Result<(), Violation> {
@@ -337,21 +276,22 @@ impl World {
         }
         let burst = self.random.below(12);
         for _ in 0..burst {
-            let number = program.issued;
-            if number == program.to_issue || program.connection.lost().is_some() {
+            let is_over = program.issued == program.to_issue || program.connection.lost().is_some();
+            if is_over || program.issue(self.now_ns).is_err() {
                 break;
             }
-            if program.connection.request(0, &[number], payload(number), self.now_ns).is_err() {
-                break;
-            }
-            program.issued += 1;
         }
         let mut datagrams = 0;
-        while let Some(bytes) = program.connection.transmit(self.now_ns) {
-            self.network.send(side, bytes, self.now_ns);
-            datagrams += 1;
-            if datagrams > 1000 {
-                return Err(self.violation("more than 1000 datagrams are sent at once"));
+        loop {
+            while let Some(bytes) = program.connection.transmit(self.now_ns) {
+                self.network.send(side, bytes, self.now_ns);
+                datagrams += 1;
+                if datagrams > 1000 {
+                    return Err(self.violation("more than 1000 datagrams are sent at once"));
+                }
+            }
+            if !program.feed(self.now_ns) {
+                break;
             }
         }
         let program = &mut self.sides[side];
@@ -386,6 +326,8 @@ mod tests {
             assert!(outcomes.iter().filter(|o| o.loss_percent == class).count() > 100);
         }
         assert!(outcomes.iter().map(|o| o.retransmitted).sum::<u64>() > 10_000);
+        assert!(outcomes.iter().map(|o| o.refused).sum::<u64>() > 10_000);
+        assert!(outcomes.iter().map(|o| o.placed_bytes).sum::<u64>() > 10_000_000);
         assert!(
             outcomes.iter().filter(|o| !o.restarted).all(|o| o.handled == o.requests && o.unresolved == 0)
         );
