@@ -1,25 +1,31 @@
 //! A UDP socket that never waits: the wire of an endpoint. The network under it may fail
 //! in every way that UDP allows; where the faults are asked for, it does.
+//!
+//! Datagrams of full length, of which there are many in a row or none, go to the system and
+//! come from it in trains, where it can do that; all others take the shortest way there is.
 
-use netdyno_protocol::faults::{Faults, Spoiler};
+mod faulty;
+mod train;
+
+use faulty::Faulty;
+use netdyno_protocol::faults::Faults;
+use netdyno_protocol::frame::datagram::LONGEST;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 use thiserror::Error;
+pub use train::{Datagrams, ROOM};
+use train::{Gathering, Train};
 
-/// Receive buffer asked for; the system may give less.
+/// Receive and send buffers asked for; the system may give less.
 const BUFFER: usize = 4 << 20;
 /// Attempts at a port that is free for one moment and may be gone the next.
 const ATTEMPTS: usize = 16;
 /// Errors of earlier datagrams taken from the socket before a look at it counts as in vain.
 const OLD_ERRORS: usize = 4;
-/// A datagram that is held back comes later by up to this: some round trips of a fast network.
-const HOLD_AT_MOST_NS: u64 = 100_000;
 
 /// Why a socket could not be opened.
 #[derive(Debug, Error)]
@@ -66,6 +72,10 @@ pub struct DatagramSocket {
     /// What came before the kernel knew of the only peer may still be from others.
     may_hold_others: bool,
     faulty: Option<Box<Faulty>>,
+    /// Datagrams of full length that are to be sent.
+    train: Train,
+    /// Once the system hands over trains.
+    gathering: Option<Gathering>,
     refused: u64,
 }
 
@@ -84,9 +94,19 @@ impl DatagramSocket {
         socket.set_nonblocking(true).map_err(system("set up a socket"))?;
         // A smaller buffer loses sooner, which is no reason not to start.
         let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER);
+        let _ = sockopt::set_socket_send_buffer_size(&socket, BUFFER);
         let local = socket.local_addr().map_err(system("name a socket"))?;
         let faulty = faults.map(|(faults, seed)| Box::new(Faulty::new(faults, seed)));
-        Ok(Self { socket, local, only_peer: None, may_hold_others: true, faulty, refused: 0 })
+        Ok(Self {
+            socket,
+            local,
+            only_peer: None,
+            may_hold_others: true,
+            faulty,
+            train: Train::default(),
+            gathering: None,
+            refused: 0,
+        })
     }
 
     /// Where it is bound.
@@ -114,19 +134,59 @@ impl DatagramSocket {
         self.may_hold_others = true;
     }
 
-    /// Sends a datagram, or loses it, as a network may.
+    /// Sends a datagram, or loses it, as a network may. One of full length may wait for others
+    /// until [`DatagramSocket::flush`].
     #[inline]
     pub fn send(&mut self, to: SocketAddr, datagram: &[u8], now_ns: u64) {
         match &mut self.faulty {
-            None => self.transmit(to, datagram),
+            None => self.pass(to, datagram),
             Some(_) => self.spoil(to, datagram, now_ns),
         }
+    }
+
+    /// Sends what waits for more of its kind.
+    #[inline]
+    pub fn flush(&mut self) {
+        if !self.train.is_empty() {
+            self.depart();
+        }
+    }
+
+    #[inline]
+    fn pass(&mut self, to: SocketAddr, datagram: &[u8]) {
+        if datagram.len() < LONGEST && self.train.is_empty() {
+            self.transmit(to, datagram);
+        } else {
+            self.join(to, datagram);
+        }
+    }
+
+    /// Puts a datagram into the train; a shorter one is its last.
+    fn join(&mut self, to: SocketAddr, datagram: &[u8]) {
+        if !self.train.takes(to, datagram) {
+            self.flush();
+        }
+        self.train.push(to, datagram);
+        if datagram.len() < LONGEST {
+            self.flush();
+        }
+    }
+
+    #[inline(never)]
+    fn depart(&mut self) {
+        let mut train = std::mem::take(&mut self.train);
+        if !train.send(&self.socket, self.only_peer.is_some()) {
+            let to = train.to();
+            train.datagrams().for_each(|datagram| self.transmit(to, datagram));
+        }
+        train.clear();
+        self.train = train;
     }
 
     #[cold]
     fn spoil(&mut self, to: SocketAddr, datagram: &[u8], now_ns: u64) {
         if let Some(mut faulty) = self.faulty.take() {
-            faulty.pass(to, datagram, now_ns, |to, datagram| self.transmit(to, datagram));
+            faulty.pass(to, datagram, now_ns, |to, datagram| self.pass(to, datagram));
             self.faulty = Some(faulty);
         }
     }
@@ -134,14 +194,15 @@ impl DatagramSocket {
     /// Sends what was held back until now.
     pub fn release(&mut self, now_ns: u64) {
         if let Some(mut faulty) = self.faulty.take() {
-            faulty.release(now_ns, |to, datagram| self.transmit(to, datagram));
+            faulty.release(now_ns, |to, datagram| self.pass(to, datagram));
             self.faulty = Some(faulty);
+            self.flush();
         }
     }
 
     /// When something that is held back has to be sent.
     pub fn next_release_ns(&self) -> Option<u64> {
-        self.faulty.as_ref()?.held.peek().map(|Reverse(held)| held.at_ns)
+        self.faulty.as_ref()?.next_release_ns()
     }
 
     #[inline]
@@ -162,17 +223,25 @@ impl DatagramSocket {
         self.refused += 1;
     }
 
-    /// Takes a datagram into `room`, if one is there: its length and its sender. One that is
-    /// longer than `room` is cut.
+    /// Takes a datagram into `room`, if one is there, or a train of them. One that is longer than
+    /// `room` is cut; trains come only into a room of [`ROOM`].
     #[inline]
-    pub fn receive(&mut self, room: &mut [u8]) -> Option<(usize, SocketAddr)> {
+    pub fn receive(&mut self, room: &mut [u8]) -> Option<Datagrams> {
         for _ in 0..OLD_ERRORS {
-            let result = match self.only_peer {
-                Some(peer) if !self.may_hold_others => self.socket.recv(room).map(|len| (len, peer)),
-                _ => self.socket.recv_from(room),
+            let result = match (self.only_peer, &mut self.gathering) {
+                (peer, Some(gathering)) => train::receive(&self.socket, room, gathering, peer),
+                (Some(peer), None) if !self.may_hold_others => {
+                    self.socket.recv(room).map(|len| (len, peer).into())
+                }
+                _ => self.socket.recv_from(room).map(Datagrams::from),
             };
             match result {
-                Ok(datagram) => return Some(datagram),
+                Ok(datagrams) => {
+                    if datagrams.len == LONGEST && self.gathering.is_none() && room.len() >= ROOM {
+                        self.gathering = train::gather(&self.socket);
+                    }
+                    return Some(datagrams);
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.may_hold_others = false;
                     return None;
@@ -213,54 +282,6 @@ fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
     result
 }
 
-/// A network that fails.
-#[derive(Debug)]
-struct Faulty {
-    spoiler: Spoiler,
-    held: BinaryHeap<Reverse<Held>>,
-    count: u64,
-}
-
-/// In the order of their time, and of their coming where that is the same.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Held {
-    at_ns: u64,
-    nth: u64,
-    to: SocketAddr,
-    bytes: Vec<u8>,
-}
-
-impl Faulty {
-    fn new(faults: Faults, seed: u64) -> Self {
-        Self { spoiler: Spoiler::new(faults, HOLD_AT_MOST_NS, seed), held: BinaryHeap::new(), count: 0 }
-    }
-
-    fn pass(
-        &mut self,
-        to: SocketAddr,
-        datagram: &[u8],
-        now_ns: u64,
-        mut transmit: impl FnMut(SocketAddr, &[u8]),
-    ) {
-        self.spoiler.spoil(datagram, now_ns, |bytes, held_ns| {
-            if held_ns == 0 {
-                return transmit(to, bytes);
-            }
-            self.count += 1;
-            let held = Held { at_ns: now_ns + held_ns, nth: self.count, to, bytes: bytes.to_vec() };
-            self.held.push(Reverse(held));
-        });
-    }
-
-    fn release(&mut self, now_ns: u64, mut transmit: impl FnMut(SocketAddr, &[u8])) {
-        while self.held.peek().is_some_and(|Reverse(held)| held.at_ns <= now_ns) {
-            if let Some(Reverse(held)) = self.held.pop() {
-                transmit(held.to, &held.bytes);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,7 +292,7 @@ mod tests {
     fn wait_for(socket: &mut DatagramSocket) -> Option<Vec<u8>> {
         let mut room = [0; 100];
         socket.block(Duration::from_secs(10));
-        socket.receive(&mut room).map(|(len, _)| room[..len].to_vec())
+        socket.receive(&mut room).map(|Datagrams { len, .. }| room[..len].to_vec())
     }
 
     #[test]
@@ -295,7 +316,7 @@ mod tests {
         c.send(a.local(), b"early", 0);
         a.set_only_peer(Some(b.local()));
         a.block(Duration::from_secs(10));
-        assert_eq!(a.receive(&mut [0; 10]), Some((5, c.local())));
+        assert_eq!(a.receive(&mut [0; 10]), Some(Datagrams::from((5, c.local()))));
         assert_eq!(a.receive(&mut [0; 10]), None);
         c.send(a.local(), b"late", 0);
         assert_eq!(a.receive(&mut [0; 10]), None);
@@ -334,12 +355,84 @@ mod tests {
             a.send(b.local(), &[n], 0);
         }
         assert!(a.next_release_ns().is_some_and(|at_ns| at_ns > 0));
-        a.release(HOLD_AT_MOST_NS);
+        a.release(faulty::HOLD_AT_MOST_NS);
         assert_eq!(a.next_release_ns(), None);
         let came: Vec<u8> = (0..20).map(|_| wait_for(&mut b).unwrap()[0]).collect();
         assert!(!came.is_sorted(), "{came:?}");
         let mut all = came;
         all.sort_unstable();
         assert_eq!(all, (0..20).collect::<Vec<_>>());
+    }
+
+    /// All that comes within a moment, datagram by datagram.
+    fn all_that_comes(socket: &mut DatagramSocket) -> Vec<Vec<u8>> {
+        let mut room = vec![0; ROOM];
+        let mut all = Vec::new();
+        socket.block(Duration::from_secs(10));
+        while let Some(Datagrams { len, each, .. }) = socket.receive(&mut room) {
+            all.extend(room[..len].chunks(each.max(1)).map(<[u8]>::to_vec));
+        }
+        all
+    }
+
+    #[test]
+    fn what_goes_out_in_trains_comes_as_it_was() {
+        for are_connected in [false, true] {
+            let [mut a, mut b, mut c] = [(); 3].map(|()| DatagramSocket::bind(ANY, None).unwrap());
+            if are_connected {
+                a.set_only_peer(Some(b.local()));
+                b.set_only_peer(Some(a.local()));
+            }
+            for lens in
+                [vec![LONGEST; 100], vec![10; 3], [vec![LONGEST; 45], vec![1, LONGEST, 7, 7]].concat()]
+            {
+                let sent: Vec<Vec<u8>> = lens.iter().zip(1_u8..).map(|(&len, n)| vec![n; len]).collect();
+                for datagram in &sent {
+                    a.send(b.local(), datagram, 0);
+                }
+                if !are_connected {
+                    a.send(c.local(), b"another", 0);
+                }
+                a.flush();
+                assert_eq!(all_that_comes(&mut b), sent);
+                if !are_connected {
+                    assert_eq!(all_that_comes(&mut c), [b"another"]);
+                }
+            }
+            assert!(b.gathering.is_some() && a.gathering.is_none());
+            assert_eq!((a.refused(), a.train.is_refused()), (0, false));
+        }
+    }
+
+    /// What the system will not take as a train goes out one by one.
+    #[test]
+    fn without_offload_nothing_is_lost() {
+        let mut a = DatagramSocket::bind(ANY, None).unwrap();
+        let mut b = DatagramSocket::bind(ANY, None).unwrap();
+        a.train = Train::refused();
+        let sent = vec![vec![3; LONGEST]; 50];
+        sent.iter().for_each(|datagram| a.send(b.local(), datagram, 0));
+        a.flush();
+        assert_eq!(all_that_comes(&mut b), sent);
+        assert_eq!(a.refused(), 0);
+    }
+
+    /// Each datagram of a train has a fate of its own.
+    #[test]
+    fn faults_spoil_the_datagrams_of_a_train_one_by_one() {
+        let faults = Faults { loss: 0.2, duplicate: 0.1, corrupt: 0.2, ..Faults::NONE };
+        let mut a = DatagramSocket::bind(ANY, Some((faults, 1))).unwrap();
+        let mut b = DatagramSocket::bind(ANY, None).unwrap();
+        let mut came = Vec::new();
+        for _ in 0..20 {
+            (0..50).for_each(|n| a.send(b.local(), &[n; LONGEST], 0));
+            a.flush();
+            came.extend(all_that_comes(&mut b));
+        }
+        let sound =
+            came.iter().filter(|bytes| bytes.len() == LONGEST && bytes.iter().all(|&n| n == bytes[0]));
+        assert!((600..800).contains(&sound.count()));
+        assert!((800..960).contains(&came.len()), "{}", came.len());
+        assert!(came.iter().any(|bytes| bytes.len() < LONGEST));
     }
 }

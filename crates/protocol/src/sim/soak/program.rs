@@ -7,7 +7,6 @@ use crate::reliability::{Connection, Event, Full, Memories, Stored};
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// Memory that peers store to, and memory that they get from, in one.
@@ -396,12 +395,16 @@ impl Program {
 
     /// At the end nothing is left that was to be refused, or fetched.
     pub fn check_end(&self) -> Result<(), String> {
-        let left = self.shelf.stores.iter().find(|store| {
-            Task::of(store.number, self.has_transfers).fate() == Fate::Refused
-        });
+        let left = self
+            .shelf
+            .stores
+            .iter()
+            .find(|store| Task::of(store.number, self.has_transfers).fate() == Fate::Refused);
         match left.or(self.shelf.gets.front()) {
             Some(left) => Err(format!("nothing came of number {}", left.number)),
-            None if self.shelf.memory != self.shelf.expected => Err("the memory is not what was stored".into()),
+            None if self.shelf.memory != self.shelf.expected => {
+                Err("the memory is not what was stored".into())
+            }
             None => Ok(()),
         }
     }

@@ -1,0 +1,62 @@
+//! Faults under a socket: what becomes of each datagram, and what comes later.
+
+use netdyno_protocol::faults::{Faults, Spoiler};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::net::SocketAddr;
+
+/// A datagram that is held back comes later by up to this: some round trips of a fast network.
+pub const HOLD_AT_MOST_NS: u64 = 100_000;
+
+/// A network that fails.
+#[derive(Debug)]
+pub struct Faulty {
+    spoiler: Spoiler,
+    held: BinaryHeap<Reverse<Held>>,
+    count: u64,
+}
+
+/// In the order of their time, and of their coming where that is the same.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Held {
+    at_ns: u64,
+    nth: u64,
+    to: SocketAddr,
+    bytes: Vec<u8>,
+}
+
+impl Faulty {
+    /// When something that is held back has to be sent.
+    pub fn next_release_ns(&self) -> Option<u64> {
+        self.held.peek().map(|Reverse(held)| held.at_ns)
+    }
+
+    pub fn new(faults: Faults, seed: u64) -> Self {
+        Self { spoiler: Spoiler::new(faults, HOLD_AT_MOST_NS, seed), held: BinaryHeap::new(), count: 0 }
+    }
+
+    pub fn pass(
+        &mut self,
+        to: SocketAddr,
+        datagram: &[u8],
+        now_ns: u64,
+        mut transmit: impl FnMut(SocketAddr, &[u8]),
+    ) {
+        self.spoiler.spoil(datagram, now_ns, |bytes, held_ns| {
+            if held_ns == 0 {
+                return transmit(to, bytes);
+            }
+            self.count += 1;
+            let held = Held { at_ns: now_ns + held_ns, nth: self.count, to, bytes: bytes.to_vec() };
+            self.held.push(Reverse(held));
+        });
+    }
+
+    pub fn release(&mut self, now_ns: u64, mut transmit: impl FnMut(SocketAddr, &[u8])) {
+        while self.held.peek().is_some_and(|Reverse(held)| held.at_ns <= now_ns) {
+            if let Some(Reverse(held)) = self.held.pop() {
+                transmit(held.to, &held.bytes);
+            }
+        }
+    }
+}
