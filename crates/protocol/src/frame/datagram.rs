@@ -68,7 +68,7 @@ pub enum Kind {
     Get,
     /// Bytes that were asked for; the last of them are the reply to the request.
     Fetched,
-    /// A reply: nothing of that store or get is done.
+    /// A reply: nothing of that store or get is done. It says what a store said.
     Refused,
 }
 
@@ -114,6 +114,11 @@ impl Kind {
         matches!(self, Self::Request | Self::Store | Self::Get)
     }
 
+    /// Whether it belongs to a bulk transfer.
+    pub const fn is_of_transfer(self) -> bool {
+        matches!(self, Self::Store | Self::Chunk | Self::Get | Self::Fetched | Self::Refused)
+    }
+
     /// Whether it can have so many words and that payload.
     fn has_form(self, words: u8, payload: &[u8]) -> bool {
         match self {
@@ -122,11 +127,14 @@ impl Kind {
             Self::Store => Range::parse(payload).is_some(),
             Self::Chunk => words == 1 && !payload.is_empty(),
             Self::Fetched => words == 1,
-            Self::Get | Self::Refused => {
-                words == 0 && Range::parse(payload).is_some_and(|(_, rest)| rest.is_empty())
-            }
+            Self::Get => words == 0 && is_range(payload),
+            Self::Refused => is_range(payload),
         }
     }
+}
+
+fn is_range(payload: &[u8]) -> bool {
+    Range::parse(payload).is_some_and(|(_, rest)| rest.is_empty())
 }
 
 /// The meaning of a datagram's header.
@@ -366,7 +374,8 @@ mod tests {
                 Kind::Acknowledgement | Kind::Probe | Kind::Goodbye => (header, Vec::new(), Vec::new()),
                 Kind::Store => (header, words, [&range[..], &payload].concat()),
                 Kind::Chunk | Kind::Fetched => (header, alloc::vec![connection], payload),
-                Kind::Get | Kind::Refused => (header, Vec::new(), range.to_vec()),
+                Kind::Get => (header, Vec::new(), range.to_vec()),
+                Kind::Refused => (header, words, range.to_vec()),
             }
         }
     }
@@ -412,7 +421,8 @@ mod tests {
                 Kind::Store => prop_assert_eq!(can_be, payload.len() >= RANGE_LEN),
                 Kind::Chunk => prop_assert_eq!(can_be, words.len() == 1 && !payload.is_empty()),
                 Kind::Fetched => prop_assert_eq!(can_be, words.len() == 1),
-                Kind::Get | Kind::Refused => prop_assert_eq!(can_be, words.is_empty() && cut == 0),
+                Kind::Get => prop_assert_eq!(can_be, words.is_empty() && cut == 0),
+                Kind::Refused => prop_assert_eq!(can_be, cut == 0),
                 _ => prop_assert_eq!(can_be, words.is_empty() && payload.is_empty()),
             }
         }

@@ -5,7 +5,7 @@
 use super::buffers::Buffers;
 use super::receiving::Receiving;
 use super::sending::{Said, Sending};
-use super::transfers::{Arrival, Event, Memories, Store, Stray, Transfers, Turn, Waiting};
+use super::transfers::{Arrival, Event, Memories, Store, Stored, Stray, Transfers, Turn, Waiting};
 use crate::am::{Credits, Ledger};
 use crate::frame::datagram::{self, Datagram, HEADER_LEN, Header, Kind, LONGEST};
 use crate::frame::transfer::Range;
@@ -403,19 +403,17 @@ impl Connection {
         datagram: &Datagram<'_>,
         memories: &mut impl Memories,
     ) -> Result<Event, Stray> {
-        let Datagram { header, words, payload, .. } = *datagram;
+        let Datagram { header, words, word_count, payload, .. } = *datagram;
+        let leading_range = || Range::parse(payload).ok_or(Stray);
+        let request = |range| Stored { range, handler: header.handler, words, word_count };
         let arrival = match header.kind {
             Kind::Store => {
-                let (range, bytes) = Range::parse(payload).ok_or(Stray)?;
-                self.transfers.begin(range, header.handler, words, bytes, memories)?
+                let (range, bytes) = leading_range()?;
+                self.transfers.begin(request(range), bytes, memories)?
             }
-            Kind::Chunk => {
-                let number = u32::try_from(words[0]).map_err(|_| Stray)?;
-                self.transfers.arrive(number, payload, memories)?
-            }
+            Kind::Chunk => self.transfers.arrive(words[0], payload, memories)?,
             Kind::Get => {
-                let (range, _) = Range::parse(payload).ok_or(Stray)?;
-                self.transfers.asked(range, self.window)?;
+                self.transfers.asked(leading_range()?.0, self.window)?;
                 return Ok(Event::Nothing);
             }
             Kind::Fetched => {
@@ -425,31 +423,32 @@ impl Connection {
                     Some(_) => Err(Stray),
                 };
             }
-            Kind::Refused => {
-                let (range, _) = Range::parse(payload).ok_or(Stray)?;
-                return self.transfers.refused(range);
-            }
+            Kind::Refused => return self.transfers.refused(request(leading_range()?.0)),
             _ => return Err(Stray),
         };
         Ok(match arrival {
             Arrival::Incomplete => Event::Nothing,
-            Arrival::Complete(stored) => {
+            Arrival::Complete(request) => {
                 self.ledger.handle();
-                Event::Stored(stored)
+                Event::Stored(request)
             }
-            Arrival::Refused(range) => {
-                self.refuse(range);
+            Arrival::Refused(request) => {
+                self.refuse(request.range, request.handler, request.words_sent());
                 Event::Nothing
             }
         })
     }
 
     /// The reply to a request of the peer's of which nothing is done.
-    fn refuse(&mut self, range: Range) {
-        let now_ns = self.received_ns;
-        self.begin_waiting(now_ns);
+    fn refuse(&mut self, range: Range, handler: u8, words: &[u64]) {
+        self.begin_waiting(self.received_ns);
         self.ledger.handle();
-        self.enqueue(Kind::Refused, 0, &[], &range.encode());
+        self.enqueue(Kind::Refused, handler, words, &range.encode());
+    }
+
+    /// Whether bytes of our store of that number are still to be taken from where they are.
+    pub fn needs_source(&self, number: u32) -> bool {
+        self.lost.is_none() && self.transfers.is_waiting(number)
     }
 
     /// A peer that has closed is lost once all that it sent is delivered.
@@ -564,16 +563,17 @@ impl Connection {
         let len = match self.transfers.first_waiting() {
             Some(Waiting::Store(store)) => {
                 let (at, len) = store.piece();
+                let Stored { range, handler, .. } = store.request;
                 let mut bytes = self.buffers.take();
                 bytes.reserve(LONGEST);
                 let kind = if at == 0 { Kind::Store } else { Kind::Chunk };
-                let header = self.header(kind, if at == 0 { store.handler } else { 0 });
-                if at == 0 {
-                    datagram::write(&header, store.words(), &store.range.encode(), &mut bytes);
+                if kind == Kind::Store {
+                    let header = self.header(kind, handler);
+                    datagram::write(&header, store.request.words_sent(), &range.encode(), &mut bytes);
                 } else {
-                    datagram::write(&header, &[store.range.number.into()], &[], &mut bytes);
+                    datagram::write(&self.header(kind, 0), &[range.number.into()], &[], &mut bytes);
                 }
-                if !memories.source(store.range.number, at, len, &mut bytes) {
+                if !memories.source(range.number, at, len, &mut bytes) {
                     self.buffers.give_back(bytes);
                     return false;
                 }
@@ -601,7 +601,7 @@ impl Connection {
         if !memories.read(&range, at, len, &mut bytes) {
             self.buffers.give_back(bytes);
             self.transfers.refuse();
-            self.refuse(range);
+            self.refuse(range, 0, &[]);
             return;
         }
         if self.transfers.answered(len) {

@@ -39,13 +39,13 @@ pub enum Event {
     Stored(Stored),
     /// All bytes of our get of that number are in place.
     Fetched(u32),
-    /// Our store of that range was refused: its memory is not registered there, or not so long.
-    StoreRefused(Range),
+    /// That store of ours was refused: its memory is not registered there, or not so long.
+    StoreRefused(Stored),
     /// Our get of that range was refused.
     GetRefused(Range),
 }
 
-/// A request that came with bytes.
+/// A request with bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
     /// Where they are.
@@ -54,6 +54,15 @@ pub struct Stored {
     pub handler: u8,
     /// Its words; 0 beyond those that were sent.
     pub words: [u64; MAX_WORDS],
+    /// How many were sent.
+    pub word_count: u8,
+}
+
+impl Stored {
+    /// The words that were sent.
+    pub fn words_sent(&self) -> &[u64] {
+        &self.words[..usize::from(self.word_count).min(MAX_WORDS)]
+    }
 }
 
 /// The peer sent what belongs to no transfer.
@@ -63,28 +72,24 @@ pub struct Stray;
 /// A store of ours on its way into the order.
 #[derive(Debug)]
 pub struct Store {
-    pub range: Range,
-    pub handler: u8,
-    words: [u64; MAX_WORDS],
-    word_count: usize,
+    pub request: Stored,
     next: u64,
 }
 
 impl Store {
     pub fn new(range: Range, handler: u8, words: &[u64]) -> Self {
-        let word_count = words.len().min(MAX_WORDS);
+        let word_count = words.len().min(MAX_WORDS) as u8;
         let words = core::array::from_fn(|at| words.get(at).copied().unwrap_or(0));
-        Self { range, handler, words, word_count, next: 0 }
-    }
-
-    pub fn words(&self) -> &[u64] {
-        &self.words[..self.word_count]
+        Self { request: Stored { range, handler, words, word_count }, next: 0 }
     }
 
     /// The bytes that go out next: from where, and how many.
     pub fn piece(&self) -> (u64, usize) {
-        let most = if self.next == 0 { longest_beginning(self.word_count) } else { LONGEST_PIECE };
-        piece(&self.range, self.next, most)
+        let most = match self.next {
+            0 => longest_beginning(self.request.words_sent().len()),
+            _ => LONGEST_PIECE,
+        };
+        piece(&self.request.range, self.next, most)
     }
 }
 
@@ -141,9 +146,8 @@ impl Coming {
 
 #[derive(Debug)]
 struct Arriving {
+    request: Stored,
     coming: Coming,
-    handler: u8,
-    words: [u64; MAX_WORDS],
     is_refused: bool,
 }
 
@@ -151,7 +155,7 @@ struct Arriving {
 pub enum Arrival {
     Incomplete,
     Complete(Stored),
-    Refused(Range),
+    Refused(Stored),
 }
 
 /// The transfers of a connection.
@@ -232,7 +236,7 @@ impl Transfers {
         self.answered_last = false;
         if let Some(Waiting::Store(store)) = self.waiting.front_mut() {
             store.next += len as u64;
-            if store.next < store.range.len {
+            if store.next < store.request.range.len {
                 return None;
             }
         }
@@ -269,31 +273,31 @@ impl Transfers {
     /// A store of the peer's begins.
     pub fn begin(
         &mut self,
-        range: Range,
-        handler: u8,
-        words: [u64; MAX_WORDS],
+        request: Stored,
         bytes: &[u8],
         memories: &mut impl Memories,
     ) -> Result<Arrival, Stray> {
         // An empty beginning is that of an empty store: rows end.
-        if self.arriving.is_some() || bytes.is_empty() != (range.len == 0) {
+        if self.arriving.is_some() || bytes.is_empty() != (request.range.len == 0) {
             return Err(Stray);
         }
-        let coming = Coming { range, placed: 0 };
-        self.arriving = Some(Arriving { coming, handler, words, is_refused: false });
-        self.arrive(range.number, bytes, memories)
+        let coming = Coming { range: request.range, placed: 0 };
+        self.arriving = Some(Arriving { request, coming, is_refused: false });
+        self.arrive(request.range.number.into(), bytes, memories)
     }
 
     /// More bytes of it.
     pub fn arrive(
         &mut self,
-        number: u32,
+        number: u64,
         bytes: &[u8],
         memories: &mut impl Memories,
     ) -> Result<Arrival, Stray> {
-        let Some(arriving) = &mut self.arriving else { return Err(Stray) };
-        let Arriving { coming, handler, words, is_refused } = arriving;
-        let at = coming.place(bytes.len()).filter(|_| coming.range.number == number).ok_or(Stray)?;
+        let Some(Arriving { request, coming, is_refused }) = &mut self.arriving else { return Err(Stray) };
+        let at = coming.place(bytes.len()).ok_or(Stray)?;
+        if u64::from(coming.range.number) != number {
+            return Err(Stray);
+        }
         if !*is_refused {
             *is_refused = !memories.write(&coming.range, at, bytes);
         }
@@ -301,12 +305,7 @@ impl Transfers {
         if !coming.is_complete() {
             return Ok(Arrival::Incomplete);
         }
-        let range = coming.range;
-        let arrival = if *is_refused {
-            Arrival::Refused(range)
-        } else {
-            Arrival::Complete(Stored { range, handler: *handler, words: *words })
-        };
+        let arrival = if *is_refused { Arrival::Refused(*request) } else { Arrival::Complete(*request) };
         self.arriving = None;
         Ok(arrival)
     }
@@ -334,15 +333,23 @@ impl Transfers {
     }
 
     /// The peer refuses. Answers to gets come in order, so that of a get is one to the oldest.
-    pub fn refused(&mut self, range: Range) -> Result<Event, Stray> {
+    pub fn refused(&mut self, request: Stored) -> Result<Event, Stray> {
+        let range = request.range;
         match self.gets.iter().position(|coming| coming.range.number == range.number) {
-            None => Ok(Event::StoreRefused(range)),
+            None => Ok(Event::StoreRefused(request)),
             Some(0) => {
                 let asked = self.gets.pop_front().map(|coming| coming.range);
                 if asked == Some(range) { Ok(Event::GetRefused(range)) } else { Err(Stray) }
             }
             Some(_) => Err(Stray),
         }
+    }
+
+    /// Whether bytes of our store of that number are still to be taken.
+    pub fn is_waiting(&self, number: u32) -> bool {
+        self.waiting
+            .iter()
+            .any(|waiting| matches!(waiting, Waiting::Store(store) if store.request.range.number == number))
     }
 
     /// Memory for what waits.

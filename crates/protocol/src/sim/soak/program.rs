@@ -331,7 +331,14 @@ impl Program {
             Event::Nothing => Ok(()),
             Event::Stored(stored) => self.handle_store(&stored, now_ns),
             Event::Fetched(transfer) => self.handle_fetched(transfer),
-            Event::StoreRefused(range) => self.handle_refused(range, true),
+            Event::StoreRefused(store) => {
+                let task = Task::of(store.words[0], self.has_transfers);
+                let Task::Store { place, .. } = task else { return Err(format!("{task:?} was refused")) };
+                if place != [store.range.memory, store.range.offset, store.range.len] {
+                    return Err(format!("{task:?} was refused as {store:?}"));
+                }
+                self.handle_refused(store.range, true)
+            }
             Event::GetRefused(range) => self.handle_refused(range, false),
         }
     }
