@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Longest sleep while a request waits for room.
-const SLEEP_AT_MOST: Duration = Duration::from_millis(50);
+pub(super) const SLEEP_AT_MOST: Duration = Duration::from_millis(50);
 
 /// Endpoints of this process so far: each has a number.
 static ENDPOINTS: AtomicU64 = AtomicU64::new(1);
@@ -207,10 +207,10 @@ impl<S> Endpoint<S> {
     }
 
     /// Polls until `try_send` finds room. The length of a payload has been checked.
-    fn until_sent(
+    pub(super) fn until_sent(
         &mut self,
         state: &mut S,
-        try_send: impl Fn(&mut Self) -> Result<(), RequestError>,
+        mut try_send: impl FnMut(&mut Self) -> Result<(), RequestError>,
     ) -> Result<(), PeerLost> {
         loop {
             match try_send(self) {

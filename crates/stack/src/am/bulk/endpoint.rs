@@ -115,7 +115,8 @@ impl<S> Endpoint<S> {
     pub fn detach(&mut self, remote: Remote) {
         match remote.peer.wire() {
             Wire::Shm => self.shm.peer_mut(remote.peer).detach(remote),
-            Wire::Udp => self.detach_over_udp(remote),
+            // Nothing is held.
+            Wire::Udp => {}
         }
     }
 

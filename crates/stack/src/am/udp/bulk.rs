@@ -1,42 +1,328 @@
-//! Transfers by datagrams.
+//! Transfers by datagrams: where their bytes come from and go to, for a [`Connection`] that
+//! knows when.
 
+use super::UdpPeers;
+use super::peer::UdpPeer;
 use crate::am::Endpoint;
-use crate::am::bulk::{Destination, Note, Remote, Source};
+use crate::am::bulk::{Destination, Fetched, Memories, Note, Refused, Remote, Source, Stored, Transfer};
 use crate::am::config::PeerId;
-use crate::am::error::{AttachError, TransferError};
+use crate::am::endpoint::SLEEP_AT_MOST;
+use crate::am::error::{AttachError, Loss, PeerLost, RequestError, TransferError};
+use crate::am::handlers::{self, Offer};
+use netdyno_protocol::frame::datagram::Datagram;
 use netdyno_protocol::frame::memory_key::MemoryKey;
+use netdyno_protocol::frame::transfer::Range;
+use netdyno_protocol::reliability::{self, Event, Full};
+use std::collections::VecDeque;
+use std::sync::Arc;
 
-impl<S> Endpoint<S> {
-    pub(in crate::am) fn attach_over_udp(
-        &mut self,
-        _state: &mut S,
-        _peer: PeerId,
-        _key: &MemoryKey,
-    ) -> Result<Remote, AttachError> {
-        Err(AttachError::Unsupported)
+/// The bytes of one store, for as long as its caller waits.
+pub(super) type Lent<'a> = Option<(u32, &'a [u8])>;
+
+/// What this side has to do with transfers of its own.
+#[derive(Default)]
+pub(super) struct Transfers {
+    /// Bytes of stores that nobody waits for, in their order.
+    sources: VecDeque<(u32, Arc<[u8]>)>,
+    /// In their order.
+    gets: VecDeque<Get>,
+    /// The last answer to the question whether the peer has some memory.
+    attached: Option<(u32, bool)>,
+}
+
+struct Get {
+    number: u32,
+    /// Nowhere for one that only asks whether there is such memory.
+    to: Option<(Destination, Note)>,
+}
+
+/// What a connection takes bytes from and puts them into.
+struct Reach<'a> {
+    memories: &'a Memories,
+    transfers: &'a mut Transfers,
+    lent: Lent<'a>,
+}
+
+impl reliability::Memories for Reach<'_> {
+    fn source(&mut self, number: u32, at: u64, len: usize, out: &mut Vec<u8>) -> bool {
+        let at = at as usize;
+        let lent = self.lent.filter(|(lent, _)| *lent == number).map(|(_, bytes)| bytes);
+        let kept = || self.transfers.sources.front().filter(|(first, _)| *first == number);
+        let Some(source) = lent.or_else(|| kept().map(|(_, bytes)| &bytes[..])) else { return false };
+        let Some(bytes) = source.get(at..at + len) else { return false };
+        out.extend_from_slice(bytes);
+        let are_last = at + len == source.len();
+        if are_last && lent.is_none() {
+            self.transfers.sources.pop_front();
+        }
+        true
     }
 
-    pub(in crate::am) fn detach_over_udp(&mut self, _remote: Remote) {}
+    fn read(&mut self, range: &Range, at: u64, len: usize, out: &mut Vec<u8>) -> bool {
+        let Some((memory, offset, _)) = self.memories.find(range.memory, range.offset, range.len) else {
+            return false;
+        };
+        let begin = out.len();
+        out.resize(begin + len, 0);
+        memory.bytes().read(offset + at as usize, &mut out[begin..]);
+        true
+    }
+
+    fn write(&mut self, range: &Range, at: u64, bytes: &[u8]) -> bool {
+        let Some((memory, offset, _)) = self.memories.find(range.memory, range.offset, range.len) else {
+            return false;
+        };
+        memory.bytes().write(offset + at as usize, bytes);
+        true
+    }
+
+    fn fetched(&mut self, _number: u32, at: u64, bytes: &[u8]) {
+        // The connection sees to it that they are of the first, and no more than it asked for.
+        if let Some(Get { to: Some((to, _)), .. }) = self.transfers.gets.front() {
+            to.memory.bytes().write(to.offset + at as usize, bytes);
+        }
+    }
+}
+
+impl UdpPeer {
+    /// Puts a message of the transfers that wait into the order, if it can be sent now.
+    #[inline]
+    pub(super) fn feed(&mut self, memories: &Memories, lent: Lent<'_>, now_ns: u64) -> bool {
+        let mut reach = Reach { memories, transfers: &mut self.transfers, lent };
+        self.outbox.connection.feed(&mut reach, now_ns)
+    }
+
+    /// Takes a message that belongs to a transfer.
+    pub(super) fn take_transfer<S>(
+        &mut self,
+        datagram: &Datagram<'_>,
+        now_ns: u64,
+        offer: &Offer<S>,
+        state: &mut S,
+    ) -> Result<usize, PeerLost> {
+        let mut reach = Reach { memories: &offer.memories, transfers: &mut self.transfers, lent: None };
+        match self.outbox.connection.transfer(datagram, &mut reach) {
+            Event::Nothing => Ok(0),
+            Event::Stored(stored) => self.handle_stored(&stored, now_ns, offer, state),
+            Event::Fetched(number) => Ok(self.handle_fetched(number, offer, state)),
+            Event::GetRefused(range) => Ok(self.handle_get_refused(&range, offer, state)),
+            Event::StoreRefused(reliability::Stored { range, handler, words, .. }) => {
+                Ok(self.handle_refused(Transfer::Store, &range, handler, words, offer, state))
+            }
+        }
+    }
+
+    fn handle_stored<S>(
+        &mut self,
+        stored: &reliability::Stored,
+        now_ns: u64,
+        offer: &Offer<S>,
+        state: &mut S,
+    ) -> Result<usize, PeerLost> {
+        let reliability::Stored { range, handler, words, .. } = *stored;
+        // It was there a moment ago, when its last bytes were placed.
+        let found = offer.memories.find(range.memory, range.offset, range.len);
+        let (Some(on_store), Some((memory, offset, len))) = (offer.handlers.store(handler), found) else {
+            return Err(self.lose(Loss::Misbehaved));
+        };
+        self.outbox.now_ns = now_ns;
+        let outbox = handlers::Outbox::Udp(&mut self.outbox);
+        on_store(state, Stored { peer: self.id, words, memory, offset, len, outbox });
+        Ok(1)
+    }
+
+    fn handle_fetched<S>(&mut self, number: u32, offer: &Offer<S>, state: &mut S) -> usize {
+        let Some((Destination { memory, offset, len }, note)) = self.answered(number, true) else { return 0 };
+        let Some(on_fetched) = offer.handlers.fetched(note.handler) else { return 0 };
+        on_fetched(state, Fetched { peer: self.id, words: note.words, memory: &memory, offset, len });
+        1
+    }
+
+    fn handle_get_refused<S>(&mut self, range: &Range, offer: &Offer<S>, state: &mut S) -> usize {
+        let Some((_, Note { handler, words, .. })) = self.answered(range.number, false) else { return 0 };
+        self.handle_refused(Transfer::Get, range, handler, words, offer, state)
+    }
+
+    /// The first get is over: what is to be handled.
+    fn answered(&mut self, number: u32, is_done: bool) -> Option<(Destination, Note)> {
+        let get = self.transfers.gets.pop_front().filter(|get| get.number == number)?;
+        if get.to.is_none() {
+            self.transfers.attached = Some((number, is_done));
+        }
+        get.to
+    }
+
+    fn handle_refused<S>(
+        &mut self,
+        transfer: Transfer,
+        &Range { memory, offset, len, .. }: &Range,
+        handler: u8,
+        words: [u64; 4],
+        offer: &Offer<S>,
+        state: &mut S,
+    ) -> usize {
+        // Without it no transfer is begun.
+        let Some(on_refused) = offer.handlers.refused() else { return 0 };
+        on_refused(state, Refused { peer: self.id, transfer, memory, offset, len, handler, words });
+        1
+    }
+}
+
+impl UdpPeers {
+    /// Begins a store, if there is room: its number.
+    fn try_store(
+        &mut self,
+        remote: Remote,
+        offset: usize,
+        len: usize,
+        note: &Note,
+    ) -> Result<u32, RequestError> {
+        let now_ns = self.clock.now_ns();
+        let peer = &mut self.peers[remote.peer.place()];
+        peer.check_connected()?;
+        let range = [remote.memory, offset as u64, len as u64];
+        let store = peer.outbox.connection.store(note.handler, note.words(), range, now_ns);
+        store.map_err(|Full| RequestError::Full)
+    }
+
+    /// Begins a get, if there is room: its number.
+    fn try_get(
+        &mut self,
+        id: PeerId,
+        range: [u64; 3],
+        to: Option<&(Destination, Note)>,
+    ) -> Result<u32, RequestError> {
+        let now_ns = self.clock.now_ns();
+        let peer = &mut self.peers[id.place()];
+        peer.check_connected()?;
+        let number = peer.outbox.connection.get(range, now_ns).map_err(|Full| RequestError::Full)?;
+        peer.transfers.gets.push_back(Get { number, to: to.cloned() });
+        Ok(number)
+    }
+
+    /// Sends what can be sent.
+    fn push(&mut self, id: PeerId, memories: &Memories, lent: Lent<'_>) {
+        let now_ns = self.clock.now_ns();
+        self.transmit_all(id.place(), now_ns, memories, lent);
+    }
+
+    /// Whether bytes of that store are still to be taken.
+    fn needs_source(&self, id: PeerId, number: u32) -> bool {
+        self.peer(id).outbox.connection.needs_source(number)
+    }
+
+    /// Keeps the bytes of a store until they are taken.
+    fn keep(&mut self, id: PeerId, number: u32, bytes: Arc<[u8]>) {
+        self.peers[id.place()].transfers.sources.push_back((number, bytes));
+    }
+}
+
+impl<S> Endpoint<S> {
+    /// Asks for no bytes from behind the last one: where that is not refused, they are all there.
+    pub(in crate::am) fn attach_over_udp(
+        &mut self,
+        state: &mut S,
+        id: PeerId,
+        key: &MemoryKey,
+    ) -> Result<Remote, AttachError> {
+        let len = usize::try_from(key.len).map_err(|_| AttachError::NotRegistered)?;
+        let mut asked = 0;
+        self.until_sent(state, |endpoint| {
+            asked = endpoint.udp_mut().try_get(id, [key.id, key.len, 0], None)?;
+            Ok(())
+        })?;
+        self.push(id, None);
+        loop {
+            match self.udp().peer(id).transfers.attached {
+                Some((number, true)) if number == asked => break,
+                Some((number, false)) if number == asked => return Err(AttachError::NotRegistered),
+                _ => {}
+            }
+            self.udp().peer(id).check_connected()?;
+            if self.poll(state)? == 0 {
+                self.idle(SLEEP_AT_MOST);
+            }
+        }
+        Ok(Remote { peer: id, memory: key.id, len, place: 0 })
+    }
 
     pub(in crate::am) fn store_over_udp(
         &mut self,
-        _state: &mut S,
-        _remote: Remote,
-        _offset: usize,
-        _source: Source<'_>,
-        _note: Note,
+        state: &mut S,
+        remote: Remote,
+        offset: usize,
+        source: Source<'_>,
+        note: Note,
     ) -> Result<(), TransferError> {
-        Err(TransferError::Unsupported)
+        let (id, len) = (remote.peer, source.bytes().len());
+        let mut number = 0;
+        self.until_sent(state, |endpoint| {
+            number = endpoint.udp_mut().try_store(remote, offset, len, &note)?;
+            Ok(())
+        })?;
+        match source {
+            Source::Shared(bytes) => {
+                self.udp_mut().keep(id, number, bytes);
+                self.push(id, None);
+                Ok(())
+            }
+            Source::Lent(bytes) => Lending { endpoint: self, id, number, bytes }.until_taken(state),
+        }
     }
 
     pub(in crate::am) fn get_over_udp(
         &mut self,
-        _state: &mut S,
-        _remote: Remote,
-        _offset: usize,
-        _to: Destination,
-        _note: Note,
+        state: &mut S,
+        remote: Remote,
+        offset: usize,
+        to: Destination,
+        note: Note,
     ) -> Result<(), TransferError> {
-        Err(TransferError::Unsupported)
+        let range = [remote.memory, offset as u64, to.len as u64];
+        let to = (to, note);
+        self.until_sent(state, |endpoint| {
+            endpoint.udp_mut().try_get(remote.peer, range, Some(&to)).map(drop)
+        })?;
+        self.push(remote.peer, None);
+        Ok(())
+    }
+
+    fn push(&mut self, id: PeerId, lent: Lent<'_>) {
+        if let Some(udp) = &mut self.udp {
+            udp.push(id, &self.offer.memories, lent);
+        }
+    }
+}
+
+/// A store whose caller waits until its bytes are taken.
+struct Lending<'a, S> {
+    endpoint: &'a mut Endpoint<S>,
+    id: PeerId,
+    number: u32,
+    bytes: &'a [u8],
+}
+
+impl<S> Lending<'_, S> {
+    fn until_taken(self, state: &mut S) -> Result<(), TransferError> {
+        loop {
+            self.endpoint.push(self.id, Some((self.number, self.bytes)));
+            if !self.endpoint.udp().needs_source(self.id, self.number) {
+                self.endpoint.udp().peer(self.id).check_connected()?;
+                return Ok(());
+            }
+            if self.endpoint.poll(state)? == 0 {
+                self.endpoint.idle(SLEEP_AT_MOST);
+            }
+        }
+    }
+}
+
+impl<S> Drop for Lending<'_, S> {
+    /// A caller that goes before, because another peer is lost or a handler panics, takes its
+    /// bytes with it.
+    fn drop(&mut self) {
+        if self.endpoint.udp().needs_source(self.id, self.number) {
+            self.endpoint.udp_mut().keep(self.id, self.number, self.bytes.into());
+        }
     }
 }

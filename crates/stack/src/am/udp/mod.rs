@@ -9,19 +9,22 @@ mod port;
 pub(super) use peer::Outbox;
 pub(super) use port::UdpPort;
 
+use super::bulk::Memories;
 use super::config::{Config, PeerId, Wire};
 use super::error::{ConnectError, Loss, OpenError, PeerLost, RequestError};
 use super::handlers::Offer;
+use bulk::Lent;
 use clock::Clock;
-use netdyno_host::datagram::{DatagramSocket, SocketError};
+use netdyno_host::datagram::{DatagramSocket, Datagrams, ROOM, SocketError};
 use netdyno_host::random;
 use netdyno_protocol::faults::Faults;
-use netdyno_protocol::frame::datagram::{self, Kind, LONGEST, LONGEST_PAYLOAD};
+use netdyno_protocol::frame::datagram::{self, Kind, LONGEST_PAYLOAD};
 use netdyno_protocol::frame::udp_port::UdpPortAddress;
 use netdyno_protocol::reliability::{self, Connection, Counters, Full};
 use peer::UdpPeer;
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// How long an endpoint that is dropped sees to it that what it sent arrives.
@@ -69,8 +72,8 @@ pub(super) struct UdpPeers {
     deadline_ns: u64,
     polls_in_flood: u32,
     strays: Strays,
-    /// One byte longer than a datagram, to see one that is too long.
-    room: Box<[u8; LONGEST + 1]>,
+    /// For all that comes at once.
+    room: Box<[u8]>,
 }
 
 impl UdpPeers {
@@ -86,7 +89,7 @@ impl UdpPeers {
             deadline_ns: u64::MAX,
             polls_in_flood: 0,
             strays: Strays::default(),
-            room: Box::new([0; LONGEST + 1]),
+            room: vec![0; ROOM].into(),
         })
     }
 
@@ -192,6 +195,28 @@ impl UdpPeers {
         while let Some(datagram) = peer.outbox.connection.transmit(now_ns) {
             self.socket.send(peer.address, datagram, now_ns);
         }
+        self.sent(place);
+    }
+
+    /// The same, with as much of transfers as there is room for.
+    #[inline]
+    fn transmit_all(&mut self, place: usize, now_ns: u64, memories: &Memories, lent: Lent<'_>) {
+        let peer = &mut self.peers[place];
+        loop {
+            while let Some(datagram) = peer.outbox.connection.transmit(now_ns) {
+                self.socket.send(peer.address, datagram, now_ns);
+            }
+            if !peer.feed(memories, lent, now_ns) {
+                break;
+            }
+        }
+        self.sent(place);
+    }
+
+    #[inline]
+    fn sent(&mut self, place: usize) {
+        self.socket.flush();
+        let peer = &self.peers[place];
         if let Some(at_ns) = peer.outbox.connection.deadline() {
             self.deadline_ns = self.deadline_ns.min(at_ns);
         }
@@ -213,11 +238,11 @@ impl UdpPeers {
         let now_ns = self.clock.now_ns();
         let (mut handled, mut is_drained) = (0, false);
         for _ in 0..DATAGRAMS_AT_ONCE {
-            let Some((len, from)) = self.socket.receive(&mut self.room[..]) else {
+            let Some(datagrams) = self.socket.receive(&mut self.room) else {
                 is_drained = true;
                 break;
             };
-            handled = self.take(len, from, now_ns, offer, state)?;
+            handled = self.take_all(datagrams, now_ns, offer, state)?;
             if handled > 0 {
                 break;
             }
@@ -228,27 +253,66 @@ impl UdpPeers {
             self.polls_in_flood = self.polls_in_flood.saturating_add(1);
         }
         if now_ns >= self.deadline_ns && (is_drained || self.polls_in_flood >= POLLS_IN_A_FLOOD) {
-            self.on_time(now_ns)?;
+            self.on_time(now_ns, &offer.memories)?;
         }
         Ok(handled)
     }
 
-    /// Takes the datagram in `room`.
+    /// Takes the datagrams in `room`, and sends what that makes due.
     #[inline]
-    fn take<S>(
+    fn take_all<S>(
         &mut self,
-        len: usize,
-        from: SocketAddr,
+        Datagrams { len, each, from }: Datagrams,
         now_ns: u64,
         offer: &Offer<S>,
         state: &mut S,
     ) -> Result<usize, PeerLost> {
-        let bytes = &self.room[..len];
-        let Some(place) = find(&self.peers, &self.places, self.last, bytes, from) else {
+        let (mut result, mut touched) = (Ok(0), None);
+        let mut at = 0;
+        while let (true, Ok(handled)) = (at < len, &mut result) {
+            let end = len.min(at + each);
+            if let Some(place) = self.find(at..end, from) {
+                if let Some(other) = touched.filter(|&other| other != place) {
+                    self.transmit_all(other, now_ns, &offer.memories, None);
+                }
+                touched = Some(place);
+                match self.take(place, at..end, now_ns, offer, state) {
+                    Ok(here) => *handled += here,
+                    Err(lost) => result = Err(lost),
+                }
+            }
+            at = end;
+        }
+        if let Some(place) = touched {
+            match result {
+                Ok(_) => self.transmit_all(place, now_ns, &offer.memories, None),
+                Err(_) => self.say_goodbye(place, now_ns),
+            }
+        }
+        result
+    }
+
+    /// Whose datagram it is, in that part of `room`.
+    #[inline]
+    fn find(&mut self, part: Range<usize>, from: SocketAddr) -> Option<usize> {
+        let place = find(&self.peers, &self.places, self.last, &self.room[part], from);
+        if place.is_none() {
             self.strays.foreign += 1;
-            return Ok(0);
-        };
-        let Ok(datagram) = datagram::parse(bytes) else {
+        }
+        place
+    }
+
+    /// Takes the datagram of that peer in that part of `room`.
+    #[inline]
+    fn take<S>(
+        &mut self,
+        place: usize,
+        part: Range<usize>,
+        now_ns: u64,
+        offer: &Offer<S>,
+        state: &mut S,
+    ) -> Result<usize, PeerLost> {
+        let Ok(datagram) = datagram::parse(&self.room[part]) else {
             self.strays.malformed += 1;
             return Ok(0);
         };
@@ -258,21 +322,15 @@ impl UdpPeers {
             // It has not heard yet that it was given up.
             if datagram.header.kind != Kind::Goodbye {
                 self.socket.send(peer.address, peer.outbox.connection.goodbye(), now_ns);
-                self.expect_release();
             }
             return Ok(0);
         }
-        let result = peer.take(&datagram, now_ns, offer, state);
-        match result {
-            Ok(_) => self.transmit(place, now_ns),
-            Err(_) => self.say_goodbye(place, now_ns),
-        }
-        result
+        peer.take(&datagram, now_ns, offer, state)
     }
 
     /// What is due.
     #[cold]
-    fn on_time(&mut self, now_ns: u64) -> Result<(), PeerLost> {
+    fn on_time(&mut self, now_ns: u64, memories: &Memories) -> Result<(), PeerLost> {
         self.polls_in_flood = 0;
         self.socket.release(now_ns);
         self.deadline_ns = u64::MAX;
@@ -283,7 +341,7 @@ impl UdpPeers {
                 self.deadline_ns = now_ns;
                 return Err(lost);
             }
-            self.transmit(place, now_ns);
+            self.transmit_all(place, now_ns, memories, None);
         }
         Ok(())
     }
@@ -314,26 +372,29 @@ impl UdpPeers {
     }
 
     /// Sees to it that what was sent arrives, as far as that takes no longer than [`LINGER`].
-    /// Nothing is handled any more: there is nothing for handlers to work on.
+    /// Nothing is handled any more: there is nothing for handlers to work on, and no memory.
     fn linger(&mut self) {
+        let memories = Memories::default();
         let until = Instant::now() + LINGER.min(self.config.peer_timeout);
         while Instant::now() < until && self.peers.iter().any(UdpPeer::is_owed) {
             let now_ns = self.clock.now_ns();
             for _ in 0..DATAGRAMS_AT_ONCE {
-                let Some((len, from)) = self.socket.receive(&mut self.room[..]) else { break };
-                let bytes = &self.room[..len];
-                if let Some(place) = find(&self.peers, &self.places, self.last, bytes, from)
-                    && let Ok(datagram) = datagram::parse(bytes)
-                {
-                    let peer = &mut self.peers[place];
-                    peer.outbox.connection.acknowledge(&datagram.header, now_ns);
-                    if datagram.header.kind == Kind::Goodbye {
-                        peer.lose(Loss::Closed);
+                let Some(Datagrams { len, each, from }) = self.socket.receive(&mut self.room) else { break };
+                for at in (0..len).step_by(each) {
+                    let bytes = &self.room[at..len.min(at + each)];
+                    if let Some(place) = find(&self.peers, &self.places, self.last, bytes, from)
+                        && let Ok(datagram) = datagram::parse(bytes)
+                    {
+                        let peer = &mut self.peers[place];
+                        peer.outbox.connection.acknowledge(&datagram.header, now_ns);
+                        if datagram.header.kind == Kind::Goodbye {
+                            peer.lose(Loss::Closed);
+                        }
+                        self.transmit_all(place, now_ns, &memories, None);
                     }
-                    self.transmit(place, now_ns);
                 }
             }
-            if now_ns >= self.deadline_ns && self.on_time(now_ns).is_err() {
+            if now_ns >= self.deadline_ns && self.on_time(now_ns, &memories).is_err() {
                 continue;
             }
             self.block(Duration::from_millis(1));

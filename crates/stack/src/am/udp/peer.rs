@@ -1,5 +1,6 @@
 //! One peer: its connection, and what becomes of what it sends.
 
+use super::bulk::Transfers;
 use crate::am::config::PeerId;
 use crate::am::error::{Loss, PeerLost};
 use crate::am::handlers::{self, Content, Offer, Reply, Request};
@@ -14,7 +15,7 @@ pub(in crate::am) struct Outbox {
     /// Payload that the peer takes.
     pub(super) medium_bytes: usize,
     /// The time at which requests are handled.
-    now_ns: u64,
+    pub(super) now_ns: u64,
 }
 
 impl Outbox {
@@ -34,9 +35,10 @@ impl Outbox {
 }
 
 pub(super) struct UdpPeer {
-    id: PeerId,
+    pub(super) id: PeerId,
     pub(super) address: SocketAddr,
     pub(super) outbox: Outbox,
+    pub(super) transfers: Transfers,
     /// Payload that it may send.
     our_medium_bytes: usize,
     peer_timeout: Duration,
@@ -52,7 +54,8 @@ impl UdpPeer {
         peer_timeout: Duration,
     ) -> Self {
         let outbox = Outbox { connection, medium_bytes, now_ns: 0 };
-        Self { id, address, outbox, our_medium_bytes, peer_timeout, lost: None }
+        let transfers = Transfers::default();
+        Self { id, address, outbox, transfers, our_medium_bytes, peer_timeout, lost: None }
     }
 
     #[inline(always)]
@@ -101,6 +104,9 @@ impl UdpPeer {
         state: &mut S,
     ) -> Result<usize, PeerLost> {
         let Datagram { header, words, payload, .. } = *datagram;
+        if header.kind.is_of_transfer() {
+            return self.take_transfer(datagram, now_ns, offer, state);
+        }
         if payload.len() > self.our_medium_bytes {
             return Err(self.lose(Loss::Misbehaved));
         }
@@ -151,6 +157,7 @@ impl UdpPeer {
         let lost = PeerLost { peer: self.id, loss, unresolved, not_sent };
         self.lost = Some(lost);
         self.outbox.connection.end();
+        self.transfers = Transfers::default();
         lost
     }
 }
