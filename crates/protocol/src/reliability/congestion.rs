@@ -1,8 +1,14 @@
-//! How many messages may be under way: additive increase, multiplicative decrease
-//! (RFC 5681), in messages.
+//! How many messages may be under way: additive increase, as in RFC 5681 but slower, and a
+//! decrease by what was lost, as in Relentless Congestion Control (Mathis 2009), in messages.
 //!
 //! The question that the ATM paper left open: many senders that turn to one receiver at
 //! once. One message each is all that the network is asked to hold when it loses.
+//!
+//! What a network loses is what it could not hold, so a window that is smaller by just that
+//! fits. Half of it, as RFC 5681 takes, is right where the half is one or two messages, and
+//! there it is the same. A flow that holds many loses most of its rate to it where losses have
+//! nothing to do with how much is sent: at 1 % it would hold 7 messages on the average, and
+//! with this 25.
 
 /// Fractions of a message, so that growth by less than one a round trip adds up.
 const ONE: u32 = 1 << 8;
@@ -40,9 +46,9 @@ impl Congestion {
         self.window = (self.window + growth.max(1)).min(MOST * ONE);
     }
 
-    /// Messages were lost; told once for all that were sent before it was noticed.
-    pub fn lost(&mut self) {
-        self.threshold = (self.window / 2).max(ONE);
+    /// So many more messages were lost.
+    pub fn lost(&mut self, count: u32) {
+        self.threshold = self.window.saturating_sub(count * ONE).max(ONE);
         self.window = self.threshold;
     }
 
@@ -64,11 +70,11 @@ mod tests {
             congestion.arrived();
         }
         assert_eq!(congestion.window(), MOST);
-        congestion.lost();
-        assert_eq!(congestion.window(), MOST / 2);
-        for _ in 0..100 {
-            congestion.lost();
-        }
+        congestion.lost(1);
+        assert_eq!(congestion.window(), MOST - 1);
+        congestion.lost(10);
+        assert_eq!(congestion.window(), MOST - 11);
+        congestion.lost(MOST);
         assert_eq!(congestion.window(), 1);
         congestion.timed_out();
         assert_eq!(congestion.window(), 1);
@@ -77,5 +83,21 @@ mod tests {
             congestion.arrived();
         }
         assert!((6..=9).contains(&congestion.window()), "{}", congestion.window());
+    }
+
+    /// With one in a hundred lost at random a round trip of 25 messages gains a quarter and loses
+    /// a quarter.
+    #[test]
+    fn losses_at_random_leave_a_window_of_many() {
+        let (mut congestion, mut sum) = (Congestion::new(), 0);
+        for n in 1..=100_000_u32 {
+            if n.is_multiple_of(100) {
+                congestion.lost(1);
+            } else {
+                congestion.arrived();
+            }
+            sum += congestion.window();
+        }
+        assert!((20..30).contains(&(sum / 100_000)), "{}", sum / 100_000);
     }
 }

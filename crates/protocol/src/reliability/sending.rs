@@ -89,8 +89,6 @@ pub struct Sending {
     /// Transmissions so far, and the latest of them known to have arrived.
     order: u64,
     arrived_order: u64,
-    /// Losses among transmissions before this one have been answered already.
-    recovery_order: u64,
 
     round_trip: RoundTrip,
     congestion: Congestion,
@@ -119,7 +117,6 @@ impl Sending {
             again: 0,
             order: 0,
             arrived_order: 0,
-            recovery_order: 0,
             round_trip: RoundTrip::default(),
             congestion: Congestion::new(),
             acknowledgement_delay_ns,
@@ -247,23 +244,22 @@ impl Sending {
 
     /// What was sent well before something that arrived is lost.
     fn find_losses(&mut self) {
-        let mut newest_lost = 0;
+        let mut lost = 0;
         for Outgoing { flight, .. } in self.messages.iter_mut().take(self.transmitted) {
             let is_overtaken = flight.last.order + REORDERING <= self.arrived_order;
             if is_overtaken && flight.state == Way::Flying {
                 flight.state = Way::Here;
                 self.under_way -= 1;
                 self.again += 1;
-                newest_lost = newest_lost.max(flight.last.order);
+                lost += 1;
             }
             if !is_overtaken && flight.first.order == flight.last.order {
                 // First transmissions are in order: all that follows was sent later still.
                 break;
             }
         }
-        if newest_lost > self.recovery_order {
-            self.congestion.lost();
-            self.recovery_order = self.order;
+        if lost > 0 {
+            self.congestion.lost(lost);
         }
     }
 
@@ -301,7 +297,6 @@ impl Sending {
             if self.timeouts == PROBES {
                 self.congestion.timed_out();
             }
-            self.recovery_order = self.order;
         }
         self.timeouts = self.timeouts.saturating_add(1);
     }
