@@ -4,6 +4,10 @@
 
 mod common;
 
+#[path = "suite/bulk.rs"]
+mod bulk;
+#[path = "suite/bulk_refusals.rs"]
+mod bulk_refusals;
 #[path = "suite/delivery.rs"]
 mod delivery;
 #[path = "suite/flow.rs"]

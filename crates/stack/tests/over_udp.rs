@@ -4,6 +4,10 @@
 
 mod common;
 
+#[path = "suite/bulk.rs"]
+mod bulk;
+#[path = "suite/bulk_refusals.rs"]
+mod bulk_refusals;
 #[path = "udp/connecting.rs"]
 mod connecting;
 #[path = "suite/delivery.rs"]

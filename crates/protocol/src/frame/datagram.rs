@@ -26,6 +26,7 @@
 //! Everything is checked before anything is believed. The connection number is what an
 //! outsider would have to guess; the checksum finds damage, it is no signature.
 
+use super::memory_key;
 use super::slot::MAX_WORDS;
 use super::transfer::{RANGE_LEN, Range};
 use alloc::vec::Vec;
@@ -70,6 +71,9 @@ pub enum Kind {
     Fetched,
     /// A reply: nothing of that store or get is done. It says what a store said.
     Refused,
+    /// A request that asks whether the memory of a key is registered, and is answered like a get
+    /// of no bytes.
+    Attach,
 }
 
 impl Kind {
@@ -85,6 +89,7 @@ impl Kind {
             Self::Get => 8,
             Self::Fetched => 9,
             Self::Refused => 10,
+            Self::Attach => 11,
         }
     }
 
@@ -100,6 +105,7 @@ impl Kind {
             8 => Some(Self::Get),
             9 => Some(Self::Fetched),
             10 => Some(Self::Refused),
+            11 => Some(Self::Attach),
             _ => None,
         }
     }
@@ -111,12 +117,12 @@ impl Kind {
 
     /// Whether it asks for something: it takes a credit, until it is handled.
     pub const fn is_request(self) -> bool {
-        matches!(self, Self::Request | Self::Store | Self::Get)
+        matches!(self, Self::Request | Self::Store | Self::Get | Self::Attach)
     }
 
     /// Whether it belongs to a bulk transfer.
     pub const fn is_of_transfer(self) -> bool {
-        matches!(self, Self::Store | Self::Chunk | Self::Get | Self::Fetched | Self::Refused)
+        !matches!(self, Self::Request | Self::Reply) && self.is_message()
     }
 
     /// Whether it can have so many words and that payload.
@@ -129,6 +135,7 @@ impl Kind {
             Self::Fetched => words == 1,
             Self::Get => words == 0 && is_range(payload),
             Self::Refused => is_range(payload),
+            Self::Attach => words == 1 && payload.len() == memory_key::LEN,
         }
     }
 }
@@ -359,7 +366,7 @@ mod tests {
 
     prop_compose! {
         fn datagrams()(
-            kind in (1_u8..=10).prop_map(|code| Kind::of(code).unwrap()),
+            kind in (1_u8..=11).prop_map(|code| Kind::of(code).unwrap()),
             handler: u8, connection: u64, sequence: u32, transmission: u16,
             (expected, selective, latest, is_stale) in any::<(u32, u64, u16, bool)>(), completed: u16,
             words in proptest::collection::vec(any::<u64>(), 0..=4),
@@ -376,6 +383,7 @@ mod tests {
                 Kind::Chunk | Kind::Fetched => (header, alloc::vec![connection], payload),
                 Kind::Get => (header, Vec::new(), range.to_vec()),
                 Kind::Refused => (header, words, range.to_vec()),
+                Kind::Attach => (header, alloc::vec![connection], [payload[0]; memory_key::LEN].to_vec()),
             }
         }
     }
@@ -423,6 +431,7 @@ mod tests {
                 Kind::Fetched => prop_assert_eq!(can_be, words.len() == 1),
                 Kind::Get => prop_assert_eq!(can_be, words.is_empty() && cut == 0),
                 Kind::Refused => prop_assert_eq!(can_be, cut == 0),
+                Kind::Attach => prop_assert_eq!(can_be, words.len() == 1 && cut == 0),
                 _ => prop_assert_eq!(can_be, words.is_empty() && payload.is_empty()),
             }
         }

@@ -8,6 +8,7 @@ use super::sending::{Said, Sending};
 use super::transfers::{Arrival, Event, Memories, Store, Stored, Stray, Transfers, Turn, Waiting};
 use crate::am::{Credits, Ledger};
 use crate::frame::datagram::{self, Datagram, HEADER_LEN, Header, Kind, LONGEST};
+use crate::frame::memory_key;
 use crate::frame::transfer::Range;
 use alloc::vec::Vec;
 
@@ -238,6 +239,19 @@ impl Connection {
         Ok(range.number)
     }
 
+    /// Asks whether the peer has the memory of that key, all of it just so. The answer comes like
+    /// that to a get of no bytes.
+    ///
+    /// # Errors
+    /// The window is full.
+    pub fn attach(&mut self, key: &[u8; memory_key::LEN], now_ns: u64) -> Result<u32, Full> {
+        self.begin_request(now_ns)?;
+        let number = self.transfers.number();
+        self.transfers.expect(Range { number, ..Range::default() });
+        self.enqueue_request(Kind::Attach, 0, &[number.into()], key);
+        Ok(number)
+    }
+
     /// Takes a credit.
     fn begin_request(&mut self, now_ns: u64) -> Result<(), Full> {
         if !self.has_room() {
@@ -413,7 +427,13 @@ impl Connection {
             }
             Kind::Chunk => self.transfers.arrive(words[0], payload, memories)?,
             Kind::Get => {
-                self.transfers.asked(leading_range()?.0, self.window)?;
+                self.transfers.asked(leading_range()?.0, None, self.window)?;
+                return Ok(Event::Nothing);
+            }
+            Kind::Attach => {
+                let number = u32::try_from(words[0]).map_err(|_| Stray)?;
+                let range = Range { number, ..Range::default() };
+                self.transfers.asked(range, Some(memories.has(payload)), self.window)?;
                 return Ok(Event::Nothing);
             }
             Kind::Fetched => {
@@ -594,11 +614,11 @@ impl Connection {
 
     fn feed_answer(&mut self, memories: &mut impl Memories) {
         let Some(answer) = self.transfers.first_answer() else { return };
-        let (range, (at, len)) = (answer.range, answer.piece());
+        let (range, (at, len), has) = (answer.range, answer.piece(), answer.has);
         let mut bytes = self.buffers.take();
         bytes.reserve(LONGEST);
         datagram::write(&self.header(Kind::Fetched, 0), &[range.number.into()], &[], &mut bytes);
-        if !memories.read(&range, at, len, &mut bytes) {
+        if !has.unwrap_or_else(|| memories.read(&range, at, len, &mut bytes)) {
             self.buffers.give_back(bytes);
             self.transfers.refuse();
             self.refuse(range, 0, &[]);

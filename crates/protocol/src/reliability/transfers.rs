@@ -18,6 +18,9 @@ pub trait Memories {
     /// are not at hand now.
     fn source(&mut self, number: u32, at: u64, len: usize, out: &mut Vec<u8>) -> bool;
 
+    /// Whether the memory of that key is registered.
+    fn has(&mut self, key: &[u8]) -> bool;
+
     /// Puts `len` bytes of our memory behind `out`, from `at` on within `range`. False where the
     /// range is not, or no longer, within registered memory.
     fn read(&mut self, range: &Range, at: u64, len: usize, out: &mut Vec<u8>) -> bool;
@@ -98,6 +101,8 @@ impl Store {
 pub struct Answer {
     pub range: Range,
     next: u64,
+    /// Whether there is such memory, where that was the question.
+    pub has: Option<bool>,
 }
 
 impl Answer {
@@ -262,11 +267,11 @@ impl Transfers {
     }
 
     /// The peer asks for bytes; of a window of requests it may have none left for that.
-    pub fn asked(&mut self, range: Range, window: u32) -> Result<(), Stray> {
+    pub fn asked(&mut self, range: Range, has: Option<bool>, window: u32) -> Result<(), Stray> {
         if self.answers.len() >= window as usize {
             return Err(Stray);
         }
-        self.answers.push_back(Answer { range, next: 0 });
+        self.answers.push_back(Answer { range, next: 0, has });
         Ok(())
     }
 

@@ -170,14 +170,17 @@ fn memory_that_was_deregistered_since() {
         let local = a.memory(origin, 100_000);
         let remote = while_polled(&mut b, || a.attach(&memory));
         b.endpoint.deregister(memory.id()).unwrap();
-        let Side { endpoint, seen, .. } = &mut a;
-        let stored = endpoint.store(seen, remote, 10, &bytes(1, 70_000), ANSWERED, [1, 2, 3]);
-        let got = endpoint.get(seen, remote, 20, 70_001, &local, 5, FETCHED, [4]);
+        let (stored, got) = while_polled(&mut b, || {
+            let Side { endpoint, seen, .. } = &mut a;
+            let stored = endpoint.store(seen, remote, 10, &bytes(1, 70_000), ANSWERED, [1, 2, 3]);
+            let got = endpoint.get(seen, remote, 20, 70_001, &local, 5, FETCHED, [4]);
+            a.settle("transfers are refused");
+            (stored, got)
+        });
         if WIRE == Wire::Shm && matches!(origin, Origin::Allocated) {
             // It is seen at once, by who maps it.
             assert_eq!((stored, got), (Err(TransferError::Deregistered), Err(TransferError::Deregistered)));
         }
-        while_polled(&mut b, || a.settle("transfers are refused"));
         let later = a.seen.refused.iter().map(|refused| {
             assert_eq!((refused.peer, refused.memory), (a.peer, memory.id()));
             (refused.transfer, refused.offset, refused.len, refused.handler, refused.words)

@@ -2,6 +2,7 @@
 //! and gets with consecutive numbers, and knows of each number what must come of it.
 
 use crate::frame::datagram::{Datagram, Kind};
+use crate::frame::memory_key;
 use crate::frame::transfer::Range;
 use crate::reliability::{Connection, Event, Full, Memories, Stored};
 use alloc::collections::VecDeque;
@@ -15,6 +16,9 @@ const MEMORY: u64 = 0x6d65_6d6f_7279;
 const FLEETING: u64 = 0xf1ee_7149;
 /// Memory that never was.
 const UNKNOWN: u64 = 0xdead;
+/// The key of memory that is there, and one of memory that is not.
+const KEY: [u8; memory_key::LEN] = [1; memory_key::LEN];
+const NO_KEY: [u8; memory_key::LEN] = [2; memory_key::LEN];
 /// Stores go in front of this, gets come from behind it.
 const HALF: u64 = 24 << 10;
 const MEMORY_LEN: u64 = 2 * HALF;
@@ -25,6 +29,7 @@ enum Task {
     Request { is_answered: bool },
     Store { place: [u64; 3], is_answered: bool },
     Get { place: [u64; 3] },
+    Attach { is_right: bool },
 }
 
 /// What must come of it.
@@ -43,6 +48,9 @@ impl Task {
         let pick = |from: u32, below: u64| (bits >> from & 0xffff) * below >> 16;
         if !has_transfers || pick(46, 8) > 0 {
             return Self::Request { is_answered };
+        }
+        if pick(35, 6) == 0 {
+            return Self::Attach { is_right: is_answered };
         }
         let is_store = pick(40, 2) == 0;
         let len = match pick(30, 8) {
@@ -64,7 +72,8 @@ impl Task {
 
     fn fate(self) -> Fate {
         match self {
-            Self::Request { .. } => Fate::Done,
+            Self::Request { .. } | Self::Attach { is_right: true } => Fate::Done,
+            Self::Attach { is_right: false } => Fate::Refused,
             Self::Store { place, .. } | Self::Get { place } => match place {
                 [UNKNOWN, ..] => Fate::Refused,
                 [FLEETING, ..] => Fate::Unknown,
@@ -77,13 +86,13 @@ impl Task {
     fn is_answered(self) -> bool {
         match self {
             Self::Request { is_answered } | Self::Store { is_answered, .. } => is_answered,
-            Self::Get { .. } => false,
+            Self::Get { .. } | Self::Attach { .. } => false,
         }
     }
 
     /// Whether a handler of the peer may not run for it.
     fn may_pass_unhandled(self) -> bool {
-        matches!(self, Self::Get { .. }) || self.fate() != Fate::Done
+        matches!(self, Self::Get { .. } | Self::Attach { .. }) || self.fate() != Fate::Done
     }
 }
 
@@ -141,6 +150,10 @@ impl Memories for Shelf {
         };
         out.extend(stored_bytes(store.number, at, len));
         true
+    }
+
+    fn has(&mut self, key: &[u8]) -> bool {
+        key == KEY
     }
 
     fn read(&mut self, range: &Range, at: u64, len: usize, out: &mut Vec<u8>) -> bool {
@@ -261,6 +274,11 @@ impl Program {
                 let transfer = self.connection.get(place, now_ns)?;
                 self.shelf.gets.push_back(issued(transfer));
             }
+            Task::Attach { is_right } => {
+                let key = if is_right { KEY } else { NO_KEY };
+                let transfer = self.connection.attach(&key, now_ns)?;
+                self.shelf.gets.push_back(issued(transfer));
+            }
         }
         self.issued += 1;
         Ok(())
@@ -282,7 +300,7 @@ impl Program {
                 self.check_message(datagram)?;
                 self.handle_reply(datagram.words[0])?;
             }
-            Kind::Store | Kind::Chunk | Kind::Get | Kind::Fetched | Kind::Refused => {
+            kind if kind.is_of_transfer() => {
                 let event = self.connection.transfer(datagram, &mut self.shelf);
                 self.take(event, now_ns)?;
             }
@@ -369,8 +387,10 @@ impl Program {
             return Err(format!("get {transfer} is complete, another is the next"));
         };
         let task = Task::of(get.number, self.has_transfers);
-        let Task::Get { place: [_, offset, len] } = task else {
-            return Err(format!("{} is no get", get.number));
+        let (offset, len) = match task {
+            Task::Get { place: [_, offset, len] } => (offset, len),
+            Task::Attach { .. } => (0, 0),
+            _ => return Err(format!("{} is no get", get.number)),
         };
         let right: Vec<u8> = (offset..offset + len).map(still_byte).collect();
         if task.fate() == Fate::Refused || get.came != right {
@@ -426,13 +446,16 @@ mod tests {
         let tasks: Vec<Task> = (0..400).map(|number| Task::of(number, true)).collect();
         let lens = tasks.iter().map(|task| match *task {
             Task::Store { place, .. } | Task::Get { place } => place[2],
-            Task::Request { .. } => 0,
+            Task::Request { .. } | Task::Attach { .. } => 0,
         });
         assert!(lens.max() > Some(10_000));
         for fate in [Fate::Done, Fate::Refused, Fate::Unknown] {
             let of_fate = || tasks.iter().filter(|task| task.fate() == fate);
             assert!(of_fate().any(|task| matches!(task, Task::Store { .. })), "{fate:?}");
             assert!(of_fate().any(|task| matches!(task, Task::Get { .. })), "{fate:?}");
+        }
+        for is_right in [false, true] {
+            assert!(tasks.contains(&Task::Attach { is_right }));
         }
         assert!((0..400).all(|number| matches!(Task::of(number, false), Task::Request { .. })));
     }

@@ -32,7 +32,7 @@ pub(super) struct Transfers {
 
 struct Get {
     number: u32,
-    /// Nowhere for one that only asks whether there is such memory.
+    /// Nowhere for the question whether there is such memory.
     to: Option<(Destination, Note)>,
 }
 
@@ -56,6 +56,11 @@ impl reliability::Memories for Reach<'_> {
             self.transfers.sources.pop_front();
         }
         true
+    }
+
+    fn has(&mut self, key: &[u8]) -> bool {
+        let id = MemoryKey::parse(key).map(|key| key.id);
+        id.ok().and_then(|id| self.memories.get(id)).is_some_and(|memory| memory.key() == key)
     }
 
     fn read(&mut self, range: &Range, at: u64, len: usize, out: &mut Vec<u8>) -> bool {
@@ -185,18 +190,24 @@ impl UdpPeers {
         store.map_err(|Full| RequestError::Full)
     }
 
-    /// Begins a get, if there is room: its number.
-    fn try_get(
-        &mut self,
-        id: PeerId,
-        range: [u64; 3],
-        to: Option<&(Destination, Note)>,
-    ) -> Result<u32, RequestError> {
+    /// Begins a get, if there is room.
+    fn try_get(&mut self, id: PeerId, range: [u64; 3], to: &(Destination, Note)) -> Result<(), RequestError> {
         let now_ns = self.clock.now_ns();
         let peer = &mut self.peers[id.place()];
         peer.check_connected()?;
         let number = peer.outbox.connection.get(range, now_ns).map_err(|Full| RequestError::Full)?;
-        peer.transfers.gets.push_back(Get { number, to: to.cloned() });
+        peer.transfers.gets.push_back(Get { number, to: Some(to.clone()) });
+        Ok(())
+    }
+
+    /// Asks for memory, if there is room: the number of the question.
+    fn try_attach(&mut self, id: PeerId, key: &MemoryKey) -> Result<u32, RequestError> {
+        let now_ns = self.clock.now_ns();
+        let peer = &mut self.peers[id.place()];
+        peer.check_connected()?;
+        let number =
+            peer.outbox.connection.attach(&key.encode(), now_ns).map_err(|Full| RequestError::Full)?;
+        peer.transfers.gets.push_back(Get { number, to: None });
         Ok(number)
     }
 
@@ -218,7 +229,6 @@ impl UdpPeers {
 }
 
 impl<S> Endpoint<S> {
-    /// Asks for no bytes from behind the last one: where that is not refused, they are all there.
     pub(in crate::am) fn attach_over_udp(
         &mut self,
         state: &mut S,
@@ -228,7 +238,7 @@ impl<S> Endpoint<S> {
         let len = usize::try_from(key.len).map_err(|_| AttachError::NotRegistered)?;
         let mut asked = 0;
         self.until_sent(state, |endpoint| {
-            asked = endpoint.udp_mut().try_get(id, [key.id, key.len, 0], None)?;
+            asked = endpoint.udp_mut().try_attach(id, key)?;
             Ok(())
         })?;
         self.push(id, None);
@@ -280,9 +290,7 @@ impl<S> Endpoint<S> {
     ) -> Result<(), TransferError> {
         let range = [remote.memory, offset as u64, to.len as u64];
         let to = (to, note);
-        self.until_sent(state, |endpoint| {
-            endpoint.udp_mut().try_get(remote.peer, range, Some(&to)).map(drop)
-        })?;
+        self.until_sent(state, |endpoint| endpoint.udp_mut().try_get(remote.peer, range, &to))?;
         self.push(remote.peer, None);
         Ok(())
     }

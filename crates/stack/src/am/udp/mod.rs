@@ -374,7 +374,7 @@ impl UdpPeers {
     /// Sees to it that what was sent arrives, as far as that takes no longer than [`LINGER`].
     /// Nothing is handled any more: there is nothing for handlers to work on, and no memory.
     fn linger(&mut self) {
-        let memories = Memories::default();
+        let memories = Memories::new(0);
         let until = Instant::now() + LINGER.min(self.config.peer_timeout);
         while Instant::now() < until && self.peers.iter().any(UdpPeer::is_owed) {
             let now_ns = self.clock.now_ns();

@@ -1,0 +1,16 @@
+//! Kills in the midst of transfers, over UDP: in a process of their own, to count
+//! what it holds.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+#[path = "suite/bulk_kills.rs"]
+mod bulk_kills;
+
+use netdyno_stack::am::{Faults, Wire};
+
+/// The wire that the suite runs over.
+const WIRE: Wire = Wire::Udp;
+/// What goes wrong on it.
+const FAULTS: Faults = Faults::NONE;
