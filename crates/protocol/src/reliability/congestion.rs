@@ -52,6 +52,11 @@ impl Congestion {
         self.window = self.threshold;
     }
 
+    /// A message that counted as lost has arrived, before it was sent again: that was no loss.
+    pub fn was_late(&mut self) {
+        self.window = (self.window + ONE).min(MOST * ONE);
+    }
+
     /// Nothing came back for so long that everything counts as lost.
     pub fn timed_out(&mut self) {
         self.threshold = (self.window / 2).max(2 * ONE);

@@ -236,7 +236,10 @@ impl Sending {
         match flight.state {
             Way::Arrived => return None,
             Way::Flying => self.under_way -= 1,
-            Way::Here => self.again -= 1,
+            Way::Here => {
+                self.again -= 1;
+                self.congestion.was_late();
+            }
         }
         self.congestion.arrived();
         flight.transmission(latest)

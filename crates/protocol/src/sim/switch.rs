@@ -3,11 +3,12 @@
 //!
 //! A datagram takes `service_ns` on the link of its sender and again on that of its
 //! receiver, in front of which at most `queue` datagrams wait; what comes on top is
-//! dropped. Every flow issues requests as fast as its connection takes them, and every
-//! request is answered.
+//! dropped. Every flow issues requests, or stores, as fast as its connection takes them, and
+//! every one of them is answered.
 
-use crate::frame::datagram::{self, Kind};
-use crate::reliability::{Config, Connection, Delivery};
+use crate::frame::datagram::{self, Datagram, Kind};
+use crate::frame::transfer::Range;
+use crate::reliability::{Config, Connection, Delivery, Event as Outcome, Memories};
 use alloc::collections::BinaryHeap;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -37,10 +38,19 @@ pub enum Pattern {
     AllToAll,
 }
 
+/// What flows carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traffic {
+    /// Requests, each of one datagram.
+    Requests,
+    /// Stores of so many bytes.
+    Stores(u64),
+}
+
 /// What came of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Flow {
-    /// Requests handled, as a share of what the busiest link could have carried.
+    /// Requests handled, or datagrams of stores placed, as a share of what the busiest link could have carried.
     pub goodput: f64,
     /// Transmissions beyond the first, as a share of all of messages.
     pub retransmitted: f64,
@@ -63,17 +73,46 @@ enum Event {
     Wake { end: usize },
 }
 
+/// Datagrams whose request was handled, or whose bytes were placed. There is memory without an
+/// end, and nothing in it.
+#[derive(Default)]
+struct Placed(u64);
+
+impl Memories for Placed {
+    fn source(&mut self, _: u32, _: u64, len: usize, out: &mut Vec<u8>) -> bool {
+        out.resize(out.len() + len, 0);
+        true
+    }
+
+    fn has(&mut self, _: &[u8]) -> bool {
+        true
+    }
+
+    fn read(&mut self, _: &Range, _: u64, len: usize, out: &mut Vec<u8>) -> bool {
+        out.resize(out.len() + len, 0);
+        true
+    }
+
+    fn write(&mut self, _: &Range, _: u64, _: &[u8]) -> bool {
+        self.0 += 1;
+        true
+    }
+
+    fn fetched(&mut self, _: u32, _: u64, _: &[u8]) {}
+}
+
 /// One end of a flow. Ends 2f and 2f + 1 are the requester and the replier of flow f.
 struct End {
     connection: Connection,
     host: usize,
-    handled: u64,
+    placed: Placed,
     /// The time for which it is to be woken already.
     wake_ns: u64,
 }
 
 struct World {
     switch: Switch,
+    traffic: Traffic,
     now_ns: u64,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     count: u64,
@@ -85,7 +124,7 @@ struct World {
 }
 
 /// Lets a pattern run for `duration_ns` and measures its second half.
-pub fn run(switch: Switch, pattern: &Pattern, duration_ns: u64) -> Flow {
+pub fn run(switch: Switch, pattern: &Pattern, traffic: Traffic, duration_ns: u64) -> Flow {
     let pairs: Vec<(usize, usize)> = match *pattern {
         Pattern::ManyToOne(k) => (1..=k).map(|host| (host, 0)).collect(),
         Pattern::Permutation => (0..switch.hosts).map(|host| (host, (host + 1) % switch.hosts)).collect(),
@@ -94,7 +133,7 @@ pub fn run(switch: Switch, pattern: &Pattern, duration_ns: u64) -> Flow {
             (0..switch.hosts).flat_map(all).collect()
         }
     };
-    let mut world = World::new(switch, &pairs);
+    let mut world = World::new(switch, traffic, &pairs);
     world.run_until(duration_ns / 2);
     let before: Vec<u64> = world.requests_handled();
     world.run_until(duration_ns);
@@ -103,9 +142,11 @@ pub fn run(switch: Switch, pattern: &Pattern, duration_ns: u64) -> Flow {
     // The busiest receiving link bounds what can be had. It carries the replies for its
     // host's own requests as well.
     let mut load = vec![0_u64; switch.hosts];
+    // Stores are answered by next to nothing.
+    let answers = u64::from(traffic == Traffic::Requests);
     for &(from, to) in &pairs {
         load[to] += 1;
-        load[from] += 1;
+        load[from] += answers;
     }
     let busiest = load.iter().copied().max().unwrap_or(1).max(1);
     let could = (duration_ns - duration_ns / 2) as f64 / switch.service_ns as f64;
@@ -114,7 +155,7 @@ pub fn run(switch: Switch, pattern: &Pattern, duration_ns: u64) -> Flow {
         .iter()
         .zip(&handled)
         .map(|(&(from, to), &handled)| {
-            handled * (u64::from(to == busiest_host) + u64::from(from == busiest_host))
+            handled * (u64::from(to == busiest_host) + answers * u64::from(from == busiest_host))
         })
         .sum();
     let counters: Vec<_> = world.ends.iter().map(|end| end.connection.counters()).collect();
@@ -130,14 +171,14 @@ pub fn run(switch: Switch, pattern: &Pattern, duration_ns: u64) -> Flow {
 }
 
 impl World {
-    fn new(switch: Switch, pairs: &[(usize, usize)]) -> Self {
+    fn new(switch: Switch, traffic: Traffic, pairs: &[(usize, usize)]) -> Self {
         let mut ends = Vec::new();
         for (flow, &(from, to)) in pairs.iter().enumerate() {
             let (a, b) = (2 * flow as u64 + 1, 2 * flow as u64 + 2);
             let end = |local, remote, host| End {
                 connection: Connection::new(Config::default(), local, remote, 0),
                 host,
-                handled: 0,
+                placed: Placed::default(),
                 wake_ns: u64::MAX,
             };
             ends.push(end(a, b, from));
@@ -145,6 +186,7 @@ impl World {
         }
         let mut world = Self {
             switch,
+            traffic,
             now_ns: 0,
             events: BinaryHeap::new(),
             count: 0,
@@ -161,7 +203,7 @@ impl World {
     }
 
     fn requests_handled(&self) -> Vec<u64> {
-        self.ends.iter().skip(1).step_by(2).map(|end| end.handled).collect()
+        self.ends.iter().skip(1).step_by(2).map(|end| end.placed.0).collect()
     }
 
     fn schedule(&mut self, at_ns: u64, event: Event) {
@@ -206,10 +248,10 @@ impl World {
         let Ok(datagram) = datagram::parse(bytes) else { return };
         let this = &mut self.ends[end];
         if this.connection.receive(&datagram, now_ns) == Delivery::Now {
-            this.handle(datagram.header.kind, now_ns);
+            this.handle(&datagram, now_ns);
             while let Some(bytes) = this.connection.buffered() {
                 if let Ok(datagram) = datagram::parse(&bytes) {
-                    this.handle(datagram.header.kind, now_ns);
+                    this.handle(&datagram, now_ns);
                 }
                 this.connection.recycle(bytes);
             }
@@ -227,14 +269,20 @@ impl World {
             this.connection.on_time(now_ns);
         }
         let is_requester = end.is_multiple_of(2);
-        while is_requester && this.connection.request(0, &[1, 2, 3, 4], &[], now_ns).is_ok() {}
+        while is_requester && this.issue(self.traffic, now_ns) {}
         let host = this.host;
         let to = self.ends[end ^ 1].host;
-        while let Some(bytes) = self.ends[end].connection.transmit(now_ns) {
-            let sent_ns = now_ns.max(self.uplink_free_ns[host]) + self.switch.service_ns;
-            self.uplink_free_ns[host] = sent_ns;
-            let event = Event::Queue { to, end: end ^ 1, bytes: bytes.to_vec() };
-            self.schedule(sent_ns + self.switch.through_ns, event);
+        loop {
+            while let Some(bytes) = self.ends[end].connection.transmit(now_ns) {
+                let sent_ns = now_ns.max(self.uplink_free_ns[host]) + self.switch.service_ns;
+                self.uplink_free_ns[host] = sent_ns;
+                let event = Event::Queue { to, end: end ^ 1, bytes: bytes.to_vec() };
+                self.schedule(sent_ns + self.switch.through_ns, event);
+            }
+            let this = &mut self.ends[end];
+            if !this.connection.feed(&mut this.placed, now_ns) {
+                break;
+            }
         }
         if let Some(at_ns) = self.ends[end].connection.deadline() {
             self.wake_at(end, at_ns.max(now_ns + 1));
@@ -243,9 +291,22 @@ impl World {
 }
 
 impl End {
-    fn handle(&mut self, kind: Kind, now_ns: u64) {
-        if kind == Kind::Request {
-            self.handled += 1;
+    /// Whether there was room for one more.
+    fn issue(&mut self, traffic: Traffic, now_ns: u64) -> bool {
+        match traffic {
+            Traffic::Requests => self.connection.request(0, &[1, 2, 3, 4], &[], now_ns).is_ok(),
+            Traffic::Stores(len) => self.connection.store(0, &[1], [0, 0, len], now_ns).is_ok(),
+        }
+    }
+
+    fn handle(&mut self, datagram: &Datagram<'_>, now_ns: u64) {
+        let kind = datagram.header.kind;
+        if kind.is_of_transfer() {
+            if let Outcome::Stored(_) = self.connection.transfer(datagram, &mut self.placed) {
+                self.connection.reply(0, &[1], &[], now_ns);
+            }
+        } else if kind == Kind::Request {
+            self.placed.0 += 1;
             self.connection.reply(0, &[1, 2, 3, 4], &[], now_ns);
         }
     }
@@ -258,22 +319,31 @@ mod tests {
 
     const SWITCH: Switch = Switch { hosts: 65, queue: 64, service_ns: 1_000, through_ns: 2_000 };
 
+    const STORES: Traffic = Traffic::Stores(1 << 20);
+
     #[test]
     fn many_to_one_does_not_collapse() {
-        for k in [2, 3, 4, 8, 16, 32, 48, 64] {
-            let flow = run(SWITCH, &Pattern::ManyToOne(k), 40_000_000);
-            std::println!("{k:2} to one: {flow:?}");
-            assert!(flow.goodput >= 0.9, "{k}: {flow:?}");
+        for (k, traffic) in
+            [2, 3, 4, 8, 16, 32, 48, 64].into_iter().flat_map(|k| [(k, Traffic::Requests), (k, STORES)])
+        {
+            let flow = run(SWITCH, &Pattern::ManyToOne(k), traffic, 40_000_000);
+            std::println!("{k:2} to one, {traffic:?}: {flow:?}");
+            assert!(flow.goodput >= 0.9, "{k}, {traffic:?}: {flow:?}");
         }
     }
 
     #[test]
     fn permutation_and_all_to_all_do_not_collapse() {
         let switch = Switch { hosts: 16, ..SWITCH };
-        for pattern in [Pattern::Permutation, Pattern::AllToAll] {
-            let flow = run(switch, &pattern, 40_000_000);
-            std::println!("{pattern:?}: {flow:?}");
-            assert!(flow.goodput >= 0.6, "{pattern:?}: {flow:?}");
+        for (pattern, traffic) in [
+            (Pattern::Permutation, Traffic::Requests),
+            (Pattern::AllToAll, Traffic::Requests),
+            (Pattern::Permutation, STORES),
+            (Pattern::AllToAll, STORES),
+        ] {
+            let flow = run(switch, &pattern, traffic, 40_000_000);
+            std::println!("{pattern:?}, {traffic:?}: {flow:?}");
+            assert!(flow.goodput >= 0.6, "{pattern:?}, {traffic:?}: {flow:?}");
         }
     }
 }

@@ -267,29 +267,55 @@ impl UdpPeers {
         offer: &Offer<S>,
         state: &mut S,
     ) -> Result<usize, PeerLost> {
-        let (mut result, mut touched) = (Ok(0), None);
-        let mut at = 0;
-        while let (true, Ok(handled)) = (at < len, &mut result) {
-            let end = len.min(at + each);
-            if let Some(place) = self.find(at..end, from) {
-                if let Some(other) = touched.filter(|&other| other != place) {
-                    self.transmit_all(other, now_ns, &offer.memories, None);
-                }
-                touched = Some(place);
-                match self.take(place, at..end, now_ns, offer, state) {
-                    Ok(here) => *handled += here,
-                    Err(lost) => result = Err(lost),
+        if len > each {
+            return self.take_train(Datagrams { len, each, from }, now_ns, offer, state);
+        }
+        let Some(place) = self.find(0..len, from) else { return Ok(0) };
+        let result = self.take(place, 0..len, now_ns, offer, state);
+        self.answer(place, result.is_ok(), now_ns, &offer.memories);
+        result
+    }
+
+    /// Takes many datagrams, which may be of several connections, and answers each of those once.
+    #[inline(never)]
+    fn take_train<S>(
+        &mut self,
+        Datagrams { len, each, from }: Datagrams,
+        now_ns: u64,
+        offer: &Offer<S>,
+        state: &mut S,
+    ) -> Result<usize, PeerLost> {
+        let (mut handled, mut touched) = (0, None);
+        for at in (0..len).step_by(each) {
+            let part = at..len.min(at + each);
+            let Some(place) = self.find(part.clone(), from) else { continue };
+            if let Some(other) = touched.filter(|&other| other != place) {
+                self.answer(other, true, now_ns, &offer.memories);
+            }
+            touched = Some(place);
+            match self.take(place, part, now_ns, offer, state) {
+                Ok(here) => handled += here,
+                // What comes behind it is sent again, where it is of another connection.
+                Err(lost) => {
+                    self.answer(place, false, now_ns, &offer.memories);
+                    return Err(lost);
                 }
             }
-            at = end;
         }
         if let Some(place) = touched {
-            match result {
-                Ok(_) => self.transmit_all(place, now_ns, &offer.memories, None),
-                Err(_) => self.say_goodbye(place, now_ns),
-            }
+            self.answer(place, true, now_ns, &offer.memories);
         }
-        result
+        Ok(handled)
+    }
+
+    /// Sends what is due after something was taken from a peer, or that it was given up.
+    #[inline]
+    fn answer(&mut self, place: usize, is_sound: bool, now_ns: u64, memories: &Memories) {
+        if is_sound {
+            self.transmit_all(place, now_ns, memories, None);
+        } else {
+            self.say_goodbye(place, now_ns);
+        }
     }
 
     /// Whose datagram it is, in that part of `room`.
