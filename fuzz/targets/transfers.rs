@@ -1,0 +1,184 @@
+//! A hostile peer that keeps to the order of messages and to nothing else, against a connection
+//! with transfers of its own. Nothing panics, memory is bounded, and what is placed is within
+//! the range that was checked, each byte behind the one before it.
+#![no_main]
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use netdyno_fuzz::datagram::encoded;
+use netdyno_protocol::frame::datagram::{Arrived, Header, Kind, LONGEST, parse};
+use netdyno_protocol::frame::memory_key;
+use netdyno_protocol::frame::transfer::Range;
+use netdyno_protocol::reliability::{Config, Connection, Delivery, Event, Memories};
+
+const WINDOW: u32 = 16;
+/// Unacknowledged are a window of requests, one of replies, and what the network holds of
+/// transfers; buffers double, and wait to be used again.
+const MEMORY_AT_MOST: usize = (2 * WINDOW as usize + 3 * 64) * 2 * LONGEST + (1 << 16);
+const MEMORY_LEN: u64 = 5000;
+
+#[derive(Arbitrary, Debug)]
+enum Step {
+    Forge { kind: u8, number: u8, offset: u16, len: u16, is_there: bool, bytes: u16, words: u8, tells: bool },
+    Store { len: u16 },
+    Get { len: u16 },
+    Attach,
+    Request,
+    Transmit { us: u16 },
+}
+
+#[derive(Default)]
+struct Shelf {
+    writing: Option<(Range, u64)>,
+    /// Gets in their order: number, length, what came.
+    gets: Vec<(u32, u64, u64)>,
+}
+
+impl Memories for Shelf {
+    fn source(&mut self, number: u32, _: u64, len: usize, out: &mut Vec<u8>) -> bool {
+        out.resize(out.len() + len, 0);
+        // Not every source is at hand.
+        number % 4 != 0
+    }
+
+    fn has(&mut self, key: &[u8]) -> bool {
+        key[0] == 0
+    }
+
+    fn read(&mut self, range: &Range, at: u64, len: usize, out: &mut Vec<u8>) -> bool {
+        assert!(at + len as u64 <= range.len);
+        out.resize(out.len() + len, 0);
+        is_there(range)
+    }
+
+    fn write(&mut self, range: &Range, at: u64, bytes: &[u8]) -> bool {
+        let next = match self.writing.take() {
+            Some((other, next)) if at != 0 => {
+                assert_eq!(other, *range, "a store goes on as another one");
+                next
+            }
+            _ => 0,
+        };
+        assert_eq!(at, next, "bytes of a store are missing");
+        let end = at + bytes.len() as u64;
+        assert!(end <= range.len);
+        self.writing = Some((*range, end));
+        is_there(range)
+    }
+
+    fn fetched(&mut self, number: u32, at: u64, bytes: &[u8]) {
+        let (expected, len, came) = self.gets.first_mut().expect("nothing was asked for");
+        assert_eq!((*expected, *came), (number, at));
+        *came += bytes.len() as u64;
+        assert!(*came <= *len);
+    }
+}
+
+fn is_there(range: &Range) -> bool {
+    range.memory == 1 && range.offset + range.len <= MEMORY_LEN
+}
+
+fuzz_target!(|steps: Vec<Step>| {
+    let config = Config { window: WINDOW, ..Config::default() };
+    let mut connection = Connection::new(config, 1, 2, 0);
+    let mut shelf = Shelf::default();
+    let (mut now_ns, mut sequence, mut completed) = (0, 0, 0_u16);
+    for step in steps {
+        match step {
+            Step::Forge { kind, number, offset, len, is_there, bytes, words, tells } => {
+                completed = completed.wrapping_add(u16::from(tells));
+                let kinds = [
+                    Kind::Request,
+                    Kind::Reply,
+                    Kind::Store,
+                    Kind::Chunk,
+                    Kind::Get,
+                    Kind::Fetched,
+                    Kind::Refused,
+                    Kind::Attach,
+                ];
+                let kind = kinds[usize::from(kind) % kinds.len()];
+                let bytes = vec![number; usize::from(bytes) % LONGEST];
+                let memory = u64::from(is_there);
+                let range =
+                    Range { number: number.into(), memory, offset: offset.into(), len: len.into() }.encode();
+                let words = vec![u64::from(number); usize::from(words) % 5];
+                let one = vec![u64::from(number)];
+                let (words, payload) = match kind {
+                    Kind::Request | Kind::Reply => (words, bytes),
+                    Kind::Store => (words, [&range[..], &bytes].concat()),
+                    Kind::Chunk | Kind::Fetched => (one, bytes),
+                    Kind::Get => (Vec::new(), range.to_vec()),
+                    Kind::Attach => (one, vec![number; memory_key::LEN]),
+                    _ => (words, range.to_vec()),
+                };
+                let sent = connection.counters().sent as u32;
+                let arrived = Arrived { expected: sent, ..Arrived::default() };
+                let header = Header {
+                    kind,
+                    handler: 0,
+                    connection: 1,
+                    sequence,
+                    transmission: sequence as u16,
+                    arrived,
+                    completed,
+                };
+                let datagram = encoded(&header, &words, &payload);
+                let Ok(datagram) = parse(&datagram) else { continue };
+                let before = connection.counters().delivered;
+                if connection.receive(&datagram, now_ns) == Delivery::Now && kind.is_of_transfer() {
+                    match connection.transfer(&datagram, &mut shelf) {
+                        Event::Nothing => {}
+                        Event::Stored(stored) => {
+                            assert_eq!(shelf.writing.take(), Some((stored.range, stored.range.len)));
+                            assert!(self::is_there(&stored.range), "a refused store is handled");
+                            connection.reply(0, &[], &[], now_ns);
+                        }
+                        Event::Fetched(number) => {
+                            let (expected, len, came) = shelf.gets.remove(0);
+                            assert_eq!((expected, len), (number, came));
+                        }
+                        Event::GetRefused(range) => {
+                            let (expected, len, _) = shelf.gets.remove(0);
+                            assert_eq!((expected, len), (range.number, range.len));
+                        }
+                        Event::StoreRefused(_) => {}
+                    }
+                }
+                sequence += (connection.counters().delivered - before) as u32;
+            }
+            Step::Store { len } => {
+                let _ = connection.store(0, &[1], [1, 0, len.into()], now_ns);
+            }
+            Step::Get { len } => {
+                if let Ok(number) = connection.get([1, 0, len.into()], now_ns) {
+                    shelf.gets.push((number, len.into(), 0));
+                }
+            }
+            Step::Attach => {
+                if let Ok(number) = connection.attach(&[0; memory_key::LEN], now_ns) {
+                    shelf.gets.push((number, 0, 0));
+                }
+            }
+            Step::Request => {
+                let _ = connection.request(0, &[1], &[7; 100], now_ns);
+            }
+            Step::Transmit { us } => {
+                now_ns += 1_000 * u64::from(us);
+                connection.on_time(now_ns);
+                let mut sent = 0;
+                loop {
+                    while connection.transmit(now_ns).is_some() {
+                        sent += 1;
+                        assert!(sent <= 1000, "it sends without end");
+                    }
+                    if !connection.feed(&mut shelf, now_ns) {
+                        break;
+                    }
+                }
+            }
+        }
+        let held = connection.memory_bytes();
+        assert!(held <= MEMORY_AT_MOST, "a connection holds {held} bytes");
+    }
+});
