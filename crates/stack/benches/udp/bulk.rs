@@ -19,11 +19,11 @@ use serde::{Deserialize, Serialize};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-const PAIRS: usize = 5;
+const PAIRS: usize = 15;
 const LEN: usize = 1 << 20;
 /// Transfers of each kind in a pair, and some before that find cold caches.
-const TRANSFERS: usize = 200;
-const COLD: usize = 20;
+const TRANSFERS: usize = 48;
+const COLD: usize = 8;
 /// Stores under way at once where they overlap.
 const OVERLAP: u32 = 8;
 /// Shares of datagrams lost in each direction.
@@ -165,12 +165,11 @@ fn process(is_requester: bool) {
         .collect();
     if is_requester {
         let mut rates = Vec::new();
-        for at in 0..lines.len() {
-            let line = &mut lines[at];
-            line.remote = Some(line.endpoint.attach(&mut tally, line.peer, &card.keys[at]).unwrap());
+        for ((line, key), next) in lines.iter_mut().zip(&card.keys).zip(1..) {
+            line.remote = Some(line.endpoint.attach(&mut tally, line.peer, key).unwrap());
             rates.push(line.measure(&mut tally));
             // To whom it may concern: the next one.
-            line.endpoint.request(&mut tally, line.peer, NEXT, [at as u64 + 1]).unwrap();
+            line.endpoint.request(&mut tally, line.peer, NEXT, [next]).unwrap();
             line.wait(&mut tally, 1);
         }
         control.send(&rates).unwrap();

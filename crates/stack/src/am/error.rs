@@ -187,9 +187,6 @@ pub enum AttachError {
     /// A peer is lost: this one, or another that a poll found to be.
     #[error(transparent)]
     Lost(#[from] PeerLost),
-    /// Not over this wire yet.
-    #[error("no transfers over this wire")]
-    Unsupported,
 }
 
 /// Why a transfer was not begun, or not ended by the call that waited for it. Nothing was
@@ -214,7 +211,4 @@ pub enum TransferError {
     /// A peer is lost: this one, or another that a poll found to be.
     #[error(transparent)]
     Lost(#[from] PeerLost),
-    /// Not over this wire yet.
-    #[error("no transfers over this wire")]
-    Unsupported,
 }

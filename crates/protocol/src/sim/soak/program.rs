@@ -45,7 +45,7 @@ impl Task {
     fn of(number: u64, has_transfers: bool) -> Self {
         let bits = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let is_answered = bits >> 62 != 0;
-        let pick = |from: u32, below: u64| (bits >> from & 0xffff) * below >> 16;
+        let pick = |from: u32, below: u64| ((bits >> from & 0xffff) * below) >> 16;
         if !has_transfers || pick(46, 8) > 0 {
             return Self::Request { is_answered };
         }
