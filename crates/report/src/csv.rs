@@ -100,7 +100,7 @@ fn cells(record: &Record, result: &LayerResult, row: &Row<'_>) -> [String; 12] {
 }
 
 /// As it is spelled in a record.
-fn status(status: Status) -> &'static str {
+pub(crate) fn status(status: Status) -> &'static str {
     match status {
         Status::Measured => "measured",
         Status::UpperBound => "upper_bound",
@@ -109,11 +109,12 @@ fn status(status: Status) -> &'static str {
 }
 
 /// All digits; empty where there is no number.
-fn figure(value: Option<f64>) -> String {
+pub(crate) fn figure(value: Option<f64>) -> String {
     value.filter(|value| value.is_finite()).map(|value| value.to_string()).unwrap_or_default()
 }
 
-fn line(cells: [String; 12]) -> String {
+/// Cells as a line.
+pub(crate) fn line<const N: usize>(cells: [String; N]) -> String {
     cells.map(|cell| quoted(&cell)).join(",") + "\r\n"
 }
 
