@@ -1,6 +1,7 @@
 //! What can be asked for on the command line.
 
 use crate::compare::CompareArgs;
+use crate::export::ExportArgs;
 use crate::fault::Fault;
 use crate::session::PORT;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -48,6 +49,8 @@ pub enum Verb {
     Serve(ServeArgs),
     /// Compare two records, or two layers of one: ratios with intervals, and a limit for checks
     Compare(CompareArgs),
+    /// Write parameters in the forms that simulators read: LogGOPSim, SimGrid, CSV
+    Export(ExportArgs),
     /// Prove the reliable protocol: seeds of a simulated network that fails, against an oracle
     Soak(SoakArgs),
     /// One process of a launch; started by netdyno itself

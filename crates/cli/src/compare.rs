@@ -5,8 +5,8 @@ use crate::fault::{Fault, say};
 use crate::output::{COLUMNS, check_writable, format_of, write_stdout, write_whole};
 use crate::saved::Saved;
 use clap::{Args, ValueEnum};
+use netdyno_measure::show::Percent;
 use netdyno_report::compare::{Comparison, Side, Terms, Verdict, compare, csv, table};
-use netdyno_report::quantity::{number_and_interval, percent};
 use std::path::PathBuf;
 
 /// The largest limit: a thousandfold.
@@ -26,7 +26,7 @@ pub struct CompareArgs {
     /// Exit with 1 where a parameter that is measured in both is larger in B by more than
     /// this, as in 5%, with its whole interval; where the interval holds the limit, it is
     /// shown as undecided and is no failure
-    #[arg(long, value_name = "PERCENT", value_parser = limit, allow_negative_numbers = true)]
+    #[arg(long, value_name = "PERCENT", value_parser = limit, allow_hyphen_values = true)]
     fail_on: Option<f64>,
 
     /// Confidence of the intervals of ratios
@@ -106,14 +106,11 @@ fn render(comparison: &Comparison, form: Form) -> Result<String, Fault> {
 fn judge(comparison: &Comparison) -> Result<(), Fault> {
     let worse: Vec<String> = comparison
         .with(Verdict::Fail)
-        .map(|(pair, compared)| {
-            let ratio = number_and_interval(compared.ratio.unwrap_or(f64::NAN), compared.ratio_ci);
-            format!("{} of {} {ratio}", compared.parameter, pair.b.layer)
-        })
+        .map(|(pair, compared)| format!("{} of {} {}", compared.parameter, pair.b.layer, compared.in_words()))
         .collect();
     match comparison.fail_on {
         Some(limit) if !worse.is_empty() => {
-            Err(Fault::Failed(format!("larger by more than {}: {}", percent(limit), worse.join(", "))))
+            Err(Fault::Failed(format!("larger by more than {}: {}", Percent(limit), worse.join(", "))))
         }
         _ => Ok(()),
     }

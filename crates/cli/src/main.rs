@@ -1,7 +1,8 @@
 //! The `netdyno` command.
 //!
 //! * [`args`]: what can be asked for. * [`fault`]: how a run can fail, and its exit code.
-//! * [`characterise`], [`logp`], [`catalogue`], [`report`], [`compare`], [`serve`], [`soak`]: the verbs.
+//! * [`characterise`], [`logp`], [`catalogue`], [`report`], [`compare`], [`export`], [`serve`],
+//!   [`soak`]: the verbs.
 //! * [`campaign`]: launches of several layers, interleaved, until the figures are known.
 //! * [`method`]: what a measuring verb runs in a launch, and what it reads off launches.
 //! * [`launch`], [`worker`]: one launch, from both sides of the control connection.
@@ -14,6 +15,7 @@ mod campaign;
 mod catalogue;
 mod characterise;
 mod compare;
+mod export;
 mod fault;
 mod interrupt;
 mod launch;
@@ -51,6 +53,7 @@ fn run(cli: Cli) -> Result<(), Fault> {
         Some(Verb::Report(args)) => report::run(&args),
         Some(Verb::Serve(args)) => serve::run(&args),
         Some(Verb::Compare(args)) => compare::run(&args),
+        Some(Verb::Export(args)) => export::run(&args),
         Some(Verb::Soak(args)) => soak::run(&args),
         Some(Verb::Worker) => worker::run(),
     }

@@ -1,7 +1,7 @@
 //! Saved records, named on the command line as a file, or as FILE:LAYER.
 
 use crate::fault::Fault;
-use netdyno_measure::record::Record;
+use netdyno_measure::record::{LayerResult, Record};
 use std::fs;
 use std::path::Path;
 
@@ -23,6 +23,18 @@ impl Saved {
             _ => (named, None),
         };
         Ok(Self { name: name.into(), layer, record: read(Path::new(name))? })
+    }
+
+    /// The results that are meant.
+    pub fn results(&self) -> Result<Vec<&LayerResult>, Fault> {
+        let is_meant = |result: &&LayerResult| self.layer.as_ref().is_none_or(|layer| *layer == result.layer);
+        let results: Vec<&LayerResult> = self.record.results.iter().filter(is_meant).collect();
+        match &self.layer {
+            Some(layer) if results.is_empty() => {
+                Err(Fault::BadInput(format!("{} has no layer '{layer}'", self.name)))
+            }
+            _ => Ok(results),
+        }
     }
 }
 

@@ -12,7 +12,7 @@ mod differences;
 mod figures;
 pub mod table;
 
-use crate::quantity::percent;
+use crate::quantity::{NONE, number, percent};
 use netdyno_measure::record::{Doubt, LayerResult, Record, Status};
 use netdyno_measure::stats::Interval;
 use schemars::JsonSchema;
@@ -216,6 +216,24 @@ impl Comparison {
         let all = self.comparisons.iter().flat_map(|pair| pair.parameters.iter().map(move |p| (pair, p)));
         all.filter(move |(_, compared)| compared.verdict == Some(verdict))
     }
+}
+
+impl Compared {
+    /// The ratio with its interval, as `1.058 [1.049, 1.066]`.
+    pub fn in_words(&self) -> String {
+        match (self.ratio, self.ratio_ci) {
+            (None, _) => NONE.into(),
+            (Some(ratio), None) => in_thousandths(ratio),
+            (Some(ratio), Some(ci)) => {
+                format!("{} [{}, {}]", in_thousandths(ratio), in_thousandths(ci.lo), in_thousandths(ci.hi))
+            }
+        }
+    }
+}
+
+/// Ratios near 1 differ where three digits do not.
+fn in_thousandths(ratio: f64) -> String {
+    if (0.1..10.0).contains(&ratio) { format!("{ratio:.3}") } else { number(ratio) }
 }
 
 /// Compares B with A.

@@ -32,10 +32,10 @@ pub const COLUMNS: [&str; 22] = [
 
 /// The comparison in CSV text, lines ended by CR LF.
 pub fn render(comparison: &Comparison) -> String {
-    let mut text = line(COLUMNS.map(String::from));
+    let mut text = line(&COLUMNS.map(String::from));
     for pair in &comparison.comparisons {
         for compared in &pair.parameters {
-            text.push_str(&line(cells(comparison, pair, compared)));
+            text.push_str(&line(&cells(comparison, pair, compared)));
         }
     }
     text

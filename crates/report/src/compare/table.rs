@@ -2,7 +2,7 @@
 
 use super::{Change, Compared, Comparison, Figure, Pair, Setting, Source, Verdict};
 use crate::lines::Lines;
-use crate::quantity::{NONE, counted, number, number_and_interval, percent, time};
+use crate::quantity::{NONE, counted, number, percent, time};
 use netdyno_measure::record::{Doubt, Status};
 
 /// The table, ended by a line feed. No line is longer than `width`, or than 40 characters
@@ -52,7 +52,7 @@ fn method(comparison: &Comparison) -> String {
     } else {
         "unpaired (Hodges and Lehmann, by the test of Mann and Whitney)"
     };
-    format!("median ratios of launches, {} intervals, {pairing}", percent(comparison.confidence))
+    format!("ratios over launches, {} intervals, {pairing}", percent(comparison.confidence))
 }
 
 /// The layers of a pair, as `udp`, or `am+shm against udp`.
@@ -80,14 +80,13 @@ fn line(pair: &Pair, compared: &Compared) -> String {
     } else {
         format!("{} {} B", compared.parameter, compared.size_bytes)
     };
-    let ratio = compared.ratio.map_or(NONE.into(), |ratio| number_and_interval(ratio, compared.ratio_ci));
     let figure = |figure: &Figure| value(figure, &compared.unit);
-    row([&name, &figure(&compared.a), &figure(&compared.b), &ratio, words(compared)])
+    row([&name, &figure(&compared.a), &figure(&compared.b), &compared.in_words(), words(compared)])
 }
 
 fn row(cells: [&str; 5]) -> String {
     let [name, a, b, ratio, words] = cells;
-    format!("{name:<15}{a:>12} {b:>12}   {ratio:<22} {words}").trim_end().to_owned()
+    format!("{name:<15}{a:>12} {b:>12}   {ratio:<21}  {words}").trim_end().to_owned()
 }
 
 fn value(figure: &Figure, unit: &str) -> String {
