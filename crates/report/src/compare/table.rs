@@ -13,7 +13,7 @@ pub fn render(comparison: &Comparison, width: usize) -> String {
     lines.wrapped(&source(&comparison.b), "B  ", "   ");
     lines.wrapped(&method(comparison), "", "");
     lines.blank();
-    lines.push(&format!("  {}", row(["", "A", "B", "B / A", ""])));
+    lines.wrapped(&row(["parameter", "A", "B", "B / A", ""]), "  ", "    ");
     lines.rule();
     for (at, pair) in comparison.comparisons.iter().enumerate() {
         if at > 0 {
