@@ -110,7 +110,7 @@ fn a_limit_fails_what_is_beyond_it_with_its_whole_interval() {
     let (out, err) = (String::from_utf8(failing.stdout).unwrap(), String::from_utf8(failing.stderr).unwrap());
     assert_eq!(failing.status.code(), Some(1), "{err}");
     assert!(
-        err.starts_with("error: larger by more than 5 %: o_s of sim 1.") && err.lines().count() == 1,
+        err.starts_with("error: larger by more than 5 %: o_s of sim at 32 B 1.") && err.lines().count() == 1,
         "{err}"
     );
     let comparison: Value = serde_json::from_str(&out).unwrap();
