@@ -1,10 +1,15 @@
 //! A record of which anything was changed: what is still a record is shown, whatever it says,
-//! as a table, as CSV and as a page, in which no text is taken for anything else.
+//! as a table, as CSV and as a page, in which no text is taken for anything else; compared with
+//! what it was; and exported.
 #![no_main]
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use netdyno_measure::record::Record;
+use netdyno_report::compare::{self, Side, Terms};
+use netdyno_report::export::curve::Curve;
+use netdyno_report::export::loggopsim::{self, TimeUnit};
+use netdyno_report::export::{self, simgrid};
 use netdyno_report::{csv, html, table};
 use serde_json::{Value, json};
 
@@ -46,11 +51,33 @@ fuzz_target!(|changes: Vec<(u16, Change)>| {
     let Ok(record) = Record::from_json(&text) else { return };
     table::render(&record, 80);
     check_rows(&csv::render(&record));
+    check_comparison(&record);
+    check_exports(&record);
     let page = html::render(&[record]);
     assert!(page.len() < PAGE_AT_MOST, "a page of {} bytes", page.len());
     assert!(!page.contains(MARKUP), "a text is markup");
     assert!(text.contains("NaN") || !page.contains("NaN"), "something is drawn nowhere");
 });
+
+fn check_comparison(record: &Record) {
+    let original = Record::from_json(RECORD).expect("a record");
+    let terms = Terms { confidence: 0.95, fail_on: Some(0.05) };
+    let side = |record| Side { name: "record", record, layer: None };
+    if let Ok(comparison) = compare::compare(side(&original), side(record), terms) {
+        compare::table::render(&comparison, 80);
+        compare::csv::render(&comparison);
+    }
+}
+
+fn check_exports(record: &Record) {
+    export::csv::render(&record.results.iter().collect::<Vec<_>>());
+    for result in &record.results {
+        if let Ok(curve) = Curve::of(&[result]) {
+            assert!(!simgrid::render(&curve).text.contains("NaN"), "a platform without a number");
+            let _ = loggopsim::render(&curve, TimeUnit::Ns);
+        }
+    }
+}
 
 impl Change {
     fn make(self, place: &mut Value, room: usize) {

@@ -1,5 +1,7 @@
 //! What can be asked for on the command line.
 
+use crate::compare::CompareArgs;
+use crate::export::ExportArgs;
 use crate::fault::Fault;
 use crate::session::PORT;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -45,6 +47,10 @@ pub enum Verb {
     Report(ReportArgs),
     /// Serve this host to `--peer` of another one, until Ctrl-C
     Serve(ServeArgs),
+    /// Compare two records, or two layers of one: ratios with intervals, and a limit for checks
+    Compare(CompareArgs),
+    /// Write parameters in the forms that simulators read: LogGOPSim, SimGrid, CSV
+    Export(ExportArgs),
     /// Prove the reliable protocol: seeds of a simulated network that fails, against an oracle
     Soak(SoakArgs),
     /// One process of a launch; started by netdyno itself
@@ -238,7 +244,8 @@ fn precision(text: &str) -> Result<f64, String> {
     if value > 0.0 && value < 1.0 { Ok(value) } else { Err("must be above 0 and below 1, as in 0.02".into()) }
 }
 
-fn confidence(text: &str) -> Result<f64, String> {
+/// A confidence, as `0.95`.
+pub fn confidence(text: &str) -> Result<f64, String> {
     let value = number(text)?;
     if (0.5..=0.9999).contains(&value) {
         Ok(value)

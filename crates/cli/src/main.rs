@@ -1,18 +1,21 @@
 //! The `netdyno` command.
 //!
 //! * [`args`]: what can be asked for. * [`fault`]: how a run can fail, and its exit code.
-//! * [`characterise`], [`logp`], [`catalogue`], [`report`], [`serve`], [`soak`]: the verbs.
+//! * [`characterise`], [`logp`], [`catalogue`], [`report`], [`compare`], [`export`], [`serve`],
+//!   [`soak`]: the verbs.
 //! * [`campaign`]: launches of several layers, interleaved, until the figures are known.
 //! * [`method`]: what a measuring verb runs in a launch, and what it reads off launches.
 //! * [`launch`], [`worker`]: one launch, from both sides of the control connection.
 //! * [`site`]: where it takes place. * [`session`], [`peer`], [`secret`]: with a served host.
-//! * [`machine`], [`interrupt`], [`progress`], [`output`]: what the verbs share.
+//! * [`machine`], [`interrupt`], [`progress`], [`output`], [`saved`]: what the verbs share.
 #![forbid(unsafe_code)]
 
 mod args;
 mod campaign;
 mod catalogue;
 mod characterise;
+mod compare;
+mod export;
 mod fault;
 mod interrupt;
 mod launch;
@@ -23,6 +26,7 @@ mod output;
 mod peer;
 mod progress;
 mod report;
+mod saved;
 mod secret;
 mod serve;
 mod session;
@@ -48,6 +52,8 @@ fn run(cli: Cli) -> Result<(), Fault> {
         Some(Verb::Layers) => catalogue::run(),
         Some(Verb::Report(args)) => report::run(&args),
         Some(Verb::Serve(args)) => serve::run(&args),
+        Some(Verb::Compare(args)) => compare::run(&args),
+        Some(Verb::Export(args)) => export::run(&args),
         Some(Verb::Soak(args)) => soak::run(&args),
         Some(Verb::Worker) => worker::run(),
     }

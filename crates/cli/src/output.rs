@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 /// Columns of a table that does not go to a terminal, or to a wider one.
-const COLUMNS: usize = 80;
+pub const COLUMNS: usize = 80;
 
 /// A form and a place for a result, known to be writable.
 #[derive(Debug)]

@@ -3,8 +3,7 @@
 use crate::args::{Format, ReportArgs};
 use crate::fault::{Fault, say};
 use crate::output::{check_writable, format_of, render, write_stdout, write_whole};
-use netdyno_measure::record::Record;
-use std::fs;
+use crate::saved::read;
 use std::path::Path;
 
 /// Reads the records and writes the report.
@@ -22,11 +21,4 @@ pub fn run(args: &ReportArgs) -> Result<(), Fault> {
     write_whole(&args.out, &text)?;
     say(&format!("wrote {}", args.out.display()));
     Ok(())
-}
-
-fn read(file: &Path) -> Result<Record, Fault> {
-    let bad =
-        |error: &dyn std::fmt::Display| Fault::BadInput(format!("cannot read {}: {error}", file.display()));
-    let text = fs::read_to_string(file).map_err(|error| bad(&error))?;
-    Record::from_json(&text).map_err(|error| bad(&error))
 }

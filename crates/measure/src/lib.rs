@@ -4,6 +4,7 @@
 //!
 //! * [`layer`]: the face that a layer shows to the patterns.
 //! * [`stats`]: medians with distribution-free intervals, regression.
+//! * [`unpaired`]: the ratio of two samples that nothing pairs.
 //! * [`logp`]: the LogP signature: what is run in a launch, and what is read off launches.
 //! * [`task`]: what a launch is asked to do, whatever the verb.
 //! * [`show`]: figures in words.
@@ -16,3 +17,4 @@ pub mod record;
 pub mod show;
 pub mod stats;
 pub mod task;
+pub mod unpaired;

@@ -3,12 +3,17 @@
 //!
 //! * [`table`]: for the terminal.
 //! * [`csv`]: for other programs, one row per layer and parameter.
+//! * [`compare`]: two records against each other.
+//! * [`export`]: parameters in the forms that simulators read.
 //! * [`html`]: one file with every plot, for people.
 #![forbid(unsafe_code)]
 
+pub mod compare;
 pub mod csv;
+pub mod export;
 pub mod html;
 mod launches;
+mod lines;
 mod notes;
 mod quantity;
 pub mod table;

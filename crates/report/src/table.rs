@@ -4,6 +4,8 @@
 //! Letters refer to the doubts below. Below 80 characters of width each
 //! parameter has a line of its own.
 
+pub use crate::lines::WIDTH_AT_LEAST;
+use crate::lines::{Lines, length};
 use crate::notes::{Note, Notes, marks};
 use crate::quantity::{NONE, counted, number_and_interval, percent, time, time_interval};
 use crate::transport::transport;
@@ -13,8 +15,6 @@ use netdyno_measure::record::{
 
 /// The width from which parameters stand side by side.
 pub const COLUMNS_FROM: usize = 80;
-/// No line is made narrower than this.
-pub const WIDTH_AT_LEAST: usize = 40;
 
 /// The names of the columns.
 const PARAMETERS: [&str; 6] = ["rtt", "o_s", "o_r", "o_poll", "g", "L"];
@@ -29,9 +29,8 @@ const VALUE: usize = 10;
 /// The table, ended by a line feed. No line is longer than `width`, or than
 /// [`WIDTH_AT_LEAST`] where `width` is less.
 pub fn render(record: &Record, width: usize) -> String {
-    let width = width.max(WIDTH_AT_LEAST);
     let notes = Notes::of(std::slice::from_ref(record));
-    let mut lines = Lines { width, text: String::new() };
+    let mut lines = Lines::of(width);
     lines.wrapped(&machine(record), "", "");
     if let Some(environment) = &record.peer_environment {
         lines.wrapped(&peer(environment), "", "");
@@ -41,7 +40,7 @@ pub fn render(record: &Record, width: usize) -> String {
     if record.results.is_empty() {
         lines.wrapped("no layer was measured", "", "");
     }
-    if width >= COLUMNS_FROM && !record.results.is_empty() {
+    if lines.width >= COLUMNS_FROM && !record.results.is_empty() {
         lines.push(&columns(PARAMETERS.map(|name| format!("{name:>VALUE$}"))));
         lines.rule();
     }
@@ -214,115 +213,9 @@ fn concern(note: &Note<'_>, record: &Record) -> String {
     }
 }
 
-/// Text made of lines that are not too long.
-struct Lines {
-    width: usize,
-    text: String,
-}
-
-impl Lines {
-    fn push(&mut self, line: &str) {
-        self.text.push_str(line.trim_end());
-        self.text.push('\n');
-    }
-
-    fn blank(&mut self) {
-        self.text.push('\n');
-    }
-
-    fn rule(&mut self) {
-        self.push(&"─".repeat(self.width));
-    }
-
-    /// `text` in as many lines as it takes: the first begins with `first`, others with `rest`.
-    fn wrapped(&mut self, text: &str, first: &str, rest: &str) {
-        // A record is a file: what it says must not steer the terminal.
-        let text: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-        let mut line = String::from(first);
-        let mut is_fresh = true;
-        for (gap, word) in words(&text) {
-            let mut word: &str = word;
-            let gap = if is_fresh { "" } else { gap };
-            if length(&line) + length(gap) + length(word) > self.width && !is_fresh {
-                self.push(&line);
-                line = rest.into();
-            } else {
-                line.push_str(gap);
-            }
-            // A word longer than a line is cut.
-            while length(&line) + length(word) > self.width {
-                let room = self.width - length(&line);
-                let cut = word.char_indices().nth(room).map_or(word.len(), |(at, _)| at);
-                line.push_str(&word[..cut]);
-                self.push(&line);
-                line = rest.into();
-                word = &word[cut..];
-            }
-            line.push_str(word);
-            is_fresh = false;
-        }
-        if !is_fresh {
-            self.push(&line);
-        }
-    }
-}
-
-/// The words of a text, each with the blanks before it. A number stays with its unit.
-fn words(text: &str) -> Vec<(&str, &str)> {
-    let mut words = Vec::new();
-    let mut rest = text;
-    while let Some(start) = rest.find(|c: char| c != ' ') {
-        let (gap, from) = rest.split_at(start);
-        let mut end = from.find(' ').unwrap_or(from.len());
-        if from.starts_with(|c: char| c.is_ascii_digit() || c == '-')
-            && let Some(unit) =
-                ["ns", "µs", "ms", "s", "B", "%"].iter().find(|unit| is_unit(&from[end..], unit))
-        {
-            end += 1 + unit.len();
-        }
-        words.push((gap, &from[..end]));
-        rest = &from[end..];
-    }
-    words
-}
-
-/// Whether `text` goes on with a blank and `unit` as a word.
-fn is_unit(text: &str, unit: &str) -> bool {
-    let after = text.strip_prefix(' ').and_then(|text| text.strip_prefix(unit));
-    after.is_some_and(|after| !after.starts_with(char::is_alphanumeric))
-}
-
-fn length(text: &str) -> usize {
-    text.chars().count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn wrapped(text: &str, width: usize) -> String {
-        let mut lines = Lines { width, text: String::new() };
-        lines.wrapped(text, "a  ", "   ");
-        lines.text
-    }
-
-    #[test]
-    fn text_is_wrapped_between_words_and_under_itself() {
-        assert_eq!(wrapped("one two three", 10), "a  one two\n   three\n");
-        assert_eq!(wrapped("abcdefghijkl", 10), "a  abcdefg\n   hijkl\n");
-        assert_eq!(wrapped("", 10), "");
-    }
-
-    #[test]
-    fn a_number_keeps_its_unit() {
-        assert_eq!(wrapped("at 71.2 ns; so", 11), "a  at\n   71.2 ns;\n   so\n");
-        assert_eq!(wrapped("2 nsa", 7), "a  2\n   nsa\n");
-    }
-
-    #[test]
-    fn control_characters_do_not_reach_the_terminal() {
-        assert_eq!(wrapped("\u{1b}[31mred", 20), "a  \u{fffd}[31mred\n");
-    }
 
     #[test]
     fn letters_take_their_place_from_the_value() {

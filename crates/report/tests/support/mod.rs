@@ -1,5 +1,7 @@
 //! Records of simulated layers, for tests and for looking at reports.
 
+#![allow(dead_code, reason = "each test file uses a part")]
+
 use netdyno_measure::layer::{LayerError, Requester, Work};
 use netdyno_measure::logp::data::{LaunchData, Shape};
 use netdyno_measure::logp::extract::extract;

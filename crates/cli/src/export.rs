@@ -1,0 +1,77 @@
+//! `netdyno export`: measured parameters in the forms that simulators read.
+
+use crate::fault::{Fault, say};
+use crate::output::{check_writable, write_stdout, write_whole};
+use crate::saved::Saved;
+use clap::{Args, ValueEnum};
+use netdyno_report::export::curve::Curve;
+use netdyno_report::export::loggopsim::{self, TimeUnit};
+use netdyno_report::export::{ExportError, Exported, csv, simgrid};
+use std::path::PathBuf;
+
+/// `netdyno export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// Records, as written by --format json; FILE:LAYER for one layer of it. Several of one
+    /// layer, of different sizes, make one curve
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<String>,
+
+    /// Who is to read it
+    #[arg(long, value_enum)]
+    to: Reader,
+
+    /// Unit of all times for LogGOPSim, which reads integers
+    #[arg(long, value_enum, default_value = "ns")]
+    time_unit: Unit,
+
+    /// File for the result, instead of standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// Who is to read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Reader {
+    /// Options of its command line: -L -o -g -G -O -S
+    Loggopsim,
+    /// A platform of two hosts with SMPI's overheads, in XML
+    Simgrid,
+    /// Any program: one row for each layer and size
+    Csv,
+}
+
+/// A unit of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Unit {
+    /// Nanoseconds
+    Ns,
+    /// Picoseconds: then every time of the simulation is in ps
+    Ps,
+}
+
+/// Reads the records and writes what the simulator reads; notes go to standard error.
+pub fn run(args: &ExportArgs) -> Result<(), Fault> {
+    if let Some(file) = &args.out {
+        check_writable(file)?;
+    }
+    let all = args.files.iter().map(|named| Saved::read(named)).collect::<Result<Vec<_>, _>>()?;
+    let mut results = Vec::new();
+    for saved in &all {
+        results.extend(saved.results()?);
+    }
+    let bad = |error: ExportError| Fault::BadInput(error.to_string());
+    let Exported { text, notes } = match args.to {
+        Reader::Csv => Exported { text: csv::render(&results), notes: Vec::new() },
+        Reader::Simgrid => simgrid::render(&Curve::of(&results).map_err(bad)?),
+        Reader::Loggopsim => {
+            let unit = if args.time_unit == Unit::Ps { TimeUnit::Ps } else { TimeUnit::Ns };
+            loggopsim::render(&Curve::of(&results).map_err(bad)?, unit).map_err(bad)?
+        }
+    };
+    notes.iter().for_each(|note| say(&format!("note: {note}")));
+    match &args.out {
+        Some(file) => write_whole(file, &text),
+        None => write_stdout(&text),
+    }
+}

@@ -1,0 +1,47 @@
+//! Saved records, named on the command line as a file, or as FILE:LAYER.
+
+use crate::fault::Fault;
+use netdyno_measure::record::{LayerResult, Record};
+use std::fs;
+use std::path::Path;
+
+/// A record from a file.
+pub struct Saved {
+    /// The file, as it was named.
+    pub name: String,
+    /// The one layer that is meant.
+    pub layer: Option<String>,
+    /// The record.
+    pub record: Record,
+}
+
+impl Saved {
+    /// Reads what `named` names: a file, or else what stands before the last colon.
+    pub fn read(named: &str) -> Result<Self, Fault> {
+        let (name, layer) = match named.rsplit_once(':') {
+            Some((file, layer)) if !Path::new(named).exists() => (file, Some(layer.to_owned())),
+            _ => (named, None),
+        };
+        Ok(Self { name: name.into(), layer, record: read(Path::new(name))? })
+    }
+
+    /// The results that are meant.
+    pub fn results(&self) -> Result<Vec<&LayerResult>, Fault> {
+        let is_meant = |result: &&LayerResult| self.layer.as_ref().is_none_or(|layer| *layer == result.layer);
+        let results: Vec<&LayerResult> = self.record.results.iter().filter(is_meant).collect();
+        match &self.layer {
+            Some(layer) if results.is_empty() => {
+                Err(Fault::BadInput(format!("{} has no layer '{layer}'", self.name)))
+            }
+            _ => Ok(results),
+        }
+    }
+}
+
+/// The record in a file.
+pub fn read(file: &Path) -> Result<Record, Fault> {
+    let bad =
+        |error: &dyn std::fmt::Display| Fault::BadInput(format!("cannot read {}: {error}", file.display()));
+    let text = fs::read_to_string(file).map_err(|error| bad(&error))?;
+    Record::from_json(&text).map_err(|error| bad(&error))
+}

@@ -1,0 +1,257 @@
+//! `netdyno compare`, end to end.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use common::{error_of, run, stdout_of};
+use netdyno_measure::logp::ratio::ratios;
+use netdyno_measure::record::Record;
+use netdyno_report::compare::Comparison;
+use serde_json::Value;
+use std::fs;
+use tempfile::TempDir;
+
+const SCHEMA_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schema/netdyno-compare-1.schema.json");
+
+const TRUTH: &str = "o_s=1us,o_r=2us,g=5us,L=7us";
+
+/// A folder of records of a simulated layer.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// Measures `truth`, with noise, into a file.
+    fn measured(&self, name: &str, truth: &str, more: &[&str]) -> String {
+        let (file, truth) = (self.path(name), format!("{truth},noise=0.05"));
+        let args = ["logp", "--over", "sim", "--truth", &truth, "--out", &file];
+        stdout_of(&[&args[..], more].concat());
+        file
+    }
+
+    /// A changed copy of a record.
+    fn edited(&self, from: &str, name: &str, edit: impl Fn(&mut Value)) -> String {
+        let mut record: Value = serde_json::from_str(&fs::read_to_string(from).unwrap()).unwrap();
+        edit(&mut record);
+        let file = self.path(name);
+        fs::write(&file, record.to_string()).unwrap();
+        file
+    }
+}
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&stdout_of(&[&["compare"], args, &["--format", "json"]].concat())).unwrap()
+}
+
+fn parameter<'a>(comparison: &'a Value, name: &str) -> &'a Value {
+    let parameters = comparison["comparisons"][0]["parameters"].as_array().unwrap();
+    parameters.iter().find(|p| p["parameter"] == name).unwrap()
+}
+
+fn doubts(of: &Value) -> Vec<&str> {
+    of["doubts"].as_array().unwrap().iter().map(|doubt| doubt["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn the_published_schema_is_that_of_the_comparison() {
+    let derived = serde_json::to_value(schemars::schema_for!(Comparison)).unwrap();
+    if std::env::var_os("NETDYNO_WRITE_SCHEMA").is_some() {
+        fs::write(SCHEMA_FILE, serde_json::to_string_pretty(&derived).unwrap() + "\n").unwrap();
+        return;
+    }
+    let published: Value = serde_json::from_str(&fs::read_to_string(SCHEMA_FILE).unwrap()).unwrap();
+    assert_eq!(derived, published, "run the test with NETDYNO_WRITE_SCHEMA=1 and look at what changed");
+}
+
+#[test]
+fn two_runs_are_compared_with_intervals_and_doubts() {
+    let folder = Folder::new();
+    let a = folder.measured("a.json", TRUTH, &["--seed", "1"]);
+    let b = folder.measured("b.json", "o_s=1.2us,o_r=2us,g=5us,L=7us", &["--seed", "2"]);
+    let comparison = json(&[&a, &b]);
+    let schema: Value = serde_json::from_str(&fs::read_to_string(SCHEMA_FILE).unwrap()).unwrap();
+    jsonschema::validate(&schema, &comparison).unwrap();
+    assert_eq!(comparison["schema"], "netdyno-compare/1");
+    assert!(doubts(&comparison).contains(&"not_interleaved"));
+
+    for (name, truth, change) in [("o_s", 1.2, "larger"), ("rtt", 20.4 / 20.0, "larger")] {
+        let p = parameter(&comparison, name);
+        let end = |at: usize| p["ratio_ci"][at].as_f64().unwrap();
+        assert!(end(0) <= truth * 1.003 && truth * 0.997 <= end(1) && end(0) < end(1), "{p}");
+        assert_eq!((&p["change"], &p["verdict"]), (&change.into(), &Value::Null));
+    }
+    assert_eq!(parameter(&comparison, "g")["a"]["status"], "measured");
+
+    let table = stdout_of(&["compare", &a, &b]);
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    assert!(table.contains("not interleaved") && table.contains("larger"), "{table}");
+    let csv = stdout_of(&["compare", &a, &b, "--format", "csv"]);
+    let row = csv.lines().find(|line| line.contains(",o_s,")).unwrap();
+    assert!(csv.starts_with("a_layer,b_layer,") && row.contains(",larger,,not_interleaved"), "{csv}");
+    let file = folder.path("comparison.json");
+    assert_eq!(stdout_of(&["compare", &a, &b, "--out", &file]), "");
+    assert_eq!(serde_json::from_str::<Value>(&fs::read_to_string(&file).unwrap()).unwrap(), comparison);
+}
+
+#[test]
+fn a_limit_fails_what_is_beyond_it_with_its_whole_interval() {
+    let folder = Folder::new();
+    let a = folder.measured("a.json", TRUTH, &["--seed", "1"]);
+    let b = folder.measured("b.json", "o_s=1.2us,o_r=2us,g=5us,L=7us", &["--seed", "2"]);
+
+    let failing = run(&["compare", &a, &b, "--fail-on", "5%", "--format", "json"]);
+    let (out, err) = (String::from_utf8(failing.stdout).unwrap(), String::from_utf8(failing.stderr).unwrap());
+    assert_eq!(failing.status.code(), Some(1), "{err}");
+    assert!(
+        err.starts_with("error: larger by more than 5 %: o_s of sim at 32 B 1.") && err.lines().count() == 1,
+        "{err}"
+    );
+    let comparison: Value = serde_json::from_str(&out).unwrap();
+    let verdict = |name: &str| parameter(&comparison, name)["verdict"].as_str().unwrap().to_owned();
+    assert_eq!(["o_s", "rtt", "g", "o_poll"].map(verdict), ["fail", "pass", "pass", "not_judged"]);
+
+    let borderline = json(&[&a, &b, "--fail-on", "20 %"]);
+    assert_eq!(parameter(&borderline, "o_s")["verdict"], "undecided");
+    // What became smaller passes any limit.
+    let turned = json(&[&b, &a, "--fail-on", "0%"]);
+    assert_eq!(parameter(&turned, "o_s")["change"], "smaller");
+    assert_eq!(parameter(&turned, "o_s")["verdict"], "pass");
+    let itself = json(&[&a, &a, "--fail-on", "0.5%"]);
+    assert_eq!(
+        (parameter(&itself, "rtt")["ratio"].as_f64(), &itself["interleaved"]),
+        (Some(1.0), &true.into())
+    );
+}
+
+#[test]
+fn what_is_not_measured_is_shown_and_not_judged() {
+    let folder = Folder::new();
+    let bound = "o_s=4us,o_r=5us,g=2us,L=7us";
+    let a = folder.measured("a.json", bound, &["--seed", "1"]);
+    let b = folder.measured("b.json", "o_s=4us,o_r=9us,g=2us,L=7us", &["--seed", "2"]);
+    let output = run(&["compare", &a, &b, "--fail-on", "20%", "--format", "json"]);
+    let comparison: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let g = parameter(&comparison, "g");
+    assert_eq!(
+        (&g["a"]["status"], &g["ratio"], &g["verdict"]),
+        (&"upper_bound".into(), &Value::Null, &"not_judged".into())
+    );
+    assert!(g["a"]["value"].as_f64().unwrap() > 8e3);
+    let plateau = parameter(&comparison, "plateau");
+    assert!((plateau["ratio"].as_f64().unwrap() / (13.0 / 9.0) - 1.0).abs() < 0.02);
+    assert_eq!(plateau["verdict"], "not_judged");
+    assert_eq!(parameter(&comparison, "o_r")["verdict"], "fail");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn layers_of_one_record_are_paired_by_launch() {
+    let folder = Folder::new();
+    let a = folder.measured("a.json", TRUTH, &["--seed", "1"]);
+    let other = folder.measured("b.json", "o_s=1.2us,o_r=2us,g=5us,L=9us", &["--seed", "2"]);
+    let other: Value = serde_json::from_str(&fs::read_to_string(other).unwrap()).unwrap();
+    let file = folder.edited(&a, "both.json", |record| {
+        let mut result = other["results"][0].clone();
+        result["layer"] = "udp".into();
+        record["results"].as_array_mut().unwrap().push(result);
+    });
+    let record = Record::from_json(&fs::read_to_string(&file).unwrap()).unwrap();
+    let ratios = ratios(&record.results, 0.95);
+    let rtt = ratios.iter().find(|ratio| ratio.parameter == "rtt").unwrap();
+    assert_eq!((rtt.numerator.as_str(), rtt.denominator.as_str()), ("udp", "sim"));
+
+    let (sim, udp) = (format!("{file}:sim"), format!("{file}:udp"));
+    let comparison = json(&[&sim, &udp]);
+    let found = parameter(&comparison, "rtt");
+    let ci = rtt.ci.unwrap();
+    assert_eq!(
+        (found["ratio"].as_f64(), found["ratio_ci"][0].as_f64(), found["ratio_ci"][1].as_f64()),
+        (Some(rtt.value), Some(ci.lo), Some(ci.hi))
+    );
+    assert_eq!(comparison["interleaved"], true);
+    assert!(!doubts(&comparison).contains(&"not_interleaved"));
+    assert_eq!(comparison["comparisons"][0]["b"]["layer"], "udp");
+    // A layer named on one side is meant on both.
+    assert_eq!(json(&[&udp, &file])["comparisons"].as_array().unwrap().len(), 1);
+    assert_eq!(json(&[&file, &file])["comparisons"].as_array().unwrap().len(), 2);
+    assert_eq!(json(&[&a, &file])["only_in_b"], serde_json::json!(["udp logp 32 B"]));
+    let line = error_of(&["compare", &format!("{file}:tcp"), &file], 2);
+    assert!(line.contains("no layer 'tcp'") && line.contains("sim, udp"), "{line}");
+}
+
+#[test]
+fn other_surroundings_are_doubts() {
+    let folder = Folder::new();
+    let a = folder.measured("a.json", TRUTH, &["--launches", "3", "--max-time", "1s"]);
+    let b = folder.edited(&a, "b.json", |record| {
+        let environment = &mut record["environment"];
+        for field in ["host", "cpu_model", "kernel", "governor"] {
+            environment[field] = "other".into();
+        }
+        record["version"] = "9.9".into();
+        let result = &mut record["results"][0];
+        (result["wait"], result["distance"], result["faults"]) =
+            ("yield".into(), "far".into(), "loss=0.1".into());
+    });
+    let comparison = json(&[&a, &b]);
+    let expected =
+        ["host_differs", "cpu_model_differs", "kernel_differs", "governor_differs", "version_differs"];
+    assert!(expected.iter().all(|name| doubts(&comparison).contains(name)), "{:?}", doubts(&comparison));
+    let of_pair = doubts(&comparison["comparisons"][0]);
+    for name in ["wait_differs", "distance_differs", "faults_differ"] {
+        assert!(of_pair.contains(&name), "{name}: {of_pair:?}");
+    }
+}
+
+#[test]
+fn bad_input_is_one_line_and_exit_code_2() {
+    let folder = Folder::new();
+    let a = folder.measured("a.json", TRUTH, &["--launches", "1"]);
+    let other_size = folder.measured("b.json", TRUTH, &["--launches", "1", "--size", "64"]);
+    let empty = folder.edited(&a, "empty.json", |record| record["results"] = Value::Array(Vec::new()));
+    let text = folder.path("text.json");
+    fs::write(&text, "hello").unwrap();
+    let cases: &[(&[&str], &str)] = &[
+        (&[], "<A>"),
+        (&[&a], "<B>"),
+        (&[&a, "/nonexistent.json"], "/nonexistent.json"),
+        (&[&a, &text], "text.json"),
+        (&[&a, &other_size], "sim logp 64 B"),
+        (&[&a, &empty], "nothing"),
+        (&[&format!("{a}:udp"), &a], "'udp'"),
+        (&[&a, &a, "--fail-on", "5"], "as in 5%"),
+        (&[&a, &a, "--fail-on", "-5%"], "as in 5%"),
+        (&[&a, &a, "--fail-on", "much%"], "as in 5%"),
+        (&[&a, &a, "--fail-on", "NaN%"], "as in 5%"),
+        (&[&a, &a, "--confidence", "2"], "0.95"),
+        (&[&a, &a, "--out", "/nonexistent/file"], "/nonexistent/file"),
+        (&[&a, &a, "--out", &folder.path("page.html")], "table, json or csv"),
+    ];
+    for (args, names) in cases {
+        let line = error_of(&[&["compare"], *args].concat(), 2);
+        assert!(line.contains(names), "{args:?}: {line}");
+    }
+}
+
+#[test]
+fn one_launch_has_no_interval_and_decides_nothing() {
+    let folder = Folder::new();
+    let a = folder.measured("a.json", TRUTH, &["--launches", "1"]);
+    let b =
+        folder.measured("b.json", "o_s=3us,o_r=2us,g=5us,L=7us", &["--launches", "1", "--max-time", "1s"]);
+    let one = |from: &str, name: &str| {
+        folder
+            .edited(from, name, |record| record["results"][0]["launches"].as_array_mut().unwrap().truncate(1))
+    };
+    let (a, b) = (one(&a, "one-a.json"), one(&b, "one-b.json"));
+    let comparison = json(&[&a, &b, "--fail-on", "5%"]);
+    assert_eq!(parameter(&comparison, "o_s")["verdict"], "undecided");
+    assert!(doubts(&comparison["comparisons"][0]).contains(&"few_launches"));
+}

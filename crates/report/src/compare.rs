@@ -1,0 +1,340 @@
+//! Two records against each other: for every layer, verb and size that both hold, how many
+//! times as large each parameter is in B as in A, with an interval.
+//!
+//! Layers of one record were launched in turns: their launches are paired, and what drifts
+//! with the machine falls out. Launches of two records are unpaired
+//! ([`netdyno_measure::unpaired`]), and what drifted between the two runs is in the ratio:
+//! that is a doubt, always. Others name what differed besides.
+
+mod combine;
+pub mod csv;
+mod differences;
+mod figures;
+pub mod table;
+
+use crate::quantity::{NONE, number, percent};
+use netdyno_measure::record::{Doubt, LayerResult, Record, Status};
+use netdyno_measure::stats::Interval;
+use schemars::JsonSchema;
+use serde::Serialize;
+use thiserror::Error;
+
+/// The schema of a comparison.
+pub const SCHEMA: &str = "netdyno-compare/1";
+
+/// A record, and what of it is to be compared.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a> {
+    /// What people call it: the name of its file.
+    pub name: &'a str,
+    /// The record.
+    pub record: &'a Record,
+    /// The one layer that is meant; `None` for all.
+    pub layer: Option<&'a str>,
+}
+
+/// How to compare.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// Confidence of the intervals of ratios.
+    pub confidence: f64,
+    /// Growth of a parameter from which it counts as worse, as a share.
+    pub fail_on: Option<f64>,
+}
+
+/// Why there is nothing to compare.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum CompareError {
+    /// The layer asked for is not in the record.
+    #[error("{name} has no layer '{layer}': it has {has}")]
+    NoLayer {
+        /// The record.
+        name: String,
+        /// What was asked for.
+        layer: String,
+        /// What is there.
+        has: String,
+    },
+    /// No layer, verb and size is in both.
+    #[error("nothing to compare: {a} has {in_a}; {b} has {in_b}")]
+    NothingInCommon {
+        /// The first record.
+        a: String,
+        /// What it holds.
+        in_a: String,
+        /// The second record.
+        b: String,
+        /// What it holds.
+        in_b: String,
+    },
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Comparison {
+    /// Always `netdyno-compare/1`.
+    pub schema: String,
+    /// The record below the line.
+    pub a: Source,
+    /// The record above the line.
+    pub b: Source,
+    /// Confidence of the intervals of ratios.
+    pub confidence: f64,
+    /// Whether both sides are of one record, whose launches were interleaved and are paired.
+    pub interleaved: bool,
+    /// Growth of a parameter from which it counts as worse, as a share; null where nothing
+    /// was to be judged.
+    pub fail_on: Option<f64>,
+    /// One entry for each layer, verb and size in both.
+    pub comparisons: Vec<Pair>,
+    /// What only A has.
+    pub only_in_a: Vec<String>,
+    /// What only B has.
+    pub only_in_b: Vec<String>,
+    /// Doubts about all of it.
+    pub doubts: Vec<Doubt>,
+}
+
+/// Where one side comes from.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Source {
+    /// Its file.
+    pub name: String,
+    /// The one layer that was meant; null for all.
+    pub layer: Option<String>,
+    /// When measuring began, RFC 3339, UTC.
+    pub began: String,
+    /// Version of the command that measured.
+    pub version: String,
+    /// Name of the host.
+    pub host: String,
+}
+
+/// A layer, a verb and a size that both sides have.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Pair {
+    /// The measuring verb.
+    pub verb: String,
+    /// Bytes of user data in a request, and in a reply.
+    pub size_bytes: usize,
+    /// How A was measured.
+    pub a: Setting,
+    /// How B was measured.
+    pub b: Setting,
+    /// The parameters that at least one of the two knows something of.
+    pub parameters: Vec<Compared>,
+    /// Doubts about these ratios.
+    pub doubts: Vec<Doubt>,
+}
+
+/// How one of them was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Setting {
+    /// The layer.
+    pub layer: String,
+    /// How an idle process waits.
+    pub wait: String,
+    /// Where the two processes ran.
+    pub cpus: Vec<usize>,
+    /// How far those processors are apart.
+    pub distance: Option<String>,
+    /// What went wrong with datagrams on purpose.
+    pub faults: Option<String>,
+    /// Launches.
+    pub launches: usize,
+}
+
+/// A parameter on both sides.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Compared {
+    /// Its name; beside a g that is not measured in both, `plateau`: the time per message
+    /// in the steady state, whatever set it.
+    pub parameter: String,
+    /// Bytes of user data in a message.
+    pub size_bytes: usize,
+    /// `ns` or `ns_per_byte`.
+    pub unit: String,
+    /// In A.
+    pub a: Figure,
+    /// In B.
+    pub b: Figure,
+    /// B / A: the median over the launches paired, or over all pairs of launches; null where
+    /// it is not measured in both, or is not positive in every launch.
+    pub ratio: Option<f64>,
+    /// Its interval; null with too few launches.
+    pub ratio_ci: Option<Interval>,
+    /// What the interval says of B against A.
+    pub change: Change,
+    /// What the limit makes of that; null without one.
+    pub verdict: Option<Verdict>,
+}
+
+/// A parameter on one side.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Figure {
+    /// How much the figure claims.
+    pub status: Status,
+    /// Its value; null where unobservable.
+    pub value: Option<f64>,
+    /// The interval that the record gives, with the record's confidence.
+    pub ci: Option<Interval>,
+    /// Launches that gave a value.
+    pub launches: usize,
+}
+
+/// What an interval says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// The whole interval is above 1.
+    Larger,
+    /// The whole interval is below 1.
+    Smaller,
+    /// The interval holds 1.
+    Unclear,
+    /// There is no interval.
+    Unknown,
+}
+
+/// What a limit makes of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The whole interval is beyond the limit.
+    Fail,
+    /// The limit is within the interval, or there is no interval.
+    Undecided,
+    /// The whole interval is within the limit.
+    Pass,
+    /// The parameter is not measured in both, or has no ratio.
+    NotJudged,
+}
+
+impl Comparison {
+    /// The parameters with `verdict`, as `rtt of udp`, each with its ratio.
+    pub fn with(&self, verdict: Verdict) -> impl Iterator<Item = (&Pair, &Compared)> {
+        let all = self.comparisons.iter().flat_map(|pair| pair.parameters.iter().map(move |p| (pair, p)));
+        all.filter(move |(_, compared)| compared.verdict == Some(verdict))
+    }
+}
+
+impl Compared {
+    /// The ratio with its interval, as `1.058 [1.049, 1.066]`.
+    pub fn in_words(&self) -> String {
+        match (self.ratio, self.ratio_ci) {
+            (None, _) => NONE.into(),
+            (Some(ratio), None) => in_thousandths(ratio),
+            (Some(ratio), Some(ci)) => {
+                format!("{} [{}, {}]", in_thousandths(ratio), in_thousandths(ci.lo), in_thousandths(ci.hi))
+            }
+        }
+    }
+}
+
+/// Ratios near 1 differ where three digits do not.
+fn in_thousandths(ratio: f64) -> String {
+    if (0.1..10.0).contains(&ratio) { format!("{ratio:.3}") } else { number(ratio) }
+}
+
+/// Compares B with A.
+pub fn compare(a: Side<'_>, b: Side<'_>, terms: Terms) -> Result<Comparison, CompareError> {
+    // A layer named on one side is meant on both.
+    let (of_a, of_b) = (a.layer.or(b.layer), b.layer.or(a.layer));
+    let (in_a, in_b) = (chosen(a, of_a)?, chosen(b, of_b)?);
+    let interleaved = a.record == b.record;
+    let mut rest_of_b = in_b.clone();
+    let mut only_in_a = Vec::new();
+    let mut comparisons = Vec::new();
+    for one in &in_a {
+        match take_like(&mut rest_of_b, one, of_a != of_b) {
+            Some(other) => comparisons.push(combine::pair(one, other, interleaved, terms)),
+            None => only_in_a.push(heading(one)),
+        }
+    }
+    if comparisons.is_empty() {
+        let held = |results: &[&LayerResult]| listed(results.iter().map(|result| heading(result)));
+        return Err(CompareError::NothingInCommon {
+            a: a.name.into(),
+            in_a: held(&in_a),
+            b: b.name.into(),
+            in_b: held(&in_b),
+        });
+    }
+    let mut comparison = Comparison {
+        schema: SCHEMA.into(),
+        a: source(a),
+        b: source(b),
+        confidence: terms.confidence,
+        interleaved,
+        fail_on: terms.fail_on,
+        comparisons,
+        only_in_a,
+        only_in_b: rest_of_b.into_iter().map(heading).collect(),
+        doubts: if interleaved { Vec::new() } else { differences::of_runs(a.record, b.record) },
+    };
+    comparison.doubts.extend(unjudged(&comparison));
+    Ok(comparison)
+}
+
+/// A limit that nothing was held to would be a limit that everything passes.
+fn unjudged(comparison: &Comparison) -> Option<Doubt> {
+    let limit = comparison.fail_on?;
+    let judged = [Verdict::Fail, Verdict::Undecided, Verdict::Pass];
+    let none = judged.iter().all(|&verdict| comparison.with(verdict).next().is_none());
+    let text = format!("no parameter is measured in both: none was held to the limit of {}", percent(limit));
+    none.then(|| Doubt::new("nothing_judged", text))
+}
+
+/// The results that are meant.
+fn chosen<'a>(side: Side<'a>, layer: Option<&str>) -> Result<Vec<&'a LayerResult>, CompareError> {
+    let results = &side.record.results;
+    let Some(layer) = layer else { return Ok(results.iter().collect()) };
+    let chosen: Vec<&LayerResult> = results.iter().filter(|result| result.layer == layer).collect();
+    if chosen.is_empty() {
+        let has = listed(results.iter().map(|result| result.layer.clone()));
+        return Err(CompareError::NoLayer { name: side.name.into(), layer: layer.into(), has });
+    }
+    Ok(chosen)
+}
+
+/// Takes what was measured most like `one` out of `from`.
+fn take_like<'a>(
+    from: &mut Vec<&'a LayerResult>,
+    one: &LayerResult,
+    across_layers: bool,
+) -> Option<&'a LayerResult> {
+    let likeness = |other: &LayerResult| {
+        [other.wait == one.wait, other.faults == one.faults, other.cpus == one.cpus]
+            .iter()
+            .filter(|&&same| same)
+            .count()
+    };
+    let comparable = |other: &LayerResult| {
+        (across_layers || other.layer == one.layer)
+            && (other.verb(), other.size_bytes) == (one.verb(), one.size_bytes)
+    };
+    // Of several that are alike, the first.
+    let candidates = from.iter().enumerate().rev().filter(|(_, other)| comparable(other));
+    let at = candidates.max_by_key(|(_, other)| likeness(other))?.0;
+    Some(from.remove(at))
+}
+
+fn source(side: Side<'_>) -> Source {
+    Source {
+        name: side.name.into(),
+        layer: side.layer.map(str::to_owned),
+        began: side.record.began.clone(),
+        version: side.record.version.clone(),
+        host: side.record.environment.host.clone(),
+    }
+}
+
+/// What a result is of, as `udp logp 32 B`.
+fn heading(result: &LayerResult) -> String {
+    format!("{} {} {} B", result.layer, result.verb(), result.size_bytes)
+}
+
+fn listed(texts: impl Iterator<Item = String>) -> String {
+    let texts: Vec<String> = texts.collect();
+    if texts.is_empty() { "nothing".into() } else { texts.join(", ") }
+}

@@ -1,0 +1,161 @@
+//! One result of A and one of B, parameter by parameter.
+
+use super::figures::{self, Candidate, PLATEAU};
+use super::{Change, Compared, Pair, Setting, Terms, Verdict, differences};
+use netdyno_measure::record::{LayerResult, Status};
+use netdyno_measure::stats::{Interval, median_interval_of_sorted, quantile_of_sorted, sorted};
+use netdyno_measure::unpaired;
+
+/// Compares two results.
+pub fn pair(a: &LayerResult, b: &LayerResult, interleaved: bool, terms: Terms) -> Pair {
+    let mut doubts = differences::of_settings(a, b);
+    let (in_a, mut in_b) = (figures::of(a), figures::of(b));
+    let mut parameters = Vec::new();
+    for one in &in_a {
+        let like = |other: &Candidate| (other.name, other.size_bytes) == (one.name, one.size_bytes);
+        let Some(at) = in_b.iter().position(like) else { continue };
+        let other = in_b.remove(at);
+        if one.figure.value.is_none() && other.figure.value.is_none() {
+            continue;
+        }
+        let g_is_there =
+            |found: &[Compared]| found.iter().any(|p| p.parameter == "g" && is_measured_in_both(p));
+        if one.name == PLATEAU && g_is_there(&parameters) {
+            continue;
+        }
+        let (compared, doubt) = parameter(one, &other, interleaved, terms);
+        parameters.push(compared);
+        doubts.extend(doubt);
+    }
+    doubts.extend(differences::own_doubts(a, b));
+    Pair { verb: a.verb().into(), size_bytes: a.size_bytes, a: setting(a), b: setting(b), parameters, doubts }
+}
+
+fn parameter(
+    a: &Candidate,
+    b: &Candidate,
+    interleaved: bool,
+    terms: Terms,
+) -> (Compared, Option<netdyno_measure::record::Doubt>) {
+    let mut compared = Compared {
+        parameter: a.name.into(),
+        size_bytes: a.size_bytes,
+        unit: a.unit.into(),
+        a: a.figure,
+        b: b.figure,
+        ratio: None,
+        ratio_ci: None,
+        change: Change::Unknown,
+        verdict: None,
+    };
+    let mut doubt = None;
+    if is_measured_in_both(&compared) {
+        let found = if interleaved {
+            paired(&a.launches, &b.launches, terms.confidence)
+        } else {
+            let (in_a, in_b) = (known(&a.launches), known(&b.launches));
+            doubt = differences::of_spread(a.name, &in_a, &in_b);
+            unpaired::ratio(&in_b, &in_a, terms.confidence).map(|found| (found.ratio, found.ci))
+        };
+        (compared.ratio, compared.ratio_ci) = found.map_or((None, None), |(ratio, ci)| (Some(ratio), ci));
+        if compared.ratio.is_some() && compared.ratio_ci.is_none() {
+            doubt = Some(differences::too_few(a.name));
+        }
+        compared.change = change(compared.ratio_ci);
+    }
+    compared.verdict = terms.fail_on.map(|limit| verdict(&compared, 1.0 + limit));
+    (compared, doubt)
+}
+
+fn is_measured_in_both(compared: &Compared) -> bool {
+    [compared.a, compared.b].iter().all(|figure| figure.status == Status::Measured)
+}
+
+fn known(launches: &[Option<f64>]) -> Vec<f64> {
+    launches.iter().copied().flatten().collect()
+}
+
+/// As in the record's own ratios: the median over the launches in pairs, and its interval.
+fn paired(a: &[Option<f64>], b: &[Option<f64>], confidence: f64) -> Option<(f64, Option<Interval>)> {
+    let pairs =
+        a.iter().zip(b).map(|(a, b)| Some((*b)? / (*a)?).filter(|_| *a > Some(0.0) && *b > Some(0.0)));
+    let ratios = sorted(pairs.collect::<Option<Vec<f64>>>()?);
+    (!ratios.is_empty())
+        .then(|| (quantile_of_sorted(&ratios, 0.5), median_interval_of_sorted(&ratios, confidence)))
+}
+
+fn change(ci: Option<Interval>) -> Change {
+    match ci {
+        None => Change::Unknown,
+        Some(ci) if ci.lo > 1.0 => Change::Larger,
+        Some(ci) if ci.hi < 1.0 => Change::Smaller,
+        Some(_) => Change::Unclear,
+    }
+}
+
+/// Every parameter is a cost: larger is worse.
+fn verdict(compared: &Compared, limit: f64) -> Verdict {
+    match (compared.ratio, compared.ratio_ci) {
+        (None, _) => Verdict::NotJudged,
+        _ if compared.parameter == PLATEAU => Verdict::NotJudged,
+        (Some(_), None) => Verdict::Undecided,
+        (Some(_), Some(ci)) if ci.lo > limit => Verdict::Fail,
+        (Some(_), Some(ci)) if ci.hi < limit => Verdict::Pass,
+        (Some(_), Some(_)) => Verdict::Undecided,
+    }
+}
+
+fn setting(result: &LayerResult) -> Setting {
+    Setting {
+        layer: result.layer.clone(),
+        wait: result.wait.clone(),
+        cpus: result.cpus.clone(),
+        distance: result.distance.clone(),
+        faults: result.faults.clone(),
+        launches: result.launches(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use netdyno_measure::record::Status;
+
+    fn judged(ci: Option<[f64; 2]>, limit: f64) -> Verdict {
+        let figure =
+            super::super::Figure { status: Status::Measured, value: Some(1.0), ci: None, launches: 9 };
+        let compared = Compared {
+            parameter: "rtt".into(),
+            size_bytes: 32,
+            unit: "ns".into(),
+            a: figure,
+            b: figure,
+            ratio: Some(1.0),
+            ratio_ci: ci.map(Interval::from),
+            change: change(ci.map(Interval::from)),
+            verdict: None,
+        };
+        verdict(&compared, limit)
+    }
+
+    #[test]
+    fn a_verdict_needs_the_whole_interval() {
+        assert_eq!(judged(Some([1.06, 1.2]), 1.05), Verdict::Fail);
+        assert_eq!(judged(Some([1.04, 1.2]), 1.05), Verdict::Undecided);
+        assert_eq!(judged(Some([1.05, 1.2]), 1.05), Verdict::Undecided);
+        assert_eq!(judged(Some([1.01, 1.04]), 1.05), Verdict::Pass);
+        assert_eq!(judged(Some([0.5, 0.6]), 1.0), Verdict::Pass);
+        assert_eq!(judged(None, 1.05), Verdict::Undecided);
+    }
+
+    #[test]
+    fn pairs_are_of_launches_that_both_have_a_positive_value() {
+        let launches = |values: &[f64]| values.iter().copied().map(Some).collect::<Vec<_>>();
+        let (ratio, ci) =
+            paired(&launches(&[1.0; 6]), &launches(&[2.0, 3.0, 2.0, 2.0, 1.0, 2.0]), 0.95).unwrap();
+        assert_eq!((ratio, ci), (2.0, Some(Interval { lo: 1.0, hi: 3.0 })));
+        assert_eq!(paired(&launches(&[1.0, 0.0]), &launches(&[1.0, 1.0]), 0.95), None);
+        assert_eq!(paired(&[Some(1.0), None], &launches(&[1.0, 1.0]), 0.95), None);
+        assert_eq!(paired(&[], &[], 0.95), None);
+    }
+}

@@ -1,0 +1,119 @@
+//! Why a ratio may be of something else than the layers: doubts about a comparison.
+
+use netdyno_measure::record::{Doubt, LayerResult, Record};
+use netdyno_measure::stats::{quantile_of_sorted, sorted};
+
+/// Launches of one side spread this many times as wide as those of the other make the interval
+/// of an unpaired ratio claim too much. Nine launches and nine of one distribution look so in
+/// 1.6 % of all cases.
+const UNEQUAL_SPREAD: f64 = 5.0;
+
+/// Doubts about two runs.
+pub fn of_runs(a: &Record, b: &Record) -> Vec<Doubt> {
+    let (in_a, in_b) = (&a.environment, &b.environment);
+    let known = |governor: &Option<String>| governor.clone().unwrap_or_else(|| "unknown".into());
+    let machine = |virtualised: bool| if virtualised { "virtual" } else { "real" }.to_owned();
+    let drift = "the launches of two runs are not interleaved: what drifted between them, such as temperature, \
+                 clock rate, placement and neighbours, is in every ratio";
+    let mut doubts = vec![Doubt::new("not_interleaved", drift.into())];
+    doubts.extend(
+        [
+            difference("host_differs", "the host", &in_a.host, &in_b.host),
+            difference("cpu_model_differs", "the processor", &in_a.cpu_model, &in_b.cpu_model),
+            difference("kernel_differs", "the kernel", &in_a.kernel, &in_b.kernel),
+            difference("governor_differs", "the governor", &known(&in_a.governor), &known(&in_b.governor)),
+            difference(
+                "virtualised_differs",
+                "the machine",
+                &machine(in_a.virtualised),
+                &machine(in_b.virtualised),
+            ),
+            difference("clock_differs", "the clock", &in_a.clock.source, &in_b.clock.source),
+            difference("version_differs", "the version of netdyno", &a.version, &b.version),
+        ]
+        .into_iter()
+        .flatten(),
+    );
+    doubts
+        .extend([("A", a), ("B", b)].into_iter().filter_map(|(side, record)| carried(side, &record.doubts)));
+    doubts
+}
+
+/// Doubts about two results measured differently.
+pub fn of_settings(a: &LayerResult, b: &LayerResult) -> Vec<Doubt> {
+    let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".into());
+    let cpus = |result: &LayerResult| format!("{:?}", result.cpus);
+    [
+        difference("wait_differs", "the way to wait", &a.wait, &b.wait),
+        difference(
+            "distance_differs",
+            "the distance of the processors",
+            &text(&a.distance),
+            &text(&b.distance),
+        ),
+        difference("cpus_differ", "the processors", &cpus(a), &cpus(b)),
+        difference("faults_differ", "what went wrong on purpose", &text(&a.faults), &text(&b.faults)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// The doubts that the results already had.
+pub fn own_doubts(a: &LayerResult, b: &LayerResult) -> Vec<Doubt> {
+    [("A", a), ("B", b)].into_iter().filter_map(|(side, result)| carried(side, &result.doubts)).collect()
+}
+
+fn carried(side: &str, doubts: &[Doubt]) -> Option<Doubt> {
+    let name = |doubt: &Doubt| match &doubt.about {
+        Some(about) => format!("{} ({about})", doubt.name),
+        None => doubt.name.clone(),
+    };
+    let names: Vec<String> = doubts.iter().map(name).collect();
+    let stable = format!("doubts_in_{}", side.to_lowercase());
+    (!names.is_empty())
+        .then(|| Doubt::new(&stable, format!("{side} has doubts of its own: {}", names.join(", "))))
+}
+
+/// A doubt about an interval that takes both samples to be spread alike.
+pub fn of_spread(parameter: &str, a: &[f64], b: &[f64]) -> Option<Doubt> {
+    let (in_a, in_b) = (spread(a)?, spread(b)?);
+    let (wider, narrower, factor) =
+        if in_a > in_b { ("A", "B", in_a / in_b) } else { ("B", "A", in_b / in_a) };
+    let text = format!(
+        "the launches of {wider} are spread {factor:.0} times as wide as those of {narrower}: the interval may \
+         be too narrow"
+    );
+    (factor > UNEQUAL_SPREAD && factor.is_finite()).then(|| Doubt::about("unequal_spread", parameter, text))
+}
+
+/// The middle half of values on a logarithmic scale.
+fn spread(values: &[f64]) -> Option<f64> {
+    let logs = sorted(values.iter().filter(|&&value| value > 0.0).map(|value| value.ln()));
+    (logs.len() >= 4).then(|| quantile_of_sorted(&logs, 0.75) - quantile_of_sorted(&logs, 0.25))
+}
+
+/// A doubt about a ratio without an interval.
+pub fn too_few(parameter: &str) -> Doubt {
+    Doubt::about("few_launches", parameter, "too few launches for an interval of the ratio".into())
+}
+
+fn difference(name: &str, what: &str, a: &str, b: &str) -> Option<Doubt> {
+    (a != b).then(|| Doubt::new(name, format!("{what} differs: {a} in A, {b} in B")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spread_is_relative() {
+        let narrow = [100.0, 101.0, 102.0, 103.0];
+        let large = narrow.map(|value| 1000.0 * value);
+        let wide = [100.0, 120.0, 140.0, 160.0];
+        assert_eq!(of_spread("rtt", &narrow, &large), None);
+        let doubt = of_spread("rtt", &narrow, &wide).unwrap();
+        assert!(doubt.text.starts_with("the launches of B are spread 16 times"), "{}", doubt.text);
+        assert_eq!(of_spread("rtt", &[1.0; 4], &wide), None, "no spread is no measure");
+    }
+}

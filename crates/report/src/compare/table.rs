@@ -1,0 +1,133 @@
+//! A comparison for a terminal, plain text.
+
+use super::{Change, Compared, Comparison, Figure, Pair, Setting, Source, Verdict};
+use crate::lines::Lines;
+use crate::quantity::{NONE, counted, number, percent, time};
+use netdyno_measure::record::{Doubt, Status};
+
+/// The table, ended by a line feed. No line is longer than `width`, or than 40 characters
+/// where `width` is less.
+pub fn render(comparison: &Comparison, width: usize) -> String {
+    let mut lines = Lines::of(width);
+    lines.wrapped(&source(&comparison.a), "A  ", "   ");
+    lines.wrapped(&source(&comparison.b), "B  ", "   ");
+    lines.wrapped(&method(comparison), "", "");
+    lines.blank();
+    lines.wrapped(&row(["parameter", "A", "B", "B / A", ""]), "  ", "    ");
+    lines.rule();
+    for (at, pair) in comparison.comparisons.iter().enumerate() {
+        if at > 0 {
+            lines.blank();
+        }
+        lines.wrapped(&title(pair), "", "    ");
+        for compared in &pair.parameters {
+            lines.wrapped(&line(pair, compared), "  ", "    ");
+        }
+    }
+    lines.rule();
+    for (only, side) in [(&comparison.only_in_a, "A"), (&comparison.only_in_b, "B")] {
+        if !only.is_empty() {
+            lines.wrapped(&format!("only in {side}: {}", only.join(", ")), "", "    ");
+        }
+    }
+    lines.wrapped(&judgement(comparison), "", "    ");
+    let of_pairs = comparison.comparisons.iter().flat_map(|pair| {
+        let layer = layers(pair);
+        pair.doubts.iter().map(move |doubt| concern(&layer, doubt))
+    });
+    let all = comparison.doubts.iter().map(|doubt| doubt.text.clone()).chain(of_pairs);
+    all.for_each(|text| lines.wrapped(&text, "-  ", "   "));
+    lines.text
+}
+
+fn source(source: &Source) -> String {
+    let layer = source.layer.iter().map(|layer| format!("{layer} of ")).collect::<String>();
+    let Source { name, began, host, version, .. } = source;
+    format!("{layer}{name}, {began}, {host}, netdyno {version}")
+}
+
+fn method(comparison: &Comparison) -> String {
+    let pairing = if comparison.interleaved {
+        "paired by launch"
+    } else {
+        "unpaired (Hodges and Lehmann, by the test of Mann and Whitney)"
+    };
+    format!("ratios over launches, {} intervals, {pairing}", percent(comparison.confidence))
+}
+
+/// The layers of a pair, as `udp`, or `am+shm against udp`.
+fn layers(pair: &Pair) -> String {
+    if pair.a.layer == pair.b.layer {
+        pair.a.layer.clone()
+    } else {
+        format!("{} against {}", pair.b.layer, pair.a.layer)
+    }
+}
+
+fn title(pair: &Pair) -> String {
+    let both = |of: fn(&Setting) -> String| {
+        let (a, b) = (of(&pair.a), of(&pair.b));
+        if a == b { a } else { format!("{a} and {b}") }
+    };
+    let launches = both(|setting| counted(setting.launches, "launch", "launches"));
+    let wait = both(|setting| setting.wait.clone());
+    format!("{}  {}, {} B, {wait}, {launches}", layers(pair), pair.verb, pair.size_bytes)
+}
+
+fn line(pair: &Pair, compared: &Compared) -> String {
+    let name = if compared.size_bytes == pair.size_bytes {
+        compared.parameter.clone()
+    } else {
+        format!("{} {} B", compared.parameter, compared.size_bytes)
+    };
+    let figure = |figure: &Figure| value(figure, &compared.unit);
+    row([&name, &figure(&compared.a), &figure(&compared.b), &compared.in_words(), words(compared)])
+}
+
+fn row(cells: [&str; 5]) -> String {
+    let [name, a, b, ratio, words] = cells;
+    format!("{name:<15}{a:>12} {b:>12}   {ratio:<21}  {words}").trim_end().to_owned()
+}
+
+fn value(figure: &Figure, unit: &str) -> String {
+    let Some(value) = figure.value.filter(|value| value.is_finite()) else { return NONE.into() };
+    let text = if unit == "ns" { time(value) } else { format!("{} ns/B", number(value)) };
+    match figure.status {
+        Status::Measured => text,
+        Status::UpperBound => format!("≤ {text}"),
+        Status::Unobservable => NONE.into(),
+    }
+}
+
+/// What is made of a ratio, in a word or two.
+fn words(compared: &Compared) -> &'static str {
+    match (compared.verdict, compared.change) {
+        (Some(Verdict::Fail), _) => "FAIL",
+        (Some(Verdict::Undecided), _) => "undecided",
+        (Some(Verdict::Pass), _) => "pass",
+        (Some(Verdict::NotJudged), _) => "not judged",
+        (None, Change::Larger) => "larger",
+        (None, Change::Smaller) => "smaller",
+        (None, Change::Unclear | Change::Unknown) => "",
+    }
+}
+
+fn judgement(comparison: &Comparison) -> String {
+    let Some(limit) = comparison.fail_on else { return String::new() };
+    let count = |verdict| comparison.with(verdict).count();
+    format!(
+        "limit {}: {} failed, {} undecided, {} passed, {} not judged",
+        percent(limit),
+        count(Verdict::Fail),
+        count(Verdict::Undecided),
+        count(Verdict::Pass),
+        count(Verdict::NotJudged)
+    )
+}
+
+fn concern(layer: &str, doubt: &Doubt) -> String {
+    match &doubt.about {
+        Some(parameter) => format!("{parameter} of {layer}: {}", doubt.text),
+        None => format!("{layer}: {}", doubt.text),
+    }
+}

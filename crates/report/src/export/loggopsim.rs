@@ -1,0 +1,180 @@
+//! The command line of LogGOPSim (Hoefler, Schneider and Lumsdaine 2010): `-L`, `-o`, `-g`,
+//! `-G`, `-O` and `-S`, as integers.
+//!
+//! A message of n bytes takes it 2 o + L + (n - 1) max(G, O) from sender to receiver, and a
+//! stream the largest of g + (n - 1) G and o + (n - 1) O for each message. It has one o for
+//! both sides: half of o_s + o_r, and L is what is left, so that the round trip of the
+//! smallest size comes out as measured. Messages of up to S bytes do not wait for a receive.
+
+use super::curve::{Curve, Gap, Point};
+use super::{ExportError, Exported};
+
+/// The unit of all times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// Nanoseconds, as the simulator's tools take them to be.
+    Ns,
+    /// Picoseconds, for layers whose G is a fraction of a nanosecond.
+    Ps,
+}
+
+impl TimeUnit {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ns => "ns",
+            Self::Ps => "ps",
+        }
+    }
+
+    fn per_ns(self) -> f64 {
+        match self {
+            Self::Ns => 1.0,
+            Self::Ps => 1e3,
+        }
+    }
+}
+
+/// Rounding that changes a parameter by more than this share is told.
+const ROUNDED: f64 = 0.01;
+/// The largest S: no message waits for a receive.
+const ALL_EAGER: i32 = i32::MAX;
+
+/// The parameters as LogGOPSim has them.
+#[allow(non_snake_case, reason = "the names of the field")]
+struct LogGops {
+    L: i32,
+    o: i32,
+    g: i32,
+    G: i32,
+    O: i32,
+}
+
+impl LogGops {
+    /// How long a message of `size_bytes` takes from sender to receiver.
+    fn one_way(&self, size_bytes: usize) -> f64 {
+        let beyond_first = size_bytes.saturating_sub(1) as f64;
+        f64::from(self.L) + 2.0 * f64::from(self.o) + beyond_first * f64::from(self.G.max(self.O))
+    }
+}
+
+/// The options, on one line.
+pub fn render(curve: &Curve, unit: TimeUnit) -> Result<Exported, ExportError> {
+    let mut notes = Vec::new();
+    let parameters = parameters(curve, unit, &mut notes)?;
+    notes.extend(departure(curve, &parameters, unit));
+    notes.push(format!(
+        "S = {ALL_EAGER}: whether a sender waits for its receiver is not measured, and no message does"
+    ));
+    let LogGops { L, o, g, G, O } = parameters;
+    Ok(Exported { text: format!("-L {L} -o {o} -g {g} -G {G} -O {O} -S {ALL_EAGER}\n"), notes })
+}
+
+fn parameters(curve: &Curve, unit: TimeUnit, notes: &mut Vec<String>) -> Result<LogGops, ExportError> {
+    let small = curve.ends().0;
+    let whole = |name, ns: f64| whole(name, ns, unit);
+    let mut rounded = |name, ns: f64| {
+        let value = whole(name, ns)?;
+        notes.extend(rounding(name, ns * unit.per_ns(), value, unit));
+        Ok(value)
+    };
+    let o = rounded("o", (small.o_s_ns + small.o_r_ns) / 2.0)?;
+    let (g_ns, g_note) = gap(small, &curve.layer);
+    let g = rounded("g", g_ns)?;
+    let (per_byte_ns, per_byte_note) = gap_per_byte(curve);
+    let per_byte = rounded("G", per_byte_ns)?;
+    let (o_per_byte_ns, o_per_byte_note) = overhead_per_byte(curve);
+    let o_per_byte = rounded("O", o_per_byte_ns)?;
+    let without = LogGops { L: 0, o, g, G: per_byte, O: o_per_byte };
+    let one_way = small.one_way_ns * unit.per_ns();
+    let rest = one_way - without.one_way(small.size_bytes);
+    let latency = whole("L", rest.max(0.0) / unit.per_ns())?;
+    if rest < -0.5 {
+        notes.push(format!(
+            "L = 0: it came out as {rest:.0} {0}, as overheads and flight overlap; simulated round trips of {1} B \
+             take {2:.0} {0} longer than measured",
+            unit.name(),
+            small.size_bytes,
+            -2.0 * rest
+        ));
+    }
+    notes.push(format!(
+        "o is half of o_s + o_r ({:.4} and {:.4} ns at {} B), and L what is left of half a round trip",
+        small.o_s_ns, small.o_r_ns, small.size_bytes
+    ));
+    notes.extend([g_note, per_byte_note, o_per_byte_note].into_iter().flatten());
+    Ok(LogGops { L: latency, ..without })
+}
+
+fn gap(small: &Point, layer: &str) -> (f64, Option<String>) {
+    match small.g {
+        Gap::Measured(ns) => (ns, None),
+        Gap::AtMost(ns) => {
+            let text = "g is an upper bound: something else set the pace, and simulated message rates are a \
+                        lower limit";
+            (ns, Some(text.into()))
+        }
+        Gap::Unknown => (
+            0.0,
+            Some(format!("g = 0: nothing is known of it on {layer}; overhead alone limits message rates")),
+        ),
+    }
+}
+
+/// Without a figure of its own, G is what the one-way time rises by.
+fn gap_per_byte(curve: &Curve) -> (f64, Option<String>) {
+    let (small, large) = curve.ends();
+    let bytes = (large.size_bytes - small.size_bytes) as f64;
+    if bytes == 0.0 {
+        let text = format!(
+            "G = 0: it is not measured, and every message costs what one of {} B does",
+            small.size_bytes
+        );
+        return (0.0, Some(text));
+    }
+    let rise = (large.one_way_ns - small.one_way_ns) / bytes;
+    let text = format!(
+        "G is the rise of the one-way time from {} to {} B, {rise:.4} ns per byte: the gap itself is not measured",
+        small.size_bytes, large.size_bytes
+    );
+    (rise.max(0.0), Some(text))
+}
+
+fn overhead_per_byte(curve: &Curve) -> (f64, Option<String>) {
+    let (small, large) = curve.ends();
+    let bytes = (large.size_bytes - small.size_bytes) as f64;
+    if bytes == 0.0 {
+        return (0.0, None);
+    }
+    let both = |point: &Point| (point.o_s_ns + point.o_r_ns) / 2.0;
+    let rise = (both(large) - both(small)) / bytes;
+    let text = format!("O is the rise of o from {} to {} B", small.size_bytes, large.size_bytes);
+    (rise.max(0.0), Some(text))
+}
+
+fn whole(parameter: &'static str, ns: f64, unit: TimeUnit) -> Result<i32, ExportError> {
+    let value = (ns * unit.per_ns()).round();
+    if value > f64::from(i32::MAX) {
+        return Err(ExportError::TooLarge { parameter, value: format!("{value}"), unit: unit.name() });
+    }
+    Ok(value as i32)
+}
+
+fn rounding(parameter: &str, exact: f64, value: i32, unit: TimeUnit) -> Option<String> {
+    let off = (f64::from(value) - exact).abs();
+    let hint = if unit == TimeUnit::Ns { ": --time-unit ps keeps it" } else { "" };
+    let text = format!("{parameter} = {value}, rounded from {exact:.4} {}{hint}", unit.name());
+    (off > ROUNDED * exact.abs()).then_some(text)
+}
+
+/// How far the model's one-way time is from what was measured at other sizes.
+fn departure(curve: &Curve, parameters: &LogGops, unit: TimeUnit) -> Option<String> {
+    let share =
+        |point: &Point| parameters.one_way(point.size_bytes) / (point.one_way_ns * unit.per_ns()) - 1.0;
+    let worst = curve.points.iter().max_by(|a, b| share(a).abs().total_cmp(&share(b).abs()))?;
+    let text = format!(
+        "the one-way time by these parameters is off by up to {:+.1} %, at {} B",
+        100.0 * share(worst),
+        worst.size_bytes
+    );
+    (share(worst).abs() > ROUNDED).then_some(text)
+}

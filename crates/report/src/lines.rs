@@ -1,0 +1,126 @@
+//! Text for a terminal, in lines that are not too long.
+
+/// No line is made narrower than this.
+pub const WIDTH_AT_LEAST: usize = 40;
+
+/// Text made of lines that are not too long.
+pub struct Lines {
+    /// No line is longer.
+    pub width: usize,
+    /// What was written.
+    pub text: String,
+}
+
+impl Lines {
+    /// No text yet, in lines of `width`, or of [`WIDTH_AT_LEAST`] where that is less.
+    pub fn of(width: usize) -> Self {
+        Self { width: width.max(WIDTH_AT_LEAST), text: String::new() }
+    }
+
+    /// One line as it is.
+    pub fn push(&mut self, line: &str) {
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    /// An empty line.
+    pub fn blank(&mut self) {
+        self.text.push('\n');
+    }
+
+    /// A line across.
+    pub fn rule(&mut self) {
+        self.push(&"─".repeat(self.width));
+    }
+
+    /// `text` in as many lines as it takes: the first begins with `first`, others with `rest`.
+    pub fn wrapped(&mut self, text: &str, first: &str, rest: &str) {
+        // A record is a file: what it says must not steer the terminal.
+        let text: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+        let mut line = String::from(first);
+        let mut is_fresh = true;
+        for (gap, word) in words(&text) {
+            let mut word: &str = word;
+            let gap = if is_fresh { "" } else { gap };
+            if length(&line) + length(gap) + length(word) > self.width && !is_fresh {
+                self.push(&line);
+                line = rest.into();
+            } else {
+                line.push_str(gap);
+            }
+            // A word longer than a line is cut.
+            while length(&line) + length(word) > self.width {
+                let room = self.width - length(&line);
+                let cut = word.char_indices().nth(room).map_or(word.len(), |(at, _)| at);
+                line.push_str(&word[..cut]);
+                self.push(&line);
+                line = rest.into();
+                word = &word[cut..];
+            }
+            line.push_str(word);
+            is_fresh = false;
+        }
+        if !is_fresh {
+            self.push(&line);
+        }
+    }
+}
+
+/// The words of a text, each with the blanks before it. A number stays with its unit.
+fn words(text: &str) -> Vec<(&str, &str)> {
+    let mut words = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| c != ' ') {
+        let (gap, from) = rest.split_at(start);
+        let mut end = from.find(' ').unwrap_or(from.len());
+        if from.starts_with(|c: char| c.is_ascii_digit() || c == '-')
+            && let Some(unit) =
+                ["ns", "µs", "ms", "s", "B", "%"].iter().find(|unit| is_unit(&from[end..], unit))
+        {
+            end += 1 + unit.len();
+        }
+        words.push((gap, &from[..end]));
+        rest = &from[end..];
+    }
+    words
+}
+
+/// Whether `text` goes on with a blank and `unit` as a word.
+fn is_unit(text: &str, unit: &str) -> bool {
+    let after = text.strip_prefix(' ').and_then(|text| text.strip_prefix(unit));
+    after.is_some_and(|after| !after.starts_with(char::is_alphanumeric))
+}
+
+/// Characters of a text.
+pub fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrapped(text: &str, width: usize) -> String {
+        let mut lines = Lines { width, text: String::new() };
+        lines.wrapped(text, "a  ", "   ");
+        lines.text
+    }
+
+    #[test]
+    fn text_is_wrapped_between_words_and_under_itself() {
+        assert_eq!(wrapped("one two three", 10), "a  one two\n   three\n");
+        assert_eq!(wrapped("abcdefghijkl", 10), "a  abcdefg\n   hijkl\n");
+        assert_eq!(wrapped("", 10), "");
+    }
+
+    #[test]
+    fn a_number_keeps_its_unit() {
+        assert_eq!(wrapped("at 71.2 ns; so", 11), "a  at\n   71.2 ns;\n   so\n");
+        assert_eq!(wrapped("2 nsa", 7), "a  2\n   nsa\n");
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        assert_eq!(wrapped("\u{1b}[31mred", 20), "a  \u{fffd}[31mred\n");
+    }
+}
