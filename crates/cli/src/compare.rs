@@ -106,7 +106,10 @@ fn render(comparison: &Comparison, form: Form) -> Result<String, Fault> {
 fn judge(comparison: &Comparison) -> Result<(), Fault> {
     let worse: Vec<String> = comparison
         .with(Verdict::Fail)
-        .map(|(pair, compared)| format!("{} of {} {}", compared.parameter, pair.b.layer, compared.in_words()))
+        .map(|(pair, compared)| {
+            let (name, size, layer) = (&compared.parameter, compared.size_bytes, &pair.b.layer);
+            format!("{name} of {layer} at {size} B {}", compared.in_words())
+        })
         .collect();
     match comparison.fail_on {
         Some(limit) if !worse.is_empty() => {

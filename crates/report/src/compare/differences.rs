@@ -1,6 +1,6 @@
 //! Why a ratio may be of something else than the layers: doubts about a comparison.
 
-use netdyno_measure::record::{Doubt, LayerResult, Record};
+use netdyno_measure::record::{Doubt, Environment, LayerResult, Record};
 use netdyno_measure::stats::{quantile_of_sorted, sorted};
 
 /// Launches of one side spread this many times as wide as those of the other make the interval
@@ -10,33 +10,42 @@ const UNEQUAL_SPREAD: f64 = 5.0;
 
 /// Doubts about two runs.
 pub fn of_runs(a: &Record, b: &Record) -> Vec<Doubt> {
-    let (in_a, in_b) = (&a.environment, &b.environment);
-    let known = |governor: &Option<String>| governor.clone().unwrap_or_else(|| "unknown".into());
-    let machine = |virtualised: bool| if virtualised { "virtual" } else { "real" }.to_owned();
     let drift = "the launches of two runs are not interleaved: what drifted between them, such as temperature, \
                  clock rate, placement and neighbours, is in every ratio";
     let mut doubts = vec![Doubt::new("not_interleaved", drift.into())];
-    doubts.extend(
-        [
-            difference("host_differs", "the host", &in_a.host, &in_b.host),
-            difference("cpu_model_differs", "the processor", &in_a.cpu_model, &in_b.cpu_model),
-            difference("kernel_differs", "the kernel", &in_a.kernel, &in_b.kernel),
-            difference("governor_differs", "the governor", &known(&in_a.governor), &known(&in_b.governor)),
-            difference(
-                "virtualised_differs",
-                "the machine",
-                &machine(in_a.virtualised),
-                &machine(in_b.virtualised),
-            ),
-            difference("clock_differs", "the clock", &in_a.clock.source, &in_b.clock.source),
-            difference("version_differs", "the version of netdyno", &a.version, &b.version),
-        ]
-        .into_iter()
-        .flatten(),
-    );
+    doubts.extend(of_hosts("", "", &a.environment, &b.environment));
+    doubts.extend(difference("version_differs", "the version of netdyno", &a.version, &b.version));
+    match (&a.peer_environment, &b.peer_environment) {
+        (Some(in_a), Some(in_b)) => doubts.extend(of_hosts("peer_", "peer's ", in_a, in_b)),
+        (in_a, in_b) => {
+            let place = |peer: &Option<Environment>| match peer {
+                Some(peer) => format!("on {}", peer.host),
+                None => "on the same host".into(),
+            };
+            doubts.extend(difference("peer_differs", "where the replier ran", &place(in_a), &place(in_b)));
+        }
+    }
     doubts
         .extend([("A", a), ("B", b)].into_iter().filter_map(|(side, record)| carried(side, &record.doubts)));
     doubts
+}
+
+fn of_hosts(prefix: &str, whose: &str, a: &Environment, b: &Environment) -> Vec<Doubt> {
+    let governor = |of: &Environment| of.governor.clone().unwrap_or_else(|| "unknown".into());
+    let machine = |of: &Environment| if of.virtualised { "virtual" } else { "real" }.to_owned();
+    [
+        ("host", "host", a.host.clone(), b.host.clone()),
+        ("cpu_model", "processor", a.cpu_model.clone(), b.cpu_model.clone()),
+        ("kernel", "kernel", a.kernel.clone(), b.kernel.clone()),
+        ("governor", "governor", governor(a), governor(b)),
+        ("virtualised", "machine", machine(a), machine(b)),
+        ("clock", "clock", a.clock.source.clone(), b.clock.source.clone()),
+    ]
+    .into_iter()
+    .filter_map(|(name, what, a, b)| {
+        difference(&format!("{prefix}{name}_differs"), &format!("the {whose}{what}"), &a, &b)
+    })
+    .collect()
 }
 
 /// Doubts about two results measured differently.
