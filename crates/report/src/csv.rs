@@ -52,6 +52,7 @@ fn rows(result: &LayerResult) -> Vec<Row<'_>> {
             in_ns("rtt_after_pause", &logp.checks.rtt_after_pause),
             in_ns("o_r_away", &logp.checks.o_r_away),
         ]),
+        Found::Bulk(_) => {}
     }
     rows
 }

@@ -79,6 +79,7 @@ fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult) 
             lines.wrapped(&round_trips(result, logp), "  ", "    ");
             lines.wrapped(&transport(logp).unwrap_or_default(), "  ", "    ");
         }
+        Found::Bulk(_) => {}
     }
 }
 
