@@ -23,6 +23,8 @@ pub struct SizeShape {
     pub size_bytes: usize,
     /// Lengths M of the bursts, ascending; the last is twice the one before.
     pub bursts: Vec<usize>,
+    /// Lengths of the bursts of requests alone, ascending.
+    pub issue: Vec<usize>,
     /// Requests that may be without a reply.
     pub window: usize,
     /// Delay after each message of the delayed bursts, beyond the idle time.
