@@ -20,8 +20,9 @@
 use super::data::{BulkLaunch, SizeData};
 use super::doubts;
 use super::fit::{NOISE, Point, Straight, segments};
-use super::pattern::rises;
+use super::pattern::{issue_rises, rises};
 use super::record::{Bulk, Carried, Change, Classic, Linear, Overlap, Overlaps, Rate, Segment, SizeFigures};
+use crate::logp::data::Burst;
 use crate::logp::extract::{limited_by, quantiles, send_overhead};
 use crate::record::{Doubt, Limit, Parameter, Parameters, PerByte, Plateau, Status};
 use crate::show::Number;
@@ -35,6 +36,8 @@ const CARRIES: f64 = 0.9;
 const IS_FREE: f64 = 0.1;
 /// Share of the receives that may wait without making o_r a bound.
 const WAITED: f64 = 0.05;
+/// Issuing is steady where requests go as fast as replies come, to this share.
+const STEADY: f64 = 0.01;
 
 /// What several launches say about a layer.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,13 +62,31 @@ struct Estimate {
     idle: f64,
 }
 
+/// Steady time per message of each batch of a stream: off the time to issue where issuing is
+/// steady, otherwise off the time to the last reply.
+///
+/// With stages of varying pace the latter rises by more than the steady time, for queues
+/// between them are still growing; the former does not, but needs a burst that fills every
+/// queue in front of the slowest stage.
+fn steady_rises(size: &SizeData, issuing_is_steady: bool) -> Vec<f64> {
+    if issuing_is_steady { issue_rises(&size.stream) } else { rises(&size.stream) }
+}
+
+/// Whether, at the size `at`, requests go as fast as replies come.
+fn issuing_is_steady(data: &[BulkLaunch], at: usize) -> bool {
+    let over = |rises: fn(&[Burst]) -> Vec<f64>| {
+        median(data.iter().map(|launch| median(rises(&launch.sizes[at].stream))))
+    };
+    (over(issue_rises) / over(rises) - 1.0).abs() <= STEADY
+}
+
 impl Estimate {
-    fn of(size: &SizeData, timer_ns: f64) -> Self {
+    fn of(size: &SizeData, timer_ns: f64, issuing_is_steady: bool) -> Self {
         let med = |values: Vec<f64>| median(values);
         let one_way = med(size.rtt_ns.clone()) / 2.0;
         let o_s = send_overhead(&size.issue, timer_ns).value_ns;
         let o_r = med(size.o_r_ns.clone());
-        let steady = med(rises(&size.stream));
+        let steady = med(steady_rises(size, issuing_is_steady));
         let busy = med(rises(&size.delayed)) - med(size.d_measured_ns.clone());
         Self {
             one_way,
@@ -94,6 +115,8 @@ pub(super) struct Launches<'a> {
     pub(super) sizes: Vec<usize>,
     /// By launch, then by size.
     estimates: Vec<Vec<Estimate>>,
+    /// By size: off what the steady time is read.
+    issuing_is_steady: Vec<bool>,
     confidence: f64,
 }
 
@@ -107,11 +130,13 @@ pub fn extract(data: &[BulkLaunch], confidence: f64, precision: f64) -> Option<E
     if !data.iter().all(same) || !sizes.is_sorted_by(|a, b| a < b) {
         return None;
     }
-    let estimates = data
-        .iter()
-        .map(|launch| launch.sizes.iter().map(|size| Estimate::of(size, launch.timer_ns)).collect())
-        .collect();
-    let launches = Launches { data, sizes, estimates, confidence };
+    let steady: Vec<bool> = (0..sizes.len()).map(|at| issuing_is_steady(data, at)).collect();
+    let estimate = |launch: &BulkLaunch| {
+        let sizes = launch.sizes.iter().zip(&steady);
+        sizes.map(|(size, &steady)| Estimate::of(size, launch.timer_ns, steady)).collect()
+    };
+    let estimates = data.iter().map(estimate).collect();
+    let launches = Launches { data, sizes, estimates, issuing_is_steady: steady, confidence };
     let bulk = launches.bulk();
     let parameters = launches.parameters(&bulk);
     let doubts = doubts::find(&launches, &parameters, &bulk, precision);
@@ -203,7 +228,10 @@ impl Launches<'_> {
             self.estimates.iter().map(|sizes| sizes[at].latency).collect(),
         );
         let plateau = self.plateau(at);
-        let mut g = self.sampled(self.figure(at, |e| e.steady), self.batches(at, |_, s| rises(&s.stream)));
+        let mut g = self.sampled(
+            self.figure(at, |e| e.steady),
+            self.batches(at, |_, s| steady_rises(s, self.issuing_is_steady[at])),
+        );
         match plateau.limited_by {
             Limit::Gap => {}
             Limit::Processor => g.status = Status::UpperBound,

@@ -30,9 +30,9 @@ const BATCH: usize = 50;
 const BATCH_NS: f64 = 500e3;
 /// Messages in the longest burst: at least, and at most where the pipeline is not deeper.
 const LONGEST_AT_LEAST: usize = 8;
-const LONGEST_USUALLY: usize = 256;
+const LONGEST_USUALLY: usize = 1024;
 /// The longest burst lasts about this long, where it can.
-const BURST_NS: f64 = 150e3;
+const BURST_NS: f64 = 300e3;
 /// Messages in a burst beyond which a deep pipeline is a doubt, not a longer burst.
 pub(super) const LONGEST_AT_MOST: usize = 1 << 12;
 /// Messages in the bursts of one length that make a batch.
@@ -339,8 +339,17 @@ impl Size<'_> {
 /// Time per message of each batch, by the rise of the time to the last reply from the second
 /// longest burst to the longest.
 pub(super) fn rises(bursts: &[Burst]) -> Vec<f64> {
+    rises_of(bursts, |burst| &burst.done_ns)
+}
+
+/// The same of the time to issue.
+pub(super) fn issue_rises(bursts: &[Burst]) -> Vec<f64> {
+    rises_of(bursts, |burst| &burst.issue_ns)
+}
+
+fn rises_of(bursts: &[Burst], times: impl Fn(&Burst) -> &Vec<f64>) -> Vec<f64> {
     let [.., half, whole] = bursts else { return Vec::new() };
     let messages = whole.m.saturating_sub(half.m) as f64;
-    let pairs = whole.done_ns.iter().zip(&half.done_ns);
+    let pairs = times(whole).iter().zip(times(half));
     pairs.map(|(whole_ns, half_ns)| (whole_ns - half_ns) / messages).collect()
 }
