@@ -19,7 +19,7 @@
 
 use super::data::{BulkLaunch, SizeData};
 use super::doubts;
-use super::fit::{NOISE, Point, Straight, segments};
+use super::fit::{NOISE, Point, SIZES_AT_LEAST, Straight, segments};
 use super::pattern::{issue_rises, rises};
 use super::record::{Bulk, Carried, Change, Classic, Linear, Overlap, Overlaps, Rate, Segment, SizeFigures};
 use crate::logp::data::Burst;
@@ -289,7 +289,7 @@ impl Launches<'_> {
                 Point::new(size.size_bytes, ns, half_width.max(NOISE * ns))
             })
             .collect();
-        let begins = segments(&points);
+        let begins = segments(&points, SIZES_AT_LEAST);
         let ends = begins.iter().skip(1).copied().chain([sizes.len()]);
         begins.iter().zip(ends).map(|(&from, end)| (from, end - 1)).collect()
     }

@@ -5,7 +5,7 @@ pub(super) const NOISE: f64 = 0.02;
 /// A further line must explain as much as one size that is so many times the noise off.
 const WORTH: f64 = 4.0;
 /// Sizes on a line at least.
-const SIZES_AT_LEAST: usize = 2;
+pub(super) const SIZES_AT_LEAST: usize = 2;
 
 /// A line `base + slope * n`, in nanoseconds and nanoseconds per byte.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,37 +51,37 @@ impl Straight {
         self.base + self.slope * bytes
     }
 
-    /// The standard error of [`Straight::at`] for a line through `points`, each with an error
-    /// of its scale.
-    pub(super) fn error_at(points: &[Point], bytes: f64) -> f64 {
-        let total: f64 = points.iter().map(Point::weight).sum();
-        let mean: f64 = points.iter().map(|p| p.weight() * p.bytes).sum::<f64>() / total;
-        let spread: f64 = points.iter().map(|p| p.weight() * (p.bytes - mean).powi(2)).sum();
-        (1.0 / total + (bytes - mean).powi(2) / spread).sqrt()
-    }
-
     /// The sum of the squared distances of `points`, each in its scale.
     fn misfit(&self, points: &[Point]) -> f64 {
         points.iter().map(|p| ((p.ns - self.at(p.bytes)) / p.scale_ns).powi(2)).sum()
     }
 }
 
+/// How far `points` are from the line nearest to them. One by itself is on its line.
+fn misfit(points: &[Point]) -> f64 {
+    match points {
+        [point] if point.ns.is_finite() => 0.0,
+        _ => Straight::through(points).map_or(f64::INFINITY, |line| line.misfit(points)),
+    }
+}
+
 /// Cuts `points`, ascending by size, into the runs that straight lines describe best, where
-/// each further line must be worth it. Returns where each run begins, the first 0.
+/// each further line must be worth it. Returns where each run begins, the first 0. The last
+/// run has `last_at_least` points, all others have two.
 ///
 /// The best cut is found exactly, by dynamic programming over the ends of runs.
-pub(super) fn segments(points: &[Point]) -> Vec<usize> {
+pub(super) fn segments(points: &[Point], last_at_least: usize) -> Vec<usize> {
     let n = points.len();
-    if n < 2 * SIZES_AT_LEAST {
+    if n <= SIZES_AT_LEAST {
         return vec![0];
     }
     // The least cost of the first `end` points, and where the last run of it begins.
     let mut best = vec![(f64::INFINITY, 0); n + 1];
     best[0].0 = 0.0;
     for end in SIZES_AT_LEAST..=n {
-        for begin in 0..=end - SIZES_AT_LEAST {
-            let run = &points[begin..end];
-            let misfit = Straight::through(run).map_or(f64::INFINITY, |line| line.misfit(run));
+        let at_least = if end == n { last_at_least } else { SIZES_AT_LEAST };
+        for begin in 0..=end - at_least {
+            let misfit = misfit(&points[begin..end]);
             let cost = best[begin].0 + WORTH * WORTH + misfit;
             if cost < best[end].0 {
                 best[end] = (cost, begin);
@@ -120,25 +120,26 @@ mod tests {
     #[test]
     fn one_line_is_one_run() {
         let one = points(|n| 1000.0 + 0.5 * n, powers());
-        assert_eq!(segments(&one), [0]);
+        assert_eq!(segments(&one, SIZES_AT_LEAST), [0]);
         let line = Straight::through(&one).unwrap();
         assert!((line.base - 1000.0).abs() < 1e-6 && (line.slope - 0.5).abs() < 1e-12);
-        assert_eq!(segments(&[]), [0]);
+        assert_eq!(segments(&[], SIZES_AT_LEAST), [0]);
         assert_eq!(Straight::through(&one[..1]), None);
     }
 
     #[test]
     fn a_line_ends_where_the_next_begins() {
         let changed = |n: f64| if n < 8192.0 { 1000.0 + 0.5 * n } else { 3000.0 + 0.25 * n };
-        assert_eq!(segments(&points(changed, powers())), [0, 13]);
+        assert_eq!(segments(&points(changed, powers()), SIZES_AT_LEAST), [0, 13]);
         let twice = |n: f64| if n > 32.0 { changed(n) } else { 800.0 };
-        assert_eq!(segments(&points(twice, powers())), [0, 6, 13]);
+        assert_eq!(segments(&points(twice, powers()), SIZES_AT_LEAST), [0, 6, 13]);
     }
 
     #[test]
-    fn errors_grow_with_the_distance() {
-        let known = points(|_| 1000.0, [1, 2]);
-        assert!((Straight::error_at(&known, 4.0) - 20.0 * 13f64.sqrt()).abs() < 1e-9);
+    fn the_last_run_may_be_one_that_begins() {
+        let last = points(|n| if n < 4e6 { 1000.0 + 0.5 * n } else { 0.4 * n }, powers());
+        assert_eq!(segments(&last, 1), [0, 22]);
+        assert_eq!(segments(&last, SIZES_AT_LEAST), [0, 21]);
     }
 
     proptest! {
@@ -148,14 +149,14 @@ mod tests {
             for (point, noise) in noisy.iter_mut().zip(noise) {
                 point.ns *= 1.0 + NOISE * noise;
             }
-            prop_assert_eq!(segments(&noisy), [0]);
+            prop_assert_eq!(segments(&noisy, SIZES_AT_LEAST), [0]);
         }
 
         #[test]
         fn no_times_make_it_fail(times in proptest::collection::vec(any::<f64>(), 0..12)) {
             let wild: Vec<Point> =
                 times.iter().enumerate().map(|(at, &ns)| Point::new(1 << at, ns, ns.abs())).collect();
-            let begins = segments(&wild);
+            let begins = segments(&wild, SIZES_AT_LEAST);
             prop_assert!(begins[0] == 0 && begins.windows(2).all(|pair| pair[0] < pair[1]));
         }
     }

@@ -33,6 +33,8 @@ const LONGEST_AT_LEAST: usize = 8;
 const LONGEST_USUALLY: usize = 1024;
 /// The longest burst lasts about this long, where it can.
 const BURST_NS: f64 = 300e3;
+/// No burst lasts much longer than this for the sake of a deep pipeline.
+const LONGEST_BURST_NS: f64 = 20e6;
 /// Messages in a burst beyond which a deep pipeline is a doubt, not a longer burst.
 pub(super) const LONGEST_AT_MOST: usize = 1 << 12;
 /// Messages in the bursts of one length that make a batch.
@@ -80,7 +82,7 @@ pub fn run<R: SizedRequester>(
     warm_up(&mut bench)?;
     let (shape, search_ns) = match &plan.shape {
         Some(shape) => (shape.clone(), Vec::new()),
-        None => choose(&mut bench, largest)?,
+        None => choose(&mut bench, largest, progress)?,
     };
     let mut data = BulkLaunch {
         launch: plan.launch,
@@ -127,8 +129,10 @@ impl SizeData {
 fn choose<R: SizedRequester>(
     bench: &mut Bench<'_, R>,
     largest: usize,
+    progress: &mut dyn FnMut(f64),
 ) -> Result<(BulkShape, Vec<(usize, f64)>), LayerError> {
     let found = search::sizes(bench, largest)?;
+    progress(0.1);
     bench.set_sizes(SMALL, SMALL, found.rest_ns)?;
     let o_r_small = few(|| {
         let away = bench.round_trip()?;
@@ -140,6 +144,7 @@ fn choose<R: SizedRequester>(
         .iter()
         .map(|&size| choose_for(bench, size, found.rest_ns, o_r_small))
         .collect::<Result<_, _>>()?;
+    progress(0.2);
     Ok((BulkShape { small_bytes: SMALL, sizes }, found.seen_ns))
 }
 
@@ -163,12 +168,14 @@ fn choose_for<R: SizedRequester>(
     let o_s_ns = few(|| Ok(bench.requests_alone(1)? - bench.timer_ns))?.max(1e-3);
     let mut longest = LONGEST_AT_LEAST;
     let plateau_ns = loop {
-        let plateau_ns = pilot_plateau(bench, longest)?.max(1e-3);
+        // No message takes less than it takes to issue one, whatever noise makes of a rise.
+        let plateau_ns = pilot_plateau(bench, longest)?.max(o_s_ns);
         let depth = ((rtt_ns / plateau_ns).ceil() as usize).min(window);
-        if longest >= 4 * depth || longest >= LONGEST_AT_MOST {
+        let is_long = longest >= LONGEST_AT_MOST || longest as f64 * plateau_ns >= LONGEST_BURST_NS;
+        if longest >= 4 * depth || is_long {
             break plateau_ns;
         }
-        longest = (4 * depth).next_power_of_two().min(LONGEST_AT_MOST);
+        longest *= 2;
     };
     let usual = ((BURST_NS / plateau_ns) as usize).clamp(LONGEST_AT_LEAST, LONGEST_USUALLY);
     longest = longest.max(1 << usual.ilog2());
@@ -222,7 +229,7 @@ fn passes<R: SizedRequester>(
             all_known &= size.measure(bench, pass)?;
             let by_passes = (pass - 1) as f64 + (nth + 1) as f64 / order.len() as f64;
             let by_time = (bench.elapsed() - began) / (1.0 - began).max(0.05);
-            progress(by_time.max(by_passes / PASSES_AT_MOST as f64).min(1.0));
+            progress(0.2 + 0.8 * by_time.max(by_passes / PASSES_AT_MOST as f64).min(1.0));
         }
         if all_known && pass >= PASSES_AT_LEAST {
             return Ok(());

@@ -1,19 +1,21 @@
-//! Which sizes are measured: one per octave, and both sides of every departure of T(n) from
-//! the line of the sizes below, brought together until they enclose it narrowly.
+//! Which sizes are measured: one per octave, and both sides of every place where T(n) leaves
+//! its line, brought together until they enclose it narrowly.
 //!
-//! Kielmann et al. 2000 refine in the same way, where a point is 20 % off.
+//! Kielmann et al. 2000 and Netgauge refine where a time is off what smaller sizes
+//! extrapolate to. Here the lines are laid through what lies on both sides, which sees a
+//! change of slope as well as a jump, and is not misled by a single bad time.
 
 use super::bench::{Bench, median_and_error};
-use super::fit::{NOISE, Point, Straight};
+use super::fit::{NOISE, Point, segments};
 use crate::layer::{LayerError, SizedRequester};
 
-/// A time so far from the line of the sizes below, as a share of it, departs.
+/// A change by which T departs by more than this share is always found.
 pub const DEPARTURE: f64 = 0.1;
-/// It must also be so many times its own error, and the line's, away.
-const ERRORS: f64 = 4.0;
 /// Two sizes enclose a change narrowly where they are no farther apart than this share of
 /// the smaller one, or one byte.
 pub const STEP: f64 = 1.0 / 64.0;
+/// Sizes looked at to enclose changes, at most.
+const LOOKS_AT_MOST: usize = 64;
 /// Round trips of a size that is looked at, and time for them.
 const TRIPS: (usize, usize) = (9, 250);
 const TRIPS_NS: f64 = 4e6;
@@ -34,41 +36,43 @@ pub(super) fn sizes<R: SizedRequester>(
     largest: usize,
 ) -> Result<Found, LayerError> {
     let rest_ns = rest_of_smallest(bench)?;
-    let mut search = Search { bench, rest_ns, seen: Vec::new() };
-    let mut sizes: Vec<usize> = Vec::new();
-    let mut line: Vec<Point> = Vec::new();
-    for size in octaves(largest) {
-        let point = search.look(size)?;
-        if departs(&line, point) && departs(&line, search.look(size)?) {
-            let (below, beyond) = search.enclose(&line, sizes[sizes.len() - 1], point)?;
-            line = vec![beyond];
-            let between = if size == largest { halfway(beyond.bytes as usize, size) } else { None };
-            sizes.extend([below, beyond.bytes as usize].into_iter().chain(between));
-        }
-        line.push(point);
-        sizes.push(size);
+    let mut search = Search { bench, rest_ns, points: Vec::new(), seen_ns: Vec::new() };
+    let mut sizes = octaves(largest);
+    for &size in &sizes {
+        search.look(size)?;
+    }
+    for _ in 0..LOOKS_AT_MOST {
+        let Some(middle) = search.changes().into_iter().find_map(|(below, beyond)| middle(below, beyond))
+        else {
+            break;
+        };
+        search.look(middle)?;
+    }
+    let changes = search.changes();
+    sizes.extend(changes.iter().flat_map(|&(below, beyond)| [below, beyond]));
+    // A line needs two sizes, and the last one may have but one of an octave.
+    if let Some(&(_, beyond)) = changes.last() {
+        sizes.push(beyond.midpoint(largest));
     }
     sizes.sort_unstable();
     sizes.dedup();
-    Ok(Found { sizes, rest_ns, seen_ns: search.seen })
+    Ok(Found { sizes, rest_ns, seen_ns: search.seen_ns })
 }
 
-/// Powers of two, and `largest`.
-fn octaves(largest: usize) -> impl Iterator<Item = usize> {
-    let powers = (0..usize::BITS).map(|log| 1 << log).take_while(move |&size| size < largest);
-    powers.chain([largest])
+/// Powers of two, `largest`, and one between the last two.
+fn octaves(largest: usize) -> Vec<usize> {
+    let powers = (0..usize::BITS).map(|log| 1 << log).take_while(|&size| size < largest);
+    let mut sizes: Vec<usize> = powers.collect();
+    sizes.extend(sizes.last().map(|last: &usize| last.midpoint(largest)));
+    sizes.push(largest);
+    sizes.dedup();
+    sizes
 }
 
-/// A size between two, where there is one: a line needs two points.
-fn halfway(below: usize, beyond: usize) -> Option<usize> {
-    Some(below.midpoint(beyond)).filter(|&size| size != below && size != beyond)
-}
-
-fn departs(line: &[Point], point: Point) -> bool {
-    let Some(straight) = Straight::through(line) else { return false };
-    let expected = straight.at(point.bytes);
-    let error = f64::hypot(Straight::error_at(line, point.bytes), point.scale_ns);
-    (point.ns - expected).abs() > (DEPARTURE * expected.abs()).max(ERRORS * error)
+/// A size between two that do not yet enclose a change narrowly.
+fn middle(below: usize, beyond: usize) -> Option<usize> {
+    let is_wide = (beyond - below) as f64 > STEP * below as f64;
+    Some(below.midpoint(beyond)).filter(|&size| is_wide && size != below)
 }
 
 /// Where the gap is longer than a round trip, the stage that takes it is still busy when the
@@ -90,47 +94,37 @@ fn rest_of_smallest<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<f64, 
 
 /// The median round trip at the sizes that are set, and its error.
 fn trips<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<(f64, f64), LayerError> {
-    let mut trips = vec![bench.round_trip()?];
     // The first one after a change of sizes is not like the others.
-    let count = ((TRIPS_NS / trips[0].max(1.0)) as usize).clamp(TRIPS.0, TRIPS.1);
-    trips.clear();
-    for _ in 0..count {
-        trips.push(bench.round_trip()?);
-    }
+    let first = bench.round_trip()?;
+    let count = ((TRIPS_NS / first.max(1.0)) as usize).clamp(TRIPS.0, TRIPS.1);
+    let trips: Vec<f64> = (0..count).map(|_| bench.round_trip()).collect::<Result<_, _>>()?;
     Ok(median_and_error(trips))
 }
 
 struct Search<'b, 'a, R> {
     bench: &'b mut Bench<'a, R>,
     rest_ns: f64,
-    seen: Vec<(usize, f64)>,
+    /// T of the sizes looked at, ascending.
+    points: Vec<Point>,
+    /// The same, in the order of the search.
+    seen_ns: Vec<(usize, f64)>,
 }
 
 impl<R: SizedRequester> Search<'_, '_, R> {
-    /// T of a size.
-    fn look(&mut self, size: usize) -> Result<Point, LayerError> {
+    fn look(&mut self, size: usize) -> Result<(), LayerError> {
         self.bench.set_sizes(size, size, self.rest_ns)?;
         let (rtt, error) = trips(self.bench)?;
-        let one_way = rtt / 2.0;
-        self.seen.push((size, one_way));
-        // What a quarter of the noise that is taken for granted cannot show is not known.
-        Ok(Point::new(size, one_way, (error / 2.0).max(NOISE / 4.0 * one_way)))
+        let (one_way, error) = (rtt / 2.0, error / 2.0);
+        self.seen_ns.push((size, one_way));
+        let at = self.points.partition_point(|point| point.bytes < size as f64);
+        self.points.insert(at, Point::new(size, one_way, error.max(NOISE * one_way)));
+        Ok(())
     }
 
-    /// The largest size found on `line` and the smallest one beyond, from `below`, which is on
-    /// it, and `beyond`, which is not.
-    fn enclose(
-        &mut self,
-        line: &[Point],
-        mut below: usize,
-        mut beyond: Point,
-    ) -> Result<(usize, Point), LayerError> {
-        while let Some(middle) = halfway(below, beyond.bytes as usize)
-            && beyond.bytes - below as f64 > STEP * below as f64
-        {
-            let point = self.look(middle)?;
-            if departs(line, point) { beyond = point } else { below = middle }
-        }
-        Ok((below, beyond))
+    /// The sizes on both sides of each change, as far as is known.
+    fn changes(&self) -> Vec<(usize, usize)> {
+        let begins = segments(&self.points, 1);
+        let size = |at: usize| self.points[at].bytes as usize;
+        begins.iter().skip(1).map(|&at| (size(at - 1), size(at))).collect()
     }
 }
