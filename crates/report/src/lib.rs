@@ -6,6 +6,7 @@
 //! * [`html`]: one file with every plot, for people.
 #![forbid(unsafe_code)]
 
+mod bulk;
 pub mod csv;
 pub mod html;
 mod launches;

@@ -4,6 +4,7 @@
 //! Letters refer to the doubts below. Below 80 characters of width each
 //! parameter has a line of its own.
 
+use crate::bulk;
 use crate::notes::{Note, Notes, marks};
 use crate::quantity::{NONE, counted, number_and_interval, percent, time, time_interval};
 use crate::transport::transport;
@@ -79,7 +80,18 @@ fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult) 
             lines.wrapped(&round_trips(result, logp), "  ", "    ");
             lines.wrapped(&transport(logp).unwrap_or_default(), "  ", "    ");
         }
-        Found::Bulk(_) => {}
+        Found::Bulk(found) => {
+            lines.blank();
+            for line in bulk::table(found) {
+                if lines.width >= COLUMNS_FROM {
+                    lines.push(&line)
+                } else {
+                    lines.wrapped(&line, "  ", "    ")
+                }
+            }
+            lines.blank();
+            bulk::sentences(found).iter().for_each(|text| lines.wrapped(text, "  ", "    "));
+        }
     }
 }
 

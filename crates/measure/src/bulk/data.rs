@@ -31,6 +31,8 @@ pub struct SizeShape {
     pub d_ns: f64,
     /// What must pass after a reply until the layer is quiet; 0 where nothing must.
     pub rest_ns: f64,
+    /// Messages in the bursts of one length that make a batch, or one longer burst.
+    pub messages: usize,
     /// Round trips in a batch.
     pub trips: usize,
 }

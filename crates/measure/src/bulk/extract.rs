@@ -25,7 +25,7 @@ use super::record::{Bulk, Carried, Change, Classic, Linear, Overlap, Overlaps, R
 use crate::logp::data::Burst;
 use crate::logp::extract::{limited_by, quantiles, send_overhead};
 use crate::record::{Doubt, Limit, Parameter, Parameters, PerByte, Plateau, Status};
-use crate::show::Number;
+use crate::show::{Bytes, Number};
 use crate::stats::{Interval, median, median_interval_of_sorted, quantile_of_sorted, sorted};
 use std::collections::BTreeMap;
 
@@ -415,7 +415,11 @@ impl Launches<'_> {
     fn overlap(&self, run: (usize, usize)) -> Overlap {
         let sending = self.carried(run, |e| e.o_s);
         let receiving = self.carried(run, |e| e.o_r);
-        let finding = format!("{} {}", finding("send", &sending), finding("receiv", &receiving));
+        let finding = format!(
+            "{} {}",
+            finding("Sending", "o_s(n)", &sending),
+            finding("Receiving", "o_r(n)", &receiving)
+        );
         Overlap { sending, receiving, finding }
     }
 
@@ -484,24 +488,23 @@ fn per_byte(status: Status, figure: Figure, samples: u64) -> PerByte {
 }
 
 /// What a processor's share in the transfer means, in a sentence.
-fn finding(verb: &str, carried: &Carried) -> String {
+fn finding(verb: &str, name: &str, carried: &Carried) -> String {
     let per_byte = Number(carried.per_byte.value_ns_per_byte.unwrap_or(f64::NAN));
-    let name = if verb == "send" { "o_s(n)" } else { "o_r(n)" };
-    let range = format!("from {} B to {} B", carried.from_bytes, carried.to_bytes);
+    let range = format!("from {} to {}", Bytes(carried.from_bytes), Bytes(carried.to_bytes));
     match (carried.overlaps, carried.share) {
         (Overlaps::Nothing, Some(share)) => format!(
-            "{verb}ing cannot be overlapped with computation: {name} rises by {per_byte} ns/B {range}, \
+            "{verb} cannot be overlapped with computation: {name} rises by {per_byte} ns/B {range}, \
              {} times what a byte takes in a stream; the processor carries the data itself.",
             Number(share)
         ),
         (Overlaps::Partly, Some(share)) => format!(
-            "{verb}ing can be overlapped with computation in part: {name} rises by {per_byte} ns/B {range}, \
+            "{verb} can be overlapped with computation in part: {name} rises by {per_byte} ns/B {range}, \
              {} times what a byte takes in a stream.",
             Number(share)
         ),
-        (Overlaps::Fully, Some(_)) => format!(
-            "{verb}ing can be overlapped with computation: {name} hardly depends on the size {range}."
-        ),
-        _ => format!("the data do not say whether {verb}ing can be overlapped with computation."),
+        (Overlaps::Fully, Some(_)) => {
+            format!("{verb} can be overlapped with computation: {name} hardly depends on the size {range}.")
+        }
+        _ => format!("{verb}: the data do not say whether it can be overlapped with computation."),
     }
 }

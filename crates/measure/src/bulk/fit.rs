@@ -1,9 +1,11 @@
 //! Straight lines through times over sizes, and where one line ends and another begins.
 
 /// Distance from a line, as a share of the time, that is taken for noise.
-pub(super) const NOISE: f64 = 0.02;
+pub(super) const NOISE: f64 = 0.03;
 /// A further line must explain as much as one size that is so many times the noise off.
 const WORTH: f64 = 4.0;
+/// Lines at most: where more would be worth it, each must be worth more.
+const LINES_AT_MOST: usize = 6;
 /// Sizes on a line at least.
 pub(super) const SIZES_AT_LEAST: usize = 2;
 
@@ -71,6 +73,17 @@ fn misfit(points: &[Point]) -> f64 {
 ///
 /// The best cut is found exactly, by dynamic programming over the ends of runs.
 pub(super) fn segments(points: &[Point], last_at_least: usize) -> Vec<usize> {
+    let mut worth = WORTH * WORTH;
+    loop {
+        let begins = segments_worth(points, last_at_least, worth);
+        if begins.len() <= LINES_AT_MOST {
+            return begins;
+        }
+        worth *= 2.0;
+    }
+}
+
+fn segments_worth(points: &[Point], last_at_least: usize, worth: f64) -> Vec<usize> {
     let n = points.len();
     if n <= SIZES_AT_LEAST {
         return vec![0];
@@ -82,7 +95,7 @@ pub(super) fn segments(points: &[Point], last_at_least: usize) -> Vec<usize> {
         let at_least = if end == n { last_at_least } else { SIZES_AT_LEAST };
         for begin in 0..=end - at_least {
             let misfit = misfit(&points[begin..end]);
-            let cost = best[begin].0 + WORTH * WORTH + misfit;
+            let cost = best[begin].0 + worth + misfit;
             if cost < best[end].0 {
                 best[end] = (cost, begin);
             }

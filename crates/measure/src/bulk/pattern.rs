@@ -37,8 +37,9 @@ const BURST_NS: f64 = 300e3;
 const LONGEST_BURST_NS: f64 = 20e6;
 /// Messages in a burst beyond which a deep pipeline is a doubt, not a longer burst.
 pub(super) const LONGEST_AT_MOST: usize = 1 << 12;
-/// Messages in the bursts of one length that make a batch.
+/// Messages in the bursts of one length that make a batch, where there is time, and bursts.
 const MESSAGES_IN_BATCH: usize = 128;
+const BURSTS_IN_BATCH: usize = 16;
 /// Sizes of the bursts of requests alone, and how long they may last.
 const ISSUE_BURSTS: [usize; 5] = [1, 2, 4, 8, 16];
 const ISSUE_NS: f64 = 20e3;
@@ -46,7 +47,7 @@ const ISSUE_NS: f64 = 20e3;
 const AWAY_ROUND_TRIPS: f64 = 1.2;
 /// Passes: as many before a figure can be known, as many however short the time, and no more.
 const PASSES_AT_LEAST: usize = 6;
-const PASSES_WITHOUT_TIME: usize = 3;
+const PASSES_WITHOUT_TIME: usize = 2;
 const PASSES_AT_MOST: usize = 60;
 /// Polls, and delays, timed together.
 const TOGETHER: u32 = 32;
@@ -110,7 +111,7 @@ fn warm_up<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<(), LayerError
 impl SizeData {
     fn empty(shape: &SizeShape) -> Self {
         let bursts = |lengths: &[usize]| -> Vec<Burst> {
-            let per_batch = |m: usize| (MESSAGES_IN_BATCH / m).clamp(1, 16);
+            let per_batch = |m: usize| (shape.messages / m).clamp(1, BURSTS_IN_BATCH);
             lengths.iter().map(|&m| Burst { m, per_batch: per_batch(m), ..Burst::default() }).collect()
         };
         let longest = &shape.bursts[shape.bursts.len().saturating_sub(2)..];
@@ -191,6 +192,7 @@ fn choose_for<R: SizedRequester>(
         window,
         d_ns: (d_ns * 1e3).round() / 1e3,
         rest_ns,
+        messages: ((BATCH_NS / plateau_ns) as usize).clamp(1, MESSAGES_IN_BATCH),
         trips: ((BATCH_NS / both_ways_ns.max(1.0)) as usize).clamp(1, BATCH),
     })
 }
@@ -212,6 +214,7 @@ fn passes<R: SizedRequester>(
     progress: &mut dyn FnMut(f64),
 ) -> Result<(), LayerError> {
     let BulkLaunch { shape, sizes, timer_ns, o_poll_ns, .. } = data;
+    // The search has its own time.
     let began = bench.elapsed();
     let mut order: Vec<usize> = (0..sizes.len()).collect();
     let mut random = fastrand::Rng::with_seed(plan.seed);
@@ -221,15 +224,16 @@ fn passes<R: SizedRequester>(
         o_poll_ns.push(bench.empty_poll(TOGETHER)?);
         let mut all_known = true;
         for (nth, &at) in order.iter().enumerate() {
+            let by_time = bench.elapsed() - began;
             // With the time up, a pass that is needed no more is not brought to its end.
-            if pass > PASSES_WITHOUT_TIME && bench.elapsed() >= 1.0 {
+            if pass > PASSES_WITHOUT_TIME && by_time >= 1.0 {
                 return Ok(());
             }
+            let by_passes =
+                ((pass - 1) as f64 + nth as f64 / order.len() as f64) / PASSES_WITHOUT_TIME as f64;
+            progress(0.2 + 0.8 * by_time.max(by_passes / 2.0).min(by_passes).min(1.0));
             let size = Size { shape: &shape.sizes[at], data: &mut sizes[at], plan, timer_ns: *timer_ns };
             all_known &= size.measure(bench, pass)?;
-            let by_passes = (pass - 1) as f64 + (nth + 1) as f64 / order.len() as f64;
-            let by_time = (bench.elapsed() - began) / (1.0 - began).max(0.05);
-            progress(0.2 + 0.8 * by_time.max(by_passes / PASSES_AT_MOST as f64).min(1.0));
         }
         if all_known && pass >= PASSES_AT_LEAST {
             return Ok(());

@@ -15,7 +15,7 @@ pub const DEPARTURE: f64 = 0.1;
 /// the smaller one, or one byte.
 pub const STEP: f64 = 1.0 / 64.0;
 /// Sizes looked at to enclose changes, at most.
-const LOOKS_AT_MOST: usize = 64;
+const LOOKS_AT_MOST: usize = 40;
 /// Round trips of a size that is looked at, and time for them.
 const TRIPS: (usize, usize) = (9, 250);
 const TRIPS_NS: f64 = 4e6;
