@@ -256,7 +256,7 @@ fn a_processor_that_carries_the_data_is_told_from_one_that_does_not() {
     assert_eq!((busy.sending.overlaps, busy.receiving.overlaps), (Overlaps::Partly, Overlaps::Nothing));
     let sender = overlap(",O_s=2ns/B");
     assert_eq!((sender.sending.overlaps, sender.receiving.overlaps), (Overlaps::Nothing, Overlaps::Fully));
-    assert!(sender.finding.contains("sending cannot be overlapped"), "{}", sender.finding);
+    assert!(sender.finding.contains("Sending cannot be overlapped"), "{}", sender.finding);
     let by = sender.sending.per_byte.value_ns_per_byte.unwrap();
     assert!((by - 2.0).abs() < 0.01, "{by}");
 }

@@ -123,8 +123,10 @@ pub struct Figure {
 /// All figures, for CSV: those of each size, then those of each segment, then the others.
 pub fn figures(bulk: &Bulk) -> Vec<Figure> {
     let mut figures = Vec::new();
-    for size in &bulk.sizes {
-        figures.extend(size.times().map(|(name, p)| Figure {
+    for (at, size) in bulk.sizes.iter().enumerate() {
+        // At the smallest size all but T are the parameters of the result.
+        let own = size.times().into_iter().filter(|(name, _)| at > 0 || *name == "T");
+        figures.extend(own.map(|(name, p)| Figure {
             name,
             unit: "ns",
             size_bytes: Some(size.size_bytes),

@@ -58,7 +58,7 @@ pub fn render(records: &[Record]) -> String {
                 }
                 main {
                     @if !subjects.is_empty() { (overview(records, &subjects, &notes)) }
-                    @if !notes.all().is_empty() && subjects.is_empty() { (tables::notes(records, &notes)) }
+                    @if !notes.all().is_empty() && subjects.is_empty() { h3 { "Doubts" } (tables::notes(records, &notes)) }
                     @for subject in &subjects { (layer(subject)) }
                     @if !sized.is_empty() { (bulk::overview(&sized)) }
                     @for subject in &sized { (bulk::layer(subject, &notes)) }

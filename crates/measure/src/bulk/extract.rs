@@ -25,7 +25,7 @@ use super::record::{Bulk, Carried, Change, Classic, Linear, Overlap, Overlaps, R
 use crate::logp::data::Burst;
 use crate::logp::extract::{limited_by, quantiles, send_overhead};
 use crate::record::{Doubt, Limit, Parameter, Parameters, PerByte, Plateau, Status};
-use crate::show::{Bytes, Number};
+use crate::show::{Bytes, Number, Percent};
 use crate::stats::{Interval, median, median_interval_of_sorted, quantile_of_sorted, sorted};
 use std::collections::BTreeMap;
 
@@ -491,17 +491,20 @@ fn per_byte(status: Status, figure: Figure, samples: u64) -> PerByte {
 fn finding(verb: &str, name: &str, carried: &Carried) -> String {
     let per_byte = Number(carried.per_byte.value_ns_per_byte.unwrap_or(f64::NAN));
     let range = format!("from {} to {}", Bytes(carried.from_bytes), Bytes(carried.to_bytes));
+    let rise = |share| {
+        format!(
+            "{name} rises by {per_byte} ns/B {range}, {} of what a byte takes in a stream",
+            Percent(share)
+        )
+    };
     match (carried.overlaps, carried.share) {
         (Overlaps::Nothing, Some(share)) => format!(
-            "{verb} cannot be overlapped with computation: {name} rises by {per_byte} ns/B {range}, \
-             {} times what a byte takes in a stream; the processor carries the data itself.",
-            Number(share)
+            "{verb} cannot be overlapped with computation, the processor carries the data itself: {}.",
+            rise(share)
         ),
-        (Overlaps::Partly, Some(share)) => format!(
-            "{verb} can be overlapped with computation in part: {name} rises by {per_byte} ns/B {range}, \
-             {} times what a byte takes in a stream.",
-            Number(share)
-        ),
+        (Overlaps::Partly, Some(share)) => {
+            format!("{verb} can be overlapped with computation in part: {}.", rise(share))
+        }
         (Overlaps::Fully, Some(_)) => {
             format!("{verb} can be overlapped with computation: {name} hardly depends on the size {range}.")
         }
