@@ -15,6 +15,9 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Bytes of a message, where nothing is said of it.
+const DEFAULT_SIZE: u32 = 32;
+
 /// Puts a communication layer on the bench and reads its LogP parameters.
 ///
 /// Without a verb, netdyno characterises the layers that need nothing but this machine
@@ -41,6 +44,9 @@ pub struct Cli {
 pub enum Verb {
     /// Measure o_s, o_r, g, L and the round trip of layers, by the LogP signature
     Logp(Box<LogpArgs>),
+    /// Measure layers at every size: T(n), bandwidth, o_s(n), o_r(n), g(n), L(n), G, and where
+    /// the protocol changes
+    Bulk(Box<BulkArgs>),
     /// List the layers, what each can do, and why one is not available here
     Layers,
     /// Draw the report from saved records
@@ -79,9 +85,9 @@ pub struct Measuring {
     #[arg(long, value_name = "N", default_value = "9", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub launches: u16,
 
-    /// Bytes of user data in a request, and in a reply
-    #[arg(long, value_name = "BYTES", default_value = "32", value_parser = clap::value_parser!(u32).range(1..))]
-    pub size: u32,
+    /// Bytes of user data in a request, and in a reply [default: 32]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
+    pub size: Option<u32>,
 
     /// Processors of requester and replier, as in 0,1; chosen near each other by default.
     /// With --peer the second is one of that host
@@ -113,6 +119,11 @@ pub struct Measuring {
 }
 
 impl Measuring {
+    /// Bytes of user data in a request, and in a reply.
+    pub fn size_bytes(&self) -> usize {
+        self.size.unwrap_or(DEFAULT_SIZE) as usize
+    }
+
     /// What to do while nothing arrives, where that was said.
     pub fn wait(&self) -> Option<Wait> {
         self.wait.as_deref().and_then(|name| name.parse().ok())
@@ -128,6 +139,39 @@ impl Measuring {
             seed: self.seed,
         }
     }
+}
+
+/// `netdyno bulk`.
+#[derive(Debug, Args)]
+#[command(mut_arg("size", |size| size.hide(true)))]
+pub struct BulkArgs {
+    /// Layers to measure; the launches of several are interleaved
+    #[arg(long, value_name = "LAYER[,LAYER…]", value_delimiter = ',', required = true)]
+    pub over: Vec<Layer>,
+
+    /// The largest size, in bytes or as in 64KiB; smaller where a layer carries less
+    #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = largest)]
+    pub largest: usize,
+
+    /// How to measure.
+    #[command(flatten)]
+    pub measuring: Measuring,
+
+    /// Parameters of the sim layer: o_s=1us,o_r=2us,g=5us,L=7us, and, where wanted,
+    /// G=0.5ns/B, processor time per byte as in O_s=0.1ns/B,O_r=0.1ns/B, another protocol for
+    /// large messages as in change=8KiB,change_G=0.25ns/B,change_L=2us, capacity=64,
+    /// window=65536, o_poll=0ns, noise=0.05
+    #[arg(long, value_name = "NAME=VALUE,…")]
+    pub truth: Option<Truth>,
+
+    /// What goes wrong with each datagram of am+udp, on purpose, with which probability, as
+    /// for netdyno logp
+    #[arg(long, value_name = "NAME=SHARE,…")]
+    pub faults: Option<Faults>,
+
+    /// Where and in which form the result goes.
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// `netdyno logp`.
@@ -233,6 +277,20 @@ impl Cli {
     pub fn from_command_line() -> Result<Self, Fault> {
         Ok(Self::try_parse()?)
     }
+}
+
+/// A size from 1 KiB, below which there is hardly a line to draw, to 1 GiB.
+fn largest(text: &str) -> Result<usize, String> {
+    let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let unit = match &text[at..] {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return Err("not a size, as in 65536, 64KiB or 4MiB".into()),
+    };
+    let size = text[..at].parse::<usize>().ok().and_then(|count| count.checked_mul(unit));
+    size.filter(|size| (1 << 10..=1 << 30).contains(size)).ok_or_else(|| "must be from 1KiB to 1GiB".into())
 }
 
 fn number(text: &str) -> Result<f64, String> {

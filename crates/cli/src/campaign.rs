@@ -191,7 +191,7 @@ impl<'a> Run<'a> {
 }
 
 fn bench(layer: Layer, conditions: Conditions, measuring: &Measuring, site: &Site) -> Result<Bench, Fault> {
-    let size_bytes = measuring.size as usize;
+    let size_bytes = measuring.size_bytes();
     if layer == Layer::Sim {
         let truth = conditions.truth.ok_or_else(|| {
             Fault::BadInput("the sim layer needs its parameters: --truth o_s=1us,o_r=2us,g=5us,L=7us".into())

@@ -9,7 +9,8 @@ use netdyno_host::wait::Wait;
 use netdyno_job::crew::{Crew, CrewError, Event};
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::sim::SimRequester;
-use netdyno_measure::task::{Data, Subject, Task};
+use netdyno_measure::layer::SizedRequester;
+use netdyno_measure::task::{AnySize, Data, Subject, Task};
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
 use std::net::SocketAddr;
@@ -60,8 +61,10 @@ impl Bench {
         match self.truth {
             Some(truth) => {
                 interrupt.check()?;
-                SimRequester::new(truth, task.seed())
-                    .measure(task, progress)
+                let mut requester = SimRequester::new(truth, task.seed());
+                requester
+                    .set_sizes(self.size_bytes, self.size_bytes)
+                    .and_then(|()| AnySize(requester).measure(task, progress))
                     .map_err(|error| context(error.0))
             }
             None => {
@@ -107,7 +110,7 @@ impl Pair<'_> {
                 Some(peer) => self.crew.enlist(peer.launch(self.interrupt)?)?,
                 None => self.crew.launch(worker::command().map_err(CrewError::Spawn)?)?,
             };
-            self.crew.send(rank, &open_order(bench, rank, task.seed()))?;
+            self.crew.send(rank, &open_order(bench, rank, task))?;
         }
         let (mut addresses, mut connected) = ([None, None], 0);
         loop {
@@ -171,7 +174,11 @@ impl Pair<'_> {
     }
 }
 
-fn open_order(bench: &Bench, rank: usize, seed: u64) -> Order {
+fn open_order(bench: &Bench, rank: usize, task: &Task) -> Order {
+    let (size_bytes, is_sized) = match task {
+        Task::Bulk(plan) => (plan.largest_bytes.min(bench.layer.max_transfer()), true),
+        _ => (bench.size_bytes, false),
+    };
     let is_requester = rank == REQUESTER;
     let ip = match &bench.peer {
         Some(peer) if !is_requester => peer.ip(),
@@ -180,12 +187,13 @@ fn open_order(bench: &Bench, rank: usize, seed: u64) -> Order {
     Order::Open {
         layer: bench.layer.name().into(),
         is_requester,
-        size_bytes: bench.size_bytes,
+        size_bytes,
+        is_sized,
         wait: bench.wait.name().into(),
         faults: bench.faults.map(|faults| faults.to_string()),
         bind: SocketAddr::new(ip, if is_requester { 0 } else { bench.bind.port() }),
         // Other faults in the other direction.
-        seed: seed ^ rank as u64,
+        seed: task.seed() ^ rank as u64,
         cpu: bench.cpus.map(|(a, b)| if is_requester { a } else { b }),
     }
 }

@@ -1,7 +1,7 @@
 //! The `netdyno` command.
 //!
 //! * [`args`]: what can be asked for. * [`fault`]: how a run can fail, and its exit code.
-//! * [`characterise`], [`logp`], [`catalogue`], [`report`], [`compare`], [`export`], [`serve`],
+//! * [`characterise`], [`logp`], [`bulk`], [`catalogue`], [`report`], [`compare`], [`export`], [`serve`],
 //!   [`soak`]: the verbs.
 //! * [`campaign`]: launches of several layers, interleaved, until the figures are known.
 //! * [`method`]: what a measuring verb runs in a launch, and what it reads off launches.
@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod bulk;
 mod campaign;
 mod catalogue;
 mod characterise;
@@ -49,6 +50,7 @@ fn run(cli: Cli) -> Result<(), Fault> {
     match cli.verb {
         None => characterise::run(&cli.measuring, &cli.dir),
         Some(Verb::Logp(args)) => logp::run(&args),
+        Some(Verb::Bulk(args)) => bulk::run(&args),
         Some(Verb::Layers) => catalogue::run(),
         Some(Verb::Report(args)) => report::run(&args),
         Some(Verb::Serve(args)) => serve::run(&args),

@@ -74,5 +74,8 @@ impl Method for Signature {
 }
 
 fn signatures(launches: &[Data]) -> impl Iterator<Item = &LaunchData> {
-    launches.iter().map(|Data::Logp(data)| data)
+    launches.iter().filter_map(|data| match data {
+        Data::Logp(data) => Some(data),
+        _ => None,
+    })
 }

@@ -31,8 +31,10 @@ pub enum Order {
         layer: String,
         /// Whether to issue requests or to answer them.
         is_requester: bool,
-        /// Bytes of a message.
+        /// Bytes of a message; the most of them where the size is to be set.
         size_bytes: usize,
+        /// Whether the size is to be set while the layer is open.
+        is_sized: bool,
         /// How to wait.
         wait: String,
         /// What goes wrong with what is sent, on purpose.
@@ -111,12 +113,12 @@ fn unexpected(order: &Order) -> End {
 
 fn work(control: &mut Control<Order>) -> Result<(), End> {
     let (layer, role, cpu, options) = match control.receive(PATIENCE)? {
-        Order::Open { layer, is_requester, size_bytes, wait, faults, bind, seed, cpu } => {
+        Order::Open { layer, is_requester, size_bytes, is_sized, wait, faults, bind, seed, cpu } => {
             let role = if is_requester { Role::Requester } else { Role::Replier };
             let wait = wait.parse().map_err(End::Layer)?;
             let faults = faults.map_or(Ok(Faults::NONE), |faults| faults.parse());
             let faults = faults.map_err(|error| End::Layer(error.to_string()))?;
-            let options = LayerOptions { size_bytes, wait, faults, seed, bind };
+            let options = LayerOptions { size_bytes, is_sized, wait, faults, seed, bind };
             (layer.parse::<Layer>().map_err(End::Layer)?, role, cpu, options)
         }
         other => return Err(unexpected(&other)),

@@ -71,6 +71,15 @@ impl Layer {
         }
     }
 
+    /// The largest message where the size can be set, in bytes.
+    pub const fn max_transfer(self) -> usize {
+        match self {
+            Self::Udp => super::sized::udp::MAX_SIZE,
+            Self::AmShm | Self::AmUdp | Self::Tcp => super::sized::MAX_SIZE,
+            Self::Sim => usize::MAX,
+        }
+    }
+
     /// Whether `--faults` can be put under it.
     pub const fn takes_faults(self) -> bool {
         matches!(self, Self::AmUdp)

@@ -22,8 +22,11 @@ pub const PEER_TIMEOUT: Duration = Duration::from_secs(10);
 /// How a layer is to be measured.
 #[derive(Clone, Copy, Debug)]
 pub struct LayerOptions {
-    /// Bytes of user data in a request, and in a reply.
+    /// Bytes of user data in a request, and in a reply; the most of them where the size can
+    /// be set.
     pub size_bytes: usize,
+    /// Whether the size can be set while the layer is open.
+    pub is_sized: bool,
     /// What to do while nothing arrives.
     pub wait: Wait,
     /// What goes wrong with what is sent, on purpose, where the layer takes faults.

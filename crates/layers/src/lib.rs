@@ -3,6 +3,7 @@
 //! * [`catalogue`]: the layers by name, what each can do, whether it is available here.
 //! * [`half`]: how two processes come to share a layer.
 //! * [`real`]: what layers in real time have in common.
+//! * `sized`: layers whose messages can have any size.
 //! * [`am`], [`udp`], [`tcp`], [`sim`]: the layers.
 #![forbid(unsafe_code)]
 
@@ -11,6 +12,7 @@ pub mod catalogue;
 pub mod half;
 pub mod real;
 pub mod sim;
+mod sized;
 mod socket;
 pub mod tcp;
 pub mod udp;

@@ -58,6 +58,23 @@ impl<W: Wire> RealRequester<W> {
         let work = work::Work::calibrate(&clock);
         Self { wire, wait, clock, work, in_flight: 0, window: max_window, max_window }
     }
+
+    pub(crate) fn wire(&self) -> &W {
+        &self.wire
+    }
+
+    pub(crate) fn wire_mut(&mut self) -> &mut W {
+        &mut self.wire
+    }
+
+    pub(crate) fn waits(&self) -> Wait {
+        self.wait
+    }
+
+    /// For messages of another size another window may be the widest; it is in force.
+    pub(crate) fn set_max_window(&mut self, window: usize) {
+        (self.window, self.max_window) = (window, window);
+    }
 }
 
 impl<W: Wire> Requester for RealRequester<W> {

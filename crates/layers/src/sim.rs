@@ -1,7 +1,7 @@
 //! A simulated interface of known parameters, in virtual time. The patterns see only
 //! the face of a layer, never the truth.
 
-use netdyno_measure::layer::{LayerError, Requester, Work};
+use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Work};
 use netdyno_protocol::sim::{Interface, Truth};
 
 const PS_PER_NS: f64 = 1e3;
@@ -58,5 +58,16 @@ impl Requester for SimRequester {
 
     fn set_window(&mut self, window: usize) {
         self.interface.set_window(window);
+    }
+}
+
+impl SizedRequester for SimRequester {
+    fn largest(&self) -> usize {
+        usize::MAX
+    }
+
+    fn set_sizes(&mut self, request_bytes: usize, reply_bytes: usize) -> Result<(), LayerError> {
+        self.interface.set_sizes(request_bytes, reply_bytes);
+        Ok(())
     }
 }

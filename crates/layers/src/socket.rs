@@ -10,8 +10,17 @@ use std::time::Duration;
 
 /// Sleeps until `fd` can be read, at most for `timeout`.
 pub(crate) fn block_on(fd: impl AsFd, timeout: Duration) -> Result<(), LayerError> {
+    block_on_events(fd, PollFlags::IN, timeout)
+}
+
+/// Sleeps until `fd` can be read or written, at most for `timeout`.
+pub(crate) fn block_on_either(fd: impl AsFd, timeout: Duration) -> Result<(), LayerError> {
+    block_on_events(fd, PollFlags::IN | PollFlags::OUT, timeout)
+}
+
+fn block_on_events(fd: impl AsFd, events: PollFlags, timeout: Duration) -> Result<(), LayerError> {
     let timeout = Timespec::try_from(timeout).map_err(LayerError::new)?;
-    match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)) {
+    match poll(&mut [PollFd::new(&fd, events)], Some(&timeout)) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(LayerError::new(error)),
     }

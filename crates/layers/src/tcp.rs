@@ -2,11 +2,12 @@
 
 use crate::half::{Half, LayerOptions, PEER_TIMEOUT, Replier, Role};
 use crate::real::{Patience, RealReplier, RealRequester, Wire};
+use crate::sized::tcp::SizedTcp;
 use crate::socket::{block_on, is_passing, parse_address};
 use netdyno_host::random;
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
-use netdyno_measure::task::Subject;
+use netdyno_measure::task::{AnySize, Subject};
 use rustix::net::sockopt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 /// The largest message: a full window of them fits into the socket buffers.
 pub const MAX_SIZE: usize = 4 << 10;
 /// Messages without a reply at most.
-const WINDOW: usize = 64;
+pub(crate) const WINDOW: usize = 64;
 /// Buffers asked for; the system may give less, but not less than a full window needs.
 const BUFFER: usize = 1 << 20;
 /// Says to the replier that the connection is the one it expects.
@@ -50,14 +51,23 @@ impl TcpHalf {
         Ok(Self { side, options })
     }
 
+    fn sized(&self, stream: TcpStream, is_requester: bool) -> SizedTcp {
+        SizedTcp::new(stream, self.options.wait, self.options.size_bytes, is_requester)
+    }
+
     fn wire(&self, stream: TcpStream) -> io::Result<TcpWire> {
-        stream.set_nodelay(true)?;
-        stream.set_nonblocking(true)?;
         sockopt::set_socket_send_buffer_size(&stream, BUFFER)?;
         sockopt::set_socket_recv_buffer_size(&stream, BUFFER)?;
         let size = self.options.size_bytes;
         Ok(TcpWire { stream, data: vec![0x5a; size], room: vec![0; size], have: 0 })
     }
+}
+
+/// What every connection is told: send at once, never block.
+fn prepare(stream: TcpStream) -> io::Result<TcpStream> {
+    stream.set_nodelay(true)?;
+    stream.set_nonblocking(true)?;
+    Ok(stream)
 }
 
 /// Waits for the connection that shows `token`; any other is closed.
@@ -97,20 +107,29 @@ impl Half for TcpHalf {
         let connect = |address: SocketAddr| {
             let mut stream = TcpStream::connect_timeout(&address, PEER_TIMEOUT)?;
             stream.write_all(token)?;
-            self.wire(stream)
+            prepare(stream)
         };
         let address = parse_address(address)?;
-        let wire =
+        let stream =
             connect(address).map_err(|error| LayerError(format!("cannot connect to {address}: {error}")))?;
-        Ok(Box::new(RealRequester::new(wire, self.options.wait, WINDOW)))
+        let wait = self.options.wait;
+        if self.options.is_sized {
+            return Ok(Box::new(AnySize(RealRequester::new(self.sized(stream, true), wait, WINDOW))));
+        }
+        let wire = self.wire(stream).map_err(LayerError::new)?;
+        Ok(Box::new(RealRequester::new(wire, wait, WINDOW)))
     }
 
     fn replier(self: Box<Self>, _: &[u8]) -> Result<Box<dyn Replier>, LayerError> {
         let Side::Replier { listener, token, .. } = &self.side else {
             return Err(LayerError::new("opened as a requester, used as a replier"));
         };
-        let wire = self.wire(accept(listener, token)?).map_err(LayerError::new)?;
-        Ok(Box::new(RealReplier::new(wire, self.options.wait)))
+        let stream = prepare(accept(listener, token)?).map_err(LayerError::new)?;
+        let wait = self.options.wait;
+        if self.options.is_sized {
+            return Ok(Box::new(RealReplier::new(self.sized(stream, false), wait)));
+        }
+        Ok(Box::new(RealReplier::new(self.wire(stream).map_err(LayerError::new)?, wait)))
     }
 }
 
@@ -123,7 +142,7 @@ struct TcpWire {
     have: usize,
 }
 
-fn lost(error: &io::Error) -> LayerError {
+pub(crate) fn lost(error: &io::Error) -> LayerError {
     LayerError(format!("the connection failed: {error}"))
 }
 

@@ -4,10 +4,11 @@
 
 use crate::half::{Half, LayerOptions, Replier};
 use crate::real::{Patience, RealReplier, RealRequester, Wire};
+use crate::sized::udp::SizedUdp;
 use crate::socket::{block_on, is_passing, parse_address};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
-use netdyno_measure::task::Subject;
+use netdyno_measure::task::{AnySize, Subject};
 use rustix::net::sockopt;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -26,7 +27,8 @@ const CHARGE: usize = 1024;
 pub struct UdpHalf {
     socket: UdpSocket,
     address: SocketAddr,
-    window: usize,
+    /// Bytes that the receive buffer holds.
+    buffer: usize,
     options: LayerOptions,
 }
 
@@ -43,20 +45,32 @@ impl UdpHalf {
         socket.set_nonblocking(true).map_err(error("set up"))?;
         sockopt::set_socket_recv_buffer_size(&socket, BUFFER).map_err(LayerError::new)?;
         let buffer = sockopt::socket_recv_buffer_size(&socket).map_err(LayerError::new)?;
-        let window = (buffer / 2 / (options.size_bytes.next_power_of_two() + CHARGE)).clamp(1, WINDOW);
-        Ok(Self { socket, address, window, options })
+        Ok(Self { socket, address, buffer, options })
     }
 
-    fn connect(self, peer: &[u8]) -> Result<UdpWire, LayerError> {
+    fn connect(&self, peer: &[u8]) -> Result<(), LayerError> {
         let peer = parse_address(peer)?;
         // From here on the kernel drops what anybody else sends.
-        self.socket.connect(peer).map_err(LayerError::new)?;
-        Ok(UdpWire {
+        self.socket.connect(peer).map_err(LayerError::new)
+    }
+
+    fn sized(self, is_requester: bool) -> SizedUdp {
+        SizedUdp::new(self.socket, self.buffer, self.options.size_bytes, is_requester)
+    }
+
+    fn wire(self) -> UdpWire {
+        UdpWire {
             socket: self.socket,
             data: vec![0x5a; self.options.size_bytes],
             room: vec![0; self.options.size_bytes + 1],
-        })
+        }
     }
+}
+
+/// How many datagrams of `size_bytes` may be on the way where a receive buffer holds `buffer`
+/// bytes.
+pub(crate) fn window(buffer: usize, size_bytes: usize) -> usize {
+    (buffer / 2 / (size_bytes.next_power_of_two() + CHARGE)).clamp(1, WINDOW)
 }
 
 impl Half for UdpHalf {
@@ -65,13 +79,22 @@ impl Half for UdpHalf {
     }
 
     fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
-        let (wait, window) = (self.options.wait, self.window);
-        Ok(Box::new(RealRequester::new(self.connect(peer)?, wait, window)))
+        self.connect(peer)?;
+        let wait = self.options.wait;
+        let window = window(self.buffer, self.options.size_bytes);
+        if self.options.is_sized {
+            return Ok(Box::new(AnySize(RealRequester::new(self.sized(true), wait, window))));
+        }
+        Ok(Box::new(RealRequester::new(self.wire(), wait, window)))
     }
 
     fn replier(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Replier>, LayerError> {
+        self.connect(peer)?;
         let wait = self.options.wait;
-        Ok(Box::new(RealReplier::new(self.connect(peer)?, wait)))
+        if self.options.is_sized {
+            return Ok(Box::new(RealReplier::new(self.sized(false), wait)));
+        }
+        Ok(Box::new(RealReplier::new(self.wire(), wait)))
     }
 }
 
@@ -83,7 +106,7 @@ struct UdpWire {
     room: Vec<u8>,
 }
 
-fn lost(error: &io::Error) -> LayerError {
+pub(crate) fn lost(error: &io::Error) -> LayerError {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => LayerError::new("the other process has closed its socket"),
         _ => LayerError(format!("the socket failed: {error}")),

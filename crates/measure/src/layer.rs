@@ -60,3 +60,13 @@ pub trait Requester {
         None
     }
 }
+
+/// A requester whose messages can have any size.
+pub trait SizedRequester: Requester {
+    /// The largest message, in bytes. The smallest has one byte.
+    fn largest(&self) -> usize;
+
+    /// Sets the bytes of every request and of every reply to come. Nothing may be in flight.
+    /// [`Requester::max_window`] may be another afterwards, and is in force.
+    fn set_sizes(&mut self, request_bytes: usize, reply_bytes: usize) -> Result<(), LayerError>;
+}

@@ -4,6 +4,7 @@
 //! The JSON schema in `schema/netdyno-1.schema.json` is derived from these types.
 //! Fields may be added within a version, never changed or removed.
 
+use crate::bulk::record::Bulk;
 use crate::logp::data::LaunchData;
 use crate::stats::Interval;
 use schemars::JsonSchema;
@@ -141,6 +142,8 @@ pub struct LayerResult {
 pub enum Found {
     /// By the LogP signature.
     Logp(Logp),
+    /// By messages of every size.
+    Bulk(Bulk),
 }
 
 /// What the LogP signature finds.
@@ -159,6 +162,7 @@ impl LayerResult {
     pub fn verb(&self) -> &'static str {
         match self.found {
             Found::Logp(_) => "logp",
+            Found::Bulk(_) => "bulk",
         }
     }
 
@@ -166,6 +170,15 @@ impl LayerResult {
     pub fn logp(&self) -> Option<&Logp> {
         match &self.found {
             Found::Logp(logp) => Some(logp),
+            _ => None,
+        }
+    }
+
+    /// What messages of every size found, where that was the verb.
+    pub fn bulk(&self) -> Option<&Bulk> {
+        match &self.found {
+            Found::Bulk(bulk) => Some(bulk),
+            _ => None,
         }
     }
 
@@ -173,6 +186,7 @@ impl LayerResult {
     pub fn launches(&self) -> usize {
         match &self.found {
             Found::Logp(logp) => logp.launches.len(),
+            Found::Bulk(bulk) => bulk.launches.len(),
         }
     }
 }

@@ -28,6 +28,30 @@ impl fmt::Display for Percent {
     }
 }
 
+/// A bare number.
+#[derive(Clone, Copy, Debug)]
+pub struct Number(pub f64);
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&digits(self.0))
+    }
+}
+
+/// A count of bytes: exact, in the largest unit of which it is a multiple.
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes(pub usize);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            n if n >= 1 << 20 && n.is_multiple_of(1 << 20) => write!(f, "{} MiB", n >> 20),
+            n if n >= 1 << 10 && n.is_multiple_of(1 << 10) => write!(f, "{} KiB", n >> 10),
+            n => write!(f, "{n} B"),
+        }
+    }
+}
+
 /// Three significant digits, no exponent, no trailing zeros behind a point.
 fn digits(value: f64) -> String {
     let decimals = match value.abs() {

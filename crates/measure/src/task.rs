@@ -1,6 +1,9 @@
 //! What a launch is asked to do, and what it brings back, whatever the verb.
 
-use crate::layer::{LayerError, Requester};
+use crate::bulk;
+use crate::bulk::data::BulkLaunch;
+use crate::bulk::pattern::BulkPlan;
+use crate::layer::{LayerError, Requester, SizedRequester};
 use crate::logp::data::LaunchData;
 use crate::logp::pattern::{self, Plan};
 use serde::{Deserialize, Serialize};
@@ -10,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub enum Task {
     /// The LogP signature.
     Logp(Plan),
+    /// Messages of every size.
+    Bulk(BulkPlan),
 }
 
 impl Task {
@@ -17,6 +22,7 @@ impl Task {
     pub fn launch(&self) -> usize {
         match self {
             Self::Logp(plan) => plan.launch,
+            Self::Bulk(plan) => plan.launch,
         }
     }
 
@@ -24,6 +30,7 @@ impl Task {
     pub fn seed(&self) -> u64 {
         match self {
             Self::Logp(plan) => plan.seed,
+            Self::Bulk(plan) => plan.seed,
         }
     }
 }
@@ -33,6 +40,8 @@ impl Task {
 pub enum Data {
     /// The LogP signature.
     Logp(LaunchData),
+    /// Messages of every size.
+    Bulk(BulkLaunch),
 }
 
 impl Data {
@@ -40,6 +49,7 @@ impl Data {
     pub fn set_preemptions(&mut self, preemptions: Option<u64>) {
         match self {
             Self::Logp(data) => data.preemptions = preemptions,
+            Self::Bulk(data) => data.preemptions = preemptions,
         }
     }
 }
@@ -58,6 +68,23 @@ impl<R: Requester> Subject for R {
                 let data = pattern::run(self, plan, progress)?;
                 Ok(Data::Logp(LaunchData { transport: self.transport(), ..data }))
             }
+            other => Err(LayerError(format!("the layer was not opened for {other:?}"))),
+        }
+    }
+}
+
+/// A requester that is to be measured at every size.
+#[derive(Debug)]
+pub struct AnySize<R>(pub R);
+
+impl<R: SizedRequester> Subject for AnySize<R> {
+    fn measure(&mut self, task: &Task, progress: &mut dyn FnMut(f64)) -> Result<Data, LayerError> {
+        match task {
+            Task::Bulk(plan) => {
+                let data = bulk::pattern::run(&mut self.0, plan, progress)?;
+                Ok(Data::Bulk(BulkLaunch { transport: self.0.transport(), ..data }))
+            }
+            other => self.0.measure(other, progress),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Cells are empty where a record has no figure. The doubts of a row are those about its
 //! parameter, about its layer as a whole and about the run as a whole.
 
+use crate::bulk;
 use netdyno_measure::record::{Doubt, Found, LayerResult, Parameter, PerByte, Record, Status};
 use netdyno_measure::stats::Interval;
 
@@ -26,6 +27,8 @@ pub const COLUMNS: [&str; 12] = [
 struct Row<'a> {
     parameter: &'a str,
     unit: &'a str,
+    /// The size it is about, where that is not the result's.
+    size_bytes: Option<usize>,
     status: Status,
     value: Option<f64>,
     ci: Option<Interval>,
@@ -52,14 +55,21 @@ fn rows(result: &LayerResult) -> Vec<Row<'_>> {
             in_ns("rtt_after_pause", &logp.checks.rtt_after_pause),
             in_ns("o_r_away", &logp.checks.o_r_away),
         ]),
+        Found::Bulk(found) => rows.extend(bulk::figures(found).into_iter().map(of_bulk)),
     }
     rows
+}
+
+fn of_bulk(figure: bulk::Figure) -> Row<'static> {
+    let bulk::Figure { name, unit, size_bytes, status, value, ci, samples, launches } = figure;
+    Row { parameter: name, unit, size_bytes, status, value, ci, samples, launches }
 }
 
 fn in_ns<'a>(parameter: &'a str, p: &Parameter) -> Row<'a> {
     Row {
         parameter,
         unit: "ns",
+        size_bytes: None,
         status: p.status,
         value: p.value_ns,
         ci: p.ci_ns,
@@ -72,6 +82,7 @@ fn per_byte<'a>(parameter: &'a str, p: &PerByte) -> Row<'a> {
     Row {
         parameter,
         unit: "ns_per_byte",
+        size_bytes: None,
         status: p.status,
         value: p.value_ns_per_byte,
         ci: p.ci_ns_per_byte,
@@ -86,7 +97,7 @@ fn cells(record: &Record, result: &LayerResult, row: &Row<'_>) -> [String; 12] {
     [
         result.layer.clone(),
         result.verb().into(),
-        result.size_bytes.to_string(),
+        row.size_bytes.unwrap_or(result.size_bytes).to_string(),
         row.parameter.into(),
         status(row.status).into(),
         row.unit.into(),

@@ -4,6 +4,7 @@
 //! no number; every text goes through `maud`, which escapes it.
 
 mod bars;
+mod bulk;
 mod dots;
 mod environment;
 mod parts;
@@ -29,8 +30,11 @@ const POLICY: &str =
 /// The report on `records`.
 pub fn render(records: &[Record]) -> String {
     let subjects = subjects(records);
+    let sized = bulk::subjects(records);
     let notes = Notes::of(records);
-    let title = words::title(&subjects);
+    let titles = [words::title(&subjects), bulk::title(&sized)];
+    let titles: Vec<String> = titles.into_iter().flatten().collect();
+    let title = if titles.is_empty() { "No layer was measured".into() } else { titles.join("; ") };
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -49,12 +53,15 @@ pub fn render(records: &[Record]) -> String {
                     h1 { (parts::pretty(&title)) }
                     @for record in records { p.sub { (words::whereabouts(record)) } }
                     @for paragraph in words::summary(&subjects, &notes) { p.lead { (parts::pretty(&paragraph)) } }
-                    (contents(&subjects))
+                    @for paragraph in bulk::summary(&sized) { p.lead { (parts::pretty(&paragraph)) } }
+                    (contents(&subjects, &sized))
                 }
                 main {
                     @if !subjects.is_empty() { (overview(records, &subjects, &notes)) }
-                    @if !notes.all().is_empty() && subjects.is_empty() { (tables::notes(records, &notes)) }
+                    @if !notes.all().is_empty() && subjects.is_empty() { h3 { "Doubts" } (tables::notes(records, &notes)) }
                     @for subject in &subjects { (layer(subject)) }
+                    @if !sized.is_empty() { (bulk::overview(&sized)) }
+                    @for subject in &sized { (bulk::layer(subject, &notes)) }
                     h2 #environment { "Where and how it was measured" }
                     @for record in records { (environment::list(record)) }
                 }
@@ -65,12 +72,14 @@ pub fn render(records: &[Record]) -> String {
     page.into_string()
 }
 
-fn contents(subjects: &[Subject<'_>]) -> Markup {
+fn contents(subjects: &[Subject<'_>], sized: &[bulk::Subject<'_>]) -> Markup {
     html! {
-        @if subjects.len() > 1 {
+        @if subjects.len() + sized.len() > 1 {
             nav aria-label="Contents" {
-                a href="#parameters" { "Parameters" }
+                @if !subjects.is_empty() { a href="#parameters" { "Parameters" } }
                 @for subject in subjects { a href={ "#" (subject.id) } { (subject.label) } }
+                @if !sized.is_empty() { a href="#bulk" { "Messages of every size" } }
+                @for subject in sized { a href={ "#" (subject.id) } { (subject.label) } }
                 a href="#environment" { "Environment" }
             }
         }

@@ -8,6 +8,7 @@
 //! * [`html`]: one file with every plot, for people.
 #![forbid(unsafe_code)]
 
+mod bulk;
 pub mod compare;
 pub mod csv;
 pub mod export;

@@ -72,6 +72,29 @@ pub fn time_and_interval(value_ns: f64, interval: Option<Interval>) -> String {
     }
 }
 
+/// A size in bytes, as `4.00 KiB`; exact where it is a whole number of its unit.
+pub fn bytes(size: f64) -> String {
+    let units = [("MiB", 1024.0 * 1024.0), ("KiB", 1024.0), ("B", 1.0)];
+    let (name, length) = units.into_iter().find(|(_, length)| size.abs() >= *length).unwrap_or(("B", 1.0));
+    let value = size / length;
+    match value {
+        v if !v.is_finite() => NONE.into(),
+        v if v.fract() == 0.0 && v.abs() < 1e5 => format!("{v} {name}"),
+        v => format!("{} {name}", with_decimals(v, if length == 1.0 { 0 } else { decimals(v) })),
+    }
+}
+
+/// A rate, as `3.98 GB/s`.
+pub fn rate(bytes_per_s: f64) -> String {
+    if !bytes_per_s.is_finite() {
+        return NONE.into();
+    }
+    let size = round_to_three_digits(bytes_per_s).abs();
+    let units = [("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)];
+    let (name, length) = units.into_iter().find(|(_, length)| size >= *length).unwrap_or(("B/s", 1.0));
+    format!("{} {name}", with_decimals(bytes_per_s / length, decimals(bytes_per_s / length)))
+}
+
 /// A number without a unit, as `0.0312`.
 pub fn number(value: f64) -> String {
     if value.is_finite() { with_decimals(value, ratio_decimals(value)) } else { NONE.into() }
@@ -178,6 +201,14 @@ mod tests {
     }
 
     #[test]
+    fn sizes_and_rates_have_a_unit() {
+        let sizes = [1.0, 512.0, 4096.0, 15_360.0, 43_571.7, 4_194_304.0, -5.3, f64::NAN].map(bytes);
+        assert_eq!(sizes, ["1 B", "512 B", "4 KiB", "15 KiB", "42.6 KiB", "4 MiB", "-5 B", "–"]);
+        let rates = [12.0, 999.6e3, 3.98e9, 0.0, f64::INFINITY].map(rate);
+        assert_eq!(rates, ["12.0 B/s", "1.00 MB/s", "3.98 GB/s", "0 B/s", "–"]);
+    }
+
+    #[test]
     fn a_round_time_has_no_empty_digits() {
         let texts = [0.0, 50.0, 100.0, 2e6, 2500.0, 0.2].map(round_time);
         assert_eq!(texts, ["0", "50 ns", "100 ns", "2 ms", "2.5 µs", "0.2 ns"]);
@@ -214,6 +245,7 @@ mod tests {
         #[test]
         fn no_figure_is_long(value in any::<f64>(), lo in any::<f64>(), hi in any::<f64>()) {
             prop_assert!(time(value).chars().count() <= 9, "{}", time(value));
+            prop_assert!(rate(value).chars().count() <= 12, "{}", rate(value));
             let text = time_interval(value, Interval { lo, hi }, 12);
             prop_assert!(text.chars().count() <= 12, "{text}");
         }

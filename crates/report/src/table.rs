@@ -4,6 +4,7 @@
 //! Letters refer to the doubts below. Below 80 characters of width each
 //! parameter has a line of its own.
 
+use crate::bulk;
 pub use crate::lines::WIDTH_AT_LEAST;
 use crate::lines::{Lines, length};
 use crate::notes::{Note, Notes, marks};
@@ -77,6 +78,18 @@ fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult) 
         Found::Logp(logp) => {
             lines.wrapped(&round_trips(result, logp), "  ", "    ");
             lines.wrapped(&transport(logp).unwrap_or_default(), "  ", "    ");
+        }
+        Found::Bulk(found) => {
+            lines.blank();
+            for line in bulk::table(found) {
+                if lines.width >= COLUMNS_FROM {
+                    lines.push(&line)
+                } else {
+                    lines.wrapped(&line, "  ", "    ")
+                }
+            }
+            lines.blank();
+            bulk::sentences(found).iter().for_each(|text| lines.wrapped(text, "  ", "    "));
         }
     }
 }

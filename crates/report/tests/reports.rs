@@ -213,11 +213,12 @@ fn nothing_known(record: &mut Record) {
 fn logp(result: &mut netdyno_measure::record::LayerResult) -> &mut Logp {
     match &mut result.found {
         Found::Logp(logp) => logp,
+        found => panic!("{found:?}"),
     }
 }
 
 fn parameters(result: &mut netdyno_measure::record::LayerResult) -> [&mut Parameter; 8] {
-    let Found::Logp(Logp { checks, .. }) = &mut result.found;
+    let Found::Logp(Logp { checks, .. }) = &mut result.found else { panic!("another verb") };
     let p = &mut result.parameters;
     [
         &mut p.rtt,

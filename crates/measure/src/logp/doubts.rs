@@ -16,13 +16,13 @@ const DISAGREEMENT: f64 = 0.1;
 /// the other.
 const APART: f64 = 1.3;
 /// Involuntary switches a second that the batches even out.
-const PREEMPTIONS_PER_S: f64 = 200.0;
+pub(crate) const PREEMPTIONS_PER_S: f64 = 200.0;
 /// Share of replies that may come too late for the second way to o_r.
 const LATE: f64 = 0.05;
 /// A plateau so far below o_s + o_r is more than error.
 const OVERLAP: f64 = -0.1;
 /// A round trip of so many readings of the clock does not notice them.
-const CLOCK_IS_FINE: f64 = 10.0;
+pub(crate) const CLOCK_IS_FINE: f64 = 10.0;
 /// Messages in a burst from which o_s is trusted without a word.
 const ISSUE_BURST_TRUSTED: f64 = 4.0;
 
@@ -199,7 +199,7 @@ fn doubt_machine(launches: &Launches<'_>, rtt: f64, doubts: &mut Vec<Doubt>) {
 
 /// Where launches fall into two groups, each of at least two and far from the other, no
 /// single median tells the truth about them.
-fn two_groups(values: impl Iterator<Item = f64>) -> Option<String> {
+pub(crate) fn two_groups(values: impl Iterator<Item = f64>) -> Option<String> {
     let values = sorted(values);
     let split = (2..values.len().saturating_sub(1)).max_by(|&a, &b| {
         let jump = |at: usize| values[at] / values[at - 1];

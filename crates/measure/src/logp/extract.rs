@@ -236,7 +236,7 @@ impl Launches<'_> {
 }
 
 /// Weighted quantiles by name. Values that are no number have no place among them.
-fn quantiles(samples: impl IntoIterator<Item = (f64, u64)>) -> BTreeMap<String, f64> {
+pub(crate) fn quantiles(samples: impl IntoIterator<Item = (f64, u64)>) -> BTreeMap<String, f64> {
     let mut samples: Vec<(f64, u64)> = samples.into_iter().filter(|(value, _)| value.is_finite()).collect();
     samples.sort_by(|a, b| a.0.total_cmp(&b.0));
     let total: u64 = samples.iter().map(|(_, count)| count).sum();
@@ -294,24 +294,35 @@ fn plateau(launches: &Launches<'_>, window: usize) -> Plateau {
     let half_window_ns = launches.estimates[0]
         .half_window_plateau
         .map(|_| launches.figure(|e| e.half_window_plateau.unwrap_or(f64::NAN)).value);
-    let no_idle = idle.value <= NO_IDLE * steady.value || idle.ci.is_some_and(|ci| ci.lo <= 0.0);
-    let window_at_work = match half_window_ns {
-        Some(half) => half >= WINDOW_AT_WORK * steady.value,
-        // With a window of 1 every message takes a round trip, unless the gap is longer.
-        None => steady.value <= launches.figure(|e| e.rtt).value * 1.05,
-    };
-    let limited_by = match (no_idle, window_at_work) {
-        (true, _) => Limit::Processor,
-        (false, true) => Limit::Window,
-        (false, false) => Limit::Gap,
-    };
+    let rtt = launches.figure(|e| e.rtt).value;
     Plateau {
-        limited_by,
+        limited_by: limited_by(steady.value, idle.value, idle.ci, half_window_ns, rtt),
         value_ns: steady.value,
         ci_ns: steady.ci,
         window,
         half_window_ns,
         idle_ns: Some(idle.value).filter(|ns| ns.is_finite()),
+    }
+}
+
+/// Which of the three sets a plateau.
+pub(crate) fn limited_by(
+    plateau_ns: f64,
+    idle_ns: f64,
+    idle_ci: Option<Interval>,
+    half_window_ns: Option<f64>,
+    rtt_ns: f64,
+) -> Limit {
+    let no_idle = idle_ns <= NO_IDLE * plateau_ns || idle_ci.is_some_and(|ci| ci.lo <= 0.0);
+    let window_at_work = match half_window_ns {
+        Some(half) => half >= WINDOW_AT_WORK * plateau_ns,
+        // With a window of 1 every message takes a round trip, unless the gap is longer.
+        None => plateau_ns <= rtt_ns * 1.05,
+    };
+    match (no_idle, window_at_work) {
+        (true, _) => Limit::Processor,
+        (false, true) => Limit::Window,
+        (false, false) => Limit::Gap,
     }
 }
 

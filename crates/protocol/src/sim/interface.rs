@@ -5,6 +5,9 @@
 //! processor ─ o_s ─▶ queue ─▶ send stage (g) ─ L ─▶ receive stage (g) ─▶ ready ─ o_r ─▶ processor
 //! ```
 //!
+//! Each byte but the first of a message occupies the stages for G longer (LogGP); bytes flow:
+//! the last one arrives L after it has left, and the receive stage takes them as they come.
+//!
 //! The local processor is the caller: each of its calls takes virtual time. The remote
 //! one answers every request as soon as it is free. Nothing here knows a formula for
 //! the time of a burst; that is what makes it a test.
@@ -21,8 +24,9 @@ const REMOTE: usize = 1;
 enum Event {
     /// The send stage of a side has taken g and may take the next message.
     SendStageFree(usize),
-    /// A message reaches the receive stage of a side.
-    Arrive(usize),
+    /// The last byte of a message, this long after its first, reaches the receive stage of a
+    /// side.
+    Arrive(usize, Ps),
     /// A message has passed the receive stage of a side.
     Ready(usize),
     /// The remote processor has received a request and issued its reply.
@@ -54,6 +58,8 @@ pub struct Interface {
     events: BinaryHeap<Reverse<(Ps, u64, Event)>>,
     event_count: u64,
     sides: [Side; 2],
+    /// Bytes of what each side sends.
+    sizes: [usize; 2],
     remote_is_busy: bool,
     window: usize,
     in_flight: usize,
@@ -69,6 +75,7 @@ impl Interface {
             events: BinaryHeap::new(),
             event_count: 0,
             sides: [Side::default(), Side::default()],
+            sizes: [1, 1],
             remote_is_busy: false,
             window: truth.window,
             in_flight: 0,
@@ -90,6 +97,12 @@ impl Interface {
         self.window = window;
     }
 
+    /// Sets the bytes of requests and of replies. Nothing may be under way.
+    pub fn set_sizes(&mut self, request_bytes: usize, reply_bytes: usize) {
+        debug_assert_eq!(self.in_flight, 0);
+        self.sizes = [request_bytes, reply_bytes];
+    }
+
     /// Lets the processor compute for `d_ps`.
     pub fn compute(&mut self, d_ps: Ps) {
         self.advance_to(self.now_ps + d_ps);
@@ -107,7 +120,7 @@ impl Interface {
                 break;
             }
         }
-        let o_s = self.draw(self.truth.o_s_ps);
+        let o_s = self.draw(self.truth.o_s_of(self.sizes[LOCAL]));
         self.advance_to(self.now_ps + o_s);
         self.in_flight += 1;
         self.enqueue(LOCAL);
@@ -122,7 +135,7 @@ impl Interface {
             return false;
         }
         self.sides[LOCAL].ready -= 1;
-        let o_r = self.draw(self.truth.o_r_ps);
+        let o_r = self.draw(self.truth.o_r_of(self.sizes[REMOTE]));
         self.advance_to(self.now_ps + o_r);
         self.in_flight -= 1;
         true
@@ -169,9 +182,9 @@ impl Interface {
                 self.sides[side].stage_is_busy = false;
                 self.feed_send_stage(side, at_ps);
             }
-            Event::Arrive(side) => {
+            Event::Arrive(side, data_ps) => {
                 let g = self.draw(self.truth.g_ps);
-                let ready_ps = at_ps.max(self.sides[side].receive_free_ps);
+                let ready_ps = at_ps.max(self.sides[side].receive_free_ps + data_ps);
                 self.sides[side].receive_free_ps = ready_ps + g;
                 if ready_ps > at_ps {
                     self.schedule(ready_ps, Event::Ready(side));
@@ -204,11 +217,16 @@ impl Interface {
         }
         self.sides[side].queued -= 1;
         self.sides[side].stage_is_busy = true;
-        let (g, l) = (self.draw(self.truth.g_ps), self.draw(self.truth.l_ps));
-        self.schedule(at_ps + g, Event::SendStageFree(side));
-        let arrival_ps = (at_ps + l).max(self.sides[side].wire_last_ps);
+        let bytes = self.sizes[side];
+        let (g, l) = (self.draw(self.truth.g_ps), self.draw(self.truth.l_of(bytes)));
+        let data = match self.truth.data_of(bytes) {
+            0 => 0,
+            mean => self.draw(mean),
+        };
+        self.schedule(at_ps + g + data, Event::SendStageFree(side));
+        let arrival_ps = (at_ps + data + l).max(self.sides[side].wire_last_ps);
         self.sides[side].wire_last_ps = arrival_ps;
-        self.schedule(arrival_ps, Event::Arrive(1 - side));
+        self.schedule(arrival_ps, Event::Arrive(1 - side, data));
     }
 
     fn ready(&mut self, side: usize, at_ps: Ps) {
@@ -224,7 +242,8 @@ impl Interface {
         }
         self.sides[REMOTE].ready -= 1;
         self.remote_is_busy = true;
-        let busy = self.draw(self.truth.o_r_ps) + self.draw(self.truth.o_s_ps);
+        let (o_r, o_s) = (self.truth.o_r_of(self.sizes[LOCAL]), self.truth.o_s_of(self.sizes[REMOTE]));
+        let busy = self.draw(o_r) + self.draw(o_s);
         self.schedule(at_ps + busy, Event::RemoteReplied);
     }
 }
@@ -247,6 +266,39 @@ mod tests {
         i.wait().unwrap();
         assert_eq!(i.now_ps(), 20 * US);
         assert_eq!(i.wait(), Err(Stuck));
+    }
+
+    /// Alexandrov et al. 1995: two messages of k bytes in a row take
+    /// o + (k-1)G + g + (k-1)G + L + o.
+    #[test]
+    fn bytes_flow_and_hold_up_the_next_message() {
+        let mut i = interface("o_s=1us,o_r=2us,g=5us,L=7us,G=1us/B");
+        i.set_sizes(11, 1);
+        i.issue();
+        i.issue();
+        assert_eq!(i.now_ps(), 2 * US, "the processor does not carry the data");
+        i.wait().unwrap();
+        assert_eq!(i.now_ps(), 30 * US);
+        i.wait().unwrap();
+        assert_eq!(i.now_ps(), 45 * US);
+        i.set_sizes(1, 11);
+        i.issue();
+        i.wait().unwrap();
+        assert_eq!(i.now_ps(), (45 + 30) * US);
+    }
+
+    #[test]
+    fn a_processor_that_carries_the_data_is_busy_with_them() {
+        let mut i = interface("o_s=1us,o_r=2us,g=5us,L=7us,O_s=1us/B,O_r=2us/B,change=12,change_L=4us");
+        i.set_sizes(11, 11);
+        i.issue();
+        assert_eq!(i.now_ps(), 11 * US);
+        i.wait().unwrap();
+        assert_eq!(i.now_ps(), 2 * (11 + 7 + 22) * US);
+        i.set_sizes(12, 1);
+        i.issue();
+        i.wait().unwrap();
+        assert_eq!(i.now_ps(), (80 + 12 + 11 + 24 + 1 + 7 + 2) * US);
     }
 
     #[test]

@@ -13,4 +13,4 @@ pub mod switch;
 mod truth;
 
 pub use interface::{Interface, Stuck};
-pub use truth::{Truth, TruthError};
+pub use truth::{Change, Truth, TruthError};

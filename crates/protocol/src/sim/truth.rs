@@ -1,5 +1,8 @@
 //! What a simulated interface is told to be, and how it is spelled on the command
-//! line: `o_s=1us,o_r=2us,g=5us,L=7us[,capacity=64][,window=65536][,o_poll=0ns][,noise=0.05]`.
+//! line: `o_s=1us,o_r=2us,g=5us,L=7us[,capacity=64][,window=65536][,o_poll=0ns][,noise=0.05]`,
+//! for messages of one byte. What each further byte costs (LogGP, Alexandrov et al. 1995; LogGOPS,
+//! Hoefler et al. 2010): `[,G=0.5ns/B][,O_s=0ns/B][,O_r=0ns/B]`. A second protocol for the messages
+//! from some size on: `[,change=8KiB][,change_G=0.25ns/B][,change_L=2us]`.
 
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -20,12 +23,63 @@ pub struct Truth {
     pub g_ps: Ps,
     /// Time from the send stage to the receive stage.
     pub l_ps: Ps,
+    /// Time that each byte but the first occupies the send stage, and the receive stage.
+    pub gap_per_byte_ps: f64,
+    /// Processor time for each byte but the first of a message that is issued.
+    pub o_s_per_byte_ps: f64,
+    /// The same for one that is received.
+    pub o_r_per_byte_ps: f64,
+    /// What is different for large messages.
+    pub change: Option<Change>,
     /// Messages that wait in front of the send stage before the issuer has to.
     pub capacity: usize,
     /// Requests that may be without a reply.
     pub window: usize,
     /// Standard deviation of every duration above, as a share of it.
     pub noise: f64,
+}
+
+/// A second protocol, for large messages.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    /// The smallest size that it carries.
+    pub from_bytes: usize,
+    /// Its gap per byte.
+    pub gap_per_byte_ps: f64,
+    /// What it adds to the latency, such as the round trip of a rendezvous.
+    pub extra_ps: Ps,
+}
+
+impl Truth {
+    /// Processor time to issue a message of `bytes`.
+    pub fn o_s_of(&self, bytes: usize) -> Ps {
+        self.o_s_ps + further_bytes(bytes, self.o_s_per_byte_ps)
+    }
+
+    /// Processor time to receive a message of `bytes`.
+    pub fn o_r_of(&self, bytes: usize) -> Ps {
+        self.o_r_ps + further_bytes(bytes, self.o_r_per_byte_ps)
+    }
+
+    /// Time from the first byte of a message of `bytes` to its last.
+    pub fn data_of(&self, bytes: usize) -> Ps {
+        let changed = self.change_of(bytes).map(|change| change.gap_per_byte_ps);
+        further_bytes(bytes, changed.unwrap_or(self.gap_per_byte_ps))
+    }
+
+    /// Time from the send stage to the receive stage for each byte of a message of `bytes`.
+    pub fn l_of(&self, bytes: usize) -> Ps {
+        self.l_ps + self.change_of(bytes).map_or(0, |change| change.extra_ps)
+    }
+
+    fn change_of(&self, bytes: usize) -> Option<Change> {
+        self.change.filter(|change| bytes >= change.from_bytes)
+    }
+}
+
+fn further_bytes(bytes: usize, per_byte_ps: f64) -> Ps {
+    // `f64::round` needs std; the value is not negative.
+    (bytes.saturating_sub(1) as f64 * per_byte_ps + 0.5) as Ps
 }
 
 /// Default length of the queue in front of the send stage.
@@ -36,6 +90,9 @@ pub const DEFAULT_WINDOW: usize = 1 << 16;
 pub const MAX_NOISE: f64 = 0.25;
 /// The longest duration, 10 s: keeps sums of virtual time far from overflow.
 const MAX_PS: f64 = 1e13;
+/// The longest time for a byte, 1 ms, and the largest size, 1 GiB: for the same reason.
+const MAX_PS_PER_BYTE: f64 = 1e9;
+const MAX_BYTES: usize = 1 << 30;
 
 /// Why a `--truth` cannot be used; says what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +116,8 @@ impl core::str::FromStr for Truth {
     fn from_str(text: &str) -> Result<Self, TruthError> {
         let (mut o_s, mut o_r, mut g, mut l, mut o_poll) = (None, None, None, None, None);
         let (mut capacity, mut window, mut noise) = (None, None, None);
+        let (mut gap, mut o_s_byte, mut o_r_byte) = (None, None, None);
+        let (mut change, mut change_gap, mut change_l) = (None, None, None);
         for part in text.split(',') {
             let (name, value) = part
                 .split_once('=')
@@ -70,12 +129,19 @@ impl core::str::FromStr for Truth {
                 "o_poll" => o_poll.replace(duration(name, value)?).is_none(),
                 "g" => g.replace(duration(name, value)?).is_none(),
                 "L" => l.replace(duration(name, value)?).is_none(),
+                "G" => gap.replace(per_byte(name, value)?).is_none(),
+                "O_s" => o_s_byte.replace(per_byte(name, value)?).is_none(),
+                "O_r" => o_r_byte.replace(per_byte(name, value)?).is_none(),
+                "change" => change.replace(bytes(name, value)?).is_none(),
+                "change_G" => change_gap.replace(per_byte(name, value)?).is_none(),
+                "change_L" => change_l.replace(duration(name, value)?).is_none(),
                 "capacity" => capacity.replace(count(name, value)?).is_none(),
                 "window" => window.replace(count(name, value)?).is_none(),
                 "noise" => noise.replace(share(value)?).is_none(),
                 _ => {
                     return Err(error(format_args!(
-                        "'{name}' is not a parameter: use o_s, o_r, g, L, o_poll, capacity, window or noise"
+                        "'{name}' is not a parameter: use o_s, o_r, g, L, G, O_s, O_r, o_poll, \
+                         change, change_G, change_L, capacity, window or noise"
                     )));
                 }
             };
@@ -86,7 +152,27 @@ impl core::str::FromStr for Truth {
         let need = |name: &str, value: Option<Ps>| {
             value.ok_or_else(|| error(format_args!("'{name}' is missing: o_s, o_r, g and L must be given")))
         };
+        let change = match (change, change_gap, change_l) {
+            (None, None, None) => None,
+            (Some(from_bytes), change_gap, change_l) if change_gap.is_some() || change_l.is_some() => {
+                Some(Change {
+                    from_bytes,
+                    gap_per_byte_ps: change_gap.or(gap).unwrap_or(0.0),
+                    extra_ps: change_l.unwrap_or(0),
+                })
+            }
+            _ => {
+                return Err(error(format_args!(
+                    "a change needs its size and what is different from there on, as in \
+                     change=8KiB,change_G=0.25ns/B,change_L=2us"
+                )));
+            }
+        };
         let truth = Self {
+            gap_per_byte_ps: gap.unwrap_or(0.0),
+            o_s_per_byte_ps: o_s_byte.unwrap_or(0.0),
+            o_r_per_byte_ps: o_r_byte.unwrap_or(0.0),
+            change,
             o_s_ps: need("o_s", o_s)?,
             o_r_ps: need("o_r", o_r)?,
             g_ps: need("g", g)?,
@@ -104,6 +190,27 @@ impl core::str::FromStr for Truth {
 }
 
 fn duration(name: &str, text: &str) -> Result<Ps, TruthError> {
+    let ps = picoseconds(name, text, "")?;
+    if !(0.0..=MAX_PS).contains(&ps) {
+        return Err(error(format_args!("{name}={text} is out of range: 0 to 10s")));
+    }
+    // `f64::round` needs std; the value is not negative.
+    Ok((ps + 0.5) as Ps)
+}
+
+fn per_byte(name: &str, text: &str) -> Result<f64, TruthError> {
+    let time = text
+        .strip_suffix("/B")
+        .ok_or_else(|| error(format_args!("{name}={text} is not a time for a byte, as in {name}=0.5ns/B")))?;
+    let ps = picoseconds(name, time, "/B")?;
+    if !(0.0..=MAX_PS_PER_BYTE).contains(&ps) {
+        return Err(error(format_args!("{name}={text} is out of range: 0 to 1ms/B")));
+    }
+    Ok(ps)
+}
+
+/// A time; `after` is what follows its unit where it is not a mere time.
+fn picoseconds(name: &str, text: &str, after: &str) -> Result<f64, TruthError> {
     let at = text.find(|c: char| c.is_ascii_alphabetic() || c == 'µ').unwrap_or(text.len());
     let (number, unit) = text.split_at(at);
     let ps_per_unit = match unit {
@@ -112,19 +219,31 @@ fn duration(name: &str, text: &str) -> Result<Ps, TruthError> {
         "ms" => 1e9,
         "s" => 1e12,
         _ => {
-            return Err(error(format_args!("{name}={text} needs a unit: ns, us, ms or s, as in {name}=1us")));
+            return Err(error(format_args!(
+                "{name}={text}{after} needs a unit: ns, us, ms or s, as in {name}=1us{after}"
+            )));
         }
     };
-    let value: f64 = number
-        .trim()
-        .parse()
-        .map_err(|_| error(format_args!("{name}={text} is not a number with a unit, as in {name}=1us")))?;
-    let ps = value * ps_per_unit;
-    if !(0.0..=MAX_PS).contains(&ps) {
-        return Err(error(format_args!("{name}={text} is out of range: 0 to 10s")));
-    }
-    // `f64::round` needs std; the value is not negative.
-    Ok((ps + 0.5) as Ps)
+    let value: f64 = number.trim().parse().map_err(|_| {
+        error(format_args!("{name}={text}{after} is not a number with a unit, as in {name}=1us{after}"))
+    })?;
+    Ok(value * ps_per_unit)
+}
+
+fn bytes(name: &str, text: &str) -> Result<usize, TruthError> {
+    let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(at);
+    let unit = match unit {
+        "" | "B" => Some(1),
+        "KiB" => Some(1 << 10),
+        "MiB" => Some(1 << 20),
+        _ => None,
+    };
+    let count =
+        number.trim().parse().ok().zip(unit).and_then(|(n, unit): (usize, usize)| n.checked_mul(unit));
+    count.filter(|count| (2..=MAX_BYTES).contains(count)).ok_or_else(|| {
+        error(format_args!("{name}={text} is not a size from 2B to 1024MiB, as in {name}=8KiB"))
+    })
 }
 
 fn count(name: &str, text: &str) -> Result<usize, TruthError> {
@@ -159,8 +278,31 @@ mod tests {
     }
 
     #[test]
+    fn what_a_byte_costs_and_where_that_changes() {
+        let base = "o_s=1us,o_r=2us,g=5us,L=7us";
+        let truth = |rest: &str| format!("{base}{rest}").parse::<Truth>().unwrap();
+        let plain = truth("");
+        assert_eq!((plain.o_s_of(4096), plain.data_of(4096), plain.l_of(4096)), (1_000_000, 0, 7_000_000));
+        let grown = truth(",G=0.5ns/B,O_s=1ns/B,O_r=2ns/B");
+        assert_eq!((grown.data_of(0), grown.data_of(1), grown.data_of(2)), (0, 0, 500));
+        assert_eq!((grown.o_s_of(3), grown.o_r_of(3)), (1_002_000, 2_004_000));
+        let changed = truth(",G=0.5ns/B,change=8KiB,change_G=0.25ns/B,change_L=2us");
+        assert_eq!((changed.data_of(8191), changed.l_of(8191)), (4_095_000, 7_000_000));
+        assert_eq!((changed.data_of(8193), changed.l_of(8192)), (2_048_000, 9_000_000));
+        assert_eq!(truth(",G=1ns/B,change=100,change_L=1us").data_of(101), 100_000);
+        assert_eq!(truth(",change=1MiB,change_L=1us").change.unwrap().from_bytes, 1 << 20);
+    }
+
+    #[test]
     fn each_mistake_is_named() {
         for (text, names) in [
+            ("G=1ns", "G=0.5ns/B"),
+            ("G=1/B", "unit"),
+            ("O_s=1s/B", "out of range"),
+            ("change=0", "2B to"),
+            ("change=8KB", "8KiB"),
+            ("o_s=1us,o_r=1us,g=1us,L=1us,change=8KiB", "change_G"),
+            ("o_s=1us,o_r=1us,g=1us,L=1us,change_L=1us", "change=8KiB"),
             ("", "NAME=VALUE"),
             ("o_s", "NAME=VALUE"),
             ("o_s=1", "unit"),
@@ -182,7 +324,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_panics(text in "[a-zA-Z_0-9=,.µ+-]{0,40}") {
+        fn no_text_panics(text in "[a-zA-Z_0-9=,.µ+/-]{0,40}") {
             let _ = text.parse::<Truth>();
         }
     }

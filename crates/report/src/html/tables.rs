@@ -82,7 +82,7 @@ fn interval(p: &Parameter) -> Markup {
     }
 }
 
-fn per_byte(p: &PerByte) -> Markup {
+pub fn per_byte(p: &PerByte) -> Markup {
     let bound = if p.status == Status::UpperBound { "≤ " } else { "" };
     match p.value_ns_per_byte.filter(|ns| ns.is_finite() && p.status != Status::Unobservable) {
         Some(ns) => {
@@ -97,7 +97,7 @@ fn per_byte_interval(value: f64, ci: Option<Interval>) -> String {
     text.split_once(' ').map(|(_, bracket)| with_minus(bracket)).unwrap_or_default()
 }
 
-fn marks(notes: &[&Note<'_>]) -> Markup {
+pub fn marks(notes: &[&Note<'_>]) -> Markup {
     html! {
         @for note in notes { a.mark href={ "#note-" (note.mark()) } { (note.mark()) } }
     }

@@ -10,17 +10,17 @@ use netdyno_measure::record::{LayerResult, Limit, Record};
 /// Layers that a heading names at most.
 const NAMED_AT_MOST: usize = 4;
 
-/// The heading of the page.
-pub fn title(subjects: &[Subject<'_>]) -> String {
+/// The heading of a page about `subjects`.
+pub fn title(subjects: &[Subject<'_>]) -> Option<String> {
     if subjects.is_empty() {
-        return "No layer was measured".into();
+        return None;
     }
     let names: Vec<String> =
         subjects.iter().take(NAMED_AT_MOST).map(|subject| cut(&subject.label, 60)).collect();
-    match subjects.len() - names.len() {
+    Some(match subjects.len() - names.len() {
         0 => format!("LogP of {}", listed(&names)),
         rest => format!("LogP of {} and {rest} more", names.join(", ")),
-    }
+    })
 }
 
 /// Where and when a record was made.
@@ -90,13 +90,22 @@ fn pace(subject: &Subject<'_>) -> String {
 /// How a layer was measured, in a line.
 pub fn circumstances(subject: &Subject<'_>) -> String {
     let result = subject.result;
-    let mut parts = vec![
-        format!("netdyno {}", result.verb()),
-        format!("{} in a request and in a reply", counted(result.size_bytes, "byte", "bytes")),
-        waits(&result.wait),
-    ];
+    let size = format!("{} in a request and in a reply", counted(result.size_bytes, "byte", "bytes"));
+    let window = format!("window {}", subject.logp.plateau.window);
+    how(result, [Some(size), Some(window)])
+}
+
+/// The same of a layer that was measured at every size.
+pub fn circumstances_of(result: &LayerResult) -> String {
+    how(result, [None, None])
+}
+
+fn how(result: &LayerResult, [size, window]: [Option<String>; 2]) -> String {
+    let mut parts = vec![format!("netdyno {}", result.verb())];
+    parts.extend(size);
+    parts.push(waits(&result.wait));
     parts.extend(processors(result));
-    parts.push(format!("window {}", subject.logp.plateau.window));
+    parts.extend(window);
     parts.push(counted(result.launches(), "launch", "launches"));
     parts.join(" · ")
 }
@@ -128,7 +137,7 @@ fn processors(result: &LayerResult) -> Option<String> {
 }
 
 /// `a, b and c`.
-fn listed(names: &[String]) -> String {
+pub fn listed(names: &[String]) -> String {
     match names {
         [] => String::new(),
         [one] => one.clone(),

@@ -183,7 +183,7 @@ pub fn various() -> Record {
 
 /// The same layer, had its overheads overlapped with the flight.
 fn negative(result: LayerResult) -> LayerResult {
-    let Found::Logp(Logp { mut launches, .. }) = result.found;
+    let Found::Logp(Logp { mut launches, .. }) = result.found else { panic!("another verb") };
     for launch in &mut launches {
         let batches = launch.rtt.batches_ns.iter_mut();
         batches.for_each(|ns| *ns *= 0.4);

@@ -1,0 +1,82 @@
+//! `netdyno bulk`.
+
+use crate::args::BulkArgs;
+use crate::campaign::{Campaign, Conditions};
+use crate::fault::Fault;
+use crate::method::{Method, Reading, Terms};
+use crate::output::Sink;
+use netdyno_measure::bulk::data::BulkLaunch;
+use netdyno_measure::bulk::doubts::is_precise;
+use netdyno_measure::bulk::extract::extract;
+use netdyno_measure::bulk::pattern::BulkPlan;
+use netdyno_measure::bulk::record::Bulk;
+use netdyno_measure::record::{Doubt, Found};
+use netdyno_measure::show::Bytes;
+use netdyno_measure::task::{Data, Task};
+
+/// The smallest size, which the parameters of a result are about.
+const SMALLEST: u32 = 1;
+
+/// Measures and writes the result.
+pub fn run(args: &BulkArgs) -> Result<(), Fault> {
+    if args.measuring.size.is_some() {
+        return Err(Fault::BadInput(
+            "bulk measures every size, so that --size means nothing: use --largest".into(),
+        ));
+    }
+    let mut measuring = args.measuring.clone();
+    measuring.size = Some(SMALLEST);
+    let conditions = Conditions { truth: args.truth, faults: args.faults };
+    let method = EverySize { largest_bytes: args.largest };
+    let campaign = Campaign::new(Box::new(method), &args.over, conditions, &measuring)?;
+    let sink = Sink::open(&args.output)?;
+    sink.write(&campaign.run()?)
+}
+
+/// Messages of every size.
+#[derive(Debug)]
+struct EverySize {
+    largest_bytes: usize,
+}
+
+impl Method for EverySize {
+    fn task(&self, terms: &Terms, before: &[Data]) -> Task {
+        let &Terms { launch, budget_ns, precision, confidence, seed } = terms;
+        // The first launch chooses sizes and bursts for all.
+        let shape = own(before).next().map(|data| data.shape.clone());
+        let largest_bytes = self.largest_bytes;
+        Task::Bulk(BulkPlan { launch, shape, largest_bytes, budget_ns, precision, confidence, seed })
+    }
+
+    fn is_precise(&self, launches: &[Data], terms: &Terms) -> bool {
+        let launches: Vec<BulkLaunch> = own(launches).cloned().collect();
+        extract(&launches, terms.confidence, terms.precision)
+            .is_some_and(|extracted| is_precise(&extracted.bulk, terms.precision))
+    }
+
+    fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading> {
+        let launches: Vec<BulkLaunch> = own(&launches).cloned().collect();
+        let extracted = extract(&launches, terms.confidence, terms.precision)?;
+        let last = extracted.bulk.sizes.last().map(|size| size.size_bytes);
+        let largest_bytes = last.filter(|&last| last < self.largest_bytes);
+        let mut doubts = extracted.doubts;
+        doubts.extend(largest_bytes.map(|bytes| {
+            Doubt::new(
+                "largest_message",
+                format!("no message is larger than {}: sizes beyond it are not offered", Bytes(bytes)),
+            )
+        }));
+        Some(Reading {
+            parameters: extracted.parameters,
+            found: Found::Bulk(Bulk { largest_bytes, launches, ..extracted.bulk }),
+            doubts,
+        })
+    }
+}
+
+fn own(launches: &[Data]) -> impl Iterator<Item = &BulkLaunch> {
+    launches.iter().filter_map(|data| match data {
+        Data::Bulk(data) => Some(data),
+        _ => None,
+    })
+}

@@ -1,0 +1,260 @@
+//! Where the layer, the machine or the run do not allow a figure to be taken at its word.
+
+use super::extract::Launches;
+use super::pattern::LONGEST_AT_MOST;
+use super::record::{Bulk, SizeFigures};
+use crate::logp::doubts::{CLOCK_IS_FINE, PREEMPTIONS_PER_S, two_groups};
+use crate::record::{Doubt, Limit, Parameter, Parameters, PerByte, Status};
+use crate::show::{Bytes, Number, Percent, Time};
+use crate::stats::{Interval, median};
+
+/// T of the smallest size by the classic fit may be off by this share.
+const DISAGREEMENT: f64 = 0.1;
+/// A figure may be so far from its segment's line, as a share of T.
+const OFF_THE_LINE: f64 = 0.1;
+/// Sizes that a sentence names at most.
+const NAMED_AT_MOST: usize = 4;
+
+/// Where the layer or the machine does not behave as the model says.
+pub(super) fn find(
+    launches: &Launches<'_>,
+    parameters: &Parameters,
+    bulk: &Bulk,
+    precision: f64,
+) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    doubt_gap(bulk, &mut doubts);
+    doubt_overheads(bulk, &mut doubts);
+    doubt_lines(bulk, &mut doubts);
+    doubt_machine(launches, parameters, &mut doubts);
+    doubt_precision(launches, bulk, precision, &mut doubts);
+    doubts
+}
+
+/// Sizes in words: all of them, a range, or a few.
+fn listed(sizes: &[usize]) -> String {
+    match sizes {
+        [first, .., last] if sizes.len() > NAMED_AT_MOST => {
+            format!("{} sizes from {} to {}", sizes.len(), Bytes(*first), Bytes(*last))
+        }
+        _ => sizes.iter().map(|&size| Bytes(size).to_string()).collect::<Vec<_>>().join(", "),
+    }
+}
+
+fn sizes_where(bulk: &Bulk, is: impl Fn(&SizeFigures) -> bool) -> Option<String> {
+    let sizes: Vec<usize> = bulk.sizes.iter().filter(|size| is(size)).map(|size| size.size_bytes).collect();
+    (!sizes.is_empty()).then(|| listed(&sizes))
+}
+
+/// What `g(n)` and `G` are worth.
+fn doubt_gap(bulk: &Bulk, doubts: &mut Vec<Doubt>) {
+    let limited = |limit| sizes_where(bulk, |size| size.plateau.limited_by == limit);
+    if let Some(sizes) = limited(Limit::Processor) {
+        doubts.push(Doubt::about(
+            "processor_bound",
+            "g",
+            format!("at {sizes} the requester's processor sets the pace: g(n) is at most what is shown"),
+        ));
+    }
+    if let Some(sizes) = limited(Limit::Window) {
+        doubts.push(Doubt::about(
+            "window_bound",
+            "g",
+            format!("at {sizes} the window sets the pace: g(n) cannot be seen"),
+        ));
+    }
+    for segment in bulk.segments.iter().filter(|segment| segment.G.status == Status::UpperBound) {
+        doubts.push(Doubt::about(
+            "processor_bound",
+            "G",
+            format!(
+                "from {} to {} it is a byte's share of the pace at the largest size, which G does not set",
+                Bytes(segment.from_bytes),
+                Bytes(segment.to_bytes)
+            ),
+        ));
+    }
+    if let Some(sizes) = sizes_where(bulk, |size| {
+        2.0 * size.T.value_ns.unwrap_or(0.0) > LONGEST_AT_MOST as f64 / 4.0 * size.plateau.value_ns
+    }) {
+        doubts.push(Doubt::about(
+            "pipeline_too_deep",
+            "g",
+            format!("at {sizes} too many messages fit on the way for bursts of {LONGEST_AT_MOST}"),
+        ));
+    }
+}
+
+fn doubt_overheads(bulk: &Bulk, doubts: &mut Vec<Doubt>) {
+    if let Some(sizes) = sizes_where(bulk, |size| size.o_r.status == Status::UpperBound) {
+        doubts.push(Doubt::about(
+            "receive_waits",
+            "o_r",
+            format!(
+                "at {sizes} a receive had to wait for a part of the message: o_r(n) is at most what is shown"
+            ),
+        ));
+    }
+    for (name, of) in negative_candidates() {
+        if let Some(sizes) = sizes_where(bulk, |size| of(size).value_ns.is_some_and(|ns| ns < 0.0)) {
+            doubts.push(Doubt::about(
+                "negative",
+                name,
+                format!("is negative at {sizes}: overhead and flight overlap, which the model does not know"),
+            ));
+        }
+    }
+}
+
+/// A figure of a size, by name.
+type Named = (&'static str, fn(&SizeFigures) -> &Parameter);
+
+fn negative_candidates() -> [Named; 3] {
+    [("o_s", |size| &size.o_s), ("o_r", |size| &size.o_r), ("L", |size| &size.L)]
+}
+
+/// What lines are worth.
+fn doubt_lines(bulk: &Bulk, doubts: &mut Vec<Doubt>) {
+    for segment in &bulk.segments {
+        let off = segment.T.largest_residual;
+        if off > OFF_THE_LINE {
+            doubts.push(Doubt::about(
+                "not_linear",
+                "T",
+                format!(
+                    "from {} to {} it is up to {} off a straight line",
+                    Bytes(segment.from_bytes),
+                    Bytes(segment.to_bytes),
+                    Percent(off)
+                ),
+            ));
+        }
+    }
+    let classic = &bulk.classic;
+    let (predicted, measured) = (classic.small_predicted_ns, classic.small_measured_ns);
+    if (predicted / measured - 1.0).abs() > DISAGREEMENT {
+        doubts.push(Doubt::about(
+            "T0_misleads",
+            "T0",
+            format!(
+                "T0 + n / R∞ predicts {} for {}, which takes {}: T0 is a property of the fit, not of the layer",
+                Time(predicted),
+                Bytes(classic.small_bytes),
+                Time(measured)
+            ),
+        ));
+    }
+}
+
+/// What the clock and the system did to the figures.
+fn doubt_machine(launches: &Launches<'_>, parameters: &Parameters, doubts: &mut Vec<Doubt>) {
+    let timer = median(launches.data.iter().map(|launch| launch.timer_ns));
+    if parameters.rtt.value_ns.is_some_and(|rtt| rtt < CLOCK_IS_FINE * timer) {
+        doubts.push(Doubt::new(
+            "clock_is_coarse",
+            format!("reading the clock takes {}, which is taken off", Time(timer)),
+        ));
+    }
+    for at in [0, launches.sizes.len() - 1] {
+        if let Some(groups) = two_groups(launches.one_way(at)) {
+            let size = Bytes(launches.sizes[at]);
+            doubts.push(Doubt::about("two_groups", "T", format!("at {size} {groups}")));
+        }
+    }
+    let each = launches.data.iter().filter_map(|l| Some(l.preemptions? as f64 * 1e9 / l.took_ns));
+    let preempted = median(each);
+    if preempted > PREEMPTIONS_PER_S {
+        doubts.push(Doubt::new(
+            "preempted",
+            format!("the requester lost its processor {preempted:.0} times a second (median)"),
+        ));
+    }
+}
+
+/// A figure with the half-width that is precise enough for it.
+struct Wanted {
+    name: &'static str,
+    size_bytes: Option<usize>,
+    ci: Option<Interval>,
+    half_width: f64,
+    value: f64,
+}
+
+impl Wanted {
+    fn is_too_wide(&self) -> bool {
+        self.ci.is_none_or(|ci| ci.half_width() > self.half_width)
+    }
+}
+
+/// All figures that must be precise: T(n), the steady time per message and G to a share of
+/// their own; o_s(n), o_r(n) and L(n), which are parts of T(n), to that share of T(n).
+fn wanted(bulk: &Bulk, precision: f64) -> Vec<Wanted> {
+    let mut wanted = Vec::new();
+    for size in &bulk.sizes {
+        let whole = size.T.value_ns.unwrap_or(f64::NAN);
+        for (name, p) in size.times() {
+            // Where g is a bound or cannot be seen, what is measured is the plateau.
+            let (value, ci, of) = match name {
+                "g" => (Some(size.plateau.value_ns), size.plateau.ci_ns, size.plateau.value_ns),
+                _ => (p.value_ns, p.ci_ns, whole),
+            };
+            let Some(value) = value else { continue };
+            wanted.push(Wanted {
+                name,
+                size_bytes: Some(size.size_bytes),
+                ci,
+                half_width: precision * of.abs(),
+                value,
+            });
+        }
+    }
+    wanted.extend(bulk.segments.iter().filter_map(|segment| slope(&segment.G, precision)));
+    wanted
+}
+
+fn slope(gap: &PerByte, precision: f64) -> Option<Wanted> {
+    let value = gap.value_ns_per_byte?;
+    Some(Wanted {
+        name: "G",
+        size_bytes: None,
+        ci: gap.ci_ns_per_byte,
+        half_width: precision * value.abs(),
+        value,
+    })
+}
+
+/// Whether every figure is known as precisely as asked for.
+pub fn is_precise(bulk: &Bulk, precision: f64) -> bool {
+    !wanted(bulk, precision).iter().any(Wanted::is_too_wide)
+}
+
+fn doubt_precision(launches: &Launches<'_>, bulk: &Bulk, precision: f64, doubts: &mut Vec<Doubt>) {
+    let wanted = wanted(bulk, precision);
+    if wanted.iter().any(|figure| figure.ci.is_none()) {
+        doubts.push(Doubt::new(
+            "too_few_launches",
+            format!("{} launches are too few for an interval at this confidence", launches.data.len()),
+        ));
+        return;
+    }
+    let wide: Vec<&Wanted> = wanted.iter().filter(|figure| figure.is_too_wide()).collect();
+    let excess = |figure: &&Wanted| figure.ci.map_or(0.0, Interval::half_width) / figure.half_width;
+    let Some(worst) = wide.iter().max_by(|a, b| excess(a).total_cmp(&excess(b))) else { return };
+    let place = worst.size_bytes.map(|size| format!(" at {}", Bytes(size))).unwrap_or_default();
+    doubts.push(Doubt::new(
+        "imprecise",
+        format!(
+            "{} of {} figures are wider than the ±{} asked for; the widest, {} times that, is {}{place}, {}",
+            wide.len(),
+            wanted.len(),
+            Percent(precision),
+            Number(excess(worst)),
+            worst.name,
+            if worst.name == "G" {
+                format!("{} ns/B", Number(worst.value))
+            } else {
+                Time(worst.value).to_string()
+            },
+        ),
+    ));
+}

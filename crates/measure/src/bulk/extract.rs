@@ -1,0 +1,513 @@
+//! The figures read off several launches.
+//!
+//! As with the LogP signature, every figure is computed for each launch first; its value is
+//! the median over the launches and its interval the distribution-free one of that median.
+//! Nothing is clamped.
+//!
+//! For each size n:
+//! * `T(n)`: half of a round trip of n bytes both ways.
+//! * `o_s(n)`: short bursts of requests of n bytes alone, from quiet.
+//! * `o_r(n)`: one receive of n bytes after staying away. Where it had to wait for a part of
+//!   them it is an upper bound.
+//! * `L(n)` = T(n) - o_s(n) - o_r(n).
+//! * `g(n)`: the steady time per message of a stream, max(g(n), o_s(n) + o_r, rtt / window),
+//!   if it is neither the processor's nor the window's; by the same rule as in a signature.
+//!
+//! Which sizes form a segment is decided by T(n) alone, over all launches; lines are then
+//! laid through the figures of each launch. `G` is the slope of g(n). Where the largest
+//! size of a segment bounds g(n) only, a byte's share of that bound is what G is at most.
+
+use super::data::{BulkLaunch, SizeData};
+use super::doubts;
+use super::fit::{NOISE, Point, SIZES_AT_LEAST, Straight, segments};
+use super::pattern::{issue_rises, rises};
+use super::record::{Bulk, Carried, Change, Classic, Linear, Overlap, Overlaps, Rate, Segment, SizeFigures};
+use crate::logp::data::Burst;
+use crate::logp::extract::{limited_by, quantiles, send_overhead};
+use crate::record::{Doubt, Limit, Parameter, Parameters, PerByte, Plateau, Status};
+use crate::show::{Bytes, Number, Percent};
+use crate::stats::{Interval, median, median_interval_of_sorted, quantile_of_sorted, sorted};
+use std::collections::BTreeMap;
+
+const NS_PER_S: f64 = 1e9;
+/// A processor that is busy for this share of the time that data flow carries it.
+const CARRIES: f64 = 0.9;
+/// One that is busy for no more than this share is free.
+const IS_FREE: f64 = 0.1;
+/// Share of the receives that may wait without making o_r a bound.
+const WAITED: f64 = 0.05;
+/// Issuing is steady where requests go as fast as replies come, to this share.
+const STEADY: f64 = 0.01;
+
+/// What several launches say about a layer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Extracted {
+    /// The parameters at the smallest size, and G of the largest sizes.
+    pub parameters: Parameters,
+    /// Everything else. Without the launches: they are the caller's.
+    pub bulk: Bulk,
+    /// Doubts.
+    pub doubts: Vec<Doubt>,
+}
+
+/// What one launch says about one size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Estimate {
+    one_way: f64,
+    o_s: f64,
+    o_r: f64,
+    latency: f64,
+    steady: f64,
+    half_window: f64,
+    idle: f64,
+}
+
+/// Steady time per message of each batch of a stream: off the time to issue where issuing is
+/// steady, otherwise off the time to the last reply.
+///
+/// With stages of varying pace the latter rises by more than the steady time, for queues
+/// between them are still growing; the former does not, but needs a burst that fills every
+/// queue in front of the slowest stage.
+fn steady_rises(size: &SizeData, issuing_is_steady: bool) -> Vec<f64> {
+    if issuing_is_steady { issue_rises(&size.stream) } else { rises(&size.stream) }
+}
+
+/// Whether, at the size `at`, requests go as fast as replies come.
+fn issuing_is_steady(data: &[BulkLaunch], at: usize) -> bool {
+    let over = |rises: fn(&[Burst]) -> Vec<f64>| {
+        median(data.iter().map(|launch| median(rises(&launch.sizes[at].stream))))
+    };
+    (over(issue_rises) / over(rises) - 1.0).abs() <= STEADY
+}
+
+impl Estimate {
+    fn of(size: &SizeData, timer_ns: f64, issuing_is_steady: bool) -> Self {
+        let med = |values: Vec<f64>| median(values);
+        let one_way = med(size.rtt_ns.clone()) / 2.0;
+        let o_s = send_overhead(&size.issue, timer_ns).value_ns;
+        let o_r = med(size.o_r_ns.clone());
+        let steady = med(steady_rises(size, issuing_is_steady));
+        let busy = med(rises(&size.delayed)) - med(size.d_measured_ns.clone());
+        Self {
+            one_way,
+            o_s,
+            o_r,
+            latency: one_way - o_s - o_r,
+            steady,
+            half_window: med(rises(&size.half_window)),
+            idle: steady - busy,
+        }
+    }
+}
+
+/// A figure over the launches.
+#[derive(Clone, Copy, Debug)]
+struct Figure {
+    value: f64,
+    ci: Option<Interval>,
+    launches: usize,
+}
+
+/// Several launches and what each says about each size.
+pub(super) struct Launches<'a> {
+    pub(super) data: &'a [BulkLaunch],
+    /// The sizes, ascending.
+    pub(super) sizes: Vec<usize>,
+    /// By launch, then by size.
+    estimates: Vec<Vec<Estimate>>,
+    /// By size: off what the steady time is read.
+    issuing_is_steady: Vec<bool>,
+    confidence: f64,
+}
+
+/// Reads figures and doubts off launches. `None` where they measured nothing.
+pub fn extract(data: &[BulkLaunch], confidence: f64, precision: f64) -> Option<Extracted> {
+    let first = data.first().filter(|first| !first.sizes.is_empty())?;
+    let sizes: Vec<usize> = first.sizes.iter().map(|size| size.size_bytes).collect();
+    // A record is a file: launches of other sizes do not belong together.
+    let same =
+        |launch: &BulkLaunch| launch.sizes.iter().map(|size| size.size_bytes).eq(sizes.iter().copied());
+    if !data.iter().all(same) || !sizes.is_sorted_by(|a, b| a < b) {
+        return None;
+    }
+    let steady: Vec<bool> = (0..sizes.len()).map(|at| issuing_is_steady(data, at)).collect();
+    let estimate = |launch: &BulkLaunch| {
+        let sizes = launch.sizes.iter().zip(&steady);
+        sizes.map(|(size, &steady)| Estimate::of(size, launch.timer_ns, steady)).collect()
+    };
+    let estimates = data.iter().map(estimate).collect();
+    let launches = Launches { data, sizes, estimates, issuing_is_steady: steady, confidence };
+    let bulk = launches.bulk();
+    let parameters = launches.parameters(&bulk);
+    let doubts = doubts::find(&launches, &parameters, &bulk, precision);
+    Some(Extracted { parameters, bulk, doubts })
+}
+
+impl Launches<'_> {
+    fn over(&self, values: impl IntoIterator<Item = f64>) -> Figure {
+        let values = sorted(values.into_iter().filter(|value| value.is_finite()));
+        Figure {
+            value: quantile_of_sorted(&values, 0.5),
+            ci: median_interval_of_sorted(&values, self.confidence),
+            launches: values.len(),
+        }
+    }
+
+    /// T at the size `at`, of each launch.
+    pub(super) fn one_way(&self, at: usize) -> impl Iterator<Item = f64> {
+        self.estimates.iter().map(move |sizes| sizes[at].one_way)
+    }
+
+    /// The median over the launches at the size `at`.
+    fn figure(&self, at: usize, of: impl Fn(&Estimate) -> f64) -> Figure {
+        self.over(self.estimates.iter().map(|sizes| of(&sizes[at])))
+    }
+
+    fn parameter(&self, figure: Figure, samples: Vec<f64>, count: u64) -> Parameter {
+        let known = figure.value.is_finite();
+        Parameter {
+            status: if known { Status::Measured } else { Status::Unobservable },
+            value_ns: known.then_some(figure.value),
+            ci_ns: figure.ci.filter(|_| known),
+            quantiles_ns: quantiles(samples.into_iter().map(|value| (value, 1))),
+            samples: count,
+            launches: figure.launches,
+        }
+    }
+
+    /// Batches of the size `at` in all launches.
+    fn batches(&self, at: usize, of: impl Fn(&BulkLaunch, &SizeData) -> Vec<f64>) -> Vec<f64> {
+        self.data.iter().flat_map(|launch| of(launch, &launch.sizes[at])).collect()
+    }
+
+    fn count(&self, at: usize, of: impl Fn(&SizeData) -> u64) -> u64 {
+        self.data.iter().map(|launch| of(&launch.sizes[at])).fold(0, u64::saturating_add)
+    }
+
+    fn bulk(&self) -> Bulk {
+        let sizes: Vec<SizeFigures> = (0..self.sizes.len()).map(|at| self.size(at)).collect();
+        let runs = self.runs(&sizes);
+        let segments = runs.iter().map(|&(from, to)| self.segment(&sizes, from, to)).collect();
+        let changes = runs.windows(2).map(|pair| self.change(&sizes, pair[0], pair[1].0)).collect();
+        Bulk {
+            largest_bytes: None,
+            small_bytes: self.data[0].shape.small_bytes,
+            segments,
+            changes,
+            classic: self.classic(),
+            overlap: self.overlap(runs[runs.len() - 1]),
+            sizes,
+            launches: Vec::new(),
+        }
+    }
+
+    #[allow(non_snake_case, reason = "the names of the field")]
+    fn size(&self, at: usize) -> SizeFigures {
+        let size_bytes = self.sizes[at];
+        let T = {
+            let halves = self.batches(at, |_, s| s.rtt_ns.iter().map(|ns| ns / 2.0).collect());
+            self.parameter(self.figure(at, |e| e.one_way), halves, self.count(at, |s| s.rtt_samples))
+        };
+        let alone = self.batches(at, |launch, size| {
+            let m = send_overhead(&size.issue, launch.timer_ns).m;
+            let burst = size.issue.iter().find(|burst| burst.m == m);
+            let each = |ns: &f64| (ns - launch.timer_ns) / m as f64;
+            burst.map(|burst| burst.issue_ns.iter().map(each).collect()).unwrap_or_default()
+        });
+        let o_s = self.sampled(self.figure(at, |e| e.o_s), alone);
+        let mut o_r = self.parameter(
+            self.figure(at, |e| e.o_r),
+            self.batches(at, |_, s| s.o_r_ns.clone()),
+            self.count(at, |s| s.o_r_samples),
+        );
+        if self.count(at, |s| s.o_r_waited) as f64 > WAITED * o_r.samples as f64 {
+            o_r.status = Status::UpperBound;
+        }
+        let L = self.sampled(
+            self.figure(at, |e| e.latency),
+            self.estimates.iter().map(|sizes| sizes[at].latency).collect(),
+        );
+        let plateau = self.plateau(at);
+        let mut g = self.sampled(
+            self.figure(at, |e| e.steady),
+            self.batches(at, |_, s| steady_rises(s, self.issuing_is_steady[at])),
+        );
+        match plateau.limited_by {
+            Limit::Gap => {}
+            Limit::Processor => g.status = Status::UpperBound,
+            Limit::Window => g = without_value(g),
+        }
+        let bytes = size_bytes as f64;
+        SizeFigures {
+            size_bytes,
+            streaming: self.rate(self.estimates.iter().map(|sizes| bytes / sizes[at].steady)),
+            single: self.rate(self.estimates.iter().map(|sizes| bytes / sizes[at].one_way)),
+            T,
+            o_s,
+            o_r,
+            g,
+            L,
+            plateau,
+        }
+    }
+
+    fn sampled(&self, figure: Figure, samples: Vec<f64>) -> Parameter {
+        let count = samples.len() as u64;
+        self.parameter(figure, samples, count)
+    }
+
+    /// A rate from bytes per nanosecond.
+    fn rate(&self, bytes_per_ns: impl Iterator<Item = f64>) -> Rate {
+        let figure = self.over(bytes_per_ns.map(|rate| rate * NS_PER_S));
+        Rate { value_bytes_per_s: figure.value, ci_bytes_per_s: figure.ci }
+    }
+
+    fn plateau(&self, at: usize) -> Plateau {
+        let steady = self.figure(at, |e| e.steady);
+        let idle = self.figure(at, |e| e.idle);
+        let half = self.figure(at, |e| e.half_window).value;
+        let half_window_ns = half.is_finite().then_some(half);
+        // A request of this size, and a small reply: never longer than with both of this size.
+        let rtt = 2.0 * self.figure(at, |e| e.one_way).value;
+        Plateau {
+            limited_by: limited_by(steady.value, idle.value, idle.ci, half_window_ns, rtt),
+            value_ns: steady.value,
+            ci_ns: steady.ci,
+            window: self.data[0].shape.sizes.get(at).map_or(0, |size| size.window),
+            half_window_ns,
+            idle_ns: Some(idle.value).filter(|ns| ns.is_finite()),
+        }
+    }
+
+    /// The runs of sizes over which T(n) is a line: first and last index of each.
+    fn runs(&self, sizes: &[SizeFigures]) -> Vec<(usize, usize)> {
+        let points: Vec<Point> = sizes
+            .iter()
+            .map(|size| {
+                let ns = size.T.value_ns.unwrap_or(f64::NAN);
+                let half_width = size.T.ci_ns.map_or(0.0, Interval::half_width);
+                Point::new(size.size_bytes, ns, half_width.max(NOISE * ns))
+            })
+            .collect();
+        let begins = segments(&points, SIZES_AT_LEAST);
+        let ends = begins.iter().skip(1).copied().chain([sizes.len()]);
+        begins.iter().zip(ends).map(|(&from, end)| (from, end - 1)).collect()
+    }
+
+    /// The line through the figures of one launch at the indices `at`. Each counts by its
+    /// distance relative to T.
+    fn straight(&self, launch: usize, at: &[usize], of: impl Fn(&Estimate) -> f64) -> Option<Straight> {
+        let estimates = &self.estimates[launch];
+        let point = |&at: &usize| Point::new(self.sizes[at], of(&estimates[at]), estimates[at].one_way);
+        Straight::through(&at.iter().map(point).collect::<Vec<_>>())
+    }
+
+    fn slopes(&self, at: &[usize], of: impl Fn(&Estimate) -> f64 + Copy) -> Vec<f64> {
+        let slope = |launch| self.straight(launch, at, of).map_or(f64::NAN, |line| line.slope);
+        (0..self.data.len()).map(slope).collect()
+    }
+
+    /// Both ends of a line, over the launches.
+    fn linear(&self, at: &[usize], of: impl Fn(&Estimate) -> f64 + Copy) -> Linear {
+        let lines: Vec<Straight> =
+            (0..self.data.len()).filter_map(|launch| self.straight(launch, at, of)).collect();
+        let (base, slope) =
+            (self.over(lines.iter().map(|l| l.base)), self.over(lines.iter().map(|l| l.slope)));
+        let median = Straight { base: base.value, slope: slope.value };
+        let residual = |&at: &usize| {
+            let off = self.figure(at, of).value - median.at(self.sizes[at] as f64);
+            (off / self.figure(at, |e| e.one_way).value).abs()
+        };
+        Linear {
+            base_ns: base.value,
+            base_ci_ns: base.ci,
+            slope_ns_per_byte: slope.value,
+            slope_ci_ns_per_byte: slope.ci,
+            largest_residual: at.iter().map(residual).fold(0.0, f64::max),
+        }
+    }
+
+    fn segment(&self, sizes: &[SizeFigures], from: usize, to: usize) -> Segment {
+        let all: Vec<usize> = (from..=to).collect();
+        let measured: Vec<usize> =
+            all.iter().copied().filter(|&at| sizes[at].g.status == Status::Measured).collect();
+        Segment {
+            from_bytes: self.sizes[from],
+            to_bytes: self.sizes[to],
+            G: self.gap_per_byte(sizes, &measured, to),
+            T: self.linear(&all, |e| e.one_way),
+            o_s: self.linear(&all, |e| e.o_s),
+            o_r: self.linear(&all, |e| e.o_r),
+            steady: self.linear(&all, |e| e.steady),
+            g: (measured.len() > 1).then(|| self.linear(&measured, |e| e.steady)),
+        }
+    }
+
+    /// G of a segment that ends at the index `last`, from the indices at which g is measured.
+    fn gap_per_byte(&self, sizes: &[SizeFigures], measured: &[usize], last: usize) -> PerByte {
+        let samples = self.data.len() as u64;
+        match sizes[last].g.status {
+            Status::Measured if measured.len() > 1 => {
+                per_byte(Status::Measured, self.over(self.slopes(measured, |e| e.steady)), samples)
+            }
+            // All of the time that such a message takes may be due to its bytes.
+            Status::Measured | Status::UpperBound => {
+                let bytes = self.sizes[last] as f64;
+                let shares = self.estimates.iter().map(|sizes| sizes[last].steady / bytes);
+                per_byte(Status::UpperBound, self.over(shares), samples)
+            }
+            Status::Unobservable => per_byte(Status::Unobservable, self.over([]), 0),
+        }
+    }
+
+    fn change(&self, sizes: &[SizeFigures], (from, to): (usize, usize), next: usize) -> Change {
+        let line = self.linear(&(from..=to).collect::<Vec<_>>(), |e| e.one_way);
+        let at_most_bytes = self.sizes[next];
+        Change {
+            above_bytes: self.sizes[to],
+            at_most_bytes,
+            extrapolated_ns: line.base_ns + line.slope_ns_per_byte * at_most_bytes as f64,
+            measured_ns: sizes[next].T.value_ns.unwrap_or(f64::NAN),
+        }
+    }
+
+    /// By least squares over all sizes, as is common: no weights.
+    #[allow(non_snake_case, reason = "the names of the field")]
+    fn classic(&self) -> Classic {
+        let line = |sizes: &Vec<Estimate>| {
+            let points = self.sizes.iter().zip(sizes).map(|(&size, e)| Point::new(size, e.one_way, 1.0));
+            Straight::through(&points.collect::<Vec<_>>())
+        };
+        let lines: Vec<Straight> = self.estimates.iter().filter_map(line).collect();
+        let T0 = self.over(lines.iter().map(|l| l.base));
+        let R_inf = self.rate(lines.iter().map(|l| l.slope.recip()));
+        let n_half = self.over(lines.iter().map(|l| l.base / l.slope));
+        let measured = self.over(self.estimates.iter().map(|sizes| self.half_performance(sizes)));
+        let small_bytes = self.sizes[0];
+        Classic {
+            T0_ns: T0.value,
+            T0_ci_ns: T0.ci,
+            n_half_bytes: n_half.value,
+            n_half_ci_bytes: n_half.ci,
+            n_half_measured_bytes: measured.value.is_finite().then_some(measured.value),
+            n_half_measured_ci_bytes: measured.ci,
+            small_bytes,
+            small_predicted_ns: T0.value + small_bytes as f64 * NS_PER_S / R_inf.value_bytes_per_s,
+            small_measured_ns: self.figure(0, |e| e.one_way).value,
+            R_inf,
+        }
+    }
+
+    /// The size at which n / T(n) first reaches half of its largest value, between measured
+    /// sizes on a logarithmic scale. `NaN` where it always does.
+    fn half_performance(&self, estimates: &[Estimate]) -> f64 {
+        let rates: Vec<f64> =
+            self.sizes.iter().zip(estimates).map(|(&size, e)| size as f64 / e.one_way).collect();
+        let half = rates.iter().copied().fold(0.0, f64::max) / 2.0;
+        let Some(at) = rates.iter().position(|&rate| rate >= half).filter(|&at| at > 0) else {
+            return f64::NAN;
+        };
+        let share = (half / rates[at - 1]).ln() / (rates[at] / rates[at - 1]).ln();
+        let (below, beyond) = (self.sizes[at - 1] as f64, self.sizes[at] as f64);
+        below * (beyond / below).powf(share)
+    }
+
+    fn overlap(&self, run: (usize, usize)) -> Overlap {
+        let sending = self.carried(run, |e| e.o_s);
+        let receiving = self.carried(run, |e| e.o_r);
+        let finding = format!(
+            "{} {}",
+            finding("Sending", "o_s(n)", &sending),
+            finding("Receiving", "o_r(n)", &receiving)
+        );
+        Overlap { sending, receiving, finding }
+    }
+
+    /// How much of the data of the sizes of `run` a processor carries that is busy for `of`.
+    fn carried(&self, (from, to): (usize, usize), of: impl Fn(&Estimate) -> f64 + Copy) -> Carried {
+        let at: Vec<usize> = (from..=to).collect();
+        let overheads = self.slopes(&at, of);
+        let share = self.over(
+            overheads.iter().zip(self.slopes(&at, |e| e.steady)).map(|(overhead, steady)| overhead / steady),
+        );
+        let slope = self.over(overheads);
+        let status = if slope.value.is_finite() { Status::Measured } else { Status::Unobservable };
+        Carried {
+            overlaps: match share.value {
+                share if share >= CARRIES => Overlaps::Nothing,
+                share if share <= IS_FREE => Overlaps::Fully,
+                share if share.is_finite() => Overlaps::Partly,
+                _ => Overlaps::Unknown,
+            },
+            per_byte: per_byte(status, slope, slope.launches as u64),
+            share: share.value.is_finite().then_some(share.value),
+            share_ci: share.ci,
+            from_bytes: self.sizes[from],
+            to_bytes: self.sizes[to],
+        }
+    }
+
+    /// The parameters at the smallest size, and G of the largest sizes.
+    fn parameters(&self, bulk: &Bulk) -> Parameters {
+        let smallest = &bulk.sizes[0];
+        let trips = self.batches(0, |_, size| size.rtt_ns.clone());
+        let polls = self.data.iter().flat_map(|launch| launch.o_poll_ns.clone()).collect();
+        let each_poll = self.data.iter().map(|launch| median(launch.o_poll_ns.iter().copied()));
+        Parameters {
+            rtt: self.parameter(self.figure(0, |e| 2.0 * e.one_way), trips, smallest.T.samples),
+            o_s: smallest.o_s.clone(),
+            o_r: smallest.o_r.clone(),
+            o_poll: self.sampled(self.over(each_poll), polls),
+            g: smallest.g.clone(),
+            L: smallest.L.clone(),
+            G: bulk.segments[bulk.segments.len() - 1].G.clone(),
+        }
+    }
+}
+
+fn without_value(p: Parameter) -> Parameter {
+    Parameter {
+        status: Status::Unobservable,
+        value_ns: None,
+        ci_ns: None,
+        quantiles_ns: BTreeMap::new(),
+        ..p
+    }
+}
+
+fn per_byte(status: Status, figure: Figure, samples: u64) -> PerByte {
+    let known = figure.value.is_finite();
+    PerByte {
+        status: if known { status } else { Status::Unobservable },
+        value_ns_per_byte: known.then_some(figure.value),
+        ci_ns_per_byte: figure.ci.filter(|_| known),
+        quantiles_ns_per_byte: BTreeMap::new(),
+        samples,
+        launches: figure.launches,
+    }
+}
+
+/// What a processor's share in the transfer means, in a sentence.
+fn finding(verb: &str, name: &str, carried: &Carried) -> String {
+    let per_byte = Number(carried.per_byte.value_ns_per_byte.unwrap_or(f64::NAN));
+    let range = format!("from {} to {}", Bytes(carried.from_bytes), Bytes(carried.to_bytes));
+    let rise = |share| {
+        format!(
+            "{name} rises by {per_byte} ns/B {range}, {} of what a byte takes in a stream",
+            Percent(share)
+        )
+    };
+    match (carried.overlaps, carried.share) {
+        (Overlaps::Nothing, Some(share)) => format!(
+            "{verb} cannot be overlapped with computation, the processor carries the data itself: {}.",
+            rise(share)
+        ),
+        (Overlaps::Partly, Some(share)) => {
+            format!("{verb} can be overlapped with computation in part: {}.", rise(share))
+        }
+        (Overlaps::Fully, Some(_)) => {
+            format!("{verb} can be overlapped with computation: {name} hardly depends on the size {range}.")
+        }
+        _ => format!("{verb}: the data do not say whether it can be overlapped with computation."),
+    }
+}

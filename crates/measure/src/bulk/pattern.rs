@@ -1,0 +1,366 @@
+//! What one launch runs.
+//!
+//! The first launch of a run chooses the sizes ([`super::search`]) and, for each, bursts
+//! beyond the depth of the pipeline and a delay beyond the idle time; later ones take them
+//! over. Then come passes over the sizes, each in another order, until every figure is
+//! known or the time is up. Of each size n a pass measures
+//!
+//! * round trips with n bytes both ways: T(n);
+//! * with n bytes in the request and few in the reply: requests alone (o_s(n)); bursts of
+//!   1 to M requests (the surface; its far edge is the steady state, and g(n)); the two
+//!   longest with half of the window and with a delay, which tell what sets it;
+//! * with few bytes in the request and n in the reply: a receive after staying away for
+//!   1.2 round trips (o_r(n); Kielmann et al. 2000).
+//!
+//! What is known well enough is not measured again: samples go where intervals are wide.
+
+use super::bench::{Bench, is_known};
+use super::data::{BulkLaunch, BulkShape, SizeData, SizeShape};
+use super::search;
+use crate::layer::{LayerError, SizedRequester};
+use crate::logp::data::Burst;
+use crate::logp::extract::send_overhead;
+use crate::stats::{median, trimmed_mean};
+use serde::{Deserialize, Serialize};
+
+/// Bytes of the message that goes the other way.
+const SMALL: usize = 1;
+/// Round trips, or receives, in a batch at most, and time for a batch.
+const BATCH: usize = 50;
+const BATCH_NS: f64 = 500e3;
+/// Messages in the longest burst: at least, and at most where the pipeline is not deeper.
+const LONGEST_AT_LEAST: usize = 8;
+const LONGEST_USUALLY: usize = 1024;
+/// The longest burst lasts about this long, where it can.
+const BURST_NS: f64 = 300e3;
+/// No burst lasts much longer than this for the sake of a deep pipeline.
+const LONGEST_BURST_NS: f64 = 20e6;
+/// Messages in a burst beyond which a deep pipeline is a doubt, not a longer burst.
+pub(super) const LONGEST_AT_MOST: usize = 1 << 12;
+/// Messages in the bursts of one length that make a batch, where there is time, and bursts.
+const MESSAGES_IN_BATCH: usize = 128;
+const BURSTS_IN_BATCH: usize = 16;
+/// Sizes of the bursts of requests alone, and how long they may last.
+const ISSUE_BURSTS: [usize; 5] = [1, 2, 4, 8, 16];
+const ISSUE_NS: f64 = 20e3;
+/// A layer is left alone for this many round trips before its reply is received.
+const AWAY_ROUND_TRIPS: f64 = 1.2;
+/// Passes: as many before a figure can be known, as many however short the time, and no more.
+const PASSES_AT_LEAST: usize = 6;
+const PASSES_WITHOUT_TIME: usize = 2;
+const PASSES_AT_MOST: usize = 60;
+/// Polls, and delays, timed together.
+const TOGETHER: u32 = 32;
+
+/// How a launch is to run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BulkPlan {
+    /// Where in the order of launches it stands.
+    pub launch: usize,
+    /// Sizes and bursts, where an earlier launch of the run has chosen them.
+    pub shape: Option<BulkShape>,
+    /// The largest size wanted.
+    pub largest_bytes: usize,
+    /// Time for the whole launch, on the layer's clock.
+    pub budget_ns: f64,
+    /// Half-width, as a share of the value, at which a figure is known well enough.
+    pub precision: f64,
+    /// Confidence of that half-width.
+    pub confidence: f64,
+    /// Seed of the order in which sizes are run.
+    pub seed: u64,
+}
+
+/// Runs one launch over `requester`. `progress` is told the share that is done.
+pub fn run<R: SizedRequester>(
+    requester: &mut R,
+    plan: &BulkPlan,
+    progress: &mut dyn FnMut(f64),
+) -> Result<BulkLaunch, LayerError> {
+    let largest = plan.largest_bytes.min(requester.largest());
+    let mut bench = Bench::new(requester, plan.budget_ns);
+    bench.set_sizes(SMALL, SMALL, 0.0)?;
+    warm_up(&mut bench)?;
+    let (shape, search_ns) = match &plan.shape {
+        Some(shape) => (shape.clone(), Vec::new()),
+        None => choose(&mut bench, largest, progress)?,
+    };
+    let mut data = BulkLaunch {
+        launch: plan.launch,
+        search_ns,
+        timer_ns: bench.timer_ns,
+        sizes: shape.sizes.iter().map(SizeData::empty).collect(),
+        shape,
+        ..BulkLaunch::default()
+    };
+    passes(&mut bench, plan, &mut data, progress)?;
+    data.took_ns = bench.took_ns();
+    progress(1.0);
+    Ok(data)
+}
+
+fn warm_up<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
+    let mut trips = 0;
+    while trips < 20 || (trips < 100_000 && bench.elapsed() < 0.02) {
+        bench.round_trip()?;
+        trips += 1;
+    }
+    Ok(())
+}
+
+impl SizeData {
+    fn empty(shape: &SizeShape) -> Self {
+        let bursts = |lengths: &[usize]| -> Vec<Burst> {
+            let per_batch = |m: usize| (shape.messages / m).clamp(1, BURSTS_IN_BATCH);
+            lengths.iter().map(|&m| Burst { m, per_batch: per_batch(m), ..Burst::default() }).collect()
+        };
+        let longest = &shape.bursts[shape.bursts.len().saturating_sub(2)..];
+        Self {
+            size_bytes: shape.size_bytes,
+            stream: bursts(&shape.bursts),
+            half_window: if shape.window > 1 { bursts(longest) } else { Vec::new() },
+            delayed: bursts(longest),
+            issue: bursts(&shape.issue),
+            ..Self::default()
+        }
+    }
+}
+
+/// Chooses the sizes and how each is measured, for all launches.
+fn choose<R: SizedRequester>(
+    bench: &mut Bench<'_, R>,
+    largest: usize,
+    progress: &mut dyn FnMut(f64),
+) -> Result<(BulkShape, Vec<(usize, f64)>), LayerError> {
+    let found = search::sizes(bench, largest)?;
+    progress(0.1);
+    bench.set_sizes(SMALL, SMALL, found.rest_ns)?;
+    let o_r_small = few(|| {
+        let away = bench.round_trip()?;
+        let away = bench.requester.work(AWAY_ROUND_TRIPS * away);
+        Ok(bench.receive_after(away)?.0)
+    })?;
+    let sizes = found
+        .sizes
+        .iter()
+        .map(|&size| choose_for(bench, size, found.rest_ns, o_r_small))
+        .collect::<Result<_, _>>()?;
+    progress(0.2);
+    Ok((BulkShape { small_bytes: SMALL, sizes }, found.seen_ns))
+}
+
+/// The median of a few.
+fn few(mut one: impl FnMut() -> Result<f64, LayerError>) -> Result<f64, LayerError> {
+    let values: Vec<f64> = (0..5).map(|_| one()).collect::<Result<_, _>>()?;
+    Ok(median(values))
+}
+
+fn choose_for<R: SizedRequester>(
+    bench: &mut Bench<'_, R>,
+    size_bytes: usize,
+    rest_ns: f64,
+    o_r_small_ns: f64,
+) -> Result<SizeShape, LayerError> {
+    bench.set_sizes(size_bytes, size_bytes, rest_ns)?;
+    let both_ways_ns = few(|| bench.round_trip())?;
+    bench.set_sizes(size_bytes, SMALL, rest_ns)?;
+    let window = bench.requester.max_window();
+    let rtt_ns = few(|| bench.round_trip())?;
+    let o_s_ns = few(|| Ok(bench.requests_alone(1)? - bench.timer_ns))?.max(1e-3);
+    let mut longest = LONGEST_AT_LEAST;
+    let plateau_ns = loop {
+        // No message takes less than it takes to issue one, whatever noise makes of a rise.
+        let plateau_ns = pilot_plateau(bench, longest)?.max(o_s_ns);
+        let depth = ((rtt_ns / plateau_ns).ceil() as usize).min(window);
+        let is_long = longest >= LONGEST_AT_MOST || longest as f64 * plateau_ns >= LONGEST_BURST_NS;
+        if longest >= 4 * depth || is_long {
+            break plateau_ns;
+        }
+        longest *= 2;
+    };
+    let usual = ((BURST_NS / plateau_ns) as usize).clamp(LONGEST_AT_LEAST, LONGEST_USUALLY);
+    longest = longest.max(1 << usual.ilog2());
+    let busy_ns = o_s_ns + o_r_small_ns;
+    let d_ns = 2.0 * (plateau_ns - busy_ns).max(busy_ns / 4.0);
+    Ok(SizeShape {
+        size_bytes,
+        bursts: (0..=longest.ilog2()).map(|log| 1 << log).collect(),
+        issue: ISSUE_BURSTS
+            .into_iter()
+            .filter(|&m| m == 1 || (m <= window && m as f64 * o_s_ns <= ISSUE_NS))
+            .collect(),
+        window,
+        d_ns: (d_ns * 1e3).round() / 1e3,
+        rest_ns,
+        messages: ((BATCH_NS / plateau_ns) as usize).clamp(1, MESSAGES_IN_BATCH),
+        trips: ((BATCH_NS / both_ways_ns.max(1.0)) as usize).clamp(1, BATCH),
+    })
+}
+
+/// Time per message between two bursts of M/2 and M.
+fn pilot_plateau<R: SizedRequester>(bench: &mut Bench<'_, R>, m: usize) -> Result<f64, LayerError> {
+    let mut slopes = Vec::new();
+    for _ in 0..3 {
+        let (half, whole) = (bench.burst(m / 2, None)?.done, bench.burst(m, None)?.done);
+        slopes.push((bench.ns(whole) - bench.ns(half)) / (m - m / 2) as f64);
+    }
+    Ok(median(slopes))
+}
+
+fn passes<R: SizedRequester>(
+    bench: &mut Bench<'_, R>,
+    plan: &BulkPlan,
+    data: &mut BulkLaunch,
+    progress: &mut dyn FnMut(f64),
+) -> Result<(), LayerError> {
+    let BulkLaunch { shape, sizes, timer_ns, o_poll_ns, .. } = data;
+    // The search has its own time.
+    let began = bench.elapsed();
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    let mut random = fastrand::Rng::with_seed(plan.seed);
+    for pass in 1..=PASSES_AT_MOST {
+        random.shuffle(&mut order);
+        bench.set_sizes(SMALL, SMALL, shape.sizes.first().map_or(0.0, |size| size.rest_ns))?;
+        o_poll_ns.push(bench.empty_poll(TOGETHER)?);
+        let mut all_known = true;
+        for (nth, &at) in order.iter().enumerate() {
+            let by_time = bench.elapsed() - began;
+            // With the time up, a pass that is needed no more is not brought to its end.
+            if pass > PASSES_WITHOUT_TIME && by_time >= 1.0 {
+                return Ok(());
+            }
+            let by_passes =
+                ((pass - 1) as f64 + nth as f64 / order.len() as f64) / PASSES_WITHOUT_TIME as f64;
+            progress(0.2 + 0.8 * by_time.max(by_passes / 2.0).min(by_passes).min(1.0));
+            let size = Size { shape: &shape.sizes[at], data: &mut sizes[at], plan, timer_ns: *timer_ns };
+            all_known &= size.measure(bench, pass)?;
+        }
+        if all_known && pass >= PASSES_AT_LEAST {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// One size in the course of a launch.
+struct Size<'a> {
+    shape: &'a SizeShape,
+    data: &'a mut SizeData,
+    plan: &'a BulkPlan,
+    timer_ns: f64,
+}
+
+impl Size<'_> {
+    /// Measures what is not known yet. True where nothing was left.
+    fn measure<R: SizedRequester>(
+        mut self,
+        bench: &mut Bench<'_, R>,
+        pass: usize,
+    ) -> Result<bool, LayerError> {
+        let may_skip = pass > PASSES_AT_LEAST;
+        let one_way = |data: &SizeData| median(data.rtt_ns.iter().copied()) / 2.0;
+        let knows = |size: &Self, values: &[f64], whole: f64| {
+            may_skip && is_known(values, whole, size.plan.precision / 2.0, size.plan.confidence)
+        };
+        let mut all_known = true;
+        if !knows(&self, &self.data.rtt_ns, 2.0 * one_way(self.data)) {
+            all_known = false;
+            self.round_trips(bench)?;
+        }
+        let whole = one_way(self.data);
+        let issue = self.longest_alone();
+        if !knows(&self, &issue, whole) {
+            all_known = false;
+            self.requests_alone(bench)?;
+        }
+        let steady = rises(&self.data.stream);
+        if !knows(&self, &steady, median(steady.iter().copied())) {
+            all_known = false;
+            self.bursts(bench)?;
+        }
+        if !knows(&self, &self.data.o_r_ns, whole) {
+            all_known = false;
+            self.receives(bench)?;
+        }
+        Ok(all_known)
+    }
+
+    /// The values of o_s by batch, as the burst says from which it is read.
+    fn longest_alone(&self) -> Vec<f64> {
+        let m = send_overhead(&self.data.issue, self.timer_ns).m;
+        let burst = self.data.issue.iter().find(|burst| burst.m == m);
+        burst.map(|burst| burst.issue_ns.iter().map(|ns| ns / m as f64).collect()).unwrap_or_default()
+    }
+
+    fn round_trips<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
+        let SizeShape { size_bytes, rest_ns, trips, .. } = *self.shape;
+        bench.set_sizes(size_bytes, size_bytes, rest_ns)?;
+        bench.round_trip()?;
+        let batch: Vec<f64> = (0..trips).map(|_| bench.round_trip()).collect::<Result<_, _>>()?;
+        self.data.rtt_ns.push(trimmed_mean(batch));
+        self.data.rtt_samples += trips as u64;
+        Ok(())
+    }
+
+    fn requests_alone<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
+        bench.set_sizes(self.shape.size_bytes, SMALL, self.shape.rest_ns)?;
+        bench.round_trip()?;
+        for burst in &mut self.data.issue {
+            burst.per_batch = self.shape.trips.min(BATCH / burst.m).max(1);
+            let batch: Vec<f64> =
+                (0..burst.per_batch).map(|_| bench.requests_alone(burst.m)).collect::<Result<_, _>>()?;
+            burst.issue_ns.push(trimmed_mean(batch));
+        }
+        Ok(())
+    }
+
+    /// The surface's row, and what tells what its far edge is set by.
+    fn bursts<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
+        bench.set_sizes(self.shape.size_bytes, SMALL, self.shape.rest_ns)?;
+        bench.batch_of_each(&mut self.data.stream, None)?;
+        if !self.data.half_window.is_empty() {
+            bench.requester.set_window(self.shape.window / 2);
+            let result = bench.batch_of_each(&mut self.data.half_window, None);
+            bench.requester.set_window(self.shape.window);
+            result?;
+        }
+        let work = bench.requester.work(self.shape.d_ns);
+        let repeats = ((BATCH_NS / self.shape.d_ns.max(1.0)) as u32).clamp(1, 8 * TOGETHER);
+        self.data.d_measured_ns.push(bench.measured_delay(work, repeats));
+        bench.batch_of_each(&mut self.data.delayed, Some(work))
+    }
+
+    fn receives<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
+        let SizeShape { size_bytes, rest_ns, trips, .. } = *self.shape;
+        bench.set_sizes(SMALL, size_bytes, rest_ns)?;
+        let away = bench.requester.work(AWAY_ROUND_TRIPS * median(self.data.rtt_ns.iter().copied()));
+        bench.receive_after(away)?;
+        let mut batch = Vec::with_capacity(trips);
+        for _ in 0..trips {
+            let (ns, had_to_wait) = bench.receive_after(away)?;
+            batch.push(ns);
+            self.data.o_r_samples += 1;
+            self.data.o_r_waited += u64::from(had_to_wait);
+        }
+        self.data.o_r_ns.push(trimmed_mean(batch));
+        Ok(())
+    }
+}
+
+/// Time per message of each batch, by the rise of the time to the last reply from the second
+/// longest burst to the longest.
+pub(super) fn rises(bursts: &[Burst]) -> Vec<f64> {
+    rises_of(bursts, |burst| &burst.done_ns)
+}
+
+/// The same of the time to issue.
+pub(super) fn issue_rises(bursts: &[Burst]) -> Vec<f64> {
+    rises_of(bursts, |burst| &burst.issue_ns)
+}
+
+fn rises_of(bursts: &[Burst], times: impl Fn(&Burst) -> &Vec<f64>) -> Vec<f64> {
+    let [.., half, whole] = bursts else { return Vec::new() };
+    let messages = whole.m.saturating_sub(half.m) as f64;
+    let pairs = times(whole).iter().zip(times(half));
+    pairs.map(|(whole_ns, half_ns)| (whole_ns - half_ns) / messages).collect()
+}

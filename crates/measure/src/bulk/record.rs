@@ -1,0 +1,207 @@
+//! What `bulk` finds about a layer.
+
+use super::data::BulkLaunch;
+use crate::record::{Parameter, PerByte, Plateau, Status};
+use crate::stats::Interval;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The parameters of a layer as functions of the message's size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bulk {
+    /// The largest message that the layer carries; larger sizes are not offered.
+    pub largest_bytes: Option<usize>,
+    /// Bytes of the message that goes the other way where only one way carries the size.
+    pub small_bytes: usize,
+    /// The figures of each size, ascending.
+    pub sizes: Vec<SizeFigures>,
+    /// Ranges of sizes in which time rises in a straight line, ascending. Each but the first
+    /// begins where [`Bulk::changes`] has a change.
+    pub segments: Vec<Segment>,
+    /// Where T(n) departs from the line of smaller sizes: a change of protocol, or of the
+    /// memory that holds the data.
+    pub changes: Vec<Change>,
+    /// The classic fit T0 + n / R∞, and what it says of small messages.
+    pub classic: Classic,
+    /// Whether the processor is free while data moves.
+    pub overlap: Overlap,
+    /// The data behind all of it.
+    pub launches: Vec<BulkLaunch>,
+}
+
+/// The figures of messages of one size n.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(non_snake_case, reason = "the names of the field")]
+pub struct SizeFigures {
+    /// Bytes of the message.
+    pub size_bytes: usize,
+    /// T(n): one-way time, half of a round trip of n bytes both ways.
+    pub T: Parameter,
+    /// Processor time to issue the message.
+    pub o_s: Parameter,
+    /// Processor time to receive the message; an upper bound where a receive had to wait for
+    /// a part of it.
+    pub o_r: Parameter,
+    /// Least time between messages that the layer sustains.
+    pub g: Parameter,
+    /// T(n) - o_s(n) - o_r(n): time on the way that takes no processor.
+    pub L: Parameter,
+    /// What set the steady state of a stream of such messages.
+    pub plateau: Plateau,
+    /// n over the steady time per message of a stream: many messages under way, small replies.
+    pub streaming: Rate,
+    /// n / T(n): one message at a time.
+    pub single: Rate,
+}
+
+/// Bytes per time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Rate {
+    /// Median over the launches.
+    pub value_bytes_per_s: f64,
+    /// Interval of that median; null with too few launches.
+    pub ci_bytes_per_s: Option<Interval>,
+}
+
+/// A range of sizes in which time rises in a straight line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(non_snake_case, reason = "the names of the field")]
+pub struct Segment {
+    /// The smallest size measured in it.
+    pub from_bytes: usize,
+    /// The largest size measured in it.
+    pub to_bytes: usize,
+    /// Gap per byte: the slope of g(n) where that is measured; what it is at most where g is;
+    /// no figure where g cannot be seen.
+    pub G: PerByte,
+    /// T(n) as a line.
+    pub T: Linear,
+    /// o_s(n) as a line.
+    pub o_s: Linear,
+    /// o_r(n) as a line.
+    pub o_r: Linear,
+    /// The steady time per message of a stream as a line, whatever set it.
+    pub steady: Linear,
+    /// g(n) as a line over the sizes at which it is measured, where there are two of them.
+    pub g: Option<Linear>,
+}
+
+/// A straight line `base + slope · n` through the figures of some sizes n. Each size counts
+/// by its relative distance from the line.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Linear {
+    /// Its value at 0 bytes.
+    pub base_ns: f64,
+    /// Interval of that.
+    pub base_ci_ns: Option<Interval>,
+    /// Its rise.
+    pub slope_ns_per_byte: f64,
+    /// Interval of that.
+    pub slope_ci_ns_per_byte: Option<Interval>,
+    /// The largest distance of a figure from it, as a share of the figure.
+    pub largest_residual: f64,
+}
+
+/// A departure of T(n) from the line of the sizes below.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Change {
+    /// The largest size still on the line.
+    pub above_bytes: usize,
+    /// The smallest size measured beyond it: what changes does so above the one, and at the
+    /// latest here.
+    pub at_most_bytes: usize,
+    /// T at that size, by the line of the sizes below.
+    pub extrapolated_ns: f64,
+    /// T at that size.
+    pub measured_ns: f64,
+}
+
+/// The classic model T(n) = T0 + n / R∞, fitted by least squares to all sizes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(non_snake_case, reason = "the names of the field")]
+pub struct Classic {
+    /// Start-up time: where the line meets 0 bytes. It may come out negative.
+    pub T0_ns: f64,
+    /// Interval of that.
+    pub T0_ci_ns: Option<Interval>,
+    /// Peak rate.
+    pub R_inf: Rate,
+    /// Half-performance length of the model: T0 times R∞.
+    pub n_half_bytes: f64,
+    /// Interval of that.
+    pub n_half_ci_bytes: Option<Interval>,
+    /// The size at which n / T(n) reaches half of its largest measured value, as measured;
+    /// null where the smallest size is beyond it.
+    pub n_half_measured_bytes: Option<f64>,
+    /// Interval of that.
+    pub n_half_measured_ci_bytes: Option<Interval>,
+    /// The smallest size measured.
+    pub small_bytes: usize,
+    /// T at that size by the model.
+    pub small_predicted_ns: f64,
+    /// T at that size as measured.
+    pub small_measured_ns: f64,
+}
+
+/// How much of the time that data take to move the processor could compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Overlaps {
+    /// None: the processor carries the data itself.
+    Nothing,
+    /// A part of it.
+    Partly,
+    /// All of it: the overhead does not depend on the size.
+    Fully,
+    /// The data do not say.
+    Unknown,
+}
+
+/// Whether the processor is free while data moves, as the slope of the overhead over the
+/// size says (Culler et al. 1996, figure 10).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Overlap {
+    /// On the side that sends.
+    pub sending: Carried,
+    /// On the side that receives.
+    pub receiving: Carried,
+    /// The finding, in words.
+    pub finding: String,
+}
+
+/// How much of the data one side's processor carries.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Carried {
+    /// What that leaves to compute in.
+    pub overlaps: Overlaps,
+    /// Processor time per byte: the slope of the overhead.
+    pub per_byte: PerByte,
+    /// That over the steady time per byte of a stream: 1 where the processor does nothing
+    /// else while data flows, 0 where it is free.
+    pub share: Option<f64>,
+    /// Interval of that.
+    pub share_ci: Option<Interval>,
+    /// The sizes over which both slopes are taken.
+    pub from_bytes: usize,
+    /// The largest of them.
+    pub to_bytes: usize,
+}
+
+impl Bulk {
+    /// The figures of messages of `size_bytes`, where that was measured.
+    pub fn at(&self, size_bytes: usize) -> Option<&SizeFigures> {
+        self.sizes.iter().find(|figures| figures.size_bytes == size_bytes)
+    }
+}
+
+impl SizeFigures {
+    /// The figures in time, by name, in the order in which they are shown.
+    pub fn times(&self) -> [(&'static str, &Parameter); 5] {
+        [("T", &self.T), ("o_s", &self.o_s), ("o_r", &self.o_r), ("g", &self.g), ("L", &self.L)]
+    }
+
+    /// Whether g(n) is measured, not bounded.
+    pub fn g_is_measured(&self) -> bool {
+        self.g.status == Status::Measured
+    }
+}

@@ -1,0 +1,122 @@
+//! Layers side by side: T(n), bandwidth, and the send overhead (Culler et al. 1996, figures 7
+//! and 10).
+
+use super::plot::{Curve, Plot, Point};
+use super::subject::Subject;
+use crate::html::parts::{cut, parameter_tip, round_time, shown, sound};
+use crate::quantity::{bytes, rate};
+use maud::{Markup, html};
+use netdyno_measure::bulk::record::{Rate, SizeFigures};
+use netdyno_measure::record::{Parameter, Status};
+
+const WIDE: (f64, f64) = (1040.0, 420.0);
+const HALF: (f64, f64) = (500.0, 360.0);
+const LABELS: f64 = 96.0;
+const LABEL_AT_MOST: usize = 12;
+
+/// T(n) of all layers.
+pub fn one_way(subjects: &[Subject<'_>]) -> Markup {
+    let curves = curves(subjects, |subject, size| time_point(subject, size, "T", &size.T));
+    html! {
+        figure {
+            (plot(&curves, WIDE, "time on the way", "T(n) of all layers", round_time))
+            figcaption { "One-way time over size, both axes logarithmic. Vertical bars: the interval of the median over launches, mostly narrower than the points." }
+        }
+    }
+}
+
+/// Bytes per second of all layers, in a stream.
+pub fn bandwidth(subjects: &[Subject<'_>]) -> Markup {
+    let curves = curves(subjects, rate_point);
+    html! {
+        figure {
+            (plot(&curves, HALF, "bytes per second", "Bandwidth of all layers", short_rate))
+            figcaption {
+                "n over the steady time per message of a stream: messages of n bytes one after the other, as many under way as the window allows, small replies. "
+                "What one message at a time reaches, n / T(n), is in the tips."
+            }
+        }
+    }
+}
+
+/// o_s(n) of all layers.
+pub fn send_overhead(subjects: &[Subject<'_>]) -> Markup {
+    let curves = curves(subjects, |subject, size| time_point(subject, size, "o_s", &size.o_s));
+    html! {
+        figure {
+            (plot(&curves, HALF, "processor time to send", "Send overhead of all layers", round_time))
+            figcaption {
+                "As in figure 10 of Culler et al. 1996: a level line leaves the processor free while data move; one that rises with n means that the processor carries them."
+            }
+        }
+    }
+}
+
+fn plot(
+    curves: &[Curve],
+    (width, height): (f64, f64),
+    title: &str,
+    label: &str,
+    tick: impl Fn(f64) -> String,
+) -> Markup {
+    let plot = Plot::of(curves, width, height, LABELS);
+    html! {
+        svg viewBox={ "0 0 " (plot.width) " " (plot.height) } role="group" aria-label=(label) {
+            (plot.axes(title, tick))
+            (plot.draw(curves))
+        }
+    }
+}
+
+fn curves(
+    subjects: &[Subject<'_>],
+    point: impl Fn(&Subject<'_>, &SizeFigures) -> Option<Point>,
+) -> Vec<Curve> {
+    let curve = |subject: &Subject<'_>| Curve {
+        class: subject.colour.clone(),
+        label: cut(&subject.label, LABEL_AT_MOST),
+        points: subject.bulk.sizes.iter().filter_map(|size| point(subject, size)).collect(),
+    };
+    subjects.iter().map(curve).collect()
+}
+
+/// A time of messages of one size.
+pub fn time_point(subject: &Subject<'_>, size: &SizeFigures, name: &str, p: &Parameter) -> Option<Point> {
+    let n = bytes(size.size_bytes as f64);
+    Some(Point {
+        size_bytes: size.size_bytes,
+        value: shown(p).filter(|ns| *ns > 0.0)?,
+        ci: sound(p.ci_ns),
+        is_bound: p.status == Status::UpperBound,
+        tip: parameter_tip(&format!("{}, {n}", subject.label), name, p, subject.record.options.confidence),
+    })
+}
+
+fn rate_point(subject: &Subject<'_>, size: &SizeFigures) -> Option<Point> {
+    let Rate { value_bytes_per_s, ci_bytes_per_s } = size.streaming;
+    let is_drawable = value_bytes_per_s.is_finite() && value_bytes_per_s > 0.0;
+    is_drawable.then(|| Point {
+        size_bytes: size.size_bytes,
+        value: value_bytes_per_s,
+        ci: sound(ci_bytes_per_s),
+        is_bound: false,
+        tip: format!(
+            "{}, {}\n{} in a stream\n{} one at a time",
+            subject.label,
+            bytes(size.size_bytes as f64),
+            rate(value_bytes_per_s),
+            rate(size.single.value_bytes_per_s)
+        ),
+    })
+}
+
+/// A round rate, without zeros that say nothing.
+fn short_rate(bytes_per_s: f64) -> String {
+    let text = rate(bytes_per_s);
+    match text.split_once(' ') {
+        Some((digits, unit)) if digits.contains('.') => {
+            format!("{} {unit}", digits.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
+}

@@ -1,0 +1,131 @@
+//! A plot over sizes, both axes logarithmic: what the figures have in common.
+
+use crate::html::parts::{line, point, text};
+use crate::html::scale::{Scale, path, spread};
+use crate::quantity::bytes;
+use maud::{Markup, html};
+use netdyno_measure::stats::Interval;
+
+/// A point of a curve.
+pub struct Point {
+    /// Its size.
+    pub size_bytes: usize,
+    /// Its figure.
+    pub value: f64,
+    /// The interval of that, where there is one.
+    pub ci: Option<Interval>,
+    /// Whether the figure is an upper bound.
+    pub is_bound: bool,
+    /// What is said about it.
+    pub tip: String,
+}
+
+/// A curve.
+pub struct Curve {
+    /// The class of its colour.
+    pub class: String,
+    /// What stands at its end.
+    pub label: String,
+    /// Ascending by size.
+    pub points: Vec<Point>,
+}
+
+/// The paper of a plot and its axes.
+pub struct Plot {
+    /// Width of the paper.
+    pub width: f64,
+    /// Height of the paper.
+    pub height: f64,
+    /// Where the axis of sizes ends; labels stand behind it.
+    pub right: f64,
+    /// Sizes.
+    pub x: Scale,
+    /// Figures.
+    pub y: Scale,
+}
+
+const LEFT: f64 = 66.0;
+const TOP: f64 = 22.0;
+const BELOW: f64 = 46.0;
+/// Powers of two between two ticks of sizes.
+const TICK_EVERY: usize = 2;
+
+impl Plot {
+    /// A plot in which all of `curves` have a place, with room for labels of `labels` pixels.
+    pub fn of(curves: &[Curve], width: f64, height: f64, labels: f64) -> Self {
+        let right = width - labels;
+        let points = || curves.iter().flat_map(|curve| &curve.points);
+        let x = Scale::log(points().map(|p| p.size_bytes as f64), 1.25, LEFT, right);
+        let y = Scale::log(points().map(|p| p.value), 1.2, height - BELOW, TOP);
+        Self { width, height, right, x, y }
+    }
+
+    /// The lowest place of the plot.
+    pub fn bottom(&self) -> f64 {
+        self.height - BELOW
+    }
+
+    /// The highest place of the plot.
+    pub fn top(&self) -> f64 {
+        TOP
+    }
+
+    /// Grid, ticks, and what the vertical axis is of; `tick` says a figure.
+    pub fn axes(&self, title: &str, tick: impl Fn(f64) -> String) -> Markup {
+        let (lo, hi) = self.x.domain();
+        let sizes = (0..usize::BITS as usize).step_by(TICK_EVERY).map(|log| (1u64 << log) as f64);
+        let sizes: Vec<f64> = sizes.filter(|size| (lo..=hi).contains(size)).collect();
+        let every = if self.right - LEFT < 500.0 { 2 } else { 1 };
+        html! {
+            @for value in self.y.ticks(7) {
+                @if let Some(at) = self.y.at(value) {
+                    (line("grid", (LEFT, at), (self.right, at)))
+                    (text("soft end", LEFT - 8.0, at + 4.0, &tick(value)))
+                }
+            }
+            @for (nth, size) in sizes.iter().enumerate() {
+                @if let Some(at) = self.x.at(*size) {
+                    (line("grid", (at, TOP), (at, self.bottom())))
+                    @if nth % every == 0 { (text("soft mid", at, self.bottom() + 18.0, &bytes(*size))) }
+                }
+            }
+            (line("axis", (LEFT, self.bottom()), (self.right, self.bottom())))
+            (text("soft mid", (LEFT + self.right) / 2.0, self.bottom() + 38.0, "bytes in a message, n"))
+            (text("soft", 0.0, 12.0, title))
+        }
+    }
+
+    /// The lines of all curves, then their intervals, points and names.
+    pub fn draw(&self, curves: &[Curve]) -> Markup {
+        let place = |p: &Point| Some((self.x.at(p.size_bytes as f64)?, self.y.at(p.value)?));
+        let ends: Vec<Option<f64>> =
+            curves.iter().map(|curve| curve.points.iter().rev().find_map(place).map(|(_, y)| y)).collect();
+        let named: Vec<(&Curve, f64)> =
+            curves.iter().zip(&ends).filter_map(|(curve, end)| Some((curve, (*end)?))).collect();
+        let at: Vec<f64> = named.iter().map(|(_, end)| *end).collect();
+        let moved = spread(&at, 15.0, TOP, self.bottom());
+        html! {
+            @for curve in curves {
+                path class={ "line " (curve.class) } d=(path(curve.points.iter().filter_map(place))) {}
+            }
+            @for curve in curves {
+                @for p in &curve.points { @if let Some(at) = place(p) { (self.mark(curve, p, at)) } }
+            }
+            @for ((curve, end), to) in named.iter().zip(&moved) {
+                path.lead-line d=(path([(self.right + 4.0, *end), (self.right + 16.0, *to)])) {}
+                (text(&format!("fill {}", curve.class), self.right + 20.0, to + 4.0, &curve.label))
+            }
+        }
+    }
+
+    fn mark(&self, curve: &Curve, p: &Point, (x, y): (f64, f64)) -> Markup {
+        let reach = p.ci.and_then(|ci| Some((self.y.within(ci.lo)?, self.y.within(ci.hi)?)));
+        let kind = if p.is_bound { "open" } else { "fill" };
+        html! {
+            @if let Some((lo, hi)) = reach {
+                @if (lo - hi).abs() > 1.0 { g class=(curve.class) { (line("whisker", (x, lo), (x, hi))) } }
+            }
+            (point(x, y, "2.6", &format!("{kind} {}", curve.class), &curve.label, &p.tip))
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! A layer of which messages of every size are in a record.
+
+use netdyno_measure::bulk::record::Bulk;
+use netdyno_measure::record::{LayerResult, Record};
+
+/// Colours that tell layers apart.
+const COLOURS: usize = 6;
+
+/// What `bulk` found about a layer of a record.
+pub struct Subject<'a> {
+    /// Index of its record.
+    pub record_at: usize,
+    /// Its index in that record.
+    pub layer_at: usize,
+    /// Its record.
+    pub record: &'a Record,
+    /// The whole result.
+    pub result: &'a LayerResult,
+    /// What was found.
+    pub bulk: &'a Bulk,
+    /// Its name; with a number where several have that name.
+    pub label: String,
+    /// The anchor of its section.
+    pub id: String,
+    /// The class of its colour.
+    pub colour: String,
+}
+
+/// All of them in all records.
+pub fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
+    let mut subjects: Vec<Subject<'_>> = Vec::new();
+    for (record_at, record) in records.iter().enumerate() {
+        for (layer_at, result) in record.results.iter().enumerate() {
+            let Some(bulk) = result.bulk() else { continue };
+            let at = subjects.len() + 1;
+            let (id, colour) = (format!("bulk-{at}"), format!("layer-{}", (at - 1) % COLOURS + 1));
+            let label = result.layer.clone();
+            subjects.push(Subject { record_at, layer_at, record, result, bulk, label, id, colour });
+        }
+    }
+    let names: Vec<String> = subjects.iter().map(|subject| subject.label.clone()).collect();
+    for (at, subject) in subjects.iter_mut().enumerate() {
+        if names.iter().filter(|name| **name == names[at]).count() > 1 {
+            let before = names[..=at].iter().filter(|name| **name == names[at]).count();
+            subject.label = format!("{} #{before}", names[at]);
+        }
+    }
+    subjects
+}

@@ -1,0 +1,109 @@
+//! One layer's times over the size: T(n) with the classic line, the overheads, and the pace
+//! of a stream.
+
+use super::curves::time_point;
+use super::plot::{Curve, Plot, Point};
+use super::subject::Subject;
+use crate::html::parts::{figure as in_words, line, round_time, sound, text, time};
+use crate::html::scale::path;
+use crate::quantity::bytes;
+use maud::{Markup, html};
+use netdyno_measure::bulk::record::SizeFigures;
+use netdyno_measure::record::Limit;
+
+const WIDTH: f64 = 1040.0;
+const HEIGHT: f64 = 440.0;
+const LABELS: f64 = 130.0;
+/// Points of the classic line, which is none on logarithmic axes.
+const STEPS: usize = 120;
+
+/// The figure with its caption.
+pub fn figure(subject: &Subject<'_>) -> Markup {
+    let curves = curves(subject);
+    let plot = Plot::of(&curves, WIDTH, HEIGHT, LABELS);
+    html! {
+        figure {
+            svg viewBox={ "0 0 " (plot.width) " " (plot.height) } role="group" aria-label={ "Times of " (subject.label) " over the size" } {
+                (plot.axes("time", round_time))
+                @for change in &subject.bulk.changes { (mark(&plot, change.at_most_bytes)) }
+                path class="line expected plain" d=(classic(subject, &plot)) {}
+                (plot.draw(&curves))
+            }
+            figcaption {
+                "Dotted: the classic line T" sub { "0" } " + n / R∞, fitted to all sizes without weights; where it leaves T(n), T"
+                sub { "0" } " is no time of the layer. Stream: the steady time per message; g(n) is that, or at most that (open points), or hidden by the window (left out). "
+                "What is not above zero has no place on logarithmic axes."
+                @if !subject.bulk.changes.is_empty() { " Dashed uprights: where T(n) leaves its line." }
+            }
+        }
+    }
+}
+
+fn curves(subject: &Subject<'_>) -> Vec<Curve> {
+    let curve = |name: &'static str,
+                 class: &str,
+                 label: &str,
+                 of: fn(&SizeFigures) -> &netdyno_measure::record::Parameter| Curve {
+        class: class.into(),
+        label: label.into(),
+        points: subject
+            .bulk
+            .sizes
+            .iter()
+            .filter_map(|size| time_point(subject, size, name, of(size)))
+            .collect(),
+    };
+    vec![
+        curve("T", "rtt", "T(n)", |size| &size.T),
+        curve("o_s", "o_s", "o_s(n)", |size| &size.o_s),
+        curve("o_r", "o_r", "o_r(n)", |size| &size.o_r),
+        Curve {
+            class: "g".into(),
+            label: "stream, g(n)".into(),
+            points: subject.bulk.sizes.iter().filter_map(|size| steady(subject, size)).collect(),
+        },
+    ]
+}
+
+fn steady(subject: &Subject<'_>, size: &SizeFigures) -> Option<Point> {
+    let plateau = &size.plateau;
+    let by = match plateau.limited_by {
+        Limit::Gap => format!("g {}", in_words(&size.g)),
+        Limit::Processor => format!("the processor sets the pace: g {}", in_words(&size.g)),
+        Limit::Window => return None,
+    };
+    let is_drawable = plateau.value_ns.is_finite() && plateau.value_ns > 0.0;
+    is_drawable.then(|| Point {
+        size_bytes: size.size_bytes,
+        value: plateau.value_ns,
+        ci: sound(plateau.ci_ns),
+        is_bound: plateau.limited_by == Limit::Processor,
+        tip: format!(
+            "{}, {}\na message every {} in a stream\n{by}",
+            subject.label,
+            bytes(size.size_bytes as f64),
+            time(plateau.value_ns)
+        ),
+    })
+}
+
+/// The classic model, as far as it is above zero.
+fn classic(subject: &Subject<'_>, plot: &Plot) -> String {
+    let (lo, hi) = plot.x.domain();
+    let fit = &subject.bulk.classic;
+    let places = (0..=STEPS).filter_map(|step| {
+        let n = lo * (hi / lo).powf(step as f64 / STEPS as f64);
+        let ns = fit.T0_ns + n * 1e9 / fit.R_inf.value_bytes_per_s;
+        let y = plot.y.at(ns).filter(|y| (plot.top()..=plot.bottom()).contains(y))?;
+        Some((plot.x.at(n)?, y))
+    });
+    path(places)
+}
+
+fn mark(plot: &Plot, at_most_bytes: usize) -> Markup {
+    let Some(x) = plot.x.at(at_most_bytes as f64) else { return html! {} };
+    html! {
+        (line("mark-line", (x, plot.top()), (x, plot.bottom())))
+        (text("soft mid halo", x, plot.top() - 6.0, &bytes(at_most_bytes as f64)))
+    }
+}
