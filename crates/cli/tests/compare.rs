@@ -187,6 +187,33 @@ fn layers_of_one_record_are_paired_by_launch() {
 }
 
 #[test]
+fn every_size_of_bulk_is_compared() {
+    let folder = Folder::new();
+    let measured = |name: &str, per_byte: &str| {
+        let file = folder.path(name);
+        let truth = format!("{TRUTH},G={per_byte},noise=0.02");
+        let args = ["bulk", "--over", "sim", "--truth", &truth, "--largest", "64KiB", "--launches", "5"];
+        stdout_of(&[&args[..], &["--max-time", "1s", "--out", &file]].concat());
+        file
+    };
+    let (a, b) = (measured("a.json", "0.5ns/B"), measured("b.json", "0.6ns/B"));
+    let comparison = json(&[&a, &b]);
+    let parameters = comparison["comparisons"][0]["parameters"].as_array().unwrap();
+    let of = |name: &str, size: u64| {
+        let found = parameters.iter().find(|p| p["parameter"] == name && p["size_bytes"] == size);
+        found.map(|p| p["ratio"].as_f64().unwrap()).unwrap()
+    };
+    // 10 µs, and 65535 bytes of 0.5 or 0.6 ns.
+    let large = (10e3 + 65_535.0 * 0.6) / (10e3 + 65_535.0 * 0.5);
+    assert!((of("T", 65_536) / large - 1.0).abs() < 0.01 && (of("T", 1) - 1.0).abs() < 0.01);
+    assert!((of("o_s", 65_536) - 1.0).abs() < 0.01 && of("g", 65_536) > 1.1);
+    let per_byte = parameters.iter().find(|p| p["parameter"] == "G").unwrap();
+    assert_eq!((&per_byte["unit"], &per_byte["ratio"]), (&"ns_per_byte".into(), &Value::Null));
+    let line = String::from_utf8(run(&["compare", &a, &b, "--fail-on", "5%"]).stderr).unwrap();
+    assert!(line.contains("T of sim at 65536 B 1.1"), "{line}");
+}
+
+#[test]
 fn other_surroundings_are_doubts() {
     let folder = Folder::new();
     let a = folder.measured("a.json", TRUTH, &["--launches", "3", "--max-time", "1s"]);

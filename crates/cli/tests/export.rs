@@ -132,6 +132,38 @@ fn sizes_of_several_records_make_a_curve() {
 }
 
 #[test]
+fn bulk_gives_the_gap_per_byte_and_every_size() {
+    let folder = Folder::new();
+    let file = folder.path("bulk.json");
+    let truth = format!("{TRUTH},G=0.5ns/B,change=8KiB,change_G=0.25ns/B,change_L=2us");
+    let args = ["bulk", "--over", "sim", "--truth", &truth, "--launches", "1", "--largest", "64KiB"];
+    stdout_of(&[&args[..], &["--out", &file]].concat());
+    let (text, notes) = exported(&[&file, "--to", "loggopsim", "--time-unit", "ps"]);
+    assert!((options(&text)["-G"] - 250).abs() <= 3, "{text}");
+    assert!(notes.contains("off by up to -14"), "{notes}");
+    let (text, notes) = exported(&[&file, "--to", "loggopsim"]);
+    assert_eq!(options(&text)["-G"], 0);
+    assert!(notes.contains("G = 0, rounded from 0.25") && notes.contains("--time-unit ps"), "{notes}");
+
+    let (csv, _) = exported(&[&file, "--to", "csv"]);
+    let of_size =
+        |size: &str| csv.lines().find(|line| line.starts_with(&format!("sim,bulk,virtual,{size},")));
+    let per_byte =
+        |size: &str| -> f64 { of_size(size).unwrap().split(',').nth_back(2).unwrap().parse().unwrap() };
+    assert!((per_byte("1024") - 0.5).abs() < 0.01 && (per_byte("65536") - 0.25).abs() < 0.005, "{csv}");
+
+    let (platform, _) = exported(&[&file, "--to", "simgrid"]);
+    let Some(trips) = simulated(folder.0.path(), &platform, &["4096", "65536"]) else { return };
+    let expected = [(4096, 20e3 + 4095.0), (65_536, 24e3 + 65_535.0 / 2.0)];
+    for (size, ns) in expected {
+        assert!(
+            (trips.get(&size).unwrap_or(&0.0) / ns - 1.0).abs() < 0.01,
+            "{size} B: {trips:?}; {platform}"
+        );
+    }
+}
+
+#[test]
 fn bad_input_is_one_line_and_exit_code_2() {
     let folder = Folder::new();
     let file = folder.measured("a.json", TRUTH, "32");

@@ -10,23 +10,26 @@ use netdyno_measure::unpaired;
 pub fn pair(a: &LayerResult, b: &LayerResult, interleaved: bool, terms: Terms) -> Pair {
     let mut doubts = differences::of_settings(a, b);
     let (in_a, mut in_b) = (figures::of(a), figures::of(b));
-    let mut parameters = Vec::new();
+    let (mut parameters, mut only_in_a) = (Vec::new(), Vec::new());
     for one in &in_a {
         let like = |other: &Candidate| (other.name, other.size_bytes) == (one.name, one.size_bytes);
-        let Some(at) = in_b.iter().position(like) else { continue };
+        let Some(at) = in_b.iter().position(like) else {
+            only_in_a.push(one.size_bytes);
+            continue;
+        };
         let other = in_b.remove(at);
         if one.figure.value.is_none() && other.figure.value.is_none() {
             continue;
         }
-        let g_is_there =
-            |found: &[Compared]| found.iter().any(|p| p.parameter == "g" && is_measured_in_both(p));
-        if one.name == PLATEAU && g_is_there(&parameters) {
+        if one.name == PLATEAU && parameters.iter().any(|p| is_measured_g(p, one.size_bytes)) {
             continue;
         }
         let (compared, doubt) = parameter(one, &other, interleaved, terms);
         parameters.push(compared);
         doubts.extend(doubt);
     }
+    let only_in_b = in_b.iter().map(|candidate| candidate.size_bytes).collect();
+    doubts.extend(differences::of_sizes(only_in_a, only_in_b));
     doubts.extend(differences::own_doubts(a, b));
     Pair { verb: a.verb().into(), size_bytes: a.size_bytes, a: setting(a), b: setting(b), parameters, doubts }
 }
@@ -65,6 +68,10 @@ fn parameter(
     }
     compared.verdict = terms.fail_on.map(|limit| verdict(&compared, 1.0 + limit));
     (compared, doubt)
+}
+
+fn is_measured_g(compared: &Compared, size_bytes: usize) -> bool {
+    compared.parameter == "g" && compared.size_bytes == size_bytes && is_measured_in_both(compared)
 }
 
 fn is_measured_in_both(compared: &Compared) -> bool {

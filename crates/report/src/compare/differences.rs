@@ -68,6 +68,18 @@ pub fn of_settings(a: &LayerResult, b: &LayerResult) -> Vec<Doubt> {
     .collect()
 }
 
+/// A doubt about sizes that only one side has, as where they were refined differently.
+pub fn of_sizes(mut only_in_a: Vec<usize>, mut only_in_b: Vec<usize>) -> Option<Doubt> {
+    let listed = |sizes: &mut Vec<usize>| {
+        sizes.dedup();
+        let texts: Vec<String> = sizes.iter().map(|size| format!("{size} B")).collect();
+        if texts.is_empty() { "none".to_owned() } else { texts.join(", ") }
+    };
+    let any = !only_in_a.is_empty() || !only_in_b.is_empty();
+    let (a, b) = (listed(&mut only_in_a), listed(&mut only_in_b));
+    any.then(|| Doubt::new("sizes_differ", format!("sizes in one of them are left out: {a} of A, {b} of B")))
+}
+
 /// The doubts that the results already had.
 pub fn own_doubts(a: &LayerResult, b: &LayerResult) -> Vec<Doubt> {
     [("A", a), ("B", b)].into_iter().filter_map(|(side, result)| carried(side, &result.doubts)).collect()

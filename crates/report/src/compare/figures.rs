@@ -2,7 +2,10 @@
 
 use super::Figure;
 use crate::launches::LaunchFigures;
-use netdyno_measure::record::{Found, LayerResult, Logp, Parameter, Status};
+use netdyno_measure::bulk::extract::extract;
+use netdyno_measure::bulk::record::{Bulk, SizeFigures};
+use netdyno_measure::record::{Found, LayerResult, Logp, Parameter, Plateau, Status};
+use std::slice;
 
 /// A figure of a result.
 #[derive(Clone, Debug)]
@@ -26,6 +29,7 @@ pub const PLATEAU: &str = "plateau";
 pub fn of(result: &LayerResult) -> Vec<Candidate> {
     match &result.found {
         Found::Logp(logp) => of_signature(result, logp),
+        Found::Bulk(bulk) => of_sizes(result, bulk),
     }
 }
 
@@ -41,15 +45,56 @@ fn of_signature(result: &LayerResult, logp: &Logp) -> Vec<Candidate> {
     let times = result.parameters.times().into_iter().enumerate();
     let mut candidates: Vec<Candidate> = times.map(|(at, (name, p))| candidate(name, in_ns(p), at)).collect();
     if let Some(at) = crate::launches::NAMES.iter().position(|&name| name == "g") {
-        let plateau = Figure {
-            status: Status::Measured,
-            value: Some(logp.plateau.value_ns),
-            ci: logp.plateau.ci_ns,
-            launches: logp.launches.len(),
-        };
-        candidates.push(candidate(PLATEAU, plateau, at));
+        candidates.push(candidate(PLATEAU, plateau(&logp.plateau, logp.launches.len()), at));
     }
     candidates
+}
+
+/// Those of each size, and G of the largest ones, which has no value of a single launch: a
+/// launch by itself may fall into other segments.
+fn of_sizes(result: &LayerResult, bulk: &Bulk) -> Vec<Candidate> {
+    let each_launch: Vec<Option<Bulk>> = bulk
+        .launches
+        .iter()
+        .map(|launch| extract(slice::from_ref(launch), 0.95, 0.0).map(|extracted| extracted.bulk))
+        .collect();
+    let mut candidates = Vec::new();
+    for figures in &bulk.sizes {
+        let size_bytes = figures.size_bytes;
+        let launches = |of: &dyn Fn(&SizeFigures) -> Option<f64>| {
+            let value =
+                |launch: &Option<Bulk>| of(launch.as_ref()?.at(size_bytes)?).filter(|ns| ns.is_finite());
+            each_launch.iter().map(value).collect::<Vec<_>>()
+        };
+        let candidate = |name, figure, launches| Candidate { name, size_bytes, unit: "ns", figure, launches };
+        for (at, (name, p)) in figures.times().into_iter().enumerate() {
+            let of_launch = |figures: &SizeFigures| match name {
+                "g" => Some(figures.plateau.value_ns),
+                _ => figures.times()[at].1.value_ns,
+            };
+            candidates.push(candidate(name, in_ns(p), launches(&of_launch)));
+        }
+        let steady = launches(&|figures| Some(figures.plateau.value_ns));
+        candidates.push(candidate(PLATEAU, plateau(&figures.plateau, bulk.launches.len()), steady));
+    }
+    let per_byte = &result.parameters.G;
+    candidates.push(Candidate {
+        name: "G",
+        size_bytes: result.size_bytes,
+        unit: "ns_per_byte",
+        figure: Figure {
+            status: per_byte.status,
+            value: per_byte.value_ns_per_byte,
+            ci: per_byte.ci_ns_per_byte,
+            launches: per_byte.launches,
+        },
+        launches: Vec::new(),
+    });
+    candidates
+}
+
+fn plateau(plateau: &Plateau, launches: usize) -> Figure {
+    Figure { status: Status::Measured, value: Some(plateau.value_ns), ci: plateau.ci_ns, launches }
 }
 
 fn in_ns(p: &Parameter) -> Figure {

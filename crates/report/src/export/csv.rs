@@ -1,7 +1,8 @@
 //! Sizes by parameters as comma-separated values (RFC 4180): one row for each layer and size.
 
 use crate::csv::{figure, line, status};
-use netdyno_measure::record::{LayerResult, Parameter, Status};
+use netdyno_measure::bulk::record::{Bulk, Segment, SizeFigures};
+use netdyno_measure::record::{Found, LayerResult, Parameter, PerByte, Status};
 use netdyno_measure::stats::Interval;
 
 /// What a row begins with.
@@ -16,13 +17,59 @@ struct Cells {
     ci: Option<Interval>,
 }
 
+/// Of what the verb does not measure at each size.
+const NO_CELLS: Cells = Cells { status: None, value: None, ci: None };
+
+/// A row: a layer at one size.
+struct Row<'a> {
+    result: &'a LayerResult,
+    size_bytes: usize,
+    /// In the order of [`PARAMETERS`], then G.
+    parameters: [Cells; 7],
+}
+
 /// The table in CSV text, lines ended by CR LF, the smallest size of each layer first.
 pub fn render(results: &[&LayerResult]) -> String {
-    let mut results = results.to_vec();
-    results.sort_by_key(|result| (result.layer.clone(), result.size_bytes));
+    let mut rows: Vec<Row<'_>> = results.iter().flat_map(|result| rows(result)).collect();
+    rows.sort_by(|a, b| (&a.result.layer, a.size_bytes).cmp(&(&b.result.layer, b.size_bytes)));
     let mut text = header();
-    results.iter().for_each(|result| text.push_str(&row(result)));
+    rows.iter().for_each(|row| text.push_str(&row.text()));
     text
+}
+
+fn rows(result: &LayerResult) -> Vec<Row<'_>> {
+    let p = &result.parameters;
+    match &result.found {
+        Found::Logp(_) => {
+            let parameters = [
+                half(&p.rtt),
+                whole(&p.o_s),
+                whole(&p.o_r),
+                whole(&p.o_poll),
+                whole(&p.g),
+                whole(&p.L),
+                per_byte(&p.G),
+            ];
+            vec![Row { result, size_bytes: result.size_bytes, parameters }]
+        }
+        Found::Bulk(bulk) => bulk.sizes.iter().map(|size| of_size(result, bulk, size)).collect(),
+    }
+}
+
+/// G is that of the segment in which the size is.
+fn of_size<'a>(result: &'a LayerResult, bulk: &Bulk, size: &SizeFigures) -> Row<'a> {
+    let in_it = |segment: &&Segment| (segment.from_bytes..=segment.to_bytes).contains(&size.size_bytes);
+    let per_byte = bulk.segments.iter().find(in_it).map_or(NO_CELLS, |segment| per_byte(&segment.G));
+    let parameters = [
+        whole(&size.T),
+        whole(&size.o_s),
+        whole(&size.o_r),
+        NO_CELLS,
+        whole(&size.g),
+        whole(&size.L),
+        per_byte,
+    ];
+    Row { result, size_bytes: size.size_bytes, parameters }
 }
 
 fn header() -> String {
@@ -37,15 +84,18 @@ fn columns(parameter: &str, unit: &str) -> [String; 4] {
         .map(|what| format!("{parameter}_{what}"))
 }
 
-fn row(result: &LayerResult) -> String {
-    let p = &result.parameters;
-    let per_byte = Cells { status: Some(p.G.status), value: p.G.value_ns_per_byte, ci: p.G.ci_ns_per_byte };
-    let parameters =
-        [half(&p.rtt), whole(&p.o_s), whole(&p.o_r), whole(&p.o_poll), whole(&p.g), whole(&p.L), per_byte];
-    let first =
-        [result.layer.clone(), result.verb().into(), result.wait.clone(), result.size_bytes.to_string()];
-    let all: Vec<String> = first.into_iter().chain(parameters.iter().flat_map(Cells::text)).collect();
-    line(&all)
+impl Row<'_> {
+    fn text(&self) -> String {
+        let Self { result, size_bytes, .. } = self;
+        let first = [result.layer.clone(), result.verb().into(), result.wait.clone(), size_bytes.to_string()];
+        let all: Vec<String> =
+            first.into_iter().chain(self.parameters.iter().flat_map(Cells::text)).collect();
+        line(&all)
+    }
+}
+
+fn per_byte(p: &PerByte) -> Cells {
+    Cells { status: Some(p.status), value: p.value_ns_per_byte, ci: p.ci_ns_per_byte }
 }
 
 fn whole(p: &Parameter) -> Cells {

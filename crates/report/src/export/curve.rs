@@ -1,7 +1,8 @@
 //! The parameters of one layer over the message's size.
 
 use super::ExportError;
-use netdyno_measure::record::{Found, LayerResult, Parameter, Status};
+use netdyno_measure::bulk::record::SizeFigures;
+use netdyno_measure::record::{Found, LayerResult, Parameter, Plateau, Status};
 
 /// A layer, at one size or at several.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,6 +11,8 @@ pub struct Curve {
     pub layer: String,
     /// Ascending by size; never empty.
     pub points: Vec<Point>,
+    /// Gap per byte of the largest sizes.
+    pub per_byte_ns: Gap,
 }
 
 /// A layer at one size.
@@ -23,6 +26,8 @@ pub struct Point {
     pub o_s_ns: f64,
     /// Processor time to receive.
     pub o_r_ns: f64,
+    /// Whether that is a bound: a receive had to wait for a part of the message.
+    pub o_r_is_bound: bool,
     /// Least time between messages.
     pub g: Gap,
 }
@@ -50,12 +55,29 @@ impl Curve {
     /// All that `results` say of their layer, which must be one.
     pub fn of(results: &[&LayerResult]) -> Result<Self, ExportError> {
         let layer = one_layer(results)?;
-        let mut points = results.iter().map(|result| point(result)).collect::<Result<Vec<_>, _>>()?;
-        points.sort_by_key(|point| point.size_bytes);
-        match points.windows(2).find(|pair| pair[0].size_bytes == pair[1].size_bytes) {
-            Some(pair) => Err(ExportError::Twice { layer, size_bytes: pair[0].size_bytes }),
-            None => Ok(Self { layer, points }),
+        let mut points = Vec::new();
+        for result in results {
+            points.extend(of_result(result)?);
         }
+        points.sort_by_key(|point| point.size_bytes);
+        if let Some(pair) = points.windows(2).find(|pair| pair[0].size_bytes == pair[1].size_bytes) {
+            return Err(ExportError::Twice { layer, size_bytes: pair[0].size_bytes });
+        }
+        if points.is_empty() {
+            return Err(ExportError::Nothing);
+        }
+        Ok(Self { layer, points, per_byte_ns: per_byte(results) })
+    }
+
+    /// What a reader of any simulator's file has to know.
+    pub fn notes(&self) -> Vec<String> {
+        let bounds: Vec<usize> =
+            self.points.iter().filter(|point| point.o_r_is_bound).map(|point| point.size_bytes).collect();
+        let text = |least: &usize| {
+            let count = bounds.len();
+            format!("o_r is an upper bound at {count} of {} sizes, from {least} B on", self.points.len())
+        };
+        bounds.first().map(text).into_iter().collect()
     }
 
     /// The smallest and the largest size.
@@ -75,23 +97,64 @@ fn one_layer(results: &[&LayerResult]) -> Result<String, ExportError> {
     }
 }
 
-fn point(result: &LayerResult) -> Result<Point, ExportError> {
-    let (layer, size_bytes) = (result.layer.clone(), result.size_bytes);
-    let needed = |parameter: &'static str, p: &Parameter| match figure(p) {
-        None => Err(ExportError::Missing { parameter, layer: layer.clone(), size_bytes }),
-        Some(value_ns) if value_ns < 0.0 => {
-            Err(ExportError::Negative { parameter, layer: layer.clone(), size_bytes, value_ns })
-        }
-        Some(value_ns) => Ok(value_ns),
-    };
+fn of_result(result: &LayerResult) -> Result<Vec<Point>, ExportError> {
     let p = &result.parameters;
-    Ok(Point {
-        size_bytes: result.size_bytes,
-        one_way_ns: needed("rtt", &p.rtt)? / 2.0,
-        o_s_ns: needed("o_s", &p.o_s)?,
-        o_r_ns: needed("o_r", &p.o_r)?,
-        g: gap(result),
-    })
+    match &result.found {
+        Found::Logp(logp) => {
+            let figures = Figures {
+                layer: &result.layer,
+                size_bytes: result.size_bytes,
+                rtt_share: 0.5,
+                times: [("rtt", &p.rtt), ("o_s", &p.o_s), ("o_r", &p.o_r)],
+            };
+            Ok(vec![figures.point(&p.g, &logp.plateau)?])
+        }
+        Found::Bulk(bulk) => bulk.sizes.iter().map(|size| of_size(&result.layer, size)).collect(),
+    }
+}
+
+fn of_size(layer: &str, size: &SizeFigures) -> Result<Point, ExportError> {
+    let figures = Figures {
+        layer,
+        size_bytes: size.size_bytes,
+        rtt_share: 1.0,
+        times: [("T", &size.T), ("o_s", &size.o_s), ("o_r", &size.o_r)],
+    };
+    figures.point(&size.g, &size.plateau)
+}
+
+/// The figures without which there is no point.
+struct Figures<'a> {
+    layer: &'a str,
+    size_bytes: usize,
+    /// Of the first of the times, how much is one way.
+    rtt_share: f64,
+    times: [(&'static str, &'a Parameter); 3],
+}
+
+impl Figures<'_> {
+    fn point(&self, g: &Parameter, plateau: &Plateau) -> Result<Point, ExportError> {
+        let [there, o_s, o_r] = self.times;
+        Ok(Point {
+            size_bytes: self.size_bytes,
+            one_way_ns: self.rtt_share * self.needed(there)?,
+            o_s_ns: self.needed(o_s)?,
+            o_r_ns: self.needed(o_r)?,
+            o_r_is_bound: o_r.1.status == Status::UpperBound,
+            g: gap(g, plateau),
+        })
+    }
+
+    fn needed(&self, (parameter, p): (&'static str, &Parameter)) -> Result<f64, ExportError> {
+        let (layer, size_bytes) = (self.layer.to_owned(), self.size_bytes);
+        match figure(p) {
+            None => Err(ExportError::Missing { parameter, layer, size_bytes }),
+            Some(value_ns) if value_ns < 0.0 => {
+                Err(ExportError::Negative { parameter, layer, size_bytes, value_ns })
+            }
+            Some(value_ns) => Ok(value_ns),
+        }
+    }
 }
 
 fn figure(p: &Parameter) -> Option<f64> {
@@ -99,14 +162,26 @@ fn figure(p: &Parameter) -> Option<f64> {
 }
 
 /// The steady state takes max(g, o_s + o_r, rtt / window): where it is not g, g is at most that.
-fn gap(result: &LayerResult) -> Gap {
-    let plateau_ns = match &result.found {
-        Found::Logp(logp) => logp.plateau.value_ns,
-    };
-    match (result.parameters.g.status, figure(&result.parameters.g)) {
+fn gap(g: &Parameter, plateau: &Plateau) -> Gap {
+    match (g.status, figure(g)) {
         (Status::Measured, Some(ns)) => Gap::Measured(ns),
         (_, Some(ns)) => Gap::AtMost(ns),
-        (_, None) if plateau_ns > 0.0 && plateau_ns.is_finite() => Gap::AtMost(plateau_ns),
+        (_, None) if plateau.value_ns > 0.0 && plateau.value_ns.is_finite() => Gap::AtMost(plateau.value_ns),
         (_, None) => Gap::Unknown,
+    }
+}
+
+/// That of the result with the largest size.
+fn per_byte(results: &[&LayerResult]) -> Gap {
+    let largest = |result: &LayerResult| match &result.found {
+        Found::Logp(_) => result.size_bytes,
+        Found::Bulk(bulk) => bulk.sizes.last().map_or(0, |size| size.size_bytes),
+    };
+    let Some(result) = results.iter().max_by_key(|result| largest(result)) else { return Gap::Unknown };
+    let per_byte = &result.parameters.G;
+    match (per_byte.status, per_byte.value_ns_per_byte.filter(|ns| *ns >= 0.0 && ns.is_finite())) {
+        (Status::Measured, Some(ns)) => Gap::Measured(ns),
+        (Status::UpperBound, Some(ns)) => Gap::AtMost(ns),
+        _ => Gap::Unknown,
     }
 }

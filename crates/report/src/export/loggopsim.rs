@@ -62,6 +62,7 @@ pub fn render(curve: &Curve, unit: TimeUnit) -> Result<Exported, ExportError> {
     let mut notes = Vec::new();
     let parameters = parameters(curve, unit, &mut notes)?;
     notes.extend(departure(curve, &parameters, unit));
+    notes.extend(curve.notes());
     notes.push(format!(
         "S = {ALL_EAGER}: whether a sender waits for its receiver is not measured, and no message does"
     ));
@@ -122,6 +123,16 @@ fn gap(small: &Point, layer: &str) -> (f64, Option<String>) {
 
 /// Without a figure of its own, G is what the one-way time rises by.
 fn gap_per_byte(curve: &Curve) -> (f64, Option<String>) {
+    match curve.per_byte_ns {
+        Gap::Measured(ns) => (ns, None),
+        Gap::AtMost(ns) => {
+            (ns, Some("G is an upper bound: something else set the pace of the largest messages".into()))
+        }
+        Gap::Unknown => rise_per_byte(curve),
+    }
+}
+
+fn rise_per_byte(curve: &Curve) -> (f64, Option<String>) {
     let (small, large) = curve.ends();
     let bytes = (large.size_bytes - small.size_bytes) as f64;
     if bytes == 0.0 {

@@ -170,7 +170,7 @@ fn in_sections(sections: &[Section]) -> String {
 }
 
 fn notes(curve: &Curve) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes = curve.notes();
     let (small, large) = curve.ends();
     if curve.points.len() == 1 {
         notes.push(format!(
