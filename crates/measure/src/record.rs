@@ -139,6 +139,7 @@ pub struct LayerResult {
 /// What a verb finds beside the parameters, with the data behind all of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "verb", rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant, reason = "one for each layer of a run")]
 pub enum Found {
     /// By the LogP signature.
     Logp(Logp),

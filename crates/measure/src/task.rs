@@ -37,6 +37,7 @@ impl Task {
 
 /// What one launch measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[allow(clippy::large_enum_variant, reason = "one for each launch, which takes a second")]
 pub enum Data {
     /// The LogP signature.
     Logp(LaunchData),
