@@ -41,6 +41,14 @@ fn echo(_: &mut Tally, request: Request<'_>) {
     }
 }
 
+/// Requests on `way` without a reply.
+pub(crate) fn window(way: Way) -> u32 {
+    match way {
+        Way::Shm => Config::default().window,
+        Way::Udp => UDP_WINDOW,
+    }
+}
+
 /// This process's half.
 pub struct AmHalf {
     endpoint: Endpoint<Tally>,
@@ -61,10 +69,7 @@ impl AmHalf {
             medium_bytes: u32::try_from(medium_bytes).map_err(LayerError::new)?,
             peer_timeout: PEER_TIMEOUT,
             wait: options.wait,
-            window: match way {
-                Way::Shm => Config::default().window,
-                Way::Udp => UDP_WINDOW,
-            },
+            window: window(way),
             faults: options.faults,
             fault_seed: options.seed,
             bind: options.bind,
@@ -156,17 +161,22 @@ impl Wire for AmWire {
     }
 
     fn transport(&self) -> Option<Transport> {
-        let PeerStatistics { counters, memory_bytes } = self.endpoint.statistics(self.peer)?;
-        let Strays { malformed, foreign, refused } = self.endpoint.strays();
-        Some(Transport {
-            sent: counters.sent,
-            retransmitted: counters.retransmitted,
-            acknowledgements: counters.acknowledgements,
-            duplicates: counters.duplicates,
-            malformed,
-            foreign,
-            refused,
-            memory_bytes,
-        })
+        transport(&self.endpoint, self.peer)
     }
+}
+
+/// What happened on the way to a peer so far, where its wire keeps count.
+pub(crate) fn transport<S>(endpoint: &Endpoint<S>, peer: PeerId) -> Option<Transport> {
+    let PeerStatistics { counters, memory_bytes } = endpoint.statistics(peer)?;
+    let Strays { malformed, foreign, refused } = endpoint.strays();
+    Some(Transport {
+        sent: counters.sent,
+        retransmitted: counters.retransmitted,
+        acknowledgements: counters.acknowledgements,
+        duplicates: counters.duplicates,
+        malformed,
+        foreign,
+        refused,
+        memory_bytes,
+    })
 }

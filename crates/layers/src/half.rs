@@ -4,6 +4,7 @@
 
 use crate::am::AmHalf;
 use crate::catalogue::Layer;
+use crate::sized::am::OpenEnd;
 use crate::tcp::TcpHalf;
 use crate::udp::UdpHalf;
 use netdyno_host::wait::Wait;
@@ -67,6 +68,8 @@ pub trait Half {
 /// Opens this process's half of a layer between processes.
 pub fn open(layer: Layer, role: Role, options: LayerOptions) -> Result<Box<dyn Half>, LayerError> {
     Ok(match layer {
+        Layer::AmShm if options.is_sized => Box::new(OpenEnd::open(Wire::Shm, options)?),
+        Layer::AmUdp if options.is_sized => Box::new(OpenEnd::open(Wire::Udp, options)?),
         Layer::AmShm => Box::new(AmHalf::open(Wire::Shm, options)?),
         Layer::AmUdp => Box::new(AmHalf::open(Wire::Udp, options)?),
         Layer::Udp => Box::new(UdpHalf::open(options)?),

@@ -1,8 +1,9 @@
 //! Layers whose messages can have any size, agreed upon by both ends between measurements:
 //! the requester announces the sizes of requests and replies to come, the replier confirms.
 //!
-//! * [`tcp`], [`udp`]: bare sockets.
+//! * [`am`]: Active Messages. * [`tcp`], [`udp`]: bare sockets.
 
+pub(crate) mod am;
 pub(crate) mod tcp;
 pub(crate) mod udp;
 

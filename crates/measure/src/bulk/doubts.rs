@@ -75,7 +75,8 @@ fn doubt_gap(bulk: &Bulk, doubts: &mut Vec<Doubt>) {
         ));
     }
     if let Some(sizes) = sizes_where(bulk, |size| {
-        2.0 * size.T.value_ns.unwrap_or(0.0) > LONGEST_AT_MOST as f64 / 4.0 * size.plateau.value_ns
+        let depth = 2.0 * size.T.value_ns.unwrap_or(0.0) / size.plateau.value_ns;
+        depth.min(size.plateau.window as f64) > LONGEST_AT_MOST as f64 / 4.0
     }) {
         doubts.push(Doubt::about(
             "pipeline_too_deep",

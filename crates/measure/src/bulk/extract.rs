@@ -72,12 +72,20 @@ fn steady_rises(size: &SizeData, issuing_is_steady: bool) -> Vec<f64> {
     if issuing_is_steady { issue_rises(&size.stream) } else { rises(&size.stream) }
 }
 
+/// The rise between the medians of the two longest bursts, for each message: one of many bursts
+/// that was interrupted spoils one time, not a difference of two.
+fn median_rise(bursts: &[Burst], times: fn(&Burst) -> &Vec<f64>) -> f64 {
+    let [.., half, whole] = bursts else { return f64::NAN };
+    let median_of = |burst| median(times(burst).iter().copied());
+    (median_of(whole) - median_of(half)) / whole.m.saturating_sub(half.m) as f64
+}
+
 /// Whether, at the size `at`, requests go as fast as replies come.
 fn issuing_is_steady(data: &[BulkLaunch], at: usize) -> bool {
-    let over = |rises: fn(&[Burst]) -> Vec<f64>| {
-        median(data.iter().map(|launch| median(rises(&launch.sizes[at].stream))))
+    let over = |times: fn(&Burst) -> &Vec<f64>| {
+        median(data.iter().map(|launch| median_rise(&launch.sizes[at].stream, times)))
     };
-    (over(issue_rises) / over(rises) - 1.0).abs() <= STEADY
+    (over(|burst| &burst.issue_ns) / over(|burst| &burst.done_ns) - 1.0).abs() <= STEADY
 }
 
 impl Estimate {
@@ -86,15 +94,18 @@ impl Estimate {
         let one_way = med(size.rtt_ns.clone()) / 2.0;
         let o_s = send_overhead(&size.issue, timer_ns).value_ns;
         let o_r = med(size.o_r_ns.clone());
-        let steady = med(steady_rises(size, issuing_is_steady));
-        let busy = med(rises(&size.delayed)) - med(size.d_measured_ns.clone());
+        let of_done: fn(&Burst) -> &Vec<f64> = |burst| &burst.done_ns;
+        let times: fn(&Burst) -> &Vec<f64> =
+            if issuing_is_steady { |burst| &burst.issue_ns } else { of_done };
+        let steady = median_rise(&size.stream, times);
+        let busy = median_rise(&size.delayed, of_done) - med(size.d_measured_ns.clone());
         Self {
             one_way,
             o_s,
             o_r,
             latency: one_way - o_s - o_r,
             steady,
-            half_window: med(rises(&size.half_window)),
+            half_window: median_rise(&size.half_window, of_done),
             idle: steady - busy,
         }
     }

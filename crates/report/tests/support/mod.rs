@@ -2,7 +2,10 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
-use netdyno_measure::layer::{LayerError, Requester, Work};
+use netdyno_measure::bulk::data::BulkLaunch;
+use netdyno_measure::bulk::pattern::BulkPlan;
+use netdyno_measure::bulk::record::Bulk;
+use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Work};
 use netdyno_measure::logp::data::{LaunchData, Shape};
 use netdyno_measure::logp::extract::extract;
 use netdyno_measure::logp::pattern::{self, Plan};
@@ -56,6 +59,55 @@ impl Requester for Simulated {
 
     fn set_window(&mut self, window: usize) {
         self.interface.set_window(window);
+    }
+}
+
+impl SizedRequester for Simulated {
+    fn largest(&self) -> usize {
+        usize::MAX
+    }
+
+    fn set_sizes(&mut self, request_bytes: usize, reply_bytes: usize) -> Result<(), LayerError> {
+        self.interface.set_sizes(request_bytes, reply_bytes);
+        Ok(())
+    }
+}
+
+/// Measures a simulated interface at every size up to 256 KiB, in `launches` launches.
+pub fn bulk_layer(name: &str, truth: &str, launches: usize) -> LayerResult {
+    let truth: Truth = truth.parse().expect("a truth");
+    let mut shape = None;
+    let launches: Vec<BulkLaunch> = (0..launches)
+        .map(|launch| {
+            let interface = Interface::new(truth, launch as u64);
+            let mut requester = Simulated { interface, max_window: truth.window };
+            let plan = BulkPlan {
+                launch,
+                shape: shape.clone(),
+                largest_bytes: 256 << 10,
+                budget_ns: 1e9,
+                precision: 0.05,
+                confidence: 0.95,
+                seed: launch as u64,
+            };
+            let data = netdyno_measure::bulk::pattern::run(&mut requester, &plan, &mut |_| {});
+            let data = data.expect("a launch");
+            shape = Some(data.shape.clone());
+            data
+        })
+        .collect();
+    let extracted =
+        netdyno_measure::bulk::extract::extract(&launches, 0.95, 0.02).expect("launches of the same sizes");
+    LayerResult {
+        layer: name.into(),
+        size_bytes: 1,
+        wait: "spin".into(),
+        cpus: vec![0, 1],
+        distance: Some("same package".into()),
+        faults: None,
+        parameters: extracted.parameters,
+        found: Found::Bulk(Bulk { launches, ..extracted.bulk }),
+        doubts: extracted.doubts,
     }
 }
 

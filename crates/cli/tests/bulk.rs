@@ -1,0 +1,108 @@
+//! `netdyno bulk`, end to end.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use common::{error_of, stdout_of, wait};
+use netdyno_measure::record::{Record, Status};
+use std::fs;
+
+const TRUTH: &str = "o_s=1us,o_r=2us,g=5us,L=7us,G=0.5ns/B,change=8KiB,change_G=0.25ns/B,change_L=20us";
+
+fn record(args: &[&str]) -> (Record, String) {
+    let text = stdout_of(&[args, &["--format", "json"]].concat());
+    (Record::from_json(&text).unwrap(), text)
+}
+
+fn assert_valid(text: &str) {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schema/netdyno-1.schema.json");
+    let schema: serde_json::Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    jsonschema::validate(&schema, &serde_json::from_str(text).unwrap()).unwrap();
+}
+
+#[test]
+fn the_simulated_layer_gives_back_its_g_and_its_change() {
+    let (record, text) = record(&["bulk", "--over", "sim", "--truth", TRUTH]);
+    assert_valid(&text);
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let result = &json["results"][0];
+    assert_eq!((&result["verb"], &result["size_bytes"]), (&"bulk".into(), &1.into()));
+    // Those of the smallest size, and G of the largest.
+    for (name, truth) in [("rtt", 20e3), ("o_s", 1e3), ("o_r", 2e3), ("g", 5e3), ("L", 7e3)] {
+        let value = result["parameters"][name]["value_ns"].as_f64().unwrap();
+        assert!((value / truth - 1.0).abs() < 0.01, "{name}: {value}");
+    }
+    let gap = &result["parameters"]["G"];
+    assert_eq!(gap["status"], "measured");
+    assert!((gap["value_ns_per_byte"].as_f64().unwrap() / 0.25 - 1.0).abs() < 0.01);
+    let bulk = record.results[0].bulk().unwrap();
+    let [change] = bulk.changes[..] else { panic!("{:?}", bulk.changes) };
+    assert!(change.above_bytes < 8192 && change.at_most_bytes == 8192, "{change:?}");
+    assert!((bulk.segments[0].G.value_ns_per_byte.unwrap() / 0.5 - 1.0).abs() < 0.01);
+    assert_eq!(bulk.sizes.last().unwrap().size_bytes, 4 << 20);
+    assert_eq!(bulk.launches.len(), 9);
+}
+
+/// Real layers, as far as a busy machine allows to say anything.
+#[test]
+fn real_layers_are_measured_at_every_size() {
+    let args = ["bulk", "--over", "am+shm,udp,tcp", "--largest", "256KiB", "--launches", "2"];
+    let (record, text) = record(&[&args[..], &["--max-time", "1s", "--wait", wait()]].concat());
+    assert_valid(&text);
+    for result in &record.results {
+        let bulk = result.bulk().unwrap();
+        let largest = if result.layer == "udp" { 65_507 } else { 256 << 10 };
+        assert_eq!(bulk.sizes.last().unwrap().size_bytes, largest);
+        assert_eq!(bulk.largest_bytes, (result.layer == "udp").then_some(largest));
+        let is_said = result.doubts.iter().any(|doubt| doubt.name == "largest_message");
+        assert_eq!(is_said, result.layer == "udp");
+        for size in &bulk.sizes {
+            assert!(size.T.value_ns.unwrap() > 0.0 && size.o_s.value_ns.is_some(), "{}", result.layer);
+            assert_ne!(size.T.status, Status::Unobservable);
+            assert!(size.T.samples >= 2 && size.T.launches == 2);
+        }
+    }
+}
+
+/// More than any buffer of the system holds, both ways at once.
+#[test]
+fn four_mebibytes_do_not_get_stuck() {
+    let args = ["bulk", "--over", "tcp", "--largest", "4MiB", "--launches", "1", "--max-time", "1s"];
+    let (record, _) = record(&[&args[..], &["--wait", "block"]].concat());
+    assert_eq!(record.results[0].bulk().unwrap().sizes.last().unwrap().size_bytes, 4 << 20);
+}
+
+#[test]
+fn the_forms_of_a_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bulk.json");
+    let file = file.to_str().unwrap();
+    let sim = ["bulk", "--over", "sim", "--truth", TRUTH, "--launches", "2", "--largest", "64KiB"];
+    stdout_of(&[&sim[..], &["--out", file]].concat());
+    let table = stdout_of(&["report", file, "--format", "table", "--out", "-"]);
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    assert!(table.contains("R∞") && table.contains("T leaves its line above"), "{table}");
+    let csv = stdout_of(&["report", file, "--format", "csv", "--out", "-"]);
+    assert!(csv.lines().any(|row| row.starts_with("sim,bulk,65536,T,measured,ns,")), "{csv}");
+    let page = stdout_of(&["report", file, "--format", "html", "--out", "-"]);
+    assert!(page.contains("Bulk transfers over sim"), "{page}");
+}
+
+#[test]
+fn bad_input_is_one_line_and_exit_code_2() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["bulk"], "--over"),
+        (&["bulk", "--over", "sim"], "--truth"),
+        (&["bulk", "--over", "udp", "--size", "64"], "--largest"),
+        (&["bulk", "--over", "udp", "--largest", "1"], "1KiB to 1GiB"),
+        (&["bulk", "--over", "udp", "--largest", "4MB"], "4MiB"),
+        (&["bulk", "--over", "udp", "--largest", "99999999999999999999"], "1GiB"),
+        (&["bulk", "--over", "sim", "--truth", "o_s=1us,o_r=1us,g=1us,L=1us,G=1ns"], "G=0.5ns/B"),
+        (&["bulk", "--over", "sim", "--truth", "o_s=1us,o_r=1us,g=1us,L=1us,change=8KiB"], "change_G"),
+    ];
+    for (args, names) in cases {
+        let line = error_of(args, 2);
+        assert!(line.contains(names), "{args:?}: {line}");
+    }
+}
