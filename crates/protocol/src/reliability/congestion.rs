@@ -19,7 +19,7 @@ pub const MOST: u32 = 64;
 
 /// What a round trip without loss adds to the window. A whole message each, as in RFC 5681,
 /// makes many senders overrun a short queue so often that the link stands idle while they wait
-/// for their timeouts: simulated, 64 to one used 0.77 of it, and 0.91 to 0.97 with this, 2 to 64 to one.
+/// for their timeouts: simulated, 64 to one used 0.77 of it, and 0.91 with this.
 const GROWTH: u32 = ONE / 4;
 
 /// A window of many messages grows faster, by one over this for the square of them: a quarter of a
