@@ -135,6 +135,9 @@ struct Figures<'a> {
 impl Figures<'_> {
     fn point(&self, g: &Parameter, plateau: &Plateau) -> Result<Point, ExportError> {
         let [there, o_s, o_r] = self.times;
+        if figure(g).is_some() {
+            self.needed(("g", g))?;
+        }
         Ok(Point {
             size_bytes: self.size_bytes,
             one_way_ns: self.rtt_share * self.needed(there)?,

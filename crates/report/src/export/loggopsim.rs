@@ -143,11 +143,14 @@ fn rise_per_byte(curve: &Curve) -> (f64, Option<String>) {
         return (0.0, Some(text));
     }
     let rise = (large.one_way_ns - small.one_way_ns) / bytes;
+    let range = format!("from {} to {} B", small.size_bytes, large.size_bytes);
+    if rise < 0.0 {
+        return (0.0, Some(format!("G = 0: it is not measured, and the one-way time falls {range}")));
+    }
     let text = format!(
-        "G is the rise of the one-way time from {} to {} B, {rise:.4} ns per byte: the gap itself is not measured",
-        small.size_bytes, large.size_bytes
+        "G is the rise of the one-way time {range}, {rise:.4} ns per byte: the gap itself is not measured"
     );
-    (rise.max(0.0), Some(text))
+    (rise, Some(text))
 }
 
 fn overhead_per_byte(curve: &Curve) -> (f64, Option<String>) {
@@ -158,8 +161,11 @@ fn overhead_per_byte(curve: &Curve) -> (f64, Option<String>) {
     }
     let both = |point: &Point| (point.o_s_ns + point.o_r_ns) / 2.0;
     let rise = (both(large) - both(small)) / bytes;
-    let text = format!("O is the rise of o from {} to {} B", small.size_bytes, large.size_bytes);
-    (rise.max(0.0), Some(text))
+    let range = format!("from {} to {} B", small.size_bytes, large.size_bytes);
+    if rise < 0.0 {
+        return (0.0, Some(format!("O = 0: o falls {range}")));
+    }
+    (rise, Some(format!("O is the rise of o {range}")))
 }
 
 fn whole(parameter: &'static str, ns: f64, unit: TimeUnit) -> Result<i32, ExportError> {
