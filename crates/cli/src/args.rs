@@ -47,6 +47,8 @@ pub enum Verb {
     /// Measure layers at every size: T(n), bandwidth, o_s(n), o_r(n), g(n), L(n), G, and where
     /// the protocol changes
     Bulk(Box<BulkArgs>),
+    /// Measure what becomes of round trips and gaps where many processes communicate at once
+    Contention(Box<ContentionArgs>),
     /// List the layers, what each can do, and why one is not available here
     Layers,
     /// Draw the report from saved records
@@ -91,8 +93,11 @@ pub struct Measuring {
 
     /// Processors of requester and replier, as in 0,1; chosen near each other by default.
     /// With --peer the second is one of that host
+    /// Processors of requester and replier, as in 0,1, chosen near each other by default; of
+    /// many processes by rank, again from the first where there are more processes than
+    /// processors
     #[arg(long, value_name = "A,B", value_parser = cpus)]
-    pub cpus: Option<(usize, usize)>,
+    pub cpus: Option<CpuList>,
 
     /// What a process does while nothing arrives; spin where there are two processors,
     /// otherwise yield
@@ -193,6 +198,34 @@ pub struct LogpArgs {
     /// What goes wrong with each datagram of am+udp, on purpose, with which probability:
     /// loss=0.01,dup=0.01,reorder=0.02,corrupt=0.001, and burst=0.001 for bad times of up
     /// to 5 ms
+    #[arg(long, value_name = "NAME=SHARE,…")]
+    pub faults: Option<Faults>,
+
+    /// Where and in which form the result goes.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// `netdyno contention`.
+#[derive(Debug, Args)]
+pub struct ContentionArgs {
+    /// Layers to measure; the launches of several are interleaved
+    #[arg(long, value_name = "LAYER[,LAYER…]", value_delimiter = ',', required = true)]
+    pub over: Vec<Layer>,
+
+    /// Processes; with more of them than processors the figures are about scheduling
+    #[arg(long, value_name = "P", default_value = "4", value_parser = clap::value_parser!(u8).range(2..=64))]
+    pub procs: u8,
+
+    /// How to measure.
+    #[command(flatten)]
+    pub measuring: Measuring,
+
+    /// Parameters of the sim layer, as for logp
+    #[arg(long, value_name = "NAME=VALUE,…")]
+    pub truth: Option<Truth>,
+
+    /// What goes wrong with each datagram of am+udp, on purpose, as for logp
     #[arg(long, value_name = "NAME=SHARE,…")]
     pub faults: Option<Faults>,
 
@@ -348,9 +381,13 @@ fn address(text: &str, default_port: u16) -> Result<SocketAddr, String> {
     addresses.min_by_key(|address| address.is_ipv6()).ok_or_else(|| format!("'{host}' has no address"))
 }
 
-fn cpus(text: &str) -> Result<(usize, usize), String> {
-    match place::parse_list(text).as_deref() {
-        Some(&[a, b]) => Ok((a, b)),
-        _ => Err("must be two processors, as in 0,1".into()),
+/// Processors, at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuList(pub Vec<usize>);
+
+fn cpus(text: &str) -> Result<CpuList, String> {
+    match place::parse_list(text) {
+        Some(cpus) if !cpus.is_empty() => Ok(CpuList(cpus)),
+        _ => Err("must be a list of processors, as in 0,1 or 0-3".into()),
     }
 }

@@ -8,7 +8,7 @@ use crate::launch::Bench;
 use crate::machine;
 use crate::method::{Method, Terms};
 use crate::progress::Progress;
-use crate::site::Site;
+use crate::site::{Site, distinct};
 use netdyno_clock::place::{self, Distance};
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
@@ -59,7 +59,7 @@ impl Campaign {
         if conditions.faults.is_some() && !layers.iter().any(|layer| layer.takes_faults()) {
             return Err(Fault::BadInput("--faults is for the am+udp layer: add --over am+udp".into()));
         }
-        let site = Site::find(layers, measuring)?;
+        let site = Site::find(layers, measuring, method.procs())?;
         let benches = layers
             .iter()
             .map(|&layer| bench(layer, conditions, measuring, &site))
@@ -77,7 +77,7 @@ impl Campaign {
         let interrupt = Interrupt::catch()?;
         let began = SystemTime::now();
         let environment =
-            machine::environment(self.benches.iter().find_map(|bench| bench.cpus).map(|(a, _)| a));
+            machine::environment(self.benches.iter().find_map(|bench| bench.cpus.first().copied()));
         let mut runs: Vec<Run<'_>> = self.benches.iter().map(Run::new).collect();
         let progress = Progress::new();
         let started = Instant::now();
@@ -147,7 +147,10 @@ impl Campaign {
         let Some(reading) = self.method.read(run.launches, &self.terms(0)) else {
             return Err(Fault::Failed(format!("{}: no launch has measured anything", bench.layer)));
         };
-        let distance = bench.cpus.filter(|_| bench.peer.is_none()).map(|(a, b)| place::distance(a, b));
+        let distance = match bench.cpus[..] {
+            [a, b] if bench.peer.is_none() => Some(place::distance(a, b)),
+            _ => None,
+        };
         let mut doubts = reading.doubts;
         doubts.extend(placement_doubt(bench, distance));
         doubts.extend(bench.faults.map(faults_doubt));
@@ -155,7 +158,7 @@ impl Campaign {
             layer: bench.layer.name().into(),
             size_bytes: bench.size_bytes,
             wait: if bench.truth.is_some() { "virtual".into() } else { bench.wait.name().into() },
-            cpus: bench.cpus.map(|(a, b)| vec![a, b]).unwrap_or_default(),
+            cpus: bench.cpus.clone(),
             distance: match bench.peer {
                 Some(_) => Some("two hosts".into()),
                 None => distance.map(|distance| distance.to_string()),
@@ -200,7 +203,7 @@ fn bench(layer: Layer, conditions: Conditions, measuring: &Measuring, site: &Sit
             layer,
             size_bytes,
             wait: Wait::Spin,
-            cpus: None,
+            cpus: Vec::new(),
             truth: Some(truth),
             bind: site.bind,
             peer: None,
@@ -216,8 +219,8 @@ fn bench(layer: Layer, conditions: Conditions, measuring: &Measuring, site: &Sit
             layer.max_size()
         )));
     }
-    let cpus = site.cpus;
-    let same = cpus.0 == cpus.1 && site.peer.is_none();
+    let (cpus, processors) = (site.cpus.clone(), site.processors());
+    let same = processors < cpus.len() && site.peer.is_none();
     let wait = measuring.wait().unwrap_or(if same { Wait::Yield } else { Wait::Spin });
     if !layer.waits().contains(&wait) {
         let names: Vec<&str> = layer.waits().iter().map(|wait| wait.name()).collect();
@@ -225,13 +228,18 @@ fn bench(layer: Layer, conditions: Conditions, measuring: &Measuring, site: &Sit
     }
     if same && wait == Wait::Spin {
         return Err(Fault::BadInput(format!(
-            "two processes that spin on processor {} would wait for each other's time slices: use --wait yield or two processors",
-            cpus.0
+            "{} processes that spin on {} would wait for each other's time slices: use --wait yield or more processors",
+            cpus.len(),
+            if processors == 1 {
+                format!("processor {}", cpus[0])
+            } else {
+                format!("{processors} processors")
+            }
         )));
     }
     let faults = conditions.faults.filter(|&faults| faults != Faults::NONE && layer.takes_faults());
     let (bind, peer) = (site.bind, site.peer.clone());
-    Ok(Bench { layer, size_bytes, wait, cpus: Some(cpus), truth: None, bind, peer, faults })
+    Ok(Bench { layer, size_bytes, wait, cpus, truth: None, bind, peer, faults })
 }
 
 fn faults_doubt(faults: Faults) -> Doubt {
@@ -239,6 +247,17 @@ fn faults_doubt(faults: Faults) -> Doubt {
 }
 
 fn placement_doubt(bench: &Bench, distance: Option<Distance>) -> Option<Doubt> {
+    let (processes, processors) = (bench.cpus.len(), distinct(&bench.cpus));
+    if processes > 2 && processors < processes {
+        return Some(Doubt::new(
+            "more_processes_than_processors",
+            format!(
+                "{processes} processes share {processors} {} and {}: the figures are about scheduling",
+                if processors == 1 { "processor" } else { "processors" },
+                bench.wait
+            ),
+        ));
+    }
     match distance? {
         Distance::Same => Some(Doubt::new(
             "same_processor",

@@ -7,7 +7,7 @@ use netdyno_layers::catalogue::{ALL, Layer};
 /// Lists the layers.
 pub fn run() -> Result<(), Fault> {
     let mut text =
-        format!("{:<8} {:<10} {:<17} {:>9}  {}\n", "layer", "verbs", "wait", "largest", "what it is");
+        format!("{:<8} {:<21} {:<17} {:>9}  {}\n", "layer", "verbs", "wait", "largest", "what it is");
     for layer in ALL {
         text.push_str(&line(layer));
     }
@@ -21,8 +21,12 @@ fn line(layer: Layer) -> String {
         usize::MAX => "any".to_owned(),
         size => format!("{size} B"),
     };
-    let mut line =
-        format!("{:<8} {:<10} {waits:<17} {largest:>9}  {}\n", layer.name(), "logp", layer.summary());
+    let mut line = format!(
+        "{:<8} {:<21} {waits:<17} {largest:>9}  {}\n",
+        layer.name(),
+        "logp bulk contention",
+        layer.summary()
+    );
     if let Some(why) = layer.unavailable() {
         line.push_str(&format!("{:<8} not available here: {why}\n", ""));
     }

@@ -2,12 +2,14 @@
 //! simulated layer, a fresh interface.
 
 use crate::fault::Fault;
+use crate::gathering;
 use crate::interrupt::Interrupt;
 use crate::peer::{LaunchError, Peer};
 use crate::worker::{self, Answer, Order};
 use netdyno_host::wait::Wait;
 use netdyno_job::crew::{Crew, CrewError, Event};
 use netdyno_layers::catalogue::Layer;
+use netdyno_layers::crowd;
 use netdyno_layers::sim::SimRequester;
 use netdyno_measure::layer::SizedRequester;
 use netdyno_measure::task::{AnySize, Data, Subject, Task};
@@ -18,11 +20,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often a signal is looked for while a launch runs.
-const LOOK: Duration = Duration::from_millis(100);
+pub const LOOK: Duration = Duration::from_millis(100);
 /// A launch that says nothing for this long has hung.
-const SILENCE: Duration = Duration::from_secs(60);
+pub const SILENCE: Duration = Duration::from_secs(60);
 /// When one process fails, the other has this long to say what it saw.
-const AFTERMATH: Duration = Duration::from_secs(1);
+pub const AFTERMATH: Duration = Duration::from_secs(1);
 
 const REQUESTER: usize = 0;
 const REPLIER: usize = 1;
@@ -36,8 +38,8 @@ pub struct Bench {
     pub size_bytes: usize,
     /// How its processes wait.
     pub wait: Wait,
-    /// Where requester and replier run.
-    pub cpus: Option<(usize, usize)>,
+    /// Where its processes run, by rank: requester and replier first. None where it has none.
+    pub cpus: Vec<usize>,
     /// The parameters of a simulated layer.
     pub truth: Option<Truth>,
     /// Where sockets are on this host; the port is the replier's.
@@ -58,8 +60,20 @@ impl Bench {
     ) -> Result<Data, Fault> {
         let context =
             |text: String| Fault::Failed(format!("{}, launch {}: {text}", self.layer, task.launch() + 1));
-        match self.truth {
-            Some(truth) => {
+        match (self.truth, task) {
+            (Some(truth), Task::Contention(plan)) => {
+                interrupt.check()?;
+                crowd::launch(truth, self.size_bytes, plan, progress)
+                    .map(Data::Contention)
+                    .map_err(|error| context(error.0))
+            }
+            (None, Task::Contention(plan)) => gathering::launch(self, plan, interrupt, progress)
+                .map(Data::Contention)
+                .map_err(|end| match end {
+                    End::Fault(fault) => fault,
+                    End::Failed(text) => context(text),
+                }),
+            (Some(truth), _) => {
                 interrupt.check()?;
                 let mut requester = SimRequester::new(truth, task.seed());
                 requester
@@ -67,7 +81,7 @@ impl Bench {
                     .and_then(|()| AnySize(requester).measure(task, progress))
                     .map_err(|error| context(error.0))
             }
-            None => {
+            (None, _) => {
                 Pair { crew: Crew::new(), interrupt }.measure(self, task, progress).map_err(|end| match end {
                     End::Fault(fault) => fault,
                     End::Failed(text) => context(text),
@@ -77,9 +91,11 @@ impl Bench {
     }
 }
 
-/// Why a pair did not measure.
-enum End {
+/// Why a launch did not measure.
+pub enum End {
+    /// The run ends, whatever the launch says.
     Fault(Fault),
+    /// Processes failed.
     Failed(String),
 }
 
@@ -131,6 +147,7 @@ impl Pair<'_> {
                 (_, Answer::Progress(share)) => progress(share),
                 // The replier serves until its crew is gone.
                 (_, Answer::Measured(data)) => return Ok(*data),
+                (_, Answer::Crowd(_)) => return Err(End::Failed("a pair was answered as a crowd".into())),
                 (rank, Answer::Failed(text)) => return Err(self.aftermath(rank, text)),
             }
         }
@@ -194,6 +211,6 @@ fn open_order(bench: &Bench, rank: usize, task: &Task) -> Order {
         bind: SocketAddr::new(ip, if is_requester { 0 } else { bench.bind.port() }),
         // Other faults in the other direction.
         seed: task.seed() ^ rank as u64,
-        cpu: bench.cpus.map(|(a, b)| if is_requester { a } else { b }),
+        cpu: bench.cpus.get(rank).copied(),
     }
 }

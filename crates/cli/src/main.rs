@@ -1,23 +1,27 @@
 //! The `netdyno` command.
 //!
 //! * [`args`]: what can be asked for. * [`fault`]: how a run can fail, and its exit code.
-//! * [`characterise`], [`logp`], [`bulk`], [`catalogue`], [`report`], [`compare`], [`export`], [`serve`],
-//!   [`soak`]: the verbs.
+//! * [`characterise`], [`logp`], [`bulk`], [`contention`], [`catalogue`], [`report`], [`compare`],
+//!   [`export`], [`serve`], [`soak`]: the verbs.
 //! * [`campaign`]: launches of several layers, interleaved, until the figures are known.
 //! * [`method`]: what a measuring verb runs in a launch, and what it reads off launches.
 //! * [`launch`], [`worker`]: one launch, from both sides of the control connection.
+//! * [`gathering`], [`attendant`]: the same with many processes.
 //! * [`site`]: where it takes place. * [`session`], [`peer`], [`secret`]: with a served host.
 //! * [`machine`], [`interrupt`], [`progress`], [`output`], [`saved`]: what the verbs share.
 #![forbid(unsafe_code)]
 
 mod args;
+mod attendant;
 mod bulk;
 mod campaign;
 mod catalogue;
 mod characterise;
 mod compare;
+mod contention;
 mod export;
 mod fault;
+mod gathering;
 mod interrupt;
 mod launch;
 mod logp;
@@ -51,6 +55,7 @@ fn run(cli: Cli) -> Result<(), Fault> {
         None => characterise::run(&cli.measuring, &cli.dir),
         Some(Verb::Logp(args)) => logp::run(&args),
         Some(Verb::Bulk(args)) => bulk::run(&args),
+        Some(Verb::Contention(args)) => contention::run(&args),
         Some(Verb::Layers) => catalogue::run(),
         Some(Verb::Report(args)) => report::run(&args),
         Some(Verb::Serve(args)) => serve::run(&args),

@@ -34,6 +34,11 @@ pub struct Reading {
 
 /// A measuring verb.
 pub trait Method {
+    /// How many processes a launch has, where it is not one pair.
+    fn procs(&self) -> Option<usize> {
+        None
+    }
+
     /// What the next launch of a layer is to run, after those before.
     fn task(&self, terms: &Terms, before: &[Data]) -> Task;
 

@@ -1,5 +1,6 @@
 //! One process of a launch, on the far side of the control connection.
 
+use crate::attendant::{self, CrowdAnswer, CrowdOrder};
 use crate::fault::Fault;
 use crate::secret;
 use netdyno_clock::place;
@@ -17,7 +18,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Patience with the launching side.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 /// Least change of the share that is done that is worth waking the launching side, which
 /// takes a processor from somebody.
 const PROGRESS_STEP: f64 = 0.1;
@@ -50,6 +51,8 @@ pub enum Order {
     Connect(Vec<u8>),
     /// As a requester, measure.
     Measure(Box<Task>),
+    /// What one process of many is told.
+    Crowd(CrowdOrder),
 }
 
 /// What a worker says.
@@ -63,12 +66,14 @@ pub enum Answer {
     Progress(f64),
     /// All that was measured.
     Measured(Box<Data>),
+    /// What one process of many says.
+    Crowd(CrowdAnswer),
     /// It cannot go on.
     Failed(String),
 }
 
 /// Why a worker ends early.
-enum End {
+pub enum End {
     /// The layer failed; the launching side is told.
     Layer(String),
     /// The launching side is gone or silent.
@@ -107,7 +112,8 @@ pub fn run() -> Result<(), Fault> {
     }
 }
 
-fn unexpected(order: &Order) -> End {
+/// What is said of an order that makes no sense.
+pub fn unexpected(order: &Order) -> End {
     End::Layer(format!("the order {order:?} came out of turn"))
 }
 
@@ -121,6 +127,7 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
             let options = LayerOptions { size_bytes, is_sized, wait, faults, seed, bind };
             (layer.parse::<Layer>().map_err(End::Layer)?, role, cpu, options)
         }
+        Order::Crowd(order) => return attendant::work(control, order),
         other => return Err(unexpected(&other)),
     };
     if let Some(cpu) = cpu {
@@ -167,7 +174,7 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
 }
 
 /// Times that the system took the processor from this thread, where it says.
-fn preemptions() -> Option<u64> {
+pub fn preemptions() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
     status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?.trim().parse().ok()
 }

@@ -62,6 +62,11 @@ impl<T: DeserializeOwned + Send + 'static> Control<T> {
         Ok(frame::send(&mut self.stream, message)?)
     }
 
+    /// The next message, if one has come.
+    pub fn try_receive(&mut self) -> Option<T> {
+        self.messages.try_recv().ok()
+    }
+
     /// The next message.
     pub fn receive(&mut self, timeout: Duration) -> Result<T, MemberError> {
         self.messages.recv_timeout(timeout).map_err(|error| match error {

@@ -2,13 +2,17 @@
 //!
 //! * [`catalogue`]: the layers by name, what each can do, whether it is available here.
 //! * [`half`]: how two processes come to share a layer.
+//! * [`group`]: how many processes come to share one.
 //! * [`real`]: what layers in real time have in common.
 //! * `sized`: layers whose messages can have any size.
+//! * [`crowd`]: many simulated interfaces in one virtual time.
 //! * [`am`], [`udp`], [`tcp`], [`sim`]: the layers.
 #![forbid(unsafe_code)]
 
 pub mod am;
 pub mod catalogue;
+pub mod crowd;
+pub mod group;
 pub mod half;
 pub mod real;
 pub mod sim;

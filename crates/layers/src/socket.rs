@@ -19,8 +19,18 @@ pub(crate) fn block_on_either(fd: impl AsFd, timeout: Duration) -> Result<(), La
 }
 
 fn block_on_events(fd: impl AsFd, events: PollFlags, timeout: Duration) -> Result<(), LayerError> {
+    wait_for(&mut [PollFd::new(&fd, events)], timeout)
+}
+
+/// Sleeps until any of `fds` can be read, at most for `timeout`.
+pub(crate) fn block_on_any(fds: &[impl AsFd], timeout: Duration) -> Result<(), LayerError> {
+    let mut fds: Vec<PollFd<'_>> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    wait_for(&mut fds, timeout)
+}
+
+fn wait_for(fds: &mut [PollFd<'_>], timeout: Duration) -> Result<(), LayerError> {
     let timeout = Timespec::try_from(timeout).map_err(LayerError::new)?;
-    match poll(&mut [PollFd::new(&fd, events)], Some(&timeout)) {
+    match poll(fds, Some(&timeout)) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(LayerError::new(error)),
     }

@@ -20,7 +20,7 @@ pub(crate) const WINDOW: usize = 64;
 /// Buffers asked for; the system may give less, but not less than a full window needs.
 const BUFFER: usize = 1 << 20;
 /// Says to the replier that the connection is the one it expects.
-const TOKEN_LEN: usize = 16;
+pub(crate) const TOKEN_LEN: usize = 16;
 
 /// This process's half.
 pub struct TcpHalf {
@@ -56,15 +56,20 @@ impl TcpHalf {
     }
 
     fn wire(&self, stream: TcpStream) -> io::Result<TcpWire> {
-        sockopt::set_socket_send_buffer_size(&stream, BUFFER)?;
-        sockopt::set_socket_recv_buffer_size(&stream, BUFFER)?;
+        make_room(&stream)?;
         let size = self.options.size_bytes;
         Ok(TcpWire { stream, data: vec![0x5a; size], room: vec![0; size], have: 0 })
     }
 }
 
+/// Asks for buffers that hold a full window.
+pub(crate) fn make_room(stream: &TcpStream) -> io::Result<()> {
+    sockopt::set_socket_send_buffer_size(stream, BUFFER)?;
+    Ok(sockopt::set_socket_recv_buffer_size(stream, BUFFER)?)
+}
+
 /// What every connection is told: send at once, never block.
-fn prepare(stream: TcpStream) -> io::Result<TcpStream> {
+pub(crate) fn prepare(stream: TcpStream) -> io::Result<TcpStream> {
     stream.set_nodelay(true)?;
     stream.set_nonblocking(true)?;
     Ok(stream)

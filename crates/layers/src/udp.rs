@@ -17,11 +17,19 @@ use std::time::Duration;
 /// The largest datagram offered: what one loopback packet carries with room to spare.
 pub const MAX_SIZE: usize = 32 << 10;
 /// Datagrams without a reply at most.
-const WINDOW: usize = 64;
+pub(crate) const WINDOW: usize = 64;
 /// Receive buffer asked for; the system may give less.
-const BUFFER: usize = 1 << 20;
-/// What the kernel charges to the receive buffer for a datagram beside its data.
-const CHARGE: usize = 1024;
+pub(crate) const BUFFER: usize = 1 << 20;
+/// What the kernel allocates with the data of a datagram, and apart from it.
+const WITH_DATA: usize = 352;
+const APART: usize = 256;
+
+/// Datagrams of `size_bytes` that surely fit into a receive buffer of which the system says
+/// that it has `buffer` bytes. Allocations are powers of two; of what was read, the kernel gives
+/// back a quarter of the buffer late.
+pub(crate) fn messages_in_buffer(buffer: usize, size_bytes: usize) -> usize {
+    buffer / 2 / ((size_bytes + WITH_DATA).next_power_of_two() + APART)
+}
 
 /// This process's half.
 pub struct UdpHalf {
@@ -70,7 +78,7 @@ impl UdpHalf {
 /// How many datagrams of `size_bytes` may be on the way where a receive buffer holds `buffer`
 /// bytes.
 pub(crate) fn window(buffer: usize, size_bytes: usize) -> usize {
-    (buffer / 2 / (size_bytes.next_power_of_two() + CHARGE)).clamp(1, WINDOW)
+    messages_in_buffer(buffer, size_bytes).clamp(1, WINDOW)
 }
 
 impl Half for UdpHalf {

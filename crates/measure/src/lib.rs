@@ -7,12 +7,14 @@
 //! * [`unpaired`]: the ratio of two samples that nothing pairs.
 //! * [`bulk`]: the parameters as functions of the message's size.
 //! * [`logp`]: the LogP signature: what is run in a launch, and what is read off launches.
+//! * [`contention`]: what becomes of a pair where others communicate as well.
 //! * [`task`]: what a launch is asked to do, whatever the verb.
 //! * [`show`]: figures in words.
 //! * [`record`]: the versioned record that every tool reads.
 #![forbid(unsafe_code)]
 
 pub mod bulk;
+pub mod contention;
 pub mod layer;
 pub mod logp;
 pub mod record;

@@ -5,6 +5,7 @@
 //! Fields may be added within a version, never changed or removed.
 
 use crate::bulk::record::Bulk;
+use crate::contention::found::Contention;
 use crate::logp::data::LaunchData;
 use crate::stats::Interval;
 use schemars::JsonSchema;
@@ -118,7 +119,7 @@ pub struct LayerResult {
     pub size_bytes: usize,
     /// How an idle process waits: `spin`, `yield`, `block`; `virtual` for a simulated layer.
     pub wait: String,
-    /// Where the two processes ran. Empty where they were not pinned or there are none.
+    /// Where the processes ran, by rank. Empty where they were not pinned or there are none.
     #[serde(default)]
     pub cpus: Vec<usize>,
     /// How far those processors are apart.
@@ -145,6 +146,8 @@ pub enum Found {
     Logp(Logp),
     /// By messages of every size.
     Bulk(Bulk),
+    /// What contention does to a layer, beside the parameters of one pair alone.
+    Contention(Contention),
 }
 
 /// What the LogP signature finds.
@@ -164,6 +167,7 @@ impl LayerResult {
         match self.found {
             Found::Logp(_) => "logp",
             Found::Bulk(_) => "bulk",
+            Found::Contention(_) => "contention",
         }
     }
 
@@ -183,11 +187,20 @@ impl LayerResult {
         }
     }
 
+    /// What was found about contention, where that was the verb.
+    pub fn contention(&self) -> Option<&Contention> {
+        match &self.found {
+            Found::Contention(contention) => Some(contention),
+            _ => None,
+        }
+    }
+
     /// How many launches are behind the figures.
     pub fn launches(&self) -> usize {
         match &self.found {
             Found::Logp(logp) => logp.launches.len(),
             Found::Bulk(bulk) => bulk.launches.len(),
+            Found::Contention(contention) => contention.launches.len(),
         }
     }
 }

@@ -3,6 +3,8 @@
 use crate::bulk;
 use crate::bulk::data::BulkLaunch;
 use crate::bulk::pattern::BulkPlan;
+use crate::contention::data::CrowdData;
+use crate::contention::direct::CrowdPlan;
 use crate::layer::{LayerError, Requester, SizedRequester};
 use crate::logp::data::LaunchData;
 use crate::logp::pattern::{self, Plan};
@@ -15,6 +17,8 @@ pub enum Task {
     Logp(Plan),
     /// Messages of every size.
     Bulk(BulkPlan),
+    /// The steps that show what contention does.
+    Contention(CrowdPlan),
 }
 
 impl Task {
@@ -23,6 +27,7 @@ impl Task {
         match self {
             Self::Logp(plan) => plan.launch,
             Self::Bulk(plan) => plan.launch,
+            Self::Contention(plan) => plan.launch,
         }
     }
 
@@ -31,6 +36,7 @@ impl Task {
         match self {
             Self::Logp(plan) => plan.seed,
             Self::Bulk(plan) => plan.seed,
+            Self::Contention(plan) => plan.seed,
         }
     }
 }
@@ -43,6 +49,8 @@ pub enum Data {
     Logp(LaunchData),
     /// Messages of every size.
     Bulk(BulkLaunch),
+    /// What contention did.
+    Contention(CrowdData),
 }
 
 impl Data {
@@ -51,6 +59,7 @@ impl Data {
         match self {
             Self::Logp(data) => data.preemptions = preemptions,
             Self::Bulk(data) => data.preemptions = preemptions,
+            Self::Contention(data) => data.preemptions = preemptions,
         }
     }
 }

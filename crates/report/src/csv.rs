@@ -4,6 +4,7 @@
 //! parameter, about its layer as a whole and about the run as a whole.
 
 use crate::bulk;
+use netdyno_measure::contention::found::{Contention, Quotient};
 use netdyno_measure::record::{Doubt, Found, LayerResult, Parameter, PerByte, Record, Status};
 use netdyno_measure::stats::Interval;
 
@@ -24,9 +25,9 @@ pub const COLUMNS: [&str; 12] = [
 ];
 
 /// A parameter, whatever its unit.
-struct Row<'a> {
-    parameter: &'a str,
-    unit: &'a str,
+struct Row {
+    parameter: String,
+    unit: &'static str,
     /// The size it is about, where that is not the result's.
     size_bytes: Option<usize>,
     status: Status,
@@ -47,8 +48,8 @@ pub fn render(record: &Record) -> String {
     text
 }
 
-fn rows(result: &LayerResult) -> Vec<Row<'_>> {
-    let mut rows: Vec<Row<'_>> = result.parameters.times().map(|(name, p)| in_ns(name, p)).into();
+fn rows(result: &LayerResult) -> Vec<Row> {
+    let mut rows: Vec<Row> = result.parameters.times().map(|(name, p)| in_ns(name, p)).into();
     rows.push(per_byte("G", &result.parameters.G));
     match &result.found {
         Found::Logp(logp) => rows.extend([
@@ -56,18 +57,63 @@ fn rows(result: &LayerResult) -> Vec<Row<'_>> {
             in_ns("o_r_away", &logp.checks.o_r_away),
         ]),
         Found::Bulk(found) => rows.extend(bulk::figures(found).into_iter().map(of_bulk)),
+        Found::Contention(found) => rows.extend(contention(found)),
     }
     rows
 }
 
-fn of_bulk(figure: bulk::Figure) -> Row<'static> {
+fn of_bulk(figure: bulk::Figure) -> Row {
     let bulk::Figure { name, unit, size_bytes, status, value, ci, samples, launches } = figure;
-    Row { parameter: name, unit, size_bytes, status, value, ci, samples, launches }
+    Row { parameter: name.into(), unit, size_bytes, status, value, ci, samples, launches }
 }
 
-fn in_ns<'a>(parameter: &'a str, p: &Parameter) -> Row<'a> {
+/// Rows of contention; those of a comparison have a name with points, such as
+/// `many_to_one.3.ratio`.
+fn contention(found: &Contention) -> Vec<Row> {
+    let mut rows = vec![
+        in_ns("pairs.least", &found.pairs.least.rtt),
+        in_ns("pairs.most", &found.pairs.most.rtt),
+        quotient("pairs.ratio", "ratio", found.pairs.most_over_least),
+        in_ns("one_to_many", &found.one_to_many.gap),
+        quotient("one_to_many.ratio", "ratio", found.one_to_many.ratio),
+    ];
+    for compared in &found.halves.compared {
+        let name = format!("halves.{}", compared.parameter);
+        rows.push(in_ns(&name, &compared.crowd));
+        rows.extend(compared.ratio.map(|ratio| quotient(&format!("{name}.ratio"), "ratio", ratio)));
+        rows.push(quotient(&format!("{name}.difference"), "ns", compared.difference_ns));
+    }
+    for at in &found.many_to_one {
+        let name = format!("many_to_one.{}", at.requesters);
+        rows.push(in_ns(&name, &at.gap));
+        rows.push(quotient(&format!("{name}.ratio"), "ratio", at.ratio));
+        rows.push(quotient(&format!("{name}.slowest_over_fastest"), "ratio", at.slowest_over_fastest));
+    }
+    for rate in &found.rates {
+        let name = format!("rate.{}", rate.pairs);
+        rows.push(quotient(&name, "messages_per_s", rate.messages_per_s));
+        rows.push(quotient(&format!("{name}.ratio"), "ratio", rate.ratio));
+    }
+    rows
+}
+
+fn quotient(parameter: &str, unit: &'static str, quotient: Quotient) -> Row {
+    let is_known = quotient.launches > 0;
     Row {
-        parameter,
+        parameter: parameter.into(),
+        unit,
+        size_bytes: None,
+        status: if is_known { Status::Measured } else { Status::Unobservable },
+        value: is_known.then_some(quotient.value),
+        ci: quotient.ci,
+        samples: quotient.launches as u64,
+        launches: quotient.launches,
+    }
+}
+
+fn in_ns(parameter: &str, p: &Parameter) -> Row {
+    Row {
+        parameter: parameter.into(),
         unit: "ns",
         size_bytes: None,
         status: p.status,
@@ -78,9 +124,9 @@ fn in_ns<'a>(parameter: &'a str, p: &Parameter) -> Row<'a> {
     }
 }
 
-fn per_byte<'a>(parameter: &'a str, p: &PerByte) -> Row<'a> {
+fn per_byte(parameter: &str, p: &PerByte) -> Row {
     Row {
-        parameter,
+        parameter: parameter.into(),
         unit: "ns_per_byte",
         size_bytes: None,
         status: p.status,
@@ -91,14 +137,17 @@ fn per_byte<'a>(parameter: &'a str, p: &PerByte) -> Row<'a> {
     }
 }
 
-fn cells(record: &Record, result: &LayerResult, row: &Row<'_>) -> [String; 12] {
-    let concerns = |doubt: &&Doubt| doubt.about.as_deref().is_none_or(|about| about == row.parameter);
+fn cells(record: &Record, result: &LayerResult, row: &Row) -> [String; 12] {
+    let is_about = |about: &str| {
+        row.parameter.strip_prefix(about).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let concerns = |doubt: &&Doubt| doubt.about.as_deref().is_none_or(is_about);
     let doubts = result.doubts.iter().filter(concerns).chain(&record.doubts);
     [
         result.layer.clone(),
         result.verb().into(),
         row.size_bytes.unwrap_or(result.size_bytes).to_string(),
-        row.parameter.into(),
+        row.parameter.clone(),
         status(row.status).into(),
         row.unit.into(),
         figure(row.value),

@@ -5,6 +5,7 @@
 
 mod bars;
 mod bulk;
+mod contention;
 mod dots;
 mod environment;
 mod parts;
@@ -32,7 +33,7 @@ pub fn render(records: &[Record]) -> String {
     let subjects = subjects(records);
     let sized = bulk::subjects(records);
     let notes = Notes::of(records);
-    let titles = [words::title(&subjects), bulk::title(&sized)];
+    let titles = [words::title(&subjects), bulk::title(&sized), contention::title(records)];
     let titles: Vec<String> = titles.into_iter().flatten().collect();
     let title = if titles.is_empty() { "No layer was measured".into() } else { titles.join("; ") };
     let page = html! {
@@ -62,6 +63,7 @@ pub fn render(records: &[Record]) -> String {
                     @for subject in &subjects { (layer(subject)) }
                     @if !sized.is_empty() { (bulk::overview(&sized)) }
                     @for subject in &sized { (bulk::layer(subject, &notes)) }
+                    (contention::sections(records))
                     h2 #environment { "Where and how it was measured" }
                     @for record in records { (environment::list(record)) }
                 }

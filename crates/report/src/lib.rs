@@ -10,6 +10,7 @@
 
 mod bulk;
 pub mod compare;
+mod contention;
 pub mod csv;
 pub mod export;
 pub mod html;

@@ -5,6 +5,7 @@
 //! parameter has a line of its own.
 
 use crate::bulk;
+use crate::contention;
 pub use crate::lines::WIDTH_AT_LEAST;
 use crate::lines::{Lines, length};
 use crate::notes::{Note, Notes, marks};
@@ -91,6 +92,11 @@ fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult) 
             lines.blank();
             bulk::sentences(found).iter().for_each(|text| lines.wrapped(text, "  ", "    "));
         }
+        Found::Contention(found) => {
+            for (first, line) in contention::lines(found) {
+                lines.wrapped(&line, first, "      ");
+            }
+        }
     }
 }
 
@@ -142,10 +148,22 @@ fn circumstances(result: &LayerResult) -> String {
         let cpus: Vec<String> = result.cpus.iter().map(usize::to_string).collect();
         let distance = result.distance.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();
         let noun = if cpus.len() == 1 { "CPU" } else { "CPUs" };
-        parts.push(format!("{noun} {}{distance}", cpus.join(" and ")));
+        let cpus = if cpus.len() > 2 { in_turn(&cpus) } else { cpus.join(" and ") };
+        parts.push(format!("{noun} {cpus}{distance}"));
     }
     parts.push(counted(result.launches(), "launch", "launches"));
     parts.join(", ")
+}
+
+/// Many processors by rank, as `0, 1 in turn` where they come again.
+pub(crate) fn in_turn(cpus: &[String]) -> String {
+    let again = cpus.iter().skip(1).position(|cpu| *cpu == cpus[0]).map_or(cpus.len(), |at| at + 1);
+    let turn = cpus[..again].join(", ");
+    let comes_again = again < cpus.len() && cpus.iter().zip(cpus.iter().skip(again)).all(|(a, b)| a == b);
+    match comes_again {
+        true => format!("{turn} in turn"),
+        false => cpus.join(", "),
+    }
 }
 
 /// The distribution of the round trips.

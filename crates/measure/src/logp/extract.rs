@@ -26,9 +26,9 @@ use crate::stats::{Interval, Line, median, median_interval_of_sorted, quantile_o
 use std::collections::BTreeMap;
 
 /// Idle time below this share of the plateau is none.
-const NO_IDLE: f64 = 0.03;
+pub(crate) const NO_IDLE: f64 = 0.03;
 /// The window is at work where half of it raises the plateau by this factor.
-const WINDOW_AT_WORK: f64 = 1.9;
+pub(crate) const WINDOW_AT_WORK: f64 = 1.9;
 /// Delays count as beyond the idle time with this margin.
 const BEYOND_IDLE: f64 = 1.1;
 /// Issuing is steady where requests go as fast as replies come, to this share.

@@ -5,6 +5,8 @@
 //! processor ─ o_s ─▶ queue ─▶ send stage (g) ─ L ─▶ receive stage (g) ─▶ ready ─ o_r ─▶ processor
 //! ```
 //!
+//! Each byte but the first of a message occupies the stages for G longer, as there.
+//!
 //! At any time a node is a requester, whose calls take virtual time, or it answers every
 //! request as soon as its processor is free. Requesters take turns: whoever is earliest calls
 //! next ([`Crowd::turn`]), so that nothing a call does comes after something that happened
@@ -32,8 +34,9 @@ enum Event {
     Issued(Message),
     /// The send stage of a node has taken g and may take the next message.
     SendStageFree(usize),
-    /// A message reaches the receive stage of its node.
-    Arrive(Message),
+    /// The last byte of a message, this long after its first, reaches the receive stage of its
+    /// node.
+    Arrive(Message, Ps),
     /// A message has passed the receive stage of its node.
     Ready(Message),
     /// The processor of a node has received a request and issued this reply.
@@ -79,12 +82,15 @@ pub struct Crowd {
     events: BinaryHeap<Reverse<(Ps, u64, Event)>>,
     event_count: u64,
     nodes: Vec<Node>,
+    /// Bytes of a request, and of a reply.
+    bytes: usize,
     window: usize,
 }
 
 impl Crowd {
-    /// `procs` idle nodes at time 0, each pair of them joined by a wire of its own.
-    pub fn new(truth: Truth, procs: usize, seed: u64) -> Self {
+    /// `procs` idle nodes at time 0, each pair of them joined by a wire of its own, for requests
+    /// and replies of so many bytes.
+    pub fn new(truth: Truth, procs: usize, bytes: usize, seed: u64) -> Self {
         let node = Node {
             now_ps: 0,
             doing: Doing::Nothing,
@@ -103,6 +109,7 @@ impl Crowd {
             events: BinaryHeap::new(),
             event_count: 0,
             nodes: vec![node; procs],
+            bytes,
             window: truth.window,
         }
     }
@@ -174,7 +181,7 @@ impl Crowd {
             self.nodes[node].now_ps += self.truth.o_poll_ps;
             return None;
         };
-        self.nodes[node].now_ps += self.draw(self.truth.o_r_ps);
+        self.nodes[node].now_ps += self.draw(self.truth.o_r_of(self.bytes));
         self.nodes[node].in_flight[from] -= 1;
         Some(from)
     }
@@ -191,7 +198,7 @@ impl Crowd {
     }
 
     fn begin_to_issue(&mut self, node: usize, to: usize) {
-        let o_s = self.draw(self.truth.o_s_ps);
+        let o_s = self.draw(self.truth.o_s_of(self.bytes));
         let from = &mut self.nodes[node];
         from.doing = Doing::Nothing;
         from.now_ps += o_s;
@@ -222,10 +229,10 @@ impl Crowd {
                 self.feed_send_stage(node, at_ps);
                 self.go_on(node, at_ps);
             }
-            Event::Arrive(message) => {
+            Event::Arrive(message, data_ps) => {
                 let g = self.draw(self.truth.g_ps);
                 let node = &mut self.nodes[message.to];
-                let ready_ps = at_ps.max(node.receive_free_ps);
+                let ready_ps = at_ps.max(node.receive_free_ps + data_ps);
                 node.receive_free_ps = ready_ps + g;
                 if ready_ps > at_ps {
                     self.schedule(ready_ps, Event::Ready(message));
@@ -254,12 +261,16 @@ impl Crowd {
         }
         let Some(message) = self.nodes[node].queue.pop_front() else { return };
         self.nodes[node].stage_is_busy = true;
-        let (g, l) = (self.draw(self.truth.g_ps), self.draw(self.truth.l_ps));
-        self.schedule(at_ps + g, Event::SendStageFree(node));
+        let (g, l) = (self.draw(self.truth.g_ps), self.draw(self.truth.l_of(self.bytes)));
+        let data = match self.truth.data_of(self.bytes) {
+            0 => 0,
+            mean => self.draw(mean),
+        };
+        self.schedule(at_ps + g + data, Event::SendStageFree(node));
         let last_ps = &mut self.nodes[node].wire_last_ps[message.to];
-        *last_ps = (at_ps + l).max(*last_ps);
+        *last_ps = (at_ps + data + l).max(*last_ps);
         let arrival_ps = *last_ps;
-        self.schedule(arrival_ps, Event::Arrive(message));
+        self.schedule(arrival_ps, Event::Arrive(message, data));
     }
 
     /// A processor that was stalled goes on once there is room.
@@ -292,7 +303,7 @@ impl Crowd {
         }
         let Some(to) = self.nodes[node].requests.pop_front() else { return };
         self.nodes[node].is_answering = true;
-        let busy = self.draw(self.truth.o_r_ps) + self.draw(self.truth.o_s_ps);
+        let busy = self.draw(self.truth.o_r_of(self.bytes)) + self.draw(self.truth.o_s_of(self.bytes));
         self.schedule(at_ps + busy, Event::Replied(Message { from: node, to, is_reply: true }));
     }
 }
@@ -307,7 +318,7 @@ mod tests {
     const US: Ps = 1_000_000;
 
     fn crowd(text: &str, procs: usize) -> Crowd {
-        Crowd::new(text.parse().unwrap(), procs, 0)
+        Crowd::new(text.parse().unwrap(), procs, 1, 0)
     }
 
     #[test]
@@ -381,11 +392,12 @@ mod tests {
         #[test]
         fn two_are_an_interface(
             calls in calls(), o_s in 1..3000u32, o_r in 1..3000u32, g in 0..9000u32, l in 0..30_000u32,
-            capacity in 1..5usize, window in 1..40usize,
+            capacity in 1..5usize, window in 1..40usize, per_byte in 0..200u32, bytes in 1..40usize,
         ) {
-            let text = format!("o_s={o_s}ns,o_r={o_r}ns,g={g}ns,L={l}ns,capacity={capacity},window={window},o_poll=7ns");
+            let text = format!("o_s={o_s}ns,o_r={o_r}ns,g={g}ns,L={l}ns,capacity={capacity},window={window},o_poll=7ns,G={per_byte}ns/B,O_s=2ns/B,O_r={per_byte}ns/B,change=20,change_L=900ns");
             let truth: Truth = text.parse().unwrap();
-            let (mut interface, mut crowd) = (Interface::new(truth, 0), Crowd::new(truth, 2, 0));
+            let (mut interface, mut crowd) = (Interface::new(truth, 0), Crowd::new(truth, 2, bytes, 0));
+            interface.set_sizes(bytes, bytes);
             for call in calls {
                 prop_assert_eq!(crowd.turn(&[0]), Ok(0));
                 match call {

@@ -4,6 +4,8 @@ use super::Figure;
 use crate::launches::LaunchFigures;
 use netdyno_measure::bulk::extract::extract;
 use netdyno_measure::bulk::record::{Bulk, SizeFigures};
+use netdyno_measure::contention;
+use netdyno_measure::contention::found::Contention;
 use netdyno_measure::record::{Found, LayerResult, Logp, Parameter, Plateau, Status};
 use std::slice;
 
@@ -30,6 +32,7 @@ pub fn of(result: &LayerResult) -> Vec<Candidate> {
     match &result.found {
         Found::Logp(logp) => of_signature(result, logp),
         Found::Bulk(bulk) => of_sizes(result, bulk),
+        Found::Contention(found) => of_crowd(result, found),
     }
 }
 
@@ -47,6 +50,34 @@ fn of_signature(result: &LayerResult, logp: &Logp) -> Vec<Candidate> {
     if let Some(at) = crate::launches::NAMES.iter().position(|&name| name == "g") {
         candidates.push(candidate(PLATEAU, plateau(&logp.plateau, logp.launches.len()), at));
     }
+    candidates
+}
+
+/// Those of one pair alone; ratios within a launch are not compared across records.
+fn of_crowd(result: &LayerResult, found: &Contention) -> Vec<Candidate> {
+    let each_launch: Vec<Option<contention::extract::Extracted>> = found
+        .launches
+        .iter()
+        .map(|launch| contention::extract::extract(slice::from_ref(launch), 0.95, 0.0))
+        .collect();
+    let candidate = |name, figure, of: &dyn Fn(&contention::extract::Extracted) -> Option<f64>| Candidate {
+        name,
+        size_bytes: result.size_bytes,
+        unit: "ns",
+        figure,
+        launches: each_launch.iter().map(|launch| of(launch.as_ref()?).filter(|ns| ns.is_finite())).collect(),
+    };
+    let times = result.parameters.times().into_iter().enumerate();
+    let mut candidates: Vec<Candidate> = times
+        .map(|(at, (name, p))| {
+            candidate(name, in_ns(p), &|launch| match name {
+                "g" => Some(launch.found.plateau.value_ns),
+                _ => launch.parameters.times()[at].1.value_ns,
+            })
+        })
+        .collect();
+    let steady = plateau(&found.plateau, found.launches.len());
+    candidates.push(candidate(PLATEAU, steady, &|launch| Some(launch.found.plateau.value_ns)));
     candidates
 }
 

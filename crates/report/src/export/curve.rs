@@ -99,16 +99,18 @@ fn one_layer(results: &[&LayerResult]) -> Result<String, ExportError> {
 
 fn of_result(result: &LayerResult) -> Result<Vec<Point>, ExportError> {
     let p = &result.parameters;
+    let at_one_size = |plateau: &Plateau| {
+        let figures = Figures {
+            layer: &result.layer,
+            size_bytes: result.size_bytes,
+            rtt_share: 0.5,
+            times: [("rtt", &p.rtt), ("o_s", &p.o_s), ("o_r", &p.o_r)],
+        };
+        Ok(vec![figures.point(&p.g, plateau)?])
+    };
     match &result.found {
-        Found::Logp(logp) => {
-            let figures = Figures {
-                layer: &result.layer,
-                size_bytes: result.size_bytes,
-                rtt_share: 0.5,
-                times: [("rtt", &p.rtt), ("o_s", &p.o_s), ("o_r", &p.o_r)],
-            };
-            Ok(vec![figures.point(&p.g, &logp.plateau)?])
-        }
+        Found::Logp(logp) => at_one_size(&logp.plateau),
+        Found::Contention(found) => at_one_size(&found.plateau),
         Found::Bulk(bulk) => bulk.sizes.iter().map(|size| of_size(&result.layer, size)).collect(),
     }
 }
@@ -177,7 +179,7 @@ fn gap(g: &Parameter, plateau: &Plateau) -> Gap {
 /// That of the result with the largest size.
 fn per_byte(results: &[&LayerResult]) -> Gap {
     let largest = |result: &LayerResult| match &result.found {
-        Found::Logp(_) => result.size_bytes,
+        Found::Logp(_) | Found::Contention(_) => result.size_bytes,
         Found::Bulk(bulk) => bulk.sizes.last().map_or(0, |size| size.size_bytes),
     };
     let Some(result) = results.iter().max_by_key(|result| largest(result)) else { return Gap::Unknown };

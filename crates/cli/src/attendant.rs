@@ -1,0 +1,148 @@
+//! One process of many, on the far side of the control connection: it does what it is told in
+//! each step, until the launching side is gone.
+
+use crate::worker::{Answer, End, Order, PATIENCE, preemptions, unexpected};
+use netdyno_clock::place;
+use netdyno_host::wait::Wait;
+use netdyno_job::member::Control;
+use netdyno_layers::catalogue::Layer;
+use netdyno_layers::group::{self, Attendant, Place};
+use netdyno_layers::half::LayerOptions;
+use netdyno_measure::contention::member::Cues;
+use netdyno_measure::contention::step::{Assignment, Counted, Cue};
+use netdyno_measure::layer::LayerError;
+use netdyno_protocol::faults::Faults;
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+
+/// What the launching side says to one process of many.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum CrowdOrder {
+    /// Open a port for each other process.
+    Gather(Box<Opening>),
+    /// Connect to all others, at these addresses by rank.
+    Meet(Vec<Vec<u8>>),
+    /// Be a requester.
+    Perform(Box<Assignment>),
+    /// Answer these.
+    Serve(Vec<usize>),
+    /// What comes next in the step.
+    Cue(Cue),
+}
+
+/// How a process takes its place.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Opening {
+    /// The layer's name.
+    pub layer: String,
+    /// Its rank.
+    pub rank: usize,
+    /// How many there are.
+    pub procs: usize,
+    /// Bytes of a message.
+    pub size_bytes: usize,
+    /// How to wait.
+    pub wait: String,
+    /// What goes wrong with what is sent, on purpose.
+    pub faults: Option<String>,
+    /// Where its socket is, if it has one.
+    pub bind: SocketAddr,
+    /// Seed of what is random.
+    pub seed: u64,
+    /// Where to run.
+    pub cpu: Option<usize>,
+}
+
+/// What one process of many says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum CrowdAnswer {
+    /// Its ports have these addresses, by rank.
+    Gathered(Vec<Vec<u8>>),
+    /// It is connected to all others.
+    Met,
+    /// It does what it is asked to.
+    Warm,
+    /// It has counted.
+    Counted(Counted),
+    /// It has done what it was asked to, and lost its processor so many times, where that is
+    /// known.
+    Done(Option<u64>),
+}
+
+/// Takes its place, then does what it is told.
+pub fn work(control: &mut Control<Order>, first: CrowdOrder) -> Result<(), End> {
+    let CrowdOrder::Gather(opening) = first else { return Err(unexpected(&Order::Crowd(first))) };
+    let wait: Wait = opening.wait.parse().map_err(End::Layer)?;
+    let mut attendant = take_place(control, *opening, wait)?;
+    loop {
+        let order = match control.receive(PATIENCE)? {
+            Order::Crowd(order) => order,
+            other => return Err(unexpected(&other)),
+        };
+        let before = preemptions();
+        match order {
+            CrowdOrder::Perform(assignment) => attendant.perform(&assignment, &mut Ears { control })?,
+            CrowdOrder::Serve(requesters) => attendant.serve(&requesters, &mut Ears { control })?,
+            other => return Err(unexpected(&Order::Crowd(other))),
+        }
+        // A process that yields gives its processor away itself, which counts the same.
+        let lost = preemptions().zip(before).map(|(after, before)| after - before);
+        say(control, CrowdAnswer::Done(lost.filter(|_| wait != Wait::Yield)))?;
+    }
+}
+
+fn take_place(control: &mut Control<Order>, opening: Opening, wait: Wait) -> Result<Box<dyn Attendant>, End> {
+    let Opening { layer, rank, procs, size_bytes, faults, bind, seed, cpu, .. } = opening;
+    let layer: Layer = layer.parse().map_err(End::Layer)?;
+    let faults = faults.map_or(Ok(Faults::NONE), |faults| faults.parse());
+    let faults = faults.map_err(|error| End::Layer(error.to_string()))?;
+    if let Some(cpu) = cpu {
+        place::pin(cpu).map_err(|error| End::Layer(format!("cannot run on processor {cpu}: {error}")))?;
+    }
+    if procs < 2 || rank >= procs {
+        return Err(End::Layer(format!("there is no place {rank} among {procs}")));
+    }
+    let options = LayerOptions { size_bytes, is_sized: false, wait, faults, seed, bind };
+    let gathering = group::open(layer, Place { rank, procs }, options)?;
+    say(control, CrowdAnswer::Gathered(gathering.addresses()))?;
+    let addresses = match control.receive(PATIENCE)? {
+        Order::Crowd(CrowdOrder::Meet(addresses)) if addresses.len() == procs => addresses,
+        other => return Err(unexpected(&other)),
+    };
+    let attendant = gathering.meet(&addresses)?;
+    say(control, CrowdAnswer::Met)?;
+    Ok(attendant)
+}
+
+fn say(control: &mut Control<Order>, answer: CrowdAnswer) -> Result<(), End> {
+    Ok(control.send(&Answer::Crowd(answer))?)
+}
+
+/// Hears cues on the control connection, to which a thread that sleeps in the kernel listens.
+struct Ears<'a> {
+    control: &'a mut Control<Order>,
+}
+
+impl Ears<'_> {
+    fn say(&mut self, answer: CrowdAnswer) -> Result<(), LayerError> {
+        self.control.send(&Answer::Crowd(answer)).map_err(LayerError::new)
+    }
+}
+
+impl Cues for Ears<'_> {
+    fn look(&mut self) -> Result<Option<Cue>, LayerError> {
+        match self.control.try_receive() {
+            None => Ok(None),
+            Some(Order::Crowd(CrowdOrder::Cue(cue))) => Ok(Some(cue)),
+            Some(other) => Err(LayerError(format!("the order {other:?} came out of turn"))),
+        }
+    }
+
+    fn is_warm(&mut self) -> Result<(), LayerError> {
+        self.say(CrowdAnswer::Warm)
+    }
+
+    fn has_counted(&mut self, counted: Counted) -> Result<(), LayerError> {
+        self.say(CrowdAnswer::Counted(counted))
+    }
+}

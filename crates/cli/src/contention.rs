@@ -1,0 +1,64 @@
+//! `netdyno contention`.
+
+use crate::args::ContentionArgs;
+use crate::campaign::{Campaign, Conditions};
+use crate::fault::Fault;
+use crate::method::{Method, Reading, Terms};
+use crate::output::Sink;
+use netdyno_measure::contention::data::CrowdData;
+use netdyno_measure::contention::direct::CrowdPlan;
+use netdyno_measure::contention::doubts::is_precise;
+use netdyno_measure::contention::extract::extract;
+use netdyno_measure::record::Found;
+use netdyno_measure::task::{Data, Task};
+
+/// Measures and writes the result.
+pub fn run(args: &ContentionArgs) -> Result<(), Fault> {
+    let method = Box::new(Crowding { procs: usize::from(args.procs) });
+    let conditions = Conditions { truth: args.truth, faults: args.faults };
+    let campaign = Campaign::new(method, &args.over, conditions, &args.measuring)?;
+    let sink = Sink::open(&args.output)?;
+    sink.write(&campaign.run()?)
+}
+
+/// The steps that show what contention does.
+#[derive(Debug)]
+struct Crowding {
+    procs: usize,
+}
+
+impl Method for Crowding {
+    fn procs(&self) -> Option<usize> {
+        Some(self.procs)
+    }
+
+    fn task(&self, terms: &Terms, before: &[Data]) -> Task {
+        let &Terms { launch, budget_ns, seed, .. } = terms;
+        // The first launch chooses window and delay for all.
+        let shape = crowds(before).next().map(|data| data.shape.clone());
+        Task::Contention(CrowdPlan { launch, procs: self.procs, shape, budget_ns, seed })
+    }
+
+    fn is_precise(&self, launches: &[Data], terms: &Terms) -> bool {
+        let launches: Vec<CrowdData> = crowds(launches).cloned().collect();
+        extract(&launches, terms.confidence, terms.precision)
+            .is_some_and(|extracted| is_precise(&extracted.parameters, &extracted.found, terms.precision))
+    }
+
+    fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading> {
+        let launches: Vec<CrowdData> = crowds(&launches).cloned().collect();
+        let extracted = extract(&launches, terms.confidence, terms.precision)?;
+        Some(Reading {
+            parameters: extracted.parameters,
+            found: Found::Contention(extracted.found),
+            doubts: extracted.doubts,
+        })
+    }
+}
+
+fn crowds(launches: &[Data]) -> impl Iterator<Item = &CrowdData> {
+    launches.iter().filter_map(|data| match data {
+        Data::Contention(data) => Some(data),
+        _ => None,
+    })
+}

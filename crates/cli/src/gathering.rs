@@ -1,0 +1,242 @@
+//! One launch of many processes: a fresh crew, all of them connected with each other, and the
+//! steps that it is led through. All that one process is told goes over its own control
+//! connection; what they do at once is ordered by waiting for all of them before going on.
+
+use crate::attendant::{CrowdAnswer, CrowdOrder, Opening};
+use crate::interrupt::Interrupt;
+use crate::launch::{AFTERMATH, Bench, End, LOOK, SILENCE};
+use crate::worker::{self, Answer, Order};
+use netdyno_job::crew::{Crew, CrewError, Event};
+use netdyno_measure::contention::data::CrowdData;
+use netdyno_measure::contention::direct::{CrowdPlan, direct};
+use netdyno_measure::contention::step::{Counted, Cue, Step};
+use netdyno_measure::layer::LayerError;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// After the first word about a failure, the processes behind it have this long to end: the one
+/// that was killed is worth more words than those that miss it.
+const FIRST_WORDS: Duration = Duration::from_millis(250);
+/// Processes that a failure names at most.
+const NAMED_AT_MOST: usize = 3;
+
+/// Launches `plan.procs` processes and leads them through their steps.
+pub fn launch(
+    bench: &Bench,
+    plan: &CrowdPlan,
+    interrupt: &Interrupt,
+    progress: &mut dyn FnMut(f64),
+) -> Result<CrowdData, End> {
+    let mut gathering = Gathering::begin(bench, plan, interrupt)?;
+    let mut data = direct(plan, None, &mut |step| gathering.run(step), progress)?;
+    data.preemptions = gathering.preemptions;
+    Ok(data)
+}
+
+impl From<LayerError> for End {
+    fn from(error: LayerError) -> Self {
+        Self::Failed(error.0)
+    }
+}
+
+/// What a process does now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Role {
+    /// It waits for an order.
+    None,
+    /// It answers these.
+    Replier(Vec<usize>),
+}
+
+struct Gathering<'a> {
+    crew: Crew,
+    interrupt: &'a Interrupt,
+    roles: Vec<Role>,
+    preemptions: Option<u64>,
+}
+
+impl<'a> Gathering<'a> {
+    /// Launches the processes and has them meet.
+    fn begin(bench: &Bench, plan: &CrowdPlan, interrupt: &'a Interrupt) -> Result<Self, End> {
+        let procs = plan.procs;
+        let mut gathering =
+            Self { crew: Crew::new(), interrupt, roles: vec![Role::None; procs], preemptions: Some(0) };
+        for rank in 0..procs {
+            gathering.crew.launch(worker::command().map_err(CrewError::Spawn)?)?;
+            gathering.say(rank, CrowdOrder::Gather(Box::new(opening(bench, rank, plan))))?;
+        }
+        let mut addresses: Vec<Vec<Vec<u8>>> = vec![Vec::new(); procs];
+        for _ in 0..procs {
+            match gathering.next()? {
+                (rank, CrowdAnswer::Gathered(own)) if own.len() == procs => addresses[rank] = own,
+                (rank, other) => return Err(out_of_turn(rank, &other)),
+            }
+        }
+        for rank in 0..procs {
+            let to_it = addresses.iter().map(|of_peer| of_peer.get(rank).cloned().unwrap_or_default());
+            gathering.say(rank, CrowdOrder::Meet(to_it.collect()))?;
+        }
+        for _ in 0..procs {
+            match gathering.next()? {
+                (_, CrowdAnswer::Met) => {}
+                (rank, other) => return Err(out_of_turn(rank, &other)),
+            }
+        }
+        Ok(gathering)
+    }
+
+    /// Leads through one step: who answers is ready before who asks begins; all are warm before
+    /// any counts; all have counted before any stops.
+    fn run(&mut self, step: &Step) -> Result<Vec<Counted>, End> {
+        let assignment_of =
+            |rank: usize| step.requesters.iter().find(|(requester, _)| *requester == rank).map(|(_, a)| a);
+        let wanted: Vec<Role> = (0..self.roles.len())
+            .map(|rank| match assignment_of(rank) {
+                Some(_) => Role::None,
+                None => Role::Replier(step.requesters_of(rank)),
+            })
+            .collect();
+        self.leave_roles(&wanted)?;
+        for (rank, role) in wanted.iter().enumerate() {
+            if let Role::Replier(requesters) = role
+                && self.roles[rank] != *role
+            {
+                self.say(rank, CrowdOrder::Serve(requesters.clone()))?;
+            }
+        }
+        self.roles = wanted;
+        for (rank, assignment) in &step.requesters {
+            self.say(*rank, CrowdOrder::Perform(Box::new(assignment.clone())))?;
+        }
+        let count = step.requesters.len();
+        for _ in 0..count {
+            match self.next()? {
+                (_, CrowdAnswer::Warm) => {}
+                (rank, other) => return Err(out_of_turn(rank, &other)),
+            }
+        }
+        self.cue(step, Cue::Count)?;
+        let mut counted = vec![None; self.roles.len()];
+        for _ in 0..count {
+            match self.next()? {
+                (rank, CrowdAnswer::Counted(news)) => counted[rank] = Some(news),
+                (rank, other) => return Err(out_of_turn(rank, &other)),
+            }
+        }
+        self.cue(step, Cue::Stop)?;
+        for _ in 0..count {
+            match self.next()? {
+                (_, CrowdAnswer::Done(lost)) => {
+                    self.preemptions = self.preemptions.zip(lost).map(|(sum, lost)| sum.saturating_add(lost));
+                }
+                (rank, other) => return Err(out_of_turn(rank, &other)),
+            }
+        }
+        Ok(step.requesters.iter().filter_map(|(rank, _)| counted[*rank].take()).collect())
+    }
+
+    /// Who is to do something else than before stops.
+    fn leave_roles(&mut self, wanted: &[Role]) -> Result<(), End> {
+        let mut leaving = 0;
+        for (rank, role) in wanted.iter().enumerate() {
+            if self.roles[rank] != Role::None && self.roles[rank] != *role {
+                self.say(rank, CrowdOrder::Cue(Cue::Stop))?;
+                leaving += 1;
+            }
+        }
+        for _ in 0..leaving {
+            match self.next()? {
+                (_, CrowdAnswer::Done(_)) => {}
+                (rank, other) => return Err(out_of_turn(rank, &other)),
+            }
+        }
+        Ok(())
+    }
+
+    fn cue(&mut self, step: &Step, cue: Cue) -> Result<(), End> {
+        for (rank, _) in &step.requesters {
+            self.say(*rank, CrowdOrder::Cue(cue))?;
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, rank: usize, order: CrowdOrder) -> Result<(), End> {
+        Ok(self.crew.send(rank, &Order::Crowd(order))?)
+    }
+
+    /// The next answer. That a process ends before the launch does is a failure.
+    fn next(&mut self) -> Result<(usize, CrowdAnswer), End> {
+        let silent_at = Instant::now() + SILENCE;
+        loop {
+            self.interrupt.check().map_err(End::Fault)?;
+            match self.crew.next(LOOK)? {
+                Some((rank, Event::Message(Answer::Crowd(answer)))) => return Ok((rank, answer)),
+                Some((rank, Event::Message(Answer::Failed(text)))) => {
+                    return Err(self.aftermath(rank, text, false));
+                }
+                Some((rank, Event::Message(other))) => {
+                    return Err(End::Failed(format!("process {rank} of many answered {other:?}")));
+                }
+                Some((rank, Event::Ended(end))) => {
+                    return Err(self.aftermath(rank, end.to_string(), true));
+                }
+                None if Instant::now() > silent_at => {
+                    return Err(End::Failed(format!("nothing was heard for {SILENCE:?}; stopped")));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// A process has failed. One that ended is what others miss: it is waited for, and comes
+    /// first.
+    fn aftermath(&mut self, rank: usize, text: String, has_ended: bool) -> End {
+        let mut words = vec![(has_ended, rank, text)];
+        let patience = if has_ended { FIRST_WORDS } else { AFTERMATH };
+        let until = Instant::now() + patience;
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            match self.crew.next(left) {
+                Ok(Some((rank, Event::Message(Answer::Failed(text))))) => words.push((false, rank, text)),
+                Ok(Some((rank, Event::Ended(end)))) => {
+                    // One that has said why it ends has said enough.
+                    if !words.iter().any(|(_, other, _)| *other == rank) {
+                        words.push((true, rank, end.to_string()));
+                        break;
+                    }
+                }
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        words.sort_by_key(|(has_ended, ..)| !has_ended);
+        let lines = words
+            .iter()
+            .take(NAMED_AT_MOST)
+            .map(|(_, rank, text)| format!("rank {rank} ({}) {text}", self.crew.place(*rank)));
+        let mut line = lines.collect::<Vec<_>>().join("; ");
+        if words.len() > NAMED_AT_MOST {
+            line.push_str(&format!("; {} more failed", words.len() - NAMED_AT_MOST));
+        }
+        End::Failed(line)
+    }
+}
+
+fn out_of_turn(rank: usize, answer: &CrowdAnswer) -> End {
+    End::Failed(format!("process {rank} of many answered out of turn: {answer:?}"))
+}
+
+fn opening(bench: &Bench, rank: usize, plan: &CrowdPlan) -> Opening {
+    Opening {
+        layer: bench.layer.name().into(),
+        rank,
+        procs: plan.procs,
+        size_bytes: bench.size_bytes,
+        wait: bench.wait.name().into(),
+        faults: bench.faults.map(|faults| faults.to_string()),
+        // A certain port is that of the one that many send to.
+        bind: SocketAddr::new(bench.bind.ip(), if rank == 0 { bench.bind.port() } else { 0 }),
+        // Other faults from every process.
+        seed: plan.seed ^ rank as u64,
+        cpu: bench.cpus.get(rank).copied(),
+    }
+}

@@ -1,0 +1,157 @@
+//! What processes with many peers have in common: the clock, the windows, and waiting.
+
+use super::{Attendant, BLOCK_AT_MOST};
+use crate::real::Patience;
+use netdyno_clock::calibrate::Clock;
+use netdyno_clock::{ticks, work};
+use netdyno_host::wait::Wait;
+use netdyno_measure::contention::member::{Cues, Member, perform};
+use netdyno_measure::contention::step::{Assignment, Cue};
+use netdyno_measure::layer::{LayerError, Work};
+use std::time::Duration;
+
+/// Looks for requests between two looks for cues.
+const LOOKS_PER_CUE: usize = 64;
+
+/// One process's end of the wires to all others. It keeps no count of what is under way.
+pub(super) trait Links {
+    /// Has to do with these peers from now on, and with no other.
+    fn attend(&mut self, peers: &[usize]);
+
+    /// Sends a request; there is room for it.
+    fn request(&mut self, peer: usize) -> Result<(), LayerError>;
+
+    /// Takes a reply, if one is there, and says whose it is.
+    fn take(&mut self) -> Result<Option<usize>, LayerError>;
+
+    /// Answers a request, if one is there.
+    fn answer(&mut self) -> Result<bool, LayerError>;
+
+    /// Sleeps until something may have arrived, at most for `timeout`.
+    fn block(&mut self, timeout: Duration) -> Result<(), LayerError>;
+}
+
+/// One process of several in real time, over any wire.
+pub(super) struct RealMember<L> {
+    links: L,
+    wait: Wait,
+    clock: Clock,
+    work: work::Work,
+    patience: Patience,
+    /// Requests without a reply, by peer.
+    in_flight: Vec<usize>,
+    window: usize,
+    max_window: usize,
+}
+
+impl<L: Links> RealMember<L> {
+    /// A process that may have `max_window` requests to each of its peers without a reply.
+    /// Calibrates the clock.
+    pub(super) fn new(links: L, wait: Wait, procs: usize, max_window: usize) -> Self {
+        let clock = Clock::calibrate();
+        let work = work::Work::calibrate(&clock);
+        Self {
+            links,
+            wait,
+            clock,
+            work,
+            patience: Patience::new(wait),
+            in_flight: vec![0; procs],
+            window: max_window,
+            max_window,
+        }
+    }
+}
+
+impl<L: Links> Member for RealMember<L> {
+    #[inline(always)]
+    fn now(&mut self) -> u64 {
+        ticks::now()
+    }
+
+    fn tick_ns(&self) -> f64 {
+        self.clock.tick_ns
+    }
+
+    fn work(&self, d_ns: f64) -> Work {
+        Work(self.work.steps(d_ns))
+    }
+
+    #[inline(always)]
+    fn compute(&mut self, work: Work) {
+        work::run(work.0);
+    }
+
+    #[inline(always)]
+    fn issue(&mut self, peer: usize) -> Result<bool, LayerError> {
+        if self.in_flight[peer] >= self.window {
+            return Ok(false);
+        }
+        self.links.request(peer)?;
+        self.in_flight[peer] += 1;
+        Ok(true)
+    }
+
+    #[inline(always)]
+    fn poll(&mut self) -> Result<Option<usize>, LayerError> {
+        let found = self.links.take()?;
+        if let Some(peer) = found {
+            self.patience = Patience::new(self.wait);
+            self.in_flight[peer] = self.in_flight[peer]
+                .checked_sub(1)
+                .ok_or_else(|| LayerError(format!("process {peer} has answered what was not asked")))?;
+        }
+        Ok(found)
+    }
+
+    #[inline(always)]
+    fn idle(&mut self) -> Result<bool, LayerError> {
+        let Self { links, patience, .. } = self;
+        patience.in_vain(|_| links.block(BLOCK_AT_MOST))?;
+        Ok(self.wait != Wait::Spin)
+    }
+
+    fn max_window(&self) -> usize {
+        self.max_window
+    }
+
+    fn set_window(&mut self, window: usize) {
+        self.window = window;
+    }
+}
+
+impl<L: Links> Attendant for RealMember<L> {
+    fn perform(&mut self, assignment: &Assignment, cues: &mut dyn Cues) -> Result<(), LayerError> {
+        if let Some(peer) = assignment.peers.iter().find(|&&peer| peer >= self.in_flight.len()) {
+            return Err(LayerError(format!("there is no process {peer}")));
+        }
+        self.links.attend(&assignment.peers);
+        self.patience = Patience::new(self.wait);
+        perform(self, assignment, cues)
+    }
+
+    fn serve(&mut self, requesters: &[usize], cues: &mut dyn Cues) -> Result<(), LayerError> {
+        self.links.attend(requesters);
+        loop {
+            for _ in 0..LOOKS_PER_CUE {
+                if self.links.answer()? {
+                    continue;
+                }
+                match self.wait {
+                    Wait::Spin => {}
+                    Wait::Yield => {
+                        self.wait.idle();
+                        break;
+                    }
+                    Wait::Block => {
+                        self.links.block(BLOCK_AT_MOST)?;
+                        break;
+                    }
+                }
+            }
+            if cues.look()? == Some(Cue::Stop) {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! The figures and parameters read off several launches.
+//!
+//! Every figure is computed for each launch first, as the median over its rounds; ratios and
+//! differences are those of two figures of one launch. What is reported is the median over the
+//! launches with its distribution-free interval.
+//!
+//! The parameters are those of one pair alone, read as the LogP signature reads them: o_s from
+//! bursts, o_s + o_r from a delayed stream, the time per message from a stream without delay,
+//! L = rtt / 2 - o_s - o_r. What sets the time per message follows the same predicate.
+
+use super::data::{CrowdData, PairTimes, Round, Timed};
+use super::doubts;
+use super::found::{Compared, Contention, Halves, ManyToOne, OneToMany, PairTrip, Pairs, Quotient, Rate};
+use crate::logp::extract::{NO_IDLE, WINDOW_AT_WORK, quantiles};
+use crate::record::{Doubt, Limit, Parameter, Parameters, PerByte, Plateau, Status};
+use crate::stats::{median, median_interval_of_sorted, quantile_of_sorted, sorted};
+use std::collections::BTreeMap;
+
+/// What several launches say about contention.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Extracted {
+    /// The parameters of one pair alone.
+    pub parameters: Parameters,
+    /// All else.
+    pub found: Contention,
+    /// Doubts.
+    pub doubts: Vec<Doubt>,
+}
+
+/// The parameters of a pair in one launch: rtt, o_s, o_r, time per message, L.
+const COMPARED: [&str; 5] = ["rtt", "o_s", "o_r", "g", "L"];
+
+/// Reads figures and doubts off launches. `None` where none of them is whole.
+pub fn extract(data: &[CrowdData], confidence: f64, precision: f64) -> Option<Extracted> {
+    let procs = data.first()?.procs;
+    let launches =
+        Launches { data: data.iter().filter(|launch| is_whole(launch, procs)).collect(), confidence };
+    let first = launches.data.first()?;
+    let plateau = plateau(&launches, first.shape.window);
+    let compared = COMPARED.into_iter().enumerate().map(|(at, name)| compared(&launches, at, name)).collect();
+    let found = Contention {
+        procs,
+        pairs: pairs(&launches, procs),
+        halves: Halves { pairs: procs / 2, compared },
+        one_to_many: OneToMany {
+            repliers: procs - 1,
+            gap: launches.parameter(|round| round.one_to_many.ns, |round| round.one_to_many.samples),
+            ratio: launches.quotient(|launch| over_rounds(launch, |r| r.one_to_many.ns) / alone_gap(launch)),
+        },
+        many_to_one: (1..procs).map(|requesters| many_to_one(&launches, requesters)).collect(),
+        rates: rates(&launches, procs),
+        plateau,
+        launches: data.to_vec(),
+    };
+    let parameters = parameters(&launches, &found.plateau);
+    let doubts = doubts::find(&parameters, &found, precision);
+    Some(Extracted { parameters, found, doubts })
+}
+
+/// Whether a launch has the form that is taken for granted here.
+fn is_whole(launch: &CrowdData, procs: usize) -> bool {
+    let Some(first) = launch.rounds.first() else { return false };
+    let is_alike = |round: &Round| {
+        round.halves.len() == procs / 2
+            && round.many_to_one.len() == procs - 1
+            && round.many_to_one.iter().enumerate().all(|(at, gaps)| gaps.len() == at + 1)
+            && round.pairs.len() == first.pairs.len()
+            && round
+                .pairs
+                .iter()
+                .zip(&first.pairs)
+                .all(|(a, b)| a.pairs == b.pairs && a.streams.len() == a.pairs)
+    };
+    launch.procs == procs
+        && procs >= 2
+        && launch.rtt.len() == procs
+        && launch.rtt.iter().all(|row| row.len() == procs)
+        && launch.rounds.iter().all(is_alike)
+}
+
+/// The median over the rounds of a launch.
+fn over_rounds(launch: &CrowdData, of: impl Fn(&Round) -> f64) -> f64 {
+    median(launch.rounds.iter().map(of))
+}
+
+fn alone_gap(launch: &CrowdData) -> f64 {
+    over_rounds(launch, |round| round.alone.stream.ns)
+}
+
+/// The parameters of a pair in one launch, in the order of [`COMPARED`].
+fn of_pair(launch: &CrowdData, pair: impl Fn(&Round) -> &PairTimes) -> [f64; 5] {
+    let of = |timed: fn(&PairTimes) -> Timed| over_rounds(launch, |round| timed(pair(round)).ns);
+    let (rtt, o_s, busy, stream) = (of(|p| p.rtt), of(|p| p.o_s), of(|p| p.busy), of(|p| p.stream));
+    [rtt, o_s, busy - o_s, stream, rtt / 2.0 - busy]
+}
+
+/// The samples behind a parameter of [`COMPARED`] in one round.
+fn samples_of_pair(pair: &PairTimes, at: usize) -> u64 {
+    [pair.rtt, pair.o_s, pair.busy, pair.stream, pair.rtt][at].samples
+}
+
+/// What K requesters or pairs get through together, in messages per nanosecond.
+fn together(streams: &[Timed]) -> f64 {
+    streams.iter().map(|stream| 1.0 / stream.ns).sum()
+}
+
+/// Time per message of one of several requesters: their number over the sum of their rates.
+fn shared_gap(streams: &[Timed]) -> f64 {
+    streams.len() as f64 / together(streams)
+}
+
+struct Launches<'a> {
+    data: Vec<&'a CrowdData>,
+    confidence: f64,
+}
+
+impl Launches<'_> {
+    fn quotient(&self, of: impl Fn(&CrowdData) -> f64) -> Quotient {
+        let values = sorted(self.data.iter().map(|launch| of(launch)).filter(|value| value.is_finite()));
+        Quotient {
+            value: finite(quantile_of_sorted(&values, 0.5)),
+            ci: median_interval_of_sorted(&values, self.confidence),
+            launches: values.len(),
+        }
+    }
+
+    /// A time with a figure by launch.
+    fn parameter_of(
+        &self,
+        by_launch: impl Fn(&CrowdData) -> f64,
+        by_round: Vec<f64>,
+        samples: u64,
+    ) -> Parameter {
+        let figure = self.quotient(by_launch);
+        let is_known = figure.launches > 0;
+        Parameter {
+            status: if is_known { Status::Measured } else { Status::Unobservable },
+            value_ns: is_known.then_some(figure.value),
+            ci_ns: figure.ci,
+            quantiles_ns: quantiles(by_round.into_iter().map(|ns| (ns, 1))),
+            samples,
+            launches: figure.launches,
+        }
+    }
+
+    /// A time that each round has.
+    fn parameter(&self, of: impl Fn(&Round) -> f64, samples: impl Fn(&Round) -> u64) -> Parameter {
+        let rounds = || self.data.iter().flat_map(|launch| &launch.rounds);
+        // A record is a file: what it says of counts may be anything.
+        let samples = rounds().map(samples).fold(0, u64::saturating_add);
+        self.parameter_of(|launch| over_rounds(launch, &of), rounds().map(&of).collect(), samples)
+    }
+
+    fn pair(&self, pair: impl Fn(&Round) -> &PairTimes, at: usize) -> Parameter {
+        let rounds = self.data.iter().flat_map(|launch| &launch.rounds);
+        let samples = rounds.map(|round| samples_of_pair(pair(round), at)).fold(0, u64::saturating_add);
+        let values = self.data.iter().map(|launch| of_pair(launch, &pair)[at]).collect();
+        self.parameter_of(|launch| of_pair(launch, &pair)[at], values, samples)
+    }
+}
+
+/// A figure that cannot be had is 0 in the record, with 0 launches behind it: JSON has no other.
+fn finite(value: f64) -> f64 {
+    if value.is_finite() { value } else { 0.0 }
+}
+
+fn alone(round: &Round) -> &PairTimes {
+    &round.alone
+}
+
+fn compared(launches: &Launches<'_>, at: usize, name: &str) -> Compared {
+    let of_alone = |launch: &CrowdData| of_pair(launch, alone)[at];
+    let of_crowd = |launch: &CrowdData| of_pair(launch, |round| &round.halves[0])[at];
+    let is_positive = launches.data.iter().all(|launch| of_alone(launch) > 0.0 && of_crowd(launch) > 0.0);
+    let pairs = launches.data[0].rounds.first().map_or(0, |round| round.halves.len());
+    let medians = sorted((0..pairs).map(|pair| {
+        median(launches.data.iter().map(|launch| of_pair(launch, |round| &round.halves[pair])[at]))
+    }));
+    Compared {
+        parameter: name.into(),
+        alone: launches.pair(alone, at),
+        crowd: launches.pair(|round| &round.halves[0], at),
+        ratio: is_positive.then(|| launches.quotient(|launch| of_crowd(launch) / of_alone(launch))),
+        difference_ns: launches.quotient(|launch| of_crowd(launch) - of_alone(launch)),
+        least_ns: finite(quantile_of_sorted(&medians, 0.0)),
+        most_ns: finite(quantile_of_sorted(&medians, 1.0)),
+    }
+}
+
+fn pairs(launches: &Launches<'_>, procs: usize) -> Pairs {
+    let of = |launch: &CrowdData, from: usize, to: usize| launch.rtt[from][to].map_or(f64::NAN, |t| t.ns);
+    let middle = |from: usize, to: usize| launches.quotient(|launch| of(launch, from, to));
+    let mut ends: Option<[(f64, usize, usize); 2]> = None;
+    let mut cell = |from: usize, to: usize| {
+        let figure = middle(from, to);
+        if from == to || figure.launches == 0 {
+            return None;
+        }
+        let here = (figure.value, from, to);
+        let [least, most] = ends.unwrap_or([here, here]);
+        ends = Some([if here.0 < least.0 { here } else { least }, if here.0 > most.0 { here } else { most }]);
+        Some(figure.value)
+    };
+    let rtt_ns = (0..procs).map(|from| (0..procs).map(|to| cell(from, to)).collect()).collect();
+    let [least, most] = ends.unwrap_or([(0.0, 0, 1), (0.0, 0, 1)]).map(|(_, requester, replier)| {
+        let cells = || launches.data.iter().filter_map(|launch| launch.rtt[requester][replier]);
+        let samples = cells().map(|timed| timed.samples).fold(0, u64::saturating_add);
+        let values = cells().map(|timed| timed.ns).collect();
+        let rtt = launches.parameter_of(|launch| of(launch, requester, replier), values, samples);
+        PairTrip { requester, replier, rtt }
+    });
+    let most_over_least = launches.quotient(|launch| {
+        of(launch, most.requester, most.replier) / of(launch, least.requester, least.replier)
+    });
+    Pairs { rtt_ns, least, most, most_over_least }
+}
+
+fn many_to_one(launches: &Launches<'_>, requesters: usize) -> ManyToOne {
+    let gap = |round: &Round, k: usize| shared_gap(&round.many_to_one[k - 1]);
+    let samples = |round: &Round| {
+        round.many_to_one[requesters - 1].iter().map(|t| t.samples).fold(0, u64::saturating_add)
+    };
+    ManyToOne {
+        requesters,
+        gap: launches.parameter(|round| gap(round, requesters), samples),
+        ratio: launches.quotient(|launch| {
+            over_rounds(launch, |round| gap(round, requesters)) / over_rounds(launch, |round| gap(round, 1))
+        }),
+        model: requesters as f64,
+        slowest_over_fastest: launches.quotient(|launch| {
+            over_rounds(launch, |round| {
+                let gaps = sorted(round.many_to_one[requesters - 1].iter().map(|timed| timed.ns));
+                gaps[gaps.len() - 1] / gaps[0]
+            })
+        }),
+    }
+}
+
+fn rates(launches: &Launches<'_>, procs: usize) -> Vec<Rate> {
+    let one = |launch: &CrowdData| 1.0 / alone_gap(launch);
+    let rate = |pairs: usize, of: &dyn Fn(&Round) -> f64| Rate {
+        pairs,
+        messages_per_s: launches.quotient(|launch| 1e9 * over_rounds(launch, of)),
+        ratio: launches.quotient(|launch| over_rounds(launch, of) / one(launch)),
+        model: pairs as f64,
+    };
+    let mut rates = vec![rate(1, &|round| 1.0 / round.alone.stream.ns)];
+    let between = launches.data[0].rounds[0].pairs.iter().enumerate();
+    rates.extend(between.map(|(at, p)| rate(p.pairs, &|round| together(&round.pairs[at].streams))));
+    if procs >= 4 {
+        let streams = |round: &Round| round.halves.iter().map(|pair| pair.stream).collect::<Vec<_>>();
+        rates.push(rate(procs / 2, &|round| together(&streams(round))));
+    }
+    rates
+}
+
+fn plateau(launches: &Launches<'_>, window: usize) -> Plateau {
+    let steady = launches.quotient(alone_gap);
+    let idle = launches.quotient(|launch| alone_gap(launch) - over_rounds(launch, |r| r.alone.busy.ns));
+    let half =
+        (window > 1).then(|| launches.quotient(|launch| over_rounds(launch, |r| r.half_window.ns)).value);
+    let no_idle = idle.value <= NO_IDLE * steady.value || idle.ci.is_some_and(|ci| ci.lo <= 0.0);
+    let window_at_work = match half {
+        Some(half) => half >= WINDOW_AT_WORK * steady.value,
+        None => steady.value <= launches.quotient(|launch| of_pair(launch, alone)[0]).value * 1.05,
+    };
+    Plateau {
+        limited_by: match (no_idle, window_at_work) {
+            (true, _) => Limit::Processor,
+            (false, true) => Limit::Window,
+            (false, false) => Limit::Gap,
+        },
+        value_ns: steady.value,
+        ci_ns: steady.ci,
+        window,
+        half_window_ns: half,
+        idle_ns: (idle.launches > 0).then_some(idle.value),
+    }
+}
+
+fn parameters(launches: &Launches<'_>, plateau: &Plateau) -> Parameters {
+    let mut g = launches.pair(alone, 3);
+    match plateau.limited_by {
+        Limit::Gap => {}
+        Limit::Processor => g.status = Status::UpperBound,
+        Limit::Window => g = Parameter { samples: g.samples, launches: g.launches, ..unobservable() },
+    }
+    Parameters {
+        rtt: launches.pair(alone, 0),
+        o_s: launches.pair(alone, 1),
+        o_r: launches.pair(alone, 2),
+        o_poll: unobservable(),
+        g,
+        L: launches.pair(alone, 4),
+        G: PerByte {
+            status: Status::Unobservable,
+            value_ns_per_byte: None,
+            ci_ns_per_byte: None,
+            quantiles_ns_per_byte: BTreeMap::new(),
+            samples: 0,
+            launches: 0,
+        },
+    }
+}
+
+fn unobservable() -> Parameter {
+    Parameter {
+        status: Status::Unobservable,
+        value_ns: None,
+        ci_ns: None,
+        quantiles_ns: BTreeMap::new(),
+        samples: 0,
+        launches: 0,
+    }
+}

@@ -1,0 +1,179 @@
+//! One request after another: poll once, issue, compute.
+//!
+//! What is counted is the time from one reply to another, both handled while all requesters of
+//! the step are at work: beginning and end of the stream are not in it. Replies come a window
+//! at a time where the window is what limits them, so whole windows are counted; that also
+//! keeps readings of the clock apart.
+
+use super::{Course, Member};
+use crate::contention::data::Timed;
+use crate::layer::{LayerError, Work};
+use crate::stats::median;
+
+/// Batches of delays by which a delay is measured, and how many are in a batch.
+const GAUGES: usize = 9;
+const DELAYS: u32 = 8;
+/// Messages of a delayed stream between two readings of the clock: less than a time slice.
+const DELAYED: u64 = 16;
+
+#[derive(Clone, Copy, Debug)]
+enum Turn {
+    /// Delays of the batch that are done, and when it began.
+    Gauge {
+        done: u32,
+        began: u64,
+    },
+    Poll,
+    Issue,
+    Compute,
+    Idle,
+}
+
+#[derive(Debug)]
+pub(super) struct Stream {
+    delay: Option<Work>,
+    /// The delay as measured without messages, batch by batch.
+    delay_ns: Vec<f64>,
+    turn: Turn,
+    /// Index of the peer that gets the next request.
+    next: usize,
+    /// Whether the last poll found a reply.
+    has_found: bool,
+    replies: u64,
+    /// When counting began.
+    mark: Option<Mark>,
+    /// Time per message between readings of the clock since then, of a delayed stream.
+    stretches_ns: Vec<f64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    began: u64,
+    /// Replies before.
+    replies: u64,
+    /// When the clock was read last.
+    last: u64,
+}
+
+impl Stream {
+    pub(super) fn new(delay: Option<Work>) -> Self {
+        let turn = if delay.is_some() { Turn::Gauge { done: 0, began: 0 } } else { Turn::Poll };
+        Self {
+            delay,
+            delay_ns: Vec::new(),
+            turn,
+            next: 0,
+            has_found: false,
+            replies: 0,
+            mark: None,
+            stretches_ns: Vec::new(),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn advance<M: Member>(
+        &mut self,
+        course: &mut Course,
+        member: &mut M,
+    ) -> Result<bool, LayerError> {
+        match self.turn {
+            Turn::Gauge { done, began } => self.gauge(course, member, done, began),
+            Turn::Poll => {
+                self.has_found = course.poll(member)?;
+                if self.has_found {
+                    self.note_reply(course, member)?;
+                }
+                self.turn = match (course.is_stopping(), self.has_found) {
+                    (false, _) => Turn::Issue,
+                    (true, true) => Turn::Poll,
+                    (true, false) => Turn::Idle,
+                };
+                if course.is_stopping() && course.in_flight == 0 {
+                    course.phase = super::Phase::Done;
+                }
+            }
+            Turn::Issue => {
+                let peer = course.assignment.peers[self.next];
+                if course.issue(member, peer)? {
+                    self.next = (self.next + 1) % course.assignment.peers.len();
+                    self.turn = if self.delay.is_some() { Turn::Compute } else { Turn::Poll };
+                } else {
+                    self.turn = if self.has_found { Turn::Poll } else { Turn::Idle };
+                }
+            }
+            Turn::Compute => {
+                if let Some(delay) = self.delay {
+                    member.compute(delay);
+                }
+                self.turn = Turn::Poll;
+            }
+            Turn::Idle => {
+                self.turn = Turn::Poll;
+                return member.idle();
+            }
+        }
+        Ok(false)
+    }
+
+    fn gauge<M: Member>(&mut self, course: &Course, member: &mut M, done: u32, began: u64) {
+        let now = member.now();
+        if done == DELAYS {
+            self.delay_ns.push((course.ns(now - began) - course.timer_ns) / f64::from(DELAYS));
+            self.turn = Turn::Gauge { done: 0, began: now };
+            if self.delay_ns.len() == GAUGES {
+                self.turn = Turn::Poll;
+            }
+        } else if let Some(delay) = self.delay {
+            let began = if done == 0 { now } else { began };
+            self.turn = Turn::Gauge { done: done + 1, began };
+            member.compute(delay);
+        }
+    }
+
+    #[inline(always)]
+    fn note_reply<M: Member>(&mut self, course: &mut Course, member: &mut M) -> Result<(), LayerError> {
+        self.replies += 1;
+        // By then every queue that the window can fill is full.
+        if self.replies == 2 * course.window as u64 {
+            course.is_warm_now();
+        }
+        if !course.is_counting() {
+            return Ok(());
+        }
+        let Some(mark) = &mut self.mark else {
+            let now = member.now();
+            self.mark = Some(Mark { began: now, replies: self.replies, last: now });
+            return Ok(());
+        };
+        let replies = self.replies - mark.replies;
+        let stride = match self.delay {
+            None => (course.window * course.assignment.peers.len()) as u64,
+            Some(_) => DELAYED,
+        };
+        if !replies.is_multiple_of(stride) {
+            return Ok(());
+        }
+        let now = member.now();
+        if self.delay.is_some() {
+            self.stretches_ns.push((course.ns(now - mark.last) - course.timer_ns) / stride as f64);
+        }
+        mark.last = now;
+        let took_ns = course.ns(now - mark.began);
+        let is_enough = course.assignment.enough.is_some_and(|enough| replies >= enough);
+        if is_enough || took_ns >= course.assignment.count_ns {
+            let ns = self.per_message_ns(took_ns, replies);
+            course.has_counted(vec![Timed { ns, samples: replies }])?;
+        }
+        Ok(())
+    }
+
+    /// Of a stream without delay, what it gets through in all: time in which the requester had
+    /// no processor is part of it. Of a delayed one, what its processor is busy with beside the
+    /// delay: the median over its stretches, without such time.
+    fn per_message_ns(&mut self, took_ns: f64, replies: u64) -> f64 {
+        match self.delay {
+            None => took_ns / replies as f64,
+            Some(_) => median(std::mem::take(&mut self.stretches_ns)) - median(self.delay_ns.iter().copied()),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Contention as text: the lines below a layer's parameters in a table.
+
+use crate::quantity::{NONE, counted, number, number_and_interval, time, time_and_interval};
+use netdyno_measure::contention::found::{Compared, Contention, ManyToOne, Quotient, Rate};
+use netdyno_measure::record::Parameter;
+
+/// Requesters of which each count has a line of its own; of more, powers of two and the last.
+const LINES_AT_MOST: usize = 8;
+
+/// The lines, each with what it begins with; to be wrapped.
+pub fn lines(found: &Contention) -> Vec<(&'static str, String)> {
+    let indented = |line: String| match line.strip_prefix("  ") {
+        Some(row) => ("    ", row.to_owned()),
+        None => ("  ", line),
+    };
+    plain_lines(found).into_iter().map(indented).collect()
+}
+
+/// The lines; those of tables begin with two blanks.
+fn plain_lines(found: &Contention) -> Vec<String> {
+    let mut lines = vec![format!(
+        "{}; above: ranks 0 and 1 alone; ratios are paired by launch",
+        counted(found.procs, "process", "processes")
+    )];
+    lines.push(round_trips(found));
+    lines.extend(halves(found));
+    lines.extend(many_to_one(found));
+    lines.push(one_to_many(found));
+    lines.extend(rates(&found.rates));
+    lines
+}
+
+/// The extremes of the round trips.
+fn round_trips(found: &Contention) -> String {
+    let pairs = &found.pairs;
+    format!(
+        "round trips, one pair at a time: {} ({} → {}) to {} ({} → {}), longest / shortest {}",
+        shown(&pairs.least.rtt),
+        pairs.least.requester,
+        pairs.least.replier,
+        shown(&pairs.most.rtt),
+        pairs.most.requester,
+        pairs.most.replier,
+        ratio(Some(pairs.most_over_least)),
+    )
+}
+
+fn halves(found: &Contention) -> Vec<String> {
+    let pairs = counted(found.halves.pairs, "pair", "pairs");
+    let mut lines = vec![format!("{pairs} at once, ranks 0 and 1 among them:")];
+    lines.push(format!("  {:<5}{:>9} {:>9}  {:<22} crowd - alone", "of", "alone", "crowd", "crowd / alone"));
+    lines.extend(found.halves.compared.iter().map(|compared| {
+        let Compared { parameter, alone, crowd, .. } = compared;
+        let difference = compared.difference_ns;
+        let difference = if difference.launches > 0 {
+            time_and_interval(difference.value, difference.ci)
+        } else {
+            NONE.into()
+        };
+        format!(
+            "  {parameter:<5}{:>9} {:>9}  {:<22} {difference}",
+            shown(alone),
+            shown(crowd),
+            ratio(compared.ratio)
+        )
+    }));
+    lines
+}
+
+/// A time without its interval.
+fn shown(parameter: &Parameter) -> String {
+    parameter.value_ns.map_or(NONE.into(), time)
+}
+
+/// A ratio with its interval.
+pub fn ratio(quotient: Option<Quotient>) -> String {
+    match quotient {
+        Some(quotient) if quotient.launches > 0 => number_and_interval(quotient.value, quotient.ci),
+        _ => NONE.into(),
+    }
+}
+
+/// Messages a second, as `4.31 M/s`.
+pub fn per_second(value: f64) -> String {
+    let (scale, unit) = match value.abs() {
+        v if v >= 999.5e6 => (1e9, " G/s"),
+        v if v >= 999.5e3 => (1e6, " M/s"),
+        v if v >= 999.5 => (1e3, " k/s"),
+        _ => (1.0, "/s"),
+    };
+    format!("{}{unit}", number(value / scale))
+}
+
+fn many_to_one(found: &Contention) -> Vec<String> {
+    let mut lines = vec!["K requesters to one replier:".into()];
+    lines
+        .push(format!("  {:<3} {:>9}  {:<22} {:>5}  slowest / fastest", "K", "g(K)", "g(K) / g(1)", "model"));
+    lines.extend(chosen(&found.many_to_one).map(|at| {
+        format!(
+            "  {:<3} {:>9}  {:<22} {:>5}  {}",
+            at.requesters,
+            shown(&at.gap),
+            ratio(Some(at.ratio)),
+            at.model,
+            ratio(Some(at.slowest_over_fastest))
+        )
+    }));
+    lines
+}
+
+/// All of few; of many a selection.
+fn chosen(all: &[ManyToOne]) -> impl Iterator<Item = &ManyToOne> {
+    let count = all.len();
+    all.iter()
+        .enumerate()
+        .filter(move |(at, of)| count <= LINES_AT_MOST || of.requesters.is_power_of_two() || at + 1 == count)
+        .map(|(_, of)| of)
+}
+
+fn one_to_many(found: &Contention) -> String {
+    let repliers = counted(found.one_to_many.repliers, "replier", "repliers");
+    let (gap, of_one) = (shown(&found.one_to_many.gap), ratio(Some(found.one_to_many.ratio)));
+    format!("one requester to {repliers}: {gap} per message, {of_one} of that to one")
+}
+
+fn rates(rates: &[Rate]) -> Vec<String> {
+    let mut lines = vec!["messages a second, pairs at once:".into()];
+    lines.push(format!("  {:<5} {:>9}  {:<22} {:>5}", "pairs", "all", "of one pair's", "model"));
+    lines.extend(rates.iter().map(|rate| {
+        let all = per_second(rate.messages_per_s.value);
+        format!("  {:<5} {all:>9}  {:<22} {:>5}", rate.pairs, ratio(Some(rate.ratio)), rate.model)
+    }));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_have_three_digits_and_a_unit() {
+        assert_eq!(
+            [4.307e6, 999.9e3, 123.4, 2e9].map(per_second),
+            ["4.31 M/s", "1.00 M/s", "123/s", "2.00 G/s"]
+        );
+    }
+}

@@ -1,0 +1,220 @@
+//! What contention does to a layer: the round trips of all pairs, requesters that share a
+//! replier, pairs at once; each beside what the LogP model says.
+
+mod against;
+mod matrix;
+
+use super::parts::{pretty, shown, sound, time, with_minus};
+use crate::contention::{per_second, ratio};
+use crate::quantity::{NONE, counted, number, percent, time_and_interval};
+use maud::{Markup, html};
+use netdyno_measure::contention::found::{Compared, Contention, Quotient};
+use netdyno_measure::record::{LayerResult, Parameter, Record};
+
+/// Ratios within this of 1 count as 1 in sentences.
+const ALIKE: f64 = 0.1;
+
+/// The heading of a page on contention alone; `None` where no record has any.
+pub fn title(records: &[Record]) -> Option<String> {
+    let mut names: Vec<&str> = of(records).map(|(_, result, _)| result.layer.as_str()).collect();
+    names.dedup();
+    (!names.is_empty()).then(|| format!("Contention over {}", super::parts::cut(&names.join(", "), 80)))
+}
+
+/// A section for each layer whose contention was measured.
+pub fn sections(records: &[Record]) -> Markup {
+    html! {
+        @for (at, (record, result, found)) in of(records).enumerate() {
+            (section(&format!("contention-{}", at + 1), record, result, found))
+        }
+    }
+}
+
+fn of(records: &[Record]) -> impl Iterator<Item = (&Record, &LayerResult, &Contention)> {
+    records.iter().flat_map(|record| {
+        record.results.iter().filter_map(move |result| Some((record, result, result.contention()?)))
+    })
+}
+
+fn section(id: &str, record: &Record, result: &LayerResult, found: &Contention) -> Markup {
+    let confidence = record.options.confidence;
+    html! {
+        section {
+            div.keep {
+                h2 id=(id) { (result.layer) ": contention" }
+                p.facts { (circumstances(result, found)) }
+                p.lead { (pretty(&with_minus(&sentences(found).join(" ")))) }
+            }
+            div.pair {
+                div { h3 { "Round trip of every pair, one pair at a time" } (matrix::figure(found)) }
+                div {
+                    h3 { "K requesters to one replier" } (against::many_to_one(found, confidence))
+                    h3 { "Messages a second of pairs at once" } (against::rates(found, confidence))
+                }
+            }
+            div.keep { h3 { (counted(found.halves.pairs, "pair", "pairs")) " at once: what becomes of a pair's parameters" } (halves(found)) }
+            (numbers(found))
+        }
+    }
+}
+
+fn circumstances(result: &LayerResult, found: &Contention) -> String {
+    let mut parts = vec![
+        format!("netdyno {}", result.verb()),
+        counted(found.procs, "process", "processes"),
+        format!("{} in a request and in a reply", counted(result.size_bytes, "byte", "bytes")),
+        result.wait.clone(),
+    ];
+    if !result.cpus.is_empty() {
+        let cpus: Vec<String> = result.cpus.iter().map(usize::to_string).collect();
+        parts.push(format!("CPUs {}", crate::table::in_turn(&cpus)));
+    }
+    parts.push(format!("window {} to each peer", found.plateau.window));
+    parts.push(counted(found.launches.len(), "launch", "launches"));
+    parts.join(" · ")
+}
+
+fn is_known(quotient: &Quotient) -> bool {
+    quotient.launches > 0 && quotient.value.is_finite()
+}
+
+/// The findings in sentences.
+fn sentences(found: &Contention) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if let Some(rtt) = found.halves.compared.iter().find(|c| c.parameter == "rtt")
+        && let Some(quotient) = rtt.ratio.filter(is_known)
+    {
+        let pairs = counted(found.halves.pairs, "pair", "pairs");
+        sentences.push(format!(
+            "With {pairs} at work at once a pair's round trip takes {} times as long as alone.",
+            ratio(Some(quotient))
+        ));
+    }
+    if let Some(last) = found.many_to_one.last().filter(|at| is_known(&at.ratio)) {
+        sentences.push(format!(
+            "Where {} to one replier, each takes {} times as long for a message as one alone; by the LogP model it is {}, for the receiver takes one message in a gap.",
+            if last.requesters == 1 { "1 requester sends".into() } else { format!("{} requesters send", last.requesters) },
+            ratio(Some(last.ratio)),
+            number(last.model)
+        ));
+    }
+    let to_many = &found.one_to_many;
+    if is_known(&to_many.ratio) {
+        let means = match to_many.ratio.value {
+            value if value < 1.0 - ALIKE => "the replier's turnaround held a single pair back",
+            value if value > 1.0 + ALIKE => "more peers cost the requester time",
+            _ => "the requester's side sets the pace",
+        };
+        sentences.push(format!(
+            "One requester that sends to {} in turn takes {} times as long for a message as to one: {means}.",
+            counted(to_many.repliers, "replier", "repliers"),
+            ratio(Some(to_many.ratio))
+        ));
+    }
+    sentences
+}
+
+/// A pair alone beside the same pair in the crowd.
+fn halves(found: &Contention) -> Markup {
+    html! {
+        div.scroll {
+            table.wide {
+                thead {
+                    tr {
+                        th scope="col" { "ranks 0, 1" } th scope="col" { "alone" } th scope="col" { "in the crowd" }
+                        th scope="col" { "crowd / alone" } th scope="col" { "difference" } th scope="col" { "all pairs" }
+                    }
+                }
+                tbody {
+                    @for compared in &found.halves.compared { (halves_row(compared)) }
+                }
+            }
+        }
+        p.facts { "g stands for the time per message without delay, whatever sets it. Differences and ratios are those within a launch." }
+    }
+}
+
+fn halves_row(compared: &Compared) -> Markup {
+    let Compared { parameter, alone, crowd, .. } = compared;
+    let value = |p: &Parameter| shown(p).map_or(NONE.into(), time);
+    let (text, bracket) = two_lines(ratio(compared.ratio));
+    let difference = compared.difference_ns;
+    let difference = if is_known(&difference) {
+        time_and_interval(difference.value, sound(difference.ci))
+    } else {
+        NONE.into()
+    };
+    let (apart, apart_bracket) = two_lines(difference);
+    html! {
+        tr {
+            th scope="row" { (pretty(parameter)) }
+            td { (value(alone)) } td { (value(crowd)) }
+            td { (text) span.ci { (bracket) } }
+            td { (apart) span.ci { (apart_bracket) } }
+            td { (time(compared.least_ns)) " to " (time(compared.most_ns)) }
+        }
+    }
+}
+
+/// A figure, and its interval for the line below.
+fn two_lines(text: String) -> (String, String) {
+    let text = with_minus(&text);
+    match text.split_once(" [") {
+        Some((value, bracket)) => (value.to_owned(), format!("[{bracket}")),
+        None => (text, String::new()),
+    }
+}
+
+/// Every ratio in a table.
+fn numbers(found: &Contention) -> Markup {
+    html! {
+        details {
+            summary { "Figures one by one" }
+            div.scroll {
+                table {
+                    thead {
+                        tr {
+                            th scope="col" { "requesters" } th scope="col" { "time per message" } th scope="col" { "g(K) / g(1)" }
+                            th scope="col" { "model" } th scope="col" { "slowest / fastest" }
+                        }
+                    }
+                    tbody {
+                        @for at in &found.many_to_one {
+                            tr {
+                                th scope="row" { (at.requesters) }
+                                td { (shown(&at.gap).map_or(NONE.into(), time)) }
+                                td { (with_minus(&ratio(Some(at.ratio)))) } td { (number(at.model)) }
+                                td { (with_minus(&ratio(Some(at.slowest_over_fastest)))) }
+                            }
+                        }
+                    }
+                }
+            }
+            div.scroll {
+                table {
+                    thead { tr { th scope="col" { "pairs" } th scope="col" { "messages" } th scope="col" { "of one pair's" } th scope="col" { "model" } } }
+                    tbody {
+                        @for rate in &found.rates {
+                            tr {
+                                th scope="row" { (rate.pairs) }
+                                td { (per_second(rate.messages_per_s.value)) }
+                                td { (with_minus(&ratio(Some(rate.ratio)))) } td { (number(rate.model)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// An interval in a tooltip.
+fn interval_of(quotient: &Quotient, confidence: f64) -> String {
+    let launches = counted(quotient.launches, "launch", "launches");
+    match sound(quotient.ci) {
+        Some(ci) => {
+            format!("{} interval [{}, {}], {launches}", percent(confidence), number(ci.lo), number(ci.hi))
+        }
+        None => launches,
+    }
+}

@@ -1,0 +1,130 @@
+//! Ratios over a count, beside the line of the model.
+
+use super::interval_of;
+use crate::contention::per_second;
+use crate::html::parts::{line, point, shown, sound, text, time};
+use crate::html::scale::{Scale, path};
+use crate::quantity::number;
+use maud::{Markup, html};
+use netdyno_measure::contention::found::{Contention, Quotient};
+
+const WIDTH: f64 = 500.0;
+const HEIGHT: f64 = 330.0;
+const LEFT: f64 = 48.0;
+const RIGHT: f64 = 484.0;
+const TOP: f64 = 14.0;
+const BOTTOM: f64 = 284.0;
+
+/// A ratio at a count.
+struct Point {
+    count: usize,
+    ratio: Quotient,
+    model: f64,
+    tip: String,
+}
+
+/// g(K) / g(1) (Culler et al. 1996, table 5).
+pub fn many_to_one(found: &Contention, confidence: f64) -> Markup {
+    let points = found.many_to_one.iter().map(|at| Point {
+        count: at.requesters,
+        ratio: at.ratio,
+        model: at.model,
+        tip: format!(
+            "{} to one: g(K) / g(1) {}\n{}\n{} per message; slowest / fastest {}",
+            at.requesters,
+            number(at.ratio.value),
+            interval_of(&at.ratio, confidence),
+            shown(&at.gap).map_or("no time".into(), time),
+            number(at.slowest_over_fastest.value)
+        ),
+    });
+    html! {
+        figure {
+            (chart(&points.collect::<Vec<_>>(), "requesters K", "g(K) / g(1)", "by the model K"))
+            figcaption {
+                "Time per message of one of K requesters over that of one alone, in the same launch. "
+                "Dotted: by the LogP model the receiver takes one message in a gap, so that each of K waits K gaps."
+            }
+        }
+    }
+}
+
+/// Messages of several pairs over those of one.
+pub fn rates(found: &Contention, confidence: f64) -> Markup {
+    let points = found.rates.iter().map(|rate| Point {
+        count: rate.pairs,
+        ratio: rate.ratio,
+        model: rate.model,
+        tip: format!(
+            "{} at once: {} of one pair's messages\n{}\n{} in all",
+            rate.pairs,
+            number(rate.ratio.value),
+            interval_of(&rate.ratio, confidence),
+            per_second(rate.messages_per_s.value)
+        ),
+    });
+    html! {
+        figure {
+            (chart(&points.collect::<Vec<_>>(), "pairs", "messages, of one pair's", "by the model"))
+            figcaption {
+                "What pairs get through together over what one gets through alone, in the same launch. "
+                "Dotted: by the LogP model pairs do not notice each other."
+            }
+        }
+    }
+}
+
+fn chart(points: &[Point], of: &str, what: &str, model: &str) -> Markup {
+    let known: Vec<&Point> =
+        points.iter().filter(|point| point.ratio.launches > 0 && point.ratio.value.is_finite()).collect();
+    let most = points.iter().map(|point| point.count).max().unwrap_or(1);
+    let x = Scale::between(0.0, most as f64 + 0.35, LEFT, RIGHT);
+    let ends = known.iter().flat_map(|point| {
+        let ci = sound(point.ratio.ci);
+        [point.ratio.value, ci.map_or(0.0, |ci| ci.hi)]
+    });
+    let models = points.iter().map(|point| point.model).filter(|model| model.is_finite());
+    let y = Scale::linear(ends.chain(models.clone()).map(|value| value * 1.06), BOTTOM, TOP);
+    let stride = most.div_ceil(16).max(1);
+    let model_path =
+        path(points.iter().filter_map(|point| Some((x.at(point.count as f64)?, y.within(point.model)?))));
+    html! {
+        svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="group" aria-label={ (what) " over " (of) } {
+            @for tick in y.ticks(6) {
+                @if let Some(at) = y.at(tick) {
+                    (line("grid", (LEFT, at), (RIGHT, at)))
+                    (text("soft end", LEFT - 6.0, at + 4.0, &plain(tick)))
+                }
+            }
+            (line("axis", (LEFT, BOTTOM), (RIGHT, BOTTOM)))
+            @for count in (stride..=most).step_by(stride) {
+                @if let Some(at) = x.at(count as f64) { (text("soft mid", at, BOTTOM + 18.0, &count.to_string())) }
+            }
+            (text("soft mid", (LEFT + RIGHT) / 2.0, BOTTOM + 38.0, of))
+            (text("soft halo", LEFT + 6.0, TOP + 4.0, what))
+            path.line.expected.plain d=(model_path) {}
+            @if let Some(last) = points.last() {
+                @if let (Some(at), Some(level)) = (x.at(last.count as f64), y.within(last.model)) {
+                    (text("soft end halo", at - 8.0, level + 2.0, model))
+                }
+            }
+            @for point_of in &known {
+                @if let (Some(at), Some(level)) = (x.at(point_of.count as f64), y.within(point_of.ratio.value)) {
+                    @if let Some(ci) = sound(point_of.ratio.ci) {
+                        @if let (Some(lo), Some(hi)) = (y.within(ci.lo), y.within(ci.hi)) {
+                            g.g { (line("whisker", (at, lo), (at, hi))) }
+                        }
+                    }
+                    (point(at, level, "3.5", "fill g", "ratio", &point_of.tip))
+                }
+            }
+        }
+    }
+}
+
+/// A round number of an axis, without zeros that say nothing.
+fn plain(value: f64) -> String {
+    let text = number(value);
+    let is_fraction = text.contains('.') && !text.contains('e');
+    if is_fraction { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}

@@ -1,0 +1,147 @@
+//! Contention as table, CSV and page: of data made up by hand, and of records with holes.
+
+mod support;
+
+use netdyno_measure::contention::data::{CrowdData, CrowdShape, PairTimes, PairsAtOnce, Round, Timed};
+use netdyno_measure::contention::extract::extract;
+use netdyno_measure::record::{Found, LayerResult, Record};
+use netdyno_report::{csv, html, table};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::sync::LazyLock;
+
+/// A layer on which K requesters to one replier wait K gaps, and a crowd costs a tenth.
+fn launch(launch: usize, procs: usize) -> CrowdData {
+    let off = 1.0 + 0.001 * (launch * 7 % 5) as f64;
+    let timed = |ns: f64| Timed { ns: ns * off, samples: 100 };
+    let pair = |factor: f64| PairTimes {
+        rtt: timed(20e3 * factor),
+        o_s: timed(1e3),
+        busy: timed(3e3 * factor),
+        stream: timed(5e3 * factor),
+    };
+    let round = Round {
+        alone: pair(1.0),
+        half_window: timed(5e3),
+        halves: vec![pair(1.1); procs / 2],
+        one_to_many: timed(4e3),
+        many_to_one: (1..procs).map(|k| vec![timed(5e3 * k as f64); k]).collect(),
+        pairs: vec![PairsAtOnce { pairs: 2, streams: vec![timed(5e3); 2] }],
+    };
+    let rtt = |from: usize, to: usize| (from != to).then(|| timed(20e3 + 1e3 * from.abs_diff(to) as f64));
+    CrowdData {
+        launch,
+        procs,
+        shape: CrowdShape { window: 64, delay_ns: 10e3, rest_ns: 0.0 },
+        rtt: (0..procs).map(|from| (0..procs).map(|to| rtt(from, to)).collect()).collect(),
+        rounds: vec![round; 3],
+        preemptions: Some(3),
+    }
+}
+
+fn record(procs: usize) -> Record {
+    let launches: Vec<CrowdData> = (0..9).map(|nth| launch(nth, procs)).collect();
+    let extracted = extract(&launches, 0.95, 0.02).expect("launches");
+    support::record(vec![LayerResult {
+        layer: "am+shm".into(),
+        size_bytes: 32,
+        wait: "yield".into(),
+        cpus: (0..procs).map(|rank| rank % 2).collect(),
+        distance: None,
+        faults: None,
+        parameters: extracted.parameters,
+        found: Found::Contention(extracted.found),
+        doubts: extracted.doubts,
+    }])
+}
+
+static EIGHT: LazyLock<Record> = LazyLock::new(|| record(8));
+
+#[test]
+fn a_table_says_what_contention_does() {
+    let text = table::render(&EIGHT, 80);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    for line in [
+        "  round trips, one pair at a time: 21.0 µs (0 → 1) to 27.1 µs (0 → 7), longest /",
+        "    rtt    20.0 µs   22.0 µs  1.10 [1.10, 1.10]      2.00 µs [2.00, 2.01]",
+        "    7     35.1 µs  7.00 [7.00, 7.00]          7  1.00 [1.00, 1.00]",
+        "  one requester to 7 repliers: 4.01 µs per message, 0.800 [0.800, 0.800] of that",
+        "    4       726 k/s  3.64 [3.64, 3.64]          4",
+    ] {
+        assert!(text.lines().any(|own| own == line), "{line}\n{text}");
+    }
+    let narrow = table::render(&EIGHT, 40);
+    assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
+}
+
+#[test]
+fn many_processes_are_told_in_few_lines() {
+    let text = table::render(&record(64), 80);
+    assert!(text.lines().all(|line| line.chars().count() <= 80) && text.lines().count() < 50, "{text}");
+    assert!(text.contains("\n    63 "), "{text}");
+}
+
+#[test]
+fn csv_has_a_row_for_each_figure() {
+    let text = csv::render(&EIGHT);
+    let row = |start: &str| text.lines().find(|row| row.starts_with(start)).expect(start);
+    assert!(row("am+shm,contention,32,rtt,measured,ns,20").ends_with(",virtualised"));
+    assert!(row("am+shm,contention,32,many_to_one.7.ratio,").contains(",measured,ratio,7"));
+    assert!(row("am+shm,contention,32,halves.rtt.difference,").contains(",ns,"));
+    assert!(row("am+shm,contention,32,rate.4,").contains(",messages_per_s,7"));
+}
+
+#[test]
+fn a_page_shows_matrix_and_model() {
+    for procs in [2, 3, 8, 64] {
+        let page = html::render(&[record(procs)]);
+        assert!(page.contains("<title>Contention over am+shm – netdyno</title>"));
+        assert_eq!(page.matches("data-series=\"pairs\"").count(), procs * (procs - 1));
+        assert!(page.contains("K requesters to one replier") && !page.contains("NaN"));
+    }
+    let page = html::render(&[EIGHT.clone(), support::various()]);
+    assert!(page.contains("LogP of am+shm") && page.contains("am+shm: contention"));
+}
+
+/// The value that comes after `nth` others.
+fn find<'a>(value: &'a mut Value, nth: &mut usize) -> Option<&'a mut Value> {
+    if *nth == 0 {
+        return Some(value);
+    }
+    *nth -= 1;
+    match value {
+        Value::Array(items) => items.iter_mut().find_map(|item| find(item, nth)),
+        Value::Object(fields) => fields.values_mut().find_map(|field| find(field, nth)),
+        _ => None,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn whatever_a_record_says_is_shown(changes in proptest::collection::vec((0..1500usize, 0..7u8), 1..12)) {
+        let mut small = record(4);
+        if let Found::Contention(found) = &mut small.results[0].found {
+            found.launches.truncate(1);
+        }
+        let mut value = serde_json::to_value(&small).unwrap();
+        for (mut nth, change) in changes {
+            if let Some(place) = find(&mut value, &mut nth) {
+                *place = match change {
+                    0 => Value::Null,
+                    1 => json!(0),
+                    2 => json!(-1e300),
+                    3 => json!(u64::MAX),
+                    4 => json!([]),
+                    5 => json!(1e308),
+                    _ => json!("<u>\u{1b}"),
+                };
+            }
+        }
+        let Ok(record) = Record::from_json(&value.to_string()) else { return Ok(()) };
+        table::render(&record, 80);
+        csv::render(&record);
+        let page = html::render(&[record]);
+        prop_assert!(!page.contains("NaN") && !page.contains("<u>") && page.len() < 1_000_000);
+    }
+}
