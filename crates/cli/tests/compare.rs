@@ -117,6 +117,8 @@ fn a_limit_fails_what_is_beyond_it_with_its_whole_interval() {
     let verdict = |name: &str| parameter(&comparison, name)["verdict"].as_str().unwrap().to_owned();
     assert_eq!(["o_s", "rtt", "g", "o_poll"].map(verdict), ["fail", "pass", "pass", "not_judged"]);
 
+    // A poll of the simulated interface takes no time, which has no ratio.
+    assert!(doubts(&comparison["comparisons"][0]).contains(&"no_ratio"));
     let borderline = json(&[&a, &b, "--fail-on", "20 %"]);
     assert_eq!(parameter(&borderline, "o_s")["verdict"], "undecided");
     // What became smaller passes any limit.

@@ -61,8 +61,10 @@ fn parameter(
             unpaired::ratio(&in_b, &in_a, terms.confidence).map(|found| (found.ratio, found.ci))
         };
         (compared.ratio, compared.ratio_ci) = found.map_or((None, None), |(ratio, ci)| (Some(ratio), ci));
-        if compared.ratio.is_some() && compared.ratio_ci.is_none() {
-            doubt = Some(differences::too_few(a.name));
+        match (compared.ratio, compared.ratio_ci) {
+            (None, _) => doubt = Some(differences::no_ratio(a.name, a.launches.is_empty())),
+            (Some(_), None) => doubt = Some(differences::too_few(a.name)),
+            (Some(_), Some(_)) => {}
         }
         compared.change = change(compared.ratio_ci);
     }

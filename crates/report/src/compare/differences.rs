@@ -90,7 +90,8 @@ fn carried(side: &str, doubts: &[Doubt]) -> Option<Doubt> {
         Some(about) => format!("{} ({about})", doubt.name),
         None => doubt.name.clone(),
     };
-    let names: Vec<String> = doubts.iter().map(name).collect();
+    let mut names: Vec<String> = doubts.iter().map(name).collect();
+    names.dedup();
     let stable = format!("doubts_in_{}", side.to_lowercase());
     (!names.is_empty())
         .then(|| Doubt::new(&stable, format!("{side} has doubts of its own: {}", names.join(", "))))
@@ -112,6 +113,16 @@ pub fn of_spread(parameter: &str, a: &[f64], b: &[f64]) -> Option<Doubt> {
 fn spread(values: &[f64]) -> Option<f64> {
     let logs = sorted(values.iter().filter(|&&value| value > 0.0).map(|value| value.ln()));
     (logs.len() >= 4).then(|| quantile_of_sorted(&logs, 0.75) - quantile_of_sorted(&logs, 0.25))
+}
+
+/// A doubt about figures without a ratio.
+pub fn no_ratio(parameter: &str, of_sizes: bool) -> Doubt {
+    let text = if of_sizes {
+        "it is read off several sizes, and single launches have none: compare the sizes"
+    } else {
+        "it is not positive in every launch: there is no ratio"
+    };
+    Doubt::about("no_ratio", parameter, text.into())
 }
 
 /// A doubt about a ratio without an interval.

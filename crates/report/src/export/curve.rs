@@ -39,7 +39,7 @@ pub enum Gap {
     Measured(f64),
     /// It is at most this: something else set the pace.
     AtMost(f64),
-    /// Nothing.
+    /// Nothing, or less than nothing.
     Unknown,
 }
 
@@ -137,9 +137,6 @@ struct Figures<'a> {
 impl Figures<'_> {
     fn point(&self, g: &Parameter, plateau: &Plateau) -> Result<Point, ExportError> {
         let [there, o_s, o_r] = self.times;
-        if figure(g).is_some() {
-            self.needed(("g", g))?;
-        }
         Ok(Point {
             size_bytes: self.size_bytes,
             one_way_ns: self.rtt_share * self.needed(there)?,
@@ -168,7 +165,7 @@ fn figure(p: &Parameter) -> Option<f64> {
 
 /// The steady state takes max(g, o_s + o_r, rtt / window): where it is not g, g is at most that.
 fn gap(g: &Parameter, plateau: &Plateau) -> Gap {
-    match (g.status, figure(g)) {
+    match (g.status, figure(g).filter(|ns| *ns >= 0.0)) {
         (Status::Measured, Some(ns)) => Gap::Measured(ns),
         (_, Some(ns)) => Gap::AtMost(ns),
         (_, None) if plateau.value_ns > 0.0 && plateau.value_ns.is_finite() => Gap::AtMost(plateau.value_ns),

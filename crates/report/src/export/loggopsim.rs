@@ -114,10 +114,9 @@ fn gap(small: &Point, layer: &str) -> (f64, Option<String>) {
                         lower limit";
             (ns, Some(text.into()))
         }
-        Gap::Unknown => (
-            0.0,
-            Some(format!("g = 0: nothing is known of it on {layer}; overhead alone limits message rates")),
-        ),
+        Gap::Unknown => {
+            (0.0, Some(format!("g = 0: {layer} has no figure of it; overhead alone limits message rates")))
+        }
     }
 }
 
