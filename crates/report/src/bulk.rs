@@ -92,8 +92,8 @@ pub fn classic(classic: &Classic) -> String {
     format!(
         "T0 + n / R∞: T0 {}, R∞ {}, n½ {} ({measured} as measured); for {} it predicts {}, measured {}",
         time_and_interval(classic.T0_ns, classic.T0_ci_ns),
-        rate(classic.R_inf.value_bytes_per_s),
-        bytes(classic.n_half_bytes),
+        classic.R_inf.map_or(NONE.into(), |peak| rate(peak.value_bytes_per_s)),
+        classic.n_half_bytes.map_or(NONE.into(), bytes),
         bytes(classic.small_bytes as f64),
         time(classic.small_predicted_ns),
         time(classic.small_measured_ns)
@@ -188,8 +188,8 @@ fn whole(bulk: &Bulk) -> Vec<Figure> {
             figure(
                 "R_inf",
                 "bytes_per_s",
-                Some(classic.R_inf.value_bytes_per_s),
-                classic.R_inf.ci_bytes_per_s,
+                classic.R_inf.map(|peak| peak.value_bytes_per_s),
+                classic.R_inf.and_then(|peak| peak.ci_bytes_per_s),
             ),
             figure("n_half", "bytes", classic.n_half_measured_bytes, classic.n_half_measured_ci_bytes),
         ])

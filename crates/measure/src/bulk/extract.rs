@@ -391,6 +391,7 @@ impl Launches<'_> {
         };
         let lines: Vec<Straight> = self.estimates.iter().filter_map(line).collect();
         let T0 = self.over(lines.iter().map(|l| l.base));
+        let slope = self.over(lines.iter().map(|l| l.slope));
         let R_inf = self.rate(lines.iter().map(|l| l.slope.recip()));
         let n_half = self.over(lines.iter().map(|l| l.base / l.slope));
         let measured = self.over(self.estimates.iter().map(|sizes| self.half_performance(sizes)));
@@ -398,14 +399,14 @@ impl Launches<'_> {
         Classic {
             T0_ns: T0.value,
             T0_ci_ns: T0.ci,
-            n_half_bytes: n_half.value,
+            n_half_bytes: n_half.value.is_finite().then_some(n_half.value),
             n_half_ci_bytes: n_half.ci,
             n_half_measured_bytes: measured.value.is_finite().then_some(measured.value),
             n_half_measured_ci_bytes: measured.ci,
             small_bytes,
-            small_predicted_ns: T0.value + small_bytes as f64 * NS_PER_S / R_inf.value_bytes_per_s,
+            small_predicted_ns: T0.value + slope.value * small_bytes as f64,
             small_measured_ns: self.figure(0, |e| e.one_way).value,
-            R_inf,
+            R_inf: R_inf.value_bytes_per_s.is_finite().then_some(R_inf),
         }
     }
 

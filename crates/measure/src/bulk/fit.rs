@@ -94,8 +94,10 @@ fn segments_worth(points: &[Point], last_at_least: usize, worth: f64) -> Vec<usi
     for end in SIZES_AT_LEAST..=n {
         let at_least = if end == n { last_at_least } else { SIZES_AT_LEAST };
         for begin in 0..=end - at_least {
-            let misfit = misfit(&points[begin..end]);
-            let cost = best[begin].0 + worth + misfit;
+            let run = &points[begin..end];
+            // A line takes as much misfit away as it has parameters, for nothing.
+            let parameters = run.len().min(2) as f64;
+            let cost = best[begin].0 + worth + parameters + misfit(run);
             if cost < best[end].0 {
                 best[end] = (cost, begin);
             }

@@ -124,10 +124,10 @@ pub struct Classic {
     pub T0_ns: f64,
     /// Interval of that.
     pub T0_ci_ns: Option<Interval>,
-    /// Peak rate.
-    pub R_inf: Rate,
-    /// Half-performance length of the model: T0 times R∞.
-    pub n_half_bytes: f64,
+    /// Peak rate: the inverse of the line's slope; null where time does not rise with the size.
+    pub R_inf: Option<Rate>,
+    /// Half-performance length of the model: T0 times R∞; null where that is.
+    pub n_half_bytes: Option<f64>,
     /// Interval of that.
     pub n_half_ci_bytes: Option<Interval>,
     /// The size at which n / T(n) reaches half of its largest measured value, as measured;

@@ -36,10 +36,10 @@ pub fn figure(subject: &Subject<'_>) -> Markup {
     let rows = longest.max(1).ilog2() as usize + 1;
     let bottom = TOP + ROW * rows as f64;
     let width = (RIGHT - LEFT) / sizes.len().max(1) as f64;
-    let shade = |ns: f64| {
-        let share = if hi > lo { (ns / lo).ln() / (hi / lo).ln() } else { 1.0 };
-        OPACITY.0 + (OPACITY.1 - OPACITY.0) * share
-    };
+    // Logarithms are taken one by one: the ratio of two times may be no number.
+    let (low, span) = (lo.ln(), hi.ln() - lo.ln());
+    let shade = |share: f64| OPACITY.0 + (OPACITY.1 - OPACITY.0) * share;
+    let share_of = |ns: f64| if span > 0.0 { (ns.ln() - low) / span } else { 1.0 };
     let every = sizes.len().div_ceil(14).max(1);
     html! {
         figure {
@@ -47,7 +47,7 @@ pub fn figure(subject: &Subject<'_>) -> Markup {
                 @for cell in &cells {
                     @let left = LEFT + width * cell.size_at as f64;
                     @let floor = bottom - ROW * f64::from(cell.m.max(1).ilog2());
-                    g style={ "fill-opacity:" (format!("{:.2}", shade(cell.ns))) } {
+                    g style={ "fill-opacity:" (format!("{:.2}", shade(share_of(cell.ns)))) } {
                         (rect_with_tip("cell", (left, floor - ROW), (left + width, floor), &tip(subject, &sizes, cell)))
                     }
                 }
@@ -59,7 +59,7 @@ pub fn figure(subject: &Subject<'_>) -> Markup {
                 }
                 (text("soft", 0.0, 12.0, "messages in a burst, M"))
                 (text("soft mid", (LEFT + RIGHT) / 2.0, bottom + 38.0, "bytes in a message, n"))
-                (legend((lo, hi), (TOP, bottom), shade))
+                (legend(|share| (low + share * span).exp(), (TOP, bottom), shade))
             }
             figcaption {
                 "The deeper the colour, the longer a message takes to issue, on a logarithmic scale. Along a column runs the signature of that size: "
@@ -94,19 +94,20 @@ fn tip(subject: &Subject<'_>, sizes: &[usize], cell: &Cell) -> String {
     format!("M = {}, n = {}\n{} a message{beside}", cell.m, bytes(n), time(cell.ns))
 }
 
-fn legend((lo, hi): (f64, f64), (top, bottom): (f64, f64), shade: impl Fn(f64) -> f64) -> Markup {
+/// The colours, from the palest to the fullest, with the times `of` some of them.
+fn legend(of: impl Fn(f64) -> f64, (top, bottom): (f64, f64), shade: impl Fn(f64) -> f64) -> Markup {
     let step = (bottom - top) / STEPS_OF_LEGEND as f64;
     let (left, right) = (RIGHT + 24.0, RIGHT + 38.0);
     html! {
         @for nth in 0..STEPS_OF_LEGEND {
             @let share = (nth as f64 + 0.5) / STEPS_OF_LEGEND as f64;
             @let floor = bottom - step * nth as f64;
-            g style={ "fill-opacity:" (format!("{:.2}", shade(lo * (hi / lo).powf(share)))) } {
+            g style={ "fill-opacity:" (format!("{:.2}", shade(share))) } {
                 (rect("cell", (left, floor - step), (right, floor)))
             }
         }
         @for share in [0.0, 0.5, 1.0] {
-            text.soft x=(px(right + 6.0)) y=(px(bottom + (top - bottom) * share + 4.0)) { (round_time(lo * (hi / lo).powf(share))) }
+            text.soft x=(px(right + 6.0)) y=(px(bottom + (top - bottom) * share + 4.0)) { (round_time(of(share))) }
         }
     }
 }

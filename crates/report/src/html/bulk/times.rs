@@ -91,9 +91,11 @@ fn steady(subject: &Subject<'_>, size: &SizeFigures) -> Option<Point> {
 fn classic(subject: &Subject<'_>, plot: &Plot) -> String {
     let (lo, hi) = plot.x.domain();
     let fit = &subject.bulk.classic;
+    // Without a peak rate the line is level.
+    let slope = fit.R_inf.map_or(0.0, |peak| 1e9 / peak.value_bytes_per_s);
     let places = (0..=STEPS).filter_map(|step| {
         let n = lo * (hi / lo).powf(step as f64 / STEPS as f64);
-        let ns = fit.T0_ns + n * 1e9 / fit.R_inf.value_bytes_per_s;
+        let ns = fit.T0_ns + n * slope;
         let y = plot.y.at(ns).filter(|y| (plot.top()..=plot.bottom()).contains(y))?;
         Some((plot.x.at(n)?, y))
     });
