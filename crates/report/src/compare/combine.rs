@@ -26,7 +26,8 @@ pub fn pair(a: &LayerResult, b: &LayerResult, interleaved: bool, terms: Terms) -
         }
         let (compared, doubt) = parameter(one, &other, interleaved, terms);
         parameters.push(compared);
-        doubts.extend(doubt);
+        // The same of many sizes is said once.
+        doubts.extend(doubt.filter(|doubt| !doubts.contains(doubt)));
     }
     let only_in_b = in_b.iter().map(|candidate| candidate.size_bytes).collect();
     doubts.extend(differences::of_sizes(only_in_a, only_in_b));
