@@ -164,7 +164,7 @@ pub struct BulkArgs {
 
     /// Parameters of the sim layer: o_s=1us,o_r=2us,g=5us,L=7us, and, where wanted,
     /// G=0.5ns/B, processor time per byte as in O_s=0.1ns/B,O_r=0.1ns/B, another protocol for
-    /// large messages as in change=8KiB,change_G=0.25ns/B,change_L=2us, capacity=64,
+    /// large messages as in change=8KiB,change_G=0.25ns/B,change_L=20us, capacity=64,
     /// window=65536, o_poll=0ns, noise=0.05
     #[arg(long, value_name = "NAME=VALUE,…")]
     pub truth: Option<Truth>,
