@@ -10,8 +10,9 @@ use crate::quantity::{NONE, counted, number, percent, time_and_interval};
 use maud::{Markup, html};
 use netdyno_measure::contention::found::{Compared, Contention, Quotient};
 use netdyno_measure::record::{LayerResult, Parameter, Record};
+use netdyno_measure::stats::Interval;
 
-/// Ratios within this of 1 count as 1 in sentences.
+/// Ratios whose interval is within this of 1 count as 1 in sentences.
 const ALIKE: f64 = 0.1;
 
 /// The heading of a page on contention alone; `None` where no record has any.
@@ -95,23 +96,32 @@ fn sentences(found: &Contention) -> Vec<String> {
             "Where {} to one replier, each takes {} times as long for a message as one alone; by the LogP model it is {}, for the receiver takes one message in a gap.",
             if last.requesters == 1 { "1 requester sends".into() } else { format!("{} requesters send", last.requesters) },
             ratio(Some(last.ratio)),
-            number(last.model)
+            last.model
         ));
     }
     let to_many = &found.one_to_many;
     if is_known(&to_many.ratio) {
-        let means = match to_many.ratio.value {
-            value if value < 1.0 - ALIKE => "the replier's turnaround held a single pair back",
-            value if value > 1.0 + ALIKE => "more peers cost the requester time",
-            _ => "the requester's side sets the pace",
-        };
         sentences.push(format!(
-            "One requester that sends to {} in turn takes {} times as long for a message as to one: {means}.",
+            "One requester that sends to {} in turn takes {} times as long for a message as to one{}.",
             counted(to_many.repliers, "replier", "repliers"),
-            ratio(Some(to_many.ratio))
+            ratio(Some(to_many.ratio)),
+            to_many.ratio.ci.and_then(meaning).unwrap_or_default()
         ));
     }
     sentences
+}
+
+/// What it means that one requester's messages to many take so many times as long, where the
+/// interval says it clearly (Culler et al. 1996, "Validation of communication scaling").
+fn meaning(ci: Interval) -> Option<&'static str> {
+    match ci {
+        Interval { lo, hi } if 1.0 - ALIKE <= lo && hi <= 1.0 + ALIKE => {
+            Some(": the requester's side sets the pace")
+        }
+        Interval { hi, .. } if hi < 1.0 => Some(": the replier's turnaround holds a single pair back"),
+        Interval { lo, .. } if lo > 1.0 => Some(": more peers cost the requester time"),
+        _ => None,
+    }
 }
 
 /// A pair alone beside the same pair in the crowd.

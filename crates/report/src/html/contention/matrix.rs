@@ -59,7 +59,7 @@ pub fn figure(found: &Contention) -> Markup {
             }
             figcaption {
                 "Medians over the launches, from " (time(least)) " to " (time(most)) "; all other processes only wait for requests. "
-                "The darkest shade is " (time(darkest)) "."
+                "The strongest shade is " (time(darkest)) "."
             }
         }
     }
