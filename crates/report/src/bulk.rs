@@ -150,7 +150,7 @@ pub fn figures(bulk: &Bulk) -> Vec<Figure> {
         }
     }
     figures.extend(bulk.segments.iter().map(|segment| Figure {
-        name: "G",
+        name: "G.segment",
         unit: "ns_per_byte",
         size_bytes: Some(segment.from_bytes),
         status: segment.G.status,
