@@ -53,7 +53,10 @@ fn csv_has_a_row_for_each_size_and_figure() {
     let text = csv::render(&RECORD);
     let has = |start: &str| text.lines().any(|row| row.starts_with(start));
     assert!(has("tcp,bulk,4096,T,measured,ns,12047.5,"));
-    let gap = text.lines().find_map(|row| row.strip_prefix("tcp,bulk,8192,G.segment,measured,ns_per_byte,")).unwrap();
+    let gap = text
+        .lines()
+        .find_map(|row| row.strip_prefix("tcp,bulk,8192,G.segment,measured,ns_per_byte,"))
+        .unwrap();
     let gap: f64 = gap.split(',').next().unwrap().parse().unwrap();
     assert!((gap - 0.25).abs() < 1e-6, "{gap}");
     assert!(has("tcp,bulk,1,change,measured,bytes,8192,8128,8192,"));
