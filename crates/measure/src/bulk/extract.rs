@@ -23,7 +23,7 @@ use super::fit::{NOISE, Point, SIZES_AT_LEAST, Straight, segments};
 use super::pattern::{issue_rises, rises};
 use super::record::{Bulk, Carried, Change, Classic, Linear, Overlap, Overlaps, Rate, Segment, SizeFigures};
 use crate::logp::data::Burst;
-use crate::logp::extract::{limited_by, quantiles, send_overhead};
+use crate::logp::extract::{STEADY, limited_by, quantiles, send_overhead};
 use crate::record::{Doubt, Limit, Parameter, Parameters, PerByte, Plateau, Status};
 use crate::show::{Bytes, Number, Percent};
 use crate::stats::{Interval, median, median_interval_of_sorted, quantile_of_sorted, sorted};
@@ -36,8 +36,6 @@ const CARRIES: f64 = 0.9;
 const IS_FREE: f64 = 0.1;
 /// Share of the receives that may wait without making o_r a bound.
 const WAITED: f64 = 0.05;
-/// Issuing is steady where requests go as fast as replies come, to this share.
-const STEADY: f64 = 0.01;
 
 /// What several launches say about a layer.
 #[derive(Clone, Debug, PartialEq)]

@@ -32,7 +32,7 @@ pub(crate) const WINDOW_AT_WORK: f64 = 1.9;
 /// Delays count as beyond the idle time with this margin.
 const BEYOND_IDLE: f64 = 1.1;
 /// Issuing is steady where requests go as fast as replies come, to this share.
-const STEADY: f64 = 0.01;
+pub(crate) const STEADY: f64 = 0.01;
 /// A longer burst still counts as sending only where a message costs at most this share
 /// more than in a shorter one.
 const SEND_ONLY_GROWTH: f64 = 0.005;
