@@ -15,6 +15,7 @@
 
 pub mod bulk;
 pub mod contention;
+mod figure;
 pub mod layer;
 pub mod logp;
 pub mod record;

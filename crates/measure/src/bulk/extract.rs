@@ -22,11 +22,12 @@ use super::doubts;
 use super::fit::{NOISE, Point, SIZES_AT_LEAST, Straight, segments};
 use super::pattern::{issue_rises, rises};
 use super::record::{Bulk, Carried, Change, Classic, Linear, Overlap, Overlaps, Rate, Segment, SizeFigures};
+use crate::figure::Figure;
 use crate::logp::data::Burst;
-use crate::logp::extract::{STEADY, limited_by, quantiles, send_overhead};
+use crate::logp::extract::{STEADY, limited_by, send_overhead};
 use crate::record::{Doubt, Limit, Parameter, Parameters, PerByte, Plateau, Status};
 use crate::show::{Bytes, Number, Percent};
-use crate::stats::{Interval, median, median_interval_of_sorted, quantile_of_sorted, sorted};
+use crate::stats::{Interval, median};
 use std::collections::BTreeMap;
 
 const NS_PER_S: f64 = 1e9;
@@ -109,14 +110,6 @@ impl Estimate {
     }
 }
 
-/// A figure over the launches.
-#[derive(Clone, Copy, Debug)]
-struct Figure {
-    value: f64,
-    ci: Option<Interval>,
-    launches: usize,
-}
-
 /// Several launches and what each says about each size.
 pub(super) struct Launches<'a> {
     pub(super) data: &'a [BulkLaunch],
@@ -154,12 +147,7 @@ pub fn extract(data: &[BulkLaunch], confidence: f64, precision: f64) -> Option<E
 
 impl Launches<'_> {
     fn over(&self, values: impl IntoIterator<Item = f64>) -> Figure {
-        let values = sorted(values.into_iter().filter(|value| value.is_finite()));
-        Figure {
-            value: quantile_of_sorted(&values, 0.5),
-            ci: median_interval_of_sorted(&values, self.confidence),
-            launches: values.len(),
-        }
+        Figure::over(values, self.confidence)
     }
 
     /// T at the size `at`, of each launch.
@@ -170,18 +158,6 @@ impl Launches<'_> {
     /// The median over the launches at the size `at`.
     fn figure(&self, at: usize, of: impl Fn(&Estimate) -> f64) -> Figure {
         self.over(self.estimates.iter().map(|sizes| of(&sizes[at])))
-    }
-
-    fn parameter(&self, figure: Figure, samples: Vec<f64>, count: u64) -> Parameter {
-        let known = figure.value.is_finite();
-        Parameter {
-            status: if known { Status::Measured } else { Status::Unobservable },
-            value_ns: known.then_some(figure.value),
-            ci_ns: figure.ci.filter(|_| known),
-            quantiles_ns: quantiles(samples.into_iter().map(|value| (value, 1))),
-            samples: count,
-            launches: figure.launches,
-        }
     }
 
     /// Batches of the size `at` in all launches.
@@ -215,7 +191,7 @@ impl Launches<'_> {
         let size_bytes = self.sizes[at];
         let T = {
             let halves = self.batches(at, |_, s| s.rtt_ns.iter().map(|ns| ns / 2.0).collect());
-            self.parameter(self.figure(at, |e| e.one_way), halves, self.count(at, |s| s.rtt_samples))
+            self.figure(at, |e| e.one_way).parameter(halves, self.count(at, |s| s.rtt_samples))
         };
         let alone = self.batches(at, |launch, size| {
             let m = send_overhead(&size.issue, launch.timer_ns).m;
@@ -224,11 +200,9 @@ impl Launches<'_> {
             burst.map(|burst| burst.issue_ns.iter().map(each).collect()).unwrap_or_default()
         });
         let o_s = self.sampled(self.figure(at, |e| e.o_s), alone);
-        let mut o_r = self.parameter(
-            self.figure(at, |e| e.o_r),
-            self.batches(at, |_, s| s.o_r_ns.clone()),
-            self.count(at, |s| s.o_r_samples),
-        );
+        let mut o_r = self
+            .figure(at, |e| e.o_r)
+            .parameter(self.batches(at, |_, s| s.o_r_ns.clone()), self.count(at, |s| s.o_r_samples));
         if self.count(at, |s| s.o_r_waited) as f64 > WAITED * o_r.samples as f64 {
             o_r.status = Status::UpperBound;
         }
@@ -262,7 +236,7 @@ impl Launches<'_> {
 
     fn sampled(&self, figure: Figure, samples: Vec<f64>) -> Parameter {
         let count = samples.len() as u64;
-        self.parameter(figure, samples, count)
+        figure.parameter(samples, count)
     }
 
     /// A rate from bytes per nanosecond.
@@ -464,7 +438,7 @@ impl Launches<'_> {
         let polls = self.data.iter().flat_map(|launch| launch.o_poll_ns.clone()).collect();
         let each_poll = self.data.iter().map(|launch| median(launch.o_poll_ns.iter().copied()));
         Parameters {
-            rtt: self.parameter(self.figure(0, |e| 2.0 * e.one_way), trips, smallest.T.samples),
+            rtt: self.figure(0, |e| 2.0 * e.one_way).parameter(trips, smallest.T.samples),
             o_s: smallest.o_s.clone(),
             o_r: smallest.o_r.clone(),
             o_poll: self.sampled(self.over(each_poll), polls),

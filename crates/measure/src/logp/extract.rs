@@ -21,6 +21,7 @@
 
 use super::data::{Burst, Curve, LaunchData};
 use super::doubts;
+use crate::figure::Figure;
 use crate::record::{Checks, Doubt, Limit, Parameter, Parameters, PerByte, Plateau, Status, StreamCheck};
 use crate::stats::{Interval, Line, median, median_interval_of_sorted, quantile_of_sorted, sorted};
 use std::collections::BTreeMap;
@@ -186,15 +187,6 @@ impl Estimate {
     }
 }
 
-/// A figure over the launches.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Figure {
-    pub(super) value: f64,
-    ci: Option<Interval>,
-    /// Launches that gave a value.
-    launches: usize,
-}
-
 /// Several launches and what each of them says.
 pub(super) struct Launches<'a> {
     pub(super) data: &'a [LaunchData],
@@ -205,29 +197,12 @@ pub(super) struct Launches<'a> {
 impl Launches<'_> {
     /// The median over the launches that gave a value, and its interval.
     pub(super) fn figure(&self, of: impl Fn(&Estimate) -> f64) -> Figure {
-        let values = sorted(self.estimates.iter().map(of).filter(|value| value.is_finite()));
-        Figure {
-            value: quantile_of_sorted(&values, 0.5),
-            ci: median_interval_of_sorted(&values, self.confidence),
-            launches: values.len(),
-        }
-    }
-
-    fn parameter(&self, figure: Figure, samples: impl IntoIterator<Item = f64>, count: u64) -> Parameter {
-        let known = figure.value.is_finite();
-        Parameter {
-            status: if known { Status::Measured } else { Status::Unobservable },
-            value_ns: known.then_some(figure.value),
-            ci_ns: figure.ci.filter(|_| known),
-            quantiles_ns: quantiles(samples.into_iter().map(|value| (value, 1))),
-            samples: count,
-            launches: figure.launches,
-        }
+        Figure::over(self.estimates.iter().map(of), self.confidence)
     }
 
     fn measured(&self, of: impl Fn(&Estimate) -> f64, samples: Vec<f64>) -> Parameter {
         let count = samples.len() as u64;
-        self.parameter(self.figure(of), samples, count)
+        self.figure(of).parameter(samples, count)
     }
 
     fn samples(&self, of: impl Fn(&LaunchData) -> &[f64]) -> Vec<f64> {
@@ -329,7 +304,7 @@ pub(crate) fn limited_by(
 fn parameters(launches: &Launches<'_>, plateau: &Plateau) -> Parameters {
     let all = |of: fn(&Estimate) -> f64| launches.estimates.iter().map(of).collect::<Vec<_>>();
     let trips: u64 = launches.data.iter().map(|l| l.rtt.samples).sum();
-    let mut rtt = launches.parameter(launches.figure(|e| e.rtt), [], trips);
+    let mut rtt = launches.figure(|e| e.rtt).parameter([], trips);
     rtt.quantiles_ns = quantiles(launches.data.iter().flat_map(|l| l.rtt.histogram_ns.iter().copied()));
     // The histogram knows its extremes to 0.1 % only.
     let least = launches.data.iter().map(|l| l.rtt.min_ns).fold(f64::INFINITY, f64::min);
