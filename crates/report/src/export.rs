@@ -14,6 +14,9 @@ pub mod simgrid;
 
 use thiserror::Error;
 
+/// More time than a simulation of messages lasts, and less than its arithmetic loses: 11 days.
+const MOST_NS: f64 = 1e15;
+
 /// A file for a simulator, and what its reader has to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exported {
@@ -52,9 +55,9 @@ pub enum ExportError {
     },
     /// A time that cannot be spent.
     #[error(
-        "{parameter} of {layer} is {value_ns:.1} ns at {size_bytes} B, and no simulator spends less than no time"
+        "{parameter} of {layer} is {value_ns:.4e} ns at {size_bytes} B, and a simulator takes 0 to {MOST_NS:e} ns"
     )]
-    Negative {
+    Impossible {
         /// The parameter.
         parameter: &'static str,
         /// The layer.

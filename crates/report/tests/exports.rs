@@ -92,3 +92,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_time_that_cannot_be_spent_is_refused() {
+    for o_r_ns in [-3.0, 1.6e308] {
+        let record = with([0.0, 0.0, o_r_ns, 0.0, 0.0, 0.0], (0.0, 0.0), Status::Measured);
+        let refusal = Curve::of(&record.results.iter().collect::<Vec<_>>()).unwrap_err().to_string();
+        assert!(refusal.starts_with("o_r of sim is ") && refusal.ends_with(" 0 to 1e15 ns"), "{refusal}");
+    }
+}

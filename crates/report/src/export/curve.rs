@@ -1,6 +1,6 @@
 //! The parameters of one layer over the message's size.
 
-use super::ExportError;
+use super::{ExportError, MOST_NS};
 use netdyno_measure::bulk::record::SizeFigures;
 use netdyno_measure::record::{Found, LayerResult, Parameter, Plateau, Status};
 
@@ -151,10 +151,8 @@ impl Figures<'_> {
         let (layer, size_bytes) = (self.layer.to_owned(), self.size_bytes);
         match figure(p) {
             None => Err(ExportError::Missing { parameter, layer, size_bytes }),
-            Some(value_ns) if value_ns < 0.0 => {
-                Err(ExportError::Negative { parameter, layer, size_bytes, value_ns })
-            }
-            Some(value_ns) => Ok(value_ns),
+            Some(value_ns) if (0.0..=MOST_NS).contains(&value_ns) => Ok(value_ns),
+            Some(value_ns) => Err(ExportError::Impossible { parameter, layer, size_bytes, value_ns }),
         }
     }
 }
