@@ -43,7 +43,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Measure o_s, o_r, g, L and the round trip of layers, by the LogP signature
-    Logp(Box<LogpArgs>),
+    Logp(Box<BenchArgs>),
     /// Measure layers at every size: T(n), bandwidth, o_s(n), o_r(n), g(n), L(n), G, and where
     /// the protocol changes
     Bulk(Box<BulkArgs>),
@@ -91,11 +91,9 @@ pub struct Measuring {
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
     pub size: Option<u32>,
 
-    /// Processors of requester and replier, as in 0,1; chosen near each other by default.
-    /// With --peer the second is one of that host
-    /// Processors of requester and replier, as in 0,1, chosen near each other by default; of
-    /// many processes by rank, again from the first where there are more processes than
-    /// processors
+    /// Processors of requester and replier, as in 0,1, chosen near each other by default; with
+    /// --peer the second is one of that host. Of many processes by rank, again from the first
+    /// where there are more processes than processors
     #[arg(long, value_name = "A,B", value_parser = cpus)]
     pub cpus: Option<CpuList>,
 
@@ -146,42 +144,10 @@ impl Measuring {
     }
 }
 
-/// `netdyno bulk`.
-#[derive(Debug, Args)]
-#[command(mut_arg("size", |size| size.hide(true)))]
-pub struct BulkArgs {
-    /// Layers to measure; the launches of several are interleaved
-    #[arg(long, value_name = "LAYER[,LAYER…]", value_delimiter = ',', required = true)]
-    pub over: Vec<Layer>,
-
-    /// The largest size, in bytes or as in 64KiB; smaller where a layer carries less
-    #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = largest)]
-    pub largest: usize,
-
-    /// How to measure.
-    #[command(flatten)]
-    pub measuring: Measuring,
-
-    /// Parameters of the sim layer: o_s=1us,o_r=2us,g=5us,L=7us, and, where wanted,
-    /// G=0.5ns/B, processor time per byte as in O_s=0.1ns/B,O_r=0.1ns/B, another protocol for
-    /// large messages as in change=8KiB,change_G=0.25ns/B,change_L=20us, capacity=64,
-    /// window=65536, o_poll=0ns, noise=0.05
-    #[arg(long, value_name = "NAME=VALUE,…")]
-    pub truth: Option<Truth>,
-
-    /// What goes wrong with each datagram of am+udp, on purpose, with which probability, as
-    /// for netdyno logp
-    #[arg(long, value_name = "NAME=SHARE,…")]
-    pub faults: Option<Faults>,
-
-    /// Where and in which form the result goes.
-    #[command(flatten)]
-    pub output: OutputArgs,
-}
-
-/// `netdyno logp`.
-#[derive(Debug, Args)]
-pub struct LogpArgs {
+/// What every measuring verb takes: the layers, how to measure them, what becomes of the
+/// result.
+#[derive(Clone, Debug, Args)]
+pub struct BenchArgs {
     /// Layers to measure; the launches of several are interleaved
     #[arg(long, value_name = "LAYER[,LAYER…]", value_delimiter = ',', required = true)]
     pub over: Vec<Layer>,
@@ -191,7 +157,9 @@ pub struct LogpArgs {
     pub measuring: Measuring,
 
     /// Parameters of the sim layer: o_s=1us,o_r=2us,g=5us,L=7us, and, where wanted,
-    /// capacity=64, window=65536, o_poll=0ns, noise=0.05
+    /// capacity=64, window=65536, o_poll=0ns, noise=0.05; by the size of a message
+    /// G=0.5ns/B, processor time per byte as in O_s=0.1ns/B,O_r=0.1ns/B, and another protocol
+    /// for large messages as in change=8KiB,change_G=0.25ns/B,change_L=20us
     #[arg(long, value_name = "NAME=VALUE,…")]
     pub truth: Option<Truth>,
 
@@ -206,32 +174,29 @@ pub struct LogpArgs {
     pub output: OutputArgs,
 }
 
+/// `netdyno bulk`.
+#[derive(Debug, Args)]
+#[command(mut_arg("size", |size| size.hide(true)))]
+pub struct BulkArgs {
+    /// The largest size, in bytes or as in 64KiB; smaller where a layer carries less
+    #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = largest)]
+    pub largest: usize,
+
+    /// What is measured, and how.
+    #[command(flatten)]
+    pub bench: BenchArgs,
+}
+
 /// `netdyno contention`.
 #[derive(Debug, Args)]
 pub struct ContentionArgs {
-    /// Layers to measure; the launches of several are interleaved
-    #[arg(long, value_name = "LAYER[,LAYER…]", value_delimiter = ',', required = true)]
-    pub over: Vec<Layer>,
-
     /// Processes; with more of them than processors the figures are about scheduling
     #[arg(long, value_name = "P", default_value = "4", value_parser = clap::value_parser!(u8).range(2..=64))]
     pub procs: u8,
 
-    /// How to measure.
+    /// What is measured, and how.
     #[command(flatten)]
-    pub measuring: Measuring,
-
-    /// Parameters of the sim layer, as for logp
-    #[arg(long, value_name = "NAME=VALUE,…")]
-    pub truth: Option<Truth>,
-
-    /// What goes wrong with each datagram of am+udp, on purpose, as for logp
-    #[arg(long, value_name = "NAME=SHARE,…")]
-    pub faults: Option<Faults>,
-
-    /// Where and in which form the result goes.
-    #[command(flatten)]
-    pub output: OutputArgs,
+    pub bench: BenchArgs,
 }
 
 /// Where and in which form a result goes.

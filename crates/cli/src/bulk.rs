@@ -1,10 +1,9 @@
 //! `netdyno bulk`.
 
 use crate::args::BulkArgs;
-use crate::campaign::{Campaign, Conditions};
+use crate::campaign;
 use crate::fault::Fault;
 use crate::method::{Method, Reading, Terms};
-use crate::output::Sink;
 use netdyno_measure::bulk::data::BulkLaunch;
 use netdyno_measure::bulk::doubts::is_precise;
 use netdyno_measure::bulk::extract::extract;
@@ -19,18 +18,13 @@ const SMALLEST: u32 = 1;
 
 /// Measures and writes the result.
 pub fn run(args: &BulkArgs) -> Result<(), Fault> {
-    if args.measuring.size.is_some() {
+    let mut bench = args.bench.clone();
+    if bench.measuring.size.replace(SMALLEST).is_some() {
         return Err(Fault::BadInput(
             "bulk measures every size, so that --size means nothing: use --largest".into(),
         ));
     }
-    let mut measuring = args.measuring.clone();
-    measuring.size = Some(SMALLEST);
-    let conditions = Conditions { truth: args.truth, faults: args.faults };
-    let method = EverySize { largest_bytes: args.largest };
-    let campaign = Campaign::new(Box::new(method), &args.over, conditions, &measuring)?;
-    let sink = Sink::open(&args.output)?;
-    sink.write(&campaign.run()?)
+    campaign::run(Box::new(EverySize { largest_bytes: args.largest }), &bench)
 }
 
 /// Messages of every size.

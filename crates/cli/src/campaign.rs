@@ -1,12 +1,13 @@
 //! A campaign: launches of several layers, interleaved, until every figure is known as
 //! precisely as asked for, or the time is up.
 
-use crate::args::Measuring;
+use crate::args::{BenchArgs, Measuring};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::launch::Bench;
 use crate::machine;
 use crate::method::{Method, Terms};
+use crate::output::Sink;
 use crate::progress::Progress;
 use crate::site::{Site, distinct};
 use netdyno_clock::place::{self, Distance};
@@ -35,6 +36,15 @@ pub struct Conditions {
     pub truth: Option<Truth>,
     /// What goes wrong with datagrams.
     pub faults: Option<Faults>,
+}
+
+/// Measures as a verb was asked to, and writes the result. Where it goes is tried before
+/// anything is measured.
+pub fn run(method: Box<dyn Method>, args: &BenchArgs) -> Result<(), Fault> {
+    let conditions = Conditions { truth: args.truth, faults: args.faults };
+    let campaign = Campaign::new(method, &args.over, conditions, &args.measuring)?;
+    let sink = Sink::open(&args.output)?;
+    sink.write(&campaign.run()?)
 }
 
 /// What is to be measured, checked.

@@ -1,10 +1,9 @@
 //! `netdyno contention`.
 
 use crate::args::ContentionArgs;
-use crate::campaign::{Campaign, Conditions};
+use crate::campaign;
 use crate::fault::Fault;
 use crate::method::{Method, Reading, Terms};
-use crate::output::Sink;
 use netdyno_measure::contention::data::CrowdData;
 use netdyno_measure::contention::direct::CrowdPlan;
 use netdyno_measure::contention::doubts::is_precise;
@@ -14,11 +13,7 @@ use netdyno_measure::task::{Data, Task};
 
 /// Measures and writes the result.
 pub fn run(args: &ContentionArgs) -> Result<(), Fault> {
-    let method = Box::new(Crowding { procs: usize::from(args.procs) });
-    let conditions = Conditions { truth: args.truth, faults: args.faults };
-    let campaign = Campaign::new(method, &args.over, conditions, &args.measuring)?;
-    let sink = Sink::open(&args.output)?;
-    sink.write(&campaign.run()?)
+    campaign::run(Box::new(Crowding { procs: usize::from(args.procs) }), &args.bench)
 }
 
 /// The steps that show what contention does.

@@ -13,6 +13,7 @@
 //! * [`record`]: the versioned record that every tool reads.
 #![forbid(unsafe_code)]
 
+mod bench;
 pub mod bulk;
 pub mod contention;
 mod figure;

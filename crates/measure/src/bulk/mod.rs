@@ -5,7 +5,6 @@
 //! * [`data`]: what it measured. * [`extract`]: what is read off launches.
 //! * [`record`]: what is found. * [`doubts`]: why not to take it at its word.
 
-mod bench;
 pub mod data;
 pub mod doubts;
 pub mod extract;

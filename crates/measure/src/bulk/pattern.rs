@@ -14,9 +14,9 @@
 //!
 //! What is known well enough is not measured again: samples go where intervals are wide.
 
-use super::bench::{Bench, is_known};
 use super::data::{BulkLaunch, BulkShape, SizeData, SizeShape};
 use super::search;
+use crate::bench::{Bench, is_known};
 use crate::layer::{LayerError, SizedRequester};
 use crate::logp::data::Burst;
 use crate::logp::extract::send_overhead;
@@ -80,7 +80,7 @@ pub fn run<R: SizedRequester>(
     let largest = plan.largest_bytes.min(requester.largest());
     let mut bench = Bench::new(requester, plan.budget_ns);
     bench.set_sizes(SMALL, SMALL, 0.0)?;
-    warm_up(&mut bench)?;
+    bench.warm_up()?;
     let (shape, search_ns) = match &plan.shape {
         Some(shape) => (shape.clone(), Vec::new()),
         None => choose(&mut bench, largest, progress)?,
@@ -97,15 +97,6 @@ pub fn run<R: SizedRequester>(
     data.took_ns = bench.took_ns();
     progress(1.0);
     Ok(data)
-}
-
-fn warm_up<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
-    let mut trips = 0;
-    while trips < 20 || (trips < 100_000 && bench.elapsed() < 0.02) {
-        bench.round_trip()?;
-        trips += 1;
-    }
-    Ok(())
 }
 
 impl SizeData {
@@ -170,7 +161,7 @@ fn choose_for<R: SizedRequester>(
     let mut longest = LONGEST_AT_LEAST;
     let plateau_ns = loop {
         // No message takes less than it takes to issue one, whatever noise makes of a rise.
-        let plateau_ns = pilot_plateau(bench, longest)?.max(o_s_ns);
+        let plateau_ns = bench.pilot_plateau(longest)?.max(o_s_ns);
         let depth = ((rtt_ns / plateau_ns).ceil() as usize).min(window);
         let is_long = longest >= LONGEST_AT_MOST || longest as f64 * plateau_ns >= LONGEST_BURST_NS;
         if longest >= 4 * depth || is_long {
@@ -195,16 +186,6 @@ fn choose_for<R: SizedRequester>(
         messages: ((BATCH_NS / plateau_ns) as usize).clamp(1, MESSAGES_IN_BATCH),
         trips: ((BATCH_NS / both_ways_ns.max(1.0)) as usize).clamp(1, BATCH),
     })
-}
-
-/// Time per message between two bursts of M/2 and M.
-fn pilot_plateau<R: SizedRequester>(bench: &mut Bench<'_, R>, m: usize) -> Result<f64, LayerError> {
-    let mut slopes = Vec::new();
-    for _ in 0..3 {
-        let (half, whole) = (bench.burst(m / 2, None)?.done, bench.burst(m, None)?.done);
-        slopes.push((bench.ns(whole) - bench.ns(half)) / (m - m / 2) as f64);
-    }
-    Ok(median(slopes))
 }
 
 fn passes<R: SizedRequester>(

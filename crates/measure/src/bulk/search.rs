@@ -5,8 +5,8 @@
 //! extrapolate to. Here the lines are laid through what lies on both sides, which sees a
 //! change of slope as well as a jump, and is not misled by a single bad time.
 
-use super::bench::{Bench, median_and_error};
 use super::fit::{NOISE, Point, segments};
+use crate::bench::{Bench, median_and_error};
 use crate::layer::{LayerError, SizedRequester};
 
 /// A change by which T departs by more than this share is always found.

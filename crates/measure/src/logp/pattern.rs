@@ -6,8 +6,9 @@
 //! and the busy line are known or the time is up; last, round trips after a pause.
 
 use super::data::{Burst, Curve, LaunchData, RoundTrips, Shape, Stream};
+use crate::bench::{Bench, is_known};
 use crate::layer::{LayerError, Requester, Work};
-use crate::stats::{median, median_interval_of_sorted, sorted, trimmed_mean};
+use crate::stats::{median, trimmed_mean};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +24,9 @@ pub(super) const BATCH: usize = 50;
 const BATCHES: usize = 24;
 const BATCHES_AT_LEAST: usize = 3;
 /// Empty polls timed together.
-const POLLS: usize = 32;
+const POLLS: u32 = 32;
+/// Delays timed together.
+const DELAYS: u32 = 256;
 /// Passes over the signature: as many before the figures can be known well enough, and
 /// as many however short the time.
 const PASSES_AT_LEAST: usize = 8;
@@ -58,27 +61,30 @@ pub fn run<R: Requester>(
     plan: &Plan,
     progress: &mut dyn FnMut(f64),
 ) -> Result<LaunchData, LayerError> {
-    let mut bench = Bench::new(requester, plan);
-    bench.warm_up()?;
+    requester.set_window(requester.max_window());
+    let mut launch = Launch { bench: Bench::new(requester, plan.budget_ns), plan };
+    launch.bench.warm_up()?;
     let rest_ns = match &plan.shape {
         Some(shape) => shape.rest_ns,
-        None => bench.find_rest()?,
+        None => launch.find_rest()?,
     };
-    bench.rest = (rest_ns > 0.0).then(|| bench.requester.work(rest_ns));
-    let rtt = bench.round_trips()?;
+    launch.bench.set_rest(rest_ns);
+    let rtt = launch.round_trips()?;
     progress(0.1);
     let rtt_ns = median(rtt.batches_ns.iter().copied());
-    let o_poll_ns = bench.empty_polls()?;
-    let issue = bench.issue_bursts()?;
-    let (o_r_away_ns, o_r_away_late) = bench.receives_after_staying_away(rtt_ns)?;
+    let o_poll_ns = launch.empty_polls()?;
+    let issue = launch.issue_bursts()?;
+    let (o_r_away_ns, o_r_away_late) = launch.receives_after_staying_away(rtt_ns)?;
     progress(0.2);
     let shape = match &plan.shape {
         Some(shape) => shape.clone(),
-        None => Shape { rest_ns, ..bench.choose_shape(rtt_ns, &issue, median(o_r_away_ns.iter().copied()))? },
+        None => {
+            Shape { rest_ns, ..launch.choose_shape(rtt_ns, &issue, median(o_r_away_ns.iter().copied()))? }
+        }
     };
     let mut data = LaunchData {
         launch: plan.launch,
-        timer_ns: bench.timer_ns,
+        timer_ns: launch.bench.timer_ns,
         rtt,
         pause_ns: PAUSE_NS,
         o_poll_ns,
@@ -91,9 +97,9 @@ pub fn run<R: Requester>(
         shape,
         ..LaunchData::default()
     };
-    bench.passes(&mut data, &mut |share| progress(0.2 + 0.75 * share))?;
-    data.rtt_after_pause_ns = bench.round_trips_after_pause()?;
-    data.took_ns = bench.elapsed() * plan.budget_ns;
+    launch.passes(&mut data, &mut |share| progress(0.2 + 0.75 * share))?;
+    data.rtt_after_pause_ns = launch.round_trips_after_pause()?;
+    data.took_ns = launch.bench.took_ns();
     progress(1.0);
     Ok(data)
 }
@@ -124,101 +130,22 @@ fn streams(shape: &Shape) -> Vec<Stream> {
         .collect()
 }
 
-/// A requester with what is needed to time it.
-struct Bench<'a, R> {
-    requester: &'a mut R,
+/// One launch in its course.
+struct Launch<'a, R> {
+    bench: Bench<'a, R>,
     plan: &'a Plan,
-    tick_ns: f64,
-    began: u64,
-    timer_ns: f64,
-    /// What must pass after a reply until the layer is quiet, where anything must.
-    rest: Option<Work>,
 }
 
-/// Ticks that a burst took.
-struct Ticks {
-    issue: u64,
-    done: u64,
-}
-
-impl<'a, R: Requester> Bench<'a, R> {
-    fn new(requester: &'a mut R, plan: &'a Plan) -> Self {
-        let (tick_ns, began) = (requester.tick_ns(), requester.now());
-        requester.set_window(requester.max_window());
-        let mut bench = Self { requester, plan, tick_ns, began, timer_ns: 0.0, rest: None };
-        bench.timer_ns = bench.clock_cost();
-        bench
-    }
-
-    /// Nanoseconds, to the picosecond: records need no more digits.
-    fn ns(&self, ticks: u64) -> f64 {
-        (ticks as f64 * self.tick_ns * 1e3).round() / 1e3
-    }
-
-    /// Share of the launch's time that has passed.
-    fn elapsed(&mut self) -> f64 {
-        (self.requester.now() - self.began) as f64 * self.tick_ns / self.plan.budget_ns
-    }
-
-    fn clock_cost(&mut self) -> f64 {
-        trimmed_mean((0..2000).map(|_| {
-            let start = self.requester.now();
-            let end = self.requester.now();
-            self.ns(end - start)
-        }))
-    }
-
+impl<R: Requester> Launch<'_, R> {
     /// Whether another batch is due after `batches`, in a phase that ends when `share` of the
     /// launch's time has passed.
     fn goes_on(&mut self, batches: usize, share: f64) -> bool {
-        batches < BATCHES_AT_LEAST || (batches < BATCHES && self.elapsed() < share)
+        batches < BATCHES_AT_LEAST || (batches < BATCHES && self.bench.elapsed() < share)
     }
 
     /// Whether the median of `values` is known to half of the precision asked for.
     fn is_known(&self, values: &[f64]) -> bool {
-        let values = sorted(values.iter().copied());
-        median_interval_of_sorted(&values, self.plan.confidence).is_some_and(|interval| {
-            interval.half_width()
-                <= self.plan.precision / 2.0 * crate::stats::quantile_of_sorted(&values, 0.5).abs()
-        })
-    }
-
-    fn round_trip(&mut self) -> Result<(), LayerError> {
-        self.issue()?;
-        self.requester.wait()
-    }
-
-    #[inline(always)]
-    fn issue(&mut self) -> Result<(), LayerError> {
-        while !self.requester.issue()? {
-            self.requester.wait()?;
-        }
-        Ok(())
-    }
-
-    fn drain(&mut self) -> Result<(), LayerError> {
-        while self.requester.in_flight() > 0 {
-            self.requester.wait()?;
-        }
-        Ok(())
-    }
-
-    /// Waits until nothing of what went before slows down what comes next.
-    fn settle(&mut self) -> Result<(), LayerError> {
-        self.drain()?;
-        if let Some(rest) = self.rest {
-            self.requester.compute(rest);
-        }
-        Ok(())
-    }
-
-    fn warm_up(&mut self) -> Result<(), LayerError> {
-        let mut trips = 0;
-        while trips < 20 || (trips < 100_000 && self.elapsed() < 0.02) {
-            self.round_trip()?;
-            trips += 1;
-        }
-        Ok(())
+        is_known(values, median(values.iter().copied()), self.plan.precision / 2.0, self.plan.confidence)
     }
 
     /// Where the gap is longer than a round trip, the stage that takes it is still busy
@@ -228,9 +155,9 @@ impl<'a, R: Requester> Bench<'a, R> {
         let mut rest_ns = 0.0;
         // Noise alone hardly ever shortens them five times in a row.
         for _ in 0..5 {
-            self.rest = None;
+            self.bench.set_rest(0.0);
             rest_ns = self.pilot_round_trip()?;
-            self.rest = Some(self.requester.work(rest_ns));
+            self.bench.set_rest(rest_ns);
             if self.pilot_round_trip()? >= 0.98 * rest_ns {
                 return Ok(0.0);
             }
@@ -239,14 +166,7 @@ impl<'a, R: Requester> Bench<'a, R> {
     }
 
     fn pilot_round_trip(&mut self) -> Result<f64, LayerError> {
-        let mut trips = Vec::with_capacity(BATCH);
-        for _ in 0..BATCH {
-            self.settle()?;
-            let start = self.requester.now();
-            self.round_trip()?;
-            let end = self.requester.now();
-            trips.push(self.ns(end - start));
-        }
+        let trips: Vec<f64> = (0..BATCH).map(|_| self.bench.round_trip()).collect::<Result<_, _>>()?;
         Ok(median(trips))
     }
 
@@ -257,21 +177,24 @@ impl<'a, R: Requester> Bench<'a, R> {
         let mut batch = Vec::with_capacity(BATCH);
         let (mut least, mut most) = (u64::MAX, 0);
         while self.goes_on(trips.batches_ns.len(), 0.1)
-            || (trips.batches_ns.len() < 200 && self.elapsed() < 0.1 && !self.is_known(&trips.batches_ns))
+            || (trips.batches_ns.len() < 200
+                && self.bench.elapsed() < 0.1
+                && !self.is_known(&trips.batches_ns))
         {
             batch.clear();
-            let mut before = self.requester.now();
+            let mut before = self.bench.requester.now();
             for _ in 0..BATCH {
-                self.round_trip()?;
-                let after = self.requester.now();
+                self.bench.trip()?;
+                let after = self.bench.requester.now();
                 batch.push(after - before);
                 before = after;
-                if self.rest.is_some() {
-                    self.settle()?;
-                    before = self.requester.now();
+                if self.bench.rests() {
+                    self.bench.settle()?;
+                    before = self.bench.requester.now();
                 }
             }
-            let values: Vec<f64> = batch.iter().map(|&ticks| self.ns(ticks) - self.timer_ns).collect();
+            let values: Vec<f64> =
+                batch.iter().map(|&ticks| self.bench.ns(ticks) - self.bench.timer_ns).collect();
             for &ticks in &batch {
                 (least, most) = (least.min(ticks), most.max(ticks));
                 histogram.record(ticks).map_err(LayerError::new)?;
@@ -281,51 +204,36 @@ impl<'a, R: Requester> Bench<'a, R> {
         trips.samples = histogram.len();
         trips.histogram_ns = histogram
             .iter_recorded()
-            .map(|v| (self.ns(v.value_iterated_to()) - self.timer_ns, v.count_at_value()))
+            .map(|v| (self.bench.ns(v.value_iterated_to()) - self.bench.timer_ns, v.count_at_value()))
             .collect();
-        (trips.min_ns, trips.max_ns) = (self.ns(least) - self.timer_ns, self.ns(most) - self.timer_ns);
+        (trips.min_ns, trips.max_ns) =
+            (self.bench.ns(least) - self.bench.timer_ns, self.bench.ns(most) - self.bench.timer_ns);
         Ok(trips)
     }
 
     fn empty_polls(&mut self) -> Result<Vec<f64>, LayerError> {
         let mut batches = Vec::with_capacity(BATCHES);
-        let mut batch = Vec::with_capacity(BATCH);
         while self.goes_on(batches.len(), 0.12) {
-            batch.clear();
-            for _ in 0..BATCH / 2 {
-                let start = self.requester.now();
-                for _ in 0..POLLS {
-                    self.requester.poll()?;
-                }
-                let end = self.requester.now();
-                batch.push((self.ns(end - start) - self.timer_ns) / POLLS as f64);
-            }
-            batches.push(trimmed_mean(batch.iter().copied()));
+            let batch: Vec<f64> =
+                (0..BATCH / 2).map(|_| self.bench.empty_poll(POLLS)).collect::<Result<_, _>>()?;
+            batches.push(trimmed_mean(batch));
         }
         Ok(batches)
     }
 
     fn issue_bursts(&mut self) -> Result<Vec<Burst>, LayerError> {
-        let window = self.requester.max_window();
+        let window = self.bench.requester.max_window();
         let mut bursts: Vec<Burst> = ISSUE_BURSTS
             .into_iter()
             .filter(|&m| m <= window)
             .map(|m| Burst { m, per_batch: BATCH, ..Burst::default() })
             .collect();
-        let mut batch = Vec::with_capacity(BATCH);
         while self.goes_on(bursts[0].issue_ns.len(), 0.2) {
             for burst in &mut bursts {
-                batch.clear();
-                for _ in 0..burst.per_batch {
-                    let start = self.requester.now();
-                    for _ in 0..burst.m {
-                        self.issue()?;
-                    }
-                    let end = self.requester.now();
-                    batch.push(self.ns(end - start));
-                    self.settle()?;
-                }
-                burst.issue_ns.push(trimmed_mean(batch.iter().copied()));
+                let batch: Vec<f64> = (0..burst.per_batch)
+                    .map(|_| self.bench.requests_alone(burst.m))
+                    .collect::<Result<_, _>>()?;
+                burst.issue_ns.push(trimmed_mean(batch));
             }
         }
         Ok(bursts)
@@ -333,7 +241,7 @@ impl<'a, R: Requester> Bench<'a, R> {
 
     /// Also counts the replies that were later than that and are not in the figure.
     fn receives_after_staying_away(&mut self, rtt_ns: f64) -> Result<(Vec<f64>, u64), LayerError> {
-        let away = self.requester.work(AWAY_ROUND_TRIPS * rtt_ns);
+        let away = self.bench.requester.work(AWAY_ROUND_TRIPS * rtt_ns);
         let mut batches = Vec::with_capacity(BATCHES);
         let mut batch = Vec::with_capacity(BATCH);
         let (mut rounds, mut late) = (0, 0);
@@ -341,17 +249,12 @@ impl<'a, R: Requester> Bench<'a, R> {
             rounds += 1;
             batch.clear();
             for _ in 0..BATCH {
-                self.issue()?;
-                self.requester.compute(away);
-                let start = self.requester.now();
-                let found = self.requester.poll()?;
-                let end = self.requester.now();
-                if found {
-                    batch.push(self.ns(end - start) - self.timer_ns);
-                } else {
+                let (ns, had_to_wait) = self.bench.receive_after(away)?;
+                if had_to_wait {
                     late += 1;
+                } else {
+                    batch.push(ns);
                 }
-                self.settle()?;
             }
             if !batch.is_empty() {
                 batches.push(trimmed_mean(batch.iter().copied()));
@@ -360,42 +263,15 @@ impl<'a, R: Requester> Bench<'a, R> {
         Ok((batches, late))
     }
 
-    /// One burst of the signature: M times poll, issue, compute; then drain.
-    fn burst(&mut self, m: usize, work: Option<Work>) -> Result<Ticks, LayerError> {
-        let start = self.requester.now();
-        for _ in 0..m {
-            self.requester.poll()?;
-            self.issue()?;
-            if let Some(work) = work {
-                self.requester.compute(work);
-            }
-        }
-        let issued = self.requester.now();
-        self.drain()?;
-        let done = self.requester.now();
-        self.settle()?;
-        Ok(Ticks { issue: issued - start, done: done - start })
-    }
-
-    /// Time per message between two bursts of M/2 and M.
-    fn pilot_plateau(&mut self, m: usize) -> Result<f64, LayerError> {
-        let mut slopes = Vec::new();
-        for _ in 0..3 {
-            let (half, whole) = (self.burst(m / 2, None)?.done, self.burst(m, None)?.done);
-            slopes.push((whole as f64 - half as f64) * self.tick_ns / (m - m / 2) as f64);
-        }
-        Ok(median(slopes))
-    }
-
     /// Chooses bursts beyond the depth of the pipeline and delays on both sides of the
     /// idle time.
     fn choose_shape(&mut self, rtt_ns: f64, issue: &[Burst], o_r_ns: f64) -> Result<Shape, LayerError> {
-        let window = self.requester.max_window();
-        let o_s_ns = super::extract::send_overhead(issue, self.timer_ns).value_ns;
+        let window = self.bench.requester.max_window();
+        let o_s_ns = super::extract::send_overhead(issue, self.bench.timer_ns).value_ns;
         let o_r_ns = if o_r_ns.is_finite() { o_r_ns } else { o_s_ns };
         let mut longest = LONGEST_BURST_AT_LEAST;
         let plateau_ns = loop {
-            let plateau_ns = self.pilot_plateau(longest)?.max(1e-3);
+            let plateau_ns = self.bench.pilot_plateau(longest)?.max(1e-3);
             let depth = ((rtt_ns / plateau_ns).ceil() as usize).min(window);
             if longest >= 4 * depth || longest >= LONGEST_BURST_AT_MOST {
                 break plateau_ns;
@@ -414,20 +290,8 @@ impl<'a, R: Requester> Bench<'a, R> {
         })
     }
 
-    /// What a delay costs without messages, so that its error is not taken for overhead.
-    fn measured_delay(&mut self, work: Option<Work>) -> f64 {
-        let Some(work) = work else { return 0.0 };
-        let repeats = 256;
-        let start = self.requester.now();
-        for _ in 0..repeats {
-            self.requester.compute(work);
-        }
-        let end = self.requester.now();
-        (self.ns(end - start) - self.timer_ns) / f64::from(repeats)
-    }
-
     fn passes(&mut self, data: &mut LaunchData, progress: &mut dyn FnMut(f64)) -> Result<(), LayerError> {
-        let began = self.elapsed();
+        let began = self.bench.elapsed();
         // The pauses still to come take their share.
         let share = |elapsed: f64| (elapsed - began) / (0.95 - began).max(0.05);
         let mut order: Vec<usize> = (0..data.signature.len()).collect();
@@ -441,10 +305,10 @@ impl<'a, R: Requester> Bench<'a, R> {
             for stream in &mut data.streams {
                 let work = self.delay(stream.d_ns);
                 stream.d_measured_ns.push(self.measured_delay(work));
-                let done = self.burst(stream.messages, work)?.done;
-                stream.done_ns.push(self.ns(done));
+                let done = self.bench.burst(stream.messages, work)?.done;
+                stream.done_ns.push(self.bench.ns(done));
             }
-            let done = share(self.elapsed());
+            let done = share(self.bench.elapsed());
             progress(done.max(pass as f64 / PASSES_AT_MOST as f64).min(1.0));
             let is_late = pass >= PASSES_WITHOUT_TIME && done >= 1.0;
             if is_late || (pass >= PASSES_AT_LEAST && self.passes_suffice(data)) {
@@ -454,40 +318,29 @@ impl<'a, R: Requester> Bench<'a, R> {
         Ok(())
     }
 
+    /// What a delay really takes.
+    fn measured_delay(&mut self, work: Option<Work>) -> f64 {
+        work.map_or(0.0, |work| self.bench.measured_delay(work, DELAYS))
+    }
+
     fn delay(&self, d_ns: f64) -> Option<Work> {
-        (d_ns > 0.0).then(|| self.requester.work(d_ns))
+        (d_ns > 0.0).then(|| self.bench.requester.work(d_ns))
     }
 
     fn curve(&mut self, curve: &mut Curve) -> Result<(), LayerError> {
         let work = self.delay(curve.d_ns);
         curve.d_measured_ns.push(self.measured_delay(work));
-        self.batch_of_each(&mut curve.bursts, work)
+        self.bench.batch_of_each(&mut curve.bursts, work)
     }
 
     fn half_window(&mut self, data: &mut LaunchData) -> Result<(), LayerError> {
         if data.half_window.is_empty() {
             return Ok(());
         }
-        self.requester.set_window(data.shape.window / 2);
-        let result = self.batch_of_each(&mut data.half_window, None);
-        self.requester.set_window(data.shape.window);
+        self.bench.requester.set_window(data.shape.window / 2);
+        let result = self.bench.batch_of_each(&mut data.half_window, None);
+        self.bench.requester.set_window(data.shape.window);
         result
-    }
-
-    fn batch_of_each(&mut self, bursts: &mut [Burst], work: Option<Work>) -> Result<(), LayerError> {
-        let (mut issue, mut done) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
-        for burst in bursts {
-            issue.clear();
-            done.clear();
-            for _ in 0..burst.per_batch {
-                let ticks = self.burst(burst.m, work)?;
-                issue.push(self.ns(ticks.issue));
-                done.push(self.ns(ticks.done));
-            }
-            burst.issue_ns.push(trimmed_mean(issue.iter().copied()));
-            burst.done_ns.push(trimmed_mean(done.iter().copied()));
-        }
-        Ok(())
     }
 
     fn passes_suffice(&self, data: &LaunchData) -> bool {
@@ -495,14 +348,11 @@ impl<'a, R: Requester> Bench<'a, R> {
     }
 
     fn round_trips_after_pause(&mut self) -> Result<Vec<f64>, LayerError> {
-        let pause = self.requester.work(PAUSE_NS);
+        let pause = self.bench.requester.work(PAUSE_NS);
         let mut trips = Vec::with_capacity(PAUSES);
         for _ in 0..PAUSES {
-            self.requester.compute(pause);
-            let start = self.requester.now();
-            self.round_trip()?;
-            let end = self.requester.now();
-            trips.push(self.ns(end - start) - self.timer_ns);
+            self.bench.requester.compute(pause);
+            trips.push(self.bench.round_trip()?);
         }
         Ok(trips)
     }

@@ -56,13 +56,13 @@
 //! // What handlers work on: the bytes that were seen.
 //! let mut handlers = Handlers::<Vec<u8>>::new();
 //! handlers.on_store(PLACED, |seen, stored| {
-//!     seen.resize(stored.len(), 0);
-//!     stored.read(seen);
+//!     seen.resize(stored.bytes().len(), 0);
+//!     stored.bytes().read(seen);
 //!     // It may reply, like the handler of any request.
 //! });
 //! handlers.on_fetched(FETCHED, |seen, fetched| {
-//!     seen.resize(fetched.len(), 0);
-//!     fetched.read(seen);
+//!     seen.resize(fetched.bytes().len(), 0);
+//!     fetched.bytes().read(seen);
 //! });
 //! handlers.on_refused(|_, refused| eprintln!("{refused}"));
 //! let mut a = Endpoint::new(handlers.clone(), Config::default())?;
@@ -113,7 +113,7 @@ mod port;
 mod shm;
 mod udp;
 
-pub use bulk::{Fetched, Memory, Refused, Remote, Stored, Transfer};
+pub use bulk::{Fetched, Memory, Placed, Refused, Remote, Stored, Transfer};
 pub use config::{Config, PeerId, Wire};
 pub use endpoint::Endpoint;
 pub use error::{

@@ -2,7 +2,9 @@
 //! handlers that keep what they were given.
 
 use super::{Idler, PATIENCE, base, connect};
-use netdyno_stack::am::{Config, Endpoint, Fetched, Handlers, Memory, PeerId, Refused, Remote, Stored, Wait};
+use netdyno_stack::am::{
+    Config, Endpoint, Fetched, Handlers, Memory, PeerId, Placed, Refused, Remote, Stored, Wait,
+};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,6 +29,14 @@ pub struct Told {
     pub bytes: Vec<u8>,
 }
 
+impl Told {
+    fn of(placed: Placed<'_>, words: [u64; 4]) -> Self {
+        let mut bytes = vec![0; placed.len()];
+        placed.read(&mut bytes);
+        Self { memory: placed.memory().id(), offset: placed.offset(), words, bytes }
+    }
+}
+
 /// What the handlers of one endpoint were told, in order.
 #[derive(Default)]
 pub struct Seen {
@@ -37,17 +47,11 @@ pub struct Seen {
 }
 
 fn on_stored(seen: &mut Seen, stored: &Stored<'_>) {
-    let mut bytes = vec![0; stored.len()];
-    stored.read(&mut bytes);
-    let (memory, offset, words) = (stored.memory().id(), stored.offset(), stored.words());
-    seen.stored.push(Told { memory, offset, words, bytes });
+    seen.stored.push(Told::of(stored.bytes(), stored.words()));
 }
 
 fn on_fetched(seen: &mut Seen, fetched: Fetched<'_>) {
-    let mut bytes = vec![0; fetched.len()];
-    fetched.read(&mut bytes);
-    let (memory, offset, words) = (fetched.memory().id(), fetched.offset(), fetched.words());
-    seen.fetched.push(Told { memory, offset, words, bytes });
+    seen.fetched.push(Told::of(fetched.bytes(), fetched.words()));
 }
 
 pub fn handlers() -> Handlers<Seen> {

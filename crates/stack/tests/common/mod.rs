@@ -2,7 +2,9 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod asking;
 pub mod bulk;
+pub mod killing;
 pub mod process;
 pub mod traffic;
 

@@ -61,11 +61,11 @@ fn handlers_everywhere() -> Handlers<Seen> {
         });
         handlers.on_reply(index, |seen: &mut Seen, reply| seen.bytes += reply.payload().len());
         handlers.on_store(index, |seen: &mut Seen, stored| {
-            seen.bytes += stored.len();
+            seen.bytes += stored.bytes().len();
             let words = stored.words();
             stored.reply(words[0] as u8, words);
         });
-        handlers.on_fetched(index, |seen: &mut Seen, fetched| seen.bytes += fetched.len());
+        handlers.on_fetched(index, |seen: &mut Seen, fetched| seen.bytes += fetched.bytes().len());
     }
     handlers.on_refused(|seen: &mut Seen, _| seen.replies.push(0));
     handlers

@@ -3,26 +3,16 @@
 
 use crate::WIRE;
 use crate::common::bulk::{ANSWERED, FETCHED, Origin, QUIET, Seen, Side, config, handlers};
+use crate::common::killing::{BOUND, LOSS, PEER_TIMEOUT};
 use crate::common::process::{Child, argument, from_hex, role, to_hex};
 use crate::common::{Deadline, PATIENCE, seed};
 use fastrand::Rng;
-use netdyno_stack::am::{AttachError, Config, Endpoint, Loss, TransferError, Wire};
+use netdyno_stack::am::{AttachError, Config, Endpoint, TransferError, Wire};
 use rustix::process::{Pid, Signal, kill_process};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const LEN: usize = 1_000_000;
-const BOUND: Duration = Duration::from_secs(5);
-/// Over shared memory an end is seen, and is not to be taken for a silence. Over UDP it is
-/// one, after this time.
-const PEER_TIMEOUT: Duration = match WIRE {
-    Wire::Shm => Duration::from_secs(20),
-    Wire::Udp => Duration::from_millis(1500),
-};
-const LOSS: Loss = match WIRE {
-    Wire::Shm => Loss::Ended,
-    Wire::Udp => Loss::Silent(PEER_TIMEOUT),
-};
 
 fn endpoint() -> Endpoint<Seen> {
     Endpoint::new(handlers(), Config { peer_timeout: PEER_TIMEOUT, ..config() }).unwrap()

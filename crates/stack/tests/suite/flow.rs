@@ -1,5 +1,6 @@
 //! Windows, credits, and where handlers run.
 
+use crate::common::asking::{ASK, Kept as Seen, TELL, keeping};
 use crate::common::{PATIENCE, base, connect, until};
 use crate::{FAULTS, WIRE};
 use netdyno_stack::am::{
@@ -8,26 +9,8 @@ use netdyno_stack::am::{
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Requests with an answer, and without.
-const ASK: u8 = 0;
-const TELL: u8 = 1;
-
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Seen {
-    requests: Vec<u64>,
-    replies: Vec<u64>,
-}
-
 fn endpoint(config: Config) -> Endpoint<Seen> {
-    let mut handlers = Handlers::new();
-    handlers.on_request(ASK, |seen: &mut Seen, request| {
-        let [n, ..] = request.words();
-        seen.requests.push(n);
-        request.reply(ASK, [n]);
-    });
-    handlers.on_request(TELL, |seen: &mut Seen, request| seen.requests.push(request.words()[0]));
-    handlers.on_reply(ASK, |seen: &mut Seen, reply| seen.replies.push(reply.words()[0]));
-    Endpoint::new(handlers, config).unwrap()
+    Endpoint::new(keeping(), config).unwrap()
 }
 
 fn windows(a: u32, b: u32) -> [Config; 2] {

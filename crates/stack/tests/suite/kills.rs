@@ -2,10 +2,11 @@
 //! what the process holds before and after: `NETDYNO_KILLS` says how many kills.
 
 use crate::WIRE;
+use crate::common::killing::{BOUND, LOSS, PEER_TIMEOUT};
 use crate::common::process::{Child, argument, role};
 use crate::common::{Deadline, PATIENCE, base, seed};
 use fastrand::Rng;
-use netdyno_stack::am::{Config, Endpoint, Handlers, Loss, PeerId, PeerLost, RequestError, Wait, Wire};
+use netdyno_stack::am::{Config, Endpoint, Handlers, PeerId, PeerLost, RequestError, Wait, Wire};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,18 +15,6 @@ use std::time::{Duration, Instant};
 const ASK: u8 = 0;
 const TELL: u8 = 1;
 const WINDOW: u32 = 16;
-/// The survivor knows within this time, whatever the machine does besides.
-const BOUND: Duration = Duration::from_secs(5);
-/// Over shared memory an end is seen, and is not to be taken for a silence. Over UDP it is
-/// one, after this time, while something is waited for.
-const PEER_TIMEOUT: Duration = match WIRE {
-    Wire::Shm => Duration::from_secs(20),
-    Wire::Udp => Duration::from_millis(1500),
-};
-const LOSS: Loss = match WIRE {
-    Wire::Shm => Loss::Ended,
-    Wire::Udp => Loss::Silent(PEER_TIMEOUT),
-};
 
 /// What arrived, so far in order.
 #[derive(Default)]

@@ -1,5 +1,6 @@
 //! Peers that stop, close, or end: what is reported, when, and what is delivered before.
 
+use crate::common::asking::{ASK, Kept as Seen, TELL, keeping};
 use crate::common::process::{Child, argument, role};
 use crate::common::{Deadline, Idler, PATIENCE, base, connect, connect_all, until};
 use crate::{FAULTS, WIRE};
@@ -9,25 +10,8 @@ use netdyno_stack::am::{
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
-const ASK: u8 = 0;
-const TELL: u8 = 1;
-
-#[derive(Default)]
-struct Seen {
-    requests: Vec<u64>,
-    replies: Vec<u64>,
-}
-
 fn endpoint(window: u32, peer_timeout: Duration) -> Endpoint<Seen> {
-    let mut handlers = Handlers::new();
-    handlers.on_request(ASK, |seen: &mut Seen, request| {
-        let [n, ..] = request.words();
-        seen.requests.push(n);
-        request.reply(ASK, [n]);
-    });
-    handlers.on_request(TELL, |seen: &mut Seen, request| seen.requests.push(request.words()[0]));
-    handlers.on_reply(ASK, |seen: &mut Seen, reply| seen.replies.push(reply.words()[0]));
-    Endpoint::new(handlers, Config { window, medium_bytes: 64, peer_timeout, wait: Wait::Yield, ..base() })
+    Endpoint::new(keeping(), Config { window, medium_bytes: 64, peer_timeout, wait: Wait::Yield, ..base() })
         .unwrap()
 }
 

@@ -1,36 +1,17 @@
 //! Processes that are stopped and go on, at random moments, on either side of the traffic:
 //! nothing is lost, nothing comes twice. `NETDYNO_KILLS` says how many pauses of each side.
 
+use crate::common::asking::{ASK, Counted as Seen, counting};
 use crate::common::process::{Child, argument, role};
 use crate::common::{Deadline, PATIENCE, base, seed};
 use fastrand::Rng;
-use netdyno_stack::am::{Config, Endpoint, Handlers, Loss, PeerId, Wait};
+use netdyno_stack::am::{Config, Endpoint, Loss, PeerId, Wait};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
-const ASK: u8 = 0;
-
-/// What arrived, each once and in order.
-#[derive(Default)]
-struct Seen {
-    requests: u64,
-    replies: u64,
-}
-
 fn endpoint() -> Endpoint<Seen> {
-    let mut handlers = Handlers::new();
-    handlers.on_request(ASK, |seen: &mut Seen, request| {
-        let [n, ..] = request.words();
-        assert_eq!(n, seen.requests);
-        seen.requests += 1;
-        request.reply(ASK, [n]);
-    });
-    handlers.on_reply(ASK, |seen: &mut Seen, reply| {
-        assert_eq!(reply.words()[0], seen.replies);
-        seen.replies += 1;
-    });
     let config = Config { window: 16, medium_bytes: 64, peer_timeout: PATIENCE, wait: Wait::Yield, ..base() };
-    Endpoint::new(handlers, config).unwrap()
+    Endpoint::new(counting(), config).unwrap()
 }
 
 /// Asks and answers until it is over, or the peer has closed.

@@ -2,37 +2,20 @@
 //! an address of its own.
 
 use super::relay::attack;
+use crate::common::asking::{ASK, Counted as Seen, counting};
 use crate::common::process::{Child, argument, from_hex, role, to_hex};
 use crate::common::{Deadline, Idler, PATIENCE, connect, seed};
 use fastrand::Rng;
 use netdyno_protocol::frame::datagram::{self, Arrived, Header, Kind};
 use netdyno_protocol::frame::udp_port::UdpPortAddress;
-use netdyno_stack::am::{Config, Endpoint, Handlers, PeerId, Port, Wait, Wire};
+use netdyno_stack::am::{Config, Endpoint, PeerId, Port, Wait, Wire};
 use std::net::{SocketAddr, UdpSocket};
 
-const ASK: u8 = 0;
 const REQUESTS: u64 = 20_000;
 
-#[derive(Default)]
-struct Seen {
-    requests: u64,
-    replies: u64,
-}
-
 fn endpoint() -> Endpoint<Seen> {
-    let mut handlers = Handlers::new();
-    handlers.on_request(ASK, |seen: &mut Seen, request| {
-        let [n, ..] = request.words();
-        assert_eq!(n, seen.requests);
-        seen.requests += 1;
-        request.reply(ASK, [n]);
-    });
-    handlers.on_reply(ASK, |seen: &mut Seen, reply| {
-        assert_eq!(reply.words()[0], seen.replies);
-        seen.replies += 1;
-    });
     let config = Config { peer_timeout: PATIENCE, wait: Wait::Yield, ..Config::default() };
-    Endpoint::new(handlers, config).unwrap()
+    Endpoint::new(counting(), config).unwrap()
 }
 
 /// What somebody could have overheard: sound messages for a connection, with its number.

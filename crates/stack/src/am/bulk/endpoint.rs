@@ -1,5 +1,6 @@
 //! What an endpoint does with memory: its own, and that of its peers.
 
+use super::handlers::Placed;
 use super::memory::Memory;
 use super::remote::Remote;
 use crate::am::Endpoint;
@@ -215,6 +216,11 @@ impl<S> Endpoint<S> {
 }
 
 impl Destination {
+    /// The bytes, once they have come.
+    pub fn placed(&self) -> Placed<'_> {
+        Placed { memory: &self.memory, offset: self.offset, len: self.len }
+    }
+
     fn new(memory: &Memory, offset: usize, len: usize) -> Result<Self, TransferError> {
         crate::am::error::OutOfBounds::check(offset, len, memory.len()).map_err(TransferError::Local)?;
         Ok(Self { memory: memory.clone(), offset, len })

@@ -14,39 +14,15 @@ pub type FetchedHandler<S> = fn(&mut S, Fetched<'_>);
 /// The handler of transfers that were refused, at the side that asked.
 pub type RefusedHandler<S> = fn(&mut S, Refused);
 
-/// Bytes that a peer has stored into memory of this endpoint, in the hands of the handler,
-/// which may answer once.
-///
-/// A second answer is a type error:
-///
-/// ```compile_fail,E0382
-/// use netdyno_stack::am::Handlers;
-/// let mut handlers = Handlers::<()>::new();
-/// handlers.on_store(0, |_, stored| {
-///     stored.reply(0, [1]);
-///     stored.reply(0, [2]);
-/// });
-/// ```
-pub struct Stored<'a> {
-    pub(in crate::am) peer: PeerId,
-    pub(in crate::am) words: [u64; MAX_WORDS],
+/// Bytes in memory of this endpoint.
+#[derive(Clone, Copy, Debug)]
+pub struct Placed<'a> {
     pub(in crate::am) memory: &'a Memory,
     pub(in crate::am) offset: usize,
     pub(in crate::am) len: usize,
-    pub(in crate::am) outbox: Outbox<'a>,
 }
 
-impl<'a> Stored<'a> {
-    /// Who stored them.
-    pub fn peer(&self) -> PeerId {
-        self.peer
-    }
-
-    /// The words that came with them; 0 beyond those that were sent.
-    pub fn words(&self) -> [u64; MAX_WORDS] {
-        self.words
-    }
-
+impl<'a> Placed<'a> {
     /// The memory that they are in.
     pub fn memory(&self) -> &'a Memory {
         self.memory
@@ -71,6 +47,43 @@ impl<'a> Stored<'a> {
     pub fn read(&self, into: &mut [u8]) {
         let len = into.len().min(self.len);
         self.memory.bytes().read(self.offset, &mut into[..len]);
+    }
+}
+
+/// Bytes that a peer has stored into memory of this endpoint, in the hands of the handler,
+/// which may answer once.
+///
+/// A second answer is a type error:
+///
+/// ```compile_fail,E0382
+/// use netdyno_stack::am::Handlers;
+/// let mut handlers = Handlers::<()>::new();
+/// handlers.on_store(0, |_, stored| {
+///     stored.reply(0, [1]);
+///     stored.reply(0, [2]);
+/// });
+/// ```
+pub struct Stored<'a> {
+    pub(in crate::am) peer: PeerId,
+    pub(in crate::am) words: [u64; MAX_WORDS],
+    pub(in crate::am) bytes: Placed<'a>,
+    pub(in crate::am) outbox: Outbox<'a>,
+}
+
+impl<'a> Stored<'a> {
+    /// Who stored them.
+    pub fn peer(&self) -> PeerId {
+        self.peer
+    }
+
+    /// The words that came with them; 0 beyond those that were sent.
+    pub fn words(&self) -> [u64; MAX_WORDS] {
+        self.words
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> Placed<'a> {
+        self.bytes
     }
 
     /// Replies with up to four words. Never waits: the slot was reserved.
@@ -100,9 +113,7 @@ impl<'a> Stored<'a> {
 pub struct Fetched<'a> {
     pub(in crate::am) peer: PeerId,
     pub(in crate::am) words: [u64; MAX_WORDS],
-    pub(in crate::am) memory: &'a Memory,
-    pub(in crate::am) offset: usize,
-    pub(in crate::am) len: usize,
+    pub(in crate::am) bytes: Placed<'a>,
 }
 
 impl<'a> Fetched<'a> {
@@ -116,30 +127,9 @@ impl<'a> Fetched<'a> {
         self.words
     }
 
-    /// The memory here that they are in now.
-    pub fn memory(&self) -> &'a Memory {
-        self.memory
-    }
-
-    /// Where they begin in there.
-    pub fn offset(&self) -> usize {
-        self.offset
-    }
-
-    /// How many they are.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether they are none.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Copies them, or as many as there is room for.
-    pub fn read(&self, into: &mut [u8]) {
-        let len = into.len().min(self.len);
-        self.memory.bytes().read(self.offset, &mut into[..len]);
+    /// The bytes.
+    pub fn bytes(&self) -> Placed<'a> {
+        self.bytes
     }
 }
 

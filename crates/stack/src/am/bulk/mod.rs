@@ -7,7 +7,7 @@ mod memory;
 mod remote;
 
 pub(super) use endpoint::{Destination, Note, Source};
-pub use handlers::{Fetched, Refused, Stored, Transfer};
+pub use handlers::{Fetched, Placed, Refused, Stored, Transfer};
 pub(super) use handlers::{FetchedHandler, RefusedHandler, StoreHandler};
 pub use memory::Memory;
 pub(super) use memory::{Mapped, Memories};

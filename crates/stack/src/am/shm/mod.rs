@@ -199,8 +199,7 @@ impl ShmPeers {
         }
         // Looked at when the get began.
         if let Some(handler) = offer.handlers.fetched(note.handler) {
-            let Destination { memory, offset, len } = &to;
-            handler(state, Fetched { peer, words: note.words, memory, offset: *offset, len: *len });
+            handler(state, Fetched { peer, words: note.words, bytes: to.placed() });
         }
         Ok(1)
     }

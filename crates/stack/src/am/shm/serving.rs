@@ -3,7 +3,7 @@
 
 use super::bulk::{Fetch, Get, last_chunk};
 use super::peer::{Outbox, ShmPeer, header};
-use crate::am::bulk::{Fetched, Refused, Stored, Transfer};
+use crate::am::bulk::{Fetched, Placed, Refused, Stored, Transfer};
 use crate::am::error::{Loss, PeerLost};
 use crate::am::handlers::{self, Offer};
 use netdyno_host::ring::{Extent, Message};
@@ -66,7 +66,7 @@ impl ShmPeer {
         }
         let (peer, words) = (self.id, message.used_words());
         let outbox = handlers::Outbox::Shm(&mut self.outbox);
-        on_store(state, Stored { peer, words, memory, offset, len, outbox });
+        on_store(state, Stored { peer, words, bytes: Placed { memory, offset, len }, outbox });
         // A cell is wanted back.
         if self.outbox.ledger.credit_is_due() || is_staged && self.outbox.ledger.is_owing() {
             self.outbox.credit();
@@ -156,7 +156,7 @@ impl ShmPeer {
         // Both were looked for when the get began.
         if is_there {
             let on_fetched = offer.handlers.fetched(handler).ok_or(Misbehaved)?;
-            on_fetched(state, Fetched { peer, words, memory: &to.memory, offset: to.offset, len: to.len });
+            on_fetched(state, Fetched { peer, words, bytes: to.placed() });
         } else {
             let on_refused = offer.handlers.refused().ok_or(Misbehaved)?;
             let (transfer, Extent { memory, offset, len }) = (Transfer::Get, from);

@@ -4,7 +4,9 @@
 use super::UdpPeers;
 use super::peer::UdpPeer;
 use crate::am::Endpoint;
-use crate::am::bulk::{Destination, Fetched, Memories, Note, Refused, Remote, Source, Stored, Transfer};
+use crate::am::bulk::{
+    Destination, Fetched, Memories, Note, Placed, Refused, Remote, Source, Stored, Transfer,
+};
 use crate::am::config::PeerId;
 use crate::am::endpoint::SLEEP_AT_MOST;
 use crate::am::error::{AttachError, Loss, PeerLost, RequestError, TransferError};
@@ -132,14 +134,14 @@ impl UdpPeer {
         };
         self.outbox.now_ns = now_ns;
         let outbox = handlers::Outbox::Udp(&mut self.outbox);
-        on_store(state, Stored { peer: self.id, words, memory, offset, len, outbox });
+        on_store(state, Stored { peer: self.id, words, bytes: Placed { memory, offset, len }, outbox });
         Ok(1)
     }
 
     fn handle_fetched<S>(&mut self, number: u32, offer: &Offer<S>, state: &mut S) -> usize {
-        let Some((Destination { memory, offset, len }, note)) = self.answered(number, true) else { return 0 };
+        let Some((to, note)) = self.answered(number, true) else { return 0 };
         let Some(on_fetched) = offer.handlers.fetched(note.handler) else { return 0 };
-        on_fetched(state, Fetched { peer: self.id, words: note.words, memory: &memory, offset, len });
+        on_fetched(state, Fetched { peer: self.id, words: note.words, bytes: to.placed() });
         1
     }
 
