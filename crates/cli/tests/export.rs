@@ -182,6 +182,9 @@ fn bad_input_is_one_line_and_exit_code_2() {
         record["results"][0]["parameters"]["o_s"]["value_ns"] = (-3.0).into();
     });
     let endless = with("endless.json", |record| {
+        record["results"][0]["parameters"]["rtt"]["value_ns"] = 1e12.into();
+    });
+    let eternal = with("eternal.json", |record| {
         record["results"][0]["parameters"]["rtt"]["value_ns"] = 1e300.into();
     });
     let cases: &[(&[&str], &str)] = &[
@@ -196,6 +199,8 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&[&unseen, "--to", "simgrid"], "o_r of sim"),
         (&[&negative, "--to", "simgrid"], "-3.0 ns"),
         (&[&endless, "--to", "loggopsim"], "32 bits"),
+        (&[&eternal, "--to", "loggopsim"], "0 to 1e15 ns"),
+        (&[&eternal, "--to", "simgrid"], "0 to 1e15 ns"),
         (&[&file, "--to", "csv", "--out", "/nonexistent/file"], "/nonexistent/file"),
     ];
     for (args, names) in cases {

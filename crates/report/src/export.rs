@@ -55,7 +55,7 @@ pub enum ExportError {
     },
     /// A time that cannot be spent.
     #[error(
-        "{parameter} of {layer} is {value_ns:.4e} ns at {size_bytes} B, and a simulator takes 0 to {MOST_NS:e} ns"
+        "{parameter} of {layer} is {value_ns:?} ns at {size_bytes} B, and a simulator takes 0 to {MOST_NS:e} ns"
     )]
     Impossible {
         /// The parameter.
