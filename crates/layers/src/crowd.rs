@@ -7,7 +7,7 @@ use netdyno_measure::contention::direct::{CrowdPlan, direct};
 use netdyno_measure::contention::member::Member;
 use netdyno_measure::contention::performer::Performer;
 use netdyno_measure::contention::step::{Counted, Step};
-use netdyno_measure::layer::{LayerError, Work};
+use netdyno_measure::layer::{LayerError, Time, Work};
 use netdyno_protocol::sim::{Crowd, Truth};
 
 const PS_PER_NS: f64 = 1e3;
@@ -67,7 +67,7 @@ struct SimMember<'a> {
     max_window: usize,
 }
 
-impl Member for SimMember<'_> {
+impl Time for SimMember<'_> {
     fn now(&mut self) -> u64 {
         self.crowd.now_ps(self.rank)
     }
@@ -83,7 +83,9 @@ impl Member for SimMember<'_> {
     fn compute(&mut self, work: Work) {
         self.crowd.compute(self.rank, work.0);
     }
+}
 
+impl Member for SimMember<'_> {
     fn issue(&mut self, peer: usize) -> Result<bool, LayerError> {
         Ok(self.crowd.issue(self.rank, peer))
     }

@@ -4,7 +4,7 @@
 //! * [`half`]: how two processes come to share a layer.
 //! * [`group`]: how many processes come to share one.
 //! * [`real`]: what layers in real time have in common.
-//! * `sized`: layers whose messages can have any size.
+//! * `time`: the clock of all of them. * `sized`: layers whose messages can have any size.
 //! * [`crowd`]: many simulated interfaces in one virtual time.
 //! * [`am`], [`udp`], [`tcp`], [`sim`]: the layers.
 #![forbid(unsafe_code)]
@@ -19,4 +19,5 @@ pub mod sim;
 mod sized;
 mod socket;
 pub mod tcp;
+mod time;
 pub mod udp;

@@ -1,10 +1,9 @@
 //! What layers in real time have in common: the clock, the window, and waiting.
 
 use crate::half::{PEER_TIMEOUT, Replier};
-use netdyno_clock::calibrate::Clock;
-use netdyno_clock::{ticks, work};
+use crate::time::{RealTime, in_real_time};
 use netdyno_host::wait::Wait;
-use netdyno_measure::layer::{LayerError, Requester, Work};
+use netdyno_measure::layer::{LayerError, Requester};
 use netdyno_measure::logp::data::Transport;
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
@@ -44,8 +43,7 @@ pub trait Wire {
 pub struct RealRequester<W> {
     wire: W,
     wait: Wait,
-    clock: Clock,
-    work: work::Work,
+    time: RealTime,
     in_flight: usize,
     window: usize,
     max_window: usize,
@@ -54,9 +52,7 @@ pub struct RealRequester<W> {
 impl<W: Wire> RealRequester<W> {
     /// A requester with at most `max_window` requests without a reply. Calibrates the clock.
     pub fn new(wire: W, wait: Wait, max_window: usize) -> Self {
-        let clock = Clock::calibrate();
-        let work = work::Work::calibrate(&clock);
-        Self { wire, wait, clock, work, in_flight: 0, window: max_window, max_window }
+        Self { wire, wait, time: RealTime::calibrate(), in_flight: 0, window: max_window, max_window }
     }
 
     pub(crate) fn wire(&self) -> &W {
@@ -77,25 +73,9 @@ impl<W: Wire> RealRequester<W> {
     }
 }
 
+in_real_time!(RealRequester<W: Wire>);
+
 impl<W: Wire> Requester for RealRequester<W> {
-    #[inline(always)]
-    fn now(&mut self) -> u64 {
-        ticks::now()
-    }
-
-    fn tick_ns(&self) -> f64 {
-        self.clock.tick_ns
-    }
-
-    fn work(&self, d_ns: f64) -> Work {
-        Work(self.work.steps(d_ns))
-    }
-
-    #[inline(always)]
-    fn compute(&mut self, work: Work) {
-        work::run(work.0);
-    }
-
     #[inline(always)]
     fn issue(&mut self) -> Result<bool, LayerError> {
         if self.in_flight >= self.window {

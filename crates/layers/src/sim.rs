@@ -1,7 +1,7 @@
 //! A simulated interface of known parameters, in virtual time. The patterns see only
 //! the face of a layer, never the truth.
 
-use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Work};
+use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Time, Work};
 use netdyno_protocol::sim::{Interface, Truth};
 
 const PS_PER_NS: f64 = 1e3;
@@ -19,7 +19,7 @@ impl SimRequester {
     }
 }
 
-impl Requester for SimRequester {
+impl Time for SimRequester {
     fn now(&mut self) -> u64 {
         self.interface.now_ps()
     }
@@ -35,7 +35,9 @@ impl Requester for SimRequester {
     fn compute(&mut self, work: Work) {
         self.interface.compute(work.0);
     }
+}
 
+impl Requester for SimRequester {
     fn issue(&mut self) -> Result<bool, LayerError> {
         Ok(self.interface.issue())
     }

@@ -1,6 +1,7 @@
 //! The face that a layer shows to the measuring patterns.
 
 use crate::logp::data::Transport;
+use crate::order::Order;
 use thiserror::Error;
 
 /// Why a layer could not go on. One line, for the user.
@@ -20,11 +21,8 @@ impl LayerError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work(pub u64);
 
-/// The requester's side of a request/reply layer, in its own time.
-///
-/// Every request is answered by one reply. Replies are handled only inside
-/// [`Requester::poll`] and [`Requester::wait`].
-pub trait Requester {
+/// A layer's own time.
+pub trait Time {
     /// The layer's clock, in ticks.
     fn now(&mut self) -> u64;
 
@@ -36,7 +34,13 @@ pub trait Requester {
 
     /// Computes without touching the layer.
     fn compute(&mut self, work: Work);
+}
 
+/// The requester's side of a request/reply layer, in its own time.
+///
+/// Every request is answered by one reply. Replies are handled only inside
+/// [`Requester::poll`] and [`Requester::wait`].
+pub trait Requester: Time {
     /// Issues one request. False, and nothing done, where the window is full.
     fn issue(&mut self) -> Result<bool, LayerError>;
 
@@ -69,4 +73,43 @@ pub trait SizedRequester: Requester {
     /// Sets the bytes of every request and of every reply to come. Nothing may be in flight.
     /// [`Requester::max_window`] may be another afterwards, and is in force.
     fn set_sizes(&mut self, request_bytes: usize, reply_bytes: usize) -> Result<(), LayerError>;
+}
+
+/// The worker's side of two processes that exchange messages of any size, in its own time: the
+/// face of MPI's non-blocking calls. What the other process does with a message, the message
+/// itself says ([`Order`]).
+///
+/// Progress is made as the layer makes it: inside these calls alone, or besides.
+pub trait Messenger: Time {
+    /// How many messages may be under way each way, in slots counted from 0.
+    fn depth(&self) -> usize;
+
+    /// The largest message, in bytes. The smallest has [`Order::LEN`].
+    fn largest(&self) -> usize;
+
+    /// Posts a receive of at most `bytes` into the slot. Messages are received in the order
+    /// in which receives were posted.
+    fn post_receive(&mut self, slot: usize, bytes: usize) -> Result<(), LayerError>;
+
+    /// Posts a send of `bytes` from the slot.
+    fn post_send(&mut self, slot: usize, bytes: usize, order: Order) -> Result<(), LayerError>;
+
+    /// Whether the receive of the slot is complete; then the slot may be posted again.
+    fn test_receive(&mut self, slot: usize) -> Result<bool, LayerError>;
+
+    /// Whether the send of the slot is complete; then the slot may be posted again.
+    fn test_send(&mut self, slot: usize) -> Result<bool, LayerError>;
+
+    /// Idles until the receive of the slot is complete; fails in a bounded time where it
+    /// cannot be.
+    fn wait_receive(&mut self, slot: usize) -> Result<(), LayerError>;
+
+    /// Idles until the send of the slot is complete; fails in a bounded time where it cannot
+    /// be.
+    fn wait_send(&mut self, slot: usize) -> Result<(), LayerError>;
+
+    /// What happened on the way so far, where the layer keeps count.
+    fn transport(&self) -> Option<Transport> {
+        None
+    }
 }

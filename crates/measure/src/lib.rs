@@ -3,6 +3,7 @@
 //! virtual time and a real one are measured by the same code.
 //!
 //! * [`layer`]: the face that a layer shows to the patterns.
+//! * [`order`]: what a message asks of its receiver.
 //! * [`stats`]: medians with distribution-free intervals, regression.
 //! * [`unpaired`]: the ratio of two samples that nothing pairs.
 //! * [`bulk`]: the parameters as functions of the message's size.
@@ -19,6 +20,7 @@ pub mod contention;
 mod figure;
 pub mod layer;
 pub mod logp;
+pub mod order;
 pub mod record;
 pub mod show;
 pub mod stats;

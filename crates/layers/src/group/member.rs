@@ -2,12 +2,11 @@
 
 use super::{Attendant, BLOCK_AT_MOST};
 use crate::real::Patience;
-use netdyno_clock::calibrate::Clock;
-use netdyno_clock::{ticks, work};
+use crate::time::{RealTime, in_real_time};
 use netdyno_host::wait::Wait;
 use netdyno_measure::contention::member::{Cues, Member, perform};
 use netdyno_measure::contention::step::{Assignment, Cue};
-use netdyno_measure::layer::{LayerError, Work};
+use netdyno_measure::layer::LayerError;
 use std::time::Duration;
 
 /// Looks for requests between two looks for cues.
@@ -35,8 +34,7 @@ pub(super) trait Links {
 pub(super) struct RealMember<L> {
     links: L,
     wait: Wait,
-    clock: Clock,
-    work: work::Work,
+    time: RealTime,
     patience: Patience,
     /// Requests without a reply, by peer.
     in_flight: Vec<usize>,
@@ -48,13 +46,10 @@ impl<L: Links> RealMember<L> {
     /// A process that may have `max_window` requests to each of its peers without a reply.
     /// Calibrates the clock.
     pub(super) fn new(links: L, wait: Wait, procs: usize, max_window: usize) -> Self {
-        let clock = Clock::calibrate();
-        let work = work::Work::calibrate(&clock);
         Self {
             links,
             wait,
-            clock,
-            work,
+            time: RealTime::calibrate(),
             patience: Patience::new(wait),
             in_flight: vec![0; procs],
             window: max_window,
@@ -63,25 +58,9 @@ impl<L: Links> RealMember<L> {
     }
 }
 
+in_real_time!(RealMember<L: Links>);
+
 impl<L: Links> Member for RealMember<L> {
-    #[inline(always)]
-    fn now(&mut self) -> u64 {
-        ticks::now()
-    }
-
-    fn tick_ns(&self) -> f64 {
-        self.clock.tick_ns
-    }
-
-    fn work(&self, d_ns: f64) -> Work {
-        Work(self.work.steps(d_ns))
-    }
-
-    #[inline(always)]
-    fn compute(&mut self, work: Work) {
-        work::run(work.0);
-    }
-
     #[inline(always)]
     fn issue(&mut self, peer: usize) -> Result<bool, LayerError> {
         if self.in_flight[peer] >= self.window {

@@ -2,25 +2,13 @@
 
 use super::performer::Performer;
 use super::step::{Assignment, Counted, Cue};
-use crate::layer::{LayerError, Work};
+use crate::layer::{LayerError, Time};
 
 /// Calls to a layer between two looks for cues, so that one costs next to nothing.
 const CALLS_PER_LOOK: usize = 64;
 
 /// A requester with several peers, in its own time.
-pub trait Member {
-    /// The layer's clock, in ticks.
-    fn now(&mut self) -> u64;
-
-    /// Length of one tick.
-    fn tick_ns(&self) -> f64;
-
-    /// The work that takes about `d_ns`.
-    fn work(&self, d_ns: f64) -> Work;
-
-    /// Computes without touching the layer.
-    fn compute(&mut self, work: Work);
-
+pub trait Member: Time {
     /// Issues one request to a peer. False, and nothing done, where the window is full.
     fn issue(&mut self, peer: usize) -> Result<bool, LayerError>;
 

@@ -5,7 +5,7 @@
 use netdyno_measure::bulk::data::BulkLaunch;
 use netdyno_measure::bulk::pattern::BulkPlan;
 use netdyno_measure::bulk::record::Bulk;
-use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Work};
+use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Time, Work};
 use netdyno_measure::logp::data::{LaunchData, Shape};
 use netdyno_measure::logp::extract::extract;
 use netdyno_measure::logp::pattern::{self, Plan};
@@ -20,7 +20,7 @@ struct Simulated {
     max_window: usize,
 }
 
-impl Requester for Simulated {
+impl Time for Simulated {
     fn now(&mut self) -> u64 {
         self.interface.now_ps()
     }
@@ -36,7 +36,9 @@ impl Requester for Simulated {
     fn compute(&mut self, work: Work) {
         self.interface.compute(work.0);
     }
+}
 
+impl Requester for Simulated {
     fn issue(&mut self) -> Result<bool, LayerError> {
         Ok(self.interface.issue())
     }

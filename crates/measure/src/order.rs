@@ -1,0 +1,63 @@
+//! What a message asks of the process that receives it. It stands in the first bytes of every
+//! message, so that two processes need to agree on nothing else.
+
+/// With what every order begins.
+const MAGIC: u8 = 0xd7;
+/// More answers to one message than any method asks for.
+const MOST_ANSWERS: u8 = 2;
+
+/// What the receiver of a message is to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// How many messages, at most two.
+    pub answers: u8,
+    /// Bytes of each, at least [`Order::LEN`].
+    pub bytes: u32,
+}
+
+impl Order {
+    /// Bytes that an order takes, and so the smallest message.
+    pub const LEN: usize = 8;
+
+    /// That nothing is to be sent. Answers carry it.
+    pub const NOTHING: Self = Self { answers: 0, bytes: Self::LEN as u32 };
+
+    /// As it stands in a message.
+    pub fn to_bytes(self) -> [u8; Self::LEN] {
+        let [a, b, c, d] = self.bytes.to_le_bytes();
+        [MAGIC, self.answers, 0, 0, a, b, c, d]
+    }
+
+    /// The order at the beginning of `message`, where one that can be carried out with
+    /// messages of at most `largest` bytes stands there.
+    pub fn parse(message: &[u8], largest: usize) -> Option<Self> {
+        let &[MAGIC, answers, 0, 0, a, b, c, d] = message.first_chunk()? else { return None };
+        let bytes = u32::from_le_bytes([a, b, c, d]);
+        let fits = answers <= MOST_ANSWERS && (Self::LEN..=largest).contains(&(bytes as usize));
+        fits.then_some(Self { answers, bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_order_comes_back(answers in 0..=MOST_ANSWERS, bytes in 8u32.., rest in any::<Vec<u8>>()) {
+            let order = Order { answers, bytes };
+            let message = [&order.to_bytes()[..], &rest].concat();
+            prop_assert_eq!(Order::parse(&message, usize::MAX), Some(order));
+            prop_assert_eq!(Order::parse(&message, bytes as usize - 1), None);
+        }
+
+        #[test]
+        fn what_parses_is_an_order(message in proptest::collection::vec(any::<u8>(), 0..16), largest in any::<usize>()) {
+            if let Some(order) = Order::parse(&message, largest) {
+                prop_assert_eq!(&order.to_bytes()[..], &message[..Order::LEN]);
+                prop_assert!(order.answers <= MOST_ANSWERS && order.bytes as usize <= largest);
+            }
+        }
+    }
+}
