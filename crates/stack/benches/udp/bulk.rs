@@ -172,12 +172,13 @@ fn process(is_requester: bool) {
             line.endpoint.request(&mut tally, line.peer, NEXT, [next]).unwrap();
             line.wait(&mut tally, 1);
         }
+        drop(lines);
         control.send(&rates).unwrap();
     } else {
         let mut at = 0;
-        while let Some(line) = lines.get_mut(at) {
-            line.endpoint.poll(&mut tally).unwrap();
-            at = tally.next.take().unwrap_or(at);
+        // The last answer may be lost too: the last line is served until it is closed.
+        while lines[at].endpoint.poll(&mut tally).is_ok() {
+            at = tally.next.take().filter(|&next| next < lines.len()).unwrap_or(at);
         }
     }
     // The launching side ends both.
