@@ -11,7 +11,7 @@ use netdyno_job::frame;
 use netdyno_job::greeting::{Greeting, Part, Version};
 use netdyno_job::handshake::{HandshakeError, shake};
 use netdyno_job::remote;
-use netdyno_measure::record::{LayerResult, Record};
+use netdyno_measure::record::{Found, LayerResult, Record};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use served::{LONG, Served};
@@ -87,6 +87,23 @@ fn a_served_host_is_measured_and_stands_in_the_record() {
     assert_eq!(served.code(), Some(0));
     let launches: usize = record.results.iter().map(LayerResult::launches).sum();
     served.says(&format!("127.0.0.1: done, {launches} launches"), 1);
+}
+
+#[test]
+fn every_size_is_measured_between_hosts() {
+    let served = served();
+    let peer = address(&served).to_string();
+    let every_size = ["bulk", "--wait", "block", "--launches", "1", "--max-time", "1s", "--largest", "1KiB"];
+    let between = ["--over", "tcp,am+udp", "--format", "json", "--peer", &peer];
+    let output = netdyno(&[&every_size[..], &between].concat()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let record = Record::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap();
+    for result in &record.results {
+        let Found::Bulk(bulk) = &result.found else { panic!("{}", result.verb()) };
+        assert_eq!(bulk.sizes.last().map(|size| size.size_bytes), Some(1024));
+    }
+    let crowd = netdyno(&["contention", "--over", "udp", "--peer", &peer]).output().unwrap();
+    assert!(one_line(crowd, 2).contains("leave --peer away"));
 }
 
 #[test]

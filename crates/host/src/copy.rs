@@ -53,7 +53,7 @@ mod tests {
         for len in lens {
             for distance in [0, 1, 16, 63, 64, 4000, 4096, 4097, 4112, 4159, 4160, 8200, 12_300] {
                 for (from, to) in [(0, distance), (distance, 0)] {
-                    let mut bytes: Vec<u8> = (0..22_000u32).map(|n| (n % 251) as u8).collect();
+                    let mut bytes: Vec<u8> = (0..=distance + len).map(|n| (n % 251) as u8).collect();
                     let mut expected = bytes.clone();
                     expected.copy_within(from..from + len, to);
                     let base = bytes.as_mut_ptr();
