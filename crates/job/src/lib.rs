@@ -1,9 +1,11 @@
-//! Launching processes and talking to them: a crew of own children and of workers on other
-//! hosts, each with a control connection on its standard input.
+//! Launching processes and talking to them: a crew of own children, of workers on served
+//! hosts, and of processes that mpiexec or the like starts, each with a control connection.
 //!
 //! * [`frame`]: messages on a control connection.
 //! * [`crew`]: the side that launches.
 //! * [`member`]: the side that is launched.
+//! * [`launcher`]: mpiexec and the like. * [`lobby`]: where what they start comes to.
+//! * [`place`]: what they say of a process's place.
 //! * [`key`], [`greeting`], [`handshake`], [`remote`]: control connections between hosts.
 //!
 //! Nothing outlives the side that launches: its end closes the connections, and the
@@ -15,5 +17,8 @@ pub mod frame;
 pub mod greeting;
 pub mod handshake;
 pub mod key;
+pub mod launcher;
+pub mod lobby;
 pub mod member;
+pub mod place;
 pub mod remote;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 use thiserror::Error;
@@ -37,11 +37,16 @@ impl<T: DeserializeOwned + Send + 'static> Control<T> {
     /// Takes the connection that is this process's standard input, and starts to listen.
     /// When the launching side is gone, so is this process.
     pub fn from_stdin() -> Result<Self, MemberError> {
+        let stdin = io::stdin().as_fd().try_clone_to_owned().map_err(MemberError::NotLaunched)?;
+        Self::over(stdin)
+    }
+
+    /// The same over a connection that this process has made.
+    pub fn over(connection: OwnedFd) -> Result<Self, MemberError> {
         let not_launched = |error: rustix::io::Errno| MemberError::NotLaunched(error.into());
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(not_launched)?;
-        let stdin = io::stdin().as_fd().try_clone_to_owned().map_err(MemberError::NotLaunched)?;
-        rustix::net::sockopt::socket_domain(&stdin).map_err(not_launched)?;
-        let stream = File::from(stdin);
+        rustix::net::sockopt::socket_domain(&connection).map_err(not_launched)?;
+        let stream = File::from(connection);
         let mut listening = stream.try_clone().map_err(MemberError::NotLaunched)?;
         let (sender, messages) = mpsc::channel();
         std::thread::spawn(move || {
