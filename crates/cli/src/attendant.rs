@@ -10,7 +10,7 @@ use netdyno_layers::group::{self, Attendant, Place};
 use netdyno_layers::half::LayerOptions;
 use netdyno_measure::contention::member::Cues;
 use netdyno_measure::contention::step::{Assignment, Counted, Cue};
-use netdyno_measure::layer::LayerError;
+use netdyno_measure::layer::{Face, LayerError};
 use netdyno_protocol::faults::Faults;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -102,7 +102,7 @@ fn take_place(control: &mut Control<Order>, opening: Opening, wait: Wait) -> Res
     if procs < 2 || rank >= procs {
         return Err(End::Layer(format!("there is no place {rank} among {procs}")));
     }
-    let options = LayerOptions { size_bytes, is_sized: false, wait, faults, seed, bind };
+    let options = LayerOptions { size_bytes, face: Face::Requests, wait, faults, seed, bind };
     let gathering = group::open(layer, Place { rank, procs }, options)?;
     say(control, CrowdAnswer::Gathered(gathering.addresses()))?;
     let addresses = match control.receive(PATIENCE)? {

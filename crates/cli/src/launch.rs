@@ -192,9 +192,9 @@ impl Pair<'_> {
 }
 
 fn open_order(bench: &Bench, rank: usize, task: &Task) -> Order {
-    let (size_bytes, is_sized) = match task {
-        Task::Bulk(plan) => (plan.largest_bytes.min(bench.layer.max_transfer()), true),
-        _ => (bench.size_bytes, false),
+    let size_bytes = match task {
+        Task::Bulk(plan) => plan.largest_bytes.min(bench.layer.max_transfer()),
+        _ => bench.size_bytes,
     };
     let is_requester = rank == REQUESTER;
     let ip = match &bench.peer {
@@ -205,7 +205,7 @@ fn open_order(bench: &Bench, rank: usize, task: &Task) -> Order {
         layer: bench.layer.name().into(),
         is_requester,
         size_bytes,
-        is_sized,
+        face: task.face(),
         wait: bench.wait.name().into(),
         faults: bench.faults.map(|faults| faults.to_string()),
         bind: SocketAddr::new(ip, if is_requester { 0 } else { bench.bind.port() }),

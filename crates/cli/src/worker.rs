@@ -8,7 +8,7 @@ use netdyno_host::wait::Wait;
 use netdyno_job::member::{Control, MemberError};
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::half::{self, LayerOptions, Role};
-use netdyno_measure::layer::LayerError;
+use netdyno_measure::layer::{Face, LayerError};
 use netdyno_measure::task::{Data, Task};
 use netdyno_protocol::faults::Faults;
 use serde::{Deserialize, Serialize};
@@ -32,10 +32,10 @@ pub enum Order {
         layer: String,
         /// Whether to issue requests or to answer them.
         is_requester: bool,
-        /// Bytes of a message; the most of them where the size is to be set.
+        /// Bytes of a message; the most of them where messages differ.
         size_bytes: usize,
-        /// Whether the size is to be set while the layer is open.
-        is_sized: bool,
+        /// What is to be shared of the layer.
+        face: Face,
         /// How to wait.
         wait: String,
         /// What goes wrong with what is sent, on purpose.
@@ -119,12 +119,12 @@ pub fn unexpected(order: &Order) -> End {
 
 fn work(control: &mut Control<Order>) -> Result<(), End> {
     let (layer, role, cpu, options) = match control.receive(PATIENCE)? {
-        Order::Open { layer, is_requester, size_bytes, is_sized, wait, faults, bind, seed, cpu } => {
+        Order::Open { layer, is_requester, size_bytes, face, wait, faults, bind, seed, cpu } => {
             let role = if is_requester { Role::Requester } else { Role::Replier };
             let wait = wait.parse().map_err(End::Layer)?;
             let faults = faults.map_or(Ok(Faults::NONE), |faults| faults.parse());
             let faults = faults.map_err(|error| End::Layer(error.to_string()))?;
-            let options = LayerOptions { size_bytes, is_sized, wait, faults, seed, bind };
+            let options = LayerOptions { size_bytes, face, wait, faults, seed, bind };
             (layer.parse::<Layer>().map_err(End::Layer)?, role, cpu, options)
         }
         Order::Crowd(order) => return attendant::work(control, order),

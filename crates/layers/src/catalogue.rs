@@ -80,6 +80,11 @@ impl Layer {
         }
     }
 
+    /// Whether its processes can exchange messages, so that `overlap` measures it.
+    pub const fn has_messages(self) -> bool {
+        matches!(self, Self::Sim)
+    }
+
     /// Whether `--faults` can be put under it.
     pub const fn takes_faults(self) -> bool {
         matches!(self, Self::AmUdp)

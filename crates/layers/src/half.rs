@@ -8,7 +8,7 @@ use crate::sized::am::OpenEnd;
 use crate::tcp::TcpHalf;
 use crate::udp::UdpHalf;
 use netdyno_host::wait::Wait;
-use netdyno_measure::layer::LayerError;
+use netdyno_measure::layer::{Face, LayerError};
 use netdyno_measure::task::Subject;
 use netdyno_protocol::faults::Faults;
 use netdyno_stack::am::Wire;
@@ -23,11 +23,10 @@ pub const PEER_TIMEOUT: Duration = Duration::from_secs(10);
 /// How a layer is to be measured.
 #[derive(Clone, Copy, Debug)]
 pub struct LayerOptions {
-    /// Bytes of user data in a request, and in a reply; the most of them where the size can
-    /// be set.
+    /// Bytes of user data in a message; the most of them where messages differ.
     pub size_bytes: usize,
-    /// Whether the size can be set while the layer is open.
-    pub is_sized: bool,
+    /// What is to be shared of the layer.
+    pub face: Face,
     /// What to do while nothing arrives.
     pub wait: Wait,
     /// What goes wrong with what is sent, on purpose, where the layer takes faults.
@@ -67,9 +66,12 @@ pub trait Half {
 
 /// Opens this process's half of a layer between processes.
 pub fn open(layer: Layer, role: Role, options: LayerOptions) -> Result<Box<dyn Half>, LayerError> {
+    if options.face == Face::Messages && !layer.has_messages() {
+        return Err(LayerError(format!("{layer} has no messages")));
+    }
     Ok(match layer {
-        Layer::AmShm if options.is_sized => Box::new(OpenEnd::open(Wire::Shm, options)?),
-        Layer::AmUdp if options.is_sized => Box::new(OpenEnd::open(Wire::Udp, options)?),
+        Layer::AmShm if options.face == Face::Sized => Box::new(OpenEnd::open(Wire::Shm, options)?),
+        Layer::AmUdp if options.face == Face::Sized => Box::new(OpenEnd::open(Wire::Udp, options)?),
         Layer::AmShm => Box::new(AmHalf::open(Wire::Shm, options)?),
         Layer::AmUdp => Box::new(AmHalf::open(Wire::Udp, options)?),
         Layer::Udp => Box::new(UdpHalf::open(options)?),

@@ -6,7 +6,7 @@ use crate::sized::tcp::SizedTcp;
 use crate::socket::{block_on, is_passing, parse_address};
 use netdyno_host::random;
 use netdyno_host::wait::Wait;
-use netdyno_measure::layer::LayerError;
+use netdyno_measure::layer::{Face, LayerError};
 use netdyno_measure::task::{AnySize, Subject};
 use rustix::net::sockopt;
 use std::io::{self, Read, Write};
@@ -118,7 +118,7 @@ impl Half for TcpHalf {
         let stream =
             connect(address).map_err(|error| LayerError(format!("cannot connect to {address}: {error}")))?;
         let wait = self.options.wait;
-        if self.options.is_sized {
+        if self.options.face == Face::Sized {
             return Ok(Box::new(AnySize(RealRequester::new(self.sized(stream, true), wait, WINDOW))));
         }
         let wire = self.wire(stream).map_err(LayerError::new)?;
@@ -131,7 +131,7 @@ impl Half for TcpHalf {
         };
         let stream = prepare(accept(listener, token)?).map_err(LayerError::new)?;
         let wait = self.options.wait;
-        if self.options.is_sized {
+        if self.options.face == Face::Sized {
             return Ok(Box::new(RealReplier::new(self.sized(stream, false), wait)));
         }
         Ok(Box::new(RealReplier::new(self.wire(stream).map_err(LayerError::new)?, wait)))

@@ -7,7 +7,7 @@ use crate::real::{Patience, RealReplier, RealRequester, Wire};
 use crate::sized::udp::SizedUdp;
 use crate::socket::{block_on, is_passing, parse_address};
 use netdyno_host::wait::Wait;
-use netdyno_measure::layer::LayerError;
+use netdyno_measure::layer::{Face, LayerError};
 use netdyno_measure::task::{AnySize, Subject};
 use rustix::net::sockopt;
 use std::io;
@@ -90,7 +90,7 @@ impl Half for UdpHalf {
         self.connect(peer)?;
         let wait = self.options.wait;
         let window = window(self.buffer, self.options.size_bytes);
-        if self.options.is_sized {
+        if self.options.face == Face::Sized {
             return Ok(Box::new(AnySize(RealRequester::new(self.sized(true), wait, window))));
         }
         Ok(Box::new(RealRequester::new(self.wire(), wait, window)))
@@ -99,7 +99,7 @@ impl Half for UdpHalf {
     fn replier(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Replier>, LayerError> {
         self.connect(peer)?;
         let wait = self.options.wait;
-        if self.options.is_sized {
+        if self.options.face == Face::Sized {
             return Ok(Box::new(RealReplier::new(self.sized(false), wait)));
         }
         Ok(Box::new(RealReplier::new(self.wire(), wait)))

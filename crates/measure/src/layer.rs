@@ -2,6 +2,7 @@
 
 use crate::logp::data::Transport;
 use crate::order::Order;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Why a layer could not go on. One line, for the user.
@@ -14,6 +15,17 @@ impl LayerError {
     pub fn new(error: impl std::fmt::Display) -> Self {
         Self(error.to_string())
     }
+}
+
+/// What two processes share of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Face {
+    /// Requests and replies of one size ([`Requester`]).
+    Requests,
+    /// Requests and replies whose size can be set ([`SizedRequester`]).
+    Sized,
+    /// Messages ([`Messenger`]).
+    Messages,
 }
 
 /// A layer's word for an amount of computation, so that nothing has to be converted
@@ -107,6 +119,12 @@ pub trait Messenger: Time {
     /// Idles until the send of the slot is complete; fails in a bounded time where it cannot
     /// be.
     fn wait_send(&mut self, slot: usize) -> Result<(), LayerError>;
+
+    /// Processor time that other threads of this process have taken so far, where that can be
+    /// told: those of a layer that makes progress on a thread of its own.
+    fn other_threads_ns(&mut self) -> Option<f64> {
+        None
+    }
 
     /// What happened on the way so far, where the layer keeps count.
     fn transport(&self) -> Option<Transport> {

@@ -5,7 +5,7 @@ use crate::bulk::data::BulkLaunch;
 use crate::bulk::pattern::BulkPlan;
 use crate::contention::data::CrowdData;
 use crate::contention::direct::CrowdPlan;
-use crate::layer::{LayerError, Requester, SizedRequester};
+use crate::layer::{Face, LayerError, Requester, SizedRequester};
 use crate::logp::data::LaunchData;
 use crate::logp::pattern::{self, Plan};
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,14 @@ impl Task {
             Self::Logp(plan) => plan.launch,
             Self::Bulk(plan) => plan.launch,
             Self::Contention(plan) => plan.launch,
+        }
+    }
+
+    /// What it needs of a layer.
+    pub fn face(&self) -> Face {
+        match self {
+            Self::Logp(_) | Self::Contention(_) => Face::Requests,
+            Self::Bulk(_) => Face::Sized,
         }
     }
 
