@@ -7,6 +7,7 @@ use crate::session::PORT;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use netdyno_clock::place;
 use netdyno_host::wait::Wait;
+use netdyno_job::launcher::Launcher;
 use netdyno_layers::catalogue::Layer;
 use netdyno_measure::record::Options;
 use netdyno_protocol::faults::Faults;
@@ -63,7 +64,7 @@ pub enum Verb {
     Soak(SoakArgs),
     /// One process of a launch; started by netdyno itself
     #[command(hide = true)]
-    Worker,
+    Worker(WorkerArgs),
 }
 
 /// How to measure: the options of every measuring verb.
@@ -111,6 +112,12 @@ pub struct Measuring {
     /// Another host for the replier, on which `netdyno serve` runs
     #[arg(long, value_name = "HOST[:PORT]", value_parser = peer)]
     pub peer: Option<SocketAddr>,
+
+    /// What starts the processes of a launch, on this host or on others, as in
+    /// 'mpiexec -n {n}'; without it they are children of this command. Where they are on other
+    /// hosts, --bind says which address of this host they reach
+    #[arg(long, value_name = "COMMAND", conflicts_with = "peer")]
+    pub launcher: Option<Launcher>,
 
     /// File with the key of --peer; without it the key is looked for in NETDYNO_KEY
     #[arg(long, value_name = "FILE", requires = "peer")]
@@ -243,6 +250,14 @@ pub struct ServeArgs {
     /// End after one measurement
     #[arg(long, short = '1')]
     pub one_off: bool,
+}
+
+/// `netdyno worker`.
+#[derive(Debug, Args)]
+pub struct WorkerArgs {
+    /// Where the launching side listens; without it, standard input is the connection
+    #[arg(long, value_name = "ADDRESS")]
+    pub dial: Option<SocketAddr>,
 }
 
 /// `netdyno soak`.

@@ -1,7 +1,7 @@
 //! One process of many, on the far side of the control connection: it does what it is told in
 //! each step, until the launching side is gone.
 
-use crate::worker::{Answer, End, Order, PATIENCE, preemptions, unexpected};
+use crate::worker::{Answer, End, Order, PATIENCE, bound, preemptions, unexpected};
 use netdyno_clock::place;
 use netdyno_host::wait::Wait;
 use netdyno_job::member::Control;
@@ -102,6 +102,7 @@ fn take_place(control: &mut Control<Order>, opening: Opening, wait: Wait) -> Res
     if procs < 2 || rank >= procs {
         return Err(End::Layer(format!("there is no place {rank} among {procs}")));
     }
+    let bind = bound(bind, control);
     let options = LayerOptions { size_bytes, face: Face::Requests, wait, faults, seed, bind };
     let gathering = group::open(layer, Place { rank, procs }, options)?;
     say(control, CrowdAnswer::Gathered(gathering.addresses()))?;

@@ -217,6 +217,7 @@ fn bench(layer: Layer, conditions: Conditions, measuring: &Measuring, site: &Sit
             truth: Some(truth),
             bind: site.bind,
             peer: None,
+            launcher: None,
             faults: None,
         });
     }
@@ -248,8 +249,8 @@ fn bench(layer: Layer, conditions: Conditions, measuring: &Measuring, site: &Sit
         )));
     }
     let faults = conditions.faults.filter(|&faults| faults != Faults::NONE && layer.takes_faults());
-    let (bind, peer) = (site.bind, site.peer.clone());
-    Ok(Bench { layer, size_bytes, wait, cpus, truth: None, bind, peer, faults })
+    let (bind, peer, launcher) = (site.bind, site.peer.clone(), measuring.launcher.clone());
+    Ok(Bench { layer, size_bytes, wait, cpus, truth: None, bind, peer, launcher, faults })
 }
 
 fn faults_doubt(faults: Faults) -> Doubt {

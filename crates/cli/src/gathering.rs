@@ -5,8 +5,10 @@
 use crate::attendant::{CrowdAnswer, CrowdOrder, Opening};
 use crate::interrupt::Interrupt;
 use crate::launch::{AFTERMATH, Bench, End, LOOK, SILENCE};
-use crate::worker::{self, Answer, Order};
-use netdyno_job::crew::{Crew, CrewError, Event};
+use crate::launching;
+use crate::worker::{Answer, Order};
+use netdyno_job::crew::{Crew, Event};
+use netdyno_job::launcher::Job;
 use netdyno_measure::contention::data::CrowdData;
 use netdyno_measure::contention::direct::{CrowdPlan, direct};
 use netdyno_measure::contention::step::{Counted, Cue, Step};
@@ -50,6 +52,8 @@ enum Role {
 
 struct Gathering<'a> {
     crew: Crew,
+    /// Ends after the crew.
+    _job: Option<Job>,
     interrupt: &'a Interrupt,
     roles: Vec<Role>,
     preemptions: Option<u64>,
@@ -59,10 +63,11 @@ impl<'a> Gathering<'a> {
     /// Launches the processes and has them meet.
     fn begin(bench: &Bench, plan: &CrowdPlan, interrupt: &'a Interrupt) -> Result<Self, End> {
         let procs = plan.procs;
+        let mut crew = Crew::new();
+        let _job = launching::launch(bench, procs, &mut crew, interrupt)?;
         let mut gathering =
-            Self { crew: Crew::new(), interrupt, roles: vec![Role::None; procs], preemptions: Some(0) };
+            Self { crew, _job, interrupt, roles: vec![Role::None; procs], preemptions: Some(0) };
         for rank in 0..procs {
-            gathering.crew.launch(worker::command().map_err(CrewError::Spawn)?)?;
             gathering.say(rank, CrowdOrder::Gather(Box::new(opening(bench, rank, plan))))?;
         }
         let mut addresses: Vec<Vec<Vec<u8>>> = vec![Vec::new(); procs];
@@ -234,7 +239,7 @@ fn opening(bench: &Bench, rank: usize, plan: &CrowdPlan) -> Opening {
         wait: bench.wait.name().into(),
         faults: bench.faults.map(|faults| faults.to_string()),
         // A certain port is that of the one that many send to.
-        bind: SocketAddr::new(bench.bind.ip(), if rank == 0 { bench.bind.port() } else { 0 }),
+        bind: SocketAddr::new(bench.worker_ip(), if rank == 0 { bench.bind.port() } else { 0 }),
         // Other faults from every process.
         seed: plan.seed ^ rank as u64,
         cpu: bench.cpus.get(rank).copied(),

@@ -4,10 +4,12 @@
 use crate::fault::Fault;
 use crate::gathering;
 use crate::interrupt::Interrupt;
+use crate::launching;
 use crate::peer::{LaunchError, Peer};
-use crate::worker::{self, Answer, Order};
+use crate::worker::{Answer, Order};
 use netdyno_host::wait::Wait;
 use netdyno_job::crew::{Crew, CrewError, Event};
+use netdyno_job::launcher::{Job, Launcher};
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::crowd;
 use netdyno_layers::sim::SimRequester;
@@ -15,7 +17,7 @@ use netdyno_measure::layer::SizedRequester;
 use netdyno_measure::task::{AnySize, Data, Subject, Task};
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,7 +29,8 @@ pub const SILENCE: Duration = Duration::from_secs(60);
 pub const AFTERMATH: Duration = Duration::from_secs(1);
 
 const REQUESTER: usize = 0;
-const REPLIER: usize = 1;
+/// The replier's rank.
+pub const REPLIER: usize = 1;
 
 /// A layer, and how it is launched.
 #[derive(Clone, Debug)]
@@ -46,11 +49,19 @@ pub struct Bench {
     pub bind: SocketAddr,
     /// The host of the replier, where it is not this one.
     pub peer: Option<Arc<Peer>>,
+    /// What starts its processes, where this command does not.
+    pub launcher: Option<Launcher>,
     /// What goes wrong with what is sent, on purpose.
     pub faults: Option<Faults>,
 }
 
 impl Bench {
+    /// Where workers on this side have their sockets. What a launcher starts may be anywhere, and
+    /// knows how it has reached this host.
+    pub fn worker_ip(&self) -> IpAddr {
+        if self.launcher.is_some() { Ipv4Addr::UNSPECIFIED.into() } else { self.bind.ip() }
+    }
+
     /// Measures once. `progress` is told the share that is done.
     pub fn launch(
         &self,
@@ -81,12 +92,12 @@ impl Bench {
                     .and_then(|()| AnySize(requester).measure(task, progress))
                     .map_err(|error| context(error.0))
             }
-            (None, _) => {
-                Pair { crew: Crew::new(), interrupt }.measure(self, task, progress).map_err(|end| match end {
+            (None, _) => Pair::launch(self, interrupt)
+                .and_then(|pair| pair.measure(self, task, progress))
+                .map_err(|end| match end {
                     End::Fault(fault) => fault,
                     End::Failed(text) => context(text),
-                })
-            }
+                }),
         }
     }
 }
@@ -116,16 +127,20 @@ impl From<LaunchError> for End {
 
 struct Pair<'a> {
     crew: Crew,
+    /// Ends after the crew.
+    _job: Option<Job>,
     interrupt: &'a Interrupt,
 }
 
-impl Pair<'_> {
+impl<'a> Pair<'a> {
+    fn launch(bench: &Bench, interrupt: &'a Interrupt) -> Result<Self, End> {
+        let mut crew = Crew::new();
+        let _job = launching::launch(bench, 2, &mut crew, interrupt)?;
+        Ok(Self { crew, _job, interrupt })
+    }
+
     fn measure(mut self, bench: &Bench, task: &Task, progress: &mut dyn FnMut(f64)) -> Result<Data, End> {
         for rank in [REQUESTER, REPLIER] {
-            match bench.peer.as_ref().filter(|_| rank == REPLIER) {
-                Some(peer) => self.crew.enlist(peer.launch(self.interrupt)?)?,
-                None => self.crew.launch(worker::command().map_err(CrewError::Spawn)?)?,
-            };
             self.crew.send(rank, &open_order(bench, rank, task))?;
         }
         let (mut addresses, mut connected) = ([None, None], 0);
@@ -199,7 +214,7 @@ fn open_order(bench: &Bench, rank: usize, task: &Task) -> Order {
     let is_requester = rank == REQUESTER;
     let ip = match &bench.peer {
         Some(peer) if !is_requester => peer.ip(),
-        _ => bench.bind.ip(),
+        _ => bench.worker_ip(),
     };
     Order::Open {
         layer: bench.layer.name().into(),

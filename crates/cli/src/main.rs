@@ -6,6 +6,7 @@
 //! * [`campaign`]: launches of several layers, interleaved, until the figures are known.
 //! * [`method`]: what a measuring verb runs in a launch, and what it reads off launches.
 //! * [`launch`], [`worker`]: one launch, from both sides of the control connection.
+//! * [`launching`]: processes that mpiexec or the like starts.
 //! * [`gathering`], [`attendant`]: the same with many processes.
 //! * [`site`]: where it takes place. * [`session`], [`peer`], [`secret`]: with a served host.
 //! * [`machine`], [`interrupt`], [`progress`], [`output`], [`saved`]: what the verbs share.
@@ -24,6 +25,7 @@ mod fault;
 mod gathering;
 mod interrupt;
 mod launch;
+mod launching;
 mod logp;
 mod machine;
 mod method;
@@ -62,6 +64,6 @@ fn run(cli: Cli) -> Result<(), Fault> {
         Some(Verb::Compare(args)) => compare::run(&args),
         Some(Verb::Export(args)) => export::run(&args),
         Some(Verb::Soak(args)) => soak::run(&args),
-        Some(Verb::Worker) => worker::run(),
+        Some(Verb::Worker(args)) => worker::run(&args),
     }
 }

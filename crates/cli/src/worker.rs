@@ -1,19 +1,23 @@
 //! One process of a launch, on the far side of the control connection.
 
+use crate::args::WorkerArgs;
 use crate::attendant::{self, CrowdAnswer, CrowdOrder};
 use crate::fault::Fault;
 use crate::secret;
 use netdyno_clock::place;
 use netdyno_host::wait::Wait;
+use netdyno_job::lobby;
 use netdyno_job::member::{Control, MemberError};
+use netdyno_job::place::Place;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::half::{self, LayerOptions, Role};
 use netdyno_measure::layer::{Face, LayerError};
 use netdyno_measure::task::{Data, Task};
 use netdyno_protocol::faults::Faults;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
@@ -101,8 +105,12 @@ pub fn command() -> io::Result<Command> {
 }
 
 /// Runs this process's part of a launch.
-pub fn run() -> Result<(), Fault> {
-    let mut control = Control::from_stdin().map_err(|error| Fault::BadInput(error.to_string()))?;
+pub fn run(args: &WorkerArgs) -> Result<(), Fault> {
+    let control = match args.dial {
+        None => Control::from_stdin(),
+        Some(address) => Control::over(enter(address)?.into()),
+    };
+    let mut control = control.map_err(|error| Fault::BadInput(error.to_string()))?;
     let silent = |error: MemberError| Fault::Failed(error.to_string());
     match work(&mut control) {
         Ok(()) => Ok(()),
@@ -110,6 +118,23 @@ pub fn run() -> Result<(), Fault> {
         // Told to the launching side, which tells the user.
         Err(End::Layer(text)) => control.send(&Answer::Failed(text)).map_err(silent),
     }
+}
+
+fn enter(address: SocketAddr) -> Result<TcpStream, Fault> {
+    let key = secret::given(None)?.ok_or_else(|| {
+        Fault::BadInput(format!(
+            "{0} is not set: have the launcher pass it on, as in -x {0}",
+            secret::VARIABLE
+        ))
+    })?;
+    lobby::enter(address, &key, Place::of_this_process())
+        .map_err(|error| Fault::Failed(format!("the launching side at {address}: {error}")))
+}
+
+/// Where a socket is to be: where nothing is said of the host, where the control connection is.
+pub fn bound<T: DeserializeOwned + Send + 'static>(bind: SocketAddr, control: &Control<T>) -> SocketAddr {
+    let here = control.local_ip().filter(|_| bind.ip().is_unspecified());
+    SocketAddr::new(here.unwrap_or(bind.ip()), bind.port())
 }
 
 /// What is said of an order that makes no sense.
@@ -124,6 +149,7 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
             let wait = wait.parse().map_err(End::Layer)?;
             let faults = faults.map_or(Ok(Faults::NONE), |faults| faults.parse());
             let faults = faults.map_err(|error| End::Layer(error.to_string()))?;
+            let bind = bound(bind, control);
             let options = LayerOptions { size_bytes, face, wait, faults, seed, bind };
             (layer.parse::<Layer>().map_err(End::Layer)?, role, cpu, options)
         }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -60,6 +61,12 @@ impl<T: DeserializeOwned + Send + 'static> Control<T> {
             }
         });
         Ok(Self { stream, messages })
+    }
+
+    /// The address of this host on the connection, where it is one between hosts.
+    pub fn local_ip(&self) -> Option<IpAddr> {
+        let address = rustix::net::getsockname(&self.stream).ok()?;
+        SocketAddr::try_from(address).ok().map(|address| address.ip().to_canonical())
     }
 
     /// Sends a message to the launching side.
