@@ -3,6 +3,7 @@
 use crate::compare::CompareArgs;
 use crate::export::ExportArgs;
 use crate::fault::Fault;
+use crate::plugin::PluginArgs;
 use crate::session::PORT;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use netdyno_clock::place;
@@ -60,6 +61,8 @@ pub enum Verb {
     Compare(CompareArgs),
     /// Write parameters in the forms that simulators read: LogGOPSim, SimGrid, CSV
     Export(ExportArgs),
+    /// Build layers written in C against the library that is here, and show what they are made of
+    Plugin(PluginArgs),
     /// Prove the reliable protocol: seeds of a simulated network that fails, against an oracle
     Soak(SoakArgs),
     /// One process of a launch; started by netdyno itself

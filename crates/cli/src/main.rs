@@ -2,7 +2,7 @@
 //!
 //! * [`args`]: what can be asked for. * [`fault`]: how a run can fail, and its exit code.
 //! * [`characterise`], [`logp`], [`bulk`], [`contention`], [`catalogue`], [`report`], [`compare`],
-//!   [`export`], [`serve`], [`soak`]: the verbs.
+//!   [`export`], [`serve`], [`plugin`], [`soak`]: the verbs.
 //! * [`campaign`]: launches of several layers, interleaved, until the figures are known.
 //! * [`method`]: what a measuring verb runs in a launch, and what it reads off launches.
 //! * [`launch`], [`worker`]: one launch, from both sides of the control connection.
@@ -31,6 +31,7 @@ mod machine;
 mod method;
 mod output;
 mod peer;
+mod plugin;
 mod progress;
 mod report;
 mod saved;
@@ -63,6 +64,7 @@ fn run(cli: Cli) -> Result<(), Fault> {
         Some(Verb::Serve(args)) => serve::run(&args),
         Some(Verb::Compare(args)) => compare::run(&args),
         Some(Verb::Export(args)) => export::run(&args),
+        Some(Verb::Plugin(args)) => plugin::run(&args),
         Some(Verb::Soak(args)) => soak::run(&args),
         Some(Verb::Worker(args)) => worker::run(&args),
     }

@@ -11,16 +11,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("protocol", &[]),
     ("clock", &[]),
     ("measure", &[]),
+    ("plugin", &[]),
     ("host", &["protocol", "clock"]),
     ("stack", &["protocol", "clock", "host"]),
     ("job", &["host", "clock"]),
-    ("layers", &["stack", "host", "clock", "protocol", "measure"]),
+    ("layers", &["stack", "host", "clock", "protocol", "measure", "plugin"]),
     ("report", &["measure"]),
-    ("netdyno", &["protocol", "clock", "host", "stack", "job", "measure", "layers", "report"]),
+    ("netdyno", &["protocol", "clock", "host", "stack", "job", "measure", "plugin", "layers", "report"]),
 ];
 
 /// Rooms with `unsafe`; all others forbid it.
-const UNSAFE: &[&str] = &["clock", "host", "stack"];
+const UNSAFE: &[&str] = &["clock", "host", "stack", "plugin"];
 
 fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

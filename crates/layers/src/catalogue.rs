@@ -1,5 +1,6 @@
 //! The layers by name, what each can do, and whether it is available here.
 
+use crate::plugin::Extension;
 use netdyno_host::life::Life;
 use netdyno_host::segment::{Segment, open_segment};
 use netdyno_host::wait::Wait;
@@ -18,12 +19,17 @@ pub enum Layer {
     Udp,
     /// Bare TCP sockets.
     Tcp,
+    /// Any MPI library, as a layer in C.
+    Mpi,
+    /// A user's own layer in C.
+    Plugin,
     /// The simulated interface.
     Sim,
 }
 
 /// All layers, in the order in which they are listed.
-pub const ALL: [Layer; 5] = [Layer::AmShm, Layer::AmUdp, Layer::Udp, Layer::Tcp, Layer::Sim];
+pub const ALL: [Layer; 7] =
+    [Layer::AmShm, Layer::AmUdp, Layer::Udp, Layer::Tcp, Layer::Mpi, Layer::Plugin, Layer::Sim];
 
 /// The layers that need nothing but this machine, which the main job characterises.
 pub const EMBEDDED: [Layer; 4] = [Layer::AmShm, Layer::AmUdp, Layer::Udp, Layer::Tcp];
@@ -36,6 +42,8 @@ impl Layer {
             Self::AmUdp => "am+udp",
             Self::Udp => "udp",
             Self::Tcp => "tcp",
+            Self::Mpi => "mpi",
+            Self::Plugin => "plugin",
             Self::Sim => "sim",
         }
     }
@@ -47,6 +55,8 @@ impl Layer {
             Self::AmUdp => "Active Messages over UDP, exactly once",
             Self::Udp => "bare UDP sockets, a system call a message",
             Self::Tcp => "bare TCP sockets, TCP_NODELAY",
+            Self::Mpi => "the non-blocking calls of any MPI library, built on site",
+            Self::Plugin => "a layer of your own in C (NETDYNO_PLUGIN names it)",
             Self::Sim => "a simulated interface of known parameters (--truth)",
         }
     }
@@ -54,8 +64,8 @@ impl Layer {
     /// The ways in which its processes can wait; none for a layer without processes.
     pub const fn waits(self) -> &'static [Wait] {
         match self {
-            Self::AmShm => &[Wait::Spin, Wait::Yield],
-            Self::AmUdp | Self::Udp | Self::Tcp => &[Wait::Spin, Wait::Yield, Wait::Block],
+            Self::AmShm | Self::Mpi => &[Wait::Spin, Wait::Yield],
+            Self::AmUdp | Self::Udp | Self::Tcp | Self::Plugin => &[Wait::Spin, Wait::Yield, Wait::Block],
             Self::Sim => &[],
         }
     }
@@ -67,6 +77,7 @@ impl Layer {
             Self::AmUdp => super::am::MAX_UDP_SIZE,
             Self::Udp => super::udp::MAX_SIZE,
             Self::Tcp => super::tcp::MAX_SIZE,
+            Self::Mpi | Self::Plugin => super::plugin::MAX_SIZE,
             Self::Sim => usize::MAX,
         }
     }
@@ -75,7 +86,7 @@ impl Layer {
     pub const fn max_transfer(self) -> usize {
         match self {
             Self::Udp => super::sized::udp::MAX_SIZE,
-            Self::AmShm | Self::AmUdp | Self::Tcp => super::sized::MAX_SIZE,
+            Self::AmShm | Self::AmUdp | Self::Tcp | Self::Mpi | Self::Plugin => super::sized::MAX_SIZE,
             Self::Sim => usize::MAX,
         }
     }
@@ -102,6 +113,8 @@ impl Layer {
             Self::AmUdp | Self::Udp | Self::Tcp => UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
                 .err()
                 .map(|error| format!("no socket on the loopback interface: {error}")),
+            Self::Mpi => super::plugin::mpi_is_missing(),
+            Self::Plugin => Extension::own().err().map(|error| error.0),
             Self::Sim => None,
         }
     }

@@ -2,12 +2,14 @@
 //! addresses out, and meets its peers at the addresses that it got.
 
 mod am;
-mod member;
+pub(crate) mod member;
 mod tcp;
 mod udp;
 
 use crate::catalogue::Layer;
 use crate::half::LayerOptions;
+use crate::plugin::Extension;
+use crate::plugin::links::PluginGathering;
 use netdyno_measure::contention::member::Cues;
 use netdyno_measure::contention::step::Assignment;
 use netdyno_measure::layer::LayerError;
@@ -35,12 +37,12 @@ pub struct Place {
 
 impl Place {
     /// The ranks of all others.
-    fn peers(self) -> impl Iterator<Item = usize> {
+    pub(crate) fn peers(self) -> impl Iterator<Item = usize> {
         (0..self.procs).filter(move |&peer| peer != self.rank)
     }
 
     /// A window to each peer, a power of two.
-    fn window(self) -> usize {
+    pub(crate) fn window(self) -> usize {
         let share = WINDOW_OVER_ALL / (self.procs - 1);
         (share.max(1) + 1).next_power_of_two().div_euclid(2).clamp(WINDOW_AT_LEAST, WINDOW)
     }
@@ -71,6 +73,8 @@ pub fn open(layer: Layer, place: Place, options: LayerOptions) -> Result<Box<dyn
         Layer::AmUdp => Box::new(am::AmGathering::open(Wire::Udp, place, options)?),
         Layer::Udp => Box::new(udp::UdpGathering::open(place, options)?),
         Layer::Tcp => Box::new(tcp::TcpGathering::open(place, options)?),
+        Layer::Mpi => Box::new(PluginGathering::open(&Extension::mpi()?, place, options)?),
+        Layer::Plugin => Box::new(PluginGathering::open(&Extension::own()?, place, options)?),
         Layer::Sim => return Err(LayerError::new("a simulated layer has no processes")),
     })
 }

@@ -4,6 +4,7 @@
 
 use crate::am::AmHalf;
 use crate::catalogue::Layer;
+use crate::plugin::{Extension, PluginHalf};
 use crate::sized::am::OpenEnd;
 use crate::tcp::TcpHalf;
 use crate::udp::UdpHalf;
@@ -76,6 +77,8 @@ pub fn open(layer: Layer, role: Role, options: LayerOptions) -> Result<Box<dyn H
         Layer::AmUdp => Box::new(AmHalf::open(Wire::Udp, options)?),
         Layer::Udp => Box::new(UdpHalf::open(options)?),
         Layer::Tcp => Box::new(TcpHalf::open(role, options)?),
+        Layer::Mpi => Box::new(PluginHalf::open(&Extension::mpi()?, role, options)?),
+        Layer::Plugin => Box::new(PluginHalf::open(&Extension::own()?, role, options)?),
         Layer::Sim => return Err(LayerError::new("a simulated layer has no halves")),
     })
 }

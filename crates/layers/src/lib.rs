@@ -6,7 +6,7 @@
 //! * [`real`]: what layers in real time have in common.
 //! * `time`: the clock of all of them. * `sized`: layers whose messages can have any size.
 //! * [`crowd`]: many simulated interfaces in one virtual time.
-//! * [`am`], [`udp`], [`tcp`], [`sim`]: the layers.
+//! * [`am`], [`udp`], [`tcp`], [`sim`]: the layers. * [`plugin`]: those written in C, such as MPI.
 #![forbid(unsafe_code)]
 
 pub mod am;
@@ -14,6 +14,7 @@ pub mod catalogue;
 pub mod crowd;
 pub mod group;
 pub mod half;
+pub mod plugin;
 pub mod real;
 pub mod sim;
 mod sized;

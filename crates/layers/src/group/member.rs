@@ -13,7 +13,7 @@ use std::time::Duration;
 const LOOKS_PER_CUE: usize = 64;
 
 /// One process's end of the wires to all others. It keeps no count of what is under way.
-pub(super) trait Links {
+pub(crate) trait Links {
     /// Has to do with these peers from now on, and with no other.
     fn attend(&mut self, peers: &[usize]);
 
@@ -31,7 +31,7 @@ pub(super) trait Links {
 }
 
 /// One process of several in real time, over any wire.
-pub(super) struct RealMember<L> {
+pub(crate) struct RealMember<L> {
     links: L,
     wait: Wait,
     time: RealTime,
@@ -45,7 +45,7 @@ pub(super) struct RealMember<L> {
 impl<L: Links> RealMember<L> {
     /// A process that may have `max_window` requests to each of its peers without a reply.
     /// Calibrates the clock.
-    pub(super) fn new(links: L, wait: Wait, procs: usize, max_window: usize) -> Self {
+    pub(crate) fn new(links: L, wait: Wait, procs: usize, max_window: usize) -> Self {
         Self {
             links,
             wait,

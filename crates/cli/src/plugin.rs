@@ -1,0 +1,54 @@
+//! `netdyno plugin`: layers written in C.
+
+use crate::fault::Fault;
+use crate::output::write_stdout;
+use clap::{Args, Subcommand};
+use netdyno_plugin::plugin::Plugin;
+use netdyno_plugin::site;
+use netdyno_plugin::source::{HEADER, Source};
+use std::path::PathBuf;
+
+/// `netdyno plugin`.
+#[derive(Debug, Args)]
+pub struct PluginArgs {
+    /// What to do.
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Build a layer, unless that was done before, and print the file that came of it
+    Build {
+        /// mpi, skeleton, or a file of your own that ends in .c
+        #[arg(value_name = "NAME")]
+        name: String,
+
+        /// The compiler; by default $NETDYNO_MPICC or mpicc for mpi, $CC or cc for others
+        #[arg(long, value_name = "CC")]
+        cc: Option<PathBuf>,
+    },
+    /// Print a source: mpi or skeleton, or the interface itself, layer.h
+    Show {
+        /// mpi, skeleton or layer.h
+        #[arg(value_name = "NAME", value_parser = ["mpi", "skeleton", "layer.h"])]
+        name: String,
+    },
+}
+
+/// Does what was asked for.
+pub fn run(args: &PluginArgs) -> Result<(), Fault> {
+    let bad = |error: netdyno_plugin::PluginError| Fault::BadInput(error.to_string());
+    match &args.action {
+        Action::Build { name, cc } => {
+            let source = Source::named(name).map_err(bad)?;
+            let file = site::build(&source, cc.as_deref()).map_err(bad)?;
+            Plugin::load(&file).map_err(bad)?;
+            write_stdout(&format!("{}\n", file.display()))
+        }
+        Action::Show { name } if name == "layer.h" => write_stdout(HEADER),
+        Action::Show { name } => {
+            write_stdout(&String::from_utf8_lossy(Source::named(name).map_err(bad)?.text()))
+        }
+    }
+}

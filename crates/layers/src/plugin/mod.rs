@@ -1,0 +1,203 @@
+//! Layers written in C, MPI first: `netdyno_plugin` behind the faces of `netdyno_measure`.
+//!
+//! * `lanes`: receives that are posted in advance, sends in turn. * `wire`: two processes.
+//!
+//! Receives are posted before what they receive is sent, as programs do that know what is coming;
+//! each is posted again when its message is taken, which belongs to the overhead of receiving.
+//! A send is completed when its slot is needed again, which belongs to that of sending.
+
+mod lanes;
+pub(crate) mod links;
+mod wire;
+
+use crate::half::{Half, LayerOptions, Replier, Role};
+use crate::real::{RealReplier, RealRequester};
+use netdyno_host::wait::Wait;
+use netdyno_measure::layer::LayerError;
+use netdyno_measure::task::{AnySize, Subject};
+use netdyno_plugin::channel::{Channel, Opening, Place};
+use netdyno_plugin::plugin::Plugin;
+use netdyno_plugin::site::{build, find_compiler};
+use netdyno_plugin::source::Source;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use wire::PluginWire;
+
+/// The largest message of a fixed size.
+pub const MAX_SIZE: usize = 1 << 20;
+/// Names the built layer `mpi`; without it, it is built.
+pub const MPI_PLUGIN: &str = "NETDYNO_PLUGIN_MPI";
+/// Names the level of thread support that MPI is asked for.
+pub const MPI_THREAD: &str = "NETDYNO_MPI_THREAD";
+/// Names the file of a user's own layer.
+pub const OWN_PLUGIN: &str = "NETDYNO_PLUGIN";
+/// Its settings, name=value, with commas between them.
+pub const OWN_SETTINGS: &str = "NETDYNO_PLUGIN_SETTINGS";
+/// In an address, before what the layer says: the rank.
+const RANK_LEN: usize = 4;
+
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// A layer in C, and how it is set up.
+#[derive(Clone, Debug)]
+pub struct Extension {
+    /// The built layer.
+    pub file: PathBuf,
+    /// `name=value`, as it knows them.
+    pub settings: Vec<String>,
+}
+
+impl Extension {
+    /// MPI as this process's environment says; built first, where it does not name what is built.
+    pub fn mpi() -> Result<Self, LayerError> {
+        let file = match variable(MPI_PLUGIN) {
+            Some(file) => file.into(),
+            None => build(&Source::mpi(), None).map_err(LayerError::new)?,
+        };
+        let thread = variable(MPI_THREAD).map(|level| format!("thread={}", level.to_string_lossy()));
+        Ok(Self { file, settings: thread.into_iter().collect() })
+    }
+
+    /// The user's own layer, as this process's environment says.
+    pub fn own() -> Result<Self, LayerError> {
+        let advice = "`netdyno plugin build FILE.c` builds one";
+        let file = match variable(OWN_PLUGIN).map(PathBuf::from) {
+            Some(file) if file.is_file() => file,
+            Some(file) => {
+                return Err(LayerError(format!("{OWN_PLUGIN} names {}, which is no file", file.display())));
+            }
+            None => return Err(LayerError(format!("{OWN_PLUGIN} names no built layer: {advice}"))),
+        };
+        let settings = variable(OWN_SETTINGS).unwrap_or_default().to_string_lossy().into_owned();
+        let settings = settings.split(',').filter(|setting| !setting.is_empty()).map(str::to_owned);
+        Ok(Self { file, settings: settings.collect() })
+    }
+
+    /// Opens it. `place` is for a layer that has no launcher to say who is who.
+    fn open(&self, room: Room, place: Place, wait: Wait) -> Result<Channel, LayerError> {
+        let Room { slots, largest, memory } = room;
+        let plugin = Plugin::load(&self.file).map_err(LayerError::new)?;
+        if wait == Wait::Block && !plugin.blocks() {
+            return Err(LayerError(format!("{} cannot sleep: use --wait spin or yield", plugin.name())));
+        }
+        let opening = Opening { place, slots, largest, memory, settings: &self.settings };
+        let channel = Channel::open(plugin, &opening).map_err(LayerError::new)?;
+        if channel.place().ranks < 2 {
+            return Err(LayerError(format!(
+                "{} sees one process alone: start processes by the launcher of the same library, as in mpiexec -n 2",
+                channel.plugin().name()
+            )));
+        }
+        Ok(channel)
+    }
+}
+
+/// What a channel is to hold.
+struct Room {
+    slots: usize,
+    largest: usize,
+    memory: (usize, usize),
+}
+
+/// Why there is no MPI here, as far as can be told without starting it.
+pub(crate) fn mpi_is_missing() -> Option<String> {
+    match variable(MPI_PLUGIN) {
+        Some(file) if Path::new(&file).is_file() => None,
+        Some(file) => Some(format!("{MPI_PLUGIN} names {}, which is no file", file.display())),
+        None => find_compiler(&Source::mpi(), None).err().map(|error| error.to_string()),
+    }
+}
+
+/// That a layer carries less than a message of fixed size needs.
+fn check_size(channel: &Channel, size_bytes: usize) -> Result<(), LayerError> {
+    if channel.largest() >= size_bytes {
+        return Ok(());
+    }
+    let name = channel.plugin().name();
+    Err(LayerError(format!(
+        "{size_bytes} bytes are more than the {} that {name} carries in a message",
+        channel.largest()
+    )))
+}
+
+/// What the other process is told: this one's rank, and what the layer says.
+fn own_address(channel: &mut Channel) -> Result<Vec<u8>, LayerError> {
+    let rank = u32::try_from(channel.place().rank).map_err(LayerError::new)?;
+    let rest = channel.address().map_err(LayerError::new)?;
+    Ok([&rank.to_le_bytes()[..], &rest].concat())
+}
+
+/// Connects to the processes that gave these addresses, and says their ranks in that order.
+fn connect(channel: &mut Channel, addresses: &[&[u8]]) -> Result<Vec<usize>, LayerError> {
+    let mut by_rank = vec![Vec::new(); channel.place().ranks];
+    let mut ranks = Vec::with_capacity(addresses.len());
+    for address in addresses {
+        let (rank, rest) = address
+            .split_first_chunk::<RANK_LEN>()
+            .ok_or_else(|| LayerError::new("the address of a process is too short"))?;
+        let rank = u32::from_le_bytes(*rank) as usize;
+        let is_own = rank == channel.place().rank;
+        let place = by_rank.get_mut(rank).filter(|_| !is_own && !ranks.contains(&rank));
+        *place.ok_or_else(|| {
+            LayerError(format!("two processes say that they have rank {rank}, or it is none"))
+        })? = rest.to_vec();
+        ranks.push(rank);
+    }
+    channel.connect(&by_rank).map_err(LayerError::new)?;
+    Ok(ranks)
+}
+
+/// This process's half.
+pub struct PluginHalf {
+    channel: Channel,
+    address: Vec<u8>,
+    options: LayerOptions,
+}
+
+impl PluginHalf {
+    /// Opens the layer.
+    pub fn open(extension: &Extension, role: Role, options: LayerOptions) -> Result<Self, LayerError> {
+        let place = Place { rank: usize::from(role == Role::Replier), ranks: 2 };
+        let largest = options.size_bytes;
+        let room = Room { slots: wire::SLOTS, largest, memory: wire::memory(largest) };
+        let mut channel = extension.open(room, place, options.wait)?;
+        if !options.is_sized {
+            check_size(&channel, options.size_bytes)?;
+        }
+        let address = own_address(&mut channel)?;
+        Ok(Self { channel, address, options })
+    }
+
+    /// Which library of which version, how it is set up.
+    pub fn description(&mut self) -> String {
+        self.channel.description()
+    }
+
+    fn wire(mut self, peer: &[u8], is_requester: bool) -> Result<PluginWire, LayerError> {
+        let peer = connect(&mut self.channel, &[peer])?[0];
+        let LayerOptions { size_bytes, is_sized, wait, .. } = self.options;
+        PluginWire::new(self.channel, peer, wait, is_requester, (!is_sized).then_some(size_bytes))
+    }
+}
+
+impl Half for PluginHalf {
+    fn address(&self) -> Vec<u8> {
+        self.address.clone()
+    }
+
+    fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
+        let LayerOptions { size_bytes, is_sized, wait, .. } = self.options;
+        let wire = self.wire(peer, true)?;
+        if is_sized {
+            return Ok(Box::new(AnySize(RealRequester::new(wire, wait, wire::SLOTS))));
+        }
+        Ok(Box::new(RealRequester::new(wire, wait, wire::window(size_bytes))))
+    }
+
+    fn replier(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Replier>, LayerError> {
+        let wait = self.options.wait;
+        Ok(Box::new(RealReplier::new(self.wire(peer, false)?, wait)))
+    }
+}

@@ -1,0 +1,139 @@
+//! `plugins/layer.h`, word for word. A test compares sizes and offsets with what a C compiler
+//! makes of the header.
+
+use std::ffi::{c_char, c_int, c_void};
+
+pub(crate) const VERSION: u32 = 1;
+pub(crate) const TEXT_BYTES: usize = 512;
+pub(crate) const ANY_RANK: i32 = -1;
+pub(crate) const HAS_LAUNCHER: u64 = 1 << 0;
+pub(crate) const GATHERS: u64 = 1 << 1;
+pub(crate) const BLOCKS: u64 = 1 << 2;
+
+#[repr(C)]
+pub(crate) struct Options {
+    pub(crate) size: u32,
+    pub(crate) slots: u32,
+    pub(crate) largest: u64,
+    pub(crate) rank: i32,
+    pub(crate) ranks: i32,
+    pub(crate) settings: *const *const c_char,
+    pub(crate) error: *mut c_char,
+}
+
+#[repr(C)]
+pub(crate) struct Address {
+    pub(crate) bytes: *const c_void,
+    pub(crate) length: usize,
+}
+
+#[repr(C)]
+#[derive(Default)]
+pub(crate) struct Arrival {
+    pub(crate) bytes: usize,
+    pub(crate) rank: i32,
+    pub(crate) reserved: i32,
+}
+
+/// Known to the layer alone.
+#[repr(C)]
+pub(crate) struct RawChannel {
+    _opaque: [u8; 0],
+}
+
+type Channel = *mut RawChannel;
+pub(crate) type Open = unsafe extern "C" fn(*mut Options) -> Channel;
+pub(crate) type Describe = unsafe extern "C" fn(Channel, *mut c_char, usize);
+pub(crate) type WriteAddress = unsafe extern "C" fn(Channel, *mut c_void, usize) -> c_int;
+pub(crate) type Connect = unsafe extern "C" fn(Channel, *const Address, u32) -> c_int;
+pub(crate) type Gather = unsafe extern "C" fn(Channel, *const c_void, *mut c_void, usize) -> c_int;
+pub(crate) type PostReceive = unsafe extern "C" fn(Channel, u32, i32, *mut c_void, usize) -> c_int;
+pub(crate) type PostSend = unsafe extern "C" fn(Channel, u32, i32, *const c_void, usize) -> c_int;
+pub(crate) type TestReceive = unsafe extern "C" fn(Channel, u32, *mut Arrival) -> c_int;
+pub(crate) type OfSlot = unsafe extern "C" fn(Channel, u32) -> c_int;
+pub(crate) type Block = unsafe extern "C" fn(Channel, u64) -> c_int;
+pub(crate) type Close = unsafe extern "C" fn(Channel) -> c_int;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Layer {
+    pub(crate) version: u32,
+    pub(crate) size: u32,
+    pub(crate) capabilities: u64,
+    pub(crate) name: *const c_char,
+    pub(crate) open: Option<Open>,
+    pub(crate) describe: Option<Describe>,
+    pub(crate) address: Option<WriteAddress>,
+    pub(crate) connect: Option<Connect>,
+    pub(crate) gather: Option<Gather>,
+    pub(crate) post_receive: Option<PostReceive>,
+    pub(crate) post_send: Option<PostSend>,
+    pub(crate) test_receive: Option<TestReceive>,
+    pub(crate) test_send: Option<OfSlot>,
+    pub(crate) cancel_receive: Option<OfSlot>,
+    pub(crate) block: Option<Block>,
+    pub(crate) close: Option<Close>,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test")]
+
+    use super::*;
+    use crate::source::HEADER;
+    use std::fmt::Write;
+    use std::mem::{offset_of, size_of};
+    use std::process::Command;
+
+    /// Lines "what number", and a C program that prints what the header makes of them.
+    struct Comparison {
+        ours: String,
+        program: String,
+    }
+
+    impl Comparison {
+        fn number(&mut self, what: &str, number: u64) {
+            writeln!(self.ours, "{what} {number}").unwrap();
+            writeln!(self.program, "printf(\"{what} %llu\\n\", (unsigned long long)({what}));").unwrap();
+        }
+    }
+
+    macro_rules! compare {
+        ($comparison:ident, $rust:ty, $c:literal, $($member:ident)*) => {
+            $comparison.number(concat!("sizeof(struct ", $c, ")"), size_of::<$rust>() as u64);
+            $($comparison.number(
+                concat!("offsetof(struct ", $c, ", ", stringify!($member), ")"),
+                offset_of!($rust, $member) as u64,
+            );)*
+        };
+    }
+
+    #[test]
+    fn the_structures_are_those_of_the_header() {
+        let mut c = Comparison { ours: String::new(), program: String::new() };
+        compare!(c, Options, "netdyno_options", size slots largest rank ranks settings error);
+        compare!(c, Address, "netdyno_address", bytes length);
+        compare!(c, Arrival, "netdyno_arrival", bytes rank reserved);
+        compare!(c, Layer, "netdyno_layer", version size capabilities name open describe address connect
+            gather post_receive post_send test_receive test_send cancel_receive block close);
+        c.number("NETDYNO_LAYER_VERSION", u64::from(VERSION));
+        c.number("NETDYNO_TEXT_BYTES", TEXT_BYTES as u64);
+        c.number("NETDYNO_ANY_RANK", ANY_RANK as u64);
+        c.number("NETDYNO_HAS_LAUNCHER", HAS_LAUNCHER);
+        c.number("NETDYNO_GATHERS", GATHERS);
+        c.number("NETDYNO_BLOCKS", BLOCKS);
+
+        let folder = tempfile::tempdir().unwrap();
+        let (file, built) = (folder.path().join("sizes.c"), folder.path().join("sizes"));
+        std::fs::write(folder.path().join("layer.h"), HEADER).unwrap();
+        let program = format!(
+            "#include \"layer.h\"\n#include <stdio.h>\nint main(void)\n{{\n{}return 0;\n}}\n",
+            c.program
+        );
+        std::fs::write(&file, program).unwrap();
+        let compiled = Command::new("cc").arg("-o").args([&built, &file]).status();
+        assert!(compiled.expect("a C compiler, cc").success());
+        let theirs = Command::new(built).output().unwrap().stdout;
+        assert_eq!(String::from_utf8(theirs).unwrap(), c.ours);
+    }
+}

@@ -1,0 +1,380 @@
+//! An open layer: messages between processes, from slot to slot.
+//!
+//! The buffers belong to the channel. Of a slot that is under way nothing can be read or
+//! written, and none is given back before the layer has let go of it.
+
+use crate::abi::{self, RawChannel};
+use crate::plugin::{Finding, Plugin};
+use crate::row::Row;
+use crate::{PluginError, one_line};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::mem::{ManuallyDrop, size_of};
+use std::ptr::{NonNull, null};
+use std::time::Duration;
+
+/// The longest address of a process.
+const ADDRESS_BYTES: usize = 1024;
+
+/// A process's place among others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its rank, from 0.
+    pub rank: usize,
+    /// How many there are.
+    pub ranks: usize,
+}
+
+/// How a layer is to be opened.
+#[derive(Clone, Debug)]
+pub struct Opening<'a> {
+    /// Which process this is, where the layer has no launcher to say so.
+    pub place: Place,
+    /// Receives, and sends, that may be under way at once.
+    pub slots: usize,
+    /// Bytes of the largest message.
+    pub largest: usize,
+    /// Bytes of the memory of all receives, and of all sends.
+    pub memory: (usize, usize),
+    /// Settings of the layer's own, `name=value`.
+    pub settings: &'a [String],
+}
+
+/// What a receive got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Length of the message.
+    pub bytes: usize,
+    /// The sender.
+    pub rank: usize,
+}
+
+/// Where the layer tells what went wrong. It has a hold on it as long as the channel is open.
+struct Text(NonNull<[u8; abi::TEXT_BYTES]>);
+
+impl Text {
+    fn new() -> Self {
+        Self(NonNull::from(Box::leak(Box::new([0; abi::TEXT_BYTES]))))
+    }
+
+    fn room(&self) -> *mut c_char {
+        self.0.as_ptr().cast()
+    }
+
+    /// What was told since the last time.
+    fn take(&mut self) -> String {
+        // SAFETY: allocated in `new`, initialised, and between two calls of the layer nobody
+        // else writes to it.
+        let bytes = unsafe { self.0.as_mut() };
+        let text = text_in(bytes);
+        bytes[0] = 0;
+        text
+    }
+}
+
+impl Drop for Text {
+    fn drop(&mut self) {
+        // SAFETY: from a box, and given back once; by contract the layer has let go of it.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
+/// The line that a layer wrote into `bytes`.
+fn text_in(bytes: &[u8]) -> String {
+    let text = CStr::from_bytes_until_nul(bytes).map(CStr::to_string_lossy);
+    one_line(&text.unwrap_or_else(|_| String::from_utf8_lossy(bytes)))
+}
+
+/// An open layer.
+pub struct Channel {
+    raw: *mut RawChannel,
+    plugin: Plugin,
+    place: Place,
+    largest: usize,
+    /// What the layer may have a hold on.
+    held: ManuallyDrop<Held>,
+}
+
+struct Held {
+    receives: Row,
+    sends: Row,
+    error: Text,
+}
+
+impl Channel {
+    /// Opens a layer.
+    pub fn open(plugin: Plugin, opening: &Opening<'_>) -> Result<Self, PluginError> {
+        let held = Held {
+            receives: Row::new(opening.slots, opening.memory.0)?,
+            sends: Row::new(opening.slots, opening.memory.1)?,
+            error: Text::new(),
+        };
+        let settings: Vec<CString> = opening
+            .settings
+            .iter()
+            .map(|setting| CString::new(setting.as_str()).map_err(PluginError::new))
+            .collect::<Result<_, _>>()?;
+        let settings: Vec<*const c_char> =
+            settings.iter().map(|setting| setting.as_ptr()).chain([null()]).collect();
+        let number = |number: usize| i32::try_from(number).map_err(PluginError::new);
+        let mut options = abi::Options {
+            size: size_of::<abi::Options>() as u32,
+            slots: u32::try_from(opening.slots).map_err(PluginError::new)?,
+            largest: opening.largest as u64,
+            rank: number(opening.place.rank)?,
+            ranks: number(opening.place.ranks)?,
+            settings: settings.as_ptr(),
+            error: held.error.room(),
+        };
+        // SAFETY: the options are as the header says, and what they point to lives: the settings
+        // during the call, the text until the channel is closed.
+        let raw = unsafe { (plugin.calls.open)(&mut options) };
+        let mut channel = Self {
+            raw,
+            place: opening.place,
+            largest: opening.largest.min(usize::try_from(options.largest).unwrap_or(usize::MAX)),
+            held: ManuallyDrop::new(held),
+            plugin,
+        };
+        if raw.is_null() {
+            return Err(channel.failed());
+        }
+        if channel.plugin.has_launcher() {
+            let place = (usize::try_from(options.rank), usize::try_from(options.ranks));
+            let (Ok(rank), Ok(ranks)) = place else { return Err(channel.senseless("open")) };
+            channel.place = Place { rank, ranks };
+        }
+        if channel.place.rank >= channel.place.ranks {
+            return Err(channel.senseless("open"));
+        }
+        Ok(channel)
+    }
+
+    /// What the layer told last, as an error.
+    #[cold]
+    fn failed(&mut self) -> PluginError {
+        let text = self.held.error.take();
+        let name = &self.plugin.name;
+        PluginError(if text.is_empty() { format!("{name} failed and did not say why") } else { text })
+    }
+
+    /// An answer that the header does not allow.
+    #[cold]
+    fn senseless(&self, call: &str) -> PluginError {
+        PluginError(format!("the plugin {} answered {call} with what makes no sense", self.plugin.name))
+    }
+
+    /// Of what a call returned: whether it was more than nothing.
+    #[inline(always)]
+    fn truth(&mut self, returned: c_int, call: &str) -> Result<bool, PluginError> {
+        match returned {
+            0 => Ok(false),
+            1 => Ok(true),
+            ..0 => Err(self.failed()),
+            _ => Err(self.senseless(call)),
+        }
+    }
+
+    /// Which process this is.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Bytes of the largest message that the layer carries of those asked for.
+    pub fn largest(&self) -> usize {
+        self.largest
+    }
+
+    /// Receives, and sends, that may be under way at once.
+    pub fn slots(&self) -> usize {
+        self.held.sends.slots()
+    }
+
+    /// What was loaded.
+    pub fn plugin(&self) -> &Plugin {
+        &self.plugin
+    }
+
+    /// Which library of which version, how it is set up.
+    pub fn description(&mut self) -> String {
+        let mut text = [0u8; abi::TEXT_BYTES];
+        // SAFETY: the channel is open, and the room as long as is said.
+        unsafe { (self.plugin.calls.describe)(self.raw, text.as_mut_ptr().cast(), text.len()) };
+        text_in(&text)
+    }
+
+    /// Where this process is reached, where the layer has no launcher.
+    pub fn address(&mut self) -> Result<Vec<u8>, PluginError> {
+        let Finding::Addresses { address, .. } = self.plugin.finding else { return Ok(Vec::new()) };
+        let mut bytes = vec![0u8; ADDRESS_BYTES];
+        // SAFETY: the channel is open, and the room as long as is said.
+        let length = unsafe { address(self.raw, bytes.as_mut_ptr().cast(), bytes.len()) };
+        if length < 0 {
+            return Err(self.failed());
+        }
+        if length as usize > bytes.len() {
+            return Err(self.senseless("address"));
+        }
+        bytes.truncate(length as usize);
+        Ok(bytes)
+    }
+
+    /// Connects to all others at their addresses, by rank, where the layer has no launcher.
+    pub fn connect(&mut self, addresses: &[Vec<u8>]) -> Result<(), PluginError> {
+        let Finding::Addresses { connect, .. } = self.plugin.finding else { return Ok(()) };
+        if addresses.len() != self.place.ranks {
+            return Err(PluginError::new("there are not as many addresses as processes"));
+        }
+        let addresses: Vec<abi::Address> = addresses
+            .iter()
+            .map(|bytes| abi::Address { bytes: bytes.as_ptr().cast(), length: bytes.len() })
+            .collect();
+        // SAFETY: the channel is open, and there are as many addresses as is said.
+        let returned = unsafe { connect(self.raw, addresses.as_ptr(), addresses.len() as u32) };
+        self.truth(returned, "connect").map(drop)
+    }
+
+    /// Gives `mine` to every process, and gets what each gave, by rank. All give as much. None
+    /// where the layer cannot.
+    pub fn gather(&mut self, mine: &[u8]) -> Result<Option<Vec<Vec<u8>>>, PluginError> {
+        let Some(gather) = self.plugin.gather else { return Ok(None) };
+        let mut all = vec![0u8; mine.len() * self.place.ranks];
+        // SAFETY: the channel is open; one part lies in `mine`, as many as there are processes
+        // fit into `all`.
+        let returned = unsafe { gather(self.raw, mine.as_ptr().cast(), all.as_mut_ptr().cast(), mine.len()) };
+        self.truth(returned, "gather")?;
+        Ok(Some((0..self.place.ranks).map(|rank| all[rank * mine.len()..][..mine.len()].to_vec()).collect()))
+    }
+
+    /// From one slot's memory to the next, of receives and of sends; with 0 all have the same.
+    /// Nothing may be under way.
+    pub fn set_strides(&mut self, receive: usize, send: usize) -> Result<(), PluginError> {
+        self.held.receives.set_stride(receive)?;
+        self.held.sends.set_stride(send)
+    }
+
+    /// Posts a receive of at most `bytes`, from one process or from any.
+    #[inline(always)]
+    pub fn post_receive(
+        &mut self,
+        slot: usize,
+        from: Option<usize>,
+        bytes: usize,
+    ) -> Result<(), PluginError> {
+        let rank = from.map_or(Ok(abi::ANY_RANK), |rank| self.rank(rank))?;
+        let buffer = self.held.receives.post(slot, bytes)?.as_ptr().cast::<c_void>();
+        // SAFETY: the channel is open; the memory stays, untouched, until the receive is
+        // complete or taken back, or the channel is closed.
+        let returned =
+            unsafe { (self.plugin.calls.post_receive)(self.raw, slot as u32, rank, buffer, bytes) };
+        self.truth(returned, "post_receive").map(drop)
+    }
+
+    /// Posts a send of the first `bytes` of the slot's memory.
+    #[inline(always)]
+    pub fn post_send(&mut self, slot: usize, to: usize, bytes: usize) -> Result<(), PluginError> {
+        let rank = self.rank(to)?;
+        let buffer = self.held.sends.post(slot, bytes)?.as_ptr().cast_const().cast::<c_void>();
+        // SAFETY: the channel is open; the memory stays, unchanged, until the send is complete
+        // or the channel is closed.
+        let returned = unsafe { (self.plugin.calls.post_send)(self.raw, slot as u32, rank, buffer, bytes) };
+        self.truth(returned, "post_send").map(drop)
+    }
+
+    #[inline(always)]
+    fn rank(&self, rank: usize) -> Result<i32, PluginError> {
+        if rank < self.place.ranks { Ok(rank as i32) } else { Err(self.no_process(rank)) }
+    }
+
+    #[cold]
+    fn no_process(&self, rank: usize) -> PluginError {
+        PluginError(format!("there is no process {rank} among {}", self.place.ranks))
+    }
+
+    /// What came, where the receive is complete; the slot is then free.
+    #[inline(always)]
+    pub fn test_receive(&mut self, slot: usize) -> Result<Option<Arrival>, PluginError> {
+        if !self.held.receives.is_posted(slot) {
+            return Err(not_posted(slot));
+        }
+        let mut arrival = abi::Arrival::default();
+        // SAFETY: the channel is open, and the slot under way.
+        let returned = unsafe { (self.plugin.calls.test_receive)(self.raw, slot as u32, &mut arrival) };
+        if !self.truth(returned, "test_receive")? {
+            return Ok(None);
+        }
+        self.held.receives.complete(slot);
+        let abi::Arrival { bytes, rank, .. } = arrival;
+        if rank < 0 || rank as usize >= self.place.ranks {
+            return Err(self.senseless("test_receive"));
+        }
+        Ok(Some(Arrival { bytes, rank: rank as usize }))
+    }
+
+    /// Whether the send is complete; the slot is then free. One that is free is complete.
+    #[inline(always)]
+    pub fn test_send(&mut self, slot: usize) -> Result<bool, PluginError> {
+        if !self.held.sends.is_posted(slot) {
+            return Ok(true);
+        }
+        // SAFETY: the channel is open, and the slot under way.
+        let returned = unsafe { (self.plugin.calls.test_send)(self.raw, slot as u32) };
+        let is_complete = self.truth(returned, "test_send")?;
+        if is_complete {
+            self.held.sends.complete(slot);
+        }
+        Ok(is_complete)
+    }
+
+    /// Takes a receive back, where one is posted. True where a message had come first.
+    pub fn cancel_receive(&mut self, slot: usize) -> Result<bool, PluginError> {
+        if !self.held.receives.is_posted(slot) {
+            return Ok(false);
+        }
+        // SAFETY: the channel is open, and the slot under way.
+        let returned = unsafe { (self.plugin.calls.cancel_receive)(self.raw, slot as u32) };
+        let had_come = self.truth(returned, "cancel_receive")?;
+        self.held.receives.complete(slot);
+        Ok(had_come)
+    }
+
+    /// The first `bytes` of what lies in a slot of receives.
+    pub fn received(&self, slot: usize, bytes: usize) -> Result<&[u8], PluginError> {
+        self.held.receives.bytes(slot, bytes)
+    }
+
+    /// The first `bytes` of a slot of sends, to be written to. Where all slots have the same
+    /// memory, none may be under way.
+    pub fn to_send(&mut self, slot: usize, bytes: usize) -> Result<&mut [u8], PluginError> {
+        self.held.sends.bytes_mut(slot, bytes)
+    }
+
+    /// Sends that are under way.
+    pub fn sends(&self) -> usize {
+        self.held.sends.posted()
+    }
+
+    /// Sleeps until something may have come or gone, at most for `timeout`, where the layer can.
+    pub fn block(&mut self, timeout: Duration) -> Result<(), PluginError> {
+        let Some(block) = self.plugin.block else { return Ok(()) };
+        let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        // SAFETY: the channel is open.
+        let returned = unsafe { block(self.raw, timeout_ns) };
+        self.truth(returned, "block").map(drop)
+    }
+}
+
+#[cold]
+fn not_posted(slot: usize) -> PluginError {
+    PluginError(format!("slot {slot} is not under way"))
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        // SAFETY: open, and closed once, here.
+        let has_let_go = self.raw.is_null() || unsafe { (self.plugin.calls.close)(self.raw) } == 0;
+        if has_let_go {
+            // SAFETY: not used again; the layer has no hold on it any more.
+            unsafe { ManuallyDrop::drop(&mut self.held) };
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The buffers of one direction, and which of them the layer has a hold on.
+
+use crate::PluginError;
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+
+/// Where memory begins: at a page, so that its place is the same in every process.
+const PAGE: usize = 4096;
+/// What is there before anything else is.
+const FILL: u8 = 0x5a;
+
+/// Memory that others write to: nothing here refers to it for longer than a call.
+struct Memory {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+impl Memory {
+    fn new(bytes: usize) -> Result<Self, PluginError> {
+        let layout = Layout::from_size_align(bytes.max(1), PAGE).map_err(PluginError::new)?;
+        // SAFETY: the layout has at least one byte.
+        let start = unsafe { alloc(layout) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        // Written to, so that no page is missing when time runs.
+        // SAFETY: all of it was just allocated.
+        unsafe { start.write_bytes(FILL, layout.size()) };
+        Ok(Self { start, layout })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout, and by contract nobody has a hold on it: whoever
+        // cannot say so forgets the row instead.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+    }
+}
+
+/// Slots of one direction. Slot n has the memory from n strides on; with a stride of 0 all have
+/// the same.
+pub(crate) struct Row {
+    memory: Memory,
+    stride: usize,
+    is_posted: Vec<bool>,
+    posted: usize,
+}
+
+impl Row {
+    pub(crate) fn new(slots: usize, bytes: usize) -> Result<Self, PluginError> {
+        Ok(Self { memory: Memory::new(bytes)?, stride: 0, is_posted: vec![false; slots], posted: 0 })
+    }
+
+    /// Another stride, where nothing is under way.
+    pub(crate) fn set_stride(&mut self, stride: usize) -> Result<(), PluginError> {
+        if self.posted > 0 {
+            return Err(PluginError::new("messages are under way"));
+        }
+        self.stride = stride;
+        Ok(())
+    }
+
+    pub(crate) fn slots(&self) -> usize {
+        self.is_posted.len()
+    }
+
+    pub(crate) fn is_posted(&self, slot: usize) -> bool {
+        self.is_posted.get(slot).is_some_and(|is_posted| *is_posted)
+    }
+
+    pub(crate) fn posted(&self) -> usize {
+        self.posted
+    }
+
+    /// Where `bytes` of a slot begin that is not under way.
+    #[inline(always)]
+    fn place(&self, slot: usize, bytes: usize) -> Result<NonNull<u8>, PluginError> {
+        let is_free = self.is_posted.get(slot) == Some(&false);
+        let fits_stride = self.stride == 0 || bytes <= self.stride;
+        let from = slot.saturating_mul(self.stride);
+        let fits = from.saturating_add(bytes) <= self.memory.layout.size();
+        if !is_free || !fits_stride || !fits {
+            return Err(self.misused(slot, bytes));
+        }
+        // SAFETY: `from` lies within the memory, as was just seen.
+        Ok(unsafe { self.memory.start.add(from) })
+    }
+
+    #[cold]
+    fn misused(&self, slot: usize, bytes: usize) -> PluginError {
+        let why = if self.is_posted(slot) { "it is under way" } else { "there is no room for them" };
+        PluginError(format!("slot {slot} of {} cannot take {bytes} bytes: {why}", self.slots()))
+    }
+
+    /// The memory for an operation, which the slot is now under way with.
+    #[inline(always)]
+    pub(crate) fn post(&mut self, slot: usize, bytes: usize) -> Result<NonNull<u8>, PluginError> {
+        let place = self.place(slot, bytes)?;
+        self.is_posted[slot] = true;
+        self.posted += 1;
+        Ok(place)
+    }
+
+    /// The layer has no hold on the slot any more.
+    #[inline(always)]
+    pub(crate) fn complete(&mut self, slot: usize) {
+        if std::mem::take(&mut self.is_posted[slot]) {
+            self.posted -= 1;
+        }
+    }
+
+    /// What lies in a slot that is not under way.
+    pub(crate) fn bytes(&self, slot: usize, bytes: usize) -> Result<&[u8], PluginError> {
+        if self.stride == 0 && self.posted > 0 {
+            return Err(PluginError::new("the memory of all slots is under way"));
+        }
+        let place = self.place(slot, bytes)?;
+        // SAFETY: within the memory, which is initialised; the layer writes to slots that are
+        // under way alone, and posting needs this row for itself.
+        Ok(unsafe { std::slice::from_raw_parts(place.as_ptr(), bytes) })
+    }
+
+    /// The same, to be written to.
+    pub(crate) fn bytes_mut(&mut self, slot: usize, bytes: usize) -> Result<&mut [u8], PluginError> {
+        if self.stride == 0 && self.posted > 0 {
+            return Err(PluginError::new("the memory of all slots is under way"));
+        }
+        let place = self.place(slot, bytes)?;
+        // SAFETY: as in `bytes`; nobody else refers to it, as the row is borrowed for writing.
+        Ok(unsafe { std::slice::from_raw_parts_mut(place.as_ptr(), bytes) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test")]
+
+    use super::*;
+
+    #[test]
+    fn what_is_under_way_is_out_of_reach() {
+        let mut row = Row::new(2, 100).unwrap();
+        row.set_stride(50).unwrap();
+        row.bytes_mut(1, 50).unwrap().fill(7);
+        row.post(1, 50).unwrap();
+        assert!(row.bytes(1, 1).is_err() && row.bytes_mut(1, 1).is_err() && row.post(1, 1).is_err());
+        assert!(row.set_stride(10).is_err());
+        assert_eq!(row.bytes(0, 50).unwrap(), [FILL; 50]);
+        row.complete(1);
+        assert_eq!(row.bytes(1, 50).unwrap(), [7; 50]);
+        row.set_stride(10).unwrap();
+    }
+
+    #[test]
+    fn no_slot_reaches_beyond_its_memory() {
+        let mut row = Row::new(3, 100).unwrap();
+        row.set_stride(40).unwrap();
+        assert!(row.post(0, 41).is_err() && row.post(2, 21).is_err() && row.post(3, 1).is_err());
+        assert!(row.post(2, 20).is_ok());
+    }
+
+    #[test]
+    fn memory_of_all_slots_is_changed_while_none_is_under_way() {
+        let mut row = Row::new(2, 100).unwrap();
+        row.bytes_mut(0, 100).unwrap().fill(1);
+        assert_eq!(row.post(0, 100).unwrap(), row.post(1, 100).unwrap());
+        row.complete(0);
+        assert!(row.bytes_mut(0, 1).is_err());
+        row.complete(1);
+        assert!(row.bytes_mut(0, 1).is_ok());
+    }
+}

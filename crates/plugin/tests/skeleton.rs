@@ -1,0 +1,165 @@
+//! The skeleton, both ends in one process: what the header promises of messages holds.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use netdyno_plugin::channel::{Arrival, Channel, Opening, Place};
+use netdyno_plugin::plugin::Plugin;
+use netdyno_plugin::site::{build_in, find_compiler};
+use netdyno_plugin::source::Source;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const SLOTS: usize = 8;
+
+fn plugin(folder: &TempDir) -> Plugin {
+    let compiler = find_compiler(&Source::skeleton(), None).expect("a C compiler is needed");
+    Plugin::load(&build_in(folder.path(), &Source::skeleton(), &compiler).unwrap()).unwrap()
+}
+
+fn opening(rank: usize) -> Opening<'static> {
+    let place = Place { rank, ranks: 2 };
+    Opening { place, slots: SLOTS, largest: 1 << 20, memory: (SLOTS * 1024, SLOTS * 1024), settings: &[] }
+}
+
+/// Two ends, connected, with 1 KiB for each slot.
+fn pair(folder: &TempDir) -> [Channel; 2] {
+    let plugin = plugin(folder);
+    let mut ends = [0, 1].map(|rank| Channel::open(plugin.clone(), &opening(rank)).unwrap());
+    let addresses: Vec<Vec<u8>> = ends.iter_mut().map(|end| end.address().unwrap()).collect();
+    for end in &mut ends {
+        end.connect(&addresses).unwrap();
+        end.set_strides(1024, 1024).unwrap();
+    }
+    ends
+}
+
+fn received(channel: &mut Channel, slot: usize) -> Arrival {
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        if let Some(arrival) = channel.test_receive(slot).unwrap() {
+            return arrival;
+        }
+        assert!(Instant::now() < until, "nothing came");
+        channel.block(Duration::from_millis(10)).unwrap();
+    }
+}
+
+#[test]
+fn messages_come_whole_and_in_the_order_of_posting() {
+    let folder = TempDir::new().unwrap();
+    let [mut a, mut b] = pair(&folder);
+    assert_eq!((a.place().rank, b.place().rank, a.largest()), (0, 1, 65536));
+    assert_eq!(a.description(), "Unix datagram sockets");
+    // Not in the order of the slots.
+    let order = [3, 0, 5, 1];
+    for slot in order {
+        b.post_receive(slot, Some(0), 1024).unwrap();
+    }
+    assert_eq!(b.test_receive(3).unwrap(), None);
+    for (nth, slot) in [7, 2, 0, 4].into_iter().enumerate() {
+        let bytes = 100 * (nth + 1);
+        a.to_send(slot, bytes).unwrap().fill(nth as u8);
+        a.post_send(slot, 1, bytes).unwrap();
+    }
+    // What came first fills what was posted first, whichever is asked for first.
+    for nth in [2, 0, 1, 3] {
+        let slot = order[nth];
+        assert_eq!(received(&mut b, slot), Arrival { bytes: 100 * (nth + 1), rank: 0 });
+        assert_eq!(b.received(slot, 100).unwrap(), [nth as u8; 100]);
+    }
+    for slot in [7, 2, 0, 4] {
+        assert!(a.test_send(slot).unwrap());
+    }
+    assert_eq!(a.sends(), 0);
+}
+
+#[test]
+fn a_receive_that_is_taken_back_leaves_its_place_to_the_next() {
+    let folder = TempDir::new().unwrap();
+    let [mut a, mut b] = pair(&folder);
+    for slot in 0..3 {
+        b.post_receive(slot, None, 1024).unwrap();
+    }
+    assert!(!b.cancel_receive(0).unwrap());
+    assert!(b.test_receive(0).is_err());
+    for bytes in [10, 20] {
+        a.post_send(bytes / 10, 1, bytes).unwrap();
+    }
+    assert_eq!((received(&mut b, 1).bytes, received(&mut b, 2).bytes), (10, 20));
+}
+
+#[test]
+fn more_than_the_sockets_hold_is_sent_as_room_comes() {
+    const MESSAGES: usize = 5000;
+    let folder = TempDir::new().unwrap();
+    let [mut a, mut b] = pair(&folder);
+    let (mut sent, mut came) = (0, 0);
+    b.post_receive(0, Some(0), 1024).unwrap();
+    while came < MESSAGES {
+        // As many as can be posted, without anybody receiving.
+        while sent < MESSAGES && a.test_send(sent % SLOTS).unwrap() {
+            a.to_send(sent % SLOTS, 8).unwrap().copy_from_slice(&sent.to_le_bytes());
+            a.post_send(sent % SLOTS, 1, 1024).unwrap();
+            sent += 1;
+        }
+        // What was posted last goes on its way only while somebody asks for it.
+        for slot in 0..SLOTS {
+            a.test_send(slot).unwrap();
+        }
+        received(&mut b, 0);
+        assert_eq!(b.received(0, 8).unwrap(), came.to_le_bytes());
+        came += 1;
+        b.post_receive(0, Some(0), 1024).unwrap();
+    }
+}
+
+#[test]
+fn what_goes_wrong_is_told() {
+    let folder = TempDir::new().unwrap();
+    let settings = ["speed=high".to_owned()];
+    let refused = Channel::open(plugin(&folder), &Opening { settings: &settings, ..opening(0) });
+    assert_eq!(refused.err().unwrap().to_string(), "skeleton has no settings, and joins two processes");
+
+    let [mut a, mut b] = pair(&folder);
+    assert!(
+        a.post_send(0, 2, 1).is_err()
+            && a.post_send(SLOTS, 1, 1).is_err()
+            && a.post_send(0, 1, 1025).is_err()
+    );
+    b.post_receive(0, Some(0), 10).unwrap();
+    a.post_send(1, 1, 11).unwrap();
+    let error = loop {
+        match b.test_receive(0) {
+            Ok(arrival) => assert_eq!(arrival, None),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(error.contains("Message too long"), "{error}");
+
+    drop(b);
+    let error = a.post_send(2, 1, 1).unwrap_err().to_string();
+    assert_eq!(error, "the other process has closed its socket");
+}
+
+/// The sources are examples: they compile without a warning.
+#[test]
+fn the_sources_that_come_with_netdyno_are_clean() {
+    for source in [Source::skeleton(), Source::mpi()] {
+        let folder = TempDir::new().unwrap();
+        let compiler = match find_compiler(&source, None) {
+            Ok(compiler) => compiler,
+            Err(error) => {
+                assert_eq!(source.name, "mpi", "{error}");
+                eprintln!("SKIPPED: mpi.c was not compiled: {error}");
+                continue;
+            }
+        };
+        let (file, built) = (folder.path().join("it.c"), folder.path().join("it.o"));
+        std::fs::write(folder.path().join("layer.h"), netdyno_plugin::source::HEADER).unwrap();
+        std::fs::write(&file, source.text()).unwrap();
+        let strict = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-c"];
+        let output = Command::new(compiler).args(strict).arg(&file).arg("-o").arg(&built).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}

@@ -1,0 +1,146 @@
+/* A layer for netdyno, in C. Version 1 of the interface.
+ *
+ * A layer is a shared library with one symbol, `netdyno_layer`: a table of functions by which
+ * two or more processes exchange messages. netdyno measures with them; everything about time,
+ * patterns and statistics stays with netdyno. skeleton.c is a layer to begin with, a page long:
+ *
+ *     netdyno plugin build mine.c --cc cc
+ *
+ * Calls. All come from one thread. None but open, connect, gather, block and close may wait.
+ * What can fail returns a negative number and leaves one line for the user in `error`.
+ *
+ * Processes are numbered from 0: ranks. Either netdyno starts them, says which is which, and
+ * passes each the addresses of all (address, connect); or the library has a launcher of its own,
+ * such as mpiexec, which started them and says which is which (NETDYNO_HAS_LAUNCHER).
+ *
+ * Messages travel from slot to slot. A slot is the name of an operation that is under way: of a
+ * receive, or of a send; both are counted from 0. Between post and completion the layer may use
+ * the buffer, and nobody else does; a slot is posted again only after that. Between two processes
+ * messages arrive whole, unharmed and in order, and fill receives in the order of posting.
+ * A message that is longer than the receive it fills is an error.
+ *
+ * When a process dies, the others must see an error, or be ended, in a bounded time. A layer that
+ * cannot tell may say that nothing has come: netdyno gives up after ten seconds.
+ *
+ * Later versions of this header may add members to the end of the structures. `size` tells which
+ * are there.
+ */
+#ifndef NETDYNO_LAYER_H
+#define NETDYNO_LAYER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Of this interface. A layer of another one is not loaded. */
+#define NETDYNO_LAYER_VERSION 1u
+
+/* Bytes of a text that is passed back, with the 0 at its end. */
+#define NETDYNO_TEXT_BYTES 512
+
+/* A receive from whoever comes first. */
+#define NETDYNO_ANY_RANK (-1)
+
+/* What a layer can do besides. Each asks for the members named. */
+enum netdyno_capability {
+    /* Its processes are started by a launcher of its own; address and connect are not called. */
+    NETDYNO_HAS_LAUNCHER = 1 << 0,
+    /* gather: netdyno can find the processes of other layers through it. */
+    NETDYNO_GATHERS = 1 << 1,
+    /* block: netdyno can sleep until something may have come. */
+    NETDYNO_BLOCKS = 1 << 2,
+};
+
+/* What open is told, and what it says in return. */
+struct netdyno_options {
+    uint32_t size;  /* of this structure in bytes */
+    uint32_t slots; /* receives, and sends, that may be under way at once */
+
+    /* In: bytes of the largest message wanted. Out: less, where the layer carries less. */
+    uint64_t largest;
+
+    /* In: this process and how many there are; without a meaning with NETDYNO_HAS_LAUNCHER.
+     * Out, with NETDYNO_HAS_LAUNCHER: what the launcher says. */
+    int32_t rank;
+    int32_t ranks;
+
+    /* Settings of the layer's own, "name=value", and NULL at the end. What it does not know, it
+     * refuses. */
+    const char *const *settings;
+
+    /* Where errors are told, for as long as the channel is open. NETDYNO_TEXT_BYTES long. */
+    char *error;
+};
+
+/* Where a process is reached: bytes that its layer alone understands. */
+struct netdyno_address {
+    const void *bytes;
+    size_t length;
+};
+
+/* What a receive got. */
+struct netdyno_arrival {
+    size_t bytes;
+    int32_t rank; /* of the sender */
+    int32_t reserved;
+};
+
+/* An open layer, whatever that is: the layer defines it. */
+struct netdyno_channel;
+
+/* The layer. Members that are optional may be NULL; those of version 1 all have a place. */
+struct netdyno_layer {
+    uint32_t version;      /* NETDYNO_LAYER_VERSION */
+    uint32_t size;         /* sizeof(struct netdyno_layer) */
+    uint64_t capabilities; /* enum netdyno_capability, added up */
+    const char *name;      /* a short word, as in --over */
+
+    /* Opens the layer, or tells the error and returns NULL. Once in a process. */
+    struct netdyno_channel *(*open)(struct netdyno_options *options);
+
+    /* Writes one line: which library of which version, how it is set up. */
+    void (*describe)(struct netdyno_channel *channel, char *text, size_t room);
+
+    /* Writes where this process is reached. Returns the length, at most `room`. */
+    int (*address)(struct netdyno_channel *channel, void *bytes, size_t room);
+
+    /* Connects to all others, at these addresses by rank. That of a process with which nothing
+     * is to be exchanged has a length of 0. Others may not have connected yet. */
+    int (*connect)(struct netdyno_channel *channel, const struct netdyno_address *addresses,
+                   uint32_t ranks);
+
+    /* NETDYNO_GATHERS: every process calls it and gives `bytes` bytes; every process gets all of
+     * them, by rank. May wait for the others without end. */
+    int (*gather)(struct netdyno_channel *channel, const void *mine, void *all, size_t bytes);
+
+    /* Posts a receive of at most `bytes` from `rank`, or from any (NETDYNO_ANY_RANK). */
+    int (*post_receive)(struct netdyno_channel *channel, uint32_t slot, int32_t rank, void *buffer,
+                        size_t bytes);
+
+    /* Posts a send. */
+    int (*post_send)(struct netdyno_channel *channel, uint32_t slot, int32_t rank,
+                     const void *buffer, size_t bytes);
+
+    /* Whether the receive is complete: 1 and what came, or 0. Makes progress with all that is
+     * under way, as the library does inside its calls. */
+    int (*test_receive)(struct netdyno_channel *channel, uint32_t slot,
+                        struct netdyno_arrival *arrival);
+
+    /* Whether the send is complete, so that its buffer may be changed: 1 or 0. Makes progress
+     * likewise. */
+    int (*test_send)(struct netdyno_channel *channel, uint32_t slot);
+
+    /* Takes a posted receive back, so that its buffer is free: 0, or 1 where a message had come
+     * first, which is lost. */
+    int (*cancel_receive)(struct netdyno_channel *channel, uint32_t slot);
+
+    /* NETDYNO_BLOCKS: sleeps until something may have come or gone, or for `timeout_ns`. */
+    int (*block)(struct netdyno_channel *channel, uint64_t timeout_ns);
+
+    /* Ends everything, in a bounded time, whatever is still posted. 0 where the layer has no
+     * hold on any buffer any more; otherwise netdyno keeps them until the process ends. */
+    int (*close)(struct netdyno_channel *channel);
+};
+
+extern const struct netdyno_layer netdyno_layer;
+
+#endif

@@ -1,0 +1,240 @@
+/* MPI as a layer: the non-blocking calls of any MPI library, on MPI_COMM_WORLD.
+ *
+ *     netdyno plugin build mpi --cc mpicc
+ *
+ * The setting thread=single|funneled|serialized|multiple says which level of thread support is
+ * asked for; funneled by default, as netdyno has a second thread, which calls no MPI. */
+#include "layer.h"
+
+#include <limits.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How long close waits for the other processes to close. */
+#define CLOSE_S 1.0
+/* A message of netdyno. There is no other. */
+#define TAG 0
+
+struct netdyno_channel {
+    char *error;
+    const char *level;
+    uint32_t slots;
+    /* Receives, then sends. */
+    MPI_Request requests[];
+};
+
+struct level {
+    const char *name;
+    int number;
+};
+
+/* 0, or -1 after telling what MPI says. */
+static int told(char *error, const char *what, int code)
+{
+    char reason[MPI_MAX_ERROR_STRING] = "";
+    int length;
+
+    if (code == MPI_SUCCESS)
+        return 0;
+    MPI_Error_string(code, reason, &length);
+    snprintf(error, NETDYNO_TEXT_BYTES, "%s: %s", what, reason);
+    return -1;
+}
+
+/* The level asked for, or NULL after telling which setting is none. */
+static const struct level *level_in(const struct netdyno_options *options)
+{
+    static const struct level levels[] = {
+        { "funneled", MPI_THREAD_FUNNELED },
+        { "single", MPI_THREAD_SINGLE },
+        { "serialized", MPI_THREAD_SERIALIZED },
+        { "multiple", MPI_THREAD_MULTIPLE },
+    };
+    const struct level *asked = &levels[0];
+
+    for (const char *const *setting = options->settings; *setting; setting++) {
+        asked = NULL;
+        for (size_t at = 0; at < sizeof levels / sizeof levels[0]; at++)
+            if (strncmp(*setting, "thread=", 7) == 0 && strcmp(*setting + 7, levels[at].name) == 0)
+                asked = &levels[at];
+        if (!asked) {
+            snprintf(options->error, NETDYNO_TEXT_BYTES,
+                     "'%s' is no setting of mpi: use thread=single, funneled, serialized or multiple",
+                     *setting);
+            return NULL;
+        }
+    }
+    return asked;
+}
+
+static int start(const struct netdyno_options *options, const struct level *level)
+{
+    int provided;
+
+    if (told(options->error, "MPI_Init_thread", MPI_Init_thread(NULL, NULL, level->number, &provided)))
+        return -1;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (provided < level->number) {
+        snprintf(options->error, NETDYNO_TEXT_BYTES, "this MPI library does not give thread=%s",
+                 level->name);
+        return -1;
+    }
+    return 0;
+}
+
+static struct netdyno_channel *mpi_open(struct netdyno_options *options)
+{
+    struct netdyno_channel *channel;
+    const struct level *level = level_in(options);
+    int rank, ranks;
+
+    if (!level || start(options, level))
+        return NULL;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    channel = malloc(sizeof *channel + 2 * (size_t)options->slots * sizeof(MPI_Request));
+    if (!channel) {
+        snprintf(options->error, NETDYNO_TEXT_BYTES, "no memory");
+        return NULL;
+    }
+    channel->error = options->error;
+    channel->level = level->name;
+    channel->slots = options->slots;
+    for (size_t at = 0; at < 2 * (size_t)options->slots; at++)
+        channel->requests[at] = MPI_REQUEST_NULL;
+    options->rank = rank;
+    options->ranks = ranks;
+    /* MPI counts bytes by int. */
+    if (options->largest > INT_MAX)
+        options->largest = INT_MAX;
+    return channel;
+}
+
+/* Libraries describe themselves in up to a page: the first line is enough, with single blanks. */
+static void mpi_describe(struct netdyno_channel *channel, char *text, size_t room)
+{
+    char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    char line[128];
+    size_t to = 0;
+    int length;
+
+    MPI_Get_library_version(library, &length);
+    for (const char *from = library; *from && *from != '\n' && to < sizeof line - 1; from++) {
+        char c = *from == '\t' ? ' ' : *from;
+        if (c != ' ' || (to > 0 && line[to - 1] != ' '))
+            line[to++] = c;
+    }
+    line[to] = 0;
+    snprintf(text, room, "%s, thread=%s", line, channel->level);
+}
+
+static int mpi_gather(struct netdyno_channel *channel, const void *mine, void *all, size_t bytes)
+{
+    return told(channel->error, "MPI_Allgather",
+                MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, MPI_COMM_WORLD));
+}
+
+static int mpi_post_receive(struct netdyno_channel *channel, uint32_t slot, int32_t rank, void *buffer,
+                            size_t bytes)
+{
+    return told(channel->error, "MPI_Irecv",
+                MPI_Irecv(buffer, (int)bytes, MPI_BYTE, rank == NETDYNO_ANY_RANK ? MPI_ANY_SOURCE : rank,
+                          TAG, MPI_COMM_WORLD, &channel->requests[slot]));
+}
+
+static int mpi_post_send(struct netdyno_channel *channel, uint32_t slot, int32_t rank, const void *buffer,
+                         size_t bytes)
+{
+    return told(channel->error, "MPI_Isend",
+                MPI_Isend(buffer, (int)bytes, MPI_BYTE, rank, TAG, MPI_COMM_WORLD,
+                          &channel->requests[channel->slots + slot]));
+}
+
+static int mpi_test_receive(struct netdyno_channel *channel, uint32_t slot, struct netdyno_arrival *arrival)
+{
+    MPI_Status status;
+    int done, bytes;
+
+    if (told(channel->error, "a receive failed",
+             MPI_Test(&channel->requests[slot], &done, &status)))
+        return -1;
+    if (!done)
+        return 0;
+    MPI_Get_count(&status, MPI_BYTE, &bytes);
+    arrival->bytes = (size_t)bytes;
+    arrival->rank = status.MPI_SOURCE;
+    return 1;
+}
+
+static int mpi_test_send(struct netdyno_channel *channel, uint32_t slot)
+{
+    int done;
+
+    if (told(channel->error, "a send failed",
+             MPI_Test(&channel->requests[channel->slots + slot], &done, MPI_STATUS_IGNORE)))
+        return -1;
+    return done;
+}
+
+static int mpi_cancel_receive(struct netdyno_channel *channel, uint32_t slot)
+{
+    MPI_Request *request = &channel->requests[slot];
+    MPI_Status status;
+    int cancelled;
+
+    if (told(channel->error, "MPI_Cancel", MPI_Cancel(request))
+        || told(channel->error, "MPI_Wait", MPI_Wait(request, &status)))
+        return -1;
+    MPI_Test_cancelled(&status, &cancelled);
+    return !cancelled;
+}
+
+/* Tests until the request is complete or `until` has come. */
+static int completes(MPI_Request *request, double until)
+{
+    int done = 0;
+
+    do
+        if (MPI_Test(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+            return 0;
+    while (!done && MPI_Wtime() < until);
+    return done;
+}
+
+/* MPI_Finalize waits for all processes, maybe for ever: it is called where all have come here. */
+static int mpi_close(struct netdyno_channel *channel)
+{
+    double until = MPI_Wtime() + CLOSE_S;
+    MPI_Request all_close;
+    int is_free = 1;
+
+    for (uint32_t slot = 0; slot < channel->slots; slot++) {
+        if (channel->requests[slot] != MPI_REQUEST_NULL && mpi_cancel_receive(channel, slot) < 0)
+            is_free = 0;
+        if (!completes(&channel->requests[channel->slots + slot], until))
+            is_free = 0;
+    }
+    if (MPI_Ibarrier(MPI_COMM_WORLD, &all_close) == MPI_SUCCESS && completes(&all_close, until))
+        MPI_Finalize();
+    if (is_free)
+        free(channel);
+    return is_free ? 0 : 1;
+}
+
+const struct netdyno_layer netdyno_layer = {
+    .version = NETDYNO_LAYER_VERSION,
+    .size = sizeof netdyno_layer,
+    .capabilities = NETDYNO_HAS_LAUNCHER | NETDYNO_GATHERS,
+    .name = "mpi",
+    .open = mpi_open,
+    .describe = mpi_describe,
+    .gather = mpi_gather,
+    .post_receive = mpi_post_receive,
+    .post_send = mpi_post_send,
+    .test_receive = mpi_test_receive,
+    .test_send = mpi_test_send,
+    .cancel_receive = mpi_cancel_receive,
+    .close = mpi_close,
+};

@@ -1,0 +1,245 @@
+/* A skeleton to write a layer from: complete, and slow. Two processes of one host exchange
+ * messages by Unix datagram sockets, which lose nothing and keep the order. Put your library's
+ * calls in the place of the sockets'; layer.h says what each function is to do.
+ *
+ *     netdyno plugin build skeleton.c --cc cc
+ */
+#define _GNU_SOURCE
+#include "layer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+/* What surely fits into a socket's buffer. */
+#define LARGEST 65536
+
+/* Operations of one direction. A library with requests of its own needs no more than one of
+ * those for each slot; sockets know no posting, so that here the order is kept by hand. */
+struct row {
+    struct operation {
+        void *buffer; /* NULL: complete */
+        size_t bytes;
+    } *by_slot;
+    uint32_t *order; /* slots as they were posted: a ring, */
+    uint32_t first;  /* from here, */
+    uint32_t posted; /* so many */
+};
+
+struct netdyno_channel {
+    char *error;
+    int socket;
+    int32_t peer;
+    uint32_t slots;
+    struct row receives, sends;
+};
+
+/* Tells one line. What a call that failed returns. */
+static int failed(struct netdyno_channel *channel, const char *what)
+{
+    if (errno == ECONNREFUSED || errno == ENOTCONN || errno == ECONNRESET)
+        snprintf(channel->error, NETDYNO_TEXT_BYTES, "the other process has closed its socket");
+    else
+        snprintf(channel->error, NETDYNO_TEXT_BYTES, "cannot %s: %s", what, strerror(errno));
+    return -1;
+}
+
+static int skeleton_close(struct netdyno_channel *channel)
+{
+    if (channel->socket >= 0)
+        close(channel->socket);
+    free(channel->receives.by_slot);
+    free(channel->receives.order);
+    free(channel->sends.by_slot);
+    free(channel->sends.order);
+    free(channel);
+    return 0; /* no buffer is in use any more */
+}
+
+static int make_row(struct row *row, uint32_t slots)
+{
+    row->by_slot = calloc(slots, sizeof *row->by_slot);
+    row->order = calloc(slots, sizeof *row->order);
+    return row->by_slot && row->order;
+}
+
+static struct netdyno_channel *skeleton_open(struct netdyno_options *options)
+{
+    struct sockaddr_un any = { .sun_family = AF_UNIX };
+    struct netdyno_channel *channel = calloc(1, sizeof *channel);
+
+    if (!channel || options->settings[0] || options->ranks != 2) {
+        snprintf(options->error, NETDYNO_TEXT_BYTES,
+                 "skeleton has no settings, and joins two processes");
+        free(channel);
+        return NULL;
+    }
+    channel->error = options->error;
+    channel->peer = 1 - options->rank;
+    channel->slots = options->slots;
+    channel->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    /* A name without a path is chosen by the system. */
+    if (!make_row(&channel->receives, options->slots) || !make_row(&channel->sends, options->slots)
+        || bind(channel->socket, (struct sockaddr *)&any, sizeof any.sun_family) < 0) {
+        failed(channel, "open a socket");
+        skeleton_close(channel);
+        return NULL;
+    }
+    if (options->largest > LARGEST)
+        options->largest = LARGEST;
+    return channel;
+}
+
+static void skeleton_describe(struct netdyno_channel *channel, char *text, size_t room)
+{
+    (void)channel;
+    snprintf(text, room, "Unix datagram sockets");
+}
+
+static int skeleton_address(struct netdyno_channel *channel, void *bytes, size_t room)
+{
+    struct sockaddr_un name;
+    socklen_t length = sizeof name;
+
+    if (getsockname(channel->socket, (struct sockaddr *)&name, &length) < 0)
+        return failed(channel, "name the socket");
+    if (length > room)
+        length = (socklen_t)room;
+    memcpy(bytes, &name, length);
+    return (int)length;
+}
+
+static int skeleton_connect(struct netdyno_channel *channel, const struct netdyno_address *addresses,
+                            uint32_t ranks)
+{
+    struct sockaddr_un name = { 0 };
+    const struct netdyno_address *peer = &addresses[channel->peer];
+
+    (void)ranks; /* two, as open has seen to */
+    memcpy(&name, peer->bytes, peer->length < sizeof name ? peer->length : sizeof name);
+    if (connect(channel->socket, (struct sockaddr *)&name, (socklen_t)peer->length) < 0)
+        return failed(channel, "connect");
+    return 0;
+}
+
+static int post(struct netdyno_channel *channel, struct row *row, uint32_t slot, void *buffer,
+                size_t bytes)
+{
+    row->by_slot[slot] = (struct operation){ buffer, bytes };
+    row->order[(row->first + row->posted++) % channel->slots] = slot;
+    return 0;
+}
+
+static int skeleton_post_receive(struct netdyno_channel *channel, uint32_t slot, int32_t rank,
+                                 void *buffer, size_t bytes)
+{
+    (void)rank; /* there is one other */
+    return post(channel, &channel->receives, slot, buffer, bytes);
+}
+
+/* Everything that is posted goes as far as it can. What comes belongs to the oldest receive. */
+static int progress(struct netdyno_channel *channel)
+{
+    for (int is_send = 0; is_send <= 1; is_send++) {
+        struct row *row = is_send ? &channel->sends : &channel->receives;
+
+        while (row->posted > 0) {
+            struct operation *oldest = &row->by_slot[row->order[row->first]];
+            ssize_t done = is_send ? send(channel->socket, oldest->buffer, oldest->bytes, MSG_NOSIGNAL)
+                                   : recv(channel->socket, oldest->buffer, oldest->bytes, MSG_TRUNC);
+
+            if (done < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS))
+                break;
+            if (done > (ssize_t)oldest->bytes)
+                errno = EMSGSIZE;
+            if (done < 0 || done > (ssize_t)oldest->bytes)
+                return failed(channel, is_send ? "send" : "receive");
+            *oldest = (struct operation){ NULL, (size_t)done };
+            row->first = (row->first + 1) % channel->slots;
+            row->posted--;
+        }
+    }
+    return 0;
+}
+
+static int skeleton_post_send(struct netdyno_channel *channel, uint32_t slot, int32_t rank,
+                              const void *buffer, size_t bytes)
+{
+    (void)rank;
+    post(channel, &channel->sends, slot, (void *)buffer, bytes);
+    return progress(channel);
+}
+
+static int skeleton_test_receive(struct netdyno_channel *channel, uint32_t slot,
+                                 struct netdyno_arrival *arrival)
+{
+    const struct operation *receive = &channel->receives.by_slot[slot];
+
+    if (receive->buffer && progress(channel) < 0)
+        return -1;
+    *arrival = (struct netdyno_arrival){ .bytes = receive->bytes, .rank = channel->peer };
+    return receive->buffer == NULL;
+}
+
+static int skeleton_test_send(struct netdyno_channel *channel, uint32_t slot)
+{
+    const struct operation *sent = &channel->sends.by_slot[slot];
+
+    if (sent->buffer && progress(channel) < 0)
+        return -1;
+    return sent->buffer == NULL;
+}
+
+static int skeleton_cancel_receive(struct netdyno_channel *channel, uint32_t slot)
+{
+    struct row *row = &channel->receives;
+    uint32_t kept = 0;
+
+    if (!row->by_slot[slot].buffer)
+        return 1; /* a message came before */
+    for (uint32_t nth = 0; nth < row->posted; nth++) {
+        uint32_t other = row->order[(row->first + nth) % channel->slots];
+        if (other != slot)
+            row->order[(row->first + kept++) % channel->slots] = other;
+    }
+    row->posted = kept;
+    return 0;
+}
+
+static int skeleton_block(struct netdyno_channel *channel, uint64_t timeout_ns)
+{
+    struct pollfd waiting = { .fd = channel->socket, .events = POLLIN };
+    struct timespec timeout = { (time_t)(timeout_ns / 1000000000), (long)(timeout_ns % 1000000000) };
+
+    if (channel->sends.posted > 0)
+        waiting.events |= POLLOUT;
+    if (ppoll(&waiting, 1, &timeout, NULL) < 0 && errno != EINTR)
+        return failed(channel, "wait");
+    return 0;
+}
+
+/* netdyno looks for this. What is left out is NULL: a layer that cannot gather does not say that
+ * it can. */
+const struct netdyno_layer netdyno_layer = {
+    .version = NETDYNO_LAYER_VERSION,
+    .size = sizeof netdyno_layer,
+    .capabilities = NETDYNO_BLOCKS,
+    .name = "skeleton",
+    .open = skeleton_open,
+    .describe = skeleton_describe,
+    .address = skeleton_address,
+    .connect = skeleton_connect,
+    .post_receive = skeleton_post_receive,
+    .post_send = skeleton_post_send,
+    .test_receive = skeleton_test_receive,
+    .test_send = skeleton_test_send,
+    .cancel_receive = skeleton_cancel_receive,
+    .block = skeleton_block,
+    .close = skeleton_close,
+};
