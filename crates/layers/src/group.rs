@@ -8,8 +8,7 @@ mod udp;
 
 use crate::catalogue::Layer;
 use crate::half::LayerOptions;
-use crate::plugin::Extension;
-use crate::plugin::links::PluginGathering;
+use crate::plugin::{Extension, PluginGathering};
 use netdyno_measure::contention::member::Cues;
 use netdyno_measure::contention::step::Assignment;
 use netdyno_measure::layer::LayerError;

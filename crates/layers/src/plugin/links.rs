@@ -13,7 +13,8 @@ use std::time::Duration;
 /// Memory of the receives of a process at most, unless each needs more.
 const MEMORY: usize = 16 << 20;
 
-pub(crate) struct PluginGathering {
+/// One process of several, not yet connected.
+pub struct PluginGathering {
     channel: Channel,
     address: Vec<u8>,
     place: Place,
@@ -22,11 +23,8 @@ pub(crate) struct PluginGathering {
 }
 
 impl PluginGathering {
-    pub(crate) fn open(
-        extension: &Extension,
-        place: Place,
-        options: LayerOptions,
-    ) -> Result<Self, LayerError> {
+    /// Opens the layer.
+    pub fn open(extension: &Extension, place: Place, options: LayerOptions) -> Result<Self, LayerError> {
         let stride = options.size_bytes.next_multiple_of(LINE);
         let peers = place.procs - 1;
         let room = (MEMORY / stride / peers).max(1);

@@ -7,11 +7,12 @@
 //! A send is completed when its slot is needed again, which belongs to that of sending.
 
 mod lanes;
-pub(crate) mod links;
+mod links;
 mod wire;
 
 use crate::half::{Half, LayerOptions, Replier, Role};
 use crate::real::{RealReplier, RealRequester};
+pub use links::PluginGathering;
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::task::{AnySize, Subject};
