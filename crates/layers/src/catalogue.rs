@@ -1,6 +1,5 @@
 //! The layers by name, what each can do, and whether it is available here.
 
-use crate::plugin::Extension;
 use netdyno_host::life::Life;
 use netdyno_host::segment::{Segment, open_segment};
 use netdyno_host::wait::Wait;
@@ -114,7 +113,7 @@ impl Layer {
                 .err()
                 .map(|error| format!("no socket on the loopback interface: {error}")),
             Self::Mpi => super::plugin::mpi_is_missing(),
-            Self::Plugin => Extension::own().err().map(|error| error.0),
+            Self::Plugin => super::plugin::own_is_missing(),
             Self::Sim => None,
         }
     }

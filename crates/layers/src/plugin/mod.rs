@@ -63,14 +63,9 @@ impl Extension {
 
     /// The user's own layer, as this process's environment says.
     pub fn own() -> Result<Self, LayerError> {
-        let advice = "`netdyno plugin build FILE.c` builds one";
-        let file = match variable(OWN_PLUGIN).map(PathBuf::from) {
-            Some(file) if file.is_file() => file,
-            Some(file) => {
-                return Err(LayerError(format!("{OWN_PLUGIN} names {}, which is no file", file.display())));
-            }
-            None => return Err(LayerError(format!("{OWN_PLUGIN} names no built layer: {advice}"))),
-        };
+        let file = variable(OWN_PLUGIN).map(PathBuf::from).ok_or_else(|| {
+            LayerError(format!("{OWN_PLUGIN} names no built layer: `netdyno plugin build FILE.c` builds one"))
+        })?;
         let settings = variable(OWN_SETTINGS).unwrap_or_default().to_string_lossy().into_owned();
         let settings = settings.split(',').filter(|setting| !setting.is_empty()).map(str::to_owned);
         Ok(Self { file, settings: settings.collect() })
@@ -105,10 +100,16 @@ struct Room {
 /// Why there is no MPI here, as far as can be told without starting it.
 pub(crate) fn mpi_is_missing() -> Option<String> {
     match variable(MPI_PLUGIN) {
-        Some(file) if Path::new(&file).is_file() => None,
-        Some(file) => Some(format!("{MPI_PLUGIN} names {}, which is no file", file.display())),
-        None => find_compiler(&Source::mpi(), None).err().map(|error| error.to_string()),
+        Some(file) => Plugin::load(Path::new(&file)).err(),
+        None => find_compiler(&Source::mpi(), None).err(),
     }
+    .map(|error| error.to_string())
+}
+
+/// Why there is no layer of the user's own.
+pub(crate) fn own_is_missing() -> Option<String> {
+    let loaded = Extension::own().and_then(|own| Plugin::load(&own.file).map_err(LayerError::new));
+    loaded.err().map(|error| error.0)
 }
 
 /// That a layer carries less than a message of fixed size needs.

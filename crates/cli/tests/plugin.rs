@@ -1,0 +1,107 @@
+//! Layers in C by the command: built, measured, refused.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use common::netdyno;
+use netdyno_measure::record::Record;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// What was built is kept in `folder`.
+fn command(folder: &Path, args: &[&str]) -> Command {
+    let mut command = netdyno(args);
+    command.env("XDG_CACHE_HOME", folder);
+    for variable in ["NETDYNO_PLUGIN", "NETDYNO_PLUGIN_MPI", "NETDYNO_PLUGIN_SETTINGS", "NETDYNO_MPICC"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+fn stdout_of(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// Bad input: one line that contains `why`, exit code 2, nothing on standard output.
+fn refused(command: &mut Command, why: &str) {
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(output.stdout.is_empty() && stderr.lines().count() == 1 && stderr.contains(why), "{stderr}");
+}
+
+fn skeleton(folder: &Path) -> String {
+    let built = command(folder, &["plugin", "build", "skeleton"]).output().unwrap();
+    stdout_of(&built).trim_end().to_owned()
+}
+
+#[test]
+fn a_layer_of_ones_own_is_built_and_measured_by_every_verb() {
+    let folder = tempfile::tempdir().unwrap();
+    // As a user does who has the command alone.
+    let mine = folder.path().join("mine.c");
+    let shown = command(folder.path(), &["plugin", "show", "skeleton"]).output().unwrap();
+    fs::write(&mine, stdout_of(&shown)).unwrap();
+    let built = command(folder.path(), &["plugin", "build", mine.to_str().unwrap()]).output().unwrap();
+    let built = stdout_of(&built).trim_end().to_owned();
+    assert!(built.starts_with(folder.path().to_str().unwrap()) && built.ends_with(".so"), "{built}");
+    for verb in [&["logp"][..], &["bulk", "--largest", "4KiB"], &["contention", "--procs", "2"]] {
+        let rest = ["--over", "plugin", "--wait", "yield", "--launches", "1", "--max-time", "1s"];
+        let args = [verb, &rest, &["--format", "json"]].concat();
+        let output = command(folder.path(), &args).env("NETDYNO_PLUGIN", &built).output().unwrap();
+        let record = Record::from_json(&stdout_of(&output)).unwrap();
+        assert_eq!((&record.results[0].layer[..], &record.results[0].verb[..]), ("plugin", verb[0]));
+        assert!(record.results[0].parameters.rtt.value_ns.unwrap() > 0.0);
+    }
+}
+
+#[test]
+fn what_is_built_is_listed_and_what_is_missing_says_how_to_get_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let layers = command(folder.path(), &["layers"]).env("PATH", "/nowhere").output().unwrap();
+    let layers = stdout_of(&layers);
+    assert!(
+        layers.contains("\nmpi ") && layers.contains("not available here: no mpicc: pip install mpich"),
+        "{layers}"
+    );
+    let built = skeleton(folder.path());
+    let layers = command(folder.path(), &["layers"]).env("NETDYNO_PLUGIN", built).output().unwrap();
+    assert!(!stdout_of(&layers).contains("NETDYNO_PLUGIN names no"));
+}
+
+#[test]
+fn bad_input_is_told_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("text.so");
+    fs::write(&text, "no library\n").unwrap();
+    let on = |args: &[&str]| command(folder.path(), args);
+    refused(&mut on(&["plugin", "build", "ucx"]), "there is no layer 'ucx' to build: use mpi, skeleton");
+    refused(&mut on(&["plugin", "build", "no.c"]), "cannot read no.c");
+    refused(
+        &mut on(&["plugin", "build", "mpi", "--cc", "/no/mpicc"]),
+        "there is no compiler /no/mpicc: pip install",
+    );
+    refused(on(&["plugin", "build", "mpi"]).env("PATH", "/nowhere"), "no mpicc: pip install mpich");
+    refused(on(&["plugin", "build", "skeleton"]).env("CC", "/bin/false"), "/bin/false failed");
+    refused(&mut on(&["logp", "--over", "plugin"]), "NETDYNO_PLUGIN names no built layer");
+    let over = ["logp", "--over", "plugin"];
+    refused(on(&over).env("NETDYNO_PLUGIN", &text), "text.so cannot be loaded");
+    refused(on(&["logp", "--over", "mpi"]).env("PATH", "/nowhere"), "no mpicc");
+    refused(on(&["logp", "--over", "mpi"]).env("NETDYNO_PLUGIN_MPI", &text), "cannot be loaded");
+}
+
+#[test]
+fn a_setting_that_a_layer_does_not_know_ends_the_launch() {
+    let folder = tempfile::tempdir().unwrap();
+    let built = skeleton(folder.path());
+    let output = command(folder.path(), &["logp", "--over", "plugin"])
+        .envs([("NETDYNO_PLUGIN", &built[..]), ("NETDYNO_PLUGIN_SETTINGS", "speed=high")])
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.lines().count() == 1 && stderr.contains("skeleton has no settings"), "{stderr}");
+}
