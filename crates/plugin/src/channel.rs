@@ -290,6 +290,12 @@ impl Channel {
         PluginError(format!("there is no process {rank} among {}", self.place.ranks))
     }
 
+    /// Whether a receive is under way in the slot.
+    #[inline(always)]
+    pub fn is_receiving(&self, slot: usize) -> bool {
+        self.held.receives.is_posted(slot)
+    }
+
     /// What came, where the receive is complete; the slot is then free.
     #[inline(always)]
     pub fn test_receive(&mut self, slot: usize) -> Result<Option<Arrival>, PluginError> {
@@ -365,7 +371,7 @@ impl Channel {
 
 #[cold]
 fn not_posted(slot: usize) -> PluginError {
-    PluginError(format!("slot {slot} is not under way"))
+    PluginError(format!("nothing is posted in slot {slot}"))
 }
 
 impl Drop for Channel {

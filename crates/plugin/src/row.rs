@@ -87,8 +87,11 @@ impl Row {
 
     #[cold]
     fn misused(&self, slot: usize, bytes: usize) -> PluginError {
-        let why = if self.is_posted(slot) { "it is under way" } else { "there is no room for them" };
-        PluginError(format!("slot {slot} of {} cannot take {bytes} bytes: {why}", self.slots()))
+        PluginError(match self.is_posted.get(slot) {
+            None => format!("there is no slot {slot}: there are {}", self.slots()),
+            Some(true) => format!("slot {slot} is posted and not complete"),
+            Some(false) => format!("slot {slot} has no room for {bytes} bytes"),
+        })
     }
 
     /// The memory for an operation, which the slot is now under way with.

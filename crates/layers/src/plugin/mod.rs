@@ -1,6 +1,7 @@
 //! Layers written in C, MPI first: `netdyno_plugin` behind the faces of `netdyno_measure`.
 //!
 //! * `lanes`: receives that are posted in advance, sends in turn. * `wire`: two processes.
+//! * `links`: many.
 //!
 //! Receives are posted before what they receive is sent, as programs do that know what is coming;
 //! each is posted again when its message is taken, which belongs to the overhead of receiving.
@@ -14,7 +15,7 @@ use crate::half::{Half, LayerOptions, Replier, Role};
 use crate::real::{RealReplier, RealRequester};
 pub use links::PluginGathering;
 use netdyno_host::wait::Wait;
-use netdyno_measure::layer::LayerError;
+use netdyno_measure::layer::{Face, LayerError};
 use netdyno_measure::task::{AnySize, Subject};
 use netdyno_plugin::channel::{Channel, Opening, Place};
 use netdyno_plugin::plugin::Plugin;
@@ -165,22 +166,18 @@ impl PluginHalf {
         let largest = options.size_bytes;
         let room = Room { slots: wire::SLOTS, largest, memory: wire::memory(largest) };
         let mut channel = extension.open(room, place, options.wait)?;
-        if !options.is_sized {
+        if options.face == Face::Requests {
             check_size(&channel, options.size_bytes)?;
         }
         let address = own_address(&mut channel)?;
         Ok(Self { channel, address, options })
     }
 
-    /// Which library of which version, how it is set up.
-    pub fn description(&mut self) -> String {
-        self.channel.description()
-    }
-
+    /// Connects for requests and replies. Their size is fixed, or one byte until it is set.
     fn wire(mut self, peer: &[u8], is_requester: bool) -> Result<PluginWire, LayerError> {
         let peer = connect(&mut self.channel, &[peer])?[0];
-        let LayerOptions { size_bytes, is_sized, wait, .. } = self.options;
-        PluginWire::new(self.channel, peer, wait, is_requester, (!is_sized).then_some(size_bytes))
+        let size = (self.options.face == Face::Requests).then_some(self.options.size_bytes);
+        PluginWire::new(self.channel, peer, self.options.wait, is_requester, size)
     }
 }
 
@@ -190,9 +187,9 @@ impl Half for PluginHalf {
     }
 
     fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
-        let LayerOptions { size_bytes, is_sized, wait, .. } = self.options;
+        let LayerOptions { size_bytes, face, wait, .. } = self.options;
         let wire = self.wire(peer, true)?;
-        if is_sized {
+        if face == Face::Sized {
             return Ok(Box::new(AnySize(RealRequester::new(wire, wait, wire::SLOTS))));
         }
         Ok(Box::new(RealRequester::new(wire, wait, wire::window(size_bytes))))

@@ -8,6 +8,7 @@ use netdyno_layers::catalogue::Layer;
 use netdyno_layers::group::{Gathering, Place};
 use netdyno_layers::half::{self, Role};
 use netdyno_layers::plugin::{Extension, PluginGathering};
+use netdyno_measure::layer::Face;
 use netdyno_measure::task::Data;
 use netdyno_plugin::channel::{self, Channel, Opening};
 use netdyno_plugin::plugin::Plugin;
@@ -87,9 +88,9 @@ fn one_process_of_a_job() {
         return fs::write(&result, said).unwrap();
     }
     let is_sized = task == "bulk";
-    let size = if is_sized { LARGEST } else { 32 };
+    let (size, face) = if is_sized { (LARGEST, Face::Sized) } else { (32, Face::Requests) };
     // Which side it is, MPI says.
-    let half = match half::open(Layer::Mpi, Role::Requester, options(size, is_sized, Wait::Yield)) {
+    let half = match half::open(Layer::Mpi, Role::Requester, options(size, face, Wait::Yield)) {
         Ok(half) => half,
         Err(error) => return fs::write(&result, error.to_string()).unwrap(),
     };
@@ -135,7 +136,7 @@ fn crowd() -> String {
     let rank = 1 - rank_in_job.unwrap().parse::<usize>().unwrap();
     let place = Place { rank, procs: 2 };
     let gathering =
-        PluginGathering::open(&Extension::mpi().unwrap(), place, options(100, false, Wait::Yield));
+        PluginGathering::open(&Extension::mpi().unwrap(), place, options(100, Face::Requests, Wait::Yield));
     let gathering: Box<dyn Gathering> = Box::new(gathering.unwrap());
     assert_eq!(gathering.addresses()[1 - rank], (1 - rank as u32).to_le_bytes());
     let mut attendant = gathering.meet(&[vec![1, 0, 0, 0], vec![0, 0, 0, 0]]).unwrap();

@@ -10,6 +10,7 @@ use netdyno_host::wait::Wait;
 use netdyno_layers::half::{Half, LayerOptions, Role};
 use netdyno_layers::plugin::{Extension, PluginHalf};
 use netdyno_measure::bulk::pattern::BulkPlan;
+use netdyno_measure::layer::Face;
 use netdyno_measure::logp::pattern::Plan;
 use netdyno_measure::task::{Data, Task};
 use netdyno_plugin::site::{build_in, find_compiler};
@@ -20,9 +21,9 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::thread;
 
-fn options(size_bytes: usize, is_sized: bool, wait: Wait) -> LayerOptions {
+fn options(size_bytes: usize, face: Face, wait: Wait) -> LayerOptions {
     let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    LayerOptions { size_bytes, is_sized, wait, faults: Faults::NONE, seed: 1, bind }
+    LayerOptions { size_bytes, face, wait, faults: Faults::NONE, seed: 1, bind }
 }
 
 fn logp() -> Task {
@@ -79,20 +80,23 @@ fn measured(options: LayerOptions, task: &Task) -> Data {
 #[test]
 fn the_skeleton_is_built_and_measured() {
     for wait in [Wait::Yield, Wait::Block] {
-        check(&measured(options(32, false, wait), &logp()), 0);
+        check(&measured(options(32, Face::Requests, wait), &logp()), 0);
     }
 }
 
 #[test]
 fn the_skeleton_is_measured_at_every_size_that_it_carries() {
-    check(&measured(options(1 << 20, true, Wait::Yield), &bulk(1 << 20)), 65536);
+    check(&measured(options(1 << 20, Face::Sized, Wait::Yield), &bulk(1 << 20)), 65536);
 }
 
 #[test]
 fn a_message_that_is_too_long_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let refused =
-        PluginHalf::open(&skeleton(folder.path()), Role::Requester, options(70_000, false, Wait::Spin));
+    let refused = PluginHalf::open(
+        &skeleton(folder.path()),
+        Role::Requester,
+        options(70_000, Face::Requests, Wait::Spin),
+    );
     let why = "70000 bytes are more than the 65536 that skeleton carries in a message";
     assert_eq!(refused.err().unwrap().to_string(), why);
 }
@@ -106,8 +110,11 @@ fn an_address_that_makes_no_sense_is_refused() {
         (&[7, 0, 0, 0, 1], "say that they have rank 7"),
         (&[1, 0, 0, 0], "cannot connect"),
     ] {
-        let half =
-            PluginHalf::open(&skeleton(folder.path()), Role::Requester, options(32, false, Wait::Spin));
+        let half = PluginHalf::open(
+            &skeleton(folder.path()),
+            Role::Requester,
+            options(32, Face::Requests, Wait::Spin),
+        );
         let error = Box::new(half.unwrap()).requester(address).err().unwrap().to_string();
         assert!(error.contains(why), "{error}");
     }

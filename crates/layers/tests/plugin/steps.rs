@@ -6,7 +6,7 @@ use netdyno_layers::group::{Attendant, Gathering, Place};
 use netdyno_layers::plugin::{Extension, PluginGathering};
 use netdyno_measure::contention::member::Cues;
 use netdyno_measure::contention::step::{Activity, Assignment, Counted, Cue};
-use netdyno_measure::layer::LayerError;
+use netdyno_measure::layer::{Face, LayerError};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
@@ -63,7 +63,7 @@ pub fn stream_to(peer: usize) -> Assignment {
 }
 
 fn gathered(extension: &Extension, rank: usize) -> Box<dyn Gathering> {
-    let options = options(100, false, Wait::Yield);
+    let options = options(100, Face::Requests, Wait::Yield);
     Box::new(PluginGathering::open(extension, Place { rank, procs: 2 }, options).unwrap())
 }
 
