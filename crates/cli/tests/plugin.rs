@@ -53,7 +53,7 @@ fn a_layer_of_ones_own_is_built_and_measured_by_every_verb() {
         let args = [verb, &rest, &["--format", "json"]].concat();
         let output = command(folder.path(), &args).env("NETDYNO_PLUGIN", &built).output().unwrap();
         let record = Record::from_json(&stdout_of(&output)).unwrap();
-        assert_eq!((&record.results[0].layer[..], &record.results[0].verb[..]), ("plugin", verb[0]));
+        assert_eq!((&record.results[0].layer[..], record.results[0].verb()), ("plugin", verb[0]));
         assert!(record.results[0].parameters.rtt.value_ns.unwrap() > 0.0);
     }
 }
