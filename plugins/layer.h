@@ -22,8 +22,8 @@
  * When a process dies, the others must see an error, or be ended, in a bounded time. A layer that
  * cannot tell may say that nothing has come: netdyno gives up after ten seconds.
  *
- * Later versions of this header may add members to the end of the structures. `size` tells which
- * are there.
+ * Later headers may add members to the end of the structures, such as put and get with registered
+ * memory, or requests and replies of the library's own. `size` tells which are there.
  */
 #ifndef NETDYNO_LAYER_H
 #define NETDYNO_LAYER_H
@@ -87,7 +87,7 @@ struct netdyno_arrival {
 /* An open layer, whatever that is: the layer defines it. */
 struct netdyno_channel;
 
-/* The layer. Members that are optional may be NULL; those of version 1 all have a place. */
+/* The layer. Members of a capability that it does not have may be NULL. */
 struct netdyno_layer {
     uint32_t version;      /* NETDYNO_LAYER_VERSION */
     uint32_t size;         /* sizeof(struct netdyno_layer) */

@@ -58,6 +58,11 @@ pub trait Half {
     /// The bytes to hand to the other half.
     fn address(&self) -> Vec<u8>;
 
+    /// Which library of which version is behind the layer, where one is that is not netdyno's.
+    fn library(&self) -> Option<&str> {
+        None
+    }
+
     /// Connects as the side that measures.
     fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError>;
 

@@ -156,6 +156,7 @@ fn connect(channel: &mut Channel, addresses: &[&[u8]]) -> Result<Vec<usize>, Lay
 pub struct PluginHalf {
     channel: Channel,
     address: Vec<u8>,
+    library: String,
     options: LayerOptions,
 }
 
@@ -169,8 +170,8 @@ impl PluginHalf {
         if options.face == Face::Requests {
             check_size(&channel, options.size_bytes)?;
         }
-        let address = own_address(&mut channel)?;
-        Ok(Self { channel, address, options })
+        let (address, library) = (own_address(&mut channel)?, channel.description());
+        Ok(Self { channel, address, library, options })
     }
 
     /// Connects for requests and replies. Their size is fixed, or one byte until it is set.
@@ -184,6 +185,10 @@ impl PluginHalf {
 impl Half for PluginHalf {
     fn address(&self) -> Vec<u8> {
         self.address.clone()
+    }
+
+    fn library(&self) -> Option<&str> {
+        Some(&self.library)
     }
 
     fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {

@@ -94,6 +94,7 @@ fn one_process_of_a_job() {
         Ok(half) => half,
         Err(error) => return fs::write(&result, error.to_string()).unwrap(),
     };
+    assert!(half.library().unwrap().ends_with("thread=funneled"));
     let other = |rank: u32| rank.to_le_bytes();
     if half.address() == other(0) {
         let mut subject = half.requester(&other(1)).unwrap();

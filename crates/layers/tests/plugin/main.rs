@@ -64,6 +64,7 @@ fn measured(options: LayerOptions, task: &Task) -> Data {
     let folder = tempfile::tempdir().unwrap();
     let extension = skeleton(folder.path());
     let half = PluginHalf::open(&extension, Role::Requester, options).unwrap();
+    assert_eq!(half.library(), Some("Unix datagram sockets"));
     let (to_replier, from_requester) = channel();
     let (to_requester, from_replier) = channel();
     to_replier.send(half.address()).unwrap();
