@@ -173,6 +173,8 @@ impl Campaign {
                 Some(_) => Some("two hosts".into()),
                 None => distance.map(|distance| distance.to_string()),
             },
+            library: run.library,
+            launcher: bench.launcher.as_ref().map(ToString::to_string),
             faults: bench.faults.map(|faults| faults.to_string()),
             parameters: reading.parameters,
             found: reading.found,
@@ -185,11 +187,12 @@ impl Campaign {
 struct Run<'a> {
     bench: &'a Bench,
     launches: Vec<Data>,
+    library: Option<String>,
 }
 
 impl<'a> Run<'a> {
     fn new(bench: &'a Bench) -> Self {
-        Self { bench, launches: Vec::new() }
+        Self { bench, launches: Vec::new(), library: None }
     }
 
     fn launch(
@@ -198,7 +201,9 @@ impl<'a> Run<'a> {
         interrupt: &Interrupt,
         progress: &mut dyn FnMut(f64),
     ) -> Result<(), Fault> {
-        self.launches.push(self.bench.launch(task, interrupt, progress)?);
+        let launched = self.bench.launch(task, interrupt, progress)?;
+        self.launches.push(launched.data);
+        self.library = launched.library;
         Ok(())
     }
 }
@@ -220,6 +225,11 @@ fn bench(layer: Layer, conditions: Conditions, measuring: &Measuring, site: &Sit
             launcher: None,
             faults: None,
         });
+    }
+    if layer.has_launcher() && measuring.launcher.is_none() {
+        return Err(Fault::BadInput(format!(
+            "{layer} needs the launcher of its library: --launcher 'mpiexec -n {{n}}'"
+        )));
     }
     if let Some(why) = layer.unavailable() {
         return Err(Fault::BadInput(format!("the layer {layer} is not available here: {why}")));

@@ -53,7 +53,7 @@ enum Role {
 struct Gathering<'a> {
     crew: Crew,
     /// Ends after the crew.
-    _job: Option<Job>,
+    job: Option<Job>,
     interrupt: &'a Interrupt,
     roles: Vec<Role>,
     preemptions: Option<u64>,
@@ -64,9 +64,9 @@ impl<'a> Gathering<'a> {
     fn begin(bench: &Bench, plan: &CrowdPlan, interrupt: &'a Interrupt) -> Result<Self, End> {
         let procs = plan.procs;
         let mut crew = Crew::new();
-        let _job = launching::launch(bench, procs, &mut crew, interrupt)?;
+        let job = launching::launch(bench, procs, &mut crew, interrupt)?;
         let mut gathering =
-            Self { crew, _job, interrupt, roles: vec![Role::None; procs], preemptions: Some(0) };
+            Self { crew, job, interrupt, roles: vec![Role::None; procs], preemptions: Some(0) };
         for rank in 0..procs {
             gathering.say(rank, CrowdOrder::Gather(Box::new(opening(bench, rank, plan))))?;
         }
@@ -221,6 +221,9 @@ impl<'a> Gathering<'a> {
         let mut line = lines.collect::<Vec<_>>().join("; ");
         if words.len() > NAMED_AT_MOST {
             line.push_str(&format!("; {} more failed", words.len() - NAMED_AT_MOST));
+        }
+        if let Some(words) = launching::parting_words(self.job.as_mut()) {
+            line.push_str(&format!("; {words}"));
         }
         End::Failed(line)
     }

@@ -68,18 +68,18 @@ impl Bench {
         task: &Task,
         interrupt: &Interrupt,
         progress: &mut dyn FnMut(f64),
-    ) -> Result<Data, Fault> {
+    ) -> Result<Launched, Fault> {
         let context =
             |text: String| Fault::Failed(format!("{}, launch {}: {text}", self.layer, task.launch() + 1));
         match (self.truth, task) {
             (Some(truth), Task::Contention(plan)) => {
                 interrupt.check()?;
                 crowd::launch(truth, self.size_bytes, plan, progress)
-                    .map(Data::Contention)
+                    .map(|data| Data::Contention(data).into())
                     .map_err(|error| context(error.0))
             }
             (None, Task::Contention(plan)) => gathering::launch(self, plan, interrupt, progress)
-                .map(Data::Contention)
+                .map(|data| Data::Contention(data).into())
                 .map_err(|end| match end {
                     End::Fault(fault) => fault,
                     End::Failed(text) => context(text),
@@ -90,6 +90,7 @@ impl Bench {
                 requester
                     .set_sizes(self.size_bytes, self.size_bytes)
                     .and_then(|()| AnySize(requester).measure(task, progress))
+                    .map(Launched::from)
                     .map_err(|error| context(error.0))
             }
             (None, _) => Pair::launch(self, interrupt)
@@ -99,6 +100,21 @@ impl Bench {
                     End::Failed(text) => context(text),
                 }),
         }
+    }
+}
+
+/// What a launch measured.
+pub struct Launched {
+    /// The data.
+    pub data: Data,
+    /// Which library is behind the layer, where one is.
+    pub library: Option<String>,
+}
+
+impl From<Data> for Launched {
+    /// By no library but netdyno's own.
+    fn from(data: Data) -> Self {
+        Self { data, library: None }
     }
 }
 
@@ -128,26 +144,27 @@ impl From<LaunchError> for End {
 struct Pair<'a> {
     crew: Crew,
     /// Ends after the crew.
-    _job: Option<Job>,
+    job: Option<Job>,
     interrupt: &'a Interrupt,
 }
 
 impl<'a> Pair<'a> {
     fn launch(bench: &Bench, interrupt: &'a Interrupt) -> Result<Self, End> {
         let mut crew = Crew::new();
-        let _job = launching::launch(bench, 2, &mut crew, interrupt)?;
-        Ok(Self { crew, _job, interrupt })
+        let job = launching::launch(bench, 2, &mut crew, interrupt)?;
+        Ok(Self { crew, job, interrupt })
     }
 
-    fn measure(mut self, bench: &Bench, task: &Task, progress: &mut dyn FnMut(f64)) -> Result<Data, End> {
+    fn measure(mut self, bench: &Bench, task: &Task, progress: &mut dyn FnMut(f64)) -> Result<Launched, End> {
         for rank in [REQUESTER, REPLIER] {
             self.crew.send(rank, &open_order(bench, rank, task))?;
         }
-        let (mut addresses, mut connected) = ([None, None], 0);
+        let (mut addresses, mut connected, mut library) = ([None, None], 0, None);
         loop {
             match self.next()? {
-                (rank, Answer::Opened(address)) => {
+                (rank, Answer::Opened { address, library: behind }) => {
                     addresses[rank] = Some(address);
+                    library = library.or(behind);
                     if let [Some(requester), Some(replier)] = &addresses {
                         self.crew.send(REQUESTER, &Order::Connect(replier.clone()))?;
                         self.crew.send(REPLIER, &Order::Connect(requester.clone()))?;
@@ -161,7 +178,7 @@ impl<'a> Pair<'a> {
                 }
                 (_, Answer::Progress(share)) => progress(share),
                 // The replier serves until its crew is gone.
-                (_, Answer::Measured(data)) => return Ok(*data),
+                (_, Answer::Measured(data)) => return Ok(Launched { data: *data, library }),
                 (_, Answer::Crowd(_)) => return Err(End::Failed("a pair was answered as a crowd".into())),
                 (rank, Answer::Failed(text)) => return Err(self.aftermath(rank, text)),
             }
@@ -202,6 +219,7 @@ impl<'a> Pair<'a> {
                 lines.push(format!("the {} ({}) {text}", name(other), self.crew.place(other)));
             }
         }
+        lines.extend(launching::parting_words(self.job.as_mut()));
         End::Failed(lines.join("; "))
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
-use crate::launch::{Bench, End, LOOK, REPLIER};
+use crate::launch::{AFTERMATH, Bench, End, LOOK, REPLIER};
 use crate::{secret, worker};
 use netdyno_job::crew::{Crew, CrewError};
 use netdyno_job::launcher::{Job, Launcher};
@@ -54,6 +54,12 @@ fn by_launcher(
         crew.enlist(guest.control)?;
     }
     Ok(job)
+}
+
+/// What a launcher says of why its processes have failed.
+pub fn parting_words(job: Option<&mut Job>) -> Option<String> {
+    let words = job?.parting_words(AFTERMATH)?;
+    Some(format!("their launcher says: {words}"))
 }
 
 fn unstarted(launcher: &Launcher, error: &io::Error) -> End {

@@ -62,8 +62,13 @@ pub enum Order {
 /// What a worker says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Answer {
-    /// Its half is open and has this address.
-    Opened(Vec<u8>),
+    /// Its half is open.
+    Opened {
+        /// Where it is reached.
+        address: Vec<u8>,
+        /// Which library is behind the layer, where one is.
+        library: Option<String>,
+    },
     /// It is connected.
     Connected,
     /// The share that is done.
@@ -160,7 +165,8 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
         place::pin(cpu).map_err(|error| End::Layer(format!("cannot run on processor {cpu}: {error}")))?;
     }
     let half = half::open(layer, role, options)?;
-    control.send(&Answer::Opened(half.address()))?;
+    let library = half.library().map(str::to_owned);
+    control.send(&Answer::Opened { address: half.address(), library })?;
     let peer = match control.receive(PATIENCE)? {
         Order::Connect(peer) => peer,
         other => return Err(unexpected(&other)),

@@ -1,6 +1,7 @@
 //! Commands that start processes on this host and others, such as mpiexec and srun.
 
 use rustix::process::{Pid, Signal, kill_process};
+use std::fmt;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -35,6 +36,7 @@ pub enum LauncherError {
 /// A command that starts as many processes as it is told to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launcher {
+    text: String,
     words: Vec<String>,
 }
 
@@ -44,7 +46,13 @@ impl FromStr for Launcher {
     fn from_str(text: &str) -> Result<Self, LauncherError> {
         let words = shlex::split(text).ok_or(LauncherError::Quotes)?;
         let has_number = words.iter().skip(1).any(|word| word.contains(NUMBER));
-        if has_number { Ok(Self { words }) } else { Err(LauncherError::NoNumber) }
+        if has_number { Ok(Self { text: text.into(), words }) } else { Err(LauncherError::NoNumber) }
+    }
+}
+
+impl fmt::Display for Launcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 
@@ -116,6 +124,15 @@ impl Job {
             }
         }
         Ok(Some((status, self.last_words())))
+    }
+
+    /// What it says within `time` of why it ends, if it does.
+    pub fn parting_words(&mut self, time: Duration) -> Option<String> {
+        if !self.ends_within(time) {
+            return None;
+        }
+        let (_, words) = self.ended().ok()??;
+        (!words.is_empty()).then_some(words)
     }
 
     /// The end of what it said, on one line, without rules and boxes.

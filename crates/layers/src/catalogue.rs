@@ -100,6 +100,11 @@ impl Layer {
         matches!(self, Self::AmUdp)
     }
 
+    /// Whether its processes find each other through a launcher of its library.
+    pub const fn has_launcher(self) -> bool {
+        matches!(self, Self::Mpi)
+    }
+
     /// Whether it has sockets, so that `--bind` says where they are.
     pub const fn has_sockets(self) -> bool {
         matches!(self, Self::AmUdp | Self::Udp | Self::Tcp)

@@ -124,6 +124,12 @@ pub struct LayerResult {
     pub cpus: Vec<usize>,
     /// How far those processors are apart.
     pub distance: Option<String>,
+    /// Which library of which version is behind the layer, where one is.
+    #[serde(default)]
+    pub library: Option<String>,
+    /// What started its processes, where netdyno did not.
+    #[serde(default)]
+    pub launcher: Option<String>,
     /// What went wrong with datagrams on purpose, as given to `--faults`.
     #[serde(default)]
     pub faults: Option<String>,

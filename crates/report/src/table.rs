@@ -143,7 +143,8 @@ fn interval(p: &Parameter) -> String {
 
 /// Where and how a layer was measured.
 fn circumstances(result: &LayerResult) -> String {
-    let mut parts = vec![format!("{} B", result.size_bytes), result.wait.clone()];
+    let mut parts: Vec<String> = result.library.iter().chain(&result.launcher).cloned().collect();
+    parts.extend([format!("{} B", result.size_bytes), result.wait.clone()]);
     if !result.cpus.is_empty() {
         let cpus: Vec<String> = result.cpus.iter().map(usize::to_string).collect();
         let distance = result.distance.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();

@@ -48,6 +48,8 @@ fn record(procs: usize) -> Record {
         wait: "yield".into(),
         cpus: (0..procs).map(|rank| rank % 2).collect(),
         distance: None,
+        library: None,
+        launcher: None,
         faults: None,
         parameters: extracted.parameters,
         found: Found::Contention(extracted.found),

@@ -61,6 +61,8 @@ pub fn of_settings(a: &LayerResult, b: &LayerResult) -> Vec<Doubt> {
             &text(&b.distance),
         ),
         difference("cpus_differ", "the processors", &cpus(a), &cpus(b)),
+        difference("library_differs", "the library", &text(&a.library), &text(&b.library)),
+        difference("launcher_differs", "the launcher", &text(&a.launcher), &text(&b.launcher)),
         difference("faults_differ", "what went wrong on purpose", &text(&a.faults), &text(&b.faults)),
     ]
     .into_iter()
