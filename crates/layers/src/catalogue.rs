@@ -92,7 +92,16 @@ impl Layer {
 
     /// Whether its processes can exchange messages, so that `overlap` measures it.
     pub const fn has_messages(self) -> bool {
-        matches!(self, Self::Sim)
+        matches!(self, Self::AmShm | Self::AmUdp | Self::Udp | Self::Tcp | Self::Sim)
+    }
+
+    /// The largest of these messages, in bytes.
+    pub const fn max_message(self) -> usize {
+        match self {
+            Self::Udp => super::messages::udp::MAX_SIZE,
+            Self::AmShm | Self::AmUdp | Self::Tcp | Self::Mpi | Self::Plugin => super::messages::MAX_SIZE,
+            Self::Sim => usize::MAX,
+        }
     }
 
     /// Whether `--faults` can be put under it.

@@ -4,12 +4,14 @@
 
 use crate::am::AmHalf;
 use crate::catalogue::Layer;
+use crate::messages::am::MessagesHalf;
 use crate::plugin::{Extension, PluginHalf};
-use crate::sized::am::OpenEnd;
+use crate::sized::am::SizedHalf;
 use crate::tcp::TcpHalf;
 use crate::udp::UdpHalf;
 use netdyno_host::wait::Wait;
-use netdyno_measure::layer::{Face, LayerError};
+use netdyno_measure::layer::{Face, LayerError, Messenger};
+use netdyno_measure::order::Order;
 use netdyno_measure::task::Subject;
 use netdyno_protocol::faults::Faults;
 use netdyno_stack::am::Wire;
@@ -68,22 +70,43 @@ pub trait Half {
 
     /// Connects as the side that answers.
     fn replier(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Replier>, LayerError>;
+
+    /// Connects as the side that measures, for a pattern of the caller's own over messages.
+    fn messenger(self: Box<Self>, _peer: &[u8]) -> Result<Box<dyn Messenger>, LayerError> {
+        Err(LayerError::new("the layer was not opened for messages"))
+    }
 }
 
 /// Opens this process's half of a layer between processes.
 pub fn open(layer: Layer, role: Role, options: LayerOptions) -> Result<Box<dyn Half>, LayerError> {
-    if options.face == Face::Messages && !layer.has_messages() {
-        return Err(LayerError(format!("{layer} has no messages")));
+    if options.face == Face::Messages {
+        check_messages(layer, options.size_bytes)?;
     }
+    let over_am = |way| -> Result<Box<dyn Half>, LayerError> {
+        Ok(match options.face {
+            Face::Requests => Box::new(AmHalf::open(way, options)?),
+            Face::Sized => Box::new(SizedHalf::open(way, options)?),
+            Face::Messages => Box::new(MessagesHalf::open(way, options)?),
+        })
+    };
     Ok(match layer {
-        Layer::AmShm if options.face == Face::Sized => Box::new(OpenEnd::open(Wire::Shm, options)?),
-        Layer::AmUdp if options.face == Face::Sized => Box::new(OpenEnd::open(Wire::Udp, options)?),
-        Layer::AmShm => Box::new(AmHalf::open(Wire::Shm, options)?),
-        Layer::AmUdp => Box::new(AmHalf::open(Wire::Udp, options)?),
+        Layer::AmShm => over_am(Wire::Shm)?,
+        Layer::AmUdp => over_am(Wire::Udp)?,
         Layer::Udp => Box::new(UdpHalf::open(options)?),
         Layer::Tcp => Box::new(TcpHalf::open(role, options)?),
         Layer::Mpi => Box::new(PluginHalf::open(&Extension::mpi()?, role, options)?),
         Layer::Plugin => Box::new(PluginHalf::open(&Extension::own()?, role, options)?),
         Layer::Sim => return Err(LayerError::new("a simulated layer has no halves")),
     })
+}
+
+fn check_messages(layer: Layer, largest: usize) -> Result<(), LayerError> {
+    let (least, most) = (Order::LEN, layer.max_message());
+    match layer.has_messages() {
+        false => Err(LayerError(format!("{layer} has no messages"))),
+        true if (least..=most).contains(&largest) => Ok(()),
+        true => Err(LayerError(format!(
+            "{layer} has no messages of {largest} bytes: use a size of {least} to {most}"
+        ))),
+    }
 }

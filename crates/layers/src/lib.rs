@@ -5,6 +5,7 @@
 //! * [`group`]: how many processes come to share one.
 //! * [`real`]: what layers in real time have in common.
 //! * `time`: the clock of all of them. * `sized`: layers whose messages can have any size.
+//! * `messages`: layers whose processes exchange messages.
 //! * [`crowd`]: many simulated interfaces in one virtual time.
 //! * [`am`], [`udp`], [`tcp`], [`sim`]: the layers. * [`plugin`]: those written in C, such as MPI.
 #![forbid(unsafe_code)]
@@ -12,8 +13,10 @@
 pub mod am;
 pub mod catalogue;
 pub mod crowd;
+mod exposed;
 pub mod group;
 pub mod half;
+mod messages;
 pub mod plugin;
 pub mod real;
 pub mod sim;

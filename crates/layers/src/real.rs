@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Looks in vain between two readings of the clock while waiting.
 const LOOKS_PER_CLOCK: u32 = 1024;
 /// Longest sleep in the kernel, so that patience has an end.
-const BLOCK_AT_MOST: Duration = Duration::from_millis(50);
+pub(crate) const BLOCK_AT_MOST: Duration = Duration::from_millis(50);
 
 /// Either end of a wire. It keeps no count of what is under way.
 pub trait Wire {

@@ -18,7 +18,8 @@ pub(crate) fn block_on_either(fd: impl AsFd, timeout: Duration) -> Result<(), La
     block_on_events(fd, PollFlags::IN | PollFlags::OUT, timeout)
 }
 
-fn block_on_events(fd: impl AsFd, events: PollFlags, timeout: Duration) -> Result<(), LayerError> {
+/// Sleeps until one of `events` has happened to `fd`, at most for `timeout`.
+pub(crate) fn block_on_events(fd: impl AsFd, events: PollFlags, timeout: Duration) -> Result<(), LayerError> {
     wait_for(&mut [PollFd::new(&fd, events)], timeout)
 }
 

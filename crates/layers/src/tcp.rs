@@ -1,12 +1,15 @@
 //! Bare TCP sockets with TCP_NODELAY: messages of a fixed size on a stream.
 
 use crate::half::{Half, LayerOptions, PEER_TIMEOUT, Replier, Role};
+use crate::messages::support::Support;
+use crate::messages::tcp::TcpMessages;
+use crate::messages::{Exchange, RealMessenger, not_a_subject};
 use crate::real::{Patience, RealReplier, RealRequester, Wire};
 use crate::sized::tcp::SizedTcp;
 use crate::socket::{block_on, is_passing, parse_address};
 use netdyno_host::random;
 use netdyno_host::wait::Wait;
-use netdyno_measure::layer::{Face, LayerError};
+use netdyno_measure::layer::{Face, LayerError, Messenger};
 use netdyno_measure::task::{AnySize, Subject};
 use rustix::net::sockopt;
 use std::io::{self, Read, Write};
@@ -51,6 +54,11 @@ impl TcpHalf {
         Ok(Self { side, options })
     }
 
+    fn messages(&self, stream: TcpStream) -> Exchange<TcpMessages> {
+        let largest = self.options.size_bytes;
+        Exchange::new(TcpMessages::new(stream, largest), self.options.wait, largest)
+    }
+
     fn sized(&self, stream: TcpStream, is_requester: bool) -> SizedTcp {
         SizedTcp::new(stream, self.options.wait, self.options.size_bytes, is_requester)
     }
@@ -93,6 +101,20 @@ fn accept(listener: &TcpListener, token: &[u8; TOKEN_LEN]) -> Result<TcpStream, 
     Err(LayerError(format!("the requester has not connected within {PEER_TIMEOUT:?}")))
 }
 
+/// Connects to the replier that has this address.
+fn connect(peer: &[u8]) -> Result<TcpStream, LayerError> {
+    let (token, address) = peer
+        .split_at_checked(TOKEN_LEN)
+        .ok_or_else(|| LayerError::new("the replier's address is too short"))?;
+    let address = parse_address(address)?;
+    let connect = || {
+        let mut stream = TcpStream::connect_timeout(&address, PEER_TIMEOUT)?;
+        stream.write_all(token)?;
+        prepare(stream)
+    };
+    connect().map_err(|error| LayerError(format!("cannot connect to {address}: {error}")))
+}
+
 impl Half for TcpHalf {
     fn address(&self) -> Vec<u8> {
         match &self.side {
@@ -106,23 +128,16 @@ impl Half for TcpHalf {
     }
 
     fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
-        let (token, address) = peer
-            .split_at_checked(TOKEN_LEN)
-            .ok_or_else(|| LayerError::new("the replier's address is too short"))?;
-        let connect = |address: SocketAddr| {
-            let mut stream = TcpStream::connect_timeout(&address, PEER_TIMEOUT)?;
-            stream.write_all(token)?;
-            prepare(stream)
-        };
-        let address = parse_address(address)?;
-        let stream =
-            connect(address).map_err(|error| LayerError(format!("cannot connect to {address}: {error}")))?;
+        let stream = connect(peer)?;
         let wait = self.options.wait;
-        if self.options.face == Face::Sized {
-            return Ok(Box::new(AnySize(RealRequester::new(self.sized(stream, true), wait, WINDOW))));
-        }
-        let wire = self.wire(stream).map_err(LayerError::new)?;
-        Ok(Box::new(RealRequester::new(wire, wait, WINDOW)))
+        Ok(match self.options.face {
+            Face::Requests => {
+                let wire = self.wire(stream).map_err(LayerError::new)?;
+                Box::new(RealRequester::new(wire, wait, WINDOW))
+            }
+            Face::Sized => Box::new(AnySize(RealRequester::new(self.sized(stream, true), wait, WINDOW))),
+            Face::Messages => return Err(not_a_subject()),
+        })
     }
 
     fn replier(self: Box<Self>, _: &[u8]) -> Result<Box<dyn Replier>, LayerError> {
@@ -131,10 +146,15 @@ impl Half for TcpHalf {
         };
         let stream = prepare(accept(listener, token)?).map_err(LayerError::new)?;
         let wait = self.options.wait;
-        if self.options.face == Face::Sized {
-            return Ok(Box::new(RealReplier::new(self.sized(stream, false), wait)));
-        }
-        Ok(Box::new(RealReplier::new(self.wire(stream).map_err(LayerError::new)?, wait)))
+        Ok(match self.options.face {
+            Face::Requests => Box::new(RealReplier::new(self.wire(stream).map_err(LayerError::new)?, wait)),
+            Face::Sized => Box::new(RealReplier::new(self.sized(stream, false), wait)),
+            Face::Messages => Box::new(Support::new(self.messages(stream))),
+        })
+    }
+
+    fn messenger(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Messenger>, LayerError> {
+        Ok(Box::new(RealMessenger::new(self.messages(connect(peer)?))))
     }
 }
 

@@ -3,6 +3,7 @@
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::{ticks, work};
 use netdyno_measure::layer::Work;
+use rustix::time::{ClockId, clock_gettime};
 
 /// The processor's counter, and work that takes a known time.
 pub(crate) struct RealTime {
@@ -37,6 +38,15 @@ impl RealTime {
     }
 }
 
+/// Processor time that the other threads of this process have taken so far.
+pub(crate) fn other_threads_ns() -> f64 {
+    let ns = |clock| {
+        let time = clock_gettime(clock);
+        time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+    };
+    ns(ClockId::ProcessCPUTime) - ns(ClockId::ThreadCPUTime)
+}
+
 /// Implements [`netdyno_measure::layer::Time`] for a type by its field `time`.
 macro_rules! in_real_time {
     ($name:ident<$wire:ident: $bound:path>) => {
@@ -62,3 +72,25 @@ macro_rules! in_real_time {
     };
 }
 pub(crate) use in_real_time;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_other_threads_is_theirs() {
+        let work = |ns| {
+            let own = || {
+                let time = clock_gettime(ClockId::ThreadCPUTime);
+                time.tv_sec * 1_000_000_000 + time.tv_nsec
+            };
+            let until = own() + ns;
+            while own() < until {}
+        };
+        let ns = 5_000_000;
+        let before = other_threads_ns();
+        std::thread::spawn(move || work(ns)).join().unwrap();
+        // The two clocks are not read at once.
+        assert!(other_threads_ns() - before > 0.9 * ns as f64);
+    }
+}

@@ -3,11 +3,14 @@
 //! what the receive buffer holds, so that it has no reason to.
 
 use crate::half::{Half, LayerOptions, Replier};
+use crate::messages::support::Support;
+use crate::messages::udp::UdpMessages;
+use crate::messages::{Exchange, RealMessenger, not_a_subject};
 use crate::real::{Patience, RealReplier, RealRequester, Wire};
 use crate::sized::udp::SizedUdp;
 use crate::socket::{block_on, is_passing, parse_address};
 use netdyno_host::wait::Wait;
-use netdyno_measure::layer::{Face, LayerError};
+use netdyno_measure::layer::{Face, LayerError, Messenger};
 use netdyno_measure::task::{AnySize, Subject};
 use rustix::net::sockopt;
 use std::io;
@@ -24,11 +27,21 @@ pub(crate) const BUFFER: usize = 1 << 20;
 const WITH_DATA: usize = 352;
 const APART: usize = 256;
 
-/// Datagrams of `size_bytes` that surely fit into a receive buffer of which the system says
-/// that it has `buffer` bytes. Allocations are powers of two; of what was read, the kernel gives
-/// back a quarter of the buffer late.
+/// What a datagram of `size_bytes` takes of a receive buffer at most: allocations are powers of
+/// two.
+pub(crate) fn charge(size_bytes: usize) -> usize {
+    (size_bytes + WITH_DATA).next_power_of_two() + APART
+}
+
+/// How much of datagrams surely fits into a receive buffer of which the system says that it has
+/// `buffer` bytes: of what was read, the kernel gives back a quarter of the buffer late.
+pub(crate) fn surely_held(buffer: usize) -> usize {
+    buffer / 2
+}
+
+/// Datagrams of `size_bytes` that surely fit into that receive buffer.
 pub(crate) fn messages_in_buffer(buffer: usize, size_bytes: usize) -> usize {
-    buffer / 2 / ((size_bytes + WITH_DATA).next_power_of_two() + APART)
+    surely_held(buffer) / charge(size_bytes)
 }
 
 /// This process's half.
@@ -62,6 +75,11 @@ impl UdpHalf {
         self.socket.connect(peer).map_err(LayerError::new)
     }
 
+    fn messages(self) -> Exchange<UdpMessages> {
+        let LayerOptions { size_bytes, wait, .. } = self.options;
+        Exchange::new(UdpMessages::new(self.socket, self.buffer, size_bytes), wait, size_bytes)
+    }
+
     fn sized(self, is_requester: bool) -> SizedUdp {
         SizedUdp::new(self.socket, self.buffer, self.options.size_bytes, is_requester)
     }
@@ -88,21 +106,28 @@ impl Half for UdpHalf {
 
     fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
         self.connect(peer)?;
-        let wait = self.options.wait;
-        let window = window(self.buffer, self.options.size_bytes);
-        if self.options.face == Face::Sized {
-            return Ok(Box::new(AnySize(RealRequester::new(self.sized(true), wait, window))));
-        }
-        Ok(Box::new(RealRequester::new(self.wire(), wait, window)))
+        let LayerOptions { size_bytes, wait, face, .. } = self.options;
+        let window = window(self.buffer, size_bytes);
+        Ok(match face {
+            Face::Requests => Box::new(RealRequester::new(self.wire(), wait, window)),
+            Face::Sized => Box::new(AnySize(RealRequester::new(self.sized(true), wait, window))),
+            Face::Messages => return Err(not_a_subject()),
+        })
     }
 
     fn replier(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Replier>, LayerError> {
         self.connect(peer)?;
-        let wait = self.options.wait;
-        if self.options.face == Face::Sized {
-            return Ok(Box::new(RealReplier::new(self.sized(false), wait)));
-        }
-        Ok(Box::new(RealReplier::new(self.wire(), wait)))
+        let LayerOptions { wait, face, .. } = self.options;
+        Ok(match face {
+            Face::Requests => Box::new(RealReplier::new(self.wire(), wait)),
+            Face::Sized => Box::new(RealReplier::new(self.sized(false), wait)),
+            Face::Messages => Box::new(Support::new(self.messages())),
+        })
+    }
+
+    fn messenger(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Messenger>, LayerError> {
+        self.connect(peer)?;
+        Ok(Box::new(RealMessenger::new(self.messages())))
     }
 }
 

@@ -6,22 +6,18 @@
 //! largest message; each message lands at its beginning.
 
 use super::{FILL, SizedWire, Sizes};
-use crate::half::{Half, LayerOptions, PEER_TIMEOUT, Replier};
+use crate::exposed::{Connected, Unconnected};
+use crate::half::{Half, LayerOptions, Replier};
 use crate::real::{RealReplier, RealRequester, Wire};
-use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::data::Transport;
 use netdyno_measure::task::{AnySize, Subject};
-use netdyno_stack::am::{
-    Config, Endpoint, Handlers, Memory, PeerId, Port, Remote, Request, Stored, Wire as Way,
-};
+use netdyno_stack::am::{Handlers, Request, Stored, Wire as Way};
 use std::time::Duration;
 
 /// A message of up to four words travels in a cell.
 const SHORT_AT_MOST: usize = 32;
 const WORD: usize = 8;
-/// The first two bytes of an address: how long the rest of the port's part is.
-const LEN_LEN: usize = 2;
 
 /// Handler indices of requests and stores: data, and an announcement of sizes.
 const DATA: u8 = 0;
@@ -89,94 +85,52 @@ fn handlers() -> Handlers<Tally> {
     handlers
 }
 
-/// An end that is open, not yet connected.
-pub(crate) struct OpenEnd {
-    endpoint: Endpoint<Tally>,
-    port: Port,
-    memory: Memory,
+/// This process's half.
+pub(crate) struct SizedHalf {
+    end: Unconnected<Tally>,
     window: usize,
-    largest: usize,
-    wait: Wait,
+    options: LayerOptions,
 }
 
-impl OpenEnd {
+impl SizedHalf {
     /// Opens an endpoint, a port on `way`, and memory for the largest message.
     pub(crate) fn open(way: Way, options: LayerOptions) -> Result<Self, LayerError> {
-        let window = crate::am::window(way);
-        let config = Config {
-            peer_timeout: PEER_TIMEOUT,
-            wait: options.wait,
-            window,
-            faults: options.faults,
-            fault_seed: options.seed,
-            bind: options.bind,
-            ..Config::default()
-        };
-        let mut endpoint = Endpoint::new(handlers(), config).map_err(LayerError::new)?;
-        let port = endpoint.open_port(way).map_err(LayerError::new)?;
-        let memory = endpoint.allocate(options.size_bytes).map_err(LayerError::new)?;
-        Ok(Self {
-            endpoint,
-            port,
-            memory,
-            window: window as usize,
-            largest: options.size_bytes,
-            wait: options.wait,
-        })
+        let end = Unconnected::open(way, handlers(), options.size_bytes, options)?;
+        Ok(Self { end, window: crate::am::window(way) as usize, options })
     }
 
-    fn connect(mut self, peer: &[u8], is_requester: bool) -> Result<SizedAm, LayerError> {
-        let too_short = || LayerError::new("the address of the other process is too short");
-        let (len, rest) = peer.split_first_chunk::<LEN_LEN>().ok_or_else(too_short)?;
-        let len = usize::from(u16::from_le_bytes(*len));
-        let (port, key) = rest.split_at_checked(len).ok_or_else(too_short)?;
-        let id = self.endpoint.connect(self.port, port).map_err(LayerError::new)?;
+    fn connect(self, peer: &[u8], is_requester: bool) -> Result<SizedAm, LayerError> {
         Ok(SizedAm {
-            endpoint: self.endpoint,
-            peer: id,
-            key: key.to_vec(),
-            remote: None,
-            _memory: self.memory,
+            end: self.end.connect(peer)?,
             tally: Tally::default(),
             taken: 0,
             is_requester,
             sizes: Sizes::SMALLEST,
             window: self.window,
-            data: vec![FILL; self.largest],
+            data: vec![FILL; self.options.size_bytes],
         })
     }
 }
 
-impl Half for OpenEnd {
-    /// The port's address and the memory's key.
+impl Half for SizedHalf {
     fn address(&self) -> Vec<u8> {
-        let port = self.port.address();
-        let mut bytes = (port.len() as u16).to_le_bytes().to_vec();
-        bytes.extend(port);
-        bytes.extend(self.memory.key());
-        bytes
+        self.end.address()
     }
 
     fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
-        let (wait, window) = (self.wait, self.window);
+        let (wait, window) = (self.options.wait, self.window);
         Ok(Box::new(AnySize(RealRequester::new(self.connect(peer, true)?, wait, window))))
     }
 
     fn replier(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Replier>, LayerError> {
-        let wait = self.wait;
+        let wait = self.options.wait;
         Ok(Box::new(RealReplier::new(self.connect(peer, false)?, wait)))
     }
 }
 
-/// Either end of the wire: an endpoint with one peer.
+/// Either end of the wire.
 struct SizedAm {
-    endpoint: Endpoint<Tally>,
-    peer: PeerId,
-    /// The key of the peer's memory, and that memory, once it is attached.
-    key: Vec<u8>,
-    remote: Option<Remote>,
-    /// What the peer stores into, for as long as the end lives.
-    _memory: Memory,
+    end: Connected<Tally>,
     tally: Tally,
     taken: u64,
     is_requester: bool,
@@ -195,19 +149,9 @@ impl SizedAm {
         (if self.is_requester { self.sizes.request } else { self.sizes.reply }) as usize
     }
 
-    /// The peer's memory. Attaching may ask the peer, which polls by then.
-    fn attached(&mut self) -> Result<Remote, LayerError> {
-        if let Some(remote) = self.remote {
-            return Ok(remote);
-        }
-        let remote = self.endpoint.attach(&mut self.tally, self.peer, &self.key).map_err(LayerError::new)?;
-        self.remote = Some(remote);
-        Ok(remote)
-    }
-
     #[inline(always)]
     fn poll(&mut self) -> Result<bool, LayerError> {
-        let handled = self.endpoint.poll(&mut self.tally).map_err(LayerError::new)?;
+        let handled = self.end.endpoint.poll(&mut self.tally).map_err(LayerError::new)?;
         match self.tally.refused.take() {
             Some(refused) => Err(LayerError(refused)),
             None => Ok(handled > 0),
@@ -221,11 +165,11 @@ impl SizedAm {
         if !fits(request) || !fits(reply) {
             return Err(LayerError::new("the other process announces sizes that cannot be"));
         }
-        self.attached()?;
+        self.end.attached(&mut self.tally)?;
         self.sizes = Sizes::new(request, reply)?;
         self.tally.reply_words = words(reply);
-        let Self { endpoint, tally, peer, .. } = self;
-        endpoint.request(tally, *peer, CONFIRMATION, announced).map_err(LayerError::new)
+        let Self { end, tally, .. } = self;
+        end.endpoint.request(tally, end.peer, CONFIRMATION, announced).map_err(LayerError::new)
     }
 }
 
@@ -234,13 +178,13 @@ impl Wire for SizedAm {
     fn send(&mut self) -> Result<(), LayerError> {
         let bytes = self.outgoing();
         if let Some(words) = words(bytes) {
-            let Self { endpoint, peer, tally, .. } = self;
-            return with_words!(words, |words| endpoint.request(tally, *peer, DATA, words))
+            let Self { end, tally, .. } = self;
+            return with_words!(words, |words| end.endpoint.request(tally, end.peer, DATA, words))
                 .map_err(LayerError::new);
         }
-        let remote = self.attached()?;
-        let Self { endpoint, tally, data, .. } = self;
-        endpoint.store(tally, remote, 0, &data[..bytes], DATA, []).map_err(LayerError::new)
+        let Self { end, tally, data, .. } = self;
+        let remote = end.attached(tally)?;
+        end.endpoint.store(tally, remote, 0, &data[..bytes], DATA, []).map_err(LayerError::new)
     }
 
     #[inline(always)]
@@ -268,12 +212,12 @@ impl Wire for SizedAm {
     }
 
     fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
-        self.endpoint.idle(timeout);
+        self.end.endpoint.idle(timeout);
         Ok(())
     }
 
     fn transport(&self) -> Option<Transport> {
-        crate::am::transport(&self.endpoint, self.peer)
+        crate::am::transport(&self.end.endpoint, self.end.peer)
     }
 }
 
@@ -286,9 +230,9 @@ impl SizedWire for SizedAm {
         self.sizes = sizes;
         self.tally.confirmed = None;
         let announced = [u64::from(sizes.request), u64::from(sizes.reply)];
-        let Self { endpoint, tally, peer, .. } = self;
-        endpoint.request(tally, *peer, ANNOUNCEMENT, announced).map_err(LayerError::new)?;
-        self.attached().map(drop)
+        let Self { end, tally, .. } = self;
+        end.endpoint.request(tally, end.peer, ANNOUNCEMENT, announced).map_err(LayerError::new)?;
+        end.attached(tally).map(drop)
     }
 
     fn is_confirmed(&mut self) -> Result<bool, LayerError> {

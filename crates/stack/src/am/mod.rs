@@ -113,7 +113,7 @@ mod port;
 mod shm;
 mod udp;
 
-pub use bulk::{Fetched, Memory, Placed, Refused, Remote, Stored, Transfer};
+pub use bulk::{Fetched, Memory, Placed, Refused, Remote, Shared, Stored, Transfer};
 pub use config::{Config, PeerId, Wire};
 pub use endpoint::Endpoint;
 pub use error::{

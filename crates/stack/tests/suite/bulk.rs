@@ -6,8 +6,7 @@ use crate::common::bulk::{
 };
 use crate::common::{Deadline, Idler, PATIENCE, seed, until};
 use fastrand::Rng;
-use netdyno_stack::am::{Config, Memory};
-use std::sync::Arc;
+use netdyno_stack::am::{Config, Memory, Shared};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Lengths around what pages, cells and datagrams have.
@@ -123,11 +122,14 @@ fn transfer_all(side: &mut Side, theirs: &Memories, seed: u64, done: &AtomicUsiz
     for n in 0..TRANSFERS {
         let (offset, len) = place(seed, n);
         let handler = if rng.bool() { ANSWERED } else { QUIET };
-        let sent = bytes(n, len);
+        let mut sent = bytes(n, len);
         if rng.bool() {
             endpoint.store(seen, taken, offset, &sent, handler, [n, 7]).unwrap();
         } else {
-            endpoint.store_shared(seen, taken, offset, Arc::from(sent), handler, [n, 7]).unwrap();
+            // The buffer may be longer than what is sent of it.
+            sent.extend(vec![0; rng.usize(..100)]);
+            let sent = Shared::first(sent.into(), len);
+            endpoint.store_shared(seen, taken, offset, sent, handler, [n, 7]).unwrap();
         }
         endpoint.get(seen, given, offset, len, &local, offset, FETCHED, [n]).unwrap();
         if rng.u32(..4) == 0 {

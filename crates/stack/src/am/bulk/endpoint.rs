@@ -9,6 +9,7 @@ use crate::am::error::{AttachError, MemoryError, TransferError};
 use crate::am::handlers::spread;
 use netdyno_protocol::frame::memory_key::MemoryKey;
 use netdyno_protocol::frame::slot::MAX_WORDS;
+use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -17,7 +18,36 @@ pub(in crate::am) enum Source<'a> {
     /// From a caller that waits until it may use them again.
     Lent(&'a [u8]),
     /// From whoever holds them.
-    Shared(Arc<[u8]>),
+    Shared(Shared),
+}
+
+/// Bytes of a store that whoever needs them holds: all of an [`Arc`], or the first of them.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    bytes: Arc<[u8]>,
+    len: usize,
+}
+
+impl Shared {
+    /// The first `len` of `bytes`, or all where there are no more.
+    pub fn first(bytes: Arc<[u8]>, len: usize) -> Self {
+        let len = len.min(bytes.len());
+        Self { bytes, len }
+    }
+}
+
+impl From<Arc<[u8]>> for Shared {
+    fn from(bytes: Arc<[u8]>) -> Self {
+        Self { len: bytes.len(), bytes }
+    }
+}
+
+impl Deref for Shared {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
 }
 
 impl Source<'_> {
@@ -151,11 +181,11 @@ impl<S> Endpoint<S> {
         state: &mut S,
         remote: Remote,
         offset: usize,
-        bytes: Arc<[u8]>,
+        bytes: impl Into<Shared>,
         handler: u8,
         words: [u64; N],
     ) -> Result<(), TransferError> {
-        self.begin_store(state, remote, offset, Source::Shared(bytes), Note::new(handler, words))
+        self.begin_store(state, remote, offset, Source::Shared(bytes.into()), Note::new(handler, words))
     }
 
     fn begin_store(

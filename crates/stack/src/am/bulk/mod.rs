@@ -6,6 +6,7 @@ mod handlers;
 mod memory;
 mod remote;
 
+pub use endpoint::Shared;
 pub(super) use endpoint::{Destination, Note, Source};
 pub use handlers::{Fetched, Placed, Refused, Stored, Transfer};
 pub(super) use handlers::{FetchedHandler, RefusedHandler, StoreHandler};

@@ -5,7 +5,7 @@ use super::UdpPeers;
 use super::peer::UdpPeer;
 use crate::am::Endpoint;
 use crate::am::bulk::{
-    Destination, Fetched, Memories, Note, Placed, Refused, Remote, Source, Stored, Transfer,
+    Destination, Fetched, Memories, Note, Placed, Refused, Remote, Shared, Source, Stored, Transfer,
 };
 use crate::am::config::PeerId;
 use crate::am::endpoint::SLEEP_AT_MOST;
@@ -25,7 +25,7 @@ pub(super) type Lent<'a> = Option<(u32, &'a [u8])>;
 #[derive(Default)]
 pub(super) struct Transfers {
     /// Bytes of stores that nobody waits for, in their order.
-    sources: VecDeque<(u32, Arc<[u8]>)>,
+    sources: VecDeque<(u32, Shared)>,
     /// In their order.
     gets: VecDeque<Get>,
     /// The last answer to the question whether the peer has some memory.
@@ -225,7 +225,7 @@ impl UdpPeers {
     }
 
     /// Keeps the bytes of a store until they are taken.
-    fn keep(&mut self, id: PeerId, number: u32, bytes: Arc<[u8]>) {
+    fn keep(&mut self, id: PeerId, number: u32, bytes: Shared) {
         self.peers[id.place()].transfers.sources.push_back((number, bytes));
     }
 }
@@ -332,7 +332,7 @@ impl<S> Drop for Lending<'_, S> {
     /// bytes with it.
     fn drop(&mut self) {
         if self.endpoint.udp().needs_source(self.id, self.number) {
-            self.endpoint.udp_mut().keep(self.id, self.number, self.bytes.into());
+            self.endpoint.udp_mut().keep(self.id, self.number, Arc::<[u8]>::from(self.bytes).into());
         }
     }
 }

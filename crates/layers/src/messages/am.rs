@@ -1,0 +1,257 @@
+//! Messages by Active Messages. Who posts a receive tells the other end where; a message is a
+//! store to there, whose handler says that it came. So each message is copied once, by the
+//! sender, and the memory of the receiver is the buffer of the receive. Posted receives are told
+//! with the next message, or by a request in the next call.
+//!
+//! A send waits for its receive to be posted. It is complete once the endpoint holds its bytes
+//! no more: over shared memory at once, over UDP when the last of them went into a datagram.
+
+use super::support::Support;
+use super::{DEPTH, Exchange, MessageWire, Posted, RealMessenger, Step, not_a_subject};
+use crate::exposed::{Connected, Unconnected};
+use crate::half::{Half, LayerOptions, Replier};
+use crate::sized::FILL;
+use netdyno_measure::layer::{LayerError, Messenger};
+use netdyno_measure::logp::data::Transport;
+use netdyno_measure::order::Order;
+use netdyno_measure::task::Subject;
+use netdyno_stack::am::{Handlers, Shared, Stored, Wire as Way};
+use rustix::event::PollFlags;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Handler index of requests that say where receives are posted.
+const RECEIVES: u8 = 0;
+/// Handler index of stores that are messages.
+const MESSAGE: u8 = 0;
+/// Receives begin at multiples of a line.
+const LINE: usize = 64;
+
+/// Words of a message: as many receives can be told with it.
+type Told = [u64; 4];
+
+/// Bytes in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    offset: usize,
+    bytes: usize,
+}
+
+impl Place {
+    /// A receive in one word, which is not 0: no receive is of no bytes.
+    fn to_word(self) -> u64 {
+        ((self.offset / LINE) as u64) << 32 | self.bytes as u64
+    }
+
+    fn of_word(word: u64) -> Self {
+        Self { offset: (word >> 32) as usize * LINE, bytes: word as u32 as usize }
+    }
+}
+
+/// What the handlers see.
+#[derive(Default)]
+struct Tally {
+    /// Receives that the peer has posted and nothing was sent for.
+    offered: VecDeque<Place>,
+    /// Messages that came and were not given to a receive.
+    came: VecDeque<Place>,
+    /// What cannot be, where it was.
+    fault: Option<String>,
+}
+
+impl Tally {
+    /// Whether there may be one more in a queue that a sound peer does not make longer than
+    /// it has slots.
+    fn admits(&mut self, queued: usize) -> bool {
+        if queued >= DEPTH {
+            self.fault = Some(format!("the other process has more than {DEPTH} messages under way"));
+        }
+        queued < DEPTH
+    }
+}
+
+fn on_receives(tally: &mut Tally, told: Told) {
+    for word in told.into_iter().filter(|&word| word != 0) {
+        if tally.admits(tally.offered.len()) {
+            tally.offered.push_back(Place::of_word(word));
+        }
+    }
+}
+
+fn on_message(tally: &mut Tally, stored: Stored<'_>) {
+    let bytes = stored.bytes();
+    if tally.admits(tally.came.len()) {
+        tally.came.push_back(Place { offset: bytes.offset(), bytes: bytes.len() });
+    }
+    on_receives(tally, stored.words());
+}
+
+fn handlers() -> Handlers<Tally> {
+    let mut handlers = Handlers::new();
+    handlers.on_request(RECEIVES, |tally, request| on_receives(tally, request.words()));
+    handlers.on_store(MESSAGE, on_message);
+    handlers.on_refused(|tally: &mut Tally, refused| tally.fault = Some(refused.to_string()));
+    handlers
+}
+
+/// Where the buffers of receives lie, for messages up to `largest`.
+fn stride(largest: usize) -> usize {
+    largest.next_multiple_of(LINE)
+}
+
+/// This process's half.
+pub(crate) struct MessagesHalf {
+    end: Unconnected<Tally>,
+    options: LayerOptions,
+}
+
+impl MessagesHalf {
+    /// Opens an endpoint, a port on `way`, and memory for a receive in each slot.
+    pub(crate) fn open(way: Way, options: LayerOptions) -> Result<Self, LayerError> {
+        let memory_bytes = DEPTH * stride(options.size_bytes);
+        Ok(Self { end: Unconnected::open(way, handlers(), memory_bytes, options)?, options })
+    }
+
+    fn connect(self, peer: &[u8]) -> Result<Exchange<AmMessages>, LayerError> {
+        let largest = self.options.size_bytes;
+        let wire = AmMessages {
+            end: self.end.connect(peer)?,
+            tally: Tally::default(),
+            stride: stride(largest),
+            untold: VecDeque::new(),
+            sends: (0..DEPTH).map(|_| Arc::from(vec![FILL; largest])).collect(),
+            is_begun: false,
+        };
+        Ok(Exchange::new(wire, self.options.wait, largest))
+    }
+}
+
+impl Half for MessagesHalf {
+    fn address(&self) -> Vec<u8> {
+        self.end.address()
+    }
+
+    fn requester(self: Box<Self>, _: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
+        Err(not_a_subject())
+    }
+
+    fn replier(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Replier>, LayerError> {
+        Ok(Box::new(Support::new(self.connect(peer)?)))
+    }
+
+    fn messenger(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Messenger>, LayerError> {
+        Ok(Box::new(RealMessenger::new(self.connect(peer)?)))
+    }
+}
+
+/// Either end of the wire.
+struct AmMessages {
+    end: Connected<Tally>,
+    tally: Tally,
+    stride: usize,
+    /// Posted receives that the peer has not been told of.
+    untold: VecDeque<u64>,
+    /// Shared with the endpoint while it needs them.
+    sends: Vec<Arc<[u8]>>,
+    /// The endpoint has the bytes of the first send.
+    is_begun: bool,
+}
+
+impl AmMessages {
+    /// Gives the first send to the endpoint, if its receive is posted. Whether it was.
+    fn begin(&mut self, Posted { slot, bytes }: Posted) -> Result<bool, LayerError> {
+        let Some(receive) = self.tally.offered.pop_front() else { return Ok(false) };
+        if bytes > receive.bytes {
+            return Err(LayerError(format!(
+                "a message of {bytes} bytes is for a receive of {} at most",
+                receive.bytes
+            )));
+        }
+        let told = self.tell();
+        let Self { end, tally, sends, .. } = self;
+        let remote = end.attached(tally)?;
+        let (endpoint, message) = (&mut end.endpoint, Shared::first(Arc::clone(&sends[slot]), bytes));
+        match told {
+            None => endpoint.store_shared(tally, remote, receive.offset, message, MESSAGE, []),
+            Some(told) => endpoint.store_shared(tally, remote, receive.offset, message, MESSAGE, told),
+        }
+        .map_err(LayerError::new)?;
+        self.is_begun = true;
+        Ok(true)
+    }
+
+    /// The next posted receives to be told, if there are any.
+    #[inline(always)]
+    fn tell(&mut self) -> Option<Told> {
+        let Self { untold, .. } = self;
+        (!untold.is_empty()).then(|| std::array::from_fn(|_| untold.pop_front().unwrap_or(0)))
+    }
+}
+
+impl MessageWire for AmMessages {
+    #[inline(always)]
+    fn expect(&mut self, Posted { slot, bytes }: Posted) -> Result<(), LayerError> {
+        self.untold.push_back(Place { offset: slot * self.stride, bytes }.to_word());
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn prepare(&mut self, Posted { slot, .. }: Posted, order: Order) -> Result<(), LayerError> {
+        Arc::make_mut(&mut self.sends[slot])[..Order::LEN].copy_from_slice(&order.to_bytes());
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn poll(&mut self) -> Result<bool, LayerError> {
+        while let Some(told) = self.tell() {
+            let Self { end, tally, .. } = self;
+            end.endpoint.request(tally, end.peer, RECEIVES, told).map_err(LayerError::new)?;
+        }
+        let handled = self.end.endpoint.poll(&mut self.tally).map_err(LayerError::new)?;
+        match self.tally.fault.take() {
+            Some(fault) => Err(LayerError(fault)),
+            None => Ok(handled > 0),
+        }
+    }
+
+    #[inline(always)]
+    fn send(&mut self, send: Posted) -> Result<Step, LayerError> {
+        let was_begun = self.is_begun;
+        if !was_begun && !self.begin(send)? {
+            return Ok(Step::Nowhere);
+        }
+        if Arc::get_mut(&mut self.sends[send.slot]).is_none() {
+            return Ok(if was_begun { Step::Nowhere } else { Step::Further });
+        }
+        self.is_begun = false;
+        Ok(Step::Complete)
+    }
+
+    #[inline(always)]
+    fn receive(&mut self, Posted { slot, bytes }: Posted) -> Result<Step, LayerError> {
+        let Some(message) = self.tally.came.pop_front() else { return Ok(Step::Nowhere) };
+        if message.offset != slot * self.stride || !(Order::LEN..=bytes).contains(&message.bytes) {
+            return Err(LayerError(format!(
+                "a message of {} bytes came for which no receive is posted",
+                message.bytes
+            )));
+        }
+        Ok(Step::Complete)
+    }
+
+    fn beginning(&self, slot: usize) -> Result<[u8; Order::LEN], LayerError> {
+        let mut beginning = [0; Order::LEN];
+        self.end.memory.read(slot * self.stride, &mut beginning).map_err(LayerError::new)?;
+        Ok(beginning)
+    }
+
+    fn block(&mut self, _: PollFlags, timeout: Duration) -> Result<(), LayerError> {
+        self.end.endpoint.idle(timeout);
+        Ok(())
+    }
+
+    fn transport(&self) -> Option<Transport> {
+        crate::am::transport(&self.end.endpoint, self.end.peer)
+    }
+}

@@ -1,0 +1,304 @@
+//! Messages of any size between two processes: the worker posts sends and receives, tests and
+//! waits ([`RealMessenger`]); the support process does what messages order
+//! ([`support`]).
+//!
+//! What the layers have in common is here: slots each way, sends and receives that are done in
+//! the order in which they were posted, progress inside of calls, patience. A wire sees to one
+//! message after the other ([`MessageWire`]).
+//!
+//! * [`tcp`]: frames on a stream. * [`udp`]: a datagram a message, and as many at once as the
+//!   receiver has room for. * [`am`]: stores into the memory of posted receives.
+
+pub(crate) mod am;
+pub(crate) mod support;
+pub(crate) mod tcp;
+pub(crate) mod udp;
+
+use crate::real::{BLOCK_AT_MOST, Patience};
+use crate::time::{RealTime, in_real_time, other_threads_ns};
+use netdyno_host::wait::Wait;
+use netdyno_measure::layer::{LayerError, Messenger};
+use netdyno_measure::logp::data::Transport;
+use netdyno_measure::order::Order;
+use rustix::event::PollFlags;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Slots each way.
+pub(crate) const DEPTH: usize = 16;
+/// The largest message where the layer knows no limit of its own: both ends have a buffer for
+/// it in each slot.
+pub(crate) const MAX_SIZE: usize = 4 << 20;
+
+/// A send or a receive that is not complete.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Posted {
+    /// The slot whose buffer it uses.
+    pub(crate) slot: usize,
+    /// Bytes of the message; of a receive, the most of them.
+    pub(crate) bytes: usize,
+}
+
+/// How far a look at a message has brought it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It is where it was.
+    Nowhere,
+    /// More of it is through.
+    Further,
+    /// All of it is.
+    Complete,
+}
+
+/// Either end of a wire, with a buffer each way for each slot.
+pub(crate) trait MessageWire {
+    /// A receive was posted, behind those that were before.
+    fn expect(&mut self, _: Posted) -> Result<(), LayerError> {
+        Ok(())
+    }
+
+    /// A send was posted, behind those that were before: its message begins with the order.
+    fn prepare(&mut self, send: Posted, order: Order) -> Result<(), LayerError>;
+
+    /// What every call does once, before anything else. Whether that was anything.
+    fn poll(&mut self) -> Result<bool, LayerError> {
+        Ok(false)
+    }
+
+    /// Goes on with the first send that is not complete: complete is one whose buffer may be
+    /// used again.
+    fn send(&mut self, send: Posted) -> Result<Step, LayerError>;
+
+    /// Goes on with the first receive that is not complete.
+    fn receive(&mut self, receive: Posted) -> Result<Step, LayerError>;
+
+    /// How the message begins that the slot has received.
+    fn beginning(&self, slot: usize) -> Result<[u8; Order::LEN], LayerError>;
+
+    /// Sleeps until one of `events` may have happened, at most for `timeout`.
+    fn block(&mut self, events: PollFlags, timeout: Duration) -> Result<(), LayerError>;
+
+    /// What else there is to say where patience has ended.
+    fn on_silence(error: LayerError) -> LayerError {
+        error
+    }
+
+    /// What happened on the way so far, where the wire keeps count.
+    fn transport(&self) -> Option<Transport> {
+        None
+    }
+}
+
+/// What goes one way: posted and not complete, in order.
+#[derive(Default)]
+struct Lane {
+    queue: VecDeque<Posted>,
+    is_posted: [bool; DEPTH],
+    /// What ended it, told once what was completed before has been seen.
+    failed: Option<LayerError>,
+}
+
+impl Lane {
+    fn post(&mut self, posted: Posted, largest: usize) -> Result<(), LayerError> {
+        let Posted { slot, bytes } = posted;
+        if !(Order::LEN..=largest).contains(&bytes) {
+            return Err(LayerError(format!(
+                "there is no message of {bytes} bytes: use {} to {largest}",
+                Order::LEN
+            )));
+        }
+        match self.is_posted.get_mut(slot) {
+            None => return Err(LayerError(format!("there is no slot {slot}: there are {DEPTH}"))),
+            Some(true) => return Err(LayerError(format!("slot {slot} is posted and not complete"))),
+            Some(is_posted) => *is_posted = true,
+        }
+        self.queue.push_back(posted);
+        Ok(())
+    }
+
+    /// Whether nothing is under way in the slot.
+    #[inline(always)]
+    fn is_free(&self, slot: usize) -> bool {
+        !self.is_posted.get(slot).is_some_and(|is_posted| *is_posted)
+    }
+
+    /// Goes on with one after the other while they are completed. Whether anything moved.
+    #[inline(always)]
+    fn advance(
+        &mut self,
+        mut step: impl FnMut(Posted) -> Result<Step, LayerError>,
+    ) -> Result<bool, LayerError> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let mut has_moved = false;
+        while let Some(&first) = self.queue.front() {
+            match step(first) {
+                Err(error) if has_moved => {
+                    self.failed = Some(error);
+                    break;
+                }
+                Err(error) => return Err(error),
+                Ok(Step::Nowhere) => break,
+                Ok(Step::Further) => return Ok(true),
+                Ok(Step::Complete) => {
+                    self.is_posted[first.slot] = false;
+                    self.queue.pop_front();
+                    has_moved = true;
+                }
+            }
+        }
+        Ok(has_moved)
+    }
+}
+
+/// Sends and receives over a wire.
+pub(crate) struct Exchange<W> {
+    wire: W,
+    wait: Wait,
+    largest: usize,
+    sends: Lane,
+    receives: Lane,
+}
+
+impl<W: MessageWire> Exchange<W> {
+    /// Of messages up to `largest` bytes, over a wire with buffers for them.
+    pub(crate) fn new(wire: W, wait: Wait, largest: usize) -> Self {
+        Self { wire, wait, largest, sends: Lane::default(), receives: Lane::default() }
+    }
+
+    #[inline(always)]
+    fn post_receive(&mut self, slot: usize, bytes: usize) -> Result<(), LayerError> {
+        let receive = Posted { slot, bytes };
+        self.receives.post(receive, self.largest)?;
+        self.wire.expect(receive)
+    }
+
+    #[inline(always)]
+    fn post_send(&mut self, slot: usize, bytes: usize, order: Order) -> Result<(), LayerError> {
+        let send = Posted { slot, bytes };
+        self.sends.post(send, self.largest)?;
+        self.wire.prepare(send, order)?;
+        self.sends.advance(|send| self.wire.send(send)).map(drop)
+    }
+
+    /// Does what can be done at once. Whether anything moved.
+    #[inline(always)]
+    fn progress(&mut self) -> Result<bool, LayerError> {
+        let was_polled = self.wire.poll()?;
+        let has_sent = self.sends.advance(|send| self.wire.send(send))?;
+        let has_received = self.receives.advance(|receive| self.wire.receive(receive))?;
+        Ok(was_polled || has_sent || has_received)
+    }
+
+    /// What the message in a slot orders.
+    fn order(&self, slot: usize) -> Result<Order, LayerError> {
+        Order::parse(&self.wire.beginning(slot)?, self.largest)
+            .ok_or_else(|| LayerError::new("a message came without an order that can be carried out"))
+    }
+
+    /// Makes progress until `is_done`.
+    #[inline(always)]
+    fn wait_until(&mut self, is_done: impl Fn(&Self) -> bool) -> Result<(), LayerError> {
+        let mut patience = Patience::new(self.wait);
+        while !is_done(self) {
+            if self.progress()? {
+                patience = Patience::new(self.wait);
+            } else {
+                patience.in_vain(|timeout| self.block(timeout)).map_err(W::on_silence)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes time after a look in vain.
+    fn idle(&mut self) -> Result<(), LayerError> {
+        match self.wait {
+            Wait::Block => self.block(BLOCK_AT_MOST),
+            wait => {
+                wait.idle();
+                Ok(())
+            }
+        }
+    }
+
+    fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
+        let wanted = |lane: &Lane, event| if lane.queue.is_empty() { PollFlags::empty() } else { event };
+        let events = wanted(&self.sends, PollFlags::OUT) | wanted(&self.receives, PollFlags::IN);
+        self.wire.block(events, timeout)
+    }
+}
+
+/// Why messages are not measured as anything else.
+pub(crate) fn not_a_subject() -> LayerError {
+    LayerError::new("no task is measured over messages")
+}
+
+/// The worker's side, in real time.
+pub(crate) struct RealMessenger<W> {
+    exchange: Exchange<W>,
+    time: RealTime,
+}
+
+impl<W: MessageWire> RealMessenger<W> {
+    /// Calibrates the clock.
+    pub(crate) fn new(exchange: Exchange<W>) -> Self {
+        Self { exchange, time: RealTime::calibrate() }
+    }
+}
+
+in_real_time!(RealMessenger<W: MessageWire>);
+
+impl<W: MessageWire> Messenger for RealMessenger<W> {
+    fn depth(&self) -> usize {
+        DEPTH
+    }
+
+    fn largest(&self) -> usize {
+        self.exchange.largest
+    }
+
+    #[inline(always)]
+    fn post_receive(&mut self, slot: usize, bytes: usize) -> Result<(), LayerError> {
+        self.exchange.post_receive(slot, bytes)
+    }
+
+    #[inline(always)]
+    fn post_send(&mut self, slot: usize, bytes: usize, order: Order) -> Result<(), LayerError> {
+        self.exchange.post_send(slot, bytes, order)
+    }
+
+    #[inline(always)]
+    fn test_receive(&mut self, slot: usize) -> Result<bool, LayerError> {
+        if !self.exchange.receives.is_free(slot) {
+            self.exchange.progress()?;
+        }
+        Ok(self.exchange.receives.is_free(slot))
+    }
+
+    #[inline(always)]
+    fn test_send(&mut self, slot: usize) -> Result<bool, LayerError> {
+        if !self.exchange.sends.is_free(slot) {
+            self.exchange.progress()?;
+        }
+        Ok(self.exchange.sends.is_free(slot))
+    }
+
+    #[inline(always)]
+    fn wait_receive(&mut self, slot: usize) -> Result<(), LayerError> {
+        self.exchange.wait_until(|exchange| exchange.receives.is_free(slot))
+    }
+
+    #[inline(always)]
+    fn wait_send(&mut self, slot: usize) -> Result<(), LayerError> {
+        self.exchange.wait_until(|exchange| exchange.sends.is_free(slot))
+    }
+
+    fn other_threads_ns(&mut self) -> Option<f64> {
+        Some(other_threads_ns())
+    }
+
+    fn transport(&self) -> Option<Transport> {
+        self.exchange.wire.transport()
+    }
+}

@@ -1,0 +1,299 @@
+//! What a process writes that is no sound end of a layer with messages ends the other one with
+//! an error of one line.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use common::{answers, options};
+use netdyno_layers::catalogue::Layer;
+use netdyno_layers::half::{self, Role};
+use netdyno_measure::layer::{LayerError, Messenger};
+use netdyno_measure::order::Order;
+use netdyno_stack::am::{Config, Endpoint, Handlers, Memory, PeerId, Port, Wire};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::sync::mpsc::{self, TryRecvError};
+use std::thread;
+use std::time::Duration;
+
+/// Bytes in front of the address of a tcp half that the worker shows first.
+const TOKEN_LEN: usize = 16;
+const LARGEST: usize = 5000;
+
+/// Sends a message and waits for its answer.
+fn work(mut worker: Box<dyn Messenger>) -> Result<(), LayerError> {
+    common::round_trip(&mut *worker, 1000, answers(1, 1000))
+}
+
+/// Messages that the support can carry nothing out of.
+fn unsound() -> Vec<Vec<u8>> {
+    let orders = [answers(3, 8), answers(1, 7), answers(1, LARGEST + 1), answers(1, usize::MAX)];
+    let mut messages: Vec<Vec<u8>> = orders.iter().map(|order| order.to_bytes().to_vec()).collect();
+    messages.extend([vec![0; 8], vec![0xff; LARGEST]]);
+    messages
+}
+
+mod tcp {
+    use super::*;
+
+    fn framed(len: u32, rest: &[u8]) -> Vec<u8> {
+        [&len.to_le_bytes()[..], rest].concat()
+    }
+
+    fn worker_hears(bytes: Vec<u8>) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap().to_string();
+        let support = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.read_exact(&mut [0; TOKEN_LEN]).unwrap();
+            stream.write_all(&bytes).unwrap();
+            // Until the worker goes.
+            let _ = stream.read_to_end(&mut Vec::new());
+        });
+        let half = half::open(Layer::Tcp, Role::Requester, options(LARGEST)).unwrap();
+        let address = [&[0; TOKEN_LEN][..], at.as_bytes()].concat();
+        let error = work(half.messenger(&address).unwrap()).unwrap_err();
+        support.join().unwrap();
+        error.0
+    }
+
+    /// Why a support ends to which a worker writes these bytes, with a pause between them, and
+    /// then closes.
+    fn support_hears(parts: &[&[u8]]) -> String {
+        let half = half::open(Layer::Tcp, Role::Replier, options(LARGEST)).unwrap();
+        let address = half.address();
+        let (token, at) = address.split_at(TOKEN_LEN);
+        let mut stream = TcpStream::connect(str::from_utf8(at).unwrap()).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.write_all(token).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                for part in parts {
+                    // The support may have had enough.
+                    let _ = stream.write_all(part);
+                    thread::sleep(Duration::from_millis(1));
+                }
+            });
+            half.replier(&[]).unwrap().serve().unwrap_err().0
+        })
+    }
+
+    #[test]
+    fn no_frame_is_longer_or_shorter_than_can_be() {
+        for len in [0, 7, 1001, u32::MAX] {
+            assert!(worker_hears(framed(len, &[0; 2000])).contains("8 to 1000 were expected"), "{len}");
+        }
+        for len in [0, 7, LARGEST as u32 + 1, u32::MAX] {
+            assert!(support_hears(&[&framed(len, &[0; 9000])]).contains("8 to 5000 were expected"), "{len}");
+        }
+    }
+
+    #[test]
+    fn no_message_is_without_a_sound_order() {
+        for message in unsound() {
+            let error = support_hears(&[&framed(message.len() as u32, &message)]);
+            assert!(error.contains("without an order"), "{message:?}: {error}");
+        }
+    }
+
+    /// Read to its end, and no message takes a part of another one: the last one alone has no
+    /// sound order.
+    #[test]
+    fn frames_may_be_cut_anywhere() {
+        let short = framed(8, &Order::NOTHING.to_bytes());
+        let long = framed(LARGEST as u32, &[&short[4..], &[0; LARGEST - 8]].concat());
+        let row = [&short[..], &long, &short, &short, &long, &short, &framed(8, &[0; 8])].concat();
+        for cut in [0, 3, 4, 12, 13, 16, 20, 4000, 5016, 5030, 5039, 5040, 5041, 5100, row.len() - 1] {
+            let error = support_hears(&[&row[..cut], &row[cut..]]);
+            assert!(error.contains("without an order"), "{cut}: {error}");
+        }
+        for cut in [0, 3, 4, 5000, row.len() - 1] {
+            let error = support_hears(&[&row[..cut]]);
+            assert!(error.contains("closed"), "{cut}: {error}");
+        }
+    }
+}
+
+mod udp {
+    use super::*;
+
+    /// A datagram with this number, of an end that has taken nothing.
+    fn numbered(number: u32, message: &[u8]) -> Vec<u8> {
+        [&u64::from(number).to_le_bytes()[..], message].concat()
+    }
+
+    fn support_hears(datagrams: &[Vec<u8>]) -> String {
+        let half = half::open(Layer::Udp, Role::Replier, options(LARGEST)).unwrap();
+        let worker = UdpSocket::bind("127.0.0.1:0").unwrap();
+        worker.connect(String::from_utf8(half.address()).unwrap()).unwrap();
+        let mut support = half.replier(worker.local_addr().unwrap().to_string().as_bytes()).unwrap();
+        for datagram in datagrams {
+            worker.send(datagram).unwrap();
+        }
+        support.serve().unwrap_err().0
+    }
+
+    #[test]
+    fn what_is_no_message_ends_the_run() {
+        assert!(support_hears(&[vec![1, 2, 3]]).contains("no message"));
+        assert!(support_hears(&[vec![]]).contains("closed"));
+        assert!(support_hears(&[numbered(0, &[0; 7])]).contains("8 to 5000 were expected"));
+        assert!(support_hears(&[numbered(0, &[0; LARGEST + 1])]).contains("8 to 5000 were expected"));
+        for message in unsound() {
+            let error = support_hears(&[numbered(0, &message)]);
+            assert!(error.contains("without an order"), "{message:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_lost_datagram_is_noticed_by_the_next_one() {
+        let sound = Order::NOTHING.to_bytes();
+        let error = support_hears(&[numbered(0, &sound), numbered(1, &sound), numbered(3, &sound)]);
+        assert!(error.contains("lost or overtaken"), "{error}");
+    }
+
+    /// What the other end has taken is not believed where it cannot be.
+    #[test]
+    fn nobody_has_taken_more_than_was_sent() {
+        let sound = answers(1, 8).to_bytes();
+        let mut lie = numbered(0, &sound);
+        lie[4..8].fill(0xff);
+        let error = support_hears(&[lie, numbered(1, &sound), numbered(1, &sound)]);
+        assert!(error.contains("lost or overtaken"), "{error}");
+    }
+}
+
+mod am {
+    use super::*;
+
+    /// An endpoint that knows what a half of Active Messages is, and nothing of messages.
+    struct Stranger {
+        endpoint: Endpoint<()>,
+        _memory: Memory,
+    }
+
+    impl Stranger {
+        fn open(wire: Wire) -> (Self, Port, Vec<u8>) {
+            let mut handlers = Handlers::new();
+            handlers.on_request(0, |(), _| {});
+            handlers.on_store(0, |(), _| {});
+            handlers.on_refused(|(), _| {});
+            let mut endpoint = Endpoint::new(handlers, Config::default()).unwrap();
+            let port = endpoint.open_port(wire).unwrap();
+            let memory = endpoint.allocate(16 * LARGEST.next_multiple_of(64)).unwrap();
+            let at = port.address();
+            let address = [&(at.len() as u16).to_le_bytes()[..], &at, &memory.key()].concat();
+            (Self { endpoint, _memory: memory }, port, address)
+        }
+
+        /// Connects to the half with this address; what it has for receives is returned as its
+        /// key.
+        fn connect(&mut self, port: Port, address: &[u8]) -> (PeerId, Vec<u8>) {
+            let (len, rest) = address.split_first_chunk().unwrap();
+            let (at, key) = rest.split_at(u16::from_le_bytes(*len).into());
+            (self.endpoint.connect(port, at).unwrap(), key.to_vec())
+        }
+
+        /// Says that a receive is posted: where, counted in lines of 64 bytes.
+        fn post(&mut self, peer: PeerId, line: u64, bytes: u64) {
+            self.endpoint.request(&mut (), peer, 0, [line << 32 | bytes]).unwrap();
+        }
+
+        /// Sends a message to somewhere in the memory of the key.
+        fn store(&mut self, peer: PeerId, key: &[u8], offset: usize, bytes: &[u8]) {
+            let remote = self.endpoint.attach(&mut (), peer, key).unwrap();
+            self.endpoint.store(&mut (), remote, offset, bytes, 0, []).unwrap();
+        }
+    }
+
+    const WAYS: [(Layer, Wire); 2] = [(Layer::AmShm, Wire::Shm), (Layer::AmUdp, Wire::Udp)];
+
+    /// Why a sound end fails of which the other one is a stranger that does this.
+    fn fails(
+        (layer, wire): (Layer, Wire),
+        role: Role,
+        does: impl FnOnce(&mut Stranger, PeerId, &[u8]) + Send + 'static,
+    ) -> String {
+        let (to_stranger, at_stranger) = mpsc::channel::<Vec<u8>>();
+        let (to_half, at_half) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            let (mut stranger, port, address) = Stranger::open(wire);
+            to_half.send(address).unwrap();
+            let (peer, key) = stranger.connect(port, &at_stranger.recv().unwrap());
+            does(&mut stranger, peer, &key);
+            while at_stranger.try_recv() == Err(TryRecvError::Empty) {
+                // What it is told is none of its business.
+                let _ = stranger.endpoint.poll(&mut ());
+                thread::yield_now();
+            }
+        });
+        let half = half::open(layer, role, options(LARGEST)).unwrap();
+        to_stranger.send(half.address()).unwrap();
+        let stranger = at_half.recv().unwrap();
+        let error = match role {
+            Role::Requester => work(half.messenger(&stranger).unwrap()).unwrap_err(),
+            Role::Replier => half.replier(&stranger).unwrap().serve().unwrap_err(),
+        };
+        drop(to_stranger);
+        thread.join().unwrap();
+        error.0
+    }
+
+    #[test]
+    fn receives_lie_inside_of_memory() {
+        for way in WAYS {
+            for line in [1 << 30, u32::MAX.into(), 16 * 5056 / 64] {
+                let error = fails(way, Role::Requester, move |stranger, peer, _| {
+                    stranger.post(peer, line, 5000);
+                });
+                assert!(error.contains("not all inside"), "{way:?}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_message_is_longer_than_its_receive() {
+        for way in WAYS {
+            let error = fails(way, Role::Requester, |stranger, peer, _| stranger.post(peer, 0, 999));
+            assert!(error.contains("a receive of 999"), "{way:?}: {error}");
+            let error =
+                fails(way, Role::Requester, |stranger, peer, key| stranger.store(peer, key, 0, &[0; 1001]));
+            assert!(error.contains("no receive"), "{way:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn no_message_comes_without_a_receive() {
+        for way in WAYS {
+            for offset in [1, 5056] {
+                let error = fails(way, Role::Replier, move |stranger, peer, key| {
+                    stranger.store(peer, key, offset, &[0; 8]);
+                });
+                assert!(error.contains("no receive"), "{way:?}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_posts_more_receives_than_there_are_slots() {
+        for way in WAYS {
+            let error = fails(way, Role::Replier, |stranger, peer, _| {
+                for _ in 0..=16 {
+                    stranger.post(peer, 0, 8);
+                }
+            });
+            assert!(error.contains("more than 16"), "{way:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn no_message_is_without_a_sound_order() {
+        for (way, message) in WAYS.into_iter().flat_map(|way| unsound().into_iter().map(move |m| (way, m))) {
+            let error = fails(way, Role::Replier, move |stranger, peer, key| {
+                stranger.store(peer, key, 0, &message);
+            });
+            assert!(error.contains("without an order"), "{way:?}: {error}");
+        }
+    }
+}
