@@ -1,0 +1,174 @@
+//! What the figures of a size mean, by a predicate that docs/overlap.md writes down.
+//!
+//! * Long work: that of all points of post-work-wait at which the work asked for is at least
+//!   twice a cycle without work.
+//! * Share of the waiting that goes behind work: 1 - wait(long work) / wait(no work), and, where
+//!   post-work-wait was not run, the most work that is free as a share of the cycle.
+//! * Progress is made without being called where the interval of that share lies above
+//!   [`WHOLE`], only inside calls where it lies below [`NONE`], partly where it lies between.
+//! * Somebody pays where the interval of what they pay, as a share of the cycle without work,
+//!   lies above [`PAYS`]; they do not where it lies below.
+
+use super::data::{OverlapLaunch, PwwBatch};
+use super::extract::{Launches, over_batches};
+use super::record::{Finding, Payer, Progress, Quantity, SizeOverlap};
+use crate::show::{Percent, Time};
+use crate::stats::median;
+
+/// From this share on all of the waiting goes behind work.
+pub(super) const WHOLE: f64 = 0.9;
+/// Up to this share none of it does.
+pub(super) const NONE: f64 = 0.1;
+/// From this share of a cycle on somebody pays.
+pub(super) const PAYS: f64 = 0.05;
+/// Work is long from so many cycles without work on.
+const LONG: f64 = 2.0;
+
+/// What stands where nothing was read yet.
+pub(super) fn unknown() -> Finding {
+    Finding {
+        progress: Progress::CannotTell,
+        hidden_share: Quantity::default(),
+        cycle_ns: Quantity::default(),
+        calls_ns: Quantity::default(),
+        stolen_ns: Quantity::default(),
+        others_ns: Quantity::default(),
+        payers: Vec::new(),
+        undecided: Vec::new(),
+        text: String::new(),
+    }
+}
+
+/// What a launch says of cycles with long work, and of one without.
+#[derive(Clone, Copy, Debug)]
+struct Costs {
+    cycle: f64,
+    hidden: f64,
+    calls: f64,
+    stolen: f64,
+    others: f64,
+}
+
+impl Costs {
+    fn of(launch: &OverlapLaunch, at: usize) -> Option<Self> {
+        let shape = &launch.shape.sizes[at].pww;
+        let batches = &launch.sizes[at].pww;
+        let none = batches.first()?;
+        let cycle = over_batches(none, PwwBatch::cycle_ns);
+        let is_long = |nth: &usize| shape[*nth].asked_ns >= LONG * cycle;
+        let long: Vec<usize> = (0..batches.len()).filter(is_long).collect();
+        let over_long =
+            |of: fn(&PwwBatch) -> f64| median(long.iter().map(|&nth| over_batches(&batches[nth], of)));
+        Some(Self {
+            cycle,
+            hidden: 1.0 - over_long(|batch| batch.wait_ns) / over_batches(none, |batch| batch.wait_ns),
+            calls: over_long(|batch| batch.post_ns + batch.wait_ns),
+            stolen: over_long(|batch| batch.work_ns - batch.alone_ns),
+            others: over_long(|batch| batch.others_ns.unwrap_or(f64::NAN)),
+        })
+    }
+}
+
+/// What the launches say about the size at the index `at`.
+pub(super) fn of(launches: &Launches<'_>, at: usize, size: &SizeOverlap) -> Finding {
+    let cost = |of: fn(&Costs) -> f64| {
+        launches.quantity(|launch| Costs::of(launch, at).map_or(f64::NAN, |costs| of(&costs)))
+    };
+    let mut finding = Finding {
+        hidden_share: cost(|costs| costs.hidden),
+        cycle_ns: cost(|costs| costs.cycle),
+        calls_ns: cost(|costs| costs.calls),
+        stolen_ns: cost(|costs| costs.stolen),
+        others_ns: cost(|costs| costs.others),
+        ..unknown()
+    };
+    if size.pww.is_empty()
+        && let Some(free) = &size.free
+    {
+        (finding.hidden_share, finding.cycle_ns) = (free.share, free.cycle_ns);
+    }
+    finding.progress = progress(&finding.hidden_share);
+    let shares = [
+        (Payer::Calls, cost(|costs| costs.calls / costs.cycle)),
+        (Payer::Stolen, cost(|costs| costs.stolen / costs.cycle)),
+        (Payer::Others, cost(|costs| costs.others / costs.cycle)),
+    ];
+    for (payer, share) in shares {
+        match pays(&share) {
+            Some(true) => finding.payers.push(payer),
+            Some(false) => {}
+            None => finding.undecided.push(payer),
+        }
+    }
+    finding.text = text(&finding);
+    finding
+}
+
+fn progress(hidden: &Quantity) -> Progress {
+    match hidden.ci {
+        Some(ci) if ci.lo >= WHOLE => Progress::ByItself,
+        Some(ci) if ci.hi <= NONE => Progress::OnlyInCalls,
+        Some(ci) if ci.lo > NONE && ci.hi < WHOLE => Progress::Partly,
+        _ => Progress::CannotTell,
+    }
+}
+
+fn pays(share: &Quantity) -> Option<bool> {
+    match share.ci? {
+        ci if ci.lo >= PAYS => Some(true),
+        ci if ci.hi < PAYS => Some(false),
+        _ => None,
+    }
+}
+
+fn text(finding: &Finding) -> String {
+    let share = finding.hidden_share.value.map(|share| Percent(share).to_string());
+    let progress = match (finding.progress, share) {
+        (Progress::ByItself, Some(share)) => {
+            format!("messages make progress without being called, {share} of the waiting goes behind work")
+        }
+        (Progress::Partly, Some(share)) => {
+            format!(
+                "messages make some progress without being called, {share} of the waiting goes behind work"
+            )
+        }
+        (Progress::OnlyInCalls, Some(share)) => {
+            format!("messages make progress inside calls only, {share} of the waiting goes behind work")
+        }
+        _ => "the data do not tell whether messages make progress without being called".into(),
+    };
+    format!("{progress}; {}", who_pays(finding))
+}
+
+fn who_pays(finding: &Finding) -> String {
+    let Some(cycle_ns) = finding.calls_ns.value.and(finding.cycle_ns.value) else {
+        return "who pays processor time was not measured".into();
+    };
+    let paid = |payer: &Payer| {
+        let (who, ns) = match payer {
+            Payer::Calls => ("the worker inside the calls", finding.calls_ns.value),
+            Payer::Stolen => ("the worker by time stolen from its work", finding.stolen_ns.value),
+            Payer::Others => ("another thread of its process", finding.others_ns.value),
+        };
+        format!("{who} ({})", Time(ns.unwrap_or(f64::NAN)))
+    };
+    let per_cycle = format!("per cycle, which takes {} without work", Time(cycle_ns));
+    let mut text = match &finding.payers[..] {
+        [] if finding.undecided.is_empty() => "nobody pays processor time".into(),
+        [] => "who pays processor time is not decided".into(),
+        payers => {
+            let payers: Vec<String> = payers.iter().map(paid).collect();
+            format!("processor time is paid by {}, {per_cycle}", payers.join(" and "))
+        }
+    };
+    let is_unknown = |payer: &&Payer| **payer == Payer::Others && finding.others_ns.value.is_none();
+    let undecided: Vec<String> =
+        finding.undecided.iter().filter(|payer| !is_unknown(payer)).map(paid).collect();
+    if !undecided.is_empty() {
+        text.push_str(&format!("; not decided: {}", undecided.join(" and ")));
+    }
+    if finding.undecided.iter().any(|payer| is_unknown(&payer)) {
+        text.push_str("; what other threads pay is not known");
+    }
+    text
+}
