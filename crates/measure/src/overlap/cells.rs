@@ -6,6 +6,10 @@ use crate::bench::Bench;
 use crate::layer::{LayerError, Messenger};
 use crate::stats::trimmed_mean;
 
+/// Time for work without messages in a batch, and how often it is done at least.
+const ALONE_NS: f64 = 400e3;
+const ALONE_AT_LEAST: u32 = 4;
+
 /// What a batch is of.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cell {
@@ -40,6 +44,8 @@ impl Cell {
             Self::Trip(at) => {
                 let TripShape { size_bytes, trips, row } = data.shape.trips[at];
                 let trip = &mut data.trips[at];
+                // The last message of what was measured before may still be on its way.
+                bench.exchange(size_bytes)?;
                 let halves: Vec<f64> = (0..trips)
                     .map(|_| Ok(bench.exchange(size_bytes)? / 2.0))
                     .collect::<Result<_, LayerError>>()?;
@@ -63,6 +69,13 @@ impl Cell {
     }
 }
 
+impl Interval {
+    /// How often its work is done without messages: that takes no answer, and so less time.
+    fn repeats_alone(&self) -> u32 {
+        self.repeats.min((ALONE_NS / self.asked_ns) as u32).max(ALONE_AT_LEAST)
+    }
+}
+
 /// Time per message of a row one way.
 pub(super) fn rise<M: Messenger>(
     bench: &mut Bench<'_, M>,
@@ -83,11 +96,11 @@ fn polling<M: Messenger>(
     let work = bench.layer.work(interval.asked_ns);
     let mut alone_ns = f64::NAN;
     if work_first {
-        alone_ns = bench.measured_delay(work, interval.repeats);
+        alone_ns = bench.measured_delay(work, interval.repeats_alone());
     }
     let polled = bench.polling(bytes, queue, work, interval.repeats.into())?;
     if !work_first {
-        alone_ns = bench.measured_delay(work, interval.repeats);
+        alone_ns = bench.measured_delay(work, interval.repeats_alone());
     }
     Ok(PollingBatch {
         polls: polled.polls,
@@ -107,11 +120,11 @@ fn pww<M: Messenger>(
     let work = bench.layer.work(interval.asked_ns);
     let mut alone_ns = f64::NAN;
     if work_first {
-        alone_ns = bench.work_alone(work, interval.repeats);
+        alone_ns = bench.work_alone(work, interval.repeats_alone());
     }
     let cycled = bench.cycles(bytes, work, interval.repeats)?;
     if !work_first {
-        alone_ns = bench.work_alone(work, interval.repeats);
+        alone_ns = bench.work_alone(work, interval.repeats_alone());
     }
     Ok(PwwBatch {
         post_ns: cycled.post_ns,

@@ -28,7 +28,7 @@ const CYCLES: (f64, f64) = (8.0, 256.0);
 /// Polls in a batch.
 const POLLS: (f64, f64) = (6.0, 65536.0);
 /// In a batch the queue drains at least so many times.
-const DRAINS: f64 = 6.0;
+const DRAINS: f64 = 8.0;
 /// Poll intervals: how many, the shortest as a share of a round trip, the longest in times in
 /// which the queue drains.
 const POLL_INTERVALS: usize = 13;
@@ -137,6 +137,12 @@ fn choose<M: Messenger>(bench: &mut Bench<'_, M>, plan: &OverlapPlan) -> Result<
         .map(|&size| Ok(Pace::of(bench, size)?.size_shape(size, queue, &plan.methods)))
         .collect::<Result<_, LayerError>>()?;
     Ok(OverlapShape { queue, trips, sizes })
+}
+
+/// The smallest size of which round trips are measured where `sizes` are asked for.
+pub fn smallest_trip(sizes: &[usize]) -> usize {
+    let last = sizes.last().copied().unwrap_or(Order::LEN);
+    trip_sizes(sizes, last).first().copied().unwrap_or(last)
 }
 
 /// Those asked for, and powers below the largest of them.

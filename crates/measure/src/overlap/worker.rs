@@ -6,6 +6,9 @@ use crate::bench::Bench;
 use crate::layer::{LayerError, Messenger, Work};
 use crate::order::Order;
 
+/// Cycles after which what the first one has put on the way is no longer to be seen.
+const WARM_UP: u32 = 4;
+
 /// A run of the polling method.
 pub(super) struct Polled {
     pub(super) polls: u64,
@@ -95,7 +98,9 @@ impl<M: Messenger> Bench<'_, M> {
     pub(super) fn cycles(&mut self, bytes: usize, work: Work, count: u32) -> Result<Cycled, LayerError> {
         self.cycle(bytes, asking(2, bytes)?, work)?;
         let order = asking(1, bytes)?;
-        self.cycle(bytes, order, work)?;
+        for _ in 0..WARM_UP {
+            self.cycle(bytes, order, work)?;
+        }
         let before = self.layer.other_threads_ns();
         let mut sums = [0; 3];
         for _ in 0..count {

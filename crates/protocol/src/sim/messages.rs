@@ -10,7 +10,8 @@
 //!
 //! Who moves the data is known:
 //! * without `offload` nothing larger than `eager` begins to move, either way, except inside a
-//!   call that tests or waits; what has begun goes on by itself;
+//!   call that tests or waits in vain, and towards here only where a receive is posted for it;
+//!   what has begun goes on by itself;
 //! * `steal` is processor time for each byte that arrives, taken from whatever the processor
 //!   does, as by an interrupt; the message is there after it;
 //! * `helper` is processor time for each byte that arrives on a processor that nobody misses.
@@ -90,6 +91,8 @@ pub struct Messages {
     receives: Vec<Receive>,
     /// Slots of receives without a message, in the order in which they were posted.
     posted: VecDeque<usize>,
+    /// Messages that are on their way to here.
+    incoming: usize,
     /// Bytes of messages without a receive.
     unexpected: VecDeque<usize>,
     /// By slot: whether a send is under way.
@@ -116,6 +119,7 @@ impl Messages {
             sides: [Side::default(), Side::default()],
             receives: vec![Receive::Free; depth],
             posted: VecDeque::new(),
+            incoming: 0,
             unexpected: VecDeque::new(),
             sends: vec![false; depth],
             held: [VecDeque::new(), VecDeque::new()],
@@ -173,7 +177,9 @@ impl Messages {
 
     /// Whether the receive of the slot is complete; then the slot is free.
     pub fn test_receive(&mut self, slot: usize) -> bool {
-        self.progress();
+        if self.receives[slot] == Receive::Posted {
+            self.progress();
+        }
         match self.receives[slot] {
             Receive::Free => true,
             Receive::Posted => {
@@ -191,8 +197,8 @@ impl Messages {
 
     /// Whether the send of the slot is complete; then the slot is free.
     pub fn test_send(&mut self, slot: usize) -> bool {
-        self.progress();
         if self.sends[slot] {
+            self.progress();
             self.compute(self.truth.o_poll_ps);
         }
         !self.sends[slot]
@@ -211,24 +217,26 @@ impl Messages {
     }
 
     fn idle_until(&mut self, is_complete: impl Fn(&Self) -> bool) -> Result<(), Stuck> {
-        loop {
+        // A call that finds what it is for looks after nothing else.
+        while !is_complete(self) {
             self.progress();
-            if is_complete(self) {
-                return Ok(());
-            }
-            if !self.step() {
+            if !is_complete(self) && !self.step() {
                 return Err(Stuck);
             }
         }
+        Ok(())
     }
 
     /// What a call does for all messages: those that were held begin to move.
     fn progress(&mut self) {
         self.advance_to(self.now_ps);
-        for side in [LOCAL, REMOTE] {
-            while let Some((message, slot)) = self.held[side].pop_front() {
-                self.enqueue(side, message, slot, self.now_ps);
-            }
+        while let Some((message, slot)) = self.held[LOCAL].pop_front() {
+            self.enqueue(LOCAL, message, slot, self.now_ps);
+        }
+        while self.incoming < self.posted.len()
+            && let Some((message, slot)) = self.held[REMOTE].pop_front()
+        {
+            self.enqueue(REMOTE, message, slot, self.now_ps);
         }
     }
 
@@ -274,10 +282,13 @@ impl Messages {
                 self.schedule(passed_ps, Event::Passed(side, message));
             }
             Event::Passed(side, message) => self.interrupt(side, message, at_ps),
-            Event::Ready(LOCAL, message) => match self.posted.pop_front() {
-                Some(slot) => self.receives[slot] = Receive::Ready(message.bytes),
-                None => self.unexpected.push_back(message.bytes),
-            },
+            Event::Ready(LOCAL, message) => {
+                self.incoming -= 1;
+                match self.posted.pop_front() {
+                    Some(slot) => self.receives[slot] = Receive::Ready(message.bytes),
+                    None => self.unexpected.push_back(message.bytes),
+                }
+            }
             Event::Ready(_, message) => {
                 self.inbox.push_back(message);
                 self.feed_remote_processor(at_ps);
@@ -319,6 +330,7 @@ impl Messages {
     }
 
     fn enqueue(&mut self, side: usize, message: Message, slot: usize, at_ps: Ps) {
+        self.incoming += usize::from(side == REMOTE);
         self.sides[side].queue.push_back((message, slot));
         self.feed_send_stage(side, at_ps);
     }

@@ -1,5 +1,6 @@
 //! A layer of which messages of every size are in a record.
 
+use crate::html::words::numbered;
 use netdyno_measure::bulk::record::Bulk;
 use netdyno_measure::record::{LayerResult, Record};
 
@@ -39,11 +40,7 @@ pub fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
         }
     }
     let names: Vec<String> = subjects.iter().map(|subject| subject.label.clone()).collect();
-    for (at, subject) in subjects.iter_mut().enumerate() {
-        if names.iter().filter(|name| **name == names[at]).count() > 1 {
-            let before = names[..=at].iter().filter(|name| **name == names[at]).count();
-            subject.label = format!("{} #{before}", names[at]);
-        }
-    }
+    let labels = numbered(&names);
+    subjects.iter_mut().zip(labels).for_each(|(subject, label)| subject.label = label);
     subjects
 }
