@@ -15,12 +15,14 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use netdyno_layers::sim::SimMessenger;
-use netdyno_measure::overlap::data::OverlapLaunch;
+use netdyno_measure::overlap::data::{Knee, OverlapLaunch, PollingBatch, PwwBatch};
 use netdyno_measure::overlap::doubts::is_precise;
 use netdyno_measure::overlap::extract::{Extracted, extract};
 use netdyno_measure::overlap::pattern;
 use netdyno_measure::overlap::plan::{METHODS, Method, OverlapPlan};
 use netdyno_measure::overlap::record::{Overlap, Payer, Progress, SizeOverlap};
+use netdyno_measure::record::Parameters;
+use netdyno_measure::stats::Interval;
 use netdyno_protocol::sim::Truth;
 
 const SIZES: [usize; 4] = [64, 5_000, 100_000, 1_000_000];
@@ -262,4 +264,100 @@ fn who_moves_the_data_comes_back_within_two_percent() {
     }
     println!("by itself {}, partly {}, only in calls {}, cannot tell {}", seen[0], seen[1], seen[2], seen[3]);
     assert!(seen[..3].iter().all(|&n| n >= 20), "{seen:?}");
+}
+
+#[test]
+fn with_noise_the_intervals_cover_the_truth() {
+    let truth: Truth = "o_s=1us,o_r=2us,g=50ns,L=2us,G=0.5ns/B,steal=0.1ns/B,noise=0.05".parse().unwrap();
+    let runs = std::env::var("NETDYNO_RUNS").map_or(10, |n| n.parse::<u64>().unwrap());
+    let (mut covered, mut intervals) = (0, 0);
+    for seed in 0..runs {
+        let Extracted { overlap, .. } =
+            extract(&launches(truth, &[Method::Pww], seed, 9), 0.95, NEAR).unwrap();
+        let mut look = |ci: Option<Interval>, truth: f64| {
+            intervals += 1;
+            covered += usize::from(ci.unwrap().contains(truth));
+        };
+        for trip in &overlap.trips {
+            look(trip.half_rtt.ci_ns, Known::of(&truth, trip.size_bytes).one_way);
+        }
+        for size in &overlap.sizes {
+            let known = Known::of(&truth, size.size_bytes);
+            look(size.finding.stolen_ns.ci, known.stolen);
+            look(size.pww.last().unwrap().post_ns.ci, known.o_s);
+        }
+    }
+    println!("covered {covered} of {intervals}");
+    assert!(covered * 100 >= intervals * 90, "{covered} of {intervals}");
+}
+
+#[test]
+fn what_is_found_can_always_be_written_and_read_back() {
+    for rest in ["", ",window=1", ",offload=off,noise=0.2", ",G=0.5ns/B,O_s=1ns/B"] {
+        let truth: Truth = format!("o_s=1us,o_r=2us,g=5us,L=7us{rest}").parse().unwrap();
+        for methods in [&METHODS[..], &[Method::Polling], &[Method::Pww], &[Method::Max]] {
+            let data = launches(truth, methods, 1, 1);
+            let Extracted { parameters, overlap, .. } = extract(&data, 0.95, NEAR).unwrap();
+            assert_eq!(overlap.methods, methods);
+            let text = serde_json::to_string(&(&parameters, &overlap, &data)).unwrap();
+            let read: (Parameters, Overlap, Vec<OverlapLaunch>) =
+                serde_json::from_str(&text).unwrap_or_else(|error| panic!("{rest}: {error}: {text}"));
+            assert_eq!((read.1.sizes.len(), read.2.len()), (overlap.sizes.len(), 1));
+        }
+    }
+}
+
+#[test]
+fn launches_that_do_not_belong_together_say_nothing() {
+    let truth: Truth = "o_s=1us,o_r=2us,g=5us,L=7us".parse().unwrap();
+    let data = launches(truth, &METHODS, 1, 1);
+    let with = |change: fn(&mut OverlapLaunch)| {
+        let mut other = data[0].clone();
+        change(&mut other);
+        extract(&[data[0].clone(), other], 0.95, NEAR).is_some()
+    };
+    assert!(with(|_| {}));
+    assert!(with(|launch| launch.sizes[0].pww[0].clear()));
+    assert!(!with(|launch| launch.shape.queue = 1));
+    assert!(!with(|launch| launch.trips.clear()));
+    assert!(!with(|launch| launch.sizes[1].polling.truncate(3)));
+    assert!(extract(&[], 0.95, NEAR).is_none());
+}
+
+#[test]
+fn what_is_odd_is_doubted_and_not_clamped() {
+    let truth: Truth = "o_s=1us,o_r=2us,g=50ns,L=2us,G=0.5ns/B".parse().unwrap();
+    let data = launches(truth, &METHODS, 1, 1).remove(0);
+    let doubts = |change: &dyn Fn(&mut OverlapLaunch)| {
+        let mut data = data.clone();
+        change(&mut data);
+        let extracted = extract(&vec![data; 6], 0.95, NEAR).unwrap();
+        let names: Vec<String> = extracted.doubts.iter().map(|doubt| doubt.name.clone()).collect();
+        (names.join(" "), extracted.overlap)
+    };
+    assert_eq!(doubts(&|_| {}).0, "");
+    let polling = |launch: &mut OverlapLaunch, change: fn(&mut PollingBatch)| {
+        launch.sizes[1].polling[6].iter_mut().for_each(change);
+    };
+    let pww = |launch: &mut OverlapLaunch, change: fn(&mut PwwBatch)| {
+        launch.sizes[1].pww[11].iter_mut().for_each(change);
+    };
+    let (names, overlap) = doubts(&|launch| polling(launch, |batch| batch.took_ns /= 10.0));
+    assert_eq!(names, "availability_above_one");
+    assert!(overlap.sizes[1].polling[6].availability.value.unwrap() > 1.0);
+    assert_eq!(doubts(&|launch| polling(launch, |batch| batch.messages = 0)).0, "nothing_arrived");
+    let (names, overlap) = doubts(&|launch| pww(launch, |batch| batch.work_ns *= 0.9));
+    assert!(names.contains("negative_stolen"), "{names}");
+    assert!(overlap.sizes[1].pww[11].stolen_ns.value.unwrap() < 0.0);
+    assert!(doubts(&|launch| pww(launch, |batch| batch.wait_ns = 1e6)).0.contains("wait_grows"));
+    let knee = |launch: &mut OverlapLaunch, change: fn(&mut Knee)| {
+        launch.sizes[2].knee.iter_mut().for_each(change);
+    };
+    assert_eq!(doubts(&|launch| knee(launch, |knee| knee.is_confirmed = false)).0, "knee_not_confirmed");
+    assert_eq!(doubts(&|launch| knee(launch, |knee| knee.free_ns /= 2.0)).0, "methods_disagree");
+    assert!(doubts(&|launch| knee(launch, |knee| knee.free_ns = -1e3)).0.contains("negative_free"));
+    assert_eq!(doubts(&|launch| launch.work[7].took_ns *= 1.05).0, "work_not_linear");
+    assert_eq!(doubts(&|launch| launch.preemptions = Some(1 << 30)).0, "preempted");
+    let few = extract(std::slice::from_ref(&data), 0.95, NEAR).unwrap();
+    assert_eq!(few.doubts[0].name, "too_few_launches");
 }

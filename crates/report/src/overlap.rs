@@ -1,7 +1,7 @@
 //! What `overlap` found, for the terminal and for CSV.
 
 use crate::lines::Lines;
-use crate::quantity::{NONE, number_and_interval, percent, rate, time, time_and_interval};
+use crate::quantity::{NONE, percent, rate, time, time_and_interval};
 use crate::table::COLUMNS_FROM;
 use netdyno_measure::overlap::record::{Free, Overlap, PollPoint, Quantity, SizeOverlap, Trip, WorkPoint};
 use netdyno_measure::record::{Parameter, Status};
@@ -190,7 +190,16 @@ fn figure(name: &str, unit: &'static str, size_bytes: usize, quantity: &Quantity
     }
 }
 
-/// A share with its interval, as `0.87 [0.86, 0.88]`.
-pub fn share_and_interval(quantity: &Quantity) -> String {
-    quantity.value.map_or(NONE.into(), |share| number_and_interval(share, quantity.ci))
+/// A share with its interval, as `87 % [86.2, 88]`.
+pub fn percent_and_interval(quantity: &Quantity) -> String {
+    let percents = |share: f64| with_one_decimal(100.0 * share);
+    match quantity.ci.filter(|_| quantity.value.is_some()) {
+        Some(ci) => format!("{} [{}, {}]", in_percent(quantity), percents(ci.lo), percents(ci.hi)),
+        None => in_percent(quantity),
+    }
+}
+
+fn with_one_decimal(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").map(String::from).unwrap_or(text)
 }

@@ -147,18 +147,21 @@ fn who_pays(finding: &Finding) -> String {
     let paid = |payer: &Payer| {
         let (who, ns) = match payer {
             Payer::Calls => ("the worker inside the calls", finding.calls_ns.value),
-            Payer::Stolen => ("the worker by time stolen from its work", finding.stolen_ns.value),
+            Payer::Stolen => ("the worker out of its work", finding.stolen_ns.value),
             Payer::Others => ("another thread of its process", finding.others_ns.value),
         };
         format!("{who} ({})", Time(ns.unwrap_or(f64::NAN)))
     };
-    let per_cycle = format!("per cycle, which takes {} without work", Time(cycle_ns));
     let mut text = match &finding.payers[..] {
         [] if finding.undecided.is_empty() => "nobody pays processor time".into(),
         [] => "who pays processor time is not decided".into(),
         payers => {
             let payers: Vec<String> = payers.iter().map(paid).collect();
-            format!("processor time is paid by {}, {per_cycle}", payers.join(" and "))
+            format!(
+                "the processor time of a cycle, {} without work, is paid by {}",
+                Time(cycle_ns),
+                payers.join(" and ")
+            )
         }
     };
     let is_unknown = |payer: &&Payer| **payer == Payer::Others && finding.others_ns.value.is_none();
@@ -171,4 +174,46 @@ fn who_pays(finding: &Finding) -> String {
         text.push_str("; what other threads pay is not known");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn within(lo: f64, hi: f64) -> Quantity {
+        Quantity { value: Some(f64::midpoint(lo, hi)), ci: Some([lo, hi].into()), launches: 9 }
+    }
+
+    #[test]
+    fn progress_is_said_where_the_interval_decides() {
+        for (lo, hi, expected) in [
+            (0.95, 0.99, Progress::ByItself),
+            (0.9, 1.2, Progress::ByItself),
+            (0.85, 0.95, Progress::CannotTell),
+            (0.2, 0.8, Progress::Partly),
+            (0.05, 0.2, Progress::CannotTell),
+            (-0.3, 0.1, Progress::OnlyInCalls),
+            (0.0, 1.0, Progress::CannotTell),
+        ] {
+            assert_eq!(progress(&within(lo, hi)), expected, "{lo} to {hi}");
+        }
+        let without = Quantity { value: Some(0.95), ci: None, launches: 2 };
+        assert_eq!(progress(&without), Progress::CannotTell);
+    }
+
+    #[test]
+    fn who_pays_is_said_where_intervals_decide() {
+        assert_eq!(pays(&within(0.05, 0.06)), Some(true));
+        assert_eq!(pays(&within(-0.5, 0.04)), Some(false));
+        assert_eq!(pays(&within(0.04, 0.06)), None);
+        let known = Finding { cycle_ns: within(9e3, 11e3), calls_ns: within(1e3, 3e3), ..unknown() };
+        assert_eq!(who_pays(&known), "nobody pays processor time");
+        assert_eq!(who_pays(&unknown()), "who pays processor time was not measured");
+        let unseen = Finding { payers: vec![Payer::Calls], undecided: vec![Payer::Others], ..known };
+        assert_eq!(
+            who_pays(&unseen),
+            "the processor time of a cycle, 10 µs without work, is paid by the worker inside the calls (2 µs); \
+             what other threads pay is not known"
+        );
+    }
 }

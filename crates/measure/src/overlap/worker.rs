@@ -113,8 +113,8 @@ impl<M: Messenger> Bench<'_, M> {
         let nothing = self.layer.work(0.0);
         self.cycle(bytes, asking(0, bytes)?, nothing)?;
         let count = f64::from(count);
-        let [post_ns, work_ns, wait_ns] = sums.map(|ticks| self.ns(ticks) / count - self.timer_ns);
-        Ok(Cycled { post_ns, work_ns, wait_ns, others_ns: others_ns.map(|ns| ns / count) })
+        let [post_ns, work_ns, wait_ns] = sums.map(|ticks| to_ps(self.ns(ticks) / count - self.timer_ns));
+        Ok(Cycled { post_ns, work_ns, wait_ns, others_ns: others_ns.map(|ns| to_ps(ns / count)) })
     }
 
     /// When a cycle began, when all was posted, when the work was done, when the waiting was over.
@@ -139,7 +139,7 @@ impl<M: Messenger> Bench<'_, M> {
             self.layer.compute(work);
             sum += self.layer.now() - start;
         }
-        self.ns(sum) / f64::from(count) - self.timer_ns
+        to_ps(self.ns(sum) / f64::from(count) - self.timer_ns)
     }
 }
 
@@ -201,6 +201,11 @@ impl Pipe {
         }
         Ok(())
     }
+}
+
+/// To the picosecond: records need no more digits.
+fn to_ps(ns: f64) -> f64 {
+    (ns * 1e3).round() / 1e3
 }
 
 /// What has passed between two readings.

@@ -12,9 +12,6 @@ use netdyno_measure::overlap::record::{Overlap, SizeOverlap};
 use netdyno_measure::record::{LayerResult, Record};
 use netdyno_measure::show::Size;
 
-/// Colours that tell layers apart.
-const COLOURS: usize = 6;
-
 /// What `overlap` found about a layer of a record.
 pub struct Subject<'a> {
     /// Index of its record.
@@ -45,7 +42,7 @@ pub fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
     for (record_at, record) in records.iter().enumerate() {
         for (layer_at, result) in record.results.iter().enumerate() {
             let Some(overlap) = result.overlap() else { continue };
-            let colour = format!("layer-{}", subjects.len() % COLOURS + 1);
+            let colour = super::parts::colour(subjects.len());
             let label = result.layer.clone();
             subjects.push(Subject { record_at, layer_at, record, result, overlap, label, colour });
         }
@@ -118,7 +115,7 @@ fn of_size(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
                     div { h3 { "Post, work, wait: availability" } (charts::pww_availability(subjects, size_bytes)) }
                 }
                 div.pair {
-                    div { h3 { "Post, work, wait: the work" } (charts::work(subjects, size_bytes)) }
+                    div { h3 { "Post, work, wait: stolen time" } (charts::stolen(subjects, size_bytes)) }
                     div { h3 { "Post, work, wait: the wait" } (charts::wait(subjects, size_bytes)) }
                 }
                 (tables::phases(subjects, size_bytes))

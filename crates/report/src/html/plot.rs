@@ -61,11 +61,10 @@ impl Plot {
         Self { width, height, right, x, y }
     }
 
-    /// The same with shares, from 0 to at least 1, as figures.
-    pub fn of_shares(curves: &[Curve], width: f64, height: f64, labels: f64) -> Self {
-        let plot = Self::of(curves, width, height, labels);
-        let values = curves.iter().flat_map(|curve| &curve.points).map(|p| p.value).chain([1.04]);
-        Self { y: Scale::linear(values, height - BELOW, TOP), ..plot }
+    /// The same with a linear axis for figures, from 0 to at least `to`.
+    pub fn linear(self, curves: &[Curve], to: f64) -> Self {
+        let values = curves.iter().flat_map(|curve| &curve.points).map(|p| p.value).chain([to]);
+        Self { y: Scale::linear(values, self.height - BELOW, TOP), ..self }
     }
 
     /// The lowest place of the plot.

@@ -3,7 +3,6 @@
 use super::Subject;
 use crate::html::parts::{cut, parameter_tip, round_time, shown, sound, time};
 use crate::html::plot::{Curve, Plot, Point};
-use crate::html::scale::path;
 use crate::overlap::{in_percent, in_rate, in_time};
 use crate::quantity::{percent, round_rate};
 use maud::{Markup, html};
@@ -14,6 +13,8 @@ const WIDTH: f64 = 500.0;
 const HEIGHT: f64 = 330.0;
 const LABELS: f64 = 96.0;
 const LABEL_AT_MOST: usize = 12;
+/// Where an axis of shares ends, so that 1 has a place.
+const ALL: f64 = 1.04;
 const POLL_INTERVAL: &str = "poll interval";
 const WORK_INTERVAL: &str = "work in a cycle, without messages";
 
@@ -44,7 +45,6 @@ pub fn half_round_trips(subjects: &[Subject<'_>]) -> Markup {
         &plot,
         axes,
         &curves,
-        html! {},
         "Of one message each way, both of that size (figure 4 of Brightwell et al. 2003).",
     )
 }
@@ -59,7 +59,7 @@ pub fn one_way(subjects: &[Subject<'_>]) -> Markup {
                 Size(trip.size_bytes),
                 in_rate(&trip.bandwidth_bytes_per_s)
             );
-            positive(trip.size_bytes as f64, &trip.bandwidth_bytes_per_s, tip)
+            drawable(trip.size_bytes as f64, &trip.bandwidth_bytes_per_s, tip)
         };
         subject.overlap.trips.iter().filter_map(point).collect()
     });
@@ -70,7 +70,6 @@ pub fn one_way(subjects: &[Subject<'_>]) -> Markup {
         &plot,
         axes,
         &curves,
-        html! {},
         "Of messages in a row one way, as many under way as the layer allows (figure 5).",
     )
 }
@@ -85,7 +84,6 @@ pub fn polling_bandwidth(subjects: &[Subject<'_>], size_bytes: usize) -> Markup 
         &plot,
         axes,
         &curves,
-        html! {},
         "Bytes received a second; as many are sent (figures 6 and 7). It falls where all that is under way arrives within an interval.",
     )
 }
@@ -93,14 +91,13 @@ pub fn polling_bandwidth(subjects: &[Subject<'_>], size_bytes: usize) -> Markup 
 /// Figures 9 and 10.
 pub fn polling_availability(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
     let curves = polling(subjects, size_bytes, |p| &p.availability);
-    let plot = Plot::of_shares(&curves, WIDTH, HEIGHT, LABELS);
+    let plot = Plot::of(&curves, WIDTH, HEIGHT, LABELS).linear(&curves, ALL);
     let axes = plot.axes_over_time("availability", percent, POLL_INTERVAL);
     figure(
         "Availability while polling",
         &plot,
         axes,
         &curves,
-        html! {},
         "Time of the work without messages over that with them and all calls (figures 9 and 10).",
     )
 }
@@ -115,7 +112,6 @@ pub fn pww_bandwidth(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
         &plot,
         axes,
         &curves,
-        html! {},
         "Bytes received a second; as many are sent (figure 8).",
     )
 }
@@ -123,33 +119,28 @@ pub fn pww_bandwidth(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
 /// Figures 11 and 12.
 pub fn pww_availability(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
     let curves = pww(subjects, size_bytes, |p| &p.availability);
-    let plot = Plot::of_shares(&curves, WIDTH, HEIGHT, LABELS);
+    let plot = Plot::of(&curves, WIDTH, HEIGHT, LABELS).linear(&curves, ALL);
     let axes = plot.axes_over_time("availability", percent, WORK_INTERVAL);
     figure(
         "Availability in post, work, wait",
         &plot,
         axes,
         &curves,
-        html! {},
         "Work without messages over the whole cycle (figures 11 and 12).",
     )
 }
 
 /// Figures 13 to 15.
-pub fn work(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
-    let curves = pww(subjects, size_bytes, |p| &p.work_ns);
-    let plot = Plot::of(&curves, WIDTH, HEIGHT, LABELS);
-    let axes = plot.axes_over_time("work with messages", round_time, WORK_INTERVAL);
-    let (lo, hi) = plot.x.domain();
-    let alone = [lo, hi].into_iter().filter_map(|ns| Some((plot.x.at(ns)?, plot.y.within(ns)?)));
-    let alone = html! { path class="line expected plain" d=(path(alone)) {} };
+pub fn stolen(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
+    let curves = pww(subjects, size_bytes, |p| &p.stolen_ns);
+    let plot = Plot::of(&curves, WIDTH, HEIGHT, LABELS).linear(&curves, 0.0);
+    let axes = plot.axes_over_time("stolen from the work", round_time, WORK_INTERVAL);
     figure(
-        "Work with messages",
+        "Stolen time",
         &plot,
         axes,
         &curves,
-        alone,
-        "Dotted: the same work without messages. What lies above it was stolen from the work (figures 13 to 15).",
+        "Work with messages less the same work without: what lies between the two lines of figures 13 to 15.",
     )
 }
 
@@ -163,24 +154,15 @@ pub fn wait(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
         &plot,
         axes,
         &curves,
-        html! {},
         "Where messages make progress without being called, waiting goes behind work; where they do not, it stays.",
     )
 }
 
-fn figure(
-    label: &str,
-    plot: &Plot,
-    axes: Markup,
-    curves: &[Curve],
-    beneath: Markup,
-    caption: &str,
-) -> Markup {
+fn figure(label: &str, plot: &Plot, axes: Markup, curves: &[Curve], caption: &str) -> Markup {
     html! {
         figure {
             svg viewBox={ "0 0 " (plot.width) " " (plot.height) } role="group" aria-label=(label) {
                 (axes)
-                (beneath)
                 (plot.draw(curves))
             }
             figcaption { (caption) }
@@ -213,7 +195,7 @@ fn polling(subjects: &[Subject<'_>], size_bytes: usize, of: impl Fn(&PollPoint) 
                     percent((share * 1e3).round() / 1e3)
                 ))
             );
-            positive(p.interval_ns.value?, of(p), tip)
+            drawable(p.interval_ns.value?, of(p), tip)
         };
         points.iter().filter_map(point).collect()
     })
@@ -235,14 +217,14 @@ fn pww(subjects: &[Subject<'_>], size_bytes: usize, of: impl Fn(&WorkPoint) -> &
                 in_percent(&p.availability),
                 p.others_ns.value.map_or(String::new(), |ns| format!("\nother threads {}", time(ns)))
             );
-            positive(p.alone_ns.value?, of(p), tip)
+            drawable(p.alone_ns.value?, of(p), tip)
         };
         points.iter().filter_map(point).collect()
     })
 }
 
-/// A point of a figure that has a place where axes are logarithmic.
-fn positive(x: f64, quantity: &Quantity, tip: String) -> Option<Point> {
-    let value = quantity.value.filter(|value| value.is_finite() && *value > 0.0)?;
+/// A point, where it has a place on a logarithmic axis; the other axis says that by itself.
+fn drawable(x: f64, quantity: &Quantity, tip: String) -> Option<Point> {
+    let value = quantity.value.filter(|value| value.is_finite())?;
     (x.is_finite() && x > 0.0).then(|| Point { x, value, ci: sound(quantity.ci), is_bound: false, tip })
 }

@@ -4,7 +4,7 @@ use super::Subject;
 use crate::html::parts::with_minus;
 use crate::html::tables::marks;
 use crate::notes::Notes;
-use crate::overlap::{in_percent, in_rate, in_time, share_and_interval};
+use crate::overlap::{in_percent, in_rate, in_time, percent_and_interval};
 use crate::quantity::{NONE, time_and_interval};
 use maud::{Markup, html};
 use netdyno_measure::overlap::record::{Progress, Quantity};
@@ -22,8 +22,8 @@ pub fn findings(subjects: &[Subject<'_>]) -> Markup {
             table.wide {
                 thead {
                     tr {
-                        th scope="col" { "layer, size" } th.text scope="col" { "progress" } th scope="col" { "of the waiting behind work" }
-                        th scope="col" { "free work" } th scope="col" { "cycle without work" }
+                        th scope="col" { "layer, size" } th.text scope="col" { "progress without a call" } th scope="col" { "waiting hidden" }
+                        th scope="col" { "free work" } th scope="col" { "cycle" }
                         th scope="col" { "in calls" } th scope="col" { "stolen" } th scope="col" { "other threads" }
                     }
                 }
@@ -34,7 +34,7 @@ pub fn findings(subjects: &[Subject<'_>]) -> Markup {
                             tr {
                                 th scope="row" { (subject.label) ", " (Size(size.size_bytes)) }
                                 td.text { (progress(finding.progress)) }
-                                td { (two_lines(&share_and_interval(&finding.hidden_share))) }
+                                td { (two_lines(&percent_and_interval(&finding.hidden_share))) }
                                 td { (size.free.map_or(html! { (NONE) }, |free| two_lines(&with_interval(&free.work_ns)))) }
                                 td { (in_time(&finding.cycle_ns)) }
                                 td { (two_lines(&with_interval(&finding.calls_ns))) }
@@ -46,14 +46,14 @@ pub fn findings(subjects: &[Subject<'_>]) -> Markup {
                 }
             }
         }
-        p.none { "In calls, stolen, other threads: processor time in a cycle of post, work, wait whose work is at least twice as long as a cycle without." }
+        p.none { "Waiting hidden: the share of it that goes behind work. Cycle: post and wait, without work. In calls, stolen, other threads: processor time in a cycle of post, work, wait whose work is at least twice as long as a cycle without." }
     }
 }
 
 fn progress(progress: Progress) -> &'static str {
     match progress {
-        Progress::ByItself => "without being called",
-        Progress::Partly => "partly without being called",
+        Progress::ByItself => "yes",
+        Progress::Partly => "partly",
         Progress::OnlyInCalls => "inside calls only",
         Progress::CannotTell => "cannot tell",
     }
