@@ -1,8 +1,7 @@
 //! What `overlap` found, for the terminal and for CSV.
 
-use crate::lines::Lines;
+use crate::lines::{Lines, length};
 use crate::quantity::{NONE, percent, rate, time, time_and_interval};
-use crate::table::COLUMNS_FROM;
 use netdyno_measure::overlap::record::{Free, Overlap, PollPoint, Quantity, SizeOverlap, Trip, WorkPoint};
 use netdyno_measure::record::{Parameter, Status};
 use netdyno_measure::show::Size;
@@ -70,7 +69,7 @@ fn shown<T>(all: &[T]) -> Vec<&T> {
 fn row<T>(lines: &mut Lines, name: &str, points: &[&T], cell: impl Fn(&T) -> String) {
     let cells: String = points.iter().map(|&point| format!("{:>FIGURE$}", cell(point))).collect();
     let line = format!("    {name:<width$}{cells}", width = NAME - 4);
-    if lines.width >= COLUMNS_FROM {
+    if length(&line) <= lines.width {
         lines.push(&line);
     } else {
         lines.wrapped(line.trim_start(), "    ", "      ");

@@ -144,36 +144,39 @@ fn who_pays(finding: &Finding) -> String {
     let Some(cycle_ns) = finding.calls_ns.value.and(finding.cycle_ns.value) else {
         return "who pays processor time was not measured".into();
     };
+    let is_unknown = |payer: &Payer| *payer == Payer::Others && finding.others_ns.value.is_none();
+    let undecided: Vec<Payer> =
+        finding.undecided.iter().copied().filter(|payer| !is_unknown(payer)).collect();
+    let mut text = match (&finding.payers[..], &undecided[..]) {
+        ([], []) => "nobody pays processor time".into(),
+        ([], _) => "who pays processor time is not decided".into(),
+        (payers, _) => format!(
+            "the processor time of a cycle, {} without work, is paid by {}",
+            Time(cycle_ns),
+            listed(finding, payers)
+        ),
+    };
+    if !undecided.is_empty() {
+        text.push_str(&format!("; not decided: {}", listed(finding, &undecided)));
+    }
+    if finding.undecided.iter().any(is_unknown) {
+        text.push_str("; what other threads pay is not known");
+    }
+    text
+}
+
+/// Who pays, and how much.
+fn listed(finding: &Finding, payers: &[Payer]) -> String {
     let paid = |payer: &Payer| {
         let (who, ns) = match payer {
-            Payer::Calls => ("the worker inside the calls", finding.calls_ns.value),
-            Payer::Stolen => ("the worker out of its work", finding.stolen_ns.value),
+            Payer::Calls => ("inside the calls", finding.calls_ns.value),
+            Payer::Stolen => ("out of its work", finding.stolen_ns.value),
             Payer::Others => ("another thread of its process", finding.others_ns.value),
         };
         format!("{who} ({})", Time(ns.unwrap_or(f64::NAN)))
     };
-    let mut text = match &finding.payers[..] {
-        [] if finding.undecided.is_empty() => "nobody pays processor time".into(),
-        [] => "who pays processor time is not decided".into(),
-        payers => {
-            let payers: Vec<String> = payers.iter().map(paid).collect();
-            format!(
-                "the processor time of a cycle, {} without work, is paid by {}",
-                Time(cycle_ns),
-                payers.join(" and ")
-            )
-        }
-    };
-    let is_unknown = |payer: &&Payer| **payer == Payer::Others && finding.others_ns.value.is_none();
-    let undecided: Vec<String> =
-        finding.undecided.iter().filter(|payer| !is_unknown(payer)).map(paid).collect();
-    if !undecided.is_empty() {
-        text.push_str(&format!("; not decided: {}", undecided.join(" and ")));
-    }
-    if finding.undecided.iter().any(|payer| is_unknown(&payer)) {
-        text.push_str("; what other threads pay is not known");
-    }
-    text
+    let worker = if payers.first() == Some(&Payer::Others) { "" } else { "the worker " };
+    format!("{worker}{}", payers.iter().map(paid).collect::<Vec<_>>().join(" and "))
 }
 
 #[cfg(test)]
@@ -209,6 +212,8 @@ mod tests {
         let known = Finding { cycle_ns: within(9e3, 11e3), calls_ns: within(1e3, 3e3), ..unknown() };
         assert_eq!(who_pays(&known), "nobody pays processor time");
         assert_eq!(who_pays(&unknown()), "who pays processor time was not measured");
+        let both = Finding { payers: vec![Payer::Calls, Payer::Stolen], ..known.clone() };
+        assert!(who_pays(&both).contains("by the worker inside the calls (2 µs) and out of its work ("));
         let unseen = Finding { payers: vec![Payer::Calls], undecided: vec![Payer::Others], ..known };
         assert_eq!(
             who_pays(&unseen),
