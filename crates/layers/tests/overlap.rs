@@ -182,7 +182,7 @@ fn check_polling(size: &SizeOverlap, known: &Known, truth: &Truth) {
         let most = 1e9 * size.size_bytes as f64 / known.gap;
         assert!(rate <= (1.0 + NEAR) * most, "{}: {rate} of {most}", what("bandwidth"));
         // Without offload the answers begin to move in the next call but one.
-        let is_drained = interval > 2.0 * known.one_way + 2.0 * QUEUE as f64 * (known.gap + calls);
+        let is_drained = interval > 2.0 * known.one_way + QUEUE as f64 * known.gap.max(known.o_s + known.o_r);
         if is_drained && known.is_offloaded {
             let period = interval + QUEUE as f64 * calls;
             assert_near(Some(availability), interval / period, 1.0, &what("availability"));

@@ -59,7 +59,7 @@ fn csv_has_a_row_for_each_size_and_interval() {
     assert!((value("am+shm,overlap,100000,stolen,measured,ns,") / 10e3 - 1.0).abs() < 0.02);
     assert!((value("am+shm,overlap,100000,free.work,measured,ns,") / 52e3 - 1.0).abs() < 0.02);
     assert!((value("mpi,overlap,5000,others,measured,ns,") / 3e3 - 1.0).abs() < 0.02);
-    value("am+shm,overlap,5000,polling.availability.13,measured,ratio,");
+    value("am+shm,overlap,5000,polling.availability.11,measured,ratio,");
     value("am+shm,overlap,5000,pww.wait.12,measured,ns,");
     let mut keys: Vec<&str> =
         text.lines().map(|row| row.match_indices(',').nth(3).map_or(row, |(at, _)| &row[..at])).collect();

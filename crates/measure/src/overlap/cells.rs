@@ -8,7 +8,7 @@ use crate::stats::trimmed_mean;
 
 /// Time for work without messages in a batch, and how often it is done at least.
 const ALONE_NS: f64 = 400e3;
-const ALONE_AT_LEAST: u32 = 4;
+const ALONE_AT_LEAST: u32 = 2;
 
 /// What a batch is of.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use crate::layer::{LayerError, Messenger};
 use crate::stats::median;
 
 /// Halvings of the range in which it lies.
-const HALVINGS: usize = 7;
+const HALVINGS: usize = 6;
 /// Batches with and without work in a look.
 const BATCHES: usize = 3;
 /// Work beyond a whole cycle cannot be free; the search begins with a little more.
