@@ -3,6 +3,7 @@
 use crate::compare::CompareArgs;
 use crate::export::ExportArgs;
 use crate::fault::Fault;
+use crate::overlap::SIZES;
 use crate::plugin::PluginArgs;
 use crate::session::PORT;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -10,6 +11,7 @@ use netdyno_clock::place;
 use netdyno_host::wait::Wait;
 use netdyno_job::launcher::Launcher;
 use netdyno_layers::catalogue::Layer;
+use netdyno_measure::overlap::plan;
 use netdyno_measure::record::Options;
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
@@ -51,6 +53,8 @@ pub enum Verb {
     Bulk(Box<BulkArgs>),
     /// Measure what becomes of round trips and gaps where many processes communicate at once
     Contention(Box<ContentionArgs>),
+    /// Measure how much computation goes behind messages, and who pays for moving them (COMB)
+    Overlap(Box<OverlapArgs>),
     /// List the layers, what each can do, and why one is not available here
     Layers,
     /// Draw the report from saved records
@@ -169,7 +173,8 @@ pub struct BenchArgs {
     /// Parameters of the sim layer: o_s=1us,o_r=2us,g=5us,L=7us, and, where wanted,
     /// capacity=64, window=65536, o_poll=0ns, noise=0.05; by the size of a message
     /// G=0.5ns/B, processor time per byte as in O_s=0.1ns/B,O_r=0.1ns/B, and another protocol
-    /// for large messages as in change=8KiB,change_G=0.25ns/B,change_L=20us
+    /// for large messages as in change=8KiB,change_G=0.25ns/B,change_L=20us; for overlap who
+    /// moves messages, as in offload=off,eager=8KiB,steal=0.1ns/B,helper=0.1ns/B
     #[arg(long, value_name = "NAME=VALUE,…")]
     pub truth: Option<Truth>,
 
@@ -207,6 +212,49 @@ pub struct ContentionArgs {
     /// What is measured, and how.
     #[command(flatten)]
     pub bench: BenchArgs,
+}
+
+/// `netdyno overlap`.
+#[derive(Debug, Args)]
+#[command(mut_arg("size", |size| size.hide(true)))]
+pub struct OverlapArgs {
+    /// How to measure; all of them by default
+    #[arg(long, value_name = "METHOD[,METHOD…]", value_enum, value_delimiter = ',')]
+    pub method: Vec<CombMethod>,
+
+    /// Sizes of messages, in bytes or as in 5kB, 100KiB, 1MB; those that a layer does not carry
+    /// are left out
+    #[arg(long, value_name = "SIZE[,SIZE…]", default_value = "64,5kB,100kB,1MB", value_delimiter = ',', value_parser = message_size)]
+    pub sizes: Vec<usize>,
+
+    /// Messages each way that the polling method keeps under way; fewer where a layer has less room
+    #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub queue: u8,
+
+    /// What is measured, and how.
+    #[command(flatten)]
+    pub bench: BenchArgs,
+}
+
+/// The methods of `netdyno overlap`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CombMethod {
+    /// Compute, test, answer what has arrived: availability and bandwidth against the interval
+    Polling,
+    /// Post, compute without a call, wait: times of each, and what is stolen from the work
+    Pww,
+    /// The most work that goes behind a message for free
+    Max,
+}
+
+impl From<CombMethod> for plan::Method {
+    fn from(method: CombMethod) -> Self {
+        match method {
+            CombMethod::Polling => Self::Polling,
+            CombMethod::Pww => Self::Pww,
+            CombMethod::Max => Self::Max,
+        }
+    }
 }
 
 /// Where and in which form a result goes.
@@ -307,6 +355,22 @@ fn largest(text: &str) -> Result<usize, String> {
     };
     let size = text[..at].parse::<usize>().ok().and_then(|count| count.checked_mul(unit));
     size.filter(|size| (1 << 10..=1 << 30).contains(size)).ok_or_else(|| "must be from 1KiB to 1GiB".into())
+}
+
+/// A size of messages for `overlap`, in units of 1000 or of 1024.
+fn message_size(text: &str) -> Result<usize, String> {
+    let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let unit = match &text[at..] {
+        "" | "B" => 1,
+        "kB" | "KB" => 1_000,
+        "MB" => 1_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return Err("not a size, as in 64, 5kB, 100KiB or 1MB".into()),
+    };
+    let size = text[..at].parse::<usize>().ok().and_then(|count| count.checked_mul(unit));
+    size.filter(|size| (SIZES.0..=SIZES.1).contains(size)).ok_or_else(|| "must be from 8B to 1GiB".into())
 }
 
 fn number(text: &str) -> Result<f64, String> {

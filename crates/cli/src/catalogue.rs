@@ -7,7 +7,7 @@ use netdyno_layers::catalogue::{ALL, Layer};
 /// Lists the layers.
 pub fn run() -> Result<(), Fault> {
     let mut text =
-        format!("{:<8} {:<21} {:<17} {:>9}  {}\n", "layer", "verbs", "wait", "largest", "what it is");
+        format!("{:<8} {:<28} {:<17} {:>9}  {}\n", "layer", "verbs", "wait", "largest", "what it is");
     for layer in ALL {
         text.push_str(&line(layer));
     }
@@ -22,9 +22,9 @@ fn line(layer: Layer) -> String {
         size => format!("{size} B"),
     };
     let mut line = format!(
-        "{:<8} {:<21} {waits:<17} {largest:>9}  {}\n",
+        "{:<8} {:<28} {waits:<17} {largest:>9}  {}\n",
         layer.name(),
-        "logp bulk contention",
+        if layer.has_messages() { "logp bulk contention overlap" } else { "logp bulk contention" },
         layer.summary()
     );
     if let Some(why) = layer.unavailable() {

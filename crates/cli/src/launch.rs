@@ -12,9 +12,9 @@ use netdyno_job::crew::{Crew, CrewError, Event};
 use netdyno_job::launcher::{Job, Launcher};
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::crowd;
-use netdyno_layers::sim::SimRequester;
+use netdyno_layers::sim::{SimMessenger, SimRequester};
 use netdyno_measure::layer::SizedRequester;
-use netdyno_measure::task::{AnySize, Data, Subject, Task};
+use netdyno_measure::task::{AnySize, Data, Messages, Subject, Task};
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -84,6 +84,12 @@ impl Bench {
                     End::Fault(fault) => fault,
                     End::Failed(text) => context(text),
                 }),
+            (Some(truth), Task::Overlap(_)) => {
+                interrupt.check()?;
+                Messages(SimMessenger::new(truth, task.seed()))
+                    .measure(task, progress)
+                    .map_err(|error| context(error.0))
+            }
             (Some(truth), _) => {
                 interrupt.check()?;
                 let mut requester = SimRequester::new(truth, task.seed());
@@ -227,6 +233,7 @@ impl<'a> Pair<'a> {
 fn open_order(bench: &Bench, rank: usize, task: &Task) -> Order {
     let size_bytes = match task {
         Task::Bulk(plan) => plan.largest_bytes.min(bench.layer.max_transfer()),
+        Task::Overlap(plan) => plan.sizes.last().copied().unwrap_or(0).min(bench.layer.max_transfer()),
         _ => bench.size_bytes,
     };
     let is_requester = rank == REQUESTER;

@@ -1,8 +1,8 @@
 //! The `netdyno` command.
 //!
 //! * [`args`]: what can be asked for. * [`fault`]: how a run can fail, and its exit code.
-//! * [`characterise`], [`logp`], [`bulk`], [`contention`], [`catalogue`], [`report`], [`compare`],
-//!   [`export`], [`serve`], [`plugin`], [`soak`]: the verbs.
+//! * [`characterise`], [`logp`], [`bulk`], [`contention`], [`overlap`], [`catalogue`], [`report`],
+//!   [`compare`], [`export`], [`serve`], [`plugin`], [`soak`]: the verbs.
 //! * [`campaign`]: launches of several layers, interleaved, until the figures are known.
 //! * [`method`]: what a measuring verb runs in a launch, and what it reads off launches.
 //! * [`launch`], [`worker`]: one launch, from both sides of the control connection.
@@ -30,6 +30,7 @@ mod logp;
 mod machine;
 mod method;
 mod output;
+mod overlap;
 mod peer;
 mod plugin;
 mod progress;
@@ -59,6 +60,7 @@ fn run(cli: Cli) -> Result<(), Fault> {
         Some(Verb::Logp(args)) => logp::run(&args),
         Some(Verb::Bulk(args)) => bulk::run(&args),
         Some(Verb::Contention(args)) => contention::run(&args),
+        Some(Verb::Overlap(args)) => overlap::run(&args),
         Some(Verb::Layers) => catalogue::run(),
         Some(Verb::Report(args)) => report::run(&args),
         Some(Verb::Serve(args)) => serve::run(&args),

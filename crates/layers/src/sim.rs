@@ -1,10 +1,19 @@
 //! A simulated interface of known parameters, in virtual time. The patterns see only
 //! the face of a layer, never the truth.
 
-use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Time, Work};
-use netdyno_protocol::sim::{Interface, Truth};
+use netdyno_measure::layer::{LayerError, Messenger, Requester, SizedRequester, Time, Work};
+use netdyno_measure::order::Order;
+use netdyno_protocol::sim::{Interface, Message, Messages, Stuck, Truth};
 
 const PS_PER_NS: f64 = 1e3;
+/// Messages each way that may be under way, where the truth's window is not smaller.
+const DEPTH: usize = 64;
+/// The largest message.
+pub const LARGEST_MESSAGE: usize = 1 << 30;
+
+fn stuck(_: Stuck) -> LayerError {
+    LayerError::new("the simulated interface has nothing under way")
+}
 
 /// The requester's side of a simulated interface. A tick is a picosecond.
 pub struct SimRequester {
@@ -47,7 +56,7 @@ impl Requester for SimRequester {
     }
 
     fn wait(&mut self) -> Result<(), LayerError> {
-        self.interface.wait().map_err(|_| LayerError::new("the simulated interface has nothing under way"))
+        self.interface.wait().map_err(stuck)
     }
 
     fn in_flight(&self) -> usize {
@@ -71,5 +80,78 @@ impl SizedRequester for SimRequester {
     fn set_sizes(&mut self, request_bytes: usize, reply_bytes: usize) -> Result<(), LayerError> {
         self.interface.set_sizes(request_bytes, reply_bytes);
         Ok(())
+    }
+}
+
+/// The worker's side of two simulated processes that exchange messages. A tick is a picosecond.
+pub struct SimMessenger {
+    messages: Messages,
+    depth: usize,
+}
+
+impl SimMessenger {
+    /// Two idle processes; `seed` seeds their noise.
+    pub fn new(truth: Truth, seed: u64) -> Self {
+        let depth = truth.window.min(DEPTH);
+        Self { messages: Messages::new(truth, depth, seed), depth }
+    }
+}
+
+impl Time for SimMessenger {
+    fn now(&mut self) -> u64 {
+        self.messages.now_ps()
+    }
+
+    fn tick_ns(&self) -> f64 {
+        1.0 / PS_PER_NS
+    }
+
+    fn work(&self, d_ns: f64) -> Work {
+        Work((d_ns * PS_PER_NS).round() as u64)
+    }
+
+    fn compute(&mut self, work: Work) {
+        self.messages.compute(work.0);
+    }
+}
+
+impl Messenger for SimMessenger {
+    fn depth(&self) -> usize {
+        self.depth
+    }
+
+    fn largest(&self) -> usize {
+        LARGEST_MESSAGE
+    }
+
+    fn post_receive(&mut self, slot: usize, _: usize) -> Result<(), LayerError> {
+        self.messages.post_receive(slot);
+        Ok(())
+    }
+
+    fn post_send(&mut self, slot: usize, bytes: usize, order: Order) -> Result<(), LayerError> {
+        let (answers, answer_bytes) = (order.answers.into(), order.bytes as usize);
+        self.messages.post_send(slot, Message { bytes, answers, answer_bytes });
+        Ok(())
+    }
+
+    fn test_receive(&mut self, slot: usize) -> Result<bool, LayerError> {
+        Ok(self.messages.test_receive(slot))
+    }
+
+    fn test_send(&mut self, slot: usize) -> Result<bool, LayerError> {
+        Ok(self.messages.test_send(slot))
+    }
+
+    fn wait_receive(&mut self, slot: usize) -> Result<(), LayerError> {
+        self.messages.wait_receive(slot).map_err(stuck)
+    }
+
+    fn wait_send(&mut self, slot: usize) -> Result<(), LayerError> {
+        self.messages.wait_send(slot).map_err(stuck)
+    }
+
+    fn other_threads_ns(&mut self) -> Option<f64> {
+        Some(self.messages.helper_ps() as f64 / PS_PER_NS)
     }
 }

@@ -1,6 +1,6 @@
-//! A requester with what is needed to time it: what the patterns of all verbs are made of.
+//! A layer with what is needed to time it: what the patterns of all verbs are made of.
 
-use crate::layer::{LayerError, Requester, SizedRequester, Work};
+use crate::layer::{LayerError, Requester, SizedRequester, Time, Work};
 use crate::logp::data::Burst;
 use crate::stats::{median, median_interval_of_sorted, quantile_of_sorted, sorted, trimmed_mean};
 
@@ -10,8 +10,8 @@ pub(crate) struct Ticks {
     pub(crate) done: u64,
 }
 
-pub(crate) struct Bench<'a, R> {
-    pub(crate) requester: &'a mut R,
+pub(crate) struct Bench<'a, L> {
+    pub(crate) layer: &'a mut L,
     pub(crate) timer_ns: f64,
     tick_ns: f64,
     began: u64,
@@ -20,12 +20,12 @@ pub(crate) struct Bench<'a, R> {
     rest: Option<Work>,
 }
 
-impl<'a, R: Requester> Bench<'a, R> {
-    pub(crate) fn new(requester: &'a mut R, budget_ns: f64) -> Self {
-        let (tick_ns, began) = (requester.tick_ns(), requester.now());
-        let mut bench = Self { requester, timer_ns: 0.0, tick_ns, began, budget_ns, rest: None };
+impl<'a, L: Time> Bench<'a, L> {
+    pub(crate) fn new(layer: &'a mut L, budget_ns: f64) -> Self {
+        let (tick_ns, began) = (layer.tick_ns(), layer.now());
+        let mut bench = Self { layer, timer_ns: 0.0, tick_ns, began, budget_ns, rest: None };
         bench.timer_ns = trimmed_mean((0..2000).map(|_| {
-            let start = bench.requester.now();
+            let start = bench.layer.now();
             bench.since(start)
         }));
         bench
@@ -38,8 +38,8 @@ impl<'a, R: Requester> Bench<'a, R> {
 
     /// Nanoseconds from `start` to now.
     #[inline(always)]
-    fn since(&mut self, start: u64) -> f64 {
-        let end = self.requester.now();
+    pub(crate) fn since(&mut self, start: u64) -> f64 {
+        let end = self.layer.now();
         self.ns(end - start)
     }
 
@@ -54,9 +54,20 @@ impl<'a, R: Requester> Bench<'a, R> {
         self.since(began)
     }
 
+    /// What a delay costs without messages, so that its error is not taken for overhead.
+    pub(crate) fn measured_delay(&mut self, work: Work, repeats: u32) -> f64 {
+        let start = self.layer.now();
+        for _ in 0..repeats {
+            self.layer.compute(work);
+        }
+        (self.since(start) - self.timer_ns) / f64::from(repeats)
+    }
+}
+
+impl<R: Requester> Bench<'_, R> {
     /// Sets what must pass between measurements.
     pub(crate) fn set_rest(&mut self, rest_ns: f64) {
-        self.rest = (rest_ns > 0.0).then(|| self.requester.work(rest_ns));
+        self.rest = (rest_ns > 0.0).then(|| self.layer.work(rest_ns));
     }
 
     /// Whether anything must.
@@ -76,15 +87,15 @@ impl<'a, R: Requester> Bench<'a, R> {
 
     #[inline(always)]
     pub(crate) fn issue(&mut self) -> Result<(), LayerError> {
-        while !self.requester.issue()? {
-            self.requester.wait()?;
+        while !self.layer.issue()? {
+            self.layer.wait()?;
         }
         Ok(())
     }
 
     fn drain(&mut self) -> Result<(), LayerError> {
-        while self.requester.in_flight() > 0 {
-            self.requester.wait()?;
+        while self.layer.in_flight() > 0 {
+            self.layer.wait()?;
         }
         Ok(())
     }
@@ -93,7 +104,7 @@ impl<'a, R: Requester> Bench<'a, R> {
     pub(crate) fn settle(&mut self) -> Result<(), LayerError> {
         self.drain()?;
         if let Some(rest) = self.rest {
-            self.requester.compute(rest);
+            self.layer.compute(rest);
         }
         Ok(())
     }
@@ -102,13 +113,13 @@ impl<'a, R: Requester> Bench<'a, R> {
     #[inline(always)]
     pub(crate) fn trip(&mut self) -> Result<(), LayerError> {
         self.issue()?;
-        self.requester.wait()
+        self.layer.wait()
     }
 
     /// The same from quiet, the clock's cost taken off.
     pub(crate) fn round_trip(&mut self) -> Result<f64, LayerError> {
         self.settle()?;
-        let start = self.requester.now();
+        let start = self.layer.now();
         self.trip()?;
         Ok(self.since(start) - self.timer_ns)
     }
@@ -116,7 +127,7 @@ impl<'a, R: Requester> Bench<'a, R> {
     /// Time to issue `m` requests from quiet, with no poll between them.
     pub(crate) fn requests_alone(&mut self, m: usize) -> Result<f64, LayerError> {
         self.settle()?;
-        let start = self.requester.now();
+        let start = self.layer.now();
         for _ in 0..m {
             self.issue()?;
         }
@@ -128,11 +139,11 @@ impl<'a, R: Requester> Bench<'a, R> {
     pub(crate) fn receive_after(&mut self, away: Work) -> Result<(f64, bool), LayerError> {
         self.settle()?;
         self.issue()?;
-        self.requester.compute(away);
-        let start = self.requester.now();
-        let had_to_wait = !self.requester.poll()?;
+        self.layer.compute(away);
+        let start = self.layer.now();
+        let had_to_wait = !self.layer.poll()?;
         if had_to_wait {
-            self.requester.wait()?;
+            self.layer.wait()?;
         }
         Ok((self.since(start) - self.timer_ns, had_to_wait))
     }
@@ -150,17 +161,17 @@ impl<'a, R: Requester> Bench<'a, R> {
     /// One burst of the signature: M times poll, issue, compute; then drain.
     pub(crate) fn burst(&mut self, m: usize, work: Option<Work>) -> Result<Ticks, LayerError> {
         self.settle()?;
-        let start = self.requester.now();
+        let start = self.layer.now();
         for _ in 0..m {
-            self.requester.poll()?;
+            self.layer.poll()?;
             self.issue()?;
             if let Some(work) = work {
-                self.requester.compute(work);
+                self.layer.compute(work);
             }
         }
-        let issued = self.requester.now();
+        let issued = self.layer.now();
         self.drain()?;
-        let done = self.requester.now();
+        let done = self.layer.now();
         Ok(Ticks { issue: issued - start, done: done - start })
     }
 
@@ -183,21 +194,12 @@ impl<'a, R: Requester> Bench<'a, R> {
         Ok(())
     }
 
-    /// What a delay costs without messages, so that its error is not taken for overhead.
-    pub(crate) fn measured_delay(&mut self, work: Work, repeats: u32) -> f64 {
-        let start = self.requester.now();
-        for _ in 0..repeats {
-            self.requester.compute(work);
-        }
-        (self.since(start) - self.timer_ns) / f64::from(repeats)
-    }
-
     /// Cost of a poll that finds nothing.
     pub(crate) fn empty_poll(&mut self, repeats: u32) -> Result<f64, LayerError> {
         self.settle()?;
-        let start = self.requester.now();
+        let start = self.layer.now();
         for _ in 0..repeats {
-            self.requester.poll()?;
+            self.layer.poll()?;
         }
         Ok((self.since(start) - self.timer_ns) / f64::from(repeats))
     }
@@ -207,7 +209,7 @@ impl<R: SizedRequester> Bench<'_, R> {
     /// Sets the sizes of both messages, and what must pass between measurements.
     pub(crate) fn set_sizes(&mut self, request: usize, reply: usize, rest_ns: f64) -> Result<(), LayerError> {
         self.drain()?;
-        self.requester.set_sizes(request, reply)?;
+        self.layer.set_sizes(request, reply)?;
         self.set_rest(rest_ns);
         Ok(())
     }

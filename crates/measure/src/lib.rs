@@ -9,6 +9,7 @@
 //! * [`bulk`]: the parameters as functions of the message's size.
 //! * [`logp`]: the LogP signature: what is run in a launch, and what is read off launches.
 //! * [`contention`]: what becomes of a pair where others communicate as well.
+//! * [`overlap`]: how much computation goes behind messages.
 //! * [`task`]: what a launch is asked to do, whatever the verb.
 //! * [`show`]: figures in words.
 //! * [`record`]: the versioned record that every tool reads.
@@ -21,6 +22,7 @@ mod figure;
 pub mod layer;
 pub mod logp;
 pub mod order;
+pub mod overlap;
 pub mod record;
 pub mod show;
 pub mod stats;

@@ -7,6 +7,7 @@
 use crate::bulk::record::Bulk;
 use crate::contention::found::Contention;
 use crate::logp::data::LaunchData;
+use crate::overlap::record::Overlap;
 use crate::stats::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -154,6 +155,8 @@ pub enum Found {
     Bulk(Bulk),
     /// What contention does to a layer, beside the parameters of one pair alone.
     Contention(Contention),
+    /// By computation behind messages.
+    Overlap(Overlap),
 }
 
 /// What the LogP signature finds.
@@ -174,6 +177,7 @@ impl LayerResult {
             Found::Logp(_) => "logp",
             Found::Bulk(_) => "bulk",
             Found::Contention(_) => "contention",
+            Found::Overlap(_) => "overlap",
         }
     }
 
@@ -201,12 +205,21 @@ impl LayerResult {
         }
     }
 
+    /// What was found about computation behind messages, where that was the verb.
+    pub fn overlap(&self) -> Option<&Overlap> {
+        match &self.found {
+            Found::Overlap(overlap) => Some(overlap),
+            _ => None,
+        }
+    }
+
     /// How many launches are behind the figures.
     pub fn launches(&self) -> usize {
         match &self.found {
             Found::Logp(logp) => logp.launches.len(),
             Found::Bulk(bulk) => bulk.launches.len(),
             Found::Contention(contention) => contention.launches.len(),
+            Found::Overlap(overlap) => overlap.launches.len(),
         }
     }
 }

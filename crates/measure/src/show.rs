@@ -52,6 +52,20 @@ impl fmt::Display for Bytes {
     }
 }
 
+/// A count of bytes as COMB names it: in kB and MB of a thousand where it is a multiple of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Size(pub usize);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            n if n >= 1_000_000 && n.is_multiple_of(1_000_000) => write!(f, "{} MB", n / 1_000_000),
+            n if n >= 1_000 && n.is_multiple_of(1_000) => write!(f, "{} kB", n / 1_000),
+            n => Bytes(n).fmt(f),
+        }
+    }
+}
+
 /// Three significant digits, no exponent, no trailing zeros behind a point.
 fn digits(value: f64) -> String {
     let decimals = match value.abs() {
@@ -80,6 +94,8 @@ mod tests {
         ] {
             assert_eq!(Time(ns).to_string(), text);
         }
+        let sizes = [16, 5_000, 8_192, 100_000, 2_000_000].map(|bytes| Size(bytes).to_string());
+        assert_eq!(sizes, ["16 B", "5 kB", "8 KiB", "100 kB", "2 MB"]);
         assert_eq!(Percent(0.02).to_string(), "2 %");
         assert_eq!(Percent(1.523).to_string(), "152 %");
     }

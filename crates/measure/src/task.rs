@@ -5,9 +5,12 @@ use crate::bulk::data::BulkLaunch;
 use crate::bulk::pattern::BulkPlan;
 use crate::contention::data::CrowdData;
 use crate::contention::direct::CrowdPlan;
-use crate::layer::{Face, LayerError, Requester, SizedRequester};
+use crate::layer::{Face, LayerError, Messenger, Requester, SizedRequester};
 use crate::logp::data::LaunchData;
 use crate::logp::pattern::{self, Plan};
+use crate::overlap;
+use crate::overlap::data::OverlapLaunch;
+use crate::overlap::plan::OverlapPlan;
 use serde::{Deserialize, Serialize};
 
 /// What one launch is to run.
@@ -19,6 +22,8 @@ pub enum Task {
     Bulk(BulkPlan),
     /// The steps that show what contention does.
     Contention(CrowdPlan),
+    /// Computation behind messages.
+    Overlap(OverlapPlan),
 }
 
 impl Task {
@@ -28,6 +33,7 @@ impl Task {
             Self::Logp(plan) => plan.launch,
             Self::Bulk(plan) => plan.launch,
             Self::Contention(plan) => plan.launch,
+            Self::Overlap(plan) => plan.launch,
         }
     }
 
@@ -36,6 +42,7 @@ impl Task {
         match self {
             Self::Logp(_) | Self::Contention(_) => Face::Requests,
             Self::Bulk(_) => Face::Sized,
+            Self::Overlap(_) => Face::Messages,
         }
     }
 
@@ -45,6 +52,7 @@ impl Task {
             Self::Logp(plan) => plan.seed,
             Self::Bulk(plan) => plan.seed,
             Self::Contention(plan) => plan.seed,
+            Self::Overlap(plan) => plan.seed,
         }
     }
 }
@@ -59,6 +67,8 @@ pub enum Data {
     Bulk(BulkLaunch),
     /// What contention did.
     Contention(CrowdData),
+    /// Computation behind messages.
+    Overlap(OverlapLaunch),
 }
 
 impl Data {
@@ -68,6 +78,7 @@ impl Data {
             Self::Logp(data) => data.preemptions = preemptions,
             Self::Bulk(data) => data.preemptions = preemptions,
             Self::Contention(data) => data.preemptions = preemptions,
+            Self::Overlap(data) => data.preemptions = preemptions,
         }
     }
 }
@@ -103,6 +114,22 @@ impl<R: SizedRequester> Subject for AnySize<R> {
                 Ok(Data::Bulk(BulkLaunch { transport: self.0.transport(), ..data }))
             }
             other => self.0.measure(other, progress),
+        }
+    }
+}
+
+/// A worker whose messages are to be measured.
+#[derive(Debug)]
+pub struct Messages<M>(pub M);
+
+impl<M: Messenger> Subject for Messages<M> {
+    fn measure(&mut self, task: &Task, progress: &mut dyn FnMut(f64)) -> Result<Data, LayerError> {
+        match task {
+            Task::Overlap(plan) => {
+                let data = overlap::pattern::run(&mut self.0, plan, progress)?;
+                Ok(Data::Overlap(OverlapLaunch { transport: self.0.transport(), ..data }))
+            }
+            other => Err(LayerError(format!("the layer was not opened for {other:?}"))),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! parameter, about its layer as a whole and about the run as a whole.
 
 use crate::bulk;
+use crate::overlap;
 use netdyno_measure::contention::found::{Contention, Quotient};
 use netdyno_measure::record::{Doubt, Found, LayerResult, Parameter, PerByte, Record, Status};
 use netdyno_measure::stats::Interval;
@@ -58,6 +59,7 @@ fn rows(result: &LayerResult) -> Vec<Row> {
         ]),
         Found::Bulk(found) => rows.extend(bulk::figures(found).into_iter().map(of_bulk)),
         Found::Contention(found) => rows.extend(contention(found)),
+        Found::Overlap(found) => rows.extend(overlap::figures(found).into_iter().map(of_overlap)),
     }
     rows
 }
@@ -65,6 +67,11 @@ fn rows(result: &LayerResult) -> Vec<Row> {
 fn of_bulk(figure: bulk::Figure) -> Row {
     let bulk::Figure { name, unit, size_bytes, status, value, ci, samples, launches } = figure;
     Row { parameter: name.into(), unit, size_bytes, status, value, ci, samples, launches }
+}
+
+fn of_overlap(figure: overlap::Figure) -> Row {
+    let overlap::Figure { name, unit, size_bytes, status, value, ci, samples, launches } = figure;
+    Row { parameter: name, unit, size_bytes: Some(size_bytes), status, value, ci, samples, launches }
 }
 
 /// Rows of contention; those of a comparison have a name with points, such as

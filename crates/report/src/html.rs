@@ -8,7 +8,9 @@ mod bulk;
 mod contention;
 mod dots;
 mod environment;
+mod overlap;
 mod parts;
+mod plot;
 mod scale;
 mod signature;
 mod strips;
@@ -32,8 +34,10 @@ const POLICY: &str =
 pub fn render(records: &[Record]) -> String {
     let subjects = subjects(records);
     let sized = bulk::subjects(records);
+    let overlaps = overlap::subjects(records);
     let notes = Notes::of(records);
-    let titles = [words::title(&subjects), bulk::title(&sized), contention::title(records)];
+    let titles =
+        [words::title(&subjects), bulk::title(&sized), contention::title(records), overlap::title(&overlaps)];
     let titles: Vec<String> = titles.into_iter().flatten().collect();
     let title = if titles.is_empty() { "No layer was measured".into() } else { titles.join("; ") };
     let page = html! {
@@ -55,7 +59,7 @@ pub fn render(records: &[Record]) -> String {
                     @for record in records { p.sub { (words::whereabouts(record)) } }
                     @for paragraph in words::summary(&subjects, &notes) { p.lead { (parts::pretty(&paragraph)) } }
                     @for paragraph in bulk::summary(&sized) { p.lead { (parts::pretty(&paragraph)) } }
-                    (contents(&subjects, &sized))
+                    (contents(&subjects, &sized, !overlaps.is_empty()))
                 }
                 main {
                     @if !subjects.is_empty() { (overview(records, &subjects, &notes)) }
@@ -64,6 +68,7 @@ pub fn render(records: &[Record]) -> String {
                     @if !sized.is_empty() { (bulk::overview(&sized)) }
                     @for subject in &sized { (bulk::layer(subject, &notes)) }
                     (contention::sections(records))
+                    (overlap::sections(&overlaps, &notes))
                     h2 #environment { "Where and how it was measured" }
                     @for record in records { (environment::list(record)) }
                 }
@@ -74,14 +79,15 @@ pub fn render(records: &[Record]) -> String {
     page.into_string()
 }
 
-fn contents(subjects: &[Subject<'_>], sized: &[bulk::Subject<'_>]) -> Markup {
+fn contents(subjects: &[Subject<'_>], sized: &[bulk::Subject<'_>], has_overlap: bool) -> Markup {
     html! {
-        @if subjects.len() + sized.len() > 1 {
+        @if subjects.len() + sized.len() + usize::from(has_overlap) > 1 {
             nav aria-label="Contents" {
                 @if !subjects.is_empty() { a href="#parameters" { "Parameters" } }
                 @for subject in subjects { a href={ "#" (subject.id) } { (subject.label) } }
                 @if !sized.is_empty() { a href="#bulk" { "Messages of every size" } }
                 @for subject in sized { a href={ "#" (subject.id) } { (subject.label) } }
+                @if has_overlap { a href="#overlap" { "Computation behind messages" } }
                 a href="#environment" { "Environment" }
             }
         }

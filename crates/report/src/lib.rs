@@ -17,6 +17,7 @@ pub mod html;
 mod launches;
 mod lines;
 mod notes;
+mod overlap;
 mod quantity;
 pub mod table;
 mod transport;

@@ -55,6 +55,17 @@ pub fn round_time(ns: f64) -> String {
     }
 }
 
+/// A round rate, in the same way, as `50 MB/s`.
+pub fn round_rate(bytes_per_s: f64) -> String {
+    let text = rate(bytes_per_s);
+    match text.split_once(' ') {
+        Some((digits, unit)) if digits.contains('.') => {
+            format!("{} {unit}", digits.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
+}
+
 /// The interval of a figure, in the figure's unit and with its digits, as `[310, 314]`:
 /// without decimals, then with exponents, before it takes more than `width` characters.
 pub fn time_interval(value_ns: f64, interval: Interval, width: usize) -> String {

@@ -9,6 +9,7 @@ use crate::contention;
 pub use crate::lines::WIDTH_AT_LEAST;
 use crate::lines::{Lines, length};
 use crate::notes::{Note, Notes, marks};
+use crate::overlap;
 use crate::quantity::{NONE, counted, number_and_interval, percent, time, time_interval};
 use crate::transport::transport;
 use netdyno_measure::record::{
@@ -92,6 +93,7 @@ fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult) 
             lines.blank();
             bulk::sentences(found).iter().for_each(|text| lines.wrapped(text, "  ", "    "));
         }
+        Found::Overlap(found) => overlap::write(lines, found),
         Found::Contention(found) => {
             for (first, line) in contention::lines(found) {
                 lines.wrapped(&line, first, "      ");

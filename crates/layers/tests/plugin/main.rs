@@ -48,7 +48,7 @@ fn check(data: &Data, largest: usize) {
             assert_eq!((sizes.first(), sizes.last()), (Some(&1), Some(&largest)));
             assert!(data.sizes.iter().all(|size| !size.rtt_ns.is_empty() && !size.o_r_ns.is_empty()));
         }
-        Data::Contention(_) => panic!("nobody asked for this"),
+        Data::Contention(_) | Data::Overlap(_) => panic!("nobody asked for this"),
     }
 }
 

@@ -128,7 +128,7 @@ fn choose<R: SizedRequester>(
     bench.set_sizes(SMALL, SMALL, found.rest_ns)?;
     let o_r_small = few(|| {
         let away = bench.round_trip()?;
-        let away = bench.requester.work(AWAY_ROUND_TRIPS * away);
+        let away = bench.layer.work(AWAY_ROUND_TRIPS * away);
         Ok(bench.receive_after(away)?.0)
     })?;
     let sizes = found
@@ -155,7 +155,7 @@ fn choose_for<R: SizedRequester>(
     bench.set_sizes(size_bytes, size_bytes, rest_ns)?;
     let both_ways_ns = few(|| bench.round_trip())?;
     bench.set_sizes(size_bytes, SMALL, rest_ns)?;
-    let window = bench.requester.max_window();
+    let window = bench.layer.max_window();
     let rtt_ns = few(|| bench.round_trip())?;
     let o_s_ns = few(|| Ok(bench.requests_alone(1)? - bench.timer_ns))?.max(1e-3);
     let mut longest = LONGEST_AT_LEAST;
@@ -300,12 +300,12 @@ impl Size<'_> {
         bench.set_sizes(self.shape.size_bytes, SMALL, self.shape.rest_ns)?;
         bench.batch_of_each(&mut self.data.stream, None)?;
         if !self.data.half_window.is_empty() {
-            bench.requester.set_window(self.shape.window / 2);
+            bench.layer.set_window(self.shape.window / 2);
             let result = bench.batch_of_each(&mut self.data.half_window, None);
-            bench.requester.set_window(self.shape.window);
+            bench.layer.set_window(self.shape.window);
             result?;
         }
-        let work = bench.requester.work(self.shape.d_ns);
+        let work = bench.layer.work(self.shape.d_ns);
         let repeats = ((BATCH_NS / self.shape.d_ns.max(1.0)) as u32).clamp(1, 8 * TOGETHER);
         self.data.d_measured_ns.push(bench.measured_delay(work, repeats));
         bench.batch_of_each(&mut self.data.delayed, Some(work))
@@ -314,7 +314,7 @@ impl Size<'_> {
     fn receives<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
         let SizeShape { size_bytes, rest_ns, trips, .. } = *self.shape;
         bench.set_sizes(SMALL, size_bytes, rest_ns)?;
-        let away = bench.requester.work(AWAY_ROUND_TRIPS * median(self.data.rtt_ns.iter().copied()));
+        let away = bench.layer.work(AWAY_ROUND_TRIPS * median(self.data.rtt_ns.iter().copied()));
         bench.receive_after(away)?;
         let mut batch = Vec::with_capacity(trips);
         for _ in 0..trips {

@@ -182,15 +182,15 @@ impl<R: Requester> Launch<'_, R> {
                 && !self.is_known(&trips.batches_ns))
         {
             batch.clear();
-            let mut before = self.bench.requester.now();
+            let mut before = self.bench.layer.now();
             for _ in 0..BATCH {
                 self.bench.trip()?;
-                let after = self.bench.requester.now();
+                let after = self.bench.layer.now();
                 batch.push(after - before);
                 before = after;
                 if self.bench.rests() {
                     self.bench.settle()?;
-                    before = self.bench.requester.now();
+                    before = self.bench.layer.now();
                 }
             }
             let values: Vec<f64> =
@@ -222,7 +222,7 @@ impl<R: Requester> Launch<'_, R> {
     }
 
     fn issue_bursts(&mut self) -> Result<Vec<Burst>, LayerError> {
-        let window = self.bench.requester.max_window();
+        let window = self.bench.layer.max_window();
         let mut bursts: Vec<Burst> = ISSUE_BURSTS
             .into_iter()
             .filter(|&m| m <= window)
@@ -241,7 +241,7 @@ impl<R: Requester> Launch<'_, R> {
 
     /// Also counts the replies that were later than that and are not in the figure.
     fn receives_after_staying_away(&mut self, rtt_ns: f64) -> Result<(Vec<f64>, u64), LayerError> {
-        let away = self.bench.requester.work(AWAY_ROUND_TRIPS * rtt_ns);
+        let away = self.bench.layer.work(AWAY_ROUND_TRIPS * rtt_ns);
         let mut batches = Vec::with_capacity(BATCHES);
         let mut batch = Vec::with_capacity(BATCH);
         let (mut rounds, mut late) = (0, 0);
@@ -266,7 +266,7 @@ impl<R: Requester> Launch<'_, R> {
     /// Chooses bursts beyond the depth of the pipeline and delays on both sides of the
     /// idle time.
     fn choose_shape(&mut self, rtt_ns: f64, issue: &[Burst], o_r_ns: f64) -> Result<Shape, LayerError> {
-        let window = self.bench.requester.max_window();
+        let window = self.bench.layer.max_window();
         let o_s_ns = super::extract::send_overhead(issue, self.bench.timer_ns).value_ns;
         let o_r_ns = if o_r_ns.is_finite() { o_r_ns } else { o_s_ns };
         let mut longest = LONGEST_BURST_AT_LEAST;
@@ -324,7 +324,7 @@ impl<R: Requester> Launch<'_, R> {
     }
 
     fn delay(&self, d_ns: f64) -> Option<Work> {
-        (d_ns > 0.0).then(|| self.bench.requester.work(d_ns))
+        (d_ns > 0.0).then(|| self.bench.layer.work(d_ns))
     }
 
     fn curve(&mut self, curve: &mut Curve) -> Result<(), LayerError> {
@@ -337,9 +337,9 @@ impl<R: Requester> Launch<'_, R> {
         if data.half_window.is_empty() {
             return Ok(());
         }
-        self.bench.requester.set_window(data.shape.window / 2);
+        self.bench.layer.set_window(data.shape.window / 2);
         let result = self.bench.batch_of_each(&mut data.half_window, None);
-        self.bench.requester.set_window(data.shape.window);
+        self.bench.layer.set_window(data.shape.window);
         result
     }
 
@@ -348,10 +348,10 @@ impl<R: Requester> Launch<'_, R> {
     }
 
     fn round_trips_after_pause(&mut self) -> Result<Vec<f64>, LayerError> {
-        let pause = self.bench.requester.work(PAUSE_NS);
+        let pause = self.bench.layer.work(PAUSE_NS);
         let mut trips = Vec::with_capacity(PAUSES);
         for _ in 0..PAUSES {
-            self.bench.requester.compute(pause);
+            self.bench.layer.compute(pause);
             trips.push(self.bench.round_trip()?);
         }
         Ok(trips)

@@ -2,12 +2,14 @@
 //!
 //! * [`Interface`]: an interface whose parameters are known, the truth that the instrument
 //!   must recover.
+//! * [`Messages`]: two processes that exchange messages, where it is known who moves the data.
 //! * [`Crowd`]: many such interfaces, between any two of them.
 //! * [`network`]: a network that fails in every way. * [`soak`]: what must hold on it.
 //! * [`switch`]: a switch with finite queues between many hosts.
 
 mod crowd;
 mod interface;
+mod messages;
 pub mod network;
 pub mod random;
 pub mod soak;
@@ -16,4 +18,5 @@ mod truth;
 
 pub use crowd::Crowd;
 pub use interface::{Interface, Stuck};
+pub use messages::{Message, Messages};
 pub use truth::{Change, Truth, TruthError};

@@ -2,7 +2,9 @@
 //! line: `o_s=1us,o_r=2us,g=5us,L=7us[,capacity=64][,window=65536][,o_poll=0ns][,noise=0.05]`,
 //! for messages of one byte. What each further byte costs (LogGP, Alexandrov et al. 1995; LogGOPS,
 //! Hoefler et al. 2010): `[,G=0.5ns/B][,O_s=0ns/B][,O_r=0ns/B]`. A second protocol for the messages
-//! from some size on: `[,change=8KiB][,change_G=0.25ns/B][,change_L=2us]`.
+//! from some size on: `[,change=8KiB][,change_G=0.25ns/B][,change_L=2us]`. Who moves the data of
+//! messages ([`Messages`](super::Messages)):
+//! `[,offload=on][,eager=8KiB][,steal=0ns/B][,helper=0ns/B]`.
 
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -31,6 +33,14 @@ pub struct Truth {
     pub o_r_per_byte_ps: f64,
     /// What is different for large messages.
     pub change: Option<Change>,
+    /// Whether messages move while nothing is called.
+    pub offload: bool,
+    /// The largest message that moves by itself even without that.
+    pub eager_bytes: usize,
+    /// Processor time for each byte that arrives, taken from what the processor does.
+    pub steal_per_byte_ps: f64,
+    /// The same of another processor.
+    pub helper_per_byte_ps: f64,
     /// Messages that wait in front of the send stage before the issuer has to.
     pub capacity: usize,
     /// Requests that may be without a reply.
@@ -72,14 +82,28 @@ impl Truth {
         self.l_ps + self.change_of(bytes).map_or(0, |change| change.extra_ps)
     }
 
+    /// Processor time that the arrival of a message of `bytes` takes from what is computed.
+    pub fn steal_of(&self, bytes: usize) -> Ps {
+        rounded(bytes as f64 * self.steal_per_byte_ps)
+    }
+
+    /// Time that it takes of another processor.
+    pub fn helper_of(&self, bytes: usize) -> Ps {
+        rounded(bytes as f64 * self.helper_per_byte_ps)
+    }
+
     fn change_of(&self, bytes: usize) -> Option<Change> {
         self.change.filter(|change| bytes >= change.from_bytes)
     }
 }
 
 fn further_bytes(bytes: usize, per_byte_ps: f64) -> Ps {
-    // `f64::round` needs std; the value is not negative.
-    (bytes.saturating_sub(1) as f64 * per_byte_ps + 0.5) as Ps
+    rounded(bytes.saturating_sub(1) as f64 * per_byte_ps)
+}
+
+/// `f64::round` needs std; the value is not negative.
+fn rounded(ps: f64) -> Ps {
+    (ps + 0.5) as Ps
 }
 
 /// Default length of the queue in front of the send stage.
@@ -118,6 +142,7 @@ impl core::str::FromStr for Truth {
         let (mut capacity, mut window, mut noise) = (None, None, None);
         let (mut gap, mut o_s_byte, mut o_r_byte) = (None, None, None);
         let (mut change, mut change_gap, mut change_l) = (None, None, None);
+        let (mut offload, mut eager, mut steal, mut helper) = (None, None, None, None);
         for part in text.split(',') {
             let (name, value) = part
                 .split_once('=')
@@ -135,13 +160,17 @@ impl core::str::FromStr for Truth {
                 "change" => change.replace(bytes(name, value)?).is_none(),
                 "change_G" => change_gap.replace(per_byte(name, value)?).is_none(),
                 "change_L" => change_l.replace(duration(name, value)?).is_none(),
+                "offload" => offload.replace(switch(name, value)?).is_none(),
+                "eager" => eager.replace(bytes(name, value)?).is_none(),
+                "steal" => steal.replace(per_byte(name, value)?).is_none(),
+                "helper" => helper.replace(per_byte(name, value)?).is_none(),
                 "capacity" => capacity.replace(count(name, value)?).is_none(),
                 "window" => window.replace(count(name, value)?).is_none(),
                 "noise" => noise.replace(share(value)?).is_none(),
                 _ => {
                     return Err(error(format_args!(
                         "'{name}' is not a parameter: use o_s, o_r, g, L, G, O_s, O_r, o_poll, \
-                         change, change_G, change_L, capacity, window or noise"
+                         change, change_G, change_L, offload, eager, steal, helper, capacity, window or noise"
                     )));
                 }
             };
@@ -173,6 +202,10 @@ impl core::str::FromStr for Truth {
             o_s_per_byte_ps: o_s_byte.unwrap_or(0.0),
             o_r_per_byte_ps: o_r_byte.unwrap_or(0.0),
             change,
+            offload: offload.unwrap_or(true),
+            eager_bytes: eager.unwrap_or(0),
+            steal_per_byte_ps: steal.unwrap_or(0.0),
+            helper_per_byte_ps: helper.unwrap_or(0.0),
             o_s_ps: need("o_s", o_s)?,
             o_r_ps: need("o_r", o_r)?,
             g_ps: need("g", g)?,
@@ -194,8 +227,7 @@ fn duration(name: &str, text: &str) -> Result<Ps, TruthError> {
     if !(0.0..=MAX_PS).contains(&ps) {
         return Err(error(format_args!("{name}={text} is out of range: 0 to 10s")));
     }
-    // `f64::round` needs std; the value is not negative.
-    Ok((ps + 0.5) as Ps)
+    Ok(rounded(ps))
 }
 
 fn per_byte(name: &str, text: &str) -> Result<f64, TruthError> {
@@ -246,6 +278,14 @@ fn bytes(name: &str, text: &str) -> Result<usize, TruthError> {
     })
 }
 
+fn switch(name: &str, text: &str) -> Result<bool, TruthError> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(error(format_args!("{name}={text} is neither {name}=on nor {name}=off"))),
+    }
+}
+
 fn count(name: &str, text: &str) -> Result<usize, TruthError> {
     text.parse()
         .ok()
@@ -294,6 +334,16 @@ mod tests {
     }
 
     #[test]
+    fn who_moves_the_data() {
+        let truth = |rest: &str| format!("o_s=1us,o_r=2us,g=5us,L=7us{rest}").parse::<Truth>().unwrap();
+        let plain = truth("");
+        assert_eq!((plain.offload, plain.steal_of(1000), plain.helper_of(1000)), (true, 0, 0));
+        let moved = truth(",offload=off,eager=8KiB,steal=0.1ns/B,helper=0.2ns/B");
+        assert_eq!((moved.offload, moved.eager_bytes), (false, 8192));
+        assert_eq!((moved.steal_of(1000), moved.helper_of(1000)), (100_000, 200_000));
+    }
+
+    #[test]
     fn each_mistake_is_named() {
         for (text, names) in [
             ("G=1ns", "G=0.5ns/B"),
@@ -314,6 +364,9 @@ mod tests {
             ("o_s=1us,o_r=1us,g=1us", "'L' is missing"),
             ("o_s=0ns,o_r=1us,g=1us,L=1us", "above 0"),
             ("os=1us", "not a parameter"),
+            ("offload=yes", "offload=on"),
+            ("steal=1ns", "steal=0.5ns/B"),
+            ("eager=1", "2B to"),
             ("capacity=0", "whole number"),
             ("noise=0.5", "share"),
         ] {

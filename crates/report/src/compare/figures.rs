@@ -6,7 +6,10 @@ use netdyno_measure::bulk::extract::extract;
 use netdyno_measure::bulk::record::{Bulk, SizeFigures};
 use netdyno_measure::contention;
 use netdyno_measure::contention::found::Contention;
+use netdyno_measure::overlap::data::OverlapLaunch;
+use netdyno_measure::overlap::record::{Overlap, Quantity};
 use netdyno_measure::record::{Found, LayerResult, Logp, Parameter, Plateau, Status};
+use netdyno_measure::stats::median;
 use std::slice;
 
 /// A figure of a result.
@@ -33,6 +36,7 @@ pub fn of(result: &LayerResult) -> Vec<Candidate> {
         Found::Logp(logp) => of_signature(result, logp),
         Found::Bulk(bulk) => of_sizes(result, bulk),
         Found::Contention(found) => of_crowd(result, found),
+        Found::Overlap(found) => of_overlap(found),
     }
 }
 
@@ -78,6 +82,34 @@ fn of_crowd(result: &LayerResult, found: &Contention) -> Vec<Candidate> {
         .collect();
     let steady = plateau(&found.plateau, found.launches.len());
     candidates.push(candidate(PLATEAU, steady, &|launch| Some(launch.found.plateau.value_ns)));
+    candidates
+}
+
+/// Half round trips and the work that is free, by size.
+fn of_overlap(found: &Overlap) -> Vec<Candidate> {
+    let mut candidates = Vec::new();
+    for (at, trip) in found.trips.iter().enumerate() {
+        let of = |launch: &OverlapLaunch| Some(median(launch.trips.get(at)?.half_rtt_ns.iter().copied()));
+        candidates.push(Candidate {
+            name: "half_rtt",
+            size_bytes: trip.size_bytes,
+            unit: "ns",
+            figure: in_ns(&trip.half_rtt),
+            launches: found.launches.iter().map(|launch| of(launch).filter(|ns| ns.is_finite())).collect(),
+        });
+    }
+    for (at, size) in found.sizes.iter().enumerate() {
+        let Some(free) = &size.free else { continue };
+        let of = |launch: &OverlapLaunch| Some(launch.sizes.get(at)?.knee.as_ref()?.free_ns);
+        let Quantity { value, ci, launches } = free.work_ns;
+        candidates.push(Candidate {
+            name: "free_work",
+            size_bytes: size.size_bytes,
+            unit: "ns",
+            figure: Figure { status: Status::Measured, value, ci, launches },
+            launches: found.launches.iter().map(|launch| of(launch).filter(|ns| ns.is_finite())).collect(),
+        });
+    }
     candidates
 }
 

@@ -1,7 +1,6 @@
 //! The part of the page that is about messages of every size.
 
 mod curves;
-mod plot;
 mod subject;
 mod surface;
 mod tables;

@@ -5,6 +5,14 @@ use maud::{Markup, html};
 use netdyno_measure::record::{Parameter, Status};
 use netdyno_measure::stats::Interval;
 
+/// Colours that tell layers apart.
+const COLOURS: usize = 8;
+
+/// The class of the colour of the layer that comes after `before` others.
+pub fn colour(before: usize) -> String {
+    format!("layer-{}", before % COLOURS + 1)
+}
+
 /// Names with a subscript, the longest first.
 const SUBSCRIPTED: [&str; 3] = ["o_poll", "o_s", "o_r"];
 

@@ -136,6 +136,16 @@ fn processors(result: &LayerResult) -> Option<String> {
     (!cpus.is_empty()).then(|| format!("{noun} {}{distance}", listed(&cpus)))
 }
 
+/// Names, with a number where several are the same.
+pub fn numbered(names: &[String]) -> Vec<String> {
+    let count = |names: &[String], name: &String| names.iter().filter(|other| *other == name).count();
+    let numbered = |(at, name): (usize, &String)| match count(names, name) {
+        1 => name.clone(),
+        _ => format!("{name} #{}", count(&names[..=at], name)),
+    };
+    names.iter().enumerate().map(numbered).collect()
+}
+
 /// `a, b and c`.
 pub fn listed(names: &[String]) -> String {
     match names {

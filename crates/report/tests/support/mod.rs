@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+use netdyno_layers::sim::SimMessenger;
 use netdyno_measure::bulk::data::BulkLaunch;
 use netdyno_measure::bulk::pattern::BulkPlan;
 use netdyno_measure::bulk::record::Bulk;
@@ -9,6 +10,10 @@ use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Time, Work};
 use netdyno_measure::logp::data::{LaunchData, Shape};
 use netdyno_measure::logp::extract::extract;
 use netdyno_measure::logp::pattern::{self, Plan};
+use netdyno_measure::overlap;
+use netdyno_measure::overlap::data::OverlapLaunch;
+use netdyno_measure::overlap::plan::{METHODS, OverlapPlan};
+use netdyno_measure::overlap::record::Overlap;
 use netdyno_measure::record::{
     ClockReading, Detours, Doubt, Environment, Found, LayerResult, Logp, Options, Ratio, Record, SCHEMA,
 };
@@ -111,6 +116,42 @@ pub fn bulk_layer(name: &str, truth: &str, launches: usize) -> LayerResult {
         faults: None,
         parameters: extracted.parameters,
         found: Found::Bulk(Bulk { launches, ..extracted.bulk }),
+        doubts: extracted.doubts,
+    }
+}
+
+/// Measures computation behind messages of 5 kB and 100 kB, in `launches` launches.
+pub fn overlap_layer(name: &str, truth: &str, launches: usize) -> LayerResult {
+    let truth: Truth = truth.parse().expect("a truth");
+    let mut shape = None;
+    let launches: Vec<OverlapLaunch> = (0..launches)
+        .map(|launch| {
+            let plan = OverlapPlan {
+                launch,
+                shape: shape.clone(),
+                sizes: vec![5_000, 100_000],
+                queue: 4,
+                methods: METHODS.into(),
+                budget_ns: 1e6,
+                precision: 0.02,
+                seed: launch as u64,
+            };
+            let mut messenger = SimMessenger::new(truth, launch as u64);
+            let data = overlap::pattern::run(&mut messenger, &plan, &mut |_| {}).expect("a launch");
+            shape = Some(data.shape.clone());
+            data
+        })
+        .collect();
+    let extracted = overlap::extract::extract(&launches, 0.95, 0.02).expect("launches of the same shape");
+    LayerResult {
+        layer: name.into(),
+        size_bytes: 16,
+        wait: "spin".into(),
+        cpus: vec![0, 1],
+        distance: Some("same package".into()),
+        faults: None,
+        parameters: extracted.parameters,
+        found: Found::Overlap(Overlap { launches, ..extracted.overlap }),
         doubts: extracted.doubts,
     }
 }

@@ -1,10 +1,10 @@
 //! Layers side by side: T(n), bandwidth, and the send overhead (Culler et al. 1996, figures 7
 //! and 10).
 
-use super::plot::{Curve, Plot, Point};
 use super::subject::Subject;
 use crate::html::parts::{cut, parameter_tip, round_time, shown, sound};
-use crate::quantity::{bytes, rate};
+use crate::html::plot::{Curve, Plot, Point};
+use crate::quantity::{bytes, rate, round_rate};
 use maud::{Markup, html};
 use netdyno_measure::bulk::record::{Rate, SizeFigures};
 use netdyno_measure::record::{Parameter, Status};
@@ -30,7 +30,7 @@ pub fn bandwidth(subjects: &[Subject<'_>]) -> Markup {
     let curves = curves(subjects, rate_point);
     html! {
         figure {
-            (plot(&curves, HALF, "bytes per second", "Bandwidth of all layers", short_rate))
+            (plot(&curves, HALF, "bytes per second", "Bandwidth of all layers", round_rate))
             figcaption {
                 "n over the steady time per message of a stream: messages of n bytes one after the other, as many under way as the window allows, small replies. "
                 "What one message at a time reaches, n / T(n), is in the tips."
@@ -84,7 +84,7 @@ fn curves(
 pub fn time_point(subject: &Subject<'_>, size: &SizeFigures, name: &str, p: &Parameter) -> Option<Point> {
     let n = bytes(size.size_bytes as f64);
     Some(Point {
-        size_bytes: size.size_bytes,
+        x: size.size_bytes as f64,
         value: shown(p).filter(|ns| *ns > 0.0)?,
         ci: sound(p.ci_ns),
         is_bound: p.status == Status::UpperBound,
@@ -96,7 +96,7 @@ fn rate_point(subject: &Subject<'_>, size: &SizeFigures) -> Option<Point> {
     let Rate { value_bytes_per_s, ci_bytes_per_s } = size.streaming;
     let is_drawable = value_bytes_per_s.is_finite() && value_bytes_per_s > 0.0;
     is_drawable.then(|| Point {
-        size_bytes: size.size_bytes,
+        x: size.size_bytes as f64,
         value: value_bytes_per_s,
         ci: sound(ci_bytes_per_s),
         is_bound: false,
@@ -108,15 +108,4 @@ fn rate_point(subject: &Subject<'_>, size: &SizeFigures) -> Option<Point> {
             rate(size.single.value_bytes_per_s)
         ),
     })
-}
-
-/// A round rate, without zeros that say nothing.
-fn short_rate(bytes_per_s: f64) -> String {
-    let text = rate(bytes_per_s);
-    match text.split_once(' ') {
-        Some((digits, unit)) if digits.contains('.') => {
-            format!("{} {unit}", digits.trim_end_matches('0').trim_end_matches('.'))
-        }
-        _ => text,
-    }
 }

@@ -1,10 +1,9 @@
 //! A layer of which messages of every size are in a record.
 
+use crate::html::parts::colour;
+use crate::html::words::numbered;
 use netdyno_measure::bulk::record::Bulk;
 use netdyno_measure::record::{LayerResult, Record};
-
-/// Colours that tell layers apart.
-const COLOURS: usize = 6;
 
 /// What `bulk` found about a layer of a record.
 pub struct Subject<'a> {
@@ -33,17 +32,13 @@ pub fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
         for (layer_at, result) in record.results.iter().enumerate() {
             let Some(bulk) = result.bulk() else { continue };
             let at = subjects.len() + 1;
-            let (id, colour) = (format!("bulk-{at}"), format!("layer-{}", (at - 1) % COLOURS + 1));
+            let (id, colour) = (format!("bulk-{at}"), colour(at - 1));
             let label = result.layer.clone();
             subjects.push(Subject { record_at, layer_at, record, result, bulk, label, id, colour });
         }
     }
     let names: Vec<String> = subjects.iter().map(|subject| subject.label.clone()).collect();
-    for (at, subject) in subjects.iter_mut().enumerate() {
-        if names.iter().filter(|name| **name == names[at]).count() > 1 {
-            let before = names[..=at].iter().filter(|name| **name == names[at]).count();
-            subject.label = format!("{} #{before}", names[at]);
-        }
-    }
+    let labels = numbered(&names);
+    subjects.iter_mut().zip(labels).for_each(|(subject, label)| subject.label = label);
     subjects
 }

@@ -2,9 +2,9 @@
 //! of a stream.
 
 use super::curves::time_point;
-use super::plot::{Curve, Plot, Point};
 use super::subject::Subject;
 use crate::html::parts::{figure as in_words, line, round_time, sound, text, time};
+use crate::html::plot::{Curve, Plot, Point};
 use crate::html::scale::path;
 use crate::quantity::bytes;
 use maud::{Markup, html};
@@ -74,7 +74,7 @@ fn steady(subject: &Subject<'_>, size: &SizeFigures) -> Option<Point> {
     };
     let is_drawable = plateau.value_ns.is_finite() && plateau.value_ns > 0.0;
     is_drawable.then(|| Point {
-        size_bytes: size.size_bytes,
+        x: size.size_bytes as f64,
         value: plateau.value_ns,
         ci: sound(plateau.ci_ns),
         is_bound: plateau.limited_by == Limit::Processor,

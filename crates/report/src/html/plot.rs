@@ -1,15 +1,15 @@
-//! A plot over sizes, both axes logarithmic: what the figures have in common.
+//! Curves over a logarithmic axis: what the figures have in common.
 
-use crate::html::parts::{line, point, text};
-use crate::html::scale::{Scale, path, spread};
+use super::parts::{line, point, round_time, text};
+use super::scale::{Scale, path, spread};
 use crate::quantity::bytes;
 use maud::{Markup, html};
 use netdyno_measure::stats::Interval;
 
 /// A point of a curve.
 pub struct Point {
-    /// Its size.
-    pub size_bytes: usize,
+    /// Where it is on the horizontal axis.
+    pub x: f64,
     /// Its figure.
     pub value: f64,
     /// The interval of that, where there is one.
@@ -26,7 +26,7 @@ pub struct Curve {
     pub class: String,
     /// What stands at its end.
     pub label: String,
-    /// Ascending by size.
+    /// Ascending.
     pub points: Vec<Point>,
 }
 
@@ -36,9 +36,9 @@ pub struct Plot {
     pub width: f64,
     /// Height of the paper.
     pub height: f64,
-    /// Where the axis of sizes ends; labels stand behind it.
+    /// Where the horizontal axis ends; labels stand behind it.
     pub right: f64,
-    /// Sizes.
+    /// Sizes, or whatever the curves are over.
     pub x: Scale,
     /// Figures.
     pub y: Scale,
@@ -51,13 +51,20 @@ const BELOW: f64 = 46.0;
 const TICK_EVERY: usize = 2;
 
 impl Plot {
-    /// A plot in which all of `curves` have a place, with room for labels of `labels` pixels.
+    /// A plot in which all of `curves` have a place, with room for labels of `labels` pixels;
+    /// both axes are logarithmic.
     pub fn of(curves: &[Curve], width: f64, height: f64, labels: f64) -> Self {
         let right = width - labels;
         let points = || curves.iter().flat_map(|curve| &curve.points);
-        let x = Scale::log(points().map(|p| p.size_bytes as f64), 1.25, LEFT, right);
+        let x = Scale::log(points().map(|p| p.x), 1.25, LEFT, right);
         let y = Scale::log(points().map(|p| p.value), 1.2, height - BELOW, TOP);
         Self { width, height, right, x, y }
+    }
+
+    /// The same with a linear axis for figures, from 0 to at least `to`.
+    pub fn linear(self, curves: &[Curve], to: f64) -> Self {
+        let values = curves.iter().flat_map(|curve| &curve.points).map(|p| p.value).chain([to]);
+        Self { y: Scale::linear(values, self.height - BELOW, TOP), ..self }
     }
 
     /// The lowest place of the plot.
@@ -70,12 +77,28 @@ impl Plot {
         TOP
     }
 
-    /// Grid, ticks, and what the vertical axis is of; `tick` says a figure.
+    /// Grid, ticks, and what the vertical axis is of; `tick` says a figure. Over sizes.
     pub fn axes(&self, title: &str, tick: impl Fn(f64) -> String) -> Markup {
         let (lo, hi) = self.x.domain();
         let sizes = (0..usize::BITS as usize).step_by(TICK_EVERY).map(|log| (1u64 << log) as f64);
         let sizes: Vec<f64> = sizes.filter(|size| (lo..=hi).contains(size)).collect();
-        let every = if self.right - LEFT < 500.0 { 2 } else { 1 };
+        let every: usize = if self.right - LEFT < 500.0 { 2 } else { 1 };
+        let named = |nth: usize| nth.is_multiple_of(every);
+        self.frame((title, tick), ("bytes in a message, n", bytes), &sizes, named)
+    }
+
+    /// The same over times, which `of` names.
+    pub fn axes_over_time(&self, title: &str, tick: impl Fn(f64) -> String, of: &str) -> Markup {
+        self.frame((title, tick), (of, round_time), &self.x.ticks(6), |_| true)
+    }
+
+    fn frame(
+        &self,
+        (title, tick): (&str, impl Fn(f64) -> String),
+        (of, name): (&str, impl Fn(f64) -> String),
+        along: &[f64],
+        is_named: impl Fn(usize) -> bool,
+    ) -> Markup {
         html! {
             @for value in self.y.ticks(7) {
                 @if let Some(at) = self.y.at(value) {
@@ -83,21 +106,21 @@ impl Plot {
                     (text("soft end", LEFT - 8.0, at + 4.0, &tick(value)))
                 }
             }
-            @for (nth, size) in sizes.iter().enumerate() {
-                @if let Some(at) = self.x.at(*size) {
+            @for (nth, value) in along.iter().enumerate() {
+                @if let Some(at) = self.x.at(*value) {
                     (line("grid", (at, TOP), (at, self.bottom())))
-                    @if nth % every == 0 { (text("soft mid", at, self.bottom() + 18.0, &bytes(*size))) }
+                    @if is_named(nth) { (text("soft mid", at, self.bottom() + 18.0, &name(*value))) }
                 }
             }
             (line("axis", (LEFT, self.bottom()), (self.right, self.bottom())))
-            (text("soft mid", (LEFT + self.right) / 2.0, self.bottom() + 38.0, "bytes in a message, n"))
+            (text("soft mid", (LEFT + self.right) / 2.0, self.bottom() + 38.0, of))
             (text("soft", 0.0, 12.0, title))
         }
     }
 
     /// The lines of all curves, then their intervals, points and names.
     pub fn draw(&self, curves: &[Curve]) -> Markup {
-        let place = |p: &Point| Some((self.x.at(p.size_bytes as f64)?, self.y.at(p.value)?));
+        let place = |p: &Point| Some((self.x.at(p.x)?, self.y.at(p.value)?));
         let ends: Vec<Option<f64>> =
             curves.iter().map(|curve| curve.points.iter().rev().find_map(place).map(|(_, y)| y)).collect();
         let named: Vec<(&Curve, f64)> =

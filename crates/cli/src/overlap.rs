@@ -1,0 +1,120 @@
+//! `netdyno overlap`.
+
+use crate::args::OverlapArgs;
+use crate::campaign;
+use crate::fault::Fault;
+use crate::method::{Method, Reading, Terms};
+use netdyno_measure::order::Order;
+use netdyno_measure::overlap::data::OverlapLaunch;
+use netdyno_measure::overlap::doubts::is_precise;
+use netdyno_measure::overlap::extract::extract;
+use netdyno_measure::overlap::pattern::smallest_trip;
+use netdyno_measure::overlap::plan::{self, METHODS, OverlapPlan};
+use netdyno_measure::overlap::record::Overlap;
+use netdyno_measure::record::{Doubt, Found};
+use netdyno_measure::show::Size;
+use netdyno_measure::task::{Data, Task};
+
+/// Measures and writes the result.
+pub fn run(args: &OverlapArgs) -> Result<(), Fault> {
+    let mut bench = args.bench.clone();
+    if let Some(layer) = bench.over.iter().find(|layer| !layer.has_messages()) {
+        return Err(Fault::BadInput(format!(
+            "{layer} has no messages that a process could compute behind: `netdyno layers` lists the layers with the verb overlap"
+        )));
+    }
+    let mut sizes = args.sizes.clone();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let smallest = smallest_trip(&sizes);
+    if bench.measuring.size.replace(u32::try_from(smallest).unwrap_or(u32::MAX)).is_some() {
+        return Err(Fault::BadInput(
+            "overlap measures several sizes: use --sizes, as in --sizes 5kB,100kB".into(),
+        ));
+    }
+    let methods: Vec<plan::Method> = METHODS
+        .into_iter()
+        .filter(|method| {
+            args.method.is_empty() || args.method.iter().any(|chosen| plan::Method::from(*chosen) == *method)
+        })
+        .collect();
+    let comb = Comb { sizes, queue: usize::from(args.queue), methods };
+    campaign::run(Box::new(comb), &bench)
+}
+
+/// Computation behind messages.
+#[derive(Debug)]
+struct Comb {
+    sizes: Vec<usize>,
+    queue: usize,
+    methods: Vec<plan::Method>,
+}
+
+impl Method for Comb {
+    fn task(&self, terms: &Terms, before: &[Data]) -> Task {
+        let &Terms { launch, budget_ns, precision, seed, .. } = terms;
+        // The first launch chooses sizes and intervals for all.
+        let shape = own(before).next().map(|data| data.shape.clone());
+        let (sizes, methods) = (self.sizes.clone(), self.methods.clone());
+        let queue = self.queue;
+        Task::Overlap(OverlapPlan { launch, shape, sizes, queue, methods, budget_ns, precision, seed })
+    }
+
+    fn is_precise(&self, launches: &[Data], terms: &Terms) -> bool {
+        let launches: Vec<OverlapLaunch> = own(launches).cloned().collect();
+        extract(&launches, terms.confidence, terms.precision)
+            .is_some_and(|extracted| is_precise(&extracted.overlap, terms.precision))
+    }
+
+    fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading> {
+        let launches: Vec<OverlapLaunch> = own(&launches).cloned().collect();
+        let extracted = extract(&launches, terms.confidence, terms.precision)?;
+        let mut doubts = extracted.doubts;
+        doubts.extend(self.not_offered(&extracted.overlap));
+        Some(Reading {
+            parameters: extracted.parameters,
+            found: Found::Overlap(Overlap { launches, ..extracted.overlap }),
+            doubts,
+        })
+    }
+}
+
+impl Comb {
+    /// What was asked for and the layer does not have.
+    fn not_offered(&self, overlap: &Overlap) -> Vec<Doubt> {
+        let mut doubts = Vec::new();
+        let offered: Vec<usize> = overlap.sizes.iter().map(|size| size.size_bytes).collect();
+        let missing: Vec<String> = self
+            .sizes
+            .iter()
+            .filter(|size| !offered.contains(size))
+            .map(|&size| Size(size).to_string())
+            .collect();
+        if !missing.is_empty() {
+            doubts.push(Doubt::new(
+                "largest_message",
+                format!("no message is as large as {}: that is not offered", missing.join(" or ")),
+            ));
+        }
+        if overlap.queue < self.queue {
+            doubts.push(Doubt::new(
+                "queue_is_shorter",
+                format!(
+                    "the layer has {} messages under way at most, {} were asked for",
+                    overlap.queue, self.queue
+                ),
+            ));
+        }
+        doubts
+    }
+}
+
+/// The smallest size in bytes, and the largest.
+pub const SIZES: (usize, usize) = (Order::LEN, 1 << 30);
+
+fn own(launches: &[Data]) -> impl Iterator<Item = &OverlapLaunch> {
+    launches.iter().filter_map(|data| match data {
+        Data::Overlap(data) => Some(data),
+        _ => None,
+    })
+}

@@ -1,0 +1,363 @@
+//! The instrument's own test of `overlap`: who moves the data is known, and comes back.
+//!
+//! For messages of n bytes, with T = o_s + (n - 1) G + L + n steal + o_r:
+//! * half a round trip takes T; messages one way are max(g + (n - 1) G, o_s, o_r, n steal) apart;
+//! * with offload a cycle of post, work w, wait takes max(T, o_s + w + n steal + o_r): the answers to
+//!   two messages are under way, and what is stolen is stolen while the worker works where w is
+//!   long; the work that is free is a cycle without work less o_s + n steal + o_r. Where an
+//!   interrupt falls into a call, which only happens without long work, it makes the cycle longer;
+//! * without it a cycle takes w + T, nothing is stolen from work, and none is free;
+//! * a poll interval p in which the whole queue of q messages has drained leaves the worker
+//!   p / (p + q (o_s + n steal + o_r)) of the time, and q messages each.
+//!
+//! All of it within 2 %.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use netdyno_layers::sim::SimMessenger;
+use netdyno_measure::overlap::data::{Knee, OverlapLaunch, PollingBatch, PwwBatch};
+use netdyno_measure::overlap::doubts::is_precise;
+use netdyno_measure::overlap::extract::{Extracted, extract};
+use netdyno_measure::overlap::pattern;
+use netdyno_measure::overlap::plan::{METHODS, Method, OverlapPlan};
+use netdyno_measure::overlap::record::{Overlap, Payer, Progress, SizeOverlap};
+use netdyno_measure::record::Parameters;
+use netdyno_measure::stats::Interval;
+use netdyno_protocol::sim::Truth;
+
+const SIZES: [usize; 4] = [64, 5_000, 100_000, 1_000_000];
+const QUEUE: usize = 4;
+const NEAR: f64 = 0.02;
+
+fn ns(ps: u64) -> f64 {
+    ps as f64 / 1e3
+}
+
+/// What the truth says of messages of one size.
+struct Known {
+    o_s: f64,
+    o_r: f64,
+    stolen: f64,
+    helper: f64,
+    one_way: f64,
+    gap: f64,
+    is_offloaded: bool,
+}
+
+impl Known {
+    fn of(truth: &Truth, bytes: usize) -> Self {
+        let (o_s, o_r) = (ns(truth.o_s_of(bytes)), ns(truth.o_r_of(bytes)));
+        let (data, stolen) = (ns(truth.data_of(bytes)), ns(truth.steal_of(bytes)));
+        let is_offloaded = truth.offload || bytes <= truth.eager_bytes;
+        Self {
+            o_s,
+            o_r,
+            stolen,
+            helper: ns(truth.helper_of(bytes)),
+            one_way: o_s + data + ns(truth.l_of(bytes)) + stolen + o_r,
+            gap: (ns(truth.g_ps) + data).max(o_s).max(o_r).max(stolen),
+            is_offloaded,
+        }
+    }
+
+    fn cycle(&self, work: f64) -> f64 {
+        match self.is_offloaded {
+            true => self.one_way.max(self.o_s + work + self.stolen + self.o_r),
+            false => self.one_way + work,
+        }
+    }
+
+    /// What a cycle may take longer where interrupts fall into calls.
+    fn interrupted(&self, work: f64) -> f64 {
+        if self.is_offloaded && work <= 2.0 * self.one_way { self.stolen } else { 0.0 }
+    }
+
+    /// The work that is free where a cycle without any takes `cycle`.
+    fn free(&self, cycle: f64) -> f64 {
+        if self.is_offloaded { cycle - self.o_s - self.stolen - self.o_r } else { 0.0 }
+    }
+}
+
+fn launches(truth: Truth, methods: &[Method], seed: u64, count: usize) -> Vec<OverlapLaunch> {
+    let mut shape = None;
+    (0..count)
+        .map(|launch| {
+            let plan = OverlapPlan {
+                launch,
+                shape: shape.clone(),
+                sizes: SIZES.into(),
+                queue: QUEUE,
+                methods: methods.into(),
+                budget_ns: 1e8,
+                precision: NEAR,
+                seed: seed ^ launch as u64,
+            };
+            let mut messenger = SimMessenger::new(truth, seed.wrapping_mul(1000).wrapping_add(launch as u64));
+            let data = pattern::run(&mut messenger, &plan, &mut |_| {}).unwrap();
+            shape = Some(data.shape.clone());
+            data
+        })
+        .collect()
+}
+
+/// Where a truth has no noise all launches are alike: an interval needs six.
+fn measured(truth: Truth) -> Extracted {
+    extract(&vec![launches(truth, &METHODS, 1, 1).remove(0); 6], 0.95, NEAR).unwrap()
+}
+
+fn truths() -> Vec<Truth> {
+    let mut truths = Vec::new();
+    for o in ["o_s=1us,o_r=2us", "o_s=200ns,o_r=100ns"] {
+        for way in ["g=50ns,L=2us,G=0.5ns/B", "g=2us,L=20us,G=0.1ns/B"] {
+            for moved in ["", ",offload=off", ",offload=off,eager=8KiB"] {
+                for paid in [
+                    "",
+                    ",steal=0.2ns/B",
+                    ",steal=0.02ns/B,helper=0.3ns/B",
+                    ",O_s=0.05ns/B,O_r=0.1ns/B,o_poll=50ns",
+                ] {
+                    truths.push(format!("{o},{way}{moved}{paid}").parse().unwrap());
+                }
+            }
+        }
+    }
+    truths
+}
+
+fn assert_near(found: Option<f64>, truth: f64, whole: f64, what: &str) {
+    let found = found.unwrap_or_else(|| panic!("{what}: nothing for {truth}"));
+    assert!((found - truth).abs() <= NEAR * whole.abs() + 0.01, "{what}: {found} for {truth}");
+}
+
+fn assert_between(found: Option<f64>, least: f64, most: f64, what: &str) {
+    let found = found.unwrap_or_else(|| panic!("{what}: nothing for {least}"));
+    let is_between = found >= (1.0 - NEAR) * least - 0.01 && found <= (1.0 + NEAR) * most + 0.01;
+    assert!(is_between, "{what}: {found} for {least} to {most}");
+}
+
+fn check_trips(overlap: &Overlap, truth: &Truth) {
+    for trip in &overlap.trips {
+        let known = Known::of(truth, trip.size_bytes);
+        let what = |name: &str| format!("{name} of {} over {truth:?}", trip.size_bytes);
+        assert_near(trip.half_rtt.value_ns, known.one_way, known.one_way, &what("half a round trip"));
+        if known.is_offloaded {
+            let rate = 1e9 * trip.size_bytes as f64 / known.gap;
+            assert_near(trip.bandwidth_bytes_per_s.value, rate, rate, &what("bandwidth"));
+        }
+    }
+}
+
+fn check_pww(size: &SizeOverlap, known: &Known, truth: &Truth) {
+    for point in &size.pww {
+        let work = point.alone_ns.value.unwrap();
+        let (cycle, longest) = (known.cycle(work), known.cycle(work) + known.interrupted(work));
+        let what = |name: &str| format!("{name} of {} with {work} over {truth:?}", size.size_bytes);
+        assert_between(point.cycle_ns.value, cycle, longest, &what("cycle"));
+        assert_between(point.availability.value, work / longest, work / cycle, &what("availability"));
+        let rate = |cycle: f64| 1e9 * size.size_bytes as f64 / cycle;
+        assert_between(point.bandwidth_bytes_per_s.value, rate(longest), rate(cycle), &what("bandwidth"));
+        // Where work does not span the arrival, posting or waiting may.
+        let stolen = if !known.is_offloaded {
+            Some(0.0)
+        } else {
+            (work > 2.0 * known.one_way).then_some(known.stolen)
+        };
+        if let Some(stolen) = stolen {
+            assert_near(point.stolen_ns.value, stolen, stolen, &what("stolen"));
+            assert_near(point.post_ns.value, known.o_s, known.o_s, &what("post"));
+            assert_near(point.others_ns.value, known.helper, known.helper, &what("helper"));
+        }
+    }
+}
+
+fn check_polling(size: &SizeOverlap, known: &Known, truth: &Truth) {
+    let calls = known.o_s + known.stolen + known.o_r;
+    let mut drained = 0;
+    for point in &size.polling {
+        let interval = point.interval_ns.value.unwrap();
+        let availability = point.availability.value.unwrap();
+        let rate = point.bandwidth_bytes_per_s.value.unwrap();
+        let what = |name: &str| format!("{name} of {} every {interval} over {truth:?}", size.size_bytes);
+        assert!(availability > 0.0 && availability < 1.0, "{}", what("availability"));
+        let most = 1e9 * size.size_bytes as f64 / known.gap;
+        assert!(rate <= (1.0 + NEAR) * most, "{}: {rate} of {most}", what("bandwidth"));
+        // Without offload the answers begin to move in the next call but one.
+        let is_drained = interval > 2.0 * known.one_way + QUEUE as f64 * known.gap.max(known.o_s + known.o_r);
+        if is_drained && known.is_offloaded {
+            let period = interval + QUEUE as f64 * calls;
+            assert_near(Some(availability), interval / period, 1.0, &what("availability"));
+            let expected = 1e9 * (QUEUE * size.size_bytes) as f64 / period;
+            assert_near(Some(rate), expected, expected, &what("bandwidth"));
+            drained += 1;
+        }
+    }
+    assert!(
+        drained >= 2 || !known.is_offloaded,
+        "the grid is too short for {} over {truth:?}",
+        size.size_bytes
+    );
+    let rates: Vec<f64> = size.polling.iter().map(|p| p.bandwidth_bytes_per_s.value.unwrap()).collect();
+    let fastest = rates.iter().copied().fold(0.0, f64::max);
+    assert!(rates[0] > 0.9 * fastest && rates[rates.len() - 1] < 0.5 * fastest, "{rates:?} over {truth:?}");
+}
+
+fn check_finding(size: &SizeOverlap, known: &Known, truth: &Truth) {
+    let free = size.free.unwrap();
+    let what = |name: &str| format!("{name} of {} over {truth:?}", size.size_bytes);
+    let cycle = free.cycle_ns.value.unwrap();
+    assert_between(Some(cycle), known.one_way, known.one_way + known.interrupted(0.0), &what("cycle"));
+    assert_near(free.work_ns.value, known.free(cycle), cycle, &what("free work"));
+    assert_near(free.share.value, known.free(cycle) / cycle, 1.0, &what("free share"));
+    assert_eq!(free.confirmed, 6, "{}", what("free work"));
+
+    let finding = &size.finding;
+    let waiting = size.pww[0].wait_ns.value.unwrap();
+    assert_between(
+        Some(waiting),
+        known.one_way - known.o_s - known.stolen,
+        cycle - known.o_s,
+        &what("waiting"),
+    );
+    let hidden = if known.is_offloaded { 1.0 - known.o_r / waiting } else { 0.0 };
+    assert_near(finding.hidden_share.value, hidden, 1.0, &what("hidden"));
+    if (hidden - 0.9).abs() > NEAR && (hidden - 0.1).abs() > NEAR {
+        let progress = match hidden {
+            hidden if hidden > 0.9 => Progress::ByItself,
+            hidden if hidden < 0.1 => Progress::OnlyInCalls,
+            _ => Progress::Partly,
+        };
+        assert_eq!(finding.progress, progress, "{}", what("progress"));
+    }
+    let calls = if known.is_offloaded { known.o_s + known.o_r } else { known.one_way };
+    let stolen = if known.is_offloaded { known.stolen } else { 0.0 };
+    for (payer, paid) in [(Payer::Calls, calls), (Payer::Stolen, stolen), (Payer::Others, known.helper)] {
+        let share = paid / cycle;
+        if (share - 0.05).abs() > 0.005 {
+            assert_eq!(
+                finding.payers.contains(&payer),
+                share > 0.05,
+                "{payer:?}: {share}, {}",
+                what("payer")
+            );
+            assert!(!finding.undecided.contains(&payer), "{payer:?}: {}", what("payer"));
+        }
+    }
+}
+
+#[test]
+fn who_moves_the_data_comes_back_within_two_percent() {
+    let mut seen = [0; 4];
+    for truth in truths() {
+        let Extracted { overlap, doubts, parameters } = measured(truth);
+        assert_near(parameters.rtt.value_ns, 2.0 * Known::of(&truth, 16).one_way, 1e3, "rtt");
+        assert_eq!(overlap.methods, METHODS);
+        check_trips(&overlap, &truth);
+        for size in &overlap.sizes {
+            let known = Known::of(&truth, size.size_bytes);
+            check_pww(size, &known, &truth);
+            check_polling(size, &known, &truth);
+            check_finding(size, &known, &truth);
+            seen[size.finding.progress as usize] += 1;
+        }
+        assert_eq!(doubts, [], "{truth:?}");
+        assert!(is_precise(&overlap, NEAR));
+    }
+    println!("by itself {}, partly {}, only in calls {}, cannot tell {}", seen[0], seen[1], seen[2], seen[3]);
+    assert!(seen[..3].iter().all(|&n| n >= 20), "{seen:?}");
+}
+
+#[test]
+fn with_noise_the_intervals_cover_the_truth() {
+    let truth: Truth = "o_s=1us,o_r=2us,g=50ns,L=2us,G=0.5ns/B,steal=0.1ns/B,noise=0.05".parse().unwrap();
+    let runs = std::env::var("NETDYNO_RUNS").map_or(10, |n| n.parse::<u64>().unwrap());
+    let (mut covered, mut intervals) = (0, 0);
+    for seed in 0..runs {
+        let Extracted { overlap, .. } =
+            extract(&launches(truth, &[Method::Pww], seed, 9), 0.95, NEAR).unwrap();
+        let mut look = |ci: Option<Interval>, truth: f64| {
+            intervals += 1;
+            covered += usize::from(ci.unwrap().contains(truth));
+        };
+        for trip in &overlap.trips {
+            look(trip.half_rtt.ci_ns, Known::of(&truth, trip.size_bytes).one_way);
+        }
+        for size in &overlap.sizes {
+            let known = Known::of(&truth, size.size_bytes);
+            look(size.finding.stolen_ns.ci, known.stolen);
+            look(size.pww.last().unwrap().post_ns.ci, known.o_s);
+        }
+    }
+    println!("covered {covered} of {intervals}");
+    assert!(covered * 100 >= intervals * 90, "{covered} of {intervals}");
+}
+
+#[test]
+fn what_is_found_can_always_be_written_and_read_back() {
+    for rest in ["", ",window=1", ",offload=off,noise=0.2", ",G=0.5ns/B,O_s=1ns/B"] {
+        let truth: Truth = format!("o_s=1us,o_r=2us,g=5us,L=7us{rest}").parse().unwrap();
+        for methods in [&METHODS[..], &[Method::Polling], &[Method::Pww], &[Method::Max]] {
+            let data = launches(truth, methods, 1, 1);
+            let Extracted { parameters, overlap, .. } = extract(&data, 0.95, NEAR).unwrap();
+            assert_eq!(overlap.methods, methods);
+            let text = serde_json::to_string(&(&parameters, &overlap, &data)).unwrap();
+            let read: (Parameters, Overlap, Vec<OverlapLaunch>) =
+                serde_json::from_str(&text).unwrap_or_else(|error| panic!("{rest}: {error}: {text}"));
+            assert_eq!((read.1.sizes.len(), read.2.len()), (overlap.sizes.len(), 1));
+        }
+    }
+}
+
+#[test]
+fn launches_that_do_not_belong_together_say_nothing() {
+    let truth: Truth = "o_s=1us,o_r=2us,g=5us,L=7us".parse().unwrap();
+    let data = launches(truth, &METHODS, 1, 1);
+    let with = |change: fn(&mut OverlapLaunch)| {
+        let mut other = data[0].clone();
+        change(&mut other);
+        extract(&[data[0].clone(), other], 0.95, NEAR).is_some()
+    };
+    assert!(with(|_| {}));
+    assert!(with(|launch| launch.sizes[0].pww[0].clear()));
+    assert!(!with(|launch| launch.shape.queue = 1));
+    assert!(!with(|launch| launch.trips.clear()));
+    assert!(!with(|launch| launch.sizes[1].polling.truncate(3)));
+    assert!(extract(&[], 0.95, NEAR).is_none());
+}
+
+#[test]
+fn what_is_odd_is_doubted_and_not_clamped() {
+    let truth: Truth = "o_s=1us,o_r=2us,g=50ns,L=2us,G=0.5ns/B".parse().unwrap();
+    let data = launches(truth, &METHODS, 1, 1).remove(0);
+    let doubts = |change: &dyn Fn(&mut OverlapLaunch)| {
+        let mut data = data.clone();
+        change(&mut data);
+        let extracted = extract(&vec![data; 6], 0.95, NEAR).unwrap();
+        let names: Vec<String> = extracted.doubts.iter().map(|doubt| doubt.name.clone()).collect();
+        (names.join(" "), extracted.overlap)
+    };
+    assert_eq!(doubts(&|_| {}).0, "");
+    let polling = |launch: &mut OverlapLaunch, change: fn(&mut PollingBatch)| {
+        launch.sizes[1].polling[6].iter_mut().for_each(change);
+    };
+    let pww = |launch: &mut OverlapLaunch, change: fn(&mut PwwBatch)| {
+        launch.sizes[1].pww[11].iter_mut().for_each(change);
+    };
+    let (names, overlap) = doubts(&|launch| polling(launch, |batch| batch.took_ns /= 10.0));
+    assert_eq!(names, "availability_above_one");
+    assert!(overlap.sizes[1].polling[6].availability.value.unwrap() > 1.0);
+    assert_eq!(doubts(&|launch| polling(launch, |batch| batch.messages = 0)).0, "nothing_arrived");
+    let (names, overlap) = doubts(&|launch| pww(launch, |batch| batch.work_ns *= 0.9));
+    assert!(names.contains("negative_stolen"), "{names}");
+    assert!(overlap.sizes[1].pww[11].stolen_ns.value.unwrap() < 0.0);
+    assert!(doubts(&|launch| pww(launch, |batch| batch.wait_ns = 1e6)).0.contains("wait_grows"));
+    let knee = |launch: &mut OverlapLaunch, change: fn(&mut Knee)| {
+        launch.sizes[2].knee.iter_mut().for_each(change);
+    };
+    assert_eq!(doubts(&|launch| knee(launch, |knee| knee.is_confirmed = false)).0, "knee_not_confirmed");
+    assert_eq!(doubts(&|launch| knee(launch, |knee| knee.free_ns /= 2.0)).0, "methods_disagree");
+    assert!(doubts(&|launch| knee(launch, |knee| knee.free_ns = -1e3)).0.contains("negative_free"));
+    assert_eq!(doubts(&|launch| launch.work[7].took_ns *= 1.05).0, "work_not_linear");
+    assert_eq!(doubts(&|launch| launch.preemptions = Some(1 << 30)).0, "preempted");
+    let few = extract(std::slice::from_ref(&data), 0.95, NEAR).unwrap();
+    assert_eq!(few.doubts[0].name, "too_few_launches");
+}

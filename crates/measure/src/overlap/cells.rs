@@ -1,0 +1,136 @@
+//! A launch as cells, each of which is one thing to measure. A pass takes a batch of each, in
+//! another order every time: what drifts in the course of a launch touches all of them alike.
+
+use super::data::{Interval, OverlapLaunch, PollingBatch, PwwBatch, TripShape};
+use crate::bench::Bench;
+use crate::layer::{LayerError, Messenger};
+use crate::stats::trimmed_mean;
+
+/// Time for work without messages in a batch, and how often it is done at least.
+const ALONE_NS: f64 = 400e3;
+const ALONE_AT_LEAST: u32 = 2;
+
+/// What a batch is of.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Cell {
+    /// Round trips and rows of a size.
+    Trip(usize),
+    /// The polling method: size and interval.
+    Polling(usize, usize),
+    /// Post-work-wait: size and interval.
+    Pww(usize, usize),
+}
+
+/// All cells of a launch.
+pub(super) fn all(data: &OverlapLaunch) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = (0..data.shape.trips.len()).map(Cell::Trip).collect();
+    for (at, size) in data.shape.sizes.iter().enumerate() {
+        cells.extend((0..size.polling.len()).map(|interval| Cell::Polling(at, interval)));
+        cells.extend((0..size.pww.len()).map(|interval| Cell::Pww(at, interval)));
+    }
+    cells
+}
+
+impl Cell {
+    /// Adds a batch to `data`. `work_first` says whether work without messages comes before the
+    /// same with them.
+    pub(super) fn measure<M: Messenger>(
+        self,
+        bench: &mut Bench<'_, M>,
+        data: &mut OverlapLaunch,
+        work_first: bool,
+    ) -> Result<(), LayerError> {
+        match self {
+            Self::Trip(at) => {
+                let TripShape { size_bytes, trips, row } = data.shape.trips[at];
+                let trip = &mut data.trips[at];
+                // The last message of what was measured before may still be on its way.
+                bench.exchange(size_bytes)?;
+                let halves: Vec<f64> = (0..trips)
+                    .map(|_| Ok(bench.exchange(size_bytes)? / 2.0))
+                    .collect::<Result<_, LayerError>>()?;
+                trip.half_rtt_ns.push(trimmed_mean(halves));
+                trip.samples += trips as u64;
+                trip.per_message_ns.push(rise(bench, size_bytes, row)?);
+            }
+            Self::Polling(at, interval) => {
+                let size = &data.shape.sizes[at];
+                let batch =
+                    polling(bench, size.size_bytes, data.shape.queue, size.polling[interval], work_first)?;
+                data.sizes[at].polling[interval].push(batch);
+            }
+            Self::Pww(at, interval) => {
+                let size = &data.shape.sizes[at];
+                let batch = pww(bench, size.size_bytes, size.pww[interval], work_first)?;
+                data.sizes[at].pww[interval].push(batch);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Interval {
+    /// How often its work is done without messages: that takes no answer, and so less time.
+    fn repeats_alone(&self) -> u32 {
+        self.repeats.min((ALONE_NS / self.asked_ns) as u32).max(ALONE_AT_LEAST)
+    }
+}
+
+/// Time per message of a row one way.
+pub(super) fn rise<M: Messenger>(
+    bench: &mut Bench<'_, M>,
+    bytes: usize,
+    row: usize,
+) -> Result<f64, LayerError> {
+    let shorter = bench.row(bytes, row)?;
+    Ok((bench.row(bytes, 2 * row)? - shorter) / row as f64)
+}
+
+fn polling<M: Messenger>(
+    bench: &mut Bench<'_, M>,
+    bytes: usize,
+    queue: usize,
+    interval: Interval,
+    work_first: bool,
+) -> Result<PollingBatch, LayerError> {
+    let work = bench.layer.work(interval.asked_ns);
+    let mut alone_ns = f64::NAN;
+    if work_first {
+        alone_ns = bench.measured_delay(work, interval.repeats_alone());
+    }
+    let polled = bench.polling(bytes, queue, work, interval.repeats.into())?;
+    if !work_first {
+        alone_ns = bench.measured_delay(work, interval.repeats_alone());
+    }
+    Ok(PollingBatch {
+        polls: polled.polls,
+        messages: polled.messages,
+        took_ns: polled.took_ns,
+        alone_ns,
+        others_ns: polled.others_ns,
+    })
+}
+
+fn pww<M: Messenger>(
+    bench: &mut Bench<'_, M>,
+    bytes: usize,
+    interval: Interval,
+    work_first: bool,
+) -> Result<PwwBatch, LayerError> {
+    let work = bench.layer.work(interval.asked_ns);
+    let mut alone_ns = f64::NAN;
+    if work_first {
+        alone_ns = bench.work_alone(work, interval.repeats_alone());
+    }
+    let cycled = bench.cycles(bytes, work, interval.repeats)?;
+    if !work_first {
+        alone_ns = bench.work_alone(work, interval.repeats_alone());
+    }
+    Ok(PwwBatch {
+        post_ns: cycled.post_ns,
+        work_ns: cycled.work_ns,
+        wait_ns: cycled.wait_ns,
+        alone_ns,
+        others_ns: cycled.others_ns,
+    })
+}

@@ -1,0 +1,260 @@
+//! Where the layer, the machine or the run do not allow a figure to be taken at its word.
+
+use super::extract::Launches;
+use super::record::{Overlap, Quantity, SizeOverlap};
+use crate::logp::doubts::{CLOCK_IS_FINE, PREEMPTIONS_PER_S};
+use crate::record::{Doubt, Parameters};
+use crate::show::{Number, Percent, Size, Time};
+use crate::stats::{Interval, median};
+
+/// Work may be off its share of the amount asked for by so much.
+const NOT_LINEAR: f64 = 0.02;
+/// A figure is odd where its interval lies beyond what can be by this share.
+const ODD: f64 = 0.01;
+/// Waiting may grow with work by this share.
+const WAIT_GROWS: f64 = 0.1;
+/// What two methods say of the share that goes behind work may differ by so much.
+const DISAGREEMENT: f64 = 0.1;
+
+/// Where the layer or the machine does not behave as the methods assume.
+pub(super) fn find(
+    launches: &Launches<'_>,
+    parameters: &Parameters,
+    overlap: &Overlap,
+    precision: f64,
+) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    doubt_work(launches, &mut doubts);
+    for size in &overlap.sizes {
+        doubt_polling(size, &mut doubts);
+        doubt_pww(size, &mut doubts);
+        doubt_free(size, launches.data.len(), &mut doubts);
+    }
+    doubt_machine(launches, parameters, &mut doubts);
+    doubt_precision(launches.data.len(), overlap, precision, &mut doubts);
+    doubts
+}
+
+/// Both methods take it that k times the work takes k times as long.
+fn doubt_work(launches: &Launches<'_>, doubts: &mut Vec<Doubt>) {
+    let count = launches.data.iter().map(|launch| launch.work.len()).min().unwrap_or(0);
+    let stretch = |nth: usize| {
+        median(launches.data.iter().map(|launch| launch.work[nth].took_ns / launch.work[nth].asked_ns))
+    };
+    let stretches: Vec<f64> = (0..count).map(stretch).collect();
+    let usual = median(stretches.iter().copied());
+    let off = |nth: &usize| (stretches[*nth] / usual - 1.0).abs();
+    let Some(worst) = (0..count).max_by(|a, b| off(a).total_cmp(&off(b))) else { return };
+    if off(&worst) > NOT_LINEAR {
+        doubts.push(Doubt::new(
+            "work_not_linear",
+            format!(
+                "work for {} takes {} more or less than its share of more and less work: intervals are what they were measured to be",
+                Time(launches.data[0].work[worst].asked_ns),
+                Percent(off(&worst))
+            ),
+        ));
+    }
+}
+
+/// Names what is odd at some intervals, in one doubt.
+fn at_intervals(intervals: &[&Quantity]) -> String {
+    let times: Vec<f64> = intervals.iter().filter_map(|interval| interval.value).collect();
+    match times[..] {
+        [] => String::new(),
+        [one] => Time(one).to_string(),
+        [first, .., last] => format!("{} intervals from {} to {}", times.len(), Time(first), Time(last)),
+    }
+}
+
+fn doubt_polling(size: &SizeOverlap, doubts: &mut Vec<Doubt>) {
+    let bytes = Size(size.size_bytes);
+    let odd: Vec<&Quantity> =
+        size.polling.iter().filter(|p| is_above_one(&p.availability)).map(|p| &p.interval_ns).collect();
+    if !odd.is_empty() {
+        doubts.push(Doubt::about(
+            "availability_above_one",
+            "polling.availability",
+            format!("with {bytes} work was faster with messages than without, at {}", at_intervals(&odd)),
+        ));
+    }
+    let silent: Vec<&Quantity> = size
+        .polling
+        .iter()
+        .filter(|p| p.bandwidth_bytes_per_s.value.is_none_or(|rate| rate <= 0.0))
+        .map(|p| &p.interval_ns)
+        .collect();
+    if !silent.is_empty() {
+        doubts.push(Doubt::about(
+            "nothing_arrived",
+            "polling.bandwidth",
+            format!("with {bytes} no message arrived while polling, at {}", at_intervals(&silent)),
+        ));
+    }
+}
+
+fn is_above_one(availability: &Quantity) -> bool {
+    availability.ci.is_some_and(|ci| ci.lo > 1.0 + ODD)
+}
+
+fn doubt_pww(size: &SizeOverlap, doubts: &mut Vec<Doubt>) {
+    let bytes = Size(size.size_bytes);
+    let named = |is_odd: &dyn Fn(&super::record::WorkPoint) -> bool| {
+        let odd: Vec<&Quantity> = size.pww.iter().filter(|p| is_odd(p)).map(|p| &p.alone_ns).collect();
+        (!odd.is_empty()).then(|| at_intervals(&odd))
+    };
+    if let Some(at) = named(&|p| is_above_one(&p.availability)) {
+        doubts.push(Doubt::about(
+            "availability_above_one",
+            "pww.availability",
+            format!("with {bytes} a whole cycle was shorter than its work alone, at {at}"),
+        ));
+    }
+    let is_negative = |p: &super::record::WorkPoint| {
+        let tolerated = ODD * p.alone_ns.value.unwrap_or(0.0).abs() + 1.0;
+        p.stolen_ns.ci.is_some_and(|ci| ci.hi < -tolerated)
+    };
+    if let Some(at) = named(&is_negative) {
+        doubts.push(Doubt::about(
+            "negative_stolen",
+            "pww.stolen",
+            format!("with {bytes} work took less time with messages than without, at {at}"),
+        ));
+    }
+    let Some(without) = size.pww.first().and_then(|p| p.wait_ns.ci) else { return };
+    let grows =
+        |p: &super::record::WorkPoint| p.wait_ns.ci.is_some_and(|ci| ci.lo > (1.0 + WAIT_GROWS) * without.hi);
+    if let Some(at) = named(&grows) {
+        doubts.push(Doubt::about(
+            "wait_grows",
+            "pww.wait",
+            format!("with {bytes} waiting took longer after work than without work, at {at}"),
+        ));
+    }
+}
+
+fn doubt_free(size: &SizeOverlap, launches: usize, doubts: &mut Vec<Doubt>) {
+    let Some(free) = &size.free else { return };
+    let bytes = Size(size.size_bytes);
+    if 2 * free.confirmed < launches {
+        doubts.push(Doubt::about(
+            "knee_not_confirmed",
+            "free",
+            format!(
+                "with {bytes} only {} of {launches} launches confirm it: a cycle does not stay level and then grow by all further work",
+                free.confirmed
+            ),
+        ));
+    }
+    if free.share.ci.is_some_and(|ci| ci.hi < -ODD) {
+        doubts.push(Doubt::about(
+            "negative_free",
+            "free",
+            format!("with {bytes} work makes a cycle longer by more than it takes itself"),
+        ));
+    }
+    let finding = &size.finding;
+    let (Some(ci), Some(cycle), Some(calls), Some(stolen)) =
+        (free.share.ci, finding.cycle_ns.value, finding.calls_ns.value, finding.stolen_ns.value)
+    else {
+        return;
+    };
+    let by_pww = 1.0 - (calls + stolen) / cycle;
+    if by_pww < ci.lo - DISAGREEMENT || by_pww > ci.hi + DISAGREEMENT {
+        doubts.push(Doubt::about(
+            "methods_disagree",
+            "free",
+            format!(
+                "with {bytes} {} of a cycle goes behind long work, and {} of it behind the most work that is free",
+                Percent(by_pww),
+                Percent(free.share.value.unwrap_or(f64::NAN))
+            ),
+        ));
+    }
+}
+
+/// What the clock and the system did to the figures.
+fn doubt_machine(launches: &Launches<'_>, parameters: &Parameters, doubts: &mut Vec<Doubt>) {
+    let timer = median(launches.data.iter().map(|launch| launch.timer_ns));
+    if parameters.rtt.value_ns.is_some_and(|rtt| rtt < CLOCK_IS_FINE * timer) {
+        doubts.push(Doubt::new(
+            "clock_is_coarse",
+            format!("reading the clock takes {}, which is taken off", Time(timer)),
+        ));
+    }
+    let each = launches.data.iter().filter_map(|l| Some(l.preemptions? as f64 * 1e9 / l.took_ns));
+    let preempted = median(each);
+    if preempted > PREEMPTIONS_PER_S {
+        doubts.push(Doubt::new(
+            "preempted",
+            format!("the worker lost its processor {preempted:.0} times a second (median)"),
+        ));
+    }
+}
+
+/// A figure with the half-width that is precise enough for it.
+struct Wanted {
+    name: String,
+    ci: Option<Interval>,
+    half_width: f64,
+}
+
+impl Wanted {
+    fn excess(&self) -> f64 {
+        self.ci.map_or(f64::INFINITY, |ci| ci.half_width() / self.half_width)
+    }
+}
+
+/// All figures that must be precise: half round trips to a share of their own; availability and
+/// the share of a cycle that is free, which are shares themselves, to the share itself.
+fn wanted(overlap: &Overlap, precision: f64) -> Vec<Wanted> {
+    let mut wanted = Vec::new();
+    for trip in &overlap.trips {
+        wanted.push(Wanted {
+            name: format!("the half round trip of {}", Size(trip.size_bytes)),
+            ci: trip.half_rtt.ci_ns,
+            half_width: precision * trip.half_rtt.value_ns.unwrap_or(f64::NAN).abs(),
+        });
+    }
+    for size in &overlap.sizes {
+        let share = |what: &str, quantity: &Quantity| Wanted {
+            name: format!("{what} with {}", Size(size.size_bytes)),
+            ci: quantity.ci,
+            half_width: precision,
+        };
+        wanted.extend(size.polling.iter().map(|p| share("availability while polling", &p.availability)));
+        wanted.extend(size.pww.iter().map(|p| share("availability in post-work-wait", &p.availability)));
+        wanted.extend(size.free.iter().map(|free| share("the share that is free", &free.share)));
+    }
+    wanted
+}
+
+/// Whether every figure is known as precisely as asked for.
+pub fn is_precise(overlap: &Overlap, precision: f64) -> bool {
+    wanted(overlap, precision).iter().all(|figure| figure.excess() <= 1.0)
+}
+
+fn doubt_precision(launches: usize, overlap: &Overlap, precision: f64, doubts: &mut Vec<Doubt>) {
+    let wanted = wanted(overlap, precision);
+    if wanted.iter().any(|figure| figure.ci.is_none()) {
+        doubts.push(Doubt::new(
+            "too_few_launches",
+            format!("{launches} launches are too few for an interval at this confidence"),
+        ));
+        return;
+    }
+    let wide = wanted.iter().filter(|figure| figure.excess() > 1.0).count();
+    let Some(worst) = wanted.iter().max_by(|a, b| a.excess().total_cmp(&b.excess())) else { return };
+    if wide > 0 {
+        doubts.push(Doubt::new(
+            "imprecise",
+            format!(
+                "{wide} of {} figures are wider than the ±{} asked for; the widest, {} times that, is {}",
+                wanted.len(),
+                Percent(precision),
+                Number(worst.excess()),
+                worst.name
+            ),
+        ));
+    }
+}

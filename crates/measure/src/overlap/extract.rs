@@ -1,0 +1,209 @@
+//! The figures read off several launches: each is the median, over the launches, of what a
+//! launch says by itself, with the distribution-free interval of that median. A launch says the
+//! median of its batches. Nothing is clamped.
+
+use super::data::{OverlapLaunch, PollingBatch, PwwBatch, SizeData};
+use super::doubts;
+use super::finding;
+use super::plan::{METHODS, Method};
+use super::record::{Free, Overlap, PollPoint, Quantity, SizeOverlap, Trip, WorkPoint};
+use crate::figure::Figure;
+use crate::record::{Doubt, Parameter, Parameters, PerByte, Status};
+use crate::stats::median;
+use std::collections::BTreeMap;
+
+const NS_PER_S: f64 = 1e9;
+
+/// What several launches say about a layer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Extracted {
+    /// The round trip of the smallest messages; this verb reads nothing else of a signature.
+    pub parameters: Parameters,
+    /// Everything else. Without the launches: they are the caller's.
+    pub overlap: Overlap,
+    /// Doubts.
+    pub doubts: Vec<Doubt>,
+}
+
+/// Several launches.
+pub(super) struct Launches<'a> {
+    pub(super) data: &'a [OverlapLaunch],
+    confidence: f64,
+}
+
+/// Reads figures and doubts off launches. `None` where they measured nothing, or not the same.
+pub fn extract(data: &[OverlapLaunch], confidence: f64, precision: f64) -> Option<Extracted> {
+    let first = data.first().filter(|first| !first.trips.is_empty())?;
+    // A record is a file: launches of other sizes or intervals do not belong together.
+    if !data.iter().all(|launch| launch.shape == first.shape && launch.is_whole()) {
+        return None;
+    }
+    let launches = Launches { data, confidence };
+    let overlap = launches.overlap();
+    let parameters = launches.parameters();
+    let doubts = doubts::find(&launches, &parameters, &overlap, precision);
+    Some(Extracted { parameters, overlap, doubts })
+}
+
+impl OverlapLaunch {
+    /// Whether there are data for all of the shape.
+    fn is_whole(&self) -> bool {
+        let shape = &self.shape;
+        let of_size = |(data, shape): (&SizeData, &super::data::SizeShape)| {
+            data.polling.len() == shape.polling.len() && data.pww.len() == shape.pww.len()
+        };
+        self.trips.len() == shape.trips.len()
+            && self.sizes.len() == shape.sizes.len()
+            && self.sizes.iter().zip(&shape.sizes).all(of_size)
+    }
+}
+
+/// The median of what batches say.
+pub(super) fn over_batches<B>(batches: &[B], of: impl Fn(&B) -> f64) -> f64 {
+    median(batches.iter().map(of).filter(|value| value.is_finite()))
+}
+
+impl Launches<'_> {
+    /// The figure of what each launch says.
+    pub(super) fn figure(&self, of: impl Fn(&OverlapLaunch) -> f64) -> Figure {
+        Figure::over(self.data.iter().map(of), self.confidence)
+    }
+
+    pub(super) fn quantity(&self, of: impl Fn(&OverlapLaunch) -> f64) -> Quantity {
+        self.figure(of).into()
+    }
+
+    fn overlap(&self) -> Overlap {
+        let shape = &self.data[0].shape;
+        let ran = |method: &Method| {
+            shape.sizes.iter().any(|size| match method {
+                Method::Polling => !size.polling.is_empty(),
+                Method::Pww => !size.pww.is_empty(),
+                Method::Max => size.knee_cycles > 0,
+            })
+        };
+        Overlap {
+            methods: METHODS.into_iter().filter(ran).collect(),
+            queue: shape.queue,
+            trips: (0..shape.trips.len()).map(|at| self.trip(at)).collect(),
+            sizes: (0..shape.sizes.len()).map(|at| self.size(at)).collect(),
+            launches: Vec::new(),
+        }
+    }
+
+    fn trip(&self, at: usize) -> Trip {
+        let size_bytes = self.data[0].shape.trips[at].size_bytes;
+        let bytes = size_bytes as f64;
+        Trip {
+            size_bytes,
+            half_rtt: self.half_rtt(at, 1.0),
+            bandwidth_bytes_per_s: self.quantity(|launch| {
+                bytes / median(launch.trips[at].per_message_ns.iter().copied()) * NS_PER_S
+            }),
+        }
+    }
+
+    /// The half round trip at the index `at`, times a factor.
+    fn half_rtt(&self, at: usize, factor: f64) -> Parameter {
+        let of = |launch: &OverlapLaunch| factor * median(launch.trips[at].half_rtt_ns.iter().copied());
+        let batches = self.data.iter().flat_map(|launch| &launch.trips[at].half_rtt_ns);
+        let samples = self.data.iter().map(|launch| launch.trips[at].samples).fold(0, u64::saturating_add);
+        self.figure(of).parameter(batches.map(|ns| factor * ns), samples)
+    }
+
+    fn size(&self, at: usize) -> SizeOverlap {
+        let shape = &self.data[0].shape.sizes[at];
+        let bytes = shape.size_bytes;
+        let mut size = SizeOverlap {
+            size_bytes: bytes,
+            polling: (0..shape.polling.len()).map(|interval| self.poll_point(at, interval, bytes)).collect(),
+            pww: (0..shape.pww.len()).map(|interval| self.work_point(at, interval, bytes)).collect(),
+            free: (shape.knee_cycles > 0).then(|| self.free(at)),
+            finding: finding::unknown(),
+        };
+        size.finding = finding::of(self, at, &size);
+        size
+    }
+
+    fn poll_point(&self, at: usize, interval: usize, bytes: usize) -> PollPoint {
+        let of = |value: fn(&PollingBatch) -> f64| {
+            self.quantity(|launch| over_batches(&launch.sizes[at].polling[interval], value))
+        };
+        let mut bandwidth = of(|batch| batch.messages as f64 / batch.took_ns);
+        bandwidth = scaled(bandwidth, bytes as f64 * NS_PER_S);
+        PollPoint {
+            interval_ns: of(|batch| batch.alone_ns),
+            availability: of(|batch| batch.polls as f64 * batch.alone_ns / batch.took_ns),
+            bandwidth_bytes_per_s: bandwidth,
+            others_share: of(|batch| batch.others_ns.unwrap_or(f64::NAN) / batch.took_ns),
+        }
+    }
+
+    fn work_point(&self, at: usize, interval: usize, bytes: usize) -> WorkPoint {
+        let of = |value: fn(&PwwBatch) -> f64| {
+            self.quantity(|launch| over_batches(&launch.sizes[at].pww[interval], value))
+        };
+        let bandwidth = of(|batch| 1.0 / batch.cycle_ns());
+        WorkPoint {
+            alone_ns: of(|batch| batch.alone_ns),
+            post_ns: of(|batch| batch.post_ns),
+            work_ns: of(|batch| batch.work_ns),
+            wait_ns: of(|batch| batch.wait_ns),
+            cycle_ns: of(PwwBatch::cycle_ns),
+            stolen_ns: of(|batch| batch.work_ns - batch.alone_ns),
+            availability: of(|batch| batch.alone_ns / batch.cycle_ns()),
+            bandwidth_bytes_per_s: scaled(bandwidth, bytes as f64 * NS_PER_S),
+            others_ns: of(|batch| batch.others_ns.unwrap_or(f64::NAN)),
+        }
+    }
+
+    fn free(&self, at: usize) -> Free {
+        let of = |value: fn(&super::data::Knee) -> f64| {
+            self.quantity(|launch| launch.sizes[at].knee.as_ref().map_or(f64::NAN, value))
+        };
+        let is_confirmed =
+            |launch: &&OverlapLaunch| launch.sizes[at].knee.as_ref().is_some_and(|knee| knee.is_confirmed);
+        Free {
+            cycle_ns: of(|knee| knee.base_ns),
+            work_ns: of(|knee| knee.free_ns),
+            share: of(|knee| knee.free_ns / knee.base_ns),
+            confirmed: self.data.iter().filter(is_confirmed).count(),
+        }
+    }
+
+    fn parameters(&self) -> Parameters {
+        let none = || Parameter {
+            status: Status::Unobservable,
+            value_ns: None,
+            ci_ns: None,
+            quantiles_ns: BTreeMap::new(),
+            samples: 0,
+            launches: 0,
+        };
+        let per_byte = PerByte {
+            status: Status::Unobservable,
+            value_ns_per_byte: None,
+            ci_ns_per_byte: None,
+            quantiles_ns_per_byte: BTreeMap::new(),
+            samples: 0,
+            launches: 0,
+        };
+        Parameters {
+            rtt: self.half_rtt(0, 2.0),
+            o_s: none(),
+            o_r: none(),
+            o_poll: none(),
+            g: none(),
+            L: none(),
+            G: per_byte,
+        }
+    }
+}
+
+fn scaled(quantity: Quantity, factor: f64) -> Quantity {
+    Quantity {
+        value: quantity.value.map(|value| factor * value),
+        ci: quantity.ci.map(|ci| [factor * ci.lo, factor * ci.hi].into()),
+        launches: quantity.launches,
+    }
+}

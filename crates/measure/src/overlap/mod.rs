@@ -1,0 +1,13 @@
+//! How much computation goes behind messages, and who pays for that: COMB (Brightwell et al.
+//! 2003), and the most work that is free.
+
+mod cells;
+pub mod data;
+pub mod doubts;
+pub mod extract;
+mod finding;
+mod knee;
+pub mod pattern;
+pub mod plan;
+pub mod record;
+mod worker;

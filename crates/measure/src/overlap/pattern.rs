@@ -1,0 +1,225 @@
+//! What one launch runs.
+//!
+//! The first launch chooses the sizes and, for each, intervals on a logarithmic grid: poll
+//! intervals from far below a round trip to far beyond the time in which the queue drains, work
+//! intervals from far below a cycle to far beyond; later launches take them over. Then the most
+//! work that is free is searched; then come passes over everything else ([`super::cells`]), until
+//! the time is up.
+
+use super::cells::{self, rise};
+use super::data::{
+    Interval, OverlapLaunch, OverlapShape, SizeData, SizeShape, TripData, TripShape, WorkCheck,
+};
+use super::knee::Search;
+use super::plan::{Method, OverlapPlan};
+use crate::bench::Bench;
+use crate::layer::{LayerError, Messenger};
+use crate::order::Order;
+use crate::stats::median;
+
+/// Time for a batch, where more than a few of what it is of fit into it.
+const BATCH_NS: f64 = 400e3;
+/// Round trips in a batch.
+const TRIPS: (f64, f64) = (4.0, 50.0);
+/// Messages in the shorter row.
+const ROW: (f64, f64) = (8.0, 128.0);
+/// Cycles in a batch: an even number, for a cycle and the next one share what is under way.
+const CYCLES: (f64, f64) = (8.0, 256.0);
+/// Polls in a batch.
+const POLLS: (f64, f64) = (4.0, 65536.0);
+/// In a batch the queue drains at least so many times.
+const DRAINS: f64 = 6.0;
+/// Poll intervals: how many, the shortest as a share of a round trip, the longest in times in
+/// which the queue drains.
+const POLL_INTERVALS: usize = 11;
+const SHORTEST_POLL: f64 = 1.0 / 32.0;
+const LONGEST_POLL: f64 = 4.0;
+/// Work intervals beside none at all: how many, and the ends in cycles.
+const WORK_INTERVALS: usize = 11;
+const SHORTEST_WORK: f64 = 1.0 / 16.0;
+const LONGEST_WORK: f64 = 8.0;
+/// Sizes of round trips and rows besides those asked for are this factor apart.
+const TRIP_STEP: usize = 4;
+/// Amounts of work whose time is checked, from the shortest, a factor apart.
+const WORK_CHECKS: usize = 8;
+const WORK_FROM_NS: f64 = 500.0;
+const WORK_STEP: f64 = 4.0;
+/// Passes however short the time, and at most.
+const PASSES_WITHOUT_TIME: usize = 1;
+const PASSES_AT_MOST: usize = 12;
+
+/// Runs one launch over `messenger`. `progress` is told the share that is done.
+pub fn run<M: Messenger>(
+    messenger: &mut M,
+    plan: &OverlapPlan,
+    progress: &mut dyn FnMut(f64),
+) -> Result<OverlapLaunch, LayerError> {
+    let mut bench = Bench::new(messenger, plan.budget_ns);
+    let mut random = fastrand::Rng::with_seed(plan.seed);
+    let shape = match &plan.shape {
+        Some(shape) => shape.clone(),
+        None => choose(&mut bench, plan)?,
+    };
+    let mut data = OverlapLaunch {
+        launch: plan.launch,
+        timer_ns: bench.timer_ns,
+        trips: shape
+            .trips
+            .iter()
+            .map(|trip| TripData { size_bytes: trip.size_bytes, ..TripData::default() })
+            .collect(),
+        sizes: shape.sizes.iter().map(SizeData::empty).collect(),
+        work: work_checks(&mut bench),
+        shape,
+        ..OverlapLaunch::default()
+    };
+    let count = data.shape.sizes.len().max(1) as f64;
+    for (at, size) in data.shape.sizes.iter().enumerate().filter(|(_, size)| size.knee_cycles > 0) {
+        let (bytes, cycles, precision) = (size.size_bytes, size.knee_cycles, plan.precision);
+        data.sizes[at].knee = Some(Search { bytes, cycles, precision }.run(&mut bench, &mut random)?);
+        progress(0.1 + 0.2 * at as f64 / count);
+    }
+    passes(&mut bench, &mut data, &mut random, progress)?;
+    data.took_ns = bench.took_ns();
+    progress(1.0);
+    Ok(data)
+}
+
+impl SizeData {
+    fn empty(shape: &SizeShape) -> Self {
+        Self {
+            size_bytes: shape.size_bytes,
+            polling: vec![Vec::new(); shape.polling.len()],
+            pww: vec![Vec::new(); shape.pww.len()],
+            knee: None,
+        }
+    }
+}
+
+fn passes<M: Messenger>(
+    bench: &mut Bench<'_, M>,
+    data: &mut OverlapLaunch,
+    random: &mut fastrand::Rng,
+    progress: &mut dyn FnMut(f64),
+) -> Result<(), LayerError> {
+    // What is chosen and searched has its own time.
+    let began = bench.elapsed();
+    let mut cells = cells::all(data);
+    for pass in 0..PASSES_AT_MOST {
+        random.shuffle(&mut cells);
+        for (nth, cell) in cells.iter().enumerate() {
+            let by_time = bench.elapsed() - began;
+            if pass >= PASSES_WITHOUT_TIME && by_time >= 1.0 {
+                return Ok(());
+            }
+            let by_passes = (pass as f64 + nth as f64 / cells.len() as f64) / PASSES_WITHOUT_TIME as f64;
+            progress(0.3 + 0.7 * by_time.min(by_passes).min(1.0));
+            cell.measure(bench, data, random.bool())?;
+        }
+    }
+    Ok(())
+}
+
+/// Chooses what is measured, for all launches.
+fn choose<M: Messenger>(bench: &mut Bench<'_, M>, plan: &OverlapPlan) -> Result<OverlapShape, LayerError> {
+    let largest = bench.layer.largest();
+    let sizes: Vec<usize> = plan.sizes.iter().copied().filter(|&size| size <= largest).collect();
+    let Some(&last) = sizes.last() else {
+        return Err(LayerError(format!("no message is larger than {largest} bytes, and all sizes are")));
+    };
+    let queue = plan.queue.clamp(1, bench.layer.depth());
+    let trips = trip_sizes(&sizes, last)
+        .into_iter()
+        .map(|size| Ok(Pace::of(bench, size)?.trip_shape(size)))
+        .collect::<Result<_, LayerError>>()?;
+    let sizes = sizes
+        .iter()
+        .map(|&size| Ok(Pace::of(bench, size)?.size_shape(size, queue, &plan.methods)))
+        .collect::<Result<_, LayerError>>()?;
+    Ok(OverlapShape { queue, trips, sizes })
+}
+
+/// The smallest size of which round trips are measured where `sizes` are asked for.
+pub fn smallest_trip(sizes: &[usize]) -> usize {
+    let last = sizes.last().copied().unwrap_or(Order::LEN);
+    trip_sizes(sizes, last).first().copied().unwrap_or(last)
+}
+
+/// Those asked for, and powers below the largest of them.
+fn trip_sizes(sizes: &[usize], last: usize) -> Vec<usize> {
+    let powers = (0..).map(|power| 2 * Order::LEN * TRIP_STEP.pow(power)).take_while(|&size| size < last);
+    let mut all: Vec<usize> = powers.chain(sizes.iter().copied()).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// How fast messages of a size go, at a glance.
+struct Pace {
+    rtt_ns: f64,
+    /// Per message, one way.
+    gap_ns: f64,
+}
+
+impl Pace {
+    fn of<M: Messenger>(bench: &mut Bench<'_, M>, bytes: usize) -> Result<Self, LayerError> {
+        // The first ones after a change of size are not like the others.
+        bench.exchange(bytes)?;
+        let trips: Vec<f64> = (0..9).map(|_| bench.exchange(bytes)).collect::<Result<_, _>>()?;
+        let rises: Vec<f64> = (0..3).map(|_| rise(bench, bytes, ROW.0 as usize)).collect::<Result<_, _>>()?;
+        let rtt_ns = median(trips).max(1.0);
+        // A row that was disturbed says more than there can be.
+        Ok(Self { rtt_ns, gap_ns: median(rises).clamp(0.0, rtt_ns) })
+    }
+
+    /// About what a cycle takes without work.
+    fn cycle_ns(&self) -> f64 {
+        (self.rtt_ns / 2.0).max(self.gap_ns)
+    }
+
+    fn trip_shape(&self, size_bytes: usize) -> TripShape {
+        let fit = |each_ns: f64, (least, most): (f64, f64)| (BATCH_NS / each_ns).clamp(least, most) as usize;
+        TripShape { size_bytes, trips: fit(self.rtt_ns, TRIPS), row: fit(self.gap_ns.max(1.0), ROW) }
+    }
+
+    fn size_shape(&self, size_bytes: usize, queue: usize, methods: &[Method]) -> SizeShape {
+        let drain_ns = self.rtt_ns.max(queue as f64 * self.gap_ns);
+        let polling = |asked_ns: f64| {
+            let repeats = (BATCH_NS.max(DRAINS * drain_ns) / asked_ns).ceil().clamp(POLLS.0, POLLS.1);
+            Interval { asked_ns, repeats: repeats as u32 }
+        };
+        let cycles = |work_ns: f64| {
+            let cycles = (BATCH_NS / (self.cycle_ns() + work_ns)).clamp(CYCLES.0, CYCLES.1) as u32;
+            cycles + cycles % 2
+        };
+        let pww = |asked_ns: f64| Interval { asked_ns, repeats: cycles(asked_ns) };
+        let poll_grid = grid(SHORTEST_POLL * self.rtt_ns, LONGEST_POLL * drain_ns, POLL_INTERVALS);
+        let cycle_ns = self.cycle_ns();
+        let work_grid = grid(SHORTEST_WORK * cycle_ns, LONGEST_WORK * cycle_ns, WORK_INTERVALS);
+        let wants = |method| methods.contains(&method);
+        SizeShape {
+            size_bytes,
+            polling: poll_grid.into_iter().filter(|_| wants(Method::Polling)).map(polling).collect(),
+            pww: [0.0].into_iter().chain(work_grid).filter(|_| wants(Method::Pww)).map(pww).collect(),
+            knee_cycles: if wants(Method::Max) { cycles(cycle_ns) } else { 0 },
+        }
+    }
+}
+
+/// `count` values from `from` to `to`, a factor apart, to the picosecond.
+fn grid(from: f64, to: f64, count: usize) -> Vec<f64> {
+    let factor = (to / from).powf(1.0 / (count - 1) as f64);
+    (0..count).map(|nth| (from * factor.powi(nth as i32) * 1e3).round() / 1e3).collect()
+}
+
+/// What amounts of work take without messages.
+fn work_checks<M: Messenger>(bench: &mut Bench<'_, M>) -> Vec<WorkCheck> {
+    let check = |nth: usize| {
+        let asked_ns = WORK_FROM_NS * WORK_STEP.powi(nth as i32);
+        let work = bench.layer.work(asked_ns);
+        let repeats = (BATCH_NS / asked_ns / 16.0).clamp(1.0, 64.0) as u32;
+        let took_ns = median((0..5).map(|_| bench.measured_delay(work, repeats)));
+        WorkCheck { asked_ns, took_ns }
+    };
+    (0..WORK_CHECKS).map(check).collect()
+}

@@ -1,0 +1,214 @@
+//! What the worker does with messages: round trips, rows, and the loops of both methods.
+//!
+//! What the other process sends, each message says itself; nothing else is agreed.
+
+use crate::bench::Bench;
+use crate::layer::{LayerError, Messenger, Work};
+use crate::order::Order;
+
+/// Cycles after which what the first one has put on the way is no longer to be seen.
+const WARM_UP: u32 = 4;
+
+/// A run of the polling method.
+pub(super) struct Polled {
+    pub(super) polls: u64,
+    pub(super) messages: u64,
+    pub(super) took_ns: f64,
+    pub(super) others_ns: Option<f64>,
+}
+
+/// Cycles of post, work, wait: means.
+pub(super) struct Cycled {
+    pub(super) post_ns: f64,
+    pub(super) work_ns: f64,
+    pub(super) wait_ns: f64,
+    pub(super) others_ns: Option<f64>,
+}
+
+fn asking(answers: u8, bytes: usize) -> Result<Order, LayerError> {
+    Ok(Order { answers, bytes: u32::try_from(bytes).map_err(LayerError::new)? })
+}
+
+impl<M: Messenger> Bench<'_, M> {
+    /// One message there and one of the same size back.
+    pub(super) fn exchange(&mut self, bytes: usize) -> Result<f64, LayerError> {
+        let order = asking(1, bytes)?;
+        let start = self.layer.now();
+        self.layer.post_receive(0, bytes)?;
+        self.layer.post_send(0, bytes, order)?;
+        self.layer.wait_receive(0)?;
+        self.layer.wait_send(0)?;
+        Ok(self.since(start) - self.timer_ns)
+    }
+
+    /// `count` messages one way, as many under way as there are slots, until a small answer to
+    /// the last one is here.
+    pub(super) fn row(&mut self, bytes: usize, count: usize) -> Result<f64, LayerError> {
+        let depth = self.layer.depth();
+        let start = self.layer.now();
+        self.layer.post_receive(0, Order::LEN)?;
+        for nth in 0..count {
+            let slot = nth % depth;
+            if nth >= depth {
+                self.layer.wait_send(slot)?;
+            }
+            let is_last = nth + 1 == count;
+            self.layer.post_send(slot, bytes, asking(u8::from(is_last), Order::LEN)?)?;
+        }
+        self.layer.wait_receive(0)?;
+        let took_ns = self.since(start) - self.timer_ns;
+        for slot in 0..depth.min(count) {
+            self.layer.wait_send(slot)?;
+        }
+        Ok(took_ns)
+    }
+
+    /// Computes `work` between tests, at least `polls` times, and answers what has arrived, with
+    /// `queue` messages each way under way (figure 1 of the paper). Timed from an arrival to an
+    /// arrival, so that no period is counted in part.
+    pub(super) fn polling(
+        &mut self,
+        bytes: usize,
+        queue: usize,
+        work: Work,
+        polls: u64,
+    ) -> Result<Polled, LayerError> {
+        let mut pipe = Pipe { bytes, queue, order: asking(1, bytes)?, head: 0 };
+        // No longer than a while: the other process may be gone, which waiting finds out.
+        let at_most = 4 * polls;
+        for slot in 0..queue {
+            self.layer.post_receive(slot, bytes)?;
+        }
+        for slot in 0..queue {
+            self.layer.post_send(slot, bytes, pipe.order)?;
+        }
+        pipe.poll(self.layer, work, at_most, |_, received| received >= 2 * queue as u64)?;
+        let before = self.layer.other_threads_ns();
+        let start = self.layer.now();
+        let (done, messages) = pipe.poll(self.layer, work, at_most, |done, _| done >= polls)?;
+        let took_ns = self.since(start) - self.timer_ns;
+        let others_ns = passed(before, self.layer.other_threads_ns());
+        pipe.drain(self.layer)?;
+        Ok(Polled { polls: done, messages, took_ns, others_ns })
+    }
+
+    /// Posts a receive and a send, computes, waits for both, `count` times (figure 3 of the
+    /// paper). The other process sends in every cycle without being asked in it: the answers to
+    /// one message are those of the cycles to come.
+    pub(super) fn cycles(&mut self, bytes: usize, work: Work, count: u32) -> Result<Cycled, LayerError> {
+        self.cycle(bytes, asking(2, bytes)?, work)?;
+        let order = asking(1, bytes)?;
+        for _ in 0..WARM_UP {
+            self.cycle(bytes, order, work)?;
+        }
+        let before = self.layer.other_threads_ns();
+        let mut sums = [0; 3];
+        for _ in 0..count {
+            let times = self.cycle(bytes, order, work)?;
+            for (sum, pair) in sums.iter_mut().zip(times.windows(2)) {
+                *sum += pair[1] - pair[0];
+            }
+        }
+        let others_ns = passed(before, self.layer.other_threads_ns());
+        let nothing = self.layer.work(0.0);
+        self.cycle(bytes, asking(0, bytes)?, nothing)?;
+        let count = f64::from(count);
+        let [post_ns, work_ns, wait_ns] = sums.map(|ticks| to_ps(self.ns(ticks) / count - self.timer_ns));
+        Ok(Cycled { post_ns, work_ns, wait_ns, others_ns: others_ns.map(|ns| to_ps(ns / count)) })
+    }
+
+    /// When a cycle began, when all was posted, when the work was done, when the waiting was over.
+    #[inline(always)]
+    fn cycle(&mut self, bytes: usize, order: Order, work: Work) -> Result<[u64; 4], LayerError> {
+        let began = self.layer.now();
+        self.layer.post_receive(0, bytes)?;
+        self.layer.post_send(0, bytes, order)?;
+        let posted = self.layer.now();
+        self.layer.compute(work);
+        let worked = self.layer.now();
+        self.layer.wait_receive(0)?;
+        self.layer.wait_send(0)?;
+        Ok([began, posted, worked, self.layer.now()])
+    }
+
+    /// The work of cycles without messages, timed as there: mean of `count`.
+    pub(super) fn work_alone(&mut self, work: Work, count: u32) -> f64 {
+        let mut sum = 0;
+        for _ in 0..count {
+            let start = self.layer.now();
+            self.layer.compute(work);
+            sum += self.layer.now() - start;
+        }
+        to_ps(self.ns(sum) / f64::from(count) - self.timer_ns)
+    }
+}
+
+/// A queue of messages each way, in slots used in turn.
+struct Pipe {
+    bytes: usize,
+    queue: usize,
+    order: Order,
+    /// The slot in which the next message arrives.
+    head: usize,
+}
+
+impl Pipe {
+    /// Polls until `is_enough` of polls and of messages received, the last of which the last poll
+    /// found, or `at_most` times. How many there were of both.
+    #[inline(always)]
+    fn poll<M: Messenger>(
+        &mut self,
+        layer: &mut M,
+        work: Work,
+        at_most: u64,
+        is_enough: impl Fn(u64, u64) -> bool,
+    ) -> Result<(u64, u64), LayerError> {
+        let (mut done, mut received) = (0, 0);
+        loop {
+            layer.compute(work);
+            let found = self.answer_arrived(layer)?;
+            (done, received) = (done + 1, received + found);
+            if (found > 0 && is_enough(done, received)) || done >= at_most {
+                return Ok((done, received));
+            }
+        }
+    }
+
+    /// Answers what has arrived, at most the whole queue: a layer that is faster than this loop
+    /// would keep it from its work. How many there were.
+    #[inline(always)]
+    fn answer_arrived<M: Messenger>(&mut self, layer: &mut M) -> Result<u64, LayerError> {
+        for found in 0..self.queue {
+            let slot = self.head;
+            if !layer.test_receive(slot)? {
+                return Ok(found as u64);
+            }
+            // Its message was answered, so that this takes no time worth speaking of.
+            layer.wait_send(slot)?;
+            layer.post_receive(slot, self.bytes)?;
+            layer.post_send(slot, self.bytes, self.order)?;
+            self.head = (slot + 1) % self.queue;
+        }
+        Ok(self.queue as u64)
+    }
+
+    /// Receives what is still under way.
+    fn drain<M: Messenger>(&mut self, layer: &mut M) -> Result<(), LayerError> {
+        for _ in 0..self.queue {
+            layer.wait_receive(self.head)?;
+            layer.wait_send(self.head)?;
+            self.head = (self.head + 1) % self.queue;
+        }
+        Ok(())
+    }
+}
+
+/// To the picosecond: records need no more digits.
+fn to_ps(ns: f64) -> f64 {
+    (ns * 1e3).round() / 1e3
+}
+
+/// What has passed between two readings.
+fn passed(before: Option<f64>, after: Option<f64>) -> Option<f64> {
+    Some(after? - before?)
+}

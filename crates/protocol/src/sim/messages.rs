@@ -1,0 +1,460 @@
+//! Two processes that exchange messages in virtual time, each over an interface as in
+//! [`Interface`](super::Interface):
+//!
+//! ```text
+//! processor ─ o_s ─▶ queue ─▶ send stage (g) ─ L ─▶ receive stage (g) ─▶ ready ─ o_r ─▶ processor
+//! ```
+//!
+//! The local processor is the caller. The remote one only communicates: it is always inside a
+//! call, takes every message, and sends what that asks for.
+//!
+//! Who moves the data is known:
+//! * without `offload` nothing larger than `eager` begins to move, either way, except inside a
+//!   call that tests or waits in vain, and towards here only where a receive is posted for it;
+//!   what has begun goes on by itself;
+//! * `steal` is processor time for each byte that arrives, taken from whatever the processor
+//!   does, as by an interrupt; the message is there after it;
+//! * `helper` is processor time for each byte that arrives on a processor that nobody misses.
+
+use super::Stuck;
+use super::random::Random;
+use super::truth::{Ps, Truth};
+use alloc::collections::{BinaryHeap, VecDeque};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+const LOCAL: usize = 0;
+const REMOTE: usize = 1;
+
+/// A message, and what it asks of its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Message {
+    /// Its bytes.
+    pub bytes: usize,
+    /// Messages that the receiver is to send.
+    pub answers: usize,
+    /// Bytes of each of them.
+    pub answer_bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// The send stage of a side has taken g and all data of its message.
+    SendStageFree(usize),
+    /// The last byte of a message, this long after its first, reaches the receive stage of a side.
+    Arrive(usize, Message, Ps),
+    /// A message has passed the receive stage of a side.
+    Passed(usize, Message),
+    /// A message may be received by the processor of a side.
+    Ready(usize, Message),
+    /// The remote processor has received a message.
+    Took(Message),
+    /// The remote processor has issued one of the answers to a message, which asks for so many
+    /// more.
+    Answered(Message),
+}
+
+/// What lies between a side's processor and the wire.
+#[derive(Clone, Debug, Default)]
+struct Side {
+    /// Messages in front of the send stage, each with its slot.
+    queue: VecDeque<(Message, usize)>,
+    /// The slot of the message in the send stage.
+    sending: Option<usize>,
+    /// The wire does not reorder.
+    wire_last_ps: Ps,
+    receive_free_ps: Ps,
+    /// When the processor is through with all interrupts so far.
+    interrupted_until_ps: Ps,
+}
+
+/// A slot for receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Receive {
+    Free,
+    Posted,
+    /// A message of so many bytes is there.
+    Ready(usize),
+}
+
+/// Two processes that exchange messages, seen from the local processor.
+#[derive(Clone, Debug)]
+pub struct Messages {
+    truth: Truth,
+    random: Random,
+    now_ps: Ps,
+    events: BinaryHeap<Reverse<(Ps, u64, Event)>>,
+    event_count: u64,
+    sides: [Side; 2],
+    /// By slot.
+    receives: Vec<Receive>,
+    /// Slots of receives without a message, in the order in which they were posted.
+    posted: VecDeque<usize>,
+    /// Messages that are on their way to here.
+    incoming: usize,
+    /// Bytes of messages without a receive.
+    unexpected: VecDeque<usize>,
+    /// By slot: whether a send is under way.
+    sends: Vec<bool>,
+    /// Messages that begin to move in the next call, from here and from there.
+    held: [VecDeque<(Message, usize)>; 2],
+    /// Messages that the remote processor may receive.
+    inbox: VecDeque<Message>,
+    remote_is_busy: bool,
+    /// What interrupts have taken since the processor was last given something to do.
+    stolen_ps: Ps,
+    helper_ps: Ps,
+}
+
+impl Messages {
+    /// Two idle processes at time 0, with so many slots for sends and for receives.
+    pub fn new(truth: Truth, depth: usize, seed: u64) -> Self {
+        Self {
+            truth,
+            random: Random::new(seed),
+            now_ps: 0,
+            events: BinaryHeap::new(),
+            event_count: 0,
+            sides: [Side::default(), Side::default()],
+            receives: vec![Receive::Free; depth],
+            posted: VecDeque::new(),
+            incoming: 0,
+            unexpected: VecDeque::new(),
+            sends: vec![false; depth],
+            held: [VecDeque::new(), VecDeque::new()],
+            inbox: VecDeque::new(),
+            remote_is_busy: false,
+            stolen_ps: 0,
+            helper_ps: 0,
+        }
+    }
+
+    /// Virtual time.
+    pub fn now_ps(&self) -> Ps {
+        self.now_ps
+    }
+
+    /// What the helper's processor has spent so far.
+    pub fn helper_ps(&self) -> Ps {
+        self.helper_ps
+    }
+
+    /// Lets the processor be busy for `d_ps`, and for as long as it is interrupted.
+    pub fn compute(&mut self, d_ps: Ps) {
+        let mut left_ps = d_ps + self.sides[LOCAL].interrupted_until_ps.saturating_sub(self.now_ps);
+        loop {
+            self.stolen_ps = 0;
+            self.advance_to(self.now_ps + left_ps);
+            left_ps = self.stolen_ps;
+            if left_ps == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Posts a receive into a free slot.
+    pub fn post_receive(&mut self, slot: usize) {
+        debug_assert_eq!(self.receives[slot], Receive::Free);
+        self.advance_to(self.now_ps);
+        self.receives[slot] = match self.unexpected.pop_front() {
+            Some(bytes) => Receive::Ready(bytes),
+            None => {
+                self.posted.push_back(slot);
+                Receive::Posted
+            }
+        };
+    }
+
+    /// Posts a send from a free slot.
+    pub fn post_send(&mut self, slot: usize, message: Message) {
+        debug_assert!(!self.sends[slot]);
+        let o_s = self.draw(self.truth.o_s_of(message.bytes));
+        self.compute(o_s);
+        self.sends[slot] = true;
+        self.send(LOCAL, message, slot, self.now_ps);
+    }
+
+    /// Whether the receive of the slot is complete; then the slot is free.
+    pub fn test_receive(&mut self, slot: usize) -> bool {
+        if self.receives[slot] == Receive::Posted {
+            self.progress();
+        }
+        match self.receives[slot] {
+            Receive::Free => true,
+            Receive::Posted => {
+                self.compute(self.truth.o_poll_ps);
+                false
+            }
+            Receive::Ready(bytes) => {
+                self.receives[slot] = Receive::Free;
+                let o_r = self.draw(self.truth.o_r_of(bytes));
+                self.compute(o_r);
+                true
+            }
+        }
+    }
+
+    /// Whether the send of the slot is complete; then the slot is free.
+    pub fn test_send(&mut self, slot: usize) -> bool {
+        if self.sends[slot] {
+            self.progress();
+            self.compute(self.truth.o_poll_ps);
+        }
+        !self.sends[slot]
+    }
+
+    /// Idles until the receive of the slot is complete.
+    pub fn wait_receive(&mut self, slot: usize) -> Result<(), Stuck> {
+        self.idle_until(|messages| messages.receives[slot] != Receive::Posted)?;
+        self.test_receive(slot);
+        Ok(())
+    }
+
+    /// Idles until the send of the slot is complete.
+    pub fn wait_send(&mut self, slot: usize) -> Result<(), Stuck> {
+        self.idle_until(|messages| !messages.sends[slot])
+    }
+
+    fn idle_until(&mut self, is_complete: impl Fn(&Self) -> bool) -> Result<(), Stuck> {
+        // A call that finds what it is for looks after nothing else.
+        while !is_complete(self) {
+            self.progress();
+            if !is_complete(self) && !self.step() {
+                return Err(Stuck);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a call does for all messages: those that were held begin to move.
+    fn progress(&mut self) {
+        self.advance_to(self.now_ps);
+        while let Some((message, slot)) = self.held[LOCAL].pop_front() {
+            self.enqueue(LOCAL, message, slot, self.now_ps);
+        }
+        while self.incoming < self.posted.len()
+            && let Some((message, slot)) = self.held[REMOTE].pop_front()
+        {
+            self.enqueue(REMOTE, message, slot, self.now_ps);
+        }
+    }
+
+    /// A duration with its noise.
+    fn draw(&mut self, mean_ps: Ps) -> Ps {
+        if self.truth.noise == 0.0 {
+            return mean_ps;
+        }
+        (mean_ps as f64 * (1.0 + self.truth.noise * self.random.normal()) + 0.5) as Ps
+    }
+
+    fn schedule(&mut self, at_ps: Ps, event: Event) {
+        self.event_count += 1;
+        self.events.push(Reverse((at_ps, self.event_count, event)));
+    }
+
+    /// Lets time pass up to `at_ps`, with all that happens until then.
+    fn advance_to(&mut self, at_ps: Ps) {
+        while self.events.peek().is_some_and(|Reverse((t, ..))| *t <= at_ps) {
+            self.step();
+        }
+        self.now_ps = self.now_ps.max(at_ps);
+    }
+
+    /// Lets time pass up to the next event. False where there is none.
+    fn step(&mut self) -> bool {
+        let Some(Reverse((at_ps, _, event))) = self.events.pop() else { return false };
+        self.now_ps = self.now_ps.max(at_ps);
+        match event {
+            Event::SendStageFree(side) => {
+                let sent = self.sides[side].sending.take();
+                if side == LOCAL
+                    && let Some(slot) = sent
+                {
+                    self.sends[slot] = false;
+                }
+                self.feed_send_stage(side, at_ps);
+            }
+            Event::Arrive(side, message, data_ps) => {
+                let g = self.draw(self.truth.g_ps);
+                let passed_ps = at_ps.max(self.sides[side].receive_free_ps + data_ps);
+                self.sides[side].receive_free_ps = passed_ps + g;
+                self.schedule(passed_ps, Event::Passed(side, message));
+            }
+            Event::Passed(side, message) => self.interrupt(side, message, at_ps),
+            Event::Ready(LOCAL, message) => {
+                self.incoming -= 1;
+                match self.posted.pop_front() {
+                    Some(slot) => self.receives[slot] = Receive::Ready(message.bytes),
+                    None => self.unexpected.push_back(message.bytes),
+                }
+            }
+            Event::Ready(_, message) => {
+                self.inbox.push_back(message);
+                self.feed_remote_processor(at_ps);
+            }
+            Event::Took(message) => self.answer(message, at_ps),
+            Event::Answered(message) => {
+                let answer = Message { bytes: message.answer_bytes, answers: 0, answer_bytes: 0 };
+                self.send(REMOTE, answer, 0, at_ps);
+                self.answer(message, at_ps);
+            }
+        }
+        true
+    }
+
+    /// A message has come: the processor of its side looks after it, and the helper does.
+    fn interrupt(&mut self, side: usize, message: Message, at_ps: Ps) {
+        let taken_ps = self.draw(self.truth.steal_of(message.bytes));
+        let until_ps = at_ps.max(self.sides[side].interrupted_until_ps) + taken_ps;
+        self.sides[side].interrupted_until_ps = until_ps;
+        if side == LOCAL {
+            self.stolen_ps += taken_ps;
+            self.helper_ps += self.draw(self.truth.helper_of(message.bytes));
+        }
+        self.schedule(until_ps, Event::Ready(side, message));
+    }
+
+    /// Whether a message only begins to move inside a call of the local processor.
+    fn needs_call(&self, message: &Message) -> bool {
+        !self.truth.offload && message.bytes > self.truth.eager_bytes
+    }
+
+    fn send(&mut self, side: usize, message: Message, slot: usize, at_ps: Ps) {
+        // None overtakes another.
+        if self.needs_call(&message) || !self.held[side].is_empty() {
+            self.held[side].push_back((message, slot));
+        } else {
+            self.enqueue(side, message, slot, at_ps);
+        }
+    }
+
+    fn enqueue(&mut self, side: usize, message: Message, slot: usize, at_ps: Ps) {
+        self.incoming += usize::from(side == REMOTE);
+        self.sides[side].queue.push_back((message, slot));
+        self.feed_send_stage(side, at_ps);
+    }
+
+    fn feed_send_stage(&mut self, side: usize, at_ps: Ps) {
+        if self.sides[side].sending.is_some() {
+            return;
+        }
+        let Some((message, slot)) = self.sides[side].queue.pop_front() else { return };
+        self.sides[side].sending = Some(slot);
+        let (g, l) = (self.draw(self.truth.g_ps), self.draw(self.truth.l_of(message.bytes)));
+        let data = self.draw(self.truth.data_of(message.bytes));
+        self.schedule(at_ps + g + data, Event::SendStageFree(side));
+        let arrival_ps = (at_ps + data + l).max(self.sides[side].wire_last_ps);
+        self.sides[side].wire_last_ps = arrival_ps;
+        self.schedule(arrival_ps, Event::Arrive(1 - side, message, data));
+    }
+
+    fn feed_remote_processor(&mut self, at_ps: Ps) {
+        if self.remote_is_busy {
+            return;
+        }
+        let Some(message) = self.inbox.pop_front() else { return };
+        self.remote_is_busy = true;
+        let o_r = self.draw(self.truth.o_r_of(message.bytes));
+        self.schedule(at_ps + o_r, Event::Took(message));
+    }
+
+    /// Lets the remote processor issue the next answer to `message`, or take the next message.
+    fn answer(&mut self, message: Message, at_ps: Ps) {
+        let Some(left) = message.answers.checked_sub(1) else {
+            self.remote_is_busy = false;
+            self.feed_remote_processor(at_ps);
+            return;
+        };
+        let o_s = self.draw(self.truth.o_s_of(message.answer_bytes));
+        self.schedule(at_ps + o_s, Event::Answered(Message { answers: left, ..message }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+
+    const US: Ps = 1_000_000;
+    const BASE: &str = "o_s=1us,o_r=2us,g=5us,L=7us,G=1us/B";
+
+    fn messages(rest: &str) -> Messages {
+        Messages::new(format!("{BASE}{rest}").parse().unwrap(), 4, 0)
+    }
+
+    fn asking(bytes: usize, answers: usize) -> Message {
+        Message { bytes, answers, answer_bytes: bytes }
+    }
+
+    /// Posts both, computes, waits for both; when each of the three was through.
+    fn cycle(m: &mut Messages, message: Message, d_ps: Ps) -> [Ps; 3] {
+        m.post_receive(0);
+        m.post_send(0, message);
+        let posted = m.now_ps();
+        m.compute(d_ps);
+        let computed = m.now_ps();
+        m.wait_receive(0).unwrap();
+        m.wait_send(0).unwrap();
+        [posted, computed, m.now_ps()]
+    }
+
+    #[test]
+    fn a_round_trip_takes_twice_the_one_way_time() {
+        for rest in ["", ",offload=off"] {
+            let mut m = messages(rest);
+            assert_eq!(cycle(&mut m, asking(11, 1), 0), [US, US, 2 * (1 + 10 + 7 + 2) * US], "{rest}");
+            assert_eq!(m.wait_receive(1), Ok(()), "nothing was posted there");
+            m.post_receive(1);
+            assert_eq!(m.wait_receive(1), Err(Stuck));
+        }
+    }
+
+    #[test]
+    fn messages_move_behind_computation_where_they_are_offloaded() {
+        let mut m = messages("");
+        assert_eq!(cycle(&mut m, asking(11, 1), 100 * US), [US, 101 * US, 103 * US]);
+        let mut m = messages(",offload=off");
+        assert_eq!(cycle(&mut m, asking(11, 1), 100 * US), [US, 101 * US, (101 + 39) * US]);
+        let mut m = messages(",offload=off,eager=11");
+        assert_eq!(cycle(&mut m, asking(11, 1), 100 * US), [US, 101 * US, 103 * US]);
+    }
+
+    #[test]
+    fn an_interrupt_takes_time_from_computation() {
+        let mut m = messages(",steal=2us/B,helper=3us/B");
+        assert_eq!(cycle(&mut m, asking(11, 1), 100 * US), [US, 123 * US, 125 * US]);
+        assert_eq!(m.helper_ps(), 33 * US);
+        let mut m = messages(",steal=2us/B");
+        let [.., done] = cycle(&mut m, asking(11, 1), 0);
+        assert_eq!(done, 2 * (1 + 10 + 7 + 22 + 2) * US, "it is on the way of a message as well");
+    }
+
+    #[test]
+    fn the_remote_side_sends_what_it_is_asked_for() {
+        let mut m = messages("");
+        for slot in 0..2 {
+            m.post_receive(slot);
+        }
+        m.post_send(0, asking(11, 2));
+        assert!(!m.test_receive(0) && !m.test_send(0));
+        m.wait_receive(0).unwrap();
+        assert_eq!(m.now_ps(), 40 * US);
+        m.wait_receive(1).unwrap();
+        // The stages take g and the data of the first one before those of the second.
+        assert_eq!(m.now_ps(), 55 * US);
+        m.post_receive(0);
+        m.post_send(0, asking(11, 0));
+        assert_eq!(m.wait_receive(0), Err(Stuck));
+    }
+
+    #[test]
+    fn a_message_that_comes_before_its_receive_waits_for_it() {
+        let mut m = messages("");
+        m.post_send(0, asking(11, 1));
+        m.compute(100 * US);
+        m.post_receive(3);
+        assert!(m.test_receive(3));
+        assert_eq!(m.now_ps(), 103 * US);
+    }
+}

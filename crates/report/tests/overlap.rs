@@ -1,0 +1,157 @@
+//! What is made of records of computation behind messages.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod support;
+
+use netdyno_measure::overlap::record::{Overlap, Quantity};
+use netdyno_measure::record::{Doubt, Found, LayerResult, Record};
+use netdyno_measure::stats::Interval;
+use netdyno_report::{csv, html, table};
+use proptest::prelude::*;
+use std::sync::LazyLock;
+
+const STOLEN: &str = "o_s=1us,o_r=2us,g=50ns,L=2us,G=0.5ns/B,steal=0.1ns/B";
+const IN_CALLS: &str = "o_s=1us,o_r=2us,g=50ns,L=2us,G=0.5ns/B,offload=off,noise=0.03";
+const HELPED: &str = "o_s=2us,o_r=3us,g=1us,L=8us,G=0.8ns/B,helper=0.6ns/B";
+
+static RECORD: LazyLock<Record> = LazyLock::new(|| {
+    support::record(vec![
+        support::overlap_layer("am+shm", STOLEN, 6),
+        support::overlap_layer("tcp", IN_CALLS, 6),
+        support::overlap_layer("mpi", HELPED, 1),
+    ])
+});
+
+fn overlap(result: &mut LayerResult) -> &mut Overlap {
+    match &mut result.found {
+        Found::Overlap(overlap) => overlap,
+        found => panic!("{found:?}"),
+    }
+}
+
+#[test]
+fn a_table_says_what_was_found() {
+    let text = table::render(&RECORD, 80);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    for line in [
+        "    messages of              16 B      256 B     4 KiB      5 kB     100 kB",
+        "  100 kB: messages make progress without being called, 96.9 % of the waiting",
+        "  5 kB: messages make progress inside calls only, 0 % of the waiting goes behind",
+    ] {
+        let words = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>();
+        let has_most = |other: &str| words(other).iter().take(7).eq(words(line).iter().take(7));
+        assert!(text.lines().any(has_most), "{line}\n{text}");
+    }
+    for words in ["free work 52.0 µs", "out of its work (10 µs)", "stolen from work", "half round trip"] {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
+    assert!(table::render(&RECORD, 40).lines().all(|line| line.chars().count() <= 40));
+}
+
+#[test]
+fn csv_has_a_row_for_each_size_and_interval() {
+    let text = csv::render(&RECORD);
+    let value = |start: &str| -> f64 {
+        let row = text.lines().find_map(|row| row.strip_prefix(start)).unwrap_or_else(|| panic!("{start}"));
+        row.split(',').next().unwrap().parse().unwrap()
+    };
+    assert!((value("am+shm,overlap,100000,stolen,measured,ns,") / 10e3 - 1.0).abs() < 0.02);
+    assert!((value("am+shm,overlap,100000,free.work,measured,ns,") / 52e3 - 1.0).abs() < 0.02);
+    assert!((value("mpi,overlap,5000,others,measured,ns,") / 3e3 - 1.0).abs() < 0.02);
+    value("am+shm,overlap,5000,polling.availability.11,measured,ratio,");
+    value("am+shm,overlap,5000,pww.wait.12,measured,ns,");
+    let mut keys: Vec<&str> =
+        text.lines().map(|row| row.match_indices(',').nth(3).map_or(row, |(at, _)| &row[..at])).collect();
+    let all = keys.len();
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), all, "no figure stands twice");
+}
+
+#[test]
+fn a_page_has_every_layer_in_every_chart() {
+    let page = html::render(std::slice::from_ref(&RECORD));
+    assert!(page.contains("Overlap over am+shm, tcp and mpi"));
+    let charts: Vec<&str> = page.split("<svg").filter(|svg| svg.contains("role=\"group\"")).collect();
+    // Two of all sizes, and six of each of two sizes.
+    assert_eq!(charts.len(), 14);
+    for chart in charts {
+        for layer in ["am+shm", "tcp", "mpi"] {
+            assert!(chart.contains(&format!(">{layer}</text>")), "{layer}: {chart}");
+        }
+    }
+}
+
+/// Whether all that is drawn has a place.
+fn is_drawn(page: &str) -> bool {
+    page.split("<svg").skip(1).all(|svg| {
+        let svg = svg.split("</svg>").next().unwrap_or_default();
+        !["NaN", "inf\"", "inf "].iter().any(|bad| svg.contains(bad))
+    })
+}
+
+#[test]
+fn records_with_holes_have_a_report() {
+    let with = |change: fn(&mut Overlap)| {
+        let mut record = RECORD.clone();
+        change(overlap(&mut record.results[0]));
+        record
+    };
+    let records = [
+        with(|overlap| overlap.sizes.clear()),
+        with(|overlap| overlap.trips.clear()),
+        with(|overlap| overlap.launches.clear()),
+        with(|overlap| overlap.sizes[0].polling.clear()),
+        with(|overlap| overlap.sizes[0].pww.clear()),
+        with(|overlap| overlap.sizes[0].free = None),
+        with(|overlap| overlap.sizes[1].size_bytes = 0),
+        with(|overlap| overlap.sizes[0].pww.iter_mut().for_each(|p| p.cycle_ns = Quantity::default())),
+        with(|overlap| overlap.sizes[0].polling[3].interval_ns = Quantity::default()),
+    ];
+    for record in &records {
+        assert!(is_drawn(&html::render(std::slice::from_ref(record))));
+        assert!(table::render(record, 80).lines().all(|line| line.chars().count() <= 80));
+        csv::render(record);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn no_figure_breaks_a_report(
+        values in proptest::array::uniform8(any::<f64>()),
+        ends in any::<(f64, f64)>(),
+        bytes in any::<usize>(),
+        name in ".{0,80}",
+        width in 0usize..200,
+    ) {
+        let mut record = RECORD.clone();
+        let quantity = |value| Quantity { value: Some(value), ci: Some(Interval { lo: ends.0, hi: ends.1 }), launches: 3 };
+        let found = overlap(&mut record.results[0]);
+        for (trip, value) in found.trips.iter_mut().zip(values) {
+            (trip.half_rtt.value_ns, trip.bandwidth_bytes_per_s) = (Some(value), quantity(value));
+        }
+        found.trips[0].size_bytes = bytes;
+        let size = &mut found.sizes[0];
+        for (p, value) in size.polling.iter_mut().zip(values.iter().cycle()) {
+            (p.interval_ns, p.availability, p.others_share) = (quantity(*value), quantity(values[0]), quantity(values[1]));
+            p.bandwidth_bytes_per_s = quantity(values[2]);
+        }
+        for (p, value) in size.pww.iter_mut().zip(values.iter().cycle()) {
+            (p.alone_ns, p.stolen_ns, p.wait_ns) = (quantity(*value), quantity(values[3]), quantity(values[4]));
+        }
+        size.finding.hidden_share = quantity(values[5]);
+        size.finding.text = name.clone();
+        size.free.as_mut().unwrap().share = quantity(values[6]);
+        size.size_bytes = bytes;
+        record.results[0].doubts = vec![Doubt::about("doubt", "free", name.clone()); 30];
+        record.results[0].layer = name;
+        let text = table::render(&record, width);
+        let most = width.max(table::WIDTH_AT_LEAST);
+        prop_assert!(text.lines().all(|line| line.chars().count() <= most), "{text}");
+        csv::render(&record);
+        prop_assert!(is_drawn(&html::render(&[record])));
+    }
+}
