@@ -88,6 +88,7 @@ impl Bench {
                 interrupt.check()?;
                 Messages(SimMessenger::new(truth, task.seed()))
                     .measure(task, progress)
+                    .map(Launched::from)
                     .map_err(|error| context(error.0))
             }
             (Some(truth), _) => {
@@ -233,7 +234,7 @@ impl<'a> Pair<'a> {
 fn open_order(bench: &Bench, rank: usize, task: &Task) -> Order {
     let size_bytes = match task {
         Task::Bulk(plan) => plan.largest_bytes.min(bench.layer.max_transfer()),
-        Task::Overlap(plan) => plan.sizes.last().copied().unwrap_or(0).min(bench.layer.max_transfer()),
+        Task::Overlap(plan) => plan.sizes.last().copied().unwrap_or(0).min(bench.layer.max_message()),
         _ => bench.size_bytes,
     };
     let is_requester = rank == REQUESTER;

@@ -3,14 +3,14 @@
 use crate::half::{Half, LayerOptions, PEER_TIMEOUT, Replier, Role};
 use crate::messages::support::Support;
 use crate::messages::tcp::TcpMessages;
-use crate::messages::{Exchange, RealMessenger, not_a_subject};
+use crate::messages::{Exchange, RealMessenger};
 use crate::real::{Patience, RealReplier, RealRequester, Wire};
 use crate::sized::tcp::SizedTcp;
 use crate::socket::{block_on, is_passing, parse_address};
 use netdyno_host::random;
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::{Face, LayerError, Messenger};
-use netdyno_measure::task::{AnySize, Subject};
+use netdyno_measure::task::{AnySize, Messages, Subject};
 use rustix::net::sockopt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -136,7 +136,7 @@ impl Half for TcpHalf {
                 Box::new(RealRequester::new(wire, wait, WINDOW))
             }
             Face::Sized => Box::new(AnySize(RealRequester::new(self.sized(stream, true), wait, WINDOW))),
-            Face::Messages => return Err(not_a_subject()),
+            Face::Messages => Box::new(Messages(RealMessenger::new(self.messages(stream)))),
         })
     }
 

@@ -5,13 +5,13 @@
 use crate::half::{Half, LayerOptions, Replier};
 use crate::messages::support::Support;
 use crate::messages::udp::UdpMessages;
-use crate::messages::{Exchange, RealMessenger, not_a_subject};
+use crate::messages::{Exchange, RealMessenger};
 use crate::real::{Patience, RealReplier, RealRequester, Wire};
 use crate::sized::udp::SizedUdp;
 use crate::socket::{block_on, is_passing, parse_address};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::{Face, LayerError, Messenger};
-use netdyno_measure::task::{AnySize, Subject};
+use netdyno_measure::task::{AnySize, Messages, Subject};
 use rustix::net::sockopt;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -111,7 +111,7 @@ impl Half for UdpHalf {
         Ok(match face {
             Face::Requests => Box::new(RealRequester::new(self.wire(), wait, window)),
             Face::Sized => Box::new(AnySize(RealRequester::new(self.sized(true), wait, window))),
-            Face::Messages => return Err(not_a_subject()),
+            Face::Messages => Box::new(Messages(RealMessenger::new(self.messages()))),
         })
     }
 

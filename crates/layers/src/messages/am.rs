@@ -7,14 +7,14 @@
 //! no more: over shared memory at once, over UDP when the last of them went into a datagram.
 
 use super::support::Support;
-use super::{DEPTH, Exchange, MessageWire, Posted, RealMessenger, Step, not_a_subject};
+use super::{DEPTH, Exchange, MessageWire, Posted, RealMessenger, Step};
 use crate::exposed::{Connected, Unconnected};
 use crate::half::{Half, LayerOptions, Replier};
 use crate::sized::FILL;
 use netdyno_measure::layer::{LayerError, Messenger};
 use netdyno_measure::logp::data::Transport;
 use netdyno_measure::order::Order;
-use netdyno_measure::task::Subject;
+use netdyno_measure::task::{Messages, Subject};
 use netdyno_stack::am::{Handlers, Shared, Stored, Wire as Way};
 use rustix::event::PollFlags;
 use std::collections::VecDeque;
@@ -132,8 +132,8 @@ impl Half for MessagesHalf {
         self.end.address()
     }
 
-    fn requester(self: Box<Self>, _: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
-        Err(not_a_subject())
+    fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
+        Ok(Box::new(Messages(RealMessenger::new(self.connect(peer)?))))
     }
 
     fn replier(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Replier>, LayerError> {

@@ -229,11 +229,6 @@ impl<W: MessageWire> Exchange<W> {
     }
 }
 
-/// Why messages are not measured as anything else.
-pub(crate) fn not_a_subject() -> LayerError {
-    LayerError::new("no task is measured over messages")
-}
-
 /// The worker's side, in real time.
 pub(crate) struct RealMessenger<W> {
     exchange: Exchange<W>,

@@ -149,6 +149,8 @@ pub fn overlap_layer(name: &str, truth: &str, launches: usize) -> LayerResult {
         wait: "spin".into(),
         cpus: vec![0, 1],
         distance: Some("same package".into()),
+        library: None,
+        launcher: None,
         faults: None,
         parameters: extracted.parameters,
         found: Found::Overlap(Overlap { launches, ..extracted.overlap }),
