@@ -181,7 +181,7 @@ mod am {
             handlers.on_refused(|(), _| {});
             let mut endpoint = Endpoint::new(handlers, Config::default()).unwrap();
             let port = endpoint.open_port(wire).unwrap();
-            let memory = endpoint.allocate(16 * LARGEST.next_multiple_of(64)).unwrap();
+            let memory = endpoint.allocate(15 * LARGEST.next_multiple_of(64)).unwrap();
             let at = port.address();
             let address = [&(at.len() as u16).to_le_bytes()[..], &at, &memory.key()].concat();
             (Self { endpoint, _memory: memory }, port, address)
@@ -195,9 +195,9 @@ mod am {
             (self.endpoint.connect(port, at).unwrap(), key.to_vec())
         }
 
-        /// Says that a receive is posted: where, counted in lines of 64 bytes.
-        fn post(&mut self, peer: PeerId, line: u64, bytes: u64) {
-            self.endpoint.request(&mut (), peer, 0, [line << 32 | bytes]).unwrap();
+        /// Says that a receive is posted.
+        fn post(&mut self, peer: PeerId, turn: u64, slot: u64, bytes: u64) {
+            self.endpoint.request(&mut (), peer, 0, [turn << 40 | slot << 32 | bytes]).unwrap();
         }
 
         /// Sends a message to somewhere in the memory of the key.
@@ -241,21 +241,31 @@ mod am {
     }
 
     #[test]
+    fn receives_are_in_slots_and_have_turns() {
+        for way in WAYS {
+            for (turn, slot) in [(0, 16), (16, 0), (255, 255), (0, 0)] {
+                let error = fails(way, Role::Replier, move |stranger, peer, _| {
+                    stranger.post(peer, 0, 0, 8);
+                    stranger.post(peer, turn, slot, 8);
+                });
+                assert!(error.contains("receives that cannot be"), "{way:?}: {error}");
+            }
+        }
+    }
+
+    /// Of another size than this end, a stranger has less memory than it should.
+    #[test]
     fn receives_lie_inside_of_memory() {
         for way in WAYS {
-            for line in [1 << 30, u32::MAX.into(), 16 * 5056 / 64] {
-                let error = fails(way, Role::Requester, move |stranger, peer, _| {
-                    stranger.post(peer, line, 5000);
-                });
-                assert!(error.contains("not all inside"), "{way:?}: {error}");
-            }
+            let error = fails(way, Role::Requester, |stranger, peer, _| stranger.post(peer, 0, 15, 5000));
+            assert!(error.contains("not all inside"), "{way:?}: {error}");
         }
     }
 
     #[test]
     fn no_message_is_longer_than_its_receive() {
         for way in WAYS {
-            let error = fails(way, Role::Requester, |stranger, peer, _| stranger.post(peer, 0, 999));
+            let error = fails(way, Role::Requester, |stranger, peer, _| stranger.post(peer, 0, 0, 999));
             assert!(error.contains("a receive of 999"), "{way:?}: {error}");
             let error =
                 fails(way, Role::Requester, |stranger, peer, key| stranger.store(peer, key, 0, &[0; 1001]));
@@ -263,27 +273,16 @@ mod am {
         }
     }
 
+    /// Beside the slots, or in one that has a message already.
     #[test]
     fn no_message_comes_without_a_receive() {
         for way in WAYS {
-            for offset in [1, 5056] {
+            for offsets in [&[1][..], &[5055], &[5056, 5056]] {
                 let error = fails(way, Role::Replier, move |stranger, peer, key| {
-                    stranger.store(peer, key, offset, &[0; 8]);
+                    offsets.iter().for_each(|&offset| stranger.store(peer, key, offset, &[0; 8]));
                 });
                 assert!(error.contains("no receive"), "{way:?}: {error}");
             }
-        }
-    }
-
-    #[test]
-    fn nobody_posts_more_receives_than_there_are_slots() {
-        for way in WAYS {
-            let error = fails(way, Role::Replier, |stranger, peer, _| {
-                for _ in 0..=16 {
-                    stranger.post(peer, 0, 8);
-                }
-            });
-            assert!(error.contains("more than 16"), "{way:?}: {error}");
         }
     }
 

@@ -31,65 +31,69 @@ const LINE: usize = 64;
 /// Words of a message: as many receives can be told with it.
 type Told = [u64; 4];
 
-/// Bytes in memory.
+/// A posted receive, as the other end is told of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    offset: usize,
-    bytes: usize,
+struct Offer {
+    /// Its turn among the receives, modulo their number: what tells of it may be overtaken.
+    turn: usize,
+    receive: Posted,
 }
 
-impl Place {
-    /// A receive in one word, which is not 0: no receive is of no bytes.
+impl Offer {
+    /// In one word, which is not 0: no receive is of no bytes.
     fn to_word(self) -> u64 {
-        ((self.offset / LINE) as u64) << 32 | self.bytes as u64
+        let Posted { slot, bytes } = self.receive;
+        (self.turn as u64) << 40 | (slot as u64) << 32 | bytes as u64
     }
 
     fn of_word(word: u64) -> Self {
-        Self { offset: (word >> 32) as usize * LINE, bytes: word as u32 as usize }
+        let byte = |shift: u32| usize::from((word >> shift) as u8);
+        Self { turn: byte(40), receive: Posted { slot: byte(32), bytes: word as u32 as usize } }
     }
 }
 
 /// What the handlers see.
 #[derive(Default)]
 struct Tally {
-    /// Receives that the peer has posted and nothing was sent for.
-    offered: VecDeque<Place>,
-    /// Messages that came and were not given to a receive.
-    came: VecDeque<Place>,
+    /// Distance of the buffers of receives, at both ends.
+    stride: usize,
+    /// The most bytes of the receives of this end, by slot, where they are posted and nothing
+    /// came.
+    posted: [Option<usize>; DEPTH],
+    /// Whether something came for them and was not looked at, by slot.
+    has_come: [bool; DEPTH],
+    /// Receives of the other end for which nothing was sent, by turn.
+    offered: [Option<Posted>; DEPTH],
     /// What cannot be, where it was.
     fault: Option<String>,
 }
 
-impl Tally {
-    /// Whether there may be one more in a queue that a sound peer does not make longer than
-    /// it has slots.
-    fn admits(&mut self, queued: usize) -> bool {
-        if queued >= DEPTH {
-            self.fault = Some(format!("the other process has more than {DEPTH} messages under way"));
-        }
-        queued < DEPTH
-    }
-}
-
-fn on_receives(tally: &mut Tally, told: Told) {
-    for word in told.into_iter().filter(|&word| word != 0) {
-        if tally.admits(tally.offered.len()) {
-            tally.offered.push_back(Place::of_word(word));
+fn on_offers(tally: &mut Tally, told: Told) {
+    for Offer { turn, receive } in told.into_iter().filter(|&word| word != 0).map(Offer::of_word) {
+        match tally.offered.get_mut(turn) {
+            Some(offered @ None) if receive.slot < DEPTH => *offered = Some(receive),
+            _ => tally.fault = Some("the other process posts receives that cannot be".into()),
         }
     }
 }
 
 fn on_message(tally: &mut Tally, stored: Stored<'_>) {
-    let bytes = stored.bytes();
-    if tally.admits(tally.came.len()) {
-        tally.came.push_back(Place { offset: bytes.offset(), bytes: bytes.len() });
+    let (offset, len) = (stored.bytes().offset(), stored.bytes().len());
+    let slot = offset / tally.stride;
+    match tally.posted.get_mut(slot).and_then(Option::take) {
+        Some(most) if offset == slot * tally.stride && (Order::LEN..=most).contains(&len) => {
+            tally.has_come[slot] = true;
+        }
+        _ => {
+            tally.fault = Some(format!("a message of {len} bytes came for which no receive is posted"));
+        }
     }
-    on_receives(tally, stored.words());
+    on_offers(tally, stored.words());
 }
 
 fn handlers() -> Handlers<Tally> {
     let mut handlers = Handlers::new();
-    handlers.on_request(RECEIVES, |tally, request| on_receives(tally, request.words()));
+    handlers.on_request(RECEIVES, |tally, request| on_offers(tally, request.words()));
     handlers.on_store(MESSAGE, on_message);
     handlers.on_refused(|tally: &mut Tally, refused| tally.fault = Some(refused.to_string()));
     handlers
@@ -117,8 +121,9 @@ impl MessagesHalf {
         let largest = self.options.size_bytes;
         let wire = AmMessages {
             end: self.end.connect(peer)?,
-            tally: Tally::default(),
-            stride: stride(largest),
+            tally: Tally { stride: stride(largest), ..Tally::default() },
+            next_offer: 0,
+            next_taken: 0,
             untold: VecDeque::new(),
             sends: (0..DEPTH).map(|_| Arc::from(vec![FILL; largest])).collect(),
             is_begun: false,
@@ -149,7 +154,9 @@ impl Half for MessagesHalf {
 struct AmMessages {
     end: Connected<Tally>,
     tally: Tally,
-    stride: usize,
+    /// Turns: of the next receive that is posted here, and of the one that the next send is for.
+    next_offer: usize,
+    next_taken: usize,
     /// Posted receives that the peer has not been told of.
     untold: VecDeque<u64>,
     /// Shared with the endpoint while it needs them.
@@ -161,20 +168,21 @@ struct AmMessages {
 impl AmMessages {
     /// Gives the first send to the endpoint, if its receive is posted. Whether it was.
     fn begin(&mut self, Posted { slot, bytes }: Posted) -> Result<bool, LayerError> {
-        let Some(receive) = self.tally.offered.pop_front() else { return Ok(false) };
+        let Some(receive) = self.tally.offered[self.next_taken].take() else { return Ok(false) };
+        self.next_taken = (self.next_taken + 1) % DEPTH;
         if bytes > receive.bytes {
             return Err(LayerError(format!(
                 "a message of {bytes} bytes is for a receive of {} at most",
                 receive.bytes
             )));
         }
-        let told = self.tell();
+        let (told, offset) = (self.tell(), receive.slot * self.tally.stride);
         let Self { end, tally, sends, .. } = self;
         let remote = end.attached(tally)?;
         let (endpoint, message) = (&mut end.endpoint, Shared::first(Arc::clone(&sends[slot]), bytes));
         match told {
-            None => endpoint.store_shared(tally, remote, receive.offset, message, MESSAGE, []),
-            Some(told) => endpoint.store_shared(tally, remote, receive.offset, message, MESSAGE, told),
+            None => endpoint.store_shared(tally, remote, offset, message, MESSAGE, []),
+            Some(told) => endpoint.store_shared(tally, remote, offset, message, MESSAGE, told),
         }
         .map_err(LayerError::new)?;
         self.is_begun = true;
@@ -191,8 +199,10 @@ impl AmMessages {
 
 impl MessageWire for AmMessages {
     #[inline(always)]
-    fn expect(&mut self, Posted { slot, bytes }: Posted) -> Result<(), LayerError> {
-        self.untold.push_back(Place { offset: slot * self.stride, bytes }.to_word());
+    fn expect(&mut self, receive: Posted) -> Result<(), LayerError> {
+        self.tally.posted[receive.slot] = Some(receive.bytes);
+        self.untold.push_back(Offer { turn: self.next_offer, receive }.to_word());
+        self.next_offer = (self.next_offer + 1) % DEPTH;
         Ok(())
     }
 
@@ -229,20 +239,14 @@ impl MessageWire for AmMessages {
     }
 
     #[inline(always)]
-    fn receive(&mut self, Posted { slot, bytes }: Posted) -> Result<Step, LayerError> {
-        let Some(message) = self.tally.came.pop_front() else { return Ok(Step::Nowhere) };
-        if message.offset != slot * self.stride || !(Order::LEN..=bytes).contains(&message.bytes) {
-            return Err(LayerError(format!(
-                "a message of {} bytes came for which no receive is posted",
-                message.bytes
-            )));
-        }
-        Ok(Step::Complete)
+    fn receive(&mut self, Posted { slot, .. }: Posted) -> Result<Step, LayerError> {
+        let has_come = std::mem::take(&mut self.tally.has_come[slot]);
+        Ok(if has_come { Step::Complete } else { Step::Nowhere })
     }
 
     fn beginning(&self, slot: usize) -> Result<[u8; Order::LEN], LayerError> {
         let mut beginning = [0; Order::LEN];
-        self.end.memory.read(slot * self.stride, &mut beginning).map_err(LayerError::new)?;
+        self.end.memory.read(slot * self.tally.stride, &mut beginning).map_err(LayerError::new)?;
         Ok(beginning)
     }
 

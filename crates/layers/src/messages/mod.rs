@@ -31,7 +31,7 @@ pub(crate) const DEPTH: usize = 16;
 pub(crate) const MAX_SIZE: usize = 4 << 20;
 
 /// A send or a receive that is not complete.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Posted {
     /// The slot whose buffer it uses.
     pub(crate) slot: usize,

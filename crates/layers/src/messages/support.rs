@@ -29,7 +29,7 @@ impl<W: MessageWire> Support<W> {
     /// Does what can be done at once. Whether that was anything.
     fn step(&mut self) -> Result<bool, LayerError> {
         if self.owed.answers > 0
-            // The buffer that was in use last.
+            // The first: what was sent last is in the cache.
             && let Some(slot) = (0..DEPTH).find(|&slot| self.exchange.sends.is_free(slot))
         {
             self.exchange.post_send(slot, self.owed.bytes as usize, Order::NOTHING)?;
