@@ -92,7 +92,10 @@ impl Layer {
 
     /// Whether its processes can exchange messages, so that `overlap` measures it.
     pub const fn has_messages(self) -> bool {
-        matches!(self, Self::AmShm | Self::AmUdp | Self::Udp | Self::Tcp | Self::Sim)
+        matches!(
+            self,
+            Self::AmShm | Self::AmUdp | Self::Udp | Self::Tcp | Self::Mpi | Self::Plugin | Self::Sim
+        )
     }
 
     /// The largest of these messages, in bytes.
