@@ -92,7 +92,10 @@ impl Layer {
 
     /// Whether its processes can exchange messages, so that `overlap` measures it.
     pub const fn has_messages(self) -> bool {
-        matches!(self, Self::AmShm | Self::AmUdp | Self::Udp | Self::Tcp | Self::Sim)
+        matches!(
+            self,
+            Self::AmShm | Self::AmUdp | Self::Udp | Self::Tcp | Self::Mpi | Self::Plugin | Self::Sim
+        )
     }
 
     /// The largest of these messages, in bytes.
@@ -155,9 +158,8 @@ impl FromStr for Layer {
         if let Some(layer) = ALL.into_iter().find(|layer| layer.name() == text) {
             return Ok(layer);
         }
-        let nearest = ALL.into_iter().max_by(|a, b| {
-            strsim::jaro_winkler(a.name(), text).total_cmp(&strsim::jaro_winkler(b.name(), text))
-        });
+        // Two letters in the wrong order are one mistake.
+        let nearest = ALL.into_iter().min_by_key(|layer| strsim::damerau_levenshtein(layer.name(), text));
         let nearest = nearest.map_or("am+shm", Layer::name);
         Err(format!("there is no layer '{text}'; did you mean '{nearest}'? `netdyno layers` lists them"))
     }
@@ -172,7 +174,9 @@ mod tests {
         for layer in ALL {
             assert_eq!(layer.name().parse(), Ok(layer));
         }
-        for (mistake, nearest) in [("am+shmem", "am+shm"), ("upd", "udp"), ("tpc", "tcp")] {
+        for (mistake, nearest) in
+            [("am+shmem", "am+shm"), ("upd", "udp"), ("tpc", "tcp"), ("mip", "mpi"), ("plug", "plugin")]
+        {
             let error = mistake.parse::<Layer>().unwrap_err();
             assert!(error.contains(&format!("'{nearest}'")), "{mistake}");
         }

@@ -49,8 +49,8 @@ pub(crate) fn other_threads_ns() -> f64 {
 
 /// Implements [`netdyno_measure::layer::Time`] for a type by its field `time`.
 macro_rules! in_real_time {
-    ($name:ident<$wire:ident: $bound:path>) => {
-        impl<$wire: $bound> netdyno_measure::layer::Time for $name<$wire> {
+    ($name:ident $(<$wire:ident: $bound:path>)?) => {
+        impl $(<$wire: $bound>)? netdyno_measure::layer::Time for $name $(<$wire>)? {
             #[inline(always)]
             fn now(&mut self) -> u64 {
                 self.time.now()

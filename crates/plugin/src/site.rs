@@ -1,19 +1,22 @@
 //! Building layers on site, against the library that is here.
 //!
 //! What was built is kept in `$XDG_CACHE_HOME/netdyno`, or `~/.cache/netdyno`, under a name made
-//! from the compiler's path and from all that the preprocessor gives it to compile: source,
-//! interface, and the library's own header with the version in it.
+//! from the compiler's path, its options, and all that the preprocessor gives it to compile:
+//! source, interface, and the library's own header with the version in it.
 
 use crate::PluginError;
 use crate::source::{HEADER, Search, Source};
 use sha2::{Digest, Sha256};
-use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+/// How a compiler is told to make a shared library, and to show what it would make it from:
+/// without line markers, which name folders, and with all definitions, such as versions.
+const MAKE: [&str; 5] = ["-std=c11", "-O2", "-Wall", "-shared", "-fPIC"];
+const SHOW: [&str; 4] = ["-std=c11", "-E", "-P", "-dD"];
 /// Bytes of the hash that go into a name.
 const KEY_BYTES: usize = 8;
 
@@ -71,13 +74,12 @@ pub fn build_in(cache: &Path, source: &Source, compiler: &Path) -> Result<PathBu
     let file = format!("{}.c", source.name);
     fs::write(folder.path().join("layer.h"), HEADER).map_err(cannot)?;
     fs::write(folder.path().join(&file), source.text()).map_err(cannot)?;
-    // Without line markers, which name the folder, and with all definitions, such as versions.
-    let seen = run(compiler, folder.path(), ["-E", "-P", "-dD", "-std=c11", &file])?;
+    let seen = run(compiler, folder.path(), &[&SHOW[..], &[&file]].concat())?;
     let built = cache.join(format!("{}-{}.so", source.name, key(compiler, &seen.stdout)));
     if built.is_file() {
         return Ok(built);
     }
-    run(compiler, folder.path(), ["-std=c11", "-O2", "-Wall", "-shared", "-fPIC", &file, "-o", "built.so"])?;
+    run(compiler, folder.path(), &[&MAKE[..], &[&file, "-o", "built.so"]].concat())?;
     // Whoever builds the same at the same time builds the same.
     fs::rename(folder.path().join("built.so"), &built).map_err(cannot)?;
     Ok(built)
@@ -85,19 +87,17 @@ pub fn build_in(cache: &Path, source: &Source, compiler: &Path) -> Result<PathBu
 
 fn key(compiler: &Path, seen: &[u8]) -> String {
     let mut hash = Sha256::new();
-    hash.update(compiler.as_os_str().as_encoded_bytes());
-    hash.update([0]);
+    for part in [compiler.as_os_str().as_encoded_bytes(), MAKE.join(" ").as_bytes()] {
+        hash.update(part);
+        hash.update([0]);
+    }
     hash.update(seen);
     hash.finalize().iter().take(KEY_BYTES).map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn run<'a>(
-    compiler: &Path,
-    folder: &Path,
-    args: impl IntoIterator<Item = &'a str>,
-) -> Result<Output, PluginError> {
+fn run(compiler: &Path, folder: &Path, args: &[&str]) -> Result<Output, PluginError> {
     let output = Command::new(compiler)
-        .args(args.into_iter().map(OsStr::new))
+        .args(args)
         .current_dir(folder)
         .env("LC_ALL", "C")
         .stdin(Stdio::null())

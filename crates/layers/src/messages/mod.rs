@@ -23,6 +23,7 @@ use netdyno_measure::order::Order;
 use rustix::event::PollFlags;
 use std::collections::VecDeque;
 use std::time::Duration;
+use support::Slots;
 
 /// Slots each way.
 pub(crate) const DEPTH: usize = 16;
@@ -167,6 +168,32 @@ impl<W: MessageWire> Exchange<W> {
         Self { wire, wait, largest, sends: Lane::default(), receives: Lane::default() }
     }
 
+    /// Makes progress until `is_done`.
+    #[inline(always)]
+    fn wait_until(&mut self, is_done: impl Fn(&Self) -> bool) -> Result<(), LayerError> {
+        let mut patience = Patience::new(self.wait);
+        while !is_done(self) {
+            if self.progress()? {
+                patience = Patience::new(self.wait);
+            } else {
+                patience.in_vain(|timeout| self.block(timeout)).map_err(W::on_silence)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
+        let wanted = |lane: &Lane, event| if lane.queue.is_empty() { PollFlags::empty() } else { event };
+        let events = wanted(&self.sends, PollFlags::OUT) | wanted(&self.receives, PollFlags::IN);
+        self.wire.block(events, timeout)
+    }
+}
+
+impl<W: MessageWire> Slots for Exchange<W> {
+    fn largest(&self) -> usize {
+        self.largest
+    }
+
     #[inline(always)]
     fn post_receive(&mut self, slot: usize, bytes: usize) -> Result<(), LayerError> {
         let receive = Posted { slot, bytes };
@@ -182,7 +209,6 @@ impl<W: MessageWire> Exchange<W> {
         self.sends.advance(|send| self.wire.send(send)).map(drop)
     }
 
-    /// Does what can be done at once. Whether anything moved.
     #[inline(always)]
     fn progress(&mut self) -> Result<bool, LayerError> {
         let was_polled = self.wire.poll()?;
@@ -191,27 +217,20 @@ impl<W: MessageWire> Exchange<W> {
         Ok(was_polled || has_sent || has_received)
     }
 
-    /// What the message in a slot orders.
-    fn order(&self, slot: usize) -> Result<Order, LayerError> {
-        Order::parse(&self.wire.beginning(slot)?, self.largest)
-            .ok_or_else(|| LayerError::new("a message came without an order that can be carried out"))
-    }
-
-    /// Makes progress until `is_done`.
     #[inline(always)]
-    fn wait_until(&mut self, is_done: impl Fn(&Self) -> bool) -> Result<(), LayerError> {
-        let mut patience = Patience::new(self.wait);
-        while !is_done(self) {
-            if self.progress()? {
-                patience = Patience::new(self.wait);
-            } else {
-                patience.in_vain(|timeout| self.block(timeout)).map_err(W::on_silence)?;
-            }
-        }
-        Ok(())
+    fn has_received(&mut self, slot: usize) -> Result<bool, LayerError> {
+        Ok(self.receives.is_free(slot))
     }
 
-    /// Passes time after a look in vain.
+    #[inline(always)]
+    fn has_sent(&mut self, slot: usize) -> Result<bool, LayerError> {
+        Ok(self.sends.is_free(slot))
+    }
+
+    fn beginning(&self, slot: usize) -> Result<[u8; Order::LEN], LayerError> {
+        self.wire.beginning(slot)
+    }
+
     fn idle(&mut self) -> Result<(), LayerError> {
         match self.wait {
             Wait::Block => self.block(BLOCK_AT_MOST),
@@ -220,12 +239,6 @@ impl<W: MessageWire> Exchange<W> {
                 Ok(())
             }
         }
-    }
-
-    fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
-        let wanted = |lane: &Lane, event| if lane.queue.is_empty() { PollFlags::empty() } else { event };
-        let events = wanted(&self.sends, PollFlags::OUT) | wanted(&self.receives, PollFlags::IN);
-        self.wire.block(events, timeout)
     }
 }
 

@@ -1,15 +1,42 @@
 //! The support process: it does what messages order, and nothing else.
 
-use super::{DEPTH, Exchange, MessageWire};
+use super::DEPTH;
 use crate::half::Replier;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::order::Order;
 use std::convert::Infallible;
 
+/// What it works with: slots each way, [`DEPTH`] of them.
+pub(crate) trait Slots {
+    /// The largest message, in bytes.
+    fn largest(&self) -> usize;
+
+    /// Posts a receive of at most `bytes`, behind those that were posted before.
+    fn post_receive(&mut self, slot: usize, bytes: usize) -> Result<(), LayerError>;
+
+    /// Posts a send of `bytes`.
+    fn post_send(&mut self, slot: usize, bytes: usize, order: Order) -> Result<(), LayerError>;
+
+    /// Whether no receive is under way in the slot.
+    fn has_received(&mut self, slot: usize) -> Result<bool, LayerError>;
+
+    /// Whether no send is under way in the slot.
+    fn has_sent(&mut self, slot: usize) -> Result<bool, LayerError>;
+
+    /// How the message begins that the slot has received.
+    fn beginning(&self, slot: usize) -> Result<[u8; Order::LEN], LayerError>;
+
+    /// Does what can be done at once. Whether anything moved.
+    fn progress(&mut self) -> Result<bool, LayerError>;
+
+    /// Passes time after a look in vain.
+    fn idle(&mut self) -> Result<(), LayerError>;
+}
+
 /// Keeps a receive of the largest size posted in every slot; looks at what comes in its order,
 /// posts again, and sends what was ordered.
-pub(crate) struct Support<W> {
-    exchange: Exchange<W>,
+pub(crate) struct Support<S> {
+    slots: S,
     /// The slot of the next message to be looked at.
     receive: usize,
     /// What is left of the last order. The next message waits for it, so that nobody orders
@@ -17,43 +44,58 @@ pub(crate) struct Support<W> {
     owed: Order,
 }
 
-impl<W: MessageWire> Support<W> {
-    pub(crate) fn new(exchange: Exchange<W>) -> Self {
-        Self { exchange, receive: 0, owed: Order::NOTHING }
+impl<S: Slots> Support<S> {
+    pub(crate) fn new(slots: S) -> Self {
+        Self { slots, receive: 0, owed: Order::NOTHING }
     }
 
     fn post_receive(&mut self, slot: usize) -> Result<(), LayerError> {
-        self.exchange.post_receive(slot, self.exchange.largest)
+        self.slots.post_receive(slot, self.slots.largest())
     }
 
     /// Does what can be done at once. Whether that was anything.
     fn step(&mut self) -> Result<bool, LayerError> {
         if self.owed.answers > 0
-            // The first: what was sent last is in the cache.
-            && let Some(slot) = (0..DEPTH).find(|&slot| self.exchange.sends.is_free(slot))
+            && let Some(slot) = self.slot_to_send()?
         {
-            self.exchange.post_send(slot, self.owed.bytes as usize, Order::NOTHING)?;
+            self.slots.post_send(slot, self.owed.bytes as usize, Order::NOTHING)?;
             self.owed.answers -= 1;
             return Ok(true);
         }
-        if self.owed.answers == 0 && self.exchange.receives.is_free(self.receive) {
-            self.owed = self.exchange.order(self.receive)?;
+        if self.owed.answers == 0 && self.slots.has_received(self.receive)? {
+            self.owed = self.order(self.receive)?;
             self.post_receive(self.receive)?;
             self.receive = (self.receive + 1) % DEPTH;
             return Ok(true);
         }
-        self.exchange.progress()
+        self.slots.progress()
+    }
+
+    /// The first that is free: what was sent last is in the cache.
+    fn slot_to_send(&mut self) -> Result<Option<usize>, LayerError> {
+        for slot in 0..DEPTH {
+            if self.slots.has_sent(slot)? {
+                return Ok(Some(slot));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What the message in a slot orders.
+    fn order(&self, slot: usize) -> Result<Order, LayerError> {
+        Order::parse(&self.slots.beginning(slot)?, self.slots.largest())
+            .ok_or_else(|| LayerError::new("a message came without an order that can be carried out"))
     }
 }
 
-impl<W: MessageWire> Replier for Support<W> {
+impl<S: Slots> Replier for Support<S> {
     fn serve(&mut self) -> Result<Infallible, LayerError> {
         for slot in 0..DEPTH {
             self.post_receive(slot)?;
         }
         loop {
             if !self.step()? {
-                self.exchange.idle()?;
+                self.slots.idle()?;
             }
         }
     }

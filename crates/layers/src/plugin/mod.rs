@@ -1,7 +1,7 @@
 //! Layers written in C, MPI first: `netdyno_plugin` behind the faces of `netdyno_measure`.
 //!
 //! * `lanes`: receives that are posted in advance, sends in turn. * `wire`: two processes.
-//! * `links`: many.
+//! * `links`: many. * `messages`: two that exchange messages.
 //!
 //! Receives are posted before what they receive is sent, as programs do that know what is coming;
 //! each is posted again when its message is taken, which belongs to the overhead of receiving.
@@ -9,14 +9,18 @@
 
 mod lanes;
 mod links;
+mod messages;
 mod wire;
 
 use crate::half::{Half, LayerOptions, Replier, Role};
+use crate::messages::DEPTH;
+use crate::messages::support::Support;
 use crate::real::{RealReplier, RealRequester};
 pub use links::PluginGathering;
+use messages::{Ends, PluginMessenger};
 use netdyno_host::wait::Wait;
-use netdyno_measure::layer::{Face, LayerError};
-use netdyno_measure::task::{AnySize, Subject};
+use netdyno_measure::layer::{Face, LayerError, Messenger};
+use netdyno_measure::task::{AnySize, Messages, Subject};
 use netdyno_plugin::channel::{Channel, Opening, Place};
 use netdyno_plugin::plugin::Plugin;
 use netdyno_plugin::site::{build, find_compiler};
@@ -165,7 +169,10 @@ impl PluginHalf {
     pub fn open(extension: &Extension, role: Role, options: LayerOptions) -> Result<Self, LayerError> {
         let place = Place { rank: usize::from(role == Role::Replier), ranks: 2 };
         let largest = options.size_bytes;
-        let room = Room { slots: wire::SLOTS, largest, memory: wire::memory(largest) };
+        let room = match options.face {
+            Face::Messages => Room { slots: DEPTH, largest, memory: messages::memory(largest) },
+            _ => Room { slots: wire::SLOTS, largest, memory: wire::memory(largest) },
+        };
         let mut channel = extension.open(room, place, options.wait)?;
         if options.face == Face::Requests {
             check_size(&channel, options.size_bytes)?;
@@ -176,9 +183,19 @@ impl PluginHalf {
 
     /// Connects for requests and replies. Their size is fixed, or one byte until it is set.
     fn wire(mut self, peer: &[u8], is_requester: bool) -> Result<PluginWire, LayerError> {
-        let peer = connect(&mut self.channel, &[peer])?[0];
+        let peer = self.connect(peer)?;
         let size = (self.options.face == Face::Requests).then_some(self.options.size_bytes);
         PluginWire::new(self.channel, peer, self.options.wait, is_requester, size)
+    }
+
+    /// Connects for messages.
+    fn ends(mut self, peer: &[u8]) -> Result<Ends, LayerError> {
+        let peer = self.connect(peer)?;
+        Ends::new(self.channel, peer, self.options.wait)
+    }
+
+    fn connect(&mut self, peer: &[u8]) -> Result<usize, LayerError> {
+        connect(&mut self.channel, &[peer]).map(|ranks| ranks[0])
     }
 }
 
@@ -193,15 +210,25 @@ impl Half for PluginHalf {
 
     fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
         let LayerOptions { size_bytes, face, wait, .. } = self.options;
-        let wire = self.wire(peer, true)?;
-        if face == Face::Sized {
-            return Ok(Box::new(AnySize(RealRequester::new(wire, wait, wire::SLOTS))));
-        }
-        Ok(Box::new(RealRequester::new(wire, wait, wire::window(size_bytes))))
+        Ok(match face {
+            Face::Requests => {
+                let window = wire::window(size_bytes);
+                Box::new(RealRequester::new(self.wire(peer, true)?, wait, window))
+            }
+            Face::Sized => Box::new(AnySize(RealRequester::new(self.wire(peer, true)?, wait, wire::SLOTS))),
+            Face::Messages => Box::new(Messages(PluginMessenger::new(self.ends(peer)?))),
+        })
     }
 
     fn replier(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Replier>, LayerError> {
-        let wait = self.options.wait;
-        Ok(Box::new(RealReplier::new(self.wire(peer, false)?, wait)))
+        let LayerOptions { face, wait, .. } = self.options;
+        Ok(match face {
+            Face::Messages => Box::new(Support::new(self.ends(peer)?)),
+            _ => Box::new(RealReplier::new(self.wire(peer, false)?, wait)),
+        })
+    }
+
+    fn messenger(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Messenger>, LayerError> {
+        Ok(Box::new(PluginMessenger::new(self.ends(peer)?)))
     }
 }

@@ -1,8 +1,9 @@
 //! MPI, where there is one: this test again, as two processes of a job. The compilers in
 //! NETDYNO_TEST_MPICC (a list like PATH), or `mpicc`; each MPI's own `mpiexec` lies beside.
 
+use crate::messages::exercise;
 use crate::steps::{Alone, stream_to};
-use crate::{bulk, check, logp, options};
+use crate::{bulk, check, logp, options, overlap};
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::group::{Gathering, Place};
@@ -87,8 +88,11 @@ fn one_process_of_a_job() {
     if let Some(said) = said {
         return fs::write(&result, said).unwrap();
     }
-    let is_sized = task == "bulk";
-    let (size, face) = if is_sized { (LARGEST, Face::Sized) } else { (32, Face::Requests) };
+    let (size, face) = match &task[..] {
+        "bulk" => (LARGEST, Face::Sized),
+        "messages" | "overlap" => (LARGEST, Face::Messages),
+        _ => (32, Face::Requests),
+    };
     // Which side it is, MPI says.
     let half = match half::open(Layer::Mpi, Role::Requester, options(size, face, Wait::Yield)) {
         Ok(half) => half,
@@ -96,9 +100,16 @@ fn one_process_of_a_job() {
     };
     assert!(half.library().unwrap().ends_with("thread=funneled"));
     let other = |rank: u32| rank.to_le_bytes();
-    if half.address() == other(0) {
+    if half.address() == other(0) && task == "messages" {
+        exercise(&mut *half.messenger(&other(1)).unwrap());
+        fs::write(&result, "all was as it should be").unwrap();
+    } else if half.address() == other(0) {
         let mut subject = half.requester(&other(1)).unwrap();
-        let ordered = if is_sized { bulk(LARGEST) } else { logp() };
+        let ordered = match &task[..] {
+            "bulk" => bulk(LARGEST),
+            "overlap" => overlap(),
+            _ => logp(),
+        };
         let data = subject.measure(&ordered, &mut |_| {}).unwrap();
         fs::write(&result, serde_json::to_string(&data).unwrap()).unwrap();
     } else {
@@ -194,7 +205,7 @@ impl Mpi {
 #[test]
 fn mpi_is_built_and_measured() {
     for mpi in Mpi::all() {
-        for task in ["logp", "bulk"] {
+        for task in ["logp", "bulk", "overlap"] {
             let text = mpi.says(task);
             let data: Data = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}"));
             check(&data, LARGEST);
@@ -208,6 +219,13 @@ fn the_processes_of_a_job_find_each_other() {
         let library = mpi.says("gather");
         assert!(library.contains("MPI") && library.ends_with("thread=funneled"), "{library}");
         assert!(mpi.says("crowd").contains("times"));
+    }
+}
+
+#[test]
+fn the_processes_of_a_job_exchange_messages() {
+    for mpi in Mpi::all() {
+        assert_eq!(mpi.says("messages"), "all was as it should be");
     }
 }
 

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod job;
+mod messages;
 mod steps;
 
 use netdyno_host::wait::Wait;
@@ -12,6 +13,7 @@ use netdyno_layers::plugin::{Extension, PluginHalf};
 use netdyno_measure::bulk::pattern::BulkPlan;
 use netdyno_measure::layer::Face;
 use netdyno_measure::logp::pattern::Plan;
+use netdyno_measure::overlap::plan::{METHODS, OverlapPlan};
 use netdyno_measure::task::{Data, Task};
 use netdyno_plugin::site::{build_in, find_compiler};
 use netdyno_plugin::source::Source;
@@ -35,6 +37,19 @@ fn bulk(largest_bytes: usize) -> Task {
     Task::Bulk(BulkPlan { launch: 0, shape: None, largest_bytes, budget_ns, precision, confidence, seed: 1 })
 }
 
+fn overlap() -> Task {
+    Task::Overlap(OverlapPlan {
+        launch: 0,
+        shape: None,
+        sizes: vec![100, 5000],
+        queue: 4,
+        methods: METHODS.to_vec(),
+        budget_ns: 1e6,
+        precision: 0.1,
+        seed: 1,
+    })
+}
+
 /// That a launch has measured what it was asked to.
 fn check(data: &Data, largest: usize) {
     match data {
@@ -48,7 +63,12 @@ fn check(data: &Data, largest: usize) {
             assert_eq!((sizes.first(), sizes.last()), (Some(&1), Some(&largest)));
             assert!(data.sizes.iter().all(|size| !size.rtt_ns.is_empty() && !size.o_r_ns.is_empty()));
         }
-        Data::Contention(_) | Data::Overlap(_) => panic!("nobody asked for this"),
+        Data::Overlap(data) => {
+            let sizes: Vec<usize> = data.sizes.iter().map(|size| size.size_bytes).collect();
+            assert_eq!(sizes, [100, 5000]);
+            assert!(data.sizes.iter().all(|size| !size.polling.is_empty() && size.knee.is_some()));
+        }
+        Data::Contention(_) => panic!("nobody asked for this"),
     }
 }
 
@@ -88,6 +108,11 @@ fn the_skeleton_is_built_and_measured() {
 #[test]
 fn the_skeleton_is_measured_at_every_size_that_it_carries() {
     check(&measured(options(1 << 20, Face::Sized, Wait::Yield), &bulk(1 << 20)), 65536);
+}
+
+#[test]
+fn overlap_is_measured_over_the_skeleton() {
+    check(&measured(options(5000, Face::Messages, Wait::Yield), &overlap()), 0);
 }
 
 #[test]
