@@ -103,7 +103,7 @@ impl Layer {
         match self {
             Self::Udp => super::messages::udp::MAX_SIZE,
             Self::AmShm | Self::AmUdp | Self::Tcp | Self::Mpi | Self::Plugin => super::messages::MAX_SIZE,
-            Self::Sim => usize::MAX,
+            Self::Sim => super::sim::LARGEST_MESSAGE,
         }
     }
 

@@ -4,12 +4,14 @@
 
 mod common;
 
-use common::{LAYERS, answers, options, round_trip, run, with_support};
+use common::{LAYERS, answers, between, options, round_trip, run, with_support};
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
-use netdyno_layers::half::{self, LayerOptions, PEER_TIMEOUT, Role};
+use netdyno_layers::half::{self, Half, LayerOptions, PEER_TIMEOUT, Replier, Role};
 use netdyno_measure::layer::Messenger;
 use netdyno_measure::order::Order;
+use netdyno_measure::overlap::plan::{METHODS, OverlapPlan};
+use netdyno_measure::task::{Data, Task};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -278,5 +280,35 @@ fn a_support_that_is_silent_is_given_up() {
     });
     for thread in threads {
         thread.join().unwrap();
+    }
+}
+
+#[test]
+fn all_methods_run() {
+    for layer in LAYERS {
+        let options = options(5000);
+        let plan = OverlapPlan {
+            launch: 0,
+            shape: None,
+            sizes: vec![100, 5000],
+            queue: 4,
+            methods: METHODS.to_vec(),
+            budget_ns: 1e6,
+            precision: 0.1,
+            seed: 1,
+        };
+        let serve = |mut support: Box<dyn Replier>| drop(support.serve());
+        let connect = |half: Box<dyn Half>, address: &[u8]| half.requester(address);
+        between(layer, options, serve, connect, |mut worker| {
+            let data = worker.measure(&Task::Overlap(plan), &mut |_| {}).unwrap();
+            let Data::Overlap(data) = data else { panic!("{layer}: {data:?}") };
+            let sizes: Vec<usize> = data.sizes.iter().map(|size| size.size_bytes).collect();
+            assert_eq!(sizes, [100, 5000], "{layer}");
+            for size in &data.sizes {
+                assert!(size.polling.iter().all(|batches| !batches.is_empty()), "{layer}: {size:?}");
+                assert!(size.pww.iter().all(|batches| !batches.is_empty()), "{layer}: {size:?}");
+                assert!(size.knee.is_some(), "{layer}: {size:?}");
+            }
+        });
     }
 }
