@@ -6,8 +6,7 @@ use netdyno_layers::catalogue::{ALL, Layer};
 
 /// Lists the layers.
 pub fn run() -> Result<(), Fault> {
-    let mut text =
-        format!("{:<8} {:<28} {:<17} {:>9}  {}\n", "layer", "verbs", "wait", "largest", "what it is");
+    let mut text = format!("{:<8} {:<17} {:>9}  {}\n", "layer", "wait", "largest", "what it is");
     for layer in ALL {
         text.push_str(&line(layer));
     }
@@ -21,12 +20,7 @@ fn line(layer: Layer) -> String {
         usize::MAX => "any".to_owned(),
         size => format!("{size} B"),
     };
-    let mut line = format!(
-        "{:<8} {:<28} {waits:<17} {largest:>9}  {}\n",
-        layer.name(),
-        if layer.has_messages() { "logp bulk contention overlap" } else { "logp bulk contention" },
-        layer.summary()
-    );
+    let mut line = format!("{:<8} {waits:<17} {largest:>9}  {}\n", layer.name(), layer.summary());
     if let Some(why) = layer.unavailable() {
         line.push_str(&format!("{:<8} not available here: {why}\n", ""));
     }

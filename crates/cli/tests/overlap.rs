@@ -72,13 +72,13 @@ fn the_forms_of_a_result() {
 }
 
 #[test]
-fn layers_without_messages_are_refused() {
-    for line in stdout_of(&["layers"]).lines().skip(1).filter(|line| !line.starts_with(' ')) {
-        let layer = line.split_whitespace().next().unwrap();
-        if !line.contains(" overlap ") {
-            assert!(error_of(&["overlap", "--over", layer], 2).contains("no messages"), "{layer}");
-        }
+fn layers_of_processes_are_measured_side_by_side() {
+    let few = ["--method", "pww", "--sizes", "64", "--launches", "1", "--max-time", "1s", "--wait", "yield"];
+    let table = stdout_of(&[&["overlap", "--over", "am+shm,tcp"], &few[..]].concat());
+    for layer in ["am+shm  ", "tcp  "] {
+        assert!(table.lines().any(|line| line.starts_with(layer)), "{table}");
     }
+    assert_eq!(table.matches("stolen from work").count(), 2, "{table}");
 }
 
 #[test]

@@ -90,15 +90,7 @@ impl Layer {
         }
     }
 
-    /// Whether its processes can exchange messages, so that `overlap` measures it.
-    pub const fn has_messages(self) -> bool {
-        matches!(
-            self,
-            Self::AmShm | Self::AmUdp | Self::Udp | Self::Tcp | Self::Mpi | Self::Plugin | Self::Sim
-        )
-    }
-
-    /// The largest of these messages, in bytes.
+    /// The largest message of those that are posted and tested, as `overlap` does.
     pub const fn max_message(self) -> usize {
         match self {
             Self::Udp => super::messages::udp::MAX_SIZE,

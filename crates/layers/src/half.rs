@@ -102,11 +102,8 @@ pub fn open(layer: Layer, role: Role, options: LayerOptions) -> Result<Box<dyn H
 
 fn check_messages(layer: Layer, largest: usize) -> Result<(), LayerError> {
     let (least, most) = (Order::LEN, layer.max_message());
-    match layer.has_messages() {
-        false => Err(LayerError(format!("{layer} has no messages"))),
-        true if (least..=most).contains(&largest) => Ok(()),
-        true => Err(LayerError(format!(
-            "{layer} has no messages of {largest} bytes: use a size of {least} to {most}"
-        ))),
+    if (least..=most).contains(&largest) {
+        return Ok(());
     }
+    Err(LayerError(format!("{layer} has no messages of {largest} bytes: use a size of {least} to {most}")))
 }
