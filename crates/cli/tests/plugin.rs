@@ -89,8 +89,10 @@ fn bad_input_is_told_in_one_line() {
     refused(&mut on(&["logp", "--over", "plugin"]), "NETDYNO_PLUGIN names no built layer");
     let over = ["logp", "--over", "plugin"];
     refused(on(&over).env("NETDYNO_PLUGIN", &text), "text.so cannot be loaded");
-    refused(on(&["logp", "--over", "mpi"]).env("PATH", "/nowhere"), "no mpicc");
-    refused(on(&["logp", "--over", "mpi"]).env("NETDYNO_PLUGIN_MPI", &text), "cannot be loaded");
+    refused(&mut on(&["logp", "--over", "mpi"]), "mpi needs the launcher of its library: --launcher");
+    let over = ["logp", "--over", "mpi", "--launcher", "mpiexec -n {n}"];
+    refused(on(&over).env("PATH", "/nowhere"), "no mpicc: pip install mpich");
+    refused(on(&over).env("NETDYNO_PLUGIN_MPI", &text), "text.so cannot be loaded");
 }
 
 #[test]
