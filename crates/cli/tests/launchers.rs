@@ -36,7 +36,7 @@ fn a_launcher_starts_pairs_and_many() {
             record
                 .results
                 .iter()
-                .all(|result| result.launches() == 1 && result.parameters.rtt.value_ns.is_some())
+                .all(|result| result.launches() > 0 && result.parameters.rtt.value_ns.is_some())
         );
     }
 }
