@@ -3,7 +3,7 @@
 //! The first launch chooses the sizes and, for each, intervals on a logarithmic grid: poll
 //! intervals from far below a round trip to far beyond the time in which the queue drains, work
 //! intervals from far below a cycle to far beyond; later launches take them over. Then the most
-//! work that is free is searched; then come passes over everything else ([`super::cells`]), until
+//! work that is free is searched; then come passes over everything else (`cells`), until
 //! the time is up.
 
 use super::cells::{self, rise};
