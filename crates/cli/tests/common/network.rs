@@ -26,8 +26,8 @@ impl Network {
     /// Sets the two up; none where that is not permitted, which standard error is told.
     pub fn new() -> Option<Self> {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let name = |host| format!("netdyno-{}-{}{host}", std::process::id(), COUNT.load(Ordering::Relaxed));
-        COUNT.fetch_add(1, Ordering::Relaxed);
+        let nth = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = |host| format!("netdyno-{}-{nth}{host}", std::process::id());
         let network = Self { a: name("a"), b: name("b") };
         match network.set_up() {
             Ok(()) => Some(network),
