@@ -62,7 +62,7 @@ impl Launcher {
         self.words.first().map_or("", String::as_str)
     }
 
-    /// Starts `procs` processes of `program` with `arguments`; `variables` go into the
+    /// Starts `procs` processes of `program` with its arguments; `variables` go into the
     /// environment, which launchers pass on, some of them on their own host alone.
     ///
     /// # Errors

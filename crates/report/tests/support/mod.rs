@@ -15,7 +15,8 @@ use netdyno_measure::overlap::data::OverlapLaunch;
 use netdyno_measure::overlap::plan::{METHODS, OverlapPlan};
 use netdyno_measure::overlap::record::Overlap;
 use netdyno_measure::record::{
-    ClockReading, Detours, Doubt, Environment, Found, LayerResult, Logp, Options, Ratio, Record, SCHEMA,
+    ClockReading, Detours, Doubt, Environment, Found, LayerResult, Logp, Options, Parameters, Ratio, Record,
+    SCHEMA,
 };
 use netdyno_protocol::sim::{Interface, Truth};
 
@@ -105,19 +106,8 @@ pub fn bulk_layer(name: &str, truth: &str, launches: usize) -> LayerResult {
         .collect();
     let extracted =
         netdyno_measure::bulk::extract::extract(&launches, 0.95, 0.02).expect("launches of the same sizes");
-    LayerResult {
-        layer: name.into(),
-        size_bytes: 1,
-        wait: "spin".into(),
-        cpus: vec![0, 1],
-        distance: Some("same package".into()),
-        library: None,
-        launcher: None,
-        faults: None,
-        parameters: extracted.parameters,
-        found: Found::Bulk(Bulk { launches, ..extracted.bulk }),
-        doubts: extracted.doubts,
-    }
+    let found = Found::Bulk(Bulk { launches, ..extracted.bulk });
+    measured(name, 1, extracted.parameters, found, extracted.doubts)
 }
 
 /// Measures computation behind messages of 5 kB and 100 kB, in `launches` launches.
@@ -143,19 +133,8 @@ pub fn overlap_layer(name: &str, truth: &str, launches: usize) -> LayerResult {
         })
         .collect();
     let extracted = overlap::extract::extract(&launches, 0.95, 0.02).expect("launches of the same shape");
-    LayerResult {
-        layer: name.into(),
-        size_bytes: 16,
-        wait: "spin".into(),
-        cpus: vec![0, 1],
-        distance: Some("same package".into()),
-        library: None,
-        launcher: None,
-        faults: None,
-        parameters: extracted.parameters,
-        found: Found::Overlap(Overlap { launches, ..extracted.overlap }),
-        doubts: extracted.doubts,
-    }
+    let found = Found::Overlap(Overlap { launches, ..extracted.overlap });
+    measured(name, 16, extracted.parameters, found, extracted.doubts)
 }
 
 /// Measures a simulated interface in `launches` launches.
@@ -190,19 +169,8 @@ pub fn layer(name: &str, truth: &str, launches: usize) -> LayerResult {
 /// What the extraction makes of `launches`.
 pub fn result(name: &str, launches: Vec<LaunchData>) -> LayerResult {
     let extracted = extract(&launches, 0.95, 0.02).expect("launches");
-    LayerResult {
-        layer: name.into(),
-        size_bytes: 16,
-        wait: "spin".into(),
-        cpus: vec![0, 1],
-        distance: Some("same package".into()),
-        library: None,
-        launcher: None,
-        faults: None,
-        parameters: extracted.parameters,
-        found: Found::Logp(Logp { plateau: extracted.plateau, checks: extracted.checks, launches }),
-        doubts: extracted.doubts,
-    }
+    let found = Found::Logp(Logp { plateau: extracted.plateau, checks: extracted.checks, launches });
+    measured(name, 16, extracted.parameters, found, extracted.doubts)
 }
 
 /// The spread and the interruptions of a real machine, which a simulated one does not have.
@@ -291,4 +259,27 @@ fn negative(result: LayerResult) -> LayerResult {
         launch.rtt.histogram_ns.iter_mut().for_each(|(ns, _)| *ns *= 0.4);
     }
     self::result(&result.layer, launches)
+}
+
+/// A result as a pair of spinning processes gives it.
+fn measured(
+    name: &str,
+    size_bytes: usize,
+    parameters: Parameters,
+    found: Found,
+    doubts: Vec<Doubt>,
+) -> LayerResult {
+    LayerResult {
+        layer: name.into(),
+        size_bytes,
+        wait: "spin".into(),
+        cpus: vec![0, 1],
+        distance: Some("same package".into()),
+        library: None,
+        launcher: None,
+        faults: None,
+        parameters,
+        found,
+        doubts,
+    }
 }
