@@ -53,7 +53,7 @@ impl Peer {
             return Err(bad("an address of one link only: name one that both hosts understand".into()));
         }
         let mut stream =
-            remote::dial(address, key.as_ref(), REACHING).map_err(|error| bad(advised(&error)))?;
+            dial_for(REACHING, address, key.as_ref(), &|| Ok(()))?.map_err(|error| bad(advised(&error)))?;
         let reply = frame::send(&mut stream, &Ask::Reserve { cpu })
             .and_then(|()| frame::receive(&mut Hurried::new(&stream, GETTING_READY)));
         let reserved = match reply {
@@ -71,15 +71,9 @@ impl Peer {
         let failed = |error: &dyn std::fmt::Display| {
             LaunchError::Failed(format!("no worker on {}: {error}", self.address.ip()))
         };
-        let until = Instant::now() + PATIENCE;
-        let mut stream = loop {
-            interrupt.check().map_err(LaunchError::Fault)?;
-            match remote::dial(self.address, self.key.as_ref(), ATTEMPT) {
-                Ok(stream) => break stream,
-                Err(error) if may_pass(&error) && Instant::now() < until => thread::sleep(REST),
-                Err(error) => return Err(failed(&error)),
-            }
-        };
+        let mut stream = dial_for(PATIENCE, self.address, self.key.as_ref(), &|| interrupt.check())
+            .map_err(LaunchError::Fault)?
+            .map_err(|error| failed(&error))?;
         let ask = Ask::Launch { session: self.reserved.session };
         frame::send(&mut stream, &ask).map_err(|error| failed(&error))?;
         Ok(stream)
@@ -103,6 +97,24 @@ impl Peer {
     /// The other host.
     pub fn environment(&self) -> &Environment {
         &self.reserved.environment
+    }
+}
+
+/// Dials again while that fails as it does on a link that is down, or has just come back, for
+/// `patience`. A fault of `look`, which is asked before each attempt, ends it.
+fn dial_for(
+    patience: Duration,
+    address: SocketAddr,
+    key: Option<&Key>,
+    look: &dyn Fn() -> Result<(), Fault>,
+) -> Result<Result<TcpStream, DialError>, Fault> {
+    let until = Instant::now() + patience;
+    loop {
+        look()?;
+        match remote::dial(address, key, ATTEMPT) {
+            Err(error) if may_pass(&error) && Instant::now() < until => thread::sleep(REST),
+            dialled => return Ok(dialled),
+        }
     }
 }
 
