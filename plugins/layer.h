@@ -94,7 +94,9 @@ struct netdyno_layer {
     uint64_t capabilities; /* enum netdyno_capability, added up */
     const char *name;      /* a short word, as in --over */
 
-    /* Opens the layer, or tells the error and returns NULL. Once in a process. */
+    /* Opens the layer, or tells the error and returns NULL. Once in a process, but for layers
+     * with NETDYNO_GATHERS: of these there may be several channels, which all processes open in
+     * the same order, and messages stay within theirs. */
     struct netdyno_channel *(*open)(struct netdyno_options *options);
 
     /* Writes one line: which library of which version, how it is set up. */

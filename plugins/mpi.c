@@ -1,4 +1,4 @@
-/* MPI as a layer: the non-blocking calls of any MPI library, on MPI_COMM_WORLD.
+/* MPI as a layer: the non-blocking calls of any MPI library, among all processes of the job.
  *
  *     netdyno plugin build mpi --cc mpicc
  *
@@ -20,10 +20,14 @@
 struct netdyno_channel {
     char *error;
     const char *level;
+    MPI_Comm comm;
     uint32_t slots;
     /* Receives, then sends. */
     MPI_Request requests[];
 };
+
+/* Channels that are open: the first starts MPI, the last ends it. */
+static int channels;
 
 struct level {
     const char *name;
@@ -71,9 +75,17 @@ static const struct level *level_in(const struct netdyno_options *options)
 
 static int start(const struct netdyno_options *options, const struct level *level)
 {
-    int provided;
+    int provided, ended;
 
-    if (told(options->error, "MPI_Init_thread", MPI_Init_thread(NULL, NULL, level->number, &provided)))
+    MPI_Finalized(&ended);
+    if (ended) {
+        snprintf(options->error, NETDYNO_TEXT_BYTES, "MPI has ended in this process");
+        return -1;
+    }
+    if (channels > 0)
+        MPI_Query_thread(&provided);
+    else if (told(options->error, "MPI_Init_thread",
+                  MPI_Init_thread(NULL, NULL, level->number, &provided)))
         return -1;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (provided < level->number) {
@@ -99,6 +111,12 @@ static struct netdyno_channel *mpi_open(struct netdyno_options *options)
         snprintf(options->error, NETDYNO_TEXT_BYTES, "no memory");
         return NULL;
     }
+    /* Messages of one channel never fill receives of another. Errors are returned there too. */
+    if (told(options->error, "MPI_Comm_dup", MPI_Comm_dup(MPI_COMM_WORLD, &channel->comm))) {
+        free(channel);
+        return NULL;
+    }
+    channels++;
     channel->error = options->error;
     channel->level = level->name;
     channel->slots = options->slots;
@@ -133,7 +151,7 @@ static void mpi_describe(struct netdyno_channel *channel, char *text, size_t roo
 static int mpi_gather(struct netdyno_channel *channel, const void *mine, void *all, size_t bytes)
 {
     return told(channel->error, "MPI_Allgather",
-                MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, MPI_COMM_WORLD));
+                MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, channel->comm));
 }
 
 static int mpi_post_receive(struct netdyno_channel *channel, uint32_t slot, int32_t rank, void *buffer,
@@ -141,14 +159,14 @@ static int mpi_post_receive(struct netdyno_channel *channel, uint32_t slot, int3
 {
     return told(channel->error, "MPI_Irecv",
                 MPI_Irecv(buffer, (int)bytes, MPI_BYTE, rank == NETDYNO_ANY_RANK ? MPI_ANY_SOURCE : rank,
-                          TAG, MPI_COMM_WORLD, &channel->requests[slot]));
+                          TAG, channel->comm, &channel->requests[slot]));
 }
 
 static int mpi_post_send(struct netdyno_channel *channel, uint32_t slot, int32_t rank, const void *buffer,
                          size_t bytes)
 {
     return told(channel->error, "MPI_Isend",
-                MPI_Isend(buffer, (int)bytes, MPI_BYTE, rank, TAG, MPI_COMM_WORLD,
+                MPI_Isend(buffer, (int)bytes, MPI_BYTE, rank, TAG, channel->comm,
                           &channel->requests[channel->slots + slot]));
 }
 
@@ -203,12 +221,13 @@ static int completes(MPI_Request *request, double until)
     return done;
 }
 
-/* MPI_Finalize waits for all processes, maybe for ever: it is called where all have come here. */
+/* MPI_Comm_free and MPI_Finalize wait for all processes, maybe for ever: they are called where all
+ * have come here. */
 static int mpi_close(struct netdyno_channel *channel)
 {
     double until = MPI_Wtime() + CLOSE_S;
     MPI_Request all_close;
-    int is_free = 1;
+    int is_free = 1, is_last = --channels == 0;
 
     for (uint32_t slot = 0; slot < channel->slots; slot++) {
         if (channel->requests[slot] != MPI_REQUEST_NULL && mpi_cancel_receive(channel, slot) < 0)
@@ -216,8 +235,11 @@ static int mpi_close(struct netdyno_channel *channel)
         if (!completes(&channel->requests[channel->slots + slot], until))
             is_free = 0;
     }
-    if (MPI_Ibarrier(MPI_COMM_WORLD, &all_close) == MPI_SUCCESS && completes(&all_close, until))
-        MPI_Finalize();
+    if (MPI_Ibarrier(channel->comm, &all_close) == MPI_SUCCESS && completes(&all_close, until)) {
+        MPI_Comm_free(&channel->comm);
+        if (is_last)
+            MPI_Finalize();
+    }
     if (is_free)
         free(channel);
     return is_free ? 0 : 1;

@@ -21,6 +21,10 @@ use std::time::Duration;
 
 /// Bytes of a message, where nothing is said of it.
 const DEFAULT_SIZE: u32 = 32;
+/// Characters of a label.
+const LABEL_AT_MOST: usize = 40;
+/// Processes that `contention` has at most.
+pub const PROCS_AT_MOST: u8 = 64;
 
 /// Puts a communication layer on the bench and reads its LogP parameters.
 ///
@@ -184,9 +188,23 @@ pub struct BenchArgs {
     #[arg(long, value_name = "NAME=SHARE,…")]
     pub faults: Option<Faults>,
 
+    /// What tells this from other results of the same layer in a report, as in
+    /// --label 'mpi=MPICH 5 over tcp'; the layer may be left away where there is one
+    #[arg(long, value_name = "[LAYER=]TEXT", value_parser = label)]
+    pub label: Vec<Label>,
+
     /// Where and in which form the result goes.
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// What a result is called besides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Of which layer, where that was said.
+    pub layer: Option<Layer>,
+    /// What it is called.
+    pub text: String,
 }
 
 /// `netdyno bulk`.
@@ -206,8 +224,9 @@ pub struct BulkArgs {
 #[derive(Debug, Args)]
 pub struct ContentionArgs {
     /// Processes; with more of them than processors the figures are about scheduling
-    #[arg(long, value_name = "P", default_value = "4", value_parser = clap::value_parser!(u8).range(2..=64))]
-    pub procs: u8,
+    /// [default: 4, or as many as there are in the job that netdyno runs in]
+    #[arg(long, value_name = "P", value_parser = clap::value_parser!(u8).range(2..=i64::from(PROCS_AT_MOST)))]
+    pub procs: Option<u8>,
 
     /// What is measured, and how.
     #[command(flatten)]
@@ -341,6 +360,18 @@ impl Cli {
     pub fn from_command_line() -> Result<Self, Fault> {
         Ok(Self::try_parse()?)
     }
+
+    /// How to measure, where that is asked for.
+    pub fn measuring(&self) -> Option<&Measuring> {
+        match &self.verb {
+            None => Some(&self.measuring),
+            Some(Verb::Logp(bench)) => Some(&bench.measuring),
+            Some(Verb::Bulk(args)) => Some(&args.bench.measuring),
+            Some(Verb::Contention(args)) => Some(&args.bench.measuring),
+            Some(Verb::Overlap(args)) => Some(&args.bench.measuring),
+            Some(_) => None,
+        }
+    }
 }
 
 /// A size from 1 KiB, below which there is hardly a line to draw, to 1 GiB.
@@ -371,6 +402,20 @@ fn message_size(text: &str) -> Result<usize, String> {
     };
     let size = text[..at].parse::<usize>().ok().and_then(|count| count.checked_mul(unit));
     size.filter(|size| (SIZES.0..=SIZES.1).contains(size)).ok_or_else(|| "must be from 8B to 1GiB".into())
+}
+
+/// A label; one that has a `=` in it itself needs its layer before it.
+fn label(text: &str) -> Result<Label, String> {
+    let (layer, text) = match text.split_once('=') {
+        Some((layer, text)) => (Some(layer.parse()?), text.trim()),
+        None => (None, text.trim()),
+    };
+    let is_fit = (1..=LABEL_AT_MOST).contains(&text.chars().count()) && !text.contains(char::is_control);
+    if is_fit {
+        Ok(Label { layer, text: text.into() })
+    } else {
+        Err(format!("must be a line of 1 to {LABEL_AT_MOST} characters"))
+    }
 }
 
 fn number(text: &str) -> Result<f64, String> {

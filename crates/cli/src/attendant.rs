@@ -14,6 +14,7 @@ use netdyno_measure::layer::{Face, LayerError};
 use netdyno_protocol::faults::Faults;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 
 /// What the launching side says to one process of many.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -133,6 +134,8 @@ impl Ears<'_> {
 impl Cues for Ears<'_> {
     fn look(&mut self) -> Result<Option<Cue>, LayerError> {
         match self.control.try_receive() {
+            // Nobody needs it any more.
+            None if self.control.over().load(Ordering::Relaxed) => Ok(Some(Cue::Stop)),
             None => Ok(None),
             Some(Order::Crowd(CrowdOrder::Cue(cue))) => Ok(Some(cue)),
             Some(other) => Err(LayerError(format!("the order {other:?} came out of turn"))),

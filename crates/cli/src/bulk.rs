@@ -4,6 +4,7 @@ use crate::args::BulkArgs;
 use crate::campaign;
 use crate::fault::Fault;
 use crate::method::{Method, Reading, Terms};
+use crate::ranks::Ranks;
 use netdyno_measure::bulk::data::BulkLaunch;
 use netdyno_measure::bulk::doubts::is_precise;
 use netdyno_measure::bulk::extract::extract;
@@ -12,19 +13,20 @@ use netdyno_measure::bulk::record::Bulk;
 use netdyno_measure::record::{Doubt, Found};
 use netdyno_measure::show::Bytes;
 use netdyno_measure::task::{Data, Task};
+use std::rc::Rc;
 
 /// The smallest size, which the parameters of a result are about.
 const SMALLEST: u32 = 1;
 
 /// Measures and writes the result.
-pub fn run(args: &BulkArgs) -> Result<(), Fault> {
+pub fn run(args: &BulkArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let mut bench = args.bench.clone();
     if bench.measuring.size.replace(SMALLEST).is_some() {
         return Err(Fault::BadInput(
             "bulk measures every size, so that --size means nothing: use --largest".into(),
         ));
     }
-    campaign::run(Box::new(EverySize { largest_bytes: args.largest }), &bench)
+    campaign::run(Box::new(EverySize { largest_bytes: args.largest }), &bench, ranks)
 }
 
 /// Messages of every size.

@@ -1,15 +1,17 @@
 //! A campaign: launches of several layers, interleaved, until every figure is known as
 //! precisely as asked for, or the time is up.
 
-use crate::args::{BenchArgs, Measuring};
+use crate::args::{BenchArgs, Label, Measuring};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::launch::Bench;
+use crate::launching::Origin;
 use crate::machine;
 use crate::method::{Method, Terms};
 use crate::output::Sink;
 use crate::progress::Progress;
-use crate::site::{Site, distinct};
+use crate::ranks::Ranks;
+use crate::site::Site;
 use netdyno_clock::place::{self, Distance};
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
@@ -19,6 +21,7 @@ use netdyno_measure::task::{Data, Task};
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
 use netdyno_protocol::sim::random::Random;
+use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Launches between two looks at the precision beyond those asked for. Looking after
@@ -39,10 +42,11 @@ pub struct Conditions {
 }
 
 /// Measures as a verb was asked to, and writes the result. Where it goes is tried before
-/// anything is measured.
-pub fn run(method: Box<dyn Method>, args: &BenchArgs) -> Result<(), Fault> {
+/// anything is measured. `ranks` is the job in which this command runs.
+pub fn run(method: Box<dyn Method>, args: &BenchArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let conditions = Conditions { truth: args.truth, faults: args.faults };
-    let campaign = Campaign::new(method, &args.over, conditions, &args.measuring)?;
+    let mut campaign = Campaign::new(method, &args.over, conditions, &args.measuring, ranks)?;
+    args.label.iter().try_for_each(|label| campaign.label(label))?;
     let sink = Sink::open(&args.output)?;
     sink.write(&campaign.run()?)
 }
@@ -62,6 +66,7 @@ impl Campaign {
         layers: &[Layer],
         conditions: Conditions,
         measuring: &Measuring,
+        ranks: Option<Rc<Ranks>>,
     ) -> Result<Self, Fault> {
         if conditions.truth.is_some() && !layers.contains(&Layer::Sim) {
             return Err(Fault::BadInput("--truth is for the sim layer: add --over sim".into()));
@@ -69,7 +74,7 @@ impl Campaign {
         if conditions.faults.is_some() && !layers.iter().any(|layer| layer.takes_faults()) {
             return Err(Fault::BadInput("--faults is for the am+udp layer: add --over am+udp".into()));
         }
-        let site = Site::find(layers, measuring, method.procs())?;
+        let site = Site::find(layers, measuring, method.procs(), ranks)?;
         let benches = layers
             .iter()
             .map(|&layer| bench(layer, conditions, measuring, &site))
@@ -82,12 +87,27 @@ impl Campaign {
         Ok(Self { method, benches, site, measuring: measuring.clone() })
     }
 
+    /// Has the report call a layer so.
+    fn label(&mut self, label: &Label) -> Result<(), Fault> {
+        let is_meant = |bench: &&mut Bench| label.layer.is_none_or(|layer| bench.layer == layer);
+        let mut meant: Vec<&mut Bench> = self.benches.iter_mut().filter(is_meant).collect();
+        let [bench] = &mut meant[..] else {
+            return Err(Fault::BadInput(match label.layer {
+                None => format!("--label '{0}' must name its layer, as in --label 'LAYER={0}'", label.text),
+                Some(layer) => format!("--label is of {layer}, which is not measured: name one of --over"),
+            }));
+        };
+        bench.label = Some(label.text.clone());
+        Ok(())
+    }
+
     /// Measures.
     pub fn run(&self) -> Result<Record, Fault> {
         let interrupt = Interrupt::catch()?;
         let began = SystemTime::now();
         let environment =
             machine::environment(self.benches.iter().find_map(|bench| bench.cpus.first().copied()));
+        let peer_environment = self.site.peer_environment(&interrupt)?;
         let mut runs: Vec<Run<'_>> = self.benches.iter().map(Run::new).collect();
         let progress = Progress::new();
         let started = Instant::now();
@@ -118,9 +138,9 @@ impl Campaign {
             }
         }
         drop(progress);
-        let peer_environment = self.site.peer.as_ref().map(|peer| peer.environment().clone());
         let mut doubts = machine::doubts(&environment);
         doubts.extend(peer_environment.iter().flat_map(machine::doubts_about_peer));
+        doubts.extend(other_machines(&self.site.origin));
         let results = runs.into_iter().map(|run| self.result(run)).collect::<Result<Vec<_>, _>>()?;
         let ratios = ratios(&results, self.measuring.confidence);
         Ok(Record {
@@ -158,23 +178,26 @@ impl Campaign {
             return Err(Fault::Failed(format!("{}: no launch has measured anything", bench.layer)));
         };
         let distance = match bench.cpus[..] {
-            [a, b] if bench.peer.is_none() => Some(place::distance(a, b)),
+            [a, b] if bench.origin.is_one_machine() => Some(place::distance(a, b)),
             _ => None,
         };
+        let is_between_two = bench.cpus.len() == 2 && !bench.origin.is_one_machine();
         let mut doubts = reading.doubts;
         doubts.extend(placement_doubt(bench, distance));
+        doubts.extend(same_processes_doubt(bench));
         doubts.extend(bench.faults.map(faults_doubt));
         Ok(LayerResult {
             layer: bench.layer.name().into(),
+            label: bench.label.clone(),
             size_bytes: bench.size_bytes,
             wait: if bench.truth.is_some() { "virtual".into() } else { bench.wait.name().into() },
             cpus: bench.cpus.clone(),
-            distance: match bench.peer {
-                Some(_) => Some("two hosts".into()),
-                None => distance.map(|distance| distance.to_string()),
+            distance: match distance {
+                None => is_between_two.then(|| "two hosts".into()),
+                Some(distance) => Some(distance.to_string()),
             },
             library: run.library,
-            launcher: bench.launcher.as_ref().map(ToString::to_string),
+            launcher: bench.origin.launcher(),
             faults: bench.faults.map(|faults| faults.to_string()),
             parameters: reading.parameters,
             found: reading.found,
@@ -216,19 +239,20 @@ fn bench(layer: Layer, conditions: Conditions, measuring: &Measuring, site: &Sit
         })?;
         return Ok(Bench {
             layer,
+            label: None,
             size_bytes,
             wait: Wait::Spin,
             cpus: Vec::new(),
             truth: Some(truth),
+            processors: 0,
             bind: site.bind,
-            peer: None,
-            launcher: None,
+            origin: Origin::Children,
             faults: None,
         });
     }
-    if layer.has_launcher() && measuring.launcher.is_none() {
+    if layer.has_launcher() && !matches!(site.origin, Origin::Launcher(_) | Origin::Job(_)) {
         return Err(Fault::BadInput(format!(
-            "{layer} needs the launcher of its library: --launcher 'mpiexec -n {{n}}'"
+            "{layer} needs the launcher of its library: --launcher 'mpiexec -n {{n}}', or start netdyno by it"
         )));
     }
     if let Some(why) = layer.unavailable() {
@@ -240,8 +264,8 @@ fn bench(layer: Layer, conditions: Conditions, measuring: &Measuring, site: &Sit
             layer.max_size()
         )));
     }
-    let (cpus, processors) = (site.cpus.clone(), site.processors());
-    let same = processors < cpus.len() && site.peer.is_none();
+    let (cpus, processors) = (site.cpus.clone(), site.processors);
+    let same = processors < cpus.len();
     let wait = measuring.wait().unwrap_or(if same { Wait::Yield } else { Wait::Spin });
     if !layer.waits().contains(&wait) {
         let names: Vec<&str> = layer.waits().iter().map(|wait| wait.name()).collect();
@@ -259,16 +283,36 @@ fn bench(layer: Layer, conditions: Conditions, measuring: &Measuring, site: &Sit
         )));
     }
     let faults = conditions.faults.filter(|&faults| faults != Faults::NONE && layer.takes_faults());
-    let (bind, peer, launcher) = (site.bind, site.peer.clone(), measuring.launcher.clone());
-    Ok(Bench { layer, size_bytes, wait, cpus, truth: None, bind, peer, launcher, faults })
+    let (bind, origin) = (site.bind, site.origin.clone());
+    Ok(Bench { layer, label: None, size_bytes, wait, cpus, processors, truth: None, bind, origin, faults })
 }
 
 fn faults_doubt(faults: Faults) -> Doubt {
     Doubt::new("faults", format!("datagrams were spoilt on purpose, in each direction: {faults}"))
 }
 
+/// In a job its own processes are measured again and again.
+fn same_processes_doubt(bench: &Bench) -> Option<Doubt> {
+    let are_same = bench.layer.has_launcher() && matches!(bench.origin, Origin::Job(_));
+    are_same.then(|| {
+        let text = "all launches are of the same processes, those of the job: what differs from one process to \
+                    the next is in no interval (--launcher starts fresh ones)";
+        Doubt::new("same_processes", text.into())
+    })
+}
+
+/// The record has room for one machine besides this one.
+fn other_machines(origin: &Origin) -> Option<Doubt> {
+    let Origin::Job(ranks) = origin else { return None };
+    let machines = ranks.machines();
+    (machines > 2).then(|| {
+        let text = format!("the job has {machines} machines, of which two are described here");
+        Doubt::new("more_machines", text)
+    })
+}
+
 fn placement_doubt(bench: &Bench, distance: Option<Distance>) -> Option<Doubt> {
-    let (processes, processors) = (bench.cpus.len(), distinct(&bench.cpus));
+    let (processes, processors) = (bench.cpus.len(), bench.processors);
     if processes > 2 && processors < processes {
         return Some(Doubt::new(
             "more_processes_than_processors",

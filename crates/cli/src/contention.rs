@@ -1,19 +1,31 @@
 //! `netdyno contention`.
 
-use crate::args::ContentionArgs;
+use crate::args::{ContentionArgs, PROCS_AT_MOST};
 use crate::campaign;
 use crate::fault::Fault;
 use crate::method::{Method, Reading, Terms};
+use crate::ranks::Ranks;
 use netdyno_measure::contention::data::CrowdData;
 use netdyno_measure::contention::direct::CrowdPlan;
 use netdyno_measure::contention::doubts::is_precise;
 use netdyno_measure::contention::extract::extract;
 use netdyno_measure::record::Found;
 use netdyno_measure::task::{Data, Task};
+use std::rc::Rc;
+
+/// Processes, where neither the user nor a job says how many.
+const PROCS: usize = 4;
 
 /// Measures and writes the result.
-pub fn run(args: &ContentionArgs) -> Result<(), Fault> {
-    campaign::run(Box::new(Crowding { procs: usize::from(args.procs) }), &args.bench)
+pub fn run(args: &ContentionArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
+    let of_job = ranks.as_ref().map(|ranks| ranks.hosts().len());
+    let procs = args.procs.map(usize::from).or(of_job).unwrap_or(PROCS);
+    if procs > PROCS_AT_MOST.into() {
+        return Err(Fault::BadInput(format!(
+            "{procs} processes are more than the {PROCS_AT_MOST} that are measured at once"
+        )));
+    }
+    campaign::run(Box::new(Crowding { procs }), &args.bench, ranks)
 }
 
 /// The steps that show what contention does.

@@ -17,6 +17,8 @@ pub enum Fault {
     Stopped(i32),
     /// Not a fault: help or version, printed as asked for.
     Help(clap::Error),
+    /// Said already, here or by another process of the job: the exit code.
+    Quiet(u8),
 }
 
 impl Fault {
@@ -30,33 +32,35 @@ impl Fault {
 
     /// Prints what is to be said and gives the exit code.
     pub fn exit(self) -> ExitCode {
+        ExitCode::from(self.told().code())
+    }
+
+    /// The exit code.
+    pub fn code(&self) -> u8 {
         match self {
-            Self::BadInput(text) => {
-                say(&format!("error: {text}"));
-                ExitCode::from(2)
-            }
-            Self::Failed(text) => {
-                say(&format!("error: {text}"));
-                ExitCode::from(1)
-            }
-            Self::Interrupted(signal) => {
-                say("interrupted: nothing was written");
-                by_signal(signal)
-            }
-            Self::Stopped(signal) => {
-                say("stopped");
-                by_signal(signal)
-            }
-            Self::Help(help) => match help.print() {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(_) => ExitCode::from(1),
-            },
+            Self::Help(_) => 0,
+            Self::Failed(_) => 1,
+            Self::BadInput(_) => 2,
+            Self::Interrupted(signal) | Self::Stopped(signal) => u8::try_from(128 + signal).unwrap_or(1),
+            Self::Quiet(code) => *code,
         }
     }
-}
 
-fn by_signal(signal: i32) -> ExitCode {
-    ExitCode::from(u8::try_from(128 + signal).unwrap_or(1))
+    /// Prints what is to be said; the code is left.
+    pub fn told(self) -> Self {
+        match &self {
+            Self::BadInput(text) | Self::Failed(text) => say(&format!("error: {text}")),
+            Self::Interrupted(_) => say("interrupted: nothing was written"),
+            Self::Stopped(_) => say("stopped"),
+            Self::Quiet(_) => {}
+            Self::Help(help) => {
+                if help.print().is_err() {
+                    return Self::Quiet(1);
+                }
+            }
+        }
+        Self::Quiet(self.code())
+    }
 }
 
 /// Says something on standard error. Where that is closed there is nobody to tell.

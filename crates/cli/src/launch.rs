@@ -4,12 +4,12 @@
 use crate::fault::Fault;
 use crate::gathering;
 use crate::interrupt::Interrupt;
-use crate::launching;
-use crate::peer::{LaunchError, Peer};
+use crate::launching::{self, Origin};
+use crate::peer::LaunchError;
 use crate::worker::{Answer, Order};
 use netdyno_host::wait::Wait;
 use netdyno_job::crew::{Crew, CrewError, Event};
-use netdyno_job::launcher::{Job, Launcher};
+use netdyno_job::launcher::Job;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::crowd;
 use netdyno_layers::sim::{SimMessenger, SimRequester};
@@ -18,7 +18,6 @@ use netdyno_measure::task::{AnySize, Data, Messages, Subject, Task};
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often a signal is looked for while a launch runs.
@@ -37,29 +36,34 @@ pub const REPLIER: usize = 1;
 pub struct Bench {
     /// The layer.
     pub layer: Layer,
+    /// What a report calls it besides.
+    pub label: Option<String>,
     /// Bytes of a message.
     pub size_bytes: usize,
     /// How its processes wait.
     pub wait: Wait,
     /// Where its processes run, by rank: requester and replier first. None where it has none.
     pub cpus: Vec<usize>,
+    /// How many different processors these are, on whatever machines.
+    pub processors: usize,
     /// The parameters of a simulated layer.
     pub truth: Option<Truth>,
     /// Where sockets are on this host; the port is the replier's.
     pub bind: SocketAddr,
-    /// The host of the replier, where it is not this one.
-    pub peer: Option<Arc<Peer>>,
-    /// What starts its processes, where this command does not.
-    pub launcher: Option<Launcher>,
+    /// Where its processes come from.
+    pub origin: Origin,
     /// What goes wrong with what is sent, on purpose.
     pub faults: Option<Faults>,
 }
 
 impl Bench {
-    /// Where workers on this side have their sockets. What a launcher starts may be anywhere, and
-    /// knows how it has reached this host.
+    /// Where workers on this side have their sockets. What this command has not started may be
+    /// anywhere, and knows how it has reached this host.
     pub fn worker_ip(&self) -> IpAddr {
-        if self.launcher.is_some() { Ipv4Addr::UNSPECIFIED.into() } else { self.bind.ip() }
+        match self.origin {
+            Origin::Children | Origin::Peer(_) => self.bind.ip(),
+            Origin::Launcher(_) | Origin::Job(_) => Ipv4Addr::UNSPECIFIED.into(),
+        }
     }
 
     /// Measures once. `progress` is told the share that is done.
@@ -238,8 +242,8 @@ fn open_order(bench: &Bench, rank: usize, task: &Task) -> Order {
         _ => bench.size_bytes,
     };
     let is_requester = rank == REQUESTER;
-    let ip = match &bench.peer {
-        Some(peer) if !is_requester => peer.ip(),
+    let ip = match &bench.origin {
+        Origin::Peer(peer) if !is_requester => peer.ip(),
         _ => bench.worker_ip(),
     };
     Order::Open {

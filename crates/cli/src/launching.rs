@@ -1,19 +1,56 @@
-//! The workers of a launch: children, a worker on a served host, or what a launcher such as
-//! mpiexec starts.
+//! The workers of a launch: children, a worker on a served host, what a launcher such as mpiexec
+//! starts, or those of the job in which this command runs.
 
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::launch::{AFTERMATH, Bench, End, LOOK, REPLIER};
+use crate::peer::Peer;
+use crate::ranks::Ranks;
 use crate::{secret, worker};
 use netdyno_job::crew::{Crew, CrewError};
 use netdyno_job::launcher::{Job, Launcher};
 use netdyno_job::lobby::{Guest, Lobby};
 use std::io;
 use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Time for all workers to come: a launcher reaches other hosts first.
 const COMING: Duration = Duration::from_secs(60);
+
+/// Where the processes of a launch come from.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// They are children of this command.
+    Children,
+    /// The replier is on a served host.
+    Peer(Arc<Peer>),
+    /// A launcher starts them, wherever it does.
+    Launcher(Launcher),
+    /// They belong to the job in which this command runs.
+    Job(Rc<Ranks>),
+}
+
+impl Origin {
+    /// Whether they are known to be on one machine.
+    pub fn is_one_machine(&self) -> bool {
+        match self {
+            Self::Children | Self::Launcher(_) => true,
+            Self::Peer(_) => false,
+            Self::Job(ranks) => ranks.machines() == 1,
+        }
+    }
+
+    /// What started them, where this command did not.
+    pub fn launcher(&self) -> Option<String> {
+        match self {
+            Self::Children | Self::Peer(_) => None,
+            Self::Launcher(launcher) => Some(launcher.to_string()),
+            Self::Job(ranks) => Some(format!("in a job of {} processes", ranks.hosts().len())),
+        }
+    }
+}
 
 /// Starts `procs` workers and takes them into the crew, by rank.
 pub fn launch(
@@ -22,14 +59,19 @@ pub fn launch(
     crew: &mut Crew,
     interrupt: &Interrupt,
 ) -> Result<Option<Job>, End> {
-    if let Some(launcher) = &bench.launcher {
-        return by_launcher(launcher, procs, bench.bind.ip(), crew, interrupt).map(Some);
-    }
-    for rank in 0..procs {
-        match bench.peer.as_ref().filter(|_| rank == REPLIER) {
-            Some(peer) => crew.enlist(peer.launch(interrupt)?)?,
-            None => crew.launch(worker::command().map_err(CrewError::Spawn)?)?,
-        };
+    match &bench.origin {
+        Origin::Launcher(launcher) => {
+            return by_launcher(launcher, procs, bench.bind.ip(), crew, interrupt).map(Some);
+        }
+        Origin::Job(ranks) => ranks.launch(bench.layer, crew, interrupt)?,
+        Origin::Children | Origin::Peer(_) => {
+            for rank in 0..procs {
+                match &bench.origin {
+                    Origin::Peer(peer) if rank == REPLIER => crew.enlist(peer.launch(interrupt)?)?,
+                    _ => crew.launch(worker::command().map_err(CrewError::Spawn)?)?,
+                };
+            }
+        }
     }
     Ok(None)
 }
@@ -47,9 +89,13 @@ fn by_launcher(
     command.arg("--dial").arg(lobby.address().to_string());
     let key = (secret::VARIABLE, lobby.key_text());
     let mut job = launcher.start(procs, &command, &[key]).map_err(|error| unstarted(launcher, &error))?;
-    let mut guests = gather(&lobby, &mut job, launcher, procs, interrupt)?;
-    // Where no place was told the order is that of coming.
-    guests.sort_by_key(|guest| guest.place.map_or(0, |place| place.rank));
+    let program = launcher.program();
+    let guests = gather(&lobby, procs, interrupt, &mut || match job.ended().map_err(CrewError::Wait)? {
+        None => Ok(()),
+        Some((status, words)) => Err(End::Failed(format!(
+            "'{program}' ended ({status}) before its {procs} processes had come: {words}"
+        ))),
+    })?;
     for guest in guests {
         crew.enlist(guest.control)?;
     }
@@ -72,14 +118,14 @@ fn unstarted(launcher: &Launcher, error: &io::Error) -> End {
     }))
 }
 
-fn gather(
+/// Waits for `procs` workers, and gives them by rank; where no place was told, in the order of
+/// coming. An error of `look`, which is asked while nobody comes, ends it.
+pub fn gather(
     lobby: &Lobby,
-    job: &mut Job,
-    launcher: &Launcher,
     procs: usize,
     interrupt: &Interrupt,
+    look: &mut dyn FnMut() -> Result<(), End>,
 ) -> Result<Vec<Guest>, End> {
-    let program = launcher.program();
     let until = Instant::now() + COMING;
     let mut guests = Vec::new();
     while guests.len() < procs {
@@ -87,28 +133,23 @@ fn gather(
         match lobby.next(LOOK) {
             Some(Guest { place: Some(place), .. }) if place.procs != procs => {
                 return Err(End::Fault(Fault::BadInput(format!(
-                    "--launcher: '{program}' has started {} processes, and {procs} are wanted: say -n {{n}}",
+                    "{} processes were started, and {procs} are wanted: say -n {{n}} to --launcher",
                     place.procs
                 ))));
             }
             Some(guest) => guests.push(guest),
-            None => {
-                if let Some((status, words)) = job.ended().map_err(CrewError::Wait)? {
-                    return Err(End::Failed(format!(
-                        "'{program}' ended ({status}) before its {procs} processes had come: {words}"
-                    )));
-                }
-            }
+            None => look()?,
         }
         if Instant::now() > until {
             return Err(End::Failed(format!(
                 "of {procs} processes {} came within {COMING:?}: is {} an address that all hosts reach \
-                 (--bind), and does '{program}' pass {} on?",
+                 (--bind), and is {} passed on by what starts them?",
                 guests.len(),
                 lobby.address().ip(),
                 secret::VARIABLE
             )));
         }
     }
+    guests.sort_by_key(|guest| guest.place.map_or(0, |place| place.rank));
     Ok(guests)
 }

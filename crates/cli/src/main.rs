@@ -6,8 +6,10 @@
 //! * [`campaign`]: launches of several layers, interleaved, until the figures are known.
 //! * [`method`]: what a measuring verb runs in a launch, and what it reads off launches.
 //! * [`launch`], [`worker`]: one launch, from both sides of the control connection.
-//! * [`launching`]: processes that mpiexec or the like starts.
+//! * [`launching`]: where the processes of a launch come from.
 //! * [`gathering`], [`attendant`]: the same with many processes.
+//! * [`rank`], [`ranks`], [`meeting`]: the command as a job of mpiexec's, each process and the one
+//!   that leads.
 //! * [`site`]: where it takes place. * [`session`], [`peer`], [`secret`]: with a served host.
 //! * [`machine`], [`interrupt`], [`progress`], [`output`], [`saved`]: what the verbs share.
 #![forbid(unsafe_code)]
@@ -28,12 +30,15 @@ mod launch;
 mod launching;
 mod logp;
 mod machine;
+mod meeting;
 mod method;
 mod output;
 mod overlap;
 mod peer;
 mod plugin;
 mod progress;
+mod rank;
+mod ranks;
 mod report;
 mod saved;
 mod secret;
@@ -45,29 +50,42 @@ mod worker;
 
 use args::{Cli, Verb};
 use fault::Fault;
+use ranks::Ranks;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 fn main() -> ExitCode {
-    match Cli::from_command_line().and_then(run) {
+    let parsed = Cli::from_command_line().map_err(rank::said_once);
+    match parsed.and_then(|cli| run(&cli)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => fault.exit(),
     }
 }
 
-fn run(cli: Cli) -> Result<(), Fault> {
-    match cli.verb {
-        None => characterise::run(&cli.measuring, &cli.dir),
-        Some(Verb::Logp(args)) => logp::run(&args),
-        Some(Verb::Bulk(args)) => bulk::run(&args),
-        Some(Verb::Contention(args)) => contention::run(&args),
-        Some(Verb::Overlap(args)) => overlap::run(&args),
+/// What measures may run as a job of its own launcher's; the rest is for each process.
+fn run(cli: &Cli) -> Result<(), Fault> {
+    match (cli.measuring(), rank::place()) {
+        (Some(measuring), Some(place)) if measuring.launcher.is_none() => {
+            rank::run(place, measuring, |ranks| act(cli, Some(ranks)))
+        }
+        _ => act(cli, None),
+    }
+}
+
+fn act(cli: &Cli, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
+    match &cli.verb {
+        None => characterise::run(&cli.measuring, &cli.dir, ranks),
+        Some(Verb::Logp(args)) => logp::run(args, ranks),
+        Some(Verb::Bulk(args)) => bulk::run(args, ranks),
+        Some(Verb::Contention(args)) => contention::run(args, ranks),
+        Some(Verb::Overlap(args)) => overlap::run(args, ranks),
         Some(Verb::Layers) => catalogue::run(),
-        Some(Verb::Report(args)) => report::run(&args),
-        Some(Verb::Serve(args)) => serve::run(&args),
-        Some(Verb::Compare(args)) => compare::run(&args),
-        Some(Verb::Export(args)) => export::run(&args),
-        Some(Verb::Plugin(args)) => plugin::run(&args),
-        Some(Verb::Soak(args)) => soak::run(&args),
-        Some(Verb::Worker(args)) => worker::run(&args),
+        Some(Verb::Report(args)) => report::run(args),
+        Some(Verb::Serve(args)) => serve::run(args),
+        Some(Verb::Compare(args)) => compare::run(args),
+        Some(Verb::Export(args)) => export::run(args),
+        Some(Verb::Plugin(args)) => plugin::run(args),
+        Some(Verb::Soak(args)) => soak::run(args),
+        Some(Verb::Worker(args)) => worker::run(args),
     }
 }

@@ -4,6 +4,7 @@ use crate::args::OverlapArgs;
 use crate::campaign;
 use crate::fault::Fault;
 use crate::method::{Method, Reading, Terms};
+use crate::ranks::Ranks;
 use netdyno_measure::order::Order;
 use netdyno_measure::overlap::data::OverlapLaunch;
 use netdyno_measure::overlap::doubts::is_precise;
@@ -14,9 +15,10 @@ use netdyno_measure::overlap::record::Overlap;
 use netdyno_measure::record::{Doubt, Found};
 use netdyno_measure::show::Size;
 use netdyno_measure::task::{Data, Task};
+use std::rc::Rc;
 
 /// Measures and writes the result.
-pub fn run(args: &OverlapArgs) -> Result<(), Fault> {
+pub fn run(args: &OverlapArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let mut bench = args.bench.clone();
     let mut sizes = args.sizes.clone();
     sizes.sort_unstable();
@@ -34,7 +36,7 @@ pub fn run(args: &OverlapArgs) -> Result<(), Fault> {
         })
         .collect();
     let comb = Comb { sizes, queue: usize::from(args.queue), methods };
-    campaign::run(Box::new(comb), &bench)
+    campaign::run(Box::new(comb), &bench, ranks)
 }
 
 /// Computation behind messages.

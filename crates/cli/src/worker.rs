@@ -113,7 +113,7 @@ pub fn command() -> io::Result<Command> {
 pub fn run(args: &WorkerArgs) -> Result<(), Fault> {
     let control = match args.dial {
         None => Control::from_stdin(),
-        Some(address) => Control::over(enter(address)?.into()),
+        Some(address) => Control::on(enter(address)?.into()),
     };
     let mut control = control.map_err(|error| Fault::BadInput(error.to_string()))?;
     let silent = |error: MemberError| Fault::Failed(error.to_string());
@@ -123,6 +123,17 @@ pub fn run(args: &WorkerArgs) -> Result<(), Fault> {
         // Told to the launching side, which tells the user.
         Err(End::Layer(text)) => control.send(&Answer::Failed(text)).map_err(silent),
     }
+}
+
+/// Runs the part of a launch that is this process's in a process that goes on afterwards.
+pub fn run_within(connection: TcpStream) -> Result<(), LayerError> {
+    let mut control = Control::within(connection).map_err(LayerError::new)?;
+    if let Err(End::Layer(text)) = work(&mut control) {
+        // The launching side closes the connection when it needs no more, and sees it closed
+        // when this side does.
+        let _ = control.send(&Answer::Failed(text));
+    }
+    Ok(())
 }
 
 fn enter(address: SocketAddr) -> Result<TcpStream, Fault> {
@@ -199,7 +210,7 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
         Role::Replier => {
             let mut replier = half.replier(&peer)?;
             control.send(&Answer::Connected)?;
-            replier.serve()?;
+            replier.serve(control.over())?;
         }
     }
     Ok(())

@@ -48,7 +48,7 @@ fn what_a_launcher_cannot_do_is_said_in_one_line() {
     let cases: &[(&str, i32, &str)] = &[
         ("mpiexec -n 2", 2, "'mpiexec -n {n}'"),
         ("no-such-launcher -n {n}", 2, "no program 'no-such-launcher'"),
-        (&one_more, 2, "has started 3 processes, and 2 are wanted"),
+        (&one_more, 2, "3 processes were started, and 2 are wanted"),
         (
             "sh -c 'echo out of hosts >&2; exit 7' {n}",
             1,

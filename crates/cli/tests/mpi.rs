@@ -1,40 +1,23 @@
-//! MPI by the command: every library whose compiler `NETDYNO_TEST_MPICC` names (a list like
-//! PATH), or `mpicc`; its own `mpiexec` lies beside.
+//! MPI by the command, which has the launcher start its workers.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
+#[path = "common/mpi.rs"]
+mod mpi;
 
 use common::netdyno;
+use mpi::{compilers, launcher, prepare};
 use netdyno_measure::record::{Found, Record};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-
-/// The compilers, or none where there is no MPI.
-fn compilers() -> Vec<PathBuf> {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let found =
-        std::env::split_paths(&folders).map(|folder| folder.join("mpicc")).find(|file| file.is_file());
-    let compilers: Vec<PathBuf> = match std::env::var_os("NETDYNO_TEST_MPICC") {
-        Some(list) => std::env::split_paths(&list).collect(),
-        None => found.into_iter().collect(),
-    };
-    if compilers.is_empty() {
-        println!("SKIPPED: there is no mpicc");
-    }
-    compilers
-}
 
 /// The command with one MPI, measuring little by two processes of it.
 fn measuring(compiler: &Path, verb: &[&str]) -> Command {
-    let launcher = format!("'{}' -n {{n}}", compiler.with_file_name("mpiexec").display());
+    let launcher = format!("'{}' -n {{n}}", launcher(compiler).display());
     let short = ["--over", "mpi", "--launches", "1", "--max-time", "1s", "--launcher", &launcher];
     let mut command = netdyno(&[verb, &short, &["--format", "json"]].concat());
-    // Open MPI asks for both, of root.
-    command
-        .env("NETDYNO_MPICC", compiler)
-        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    prepare(&mut command, compiler);
     command
 }
 

@@ -47,11 +47,18 @@ pub fn allowed() -> io::Result<Vec<usize>> {
 
 /// Keeps this thread, and those it will start, on `cpu`.
 pub fn pin(cpu: usize) -> io::Result<()> {
+    keep_to(&[cpu])
+}
+
+/// Keeps this thread, and those it will start, on any of `cpus`.
+pub fn keep_to(cpus: &[usize]) -> io::Result<()> {
     let mut set = CpuSet::new();
-    if cpu >= CpuSet::MAX_CPU {
-        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    for &cpu in cpus {
+        if cpu >= CpuSet::MAX_CPU {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+        }
+        set.set(cpu);
     }
-    set.set(cpu);
     Ok(sched_setaffinity(None, &set)?)
 }
 

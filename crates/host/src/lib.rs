@@ -8,12 +8,14 @@
 //! * [`stage`]: cells for what is too long for a message.
 //! * [`life`]: whether another process still lives.
 //! * [`datagram`]: a UDP socket that never waits, and the faults under it.
+//! * [`interface`]: where other hosts reach this one.
 //! * [`random`]: bits that nobody guesses.
 //! * [`wait`]: what an idle process does.
 
 pub mod bytes;
 mod copy;
 pub mod datagram;
+pub mod interface;
 pub mod life;
 pub mod random;
 pub mod region;

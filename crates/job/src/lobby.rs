@@ -18,6 +18,8 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(100);
 /// Connections that may be strangers' at once. Each is heard for a few seconds at most.
 const KNOCKING_AT_MOST: usize = 256;
+/// Time to reach one of several addresses.
+const TRYING: Duration = Duration::from_secs(2);
 /// Time to reach the lobby.
 const REACHING: Duration = Duration::from_secs(10);
 
@@ -88,6 +90,11 @@ pub fn enter(address: SocketAddr, key: &Key, place: Option<Place>) -> Result<Tcp
     let failed = |error: frame::FrameError| DialError::Connect(io::Error::other(error.to_string()));
     frame::send(&mut control, &place).map_err(failed)?;
     Ok(control)
+}
+
+/// Whether the lobby with this key is at `address`: it is asked in, and does not go in.
+pub fn is_at(address: SocketAddr, key: &Key) -> bool {
+    remote::dial(address, Some(key), TRYING).is_ok()
 }
 
 /// Who stands at the door.
@@ -164,6 +171,15 @@ mod tests {
         let key = Key::new(lobby.key_text()).unwrap();
         enter(lobby.address(), &key, None).unwrap();
         assert_eq!(lobby.next(LONG).unwrap().place, None);
+    }
+
+    #[test]
+    fn where_it_is_can_be_found_out_without_going_in() {
+        let lobby = lobby();
+        let key = Key::new(lobby.key_text()).unwrap();
+        assert!(is_at(lobby.address(), &key));
+        assert!(!is_at(lobby.address(), &Key::new("some other key that is long enough").unwrap()));
+        assert!(lobby.next(SHORT).is_none());
     }
 
     #[test]

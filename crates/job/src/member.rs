@@ -7,8 +7,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 use thiserror::Error;
@@ -19,9 +21,12 @@ pub enum MemberError {
     /// Its standard input is not a control connection.
     #[error("this process was not launched by netdyno: its standard input is no control connection ({0})")]
     NotLaunched(#[source] io::Error),
-    /// The launching side is silent or gone.
+    /// The launching side is silent.
     #[error("the launching process is silent")]
     Silent,
+    /// The launching side has closed the connection.
+    #[error("the launching process is gone")]
+    Over,
     /// The connection broke.
     #[error("the launching process cannot be talked to: {0}")]
     Control(#[from] FrameError),
@@ -32,6 +37,17 @@ pub struct Control<T> {
     /// A stream socket, of the host or between hosts.
     stream: File,
     messages: Receiver<T>,
+    /// Set when the launching side is gone.
+    is_over: Arc<AtomicBool>,
+}
+
+/// What becomes of a process whose launching side is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loss {
+    /// It ends: it was started for this connection.
+    Ends,
+    /// It is told, and goes on.
+    IsTold,
 }
 
 impl<T: DeserializeOwned + Send + 'static> Control<T> {
@@ -39,28 +55,46 @@ impl<T: DeserializeOwned + Send + 'static> Control<T> {
     /// When the launching side is gone, so is this process.
     pub fn from_stdin() -> Result<Self, MemberError> {
         let stdin = io::stdin().as_fd().try_clone_to_owned().map_err(MemberError::NotLaunched)?;
-        Self::over(stdin)
+        Self::on(stdin)
     }
 
-    /// The same over a connection that this process has made.
-    pub fn over(connection: OwnedFd) -> Result<Self, MemberError> {
+    /// The same on a connection that this process has made.
+    pub fn on(connection: OwnedFd) -> Result<Self, MemberError> {
         let not_launched = |error: rustix::io::Errno| MemberError::NotLaunched(error.into());
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(not_launched)?;
         rustix::net::sockopt::socket_domain(&connection).map_err(not_launched)?;
+        Self::listen(connection, Loss::Ends)
+    }
+
+    /// The same in a process that does not end with the connection: it is told.
+    pub fn within(connection: TcpStream) -> Result<Self, MemberError> {
+        Self::listen(connection.into(), Loss::IsTold)
+    }
+
+    fn listen(connection: OwnedFd, loss: Loss) -> Result<Self, MemberError> {
         let stream = File::from(connection);
         let mut listening = stream.try_clone().map_err(MemberError::NotLaunched)?;
         let (sender, messages) = mpsc::channel();
-        std::thread::spawn(move || {
-            loop {
-                match frame::receive::<T>(&mut listening) {
-                    // Nobody is waiting any more only when the process is about to end.
-                    Ok(message) => drop(sender.send(message)),
-                    // There is nobody left to report to.
-                    Err(_) => std::process::exit(1),
-                }
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&is_over);
+        let hear = move || {
+            while let Ok(message) = frame::receive::<T>(&mut listening) {
+                // Nobody is waiting any more only when its connection is about to be closed.
+                let _ = sender.send(message);
             }
-        });
-        Ok(Self { stream, messages })
+            if loss == Loss::Ends {
+                // There is nobody left to report to.
+                std::process::exit(1);
+            }
+            over.store(true, Ordering::Relaxed);
+        };
+        std::thread::Builder::new().spawn(hear).map_err(MemberError::NotLaunched)?;
+        Ok(Self { stream, messages, is_over })
+    }
+
+    /// Is set when the launching side is gone.
+    pub fn over(&self) -> &AtomicBool {
+        &self.is_over
     }
 
     /// The address of this host on the connection, where it is one between hosts.
@@ -79,10 +113,16 @@ impl<T: DeserializeOwned + Send + 'static> Control<T> {
         self.messages.try_recv().ok()
     }
 
-    /// The next message.
+    /// The next message, if it comes in time.
     pub fn receive(&mut self, timeout: Duration) -> Result<T, MemberError> {
         self.messages.recv_timeout(timeout).map_err(|error| match error {
-            RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected => MemberError::Silent,
+            RecvTimeoutError::Timeout => MemberError::Silent,
+            RecvTimeoutError::Disconnected => MemberError::Over,
         })
+    }
+
+    /// The next message, however long that takes.
+    pub fn wait(&mut self) -> Result<T, MemberError> {
+        self.messages.recv().map_err(|_| MemberError::Over)
     }
 }

@@ -12,11 +12,13 @@ pub struct Place {
 }
 
 /// How launchers name rank and number of processes: Hydra and its like (MPICH, Intel MPI), PRRTE
-/// and ORTE (Open MPI), Slurm.
-const NAMES: [(&str, &str); 3] = [
+/// and ORTE (Open MPI), Slurm, Flux. Slurm's number is that of the step: a batch script, which is
+/// one process of an allocation for many, is in none.
+const NAMES: [(&str, &str); 4] = [
     ("PMI_RANK", "PMI_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("SLURM_PROCID", "SLURM_NTASKS"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+    ("FLUX_TASK_RANK", "FLUX_JOB_SIZE"),
 ];
 
 impl Place {
@@ -49,14 +51,20 @@ mod tests {
         for text in [
             "PMI_RANK=1 PMI_SIZE=4",
             "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4",
-            "SLURM_PROCID=1 SLURM_NTASKS=4",
-            "SLURM_PROCID=0 SLURM_NTASKS=1 PMI_RANK=1 PMI_SIZE=4",
+            "SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=4",
+            "FLUX_TASK_RANK=1 FLUX_JOB_SIZE=4",
+            "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 PMI_RANK=1 PMI_SIZE=4",
         ] {
             assert_eq!(told(text), second, "{text}");
         }
-        for text in
-            ["", "PMI_RANK=1", "PMI_RANK=4 PMI_SIZE=4", "PMI_RANK=-1 PMI_SIZE=4", "PMI_RANK=a PMI_SIZE=b"]
-        {
+        for text in [
+            "",
+            "PMI_RANK=1",
+            "SLURM_PROCID=0 SLURM_NTASKS=4",
+            "PMI_RANK=4 PMI_SIZE=4",
+            "PMI_RANK=-1 PMI_SIZE=4",
+            "PMI_RANK=a PMI_SIZE=b",
+        ] {
             assert_eq!(told(text), None, "{text}");
         }
     }

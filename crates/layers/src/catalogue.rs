@@ -109,6 +109,11 @@ impl Layer {
         matches!(self, Self::Mpi)
     }
 
+    /// Whether all its processes have to be on one host.
+    pub const fn is_of_one_host(self) -> bool {
+        matches!(self, Self::AmShm)
+    }
+
     /// Whether it has sockets, so that `--bind` says where they are.
     pub const fn has_sockets(self) -> bool {
         matches!(self, Self::AmUdp | Self::Udp | Self::Tcp)

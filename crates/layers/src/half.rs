@@ -15,8 +15,8 @@ use netdyno_measure::order::Order;
 use netdyno_measure::task::Subject;
 use netdyno_protocol::faults::Faults;
 use netdyno_stack::am::Wire;
-use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Patience with a peer that does not answer. A link may be down for 3 s, and TCP then tries
@@ -51,8 +51,8 @@ pub enum Role {
 
 /// The replier's side of a layer.
 pub trait Replier {
-    /// Answers requests, for as long as the process lives.
-    fn serve(&mut self) -> Result<Infallible, LayerError>;
+    /// Answers requests until it is over.
+    fn serve(&mut self, over: &AtomicBool) -> Result<(), LayerError>;
 }
 
 /// One process's half of a layer, not yet connected.

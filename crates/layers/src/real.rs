@@ -5,7 +5,7 @@ use crate::time::{RealTime, in_real_time};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::{LayerError, Requester};
 use netdyno_measure::logp::data::Transport;
-use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Looks in vain between two readings of the clock while waiting.
@@ -179,10 +179,13 @@ impl<W: Wire> RealReplier<W> {
 }
 
 impl<W: Wire> Replier for RealReplier<W> {
-    fn serve(&mut self) -> Result<Infallible, LayerError> {
+    fn serve(&mut self, over: &AtomicBool) -> Result<(), LayerError> {
         loop {
             if self.wire.answer()? {
                 continue;
+            }
+            if over.load(Ordering::Relaxed) {
+                return Ok(());
             }
             match self.wait {
                 Wait::Block => self.wire.block(BLOCK_AT_MOST)?,

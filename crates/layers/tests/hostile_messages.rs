@@ -13,6 +13,7 @@ use netdyno_measure::order::Order;
 use netdyno_stack::am::{Config, Endpoint, Handlers, Memory, PeerId, Port, Wire};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, TryRecvError};
 use std::thread;
 use std::time::Duration;
@@ -75,7 +76,7 @@ mod tcp {
                     thread::sleep(Duration::from_millis(1));
                 }
             });
-            half.replier(&[]).unwrap().serve().unwrap_err().0
+            half.replier(&[]).unwrap().serve(&AtomicBool::new(false)).unwrap_err().0
         })
     }
 
@@ -131,7 +132,7 @@ mod udp {
         for datagram in datagrams {
             worker.send(datagram).unwrap();
         }
-        support.serve().unwrap_err().0
+        support.serve(&AtomicBool::new(false)).unwrap_err().0
     }
 
     #[test]
@@ -233,7 +234,7 @@ mod am {
         let stranger = at_half.recv().unwrap();
         let error = match role {
             Role::Requester => work(half.messenger(&stranger).unwrap()).unwrap_err(),
-            Role::Replier => half.replier(&stranger).unwrap().serve().unwrap_err(),
+            Role::Replier => half.replier(&stranger).unwrap().serve(&AtomicBool::new(false)).unwrap_err(),
         };
         drop(to_stranger);
         thread.join().unwrap();

@@ -12,6 +12,7 @@ use netdyno_measure::layer::Messenger;
 use netdyno_measure::order::Order;
 use netdyno_measure::overlap::plan::{METHODS, OverlapPlan};
 use netdyno_measure::task::{Data, Task};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -297,7 +298,7 @@ fn all_methods_run() {
             precision: 0.1,
             seed: 1,
         };
-        let serve = |mut support: Box<dyn Replier>| drop(support.serve());
+        let serve = |mut support: Box<dyn Replier>| drop(support.serve(&AtomicBool::new(false)));
         let connect = |half: Box<dyn Half>, address: &[u8]| half.requester(address);
         between(layer, options, serve, connect, |mut worker| {
             let data = worker.measure(&Task::Overlap(plan), &mut |_| {}).unwrap();

@@ -116,6 +116,9 @@ pub struct Detours {
 pub struct LayerResult {
     /// The layer, as spelled on the command line.
     pub layer: String,
+    /// What tells it from other results of the same layer, as given to `--label`.
+    #[serde(default)]
+    pub label: Option<String>,
     /// Bytes of user data in a request, and in a reply.
     pub size_bytes: usize,
     /// How an idle process waits: `spin`, `yield`, `block`; `virtual` for a simulated layer.
@@ -171,6 +174,14 @@ pub struct Logp {
 }
 
 impl LayerResult {
+    /// What people call it: the layer, with its label where it has one.
+    pub fn name(&self) -> String {
+        match &self.label {
+            Some(label) => format!("{} ({label})", self.layer),
+            None => self.layer.clone(),
+        }
+    }
+
     /// The verb that measured, as on the command line.
     pub fn verb(&self) -> &'static str {
         match self.found {

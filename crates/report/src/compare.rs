@@ -304,7 +304,7 @@ fn take_like<'a>(
     across_layers: bool,
 ) -> Option<&'a LayerResult> {
     let likeness = |other: &LayerResult| {
-        [other.wait == one.wait, other.faults == one.faults, other.cpus == one.cpus]
+        [other.label == one.label, other.wait == one.wait, other.faults == one.faults, other.cpus == one.cpus]
             .iter()
             .filter(|&&same| same)
             .count()
@@ -331,7 +331,7 @@ fn source(side: Side<'_>) -> Source {
 
 /// What a result is of, as `udp logp 32 B`.
 fn heading(result: &LayerResult) -> String {
-    format!("{} {} {} B", result.layer, result.verb(), result.size_bytes)
+    format!("{} {} {} B", result.name(), result.verb(), result.size_bytes)
 }
 
 fn listed(texts: impl Iterator<Item = String>) -> String {

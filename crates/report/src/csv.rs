@@ -10,7 +10,7 @@ use netdyno_measure::record::{Doubt, Found, LayerResult, Parameter, PerByte, Rec
 use netdyno_measure::stats::Interval;
 
 /// The header row.
-pub const COLUMNS: [&str; 12] = [
+pub const COLUMNS: [&str; 13] = [
     "layer",
     "verb",
     "size_bytes",
@@ -23,6 +23,7 @@ pub const COLUMNS: [&str; 12] = [
     "samples",
     "launches",
     "doubts",
+    "label",
 ];
 
 /// A parameter, whatever its unit.
@@ -144,7 +145,7 @@ fn per_byte(parameter: &str, p: &PerByte) -> Row {
     }
 }
 
-fn cells(record: &Record, result: &LayerResult, row: &Row) -> [String; 12] {
+fn cells(record: &Record, result: &LayerResult, row: &Row) -> [String; 13] {
     let is_about = |about: &str| {
         row.parameter.strip_prefix(about).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
@@ -163,6 +164,7 @@ fn cells(record: &Record, result: &LayerResult, row: &Row) -> [String; 12] {
         row.samples.to_string(),
         row.launches.to_string(),
         doubts.map(|doubt| doubt.name.as_str()).collect::<Vec<_>>().join(";"),
+        result.label.clone().unwrap_or_default(),
     ]
 }
 
@@ -230,7 +232,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_cell_reads_back(cell in "[a-z,\"\r\n ]{0,12}") {
-            let cells: [String; 12] = std::array::from_fn(|at| format!("{cell}{at}"));
+            let cells: [String; 13] = std::array::from_fn(|at| format!("{cell}{at}"));
             prop_assert_eq!(parsed(&line(&cells)), cells.to_vec());
         }
     }

@@ -60,7 +60,7 @@ pub fn render(record: &Record, width: usize) -> String {
 
 fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult) {
     let about_layer = marks(&notes.elsewhere(0, at, &PARAMETERS));
-    let title = format!("{}  {}  {about_layer}", result.layer, circumstances(result));
+    let title = format!("{}  {}  {about_layer}", result.name(), circumstances(result));
     lines.wrapped(title.trim_end(), "", "    ");
     let cells = result.parameters.times().map(|(name, p)| Cell {
         value: value(p),
@@ -238,10 +238,10 @@ fn doubts(lines: &mut Lines, notes: &Notes<'_>, record: &Record) {
 
 /// What a doubt is about.
 fn concern(note: &Note<'_>, record: &Record) -> String {
-    let layer = note.layer().and_then(|at| record.results.get(at)).map(|result| result.layer.as_str());
+    let layer = note.layer().and_then(|at| record.results.get(at)).map(LayerResult::name);
     match (layer, &note.doubt.about) {
         (Some(layer), Some(parameter)) => format!("{parameter} of {layer}"),
-        (Some(layer), None) => layer.into(),
+        (Some(layer), None) => layer,
         (None, Some(parameter)) => parameter.clone(),
         (None, None) => "this run".into(),
     }

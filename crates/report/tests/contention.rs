@@ -44,6 +44,7 @@ fn record(procs: usize) -> Record {
     let extracted = extract(&launches, 0.95, 0.02).expect("launches");
     support::record(vec![LayerResult {
         layer: "am+shm".into(),
+        label: None,
         size_bytes: 32,
         wait: "yield".into(),
         cpus: (0..procs).map(|rank| rank % 2).collect(),
@@ -87,7 +88,7 @@ fn many_processes_are_told_in_few_lines() {
 fn csv_has_a_row_for_each_figure() {
     let text = csv::render(&EIGHT);
     let row = |start: &str| text.lines().find(|row| row.starts_with(start)).expect(start);
-    assert!(row("am+shm,contention,32,rtt,measured,ns,20").ends_with(",virtualised"));
+    assert!(row("am+shm,contention,32,rtt,measured,ns,20").ends_with(",virtualised,"));
     assert!(row("am+shm,contention,32,many_to_one.7.ratio,").contains(",measured,ratio,7"));
     assert!(row("am+shm,contention,32,halves.rtt.difference,").contains(",ns,"));
     assert!(row("am+shm,contention,32,rate.4,").contains(",messages_per_s,7"));

@@ -70,6 +70,20 @@ fn another_host_stands_beside_this_one() {
 }
 
 #[test]
+fn a_label_tells_results_of_one_layer_apart() {
+    let mut record = VARIOUS.clone();
+    let layer = record.results[1].layer.clone();
+    record.results[1].label = Some("second <one>".into());
+    let name = format!("{layer} (second <one>)");
+    assert!(table::render(&record, 100).contains(&name));
+    assert!(csv::render(&record).contains(",second <one>\r\n"));
+    let page = html::render(&[VARIOUS.clone(), record]);
+    check_page(&page);
+    assert!(page.contains(&name.replace('<', "&lt;").replace('>', "&gt;")));
+    assert!(!page.contains(&format!("{layer} #")));
+}
+
+#[test]
 fn a_narrow_table_has_a_line_for_each_parameter() {
     let text = table::render(&VARIOUS, 50);
     assert!(text.lines().all(|line| line.chars().count() <= 50), "{text}");
@@ -83,7 +97,7 @@ fn csv_has_a_row_for_each_layer_and_parameter() {
     assert_eq!(rows.len(), 1 + 4 * 9);
     let row = |start: &str| *rows.iter().find(|row| row.starts_with(start)).unwrap();
     assert!(row("udp,logp,16,g,").contains(",unobservable,ns,,,,"));
-    assert!(row("udp,logp,16,g,").ends_with(",window_bound;virtualised"));
+    assert!(row("udp,logp,16,g,").ends_with(",window_bound;virtualised,"));
     assert!(row("am+shm,logp,16,g,").contains(",upper_bound,ns,6"));
     assert!(row("sim,logp,16,G,").contains(",unobservable,ns_per_byte,,,,0,9,virtualised"));
 }

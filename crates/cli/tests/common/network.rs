@@ -1,5 +1,7 @@
 //! Two hosts of a test's own: network namespaces joined by a cable.
 
+#![allow(dead_code, reason = "each test file uses a part")]
+
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -55,6 +57,11 @@ impl Network {
             ip(&["-n", host, "link", "set", "cable", "up"])?;
         }
         Ok(())
+    }
+
+    /// What the two are called.
+    pub fn names(&self) -> (&str, &str) {
+        (&self.a, &self.b)
     }
 
     /// The built command on host `a`.

@@ -4,7 +4,7 @@ use super::DEPTH;
 use crate::half::Replier;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::order::Order;
-use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What it works with: slots each way, [`DEPTH`] of them.
 pub(crate) trait Slots {
@@ -89,14 +89,18 @@ impl<S: Slots> Support<S> {
 }
 
 impl<S: Slots> Replier for Support<S> {
-    fn serve(&mut self) -> Result<Infallible, LayerError> {
+    fn serve(&mut self, over: &AtomicBool) -> Result<(), LayerError> {
         for slot in 0..DEPTH {
             self.post_receive(slot)?;
         }
         loop {
-            if !self.step()? {
-                self.slots.idle()?;
+            if self.step()? {
+                continue;
             }
+            if over.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            self.slots.idle()?;
         }
     }
 }

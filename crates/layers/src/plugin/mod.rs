@@ -7,6 +7,7 @@
 //! each is posted again when its message is taken, which belongs to the overhead of receiving.
 //! A send is completed when its slot is needed again, which belongs to that of sending.
 
+pub mod bootstrap;
 mod lanes;
 mod links;
 mod messages;

@@ -9,6 +9,7 @@ use netdyno_measure::layer::{Face, LayerError, Messenger};
 use netdyno_measure::order::Order;
 use netdyno_protocol::faults::Faults;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 
@@ -73,7 +74,7 @@ fn open(layer: Layer, role: Role, options: LayerOptions) -> Box<dyn Half> {
 
 /// Runs `work` with a support that serves, and returns why that ended.
 pub fn run(layer: Layer, options: LayerOptions, work: impl FnOnce(&mut dyn Messenger)) -> String {
-    with_support(layer, options, |mut support| support.serve().unwrap_err().0, work)
+    with_support(layer, options, |mut support| support.serve(&AtomicBool::new(false)).unwrap_err().0, work)
 }
 
 /// So many answers of `bytes`.

@@ -8,17 +8,17 @@ use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::group::{Gathering, Place};
 use netdyno_layers::half::{self, Role};
+use netdyno_layers::plugin::bootstrap::Bootstrap;
 use netdyno_layers::plugin::{Extension, PluginGathering};
 use netdyno_measure::layer::Face;
 use netdyno_measure::task::Data;
-use netdyno_plugin::channel::{self, Channel, Opening};
-use netdyno_plugin::plugin::Plugin;
 use netdyno_plugin::site::{build_in, find_compiler};
 use netdyno_plugin::source::Source;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -121,25 +121,20 @@ fn one_process_of_a_job() {
             });
         }
         // Until the job ends.
-        panic!("{:?}", replier.serve());
+        panic!("{:?}", replier.serve(&AtomicBool::new(false)));
     }
 }
 
 /// Every process tells all others its rank.
 fn gather() -> String {
-    let extension = Extension::mpi().unwrap();
-    let opening = Opening {
-        place: channel::Place { rank: 0, ranks: 1 },
-        slots: 0,
-        largest: 0,
-        memory: (0, 0),
-        settings: &extension.settings,
-    };
-    let mut channel = Channel::open(Plugin::load(&extension.file).unwrap(), &opening).unwrap();
-    let rank = channel.place().rank as u8;
-    let all = channel.gather(&[rank, 10 + rank]).unwrap();
-    assert_eq!(all, Some(vec![vec![0, 10], vec![1, 11]]));
-    channel.description()
+    let mut bootstrap = Bootstrap::open().unwrap();
+    let rank = bootstrap.place().rank as u8;
+    let all = bootstrap.gather(&[rank, 10 + rank]).unwrap();
+    assert_eq!(all, [[0, 10], [1, 11]]);
+    // MPI can be opened while it is open, and again.
+    let again = || half::open(Layer::Mpi, Role::Requester, options(32, Face::Requests, Wait::Yield)).unwrap();
+    drop(again());
+    again().library().unwrap().to_owned()
 }
 
 /// Process 0 of a crowd streams to process 1, which has rank 0 of the job.

@@ -20,6 +20,7 @@ use netdyno_plugin::source::Source;
 use netdyno_protocol::faults::Faults;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::thread;
 
@@ -92,7 +93,7 @@ fn measured(options: LayerOptions, task: &Task) -> Data {
     thread::spawn(move || {
         let half = PluginHalf::open(&extension, Role::Replier, options).unwrap();
         to_requester.send(half.address()).unwrap();
-        Box::new(half).replier(&from_requester.recv().unwrap()).unwrap().serve()
+        Box::new(half).replier(&from_requester.recv().unwrap()).unwrap().serve(&AtomicBool::new(false))
     });
     let mut subject = Box::new(half).requester(&from_replier.recv().unwrap()).unwrap();
     subject.measure(task, &mut |_| {}).unwrap()

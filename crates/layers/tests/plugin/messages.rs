@@ -6,6 +6,7 @@ use netdyno_layers::half::{Half, Role};
 use netdyno_layers::plugin::PluginHalf;
 use netdyno_measure::layer::{Face, Messenger};
 use netdyno_measure::order::Order;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::thread;
 
@@ -88,7 +89,7 @@ fn the_skeleton_exchanges_messages() {
         thread::spawn(move || {
             let half = PluginHalf::open(&at_support, Role::Replier, options).unwrap();
             to_worker.send(half.address()).unwrap();
-            Box::new(half).replier(&from_worker.recv().unwrap()).unwrap().serve()
+            Box::new(half).replier(&from_worker.recv().unwrap()).unwrap().serve(&AtomicBool::new(false))
         });
         let mut worker = Box::new(half).messenger(&from_support.recv().unwrap()).unwrap();
         exercise(&mut *worker);

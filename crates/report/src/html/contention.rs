@@ -17,7 +17,7 @@ const ALIKE: f64 = 0.1;
 
 /// The heading of a page on contention alone; `None` where no record has any.
 pub fn title(records: &[Record]) -> Option<String> {
-    let mut names: Vec<&str> = of(records).map(|(_, result, _)| result.layer.as_str()).collect();
+    let mut names: Vec<String> = of(records).map(|(_, result, _)| result.name()).collect();
     names.dedup();
     (!names.is_empty()).then(|| format!("Contention over {}", super::parts::cut(&names.join(", "), 80)))
 }
@@ -42,7 +42,7 @@ fn section(id: &str, record: &Record, result: &LayerResult, found: &Contention) 
     html! {
         section {
             div.keep {
-                h2 id=(id) { (result.layer) ": contention" }
+                h2 id=(id) { (result.name()) ": contention" }
                 p.facts { (circumstances(result, found)) }
                 p.lead { (pretty(&with_minus(&sentences(found).join(" ")))) }
             }

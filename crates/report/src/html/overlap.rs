@@ -43,7 +43,7 @@ pub fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
         for (layer_at, result) in record.results.iter().enumerate() {
             let Some(overlap) = result.overlap() else { continue };
             let colour = super::parts::colour(subjects.len());
-            let label = result.layer.clone();
+            let label = result.name();
             subjects.push(Subject { record_at, layer_at, record, result, overlap, label, colour });
         }
     }

@@ -1,5 +1,6 @@
 //! A layer whose signature is in a record, with the name under which the report speaks of it.
 
+use super::words::numbered;
 use crate::launches::LaunchFigures;
 use netdyno_measure::record::{LayerResult, Logp, Record};
 
@@ -32,16 +33,11 @@ pub fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
             results.filter_map(move |(n, result)| Some((at, record, n, result, result.logp()?)))
         })
     };
-    let count = |layer: &str| all().filter(|(.., result, _)| result.layer == layer).count();
+    let names: Vec<String> = all().map(|(.., result, _)| result.name()).collect();
     all()
+        .zip(numbered(&names))
         .enumerate()
-        .map(|(at, (record_at, record, layer_at, result, logp))| {
-            let before = all().take(at + 1).filter(|(.., other, _)| other.layer == result.layer).count();
-            let label = if count(&result.layer) > 1 {
-                format!("{} #{before}", result.layer)
-            } else {
-                result.layer.clone()
-            };
+        .map(|(at, ((record_at, record, layer_at, result, logp), label))| {
             let launches = logp.launches.iter().map(LaunchFigures::of).collect();
             let id = format!("layer-{}", at + 1);
             Subject { record_at, layer_at, record, result, logp, launches, label, id }

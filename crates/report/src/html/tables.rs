@@ -6,7 +6,7 @@ use crate::launches::NAMES;
 use crate::notes::{Note, Notes};
 use crate::quantity::{self, NONE, number, number_and_interval, time_and_interval};
 use maud::{Markup, html};
-use netdyno_measure::record::{Limit, Parameter, PerByte, Record, Status, StreamCheck};
+use netdyno_measure::record::{LayerResult, Limit, Parameter, PerByte, Record, Status, StreamCheck};
 use netdyno_measure::stats::Interval;
 
 /// The parameters that have a column.
@@ -116,7 +116,7 @@ pub fn notes(records: &[Record], notes: &Notes<'_>) -> Markup {
 
 fn concern(note: &Note<'_>, records: &[Record]) -> String {
     let record = records.get(note.record());
-    let layer = note.layer().and_then(|at| record.and_then(|r| r.results.get(at))).map(|r| r.layer.as_str());
+    let layer = note.layer().and_then(|at| record.and_then(|r| r.results.get(at))).map(LayerResult::name);
     let run = if records.len() > 1 { format!(" (record {})", note.record() + 1) } else { String::new() };
     match (layer, note.doubt.about.as_deref()) {
         (Some(layer), Some(parameter)) => format!("{parameter} of {layer}{run}"),

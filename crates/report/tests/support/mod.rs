@@ -271,6 +271,7 @@ fn measured(
 ) -> LayerResult {
     LayerResult {
         layer: name.into(),
+        label: None,
         size_bytes,
         wait: "spin".into(),
         cpus: vec![0, 1],

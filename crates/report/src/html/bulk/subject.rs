@@ -33,7 +33,7 @@ pub fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
             let Some(bulk) = result.bulk() else { continue };
             let at = subjects.len() + 1;
             let (id, colour) = (format!("bulk-{at}"), colour(at - 1));
-            let label = result.layer.clone();
+            let label = result.name();
             subjects.push(Subject { record_at, layer_at, record, result, bulk, label, id, colour });
         }
     }

@@ -1,0 +1,260 @@
+//! The command as a job of mpiexec's: every process finds the others through MPI, the first one
+//! measures and writes the result.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+#[path = "common/mpi.rs"]
+mod mpi;
+#[path = "common/network.rs"]
+mod network;
+
+use mpi::{compilers, launcher, prepare};
+use netdyno_measure::record::Record;
+use network::{A, B, Network};
+use rustix::process::{Pid, Signal, kill_process};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const LONG: Duration = Duration::from_secs(60);
+/// Arguments that measure little.
+const LITTLE: [&str; 8] = ["--wait", "yield", "--launches", "2", "--max-time", "1s", "--format", "json"];
+
+/// So many processes of the command.
+fn job(compiler: &Path, procs: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(launcher(compiler));
+    // Open MPI starts more processes than there are processors only where it is told to.
+    if compiler.with_file_name("ompi_info").is_file() {
+        command.arg("--oversubscribe");
+    }
+    command.args(["-n", procs]).arg(env!("CARGO_BIN_EXE_netdyno")).args(args);
+    prepare(&mut command, compiler);
+    command
+}
+
+fn record(output: Output) -> Record {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Record::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap()
+}
+
+/// What the command itself says of what is wrong: once, however many processes there are.
+fn error_of(output: Output, code: i32) -> String {
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
+    let errors: Vec<&str> = stderr.lines().filter(|line| line.starts_with("error: ")).collect();
+    assert_eq!(errors.len(), 1, "{stderr}");
+    errors[0].into()
+}
+
+#[test]
+fn a_pair_measures_mpi_and_other_layers() {
+    for compiler in compilers() {
+        let args =
+            [&["logp", "--over", "mpi,am+shm,am+udp,udp,tcp", "--label", "mpi=own"], &LITTLE[..]].concat();
+        let record = record(job(&compiler, "2", &args).output().unwrap());
+        assert_eq!(record.results.len(), 5);
+        for result in &record.results {
+            assert!(result.launches() >= 2, "{}", result.layer);
+            assert!(result.parameters.rtt.value_ns.is_some_and(|ns| ns > 0.0), "{}", result.layer);
+            assert_eq!(result.launcher.as_deref(), Some("in a job of 2 processes"));
+        }
+        let mpi = &record.results[0];
+        assert!(mpi.library.as_ref().unwrap().contains("MPI"), "{:?}", mpi.library);
+        assert_eq!(mpi.name(), "mpi (own)");
+        assert!(mpi.doubts.iter().any(|doubt| doubt.name == "same_processes"));
+        assert!(record.results[1].doubts.iter().all(|doubt| doubt.name != "same_processes"));
+    }
+}
+
+#[test]
+fn every_verb_measures() {
+    for compiler in compilers() {
+        for (procs, verb) in [
+            ("2", &["bulk", "--largest", "16KiB", "--over", "mpi,tcp"][..]),
+            ("3", &["contention", "--over", "mpi,am+udp"]),
+            ("2", &["overlap", "--method", "pww", "--sizes", "64", "--over", "mpi,udp"]),
+        ] {
+            let record = record(job(&compiler, procs, &[verb, &LITTLE[..]].concat()).output().unwrap());
+            for result in &record.results {
+                assert_eq!(result.verb(), verb[0]);
+                assert!(result.launches() >= 2, "{}", result.layer);
+            }
+            assert!(record.results[0].cpus.len().to_string() == procs);
+        }
+    }
+}
+
+#[test]
+fn the_main_job_writes_its_files_once() {
+    let Some(compiler) = compilers().into_iter().next() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["--dir", folder.path().to_str().unwrap()];
+    let output = job(&compiler, "2", &[&args, &LITTLE[..6]].concat()).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{stderr}");
+    assert_eq!(stderr.matches("wrote ").count(), 1, "{stderr}");
+    assert!(String::from_utf8(output.stdout).unwrap().contains("am+shm"));
+    for file in ["netdyno.json", "netdyno-report.html"] {
+        assert!(folder.path().join(file).is_file());
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_once() {
+    for compiler in compilers() {
+        for (procs, args, code, says) in [
+            ("3", &["logp", "--over", "udp"][..], 2, "the job has 3 processes, and 2 are wanted"),
+            ("2", &["contention", "--over", "udp", "--procs", "4"], 2, "has 2 processes, and 4 are wanted"),
+            ("2", &["logp", "--over", "upd"], 2, "did you mean 'udp'"),
+            ("2", &["logp", "--over", "udp", "--peer", "127.0.0.1"], 2, "leave --peer away"),
+            ("2", &["logp", "--over", "udp", "--truth", "o_s=1us,o_r=1us,g=1us,L=1us"], 2, "--over sim"),
+            ("2", &["logp", "--over", "udp,tcp", "--label", "mine"], 2, "--label 'LAYER=mine'"),
+            ("2", &["logp", "--over", "mpi", "--wait", "block"], 2, "cannot block"),
+            ("2", &["logp", "--over", "tcp", "--out", "/nowhere/x.json"], 2, "/nowhere"),
+            // One process is in no job with others.
+            ("1", &["logp", "--over", "mpi"], 2, "start netdyno by it"),
+        ] {
+            let began = Instant::now();
+            let line = error_of(job(&compiler, procs, args).output().unwrap(), code);
+            assert!(line.contains(says), "{args:?}: {line}");
+            assert!(began.elapsed() < LONG);
+        }
+    }
+}
+
+#[test]
+fn a_launcher_of_another_library_is_told() {
+    let Some(compiler) = compilers().into_iter().next() else { return };
+    let mut alone = Command::new(env!("CARGO_BIN_EXE_netdyno"));
+    alone.args(["logp", "--over", "udp"]).envs([("PMI_RANK", "0"), ("PMI_SIZE", "2")]);
+    let line = error_of(prepare(&mut alone, &compiler).output().unwrap(), 1);
+    assert!(
+        line.contains("process 0 of 2 finds the others through MPI: mpi sees one process alone"),
+        "{line}"
+    );
+    alone.env("NETDYNO_MPICC", "/nowhere/mpicc");
+    let line = error_of(alone.output().unwrap(), 1);
+    assert!(line.contains("through MPI") && line.contains("/nowhere/mpicc"), "{line}");
+}
+
+/// Processes whose environment holds `mark`, by their names.
+fn marked(mark: &str, name: &str) -> Vec<Pid> {
+    let has_mark = |process: &Path| {
+        let environ = std::fs::read(process.join("environ")).unwrap_or_default();
+        let is_named = std::fs::read_to_string(process.join("comm")).is_ok_and(|comm| comm.trim() == name);
+        is_named && environ.split(|&byte| byte == 0).any(|entry| entry == mark.as_bytes())
+    };
+    let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|process| process.path());
+    processes
+        .filter(|process| has_mark(process))
+        .filter_map(|process| Pid::from_raw(process.file_name()?.to_str()?.parse().ok()?))
+        .collect()
+}
+
+fn ends(job: &mut Child) {
+    let until = Instant::now() + LONG;
+    while job.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < until, "the job does not end");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_killed_process_ends_the_job() {
+    for (nth, compiler) in compilers().iter().enumerate() {
+        for over in ["mpi", "tcp"] {
+            let mark = format!("NETDYNO_TEST=job-{}-{nth}-{over}", std::process::id());
+            let (name, value) = mark.split_once('=').unwrap();
+            let long = ["logp", "--over", over, "--wait", "yield", "--max-time", "60s"];
+            let mut job = job(compiler, "2", &long)
+                .env(name, value)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            // Two, and their workers over tcp.
+            let until = Instant::now() + LONG;
+            while marked(&mark, "netdyno").len() < 2 {
+                assert!(Instant::now() < until && job.try_wait().unwrap().is_none(), "it does not begin");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            std::thread::sleep(Duration::from_secs(1));
+            let last = marked(&mark, "netdyno").into_iter().max_by_key(|pid| pid.as_raw_nonzero()).unwrap();
+            kill_process(last, Signal::KILL).unwrap();
+            ends(&mut job);
+            assert!(!job.wait().unwrap().success());
+            while !marked(&mark, "netdyno").is_empty() {
+                assert!(Instant::now() < until + LONG, "processes are left");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+}
+
+/// Starts a command on the host that is named as ssh does.
+const REMOTE_SHELL: &str = r#"#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+case $1 in A) host=NAME_A;; B) host=NAME_B;; *) exit 9;; esac
+shift
+exec ip netns exec $host sh -c "$*"
+"#;
+
+/// `mpiexec -n PROCS -hosts a,b netdyno …`, begun on `a`; none where the MPI is not one that
+/// can be told how to reach hosts.
+fn job_across(
+    network: &Network,
+    compiler: &Path,
+    folder: &Path,
+    procs: &str,
+    args: &[&str],
+) -> Option<Command> {
+    let launcher = launcher(compiler);
+    let version = Command::new(&launcher).arg("--version").output().unwrap();
+    if !String::from_utf8_lossy(&version.stdout).contains("HYDRA") {
+        return None;
+    }
+    let (a, b) = network.names();
+    let script = [(" A)", format!(" {A})")), (" B)", format!(" {B})"))]
+        .iter()
+        .fold(REMOTE_SHELL.to_owned(), |text, (from, to)| text.replace(from, to));
+    let shell = folder.join("remote-shell");
+    std::fs::write(&shell, script.replace("NAME_A", a).replace("NAME_B", b)).unwrap();
+    std::fs::set_permissions(&shell, PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", a]).arg(launcher).args(["-launcher", "ssh", "-launcher-exec"]).arg(shell);
+    command.args(["-hosts", &format!("{A},{B}"), "-n", procs]);
+    command.arg(env!("CARGO_BIN_EXE_netdyno")).args(args);
+    prepare(&mut command, compiler);
+    Some(command)
+}
+
+#[test]
+fn a_job_reaches_across_hosts() {
+    let Some(network) = Network::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    for compiler in compilers() {
+        for (procs, verb) in [
+            ("2", &["logp", "--over", "mpi,am+udp,udp,tcp"][..]),
+            ("4", &["contention", "--over", "am+udp,mpi"]),
+        ] {
+            let args = [verb, &LITTLE[..]].concat();
+            let Some(mut job) = job_across(&network, &compiler, folder.path(), procs, &args) else {
+                continue;
+            };
+            // One is enough; each of them passes the cable.
+            let record = record(job.output().unwrap());
+            for result in &record.results {
+                assert!(result.launches() >= 2, "{}", result.layer);
+                assert!(result.parameters.rtt.value_ns.is_some_and(|ns| ns > 0.0), "{}", result.layer);
+            }
+        }
+        // What cannot be reached is told.
+        let args = ["logp", "--over", "udp", "--bind", "127.0.0.1"];
+        let Some(mut job) = job_across(&network, &compiler, folder.path(), "2", &args) else { continue };
+        let line = error_of(job.output().unwrap(), 1);
+        assert!(line.contains("127.0.0.1") && line.contains("--bind"), "{line}");
+    }
+}

@@ -1,0 +1,44 @@
+//! The addresses at which other hosts may reach this one.
+
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::InterfaceFlags;
+use std::io;
+use std::net::IpAddr;
+
+/// The addresses of all interfaces that are up and lead to others, IPv4 first. Those that mean
+/// something on one link only are left out.
+///
+/// # Errors
+/// The system does not list its interfaces.
+pub fn addresses() -> io::Result<Vec<IpAddr>> {
+    let leads_out = |flags: InterfaceFlags| {
+        flags.contains(InterfaceFlags::IFF_UP) && !flags.contains(InterfaceFlags::IFF_LOOPBACK)
+    };
+    let mut addresses: Vec<IpAddr> = getifaddrs()?
+        .filter(|interface| leads_out(interface.flags))
+        .filter_map(|interface| {
+            let address = interface.address?;
+            let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+            v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
+        })
+        .filter(|address| !matches!(address, IpAddr::V6(ip) if ip.is_unicast_link_local()))
+        .collect();
+    // One interface may be listed several times.
+    addresses.sort_by_key(|address| (address.is_ipv6(), *address));
+    addresses.dedup();
+    Ok(addresses)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_address_is_this_hosts_own_affair() {
+        let addresses = addresses().unwrap();
+        for address in &addresses {
+            assert!(!address.is_loopback() && !address.is_unspecified(), "{address}");
+        }
+        assert!(addresses.is_sorted_by_key(IpAddr::is_ipv6));
+    }
+}
