@@ -79,9 +79,7 @@ pub trait Half {
 
 /// Opens this process's half of a layer between processes.
 pub fn open(layer: Layer, role: Role, options: LayerOptions) -> Result<Box<dyn Half>, LayerError> {
-    if options.face == Face::Messages {
-        check_messages(layer, options.size_bytes)?;
-    }
+    check(layer, options)?;
     let over_am = |way| -> Result<Box<dyn Half>, LayerError> {
         Ok(match options.face {
             Face::Requests => Box::new(AmHalf::open(way, options)?),
@@ -100,10 +98,21 @@ pub fn open(layer: Layer, role: Role, options: LayerOptions) -> Result<Box<dyn H
     })
 }
 
-fn check_messages(layer: Layer, largest: usize) -> Result<(), LayerError> {
-    let (least, most) = (Order::LEN, layer.max_message());
-    if (least..=most).contains(&largest) {
-        return Ok(());
+/// Against what the layer says it can.
+fn check(layer: Layer, options: LayerOptions) -> Result<(), LayerError> {
+    let LayerOptions { size_bytes, face, wait, .. } = options;
+    let (least, most) = match face {
+        Face::Requests => (1, layer.max_size()),
+        Face::Sized => (1, layer.max_transfer()),
+        Face::Messages => (Order::LEN, layer.max_message()),
+    };
+    if !(least..=most).contains(&size_bytes) {
+        return Err(LayerError(format!(
+            "{layer} has no messages of {size_bytes} bytes: use a size of {least} to {most}"
+        )));
     }
-    Err(LayerError(format!("{layer} has no messages of {largest} bytes: use a size of {least} to {most}")))
+    if layer != Layer::Sim && !layer.waits().contains(&wait) {
+        return Err(LayerError(format!("{layer} cannot {wait}")));
+    }
+    Ok(())
 }

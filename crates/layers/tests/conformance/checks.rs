@@ -1,0 +1,327 @@
+//! What is promised of every layer.
+
+use crate::grounds::{Ground, options};
+use netdyno_layers::catalogue::Layer;
+use netdyno_layers::half::LayerOptions;
+use netdyno_measure::bulk::pattern::BulkPlan;
+use netdyno_measure::layer::{Face, Messenger};
+use netdyno_measure::logp::pattern::Plan;
+use netdyno_measure::order::Order;
+use netdyno_measure::overlap::plan::{METHODS, OverlapPlan};
+use netdyno_measure::task::{Data, Task};
+use std::thread;
+
+/// Something that is promised.
+pub struct Check {
+    pub name: &'static str,
+    /// What the layer must be able to do for it, where it cannot.
+    pub asks_for: fn(Layer) -> Result<(), &'static str>,
+    pub run: fn(&dyn Ground),
+}
+
+pub const CHECKS: &[Check] = &[
+    Check { name: "requests of every size are measured", asks_for: nothing, run: requests },
+    Check { name: "sizes can be set", asks_for: nothing, run: sized },
+    Check { name: "overlap is measured by all methods", asks_for: nothing, run: overlap },
+    Check { name: "as many answers come as are ordered", asks_for: nothing, run: answered },
+    Check { name: "any way of waiting will do", asks_for: processes, run: waits },
+    Check { name: "receives are filled in their order", asks_for: nothing, run: in_order },
+    Check { name: "a queue is kept full each way", asks_for: nothing, run: full_queue },
+    Check { name: "what does not fit is sent by later calls", asks_for: nothing, run: overfull },
+    Check { name: "messages wait for a worker that works", asks_for: nothing, run: at_work },
+    Check { name: "a row of messages is ended by an answer", asks_for: nothing, run: row },
+    Check { name: "what cannot be is refused", asks_for: processes, run: refused },
+    Check { name: "many processes: one streams to another", asks_for: processes, run: crowd },
+    Check { name: "what a bad network spoils is mended", asks_for: faults, run: bad_network },
+];
+
+fn nothing(_: Layer) -> Result<(), &'static str> {
+    Ok(())
+}
+
+fn processes(layer: Layer) -> Result<(), &'static str> {
+    if layer.waits().is_empty() { Err("processes") } else { Ok(()) }
+}
+
+fn faults(layer: Layer) -> Result<(), &'static str> {
+    if layer.takes_faults() { Ok(()) } else { Err("faults to be put under it") }
+}
+
+/// The largest size tried of layers that carry more.
+const LARGE: usize = 64 << 10;
+
+fn requests(ground: &dyn Ground) {
+    for size in [1, 32, ground.layer().max_size().min(LARGE)] {
+        let (budget_ns, precision, confidence) = (1e8, 0.1, 0.95);
+        let task = Task::Logp(Plan { launch: 0, shape: None, budget_ns, precision, confidence, seed: 1 });
+        let Some(data) = ground.measure(options(size, Face::Requests), &task) else { continue };
+        let Data::Logp(data) = data else { panic!("{data:?}") };
+        let trips = &data.rtt.batches_ns;
+        assert!(!trips.is_empty() && trips.iter().all(|&ns| ns > 0.0), "{size} B: {trips:?}");
+        assert!(data.signature.len() >= 2, "{size} B");
+    }
+}
+
+fn sized(ground: &dyn Ground) {
+    let largest_bytes = ground.layer().max_transfer().min(LARGE);
+    let (budget_ns, precision, confidence) = (3e8, 0.1, 0.95);
+    let plan = BulkPlan { launch: 0, shape: None, largest_bytes, budget_ns, precision, confidence, seed: 1 };
+    let Some(data) = ground.measure(options(largest_bytes, Face::Sized), &Task::Bulk(plan)) else { return };
+    let Data::Bulk(data) = data else { panic!("{data:?}") };
+    let sizes: Vec<usize> = data.sizes.iter().map(|size| size.size_bytes).collect();
+    assert_eq!((sizes.first(), sizes.last()), (Some(&1), Some(&largest_bytes)));
+    assert!(data.sizes.iter().all(|size| !size.rtt_ns.is_empty() && !size.o_r_ns.is_empty()));
+}
+
+fn overlap(ground: &dyn Ground) {
+    let task = Task::Overlap(OverlapPlan {
+        launch: 0,
+        shape: None,
+        sizes: vec![100, 5000],
+        queue: 4,
+        methods: METHODS.to_vec(),
+        budget_ns: 1e6,
+        precision: 0.1,
+        seed: 1,
+    });
+    let Some(data) = ground.measure(messages(5000), &task) else { return };
+    let Data::Overlap(data) = data else { panic!("{data:?}") };
+    let sizes: Vec<usize> = data.sizes.iter().map(|size| size.size_bytes).collect();
+    assert_eq!(sizes, [100, 5000]);
+    for size in &data.sizes {
+        assert!(size.polling.iter().all(|batches| !batches.is_empty()), "{size:?}");
+        assert!(size.pww.iter().all(|batches| !batches.is_empty()), "{size:?}");
+        assert!(size.knee.is_some(), "{size:?}");
+    }
+}
+
+fn messages(size_bytes: usize) -> LayerOptions {
+    options(size_bytes, Face::Messages)
+}
+
+/// The largest message, of those that buffers are to be made for.
+fn largest(ground: &dyn Ground) -> usize {
+    ground.layer().max_message().min(4 << 20)
+}
+
+/// The same for checks that send many.
+fn large(ground: &dyn Ground) -> usize {
+    largest(ground).min(100_000)
+}
+
+/// The worker's side with messages of up to `wanted` bytes, or of the largest that it carries.
+fn exchange(ground: &dyn Ground, wanted: usize, work: &mut dyn FnMut(&mut dyn Messenger, usize)) {
+    ground.exchange(messages(wanted), &mut |worker| {
+        let largest = wanted.min(worker.largest());
+        work(worker, largest);
+    });
+}
+
+fn answers(answers: u8, bytes: usize) -> Order {
+    Order { answers, bytes: bytes as u32 }
+}
+
+/// Sizes around everything that a layer does in another way, up to its largest.
+fn sizes(largest: usize) -> Vec<usize> {
+    let all = [8, 9, 31, 64, 1000, 5000, 65_499, 65_536, 100_000, 1 << 20, largest];
+    all.into_iter().filter(|&size| size <= largest).collect()
+}
+
+/// One message there, and what it orders back.
+fn round_trip(worker: &mut dyn Messenger, bytes: usize, order: Order) {
+    for slot in 0..usize::from(order.answers) {
+        worker.post_receive(slot, order.bytes as usize).unwrap();
+    }
+    worker.post_send(0, bytes, order).unwrap();
+    for slot in 0..usize::from(order.answers) {
+        worker.wait_receive(slot).unwrap();
+    }
+    worker.wait_send(0).unwrap();
+}
+
+fn answered(ground: &dyn Ground) {
+    exchange(ground, largest(ground), &mut |worker, largest| {
+        for bytes in sizes(largest) {
+            for count in 0..=2 {
+                round_trip(worker, bytes, answers(count, bytes));
+                round_trip(worker, 8, answers(count, bytes));
+                round_trip(worker, bytes, answers(count, 8));
+            }
+        }
+        // Nothing is left: what comes next is the answer to what is sent next.
+        worker.post_receive(0, 8).unwrap();
+        assert!((0..1000).all(|_| !worker.test_receive(0).unwrap()));
+        worker.post_send(0, 8, answers(1, 8)).unwrap();
+        worker.wait_receive(0).unwrap();
+        assert!(worker.other_threads_ns().is_none_or(|ns| ns >= 0.0));
+    });
+}
+
+fn waits(ground: &dyn Ground) {
+    for &wait in ground.layer().waits() {
+        ground.exchange(LayerOptions { wait, ..messages(large(ground)) }, &mut |worker| {
+            for bytes in sizes(worker.largest().min(LARGE)) {
+                round_trip(worker, bytes, answers(2, bytes));
+            }
+            for slot in 0..worker.depth() {
+                worker.post_send(slot, 5000, Order::NOTHING).unwrap();
+            }
+            for slot in 0..worker.depth() {
+                worker.wait_send(slot).unwrap();
+            }
+        });
+    }
+}
+
+/// No message is longer than the receive that it is for: with sizes that all differ that is so
+/// in one order only.
+fn in_order(ground: &dyn Ground) {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut rng = fastrand::Rng::with_seed(seed);
+    exchange(ground, largest(ground).min(200_000), &mut |worker, largest| {
+        for _ in 0..20 {
+            let mut slots: Vec<usize> = (0..worker.depth()).collect();
+            rng.shuffle(&mut slots);
+            let sizes: Vec<usize> = slots.iter().map(|_| rng.usize(8..=largest)).collect();
+            for (&slot, &bytes) in slots.iter().zip(&sizes) {
+                worker.post_receive(slot, bytes).unwrap();
+            }
+            for (&slot, &bytes) in slots.iter().zip(&sizes) {
+                worker.post_send(slot, rng.usize(8..=largest), answers(1, bytes)).unwrap();
+            }
+            // Whichever is asked for first.
+            rng.shuffle(&mut slots);
+            for &slot in &slots {
+                worker.wait_receive(slot).unwrap();
+                worker.wait_send(slot).unwrap();
+            }
+        }
+    });
+}
+
+/// Ping-pong with a queue of `depth`: whatever arrived is answered and posted again.
+fn ping_pong(worker: &mut dyn Messenger, depth: usize, bytes: usize, messages: usize) {
+    for slot in 0..depth {
+        worker.post_receive(slot, bytes).unwrap();
+    }
+    for slot in 0..depth {
+        worker.post_send(slot, bytes, answers(1, bytes)).unwrap();
+    }
+    let (mut came, mut slot) = (0, 0);
+    while came < messages {
+        if !worker.test_receive(slot).unwrap() {
+            thread::yield_now();
+            continue;
+        }
+        came += 1;
+        worker.wait_send(slot).unwrap();
+        if came + depth <= messages {
+            worker.post_receive(slot, bytes).unwrap();
+            worker.post_send(slot, bytes, answers(1, bytes)).unwrap();
+        }
+        slot = (slot + 1) % depth;
+    }
+}
+
+fn full_queue(ground: &dyn Ground) {
+    exchange(ground, largest(ground), &mut |worker, largest| {
+        assert!(worker.depth() >= 8);
+        for depth in [1, 3, worker.depth()] {
+            for (bytes, messages) in [(8, 500), (5000, 500), (65_499, 200)] {
+                ping_pong(worker, depth, bytes, messages);
+            }
+        }
+        ping_pong(worker, 4, largest, 16);
+    });
+}
+
+/// Both ends send more than anything between them holds, and neither stops for the other.
+fn overfull(ground: &dyn Ground) {
+    exchange(ground, largest(ground), &mut |worker, largest| {
+        let depth = worker.depth();
+        ping_pong(worker, depth, largest, depth);
+    });
+}
+
+/// Post, work, wait: primed by a message with two answers, so that one stands ready in each
+/// cycle, and drained by one with none. Calls are rare.
+fn at_work(ground: &dyn Ground) {
+    exchange(ground, large(ground), &mut |worker, bytes| {
+        let work = worker.work(2e6);
+        let mut cycle = |order| {
+            worker.post_receive(0, bytes).unwrap();
+            worker.post_send(0, bytes, order).unwrap();
+            worker.compute(work);
+            worker.wait_receive(0).unwrap();
+            worker.wait_send(0).unwrap();
+        };
+        cycle(answers(2, bytes));
+        for _ in 0..50 {
+            cycle(answers(1, bytes));
+        }
+        cycle(Order::NOTHING);
+        round_trip(worker, 8, answers(1, 8));
+    });
+}
+
+/// More messages one way than receivers have room for.
+fn row(ground: &dyn Ground) {
+    exchange(ground, large(ground), &mut |worker, largest| {
+        for bytes in [8, 5000, 40_000, largest] {
+            worker.post_receive(0, 8).unwrap();
+            for message in 0..400 {
+                let slot = message % worker.depth();
+                worker.wait_send(slot).unwrap();
+                worker.post_send(slot, bytes, Order::NOTHING).unwrap();
+            }
+            worker.wait_send(0).unwrap();
+            worker.post_send(0, bytes, answers(1, 8)).unwrap();
+            worker.wait_receive(0).unwrap();
+            for slot in 0..worker.depth() {
+                worker.wait_send(slot).unwrap();
+            }
+        }
+    });
+}
+
+fn refused(ground: &dyn Ground) {
+    let layer = ground.layer();
+    ground.exchange(messages(1000), &mut |worker| {
+        for bytes in [0, 7, 1001, usize::MAX] {
+            assert!(worker.post_receive(0, bytes).is_err());
+            assert!(worker.post_send(0, bytes, Order::NOTHING).is_err());
+        }
+        let error = worker.post_receive(worker.depth(), 8).unwrap_err();
+        assert!(error.0.contains("slot"), "{error}");
+        worker.post_receive(0, 8).unwrap();
+        let error = worker.post_receive(0, 8).unwrap_err();
+        assert!(error.0.contains("not complete"), "{error}");
+        // What was refused has changed nothing.
+        worker.post_send(0, 1000, answers(1, 8)).unwrap();
+        worker.wait_receive(0).unwrap();
+    });
+    for size in [0, 7, layer.max_message() + 1] {
+        let error = ground.refusal(messages(size));
+        assert!(error.contains("use a size of 8 to"), "{error}");
+    }
+    for size in [0, layer.max_size() + 1] {
+        let error = ground.refusal(options(size, Face::Requests));
+        assert!(error.contains("use a size of 1 to"), "{error}");
+    }
+}
+
+fn crowd(ground: &dyn Ground) {
+    let Some(counted) = ground.stream(options(32, Face::Requests)) else { return };
+    assert!(counted.times.iter().any(|timed| timed.ns > 0.0), "{counted:?}");
+}
+
+fn bad_network(ground: &dyn Ground) {
+    let faults = "loss=0.05,dup=0.05".parse().unwrap();
+    ground.exchange(LayerOptions { faults, ..messages(100_000) }, &mut |worker| {
+        ping_pong(worker, 8, 5000, 200);
+        ping_pong(worker, 2, 100_000, 20);
+        let transport = worker.transport().unwrap();
+        assert!(transport.retransmitted > 0, "{transport:?}");
+    });
+}

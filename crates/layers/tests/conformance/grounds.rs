@@ -1,0 +1,221 @@
+//! Where two sides of a layer come together.
+
+use netdyno_host::wait::Wait;
+use netdyno_layers::catalogue::Layer;
+use netdyno_layers::group::{self, Attendant, Place};
+use netdyno_layers::half::{self, Half, LayerOptions, Role};
+use netdyno_layers::sim::{SimMessenger, SimRequester};
+use netdyno_measure::contention::member::Cues;
+use netdyno_measure::contention::step::{Activity, Assignment, Counted, Cue};
+use netdyno_measure::layer::{Face, LayerError, Messenger, SizedRequester};
+use netdyno_measure::task::{AnySize, Data, Messages, Subject, Task};
+use netdyno_protocol::faults::Faults;
+use netdyno_protocol::sim::Truth;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::Duration;
+
+/// Time for a side to end that is told to.
+const SOON: Duration = Duration::from_secs(20);
+const TRUTH: &str = "o_s=1us,o_r=2us,g=50ns,L=2us,G=0.5ns/B,o_poll=20ns";
+
+/// Two sides of a layer. Where this process has the other one, nothing is returned, and `work` is
+/// not called.
+pub trait Ground {
+    fn layer(&self) -> Layer;
+
+    /// What the side that measures has measured.
+    fn measure(&self, options: LayerOptions, task: &Task) -> Option<Data>;
+
+    /// Has the worker's side of messages at work.
+    fn exchange(&self, options: LayerOptions, work: &mut dyn FnMut(&mut dyn Messenger));
+
+    /// The first of many, who are two, streams to the other one; what it counted.
+    fn stream(&self, options: LayerOptions) -> Option<Counted>;
+
+    /// Why the layer cannot be opened so.
+    fn refusal(&self, options: LayerOptions) -> String {
+        let refused = half::open(self.layer(), Role::Requester, options);
+        refused.err().unwrap_or_else(|| panic!("{}: {options:?} was not refused", self.layer())).0
+    }
+}
+
+/// Messages up to `size_bytes`. There may be more processes than processors.
+pub fn options(size_bytes: usize, face: Face) -> LayerOptions {
+    let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    LayerOptions { size_bytes, face, wait: Wait::Yield, faults: Faults::NONE, seed: 1, bind }
+}
+
+/// Two threads of this process.
+pub struct Threads(pub Layer);
+
+impl Threads {
+    /// Has `work` done with one side, as `connect` makes it, while the other one serves until it
+    /// is told that it is over, and is then over soon.
+    fn between<W>(
+        &self,
+        options: LayerOptions,
+        connect: impl FnOnce(Box<dyn Half>, &[u8]) -> Result<W, LayerError>,
+        work: impl FnOnce(&mut W),
+    ) {
+        let layer = self.0;
+        let (to_replier, at_replier) = mpsc::channel::<Vec<u8>>();
+        let (to_requester, at_requester) = mpsc::channel();
+        let (say_end, end) = mpsc::channel();
+        let over = Arc::new(AtomicBool::new(false));
+        let are_connected = Arc::new(Barrier::new(2));
+        let (is_over, is_connected) = (Arc::clone(&over), Arc::clone(&are_connected));
+        thread::spawn(move || {
+            let half = half::open(layer, Role::Replier, options).unwrap();
+            to_requester.send(half.address()).unwrap();
+            let mut replier = half.replier(&at_replier.recv().unwrap()).unwrap();
+            is_connected.wait();
+            let served = replier.serve(&is_over);
+            say_end.send(served.map_err(|error| error.0)).unwrap();
+        });
+        let half = half::open(layer, Role::Requester, options).unwrap();
+        to_replier.send(half.address()).unwrap();
+        let mut side = connect(half, &at_requester.recv().unwrap()).unwrap();
+        are_connected.wait();
+        work(&mut side);
+        over.store(true, Ordering::Relaxed);
+        assert_eq!(end.recv_timeout(SOON), Ok(Ok(())), "{layer}: it was told to end");
+    }
+}
+
+impl Ground for Threads {
+    fn layer(&self) -> Layer {
+        self.0
+    }
+
+    fn measure(&self, options: LayerOptions, task: &Task) -> Option<Data> {
+        let mut measured = None;
+        let connect = |half: Box<dyn Half>, address: &[u8]| half.requester(address);
+        self.between(options, connect, |subject| {
+            measured = Some(subject.measure(task, &mut |_| {}).unwrap());
+        });
+        measured
+    }
+
+    fn exchange(&self, options: LayerOptions, work: &mut dyn FnMut(&mut dyn Messenger)) {
+        let connect = |half: Box<dyn Half>, address: &[u8]| half.messenger(address);
+        self.between(options, connect, |worker| work(&mut **worker));
+    }
+
+    fn stream(&self, options: LayerOptions) -> Option<Counted> {
+        let layer = self.0;
+        let (to_other, from_first) = mpsc::channel::<Vec<u8>>();
+        let (to_first, from_other) = mpsc::channel();
+        let (stop, told) = mpsc::channel();
+        let other = thread::spawn(move || {
+            let gathering = group::open(layer, Place { rank: 1, procs: 2 }, options).unwrap();
+            to_first.send(gathering.addresses()[0].clone()).unwrap();
+            let mut attendant = gathering.meet(&[from_first.recv().unwrap(), Vec::new()]).unwrap();
+            attendant.serve(&[0], &mut Told(told)).unwrap();
+        });
+        let gathering = group::open(layer, Place { rank: 0, procs: 2 }, options).unwrap();
+        to_other.send(gathering.addresses()[1].clone()).unwrap();
+        let mut attendant = gathering.meet(&[Vec::new(), from_other.recv().unwrap()]).unwrap();
+        let counted = perform(&mut *attendant);
+        stop.send(Cue::Stop).unwrap();
+        other.join().unwrap();
+        Some(counted)
+    }
+}
+
+/// Streams to the other one, twice, and counts.
+pub fn perform(attendant: &mut dyn Attendant) -> Counted {
+    let assignment = Assignment {
+        peers: vec![1],
+        activity: Activity::Stream { delay_ns: 0.0 },
+        window: 16,
+        rest_ns: 0.0,
+        count_ns: 1e7,
+        enough: None,
+    };
+    let mut counted = || {
+        let mut cues = Alone::default();
+        attendant.perform(&assignment, &mut cues).unwrap();
+        cues.counted.unwrap()
+    };
+    counted();
+    counted()
+}
+
+/// One's own step: begin, count, stop.
+#[derive(Default)]
+struct Alone {
+    next: Option<Cue>,
+    counted: Option<Counted>,
+}
+
+impl Cues for Alone {
+    fn look(&mut self) -> Result<Option<Cue>, LayerError> {
+        Ok(self.next.take())
+    }
+
+    fn is_warm(&mut self) -> Result<(), LayerError> {
+        self.next = Some(Cue::Count);
+        Ok(())
+    }
+
+    fn has_counted(&mut self, counted: Counted) -> Result<(), LayerError> {
+        self.counted = Some(counted);
+        self.next = Some(Cue::Stop);
+        Ok(())
+    }
+}
+
+/// Told to stop by another thread.
+pub struct Told(pub Receiver<Cue>);
+
+impl Cues for Told {
+    fn look(&mut self) -> Result<Option<Cue>, LayerError> {
+        Ok(self.0.try_recv().ok())
+    }
+
+    fn is_warm(&mut self) -> Result<(), LayerError> {
+        Ok(())
+    }
+
+    fn has_counted(&mut self, _: Counted) -> Result<(), LayerError> {
+        Ok(())
+    }
+}
+
+/// A simulated interface. Both sides are in it.
+pub struct Simulated;
+
+impl Simulated {
+    fn truth() -> Truth {
+        TRUTH.parse().unwrap()
+    }
+}
+
+impl Ground for Simulated {
+    fn layer(&self) -> Layer {
+        Layer::Sim
+    }
+
+    fn measure(&self, options: LayerOptions, task: &Task) -> Option<Data> {
+        let data = if options.face == Face::Messages {
+            Messages(SimMessenger::new(Self::truth(), options.seed)).measure(task, &mut |_| {})
+        } else {
+            let mut requester = SimRequester::new(Self::truth(), options.seed);
+            requester.set_sizes(options.size_bytes, options.size_bytes).unwrap();
+            AnySize(requester).measure(task, &mut |_| {})
+        };
+        Some(data.unwrap())
+    }
+
+    fn exchange(&self, options: LayerOptions, work: &mut dyn FnMut(&mut dyn Messenger)) {
+        work(&mut SimMessenger::new(Self::truth(), options.seed));
+    }
+
+    fn stream(&self, _: LayerOptions) -> Option<Counted> {
+        unreachable!("it has no processes")
+    }
+}

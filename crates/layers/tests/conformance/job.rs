@@ -1,0 +1,300 @@
+//! MPI, where there is one: this test again, as two processes of a job. The compilers in
+//! NETDYNO_TEST_MPICC (a list like PATH), or `mpicc`; each MPI's own `mpiexec` lies beside.
+
+use crate::conforms;
+use crate::grounds::{Ground, Told, perform};
+use netdyno_layers::catalogue::Layer;
+use netdyno_layers::group::{self, Place};
+use netdyno_layers::half::{self, LayerOptions, Role};
+use netdyno_layers::plugin::bootstrap::Bootstrap;
+use netdyno_measure::contention::step::{Counted, Cue};
+use netdyno_measure::layer::{Face, Messenger};
+use netdyno_measure::task::{Data, Task};
+use netdyno_plugin::site::{build_in, find_compiler};
+use netdyno_plugin::source::Source;
+use std::cell::Cell;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Names a folder that both processes of a job see.
+const FOLDER: &str = "NETDYNO_TEST_FOLDER";
+/// Names what a process of a job is to do.
+const TASK: &str = "NETDYNO_TEST_TASK";
+/// A job takes no longer.
+const LONG: Duration = Duration::from_secs(180);
+
+/// The compilers of all MPIs to be tested.
+fn compilers() -> Vec<PathBuf> {
+    match std::env::var_os("NETDYNO_TEST_MPICC") {
+        Some(list) => std::env::split_paths(&list).collect(),
+        None => find_compiler(&Source::mpi(), None).into_iter().collect(),
+    }
+}
+
+/// The launcher that belongs to a compiler: mpiexec, mpiexec.openmpi.
+fn launcher(compiler: &Path) -> PathBuf {
+    let name = compiler.file_name().unwrap().to_str().unwrap();
+    compiler.with_file_name(name.replace("mpicc", "mpiexec").replace("_abi", ""))
+}
+
+fn skip(why: &str) {
+    // Past what the test harness captures.
+    let _ = writeln!(std::io::stderr(), "SKIPPED: nothing was tested over MPI: {why}");
+}
+
+/// An MPI to be tested.
+struct Mpi {
+    launcher: PathBuf,
+    folder: TempDir,
+    plugin: PathBuf,
+}
+
+impl Mpi {
+    /// All that are here.
+    fn all() -> Vec<Self> {
+        let compilers = compilers();
+        if compilers.is_empty() {
+            skip("there is no mpicc");
+        }
+        compilers.iter().filter_map(|compiler| Self::of(compiler)).collect()
+    }
+
+    fn of(compiler: &Path) -> Option<Self> {
+        let launcher = launcher(compiler);
+        if !launcher.is_file() {
+            skip(&format!("there is no {}", launcher.display()));
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let plugin = build_in(folder.path(), &Source::mpi(), compiler).unwrap();
+        Some(Self { launcher, folder, plugin })
+    }
+
+    /// Runs a job of this test's processes, to its end, in a bounded time.
+    fn job(&self, task: &str, processes: &str, variables: &[(&str, &str)]) -> Output {
+        let variable = |name, value: &OsStr| (name, value.to_owned());
+        let job = Command::new(&self.launcher)
+            .args(["-n", processes])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", "job::one_process_of_a_job", "--nocapture"])
+            .envs([
+                variable("NETDYNO_PLUGIN_MPI", self.plugin.as_os_str()),
+                variable(FOLDER, self.folder.path().as_os_str()),
+                variable(TASK, task.as_ref()),
+                // Of root Open MPI asks for both.
+                variable("OMPI_ALLOW_RUN_AS_ROOT", "1".as_ref()),
+                variable("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1".as_ref()),
+            ])
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Pipes hold little; who reads them sees the end as well.
+        let until = Instant::now() + LONG;
+        let pid = job.id();
+        let (say_end, end) = mpsc::channel();
+        thread::spawn(move || drop(say_end.send(job.wait_with_output().unwrap())));
+        end.recv_timeout(until - Instant::now()).unwrap_or_else(|_| {
+            let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            panic!("{task} does not end: {:?}", end.recv_timeout(Duration::from_secs(5)))
+        })
+    }
+
+    /// What a job wrote that must succeed.
+    fn says(&self, task: &str) -> String {
+        let output = self.job(task, "2", &[]);
+        fs::read_to_string(self.folder.path().join(task)).unwrap_or_else(|_| {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            panic!("{} {}", text(&output.stdout), text(&output.stderr))
+        })
+    }
+}
+
+pub fn conforms_in_jobs() {
+    for mpi in Mpi::all() {
+        println!("{}", mpi.launcher.display());
+        print!("{}", mpi.says("conform"));
+    }
+}
+
+/// One process of a job, where this is one. A process that fails takes the job with it.
+#[test]
+fn one_process_of_a_job() {
+    let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
+    let task = std::env::var(TASK).unwrap();
+    let done = std::panic::catch_unwind(|| match &task[..] {
+        "conform" => conform(&folder),
+        "gather" => gather(&folder),
+        "open" => open(),
+        "death" => death(),
+        other => panic!("what is {other}?"),
+    });
+    if done.is_err() {
+        std::process::abort();
+    }
+}
+
+fn conform(folder: &Path) {
+    let mut bootstrap = Bootstrap::open().unwrap();
+    let rank = bootstrap.place().rank;
+    conforms(&InJob { rank, folder: folder.into(), steps: Cell::new(0) });
+    bootstrap.gather(&[0]).unwrap();
+    if rank == 0 {
+        fs::write(folder.join("conform"), "all that is promised\n").unwrap();
+    }
+}
+
+/// One of two processes of a job.
+struct InJob {
+    rank: usize,
+    folder: PathBuf,
+    /// What was done so far: the other one has done as much.
+    steps: Cell<usize>,
+}
+
+impl InJob {
+    /// The address of the other one.
+    fn other(&self) -> [u8; 4] {
+        (1 - self.rank as u32).to_le_bytes()
+    }
+
+    fn half(&self, options: LayerOptions) -> Box<dyn half::Half> {
+        // Which side it is, MPI says.
+        half::open(Layer::Mpi, Role::Requester, options).unwrap()
+    }
+
+    /// Does the work of the first process, and tells the other one when that is done; or serves.
+    fn step(&self, work: impl FnOnce(), serve: impl FnOnce(&AtomicBool)) {
+        let done = self.folder.join(format!("step-{}", self.steps.replace(self.steps.get() + 1)));
+        if self.rank == 0 {
+            work();
+            fs::write(done, "").unwrap();
+            return;
+        }
+        let over = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&over);
+        let watch = thread::spawn(move || {
+            while !done.exists() {
+                thread::sleep(Duration::from_millis(2));
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        serve(&over);
+        watch.join().unwrap();
+    }
+}
+
+impl Ground for InJob {
+    fn layer(&self) -> Layer {
+        Layer::Mpi
+    }
+
+    fn measure(&self, options: LayerOptions, task: &Task) -> Option<Data> {
+        let half = Cell::new(Some(self.half(options)));
+        let half = || half.take().unwrap();
+        let mut measured = None;
+        let mut subject = None;
+        self.step(
+            || {
+                let subject = subject.insert(half().requester(&self.other()).unwrap());
+                measured = Some(subject.measure(task, &mut |_| {}).unwrap());
+            },
+            |over| half().replier(&self.other()).unwrap().serve(over).unwrap(),
+        );
+        measured
+    }
+
+    fn exchange(&self, options: LayerOptions, work: &mut dyn FnMut(&mut dyn Messenger)) {
+        let half = Cell::new(Some(self.half(options)));
+        let half = || half.take().unwrap();
+        let mut worker = None;
+        self.step(
+            || work(&mut **worker.insert(half().messenger(&self.other()).unwrap())),
+            |over| half().replier(&self.other()).unwrap().serve(over).unwrap(),
+        );
+    }
+
+    fn stream(&self, options: LayerOptions) -> Option<Counted> {
+        let gathering = group::open(Layer::Mpi, Place { rank: self.rank, procs: 2 }, options).unwrap();
+        assert_eq!(gathering.addresses()[1 - self.rank], (self.rank as u32).to_le_bytes());
+        let mut addresses = vec![Vec::new(), Vec::new()];
+        addresses[1 - self.rank] = self.other().to_vec();
+        let attendant = std::cell::RefCell::new(gathering.meet(&addresses).unwrap());
+        let mut counted = None;
+        self.step(
+            || counted = Some(perform(&mut **attendant.borrow_mut())),
+            |over| {
+                let (stop, told) = mpsc::channel();
+                thread::scope(|scope| {
+                    scope.spawn(move || {
+                        while !over.load(Ordering::Relaxed) {
+                            thread::sleep(Duration::from_millis(2));
+                        }
+                        let _ = stop.send(Cue::Stop);
+                    });
+                    attendant.borrow_mut().serve(&[0], &mut Told(told)).unwrap();
+                });
+            },
+        );
+        counted
+    }
+}
+
+/// Every process tells all others its rank.
+fn gather(folder: &Path) {
+    let mut bootstrap = Bootstrap::open().unwrap();
+    let rank = bootstrap.place().rank as u8;
+    let all = bootstrap.gather(&[rank, 10 + rank]).unwrap();
+    assert_eq!(all, [[0, 10], [1, 11]]);
+    let half = half::open(Layer::Mpi, Role::Requester, crate::grounds::options(32, Face::Requests)).unwrap();
+    fs::write(folder.join("gather"), half.library().unwrap()).unwrap();
+}
+
+#[test]
+fn the_processes_of_a_job_find_each_other() {
+    for mpi in Mpi::all() {
+        let library = mpi.says("gather");
+        assert!(library.contains("MPI") && library.ends_with("thread=funneled"), "{library}");
+    }
+}
+
+fn open() {
+    let half = half::open(Layer::Mpi, Role::Requester, crate::grounds::options(32, Face::Requests));
+    println!("{}", half.err().unwrap());
+}
+
+/// The replier is gone soon.
+fn death() {
+    let half = half::open(Layer::Mpi, Role::Requester, crate::grounds::options(32, Face::Requests)).unwrap();
+    if half.address() == 0u32.to_le_bytes() {
+        let mut worker = half.replier(&1u32.to_le_bytes()).unwrap();
+        worker.serve(&AtomicBool::new(false)).unwrap();
+    } else {
+        thread::sleep(Duration::from_millis(200));
+        std::process::abort();
+    }
+}
+
+#[test]
+fn what_goes_wrong_in_a_job_is_told_or_ends_it() {
+    for mpi in Mpi::all() {
+        let said = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
+        let alone = said(&mpi.job("open", "1", &[]));
+        assert!(alone.contains("mpi sees one process alone"), "{alone}");
+        let refused = said(&mpi.job("open", "2", &[("NETDYNO_MPI_THREAD", "many")]));
+        assert!(refused.contains("'thread=many' is no setting of mpi"), "{refused}");
+        assert!(!mpi.job("death", "2", &[]).status.success());
+    }
+}

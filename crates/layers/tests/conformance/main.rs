@@ -1,0 +1,100 @@
+//! What every layer does, whatever it is made of: one list of checks, over all layers of the
+//! catalogue. A check that asks for what a layer does not say it can is skipped, and says so.
+//!
+//! * `checks`: what is promised. * `grounds`: where two sides of a layer come together: two
+//!   threads, or nothing but virtual time. * `job`: two processes of an MPI job.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod checks;
+mod grounds;
+mod job;
+
+use checks::CHECKS;
+use grounds::{Ground, Simulated, Threads};
+use netdyno_layers::catalogue::{ALL, Layer};
+use netdyno_plugin::site::{build_in, find_compiler};
+use netdyno_plugin::source::Source;
+use std::process::Command;
+
+/// Says that this process is to check the user's own layer, which its environment names.
+const OWN: &str = "NETDYNO_TEST_OWN";
+
+/// Runs all checks that ask for no more than the layer has.
+fn conforms(ground: &dyn Ground) {
+    let layer = ground.layer();
+    for check in CHECKS {
+        match (check.asks_for)(layer) {
+            Ok(()) => {
+                // Shown where it fails.
+                println!("{layer}: {}", check.name);
+                (check.run)(ground);
+            }
+            Err(what) => println!("{layer}: SKIPPED, it has no {what}: {}", check.name),
+        }
+    }
+}
+
+#[test]
+fn am_shm() {
+    conforms(&Threads(Layer::AmShm));
+}
+
+#[test]
+fn am_udp() {
+    conforms(&Threads(Layer::AmUdp));
+}
+
+#[test]
+fn udp() {
+    conforms(&Threads(Layer::Udp));
+}
+
+#[test]
+fn tcp() {
+    conforms(&Threads(Layer::Tcp));
+}
+
+#[test]
+fn sim() {
+    conforms(&Simulated);
+}
+
+/// The skeleton, by the C compiler that is here.
+#[test]
+fn plugin() {
+    let folder = tempfile::tempdir().unwrap();
+    let compiler = find_compiler(&Source::skeleton(), None).expect("a C compiler is needed");
+    let file = build_in(folder.path(), &Source::skeleton(), &compiler).unwrap();
+    // The environment is that of a process.
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "the_users_own", "--nocapture"])
+        .envs([(OWN, "1".as_ref()), ("NETDYNO_PLUGIN", file.as_os_str())])
+        .output()
+        .unwrap();
+    print!("{}", String::from_utf8_lossy(&output.stdout));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn the_users_own() {
+    if std::env::var_os(OWN).is_some() {
+        conforms(&Threads(Layer::Plugin));
+    }
+}
+
+#[test]
+fn mpi() {
+    job::conforms_in_jobs();
+}
+
+/// A layer that comes anew has to be put here as well.
+#[test]
+fn no_layer_is_left_out() {
+    for layer in ALL {
+        match layer {
+            Layer::AmShm | Layer::AmUdp | Layer::Udp | Layer::Tcp => {}
+            Layer::Mpi | Layer::Plugin | Layer::Sim => {}
+        }
+    }
+}
