@@ -13,7 +13,13 @@ use netdyno_report::export::{self, simgrid};
 use netdyno_report::{csv, html, table};
 use serde_json::{Value, json};
 
-const RECORD: &str = include_str!("report.json");
+/// One of each verb.
+const RECORDS: [&str; 4] = [
+    include_str!("records/logp.json"),
+    include_str!("records/bulk.json"),
+    include_str!("records/contention.json"),
+    include_str!("records/overlap.json"),
+];
 /// Changes beyond these are not made.
 const CHANGES_AT_MOST: usize = 40;
 /// Values in a record; what would make more is not repeated.
@@ -38,8 +44,10 @@ enum Change {
     Cut(u8),
 }
 
-fuzz_target!(|changes: Vec<(u16, Change)>| {
-    let mut value: Value = serde_json::from_str(RECORD).expect("a record");
+fuzz_target!(|input: (u8, Vec<(u16, Change)>)| {
+    let (verb, changes) = input;
+    let original = RECORDS[usize::from(verb) % RECORDS.len()];
+    let mut value: Value = serde_json::from_str(original).expect("a record");
     for (at, change) in changes.into_iter().take(CHANGES_AT_MOST) {
         let mut nth = usize::from(at) % count(&value);
         let room = VALUES_AT_MOST.saturating_sub(count(&value));
@@ -51,7 +59,7 @@ fuzz_target!(|changes: Vec<(u16, Change)>| {
     let Ok(record) = Record::from_json(&text) else { return };
     table::render(&record, 80);
     check_rows(&csv::render(&record));
-    check_comparison(&record);
+    check_comparison(original, &record);
     check_exports(&record);
     let page = html::render(&[record]);
     assert!(page.len() < PAGE_AT_MOST, "a page of {} bytes", page.len());
@@ -59,8 +67,8 @@ fuzz_target!(|changes: Vec<(u16, Change)>| {
     assert!(text.contains("NaN") || !page.contains("NaN"), "something is drawn nowhere");
 });
 
-fn check_comparison(record: &Record) {
-    let original = Record::from_json(RECORD).expect("a record");
+fn check_comparison(original: &str, record: &Record) {
+    let original = Record::from_json(original).expect("a record");
     let terms = Terms { confidence: 0.95, fail_on: Some(0.05) };
     let side = |record| Side { name: "record", record, layer: None };
     if let Ok(comparison) = compare::compare(side(&original), side(record), terms) {

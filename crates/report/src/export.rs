@@ -16,6 +16,8 @@ use thiserror::Error;
 
 /// More time than a simulation of messages lasts, and less than its arithmetic loses: 11 days.
 const MOST_NS: f64 = 1e15;
+/// More than a message has: a TiB.
+const MOST_BYTES: usize = 1 << 40;
 
 /// A file for a simulator, and what its reader has to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +50,14 @@ pub enum ExportError {
     Missing {
         /// The parameter.
         parameter: &'static str,
+        /// The layer.
+        layer: String,
+        /// The size.
+        size_bytes: usize,
+    },
+    /// A message that nobody sends.
+    #[error("{layer} has a message of {size_bytes} B, and a simulator takes at most {MOST_BYTES}")]
+    Endless {
         /// The layer.
         layer: String,
         /// The size.

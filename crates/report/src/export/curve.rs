@@ -1,6 +1,6 @@
 //! The parameters of one layer over the message's size.
 
-use super::{ExportError, MOST_NS};
+use super::{ExportError, MOST_BYTES, MOST_NS};
 use netdyno_measure::bulk::record::SizeFigures;
 use netdyno_measure::record::{Found, LayerResult, Parameter, Plateau, Status};
 
@@ -142,6 +142,9 @@ struct Figures<'a> {
 impl Figures<'_> {
     fn point(&self, g: &Parameter, plateau: &Plateau) -> Result<Point, ExportError> {
         let [there, o_s, o_r] = self.times;
+        if self.size_bytes > MOST_BYTES {
+            return Err(ExportError::Endless { layer: self.layer.to_owned(), size_bytes: self.size_bytes });
+        }
         Ok(Point {
             size_bytes: self.size_bytes,
             one_way_ns: self.rtt_share * self.needed(there)?,
