@@ -178,12 +178,12 @@ impl Campaign {
             return Err(Fault::Failed(format!("{}: no launch has measured anything", bench.layer)));
         };
         let distance = match bench.cpus[..] {
-            [a, b] if bench.origin.is_one_machine() => Some(place::distance(a, b)),
+            [a, b] if run.machines == 1 => Some(place::distance(a, b)),
             _ => None,
         };
-        let is_between_two = bench.cpus.len() == 2 && !bench.origin.is_one_machine();
+        let is_between_two = bench.cpus.len() == 2 && run.machines == 2;
         let mut doubts = reading.doubts;
-        doubts.extend(placement_doubt(bench, distance));
+        doubts.extend(placement_doubt(bench, run.machines, distance));
         doubts.extend(same_processes_doubt(bench));
         doubts.extend(bench.faults.map(faults_doubt));
         Ok(LayerResult {
@@ -211,11 +211,12 @@ struct Run<'a> {
     bench: &'a Bench,
     launches: Vec<Data>,
     library: Option<String>,
+    machines: usize,
 }
 
 impl<'a> Run<'a> {
     fn new(bench: &'a Bench) -> Self {
-        Self { bench, launches: Vec::new(), library: None }
+        Self { bench, launches: Vec::new(), library: None, machines: 1 }
     }
 
     fn launch(
@@ -226,7 +227,7 @@ impl<'a> Run<'a> {
     ) -> Result<(), Fault> {
         let launched = self.bench.launch(task, interrupt, progress)?;
         self.launches.push(launched.data);
-        self.library = launched.library;
+        (self.library, self.machines) = (launched.library, launched.machines);
         Ok(())
     }
 }
@@ -311,9 +312,11 @@ fn other_machines(origin: &Origin) -> Option<Doubt> {
     })
 }
 
-fn placement_doubt(bench: &Bench, distance: Option<Distance>) -> Option<Doubt> {
+fn placement_doubt(bench: &Bench, machines: usize, distance: Option<Distance>) -> Option<Doubt> {
     let (processes, processors) = (bench.cpus.len(), bench.processors);
-    if processes > 2 && processors < processes {
+    // A launcher shares them out among its machines as it likes.
+    let is_known = machines == 1 || !matches!(bench.origin, Origin::Launcher(_));
+    if is_known && processes > 2 && processors < processes {
         return Some(Doubt::new(
             "more_processes_than_processors",
             format!(

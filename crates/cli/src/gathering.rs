@@ -4,15 +4,14 @@
 
 use crate::attendant::{CrowdAnswer, CrowdOrder, Opening};
 use crate::interrupt::Interrupt;
-use crate::launch::{AFTERMATH, Bench, End, LOOK, SILENCE};
-use crate::launching;
+use crate::launch::{AFTERMATH, Bench, End, LOOK, Launched, SILENCE};
+use crate::launching::{self, Started};
 use crate::worker::{Answer, Order};
 use netdyno_job::crew::{Crew, Event};
-use netdyno_job::launcher::Job;
-use netdyno_measure::contention::data::CrowdData;
 use netdyno_measure::contention::direct::{CrowdPlan, direct};
 use netdyno_measure::contention::step::{Counted, Cue, Step};
 use netdyno_measure::layer::LayerError;
+use netdyno_measure::task::Data;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -28,11 +27,12 @@ pub fn launch(
     plan: &CrowdPlan,
     interrupt: &Interrupt,
     progress: &mut dyn FnMut(f64),
-) -> Result<CrowdData, End> {
+) -> Result<Launched, End> {
     let mut gathering = Gathering::begin(bench, plan, interrupt)?;
     let mut data = direct(plan, None, &mut |step| gathering.run(step), progress)?;
     data.preemptions = gathering.preemptions;
-    Ok(data)
+    let machines = gathering.started.machines;
+    Ok(Launched { data: Data::Contention(data), library: None, machines })
 }
 
 impl From<LayerError> for End {
@@ -53,7 +53,7 @@ enum Role {
 struct Gathering<'a> {
     crew: Crew,
     /// Ends after the crew.
-    job: Option<Job>,
+    started: Started,
     interrupt: &'a Interrupt,
     roles: Vec<Role>,
     preemptions: Option<u64>,
@@ -64,9 +64,9 @@ impl<'a> Gathering<'a> {
     fn begin(bench: &Bench, plan: &CrowdPlan, interrupt: &'a Interrupt) -> Result<Self, End> {
         let procs = plan.procs;
         let mut crew = Crew::new();
-        let job = launching::launch(bench, procs, &mut crew, interrupt)?;
-        let mut gathering =
-            Self { crew, job, interrupt, roles: vec![Role::None; procs], preemptions: Some(0) };
+        let started = launching::launch(bench, procs, &mut crew, interrupt)?;
+        let roles = vec![Role::None; procs];
+        let mut gathering = Self { crew, started, interrupt, roles, preemptions: Some(0) };
         for rank in 0..procs {
             gathering.say(rank, CrowdOrder::Gather(Box::new(opening(bench, rank, plan))))?;
         }
@@ -222,7 +222,7 @@ impl<'a> Gathering<'a> {
         if words.len() > NAMED_AT_MOST {
             line.push_str(&format!("; {} more failed", words.len() - NAMED_AT_MOST));
         }
-        if let Some(words) = launching::parting_words(self.job.as_mut()) {
+        if let Some(words) = launching::parting_words(self.started.job.as_mut()) {
             line.push_str(&format!("; {words}"));
         }
         End::Failed(line)

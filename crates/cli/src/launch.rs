@@ -4,12 +4,11 @@
 use crate::fault::Fault;
 use crate::gathering;
 use crate::interrupt::Interrupt;
-use crate::launching::{self, Origin};
+use crate::launching::{self, Origin, Started};
 use crate::peer::LaunchError;
 use crate::worker::{Answer, Order};
 use netdyno_host::wait::Wait;
 use netdyno_job::crew::{Crew, CrewError, Event};
-use netdyno_job::launcher::Job;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::crowd;
 use netdyno_layers::sim::{SimMessenger, SimRequester};
@@ -82,12 +81,12 @@ impl Bench {
                     .map(|data| Data::Contention(data).into())
                     .map_err(|error| context(error.0))
             }
-            (None, Task::Contention(plan)) => gathering::launch(self, plan, interrupt, progress)
-                .map(|data| Data::Contention(data).into())
-                .map_err(|end| match end {
+            (None, Task::Contention(plan)) => {
+                gathering::launch(self, plan, interrupt, progress).map_err(|end| match end {
                     End::Fault(fault) => fault,
                     End::Failed(text) => context(text),
-                }),
+                })
+            }
             (Some(truth), Task::Overlap(_)) => {
                 interrupt.check()?;
                 Messages(SimMessenger::new(truth, task.seed()))
@@ -120,12 +119,14 @@ pub struct Launched {
     pub data: Data,
     /// Which library is behind the layer, where one is.
     pub library: Option<String>,
+    /// How many machines its processes were on.
+    pub machines: usize,
 }
 
 impl From<Data> for Launched {
-    /// By no library but netdyno's own.
+    /// By no library but netdyno's own, in this process.
     fn from(data: Data) -> Self {
-        Self { data, library: None }
+        Self { data, library: None, machines: 1 }
     }
 }
 
@@ -155,15 +156,15 @@ impl From<LaunchError> for End {
 struct Pair<'a> {
     crew: Crew,
     /// Ends after the crew.
-    job: Option<Job>,
+    started: Started,
     interrupt: &'a Interrupt,
 }
 
 impl<'a> Pair<'a> {
     fn launch(bench: &Bench, interrupt: &'a Interrupt) -> Result<Self, End> {
         let mut crew = Crew::new();
-        let job = launching::launch(bench, 2, &mut crew, interrupt)?;
-        Ok(Self { crew, job, interrupt })
+        let started = launching::launch(bench, 2, &mut crew, interrupt)?;
+        Ok(Self { crew, started, interrupt })
     }
 
     fn measure(mut self, bench: &Bench, task: &Task, progress: &mut dyn FnMut(f64)) -> Result<Launched, End> {
@@ -189,7 +190,9 @@ impl<'a> Pair<'a> {
                 }
                 (_, Answer::Progress(share)) => progress(share),
                 // The replier serves until its crew is gone.
-                (_, Answer::Measured(data)) => return Ok(Launched { data: *data, library }),
+                (_, Answer::Measured(data)) => {
+                    return Ok(Launched { data: *data, library, machines: self.started.machines });
+                }
                 (_, Answer::Crowd(_)) => return Err(End::Failed("a pair was answered as a crowd".into())),
                 (rank, Answer::Failed(text)) => return Err(self.aftermath(rank, text)),
             }
@@ -230,7 +233,7 @@ impl<'a> Pair<'a> {
                 lines.push(format!("the {} ({}) {text}", name(other), self.crew.place(other)));
             }
         }
-        lines.extend(launching::parting_words(self.job.as_mut()));
+        lines.extend(launching::parting_words(self.started.job.as_mut()));
         End::Failed(lines.join("; "))
     }
 }

@@ -10,6 +10,7 @@ use crate::{secret, worker};
 use netdyno_job::crew::{Crew, CrewError};
 use netdyno_job::launcher::{Job, Launcher};
 use netdyno_job::lobby::{Guest, Lobby};
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -33,15 +34,6 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Whether they are known to be on one machine.
-    pub fn is_one_machine(&self) -> bool {
-        match self {
-            Self::Children | Self::Launcher(_) => true,
-            Self::Peer(_) => false,
-            Self::Job(ranks) => ranks.machines() == 1,
-        }
-    }
-
     /// What started them, where this command did not.
     pub fn launcher(&self) -> Option<String> {
         match self {
@@ -52,28 +44,46 @@ impl Origin {
     }
 }
 
+/// What was started besides the crew.
+pub struct Started {
+    /// What the launcher has started.
+    pub job: Option<Job>,
+    /// How many machines the workers are on.
+    pub machines: usize,
+}
+
 /// Starts `procs` workers and takes them into the crew, by rank.
-pub fn launch(
-    bench: &Bench,
-    procs: usize,
-    crew: &mut Crew,
-    interrupt: &Interrupt,
-) -> Result<Option<Job>, End> {
-    match &bench.origin {
+pub fn launch(bench: &Bench, procs: usize, crew: &mut Crew, interrupt: &Interrupt) -> Result<Started, End> {
+    let machines = match &bench.origin {
         Origin::Launcher(launcher) => {
-            return by_launcher(launcher, procs, bench.bind.ip(), crew, interrupt).map(Some);
+            return by_launcher(launcher, procs, bench.bind.ip(), crew, interrupt);
         }
-        Origin::Job(ranks) => ranks.launch(bench.layer, crew, interrupt)?,
-        Origin::Children | Origin::Peer(_) => {
+        Origin::Job(ranks) => {
+            ranks.launch(bench.layer, crew, interrupt)?;
+            ranks.machines()
+        }
+        Origin::Peer(peer) => {
             for rank in 0..procs {
-                match &bench.origin {
-                    Origin::Peer(peer) if rank == REPLIER => crew.enlist(peer.launch(interrupt)?)?,
+                match rank {
+                    REPLIER => crew.enlist(peer.launch(interrupt)?)?,
                     _ => crew.launch(worker::command().map_err(CrewError::Spawn)?)?,
                 };
             }
+            2
         }
-    }
-    Ok(None)
+        Origin::Children => {
+            for _ in 0..procs {
+                crew.launch(worker::command().map_err(CrewError::Spawn)?)?;
+            }
+            1
+        }
+    };
+    Ok(Started { job: None, machines })
+}
+
+/// How many different texts there are.
+pub fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
+    texts.collect::<BTreeSet<_>>().len()
 }
 
 /// `ip` is the address of this host that the workers reach.
@@ -83,7 +93,7 @@ fn by_launcher(
     ip: IpAddr,
     crew: &mut Crew,
     interrupt: &Interrupt,
-) -> Result<Job, End> {
+) -> Result<Started, End> {
     let lobby = Lobby::open(ip).map_err(|error| End::Failed(format!("cannot listen at {ip}: {error}")))?;
     let mut command = worker::command().map_err(CrewError::Spawn)?;
     command.arg("--dial").arg(lobby.address().to_string());
@@ -96,10 +106,11 @@ fn by_launcher(
             "'{program}' ended ({status}) before its {procs} processes had come: {words}"
         ))),
     })?;
+    let machines = distinct(guests.iter().map(|guest| &guest.machine[..]));
     for guest in guests {
         crew.enlist(guest.control)?;
     }
-    Ok(job)
+    Ok(Started { job: Some(job), machines })
 }
 
 /// What a launcher says of why its processes have failed.

@@ -6,7 +6,7 @@ use crate::fault::{Fault, say};
 use netdyno_host::interface;
 use netdyno_job::key::Key;
 use netdyno_job::lobby::{self, Lobby};
-use netdyno_job::place::Place;
+use netdyno_job::place::{Place, machine};
 use netdyno_layers::plugin::bootstrap::Bootstrap;
 use netdyno_measure::layer::LayerError;
 use serde::{Deserialize, Serialize};
@@ -113,12 +113,6 @@ fn about(bootstrap: &Bootstrap, error: LayerError) -> Fault {
 fn network() -> String {
     let space = std::fs::read_link("/proc/self/ns/net").unwrap_or_default();
     format!("{} {}", machine(), space.display())
-}
-
-/// Tells machines apart.
-pub fn machine() -> String {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    boot.trim().to_owned()
 }
 
 fn open_lobby(bind: Option<IpAddr>, is_one_network: bool) -> io::Result<Lobby> {

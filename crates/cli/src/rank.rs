@@ -9,8 +9,8 @@ use crate::args::Measuring;
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::machine;
-use crate::meeting::{self, Deadline, Door, meet};
-use crate::ranks::{Call, Host, Ranks, Word};
+use crate::meeting::{Deadline, Door, meet};
+use crate::ranks::{Call, Ranks, Word};
 use crate::{secret, worker};
 use netdyno_clock::place as processors;
 use netdyno_job::lobby::Lobby;
@@ -101,7 +101,7 @@ fn follow(door: &Door) -> Result<u8, Fault> {
     let connection = door.enter().map_err(|error| Fault::Failed(error.0))?;
     let mut control = Control::within(connection).map_err(gone)?;
     let cpus = processors::allowed().unwrap_or_default();
-    control.send(&Word::Here(Host { machine: meeting::machine(), cpus: cpus.clone() })).map_err(gone)?;
+    control.send(&Word::Here { cpus: cpus.clone() }).map_err(gone)?;
     let mut last: Option<Child> = None;
     loop {
         let call = control.wait().map_err(gone)?;

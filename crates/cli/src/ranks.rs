@@ -4,14 +4,13 @@
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::launch::{End, LOOK};
-use crate::launching::gather;
+use crate::launching::{distinct, gather};
 use netdyno_job::crew::{Crew, Event};
 use netdyno_job::lobby::Lobby;
 use netdyno_layers::catalogue::Layer;
 use netdyno_measure::record::Environment;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// Time for a process to say what it is asked; it looks at its clock first.
@@ -34,8 +33,8 @@ pub enum Call {
 /// What a process of the job says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Word {
-    /// Where it is: its first word.
-    Here(Host),
+    /// The first word: the processors that it may use.
+    Here { cpus: Vec<usize> },
     /// To [`Call::Environment`].
     Environment(Box<Environment>),
     /// No worker comes. A line for the user.
@@ -43,7 +42,7 @@ pub enum Word {
 }
 
 /// Where a process of the job is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     /// Tells machines apart.
     pub machine: String,
@@ -62,21 +61,22 @@ pub struct Ranks {
 impl Ranks {
     /// Waits for all of them in the lobby.
     pub fn gather(lobby: Lobby, procs: usize, interrupt: &Interrupt) -> Result<Self, Fault> {
-        let (mut crew, mut hosts) = (Crew::new(), vec![None; procs]);
-        let come_in = |crew: &mut Crew, hosts: &mut [Option<Host>]| -> Result<(), End> {
+        let (mut crew, mut hosts) = (Crew::new(), Vec::new());
+        let come_in = |crew: &mut Crew, hosts: &mut Vec<Host>| -> Result<(), End> {
             for guest in gather(&lobby, procs, interrupt, &mut || Ok(()))? {
                 crew.enlist(guest.control)?;
+                hosts.push(Host { machine: guest.machine, cpus: Vec::new() });
             }
             for _ in 0..procs {
                 match word(crew, interrupt)? {
-                    (rank, Word::Here(host)) => hosts[rank] = Some(host),
-                    (rank, other) => return Err(End::Failed(format!("process {rank} said {other:?}"))),
+                    (rank, Word::Here { cpus }) => hosts[rank].cpus = cpus,
+                    (rank, other) => return Err(out_of_turn(rank, &other)),
                 }
             }
             Ok(())
         };
-        come_in(&mut crew, &mut hosts).map_err(|end| failed(end, "the job"))?;
-        Ok(Self { lobby, crew: RefCell::new(crew), hosts: hosts.into_iter().flatten().collect() })
+        come_in(&mut crew, &mut hosts).map_err(failed)?;
+        Ok(Self { lobby, crew: RefCell::new(crew), hosts })
     }
 
     /// Where they are.
@@ -86,7 +86,7 @@ impl Ranks {
 
     /// How many machines there are.
     pub fn machines(&self) -> usize {
-        self.hosts.iter().map(|host| &host.machine).collect::<BTreeSet<_>>().len()
+        distinct(self.hosts.iter().map(|host| &host.machine[..]))
     }
 
     /// The first process on another machine than the first of all.
@@ -100,8 +100,8 @@ impl Ranks {
         let asked = crew.send(rank, &Call::Environment(cpu)).map_err(End::from);
         match asked.and_then(|()| word(&mut crew, interrupt)) {
             Ok((_, Word::Environment(environment))) => Ok(*environment),
-            Ok((rank, other)) => Err(Fault::Failed(format!("process {rank} said {other:?}"))),
-            Err(end) => Err(failed(end, "the job")),
+            Ok((rank, other)) => Err(failed(out_of_turn(rank, &other))),
+            Err(end) => Err(failed(end)),
         }
     }
 
@@ -151,14 +151,18 @@ fn word(crew: &mut Crew, interrupt: &Interrupt) -> Result<(usize, Word), End> {
 fn complaint(rank: usize, event: Event<Word>) -> End {
     End::Failed(match event {
         Event::Message(Word::Failed(text)) => format!("process {rank}: {text}"),
-        Event::Message(other) => format!("process {rank} said {other:?} out of turn"),
+        Event::Message(other) => return out_of_turn(rank, &other),
         Event::Ended(end) => format!("process {rank} {end}"),
     })
 }
 
-fn failed(end: End, context: &str) -> Fault {
+fn out_of_turn(rank: usize, word: &Word) -> End {
+    End::Failed(format!("process {rank} of the job said {word:?} out of turn"))
+}
+
+fn failed(end: End) -> Fault {
     match end {
         End::Fault(fault) => fault,
-        End::Failed(text) => Fault::Failed(format!("{context}: {text}")),
+        End::Failed(text) => Fault::Failed(format!("the job: {text}")),
     }
 }

@@ -3,9 +3,10 @@
 
 use crate::frame;
 use crate::key::Key;
-use crate::place::Place;
+use crate::place::{Place, machine};
 use crate::remote::{self, DialError, Hurried, SHAKING};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -30,6 +31,15 @@ pub struct Guest {
     pub control: TcpStream,
     /// Its place, as its launcher told it.
     pub place: Option<Place>,
+    /// The machine that it is on.
+    pub machine: String,
+}
+
+/// What a process says when it comes.
+#[derive(Serialize, Deserialize)]
+struct Card {
+    place: Option<Place>,
+    machine: String,
 }
 
 /// An open lobby. It closes when it is dropped.
@@ -88,7 +98,7 @@ impl Drop for Lobby {
 pub fn enter(address: SocketAddr, key: &Key, place: Option<Place>) -> Result<TcpStream, DialError> {
     let mut control = remote::dial(address, Some(key), REACHING)?;
     let failed = |error: frame::FrameError| DialError::Connect(io::Error::other(error.to_string()));
-    frame::send(&mut control, &place).map_err(failed)?;
+    frame::send(&mut control, &Card { place, machine: machine() }).map_err(failed)?;
     Ok(control)
 }
 
@@ -134,8 +144,8 @@ impl Porter {
 fn admit(control: TcpStream, key: &Key) -> Option<Guest> {
     control.set_nonblocking(false).ok()?;
     remote::welcome(&control, Some(key)).ok()?;
-    let place = frame::receive(&mut Hurried::new(&control, SHAKING)).ok()?;
-    Some(Guest { control, place })
+    let Card { place, machine } = frame::receive(&mut Hurried::new(&control, SHAKING)).ok()?;
+    Some(Guest { control, place, machine })
 }
 
 #[cfg(test)]
@@ -157,7 +167,8 @@ mod tests {
         let place = Some(Place { rank: 1, procs: 2 });
         let key = Key::new(lobby.key_text()).unwrap();
         enter(lobby.address(), &key, place).unwrap();
-        assert_eq!(lobby.next(LONG).unwrap().place, place);
+        let guest = lobby.next(LONG).unwrap();
+        assert_eq!((guest.place, guest.machine), (place, machine()));
         assert!(lobby.next(SHORT).is_none());
     }
 

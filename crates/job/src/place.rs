@@ -1,4 +1,5 @@
-//! A process's place in a job, as launchers tell it in the environment.
+//! A process's place in a job, as launchers tell it in the environment, and the machine that it
+//! is on.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,12 @@ impl Place {
             (place.rank < place.procs).then_some(place)
         })
     }
+}
+
+/// Tells machines apart: containers of one machine are on the same.
+pub fn machine() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    boot.trim().to_owned()
 }
 
 #[cfg(test)]

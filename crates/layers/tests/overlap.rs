@@ -324,6 +324,25 @@ fn launches_that_do_not_belong_together_say_nothing() {
     assert!(extract(&[], 0.95, NEAR).is_none());
 }
 
+/// A layer that moves what has come during the work when the next message is posted.
+#[test]
+fn what_is_paid_when_posting_is_not_hidden() {
+    let truth: Truth = "o_s=1us,o_r=2us,g=50ns,L=2us,G=0.5ns/B".parse().unwrap();
+    let mut data = launches(truth, &METHODS, 1, 1).remove(0);
+    let finding = |data: &OverlapLaunch| {
+        let extracted = extract(&vec![data.clone(); 6], 0.95, NEAR).unwrap();
+        extracted.overlap.sizes[2].finding.clone()
+    };
+    assert_eq!(finding(&data).progress, Progress::ByItself);
+    let pww = &mut data.sizes[2].pww;
+    let waiting = pww[0][0].wait_ns;
+    for batch in pww.iter_mut().flatten() {
+        batch.post_ns += waiting - batch.wait_ns;
+    }
+    let finding = finding(&data);
+    assert_eq!((finding.progress, &finding.payers[..]), (Progress::OnlyInCalls, &[Payer::Calls][..]));
+}
+
 #[test]
 fn what_is_odd_is_doubted_and_not_clamped() {
     let truth: Truth = "o_s=1us,o_r=2us,g=50ns,L=2us,G=0.5ns/B".parse().unwrap();

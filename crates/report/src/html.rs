@@ -36,10 +36,17 @@ pub fn render(records: &[Record]) -> String {
     let sized = bulk::subjects(records);
     let overlaps = overlap::subjects(records);
     let notes = Notes::of(records);
-    let titles =
-        [words::title(&subjects), bulk::title(&sized), contention::title(records), overlap::title(&overlaps)];
-    let titles: Vec<String> = titles.into_iter().flatten().collect();
-    let title = if titles.is_empty() { "No layer was measured".into() } else { titles.join("; ") };
+    let part = |alone, among, names| words::Part { alone, among, names };
+    let title = words::title(&[
+        part("LogP of", "LogP", subjects.iter().map(|subject| subject.label.clone()).collect()),
+        part(
+            "Bulk transfers over",
+            "bulk transfers",
+            sized.iter().map(|subject| subject.label.clone()).collect(),
+        ),
+        part("Contention over", "contention", contention::names(records)),
+        part("Overlap over", "overlap", overlaps.iter().map(|subject| subject.label.clone()).collect()),
+    ]);
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -56,7 +63,7 @@ pub fn render(records: &[Record]) -> String {
                 (parts::patterns())
                 header {
                     h1 { (parts::pretty(&title)) }
-                    @for record in records { p.sub { (words::whereabouts(record)) } }
+                    @for line in words::whereabouts(records) { p.sub { (line) } }
                     @for paragraph in words::summary(&subjects, &notes) { p.lead { (parts::pretty(&paragraph)) } }
                     @for paragraph in bulk::summary(&sized) { p.lead { (parts::pretty(&paragraph)) } }
                     (contents(&subjects, &sized, !overlaps.is_empty()))

@@ -1,6 +1,6 @@
 //! Messages of any size between two processes: the worker posts sends and receives, tests and
 //! waits ([`RealMessenger`]); the support process does what messages order
-//! ([`support`]).
+//! ([`support`]). Both work with slots each way ([`Slots`]).
 //!
 //! What the layers have in common is here: slots each way, sends and receives that are done in
 //! the order in which they were posted, progress inside of calls, patience. A wire sees to one
@@ -10,20 +10,19 @@
 //!   receiver has room for. * [`am`]: stores into the memory of posted receives.
 
 pub(crate) mod am;
+mod slots;
 pub(crate) mod support;
 pub(crate) mod tcp;
 pub(crate) mod udp;
 
-use crate::real::{BLOCK_AT_MOST, Patience};
-use crate::time::{RealTime, in_real_time, other_threads_ns};
 use netdyno_host::wait::Wait;
-use netdyno_measure::layer::{LayerError, Messenger};
+use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::data::Transport;
 use netdyno_measure::order::Order;
 use rustix::event::PollFlags;
+pub(crate) use slots::{RealMessenger, Slots};
 use std::collections::VecDeque;
 use std::time::Duration;
-use support::Slots;
 
 /// Slots each way.
 pub(crate) const DEPTH: usize = 16;
@@ -167,26 +166,6 @@ impl<W: MessageWire> Exchange<W> {
     pub(crate) fn new(wire: W, wait: Wait, largest: usize) -> Self {
         Self { wire, wait, largest, sends: Lane::default(), receives: Lane::default() }
     }
-
-    /// Makes progress until `is_done`.
-    #[inline(always)]
-    fn wait_until(&mut self, is_done: impl Fn(&Self) -> bool) -> Result<(), LayerError> {
-        let mut patience = Patience::new(self.wait);
-        while !is_done(self) {
-            if self.progress()? {
-                patience = Patience::new(self.wait);
-            } else {
-                patience.in_vain(|timeout| self.block(timeout)).map_err(W::on_silence)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
-        let wanted = |lane: &Lane, event| if lane.queue.is_empty() { PollFlags::empty() } else { event };
-        let events = wanted(&self.sends, PollFlags::OUT) | wanted(&self.receives, PollFlags::IN);
-        self.wire.block(events, timeout)
-    }
 }
 
 impl<W: MessageWire> Slots for Exchange<W> {
@@ -231,82 +210,21 @@ impl<W: MessageWire> Slots for Exchange<W> {
         self.wire.beginning(slot)
     }
 
-    fn idle(&mut self) -> Result<(), LayerError> {
-        match self.wait {
-            Wait::Block => self.block(BLOCK_AT_MOST),
-            wait => {
-                wait.idle();
-                Ok(())
-            }
-        }
-    }
-}
-
-/// The worker's side, in real time.
-pub(crate) struct RealMessenger<W> {
-    exchange: Exchange<W>,
-    time: RealTime,
-}
-
-impl<W: MessageWire> RealMessenger<W> {
-    /// Calibrates the clock.
-    pub(crate) fn new(exchange: Exchange<W>) -> Self {
-        Self { exchange, time: RealTime::calibrate() }
-    }
-}
-
-in_real_time!(RealMessenger<W: MessageWire>);
-
-impl<W: MessageWire> Messenger for RealMessenger<W> {
-    fn depth(&self) -> usize {
-        DEPTH
+    fn waits(&self) -> Wait {
+        self.wait
     }
 
-    fn largest(&self) -> usize {
-        self.exchange.largest
+    fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
+        let wanted = |lane: &Lane, event| if lane.queue.is_empty() { PollFlags::empty() } else { event };
+        let events = wanted(&self.sends, PollFlags::OUT) | wanted(&self.receives, PollFlags::IN);
+        self.wire.block(events, timeout)
     }
 
-    #[inline(always)]
-    fn post_receive(&mut self, slot: usize, bytes: usize) -> Result<(), LayerError> {
-        self.exchange.post_receive(slot, bytes)
-    }
-
-    #[inline(always)]
-    fn post_send(&mut self, slot: usize, bytes: usize, order: Order) -> Result<(), LayerError> {
-        self.exchange.post_send(slot, bytes, order)
-    }
-
-    #[inline(always)]
-    fn test_receive(&mut self, slot: usize) -> Result<bool, LayerError> {
-        if !self.exchange.receives.is_free(slot) {
-            self.exchange.progress()?;
-        }
-        Ok(self.exchange.receives.is_free(slot))
-    }
-
-    #[inline(always)]
-    fn test_send(&mut self, slot: usize) -> Result<bool, LayerError> {
-        if !self.exchange.sends.is_free(slot) {
-            self.exchange.progress()?;
-        }
-        Ok(self.exchange.sends.is_free(slot))
-    }
-
-    #[inline(always)]
-    fn wait_receive(&mut self, slot: usize) -> Result<(), LayerError> {
-        self.exchange.wait_until(|exchange| exchange.receives.is_free(slot))
-    }
-
-    #[inline(always)]
-    fn wait_send(&mut self, slot: usize) -> Result<(), LayerError> {
-        self.exchange.wait_until(|exchange| exchange.sends.is_free(slot))
-    }
-
-    fn other_threads_ns(&mut self) -> Option<f64> {
-        Some(other_threads_ns())
+    fn on_silence(error: LayerError) -> LayerError {
+        W::on_silence(error)
     }
 
     fn transport(&self) -> Option<Transport> {
-        self.exchange.wire.transport()
+        self.wire.transport()
     }
 }

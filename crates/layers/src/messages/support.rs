@@ -1,37 +1,10 @@
 //! The support process: it does what messages order, and nothing else.
 
-use super::DEPTH;
+use super::{DEPTH, Slots};
 use crate::half::Replier;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::order::Order;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// What it works with: slots each way, [`DEPTH`] of them.
-pub(crate) trait Slots {
-    /// The largest message, in bytes.
-    fn largest(&self) -> usize;
-
-    /// Posts a receive of at most `bytes`, behind those that were posted before.
-    fn post_receive(&mut self, slot: usize, bytes: usize) -> Result<(), LayerError>;
-
-    /// Posts a send of `bytes`.
-    fn post_send(&mut self, slot: usize, bytes: usize, order: Order) -> Result<(), LayerError>;
-
-    /// Whether no receive is under way in the slot.
-    fn has_received(&mut self, slot: usize) -> Result<bool, LayerError>;
-
-    /// Whether no send is under way in the slot.
-    fn has_sent(&mut self, slot: usize) -> Result<bool, LayerError>;
-
-    /// How the message begins that the slot has received.
-    fn beginning(&self, slot: usize) -> Result<[u8; Order::LEN], LayerError>;
-
-    /// Does what can be done at once. Whether anything moved.
-    fn progress(&mut self) -> Result<bool, LayerError>;
-
-    /// Passes time after a look in vain.
-    fn idle(&mut self) -> Result<(), LayerError>;
-}
 
 /// Keeps a receive of the largest size posted in every slot; looks at what comes in its order,
 /// posts again, and sends what was ordered.

@@ -2,12 +2,9 @@
 //! and receives that are posted is the layer's own affair.
 
 use super::lanes::LINE;
-use crate::messages::DEPTH;
-use crate::messages::support::Slots;
-use crate::real::{BLOCK_AT_MOST, Patience};
-use crate::time::{RealTime, in_real_time, other_threads_ns};
+use crate::messages::{DEPTH, Slots};
 use netdyno_host::wait::Wait;
-use netdyno_measure::layer::{LayerError, Messenger};
+use netdyno_measure::layer::LayerError;
 use netdyno_measure::order::Order;
 use netdyno_plugin::channel::Channel;
 use std::time::Duration;
@@ -41,22 +38,6 @@ impl Ends {
     #[cold]
     fn cannot_be(&self, bytes: usize) -> LayerError {
         LayerError(format!("there is no message of {bytes} bytes: use {} to {}", Order::LEN, self.largest()))
-    }
-
-    #[inline(always)]
-    fn wait_until(
-        &mut self,
-        mut is_done: impl FnMut(&mut Self) -> Result<bool, LayerError>,
-    ) -> Result<(), LayerError> {
-        let mut patience = Patience::new(self.wait);
-        while !is_done(self)? {
-            patience.in_vain(|timeout| self.block(timeout))?;
-        }
-        Ok(())
-    }
-
-    fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
-        self.channel.block(timeout).map_err(LayerError::new)
     }
 }
 
@@ -103,73 +84,11 @@ impl Slots for Ends {
         Ok(false)
     }
 
-    fn idle(&mut self) -> Result<(), LayerError> {
-        match self.wait {
-            Wait::Block => self.block(BLOCK_AT_MOST),
-            wait => {
-                wait.idle();
-                Ok(())
-            }
-        }
-    }
-}
-
-/// The worker's side, in real time.
-pub(super) struct PluginMessenger {
-    ends: Ends,
-    time: RealTime,
-}
-
-impl PluginMessenger {
-    /// Calibrates the clock.
-    pub(super) fn new(ends: Ends) -> Self {
-        Self { ends, time: RealTime::calibrate() }
-    }
-}
-
-in_real_time!(PluginMessenger);
-
-impl Messenger for PluginMessenger {
-    fn depth(&self) -> usize {
-        DEPTH
+    fn waits(&self) -> Wait {
+        self.wait
     }
 
-    fn largest(&self) -> usize {
-        self.ends.largest()
-    }
-
-    #[inline(always)]
-    fn post_receive(&mut self, slot: usize, bytes: usize) -> Result<(), LayerError> {
-        self.ends.post_receive(slot, bytes)
-    }
-
-    #[inline(always)]
-    fn post_send(&mut self, slot: usize, bytes: usize, order: Order) -> Result<(), LayerError> {
-        self.ends.post_send(slot, bytes, order)
-    }
-
-    #[inline(always)]
-    fn test_receive(&mut self, slot: usize) -> Result<bool, LayerError> {
-        self.ends.has_received(slot)
-    }
-
-    #[inline(always)]
-    fn test_send(&mut self, slot: usize) -> Result<bool, LayerError> {
-        self.ends.has_sent(slot)
-    }
-
-    #[inline(always)]
-    fn wait_receive(&mut self, slot: usize) -> Result<(), LayerError> {
-        self.ends.wait_until(|ends| ends.has_received(slot))
-    }
-
-    #[inline(always)]
-    fn wait_send(&mut self, slot: usize) -> Result<(), LayerError> {
-        self.ends.wait_until(|ends| ends.has_sent(slot))
-    }
-
-    /// Libraries may have threads that make progress; netdyno's own one sleeps.
-    fn other_threads_ns(&mut self) -> Option<f64> {
-        Some(other_threads_ns())
+    fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
+        self.channel.block(timeout).map_err(LayerError::new)
     }
 }

@@ -14,11 +14,11 @@ mod messages;
 mod wire;
 
 use crate::half::{Half, LayerOptions, Replier, Role};
-use crate::messages::DEPTH;
 use crate::messages::support::Support;
+use crate::messages::{DEPTH, RealMessenger};
 use crate::real::{RealReplier, RealRequester};
 pub use links::PluginGathering;
-use messages::{Ends, PluginMessenger};
+use messages::Ends;
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::{Face, LayerError, Messenger};
 use netdyno_measure::task::{AnySize, Messages, Subject};
@@ -217,7 +217,7 @@ impl Half for PluginHalf {
                 Box::new(RealRequester::new(self.wire(peer, true)?, wait, window))
             }
             Face::Sized => Box::new(AnySize(RealRequester::new(self.wire(peer, true)?, wait, wire::SLOTS))),
-            Face::Messages => Box::new(Messages(PluginMessenger::new(self.ends(peer)?))),
+            Face::Messages => Box::new(Messages(RealMessenger::new(self.ends(peer)?))),
         })
     }
 
@@ -230,6 +230,6 @@ impl Half for PluginHalf {
     }
 
     fn messenger(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Messenger>, LayerError> {
-        Ok(Box::new(PluginMessenger::new(self.ends(peer)?)))
+        Ok(Box::new(RealMessenger::new(self.ends(peer)?)))
     }
 }

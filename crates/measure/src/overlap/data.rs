@@ -149,6 +149,11 @@ impl PwwBatch {
     pub fn cycle_ns(&self) -> f64 {
         self.post_ns + self.work_ns + self.wait_ns
     }
+
+    /// The part of it inside calls.
+    pub fn calls_ns(&self) -> f64 {
+        self.post_ns + self.wait_ns
+    }
 }
 
 /// The search for the most work with which a cycle is no longer than without.

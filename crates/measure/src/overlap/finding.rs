@@ -2,8 +2,10 @@
 //!
 //! * Long work: that of all points of post-work-wait at which the work asked for is at least
 //!   twice a cycle without work.
-//! * Share of the waiting that goes behind work: 1 - wait(long work) / wait(no work), and, where
-//!   post-work-wait was not run, the most work that is free as a share of the cycle.
+//! * Share of the waiting that goes behind work: what long work takes off the waiting, less what
+//!   it adds to posting, over the waiting without work. A layer that moves what is there when the
+//!   next message is posted has hidden nothing. Where post-work-wait was not run, the most work
+//!   that is free as a share of the cycle.
 //! * Progress is made without being called where the interval of that share lies above
 //!   [`WHOLE`], only inside calls where it lies below [`NONE`], partly where it lies between.
 //! * Somebody pays where the interval of what they pay, as a share of the cycle without work,
@@ -59,10 +61,13 @@ impl Costs {
         let long: Vec<usize> = (0..batches.len()).filter(is_long).collect();
         let over_long =
             |of: fn(&PwwBatch) -> f64| median(long.iter().map(|&nth| over_batches(&batches[nth], of)));
+        let waiting = over_batches(none, |batch| batch.wait_ns);
+        let added = over_long(|batch| batch.post_ns) - over_batches(none, |batch| batch.post_ns);
         Some(Self {
             cycle,
-            hidden: 1.0 - over_long(|batch| batch.wait_ns) / over_batches(none, |batch| batch.wait_ns),
-            calls: over_long(|batch| batch.post_ns + batch.wait_ns),
+            // Posting may become shorter: what interrupts it without work interrupts long work.
+            hidden: (waiting - over_long(|batch| batch.wait_ns) - added.max(0.0)) / waiting,
+            calls: over_long(PwwBatch::calls_ns),
             stolen: over_long(|batch| batch.work_ns - batch.alone_ns),
             others: over_long(|batch| batch.others_ns.unwrap_or(f64::NAN)),
         })

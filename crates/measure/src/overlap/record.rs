@@ -148,8 +148,8 @@ pub enum Payer {
 pub struct Finding {
     /// Whether messages make progress while no call is made.
     pub progress: Progress,
-    /// Share of the waiting that goes behind work; by the most free work where post-work-wait was
-    /// not run.
+    /// Share of the waiting that goes behind work, less what work adds to posting; by the most free
+    /// work where post-work-wait was not run.
     pub hidden_share: Quantity,
     /// A cycle without work.
     pub cycle_ns: Quantity,

@@ -12,12 +12,6 @@ use crate::notes::Notes;
 use maud::{Markup, html};
 pub use subject::{Subject, subjects};
 
-/// The heading of a page about `subjects`.
-pub fn title(subjects: &[Subject<'_>]) -> Option<String> {
-    let names: Vec<String> = subjects.iter().map(|subject| super::parts::cut(&subject.label, 60)).collect();
-    (!names.is_empty()).then(|| format!("Bulk transfers over {}", super::words::listed(&names)))
-}
-
 /// What was found, in a paragraph for each layer.
 pub fn summary(subjects: &[Subject<'_>]) -> Vec<String> {
     subjects.iter().map(|subject| format!("{}: {}", subject.label, subject.bulk.overlap.finding)).collect()

@@ -15,11 +15,11 @@ use netdyno_measure::stats::Interval;
 /// Ratios whose interval is within this of 1 count as 1 in sentences.
 const ALIKE: f64 = 0.1;
 
-/// The heading of a page on contention alone; `None` where no record has any.
-pub fn title(records: &[Record]) -> Option<String> {
+/// The layers whose contention was measured.
+pub fn names(records: &[Record]) -> Vec<String> {
     let mut names: Vec<String> = of(records).map(|(_, result, _)| result.name()).collect();
     names.dedup();
-    (!names.is_empty()).then(|| format!("Contention over {}", super::parts::cut(&names.join(", "), 80)))
+    names
 }
 
 /// A section for each layer whose contention was measured.

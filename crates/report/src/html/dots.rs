@@ -10,6 +10,9 @@ const WIDTH: f64 = 1040.0;
 const ROW: f64 = 17.0;
 const BETWEEN: f64 = 12.0;
 const TOP: f64 = 8.0;
+/// Characters of a layer's name beside the name of a parameter, and below it.
+const BESIDE: usize = 14;
+const BELOW: usize = 36;
 /// Names of parameters, then of layers, then the lane of what is not above zero.
 const LAYERS_AT: f64 = 250.0;
 const LANE: (f64, f64) = (262.0, 330.0);
@@ -21,7 +24,9 @@ pub fn figure(subjects: &[Subject<'_>]) -> Markup {
     let values = subjects.iter().flat_map(|s| s.result.parameters.times()).filter_map(|(_, p)| shown(p));
     let values: Vec<f64> = values.collect();
     let scale = Scale::log(values.iter().copied(), 1.3, LEFT, RIGHT);
-    let group = ROW * subjects.len() as f64 + BETWEEN;
+    let are_beside = subjects.iter().all(|subject| subject.label.chars().count() <= BESIDE);
+    let below = if are_beside { 0.0 } else { ROW };
+    let group = below + ROW * subjects.len() as f64 + BETWEEN;
     let bottom = TOP + 6.0 * group;
     let has_lane = values.iter().any(|ns| *ns <= 0.0);
     html! {
@@ -42,7 +47,7 @@ pub fn figure(subjects: &[Subject<'_>]) -> Markup {
                     @let top = TOP + group * row as f64;
                     (text(&format!("fill {name} head"), 0.0, top + 12.0, long_name(name)))
                     @for (at, subject) in subjects.iter().enumerate() {
-                        (dot(subject, row, top + ROW * at as f64 + 8.0, &scale))
+                        (dot(subject, row, top + below + ROW * at as f64 + 8.0, &scale))
                     }
                 }
             }
@@ -71,7 +76,7 @@ fn dot(subject: &Subject<'_>, row: usize, y: f64, scale: &Scale) -> Markup {
     let (name, p): (&str, &Parameter) = subject.result.parameters.times()[row];
     let tip = parameter_tip(&subject.label, name, p, subject.record.options.confidence);
     html! {
-        (text("soft end", LAYERS_AT, y + 4.0, &cut(&subject.label, 20)))
+        (text("soft end", LAYERS_AT, y + 4.0, &cut(&subject.label, BELOW)))
         @match shown(p) {
             None => (text("soft", LEFT, y + 4.0, "cannot be seen")),
             Some(ns) if ns <= 0.0 => {

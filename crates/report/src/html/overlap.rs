@@ -25,7 +25,7 @@ pub struct Subject<'a> {
     /// What was found.
     overlap: &'a Overlap,
     /// Its name; with a number where several have that name.
-    label: String,
+    pub label: String,
     /// The class of its colour.
     colour: String,
 }
@@ -51,12 +51,6 @@ pub fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
     let labels = super::words::numbered(&names);
     subjects.iter_mut().zip(labels).for_each(|(subject, label)| subject.label = label);
     subjects
-}
-
-/// The heading of a page about `subjects`.
-pub fn title(subjects: &[Subject<'_>]) -> Option<String> {
-    let names: Vec<String> = subjects.iter().map(|subject| super::parts::cut(&subject.label, 60)).collect();
-    (!names.is_empty()).then(|| format!("Overlap over {}", super::words::listed(&names)))
 }
 
 /// All sizes of all layers, ascending.

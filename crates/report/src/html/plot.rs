@@ -1,10 +1,21 @@
 //! Curves over a logarithmic axis: what the figures have in common.
 
-use super::parts::{line, point, round_time, text};
+use super::parts::{cut, line, point, round_time, text};
 use super::scale::{Scale, path, spread};
 use crate::quantity::bytes;
 use maud::{Markup, html};
+use netdyno_measure::record::LayerResult;
 use netdyno_measure::stats::Interval;
+
+/// Room for labels at the ends of curves, and characters in it.
+pub const LABELS: f64 = 126.0;
+const LABEL_AT_MOST: usize = 16;
+
+/// What stands at the end of a curve, of a result that is called `name`: its own label is enough.
+pub fn end_label(result: &LayerResult, name: &str) -> String {
+    let own = result.label.as_deref().filter(|_| name == result.name());
+    cut(own.unwrap_or(name), LABEL_AT_MOST)
+}
 
 /// A point of a curve.
 pub struct Point {

@@ -10,29 +10,75 @@ use netdyno_measure::record::{LayerResult, Limit, Record};
 /// Layers that a heading names at most.
 const NAMED_AT_MOST: usize = 4;
 
-/// The heading of a page about `subjects`.
-pub fn title(subjects: &[Subject<'_>]) -> Option<String> {
-    if subjects.is_empty() {
-        return None;
-    }
-    let names: Vec<String> =
-        subjects.iter().take(NAMED_AT_MOST).map(|subject| cut(&subject.label, 60)).collect();
-    Some(match subjects.len() - names.len() {
-        0 => format!("LogP of {}", listed(&names)),
-        rest => format!("LogP of {} and {rest} more", names.join(", ")),
-    })
+/// What a page is about: what was measured, as it stands alone and among others, over which
+/// layers.
+pub struct Part {
+    pub alone: &'static str,
+    pub among: &'static str,
+    pub names: Vec<String>,
 }
 
-/// Where and when a record was made.
-pub fn whereabouts(record: &Record) -> String {
+/// The heading of a page. Layers that all of it is about are named once.
+pub fn title(parts: &[Part]) -> String {
+    let parts: Vec<&Part> = parts.iter().filter(|part| !part.names.is_empty()).collect();
+    match parts[..] {
+        [] => "No layer was measured".into(),
+        [first, _, ..] if parts.iter().all(|part| part.names == first.names) => {
+            let about: Vec<String> = parts.iter().map(|part| part.among.to_owned()).collect();
+            format!("{} of {}", listed(&about), first_of(&first.names))
+        }
+        _ => {
+            let titles = parts.iter().map(|part| format!("{} {}", part.alone, first_of(&part.names)));
+            titles.collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
+fn first_of(names: &[String]) -> String {
+    let first: Vec<String> = names.iter().take(NAMED_AT_MOST).map(|name| cut(name, 60)).collect();
+    match names.len() - first.len() {
+        0 => listed(&first),
+        rest => format!("{} and {rest} more", first.join(", ")),
+    }
+}
+
+/// Where and when records were made: a line for those of one place, up to its last one.
+pub fn whereabouts(records: &[Record]) -> Vec<String> {
+    let mut places: Vec<(String, Vec<&str>)> = Vec::new();
+    for record in records {
+        let place = place(record);
+        match places.iter_mut().find(|(other, _)| *other == place) {
+            Some((_, times)) => times.push(&record.began),
+            None => places.push((place, vec![&record.began])),
+        }
+    }
+    places
+        .into_iter()
+        .map(|(place, mut times)| {
+            times.sort_unstable();
+            let time = match times[..] {
+                [] => String::new(),
+                [one] => one.to_owned(),
+                [first, .., last] => format!("{} records from {first} to {last}", times.len()),
+            };
+            joined(&[&place, &time])
+        })
+        .collect()
+}
+
+fn place(record: &Record) -> String {
     let environment = &record.environment;
     let host = match &record.peer_environment {
         Some(peer) => format!("{} and {}", environment.host, peer.host),
         None => environment.host.clone(),
     };
-    let parts = [&host, &environment.cpu_model, &environment.kernel, &record.began];
+    joined(&[&host, &environment.cpu_model, &environment.kernel])
+}
+
+/// What is known of these.
+fn joined(parts: &[&String]) -> String {
     let known: Vec<&str> =
-        parts.into_iter().map(String::as_str).filter(|part| !part.trim().is_empty()).collect();
+        parts.iter().map(|part| part.as_str()).filter(|part| !part.trim().is_empty()).collect();
     known.join(" · ")
 }
 

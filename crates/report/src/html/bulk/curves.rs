@@ -2,8 +2,8 @@
 //! and 10).
 
 use super::subject::Subject;
-use crate::html::parts::{cut, parameter_tip, round_time, shown, sound};
-use crate::html::plot::{Curve, Plot, Point};
+use crate::html::parts::{parameter_tip, round_time, shown, sound};
+use crate::html::plot::{Curve, LABELS, Plot, Point, end_label};
 use crate::quantity::{bytes, rate, round_rate};
 use maud::{Markup, html};
 use netdyno_measure::bulk::record::{Rate, SizeFigures};
@@ -11,8 +11,6 @@ use netdyno_measure::record::{Parameter, Status};
 
 const WIDE: (f64, f64) = (1040.0, 420.0);
 const HALF: (f64, f64) = (500.0, 360.0);
-const LABELS: f64 = 96.0;
-const LABEL_AT_MOST: usize = 12;
 
 /// T(n) of all layers.
 pub fn one_way(subjects: &[Subject<'_>]) -> Markup {
@@ -74,7 +72,7 @@ fn curves(
 ) -> Vec<Curve> {
     let curve = |subject: &Subject<'_>| Curve {
         class: subject.colour.clone(),
-        label: cut(&subject.label, LABEL_AT_MOST),
+        label: end_label(subject.result, &subject.label),
         points: subject.bulk.sizes.iter().filter_map(|size| point(subject, size)).collect(),
     };
     subjects.iter().map(curve).collect()

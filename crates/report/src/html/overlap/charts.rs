@@ -1,8 +1,8 @@
 //! The charts: figures 4 to 15 of Brightwell et al. 2003, all layers in each.
 
 use super::Subject;
-use crate::html::parts::{cut, parameter_tip, round_time, shown, sound, time};
-use crate::html::plot::{Curve, Plot, Point};
+use crate::html::parts::{parameter_tip, round_time, shown, sound, time};
+use crate::html::plot::{Curve, LABELS, Plot, Point, end_label};
 use crate::overlap::{in_percent, in_rate, in_time};
 use crate::quantity::{percent, round_rate};
 use maud::{Markup, html};
@@ -11,8 +11,6 @@ use netdyno_measure::show::Size;
 
 const WIDTH: f64 = 500.0;
 const HEIGHT: f64 = 330.0;
-const LABELS: f64 = 96.0;
-const LABEL_AT_MOST: usize = 12;
 /// Where an axis of shares ends, so that 1 has a place.
 const ALL: f64 = 1.04;
 const POLL_INTERVAL: &str = "poll interval";
@@ -173,7 +171,7 @@ fn figure(label: &str, plot: &Plot, axes: Markup, curves: &[Curve], caption: &st
 fn curves<'a>(subjects: &'a [Subject<'a>], points: impl Fn(&'a Subject<'a>) -> Vec<Point>) -> Vec<Curve> {
     let curve = |subject: &'a Subject<'a>| Curve {
         class: subject.colour.clone(),
-        label: cut(&subject.label, LABEL_AT_MOST),
+        label: end_label(subject.result, &subject.label),
         points: points(subject),
     };
     subjects.iter().map(curve).collect()
