@@ -152,7 +152,7 @@ pub fn wait(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
         &plot,
         axes,
         &curves,
-        "Where messages make progress without being called, waiting goes behind work; where they do not, it stays.",
+        "Where messages make progress without being called, waiting goes behind work; where they do not, it stays, or moves into posting.",
     )
 }
 
