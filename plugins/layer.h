@@ -1,8 +1,9 @@
 /* A layer for netdyno, in C. Version 1 of the interface.
  *
  * A layer is a shared library with one symbol, `netdyno_layer`: a table of functions by which
- * two or more processes exchange messages. netdyno measures with them; everything about time,
- * patterns and statistics stays with netdyno. skeleton.c is a layer to begin with, a page long:
+ * two or more processes exchange messages, or ask and answer. netdyno measures with them;
+ * everything about time, patterns and statistics stays with netdyno. There are two layers to begin
+ * with, of a page each: skeleton.c for messages, requests.c for requests and replies.
  *
  *     netdyno plugin build mine.c --cc cc
  *
@@ -13,17 +14,26 @@
  * passes each the addresses of all (address, connect); or the library has a launcher of its own,
  * such as mpiexec, which started them and says which is which (NETDYNO_HAS_LAUNCHER).
  *
+ * A layer has one of two faces, or both. With messages alone netdyno makes requests and replies out
+ * of them; with requests of its own (NETDYNO_REQUESTS) a layer is measured by these, and without
+ * messages it has no overlap to be measured.
+ *
  * Messages travel from slot to slot. A slot is the name of an operation that is under way: of a
  * receive, or of a send; both are counted from 0. Between post and completion the layer may use
  * the buffer, and nobody else does; a slot is posted again only after that. Between two processes
  * messages arrive whole, unharmed and in order, and fill receives in the order of posting.
  * A message that is longer than the receive it fills is an error.
  *
+ * Requests and replies are the library's own affair: active messages, remote procedure calls. A
+ * request has a number of bytes and says how many its reply is to have; what they are does not
+ * matter. As many requests as there are slots may be without a reply at once. Every process may
+ * ask, and answers only inside `answer`; a reply is handled only inside `take_reply`.
+ *
  * When a process dies, the others must see an error, or be ended, in a bounded time. A layer that
  * cannot tell may say that nothing has come: netdyno gives up after ten seconds.
  *
  * Later headers may add members to the end of the structures, such as put and get with registered
- * memory, or requests and replies of the library's own. `size` tells which are there.
+ * memory. `size` tells which are there.
  */
 #ifndef NETDYNO_LAYER_H
 #define NETDYNO_LAYER_H
@@ -48,12 +58,14 @@ enum netdyno_capability {
     NETDYNO_GATHERS = 1 << 1,
     /* block: netdyno can sleep until something may have come. */
     NETDYNO_BLOCKS = 1 << 2,
+    /* request, take_reply, answer. The members for messages may then be NULL, all of them. */
+    NETDYNO_REQUESTS = 1 << 3,
 };
 
 /* What open is told, and what it says in return. */
 struct netdyno_options {
     uint32_t size;  /* of this structure in bytes */
-    uint32_t slots; /* receives, and sends, that may be under way at once */
+    uint32_t slots; /* receives, and sends, or requests that may be under way at once */
 
     /* In: bytes of the largest message wanted. Out: less, where the layer carries less. */
     uint64_t largest;
@@ -141,6 +153,15 @@ struct netdyno_layer {
     /* Ends everything, in a bounded time, whatever is still posted. 0 where the layer has no
      * hold on any buffer any more; otherwise netdyno keeps them until the process ends. */
     int (*close)(struct netdyno_channel *channel);
+
+    /* NETDYNO_REQUESTS: issues a request of `bytes` to `rank`, for a reply of `reply_bytes`. */
+    int (*request)(struct netdyno_channel *channel, int32_t rank, size_t bytes, size_t reply_bytes);
+
+    /* NETDYNO_REQUESTS: handles one reply: 1 and who sent it, or 0 where none is there. */
+    int (*take_reply)(struct netdyno_channel *channel, int32_t *rank);
+
+    /* NETDYNO_REQUESTS: answers one request: 1, or 0 where none is there. */
+    int (*answer)(struct netdyno_channel *channel);
 };
 
 extern const struct netdyno_layer netdyno_layer;

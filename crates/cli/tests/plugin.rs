@@ -40,21 +40,23 @@ fn skeleton(folder: &Path) -> String {
 
 #[test]
 fn a_layer_of_ones_own_is_built_and_measured_by_every_verb() {
-    let folder = tempfile::tempdir().unwrap();
-    // As a user does who has the command alone.
-    let mine = folder.path().join("mine.c");
-    let shown = command(folder.path(), &["plugin", "show", "skeleton"]).output().unwrap();
-    fs::write(&mine, stdout_of(&shown)).unwrap();
-    let built = command(folder.path(), &["plugin", "build", mine.to_str().unwrap()]).output().unwrap();
-    let built = stdout_of(&built).trim_end().to_owned();
-    assert!(built.starts_with(folder.path().to_str().unwrap()) && built.ends_with(".so"), "{built}");
-    for verb in [&["logp"][..], &["bulk", "--largest", "4KiB"], &["contention", "--procs", "2"]] {
-        let rest = ["--over", "plugin", "--wait", "yield", "--launches", "1", "--max-time", "1s"];
-        let args = [verb, &rest, &["--format", "json"]].concat();
-        let output = command(folder.path(), &args).env("NETDYNO_PLUGIN", &built).output().unwrap();
-        let record = Record::from_json(&stdout_of(&output)).unwrap();
-        assert_eq!((&record.results[0].layer[..], record.results[0].verb()), ("plugin", verb[0]));
-        assert!(record.results[0].parameters.rtt.value_ns.unwrap() > 0.0);
+    for (source, procs) in [("skeleton", "2"), ("requests", "3")] {
+        let folder = tempfile::tempdir().unwrap();
+        // As a user does who has the command alone.
+        let mine = folder.path().join("mine.c");
+        let shown = command(folder.path(), &["plugin", "show", source]).output().unwrap();
+        fs::write(&mine, stdout_of(&shown)).unwrap();
+        let built = command(folder.path(), &["plugin", "build", mine.to_str().unwrap()]).output().unwrap();
+        let built = stdout_of(&built).trim_end().to_owned();
+        assert!(built.starts_with(folder.path().to_str().unwrap()) && built.ends_with(".so"), "{built}");
+        for verb in [&["logp"][..], &["bulk", "--largest", "4KiB"], &["contention", "--procs", procs]] {
+            let rest = ["--over", "plugin", "--wait", "yield", "--launches", "1", "--max-time", "1s"];
+            let args = [verb, &rest, &["--format", "json"]].concat();
+            let output = command(folder.path(), &args).env("NETDYNO_PLUGIN", &built).output().unwrap();
+            let record = Record::from_json(&stdout_of(&output)).unwrap();
+            assert_eq!((&record.results[0].layer[..], record.results[0].verb()), ("plugin", verb[0]));
+            assert!(record.results[0].parameters.rtt.value_ns.unwrap() > 0.0, "{source}");
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! A layer in C that carries less than others.
+//! Layers in C that can less than others.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -12,19 +12,28 @@ use netdyno_protocol::faults::Faults;
 use std::net::{Ipv4Addr, SocketAddr};
 
 #[test]
+fn a_layer_of_requests_has_no_overlap() {
+    let folder = tempfile::tempdir().unwrap();
+    let compiler = find_compiler(&Source::requests(), None).expect("a C compiler is needed");
+    let file = build_in(folder.path(), &Source::requests(), &compiler).unwrap();
+    let extension = Extension { file, settings: Vec::new() };
+    let refused = PluginHalf::open(&extension, Role::Requester, options(1000, Face::Messages));
+    let why = "requests has requests and replies only: there is no overlap to measure";
+    assert_eq!(refused.err().unwrap().to_string(), why);
+}
+
+fn options(size_bytes: usize, face: Face) -> LayerOptions {
+    let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    LayerOptions { size_bytes, face, wait: Wait::Spin, faults: Faults::NONE, seed: 1, bind }
+}
+
+#[test]
 fn a_message_that_is_too_long_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let compiler = find_compiler(&Source::skeleton(), None).expect("a C compiler is needed");
     let file = build_in(folder.path(), &Source::skeleton(), &compiler).unwrap();
-    let options = LayerOptions {
-        size_bytes: 70_000,
-        face: Face::Requests,
-        wait: Wait::Spin,
-        faults: Faults::NONE,
-        seed: 1,
-        bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-    };
-    let refused = PluginHalf::open(&Extension { file, settings: Vec::new() }, Role::Requester, options);
+    let extension = Extension { file, settings: Vec::new() };
+    let refused = PluginHalf::open(&extension, Role::Requester, options(70_000, Face::Requests));
     let why = "70000 bytes are more than the 65536 that skeleton carries in a message";
     assert_eq!(refused.err().unwrap().to_string(), why);
 }

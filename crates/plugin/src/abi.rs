@@ -9,6 +9,7 @@ pub(crate) const ANY_RANK: i32 = -1;
 pub(crate) const HAS_LAUNCHER: u64 = 1 << 0;
 pub(crate) const GATHERS: u64 = 1 << 1;
 pub(crate) const BLOCKS: u64 = 1 << 2;
+pub(crate) const REQUESTS: u64 = 1 << 3;
 
 #[repr(C)]
 pub(crate) struct Options {
@@ -53,6 +54,9 @@ pub(crate) type TestReceive = unsafe extern "C" fn(Channel, u32, *mut Arrival) -
 pub(crate) type OfSlot = unsafe extern "C" fn(Channel, u32) -> c_int;
 pub(crate) type Block = unsafe extern "C" fn(Channel, u64) -> c_int;
 pub(crate) type Close = unsafe extern "C" fn(Channel) -> c_int;
+pub(crate) type Request = unsafe extern "C" fn(Channel, i32, usize, usize) -> c_int;
+pub(crate) type TakeReply = unsafe extern "C" fn(Channel, *mut i32) -> c_int;
+pub(crate) type Answer = unsafe extern "C" fn(Channel) -> c_int;
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -73,6 +77,9 @@ pub(crate) struct Layer {
     pub(crate) cancel_receive: Option<OfSlot>,
     pub(crate) block: Option<Block>,
     pub(crate) close: Option<Close>,
+    pub(crate) request: Option<Request>,
+    pub(crate) take_reply: Option<TakeReply>,
+    pub(crate) answer: Option<Answer>,
 }
 
 #[cfg(test)]
@@ -115,13 +122,15 @@ mod tests {
         compare!(c, Address, "netdyno_address", bytes length);
         compare!(c, Arrival, "netdyno_arrival", bytes rank reserved);
         compare!(c, Layer, "netdyno_layer", version size capabilities name open describe address connect
-            gather post_receive post_send test_receive test_send cancel_receive block close);
+            gather post_receive post_send test_receive test_send cancel_receive block close
+            request take_reply answer);
         c.number("NETDYNO_LAYER_VERSION", u64::from(VERSION));
         c.number("NETDYNO_TEXT_BYTES", TEXT_BYTES as u64);
         c.number("NETDYNO_ANY_RANK", ANY_RANK as u64);
         c.number("NETDYNO_HAS_LAUNCHER", HAS_LAUNCHER);
         c.number("NETDYNO_GATHERS", GATHERS);
         c.number("NETDYNO_BLOCKS", BLOCKS);
+        c.number("NETDYNO_REQUESTS", REQUESTS);
 
         let folder = tempfile::tempdir().unwrap();
         let (file, built) = (folder.path().join("sizes.c"), folder.path().join("sizes"));

@@ -4,7 +4,8 @@
 //! written, and none is given back before the layer has let go of it.
 
 use crate::abi::{self, RawChannel};
-use crate::plugin::{Finding, Plugin};
+use crate::absent;
+use crate::plugin::{Finding, Messages, Plugin, Requests};
 use crate::row::Row;
 use crate::{PluginError, one_line};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -88,6 +89,9 @@ fn text_in(bytes: &[u8]) -> String {
 pub struct Channel {
     raw: *mut RawChannel,
     plugin: Plugin,
+    /// Those of the plugin, or of a layer that has none.
+    messages: Messages,
+    requests: Requests,
     place: Place,
     largest: usize,
     /// What the layer may have a hold on.
@@ -133,6 +137,8 @@ impl Channel {
             place: opening.place,
             largest: opening.largest.min(usize::try_from(options.largest).unwrap_or(usize::MAX)),
             held: ManuallyDrop::new(held),
+            messages: plugin.messages.unwrap_or(absent::MESSAGES),
+            requests: plugin.requests.unwrap_or(absent::REQUESTS),
             plugin,
         };
         if raw.is_null() {
@@ -264,8 +270,7 @@ impl Channel {
         let buffer = self.held.receives.post(slot, bytes)?.as_ptr().cast::<c_void>();
         // SAFETY: the channel is open; the memory stays, untouched, until the receive is
         // complete or taken back, or the channel is closed.
-        let returned =
-            unsafe { (self.plugin.calls.post_receive)(self.raw, slot as u32, rank, buffer, bytes) };
+        let returned = unsafe { (self.messages.post_receive)(self.raw, slot as u32, rank, buffer, bytes) };
         self.truth(returned, "post_receive").map(drop)
     }
 
@@ -276,7 +281,7 @@ impl Channel {
         let buffer = self.held.sends.post(slot, bytes)?.as_ptr().cast_const().cast::<c_void>();
         // SAFETY: the channel is open; the memory stays, unchanged, until the send is complete
         // or the channel is closed.
-        let returned = unsafe { (self.plugin.calls.post_send)(self.raw, slot as u32, rank, buffer, bytes) };
+        let returned = unsafe { (self.messages.post_send)(self.raw, slot as u32, rank, buffer, bytes) };
         self.truth(returned, "post_send").map(drop)
     }
 
@@ -304,7 +309,7 @@ impl Channel {
         }
         let mut arrival = abi::Arrival::default();
         // SAFETY: the channel is open, and the slot under way.
-        let returned = unsafe { (self.plugin.calls.test_receive)(self.raw, slot as u32, &mut arrival) };
+        let returned = unsafe { (self.messages.test_receive)(self.raw, slot as u32, &mut arrival) };
         if !self.truth(returned, "test_receive")? {
             return Ok(None);
         }
@@ -323,7 +328,7 @@ impl Channel {
             return Ok(true);
         }
         // SAFETY: the channel is open, and the slot under way.
-        let returned = unsafe { (self.plugin.calls.test_send)(self.raw, slot as u32) };
+        let returned = unsafe { (self.messages.test_send)(self.raw, slot as u32) };
         let is_complete = self.truth(returned, "test_send")?;
         if is_complete {
             self.held.sends.complete(slot);
@@ -337,7 +342,7 @@ impl Channel {
             return Ok(false);
         }
         // SAFETY: the channel is open, and the slot under way.
-        let returned = unsafe { (self.plugin.calls.cancel_receive)(self.raw, slot as u32) };
+        let returned = unsafe { (self.messages.cancel_receive)(self.raw, slot as u32) };
         let had_come = self.truth(returned, "cancel_receive")?;
         self.held.receives.complete(slot);
         Ok(had_come)
@@ -357,6 +362,37 @@ impl Channel {
     /// Sends that are under way.
     pub fn sends(&self) -> usize {
         self.held.sends.posted()
+    }
+
+    /// Issues a request of `bytes`, for a reply of `reply_bytes`. No more than there are slots may
+    /// be without a reply.
+    #[inline(always)]
+    pub fn request(&mut self, to: usize, bytes: usize, reply_bytes: usize) -> Result<(), PluginError> {
+        let rank = self.rank(to)?;
+        // SAFETY: the channel is open.
+        let returned = unsafe { (self.requests.request)(self.raw, rank, bytes, reply_bytes) };
+        self.truth(returned, "request").map(drop)
+    }
+
+    /// Handles one reply, if one is there: who sent it.
+    #[inline(always)]
+    pub fn take_reply(&mut self) -> Result<Option<usize>, PluginError> {
+        let mut rank = abi::ANY_RANK;
+        // SAFETY: the channel is open, and the number is ours.
+        let returned = unsafe { (self.requests.take_reply)(self.raw, &mut rank) };
+        if !self.truth(returned, "take_reply")? {
+            return Ok(None);
+        }
+        let rank = usize::try_from(rank).ok().filter(|rank| *rank < self.place.ranks);
+        rank.map(Some).ok_or_else(|| self.senseless("take_reply"))
+    }
+
+    /// Answers one request, if one is there.
+    #[inline(always)]
+    pub fn answer(&mut self) -> Result<bool, PluginError> {
+        // SAFETY: the channel is open.
+        let returned = unsafe { (self.requests.answer)(self.raw) };
+        self.truth(returned, "answer")
     }
 
     /// Sleeps until something may have come or gone, at most for `timeout`, where the layer can.

@@ -1,6 +1,6 @@
 //! Layers written in C: a shared library that fits `plugins/layer.h`.
 //!
-//! * `abi`: the header's structures, as Rust sees them.
+//! * `abi`: the header's structures, as Rust sees them. * `absent`: what a layer may lack.
 //! * [`plugin`]: loading a layer, and checking it before anything of it is called.
 //! * [`channel`]: an open layer. * `row`: the buffers of what is under way.
 //! * [`source`], [`site`]: the layers that come with netdyno, built by the compiler at hand.
@@ -10,6 +10,7 @@
 //! makes no sense.
 
 mod abi;
+mod absent;
 pub mod channel;
 pub mod plugin;
 mod row;

@@ -15,12 +15,25 @@ const SYMBOL: &[u8] = b"netdyno_layer\0";
 pub(crate) struct Calls {
     pub(crate) open: abi::Open,
     pub(crate) describe: abi::Describe,
+    pub(crate) close: abi::Close,
+}
+
+/// What a layer with requests of its own has.
+#[derive(Clone, Copy)]
+pub(crate) struct Requests {
+    pub(crate) request: abi::Request,
+    pub(crate) take_reply: abi::TakeReply,
+    pub(crate) answer: abi::Answer,
+}
+
+/// What a layer with messages has.
+#[derive(Clone, Copy)]
+pub(crate) struct Messages {
     pub(crate) post_receive: abi::PostReceive,
     pub(crate) post_send: abi::PostSend,
     pub(crate) test_receive: abi::TestReceive,
     pub(crate) test_send: abi::OfSlot,
     pub(crate) cancel_receive: abi::OfSlot,
-    pub(crate) close: abi::Close,
 }
 
 /// How the processes of a layer find each other.
@@ -41,6 +54,9 @@ pub struct Plugin {
     pub(crate) finding: Finding,
     pub(crate) gather: Option<abi::Gather>,
     pub(crate) block: Option<abi::Block>,
+    pub(crate) requests: Option<Requests>,
+    /// There are either these or requests.
+    pub(crate) messages: Option<Messages>,
 }
 
 impl Plugin {
@@ -90,11 +106,6 @@ impl Plugin {
         let calls = Calls {
             open: layer.open.ok_or_else(|| lacks("open"))?,
             describe: layer.describe.ok_or_else(|| lacks("describe"))?,
-            post_receive: layer.post_receive.ok_or_else(|| lacks("post_receive"))?,
-            post_send: layer.post_send.ok_or_else(|| lacks("post_send"))?,
-            test_receive: layer.test_receive.ok_or_else(|| lacks("test_receive"))?,
-            test_send: layer.test_send.ok_or_else(|| lacks("test_send"))?,
-            cancel_receive: layer.cancel_receive.ok_or_else(|| lacks("cancel_receive"))?,
             close: layer.close.ok_or_else(|| lacks("close"))?,
         };
         let finding = if can(abi::HAS_LAUNCHER) {
@@ -107,7 +118,28 @@ impl Plugin {
         };
         let gather = can(abi::GATHERS).then(|| layer.gather.ok_or_else(|| lacks("gather")));
         let block = can(abi::BLOCKS).then(|| layer.block.ok_or_else(|| lacks("block")));
-        Ok(Self { name, calls, finding, gather: gather.transpose()?, block: block.transpose()? })
+        let (gather, block) = (gather.transpose()?, block.transpose()?);
+        let requests = can(abi::REQUESTS).then(|| {
+            Ok::<_, String>(Requests {
+                request: layer.request.ok_or_else(|| lacks("request"))?,
+                take_reply: layer.take_reply.ok_or_else(|| lacks("take_reply"))?,
+                answer: layer.answer.ok_or_else(|| lacks("answer"))?,
+            })
+        });
+        let requests = requests.transpose()?;
+        // A layer that can ask may do without messages, with all that belongs to them.
+        let messages = if requests.is_some() && layer.post_receive.is_none() {
+            None
+        } else {
+            Some(Messages {
+                post_receive: layer.post_receive.ok_or_else(|| lacks("post_receive"))?,
+                post_send: layer.post_send.ok_or_else(|| lacks("post_send"))?,
+                test_receive: layer.test_receive.ok_or_else(|| lacks("test_receive"))?,
+                test_send: layer.test_send.ok_or_else(|| lacks("test_send"))?,
+                cancel_receive: layer.cancel_receive.ok_or_else(|| lacks("cancel_receive"))?,
+            })
+        };
+        Ok(Self { name, calls, finding, gather, block, requests, messages })
     }
 
     /// What it calls itself.
@@ -118,6 +150,16 @@ impl Plugin {
     /// Whether its processes are started by a launcher of its own, which says who is who.
     pub fn has_launcher(&self) -> bool {
         matches!(self.finding, Finding::Launcher)
+    }
+
+    /// Whether it has requests and replies of its own.
+    pub fn requests(&self) -> bool {
+        self.requests.is_some()
+    }
+
+    /// Whether it has messages.
+    pub fn messages(&self) -> bool {
+        self.messages.is_some()
     }
 
     /// Whether a process can sleep until something may have come.

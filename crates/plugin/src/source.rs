@@ -49,6 +49,11 @@ impl Source {
         Self::embedded("skeleton", include_str!("../../../plugins/skeleton.c"), CC)
     }
 
+    /// What a new layer begins with that asks and answers.
+    pub fn requests() -> Self {
+        Self::embedded("requests", include_str!("../../../plugins/requests.c"), CC)
+    }
+
     fn embedded(name: &str, text: &str, compiler: Search) -> Self {
         Self { name: name.into(), text: text.into(), compiler }
     }
@@ -65,8 +70,9 @@ impl Source {
         match name {
             "mpi" => Ok(Self::mpi()),
             "skeleton" => Ok(Self::skeleton()),
+            "requests" => Ok(Self::requests()),
             _ => Err(PluginError(format!(
-                "there is no layer '{name}' to build: use mpi, skeleton, or a file of your own that ends in .c"
+                "there is no layer '{name}' to build: use mpi, skeleton, requests, or a file of your own that ends in .c"
             ))),
         }
     }

@@ -145,7 +145,7 @@ fn what_goes_wrong_is_told() {
 /// The sources are examples: they compile without a warning.
 #[test]
 fn the_sources_that_come_with_netdyno_are_clean() {
-    for source in [Source::skeleton(), Source::mpi()] {
+    for source in [Source::skeleton(), Source::requests(), Source::mpi()] {
         let folder = TempDir::new().unwrap();
         let compiler = match find_compiler(&source, None) {
             Ok(compiler) => compiler,

@@ -1,6 +1,7 @@
 //! Many processes over a layer in C: a channel with all others at once, receives from any.
 
 use super::lanes::{LINE, Lanes};
+use super::requests::OwnLinks;
 use super::wire::unexpected;
 use super::{Extension, Room, check_size, connect, own_address};
 use crate::group::member::{Links, RealMember};
@@ -55,6 +56,10 @@ impl Gathering for PluginGathering {
             peer_of[rank] = Some(peer);
         }
         let LayerOptions { size_bytes, wait, .. } = self.options;
+        if self.channel.plugin().requests() {
+            let links = OwnLinks { channel: self.channel, ranks, peer_of, size_bytes };
+            return Ok(Box::new(RealMember::new(links, wait, self.place.procs, self.window)));
+        }
         let receives = self.channel.slots();
         let mut lanes = Lanes::new(self.channel, None, wait);
         lanes.arrange(receives, size_bytes)?;

@@ -1,7 +1,8 @@
 //! Layers written in C, MPI first: `netdyno_plugin` behind the faces of `netdyno_measure`.
 //!
 //! * `lanes`: receives that are posted in advance, sends in turn. * `wire`: two processes.
-//! * `links`: many. * `messages`: two that exchange messages.
+//! * `links`: many. * `requests`: both, over requests of the layer's own. * `messages`: two that
+//!   exchange messages.
 //!
 //! Receives are posted before what they receive is sent, as programs do that know what is coming;
 //! each is posted again when its message is taken, which belongs to the overhead of receiving.
@@ -11,6 +12,7 @@ pub mod bootstrap;
 mod lanes;
 mod links;
 mod messages;
+mod requests;
 mod wire;
 
 use crate::half::{Half, LayerOptions, Replier, Role};
@@ -26,6 +28,7 @@ use netdyno_plugin::channel::{Channel, Opening, Place};
 use netdyno_plugin::plugin::Plugin;
 use netdyno_plugin::site::{build, find_compiler};
 use netdyno_plugin::source::Source;
+use requests::OwnWire;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use wire::PluginWire;
@@ -175,6 +178,12 @@ impl PluginHalf {
             _ => Room { slots: wire::SLOTS, largest, memory: wire::memory(largest) },
         };
         let mut channel = extension.open(room, place, options.wait)?;
+        if options.face == Face::Messages && !channel.plugin().messages() {
+            let name = channel.plugin().name();
+            return Err(LayerError(format!(
+                "{name} has requests and replies only: there is no overlap to measure"
+            )));
+        }
         if options.face == Face::Requests {
             check_size(&channel, options.size_bytes)?;
         }
@@ -187,6 +196,13 @@ impl PluginHalf {
         let peer = self.connect(peer)?;
         let size = (self.options.face == Face::Requests).then_some(self.options.size_bytes);
         PluginWire::new(self.channel, peer, self.options.wait, is_requester, size)
+    }
+
+    /// Connects for requests and replies of the layer's own.
+    fn own_wire(mut self, peer: &[u8]) -> Result<OwnWire, LayerError> {
+        let peer = self.connect(peer)?;
+        let size = (self.options.face == Face::Requests).then_some(self.options.size_bytes);
+        OwnWire::new(self.channel, peer, size)
     }
 
     /// Connects for messages.
@@ -211,10 +227,13 @@ impl Half for PluginHalf {
 
     fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
         let LayerOptions { size_bytes, face, wait, .. } = self.options;
+        let asks = self.channel.plugin().requests();
+        let window = wire::window(size_bytes);
         Ok(match face {
-            Face::Requests => {
-                let window = wire::window(size_bytes);
-                Box::new(RealRequester::new(self.wire(peer, true)?, wait, window))
+            Face::Requests if asks => Box::new(RealRequester::new(self.own_wire(peer)?, wait, window)),
+            Face::Requests => Box::new(RealRequester::new(self.wire(peer, true)?, wait, window)),
+            Face::Sized if asks => {
+                Box::new(AnySize(RealRequester::new(self.own_wire(peer)?, wait, wire::SLOTS)))
             }
             Face::Sized => Box::new(AnySize(RealRequester::new(self.wire(peer, true)?, wait, wire::SLOTS))),
             Face::Messages => Box::new(Messages(RealMessenger::new(self.ends(peer)?))),
@@ -225,6 +244,7 @@ impl Half for PluginHalf {
         let LayerOptions { face, wait, .. } = self.options;
         Ok(match face {
             Face::Messages => Box::new(Support::new(self.ends(peer)?)),
+            _ if self.channel.plugin().requests() => Box::new(RealReplier::new(self.own_wire(peer)?, wait)),
             _ => Box::new(RealReplier::new(self.wire(peer, false)?, wait)),
         })
     }

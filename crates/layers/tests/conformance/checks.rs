@@ -1,6 +1,7 @@
 //! What is promised of every layer.
 
 use crate::grounds::{Ground, options};
+use crate::has_messages;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::half::LayerOptions;
 use netdyno_measure::bulk::pattern::BulkPlan;
@@ -22,15 +23,15 @@ pub struct Check {
 pub const CHECKS: &[Check] = &[
     Check { name: "requests of every size are measured", asks_for: nothing, run: requests },
     Check { name: "sizes can be set", asks_for: nothing, run: sized },
-    Check { name: "overlap is measured by all methods", asks_for: nothing, run: overlap },
-    Check { name: "as many answers come as are ordered", asks_for: nothing, run: answered },
-    Check { name: "any way of waiting will do", asks_for: processes, run: waits },
-    Check { name: "receives are filled in their order", asks_for: nothing, run: in_order },
-    Check { name: "a queue is kept full each way", asks_for: nothing, run: full_queue },
-    Check { name: "what does not fit is sent by later calls", asks_for: nothing, run: overfull },
-    Check { name: "messages wait for a worker that works", asks_for: nothing, run: at_work },
-    Check { name: "a row of messages is ended by an answer", asks_for: nothing, run: row },
-    Check { name: "what cannot be is refused", asks_for: processes, run: refused },
+    Check { name: "overlap is measured by all methods", asks_for: messages_at_all, run: overlap },
+    Check { name: "as many answers come as are ordered", asks_for: messages_at_all, run: answered },
+    Check { name: "any way of waiting will do", asks_for: both, run: waits },
+    Check { name: "receives are filled in their order", asks_for: messages_at_all, run: in_order },
+    Check { name: "a queue is kept full each way", asks_for: messages_at_all, run: full_queue },
+    Check { name: "what does not fit is sent by later calls", asks_for: messages_at_all, run: overfull },
+    Check { name: "messages wait for a worker that works", asks_for: messages_at_all, run: at_work },
+    Check { name: "a row of messages is ended by an answer", asks_for: messages_at_all, run: row },
+    Check { name: "what cannot be is refused", asks_for: both, run: refused },
     Check { name: "many processes: one streams to another", asks_for: processes, run: crowd },
     Check { name: "what a bad network spoils is mended", asks_for: faults, run: bad_network },
 ];
@@ -41,6 +42,14 @@ fn nothing(_: Layer) -> Result<(), &'static str> {
 
 fn processes(layer: Layer) -> Result<(), &'static str> {
     if layer.waits().is_empty() { Err("processes") } else { Ok(()) }
+}
+
+fn messages_at_all(_: Layer) -> Result<(), &'static str> {
+    if has_messages() { Ok(()) } else { Err("messages") }
+}
+
+fn both(layer: Layer) -> Result<(), &'static str> {
+    processes(layer).and_then(|()| messages_at_all(layer))
 }
 
 fn faults(layer: Layer) -> Result<(), &'static str> {

@@ -17,7 +17,8 @@ use netdyno_plugin::site::{build_in, find_compiler};
 use netdyno_plugin::source::Source;
 use std::process::Command;
 
-/// Says that this process is to check the user's own layer, which its environment names.
+/// Says that this process is to check the user's own layer, which its environment names, and
+/// which faces that has.
 const OWN: &str = "NETDYNO_TEST_OWN";
 
 /// Runs all checks that ask for no more than the layer has.
@@ -60,20 +61,22 @@ fn sim() {
     conforms(&Simulated);
 }
 
-/// The skeleton, by the C compiler that is here.
+/// The layers to begin with, by the C compiler that is here.
 #[test]
-fn plugin() {
+fn plugins() {
     let folder = tempfile::tempdir().unwrap();
     let compiler = find_compiler(&Source::skeleton(), None).expect("a C compiler is needed");
-    let file = build_in(folder.path(), &Source::skeleton(), &compiler).unwrap();
-    // The environment is that of a process.
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "the_users_own", "--nocapture"])
-        .envs([(OWN, "1".as_ref()), ("NETDYNO_PLUGIN", file.as_os_str())])
-        .output()
-        .unwrap();
-    print!("{}", String::from_utf8_lossy(&output.stdout));
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for (source, faces) in [(Source::skeleton(), "all"), (Source::requests(), "requests")] {
+        let file = build_in(folder.path(), &source, &compiler).unwrap();
+        // The environment is that of a process.
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "the_users_own", "--nocapture"])
+            .envs([(OWN, faces.as_ref()), ("NETDYNO_PLUGIN", file.as_os_str())])
+            .output()
+            .unwrap();
+        print!("{}", String::from_utf8_lossy(&output.stdout));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
 }
 
 #[test]
@@ -81,6 +84,11 @@ fn the_users_own() {
     if std::env::var_os(OWN).is_some() {
         conforms(&Threads(Layer::Plugin));
     }
+}
+
+/// Whether the layer has messages. Of a user's own the layer itself says so, not the catalogue.
+fn has_messages() -> bool {
+    std::env::var_os(OWN).is_none_or(|faces| faces != "requests")
 }
 
 #[test]
