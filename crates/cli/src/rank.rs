@@ -15,7 +15,8 @@ use crate::{secret, worker};
 use netdyno_clock::place as processors;
 use netdyno_job::lobby::Lobby;
 use netdyno_job::member::{Control, MemberError};
-use netdyno_job::place::Place;
+use netdyno_job::place::{Place, has_elder_here};
+use netdyno_layers::catalogue::Layer;
 use netdyno_layers::plugin::bootstrap::Bootstrap;
 use netdyno_measure::layer::LayerError;
 use std::process::{Child, Stdio};
@@ -38,6 +39,11 @@ pub fn said_once(fault: Fault) -> Fault {
     if place().is_some_and(|place| place.rank > 0) { Fault::Quiet(fault.code()) } else { fault }
 }
 
+/// What all processes of a host find wrong alike, the first of those says.
+fn said_by_the_elder(fault: Fault) -> Fault {
+    if has_elder_here() { Fault::Quiet(fault.code()) } else { fault }
+}
+
 /// Leads the job as `lead` does, or follows.
 pub fn run<F>(place: Place, measuring: &Measuring, lead: F) -> Result<(), Fault>
 where
@@ -50,9 +56,12 @@ where
     let Place { rank, procs } = place;
     let late = format!("the {procs} processes of the job did not come together within {MEETING:?}");
     let deadline = Deadline::of(MEETING, (rank == 0).then_some(late), 1);
-    let mut bootstrap = Bootstrap::open().map_err(|error| {
-        Fault::Failed(format!("process {rank} of {procs} finds the others through MPI: {error}"))
-    })?;
+    let about = |why: String| format!("process {rank} of {procs} finds the others through MPI: {why}");
+    if let Some(why) = Layer::Mpi.unavailable() {
+        return Err(said_by_the_elder(Fault::BadInput(about(why))));
+    }
+    let mut bootstrap =
+        Bootstrap::open().map_err(|error| said_by_the_elder(Fault::Failed(about(error.0))))?;
     let (door, lobby) = meet(&mut bootstrap, measuring.bind.map(|bind| bind.ip()))?;
     drop(deadline);
     let result = lead_or_follow(&door, lobby, lead);

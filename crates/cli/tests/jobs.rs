@@ -136,8 +136,11 @@ fn a_launcher_of_another_library_is_told() {
         "{line}"
     );
     alone.env("NETDYNO_MPICC", "/nowhere/mpicc");
-    let line = error_of(alone.output().unwrap(), 1);
+    let line = error_of(alone.output().unwrap(), 2);
     assert!(line.contains("through MPI") && line.contains("/nowhere/mpicc"), "{line}");
+    let mut together = job(&compiler, "2", &["logp", "--over", "udp"]);
+    let line = error_of(together.env("NETDYNO_MPICC", "/nowhere/mpicc").output().unwrap(), 2);
+    assert!(line.contains("process 0 of 2") && line.contains("/nowhere/mpicc"), "{line}");
 }
 
 /// Processes whose environment holds `mark`, by their names.

@@ -22,6 +22,16 @@ const NAMES: [(&str, &str); 4] = [
     ("FLUX_TASK_RANK", "FLUX_JOB_SIZE"),
 ];
 
+/// How launchers name the place of a process among those of its host.
+const LOCAL_NAMES: [&str; 4] =
+    ["MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", "FLUX_TASK_LOCAL_ID"];
+
+/// Whether another process of this job on this host comes first, as far as its launcher says.
+pub fn has_elder_here() -> bool {
+    let local = LOCAL_NAMES.iter().find_map(|name| std::env::var(name).ok());
+    local.and_then(|rank| rank.parse::<usize>().ok()).is_some_and(|rank| rank > 0)
+}
+
 impl Place {
     /// The place of this process; `None` where no launcher has started it.
     pub fn of_this_process() -> Option<Self> {
