@@ -15,6 +15,9 @@ use netdyno_measure::show::Bytes;
 use netdyno_measure::task::{Data, Task};
 use std::rc::Rc;
 
+/// Time of one launch at most. Where data lie in memory differs from process to process by far
+/// more than a figure does within one.
+const LONGEST_LAUNCH_NS: f64 = 300e6;
 /// The smallest size, which the parameters of a result are about.
 const SMALLEST: u32 = 1;
 
@@ -41,6 +44,7 @@ impl Method for EverySize {
         // The first launch chooses sizes and bursts for all.
         let shape = own(before).next().map(|data| data.shape.clone());
         let largest_bytes = self.largest_bytes;
+        let budget_ns = budget_ns.min(LONGEST_LAUNCH_NS);
         Task::Bulk(BulkPlan { launch, shape, largest_bytes, budget_ns, precision, confidence, seed })
     }
 

@@ -117,6 +117,7 @@ impl Campaign {
         loop {
             // Every other round runs the layers in the opposite order, so that none is
             // always the first.
+            let began = Instant::now();
             let order: Vec<usize> =
                 if rounds % 2 == 0 { (0..runs.len()).collect() } else { (0..runs.len()).rev().collect() };
             for (nth, &at) in order.iter().enumerate() {
@@ -132,7 +133,8 @@ impl Campaign {
             }
             rounds += 1;
             let is_look = rounds >= at_least && (rounds - at_least).is_multiple_of(LAUNCHES_PER_LOOK);
-            let time_is_up = rounds >= at_least && started.elapsed() >= time;
+            // None is begun that would not be at its end in time.
+            let time_is_up = rounds >= at_least && started.elapsed() + began.elapsed() > time;
             if time_is_up || (is_look && self.is_precise(&runs)) {
                 break;
             }

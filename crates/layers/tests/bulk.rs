@@ -18,6 +18,7 @@ use netdyno_measure::bulk::extract::{Extracted, extract};
 use netdyno_measure::bulk::pattern::{self, BulkPlan};
 use netdyno_measure::bulk::record::{Bulk, Overlaps, SizeFigures};
 use netdyno_measure::bulk::search::{DEPARTURE, STEP};
+use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Time, Work};
 use netdyno_measure::record::{Limit, Parameter, Parameters, Status};
 use netdyno_protocol::sim::Truth;
 
@@ -322,4 +323,101 @@ fn with_noise_the_intervals_cover_the_truth() {
     println!("covered {covered} of {intervals}, G {gaps_covered} of {gaps}");
     assert!(covered * 100 >= intervals * 93, "{covered} of {intervals}");
     assert!(gaps_covered * 100 >= gaps * 87, "G: {gaps_covered} of {gaps}");
+}
+
+/// A layer whose first requests of a large size take longer, as where the data have been pushed
+/// out of the caches.
+struct Cold {
+    layer: SimRequester,
+    requests_to_come: u32,
+}
+
+impl Cold {
+    const REQUESTS: u32 = 6;
+    const FROM_BYTES: usize = 1 << 20;
+    const NS: f64 = 100e3;
+}
+
+impl Time for Cold {
+    fn now(&mut self) -> u64 {
+        self.layer.now()
+    }
+
+    fn tick_ns(&self) -> f64 {
+        self.layer.tick_ns()
+    }
+
+    fn work(&self, d_ns: f64) -> Work {
+        self.layer.work(d_ns)
+    }
+
+    fn compute(&mut self, work: Work) {
+        self.layer.compute(work);
+    }
+}
+
+impl Requester for Cold {
+    fn issue(&mut self) -> Result<bool, LayerError> {
+        if self.requests_to_come > 0 {
+            self.requests_to_come -= 1;
+            self.layer.compute(self.layer.work(Self::NS));
+        }
+        self.layer.issue()
+    }
+
+    fn poll(&mut self) -> Result<bool, LayerError> {
+        self.layer.poll()
+    }
+
+    fn wait(&mut self) -> Result<(), LayerError> {
+        self.layer.wait()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.layer.in_flight()
+    }
+
+    fn max_window(&self) -> usize {
+        self.layer.max_window()
+    }
+
+    fn set_window(&mut self, window: usize) {
+        self.layer.set_window(window);
+    }
+}
+
+impl SizedRequester for Cold {
+    fn largest(&self) -> usize {
+        self.layer.largest()
+    }
+
+    fn set_sizes(&mut self, request_bytes: usize, reply_bytes: usize) -> Result<(), LayerError> {
+        // The way back tells a round trip of data from a request that a small reply answers.
+        let is_large = request_bytes.min(reply_bytes) >= Self::FROM_BYTES;
+        self.requests_to_come = if is_large { Self::REQUESTS } else { 0 };
+        self.layer.set_sizes(request_bytes, reply_bytes)
+    }
+}
+
+#[test]
+fn data_that_come_back_into_the_caches_are_not_in_the_round_trip() {
+    let truth: Truth = "o_s=1us,o_r=2us,g=5us,L=7us,G=0.02ns/B".parse().unwrap();
+    let mut layer = Cold { layer: SimRequester::new(truth, 1), requests_to_come: 0 };
+    let plan = BulkPlan {
+        launch: 0,
+        shape: None,
+        largest_bytes: LARGEST,
+        budget_ns: 1e9,
+        precision: 0.02,
+        confidence: 0.95,
+        seed: 1,
+    };
+    let data = pattern::run(&mut layer, &plan, &mut |_| {}).unwrap();
+    for size in &extract(&[data], 0.95, 0.02).unwrap().bulk.sizes {
+        assert_near(
+            &size.T,
+            Known::of(&truth, size.size_bytes).one_way,
+            &format!("T at {}", size.size_bytes),
+        );
+    }
 }

@@ -28,6 +28,9 @@ const SMALL: usize = 1;
 /// Round trips, or receives, in a batch at most, and time for a batch.
 const BATCH: usize = 50;
 const BATCH_NS: f64 = 500e3;
+/// Round trips after a change of size that are not measured, and time for them.
+const SETTLING_TRIPS: usize = 8;
+const SETTLING_NS: f64 = 2e6;
 /// Messages in the longest burst: at least, and at most where the pipeline is not deeper.
 const LONGEST_AT_LEAST: usize = 8;
 const LONGEST_USUALLY: usize = 1024;
@@ -276,11 +279,18 @@ impl Size<'_> {
     fn round_trips<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
         let SizeShape { size_bytes, rest_ns, trips, .. } = *self.shape;
         bench.set_sizes(size_bytes, size_bytes, rest_ns)?;
-        bench.round_trip()?;
-        let batch: Vec<f64> = (0..trips).map(|_| bench.round_trip()).collect::<Result<_, _>>()?;
-        self.data.rtt_ns.push(trimmed_mean(batch));
-        self.data.rtt_samples += trips as u64;
-        Ok(())
+        let settling_ns = settle(bench)?;
+        let mut measured_ns = 0.0;
+        // To wait for longer than is then measured would waste time.
+        loop {
+            let batch: Vec<f64> = (0..trips).map(|_| bench.round_trip()).collect::<Result<_, _>>()?;
+            measured_ns += batch.iter().sum::<f64>();
+            self.data.rtt_ns.push(trimmed_mean(batch));
+            self.data.rtt_samples += trips as u64;
+            if measured_ns >= settling_ns {
+                return Ok(());
+            }
+        }
     }
 
     fn requests_alone<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
@@ -326,6 +336,19 @@ impl Size<'_> {
         self.data.o_r_ns.push(trimmed_mean(batch));
         Ok(())
     }
+}
+
+/// Round trips until the data lie where they stay: what was measured before has pushed large
+/// messages out of the caches, and the first to come back take twice the time. The time spent.
+fn settle<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<f64, LayerError> {
+    let mut spent_ns = 0.0;
+    for _ in 0..SETTLING_TRIPS {
+        spent_ns += bench.round_trip()?;
+        if spent_ns > SETTLING_NS {
+            break;
+        }
+    }
+    Ok(spent_ns)
 }
 
 /// Time per message of each batch, by the rise of the time to the last reply from the second
