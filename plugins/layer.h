@@ -7,7 +7,8 @@
  *
  *     netdyno plugin build mine.c --cc cc
  *
- * Calls. All come from one thread. None but open, connect, gather, block and close may wait.
+ * Calls. All come from one thread. None but open, connect, gather, block, register_memory, flush and
+ * close may wait.
  * What can fail returns a negative number and leaves one line for the user in `error`.
  *
  * Processes are numbered from 0: ranks. Either netdyno starts them, says which is which, and
@@ -29,11 +30,13 @@
  * matter. As many requests as there are slots may be without a reply at once. Every process may
  * ask, and answers only inside `answer`; a reply is handled only inside `take_reply`.
  *
+ * Memory that the library has been told of may besides be reached by others, without a receive: by
+ * put and get (NETDYNO_REGISTERS, NETDYNO_ONE_SIDED). Both sides' memory is registered.
+ *
  * When a process dies, the others must see an error, or be ended, in a bounded time. A layer that
  * cannot tell may say that nothing has come: netdyno gives up after ten seconds.
  *
- * Later headers may add members to the end of the structures, such as put and get with registered
- * memory. `size` tells which are there.
+ * Later headers may add members to the end of the structures. `size` tells which are there.
  */
 #ifndef NETDYNO_LAYER_H
 #define NETDYNO_LAYER_H
@@ -60,6 +63,10 @@ enum netdyno_capability {
     NETDYNO_BLOCKS = 1 << 2,
     /* request, take_reply, answer. The members for messages may then be NULL, all of them. */
     NETDYNO_REQUESTS = 1 << 3,
+    /* register_memory, deregister_memory. */
+    NETDYNO_REGISTERS = 1 << 4,
+    /* key, put, get, flush. Only with NETDYNO_REGISTERS, and with messages. */
+    NETDYNO_ONE_SIDED = 1 << 5,
 };
 
 /* What open is told, and what it says in return. */
@@ -81,6 +88,10 @@ struct netdyno_options {
 
     /* Where errors are told, for as long as the channel is open. NETDYNO_TEXT_BYTES long. */
     char *error;
+
+    /* Of NETDYNO_REGISTERS and NETDYNO_ONE_SIDED those that this channel will be used for: what
+     * they alone need may be left out of others, where it would cost something. */
+    uint64_t uses;
 };
 
 /* Where a process is reached: bytes that its layer alone understands. */
@@ -96,8 +107,20 @@ struct netdyno_arrival {
     int32_t reserved;
 };
 
-/* An open layer, whatever that is: the layer defines it. */
+/* An open layer, and memory that it knows, whatever these are: the layer defines them. */
 struct netdyno_channel;
+struct netdyno_region;
+
+/* What put and get copy: from one region to the other. */
+struct netdyno_transfer {
+    struct netdyno_region *region; /* of this process, */
+    uint64_t offset;               /* from here on */
+    struct netdyno_address key;    /* of a region of the other process, */
+    uint64_t key_offset;           /* from here on */
+    size_t bytes;
+    int32_t rank; /* of the other process */
+    int32_t reserved;
+};
 
 /* The layer. Members of a capability that it does not have may be NULL. */
 struct netdyno_layer {
@@ -162,6 +185,30 @@ struct netdyno_layer {
 
     /* NETDYNO_REQUESTS: answers one request: 1, or 0 where none is there. */
     int (*answer)(struct netdyno_channel *channel);
+
+    /* NETDYNO_REGISTERS: makes the library know `bytes` bytes from `memory` on, as its network
+     * needs it. Returns the region, or tells the error and returns NULL. */
+    struct netdyno_region *(*register_memory)(struct netdyno_channel *channel, void *memory,
+                                              size_t bytes);
+
+    /* NETDYNO_REGISTERS: takes that back. Nothing of the region is under way. */
+    int (*deregister_memory)(struct netdyno_channel *channel, struct netdyno_region *region);
+
+    /* NETDYNO_ONE_SIDED: writes how others name the region. Returns the length, at most `room`,
+     * the same for all regions. */
+    int (*key)(struct netdyno_channel *channel, struct netdyno_region *region, void *bytes,
+               size_t room);
+
+    /* NETDYNO_ONE_SIDED: copies to the other process's memory, or from there. Posted in a slot of
+     * sends, and complete by test_send: what was put may then be changed here, what was got is
+     * here. A place beyond the other's region is an error where the library can tell. */
+    int (*put)(struct netdyno_channel *channel, uint32_t slot,
+               const struct netdyno_transfer *transfer);
+    int (*get)(struct netdyno_channel *channel, uint32_t slot,
+               const struct netdyno_transfer *transfer);
+
+    /* NETDYNO_ONE_SIDED: waits until all that was put to `rank` and is complete lies there. */
+    int (*flush)(struct netdyno_channel *channel, int32_t rank);
 };
 
 extern const struct netdyno_layer netdyno_layer;

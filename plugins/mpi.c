@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <mpi.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@ struct netdyno_channel {
     char *error;
     const char *level;
     MPI_Comm comm;
+    MPI_Win window; /* MPI_WIN_NULL where no memory is to be registered */
     uint32_t slots;
     /* Receives, then sends. */
     MPI_Request requests[];
@@ -96,6 +98,24 @@ static int start(const struct netdyno_options *options, const struct level *leve
     return 0;
 }
 
+/* A window to which memory is attached as it is registered. Libraries progress otherwise where there
+ * is one, so that none is made for messages alone. */
+static int open_window(struct netdyno_channel *channel)
+{
+    if (told(channel->error, "MPI_Win_create_dynamic",
+             MPI_Win_create_dynamic(MPI_INFO_NULL, channel->comm, &channel->window)))
+        return -1;
+    MPI_Win_set_errhandler(channel->window, MPI_ERRORS_RETURN);
+    return told(channel->error, "MPI_Win_lock_all", MPI_Win_lock_all(0, channel->window));
+}
+
+static int uses_window(const struct netdyno_options *options)
+{
+    size_t end = offsetof(struct netdyno_options, uses) + sizeof options->uses;
+
+    return options->size >= end && options->uses & (NETDYNO_REGISTERS | NETDYNO_ONE_SIDED);
+}
+
 static struct netdyno_channel *mpi_open(struct netdyno_options *options)
 {
     struct netdyno_channel *channel;
@@ -116,8 +136,14 @@ static struct netdyno_channel *mpi_open(struct netdyno_options *options)
         free(channel);
         return NULL;
     }
-    channels++;
     channel->error = options->error;
+    channel->window = MPI_WIN_NULL;
+    if (uses_window(options) && open_window(channel)) {
+        MPI_Comm_free(&channel->comm);
+        free(channel);
+        return NULL;
+    }
+    channels++;
     channel->level = level->name;
     channel->slots = options->slots;
     for (size_t at = 0; at < 2 * (size_t)options->slots; at++)
@@ -209,6 +235,84 @@ static int mpi_cancel_receive(struct netdyno_channel *channel, uint32_t slot)
     return !cancelled;
 }
 
+struct netdyno_region {
+    unsigned char *memory;
+    MPI_Aint address;
+};
+
+static struct netdyno_region *mpi_register(struct netdyno_channel *channel, void *memory, size_t bytes)
+{
+    struct netdyno_region *region = malloc(sizeof *region);
+
+    if (!region) {
+        snprintf(channel->error, NETDYNO_TEXT_BYTES, "no memory");
+        return NULL;
+    }
+    region->memory = memory;
+    if (told(channel->error, "MPI_Win_attach", MPI_Win_attach(channel->window, memory, (MPI_Aint)bytes))
+        || told(channel->error, "MPI_Get_address", MPI_Get_address(memory, &region->address))) {
+        free(region);
+        return NULL;
+    }
+    return region;
+}
+
+static int mpi_deregister(struct netdyno_channel *channel, struct netdyno_region *region)
+{
+    int failed = told(channel->error, "MPI_Win_detach", MPI_Win_detach(channel->window, region->memory));
+
+    free(region);
+    return failed;
+}
+
+static int mpi_key(struct netdyno_channel *channel, struct netdyno_region *region, void *bytes, size_t room)
+{
+    if (room < sizeof region->address) {
+        snprintf(channel->error, NETDYNO_TEXT_BYTES, "no room for a key");
+        return -1;
+    }
+    memcpy(bytes, &region->address, sizeof region->address);
+    return sizeof region->address;
+}
+
+static int copy(struct netdyno_channel *channel, uint32_t slot, const struct netdyno_transfer *transfer,
+                int is_put)
+{
+    unsigned char *here = transfer->region->memory + transfer->offset;
+    MPI_Request *request = &channel->requests[channel->slots + slot];
+    int bytes = (int)transfer->bytes;
+    MPI_Aint there;
+
+    if (transfer->bytes > INT_MAX || transfer->key.length != sizeof there) {
+        snprintf(channel->error, NETDYNO_TEXT_BYTES, "MPI cannot carry %zu bytes by a key of %zu",
+                 transfer->bytes, transfer->key.length);
+        return -1;
+    }
+    memcpy(&there, transfer->key.bytes, sizeof there);
+    there = MPI_Aint_add(there, (MPI_Aint)transfer->key_offset);
+    return is_put ? told(channel->error, "MPI_Rput",
+                         MPI_Rput(here, bytes, MPI_BYTE, transfer->rank, there, bytes, MPI_BYTE,
+                                  channel->window, request))
+                  : told(channel->error, "MPI_Rget",
+                         MPI_Rget(here, bytes, MPI_BYTE, transfer->rank, there, bytes, MPI_BYTE,
+                                  channel->window, request));
+}
+
+static int mpi_put(struct netdyno_channel *channel, uint32_t slot, const struct netdyno_transfer *transfer)
+{
+    return copy(channel, slot, transfer, 1);
+}
+
+static int mpi_get(struct netdyno_channel *channel, uint32_t slot, const struct netdyno_transfer *transfer)
+{
+    return copy(channel, slot, transfer, 0);
+}
+
+static int mpi_flush(struct netdyno_channel *channel, int32_t rank)
+{
+    return told(channel->error, "MPI_Win_flush", MPI_Win_flush(rank, channel->window));
+}
+
 /* Tests until the request is complete or `until` has come. */
 static int completes(MPI_Request *request, double until)
 {
@@ -236,6 +340,10 @@ static int mpi_close(struct netdyno_channel *channel)
             is_free = 0;
     }
     if (MPI_Ibarrier(channel->comm, &all_close) == MPI_SUCCESS && completes(&all_close, until)) {
+        if (channel->window != MPI_WIN_NULL) {
+            MPI_Win_unlock_all(channel->window);
+            MPI_Win_free(&channel->window);
+        }
         MPI_Comm_free(&channel->comm);
         if (is_last)
             MPI_Finalize();
@@ -248,7 +356,7 @@ static int mpi_close(struct netdyno_channel *channel)
 const struct netdyno_layer netdyno_layer = {
     .version = NETDYNO_LAYER_VERSION,
     .size = sizeof netdyno_layer,
-    .capabilities = NETDYNO_HAS_LAUNCHER | NETDYNO_GATHERS,
+    .capabilities = NETDYNO_HAS_LAUNCHER | NETDYNO_GATHERS | NETDYNO_REGISTERS | NETDYNO_ONE_SIDED,
     .name = "mpi",
     .open = mpi_open,
     .describe = mpi_describe,
@@ -259,4 +367,10 @@ const struct netdyno_layer netdyno_layer = {
     .test_send = mpi_test_send,
     .cancel_receive = mpi_cancel_receive,
     .close = mpi_close,
+    .register_memory = mpi_register,
+    .deregister_memory = mpi_deregister,
+    .key = mpi_key,
+    .put = mpi_put,
+    .get = mpi_get,
+    .flush = mpi_flush,
 };

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -224,12 +225,103 @@ static int skeleton_block(struct netdyno_channel *channel, uint64_t timeout_ns)
     return 0;
 }
 
+/* The kernel copies between any two places of two processes that may trace each other, so that
+ * registering is no more than writing down where. */
+struct netdyno_region {
+    unsigned char *memory;
+    uint64_t bytes;
+};
+
+/* How another process names a region. */
+struct key {
+    uint64_t memory, bytes;
+    int64_t process;
+};
+
+static struct netdyno_region *skeleton_register(struct netdyno_channel *channel, void *memory,
+                                                size_t bytes)
+{
+    struct netdyno_region *region = malloc(sizeof *region);
+
+    if (!region) {
+        failed(channel, "register memory");
+        return NULL;
+    }
+    *region = (struct netdyno_region){ memory, bytes };
+    return region;
+}
+
+static int skeleton_deregister(struct netdyno_channel *channel, struct netdyno_region *region)
+{
+    (void)channel;
+    free(region);
+    return 0;
+}
+
+static int skeleton_key(struct netdyno_channel *channel, struct netdyno_region *region, void *bytes,
+                        size_t room)
+{
+    struct key key = { (uintptr_t)region->memory, region->bytes, getpid() };
+
+    if (room < sizeof key) {
+        errno = ENOSPC;
+        return failed(channel, "write a key");
+    }
+    memcpy(bytes, &key, sizeof key);
+    return sizeof key;
+}
+
+/* Complete at once: the slot has nothing to wait for. */
+static int copy(struct netdyno_channel *channel, const struct netdyno_transfer *transfer, int is_put)
+{
+    struct iovec here = { transfer->region->memory + transfer->offset, transfer->bytes }, there;
+    struct key key;
+    ssize_t done;
+
+    if (transfer->key.length != sizeof key) {
+        errno = EINVAL;
+        return failed(channel, "read the key");
+    }
+    memcpy(&key, transfer->key.bytes, sizeof key);
+    if (transfer->key_offset > key.bytes || transfer->bytes > key.bytes - transfer->key_offset) {
+        errno = ERANGE;
+        return failed(channel, "reach beyond the other region");
+    }
+    there = (struct iovec){ (void *)(uintptr_t)(key.memory + transfer->key_offset), transfer->bytes };
+    done = is_put ? process_vm_writev((pid_t)key.process, &here, 1, &there, 1, 0)
+                  : process_vm_readv((pid_t)key.process, &here, 1, &there, 1, 0);
+    if (done != (ssize_t)transfer->bytes)
+        return failed(channel, "reach the other process's memory");
+    return 0;
+}
+
+static int skeleton_put(struct netdyno_channel *channel, uint32_t slot,
+                        const struct netdyno_transfer *transfer)
+{
+    (void)slot;
+    return copy(channel, transfer, 1);
+}
+
+static int skeleton_get(struct netdyno_channel *channel, uint32_t slot,
+                        const struct netdyno_transfer *transfer)
+{
+    (void)slot;
+    return copy(channel, transfer, 0);
+}
+
+static int skeleton_flush(struct netdyno_channel *channel, int32_t rank)
+{
+    (void)channel;
+    (void)rank;
+    return 0; /* what is complete has arrived */
+}
+
 /* netdyno looks for this. What is left out is NULL: a layer that cannot gather does not say that
  * it can. */
 const struct netdyno_layer netdyno_layer = {
     .version = NETDYNO_LAYER_VERSION,
     .size = sizeof netdyno_layer,
-    .capabilities = NETDYNO_BLOCKS,
+    .capabilities = NETDYNO_BLOCKS | NETDYNO_REGISTERS | NETDYNO_ONE_SIDED,
     .name = "skeleton",
     .open = skeleton_open,
     .describe = skeleton_describe,
@@ -242,4 +334,10 @@ const struct netdyno_layer netdyno_layer = {
     .cancel_receive = skeleton_cancel_receive,
     .block = skeleton_block,
     .close = skeleton_close,
+    .register_memory = skeleton_register,
+    .deregister_memory = skeleton_deregister,
+    .key = skeleton_key,
+    .put = skeleton_put,
+    .get = skeleton_get,
+    .flush = skeleton_flush,
 };

@@ -10,6 +10,8 @@ pub(crate) const HAS_LAUNCHER: u64 = 1 << 0;
 pub(crate) const GATHERS: u64 = 1 << 1;
 pub(crate) const BLOCKS: u64 = 1 << 2;
 pub(crate) const REQUESTS: u64 = 1 << 3;
+pub(crate) const REGISTERS: u64 = 1 << 4;
+pub(crate) const ONE_SIDED: u64 = 1 << 5;
 
 #[repr(C)]
 pub(crate) struct Options {
@@ -20,6 +22,7 @@ pub(crate) struct Options {
     pub(crate) ranks: i32,
     pub(crate) settings: *const *const c_char,
     pub(crate) error: *mut c_char,
+    pub(crate) uses: u64,
 }
 
 #[repr(C)]
@@ -42,7 +45,25 @@ pub(crate) struct RawChannel {
     _opaque: [u8; 0],
 }
 
+/// Known to the layer alone.
+#[repr(C)]
+pub(crate) struct RawRegion {
+    _opaque: [u8; 0],
+}
+
+#[repr(C)]
+pub(crate) struct Transfer {
+    pub(crate) region: Region,
+    pub(crate) offset: u64,
+    pub(crate) key: Address,
+    pub(crate) key_offset: u64,
+    pub(crate) bytes: usize,
+    pub(crate) rank: i32,
+    pub(crate) reserved: i32,
+}
+
 type Channel = *mut RawChannel;
+type Region = *mut RawRegion;
 pub(crate) type Open = unsafe extern "C" fn(*mut Options) -> Channel;
 pub(crate) type Describe = unsafe extern "C" fn(Channel, *mut c_char, usize);
 pub(crate) type WriteAddress = unsafe extern "C" fn(Channel, *mut c_void, usize) -> c_int;
@@ -57,9 +78,13 @@ pub(crate) type Close = unsafe extern "C" fn(Channel) -> c_int;
 pub(crate) type Request = unsafe extern "C" fn(Channel, i32, usize, usize) -> c_int;
 pub(crate) type TakeReply = unsafe extern "C" fn(Channel, *mut i32) -> c_int;
 pub(crate) type Answer = unsafe extern "C" fn(Channel) -> c_int;
+pub(crate) type Register = unsafe extern "C" fn(Channel, *mut c_void, usize) -> Region;
+pub(crate) type Deregister = unsafe extern "C" fn(Channel, Region) -> c_int;
+pub(crate) type WriteKey = unsafe extern "C" fn(Channel, Region, *mut c_void, usize) -> c_int;
+pub(crate) type OfTransfer = unsafe extern "C" fn(Channel, u32, *const Transfer) -> c_int;
+pub(crate) type Flush = unsafe extern "C" fn(Channel, i32) -> c_int;
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub(crate) struct Layer {
     pub(crate) version: u32,
     pub(crate) size: u32,
@@ -80,6 +105,12 @@ pub(crate) struct Layer {
     pub(crate) request: Option<Request>,
     pub(crate) take_reply: Option<TakeReply>,
     pub(crate) answer: Option<Answer>,
+    pub(crate) register_memory: Option<Register>,
+    pub(crate) deregister_memory: Option<Deregister>,
+    pub(crate) key: Option<WriteKey>,
+    pub(crate) put: Option<OfTransfer>,
+    pub(crate) get: Option<OfTransfer>,
+    pub(crate) flush: Option<Flush>,
 }
 
 #[cfg(test)]
@@ -118,12 +149,13 @@ mod tests {
     #[test]
     fn the_structures_are_those_of_the_header() {
         let mut c = Comparison { ours: String::new(), program: String::new() };
-        compare!(c, Options, "netdyno_options", size slots largest rank ranks settings error);
+        compare!(c, Options, "netdyno_options", size slots largest rank ranks settings error uses);
         compare!(c, Address, "netdyno_address", bytes length);
         compare!(c, Arrival, "netdyno_arrival", bytes rank reserved);
+        compare!(c, Transfer, "netdyno_transfer", region offset key key_offset bytes rank reserved);
         compare!(c, Layer, "netdyno_layer", version size capabilities name open describe address connect
             gather post_receive post_send test_receive test_send cancel_receive block close
-            request take_reply answer);
+            request take_reply answer register_memory deregister_memory key put get flush);
         c.number("NETDYNO_LAYER_VERSION", u64::from(VERSION));
         c.number("NETDYNO_TEXT_BYTES", TEXT_BYTES as u64);
         c.number("NETDYNO_ANY_RANK", ANY_RANK as u64);
@@ -131,6 +163,8 @@ mod tests {
         c.number("NETDYNO_GATHERS", GATHERS);
         c.number("NETDYNO_BLOCKS", BLOCKS);
         c.number("NETDYNO_REQUESTS", REQUESTS);
+        c.number("NETDYNO_REGISTERS", REGISTERS);
+        c.number("NETDYNO_ONE_SIDED", ONE_SIDED);
 
         let folder = tempfile::tempdir().unwrap();
         let (file, built) = (folder.path().join("sizes.c"), folder.path().join("sizes"));

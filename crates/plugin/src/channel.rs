@@ -3,11 +3,16 @@
 //! The buffers belong to the channel. Of a slot that is under way nothing can be read or
 //! written, and none is given back before the layer has let go of it.
 
+mod regions;
+
+pub use regions::{RegionId, Transfer};
+
 use crate::abi::{self, RawChannel};
 use crate::absent;
 use crate::plugin::{Finding, Messages, Plugin, Requests};
 use crate::row::Row;
 use crate::{PluginError, one_line};
+use regions::Regions;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::{ManuallyDrop, size_of};
 use std::ptr::{NonNull, null};
@@ -36,6 +41,8 @@ pub struct Opening<'a> {
     pub largest: usize,
     /// Bytes of the memory of all receives, and of all sends.
     pub memory: (usize, usize),
+    /// Whether memory will be registered, and reached by put and get.
+    pub is_one_sided: bool,
     /// Settings of the layer's own, `name=value`.
     pub settings: &'a [String],
 }
@@ -94,6 +101,7 @@ pub struct Channel {
     requests: Requests,
     place: Place,
     largest: usize,
+    is_one_sided: bool,
     /// What the layer may have a hold on.
     held: ManuallyDrop<Held>,
 }
@@ -101,6 +109,7 @@ pub struct Channel {
 struct Held {
     receives: Row,
     sends: Row,
+    regions: Regions,
     error: Text,
 }
 
@@ -110,6 +119,7 @@ impl Channel {
         let held = Held {
             receives: Row::new(opening.slots, opening.memory.0)?,
             sends: Row::new(opening.slots, opening.memory.1)?,
+            regions: Regions::default(),
             error: Text::new(),
         };
         let settings: Vec<CString> = opening
@@ -128,6 +138,7 @@ impl Channel {
             ranks: number(opening.place.ranks)?,
             settings: settings.as_ptr(),
             error: held.error.room(),
+            uses: if opening.is_one_sided { abi::REGISTERS | abi::ONE_SIDED } else { 0 },
         };
         // SAFETY: the options are as the header says, and what they point to lives: the settings
         // during the call, the text until the channel is closed.
@@ -136,6 +147,7 @@ impl Channel {
             raw,
             place: opening.place,
             largest: opening.largest.min(usize::try_from(options.largest).unwrap_or(usize::MAX)),
+            is_one_sided: opening.is_one_sided,
             held: ManuallyDrop::new(held),
             messages: plugin.messages.unwrap_or(absent::MESSAGES),
             requests: plugin.requests.unwrap_or(absent::REQUESTS),
@@ -412,6 +424,9 @@ fn not_posted(slot: usize) -> PluginError {
 
 impl Drop for Channel {
     fn drop(&mut self) {
+        if !self.raw.is_null() {
+            self.deregister_all();
+        }
         // SAFETY: open, and closed once, here.
         let has_let_go = self.raw.is_null() || unsafe { (self.plugin.calls.close)(self.raw) } == 0;
         if has_let_go {

@@ -4,11 +4,14 @@ use crate::abi::{self, Layer};
 use crate::{PluginError, one_line};
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 use std::ffi::CStr;
-use std::mem::size_of;
+use std::mem::{MaybeUninit, offset_of, size_of};
 use std::path::Path;
 
 /// The symbol that a layer exports.
 const SYMBOL: &[u8] = b"netdyno_layer\0";
+
+/// Bytes of the table in the first header of this version.
+const FIRST_SIZE: usize = offset_of!(Layer, register_memory);
 
 /// What every layer has.
 #[derive(Clone, Copy)]
@@ -36,6 +39,22 @@ pub(crate) struct Messages {
     pub(crate) cancel_receive: abi::OfSlot,
 }
 
+/// What a layer has that knows memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Registers {
+    pub(crate) register: abi::Register,
+    pub(crate) deregister: abi::Deregister,
+}
+
+/// What a layer has that reaches into the memory of others.
+#[derive(Clone, Copy)]
+pub(crate) struct OneSided {
+    pub(crate) key: abi::WriteKey,
+    pub(crate) put: abi::OfTransfer,
+    pub(crate) get: abi::OfTransfer,
+    pub(crate) flush: abi::Flush,
+}
+
 /// How the processes of a layer find each other.
 #[derive(Clone, Copy)]
 pub(crate) enum Finding {
@@ -57,6 +76,9 @@ pub struct Plugin {
     pub(crate) requests: Option<Requests>,
     /// There are either these or requests.
     pub(crate) messages: Option<Messages>,
+    pub(crate) registers: Option<Registers>,
+    /// Only where it registers memory, and has messages.
+    pub(crate) one_sided: Option<OneSided>,
 }
 
 impl Plugin {
@@ -84,19 +106,23 @@ impl Plugin {
                 abi::VERSION
             )));
         }
-        if (size as usize) < size_of::<Layer>() {
+        if (size as usize) < FIRST_SIZE {
             return Err(error(format!(
-                "is too small for version {version} of the interface: its table has {size} bytes, not {}",
-                size_of::<Layer>()
+                "is too small for version {version} of the interface: its table has {size} bytes, not {FIRST_SIZE}"
             )));
         }
-        // SAFETY: of this version and at least as long, so that it is a `netdyno_layer`; null
+        // SAFETY: of this version and as long as it says. What it has not is left zero, and null
         // pointers to functions are `None`.
-        Self::checked(unsafe { &*layer }).map_err(error)
+        let table = unsafe {
+            let mut table = MaybeUninit::<Layer>::zeroed();
+            let bytes = (size as usize).min(size_of::<Layer>());
+            table.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(layer.cast(), bytes);
+            table.assume_init()
+        };
+        Self::checked(&table).map_err(error)
     }
 
     fn checked(layer: &Layer) -> Result<Self, String> {
-        let lacks = |what: &str| format!("lacks the function {what}");
         let can = |capability: u64| layer.capabilities & capability != 0;
         if layer.name.is_null() {
             return Err("has no name".into());
@@ -104,42 +130,29 @@ impl Plugin {
         // SAFETY: the header asks for a string, and it lasts as long as the library.
         let name = one_line(&unsafe { CStr::from_ptr(layer.name) }.to_string_lossy());
         let calls = Calls {
-            open: layer.open.ok_or_else(|| lacks("open"))?,
-            describe: layer.describe.ok_or_else(|| lacks("describe"))?,
-            close: layer.close.ok_or_else(|| lacks("close"))?,
+            open: needed(layer.open, "open")?,
+            describe: needed(layer.describe, "describe")?,
+            close: needed(layer.close, "close")?,
         };
         let finding = if can(abi::HAS_LAUNCHER) {
             Finding::Launcher
         } else {
-            Finding::Addresses {
-                address: layer.address.ok_or_else(|| lacks("address"))?,
-                connect: layer.connect.ok_or_else(|| lacks("connect"))?,
-            }
+            let (address, connect) = (needed(layer.address, "address")?, needed(layer.connect, "connect")?);
+            Finding::Addresses { address, connect }
         };
-        let gather = can(abi::GATHERS).then(|| layer.gather.ok_or_else(|| lacks("gather")));
-        let block = can(abi::BLOCKS).then(|| layer.block.ok_or_else(|| lacks("block")));
-        let (gather, block) = (gather.transpose()?, block.transpose()?);
-        let requests = can(abi::REQUESTS).then(|| {
-            Ok::<_, String>(Requests {
-                request: layer.request.ok_or_else(|| lacks("request"))?,
-                take_reply: layer.take_reply.ok_or_else(|| lacks("take_reply"))?,
-                answer: layer.answer.ok_or_else(|| lacks("answer"))?,
-            })
-        });
-        let requests = requests.transpose()?;
+        let gather = can(abi::GATHERS).then(|| needed(layer.gather, "gather")).transpose()?;
+        let block = can(abi::BLOCKS).then(|| needed(layer.block, "block")).transpose()?;
+        let requests = can(abi::REQUESTS).then(|| requests_of(layer)).transpose()?;
         // A layer that can ask may do without messages, with all that belongs to them.
-        let messages = if requests.is_some() && layer.post_receive.is_none() {
-            None
-        } else {
-            Some(Messages {
-                post_receive: layer.post_receive.ok_or_else(|| lacks("post_receive"))?,
-                post_send: layer.post_send.ok_or_else(|| lacks("post_send"))?,
-                test_receive: layer.test_receive.ok_or_else(|| lacks("test_receive"))?,
-                test_send: layer.test_send.ok_or_else(|| lacks("test_send"))?,
-                cancel_receive: layer.cancel_receive.ok_or_else(|| lacks("cancel_receive"))?,
-            })
-        };
-        Ok(Self { name, calls, finding, gather, block, requests, messages })
+        let has_messages = requests.is_none() || layer.post_receive.is_some();
+        let messages = has_messages.then(|| messages_of(layer)).transpose()?;
+        let registers = can(abi::REGISTERS).then(|| registers_of(layer)).transpose()?;
+        let one_sided = can(abi::ONE_SIDED).then(|| one_sided_of(layer)).transpose()?;
+        // Its memory is registered, and its slots are those of sends.
+        if one_sided.is_some() && (registers.is_none() || messages.is_none()) {
+            return Err("has put and get without messages, or without registering memory".into());
+        }
+        Ok(Self { name, calls, finding, gather, block, requests, messages, registers, one_sided })
     }
 
     /// What it calls itself.
@@ -162,10 +175,53 @@ impl Plugin {
         self.messages.is_some()
     }
 
+    /// Whether it knows memory, and reaches into that of others by put and get.
+    pub fn one_sided(&self) -> bool {
+        self.one_sided.is_some()
+    }
+
     /// Whether a process can sleep until something may have come.
     pub fn blocks(&self) -> bool {
         self.block.is_some()
     }
+}
+
+fn needed<T>(function: Option<T>, name: &str) -> Result<T, String> {
+    function.ok_or_else(|| format!("lacks the function {name}"))
+}
+
+fn requests_of(layer: &Layer) -> Result<Requests, String> {
+    Ok(Requests {
+        request: needed(layer.request, "request")?,
+        take_reply: needed(layer.take_reply, "take_reply")?,
+        answer: needed(layer.answer, "answer")?,
+    })
+}
+
+fn messages_of(layer: &Layer) -> Result<Messages, String> {
+    Ok(Messages {
+        post_receive: needed(layer.post_receive, "post_receive")?,
+        post_send: needed(layer.post_send, "post_send")?,
+        test_receive: needed(layer.test_receive, "test_receive")?,
+        test_send: needed(layer.test_send, "test_send")?,
+        cancel_receive: needed(layer.cancel_receive, "cancel_receive")?,
+    })
+}
+
+fn registers_of(layer: &Layer) -> Result<Registers, String> {
+    Ok(Registers {
+        register: needed(layer.register_memory, "register_memory")?,
+        deregister: needed(layer.deregister_memory, "deregister_memory")?,
+    })
+}
+
+fn one_sided_of(layer: &Layer) -> Result<OneSided, String> {
+    Ok(OneSided {
+        key: needed(layer.key, "key")?,
+        put: needed(layer.put, "put")?,
+        get: needed(layer.get, "get")?,
+        flush: needed(layer.flush, "flush")?,
+    })
 }
 
 /// The system's own words where there are any.

@@ -1,40 +1,8 @@
 //! The buffers of one direction, and which of them the layer has a hold on.
 
 use crate::PluginError;
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use crate::memory::Memory;
 use std::ptr::NonNull;
-
-/// Where memory begins: at a page, so that its place is the same in every process.
-const PAGE: usize = 4096;
-/// What is there before anything else is.
-const FILL: u8 = 0x5a;
-
-/// Memory that others write to: nothing here refers to it for longer than a call.
-struct Memory {
-    start: NonNull<u8>,
-    layout: Layout,
-}
-
-impl Memory {
-    fn new(bytes: usize) -> Result<Self, PluginError> {
-        let layout = Layout::from_size_align(bytes.max(1), PAGE).map_err(PluginError::new)?;
-        // SAFETY: the layout has at least one byte.
-        let start = unsafe { alloc(layout) };
-        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        // Written to, so that no page is missing when time runs.
-        // SAFETY: all of it was just allocated.
-        unsafe { start.write_bytes(FILL, layout.size()) };
-        Ok(Self { start, layout })
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and by contract nobody has a hold on it: whoever
-        // cannot say so forgets the row instead.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) };
-    }
-}
 
 /// Slots of one direction. Slot n has the memory from n strides on; with a stride of 0 all have
 /// the same.
@@ -77,12 +45,12 @@ impl Row {
         let is_free = self.is_posted.get(slot) == Some(&false);
         let fits_stride = self.stride == 0 || bytes <= self.stride;
         let from = slot.saturating_mul(self.stride);
-        let fits = from.saturating_add(bytes) <= self.memory.layout.size();
+        let fits = from.saturating_add(bytes) <= self.memory.bytes();
         if !is_free || !fits_stride || !fits {
             return Err(self.misused(slot, bytes));
         }
         // SAFETY: `from` lies within the memory, as was just seen.
-        Ok(unsafe { self.memory.start.add(from) })
+        Ok(unsafe { self.memory.start().add(from) })
     }
 
     #[cold]
@@ -138,6 +106,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test")]
 
     use super::*;
+    use crate::memory::FILL;
 
     #[test]
     fn what_is_under_way_is_out_of_reach() {

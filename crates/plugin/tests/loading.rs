@@ -60,6 +60,13 @@ fn what_does_not_fit_is_refused() {
         (".capabilities = 0", "lacks the function address"),
         (".capabilities = NETDYNO_HAS_LAUNCHER | NETDYNO_BLOCKS", "lacks the function block"),
         (".capabilities = NETDYNO_HAS_LAUNCHER | NETDYNO_GATHERS", "lacks the function gather"),
+        (".capabilities = NETDYNO_HAS_LAUNCHER | NETDYNO_REGISTERS", "lacks the function register_memory"),
+        (".capabilities = NETDYNO_HAS_LAUNCHER | NETDYNO_ONE_SIDED", "lacks the function key"),
+        (
+            ".capabilities = NETDYNO_HAS_LAUNCHER | NETDYNO_ONE_SIDED, .key = (void *)1, \
+             .put = (void *)1, .get = (void *)1, .flush = (void *)1",
+            "without registering memory",
+        ),
         (".name = NULL", "has no name"),
     ] {
         // The last of two initialisers holds.
@@ -70,7 +77,10 @@ fn what_does_not_fit_is_refused() {
     let whole = source(&folder, "whole.c", &STUB.replace("{}", ""));
     let whole = Plugin::load(&build_in(folder.path(), &whole, &compiler()).unwrap()).unwrap();
     assert!(whole.has_launcher() && !whole.blocks() && whole.name() == "stub");
-    // Of a later version of the header, with more at the end.
+    // Of the first header of this version, and of one to come with more at the end.
+    let first = ".size = offsetof(struct netdyno_layer, register_memory), .flush = (void *)1";
+    let first = source(&folder, "first.c", &STUB.replace("{}", first));
+    assert!(!Plugin::load(&build_in(folder.path(), &first, &compiler()).unwrap()).unwrap().one_sided());
     let longer = source(&folder, "longer.c", &STUB.replace("{}", ".size = sizeof netdyno_layer + 8"));
     assert!(Plugin::load(&build_in(folder.path(), &longer, &compiler()).unwrap()).is_ok());
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use netdyno_plugin::channel::{Arrival, Channel, Opening, Place};
+use netdyno_plugin::channel::{Arrival, Channel, Opening, Place, Transfer};
 use netdyno_plugin::plugin::Plugin;
 use netdyno_plugin::site::{build_in, find_compiler};
 use netdyno_plugin::source::Source;
@@ -19,12 +19,18 @@ fn plugin(folder: &TempDir) -> Plugin {
 
 fn opening(rank: usize) -> Opening<'static> {
     let place = Place { rank, ranks: 2 };
-    Opening { place, slots: SLOTS, largest: 1 << 20, memory: (SLOTS * 1024, SLOTS * 1024), settings: &[] }
+    let memory = (SLOTS * 1024, SLOTS * 1024);
+    Opening { place, slots: SLOTS, largest: 1 << 20, memory, is_one_sided: false, settings: &[] }
 }
 
 /// Two ends, connected, with 1 KiB for each slot.
 fn pair(folder: &TempDir) -> [Channel; 2] {
+    joined(folder, false)
+}
+
+fn joined(folder: &TempDir, is_one_sided: bool) -> [Channel; 2] {
     let plugin = plugin(folder);
+    let opening = |rank| Opening { is_one_sided, ..opening(rank) };
     let mut ends = [0, 1].map(|rank| Channel::open(plugin.clone(), &opening(rank)).unwrap());
     let addresses: Vec<Vec<u8>> = ends.iter_mut().map(|end| end.address().unwrap()).collect();
     for end in &mut ends {
@@ -140,6 +146,55 @@ fn what_goes_wrong_is_told() {
     drop(b);
     let error = a.post_send(2, 1, 1).unwrap_err().to_string();
     assert_eq!(error, "the other process has closed its socket");
+}
+
+#[test]
+fn registered_memory_is_reached_from_the_other_process() {
+    let folder = TempDir::new().unwrap();
+    let [mut a, mut b] = joined(&folder, true);
+    assert!(a.plugin().one_sided());
+    let (here, there) = (a.register(5000).unwrap(), b.register(3000).unwrap());
+    let key = b.key(there).unwrap();
+    a.write_region(here, 0, &[1; 5000]).unwrap();
+    b.write_region(there, 0, &[2; 3000]).unwrap();
+    let transfer = Transfer { region: here, offset: 4000, rank: 1, key: &key, key_offset: 100, bytes: 1000 };
+    a.put(3, &transfer).unwrap();
+    // Under way until somebody asks.
+    assert!(
+        a.read_region(here, 0, 1).is_err() && a.deregister(here).is_err() && a.put(3, &transfer).is_err()
+    );
+    assert!(a.test_send(3).unwrap());
+    a.flush(1).unwrap();
+    let expected = [vec![2; 100], vec![1; 1000], vec![2; 1900]].concat();
+    assert_eq!(b.read_region(there, 0, 3000).unwrap(), expected);
+    a.get(0, &Transfer { offset: 10, key_offset: 90, bytes: 20, ..transfer }).unwrap();
+    assert!(a.test_send(0).unwrap());
+    assert_eq!(a.read_region(here, 10, 20).unwrap(), [[2; 10], [1; 10]].concat());
+
+    a.deregister(here).unwrap();
+    assert!(a.read_region(here, 0, 1).is_err() && a.key(here).is_err() && a.deregister(here).is_err());
+}
+
+#[test]
+fn no_transfer_reaches_beyond_its_regions() {
+    let folder = TempDir::new().unwrap();
+    let [mut a, mut b] = joined(&folder, true);
+    let (here, there) = (a.register(100).unwrap(), b.register(10).unwrap());
+    let key = b.key(there).unwrap();
+    let transfer = Transfer { region: here, offset: 0, rank: 1, key: &key, key_offset: 0, bytes: 11 };
+    for beyond in [
+        Transfer { bytes: 101, ..transfer },
+        Transfer { offset: usize::MAX, ..transfer },
+        Transfer { rank: 2, ..transfer },
+    ] {
+        assert!(a.get(0, &beyond).is_err() && a.sends() == 0, "{beyond:?}");
+    }
+    let error = a.put(0, &transfer).unwrap_err().to_string();
+    assert_eq!(error, "cannot reach beyond the other region: Numerical result out of range");
+    assert_eq!(b.read_region(there, 0, 10).unwrap(), [0x5a; 10]);
+    let [mut plain, _b] = pair(&folder);
+    let error = plain.register(10).unwrap_err().to_string();
+    assert_eq!(error, "skeleton was not opened to register memory");
 }
 
 /// The sources are examples: they compile without a warning.

@@ -87,7 +87,8 @@ impl Extension {
         if wait == Wait::Block && !plugin.blocks() {
             return Err(LayerError(format!("{} cannot sleep: use --wait spin or yield", plugin.name())));
         }
-        let opening = Opening { place, slots, largest, memory, settings: &self.settings };
+        let opening =
+            Opening { place, slots, largest, memory, is_one_sided: false, settings: &self.settings };
         let channel = Channel::open(plugin, &opening).map_err(LayerError::new)?;
         if channel.place().ranks < 2 {
             return Err(LayerError(format!(

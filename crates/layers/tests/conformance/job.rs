@@ -10,6 +10,8 @@ use netdyno_layers::plugin::bootstrap::Bootstrap;
 use netdyno_measure::contention::step::{Counted, Cue};
 use netdyno_measure::layer::{Face, Messenger};
 use netdyno_measure::task::{Data, Task};
+use netdyno_plugin::channel::{self, Channel, Opening, Transfer};
+use netdyno_plugin::plugin::Plugin;
 use netdyno_plugin::site::{build_in, find_compiler};
 use netdyno_plugin::source::Source;
 use std::cell::Cell;
@@ -137,6 +139,7 @@ fn one_process_of_a_job() {
     let done = std::panic::catch_unwind(|| match &task[..] {
         "conform" => conform(&folder),
         "gather" => gather(&folder),
+        "one_sided" => one_sided(&folder),
         "open" => open(),
         "death" => death(),
         other => panic!("what is {other}?"),
@@ -267,6 +270,55 @@ fn the_processes_of_a_job_find_each_other() {
     for mpi in Mpi::all() {
         let library = mpi.says("gather");
         assert!(library.contains("MPI") && library.ends_with("thread=funneled"), "{library}");
+    }
+}
+
+/// Each process's memory is reached from the other one, which does not wait for it.
+fn one_sided(folder: &Path) {
+    const BYTES: usize = 1 << 20;
+    let file = std::env::var_os("NETDYNO_PLUGIN_MPI").unwrap();
+    // The launcher says who is who.
+    let place = channel::Place { rank: 0, ranks: 2 };
+    let memory = (64, 64);
+    let opening = Opening { place, slots: 2, largest: 64, memory, is_one_sided: true, settings: &[] };
+    let mut channel = Channel::open(Plugin::load(Path::new(&file)).unwrap(), &opening).unwrap();
+    let (rank, other) = (channel.place().rank, 1 - channel.place().rank);
+    let region = channel.register(2 * BYTES).unwrap();
+    channel.write_region(region, 0, &vec![rank as u8; 2 * BYTES]).unwrap();
+    let key = channel.key(region).unwrap();
+    let keys = channel.gather(&key).unwrap().unwrap();
+    // The second half of the one comes into the first half of the other.
+    let transfer =
+        Transfer { region, offset: BYTES, rank: other, key: &keys[other], key_offset: 1, bytes: BYTES - 1 };
+    channel.put(0, &transfer).unwrap();
+    complete(&mut channel, 0);
+    channel.flush(other).unwrap();
+    channel.gather(&[0]).unwrap();
+    let mut expected = vec![other as u8; BYTES];
+    expected[0] = rank as u8;
+    assert_eq!(channel.read_region(region, 0, BYTES).unwrap(), expected);
+    // From where nobody has written.
+    channel.get(1, &Transfer { offset: 0, key_offset: BYTES, bytes: BYTES, ..transfer }).unwrap();
+    complete(&mut channel, 1);
+    assert_eq!(channel.read_region(region, 0, BYTES).unwrap(), vec![other as u8; BYTES]);
+    channel.gather(&[0]).unwrap();
+    channel.deregister(region).unwrap();
+    if rank == 0 {
+        fs::write(folder.join("one_sided"), "reached\n").unwrap();
+    }
+}
+
+fn complete(channel: &mut Channel, slot: usize) {
+    let until = Instant::now() + LONG;
+    while !channel.test_send(slot).unwrap() {
+        assert!(Instant::now() < until, "it does not complete");
+    }
+}
+
+#[test]
+fn memory_is_reached_by_put_and_get() {
+    for mpi in Mpi::all() {
+        assert_eq!(mpi.says("one_sided"), "reached\n");
     }
 }
 
