@@ -8,6 +8,7 @@
 //! * [`frame`]: the byte formats, one file a format, strict in what they accept.
 //! * [`am`]: the request/reply rules of Active Messages: credits and completion.
 //! * [`reliability`]: exactly once over a network that loses.
+//! * [`dial`]: what the dials of a link do to a message.
 //! * [`faults`]: what a bad network does to datagrams.
 //! * [`sim`]: an interface of known `o_s`, `o_r`, `g`, `L` in virtual time.
 #![no_std]
@@ -16,7 +17,9 @@
 extern crate alloc;
 
 pub mod am;
+pub mod dial;
 pub mod faults;
 pub mod frame;
+mod quantity;
 pub mod reliability;
 pub mod sim;

@@ -6,6 +6,7 @@
 //! messages ([`Messages`](super::Messages)):
 //! `[,offload=on][,eager=8KiB][,steal=0ns/B][,helper=0ns/B]`.
 
+use crate::quantity::{self, NoTime};
 use alloc::string::{String, ToString};
 use core::fmt;
 
@@ -243,23 +244,14 @@ fn per_byte(name: &str, text: &str) -> Result<f64, TruthError> {
 
 /// A time; `after` is what follows its unit where it is not a mere time.
 fn picoseconds(name: &str, text: &str, after: &str) -> Result<f64, TruthError> {
-    let at = text.find(|c: char| c.is_ascii_alphabetic() || c == 'µ').unwrap_or(text.len());
-    let (number, unit) = text.split_at(at);
-    let ps_per_unit = match unit {
-        "ns" => 1e3,
-        "us" | "µs" => 1e6,
-        "ms" => 1e9,
-        "s" => 1e12,
-        _ => {
-            return Err(error(format_args!(
-                "{name}={text}{after} needs a unit: ns, us, ms or s, as in {name}=1us{after}"
-            )));
+    quantity::picoseconds(text).map_err(|why| match why {
+        NoTime::Unit => {
+            error(format_args!("{name}={text}{after} needs a unit: ns, us, ms or s, as in {name}=1us{after}"))
         }
-    };
-    let value: f64 = number.trim().parse().map_err(|_| {
-        error(format_args!("{name}={text}{after} is not a number with a unit, as in {name}=1us{after}"))
-    })?;
-    Ok(value * ps_per_unit)
+        NoTime::Number => {
+            error(format_args!("{name}={text}{after} is not a number with a unit, as in {name}=1us{after}"))
+        }
+    })
 }
 
 fn bytes(name: &str, text: &str) -> Result<usize, TruthError> {

@@ -1,0 +1,237 @@
+//! How a dial is spelled: `+10us` adds, `=50us` sets the link to that value; `+1ns/B` and `=1GB/s`
+//! for what a byte takes.
+
+use crate::quantity::{self, NoTime};
+use alloc::string::String;
+use core::fmt;
+
+/// A parameter that can be dialled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Dial {
+    /// L: time on the way that takes no processor.
+    Latency,
+    /// o_s: processor time to issue a message.
+    SendOverhead,
+    /// o_r: processor time to receive a message.
+    RecvOverhead,
+    /// g_s: least time between two messages that a process sends.
+    SendGap,
+    /// g_r: least time between two messages that a process receives.
+    RecvGap,
+    /// G: time for each byte but the first.
+    GapPerByte,
+}
+
+impl Dial {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Latency,
+        Self::SendOverhead,
+        Self::RecvOverhead,
+        Self::SendGap,
+        Self::RecvGap,
+        Self::GapPerByte,
+    ];
+
+    /// As on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Latency => "latency",
+            Self::SendOverhead => "send-overhead",
+            Self::RecvOverhead => "recv-overhead",
+            Self::SendGap => "send-gap",
+            Self::RecvGap => "recv-gap",
+            Self::GapPerByte => "gap-per-byte",
+        }
+    }
+
+    /// What a setting of it looks like.
+    const fn example(self) -> &'static str {
+        match self {
+            Self::GapPerByte => "+1ns/B, =0.5ns/B or =1GB/s",
+            _ => "+10us or =50us",
+        }
+    }
+
+    /// The unit of its settings.
+    const fn unit(self) -> &'static str {
+        match self {
+            Self::GapPerByte => "ns/B",
+            _ => "ns",
+        }
+    }
+
+    /// The largest setting: 10 s, and 1 ms for a byte.
+    const fn most(self) -> f64 {
+        match self {
+            Self::GapPerByte => 1e6,
+            _ => 1e10,
+        }
+    }
+}
+
+impl fmt::Display for Dial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How far a dial is turned, in nanoseconds, or in nanoseconds per byte.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Setting {
+    /// By so much beyond what the link has.
+    Add(f64),
+    /// To that value.
+    Set(f64),
+}
+
+/// Why a setting cannot be used; says what to write instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingError(String);
+
+impl fmt::Display for SettingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl core::error::Error for SettingError {}
+
+impl Setting {
+    /// Reads the setting of a dial.
+    ///
+    /// # Errors
+    /// No sign, no unit, no number, or one that is negative or absurd.
+    pub fn parse(dial: Dial, text: &str) -> Result<Self, SettingError> {
+        let error = |what: &str| {
+            let text = alloc::format!("{dial} {text} {what}, as in {}", dial.example());
+            Err(SettingError(text))
+        };
+        let text = text.trim();
+        let (sign, amount) = match (text.strip_prefix('+'), text.strip_prefix('=')) {
+            (Some(amount), _) => (Self::Add as fn(f64) -> Self, amount),
+            (_, Some(amount)) => (Self::Set as fn(f64) -> Self, amount),
+            _ => return error("neither adds (+) nor sets (=)"),
+        };
+        let ns = match amount.strip_suffix("B/s") {
+            Some(_) if dial != Dial::GapPerByte => return error("is a bandwidth, not a time"),
+            // The inverse of a sum is not the sum of the inverses.
+            Some(_) if text.starts_with('+') => return error("adds a bandwidth: set one"),
+            Some(rate) => ns_per_byte(rate),
+            None => time_ns(dial, amount),
+        };
+        let ns = match ns {
+            Ok(ns) => ns,
+            Err(NoTime::Unit) => return error("has no unit that is known"),
+            Err(NoTime::Number) => return error("is not a number with a unit"),
+        };
+        if !(0.0..=dial.most()).contains(&ns) {
+            return error("is out of range");
+        }
+        Ok(sign(ns))
+    }
+
+    /// Whether it leaves the link as it is.
+    pub fn is_nothing(self) -> bool {
+        self == Self::Add(0.0)
+    }
+}
+
+fn time_ns(dial: Dial, text: &str) -> Result<f64, NoTime> {
+    let time = match dial {
+        Dial::GapPerByte => text.strip_suffix("/B").ok_or(NoTime::Unit)?,
+        _ => text,
+    };
+    quantity::picoseconds(time).map(|ps| ps / 1e3)
+}
+
+/// From `1G`, which a second carries.
+fn ns_per_byte(rate: &str) -> Result<f64, NoTime> {
+    let at = rate.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(rate.len());
+    let (number, unit) = rate.split_at(at);
+    let bytes_per_unit = match unit {
+        "" => 1.0,
+        "k" => 1e3,
+        "M" => 1e6,
+        "G" => 1e9,
+        "Ki" => 1024.0,
+        "Mi" => 1048576.0,
+        "Gi" => 1073741824.0,
+        _ => return Err(NoTime::Unit),
+    };
+    let value: f64 = number.trim().parse().map_err(|_| NoTime::Number)?;
+    Ok(1e9 / (value * bytes_per_unit))
+}
+
+/// As it is read, in nanoseconds.
+pub struct Spelled(pub Dial, pub Setting);
+
+impl fmt::Display for Spelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(dial, setting) = self;
+        let (sign, amount) = match setting {
+            Setting::Add(amount) => ('+', amount),
+            Setting::Set(amount) => ('=', amount),
+        };
+        write!(f, "{sign}{amount}{}", dial.unit())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+    use alloc::string::ToString;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_spelling_of_the_manual_parses() {
+        let read = |dial, text| Setting::parse(dial, text).unwrap();
+        assert_eq!(read(Dial::Latency, "+10us"), Setting::Add(10_000.0));
+        assert_eq!(read(Dial::SendGap, "=0.5ms"), Setting::Set(500_000.0));
+        assert_eq!(read(Dial::RecvOverhead, "+0ns"), Setting::Add(0.0));
+        assert!(read(Dial::RecvOverhead, "+0ns").is_nothing());
+        assert_eq!(read(Dial::GapPerByte, "+1ns/B"), Setting::Add(1.0));
+        assert_eq!(read(Dial::GapPerByte, "=1GB/s"), Setting::Set(1.0));
+        assert_eq!(read(Dial::GapPerByte, "=100MB/s"), Setting::Set(10.0));
+        assert_eq!(read(Dial::GapPerByte, "=1MiB/s"), Setting::Set(1e9 / 1048576.0));
+    }
+
+    #[test]
+    fn each_mistake_is_named() {
+        for (dial, text, names) in [
+            (Dial::Latency, "10us", "adds (+)"),
+            (Dial::Latency, "", "adds (+)"),
+            (Dial::Latency, "+10", "no unit"),
+            (Dial::Latency, "+us", "not a number"),
+            (Dial::Latency, "+-1us", "out of range"),
+            (Dial::Latency, "=11s", "out of range"),
+            (Dial::Latency, "+NaNus", "no unit"),
+            (Dial::Latency, "=1GB/s", "is a bandwidth"),
+            (Dial::GapPerByte, "+1ns", "no unit"),
+            (Dial::GapPerByte, "+1GB/s", "adds a bandwidth"),
+            (Dial::GapPerByte, "=0GB/s", "out of range"),
+            (Dial::GapPerByte, "=-1GB/s", "out of range"),
+            (Dial::GapPerByte, "=1XB/s", "no unit"),
+            (Dial::GapPerByte, "+2s/B", "out of range"),
+        ] {
+            let message = Setting::parse(dial, text).unwrap_err().to_string();
+            assert!(message.contains(names) && message.contains(dial.example()), "{text}: {message}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(at in 0..Dial::ALL.len(), text in "[+=]?[a-zA-Z0-9.,µ/-]{0,20}") {
+            let _ = Setting::parse(Dial::ALL[at], &text);
+        }
+
+        #[test]
+        fn what_is_written_is_read_again(at in 0..Dial::ALL.len(), amount in 0.0..1e6f64, adds: bool) {
+            let (dial, setting) = (Dial::ALL[at], if adds { Setting::Add(amount) } else { Setting::Set(amount) });
+            let Ok(Setting::Add(read) | Setting::Set(read)) = Setting::parse(dial, &format!("{}", Spelled(dial, setting)))
+                else { panic!("{}", Spelled(dial, setting)) };
+            prop_assert!((read - amount).abs() <= 1e-9 * amount);
+        }
+    }
+}

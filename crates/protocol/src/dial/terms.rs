@@ -1,0 +1,274 @@
+//! What dials come to on a link of known parameters, in ticks of the clock that will be read.
+
+use super::setting::{Dial, Setting};
+use core::fmt;
+
+/// How each dial is turned, in the order of [`Dial::ALL`]; `None` leaves the link as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Dials([Option<Setting>; Dial::ALL.len()]);
+
+impl Dials {
+    /// The link as it is.
+    pub const NONE: Self = Self([None; Dial::ALL.len()]);
+
+    /// How a dial is turned.
+    pub fn get(&self, dial: Dial) -> Option<Setting> {
+        self.0[dial as usize].filter(|setting| !setting.is_nothing())
+    }
+
+    /// Turns a dial.
+    pub fn turn(&mut self, dial: Dial, setting: Setting) {
+        self.0[dial as usize] = Some(setting);
+    }
+
+    /// Whether none is turned.
+    pub fn are_none(&self) -> bool {
+        Dial::ALL.iter().all(|&dial| self.get(dial).is_none())
+    }
+}
+
+/// The parameters that a link has of its own, as far as they were measured: nanoseconds, and
+/// nanoseconds per byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Own([Option<f64>; Dial::ALL.len()]);
+
+impl Own {
+    /// Nothing was measured.
+    pub const UNKNOWN: Self = Self([None; Dial::ALL.len()]);
+
+    /// The link's own value of a parameter.
+    pub fn get(&self, dial: Dial) -> Option<f64> {
+        self.0[dial as usize]
+    }
+
+    /// Notes what was measured.
+    pub fn note(&mut self, dial: Dial, value: f64) {
+        self.0[dial as usize] = Some(value);
+    }
+}
+
+/// Why dials cannot be turned so on this link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TermsError {
+    /// The link's own value is larger than the one wanted.
+    BelowOwn {
+        /// The dial.
+        dial: Dial,
+        /// What was wanted.
+        wanted: f64,
+        /// What the link has.
+        own: f64,
+    },
+    /// The setting means nothing without the link's own value, which was not measured.
+    Unmeasured(Dial),
+}
+
+impl fmt::Display for TermsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BelowOwn { dial, wanted, own } => {
+                let unit = if *dial == Dial::GapPerByte { "ns/B" } else { "ns" };
+                write!(
+                    f,
+                    "{dial} ={wanted}{unit} is below the link's own {own:.3} {unit}: set more, or add (+)"
+                )
+            }
+            Self::Unmeasured(dial) => write!(f, "{dial}: the link's own value must be measured first"),
+        }
+    }
+}
+
+impl core::error::Error for TermsError {}
+
+/// What the latency dial comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Latency {
+    /// Due so long after the message was here, or would have been with the link's own latency.
+    Beyond(u64),
+    /// Due so long after its last byte has left.
+    After(u64),
+}
+
+/// What every message is put under, in ticks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Terms {
+    /// Of the way.
+    pub latency: Latency,
+    /// Processor time that is added to each message sent.
+    pub send_overhead: u64,
+    /// Processor time that is added to each message received.
+    pub recv_overhead: u64,
+    /// Least time from one departure to the next.
+    pub send_gap: u64,
+    /// Least time from one release to the next.
+    pub recv_gap: u64,
+    /// Time for each byte but the first.
+    pub gap_per_byte: f64,
+}
+
+impl Terms {
+    /// The link as it is.
+    pub const NONE: Self = Self {
+        latency: Latency::Beyond(0),
+        send_overhead: 0,
+        recv_overhead: 0,
+        send_gap: 0,
+        recv_gap: 0,
+        gap_per_byte: 0.0,
+    };
+
+    /// What `dials` come to on a link that has `own` of itself, where a tick takes `tick_ns`.
+    ///
+    /// Gaps are enforced as a whole, overheads added to what is there: to add to the one or to set
+    /// the other takes the link's own value.
+    ///
+    /// # Errors
+    /// A value below the link's own, or one that has to be measured first.
+    pub fn new(dials: &Dials, own: &Own, tick_ns: f64) -> Result<Self, TermsError> {
+        let ticks = |ns: f64| (ns / tick_ns + 0.5) as u64;
+        let whole = |dial| whole(dials, own, dial);
+        let added = |dial| added(dials, own, dial).map(ticks);
+        Ok(Self {
+            latency: match dials.get(Dial::Latency) {
+                None => Latency::Beyond(0),
+                Some(Setting::Add(ns)) => Latency::Beyond(ticks(ns)),
+                Some(Setting::Set(ns)) => {
+                    not_below(own, Dial::Latency, ns)?;
+                    Latency::After(ticks(ns))
+                }
+            },
+            send_overhead: added(Dial::SendOverhead)?,
+            recv_overhead: added(Dial::RecvOverhead)?,
+            send_gap: ticks(whole(Dial::SendGap)?),
+            recv_gap: ticks(whole(Dial::RecvGap)?),
+            gap_per_byte: whole(Dial::GapPerByte)? / tick_ns,
+        })
+    }
+
+    /// From the first byte of a message to its last.
+    #[inline]
+    pub fn data(&self, bytes: usize) -> u64 {
+        (bytes.saturating_sub(1) as f64 * self.gap_per_byte + 0.5) as u64
+    }
+}
+
+/// A value below the link's own cannot be had. Where that is not known, nothing is said.
+fn not_below(own: &Own, dial: Dial, wanted: f64) -> Result<(), TermsError> {
+    match own.get(dial) {
+        Some(own) if wanted < own => Err(TermsError::BelowOwn { dial, wanted, own }),
+        _ => Ok(()),
+    }
+}
+
+/// What a dial sets or, with the link's own value, adds up to.
+fn whole(dials: &Dials, own: &Own, dial: Dial) -> Result<f64, TermsError> {
+    match dials.get(dial) {
+        None => Ok(0.0),
+        Some(Setting::Set(value)) => not_below(own, dial, value).map(|()| value),
+        Some(Setting::Add(value)) => {
+            own.get(dial).map(|own| own.max(0.0) + value).ok_or(TermsError::Unmeasured(dial))
+        }
+    }
+}
+
+/// What a dial adds or, beyond the link's own value, comes to.
+fn added(dials: &Dials, own: &Own, dial: Dial) -> Result<f64, TermsError> {
+    match dials.get(dial) {
+        None => Ok(0.0),
+        Some(Setting::Add(value)) => Ok(value),
+        Some(Setting::Set(value)) => {
+            not_below(own, dial, value)?;
+            own.get(dial).map(|own| value - own).ok_or(TermsError::Unmeasured(dial))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+    use alloc::string::ToString;
+
+    fn dials(settings: &[(Dial, Setting)]) -> Dials {
+        let mut dials = Dials::NONE;
+        settings.iter().for_each(|&(dial, setting)| dials.turn(dial, setting));
+        dials
+    }
+
+    fn own() -> Own {
+        let mut own = Own::UNKNOWN;
+        for (dial, value) in [
+            (Dial::Latency, 700.0),
+            (Dial::SendOverhead, 100.0),
+            (Dial::RecvOverhead, 200.0),
+            (Dial::SendGap, 300.0),
+            (Dial::RecvGap, 400.0),
+            (Dial::GapPerByte, 0.5),
+        ] {
+            own.note(dial, value);
+        }
+        own
+    }
+
+    #[test]
+    fn no_dials_are_no_terms() {
+        assert_eq!(Terms::new(&Dials::NONE, &Own::UNKNOWN, 0.5), Ok(Terms::NONE));
+        let nothing = dials(&Dial::ALL.map(|dial| (dial, Setting::Add(0.0))));
+        assert!(nothing.are_none());
+        assert_eq!(Terms::new(&nothing, &Own::UNKNOWN, 0.5), Ok(Terms::NONE));
+    }
+
+    #[test]
+    fn gaps_are_enforced_whole_and_overheads_added() {
+        let add = dials(&Dial::ALL.map(|dial| (dial, Setting::Add(1000.0))));
+        let expected = Terms {
+            latency: Latency::Beyond(2000),
+            send_overhead: 2000,
+            recv_overhead: 2000,
+            send_gap: 2600,
+            recv_gap: 2800,
+            gap_per_byte: 2001.0,
+        };
+        assert_eq!(Terms::new(&add, &own(), 0.5), Ok(expected));
+        let set = dials(&Dial::ALL.map(|dial| (dial, Setting::Set(1000.0))));
+        let expected = Terms {
+            latency: Latency::After(2000),
+            send_overhead: 1800,
+            recv_overhead: 1600,
+            send_gap: 2000,
+            recv_gap: 2000,
+            gap_per_byte: 2000.0,
+        };
+        assert_eq!(Terms::new(&set, &own(), 0.5), Ok(expected));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_and_named() {
+        for dial in Dial::ALL {
+            let below = own().get(dial).unwrap() / 2.0;
+            let error = Terms::new(&dials(&[(dial, Setting::Set(below))]), &own(), 1.0).unwrap_err();
+            assert!(matches!(error, TermsError::BelowOwn { dial: of, .. } if of == dial), "{error:?}");
+            let text = error.to_string();
+            assert!(
+                text.contains(dial.name()) && text.contains(&format!("own {:.3}", 2.0 * below)),
+                "{text}"
+            );
+        }
+        let unmeasured = |dial, setting| Terms::new(&dials(&[(dial, setting)]), &Own::UNKNOWN, 1.0).is_err();
+        for dial in [Dial::SendGap, Dial::RecvGap, Dial::GapPerByte] {
+            assert!(unmeasured(dial, Setting::Add(1.0)) && !unmeasured(dial, Setting::Set(1.0)));
+        }
+        for dial in [Dial::SendOverhead, Dial::RecvOverhead] {
+            assert!(unmeasured(dial, Setting::Set(1.0)) && !unmeasured(dial, Setting::Add(1.0)));
+        }
+        assert!(
+            !unmeasured(Dial::Latency, Setting::Add(1.0)) && !unmeasured(Dial::Latency, Setting::Set(1.0))
+        );
+    }
+
+    #[test]
+    fn the_first_byte_is_free() {
+        let terms = Terms { gap_per_byte: 2.5, ..Terms::NONE };
+        assert_eq!([0, 1, 2, 3, 1001].map(|bytes| terms.data(bytes)), [0, 0, 3, 5, 2500]);
+    }
+}

@@ -1,0 +1,286 @@
+//! When messages depart, when they are due, and when they are released.
+
+use super::terms::{Latency, Terms};
+use alloc::collections::VecDeque;
+
+/// The sending side of a process's interface: one for all messages that it sends.
+#[derive(Clone, Debug, Default)]
+pub struct Departures {
+    free: u64,
+}
+
+impl Departures {
+    /// A message of `bytes` is ready to depart at `now`. Returns its stamp: when its last byte has
+    /// left, maybe in the future.
+    #[inline]
+    pub fn depart(&mut self, now: u64, bytes: usize, terms: &Terms) -> u64 {
+        let stamp = now.max(self.free).saturating_add(terms.data(bytes));
+        self.free = stamp.saturating_add(terms.send_gap);
+        stamp
+    }
+}
+
+/// The way from one process to another, at its end: nothing overtakes on it.
+#[derive(Clone, Debug, Default)]
+pub struct Lane {
+    /// The latest time at which a message was due.
+    last: u64,
+    own: Least,
+}
+
+/// The least time that one of the latest messages took, from its last byte's departure until it was
+/// seen: that of a program which looked at the right moment. Of the latest alone, for a link does
+/// not stay as it is.
+#[derive(Clone, Debug, Default)]
+struct Least {
+    now: Option<u64>,
+    before: Option<u64>,
+    count: u32,
+}
+
+impl Least {
+    /// Messages whose least counts together.
+    const LATEST: u32 = 1024;
+
+    fn note(&mut self, took: u64) {
+        if self.count == Self::LATEST {
+            (self.before, self.now, self.count) = (self.now, None, 0);
+        }
+        self.now = Some(self.now.map_or(took, |now| now.min(took)));
+        self.count += 1;
+    }
+
+    fn get(&self) -> Option<u64> {
+        match (self.now, self.before) {
+            (Some(now), Some(before)) => Some(now.min(before)),
+            (now, before) => now.or(before),
+        }
+    }
+}
+
+impl Lane {
+    /// When the next message is due, which was stamped so by its sender and is seen for the first
+    /// time at `seen`. Without a stamp the time at which it is seen must serve.
+    #[inline]
+    pub fn due(&mut self, stamp: Option<u64>, seen: u64, terms: &Terms) -> u64 {
+        let due = match (terms.latency, stamp) {
+            (Latency::After(latency), Some(stamp)) => stamp.saturating_add(latency),
+            (Latency::Beyond(added), Some(stamp)) => self.was_here(stamp, seen).saturating_add(added),
+            (Latency::After(added) | Latency::Beyond(added), None) => seen.saturating_add(added),
+        };
+        self.last = self.last.max(due);
+        self.last
+    }
+
+    /// When a message was here, of which only is known when it was seen: a program may look late.
+    /// One that departs later than it is seen is not here before it has departed.
+    fn was_here(&mut self, stamp: u64, seen: u64) -> u64 {
+        if let Some(took) = seen.checked_sub(stamp) {
+            self.own.note(took);
+        }
+        stamp.saturating_add(self.own.get().unwrap_or(0))
+    }
+}
+
+/// The receiving side of a process's interface: one for all messages that it receives.
+#[derive(Clone, Debug, Default)]
+pub struct Gate {
+    free: u64,
+}
+
+impl Gate {
+    /// When a message that is due then could be released, if it were the next.
+    #[inline]
+    pub fn opens(&self, due: u64) -> u64 {
+        due.max(self.free)
+    }
+
+    /// Releases it. Returns when that was, or would have been had somebody looked: the interface
+    /// does not wait for the program.
+    #[inline]
+    pub fn pass(&mut self, due: u64, terms: &Terms) -> u64 {
+        let released = self.opens(due);
+        self.free = released.saturating_add(terms.recv_gap);
+        released
+    }
+}
+
+/// The messages of a process that are on their way, of which LogP allows no more than its capacity.
+#[derive(Clone, Debug)]
+pub struct Capacity {
+    most: usize,
+    /// When each will have arrived, in order.
+    arrivals: VecDeque<u64>,
+}
+
+impl Capacity {
+    /// Room for `most` messages.
+    pub fn new(most: usize) -> Self {
+        Self { most, arrivals: VecDeque::new() }
+    }
+
+    /// Whether one more may depart.
+    pub fn has_room(&mut self, now: u64) -> bool {
+        while self.arrivals.front().is_some_and(|&arrival| arrival <= now) {
+            self.arrivals.pop_front();
+        }
+        self.arrivals.len() < self.most
+    }
+
+    /// One more has departed, for which there was room, and arrives then.
+    pub fn depart(&mut self, arrival: u64) {
+        // What departs later may be due earlier, on another way: it counts as long as the others.
+        let last = self.arrivals.back().copied().unwrap_or(0);
+        self.arrivals.push_back(arrival.max(last));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_burst_takes_the_gaps_and_the_bytes() {
+        let terms = Terms { send_gap: 100, gap_per_byte: 2.0, ..Terms::NONE };
+        let mut departures = Departures::default();
+        let stamps = [0; 4].map(|now| departures.depart(now, 11, &terms));
+        assert_eq!(stamps, [20, 140, 260, 380]);
+        // After a pause nothing is owed.
+        assert_eq!(departures.depart(10_000, 1, &terms), 10_000);
+    }
+
+    #[test]
+    fn latency_is_set_from_the_stamp_and_added_to_what_is_seen() {
+        let set = Terms { latency: Latency::After(500), ..Terms::NONE };
+        assert_eq!(Lane::default().due(Some(1000), 1070, &set), 1500);
+        let add = Terms { latency: Latency::Beyond(500), ..Terms::NONE };
+        let mut lane = Lane::default();
+        assert_eq!(lane.due(Some(1000), 1070, &add), 1570);
+        // Seen late: it had been there after 70.
+        assert_eq!(lane.due(Some(2000), 9000, &add), 2570);
+        // Written down before it departs.
+        assert_eq!(lane.due(Some(5000), 3000, &add), 5570);
+        // Nobody says when it left.
+        assert_eq!(lane.due(None, 6000, &add), 6500);
+        assert_eq!(lane.due(None, 6100, &set), 6600);
+    }
+
+    #[test]
+    fn a_link_that_has_become_slower_is_believed_in_the_end() {
+        let add = Terms { latency: Latency::Beyond(500), ..Terms::NONE };
+        let mut lane = Lane::default();
+        let mut due =
+            |nth: u64, took: u64| lane.due(Some(nth * 10_000), nth * 10_000 + took, &add) - nth * 10_000;
+        assert_eq!(due(1, 70), 570);
+        let slower: alloc::vec::Vec<u64> = (2..3000).map(|nth| due(nth, 250)).collect();
+        assert_eq!((slower[0], slower[2500]), (570, 750));
+    }
+
+    #[test]
+    fn a_gate_lets_through_what_came_meanwhile_at_its_own_pace() {
+        let terms = Terms { recv_gap: 100, ..Terms::NONE };
+        let mut gate = Gate::default();
+        assert_eq!([1000, 1010, 1020, 5000].map(|due| gate.pass(due, &terms)), [1000, 1100, 1200, 5000]);
+    }
+
+    #[test]
+    fn no_more_are_on_their_way_than_there_is_room_for() {
+        let mut capacity = Capacity::new(2);
+        assert!(capacity.has_room(0));
+        capacity.depart(100);
+        assert!(capacity.has_room(0));
+        capacity.depart(50);
+        assert!(!capacity.has_room(99) && capacity.has_room(100));
+    }
+
+    fn terms() -> impl Strategy<Value = Terms> {
+        let latency =
+            prop_oneof![(0..5000u64).prop_map(Latency::Beyond), (0..5000u64).prop_map(Latency::After)];
+        (latency, 0..500u64, 0..500u64, 0.0..3.0).prop_map(|(latency, send_gap, recv_gap, gap_per_byte)| {
+            Terms { latency, send_gap, recv_gap, gap_per_byte, ..Terms::NONE }
+        })
+    }
+
+    /// Messages: a pause before each, its bytes, how long the link takes, how late it is seen.
+    fn messages() -> impl Strategy<Value = alloc::vec::Vec<(u64, usize, u64, u64)>> {
+        vec((0..2000u64, 0..3000usize, 0..300u64, 0..2000u64), 1..60)
+    }
+
+    proptest! {
+        #[test]
+        fn departures_keep_their_distance(terms in terms(), messages in messages()) {
+            let (mut departures, mut now, mut last) = (Departures::default(), 0, None);
+            for (pause, bytes, ..) in messages {
+                now += pause;
+                let stamp = departures.depart(now, bytes, &terms);
+                let earliest = last.map_or(now, |last: u64| now.max(last + terms.send_gap));
+                // As early as can be, and no earlier.
+                prop_assert_eq!(stamp, earliest + terms.data(bytes));
+                last = Some(stamp);
+            }
+        }
+
+        #[test]
+        fn no_message_is_early_and_none_overtakes(terms in terms(), messages in messages()) {
+            let (mut departures, mut lane, mut gate) = (Departures::default(), Lane::default(), Gate::default());
+            let (mut now, mut seen, mut last) = (0, 0, None);
+            let mut least = u64::MAX;
+            for (pause, bytes, way, late) in messages {
+                now += pause;
+                let stamp = departures.depart(now, bytes, &terms);
+                // The link itself carries it at once, and keeps the order.
+                seen = (now + way + late).max(seen);
+                if seen >= stamp {
+                    least = least.min(seen - stamp);
+                }
+                let due = lane.due(Some(stamp), seen, &terms);
+                match terms.latency {
+                    Latency::After(latency) => prop_assert!(due >= stamp + latency),
+                    Latency::Beyond(added) => {
+                        prop_assert!(due >= stamp + added);
+                        // No later than an eager program would have it, but for those before it.
+                        let own = if least == u64::MAX { 0 } else { least };
+                        let eager = stamp.max(seen) + own + added;
+                        prop_assert!(due <= last.unwrap_or(0).max(eager), "{due} {eager}");
+                    }
+                }
+                let released = gate.pass(due, &terms);
+                prop_assert!(released >= due);
+                if let Some(last) = last {
+                    prop_assert!(released >= last + terms.recv_gap);
+                }
+                last = Some(released);
+            }
+        }
+
+        #[test]
+        fn without_dials_everything_is_due_when_it_is_seen(messages in messages()) {
+            let (mut departures, mut lane, mut gate) = (Departures::default(), Lane::default(), Gate::default());
+            let (mut now, mut seen) = (0, 0);
+            for (pause, bytes, way, late) in messages {
+                now += pause;
+                let stamp = departures.depart(now, bytes, &Terms::NONE);
+                prop_assert_eq!(stamp, now);
+                seen = (now + way + late).max(seen);
+                prop_assert!(gate.pass(lane.due(Some(stamp), seen, &Terms::NONE), &Terms::NONE) <= seen);
+            }
+        }
+
+        #[test]
+        fn the_capacity_is_never_exceeded(most in 1..8usize, messages in messages()) {
+            let mut capacity = Capacity::new(most);
+            let (mut now, mut arrivals) = (0, alloc::vec::Vec::new());
+            for (pause, _, way, late) in messages {
+                now += pause;
+                if capacity.has_room(now) {
+                    capacity.depart(now + way + late);
+                    arrivals.push(now + way + late);
+                }
+                let under_way = arrivals.iter().filter(|&&arrival| arrival > now).count();
+                prop_assert!(under_way <= most);
+            }
+        }
+    }
+}
