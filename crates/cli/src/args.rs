@@ -13,6 +13,7 @@ use netdyno_job::launcher::Launcher;
 use netdyno_layers::catalogue::Layer;
 use netdyno_measure::overlap::plan;
 use netdyno_measure::record::Options;
+use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -187,6 +188,12 @@ pub struct BenchArgs {
     /// to 5 ms
     #[arg(long, value_name = "NAME=SHARE,…")]
     pub faults: Option<Faults>,
+
+    /// What am+shm is made to be like, on purpose: latency=20us, send-gap=5us, recv-gap=5us and
+    /// gap-per-byte=1ns/B (or 1GB/s) set it, latency+20us, send-overhead+1us and recv-overhead+1us
+    /// add to it
+    #[arg(long, value_name = "DIAL=VALUE,…")]
+    pub dials: Option<Dials>,
 
     /// What tells this from other results of the same layer in a report, as in
     /// --label 'mpi=MPICH 5 over tcp'; the layer may be left away where there is one

@@ -11,6 +11,7 @@ use netdyno_layers::half::LayerOptions;
 use netdyno_measure::contention::member::Cues;
 use netdyno_measure::contention::step::{Assignment, Counted, Cue};
 use netdyno_measure::layer::{Face, LayerError};
+use netdyno_protocol::dial::setting::SettingError;
 use netdyno_protocol::faults::Faults;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -46,6 +47,8 @@ pub struct Opening {
     pub wait: String,
     /// What goes wrong with what is sent, on purpose.
     pub faults: Option<String>,
+    /// What the link is made to be like, on purpose.
+    pub dials: String,
     /// Where its socket is, if it has one.
     pub bind: SocketAddr,
     /// Seed of what is random.
@@ -93,10 +96,11 @@ pub fn work(control: &mut Control<Order>, first: CrowdOrder) -> Result<(), End> 
 }
 
 fn take_place(control: &mut Control<Order>, opening: Opening, wait: Wait) -> Result<Box<dyn Attendant>, End> {
-    let Opening { layer, rank, procs, size_bytes, faults, bind, seed, cpu, .. } = opening;
+    let Opening { layer, rank, procs, size_bytes, faults, dials, bind, seed, cpu, .. } = opening;
     let layer: Layer = layer.parse().map_err(End::Layer)?;
     let faults = faults.map_or(Ok(Faults::NONE), |faults| faults.parse());
     let faults = faults.map_err(|error| End::Layer(error.to_string()))?;
+    let dials = dials.parse().map_err(|error: SettingError| End::Layer(error.to_string()))?;
     if let Some(cpu) = cpu {
         place::pin(cpu).map_err(|error| End::Layer(format!("cannot run on processor {cpu}: {error}")))?;
     }
@@ -104,7 +108,7 @@ fn take_place(control: &mut Control<Order>, opening: Opening, wait: Wait) -> Res
         return Err(End::Layer(format!("there is no place {rank} among {procs}")));
     }
     let bind = bound(bind, control);
-    let options = LayerOptions { size_bytes, face: Face::Requests, wait, faults, seed, bind };
+    let options = LayerOptions { size_bytes, face: Face::Requests, wait, faults, dials, seed, bind };
     let gathering = group::open(layer, Place { rank, procs }, options)?;
     say(control, CrowdAnswer::Gathered(gathering.addresses()))?;
     let addresses = match control.receive(PATIENCE)? {

@@ -18,6 +18,7 @@ use netdyno_layers::catalogue::Layer;
 use netdyno_measure::logp::ratio::ratios;
 use netdyno_measure::record::{Doubt, LayerResult, Record, SCHEMA};
 use netdyno_measure::task::{Data, Task};
+use netdyno_protocol::dial::terms::{Dials, Own, Terms as DialTerms};
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
 use netdyno_protocol::sim::random::Random;
@@ -39,12 +40,14 @@ pub struct Conditions {
     pub truth: Option<Truth>,
     /// What goes wrong with datagrams.
     pub faults: Option<Faults>,
+    /// What a link is made to be like.
+    pub dials: Option<Dials>,
 }
 
 /// Measures as a verb was asked to, and writes the result. Where it goes is tried before
 /// anything is measured. `ranks` is the job in which this command runs.
 pub fn run(method: Box<dyn Method>, args: &BenchArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
-    let conditions = Conditions { truth: args.truth, faults: args.faults };
+    let conditions = Conditions { truth: args.truth, faults: args.faults, dials: args.dials };
     let mut campaign = Campaign::new(method, &args.over, conditions, &args.measuring, ranks)?;
     args.label.iter().try_for_each(|label| campaign.label(label))?;
     let sink = Sink::open(&args.output)?;
@@ -73,6 +76,12 @@ impl Campaign {
         }
         if conditions.faults.is_some() && !layers.iter().any(|layer| layer.takes_faults()) {
             return Err(Fault::BadInput("--faults is for the am+udp layer: add --over am+udp".into()));
+        }
+        if conditions.dials.is_some() && !layers.iter().any(|layer| layer.takes_dials()) {
+            return Err(Fault::BadInput("--dials is for the am+shm layer: add --over am+shm".into()));
+        }
+        if let Some(Err(error)) = conditions.dials.map(|dials| DialTerms::new(&dials, &Own::UNKNOWN, 1.0)) {
+            return Err(Fault::BadInput(format!("--dials: {error}")));
         }
         let site = Site::find(layers, measuring, method.procs(), ranks)?;
         let benches = layers
@@ -188,6 +197,8 @@ impl Campaign {
         doubts.extend(placement_doubt(bench, run.machines, distance));
         doubts.extend(same_processes_doubt(bench));
         doubts.extend(bench.faults.map(faults_doubt));
+        let dialled = !bench.dials.are_none();
+        doubts.extend(dialled.then(|| dials_doubt(&bench.dials)));
         Ok(LayerResult {
             layer: bench.layer.name().into(),
             label: bench.label.clone(),
@@ -201,6 +212,7 @@ impl Campaign {
             library: run.library,
             launcher: bench.origin.launcher(),
             faults: bench.faults.map(|faults| faults.to_string()),
+            dials: dialled.then(|| bench.dials.to_string()),
             parameters: reading.parameters,
             found: reading.found,
             doubts,
@@ -251,6 +263,7 @@ fn bench(layer: Layer, conditions: Conditions, measuring: &Measuring, site: &Sit
             bind: site.bind,
             origin: Origin::Children,
             faults: None,
+            dials: Dials::NONE,
         });
     }
     if layer.has_launcher() && !matches!(site.origin, Origin::Launcher(_) | Origin::Job(_)) {
@@ -286,12 +299,29 @@ fn bench(layer: Layer, conditions: Conditions, measuring: &Measuring, site: &Sit
         )));
     }
     let faults = conditions.faults.filter(|&faults| faults != Faults::NONE && layer.takes_faults());
+    let dials = conditions.dials.filter(|_| layer.takes_dials()).unwrap_or_default();
     let (bind, origin) = (site.bind, site.origin.clone());
-    Ok(Bench { layer, label: None, size_bytes, wait, cpus, processors, truth: None, bind, origin, faults })
+    Ok(Bench {
+        layer,
+        label: None,
+        size_bytes,
+        wait,
+        cpus,
+        processors,
+        truth: None,
+        bind,
+        origin,
+        faults,
+        dials,
+    })
 }
 
 fn faults_doubt(faults: Faults) -> Doubt {
     Doubt::new("faults", format!("datagrams were spoilt on purpose, in each direction: {faults}"))
+}
+
+fn dials_doubt(dials: &Dials) -> Doubt {
+    Doubt::new("dialled", format!("the link was made so on purpose: {dials}"))
 }
 
 /// In a job its own processes are measured again and again.

@@ -14,6 +14,7 @@ use netdyno_layers::crowd;
 use netdyno_layers::sim::{SimMessenger, SimRequester};
 use netdyno_measure::layer::SizedRequester;
 use netdyno_measure::task::{AnySize, Data, Messages, Subject, Task};
+use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -53,6 +54,8 @@ pub struct Bench {
     pub origin: Origin,
     /// What goes wrong with what is sent, on purpose.
     pub faults: Option<Faults>,
+    /// What the link is made to be like, on purpose.
+    pub dials: Dials,
 }
 
 impl Bench {
@@ -256,6 +259,7 @@ fn open_order(bench: &Bench, rank: usize, task: &Task) -> Order {
         face: task.face(),
         wait: bench.wait.name().into(),
         faults: bench.faults.map(|faults| faults.to_string()),
+        dials: bench.dials.to_string(),
         bind: SocketAddr::new(ip, if is_requester { 0 } else { bench.bind.port() }),
         // Other faults in the other direction.
         seed: task.seed() ^ rank as u64,

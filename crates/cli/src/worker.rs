@@ -13,6 +13,7 @@ use netdyno_layers::catalogue::Layer;
 use netdyno_layers::half::{self, LayerOptions, Role};
 use netdyno_measure::layer::{Face, LayerError};
 use netdyno_measure::task::{Data, Task};
+use netdyno_protocol::dial::setting::SettingError;
 use netdyno_protocol::faults::Faults;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,8 @@ pub enum Order {
         wait: String,
         /// What goes wrong with what is sent, on purpose.
         faults: Option<String>,
+        /// What the link is made to be like, on purpose.
+        dials: String,
         /// Where its socket is, if it has one.
         bind: SocketAddr,
         /// Seed of what is random.
@@ -160,13 +163,14 @@ pub fn unexpected(order: &Order) -> End {
 
 fn work(control: &mut Control<Order>) -> Result<(), End> {
     let (layer, role, cpu, options) = match control.receive(PATIENCE)? {
-        Order::Open { layer, is_requester, size_bytes, face, wait, faults, bind, seed, cpu } => {
+        Order::Open { layer, is_requester, size_bytes, face, wait, faults, dials, bind, seed, cpu } => {
             let role = if is_requester { Role::Requester } else { Role::Replier };
             let wait = wait.parse().map_err(End::Layer)?;
             let faults = faults.map_or(Ok(Faults::NONE), |faults| faults.parse());
             let faults = faults.map_err(|error| End::Layer(error.to_string()))?;
+            let dials = dials.parse().map_err(|error: SettingError| End::Layer(error.to_string()))?;
             let bind = bound(bind, control);
-            let options = LayerOptions { size_bytes, face, wait, faults, seed, bind };
+            let options = LayerOptions { size_bytes, face, wait, faults, dials, seed, bind };
             (layer.parse::<Layer>().map_err(End::Layer)?, role, cpu, options)
         }
         Order::Crowd(order) => return attendant::work(control, order),

@@ -40,8 +40,10 @@ struct Slot {
     payload_len: AtomicU64,
     /// Memory and offset of a transfer: the rest of the line.
     place: [AtomicU64; 2],
+    /// When the message departs, where dials are turned; never written otherwise.
+    stamp: AtomicU64,
     /// Atomic as well: the other side may write to all of a slot that is borrowed here.
-    _apart: [AtomicU64; STRIDE / 8 - MAX_WORDS - 4],
+    _apart: [AtomicU64; STRIDE / 8 - MAX_WORDS - 5],
 }
 
 const _: () = assert!(size_of::<Slot>() == STRIDE);
@@ -196,6 +198,12 @@ impl Writer {
         Self(End::new(region, place))
     }
 
+    /// Writes when the next message departs, which is then to be written. Not 0.
+    #[inline]
+    pub fn stamp(&mut self, stamp: u64) {
+        self.0.slot().stamp.store(stamp, Ordering::Relaxed);
+    }
+
     /// Writes the next message. The caller has a credit for its slot. The sequence number
     /// of `header` is set here.
     #[inline(always)]
@@ -259,6 +267,12 @@ impl Reader {
         }
         let words = std::array::from_fn(|i| slot.words[i].load(Ordering::Relaxed));
         Some(Header::parse(raw).map(|header| Message { header, words }))
+    }
+
+    /// The stamp of the message that is read but not advanced over; 0 where it has none.
+    #[inline]
+    pub fn stamp(&self) -> u64 {
+        self.0.slot().stamp.load(Ordering::Relaxed)
     }
 
     /// Copies the payload of the message that is read but not advanced over.

@@ -72,6 +72,7 @@ impl AmHalf {
             window: window(way),
             faults: options.faults,
             fault_seed: options.seed,
+            dials: options.dials,
             bind: options.bind,
         };
         let mut endpoint = Endpoint::new(handlers, config).map_err(LayerError::new)?;

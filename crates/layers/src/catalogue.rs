@@ -104,6 +104,11 @@ impl Layer {
         matches!(self, Self::AmUdp)
     }
 
+    /// Whether `--dials` can be turned on it.
+    pub const fn takes_dials(self) -> bool {
+        matches!(self, Self::AmShm)
+    }
+
     /// Whether its processes find each other through a launcher of its library.
     pub const fn has_launcher(self) -> bool {
         matches!(self, Self::Mpi)

@@ -30,6 +30,7 @@ impl<S> Unconnected<S> {
             faults: options.faults,
             fault_seed: options.seed,
             bind: options.bind,
+            dials: options.dials,
             ..Config::default()
         };
         let mut endpoint = Endpoint::new(handlers, config).map_err(LayerError::new)?;

@@ -13,6 +13,7 @@ use netdyno_host::wait::Wait;
 use netdyno_measure::layer::{Face, LayerError, Messenger};
 use netdyno_measure::order::Order;
 use netdyno_measure::task::Subject;
+use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::faults::Faults;
 use netdyno_stack::am::Wire;
 use std::net::SocketAddr;
@@ -34,6 +35,8 @@ pub struct LayerOptions {
     pub wait: Wait,
     /// What goes wrong with what is sent, on purpose, where the layer takes faults.
     pub faults: Faults,
+    /// What the link is made to be like, on purpose, where the layer has dials.
+    pub dials: Dials,
     /// The seed of what is random.
     pub seed: u64,
     /// The socket of a layer that has one: an address of this host, and a port, 0 for any.

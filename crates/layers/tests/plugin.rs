@@ -8,6 +8,7 @@ use netdyno_layers::plugin::{Extension, PluginHalf};
 use netdyno_measure::layer::Face;
 use netdyno_plugin::site::{build_in, find_compiler};
 use netdyno_plugin::source::Source;
+use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::faults::Faults;
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -24,7 +25,15 @@ fn a_layer_of_requests_has_no_overlap() {
 
 fn options(size_bytes: usize, face: Face) -> LayerOptions {
     let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    LayerOptions { size_bytes, face, wait: Wait::Spin, faults: Faults::NONE, seed: 1, bind }
+    LayerOptions {
+        size_bytes,
+        face,
+        wait: Wait::Spin,
+        faults: Faults::NONE,
+        dials: Dials::NONE,
+        seed: 1,
+        bind,
+    }
 }
 
 #[test]

@@ -137,6 +137,9 @@ pub struct LayerResult {
     /// What went wrong with datagrams on purpose, as given to `--faults`.
     #[serde(default)]
     pub faults: Option<String>,
+    /// What the link was made to be like on purpose, as given to `--dials`.
+    #[serde(default)]
+    pub dials: Option<String>,
     /// The parameters.
     pub parameters: Parameters,
     /// The measuring verb, and what it found beside the parameters.

@@ -140,6 +140,8 @@ pub struct Setting {
     pub distance: Option<String>,
     /// What went wrong with datagrams on purpose.
     pub faults: Option<String>,
+    /// What the link was made to be like on purpose.
+    pub dials: Option<String>,
     /// Launches.
     pub launches: usize,
 }
@@ -304,10 +306,14 @@ fn take_like<'a>(
     across_layers: bool,
 ) -> Option<&'a LayerResult> {
     let likeness = |other: &LayerResult| {
-        [other.label == one.label, other.wait == one.wait, other.faults == one.faults, other.cpus == one.cpus]
-            .iter()
-            .filter(|&&same| same)
-            .count()
+        let is_same = [
+            other.label == one.label,
+            other.wait == one.wait,
+            other.faults == one.faults,
+            other.dials == one.dials,
+            other.cpus == one.cpus,
+        ];
+        is_same.iter().filter(|&&same| same).count()
     };
     let comparable = |other: &LayerResult| {
         (across_layers || other.layer == one.layer)

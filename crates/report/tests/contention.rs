@@ -52,6 +52,7 @@ fn record(procs: usize) -> Record {
         library: None,
         launcher: None,
         faults: None,
+        dials: None,
         parameters: extracted.parameters,
         found: Found::Contention(extracted.found),
         doubts: extracted.doubts,

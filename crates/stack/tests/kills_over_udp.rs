@@ -7,9 +7,11 @@ mod common;
 #[path = "suite/kills.rs"]
 mod kills;
 
-use netdyno_stack::am::{Faults, Wire};
+use netdyno_stack::am::{Dials, Faults, Wire};
 
 /// The wire that the suite runs over.
 const WIRE: Wire = Wire::Udp;
 /// What goes wrong on it.
 const FAULTS: Faults = Faults::NONE;
+/// What it is made to be like.
+const DIALS: Dials = Dials::NONE;

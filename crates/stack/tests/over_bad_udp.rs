@@ -19,9 +19,11 @@ mod pauses;
 #[path = "suite/processes.rs"]
 mod processes;
 
-use netdyno_stack::am::{Faults, Wire};
+use netdyno_stack::am::{Dials, Faults, Wire};
 
 /// The wire that the suite runs over.
 const WIRE: Wire = Wire::Udp;
 /// What goes wrong on it.
 const FAULTS: Faults = Faults { loss: 0.05, duplicate: 0.02, reorder: 0.05, corrupt: 0.01, burst: 0.0 };
+/// What it is made to be like.
+const DIALS: Dials = Dials::NONE;

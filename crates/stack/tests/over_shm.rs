@@ -25,9 +25,11 @@ mod pauses;
 #[path = "suite/processes.rs"]
 mod processes;
 
-use netdyno_stack::am::{Faults, Wire};
+use netdyno_stack::am::{Dials, Faults, Wire};
 
 /// The wire that the suite runs over.
 const WIRE: Wire = Wire::Shm;
 /// What goes wrong on it.
 const FAULTS: Faults = Faults::NONE;
+/// What it is made to be like.
+const DIALS: Dials = Dials::NONE;

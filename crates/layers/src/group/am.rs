@@ -64,6 +64,7 @@ impl AmGathering {
             bind: options.bind,
             faults: options.faults,
             fault_seed: options.seed,
+            dials: options.dials,
         };
         let mut endpoint = Endpoint::new(handlers, config).map_err(LayerError::new)?;
         let mut ports: Vec<Option<Port>> = (0..place.procs).map(|_| None).collect();

@@ -7,6 +7,7 @@ use netdyno_layers::catalogue::Layer;
 use netdyno_layers::half::{self, Half, LayerOptions, Replier, Role};
 use netdyno_measure::layer::{Face, LayerError, Messenger};
 use netdyno_measure::order::Order;
+use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::faults::Faults;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
@@ -23,6 +24,7 @@ pub fn options(size_bytes: usize) -> LayerOptions {
         face: Face::Messages,
         wait: Wait::Yield,
         faults: Faults::NONE,
+        dials: Dials::NONE,
         seed: 1,
         bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
     }

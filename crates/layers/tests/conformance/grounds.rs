@@ -9,6 +9,7 @@ use netdyno_measure::contention::member::Cues;
 use netdyno_measure::contention::step::{Activity, Assignment, Counted, Cue};
 use netdyno_measure::layer::{Face, LayerError, Messenger, SizedRequester};
 use netdyno_measure::task::{AnySize, Data, Messages, Subject, Task};
+use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -46,7 +47,15 @@ pub trait Ground {
 /// Messages up to `size_bytes`. There may be more processes than processors.
 pub fn options(size_bytes: usize, face: Face) -> LayerOptions {
     let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    LayerOptions { size_bytes, face, wait: Wait::Yield, faults: Faults::NONE, seed: 1, bind }
+    LayerOptions {
+        size_bytes,
+        face,
+        wait: Wait::Yield,
+        faults: Faults::NONE,
+        dials: Dials::NONE,
+        seed: 1,
+        bind,
+    }
 }
 
 /// Two threads of this process.

@@ -45,19 +45,19 @@ impl Dial {
         }
     }
 
+    /// The dial of that name.
+    pub(super) fn named(name: &str) -> Result<Self, SettingError> {
+        Self::ALL.into_iter().find(|dial| dial.name() == name).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            SettingError(alloc::format!("'{name}' is no dial: use {names}"))
+        })
+    }
+
     /// What a setting of it looks like.
     const fn example(self) -> &'static str {
         match self {
             Self::GapPerByte => "+1ns/B, =0.5ns/B or =1GB/s",
             _ => "+10us or =50us",
-        }
-    }
-
-    /// The unit of its settings.
-    const fn unit(self) -> &'static str {
-        match self {
-            Self::GapPerByte => "ns/B",
-            _ => "ns",
         }
     }
 
@@ -96,6 +96,12 @@ impl fmt::Display for SettingError {
 }
 
 impl core::error::Error for SettingError {}
+
+impl SettingError {
+    pub(super) fn twice(dial: Dial) -> Self {
+        Self(alloc::format!("{dial} is turned twice"))
+    }
+}
 
 impl Setting {
     /// Reads the setting of a dial.
@@ -163,7 +169,7 @@ fn ns_per_byte(rate: &str) -> Result<f64, NoTime> {
     Ok(1e9 / (value * bytes_per_unit))
 }
 
-/// As it is read, in nanoseconds.
+/// As it is read.
 pub struct Spelled(pub Dial, pub Setting);
 
 impl fmt::Display for Spelled {
@@ -173,7 +179,11 @@ impl fmt::Display for Spelled {
             Setting::Add(amount) => ('+', amount),
             Setting::Set(amount) => ('=', amount),
         };
-        write!(f, "{sign}{amount}{}", dial.unit())
+        match dial {
+            Dial::GapPerByte => write!(f, "{sign}{amount}ns/B"),
+            _ if *amount >= 1e3 => write!(f, "{sign}{}us", amount / 1e3),
+            _ => write!(f, "{sign}{amount}ns"),
+        }
     }
 }
 

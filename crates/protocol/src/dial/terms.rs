@@ -1,6 +1,6 @@
 //! What dials come to on a link of known parameters, in ticks of the clock that will be read.
 
-use super::setting::{Dial, Setting};
+use super::setting::{Dial, Setting, SettingError, Spelled};
 use core::fmt;
 
 /// How each dial is turned, in the order of [`Dial::ALL`]; `None` leaves the link as it is.
@@ -11,19 +11,51 @@ impl Dials {
     /// The link as it is.
     pub const NONE: Self = Self([None; Dial::ALL.len()]);
 
+    /// The same with one dial turned.
+    pub const fn with(mut self, dial: Dial, setting: Setting) -> Self {
+        self.0[dial as usize] = Some(setting);
+        self
+    }
+
     /// How a dial is turned.
     pub fn get(&self, dial: Dial) -> Option<Setting> {
         self.0[dial as usize].filter(|setting| !setting.is_nothing())
     }
 
-    /// Turns a dial.
-    pub fn turn(&mut self, dial: Dial, setting: Setting) {
-        self.0[dial as usize] = Some(setting);
-    }
-
     /// Whether none is turned.
     pub fn are_none(&self) -> bool {
         Dial::ALL.iter().all(|&dial| self.get(dial).is_none())
+    }
+}
+
+impl fmt::Display for Dials {
+    /// As it is read: `latency=20us,send-gap+500ns`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let turned = Dial::ALL.into_iter().filter_map(|dial| Some((dial, self.get(dial)?)));
+        for (nth, (dial, setting)) in turned.enumerate() {
+            let comma = if nth == 0 { "" } else { "," };
+            write!(f, "{comma}{dial}{}", Spelled(dial, setting))?;
+        }
+        Ok(())
+    }
+}
+
+impl core::str::FromStr for Dials {
+    type Err = SettingError;
+
+    /// Dials, each with its setting behind its name; no text turns none.
+    fn from_str(text: &str) -> Result<Self, SettingError> {
+        let mut dials = Self::NONE;
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let at = part.find(['+', '=']).unwrap_or(part.len());
+            let (name, setting) = part.split_at(at);
+            let dial = Dial::named(name.trim())?;
+            if dials.0[dial as usize].is_some() {
+                return Err(SettingError::twice(dial));
+            }
+            dials = dials.with(dial, Setting::parse(dial, setting)?);
+        }
+        Ok(dials)
     }
 }
 
@@ -73,7 +105,13 @@ impl fmt::Display for TermsError {
                     "{dial} ={wanted}{unit} is below the link's own {own:.3} {unit}: set more, or add (+)"
                 )
             }
-            Self::Unmeasured(dial) => write!(f, "{dial}: the link's own value must be measured first"),
+            Self::Unmeasured(dial) => {
+                let instead = match dial {
+                    Dial::SendOverhead | Dial::RecvOverhead => "add to it (+)",
+                    _ => "set it (=)",
+                };
+                write!(f, "what {dial} the link has of its own is not known: {instead}")
+            }
         }
     }
 }
@@ -87,6 +125,15 @@ pub enum Latency {
     Beyond(u64),
     /// Due so long after its last byte has left.
     After(u64),
+}
+
+impl Latency {
+    /// What it comes to on a link that has none of its own.
+    pub const fn ticks(self) -> u64 {
+        match self {
+            Self::Beyond(ticks) | Self::After(ticks) => ticks,
+        }
+    }
 }
 
 /// What every message is put under, in ticks.
@@ -190,9 +237,7 @@ mod tests {
     use alloc::string::ToString;
 
     fn dials(settings: &[(Dial, Setting)]) -> Dials {
-        let mut dials = Dials::NONE;
-        settings.iter().for_each(|&(dial, setting)| dials.turn(dial, setting));
-        dials
+        settings.iter().fold(Dials::NONE, |dials, &(dial, setting)| dials.with(dial, setting))
     }
 
     fn own() -> Own {
@@ -264,6 +309,25 @@ mod tests {
         assert!(
             !unmeasured(Dial::Latency, Setting::Add(1.0)) && !unmeasured(Dial::Latency, Setting::Set(1.0))
         );
+    }
+
+    #[test]
+    fn several_dials_are_read_and_written() {
+        let text = "latency=20us, send-gap =5us,gap-per-byte=1GB/s,recv-overhead+100ns";
+        let dials: Dials = text.parse().unwrap();
+        let written = dials.to_string();
+        assert_eq!(written, "latency=20us,recv-overhead+100ns,send-gap=5us,gap-per-byte=1ns/B");
+        assert_eq!(written.parse(), Ok(dials));
+        assert_eq!("".parse(), Ok(Dials::NONE));
+        for (text, names) in [
+            ("speed=1us", "'speed' is no dial: use latency, send-overhead"),
+            ("latency", "adds (+)"),
+            ("latency=1us,latency+1us", "latency is turned twice"),
+            ("latency=1", "no unit"),
+        ] {
+            let message = text.parse::<Dials>().unwrap_err().to_string();
+            assert!(message.contains(names), "{text}: {message}");
+        }
     }
 
     #[test]

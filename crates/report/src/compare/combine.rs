@@ -122,6 +122,7 @@ fn setting(result: &LayerResult) -> Setting {
         cpus: result.cpus.clone(),
         distance: result.distance.clone(),
         faults: result.faults.clone(),
+        dials: result.dials.clone(),
         launches: result.launches(),
     }
 }

@@ -279,6 +279,7 @@ fn measured(
         library: None,
         launcher: None,
         faults: None,
+        dials: None,
         parameters,
         found,
         doubts,

@@ -2,6 +2,7 @@
 
 use super::error::OpenError;
 use netdyno_host::wait::Wait;
+use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::frame::port;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -75,6 +76,9 @@ pub struct Config {
     pub faults: Faults,
     /// The seed that faults are drawn from.
     pub fault_seed: u64,
+    /// What shared memory is made to be like, on purpose: the same at both ends. Gaps are set (=),
+    /// overheads added (+): nobody has measured what the link has of its own. Gets are not dialled.
+    pub dials: Dials,
 }
 
 impl Default for Config {
@@ -87,6 +91,7 @@ impl Default for Config {
             bind: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
             faults: Faults::NONE,
             fault_seed: 0,
+            dials: Dials::NONE,
         }
     }
 }

@@ -37,11 +37,11 @@ impl<S> Endpoint<S> {
     /// An endpoint without peers.
     ///
     /// # Errors
-    /// A window or a medium size that cannot be made.
+    /// A window or a medium size that cannot be made, or dials that cannot be turned so.
     pub fn new(handlers: Handlers<S>, config: Config) -> Result<Self, OpenError> {
         config.check()?;
         let offer = Offer { handlers, memories: Memories::new(ENDPOINTS.fetch_add(1, Ordering::Relaxed)) };
-        Ok(Self { config, offer, count: 0, shm: ShmPeers::new(&config), udp: None })
+        Ok(Self { config, offer, count: 0, shm: ShmPeers::new(&config)?, udp: None })
     }
 
     /// Opens a port for one peer. Its address goes to that peer, whose address comes back.
@@ -49,6 +49,9 @@ impl<S> Endpoint<S> {
     /// # Errors
     /// The system gives no shared memory, or no socket at [`Config::bind`].
     pub fn open_port(&mut self, wire: Wire) -> Result<Port, OpenError> {
+        if wire == Wire::Udp && !self.config.dials.are_none() {
+            return Err(OpenError::DialledUdp);
+        }
         Ok(Port(match wire {
             Wire::Shm => Way::Shm(ShmPort::open(
                 self.config.window,

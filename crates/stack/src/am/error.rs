@@ -3,6 +3,7 @@
 use super::config::PeerId;
 use netdyno_host::datagram::SocketError;
 use netdyno_host::segment::SegmentError;
+use netdyno_protocol::dial::terms::TermsError;
 use netdyno_protocol::frame::{memory_key, port, udp_port};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,6 +18,12 @@ pub enum OpenError {
     /// The size of medium messages is not a multiple of 64 up to 1 MiB.
     #[error("medium messages of {0} bytes cannot be made: use a multiple of 64 up to 1048576")]
     Medium(u32),
+    /// The dials cannot be turned so.
+    #[error(transparent)]
+    Dials(#[from] TermsError),
+    /// Dials are turned, and the wire has none.
+    #[error("dials are turned over shared memory alone: UDP has none yet")]
+    DialledUdp,
     /// The shared memory could not be made.
     #[error(transparent)]
     Segment(#[from] SegmentError),

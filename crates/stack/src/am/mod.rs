@@ -106,6 +106,7 @@
 
 mod bulk;
 mod config;
+mod dial;
 mod endpoint;
 mod error;
 mod handlers;
@@ -122,6 +123,8 @@ pub use error::{
 };
 pub use handlers::{Handlers, Reply, Request};
 pub use netdyno_host::wait::Wait;
+pub use netdyno_protocol::dial::setting::{Dial, Setting};
+pub use netdyno_protocol::dial::terms::{Dials, TermsError};
 pub use netdyno_protocol::faults::Faults;
 pub use netdyno_protocol::frame::datagram::LONGEST_PAYLOAD;
 pub use netdyno_protocol::reliability::Counters;

@@ -8,13 +8,13 @@ pub mod killing;
 pub mod process;
 pub mod traffic;
 
-use crate::{FAULTS, WIRE};
+use crate::{DIALS, FAULTS, WIRE};
 use netdyno_stack::am::{Config, Endpoint, PeerId};
 use std::time::{Duration, Instant};
 
 /// What all endpoints of a test have in common: the network that it is about.
 pub fn base() -> Config {
-    Config { faults: FAULTS, fault_seed: seed(), ..Config::default() }
+    Config { faults: FAULTS, fault_seed: seed(), dials: DIALS, ..Config::default() }
 }
 
 /// Connects two endpoints of this process.

@@ -298,6 +298,9 @@ impl ShmPeer {
 
     /// Sends a request; the caller has seen that there is room.
     fn send_with_extent(&mut self, kind: Kind, handler: u8, words: &[u64], extent: Extent) {
+        if matches!(kind, Kind::Store | Kind::StagedStore) {
+            self.depart(extent.len as usize);
+        }
         self.credits.take();
         self.requests_out.write_with_extent(header(kind, handler, 0, words), words, extent);
     }

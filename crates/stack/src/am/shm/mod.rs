@@ -11,10 +11,12 @@ pub(super) use port::ShmPort;
 
 use super::bulk::{Destination, Fetched, Note};
 use super::config::{Config, PeerId, Wire};
-use super::error::{ConnectError, PeerLost};
+use super::dial::Interface;
+use super::error::{ConnectError, OpenError, PeerLost};
 use super::handlers::Offer;
 use netdyno_host::wait::Wait;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Peers looked at in every poll: those heard from last.
@@ -43,6 +45,8 @@ pub(super) struct ShmPeers {
     polls_put_off: u32,
     polls_in_vain: u32,
     peer_timeout: Duration,
+    /// Where dials are turned.
+    interface: Option<Arc<Interface>>,
     last_look: Instant,
     next_look: Instant,
     payload: Vec<u8>,
@@ -58,8 +62,8 @@ struct Arrived {
 }
 
 impl ShmPeers {
-    pub(super) fn new(config: &Config) -> Self {
-        Self {
+    pub(super) fn new(config: &Config) -> Result<Self, OpenError> {
+        Ok(Self {
             peers: Vec::new(),
             hot: Vec::new(),
             newest: 0,
@@ -76,7 +80,8 @@ impl ShmPeers {
             next_look: Instant::now(),
             payload: Vec::with_capacity(config.medium_bytes as usize),
             arrived: VecDeque::new(),
-        }
+            interface: Interface::of(&config.dials)?,
+        })
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -91,7 +96,7 @@ impl ShmPeers {
     ) -> Result<PeerId, ConnectError> {
         let place = self.peers.len();
         let id = PeerId::new(index, Wire::Shm, place);
-        self.peers.push(ShmPeer::connect(id, port, address)?);
+        self.peers.push(ShmPeer::connect(id, port, address, self.interface.as_ref())?);
         if self.hot.len() < HOT {
             self.hot.push(place);
         }

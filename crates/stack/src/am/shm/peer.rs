@@ -3,6 +3,7 @@
 use super::bulk::Bulk;
 use super::port::{CLOSED, ENDPOINT, Layout, ShmPort, TAKEN};
 use crate::am::config::PeerId;
+use crate::am::dial::{Inlet, Interface};
 use crate::am::error::{ConnectError, Loss, PeerLost, RequestError};
 use crate::am::handlers::{self, Content, Offer, Reply, Request};
 use netdyno_host::life::Life;
@@ -24,16 +25,21 @@ pub(in crate::am) struct Outbox {
     pub(super) replies: Writer,
     pub(super) ledger: Ledger,
     medium_bytes: usize,
+    /// Where dials are turned.
+    pub(super) interface: Option<Arc<Interface>>,
 }
 
 impl Outbox {
     #[inline(always)]
     pub(in crate::am) fn reply(&mut self, handler: u8, words: &[u64]) {
+        depart(self.interface.as_deref(), &mut self.replies, size_of_val(words));
         self.replies.write(header(Kind::Short, handler, self.ledger.completed(), words), words);
         self.ledger.told();
     }
 
     pub(in crate::am) fn reply_medium(&mut self, handler: u8, words: &[u64], payload: &[u8]) {
+        let bytes = size_of_val(words) + payload.len();
+        depart(self.interface.as_deref(), &mut self.replies, bytes);
         let header = header(Kind::Medium, handler, self.ledger.completed(), words);
         self.replies.write_with_payload(header, words, payload);
         self.ledger.told();
@@ -57,6 +63,26 @@ pub(super) fn header(kind: Kind, handler: u8, completed: u16, words: &[u64]) -> 
     Header { sequence: 0, completed, handler, kind, words: words.len() as u8 }
 }
 
+/// Has a message of `bytes`, which `ring` is to write next, depart as the dials say, where any is
+/// turned.
+#[inline(always)]
+pub(super) fn depart(interface: Option<&Interface>, ring: &mut Writer, bytes: usize) {
+    if let Some(interface) = interface {
+        ring.stamp(interface.depart(bytes));
+    }
+}
+
+/// Whether the message at the head of `ring` is not due yet.
+#[inline(always)]
+fn holds(inlet: Option<&mut Inlet>, ring: &Reader, message: &Message) -> bool {
+    inlet.is_some_and(|inlet| is_dialled(message.header.kind) && inlet.holds(ring.stamp()))
+}
+
+/// Credits, parts of a store, and gets are not.
+const fn is_dialled(kind: Kind) -> bool {
+    matches!(kind, Kind::Short | Kind::Medium | Kind::Store | Kind::StagedStore | Kind::Refused)
+}
+
 /// Whether and how a peer was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -72,6 +98,8 @@ pub(in crate::am) struct ShmPeer {
     pub(super) replies_in: Reader,
     pub(super) requests_in: Reader,
     pub(super) outbox: Outbox,
+    /// Where dials are turned: of requests, and of replies.
+    inlets: Option<Box<[Inlet; 2]>>,
     /// Messages taken from the peer, now and at the last look.
     taken: u64,
     taken_at_look: u64,
@@ -90,7 +118,12 @@ pub(in crate::am) struct ShmPeer {
 }
 
 impl ShmPeer {
-    pub(in crate::am) fn connect(id: PeerId, port: ShmPort, address: &[u8]) -> Result<Self, ConnectError> {
+    pub(in crate::am) fn connect(
+        id: PeerId,
+        port: ShmPort,
+        address: &[u8],
+        interface: Option<&Arc<Interface>>,
+    ) -> Result<Self, ConnectError> {
         let address = PortAddress::parse(address).map_err(ConnectError::ShmAddress)?;
         let theirs = Layout { window: address.window, medium_bytes: address.medium_bytes };
         // Hold the process before looking at its memory: if that is the right one and the
@@ -126,7 +159,9 @@ impl ShmPeer {
                 replies: replies_out,
                 ledger: Ledger::new(window),
                 medium_bytes: theirs.medium_bytes as usize,
+                interface: interface.cloned(),
             },
+            inlets: interface.map(|interface| Box::new([Inlet::new(interface), Inlet::new(interface)])),
             taken: 0,
             taken_at_look: 0,
             silent: None,
@@ -189,14 +224,22 @@ impl ShmPeer {
         if !self.is_ready() {
             return Err(self.why_not_ready());
         }
+        self.depart(size_of_val(words) + payload.len());
         self.credits.take();
         self.requests_out.write_with_payload(header(Kind::Medium, handler, 0, words), words, payload);
         Ok(())
     }
 
+    /// Has the next request, of `bytes`, depart as the dials say.
+    #[inline(always)]
+    pub(super) fn depart(&mut self, bytes: usize) {
+        depart(self.outbox.interface.as_deref(), &mut self.requests_out, bytes);
+    }
+
     /// Sends a request; the caller has seen that there is room.
     #[inline(always)]
     pub(in crate::am) fn send(&mut self, handler: u8, words: &[u64]) {
+        self.depart(size_of_val(words));
         self.credits.take();
         self.requests_out.write(header(Kind::Short, handler, 0, words), words);
     }
@@ -217,11 +260,18 @@ impl ShmPeer {
         // other time, and a reply to nothing is found.
         if let Some(message) = self.replies_in.read() {
             let message = message.map_err(|_| self.lose(Loss::Misbehaved))?;
-            handled += self.take_reply(message, offer, payload, state)?;
+            let inlet = self.inlets.as_mut().map(|inlets| &mut inlets[1]);
+            if !holds(inlet, &self.replies_in, &message) {
+                handled += self.take_reply(message, offer, payload, state)?;
+            }
         }
         for _ in 0..REQUESTS_AT_ONCE {
             let Some(message) = self.requests_in.read() else { break };
             let message = message.map_err(|_| self.lose(Loss::Misbehaved))?;
+            let inlet = self.inlets.as_mut().map(|inlets| &mut inlets[0]);
+            if holds(inlet, &self.requests_in, &message) {
+                break;
+            }
             handled += self.take_request(message, offer, payload, state)?;
         }
         Ok(handled)
@@ -307,7 +357,8 @@ impl ShmPeer {
         if self.bulk.is_cheated(self.credits.completed()) {
             return Err(self.lose(Loss::Misbehaved));
         }
-        let has_spoken = self.taken != self.taken_at_look || !is_drained;
+        let is_dialled = self.outbox.interface.as_ref().is_some_and(|interface| interface.is_busy());
+        let has_spoken = self.taken != self.taken_at_look || !is_drained || is_dialled;
         self.taken_at_look = self.taken;
         self.silent = match self.silent {
             _ if self.credits.in_flight() == 0 => None,

@@ -1,0 +1,116 @@
+//! The dials of an endpoint (León et al. 2002): it is its own network interface, which messages
+//! leave and reach as late as the dials say, whichever peer they go to or come from.
+//!
+//! The stamp of a message lies beside it in its slot, on a line that only dialled messages touch.
+//! A message that is not due stays in its ring. Dialled are requests, replies and stores; gets,
+//! which only one side has a part in, are not.
+
+use netdyno_clock::calibrate::Clock;
+use netdyno_clock::ticks;
+use netdyno_protocol::dial::terms::{Dials, Own, Terms, TermsError};
+use netdyno_protocol::dial::timing::{Departures, Gate, Lane};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A stamp cannot lie further in the future. The peer writes it, and is not to be waited for
+/// without end.
+const LONGEST_HOLD_NS: f64 = 60e9;
+
+/// Both sides of the interface.
+#[derive(Debug, Default)]
+struct Sides {
+    departures: Departures,
+    gate: Gate,
+    /// When the last message that was sent is due.
+    last_due: u64,
+}
+
+/// What all peers of an endpoint go through.
+#[derive(Debug)]
+pub(super) struct Interface {
+    terms: Terms,
+    longest_hold: u64,
+    sides: Mutex<Sides>,
+}
+
+impl Interface {
+    /// `None` where no dial is turned. What the link has of its own nobody has measured.
+    pub(super) fn of(dials: &Dials) -> Result<Option<Arc<Self>>, TermsError> {
+        if dials.are_none() {
+            return Ok(None);
+        }
+        let clock = Clock::calibrate();
+        let terms = Terms::new(dials, &Own::UNKNOWN, clock.tick_ns)?;
+        let longest_hold = clock.ticks(LONGEST_HOLD_NS);
+        Ok(Some(Arc::new(Self { terms, longest_hold, sides: Mutex::default() })))
+    }
+
+    fn sides(&self) -> MutexGuard<'_, Sides> {
+        self.sides.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the send overhead of the processor. Returns the stamp of a message of `bytes` that is
+    /// sent now.
+    #[cold]
+    pub(super) fn depart(&self, bytes: usize) -> u64 {
+        let now = spin(self.terms.send_overhead);
+        let mut sides = self.sides();
+        let stamp = sides.departures.depart(now, bytes, &self.terms);
+        sides.last_due = stamp.saturating_add(self.terms.latency.ticks());
+        stamp
+    }
+
+    /// Whether something that was sent has not reached its peer yet, as the dials have it. Nobody
+    /// is to answer that.
+    pub(super) fn is_busy(&self) -> bool {
+        ticks::now() < self.sides().last_due
+    }
+}
+
+/// Passes so many ticks with the processor busy. Returns when they are over.
+fn spin(length: u64) -> u64 {
+    let began = ticks::now();
+    let mut now = began;
+    while now - began < length {
+        std::hint::spin_loop();
+        now = ticks::now();
+    }
+    now
+}
+
+/// One ring of a peer, at the end that reads.
+#[derive(Debug)]
+pub(super) struct Inlet {
+    interface: Arc<Interface>,
+    lane: Lane,
+    /// When the message at the head is due, once it has been seen.
+    due: Option<u64>,
+}
+
+impl Inlet {
+    pub(super) fn new(interface: &Arc<Interface>) -> Self {
+        Self { interface: Arc::clone(interface), lane: Lane::default(), due: None }
+    }
+
+    /// Whether the message at the head, which the peer stamped so, has to wait. Where not, it is
+    /// released, and the receive overhead taken of the processor.
+    #[cold]
+    pub(super) fn holds(&mut self, stamp: u64) -> bool {
+        let Interface { terms, longest_hold, .. } = &*self.interface;
+        let now = ticks::now();
+        let due = *self.due.get_or_insert_with(|| {
+            // A peer without dials stamps nothing.
+            let stamp = Some(stamp).filter(|&stamp| stamp != 0).map(|stamp| stamp.min(now + longest_hold));
+            self.lane.due(stamp, now, terms)
+        });
+        {
+            let mut sides = self.interface.sides();
+            if now < sides.gate.opens(due) {
+                return true;
+            }
+            sides.gate.pass(due, terms);
+        }
+        self.due = None;
+        spin(terms.recv_overhead);
+        false
+    }
+}
