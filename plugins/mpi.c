@@ -174,10 +174,22 @@ static void mpi_describe(struct netdyno_channel *channel, char *text, size_t roo
     snprintf(text, room, "%s, thread=%s", line, channel->level);
 }
 
+static void sync_window(struct netdyno_channel *channel)
+{
+    if (channel->window != MPI_WIN_NULL)
+        MPI_Win_sync(channel->window);
+}
+
 static int mpi_gather(struct netdyno_channel *channel, const void *mine, void *all, size_t bytes)
 {
-    return told(channel->error, "MPI_Allgather",
-                MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, channel->comm));
+    int failed;
+
+    /* What was written before, here or by a put, is to be seen by others and here afterwards. */
+    sync_window(channel);
+    failed = told(channel->error, "MPI_Allgather",
+                  MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, channel->comm));
+    sync_window(channel);
+    return failed;
 }
 
 static int mpi_post_receive(struct netdyno_channel *channel, uint32_t slot, int32_t rank, void *buffer,
@@ -331,7 +343,7 @@ static int mpi_close(struct netdyno_channel *channel)
 {
     double until = MPI_Wtime() + CLOSE_S;
     MPI_Request all_close;
-    int is_free = 1, is_last = --channels == 0;
+    int is_free = 1, is_last = --channels == 0, is_together;
 
     for (uint32_t slot = 0; slot < channel->slots; slot++) {
         if (channel->requests[slot] != MPI_REQUEST_NULL && mpi_cancel_receive(channel, slot) < 0)
@@ -339,7 +351,11 @@ static int mpi_close(struct netdyno_channel *channel)
         if (!completes(&channel->requests[channel->slots + slot], until))
             is_free = 0;
     }
-    if (MPI_Ibarrier(channel->comm, &all_close) == MPI_SUCCESS && completes(&all_close, until)) {
+    is_together = MPI_Ibarrier(channel->comm, &all_close) == MPI_SUCCESS && completes(&all_close, until);
+    /* Others may still put into the memory that is attached to an open window. */
+    if (!is_together && channel->window != MPI_WIN_NULL)
+        is_free = 0;
+    if (is_together) {
         if (channel->window != MPI_WIN_NULL) {
             MPI_Win_unlock_all(channel->window);
             MPI_Win_free(&channel->window);

@@ -290,6 +290,8 @@ static int copy(struct netdyno_channel *channel, const struct netdyno_transfer *
     there = (struct iovec){ (void *)(uintptr_t)(key.memory + transfer->key_offset), transfer->bytes };
     done = is_put ? process_vm_writev((pid_t)key.process, &here, 1, &there, 1, 0)
                   : process_vm_readv((pid_t)key.process, &here, 1, &there, 1, 0);
+    if (done >= 0 && done != (ssize_t)transfer->bytes)
+        errno = EFAULT; /* a part of it is not there */
     if (done != (ssize_t)transfer->bytes)
         return failed(channel, "reach the other process's memory");
     return 0;

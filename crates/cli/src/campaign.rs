@@ -122,7 +122,7 @@ impl Campaign {
         let started = Instant::now();
         let time = self.measuring.max_time * u32::try_from(runs.len()).unwrap_or(1);
         let at_least = usize::from(self.measuring.launches);
-        let mut rounds = 0;
+        let (mut rounds, mut shortest) = (0, Duration::MAX);
         loop {
             // Every other round runs the layers in the opposite order, so that none is
             // always the first.
@@ -141,9 +141,10 @@ impl Campaign {
                 })?;
             }
             rounds += 1;
+            shortest = shortest.min(began.elapsed());
             let is_look = rounds >= at_least && (rounds - at_least).is_multiple_of(LAUNCHES_PER_LOOK);
             // None is begun that would not be at its end in time.
-            let time_is_up = rounds >= at_least && started.elapsed() + began.elapsed() > time;
+            let time_is_up = rounds >= at_least && started.elapsed() + shortest > time;
             if time_is_up || (is_look && self.is_precise(&runs)) {
                 break;
             }

@@ -115,7 +115,8 @@ impl Plugin {
         // pointers to functions are `None`.
         let table = unsafe {
             let mut table = MaybeUninit::<Layer>::zeroed();
-            let bytes = (size as usize).min(size_of::<Layer>());
+            let whole = size_of::<usize>();
+            let bytes = (size as usize).min(size_of::<Layer>()) / whole * whole;
             table.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(layer.cast(), bytes);
             table.assume_init()
         };

@@ -78,9 +78,15 @@ fn what_does_not_fit_is_refused() {
     let whole = Plugin::load(&build_in(folder.path(), &whole, &compiler()).unwrap()).unwrap();
     assert!(whole.has_launcher() && !whole.blocks() && whole.name() == "stub");
     // Of the first header of this version, and of one to come with more at the end.
-    let first = ".size = offsetof(struct netdyno_layer, register_memory), .flush = (void *)1";
-    let first = source(&folder, "first.c", &STUB.replace("{}", first));
-    assert!(!Plugin::load(&build_in(folder.path(), &first, &compiler()).unwrap()).unwrap().one_sided());
+    let first = ".size = offsetof(struct netdyno_layer, register_memory)";
+    let loaded = source(&folder, "first.c", &STUB.replace("{}", first));
+    assert!(!Plugin::load(&build_in(folder.path(), &loaded, &compiler()).unwrap()).unwrap().one_sided());
+    // What lies behind a shorter table is not looked at.
+    let more = "    .capabilities = NETDYNO_HAS_LAUNCHER | NETDYNO_REGISTERS, \
+                .register_memory = (void *)1, .deregister_memory = (void *)1";
+    let beyond = source(&folder, "beyond.c", &STUB.replace("{}", &format!("{first}, {more}")));
+    let error = refusal(&build_in(folder.path(), &beyond, &compiler()).unwrap());
+    assert!(error.contains("lacks the function register_memory"), "{error}");
     let longer = source(&folder, "longer.c", &STUB.replace("{}", ".size = sizeof netdyno_layer + 8"));
     assert!(Plugin::load(&build_in(folder.path(), &longer, &compiler()).unwrap()).is_ok());
 }

@@ -4,7 +4,9 @@
 
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
-use netdyno_stack::am::{Config, Dial, Dials, Endpoint, Handlers, OpenError, PeerId, Setting, Wire};
+use netdyno_stack::am::{
+    Config, Dial, Dials, Endpoint, Handlers, Loss, OpenError, PeerId, PeerLost, Setting, Wire,
+};
 use std::time::{Duration, Instant};
 
 const ASK: u8 = 0;
@@ -19,7 +21,7 @@ struct Link {
     clock: Clock,
 }
 
-fn link(dials: &str) -> Link {
+fn handlers() -> Handlers<Seen> {
     let mut handlers = Handlers::<Seen>::new();
     handlers.on_request(ASK, |seen, request| {
         seen.push(ticks::now());
@@ -28,13 +30,19 @@ fn link(dials: &str) -> Link {
     handlers.on_reply(ASK, |seen, _| seen.push(ticks::now()));
     handlers.on_store(ASK, |seen, _| seen.push(ticks::now()));
     handlers.on_refused(|_, refused| panic!("{refused}"));
-    let config = Config { dials: dials.parse().unwrap(), ..Config::default() };
-    let mut a = Endpoint::new(handlers.clone(), config).unwrap();
-    let mut b = Endpoint::new(handlers, config).unwrap();
+    handlers
+}
+
+fn connect(a: &mut Endpoint<Seen>, b: &mut Endpoint<Seen>) -> (PeerId, PeerId) {
     let (port_a, port_b) = (a.open_port(Wire::Shm).unwrap(), b.open_port(Wire::Shm).unwrap());
     let (address_a, address_b) = (port_a.address(), port_b.address());
-    let to_b = a.connect(port_a, &address_b).unwrap();
-    b.connect(port_b, &address_a).unwrap();
+    (a.connect(port_a, &address_b).unwrap(), b.connect(port_b, &address_a).unwrap())
+}
+
+fn link(dials: &str) -> Link {
+    let config = Config { dials: dials.parse().unwrap(), ..Config::default() };
+    let [mut a, mut b] = [0, 1].map(|_| Endpoint::new(handlers(), config).unwrap());
+    let (to_b, _) = connect(&mut a, &mut b);
     Link { a, b, to_b, clock: Clock::calibrate() }
 }
 
@@ -58,17 +66,18 @@ fn until(endpoint: &mut Endpoint<Seen>, seen: &mut Seen, count: usize) {
 fn no_message_is_early_and_replies_are_as_late_again() {
     let mut link = link("latency=200us");
     let (mut at_a, mut at_b) = (Seen::new(), Seen::new());
+    let mut least_to_send = f64::INFINITY;
     for round in 1..=20 {
         let sent = ticks::now();
         link.a.request(&mut at_a, link.to_b, ASK, [1]).unwrap();
-        // The sender itself is not held up.
-        let went_on = ticks::now();
+        least_to_send = least_to_send.min(link.ns(sent, ticks::now()));
         until(&mut link.b, &mut at_b, round);
         until(&mut link.a, &mut at_a, round);
         let (handled, answered) = (at_b[round - 1], at_a[round - 1]);
         assert!(link.ns(sent, handled) >= 199_999.0 && link.ns(handled, answered) >= 199_999.0);
-        assert!(went_on < handled);
     }
+    // The sender itself is not held up; of many rounds one at least was not interrupted.
+    assert!(least_to_send < 199_999.0, "{least_to_send}");
 }
 
 #[test]
@@ -122,6 +131,54 @@ fn a_store_takes_the_time_of_its_bytes() {
     link.a.store(&mut at_a, remote, 0, &[7; 100_001], ASK, []).unwrap();
     until(&mut link.b, &mut at_b, 1);
     assert!(link.ns(began, at_b[0]) >= 999_999.0);
+}
+
+/// Whom `endpoint` loses, polled and made to do `meanwhile` until it does.
+fn lost(
+    endpoint: &mut Endpoint<Seen>,
+    seen: &mut Seen,
+    mut meanwhile: impl FnMut(&mut Endpoint<Seen>),
+) -> PeerLost {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        meanwhile(endpoint);
+        if let Err(lost) = endpoint.poll(seen) {
+            return lost;
+        }
+        assert!(Instant::now() < deadline, "nobody is lost");
+    }
+}
+
+#[test]
+fn a_silent_peer_is_given_up_while_others_are_sent_to() {
+    let dials = "latency=1ms".parse().unwrap();
+    let config = Config { dials, peer_timeout: Duration::from_millis(400), ..Config::default() };
+    let mut ends = [0, 1, 2].map(|_| Endpoint::new(handlers(), config).unwrap());
+    let [a, b, c] = &mut ends;
+    let (to_b, _) = connect(a, b);
+    let (to_c, _) = connect(a, c);
+    let (mut at_a, mut at_c) = (Seen::new(), Seen::new());
+    a.request(&mut at_a, to_b, ASK, [1]).unwrap();
+    let lost = lost(a, &mut at_a, |a| {
+        // As much as there is room for, so that something is always on its way.
+        let _ = a.try_request(to_c, ASK, [1]);
+        let _ = c.poll(&mut at_c);
+    });
+    assert_eq!((lost.peer, lost.loss), (to_b, Loss::Silent(config.peer_timeout)));
+}
+
+/// What a peer has left behind is handled, but not waited for as long as the dials say: here four
+/// minutes.
+#[test]
+fn the_end_of_a_peer_is_not_held_back_for_long() {
+    let Link { mut a, mut b, to_b, .. } = link("send-gap=1s");
+    let mut at_b = Seen::new();
+    for _ in 0..240 {
+        a.try_request(to_b, ASK, [1]).unwrap();
+    }
+    drop(a);
+    let lost = lost(&mut b, &mut at_b, |_| {});
+    assert_eq!((lost.loss, at_b.len()), (Loss::Closed, 240));
 }
 
 #[test]

@@ -37,6 +37,7 @@ pub(super) struct Regions(Vec<Option<Region>>);
 
 struct Region {
     memory: Memory,
+    /// Null once it has been deregistered.
     raw: *mut RawRegion,
 }
 
@@ -181,12 +182,15 @@ impl Channel {
     /// Deregisters whatever is still registered, before the channel is closed.
     pub(super) fn deregister_all(&mut self) {
         let Some(Registers { deregister, .. }) = self.plugin.registers else { return };
-        for region in std::mem::take(&mut self.held.regions.0).into_iter().flatten() {
-            // SAFETY: the channel is open, and the region registered. Its memory goes only where
-            // the layer has let go of it.
-            if self.held.sends.posted() > 0 || unsafe { deregister(self.raw, region.raw) } != 0 {
-                std::mem::forget(region);
-            }
+        if self.held.sends.posted() > 0 {
+            return;
+        }
+        for region in self.held.regions.0.iter_mut().flatten() {
+            // SAFETY: the channel is open, the region registered, nothing of this process under
+            // way. What comes late from others finds the memory still there: it goes with all
+            // that the layer may have a hold on.
+            unsafe { deregister(self.raw, region.raw) };
+            region.raw = std::ptr::null_mut();
         }
     }
 

@@ -25,6 +25,8 @@ impl Departures {
 pub struct Lane {
     /// The latest time at which a message was due.
     last: u64,
+    /// Since when the next message would be seen, if it were there.
+    open_since: u64,
     own: Least,
 }
 
@@ -72,10 +74,17 @@ impl Lane {
         self.last
     }
 
+    /// Where messages wait in line and only the first is seen: it was taken at `now`, so that the
+    /// next one can be seen. Nothing is said of the link by how long that one had to wait.
+    #[inline]
+    pub fn took_first(&mut self, now: u64) {
+        self.open_since = now;
+    }
+
     /// When a message was here, of which only is known when it was seen: a program may look late.
     /// One that departs later than it is seen is not here before it has departed.
     fn was_here(&mut self, stamp: u64, seen: u64) -> u64 {
-        if let Some(took) = seen.checked_sub(stamp) {
+        if let Some(took) = seen.checked_sub(stamp).filter(|_| stamp >= self.open_since) {
             self.own.note(took);
         }
         stamp.saturating_add(self.own.get().unwrap_or(0))
@@ -176,6 +185,20 @@ mod tests {
         assert_eq!(due(1, 70), 570);
         let slower: alloc::vec::Vec<u64> = (2..3000).map(|nth| due(nth, 250)).collect();
         assert_eq!((slower[0], slower[2500]), (570, 750));
+    }
+
+    /// A stream in a ring, faster than the latency that is added: each message is seen when the one
+    /// before it has been released.
+    #[test]
+    fn waiting_in_line_is_not_taken_for_the_link() {
+        let add = Terms { latency: Latency::Beyond(500), ..Terms::NONE };
+        let (mut lane, mut released) = (Lane::default(), 0);
+        for nth in 1..5000 {
+            let (stamp, arrived) = (100 * nth, 100 * nth + 70);
+            released = lane.due(Some(stamp), arrived.max(released), &add);
+            lane.took_first(released);
+            assert_eq!(released, stamp + 570);
+        }
     }
 
     #[test]

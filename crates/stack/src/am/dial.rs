@@ -11,17 +11,16 @@ use netdyno_protocol::dial::terms::{Dials, Own, Terms, TermsError};
 use netdyno_protocol::dial::timing::{Departures, Gate, Lane};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A stamp cannot lie further in the future. The peer writes it, and is not to be waited for
-/// without end.
-const LONGEST_HOLD_NS: f64 = 60e9;
+/// A stamp cannot lie further in the future: the peer writes it.
+const LONGEST_HOLD_NS: f64 = 600e9;
+/// What a peer has left behind that has ended, or closed, is held no longer than this.
+const LAST_HOLD_NS: f64 = 5e9;
 
 /// Both sides of the interface.
 #[derive(Debug, Default)]
 struct Sides {
     departures: Departures,
     gate: Gate,
-    /// When the last message that was sent is due.
-    last_due: u64,
 }
 
 /// What all peers of an endpoint go through.
@@ -29,6 +28,7 @@ struct Sides {
 pub(super) struct Interface {
     terms: Terms,
     longest_hold: u64,
+    last_hold: u64,
     sides: Mutex<Sides>,
 }
 
@@ -40,8 +40,8 @@ impl Interface {
         }
         let clock = Clock::calibrate();
         let terms = Terms::new(dials, &Own::UNKNOWN, clock.tick_ns)?;
-        let longest_hold = clock.ticks(LONGEST_HOLD_NS);
-        Ok(Some(Arc::new(Self { terms, longest_hold, sides: Mutex::default() })))
+        let [longest_hold, last_hold] = [LONGEST_HOLD_NS, LAST_HOLD_NS].map(|ns| clock.ticks(ns));
+        Ok(Some(Arc::new(Self { terms, longest_hold, last_hold, sides: Mutex::default() })))
     }
 
     fn sides(&self) -> MutexGuard<'_, Sides> {
@@ -53,16 +53,12 @@ impl Interface {
     #[cold]
     pub(super) fn depart(&self, bytes: usize) -> u64 {
         let now = spin(self.terms.send_overhead);
-        let mut sides = self.sides();
-        let stamp = sides.departures.depart(now, bytes, &self.terms);
-        sides.last_due = stamp.saturating_add(self.terms.latency.ticks());
-        stamp
+        self.sides().departures.depart(now, bytes, &self.terms)
     }
 
-    /// Whether something that was sent has not reached its peer yet, as the dials have it. Nobody
-    /// is to answer that.
-    pub(super) fn is_busy(&self) -> bool {
-        ticks::now() < self.sides().last_due
+    /// When a message that was stamped so is due at its peer.
+    pub(super) fn due(&self, stamp: u64) -> u64 {
+        stamp.saturating_add(self.terms.latency.ticks())
     }
 }
 
@@ -70,7 +66,7 @@ impl Interface {
 fn spin(length: u64) -> u64 {
     let began = ticks::now();
     let mut now = began;
-    while now - began < length {
+    while now.saturating_sub(began) < length {
         std::hint::spin_loop();
         now = ticks::now();
     }
@@ -84,11 +80,18 @@ pub(super) struct Inlet {
     lane: Lane,
     /// When the message at the head is due, once it has been seen.
     due: Option<u64>,
+    /// Until when messages are held of a peer that sends no more.
+    until: u64,
 }
 
 impl Inlet {
     pub(super) fn new(interface: &Arc<Interface>) -> Self {
-        Self { interface: Arc::clone(interface), lane: Lane::default(), due: None }
+        Self { interface: Arc::clone(interface), lane: Lane::default(), due: None, until: u64::MAX }
+    }
+
+    /// The peer sends no more. What it has sent is not waited for without end.
+    pub(super) fn expect_no_more(&mut self) {
+        self.until = self.until.min(ticks::now().saturating_add(self.interface.last_hold));
     }
 
     /// Whether the message at the head, which the peer stamped so, has to wait. Where not, it is
@@ -104,12 +107,14 @@ impl Inlet {
         });
         {
             let mut sides = self.interface.sides();
-            if now < sides.gate.opens(due) {
+            if now < sides.gate.opens(due).min(self.until) {
                 return true;
             }
-            sides.gate.pass(due, terms);
+            // What is released before it is due is not to hold up what others send.
+            sides.gate.pass(due.min(now), terms);
         }
         self.due = None;
+        self.lane.took_first(now);
         spin(terms.recv_overhead);
         false
     }

@@ -6,6 +6,7 @@ use crate::am::config::PeerId;
 use crate::am::dial::{Inlet, Interface};
 use crate::am::error::{ConnectError, Loss, PeerLost, RequestError};
 use crate::am::handlers::{self, Content, Offer, Reply, Request};
+use netdyno_clock::ticks;
 use netdyno_host::life::Life;
 use netdyno_host::region::Region;
 use netdyno_host::ring::{Message, Reader, Writer};
@@ -26,20 +27,27 @@ pub(in crate::am) struct Outbox {
     pub(super) ledger: Ledger,
     medium_bytes: usize,
     /// Where dials are turned.
-    pub(super) interface: Option<Arc<Interface>>,
+    interface: Option<Arc<Interface>>,
 }
 
 impl Outbox {
+    /// Has the next reply, of `bytes`, depart as the dials say, where any is turned.
+    #[inline(always)]
+    pub(super) fn depart(&mut self, bytes: usize) {
+        if let Some(interface) = &self.interface {
+            self.replies.stamp(interface.depart(bytes));
+        }
+    }
+
     #[inline(always)]
     pub(in crate::am) fn reply(&mut self, handler: u8, words: &[u64]) {
-        depart(self.interface.as_deref(), &mut self.replies, size_of_val(words));
+        self.depart(size_of_val(words));
         self.replies.write(header(Kind::Short, handler, self.ledger.completed(), words), words);
         self.ledger.told();
     }
 
     pub(in crate::am) fn reply_medium(&mut self, handler: u8, words: &[u64], payload: &[u8]) {
-        let bytes = size_of_val(words) + payload.len();
-        depart(self.interface.as_deref(), &mut self.replies, bytes);
+        self.depart(size_of_val(words) + payload.len());
         let header = header(Kind::Medium, handler, self.ledger.completed(), words);
         self.replies.write_with_payload(header, words, payload);
         self.ledger.told();
@@ -61,15 +69,6 @@ impl Outbox {
 pub(super) fn header(kind: Kind, handler: u8, completed: u16, words: &[u64]) -> Header {
     // The sequence number is the ring's.
     Header { sequence: 0, completed, handler, kind, words: words.len() as u8 }
-}
-
-/// Has a message of `bytes`, which `ring` is to write next, depart as the dials say, where any is
-/// turned.
-#[inline(always)]
-pub(super) fn depart(interface: Option<&Interface>, ring: &mut Writer, bytes: usize) {
-    if let Some(interface) = interface {
-        ring.stamp(interface.depart(bytes));
-    }
 }
 
 /// Whether the message at the head of `ring` is not due yet.
@@ -98,7 +97,10 @@ pub(in crate::am) struct ShmPeer {
     pub(super) replies_in: Reader,
     pub(super) requests_in: Reader,
     pub(super) outbox: Outbox,
-    /// Where dials are turned: of requests, and of replies.
+    /// Where dials are turned: when the last request is due at the peer, which is not to answer it
+    /// before.
+    last_due: u64,
+    /// The same: of requests, and of replies.
     inlets: Option<Box<[Inlet; 2]>>,
     /// Messages taken from the peer, now and at the last look.
     taken: u64,
@@ -161,6 +163,7 @@ impl ShmPeer {
                 medium_bytes: theirs.medium_bytes as usize,
                 interface: interface.cloned(),
             },
+            last_due: 0,
             inlets: interface.map(|interface| Box::new([Inlet::new(interface), Inlet::new(interface)])),
             taken: 0,
             taken_at_look: 0,
@@ -233,7 +236,11 @@ impl ShmPeer {
     /// Has the next request, of `bytes`, depart as the dials say.
     #[inline(always)]
     pub(super) fn depart(&mut self, bytes: usize) {
-        depart(self.outbox.interface.as_deref(), &mut self.requests_out, bytes);
+        if let Some(interface) = &self.outbox.interface {
+            let stamp = interface.depart(bytes);
+            self.requests_out.stamp(stamp);
+            self.last_due = interface.due(stamp);
+        }
     }
 
     /// Sends a request; the caller has seen that there is room.
@@ -357,8 +364,11 @@ impl ShmPeer {
         if self.bulk.is_cheated(self.credits.completed()) {
             return Err(self.lose(Loss::Misbehaved));
         }
-        let is_dialled = self.outbox.interface.as_ref().is_some_and(|interface| interface.is_busy());
-        let has_spoken = self.taken != self.taken_at_look || !is_drained || is_dialled;
+        if let Some(inlets) = self.inlets.as_mut().filter(|_| closed || ended) {
+            inlets.iter_mut().for_each(Inlet::expect_no_more);
+        }
+        let is_asked = self.last_due == 0 || ticks::now() >= self.last_due;
+        let has_spoken = self.taken != self.taken_at_look || !is_drained || !is_asked;
         self.taken_at_look = self.taken;
         self.silent = match self.silent {
             _ if self.credits.in_flight() == 0 => None,

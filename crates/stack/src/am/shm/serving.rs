@@ -2,7 +2,7 @@
 //! becomes of its answers.
 
 use super::bulk::{Fetch, Get, last_chunk};
-use super::peer::{Outbox, ShmPeer, depart, header};
+use super::peer::{Outbox, ShmPeer, header};
 use crate::am::bulk::{Fetched, Placed, Refused, Stored, Transfer};
 use crate::am::error::{Loss, PeerLost};
 use crate::am::handlers::{self, Offer};
@@ -176,7 +176,7 @@ impl Outbox {
     /// Says that a store cannot be: with everything that the peer said of it.
     fn refuse(&mut self, request: &Message, extent: Extent) {
         let words = &request.words[..usize::from(request.header.words)];
-        depart(self.interface.as_deref(), &mut self.replies, size_of_val(words));
+        self.depart(size_of_val(words));
         let header = header(Kind::Refused, request.header.handler, self.ledger.completed(), words);
         self.replies.write_with_extent(header, words, extent);
         self.ledger.told();
