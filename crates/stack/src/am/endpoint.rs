@@ -139,7 +139,15 @@ impl<S> Endpoint<S> {
     ) -> Result<(), RequestError> {
         const { assert!(N <= MAX_WORDS) };
         match peer.wire() {
-            Wire::Shm => self.shm.peer_mut(peer).try_send(handler, &words),
+            Wire::Shm => {
+                let wanted = self.shm.peer_mut(peer);
+                if wanted.is_ready() {
+                    wanted.send(handler, &words);
+                    return Ok(());
+                }
+                let [a, b, c, d] = spread(words);
+                wanted.try_send_short(handler, N, a, b, c, d)
+            }
             Wire::Udp => {
                 let [a, b, c, d] = spread(words);
                 self.udp_mut().try_send_short(peer, handler, N, a, b, c, d)
@@ -165,7 +173,13 @@ impl<S> Endpoint<S> {
         const { assert!(N <= MAX_WORDS) };
         match peer.wire() {
             Wire::Shm => {
-                self.wait_for_shm_room(state, peer)?;
+                while !self.shm.peer(peer).is_ready() {
+                    if self.shm.peer(peer).is_dialled() {
+                        let [a, b, c, d] = spread(words);
+                        return self.request_as_dialled(state, peer, handler, N, a, b, c, d);
+                    }
+                    self.poll_for_room(state, peer)?;
+                }
                 self.shm.peer_mut(peer).send(handler, &words);
                 Ok(())
             }
@@ -176,18 +190,40 @@ impl<S> Endpoint<S> {
         }
     }
 
-    #[inline(always)]
+    #[cold]
+    #[inline(never)]
+    #[allow(clippy::too_many_arguments, reason = "words in registers")]
+    fn request_as_dialled(
+        &mut self,
+        state: &mut S,
+        peer: PeerId,
+        handler: u8,
+        count: usize,
+        a: u64,
+        b: u64,
+        c: u64,
+        d: u64,
+    ) -> Result<(), PeerLost> {
+        self.until_sent(state, |endpoint| {
+            endpoint.shm.peer_mut(peer).try_send_short(handler, count, a, b, c, d)
+        })
+    }
+
     pub(super) fn wait_for_shm_room(&mut self, state: &mut S, peer: PeerId) -> Result<(), PeerLost> {
-        loop {
-            let wanted = self.shm.peer(peer);
-            if wanted.is_ready() {
-                return Ok(());
-            }
-            wanted.check_connected()?;
-            if self.poll(state)? == 0 {
-                self.idle(SLEEP_AT_MOST);
-            }
+        while !self.shm.peer(peer).may_send() {
+            self.poll_for_room(state, peer)?;
         }
+        Ok(())
+    }
+
+    /// Polls once, as long as the peer lives for which there is no room.
+    #[inline(always)]
+    fn poll_for_room(&mut self, state: &mut S, peer: PeerId) -> Result<(), PeerLost> {
+        self.shm.peer(peer).check_connected()?;
+        if self.poll(state)? == 0 {
+            self.idle(SLEEP_AT_MOST);
+        }
+        Ok(())
     }
 
     #[cold]

@@ -206,12 +206,12 @@ impl<S> Endpoint<S> {
         };
         let last = last_chunk(bytes.len());
         for at in (0..last).step_by(CELL) {
-            self.poll_until(state, remote.peer, |peer| peer.is_ready() && peer.has_cell())?;
+            self.poll_until(state, remote.peer, |peer| peer.may_send() && peer.has_cell())?;
             let peer = self.shm.peer_mut(remote.peer);
             peer.fill(&bytes[at..at + CELL]);
             peer.send_with_extent(Kind::Chunk, 0, &[], extent(at, CELL));
         }
-        self.poll_until(state, remote.peer, |peer| peer.is_ready() && peer.has_cell())?;
+        self.poll_until(state, remote.peer, |peer| peer.may_send() && peer.has_cell())?;
         let peer = self.shm.peer_mut(remote.peer);
         peer.fill(&bytes[last..]);
         peer.send_with_extent(Kind::StagedStore, note.handler, note.words(), extent(0, bytes.len()));
@@ -253,7 +253,7 @@ impl<S> Endpoint<S> {
         let memory = remote.memory;
         let last = last_chunk(to.len);
         for at in (0..=last).step_by(CELL) {
-            self.poll_until(state, remote.peer, |peer| peer.is_ready() && peer.bulk.fetches.len() < CELLS)?;
+            self.poll_until(state, remote.peer, |peer| peer.may_send() && peer.bulk.fetches.len() < CELLS)?;
             let len = CELL.min(to.len - at);
             let whole = (at == last).then(|| Get {
                 from: Extent { memory, offset: offset as u64, len: to.len as u64 },

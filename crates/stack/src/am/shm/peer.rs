@@ -71,9 +71,13 @@ pub(super) fn header(kind: Kind, handler: u8, completed: u16, words: &[u64]) -> 
     Header { sequence: 0, completed, handler, kind, words: words.len() as u8 }
 }
 
+/// Which of the inlets.
+const REQUESTS: usize = 0;
+const REPLIES: usize = 1;
+
 /// Whether the message at the head of `ring` is not due yet.
-#[inline(always)]
-fn holds(inlet: Option<&mut Inlet>, ring: &Reader, message: &Message) -> bool {
+fn holds(inlets: &mut Option<Box<[Inlet; 2]>>, which: usize, ring: &Reader, message: &Message) -> bool {
+    let inlet = inlets.as_mut().map(|inlets| &mut inlets[which]);
     inlet.is_some_and(|inlet| is_dialled(message.header.kind) && inlet.holds(ring.stamp()))
 }
 
@@ -86,6 +90,9 @@ const fn is_dialled(kind: Kind) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Connected,
+    /// Connected, and dials are turned. A state of its own, so that links without dials pay nothing
+    /// for those with them.
+    Dialled,
     Lost(PeerLost),
 }
 
@@ -152,7 +159,7 @@ impl ShmPeer {
         };
         Ok(Self {
             id,
-            state: State::Connected,
+            state: if interface.is_some() { State::Dialled } else { State::Connected },
             requests_out,
             credits: Credits::new(window),
             replies_in,
@@ -190,7 +197,7 @@ impl ShmPeer {
         self.their_inbox.word(ENDPOINT).load(Ordering::Relaxed)
     }
 
-    /// Whether a request may be sent now.
+    /// Whether a request may be sent now, by a [`ShmPeer::send`] that knows nothing of dials.
     #[inline(always)]
     pub(in crate::am) fn is_ready(&self) -> bool {
         matches!(self.state, State::Connected) && self.credits.has_room()
@@ -198,9 +205,20 @@ impl ShmPeer {
 
     pub(in crate::am) fn check_connected(&self) -> Result<(), PeerLost> {
         match self.state {
-            State::Connected => Ok(()),
+            State::Connected | State::Dialled => Ok(()),
             State::Lost(lost) => Err(lost),
         }
+    }
+
+    /// Whether dials are turned.
+    #[inline(always)]
+    pub(in crate::am) fn is_dialled(&self) -> bool {
+        matches!(self.state, State::Dialled)
+    }
+
+    /// Whether a request may be sent now.
+    pub(in crate::am) fn may_send(&self) -> bool {
+        self.check_connected().is_ok() && self.credits.has_room()
     }
 
     /// Why none may.
@@ -209,11 +227,23 @@ impl ShmPeer {
         self.check_connected().map_or_else(RequestError::Lost, |()| RequestError::Full)
     }
 
-    #[inline(always)]
-    pub(in crate::am) fn try_send(&mut self, handler: u8, words: &[u64]) -> Result<(), RequestError> {
-        if !self.is_ready() {
+    /// Sends a request, if there is room, as the dials say.
+    #[cold]
+    #[inline(never)]
+    pub(in crate::am) fn try_send_short(
+        &mut self,
+        handler: u8,
+        count: usize,
+        a: u64,
+        b: u64,
+        c: u64,
+        d: u64,
+    ) -> Result<(), RequestError> {
+        if !self.may_send() {
             return Err(self.why_not_ready());
         }
+        let words = &[a, b, c, d][..count];
+        self.depart(size_of_val(words));
         self.send(handler, words);
         Ok(())
     }
@@ -224,7 +254,7 @@ impl ShmPeer {
         words: &[u64],
         payload: &[u8],
     ) -> Result<(), RequestError> {
-        if !self.is_ready() {
+        if !self.may_send() {
             return Err(self.why_not_ready());
         }
         self.depart(size_of_val(words) + payload.len());
@@ -234,7 +264,6 @@ impl ShmPeer {
     }
 
     /// Has the next request, of `bytes`, depart as the dials say.
-    #[inline(always)]
     pub(super) fn depart(&mut self, bytes: usize) {
         if let Some(interface) = &self.outbox.interface {
             let stamp = interface.depart(bytes);
@@ -243,10 +272,9 @@ impl ShmPeer {
         }
     }
 
-    /// Sends a request; the caller has seen that there is room.
+    /// Sends a request; the caller has seen that there is room, and to the dials.
     #[inline(always)]
     pub(in crate::am) fn send(&mut self, handler: u8, words: &[u64]) {
-        self.depart(size_of_val(words));
         self.credits.take();
         self.requests_out.write(header(Kind::Short, handler, 0, words), words);
     }
@@ -259,24 +287,48 @@ impl ShmPeer {
         payload: &mut Vec<u8>,
         state: &mut S,
     ) -> Result<usize, PeerLost> {
-        if self.state != State::Connected {
-            return Ok(0);
+        if self.state == State::Connected {
+            self.take_some::<false, S>(offer, payload, state)
+        } else {
+            self.poll_otherwise(offer, payload, state)
         }
+    }
+
+    /// The same of a peer that is not simply connected.
+    #[cold]
+    #[inline(never)]
+    fn poll_otherwise<S>(
+        &mut self,
+        offer: &Offer<S>,
+        payload: &mut Vec<u8>,
+        state: &mut S,
+    ) -> Result<usize, PeerLost> {
+        match self.state {
+            State::Lost(_) => Ok(0),
+            State::Connected | State::Dialled => self.take_some::<true, S>(offer, payload, state),
+        }
+    }
+
+    #[inline(always)]
+    fn take_some<const DIALLED: bool, S>(
+        &mut self,
+        offer: &Offer<S>,
+        payload: &mut Vec<u8>,
+        state: &mut S,
+    ) -> Result<usize, PeerLost> {
         let mut handled = 0;
         // Looked at even where no request waits: a poll then costs what it costs at any
         // other time, and a reply to nothing is found.
         if let Some(message) = self.replies_in.read() {
             let message = message.map_err(|_| self.lose(Loss::Misbehaved))?;
-            let inlet = self.inlets.as_mut().map(|inlets| &mut inlets[1]);
-            if !holds(inlet, &self.replies_in, &message) {
+            if !(DIALLED && holds(&mut self.inlets, REPLIES, &self.replies_in, &message)) {
                 handled += self.take_reply(message, offer, payload, state)?;
             }
         }
         for _ in 0..REQUESTS_AT_ONCE {
             let Some(message) = self.requests_in.read() else { break };
             let message = message.map_err(|_| self.lose(Loss::Misbehaved))?;
-            let inlet = self.inlets.as_mut().map(|inlets| &mut inlets[0]);
-            if holds(inlet, &self.requests_in, &message) {
+            if DIALLED && holds(&mut self.inlets, REQUESTS, &self.requests_in, &message) {
                 break;
             }
             handled += self.take_request(message, offer, payload, state)?;
@@ -339,7 +391,7 @@ impl ShmPeer {
 
     /// Tells the peer what is owed while there is time for it.
     pub(in crate::am) fn settle(&mut self) {
-        if self.state == State::Connected && self.outbox.ledger.is_owing() {
+        if self.check_connected().is_ok() && self.outbox.ledger.is_owing() {
             self.outbox.credit();
         }
     }
@@ -347,7 +399,7 @@ impl ShmPeer {
     /// Whether the peer is still there, with a patience of `timeout` for a silent one.
     /// `passed` is the time since the last look, as far as the peer is to answer for it.
     pub(in crate::am) fn look(&mut self, passed: Duration, timeout: Duration) -> Result<(), PeerLost> {
-        if self.state != State::Connected {
+        if self.check_connected().is_err() {
             return Ok(());
         }
         // Closed and ended are looked at before the rings: what was written before either
@@ -389,7 +441,7 @@ impl ShmPeer {
 
     /// Gives up a peer that is still there.
     pub(in crate::am) fn disconnect(&mut self) {
-        if self.state == State::Connected {
+        if self.check_connected().is_ok() {
             self.lose(Loss::Closed);
         }
     }
