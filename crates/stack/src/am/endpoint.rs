@@ -176,7 +176,7 @@ impl<S> Endpoint<S> {
                 while !self.shm.peer(peer).is_ready() {
                     if self.shm.peer(peer).is_dialled() {
                         let [a, b, c, d] = spread(words);
-                        return self.request_as_dialled(state, peer, handler, N, a, b, c, d);
+                        return self.request_slowly(state, peer, handler, N, a, b, c, d);
                     }
                     self.poll_for_room(state, peer)?;
                 }
@@ -185,28 +185,9 @@ impl<S> Endpoint<S> {
             }
             Wire::Udp => {
                 let [a, b, c, d] = spread(words);
-                self.request_over_udp(state, peer, handler, N, a, b, c, d)
+                self.request_slowly(state, peer, handler, N, a, b, c, d)
             }
         }
-    }
-
-    #[cold]
-    #[inline(never)]
-    #[allow(clippy::too_many_arguments, reason = "words in registers")]
-    fn request_as_dialled(
-        &mut self,
-        state: &mut S,
-        peer: PeerId,
-        handler: u8,
-        count: usize,
-        a: u64,
-        b: u64,
-        c: u64,
-        d: u64,
-    ) -> Result<(), PeerLost> {
-        self.until_sent(state, |endpoint| {
-            endpoint.shm.peer_mut(peer).try_send_short(handler, count, a, b, c, d)
-        })
     }
 
     pub(super) fn wait_for_shm_room(&mut self, state: &mut S, peer: PeerId) -> Result<(), PeerLost> {
@@ -226,10 +207,11 @@ impl<S> Endpoint<S> {
         Ok(())
     }
 
+    /// Over UDP, or with dials turned: out of the way of those without.
     #[cold]
     #[inline(never)]
     #[allow(clippy::too_many_arguments, reason = "words in registers")]
-    fn request_over_udp(
+    fn request_slowly(
         &mut self,
         state: &mut S,
         peer: PeerId,
@@ -240,8 +222,9 @@ impl<S> Endpoint<S> {
         c: u64,
         d: u64,
     ) -> Result<(), PeerLost> {
-        self.until_sent(state, |endpoint| {
-            endpoint.udp_mut().try_send(peer, handler, &[a, b, c, d][..count], &[])
+        self.until_sent(state, |endpoint| match peer.wire() {
+            Wire::Shm => endpoint.shm.peer_mut(peer).try_send_short(handler, count, a, b, c, d),
+            Wire::Udp => endpoint.udp_mut().try_send(peer, handler, &[a, b, c, d][..count], &[]),
         })
     }
 
