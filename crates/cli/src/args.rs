@@ -5,6 +5,7 @@ use crate::export::ExportArgs;
 use crate::fault::Fault;
 use crate::overlap::SIZES;
 use crate::plugin::PluginArgs;
+use crate::run::RunArgs;
 use crate::session::PORT;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use netdyno_clock::place;
@@ -60,6 +61,8 @@ pub enum Verb {
     Contention(Box<ContentionArgs>),
     /// Measure how much computation goes behind messages, and who pays for moving them (COMB)
     Overlap(Box<OverlapArgs>),
+    /// Run an MPI program as it is over a link as it is wanted: dials for L, o_s, o_r, g_s, g_r, G
+    Run(Box<RunArgs>),
     /// List the layers, what each can do, and why one is not available here
     Layers,
     /// Draw the report from saved records

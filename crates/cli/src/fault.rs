@@ -4,6 +4,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::io::Write;
 use std::process::ExitCode;
 
+/// The exit code of a command that runs another where it fails itself.
+pub const RUNNER: u8 = 125;
+
 /// Why the command ends without its result. One line each.
 #[derive(Debug)]
 pub enum Fault {
@@ -17,6 +20,8 @@ pub enum Fault {
     Stopped(i32),
     /// Not a fault: help or version, printed as asked for.
     Help(clap::Error),
+    /// The exit code is not one of these: of `run` and `sweep`, as `timeout` has them.
+    Ended(u8, String),
     /// Said already, here or by another process of the job: the exit code.
     Quiet(u8),
 }
@@ -26,6 +31,14 @@ impl Fault {
     pub fn stopped(self) -> Self {
         match self {
             Self::Interrupted(signal) => Self::Stopped(signal),
+            other => other,
+        }
+    }
+
+    /// As a command that runs another says it: what is not the other's status is 125, 126 or 127.
+    pub fn of_runner(self) -> Self {
+        match self {
+            Self::BadInput(text) | Self::Failed(text) => Self::Ended(RUNNER, text),
             other => other,
         }
     }
@@ -42,14 +55,16 @@ impl Fault {
             Self::Failed(_) => 1,
             Self::BadInput(_) => 2,
             Self::Interrupted(signal) | Self::Stopped(signal) => u8::try_from(128 + signal).unwrap_or(1),
-            Self::Quiet(code) => *code,
+            Self::Ended(code, _) | Self::Quiet(code) => *code,
         }
     }
 
     /// Prints what is to be said; the code is left.
     pub fn told(self) -> Self {
         match &self {
-            Self::BadInput(text) | Self::Failed(text) => say(&format!("error: {text}")),
+            Self::BadInput(text) | Self::Failed(text) | Self::Ended(_, text) => {
+                say(&format!("error: {text}"))
+            }
             Self::Interrupted(_) => say("interrupted: nothing was written"),
             Self::Stopped(_) => say("stopped"),
             Self::Quiet(_) => {}

@@ -3,6 +3,8 @@
 //! * [`args`]: what can be asked for. * [`fault`]: how a run can fail, and its exit code.
 //! * [`characterise`], [`logp`], [`bulk`], [`contention`], [`overlap`], [`catalogue`], [`report`],
 //!   [`compare`], [`export`], [`serve`], [`plugin`], [`soak`]: the verbs.
+//! * [`run`]: a program under dials. [`turn`]: the dials on the command line. [`apparatus`]: the hook
+//!   in the program's way. [`ledger`]: what its ranks say afterwards.
 //! * [`campaign`]: launches of several layers, interleaved, until the figures are known.
 //! * [`method`]: what a measuring verb runs in a launch, and what it reads off launches.
 //! * [`launch`], [`worker`]: one launch, from both sides of the control connection.
@@ -14,6 +16,7 @@
 //! * [`machine`], [`interrupt`], [`progress`], [`output`], [`saved`]: what the verbs share.
 #![forbid(unsafe_code)]
 
+mod apparatus;
 mod args;
 mod attendant;
 mod bulk;
@@ -28,6 +31,7 @@ mod gathering;
 mod interrupt;
 mod launch;
 mod launching;
+mod ledger;
 mod logp;
 mod machine;
 mod meeting;
@@ -40,12 +44,14 @@ mod progress;
 mod rank;
 mod ranks;
 mod report;
+mod run;
 mod saved;
 mod secret;
 mod serve;
 mod session;
 mod site;
 mod soak;
+mod turn;
 mod worker;
 
 use args::{Cli, Verb};
@@ -55,15 +61,21 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 fn main() -> ExitCode {
-    let parsed = Cli::from_command_line().map_err(rank::said_once);
-    match parsed.and_then(|cli| run(&cli)) {
+    let parsed = Cli::from_command_line().map_err(rank::said_once).map_err(as_verb);
+    match parsed.and_then(|cli| perform(&cli)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => fault.exit(),
     }
 }
 
+/// What is wrong with the command line, as the verb would say it that was meant.
+fn as_verb(fault: Fault) -> Fault {
+    let runs = std::env::args_os().nth(1).is_some_and(|verb| verb == "run" || verb == "sweep");
+    if runs { fault.of_runner() } else { fault }
+}
+
 /// What measures may run as a job of its own launcher's; the rest is for each process.
-fn run(cli: &Cli) -> Result<(), Fault> {
+fn perform(cli: &Cli) -> Result<(), Fault> {
     match (cli.measuring(), rank::place()) {
         (Some(measuring), Some(place)) if measuring.launcher.is_none() => {
             rank::run(place, measuring, |ranks| act(cli, Some(ranks)))
@@ -79,6 +91,7 @@ fn act(cli: &Cli, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
         Some(Verb::Bulk(args)) => bulk::run(args, ranks),
         Some(Verb::Contention(args)) => contention::run(args, ranks),
         Some(Verb::Overlap(args)) => overlap::run(args, ranks),
+        Some(Verb::Run(args)) => run::run(args).map_err(Fault::of_runner),
         Some(Verb::Layers) => catalogue::run(),
         Some(Verb::Report(args)) => report::run(args),
         Some(Verb::Serve(args)) => serve::run(args),

@@ -17,11 +17,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("job", &["host", "clock"]),
     ("layers", &["stack", "host", "clock", "protocol", "measure", "plugin"]),
     ("report", &["measure"]),
-    ("netdyno", &["protocol", "clock", "host", "stack", "job", "measure", "plugin", "layers", "report"]),
+    ("apparatus", &["protocol", "clock"]),
+    (
+        "netdyno",
+        &["protocol", "clock", "host", "stack", "job", "measure", "plugin", "layers", "report", "apparatus"],
+    ),
 ];
 
 /// Rooms with `unsafe`; all others forbid it.
-const UNSAFE: &[&str] = &["clock", "host", "stack", "plugin"];
+const UNSAFE: &[&str] = &["clock", "host", "stack", "plugin", "apparatus"];
 
 fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

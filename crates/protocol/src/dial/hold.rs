@@ -101,7 +101,7 @@ impl<T> Ord for Held<T> {
 mod tests {
     use super::*;
     use crate::dial::terms::Latency;
-    use crate::dial::timing::{Departures, Lane};
+    use crate::dial::timing::{Departures, Lane, Seen};
     use alloc::vec;
     use alloc::vec::Vec;
     use proptest::collection::vec;
@@ -138,7 +138,7 @@ mod tests {
             for (nth, (pause, sender, bytes)) in messages.iter().copied().enumerate() {
                 now += pause;
                 let stamp = departures[sender].depart(now, bytes, &terms);
-                hold.put(lanes[sender].due(Some(stamp), now, &terms), (nth, sender, stamp));
+                hold.put(lanes[sender].due(Some(stamp), bytes, Seen::late(now), &terms), (nth, sender, stamp));
                 while look < now {
                     look += looks.next().unwrap();
                     while let Some(released) = hold.take(look, &mut gate, &terms) {

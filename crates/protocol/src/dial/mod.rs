@@ -19,9 +19,11 @@
 //! charges a program that seldom looks for what it had hidden.
 //!
 //! * [`setting`]: how a dial is spelled. * [`terms`]: what dials come to, in ticks.
-//! * [`timing`]: the four lines above. * [`hold`]: the messages that are not due yet.
+//! * [`timing`]: the four lines above. * [`stamp`]: how a time travels. * [`hold`]: the messages that
+//!   are not due yet.
 
 pub mod hold;
 pub mod setting;
+pub mod stamp;
 pub mod terms;
 pub mod timing;

@@ -21,19 +21,82 @@ impl Departures {
 }
 
 /// The way from one process to another, at its end: nothing overtakes on it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Lane {
     /// The latest time at which a message was due.
     last: u64,
     /// Since when the next message would be seen, if it were there.
     open_since: u64,
-    own: Least,
+    /// What the link takes, by the size of messages: a large one takes longer.
+    own: [Own; SIZES],
 }
 
-/// The least time that one of the latest messages took, from its last byte's departure until it was
-/// seen: that of a program which looked at the right moment. Of the latest alone, for a link does
-/// not stay as it is.
-#[derive(Clone, Debug, Default)]
+/// When a message was seen for the first time.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// Then.
+    pub at: u64,
+    /// It had not been there a while before; `None` where nobody had looked.
+    pub not_at: Option<u64>,
+}
+
+impl Seen {
+    /// By somebody who had not looked before.
+    pub const fn late(at: u64) -> Self {
+        Self { at, not_at: None }
+    }
+}
+
+/// Sizes that are told apart: powers of two.
+const SIZES: usize = 33;
+
+fn size_class(bytes: usize) -> usize {
+    ((usize::BITS - bytes.leading_zeros()) as usize).min(SIZES - 1)
+}
+
+/// What messages of a size take on the link, from the departure of the last byte until they are
+/// here.
+#[derive(Clone, Debug)]
+struct Own {
+    /// Of those that were seen as they came, the mean of some of the latest.
+    seen_coming: Option<f64>,
+    least: Least,
+}
+
+impl Own {
+    const NONE: Self = Self { seen_coming: None, least: Least::NONE };
+    /// The weight of the latest message in the mean.
+    const WEIGHT: f64 = 1.0 / 16.0;
+    /// A message is seen as it comes where it is unclear for so small a part of its time when it
+    /// came.
+    const UNCLEAR: u64 = 8;
+    /// What takes so many times the least was held up by something else than the link.
+    const HELD_UP: f64 = 3.0;
+
+    /// Notes a message that departed at `stamp`. Returns when it was here.
+    fn note(&mut self, stamp: u64, seen: Seen) -> u64 {
+        let took = seen.at.saturating_sub(stamp);
+        self.least.note(took);
+        let not_at = seen.not_at.unwrap_or(0);
+        if seen.not_at.is_some() && seen.at.saturating_sub(not_at) <= took / Self::UNCLEAR {
+            let usual = self.least.get().map_or(took as f64, |least| Self::HELD_UP * least as f64 + 1.0);
+            let took = (took as f64).min(usual);
+            let mean = self.seen_coming.get_or_insert(took);
+            *mean += Self::WEIGHT * (took - *mean);
+            return seen.at;
+        }
+        stamp.saturating_add(self.get()).clamp(not_at.min(seen.at), seen.at)
+    }
+
+    /// What a message takes for all that is known.
+    fn get(&self) -> u64 {
+        self.seen_coming.map_or_else(|| self.least.get().unwrap_or(0), |mean| (mean + 0.5) as u64)
+    }
+}
+
+/// The least time that one of the latest messages took: that of a program which looked at the
+/// right moment. Of the latest alone, for a link does not stay as it is.
+#[derive(Clone, Debug)]
 struct Least {
     now: Option<u64>,
     before: Option<u64>,
@@ -43,6 +106,8 @@ struct Least {
 impl Least {
     /// Messages whose least counts together.
     const LATEST: u32 = 1024;
+
+    const NONE: Self = Self { now: None, before: None, count: 0 };
 
     fn note(&mut self, took: u64) {
         if self.count == Self::LATEST {
@@ -60,15 +125,21 @@ impl Least {
     }
 }
 
+impl Default for Lane {
+    fn default() -> Self {
+        Self { last: 0, open_since: 0, own: [const { Own::NONE }; SIZES] }
+    }
+}
+
 impl Lane {
-    /// When the next message is due, which was stamped so by its sender and is seen for the first
-    /// time at `seen`. Without a stamp the time at which it is seen must serve.
+    /// When the next message of `bytes` is due, which was stamped so by its sender and was seen
+    /// then. Without a stamp the time at which it is seen must serve.
     #[inline]
-    pub fn due(&mut self, stamp: Option<u64>, seen: u64, terms: &Terms) -> u64 {
+    pub fn due(&mut self, stamp: Option<u64>, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
         let due = match (terms.latency, stamp) {
             (Latency::After(latency), Some(stamp)) => stamp.saturating_add(latency),
-            (Latency::Beyond(added), Some(stamp)) => self.was_here(stamp, seen).saturating_add(added),
-            (Latency::After(added) | Latency::Beyond(added), None) => seen.saturating_add(added),
+            (Latency::Beyond(added), Some(stamp)) => self.was_here(stamp, bytes, seen).saturating_add(added),
+            (Latency::After(added) | Latency::Beyond(added), None) => seen.at.saturating_add(added),
         };
         self.last = self.last.max(due);
         self.last
@@ -83,11 +154,12 @@ impl Lane {
 
     /// When a message was here, of which only is known when it was seen: a program may look late.
     /// One that departs later than it is seen is not here before it has departed.
-    fn was_here(&mut self, stamp: u64, seen: u64) -> u64 {
-        if let Some(took) = seen.checked_sub(stamp).filter(|_| stamp >= self.open_since) {
-            self.own.note(took);
+    fn was_here(&mut self, stamp: u64, bytes: usize, seen: Seen) -> u64 {
+        let own = &mut self.own[size_class(bytes)];
+        if stamp > seen.at || stamp < self.open_since {
+            return stamp.saturating_add(own.get());
         }
-        stamp.saturating_add(self.own.get().unwrap_or(0))
+        own.note(stamp, seen)
     }
 }
 
@@ -163,28 +235,57 @@ mod tests {
     #[test]
     fn latency_is_set_from_the_stamp_and_added_to_what_is_seen() {
         let set = Terms { latency: Latency::After(500), ..Terms::NONE };
-        assert_eq!(Lane::default().due(Some(1000), 1070, &set), 1500);
+        assert_eq!(Lane::default().due(Some(1000), 1, Seen::late(1070), &set), 1500);
         let add = Terms { latency: Latency::Beyond(500), ..Terms::NONE };
         let mut lane = Lane::default();
-        assert_eq!(lane.due(Some(1000), 1070, &add), 1570);
+        assert_eq!(lane.due(Some(1000), 1, Seen::late(1070), &add), 1570);
         // Seen late: it had been there after 70.
-        assert_eq!(lane.due(Some(2000), 9000, &add), 2570);
+        assert_eq!(lane.due(Some(2000), 1, Seen::late(9000), &add), 2570);
         // Written down before it departs.
-        assert_eq!(lane.due(Some(5000), 3000, &add), 5570);
+        assert_eq!(lane.due(Some(5000), 1, Seen::late(3000), &add), 5570);
         // Nobody says when it left.
-        assert_eq!(lane.due(None, 6000, &add), 6500);
-        assert_eq!(lane.due(None, 6100, &set), 6600);
+        assert_eq!(lane.due(None, 1, Seen::late(6000), &add), 6500);
+        assert_eq!(lane.due(None, 1, Seen::late(6100), &set), 6600);
     }
 
     #[test]
     fn a_link_that_has_become_slower_is_believed_in_the_end() {
         let add = Terms { latency: Latency::Beyond(500), ..Terms::NONE };
         let mut lane = Lane::default();
-        let mut due =
-            |nth: u64, took: u64| lane.due(Some(nth * 10_000), nth * 10_000 + took, &add) - nth * 10_000;
+        let mut due = |nth: u64, took: u64| {
+            lane.due(Some(nth * 10_000), 1, Seen::late(nth * 10_000 + took), &add) - nth * 10_000
+        };
         assert_eq!(due(1, 70), 570);
         let slower: alloc::vec::Vec<u64> = (2..3000).map(|nth| due(nth, 250)).collect();
         assert_eq!((slower[0], slower[2500]), (570, 750));
+    }
+
+    #[test]
+    fn a_large_message_takes_the_time_of_large_ones() {
+        let add = Terms { latency: Latency::Beyond(500), ..Terms::NONE };
+        let mut lane = Lane::default();
+        assert_eq!(lane.due(Some(1000), 8, Seen::late(1070), &add), 1570);
+        assert_eq!(lane.due(Some(2000), 1 << 20, Seen::late(9000), &add), 9500);
+        assert_eq!(lane.due(Some(10_000), 8, Seen::late(10_200), &add), 10_570);
+    }
+
+    /// A link whose time varies: what is added is added to each message's own, where it is seen as
+    /// it comes, and to the mean where it is not.
+    #[test]
+    fn what_comes_while_somebody_looks_is_believed() {
+        let add = Terms { latency: Latency::Beyond(500), ..Terms::NONE };
+        let mut lane = Lane::default();
+        for nth in 1..200u64 {
+            let (stamp, took) = (10_000 * nth, if nth % 2 == 0 { 400 } else { 600 });
+            let seen = Seen { at: stamp + took, not_at: Some(stamp + took - 20) };
+            assert_eq!(lane.due(Some(stamp), 8, seen, &add), stamp + took + 500);
+        }
+        let seen = Seen { at: 9_009_000, not_at: Some(8_000_000) };
+        let due = lane.due(Some(9_000_000), 8, seen, &add);
+        assert!((9_000_980..9_001_020).contains(&due), "{due}");
+        // It was not here a while before: then it came later.
+        let seen = Seen { at: 9_109_000, not_at: Some(9_107_000) };
+        assert_eq!(lane.due(Some(9_100_000), 8, seen, &add), 9_107_500);
     }
 
     /// A stream in a ring, faster than the latency that is added: each message is seen when the one
@@ -195,7 +296,7 @@ mod tests {
         let (mut lane, mut released) = (Lane::default(), 0);
         for nth in 1..5000 {
             let (stamp, arrived) = (100 * nth, 100 * nth + 70);
-            released = lane.due(Some(stamp), arrived.max(released), &add);
+            released = lane.due(Some(stamp), 1, Seen::late(arrived.max(released)), &add);
             lane.took_first(released);
             assert_eq!(released, stamp + 570);
         }
@@ -249,23 +350,24 @@ mod tests {
         fn no_message_is_early_and_none_overtakes(terms in terms(), messages in messages()) {
             let (mut departures, mut lane, mut gate) = (Departures::default(), Lane::default(), Gate::default());
             let (mut now, mut seen, mut last) = (0, 0, None);
-            let mut least = u64::MAX;
+            let (mut looked, mut most) = (None, [0; SIZES]);
             for (pause, bytes, way, late) in messages {
                 now += pause;
                 let stamp = departures.depart(now, bytes, &terms);
                 // The link itself carries it at once, and keeps the order.
                 seen = (now + way + late).max(seen);
-                if seen >= stamp {
-                    least = least.min(seen - stamp);
-                }
-                let due = lane.due(Some(stamp), seen, &terms);
+                // Polling, or looking late.
+                let seen_as = Seen { at: seen, not_at: looked.filter(|_| late % 2 == 0).map(|at: u64| at.max(seen - late)) };
+                looked = Some(seen);
+                let most_of_size = &mut most[size_class(bytes)];
+                *most_of_size = (*most_of_size).max(seen.saturating_sub(stamp));
+                let due = lane.due(Some(stamp), bytes, seen_as, &terms);
                 match terms.latency {
                     Latency::After(latency) => prop_assert!(due >= stamp + latency),
                     Latency::Beyond(added) => {
                         prop_assert!(due >= stamp + added);
-                        // No later than an eager program would have it, but for those before it.
-                        let own = if least == u64::MAX { 0 } else { least };
-                        let eager = stamp.max(seen) + own + added;
+                        // No later than if it had come as late as it was seen, but for those before it.
+                        let eager = seen.max(stamp + most[size_class(bytes)]) + added;
                         prop_assert!(due <= last.unwrap_or(0).max(eager), "{due} {eager}");
                     }
                 }
@@ -287,7 +389,7 @@ mod tests {
                 let stamp = departures.depart(now, bytes, &Terms::NONE);
                 prop_assert_eq!(stamp, now);
                 seen = (now + way + late).max(seen);
-                prop_assert!(gate.pass(lane.due(Some(stamp), seen, &Terms::NONE), &Terms::NONE) <= seen);
+                prop_assert!(gate.pass(lane.due(Some(stamp), 1, Seen::late(seen), &Terms::NONE), &Terms::NONE) <= seen);
             }
         }
 

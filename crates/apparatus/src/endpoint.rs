@@ -1,0 +1,947 @@
+//! Endpoints: what is sent takes its overhead, is given its departure, and says so in its stamp.
+
+use crate::abi::{
+    self, Address, AtomicMsg, AtomicOps, Cq, Ep, Fid, IoCount, IoVec, Msg, MsgOps, Opaque, Ops, RmaMsg,
+    RmaOps, TaggedMsg, TaggedOps,
+};
+use crate::account::{State, Word};
+use crate::hook::{Force, Hook, inside, is_inside, spin};
+use crate::patch;
+use crate::queue::Queue;
+use crate::replace;
+use core::ffi::{c_int, c_void};
+use netdyno_clock::ticks;
+use netdyno_protocol::dial::stamp::{Stamp, is_stamped};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
+
+/// What the hook knows of an endpoint.
+pub struct Endpoint {
+    hook: &'static Hook,
+    ops: *const Ops,
+    msg: AtomicPtr<MsgOps>,
+    tagged: AtomicPtr<TaggedOps>,
+    rma: AtomicPtr<RmaOps>,
+    atomic: AtomicPtr<AtomicOps>,
+    /// The queues of its completions, as far as the hook knows them.
+    ends: AtomicPtr<Queue>,
+    arrivals: AtomicPtr<Queue>,
+    /// Completions bring eight bytes of the sender's.
+    has_data: bool,
+    /// An operation ends when its answer is here, unless it says otherwise.
+    delivers: bool,
+    /// The overhead of a send that the provider refused has been taken already.
+    is_paid: AtomicBool,
+}
+
+/// What a message is sent under.
+struct Draft {
+    now: u64,
+    stamp: u64,
+}
+
+/// How long after its departure an operation ends, in latencies.
+#[derive(Clone, Copy)]
+enum End {
+    /// When its last byte has left.
+    Sent,
+    /// When it is there.
+    There,
+    /// When the answer is here.
+    Back,
+}
+
+/// Puts a hook on an endpoint that has just been made.
+///
+/// # Safety
+/// The endpoint is a live one of libfabric's, and nobody else uses it yet.
+pub unsafe fn install(hook: &'static Hook, ep: *mut Ep, has_data: bool, delivers: bool) {
+    // SAFETY: as the caller says; the state lives until the endpoint is closed.
+    unsafe {
+        let state = Box::into_raw(Box::new(Endpoint {
+            hook,
+            ops: (*ep).fid.ops,
+            msg: AtomicPtr::default(),
+            tagged: AtomicPtr::default(),
+            rma: AtomicPtr::default(),
+            atomic: AtomicPtr::default(),
+            ends: AtomicPtr::default(),
+            arrivals: AtomicPtr::default(),
+            has_data,
+            delivers,
+            is_paid: AtomicBool::new(false),
+        }));
+        (*ep).fid.ops = patch::copy((*ep).fid.ops, state, |ops: &mut Ops| {
+            replace!(ops, close => close, bind => bind, control => control);
+        });
+        patch_tables(ep, state);
+    }
+}
+
+/// Copies the tables that are not ours yet: a provider may exchange them when the endpoint is
+/// enabled.
+unsafe fn patch_tables(ep: *mut Ep, state: *const Endpoint) {
+    /// One table: noted in the state, then exchanged in the endpoint.
+    unsafe fn table<T: Copy>(
+        place: &mut *const T,
+        note: &AtomicPtr<T>,
+        state: *const Endpoint,
+        change: impl FnOnce(&mut T),
+    ) {
+        if place.is_null() || patch::is_ours(*place) {
+            return;
+        }
+        note.store(place.cast_mut(), Relaxed);
+        // SAFETY: a table of the provider's, which begins with its size.
+        *place = unsafe { patch::copy(*place, state, change) };
+    }
+    // SAFETY: the endpoint is live; nobody uses it while it is being made or enabled.
+    unsafe {
+        let (ep, known) = (&mut *ep, &*state);
+        table(&mut ep.msg, &known.msg, state, |ops| {
+            replace!(ops, send => send, sendv => sendv, sendmsg => sendmsg, inject => inject,
+                senddata => senddata, injectdata => injectdata);
+        });
+        table(&mut ep.tagged, &known.tagged, state, |ops| {
+            replace!(ops, recvmsg => trecvmsg, send => tsend, sendv => tsendv, sendmsg => tsendmsg, inject => tinject,
+                senddata => tsenddata, injectdata => tinjectdata);
+        });
+        table(&mut ep.rma, &known.rma, state, |ops| {
+            replace!(ops, read => read, readv => readv, readmsg => readmsg, write => write, writev => writev,
+                writemsg => writemsg, inject => rinject, writedata => writedata, injectdata => rinjectdata);
+        });
+        table(&mut ep.atomic, &known.atomic, state, |ops| {
+            replace!(ops, write => awrite, writev => awritev, writemsg => awritemsg, inject => ainject,
+                readwrite => areadwrite, readwritev => areadwritev, readwritemsg => areadwritemsg,
+                compwrite => acompwrite, compwritev => acompwritev, compwritemsg => acompwritemsg);
+        });
+    }
+}
+
+impl Endpoint {
+    /// Sends a message under what is in force. `data` is what the program sends along; `go` sends
+    /// with the data it is given, or without.
+    fn send(
+        &self,
+        bytes: usize,
+        data: Option<u64>,
+        end: End,
+        context: Opaque,
+        mut go: impl FnMut(Option<u64>) -> isize,
+    ) -> isize {
+        if is_inside() {
+            return go(data);
+        }
+        let mut go = |data| inside(|| go(data));
+        let Some(force) = self.hook.force() else {
+            let result = go(data);
+            if result == 0 {
+                self.count_sent(bytes);
+            }
+            return result;
+        };
+        let draft = match self.hook.guarded(|| self.draft(force, bytes)) {
+            Some(Some(draft)) => draft,
+            Some(None) => return -abi::EAGAIN,
+            None => return go(data),
+        };
+        let result = match self.stamped(data, draft.stamp) {
+            // Whatever a provider has against data where there were none, it has it not without.
+            Some(stamped) => match go(Some(stamped)) {
+                result if result != 0 && result != -abi::EAGAIN && data.is_none() => go(None),
+                result => result,
+            },
+            None => go(data),
+        };
+        self.hook.guarded(|| self.settle(force, &draft, bytes, result, context, end));
+        if result == 0 {
+            self.count_sent(bytes);
+        }
+        result
+    }
+
+    /// Starts an operation on the peer's memory under what is in force.
+    fn act(&self, bytes: usize, context: Opaque, end: End, go: impl FnOnce() -> isize) -> isize {
+        if is_inside() {
+            return go();
+        }
+        let draft = match self.hook.force() {
+            None => None,
+            Some(force) => match self.hook.guarded(|| self.draft(force, bytes)) {
+                Some(Some(draft)) => Some((force, draft)),
+                Some(None) => return -abi::EAGAIN,
+                None => None,
+            },
+        };
+        let result = inside(go);
+        if let Some((force, draft)) = draft {
+            self.hook.guarded(|| self.settle(force, &draft, bytes, result, context, end));
+        }
+        if result == 0 {
+            self.hook.count(Word::OneSided, 1);
+            self.hook.count(Word::OneSidedBytes, bytes as u64);
+        }
+        result
+    }
+
+    /// When a send ends.
+    fn sent(&self) -> End {
+        if self.delivers { End::Back } else { End::Sent }
+    }
+
+    /// When a write ends.
+    fn there(&self) -> End {
+        if self.delivers { End::Back } else { End::There }
+    }
+
+    fn count_sent(&self, bytes: usize) {
+        self.hook.count(Word::Sent, 1);
+        self.hook.count(Word::SentBytes, bytes as u64);
+    }
+
+    /// Takes the overhead, once for each message that is accepted in the end, and gives the
+    /// departure; `None` while there is no room for more.
+    fn draft(&self, force: &Force, bytes: usize) -> Option<Draft> {
+        self.hook.fail_if_asked();
+        let overhead = force.terms.send_overhead;
+        let now =
+            if overhead > 0 && !self.is_paid.swap(true, Relaxed) { spin(overhead) } else { ticks::now() };
+        let stamp = force.draft(&mut self.hook.sides(), now, bytes);
+        if stamp.is_none() {
+            self.hook.count(Word::Refused, 1);
+        }
+        Some(Draft { now, stamp: stamp? })
+    }
+
+    /// The data of a message with its stamp, where there is room for it.
+    fn stamped(&self, data: Option<u64>, departed: u64) -> Option<u64> {
+        let grain = self.hook.grain.filter(|_| self.has_data)?;
+        let rest = data.unwrap_or(0);
+        let taken = (rest >> 32) as u32;
+        if taken != 0 {
+            if is_stamped(taken) {
+                self.hook.fail("the program's own data look like stamps: say --carrier arrival");
+            }
+            return None;
+        }
+        let furthest = ticks::now().saturating_add(grain.furthest());
+        if departed > furthest {
+            self.hook.count(Word::TooFarAhead, 1);
+        }
+        let stamp = Stamp { departed: departed.min(furthest), added: data.is_none(), spared: false };
+        Some(rest | u64::from(grain.pack(stamp)) << 32)
+    }
+
+    /// What follows from a provider's answer.
+    fn settle(&self, force: &Force, draft: &Draft, bytes: usize, result: isize, context: Opaque, end: End) {
+        if result != 0 {
+            return;
+        }
+        if self.is_paid.swap(false, Relaxed) {
+            self.hook.count(Word::SendOverheadTicks, force.terms.send_overhead);
+        }
+        force.commit(&mut self.hook.sides(), draft.now, bytes);
+        let latencies = match end {
+            End::Sent => 0,
+            End::There => 1,
+            End::Back => 2,
+        };
+        let over = draft.stamp.saturating_add(latencies * force.terms.latency.ticks());
+        if let Some(queue) = self.ends().filter(|_| over > draft.now && !context.is_null()) {
+            queue.not_before(context, over);
+        }
+    }
+
+    /// The endpoint is bound to a queue.
+    ///
+    /// # Safety
+    /// The queue is live, as long as the endpoint.
+    unsafe fn use_queue(&self, cq: *mut Cq, flags: u64) {
+        // SAFETY: as the caller says.
+        let Some(queue) = (unsafe { Queue::of(cq) }) else { return };
+        let place = ptr::from_ref(queue).cast_mut();
+        if flags & abi::RECV != 0 {
+            self.arrivals.store(place, Relaxed);
+            queue.expect_messages();
+        }
+        if flags & abi::TRANSMIT != 0 {
+            self.ends.store(place, Relaxed);
+        }
+    }
+
+    fn ends(&self) -> Option<&Queue> {
+        // SAFETY: a queue outlives the endpoints that are bound to it, by libfabric's rules.
+        unsafe { self.ends.load(Relaxed).as_ref() }
+    }
+
+    fn arrivals(&self) -> Option<&Queue> {
+        // SAFETY: as above.
+        unsafe { self.arrivals.load(Relaxed).as_ref() }
+    }
+}
+
+/// When a send with flags of its own ends.
+fn sent_with(flags: u64) -> End {
+    if flags & abi::DELIVERY_COMPLETE != 0 { End::Back } else { End::Sent }
+}
+
+/// When a write with flags of its own ends.
+fn there_with(flags: u64) -> End {
+    if flags & abi::DELIVERY_COMPLETE != 0 { End::Back } else { End::There }
+}
+
+/// The bytes of a vector.
+///
+/// # Safety
+/// There are so many.
+unsafe fn bytes_of(iov: *const IoVec, count: usize) -> usize {
+    if iov.is_null() {
+        return 0;
+    }
+    // SAFETY: as the caller says.
+    unsafe { std::slice::from_raw_parts(iov, count) }.iter().map(|part| part.len).sum()
+}
+
+/// The data of a vector.
+///
+/// # Safety
+/// There are so many.
+unsafe fn count_of(iov: *const IoCount, count: usize) -> usize {
+    if iov.is_null() {
+        return 0;
+    }
+    // SAFETY: as the caller says.
+    unsafe { std::slice::from_raw_parts(iov, count) }.iter().map(|part| part.count).sum()
+}
+
+/// `FI_INT8`, `FI_UINT8`, … up to the 64-bit ones and beyond, in bytes.
+fn size_of_type(datatype: c_int) -> usize {
+    match datatype {
+        0 | 1 => 1,
+        2 | 3 => 2,
+        4 | 5 | 8 => 4,
+        12.. => 16,
+        _ => 8,
+    }
+}
+
+unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
+    // SAFETY: libfabric closes what it opened; the tables are put back first, as the provider may
+    // look at them.
+    unsafe {
+        let ep = fid.cast::<Ep>();
+        let ours = (*fid).ops;
+        let state: &Endpoint = patch::state(ours);
+        let state = ptr::from_ref(state).cast_mut();
+        let tables = ((*ep).msg, (*ep).tagged, (*ep).rma, (*ep).atomic);
+        let restore = |ep: *mut Ep| {
+            fn theirs<T>(now: *const T, note: &AtomicPtr<T>) -> *const T {
+                if patch::is_ours(now) { note.load(Relaxed) } else { now }
+            }
+            (*ep).fid.ops = (*state).ops;
+            (*ep).msg = theirs((*ep).msg, &(*state).msg);
+            (*ep).tagged = theirs((*ep).tagged, &(*state).tagged);
+            (*ep).rma = theirs((*ep).rma, &(*state).rma);
+            (*ep).atomic = theirs((*ep).atomic, &(*state).atomic);
+        };
+        restore(ep);
+        let Some(theirs) = (*(*state).ops).close else { return 0 };
+        let result = theirs(fid);
+        if result == 0 {
+            patch::free(ours);
+            patch::free(tables.0);
+            patch::free(tables.1);
+            patch::free(tables.2);
+            patch::free(tables.3);
+            drop(Box::from_raw(state));
+        } else {
+            (*ep).fid.ops = ours;
+            ((*ep).msg, (*ep).tagged, (*ep).rma, (*ep).atomic) = tables;
+        }
+        result
+    }
+}
+
+unsafe extern "C" fn bind(fid: *mut Fid, to: *mut Fid, flags: u64) -> c_int {
+    // SAFETY: the provider's own function; a queue is one of ours if its table is.
+    unsafe {
+        let state: &Endpoint = patch::state((*fid).ops);
+        let Some(theirs) = (*state.ops).bind else { return 0 };
+        let result = theirs(fid, to, flags);
+        if result != 0 || to.is_null() {
+            return result;
+        }
+        match (*to).fclass {
+            abi::CLASS_CQ => state.use_queue(to.cast(), flags),
+            abi::CLASS_CNTR => state.hook.count(Word::Counters, 1),
+            _ => {}
+        }
+        result
+    }
+}
+
+unsafe extern "C" fn control(fid: *mut Fid, command: c_int, argument: Opaque) -> c_int {
+    // SAFETY: the provider's own function; the endpoint is not in use before it is enabled.
+    unsafe {
+        let state: *const Endpoint = patch::state::<_, Endpoint>((*fid).ops);
+        let Some(theirs) = (*(*state).ops).control else { return 0 };
+        let result = theirs(fid, command, argument);
+        if result == 0 && command == abi::ENABLE {
+            patch_tables(fid.cast(), state);
+            if (*state).arrivals().is_some() {
+                (*state).hook.reach(State::InForce);
+            }
+        }
+        result
+    }
+}
+
+/// Calls a function of the provider's.
+macro_rules! call {
+    ($table:ident.$member:ident($($argument:expr),* $(,)?)) => {
+        match $table.$member {
+            Some(theirs) => theirs($($argument),*),
+            None => -abi::ENOSYS,
+        }
+    };
+}
+
+/// What stands behind an endpoint's table: the hook's state, and the provider's table.
+macro_rules! behind {
+    ($ep:ident.$table:ident) => {{
+        let state: &Endpoint = patch::state((*$ep).$table);
+        (state, &*state.$table.load(Relaxed))
+    }};
+}
+
+// Each of the following stands in for the provider's function of that name. SAFETY, for all of them:
+// they are reached through a table of ours, which leads to the state; the arguments are those that
+// the program gave, and go to the provider as they are.
+
+/// The provider's functions for messages, by what they are called with.
+macro_rules! messages {
+    ($table:ident $msg:ident; $send:ident $sendv:ident $sendmsg:ident $inject:ident $senddata:ident $injectdata:ident; $($tag:ident)?) => {
+        unsafe extern "C" fn $send(ep: *mut Ep, buf: *const c_void, len: usize, desc: Opaque, to: Address, $($tag: u64,)? context: Opaque) -> isize {
+            // SAFETY: see above.
+            unsafe {
+                let (state, theirs) = behind!(ep.$table);
+                state.send(len, None, state.sent(), context, |data| match data {
+                    Some(data) => call!(theirs.senddata(ep, buf, len, desc, data, to, $($tag,)? context)),
+                    None => call!(theirs.send(ep, buf, len, desc, to, $($tag,)? context)),
+                })
+            }
+        }
+
+        unsafe extern "C" fn $senddata(ep: *mut Ep, buf: *const c_void, len: usize, desc: Opaque, data: u64, to: Address, $($tag: u64,)? context: Opaque) -> isize {
+            // SAFETY: see above.
+            unsafe {
+                let (state, theirs) = behind!(ep.$table);
+                state.send(len, Some(data), state.sent(), context, |stamped| {
+                    call!(theirs.senddata(ep, buf, len, desc, stamped.unwrap_or(data), to, $($tag,)? context))
+                })
+            }
+        }
+
+        unsafe extern "C" fn $inject(ep: *mut Ep, buf: *const c_void, len: usize, to: Address $(, $tag: u64)?) -> isize {
+            // SAFETY: see above.
+            unsafe {
+                let (state, theirs) = behind!(ep.$table);
+                state.send(len, None, End::Sent, ptr::null_mut(), |data| match data {
+                    Some(data) => call!(theirs.injectdata(ep, buf, len, data, to $(, $tag)?)),
+                    None => call!(theirs.inject(ep, buf, len, to $(, $tag)?)),
+                })
+            }
+        }
+
+        unsafe extern "C" fn $injectdata(ep: *mut Ep, buf: *const c_void, len: usize, data: u64, to: Address $(, $tag: u64)?) -> isize {
+            // SAFETY: see above.
+            unsafe {
+                let (state, theirs) = behind!(ep.$table);
+                state.send(len, Some(data), End::Sent, ptr::null_mut(), |stamped| {
+                    call!(theirs.injectdata(ep, buf, len, stamped.unwrap_or(data), to $(, $tag)?))
+                })
+            }
+        }
+
+        unsafe extern "C" fn $sendv(ep: *mut Ep, iov: *const IoVec, desc: *mut Opaque, count: usize, to: Address, $($tag: u64,)? context: Opaque) -> isize {
+            // A vector with data has no function of its own, and one with flags loses those that the
+            // endpoint has: it goes without a stamp. SAFETY: see above.
+            unsafe {
+                let (state, theirs) = behind!(ep.$table);
+                state.send(bytes_of(iov, count), None, state.sent(), context, |data| match data {
+                    Some(_) => -abi::ENOSYS,
+                    None => call!(theirs.sendv(ep, iov, desc, count, to, $($tag,)? context)),
+                })
+            }
+        }
+
+        unsafe extern "C" fn $sendmsg(ep: *mut Ep, msg: *const $msg, flags: u64) -> isize {
+            // SAFETY: see above.
+            unsafe {
+                let (state, theirs) = behind!(ep.$table);
+                let data = (flags & abi::REMOTE_CQ_DATA != 0).then_some((*msg).data);
+                let bytes = bytes_of((*msg).iov, (*msg).iov_count);
+                state.send(bytes, data, sent_with(flags), (*msg).context, |stamped| match stamped {
+                    Some(data) => {
+                        let msg = $msg { data, ..*msg };
+                        call!(theirs.sendmsg(ep, &raw const msg, flags | abi::REMOTE_CQ_DATA))
+                    }
+                    None => call!(theirs.sendmsg(ep, msg, flags)),
+                })
+            }
+        }
+    };
+}
+
+messages!(msg Msg; send sendv sendmsg inject senddata injectdata; );
+messages!(tagged TaggedMsg; tsend tsendv tsendmsg tinject tsenddata tinjectdata; tag);
+
+unsafe extern "C" fn trecvmsg(ep: *mut Ep, msg: *const TaggedMsg, flags: u64) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let (state, theirs) = behind!(ep.tagged);
+        let queue = state.arrivals().filter(|_| flags & abi::PEEK != 0 && state.hook.ever_dials());
+        if let Some(queue) = queue {
+            queue.expect_peek((*msg).context, flags & (abi::CLAIM | abi::DISCARD) != 0);
+        }
+        let result = call!(theirs.recvmsg(ep, msg, flags));
+        if let Some(queue) = queue.filter(|_| result != 0) {
+            queue.forget_peek((*msg).context);
+        }
+        result
+    }
+}
+
+unsafe extern "C" fn read(
+    ep: *mut Ep,
+    buf: Opaque,
+    len: usize,
+    desc: Opaque,
+    to: Address,
+    addr: u64,
+    key: u64,
+    context: Opaque,
+) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let (state, theirs) = behind!(ep.rma);
+        state.act(len, context, End::Back, || call!(theirs.read(ep, buf, len, desc, to, addr, key, context)))
+    }
+}
+
+unsafe extern "C" fn readv(
+    ep: *mut Ep,
+    iov: *const IoVec,
+    desc: *mut Opaque,
+    count: usize,
+    to: Address,
+    addr: u64,
+    key: u64,
+    context: Opaque,
+) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let (state, theirs) = behind!(ep.rma);
+        state.act(bytes_of(iov, count), context, End::Back, || {
+            call!(theirs.readv(ep, iov, desc, count, to, addr, key, context))
+        })
+    }
+}
+
+unsafe extern "C" fn readmsg(ep: *mut Ep, msg: *const RmaMsg, flags: u64) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let (state, theirs) = behind!(ep.rma);
+        state.act(bytes_of((*msg).iov, (*msg).iov_count), (*msg).context, End::Back, || {
+            call!(theirs.readmsg(ep, msg, flags))
+        })
+    }
+}
+
+unsafe extern "C" fn write(
+    ep: *mut Ep,
+    buf: *const c_void,
+    len: usize,
+    desc: Opaque,
+    to: Address,
+    addr: u64,
+    key: u64,
+    context: Opaque,
+) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let (state, theirs) = behind!(ep.rma);
+        state.act(len, context, state.there(), || {
+            call!(theirs.write(ep, buf, len, desc, to, addr, key, context))
+        })
+    }
+}
+
+unsafe extern "C" fn writev(
+    ep: *mut Ep,
+    iov: *const IoVec,
+    desc: *mut Opaque,
+    count: usize,
+    to: Address,
+    addr: u64,
+    key: u64,
+    context: Opaque,
+) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let (state, theirs) = behind!(ep.rma);
+        state.act(bytes_of(iov, count), context, state.there(), || {
+            call!(theirs.writev(ep, iov, desc, count, to, addr, key, context))
+        })
+    }
+}
+
+unsafe extern "C" fn writemsg(ep: *mut Ep, msg: *const RmaMsg, flags: u64) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let (state, theirs) = behind!(ep.rma);
+        state.act(bytes_of((*msg).iov, (*msg).iov_count), (*msg).context, there_with(flags), || {
+            call!(theirs.writemsg(ep, msg, flags))
+        })
+    }
+}
+
+unsafe extern "C" fn rinject(
+    ep: *mut Ep,
+    buf: *const c_void,
+    len: usize,
+    to: Address,
+    addr: u64,
+    key: u64,
+) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let (state, theirs) = behind!(ep.rma);
+        state.act(len, ptr::null_mut(), End::There, || call!(theirs.inject(ep, buf, len, to, addr, key)))
+    }
+}
+
+unsafe extern "C" fn writedata(
+    ep: *mut Ep,
+    buf: *const c_void,
+    len: usize,
+    desc: Opaque,
+    data: u64,
+    to: Address,
+    addr: u64,
+    key: u64,
+    context: Opaque,
+) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let (state, theirs) = behind!(ep.rma);
+        state.act(len, context, state.there(), || {
+            call!(theirs.writedata(ep, buf, len, desc, data, to, addr, key, context))
+        })
+    }
+}
+
+unsafe extern "C" fn rinjectdata(
+    ep: *mut Ep,
+    buf: *const c_void,
+    len: usize,
+    data: u64,
+    to: Address,
+    addr: u64,
+    key: u64,
+) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let (state, theirs) = behind!(ep.rma);
+        state.act(len, ptr::null_mut(), End::There, || {
+            call!(theirs.injectdata(ep, buf, len, data, to, addr, key))
+        })
+    }
+}
+
+unsafe extern "C" fn awrite(
+    ep: *mut Ep,
+    buf: *const c_void,
+    count: usize,
+    desc: Opaque,
+    to: Address,
+    addr: u64,
+    key: u64,
+    datatype: c_int,
+    op: c_int,
+    context: Opaque,
+) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let (state, theirs) = behind!(ep.atomic);
+        state.act(count * size_of_type(datatype), context, state.there(), || {
+            call!(theirs.write(ep, buf, count, desc, to, addr, key, datatype, op, context))
+        })
+    }
+}
+
+unsafe extern "C" fn awritev(
+    ep: *mut Ep,
+    iov: *const IoCount,
+    iov_desc: *mut Opaque,
+    iov_count: usize,
+    to: Address,
+    addr: u64,
+    key: u64,
+    datatype: c_int,
+    op: c_int,
+    context: Opaque,
+) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let (state, theirs) = behind!(ep.atomic);
+        state.act(count_of(iov, iov_count) * size_of_type(datatype), context, state.there(), || {
+            call!(theirs.writev(ep, iov, iov_desc, iov_count, to, addr, key, datatype, op, context))
+        })
+    }
+}
+
+unsafe extern "C" fn awritemsg(ep: *mut Ep, msg: *const AtomicMsg, flags: u64) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let (state, theirs) = behind!(ep.atomic);
+        state.act(
+            count_of((*msg).iov, (*msg).iov_count) * size_of_type((*msg).datatype),
+            (*msg).context,
+            there_with(flags),
+            || call!(theirs.writemsg(ep, msg, flags)),
+        )
+    }
+}
+
+unsafe extern "C" fn ainject(
+    ep: *mut Ep,
+    buf: *const c_void,
+    count: usize,
+    to: Address,
+    addr: u64,
+    key: u64,
+    datatype: c_int,
+    op: c_int,
+) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let (state, theirs) = behind!(ep.atomic);
+        state.act(count * size_of_type(datatype), ptr::null_mut(), End::There, || {
+            call!(theirs.inject(ep, buf, count, to, addr, key, datatype, op))
+        })
+    }
+}
+
+unsafe extern "C" fn areadwrite(
+    ep: *mut Ep,
+    buf: *const c_void,
+    count: usize,
+    desc: Opaque,
+    result: Opaque,
+    result_desc: Opaque,
+    to: Address,
+    addr: u64,
+    key: u64,
+    datatype: c_int,
+    op: c_int,
+    context: Opaque,
+) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let (state, theirs) = behind!(ep.atomic);
+        state.act(count * size_of_type(datatype), context, End::Back, || {
+            call!(theirs.readwrite(
+                ep,
+                buf,
+                count,
+                desc,
+                result,
+                result_desc,
+                to,
+                addr,
+                key,
+                datatype,
+                op,
+                context
+            ))
+        })
+    }
+}
+
+unsafe extern "C" fn areadwritev(
+    ep: *mut Ep,
+    iov: *const IoCount,
+    iov_desc: *mut Opaque,
+    iov_count: usize,
+    result: *const IoCount,
+    result_desc: *mut Opaque,
+    result_count: usize,
+    to: Address,
+    addr: u64,
+    key: u64,
+    datatype: c_int,
+    op: c_int,
+    context: Opaque,
+) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let (state, theirs) = behind!(ep.atomic);
+        state.act(count_of(iov, iov_count) * size_of_type(datatype), context, End::Back, || {
+            call!(theirs.readwritev(
+                ep,
+                iov,
+                iov_desc,
+                iov_count,
+                result,
+                result_desc,
+                result_count,
+                to,
+                addr,
+                key,
+                datatype,
+                op,
+                context
+            ))
+        })
+    }
+}
+
+unsafe extern "C" fn areadwritemsg(
+    ep: *mut Ep,
+    msg: *const AtomicMsg,
+    result: *const IoCount,
+    result_desc: *mut Opaque,
+    result_count: usize,
+    flags: u64,
+) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let (state, theirs) = behind!(ep.atomic);
+        state.act(
+            count_of((*msg).iov, (*msg).iov_count) * size_of_type((*msg).datatype),
+            (*msg).context,
+            End::Back,
+            || call!(theirs.readwritemsg(ep, msg, result, result_desc, result_count, flags)),
+        )
+    }
+}
+
+unsafe extern "C" fn acompwrite(
+    ep: *mut Ep,
+    buf: *const c_void,
+    count: usize,
+    desc: Opaque,
+    compare: *const c_void,
+    compare_desc: Opaque,
+    result: Opaque,
+    result_desc: Opaque,
+    to: Address,
+    addr: u64,
+    key: u64,
+    datatype: c_int,
+    op: c_int,
+    context: Opaque,
+) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let (state, theirs) = behind!(ep.atomic);
+        state.act(count * size_of_type(datatype), context, End::Back, || {
+            call!(theirs.compwrite(
+                ep,
+                buf,
+                count,
+                desc,
+                compare,
+                compare_desc,
+                result,
+                result_desc,
+                to,
+                addr,
+                key,
+                datatype,
+                op,
+                context
+            ))
+        })
+    }
+}
+
+unsafe extern "C" fn acompwritev(
+    ep: *mut Ep,
+    iov: *const IoCount,
+    iov_desc: *mut Opaque,
+    iov_count: usize,
+    compare: *const IoCount,
+    compare_desc: *mut Opaque,
+    compare_count: usize,
+    result: *const IoCount,
+    result_desc: *mut Opaque,
+    result_count: usize,
+    to: Address,
+    addr: u64,
+    key: u64,
+    datatype: c_int,
+    op: c_int,
+    context: Opaque,
+) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let (state, theirs) = behind!(ep.atomic);
+        state.act(count_of(iov, iov_count) * size_of_type(datatype), context, End::Back, || {
+            call!(theirs.compwritev(
+                ep,
+                iov,
+                iov_desc,
+                iov_count,
+                compare,
+                compare_desc,
+                compare_count,
+                result,
+                result_desc,
+                result_count,
+                to,
+                addr,
+                key,
+                datatype,
+                op,
+                context
+            ))
+        })
+    }
+}
+
+unsafe extern "C" fn acompwritemsg(
+    ep: *mut Ep,
+    msg: *const AtomicMsg,
+    compare: *const IoCount,
+    compare_desc: *mut Opaque,
+    compare_count: usize,
+    result: *const IoCount,
+    result_desc: *mut Opaque,
+    result_count: usize,
+    flags: u64,
+) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let (state, theirs) = behind!(ep.atomic);
+        state.act(
+            count_of((*msg).iov, (*msg).iov_count) * size_of_type((*msg).datatype),
+            (*msg).context,
+            End::Back,
+            || {
+                call!(theirs.compwritemsg(
+                    ep,
+                    msg,
+                    compare,
+                    compare_desc,
+                    compare_count,
+                    result,
+                    result_desc,
+                    result_count,
+                    flags
+                ))
+            },
+        )
+    }
+}

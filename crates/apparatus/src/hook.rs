@@ -1,0 +1,307 @@
+//! The hook of this process: its page, its account, its clock, and the one interface that all
+//! messages of the process go through.
+
+use crate::account::{self, State, Word, failure_words, lateness_at};
+use crate::page::{self, Carrier, PageError, Plan};
+use netdyno_clock::calibrate::Clock;
+use netdyno_clock::ticks;
+use netdyno_protocol::dial::stamp::Grain;
+use netdyno_protocol::dial::terms::Terms;
+use netdyno_protocol::dial::timing::{Capacity, Departures, Gate};
+use rustix::mm::{MapFlags, ProtFlags, mmap};
+use std::cell::Cell;
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// What the dials of a turn come to here.
+#[derive(Debug)]
+pub struct Force {
+    pub terms: Terms,
+    capacity: usize,
+}
+
+/// Both sides of the process's interface.
+#[derive(Debug)]
+pub struct Sides {
+    pub departures: Departures,
+    pub gate: Gate,
+    /// Of the messages that depart, and the turn that it was made for.
+    capacity: Option<(usize, Capacity)>,
+}
+
+/// The hook of this process.
+pub struct Hook {
+    current: &'static AtomicU32,
+    account: &'static [AtomicU64],
+    /// By turn; `None` where nothing is turned.
+    forces: Vec<Option<Force>>,
+    ever_dials: bool,
+    /// How a stamp is read and written, where stamps are in force.
+    pub grain: Option<Grain>,
+    sides: Mutex<Sides>,
+    failed: AtomicBool,
+    fail_at: u64,
+}
+
+/// A turn that does not exist: everything passes.
+const NO_TURN: u32 = u32::MAX;
+
+static HOOK: OnceLock<Option<Hook>> = OnceLock::new();
+static ACCOUNT: OnceLock<Option<(PathBuf, &'static [AtomicU64])>> = OnceLock::new();
+
+/// Opens the account, as soon as the library is loaded: it says that it was.
+pub fn load() {
+    ACCOUNT.get_or_init(|| {
+        // What goes wrong is noted, and shown by the command; the program's terminal is its own.
+        std::panic::set_hook(Box::new(|_| {}));
+        let folder = PathBuf::from(std::env::var_os(page::FOLDER)?);
+        let account = open_account(&folder).ok()?;
+        Some((folder, account))
+    });
+}
+
+/// The hook, if this process runs under the command and its page can be read.
+pub fn hook() -> Option<&'static Hook> {
+    HOOK.get_or_init(|| {
+        let (folder, account) = ACCOUNT.get()?.as_ref()?;
+        match catch_unwind(|| Hook::open(folder, account)) {
+            Ok(Ok(hook)) => Some(hook),
+            Ok(Err(error)) => {
+                note_failure(account, &error.to_string());
+                None
+            }
+            Err(_) => {
+                note_failure(account, "the hook could not be set up");
+                None
+            }
+        }
+    })
+    .as_ref()
+}
+
+/// Maps the beginning of a file for as long as the process lives.
+fn map<T: Sync>(file: &File, count: usize) -> Result<&'static [T], rustix::io::Errno> {
+    let length = count * size_of::<T>();
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping is made; nothing that exists is touched.
+    let start = unsafe { mmap(ptr::null_mut(), length, protection, MapFlags::SHARED, file.as_fd(), 0)? };
+    // SAFETY: the mapping has so many bytes, is never undone, and begins at a page; T is an atomic.
+    Ok(unsafe { std::slice::from_raw_parts(start.cast(), count) })
+}
+
+fn open_account(folder: &Path) -> std::io::Result<&'static [AtomicU64]> {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let path = folder.join(format!("{}{host}-{}", account::PREFIX, std::process::id()));
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+    file.set_len(account::BYTES as u64)?;
+    let words: &[AtomicU64] = map(&file, account::WORDS)?;
+    let set = |word: Word, value: u64| words[word as usize].store(value, Relaxed);
+    set(Word::Pid, u64::from(std::process::id()));
+    for (word, names) in [(Word::Rank, RANK), (Word::Ranks, RANKS), (Word::LocalRanks, LOCAL_RANKS)] {
+        set(word, environment(names).map_or(0, |value| value + 1));
+    }
+    set(Word::State, State::Loaded as u64);
+    set(Word::Magic, account::MAGIC);
+    Ok(words)
+}
+
+/// Where launchers say which rank this is: Hydra, Open MPI, PMIx and Slurm.
+const RANK: &[&str] = &["PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"];
+/// Of how many.
+const RANKS: &[&str] = &["PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"];
+/// And of how many on this host.
+const LOCAL_RANKS: &[&str] = &["MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_TASKS_ON_NODE"];
+
+fn environment(names: &[&str]) -> Option<u64> {
+    names.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
+}
+
+fn note_failure(account: &[AtomicU64], text: &str) {
+    let (bytes, words) = failure_words(text);
+    words.for_each(|(at, word)| account[at].store(word, Relaxed));
+    account[Word::FailureBytes as usize].store(bytes, Relaxed);
+    account[Word::State as usize].store(State::Failed as u64, Relaxed);
+}
+
+impl Hook {
+    fn open(folder: &Path, account: &'static [AtomicU64]) -> Result<Self, PageError> {
+        let path = folder.join(page::NAME);
+        let broken = |error: &dyn std::fmt::Display| PageError(format!("{}: {error}", path.display()));
+        let file = OpenOptions::new().read(true).write(true).open(&path).map_err(|error| broken(&error))?;
+        let bytes = std::fs::read(&path).map_err(|error| broken(&error))?;
+        let plan = Plan::read(&bytes)?;
+        let words: &[AtomicU32] = map(&file, page::TEXT / 4).map_err(|error| broken(&error))?;
+        let clock = Clock::calibrate();
+        let forces = plan.turns.iter().map(|turn| {
+            if turn.dials.are_none() && turn.capacity == 0 {
+                return Ok(None);
+            }
+            let terms = Terms::new(&turn.dials, &turn.own, clock.tick_ns);
+            let terms = terms.map_err(|error| PageError(error.to_string()))?;
+            Ok(Some(Force { terms, capacity: turn.capacity as usize }))
+        });
+        let forces = forces.collect::<Result<Vec<_>, PageError>>()?;
+        let is_alone =
+            matches!((environment(RANKS), environment(LOCAL_RANKS)), (Some(all), Some(here)) if all == here);
+        let stamps = match plan.carrier {
+            Carrier::Auto => is_alone,
+            Carrier::Stamp => true,
+            Carrier::Arrival => false,
+        };
+        let hook = Self {
+            current: &words[page::CURRENT / 4],
+            account,
+            ever_dials: forces.iter().any(Option::is_some),
+            forces,
+            grain: stamps.then(|| Grain::of(clock.tick_ns)),
+            sides: Mutex::new(Sides {
+                departures: Departures::default(),
+                gate: Gate::default(),
+                capacity: None,
+            }),
+            failed: AtomicBool::new(false),
+            fail_at: plan.fail_at.unwrap_or(u64::MAX),
+        };
+        hook.set(Word::TickNs, clock.tick_ns.to_bits());
+        hook.set(Word::Stamps, u64::from(stamps));
+        hook.reach(State::Chosen);
+        Ok(hook)
+    }
+
+    /// What is in force now, if anything is.
+    #[inline]
+    pub fn force(&self) -> Option<&Force> {
+        let turn = self.current.load(Relaxed) as usize;
+        self.forces.get(turn)?.as_ref().filter(|_| !self.failed.load(Relaxed))
+    }
+
+    /// Whether a message could be dialled now or later, or bring a stamp.
+    #[inline]
+    pub fn ever_dials(&self) -> bool {
+        self.ever_dials
+    }
+
+    /// Counts something.
+    #[inline]
+    pub fn count(&self, word: Word, more: u64) {
+        // Read and written apart: two threads in one endpoint may lose a count, and none waits.
+        let word = &self.account[word as usize];
+        word.store(word.load(Relaxed).wrapping_add(more), Relaxed);
+    }
+
+    /// Notes a figure.
+    pub fn set(&self, word: Word, value: u64) {
+        self.account[word as usize].store(value, Relaxed);
+    }
+
+    /// The hook has come so far.
+    pub fn reach(&self, state: State) {
+        self.account[Word::State as usize].fetch_max(state as u64, Relaxed);
+    }
+
+    /// Notes how late a message was released.
+    pub fn note_lateness(&self, ticks: u64) {
+        self.account[lateness_at(ticks)].fetch_add(1, Relaxed);
+    }
+
+    /// The interface of the process.
+    pub fn sides(&self) -> MutexGuard<'_, Sides> {
+        self.sides.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something of ours that must not bring the program down. From the first failure on
+    /// everything passes, in all ranks of the host.
+    pub fn guarded<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+        match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(done) => Some(done),
+            Err(panic) => {
+                self.fail(panic.downcast_ref::<&str>().copied().unwrap_or("the hook has failed"));
+                None
+            }
+        }
+    }
+
+    /// Lets everything pass from now on.
+    pub fn fail(&self, text: &str) {
+        if !self.failed.swap(true, Relaxed) {
+            note_failure(self.account, text);
+        }
+        self.current.store(NO_TURN, Relaxed);
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Relaxed)
+    }
+
+    /// For whoever wants to see what a failure does.
+    pub fn fail_if_asked(&self) {
+        assert!(
+            self.account[Word::Sent as usize].load(Relaxed) < self.fail_at,
+            "the hook has failed, as it was asked to"
+        );
+    }
+}
+
+impl Force {
+    /// The stamp of a message of `bytes` that would depart now, if the capacity allows it.
+    pub fn draft(&self, sides: &mut Sides, now: u64, bytes: usize) -> Option<u64> {
+        let has_room = self.capacity == 0 || sides.capacity(self.capacity).has_room(now);
+        has_room.then(|| sides.departures.clone().depart(now, bytes, &self.terms))
+    }
+
+    /// It has departed.
+    pub fn commit(&self, sides: &mut Sides, now: u64, bytes: usize) {
+        let stamp = sides.departures.depart(now, bytes, &self.terms);
+        if self.capacity > 0 {
+            let arrival = stamp.saturating_add(self.terms.latency.ticks());
+            sides.capacity(self.capacity).depart(arrival);
+        }
+    }
+}
+
+impl Sides {
+    /// Of that size; it begins empty whenever another turn asks for another.
+    fn capacity(&mut self, most: usize) -> &mut Capacity {
+        if self.capacity.as_ref().is_none_or(|(of, _)| *of != most) {
+            self.capacity = Some((most, Capacity::new(most)));
+        }
+        &mut self.capacity.get_or_insert_with(|| (most, Capacity::new(most))).1
+    }
+}
+
+thread_local! {
+    /// This thread is in a function of the provider's that a hooked one has called.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls the provider. A provider may call functions of its own by the object's table, which leads
+/// here again: such a call is not the program's.
+#[inline]
+pub fn inside<T>(call: impl FnOnce() -> T) -> T {
+    let was = INSIDE.replace(true);
+    let result = call();
+    INSIDE.set(was);
+    result
+}
+
+/// Whether it is a provider that calls.
+#[inline]
+pub fn is_inside() -> bool {
+    INSIDE.get()
+}
+
+/// Passes so many ticks with the processor busy. Returns when they are over.
+pub fn spin(length: u64) -> u64 {
+    let began = ticks::now();
+    let mut now = began;
+    while now.saturating_sub(began) < length {
+        std::hint::spin_loop();
+        now = ticks::now();
+    }
+    now
+}

@@ -1,0 +1,29 @@
+//! The apparatus (León et al. 2002, section 4): dials L, o_s, o_r, g_s, g_r and G under a program
+//! that knows nothing of it.
+//!
+//! The library is a hook of libfabric. libfabric loads it (`FI_PROVIDER_PATH`) and gives it every
+//! fabric that the program opens (`FI_HOOK=netdyno`). The fabric stays what it is; the hook lets its
+//! tables of functions lead here, and those of the domains, endpoints and completion queues that
+//! come of it:
+//!
+//! ```text
+//! fabric ──► domain ──► endpoint: send, inject, read, write: overhead, departure, stamp
+//!                  └──► completion queue: a message is held until it is due
+//! ```
+//!
+//! What the dials mean is [`netdyno_protocol::dial`]; here is only where messages pass by. All
+//! endpoints of a process share one interface.
+//!
+//! * `abi`: libfabric's structures. * `patch`: exchanging tables. * `hook`: the process's page,
+//!   account and interface. * `fabric`: from the fabric to its endpoints. * `endpoint`: sending.
+//!   * `queue`: receiving.
+//! * [`page`]: what the command asks for. * [`account`]: what a rank has done.
+
+mod abi;
+pub mod account;
+mod endpoint;
+mod fabric;
+mod hook;
+pub mod page;
+mod patch;
+mod queue;

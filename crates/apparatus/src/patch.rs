@@ -1,0 +1,136 @@
+//! Tables of functions, copied so that some of them can be ours.
+//!
+//! An object of libfabric points to tables of functions. The hook lets it point to a copy instead.
+//! In front of each copy stands a word that leads from the object to what the hook knows of it:
+//!
+//! ```text
+//! object.ops ──┐
+//!              ▼
+//! [ state ][ size, close, bind, … as many bytes as the provider's table says it has ]
+//! ```
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::collections::HashMap;
+use std::ptr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// In front of a copy; as long as the strictest alignment asks.
+const FRONT: usize = 16;
+
+/// The copies that there are, with their sizes: a table is asked here whether it is ours.
+static COPIES: Mutex<Option<HashMap<usize, usize>>> = Mutex::new(None);
+
+fn copies() -> MutexGuard<'static, Option<HashMap<usize, usize>>> {
+    COPIES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn layout(size: usize) -> Layout {
+    Layout::from_size_align(FRONT + size, FRONT).expect("a table is small")
+}
+
+/// Whether the table is a copy of ours.
+pub fn is_ours<T>(table: *const T) -> bool {
+    copies().as_ref().is_some_and(|copies| copies.contains_key(&(table as usize)))
+}
+
+/// Copies a table, and changes the copy.
+///
+/// # Safety
+/// The table is one of libfabric's: it begins with its size, in bytes, of which it has so many; `T`
+/// is its beginning, or a later form of it with more at the end. Null members may be all zero.
+pub unsafe fn copy<T: Copy, S>(table: *const T, state: *const S, change: impl FnOnce(&mut T)) -> *const T {
+    // SAFETY: as the caller says; the copy has room for whichever is longer, and its front.
+    unsafe {
+        let size = *table.cast::<usize>();
+        let room = size.max(size_of::<T>());
+        let front = alloc_zeroed(layout(room));
+        if front.is_null() {
+            return table;
+        }
+        front.cast::<*const S>().write(state);
+        let copy = front.add(FRONT);
+        ptr::copy_nonoverlapping(table.cast::<u8>(), copy, size);
+        change(&mut *copy.cast::<T>());
+        copies().get_or_insert_default().insert(copy as usize, room);
+        copy.cast()
+    }
+}
+
+/// What stands in front of a copy.
+///
+/// # Safety
+/// The table is a copy made for a state of that type.
+#[inline(always)]
+pub unsafe fn state<'a, T, S>(table: *const T) -> &'a S {
+    // SAFETY: as the caller says.
+    unsafe { &**table.cast::<u8>().sub(FRONT).cast::<*const S>() }
+}
+
+/// Gives a copy back, if it is one.
+///
+/// # Safety
+/// Nobody uses it any more.
+pub unsafe fn free<T>(table: *const T) {
+    let room = copies().as_mut().and_then(|copies| copies.remove(&(table as usize)));
+    if let Some(room) = room {
+        // SAFETY: it was allocated so, and is used no more.
+        unsafe { dealloc(table.cast::<u8>().cast_mut().sub(FRONT), layout(room)) };
+    }
+}
+
+/// Puts ours where the provider has one; a function that it lacks stays lacking.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! replace {
+    ($table:expr, $($member:ident => $ours:path),* $(,)?) => {
+        $(if $table.$member.is_some() { $table.$member = Some($ours); })*
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[repr(C)]
+    #[derive(Clone, Copy)]
+    struct Table {
+        size: usize,
+        one: Option<extern "C" fn() -> i32>,
+        two: Option<extern "C" fn() -> i32>,
+    }
+
+    extern "C" fn theirs() -> i32 {
+        1
+    }
+
+    extern "C" fn ours() -> i32 {
+        2
+    }
+
+    #[test]
+    fn a_copy_leads_back_and_keeps_what_is_not_changed() {
+        // A library that is older: its table ends before `two`. And one that is newer.
+        let (short, long) =
+            ([16, theirs as *const () as usize], [40, theirs as *const () as usize, 0, 77, 78]);
+        for table in [&short[..], &long[..]] {
+            let state = String::from("of the object");
+            // SAFETY: both begin with their size.
+            let copy = unsafe {
+                copy(table.as_ptr().cast::<Table>(), &raw const state, |copy| {
+                    replace!(copy, one => ours, two => ours);
+                })
+            };
+            assert!(is_ours(copy) && !is_ours(table.as_ptr()));
+            // SAFETY: it was just made so.
+            unsafe {
+                assert_eq!(super::state::<_, String>(copy), "of the object");
+                assert_eq!((*copy).one.map(|call| call()), Some(2));
+                assert!((*copy).two.is_none(), "what the provider lacks is not made up");
+                let words = std::slice::from_raw_parts(copy.cast::<usize>(), table.len());
+                assert_eq!(words[2..], table[2..]);
+                free(copy);
+            }
+            assert!(!is_ours(copy));
+        }
+    }
+}

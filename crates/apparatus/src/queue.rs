@@ -1,0 +1,515 @@
+//! Completion queues: what has arrived is held until it is due, and what was sent has not ended
+//! before its last byte has left.
+
+use crate::abi::{self, Address, Cq, CqOps, Entry, ErrEntry, Fid, Opaque, Ops};
+use crate::account::Word;
+use crate::hook::{Hook, inside, is_inside, spin};
+use crate::patch;
+use crate::replace;
+use core::ffi::{c_int, c_void};
+use netdyno_clock::ticks;
+use netdyno_protocol::dial::hold::Hold;
+use netdyno_protocol::dial::terms::{Latency, Terms};
+use netdyno_protocol::dial::timing::{Departures, Gate, Lane, Seen};
+use std::collections::{HashMap, VecDeque};
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Completions that are fetched at once.
+const FETCHED: usize = 16;
+/// A blocking read looks at what is held so often, in milliseconds.
+const NAP_MS: c_int = 1;
+/// Notes of operations that may have ended are looked through beyond so many.
+const MANY_NOTES: usize = 4096;
+
+/// What the hook knows of a completion queue.
+pub struct Queue {
+    hook: &'static Hook,
+    fid_ops: *const Ops,
+    ops: *const CqOps,
+    /// Bytes of an entry, where entries say enough to be dialled.
+    entry_bytes: Option<usize>,
+    /// An endpoint of the kind that is dialled receives into it, or sends.
+    is_used: AtomicBool,
+    state: Mutex<State>,
+}
+
+/// A completion on its way to the program.
+#[derive(Clone, Copy, Debug)]
+struct Completion {
+    entry: Entry,
+    source: Address,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A message; whether it had to wait for its time.
+    Message { waited: bool },
+    /// What else is reported of arrivals and of what was sent.
+    Other,
+}
+
+#[derive(Default)]
+struct State {
+    /// Messages that are here and not due.
+    messages: Hold<Completion>,
+    /// Ends of operations, and what has no gap to keep.
+    others: Hold<Completion>,
+    /// By sender, as far as it is known.
+    lanes: HashMap<u64, Sender>,
+    /// When an operation of the program's may end, by its context.
+    ends: HashMap<usize, u64>,
+    /// When what lies in one buffer was due at the latest: it is released in order.
+    buffers: HashMap<usize, u64>,
+    /// Looks into the provider's messages, and whether they take what they find.
+    peeks: Vec<(usize, bool)>,
+    /// Peeks that found a message that is not due: they found nothing.
+    unfound: VecDeque<Entry>,
+    /// When the provider had nothing more.
+    drained: u64,
+}
+
+/// One sender's messages, where they arrive.
+#[derive(Default)]
+struct Sender {
+    lane: Lane,
+    /// Where departures are not written down, they are made up here.
+    departures: Departures,
+}
+
+// SAFETY: the pointers are the provider's tables, which do not change, and contexts, which are
+// handed on and never followed.
+unsafe impl Send for Completion {}
+
+impl Queue {
+    /// Puts a hook on a completion queue that has just been made.
+    ///
+    /// # Safety
+    /// The queue is a live one of libfabric's, of that format, and nobody else uses it yet.
+    pub unsafe fn install(hook: &'static Hook, cq: *mut Cq, format: c_int) {
+        let entry_bytes = match format {
+            abi::FORMAT_DATA => Some(std::mem::offset_of!(Entry, tag)),
+            abi::FORMAT_TAGGED => Some(size_of::<Entry>()),
+            _ => None,
+        };
+        // SAFETY: as the caller says; the state lives until the queue is closed.
+        unsafe {
+            let state = Box::into_raw(Box::new(Self {
+                hook,
+                fid_ops: (*cq).fid.ops,
+                ops: (*cq).ops,
+                entry_bytes,
+                is_used: AtomicBool::new(false),
+                state: Mutex::new(State { drained: ticks::now(), ..State::default() }),
+            }));
+            (*cq).fid.ops = patch::copy((*cq).fid.ops, state, |ops: &mut Ops| replace!(ops, close => close));
+            (*cq).ops = patch::copy((*cq).ops, state, |ops: &mut CqOps| {
+                replace!(ops, read => read, readfrom => readfrom, readerr => readerr, sread => sread,
+                    sreadfrom => sreadfrom);
+            });
+        }
+    }
+
+    /// What the hook knows of a queue, if it has one there.
+    ///
+    /// # Safety
+    /// The queue is live.
+    pub unsafe fn of<'a>(cq: *mut Cq) -> Option<&'a Self> {
+        // SAFETY: a table of ours leads to the state.
+        unsafe { patch::is_ours((*cq).ops).then(|| patch::state((*cq).ops)) }
+    }
+
+    /// An endpoint is bound to it.
+    pub fn expect_messages(&self) {
+        if self.entry_bytes.is_none() {
+            self.hook.count(Word::BareQueues, 1);
+        }
+        self.is_used.store(true, Relaxed);
+    }
+
+    /// An operation of the program's does not end earlier.
+    pub fn not_before(&self, context: Opaque, at: u64) {
+        let mut state = self.state();
+        if state.ends.len() >= MANY_NOTES {
+            let now = ticks::now();
+            state.ends.retain(|_, &mut end| end > now);
+        }
+        state.ends.insert(context as usize, at);
+    }
+
+    /// The next completion of that context is not a message, but says that there is one.
+    pub fn expect_peek(&self, context: Opaque, takes: bool) {
+        self.state().peeks.push((context as usize, takes));
+    }
+
+    /// There will be none.
+    pub fn forget_peek(&self, context: Opaque) {
+        self.state().peek(context);
+    }
+
+    /// Whether something is held back.
+    pub fn holds(&self) -> bool {
+        let state = self.state();
+        !(state.messages.is_empty() && state.others.is_empty() && state.unfound.is_empty())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether completions pass as they come.
+    fn passes(&self) -> bool {
+        self.entry_bytes.is_none() || !self.is_used.load(Relaxed)
+    }
+
+    /// Reads completions as the program asked, through `fetch`, which reads the provider's.
+    ///
+    /// # Safety
+    /// `out` has room for `count` entries of the queue's format, `sources` for as many addresses or
+    /// is null.
+    unsafe fn read(
+        &self,
+        out: *mut u8,
+        count: usize,
+        sources: *mut Address,
+        mut fetch: impl FnMut(Opaque, usize, *mut Address) -> isize,
+    ) -> isize {
+        let Some(bytes) = self.entry_bytes.filter(|_| !self.passes() && !is_inside()) else {
+            return fetch(out.cast(), count, sources);
+        };
+        let mut fetch = |out, count, sources| inside(|| fetch(out, count, sources));
+        if !self.hook.ever_dials() {
+            let got = fetch(out.cast(), count, sources);
+            for nth in 0..got.max(0) as usize {
+                // SAFETY: so many were written.
+                let (flags, len) = unsafe {
+                    let entry = out.add(nth * bytes).cast::<Entry>();
+                    ((*entry).flags, (*entry).len)
+                };
+                if flags & abi::RECV != 0 {
+                    self.count_received(len);
+                }
+            }
+            return got;
+        }
+        let mut raw = [MaybeUninit::<Entry>::uninit(); FETCHED];
+        let mut from = [Address::MAX; FETCHED];
+        let looked = ticks::now();
+        let from_place = if sources.is_null() { ptr::null_mut() } else { from.as_mut_ptr() };
+        let got = fetch(raw.as_mut_ptr().cast(), FETCHED, from_place);
+        let mut state = self.state();
+        for (nth, &source) in from.iter().enumerate().take(got.max(0) as usize) {
+            let mut entry = MaybeUninit::<Entry>::zeroed();
+            // SAFETY: the provider has written so many entries of so many bytes.
+            let entry = unsafe {
+                let place = raw.as_ptr().cast::<u8>().add(nth * bytes);
+                ptr::copy_nonoverlapping(place, entry.as_mut_ptr().cast(), bytes);
+                entry.assume_init()
+            };
+            let taken = self.hook.guarded(|| self.take(&mut state, entry, source, looked));
+            if taken.is_none() {
+                // It is not lost: it goes on as it came.
+                state.others.put(0, Completion { entry, source, kind: Kind::Other });
+            }
+        }
+        if got == -abi::EAGAIN || (0..FETCHED as isize).contains(&got) {
+            state.drained = looked;
+        }
+        let mut written = 0;
+        while written < count {
+            let Some(completion) = self.release(&mut state) else { break };
+            // SAFETY: there is room for `count`.
+            unsafe {
+                let place = out.add(written * bytes);
+                ptr::copy_nonoverlapping((&raw const completion.entry).cast::<u8>(), place, bytes);
+                if !sources.is_null() {
+                    sources.add(written).write(completion.source);
+                }
+            }
+            written += 1;
+            // The next message has an overhead of its own, which comes after this one is handled.
+            if completion.kind != Kind::Other
+                && self.hook.force().is_some_and(|force| force.terms.recv_overhead > 0)
+            {
+                break;
+            }
+        }
+        match (written, got) {
+            (0, got) if got < 0 && got != -abi::EAGAIN => got,
+            (0, _) if !state.unfound.is_empty() => -abi::EAVAIL,
+            (0, _) => -abi::EAGAIN,
+            (written, _) => written as isize,
+        }
+    }
+
+    /// Takes a completion of the provider's, and finds out when the program may see it.
+    fn take(&self, state: &mut State, mut entry: Entry, source: Address, now: u64) {
+        if entry.flags & abi::RECV == 0 {
+            let end = state.ends.remove(&(entry.op_context as usize)).unwrap_or(0);
+            if end > now {
+                self.hook.count(Word::HeldEnds, 1);
+            }
+            state.others.put(end, Completion { entry, source, kind: Kind::Other });
+            return;
+        }
+        let terms = self.hook.force().map_or(&Terms::NONE, |force| &force.terms);
+        let packed = if entry.flags & abi::REMOTE_CQ_DATA == 0 { 0 } else { (entry.data >> 32) as u32 };
+        let stamp = self.hook.grain.and_then(|grain| grain.unpack(packed, state.drained));
+        let sender = if source == Address::MAX { entry.data & u64::from(u32::MAX) } else { source };
+        match stamp {
+            Some(stamp) if stamp.added => (entry.flags, entry.data) = (entry.flags & !abi::REMOTE_CQ_DATA, 0),
+            Some(_) => entry.data &= u64::from(u32::MAX),
+            None => {}
+        }
+        let departed = stamp.map(|stamp| stamp.departed);
+        let seen = Seen { at: now, not_at: Some(state.drained) };
+        if let Some((_, takes)) = state.peek(entry.op_context) {
+            self.found(state, Completion { entry, source, kind: Kind::Other }, sender, departed, seen, takes);
+            return;
+        }
+        self.count_received(entry.len);
+        if self.hook.force().is_some() && self.hook.grain.is_some() && departed.is_none() {
+            self.hook.count(Word::Unstamped, 1);
+        }
+        let due = state.lanes.entry(sender).or_default().due(departed, entry.len, seen, terms);
+        let due = state.in_order(&entry, due, now);
+        let waited = due > now;
+        if waited {
+            self.hook.count(Word::Held, 1);
+            self.hook.count(Word::HeldTicks, due - now);
+        } else if due < state.drained && departed.is_some() && matches!(terms.latency, Latency::After(_)) {
+            // It was not there when the program looked after its time.
+            self.hook.count(Word::Late, 1);
+        }
+        state.messages.put(due, Completion { entry, source, kind: Kind::Message { waited } });
+    }
+
+    /// A peek has found a message. One that is not due it does not find, unless it has taken it.
+    fn found(
+        &self,
+        state: &mut State,
+        found: Completion,
+        sender: u64,
+        departed: Option<u64>,
+        seen: Seen,
+        takes: bool,
+    ) {
+        let terms = self.hook.force().map_or(&Terms::NONE, |force| &force.terms);
+        let due = state.lanes.entry(sender).or_default().would_be_due(departed, found.entry.len, seen, terms);
+        if due <= seen.at || takes {
+            state.others.put(due, found);
+        } else {
+            state.unfound.push_back(found.entry);
+        }
+    }
+
+    /// The next completion whose time has come, if any. A message takes its overhead first.
+    fn release(&self, state: &mut State) -> Option<Completion> {
+        // Nobody is to wait for what does not work any more.
+        let now = if self.hook.has_failed() { u64::MAX } else { ticks::now() };
+        let others = state.others.take(now, &mut Gate::default(), &Terms::NONE);
+        if let Some(other) = others {
+            return Some(other.item);
+        }
+        let force = self.hook.force();
+        let terms = force.map_or(&Terms::NONE, |force| &force.terms);
+        let released = state.messages.take(now, &mut self.hook.sides().gate, terms)?;
+        if released.item.kind == (Kind::Message { waited: true }) && now != u64::MAX {
+            self.hook.note_lateness(now.saturating_sub(released.at));
+        }
+        if terms.recv_overhead > 0 {
+            spin(terms.recv_overhead);
+            self.hook.count(Word::RecvOverheadTicks, terms.recv_overhead);
+        }
+        Some(released.item)
+    }
+
+    fn count_received(&self, bytes: usize) {
+        self.hook.count(Word::Received, 1);
+        self.hook.count(Word::ReceivedBytes, bytes as u64);
+    }
+}
+
+impl Sender {
+    /// When its next message is due. Where it does not say when it departed, it departs when it is
+    /// seen, and keeps its distance from the one before.
+    fn due(&mut self, departed: Option<u64>, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
+        let departed = departed.unwrap_or_else(|| self.departures.depart(seen.at, bytes, terms));
+        self.lane.due(Some(departed), bytes, seen, terms)
+    }
+
+    /// The same, of a message that stays where it is.
+    fn would_be_due(&self, departed: Option<u64>, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
+        self.lane.clone().due(Some(departed.unwrap_or(seen.at)), bytes, seen, terms)
+    }
+}
+
+impl State {
+    /// Forgets a peek, if the context is one.
+    fn peek(&mut self, context: Opaque) -> Option<(usize, bool)> {
+        let at = self.peeks.iter().position(|(of, _)| *of == context as usize)?;
+        Some(self.peeks.swap_remove(at))
+    }
+
+    /// What lies in one buffer is released in order: with the last message the program may give the
+    /// buffer away.
+    fn in_order(&mut self, entry: &Entry, due: u64, now: u64) -> u64 {
+        if entry.flags & abi::TAGGED != 0 {
+            return due;
+        }
+        if self.buffers.len() >= MANY_NOTES {
+            self.buffers.retain(|_, &mut last| last > now);
+        }
+        let last = self.buffers.entry(entry.op_context as usize).or_default();
+        *last = due.max(*last);
+        *last
+    }
+}
+
+/// Calls a function of the provider's.
+macro_rules! call {
+    ($table:ident.$member:ident($($argument:expr),* $(,)?)) => {
+        match (*$table).$member {
+            Some(theirs) => theirs($($argument),*),
+            None => -abi::ENOSYS,
+        }
+    };
+}
+
+// Each of the following stands in for the provider's function of that name. SAFETY, for all of them:
+// they are reached through a table of ours, which leads to the state; the arguments are those that
+// the program gave.
+
+unsafe extern "C" fn read(cq: *mut Cq, out: Opaque, count: usize) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let queue: &Queue = patch::state((*cq).ops);
+        let theirs = queue.ops;
+        queue.read(out.cast(), count, ptr::null_mut(), |raw, count, _| call!(theirs.read(cq, raw, count)))
+    }
+}
+
+unsafe extern "C" fn readfrom(cq: *mut Cq, out: Opaque, count: usize, sources: *mut Address) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let queue: &Queue = patch::state((*cq).ops);
+        let theirs = queue.ops;
+        queue
+            .read(out.cast(), count, sources, |raw, count, from| call!(theirs.readfrom(cq, raw, count, from)))
+    }
+}
+
+unsafe extern "C" fn readerr(cq: *mut Cq, out: *mut ErrEntry, flags: u64) -> isize {
+    // SAFETY: see above; an error's description is a structure of the program's.
+    unsafe {
+        let queue: &Queue = patch::state((*cq).ops);
+        let theirs = queue.ops;
+        if is_inside() {
+            return call!(theirs.readerr(cq, out, flags));
+        }
+        if let Some(entry) = queue.hook.guarded(|| queue.state().unfound.pop_front()).flatten() {
+            (*out).op_context = entry.op_context;
+            (*out).flags = entry.flags;
+            (*out).tag = entry.tag;
+            ((*out).len, (*out).olen) = (0, 0);
+            ((*out).err, (*out).prov_errno) = (abi::ENOMSG, -abi::ENOMSG);
+            (*out).err_data_size = 0;
+            return 1;
+        }
+        let result = inside(|| call!(theirs.readerr(cq, out, flags)));
+        if result > 0 && !queue.passes() && queue.hook.ever_dials() {
+            queue.hook.guarded(|| queue.state().peek((*out).op_context));
+        }
+        result
+    }
+}
+
+unsafe extern "C" fn sread(
+    cq: *mut Cq,
+    out: Opaque,
+    count: usize,
+    condition: *const c_void,
+    timeout: c_int,
+) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let queue: &Queue = patch::state((*cq).ops);
+        let theirs = queue.ops;
+        if queue.passes() || is_inside() || !queue.hook.ever_dials() {
+            return queue.read(out.cast(), count, ptr::null_mut(), |raw, count, _| {
+                call!(theirs.sread(cq, raw, count, condition, timeout))
+            });
+        }
+        napping(timeout, |nap| {
+            queue.read(out.cast(), count, ptr::null_mut(), |raw, count, _| {
+                call!(theirs.sread(cq, raw, count, condition, nap))
+            })
+        })
+    }
+}
+
+unsafe extern "C" fn sreadfrom(
+    cq: *mut Cq,
+    out: Opaque,
+    count: usize,
+    sources: *mut Address,
+    condition: *const c_void,
+    timeout: c_int,
+) -> isize {
+    // SAFETY: see above.
+    unsafe {
+        let queue: &Queue = patch::state((*cq).ops);
+        let theirs = queue.ops;
+        if queue.passes() || is_inside() || !queue.hook.ever_dials() {
+            return queue.read(out.cast(), count, sources, |raw, count, from| {
+                call!(theirs.sreadfrom(cq, raw, count, from, condition, timeout))
+            });
+        }
+        napping(timeout, |nap| {
+            queue.read(out.cast(), count, sources, |raw, count, from| {
+                call!(theirs.sreadfrom(cq, raw, count, from, condition, nap))
+            })
+        })
+    }
+}
+
+/// A blocking read in short naps, so that what is held is released in time. A negative timeout has
+/// no end.
+fn napping(timeout: c_int, mut read: impl FnMut(c_int) -> isize) -> isize {
+    let end = u64::try_from(timeout).ok().map(|ms| Instant::now() + Duration::from_millis(ms));
+    loop {
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()).as_millis() as c_int);
+        let result = read(left.map_or(NAP_MS, |left| left.min(NAP_MS)));
+        if result != -abi::EAGAIN || left == Some(0) {
+            return result;
+        }
+    }
+}
+
+unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
+    // SAFETY: libfabric closes what it opened; the tables are put back first.
+    unsafe {
+        let cq = fid.cast::<Cq>();
+        let state: &Queue = patch::state((*fid).ops);
+        let state = ptr::from_ref(state).cast_mut();
+        let (fid_ops, ops) = ((*fid).ops, (*cq).ops);
+        (*fid).ops = (*state).fid_ops;
+        if patch::is_ours(ops) {
+            (*cq).ops = (*state).ops;
+        }
+        let Some(theirs) = (*(*state).fid_ops).close else { return 0 };
+        let result = theirs(fid);
+        if result == 0 {
+            patch::free(fid_ops);
+            patch::free(ops);
+            drop(Box::from_raw(state));
+        } else {
+            ((*fid).ops, (*cq).ops) = (fid_ops, ops);
+        }
+        result
+    }
+}

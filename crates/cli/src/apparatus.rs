@@ -1,0 +1,155 @@
+//! A program under dials: the folder of its run, the environment that puts the hook in its way, and
+//! what its ranks say afterwards.
+
+use crate::fault::Fault;
+use netdyno_apparatus_fi::account::Account;
+use netdyno_apparatus_fi::page::{self, Page, Plan};
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::fs::symlink;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use tempfile::TempDir;
+
+/// The hook, as libfabric finds it in a folder.
+const HOOK: &str = "libnetdyno_apparatus-fi.so";
+/// The hook, as cargo names it.
+const BUILT: &str = "libnetdyno_apparatus_fi.so";
+/// Names a hook that lies elsewhere.
+const VARIABLE: &str = "NETDYNO_HOOK";
+/// Kinds of network devices that bring a provider of libfabric with them.
+const FABRICS: &[&str] =
+    &["/sys/class/infiniband", "/sys/class/cxi", "/sys/class/cxi_user", "/sys/class/hfi1"];
+
+/// What a program is run with, and how its run is looked at.
+pub struct Apparatus {
+    folder: TempDir,
+    page: Page,
+    provider: Option<String>,
+}
+
+impl Apparatus {
+    /// Lays out the folder of a run. `provider` is libfabric's; without one, and without a network
+    /// that has its own, tcp.
+    pub fn prepare(plan: &Plan, provider: Option<&str>) -> Result<Self, Fault> {
+        let hook = find_hook()?;
+        let lay_out = || -> io::Result<(TempDir, Page)> {
+            let folder = tempfile::Builder::new().prefix("netdyno-run-").tempdir()?;
+            symlink(&hook, folder.path().join(HOOK))?;
+            let page = Page::create(folder.path(), plan)?;
+            Ok((folder, page))
+        };
+        let (folder, page) = lay_out()
+            .map_err(|error| Fault::Failed(format!("cannot lay out the folder of a run: {error}")))?;
+        let provider = provider.map(str::to_owned).or_else(default_provider);
+        Ok(Self { folder, page, provider })
+    }
+
+    /// The program, with the hook in its way.
+    pub fn command(&self, words: &[OsString]) -> Command {
+        let mut command = Command::new(words.first().map_or(OsStr::new(""), OsString::as_os_str));
+        command.args(words.iter().skip(1));
+        let folder = self.folder.path();
+        command.env(page::FOLDER, folder);
+        command.env("FI_PROVIDER_PATH", joined(folder.as_os_str(), ":", "FI_PROVIDER_PATH"));
+        command.env("FI_HOOK", joined(OsStr::new("netdyno"), ";", "FI_HOOK"));
+        for (name, value) in self.defaults() {
+            if env::var_os(name).is_none() {
+                command.env(name, value);
+            }
+        }
+        command
+    }
+
+    /// What lets an MPI send every message through libfabric; what the user has said goes first.
+    fn defaults(&self) -> Vec<(&'static str, String)> {
+        let mut defaults = vec![
+            // MPICH: libfabric, also between ranks of one host.
+            ("MPIR_CVAR_CH4_NETMOD", "ofi".into()),
+            ("MPIR_CVAR_NOLOCAL", "1".into()),
+            // Open MPI, the same; collective operations in shared memory would go round it.
+            ("OMPI_MCA_pml", "cm".into()),
+            ("OMPI_MCA_mtl", "ofi".into()),
+            ("OMPI_MCA_coll", "^sm,han".into()),
+        ];
+        if let Some(provider) = &self.provider {
+            // In libfabric before 1.18 tcp takes another provider on top of it.
+            let both = if provider == "tcp" { "tcp,tcp;ofi_rxm".into() } else { provider.clone() };
+            defaults.push(("FI_PROVIDER", provider.clone()));
+            defaults.push(("OMPI_MCA_opal_common_ofi_provider_include", both.clone()));
+            defaults.push(("OMPI_MCA_mtl_ofi_provider_include", both));
+        }
+        defaults
+    }
+
+    /// The page, on which the dials can be turned.
+    pub fn page(&self) -> &Page {
+        &self.page
+    }
+
+    /// What the ranks say of themselves.
+    pub fn accounts(&self) -> Result<Vec<Account>, Fault> {
+        Account::read_all(self.folder.path())
+            .map_err(|error| Fault::Failed(format!("cannot read what the ranks have left: {error}")))
+    }
+}
+
+/// Ours, and what the user has in a list of the same kind.
+fn joined(ours: &OsStr, by: &str, variable: &str) -> OsString {
+    let mut list = ours.to_owned();
+    if let Some(theirs) = env::var_os(variable).filter(|theirs| !theirs.is_empty()) {
+        list.push(by);
+        list.push(theirs);
+    }
+    list
+}
+
+/// Said by the user to libfabric itself, or tcp where there is no network that has its own.
+fn default_provider() -> Option<String> {
+    match env::var("FI_PROVIDER") {
+        Ok(said) => Some(said),
+        Err(_) => (!FABRICS.iter().any(|path| Path::new(path).exists())).then(|| "tcp".to_owned()),
+    }
+}
+
+/// The hook lies where the command lies, or where it was installed to.
+fn find_hook() -> Result<PathBuf, Fault> {
+    if let Some(named) = env::var_os(VARIABLE) {
+        let path = PathBuf::from(named);
+        return match path.canonicalize() {
+            Ok(path) => Ok(path),
+            Err(error) => Err(Fault::BadInput(format!("{VARIABLE}={}: {error}", path.display()))),
+        };
+    }
+    let exe = env::current_exe().map_err(|error| Fault::Failed(format!("where is this command? {error}")))?;
+    let folder = exe.parent().unwrap_or(Path::new("."));
+    let places = [
+        folder.join(HOOK),
+        folder.join(BUILT),
+        folder.join("deps").join(BUILT),
+        folder.join("../lib").join(HOOK),
+    ];
+    places.into_iter().find(|path| path.is_file()).ok_or_else(|| {
+        Fault::Failed(format!(
+            "the hook {HOOK} is not beside {}: build it (cargo build --release) or name it in {VARIABLE}",
+            exe.display()
+        ))
+    })
+}
+
+/// Starts a program; where that fails, with the exit code that `timeout` would give.
+pub fn spawn(command: &mut Command) -> Result<Child, Fault> {
+    // Ctrl-C of a terminal is for both; whoever ends the command alone ends the program as well.
+    command.spawn().map_err(|error| {
+        let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+        Fault::Ended(code, format!("cannot run '{}': {error}", command.get_program().to_string_lossy()))
+    })
+}
+
+/// The exit code that a shell would give.
+pub fn code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(125)
+}

@@ -1,0 +1,134 @@
+//! `netdyno run`: a program as it is, over a link as it is wanted.
+
+use crate::apparatus::{Apparatus, code, spawn};
+use crate::fault::{Fault, RUNNER, say};
+use crate::interrupt::Interrupt;
+use crate::ledger::Ledger;
+use crate::output::{check_writable, write_whole};
+use crate::turn::{self, DialArgs, LinkArgs};
+use clap::Args;
+use netdyno_apparatus_fi::page::{Plan, Turn};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::io::{IsTerminal, stderr};
+use std::path::PathBuf;
+use std::process::{Child, ExitStatus};
+use std::thread;
+use std::time::Duration;
+
+/// How often a signal is looked for while the program runs.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// `netdyno run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// How the dials are turned.
+    #[command(flatten)]
+    dials: DialArgs,
+
+    /// What the program runs over.
+    #[command(flatten)]
+    link: LinkArgs,
+
+    /// File for what each rank did, as JSON
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    /// Say nothing at the end where all went well
+    #[arg(long)]
+    quiet: bool,
+
+    /// Lets the hook fail at that message
+    #[arg(long, value_name = "N", hide = true)]
+    fail_at: Option<u64>,
+
+    /// The program, with whatever starts its ranks, as in mpiexec -n 4 ./app
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
+/// The report of a run.
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: &'static str,
+    dials: String,
+    command: Vec<String>,
+    exit_code: u8,
+    /// Why the dials were not in force everywhere.
+    not_in_force: Option<String>,
+    doubts: Vec<String>,
+    #[serde(flatten)]
+    ledger: &'a Ledger,
+}
+
+/// Runs the program and says what the hook did.
+pub fn run(args: &RunArgs) -> Result<(), Fault> {
+    if let Some(file) = &args.report {
+        check_writable(file)?;
+    }
+    let own = args.link.own()?;
+    let dials = args.dials.dials();
+    turn::check(&dials, &own)?;
+    let capacity = args.dials.capacity.unwrap_or(0);
+    let plan = Plan {
+        carrier: args.link.carrier(),
+        turns: vec![Turn { dials, own, capacity }],
+        fail_at: args.fail_at,
+    };
+    let apparatus = Apparatus::prepare(&plan, args.link.provider.as_deref())?;
+    let interrupt = Interrupt::catch()?;
+    let child = spawn(&mut apparatus.command(&args.command))?;
+    let status = wait(child, &interrupt)?;
+    let ledger = Ledger::of(&apparatus.accounts()?);
+    let (failing, doubts) = (ledger.failing(), ledger.doubts());
+    if let Some(file) = &args.report {
+        let command = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let report = Report {
+            schema: "netdyno-run/1",
+            dials: dials.to_string(),
+            command,
+            exit_code: code(status),
+            not_in_force: failing.clone(),
+            doubts: doubts.clone(),
+            ledger: &ledger,
+        };
+        let text = serde_json::to_string(&report)
+            .map_err(|error| Fault::Failed(format!("cannot write the report as JSON: {error}")))?;
+        write_whole(file, &(text + "\n"))?;
+    }
+    if !args.quiet {
+        // The program's output is its own: what is said here is said beside it.
+        if !ledger.ranks.is_empty() && (stderr().is_terminal() || args.report.is_none()) {
+            say(&format!("\n{}", ledger.table().trim_end()));
+        }
+        doubts.iter().for_each(|doubt| say(&format!("doubt: {doubt}")));
+    }
+    match (failing, code(status)) {
+        (None, 0) => Ok(()),
+        (None, code) => Err(Fault::Quiet(code)),
+        // What the program died of is what it says itself.
+        (Some(text), status) if status != 0 => {
+            say(&format!("the program ended with status {status}"));
+            Err(Fault::Ended(RUNNER, text))
+        }
+        (Some(text), _) => Err(Fault::Ended(RUNNER, text)),
+    }
+}
+
+/// Waits for the program to end; a signal to this command goes on to it.
+pub fn wait(mut child: Child, interrupt: &Interrupt) -> Result<ExitStatus, Fault> {
+    let lost = |error: std::io::Error| Fault::Failed(format!("cannot wait for the program: {error}"));
+    let pid = Pid::from_child(&child);
+    let mut is_told = false;
+    loop {
+        if let Some(status) = child.try_wait().map_err(lost)? {
+            return Ok(status);
+        }
+        if !is_told && interrupt.check().is_err() {
+            is_told = true;
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        thread::sleep(LOOK);
+    }
+}

@@ -1,0 +1,135 @@
+//! The dials of a program on the command line, and what has to be known of the link to turn them.
+
+use crate::fault::Fault;
+use crate::saved::Saved;
+use clap::Args;
+use netdyno_apparatus_fi::page::{Carrier, read_own};
+use netdyno_measure::record::LayerResult;
+use netdyno_protocol::dial::setting::{Dial, Setting};
+use netdyno_protocol::dial::terms::{Dials, Own, Terms};
+use std::path::Path;
+
+/// The dials.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Dials (+ adds to what the link has, = sets it)")]
+pub struct DialArgs {
+    /// L: time on the way, as in +10us or =50us
+    #[arg(long, value_name = "TIME", value_parser = setting(Dial::Latency), allow_hyphen_values = true)]
+    latency: Option<Setting>,
+    /// o_s: processor time for each message sent
+    #[arg(long, value_name = "TIME", value_parser = setting(Dial::SendOverhead), allow_hyphen_values = true)]
+    send_overhead: Option<Setting>,
+    /// o_r: processor time for each message received
+    #[arg(long, value_name = "TIME", value_parser = setting(Dial::RecvOverhead), allow_hyphen_values = true)]
+    recv_overhead: Option<Setting>,
+    /// g_s: least time between two messages that a rank sends
+    #[arg(long, value_name = "TIME", value_parser = setting(Dial::SendGap), allow_hyphen_values = true)]
+    send_gap: Option<Setting>,
+    /// g_r: least time between two messages that a rank receives
+    #[arg(long, value_name = "TIME", value_parser = setting(Dial::RecvGap), allow_hyphen_values = true)]
+    recv_gap: Option<Setting>,
+    /// G: time for each byte but the first, as in +1ns/B
+    #[arg(long, value_name = "TIME/B", value_parser = setting(Dial::GapPerByte), allow_hyphen_values = true)]
+    gap_per_byte: Option<Setting>,
+    /// The same as a bandwidth, as in =1GB/s
+    #[arg(long, value_name = "RATE", value_parser = setting(Dial::GapPerByte), conflicts_with = "gap_per_byte", allow_hyphen_values = true)]
+    bandwidth: Option<Setting>,
+    /// Messages of a rank that may be on their way at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub capacity: Option<u32>,
+}
+
+fn setting(dial: Dial) -> impl Fn(&str) -> Result<Setting, String> + Clone + Send + Sync + 'static {
+    move |text| Setting::parse(dial, text).map_err(|error| error.to_string())
+}
+
+impl DialArgs {
+    /// How they are turned.
+    pub fn dials(&self) -> Dials {
+        let settings = [
+            (Dial::Latency, self.latency),
+            (Dial::SendOverhead, self.send_overhead),
+            (Dial::RecvOverhead, self.recv_overhead),
+            (Dial::SendGap, self.send_gap),
+            (Dial::RecvGap, self.recv_gap),
+            (Dial::GapPerByte, self.gap_per_byte.or(self.bandwidth)),
+        ];
+        let turned = settings.into_iter().filter_map(|(dial, setting)| Some((dial, setting?)));
+        turned.fold(Dials::NONE, |dials, (dial, setting)| dials.with(dial, setting))
+    }
+}
+
+/// What programs are run over, and how their dials work.
+#[derive(Clone, Debug, Args)]
+pub struct LinkArgs {
+    /// Provider of libfabric to run over, as in tcp or shm (MPICH alone); by default the one that
+    /// FI_PROVIDER names, or tcp where there is no network with one of its own
+    #[arg(long, value_name = "NAME")]
+    pub provider: Option<String>,
+
+    /// How departure times travel: as stamps in the data of completions, or not at all, so that the
+    /// time of arrival serves; by default stamps, where all ranks are on one host
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = ["auto", "stamp", "arrival"])]
+    carrier: String,
+
+    /// What the link has of its own: a record of `netdyno logp` or `bulk` over it (FILE or
+    /// FILE:LAYER), or latency=1.2us,send-gap=300ns,…; needed to add to a gap, to set an overhead,
+    /// and to tell a value that is below the link's
+    #[arg(long, value_name = "RECORD|VALUES")]
+    link: Option<String>,
+}
+
+impl LinkArgs {
+    /// How departure times travel.
+    pub fn carrier(&self) -> Carrier {
+        Carrier::ALL.into_iter().find(|carrier| carrier.name() == self.carrier).unwrap_or_default()
+    }
+
+    /// What the link has of its own, as far as it was said.
+    pub fn own(&self) -> Result<Own, Fault> {
+        let Some(link) = &self.link else { return Ok(Own::UNKNOWN) };
+        let names_file = Path::new(link).exists() || !link.contains('=');
+        if !names_file {
+            return read_own(link).map_err(|error| Fault::BadInput(format!("--link: {error}")));
+        }
+        let saved = Saved::read(link)?;
+        match saved.results()?.as_slice() {
+            [one] => Ok(own_of(one)),
+            several => Err(Fault::BadInput(format!(
+                "--link {link} has {} results: name one of them, as in {}:LAYER",
+                several.len(),
+                saved.name
+            ))),
+        }
+    }
+}
+
+/// The parameters of a result, as far as they were measured.
+fn own_of(result: &LayerResult) -> Own {
+    let found = &result.parameters;
+    let mut own = Own::UNKNOWN;
+    for (dial, value) in [
+        (Dial::Latency, found.L.value_ns),
+        (Dial::SendOverhead, found.o_s.value_ns),
+        (Dial::RecvOverhead, found.o_r.value_ns),
+        (Dial::SendGap, found.g.value_ns),
+        (Dial::RecvGap, found.g.value_ns),
+        (Dial::GapPerByte, found.G.value_ns_per_byte),
+    ] {
+        if let Some(value) = value {
+            own.note(dial, value.max(0.0));
+        }
+    }
+    own
+}
+
+/// Says now what no rank could do: a value below the link's own, or one that needs the link's.
+pub fn check(dials: &Dials, own: &Own) -> Result<(), Fault> {
+    Terms::new(dials, own, 1.0).map(drop).map_err(|error| {
+        let hint = match error {
+            netdyno_protocol::dial::terms::TermsError::Unmeasured(_) => ", or say what it has with --link",
+            netdyno_protocol::dial::terms::TermsError::BelowOwn { .. } => "",
+        };
+        Fault::BadInput(format!("{error}{hint}"))
+    })
+}
