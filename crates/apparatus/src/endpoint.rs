@@ -12,6 +12,7 @@ use crate::replace;
 use core::ffi::{c_int, c_void};
 use netdyno_clock::ticks;
 use netdyno_protocol::dial::stamp::{Stamp, is_stamped};
+use netdyno_protocol::dial::timing::Departed;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
 
@@ -37,7 +38,7 @@ pub struct Endpoint {
 /// What a message is sent under.
 struct Draft {
     now: u64,
-    stamp: u64,
+    departs: Departed,
 }
 
 /// How long after its departure an operation ends, in latencies.
@@ -145,7 +146,7 @@ impl Endpoint {
             Some(None) => return -abi::EAGAIN,
             None => return go(data),
         };
-        let result = match self.stamped(data, draft.stamp) {
+        let result = match self.stamped(data, &draft) {
             // Whatever a provider has against data where there were none, it has it not without.
             Some(stamped) => match go(Some(stamped)) {
                 result if result != 0 && result != -abi::EAGAIN && data.is_none() => go(None),
@@ -206,15 +207,15 @@ impl Endpoint {
         let overhead = force.terms.send_overhead;
         let now =
             if overhead > 0 && !self.is_paid.swap(true, Relaxed) { spin(overhead) } else { ticks::now() };
-        let stamp = force.draft(&mut self.hook.sides(), now, bytes);
-        if stamp.is_none() {
+        let departs = force.draft(&mut self.hook.sides(), now, bytes);
+        if departs.is_none() {
             self.hook.count(Word::Refused, 1);
         }
-        Some(Draft { now, stamp: stamp? })
+        Some(Draft { now, departs: departs? })
     }
 
     /// The data of a message with its stamp, where there is room for it.
-    fn stamped(&self, data: Option<u64>, departed: u64) -> Option<u64> {
+    fn stamped(&self, data: Option<u64>, draft: &Draft) -> Option<u64> {
         let grain = self.hook.grain.filter(|_| self.has_data)?;
         let rest = data.unwrap_or(0);
         let taken = (rest >> 32) as u32;
@@ -224,12 +225,16 @@ impl Endpoint {
             }
             return None;
         }
-        let furthest = ticks::now().saturating_add(grain.furthest());
-        if departed > furthest {
+        // Half of what can be told apart: the rest is for what is left lying.
+        let furthest = draft.now.saturating_add(grain.range() / 2);
+        if draft.departs.at > furthest {
             self.hook.count(Word::TooFarAhead, 1);
         }
-        let stamp = Stamp { departed: departed.min(furthest), added: data.is_none(), spared: false };
-        Some(rest | u64::from(grain.pack(stamp)) << 32)
+        let departed = Departed { at: draft.departs.at.min(furthest), ..draft.departs };
+        if departed.at > draft.now {
+            self.hook.announce(departed.at);
+        }
+        Some(rest | u64::from(grain.pack(Stamp { departed, added: data.is_none(), spared: false })) << 32)
     }
 
     /// What follows from a provider's answer.
@@ -246,7 +251,7 @@ impl Endpoint {
             End::There => 1,
             End::Back => 2,
         };
-        let over = draft.stamp.saturating_add(latencies * force.terms.latency.ticks());
+        let over = draft.departs.at.saturating_add(latencies * force.terms.latency.ticks());
         if let Some(queue) = self.ends().filter(|_| over > draft.now && !context.is_null()) {
             queue.not_before(context, over);
         }

@@ -7,7 +7,7 @@ use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
 use netdyno_protocol::dial::stamp::Grain;
 use netdyno_protocol::dial::terms::Terms;
-use netdyno_protocol::dial::timing::{Capacity, Departures, Gate};
+use netdyno_protocol::dial::timing::{Capacity, Departed, Departures, Gate};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
@@ -37,6 +37,10 @@ pub struct Sides {
 /// The hook of this process.
 pub struct Hook {
     current: &'static AtomicU32,
+    /// No message of this host departs later, in ticks: written ahead, so that it is written rarely.
+    furthest: &'static AtomicU64,
+    ahead: u64,
+    skew: u64,
     account: &'static [AtomicU64],
     /// By turn; `None` where nothing is turned.
     forces: Vec<Option<Force>>,
@@ -47,6 +51,12 @@ pub struct Hook {
     failed: AtomicBool,
     fail_at: u64,
 }
+
+/// How far ahead of what has to be known the furthest departure is written.
+const AHEAD_NS: f64 = 1e6;
+
+/// What the clocks of two processors of a host may differ by, and more.
+const SKEW_NS: f64 = 10e3;
 
 /// A turn that does not exist: everything passes.
 const NO_TURN: u32 = u32::MAX;
@@ -155,6 +165,10 @@ impl Hook {
         };
         let hook = Self {
             current: &words[page::CURRENT / 4],
+            furthest: &map::<AtomicU64>(&file, page::TEXT / 8).map_err(|error| broken(&error))?
+                [page::FURTHEST / 8],
+            ahead: clock.ticks(AHEAD_NS),
+            skew: clock.ticks(SKEW_NS),
             account,
             ever_dials: forces.iter().any(Option::is_some),
             forces,
@@ -204,6 +218,18 @@ impl Hook {
         self.account[Word::State as usize].fetch_max(state as u64, Relaxed);
     }
 
+    /// A message departs then, maybe in the future: all who read its stamp are to know that it may.
+    pub fn announce(&self, departs: u64) {
+        if departs > self.furthest.load(Relaxed) {
+            self.furthest.fetch_max(departs.saturating_add(self.ahead), Relaxed);
+        }
+    }
+
+    /// The latest time that a stamp can mean.
+    pub fn latest(&self, now: u64) -> u64 {
+        self.furthest.load(Relaxed).max(now.saturating_add(self.skew))
+    }
+
     /// Notes how late a message was released.
     pub fn note_lateness(&self, ticks: u64) {
         self.account[lateness_at(ticks)].fetch_add(1, Relaxed);
@@ -249,16 +275,16 @@ impl Hook {
 
 impl Force {
     /// The stamp of a message of `bytes` that would depart now, if the capacity allows it.
-    pub fn draft(&self, sides: &mut Sides, now: u64, bytes: usize) -> Option<u64> {
+    pub fn draft(&self, sides: &mut Sides, now: u64, bytes: usize) -> Option<Departed> {
         let has_room = self.capacity == 0 || sides.capacity(self.capacity).has_room(now);
         has_room.then(|| sides.departures.clone().depart(now, bytes, &self.terms))
     }
 
     /// It has departed.
     pub fn commit(&self, sides: &mut Sides, now: u64, bytes: usize) {
-        let stamp = sides.departures.depart(now, bytes, &self.terms);
+        let departed = sides.departures.depart(now, bytes, &self.terms);
         if self.capacity > 0 {
-            let arrival = stamp.saturating_add(self.terms.latency.ticks());
+            let arrival = departed.at.saturating_add(self.terms.latency.ticks());
             sides.capacity(self.capacity).depart(arrival);
         }
     }

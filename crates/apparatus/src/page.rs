@@ -1,7 +1,8 @@
 //! What the command asks of the hook: a file that every rank of a host maps.
 //!
 //! ```text
-//! 0   "netdyno", 0      8  layout, u32      12  the turn in force, u32      64  the plan, as text
+//! 0  "netdyno", 0    8  layout, u32           12  the turn in force, u32
+//!                   16  furthest departure, u64    64  the plan, as text
 //! ```
 //!
 //! The plan stands as long as the run; which of its turns is in force can be changed at any time by
@@ -26,6 +27,8 @@ pub const LAYOUT: u32 = 1;
 pub const MAGIC: [u8; 8] = *b"netdyno\0";
 /// Where the turn in force stands.
 pub const CURRENT: usize = 12;
+/// Where the furthest departure stands, in ticks of the host's clock.
+pub const FURTHEST: usize = 16;
 /// Where the text begins.
 pub const TEXT: usize = 64;
 /// The longest page.

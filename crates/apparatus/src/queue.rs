@@ -10,7 +10,7 @@ use core::ffi::{c_int, c_void};
 use netdyno_clock::ticks;
 use netdyno_protocol::dial::hold::Hold;
 use netdyno_protocol::dial::terms::{Latency, Terms};
-use netdyno_protocol::dial::timing::{Departures, Gate, Lane, Seen};
+use netdyno_protocol::dial::timing::{Departed, Departures, Gate, Lane, Seen};
 use std::collections::{HashMap, VecDeque};
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -201,6 +201,8 @@ impl Queue {
         let looked = ticks::now();
         let from_place = if sources.is_null() { ptr::null_mut() } else { from.as_mut_ptr() };
         let got = fetch(raw.as_mut_ptr().cast(), FETCHED, from_place);
+        // What came meanwhile may have departed meanwhile.
+        let now = if got > 0 { ticks::now() } else { looked };
         let mut state = self.state();
         for (nth, &source) in from.iter().enumerate().take(got.max(0) as usize) {
             let mut entry = MaybeUninit::<Entry>::zeroed();
@@ -210,7 +212,7 @@ impl Queue {
                 ptr::copy_nonoverlapping(place, entry.as_mut_ptr().cast(), bytes);
                 entry.assume_init()
             };
-            let taken = self.hook.guarded(|| self.take(&mut state, entry, source, looked));
+            let taken = self.hook.guarded(|| self.take(&mut state, entry, source, now));
             if taken.is_none() {
                 // It is not lost: it goes on as it came.
                 state.others.put(0, Completion { entry, source, kind: Kind::Other });
@@ -258,7 +260,7 @@ impl Queue {
         }
         let terms = self.hook.force().map_or(&Terms::NONE, |force| &force.terms);
         let packed = if entry.flags & abi::REMOTE_CQ_DATA == 0 { 0 } else { (entry.data >> 32) as u32 };
-        let stamp = self.hook.grain.and_then(|grain| grain.unpack(packed, state.drained));
+        let stamp = self.hook.grain.and_then(|grain| grain.unpack(packed, self.hook.latest(now)));
         let sender = if source == Address::MAX { entry.data & u64::from(u32::MAX) } else { source };
         match stamp {
             Some(stamp) if stamp.added => (entry.flags, entry.data) = (entry.flags & !abi::REMOTE_CQ_DATA, 0),
@@ -294,7 +296,7 @@ impl Queue {
         state: &mut State,
         found: Completion,
         sender: u64,
-        departed: Option<u64>,
+        departed: Option<Departed>,
         seen: Seen,
         takes: bool,
     ) {
@@ -337,14 +339,19 @@ impl Queue {
 impl Sender {
     /// When its next message is due. Where it does not say when it departed, it departs when it is
     /// seen, and keeps its distance from the one before.
-    fn due(&mut self, departed: Option<u64>, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
+    fn due(&mut self, departed: Option<Departed>, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
         let departed = departed.unwrap_or_else(|| self.departures.depart(seen.at, bytes, terms));
         self.lane.due(Some(departed), bytes, seen, terms)
     }
 
     /// The same, of a message that stays where it is.
-    fn would_be_due(&self, departed: Option<u64>, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
-        self.lane.clone().due(Some(departed.unwrap_or(seen.at)), bytes, seen, terms)
+    fn would_be_due(&self, departed: Option<Departed>, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
+        self.lane.clone().due(
+            Some(departed.unwrap_or(Departed { at: seen.at, at_once: true })),
+            bytes,
+            seen,
+            terms,
+        )
     }
 }
 

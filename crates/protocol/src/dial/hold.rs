@@ -137,8 +137,9 @@ mod tests {
             let (mut now, mut look, mut out) = (0, 0, Vec::new());
             for (nth, (pause, sender, bytes)) in messages.iter().copied().enumerate() {
                 now += pause;
-                let stamp = departures[sender].depart(now, bytes, &terms);
-                hold.put(lanes[sender].due(Some(stamp), bytes, Seen::late(now), &terms), (nth, sender, stamp));
+                let departed = departures[sender].depart(now, bytes, &terms);
+                let due = lanes[sender].due(Some(departed), bytes, Seen::late(now), &terms);
+                hold.put(due, (nth, sender, departed.at));
                 while look < now {
                     look += looks.next().unwrap();
                     while let Some(released) = hold.take(look, &mut gate, &terms) {

@@ -1,12 +1,15 @@
 //! A stamp in 32 bits, as it travels in the spare half of the data that a message brings along.
 //!
 //! ```text
-//! 31       30     29      28 ............ 0
-//! stamped  added  spared  time
+//! 31       30     29      28       27 ......... 0
+//! stamped  added  spared  at once  time
 //! ```
 //!
 //! Time is in grains of [`GRAIN_NS`] at least, and comes round again after some seconds. Whoever
-//! reads it knows since when he had seen everything: no message is much older than that.
+//! reads it knows the latest time that it may mean. A message that was left lying for longer than
+//! that seems younger than it is, and waits for nothing but its latency.
+
+use super::timing::Departed;
 
 /// The shortest grain, in nanoseconds: half of it is what a stamp errs by.
 pub const GRAIN_NS: f64 = 10.0;
@@ -14,14 +17,15 @@ pub const GRAIN_NS: f64 = 10.0;
 const STAMPED: u32 = 1 << 31;
 const ADDED: u32 = 1 << 30;
 const SPARED: u32 = 1 << 29;
-const TIME_BITS: u32 = 29;
+const AT_ONCE: u32 = 1 << 28;
+const TIME_BITS: u32 = 28;
 const TIME: u32 = (1 << TIME_BITS) - 1;
 
 /// What a message says of its departure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// When its last byte has left, in ticks.
-    pub departed: u64,
+    /// When it departed, in ticks.
+    pub departed: Departed,
     /// The program had sent no data along: there is none for it.
     pub added: bool,
     /// The message goes between processes whose link is left as it is.
@@ -44,33 +48,35 @@ impl Grain {
         Self { shift }
     }
 
-    /// Time that can be told apart, in ticks: a quarter of it lies before the reader's horizon.
+    /// Time that can be told apart, in ticks.
     pub const fn range(self) -> u64 {
         1 << (TIME_BITS + self.shift)
     }
 
-    /// How far beyond now a departure may lie, in ticks.
-    pub const fn furthest(self) -> u64 {
-        self.range() / 2
-    }
-
     /// Packs a stamp.
     pub fn pack(self, stamp: Stamp) -> u32 {
-        let half = if self.shift == 0 { 0 } else { 1 << (self.shift - 1) };
-        let time = (stamp.departed.saturating_add(half) >> self.shift) as u32 & TIME;
-        STAMPED | time | if stamp.added { ADDED } else { 0 } | if stamp.spared { SPARED } else { 0 }
+        // Rounded down: what departs now is not to seem to depart later.
+        let time = (stamp.departed.at >> self.shift) as u32 & TIME;
+        let flag = |flag: u32, is_set: bool| if is_set { flag } else { 0 };
+        STAMPED
+            | flag(ADDED, stamp.added)
+            | flag(SPARED, stamp.spared)
+            | flag(AT_ONCE, stamp.departed.at_once)
+            | time
     }
 
-    /// Unpacks one, if it is one. `horizon` is a time, in ticks, at which no message was under way
-    /// that departed much earlier.
-    pub fn unpack(self, packed: u32, horizon: u64) -> Option<Stamp> {
+    /// Unpacks one, if it is one. It means no time after `latest`.
+    pub fn unpack(self, packed: u32, latest: u64) -> Option<Stamp> {
         if packed & STAMPED == 0 {
             return None;
         }
-        let earliest = horizon.saturating_sub(self.range() / 4) >> self.shift;
-        let beyond = packed.wrapping_sub(earliest as u32) & TIME;
+        let latest = latest >> self.shift;
+        let before = (latest as u32).wrapping_sub(packed) & TIME;
+        let at = latest.saturating_sub(u64::from(before)) << self.shift;
+        // The middle of the grain, if that is not too late.
+        let at = at + if self.shift == 0 || before == 0 { 0 } else { 1 << (self.shift - 1) };
         Some(Stamp {
-            departed: (earliest + u64::from(beyond)) << self.shift,
+            departed: Departed { at, at_once: packed & AT_ONCE != 0 },
             added: packed & ADDED != 0,
             spared: packed & SPARED != 0,
         })
@@ -92,7 +98,7 @@ mod tests {
         for (tick_ns, shift) in [(0.4, 5), (1.0, 4), (0.25, 6), (10.0, 0), (40.0, 0)] {
             let grain = Grain::of(tick_ns);
             assert_eq!(grain.shift, shift, "{tick_ns}");
-            assert!(grain.range() as f64 * tick_ns > 5e9);
+            assert!(grain.range() as f64 * tick_ns > 2.5e9);
         }
     }
 
@@ -105,27 +111,24 @@ mod tests {
     }
 
     proptest! {
-        /// Whenever the reader looked last, up to a second ago, and however far the departure lies
-        /// in the future.
         #[test]
         fn what_is_packed_is_unpacked(
-            now in 3_000_000_000u64..1 << 50, ago in 0..2_500_000_000u64, ahead in 0..1u64 << 33,
-            added: bool, spared: bool,
+            at in 1u64 << 34..1 << 50, later in 0..1u64 << 32, added: bool, spared: bool, at_once: bool,
         ) {
             let grain = Grain::of(0.4);
-            let departed = now + ahead.min(grain.furthest());
-            let stamp = grain.unpack(grain.pack(Stamp { departed, added, spared }), now - ago).unwrap();
-            prop_assert!(stamp.departed.abs_diff(departed) <= 16);
-            prop_assert_eq!((stamp.added, stamp.spared), (added, spared));
+            let departed = Departed { at, at_once };
+            let stamp = grain.unpack(grain.pack(Stamp { departed, added, spared }), at + later).unwrap();
+            prop_assert!(stamp.departed.at.abs_diff(at) <= 32 && stamp.departed.at <= at + later);
+            prop_assert_eq!((stamp.added, stamp.spared, stamp.departed.at_once), (added, spared, at_once));
         }
 
-        /// A program that has not looked for longer than a stamp lasts finds the message due.
+        /// However long it was left lying.
         #[test]
-        fn who_looks_late_does_not_wait(now in 1u64 << 40..1 << 50, slept in 0..1u64 << 38, took in 0..1u64 << 30) {
+        fn no_stamp_means_a_time_to_come(at in 0..1u64 << 50, later in 0..1u64 << 50) {
             let grain = Grain::of(0.4);
-            let departed = now - took.min(slept);
-            let stamp = grain.unpack(grain.pack(Stamp { departed, added: false, spared: false }), now - slept).unwrap();
-            prop_assert!(stamp.departed <= departed + 16);
+            let departed = Departed { at, at_once: true };
+            let stamp = grain.unpack(grain.pack(Stamp { departed, added: false, spared: false }), at + later).unwrap();
+            prop_assert!(stamp.departed.at <= at + later);
         }
     }
 }

@@ -9,14 +9,23 @@ pub struct Departures {
     free: u64,
 }
 
+/// What a message tells of its departure: its stamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departed {
+    /// When its last byte has left, maybe in the future.
+    pub at: u64,
+    /// It did not have to wait for those before it: it is under way as long as its time says.
+    pub at_once: bool,
+}
+
 impl Departures {
-    /// A message of `bytes` is ready to depart at `now`. Returns its stamp: when its last byte has
-    /// left, maybe in the future.
+    /// A message of `bytes` is ready to depart at `now`.
     #[inline]
-    pub fn depart(&mut self, now: u64, bytes: usize, terms: &Terms) -> u64 {
-        let stamp = now.max(self.free).saturating_add(terms.data(bytes));
-        self.free = stamp.saturating_add(terms.send_gap);
-        stamp
+    pub fn depart(&mut self, now: u64, bytes: usize, terms: &Terms) -> Departed {
+        let at_once = now >= self.free;
+        let at = now.max(self.free).saturating_add(terms.data(bytes));
+        self.free = at.saturating_add(terms.send_gap);
+        Departed { at, at_once }
     }
 }
 
@@ -88,6 +97,11 @@ impl Own {
         stamp.saturating_add(self.get()).clamp(not_at.min(seen.at), seen.at)
     }
 
+    /// Whether a message of that size was ever seen.
+    fn is_known(&self) -> bool {
+        self.least.get().is_some()
+    }
+
     /// What a message takes for all that is known.
     fn get(&self) -> u64 {
         self.seen_coming.map_or_else(|| self.least.get().unwrap_or(0), |mean| (mean + 0.5) as u64)
@@ -135,10 +149,12 @@ impl Lane {
     /// When the next message of `bytes` is due, which was stamped so by its sender and was seen
     /// then. Without a stamp the time at which it is seen must serve.
     #[inline]
-    pub fn due(&mut self, stamp: Option<u64>, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
-        let due = match (terms.latency, stamp) {
-            (Latency::After(latency), Some(stamp)) => stamp.saturating_add(latency),
-            (Latency::Beyond(added), Some(stamp)) => self.was_here(stamp, bytes, seen).saturating_add(added),
+    pub fn due(&mut self, departed: Option<Departed>, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
+        let due = match (terms.latency, departed) {
+            (Latency::After(latency), Some(departed)) => departed.at.saturating_add(latency),
+            (Latency::Beyond(added), Some(departed)) => {
+                self.was_here(departed, bytes, seen, terms).saturating_add(added)
+            }
             (Latency::After(added) | Latency::Beyond(added), None) => seen.at.saturating_add(added),
         };
         self.last = self.last.max(due);
@@ -152,14 +168,20 @@ impl Lane {
         self.open_since = now;
     }
 
-    /// When a message was here, of which only is known when it was seen: a program may look late.
-    /// One that departs later than it is seen is not here before it has departed.
-    fn was_here(&mut self, stamp: u64, bytes: usize, seen: Seen) -> u64 {
+    /// When a message was here, of which only is known when it was seen: a program may look late,
+    /// and what had to wait at its sender has come too early.
+    fn was_here(&mut self, departed: Departed, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
+        let data = terms.data(bytes);
+        let began = departed.at.saturating_sub(data);
         let own = &mut self.own[size_class(bytes)];
-        if stamp > seen.at || stamp < self.open_since {
-            return stamp.saturating_add(own.get());
+        let is_known = departed.at_once && began <= seen.at && began >= self.open_since;
+        let here = if is_known { own.note(began, seen) } else { began.saturating_add(own.get()) };
+        if data == 0 {
+            return here;
         }
-        own.note(stamp, seen)
+        // Its bytes take what they are to take, and the link besides what it takes for few of them.
+        let quickest = self.own.iter().filter(|own| own.is_known()).map(Own::get).min().unwrap_or(0);
+        here.max(departed.at.saturating_add(quickest))
     }
 }
 
@@ -222,27 +244,31 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
+    fn at(at: u64) -> Option<Departed> {
+        Some(Departed { at, at_once: true })
+    }
+
     #[test]
     fn a_burst_takes_the_gaps_and_the_bytes() {
         let terms = Terms { send_gap: 100, gap_per_byte: 2.0, ..Terms::NONE };
         let mut departures = Departures::default();
-        let stamps = [0; 4].map(|now| departures.depart(now, 11, &terms));
+        let stamps = [0; 4].map(|now| departures.depart(now, 11, &terms).at);
         assert_eq!(stamps, [20, 140, 260, 380]);
         // After a pause nothing is owed.
-        assert_eq!(departures.depart(10_000, 1, &terms), 10_000);
+        assert_eq!(departures.depart(10_000, 1, &terms), Departed { at: 10_000, at_once: true });
     }
 
     #[test]
     fn latency_is_set_from_the_stamp_and_added_to_what_is_seen() {
         let set = Terms { latency: Latency::After(500), ..Terms::NONE };
-        assert_eq!(Lane::default().due(Some(1000), 1, Seen::late(1070), &set), 1500);
+        assert_eq!(Lane::default().due(at(1000), 1, Seen::late(1070), &set), 1500);
         let add = Terms { latency: Latency::Beyond(500), ..Terms::NONE };
         let mut lane = Lane::default();
-        assert_eq!(lane.due(Some(1000), 1, Seen::late(1070), &add), 1570);
+        assert_eq!(lane.due(at(1000), 1, Seen::late(1070), &add), 1570);
         // Seen late: it had been there after 70.
-        assert_eq!(lane.due(Some(2000), 1, Seen::late(9000), &add), 2570);
+        assert_eq!(lane.due(at(2000), 1, Seen::late(9000), &add), 2570);
         // Written down before it departs.
-        assert_eq!(lane.due(Some(5000), 1, Seen::late(3000), &add), 5570);
+        assert_eq!(lane.due(at(5000), 1, Seen::late(3000), &add), 5570);
         // Nobody says when it left.
         assert_eq!(lane.due(None, 1, Seen::late(6000), &add), 6500);
         assert_eq!(lane.due(None, 1, Seen::late(6100), &set), 6600);
@@ -253,7 +279,7 @@ mod tests {
         let add = Terms { latency: Latency::Beyond(500), ..Terms::NONE };
         let mut lane = Lane::default();
         let mut due = |nth: u64, took: u64| {
-            lane.due(Some(nth * 10_000), 1, Seen::late(nth * 10_000 + took), &add) - nth * 10_000
+            lane.due(at(nth * 10_000), 1, Seen::late(nth * 10_000 + took), &add) - nth * 10_000
         };
         assert_eq!(due(1, 70), 570);
         let slower: alloc::vec::Vec<u64> = (2..3000).map(|nth| due(nth, 250)).collect();
@@ -264,9 +290,23 @@ mod tests {
     fn a_large_message_takes_the_time_of_large_ones() {
         let add = Terms { latency: Latency::Beyond(500), ..Terms::NONE };
         let mut lane = Lane::default();
-        assert_eq!(lane.due(Some(1000), 8, Seen::late(1070), &add), 1570);
-        assert_eq!(lane.due(Some(2000), 1 << 20, Seen::late(9000), &add), 9500);
-        assert_eq!(lane.due(Some(10_000), 8, Seen::late(10_200), &add), 10_570);
+        assert_eq!(lane.due(at(1000), 8, Seen::late(1070), &add), 1570);
+        assert_eq!(lane.due(at(2000), 1 << 20, Seen::late(9000), &add), 9500);
+        assert_eq!(lane.due(at(10_000), 8, Seen::late(10_200), &add), 10_570);
+    }
+
+    /// The bytes take longer than the link, which takes 70 for any message besides.
+    #[test]
+    fn bytes_take_what_they_are_to_take_beyond_the_link() {
+        let terms = Terms { gap_per_byte: 100.0, ..Terms::NONE };
+        let (mut departures, mut lane) = (Departures::default(), Lane::default());
+        for now in [10_000, 20_000] {
+            let departed = departures.depart(now, 8, &terms);
+            assert_eq!(lane.due(Some(departed), 8, Seen::late(now + 70), &terms), now + 700 + 70);
+        }
+        // It leaves behind another, and was seen long before it does.
+        let departed = departures.depart(20_010, 8, &terms);
+        assert_eq!(lane.due(Some(departed), 8, Seen::late(20_080), &terms), 20_000 + 1400 + 70);
     }
 
     /// A link whose time varies: what is added is added to each message's own, where it is seen as
@@ -278,14 +318,14 @@ mod tests {
         for nth in 1..200u64 {
             let (stamp, took) = (10_000 * nth, if nth % 2 == 0 { 400 } else { 600 });
             let seen = Seen { at: stamp + took, not_at: Some(stamp + took - 20) };
-            assert_eq!(lane.due(Some(stamp), 8, seen, &add), stamp + took + 500);
+            assert_eq!(lane.due(at(stamp), 8, seen, &add), stamp + took + 500);
         }
         let seen = Seen { at: 9_009_000, not_at: Some(8_000_000) };
-        let due = lane.due(Some(9_000_000), 8, seen, &add);
+        let due = lane.due(at(9_000_000), 8, seen, &add);
         assert!((9_000_980..9_001_020).contains(&due), "{due}");
         // It was not here a while before: then it came later.
         let seen = Seen { at: 9_109_000, not_at: Some(9_107_000) };
-        assert_eq!(lane.due(Some(9_100_000), 8, seen, &add), 9_107_500);
+        assert_eq!(lane.due(at(9_100_000), 8, seen, &add), 9_107_500);
     }
 
     /// A stream in a ring, faster than the latency that is added: each message is seen when the one
@@ -296,7 +336,7 @@ mod tests {
         let (mut lane, mut released) = (Lane::default(), 0);
         for nth in 1..5000 {
             let (stamp, arrived) = (100 * nth, 100 * nth + 70);
-            released = lane.due(Some(stamp), 1, Seen::late(arrived.max(released)), &add);
+            released = lane.due(at(stamp), 1, Seen::late(arrived.max(released)), &add);
             lane.took_first(released);
             assert_eq!(released, stamp + 570);
         }
@@ -338,7 +378,8 @@ mod tests {
             let (mut departures, mut now, mut last) = (Departures::default(), 0, None);
             for (pause, bytes, ..) in messages {
                 now += pause;
-                let stamp = departures.depart(now, bytes, &terms);
+                let departed = departures.depart(now, bytes, &terms);
+                let stamp = departed.at;
                 let earliest = last.map_or(now, |last: u64| now.max(last + terms.send_gap));
                 // As early as can be, and no earlier.
                 prop_assert_eq!(stamp, earliest + terms.data(bytes));
@@ -350,24 +391,24 @@ mod tests {
         fn no_message_is_early_and_none_overtakes(terms in terms(), messages in messages()) {
             let (mut departures, mut lane, mut gate) = (Departures::default(), Lane::default(), Gate::default());
             let (mut now, mut seen, mut last) = (0, 0, None);
-            let (mut looked, mut most) = (None, [0; SIZES]);
+            let (mut looked, mut most) = (None, 0);
             for (pause, bytes, way, late) in messages {
                 now += pause;
-                let stamp = departures.depart(now, bytes, &terms);
+                let departed = departures.depart(now, bytes, &terms);
+                let stamp = departed.at;
                 // The link itself carries it at once, and keeps the order.
                 seen = (now + way + late).max(seen);
                 // Polling, or looking late.
                 let seen_as = Seen { at: seen, not_at: looked.filter(|_| late % 2 == 0).map(|at: u64| at.max(seen - late)) };
                 looked = Some(seen);
-                let most_of_size = &mut most[size_class(bytes)];
-                *most_of_size = (*most_of_size).max(seen.saturating_sub(stamp));
-                let due = lane.due(Some(stamp), bytes, seen_as, &terms);
+                most = most.max(seen.saturating_sub(stamp - terms.data(bytes)));
+                let due = lane.due(Some(departed), bytes, seen_as, &terms);
                 match terms.latency {
                     Latency::After(latency) => prop_assert!(due >= stamp + latency),
                     Latency::Beyond(added) => {
                         prop_assert!(due >= stamp + added);
                         // No later than if it had come as late as it was seen, but for those before it.
-                        let eager = seen.max(stamp + most[size_class(bytes)]) + added;
+                        let eager = seen.max(stamp + most) + added;
                         prop_assert!(due <= last.unwrap_or(0).max(eager), "{due} {eager}");
                     }
                 }
@@ -386,10 +427,10 @@ mod tests {
             let (mut now, mut seen) = (0, 0);
             for (pause, bytes, way, late) in messages {
                 now += pause;
-                let stamp = departures.depart(now, bytes, &Terms::NONE);
+                let stamp = departures.depart(now, bytes, &Terms::NONE).at;
                 prop_assert_eq!(stamp, now);
                 seen = (now + way + late).max(seen);
-                prop_assert!(gate.pass(lane.due(Some(stamp), 1, Seen::late(seen), &Terms::NONE), &Terms::NONE) <= seen);
+                prop_assert!(gate.pass(lane.due(at(stamp), 1, Seen::late(seen), &Terms::NONE), &Terms::NONE) <= seen);
             }
         }
 

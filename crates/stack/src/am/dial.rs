@@ -8,7 +8,7 @@
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
 use netdyno_protocol::dial::terms::{Dials, Own, Terms, TermsError};
-use netdyno_protocol::dial::timing::{Departures, Gate, Lane, Seen};
+use netdyno_protocol::dial::timing::{Departed, Departures, Gate, Lane, Seen};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A stamp cannot lie further in the future: the peer writes it.
@@ -53,7 +53,7 @@ impl Interface {
     #[cold]
     pub(super) fn depart(&self, bytes: usize) -> u64 {
         let now = spin(self.terms.send_overhead);
-        self.sides().departures.depart(now, bytes, &self.terms)
+        self.sides().departures.depart(now, bytes, &self.terms).at
     }
 
     /// When a message that was stamped so is due at its peer.
@@ -94,16 +94,18 @@ impl Inlet {
         self.until = self.until.min(ticks::now().saturating_add(self.interface.last_hold));
     }
 
-    /// Whether the message at the head, which the peer stamped so, has to wait; `bytes` lie in its
-    /// slot. Where not, it is released, and the receive overhead taken of the processor.
+    /// Whether the message at the head, which the peer stamped so, has to wait. Where not, it is
+    /// released, and the receive overhead taken of the processor.
     #[cold]
-    pub(super) fn holds(&mut self, stamp: u64, bytes: usize) -> bool {
+    pub(super) fn holds(&mut self, stamp: u64) -> bool {
         let Interface { terms, longest_hold, .. } = &*self.interface;
         let now = ticks::now();
         let due = *self.due.get_or_insert_with(|| {
             // A peer without dials stamps nothing.
-            let stamp = Some(stamp).filter(|&stamp| stamp != 0).map(|stamp| stamp.min(now + longest_hold));
-            self.lane.due(stamp, bytes, Seen::late(now), terms)
+            let departed =
+                (stamp != 0).then(|| Departed { at: stamp.min(now + longest_hold), at_once: true });
+            // Its bytes were there before it departed: all messages take the same.
+            self.lane.due(departed, 1, Seen::late(now), terms)
         });
         {
             let mut sides = self.interface.sides();

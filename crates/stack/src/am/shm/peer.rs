@@ -78,8 +78,7 @@ const REPLIES: usize = 1;
 /// Whether the message at the head of `ring` is not due yet.
 fn holds(inlets: &mut Option<Box<[Inlet; 2]>>, which: usize, ring: &Reader, message: &Message) -> bool {
     let inlet = inlets.as_mut().map(|inlets| &mut inlets[which]);
-    let bytes = size_of::<u64>() * usize::from(message.header.words);
-    inlet.is_some_and(|inlet| is_dialled(message.header.kind) && inlet.holds(ring.stamp(), bytes))
+    inlet.is_some_and(|inlet| is_dialled(message.header.kind) && inlet.holds(ring.stamp()))
 }
 
 /// Credits, parts of a store, and gets are not.
