@@ -231,9 +231,7 @@ impl Endpoint {
             self.hook.count(Word::TooFarAhead, 1);
         }
         let departed = Departed { at: draft.departs.at.min(furthest), ..draft.departs };
-        if departed.at > draft.now {
-            self.hook.announce(departed.at);
-        }
+        self.hook.announce(departed.at, draft.now);
         Some(rest | u64::from(grain.pack(Stamp { departed, added: data.is_none(), spared: false })) << 32)
     }
 
@@ -245,14 +243,15 @@ impl Endpoint {
         if self.is_paid.swap(false, Relaxed) {
             self.hook.count(Word::SendOverheadTicks, force.terms.send_overhead);
         }
-        force.commit(&mut self.hook.sides(), draft.now, bytes);
+        let sent = ticks::now();
+        force.commit(&mut self.hook.sides(), draft.now, sent.saturating_sub(draft.now), bytes);
         let latencies = match end {
             End::Sent => 0,
             End::There => 1,
             End::Back => 2,
         };
         let over = draft.departs.at.saturating_add(latencies * force.terms.latency.ticks());
-        if let Some(queue) = self.ends().filter(|_| over > draft.now && !context.is_null()) {
+        if let Some(queue) = self.ends().filter(|_| over > sent && !context.is_null()) {
             queue.not_before(context, over);
         }
     }

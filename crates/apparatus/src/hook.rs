@@ -7,7 +7,7 @@ use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
 use netdyno_protocol::dial::stamp::Grain;
 use netdyno_protocol::dial::terms::Terms;
-use netdyno_protocol::dial::timing::{Capacity, Departed, Departures, Gate};
+use netdyno_protocol::dial::timing::{Capacity, Departed, Departures, Gate, SIZES, Usual, size_class};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
@@ -32,6 +32,8 @@ pub struct Sides {
     pub gate: Gate,
     /// Of the messages that depart, and the turn that it was made for.
     capacity: Option<(usize, Capacity)>,
+    /// What the provider's part of a send takes, by size: a message departs at its end.
+    sending: [Usual; SIZES],
 }
 
 /// The hook of this process.
@@ -177,6 +179,7 @@ impl Hook {
                 departures: Departures::default(),
                 gate: Gate::default(),
                 capacity: None,
+                sending: [const { Usual::UNKNOWN }; SIZES],
             }),
             failed: AtomicBool::new(false),
             fail_at: plan.fail_at.unwrap_or(u64::MAX),
@@ -219,8 +222,8 @@ impl Hook {
     }
 
     /// A message departs then, maybe in the future: all who read its stamp are to know that it may.
-    pub fn announce(&self, departs: u64) {
-        if departs > self.furthest.load(Relaxed) {
+    pub fn announce(&self, departs: u64, now: u64) {
+        if departs > self.latest(now) {
             self.furthest.fetch_max(departs.saturating_add(self.ahead), Relaxed);
         }
     }
@@ -274,15 +277,16 @@ impl Hook {
 }
 
 impl Force {
-    /// The stamp of a message of `bytes` that would depart now, if the capacity allows it.
+    /// The stamp of a message of `bytes` that would be sent now, if the capacity allows it.
     pub fn draft(&self, sides: &mut Sides, now: u64, bytes: usize) -> Option<Departed> {
         let has_room = self.capacity == 0 || sides.capacity(self.capacity).has_room(now);
-        has_room.then(|| sides.departures.clone().depart(now, bytes, &self.terms))
+        has_room.then(|| sides.departures.clone().depart(sides.sent(now, bytes), bytes, &self.terms))
     }
 
-    /// It has departed.
-    pub fn commit(&self, sides: &mut Sides, now: u64, bytes: usize) {
-        let departed = sides.departures.depart(now, bytes, &self.terms);
+    /// It was sent then, which took so long.
+    pub fn commit(&self, sides: &mut Sides, now: u64, took: u64, bytes: usize) {
+        let departed = sides.departures.depart(sides.sent(now, bytes), bytes, &self.terms);
+        sides.sending[size_class(bytes)].note(took);
         if self.capacity > 0 {
             let arrival = departed.at.saturating_add(self.terms.latency.ticks());
             sides.capacity(self.capacity).depart(arrival);
@@ -291,6 +295,11 @@ impl Force {
 }
 
 impl Sides {
+    /// When a send that begins now will be over: until then it is overhead, not flight.
+    fn sent(&self, now: u64, bytes: usize) -> u64 {
+        now.saturating_add(self.sending[size_class(bytes)].get().unwrap_or(0))
+    }
+
     /// Of that size; it begins empty whenever another turn asks for another.
     fn capacity(&mut self, most: usize) -> &mut Capacity {
         if self.capacity.as_ref().is_none_or(|(of, _)| *of != most) {

@@ -57,9 +57,10 @@ impl Seen {
 }
 
 /// Sizes that are told apart: powers of two.
-const SIZES: usize = 33;
+pub const SIZES: usize = 33;
 
-fn size_class(bytes: usize) -> usize {
+/// Which of them.
+pub fn size_class(bytes: usize) -> usize {
     ((usize::BITS - bytes.leading_zeros()) as usize).min(SIZES - 1)
 }
 
@@ -67,20 +68,52 @@ fn size_class(bytes: usize) -> usize {
 /// here.
 #[derive(Clone, Debug)]
 struct Own {
-    /// Of those that were seen as they came, the mean of some of the latest.
-    seen_coming: Option<f64>,
+    /// Of those that were seen as they came.
+    seen_coming: Usual,
     least: Least,
 }
 
-impl Own {
-    const NONE: Self = Self { seen_coming: None, least: Least::NONE };
-    /// The weight of the latest message in the mean.
+/// What something usually takes: the mean of some of the latest, without what was held up.
+#[derive(Clone, Debug)]
+pub struct Usual {
+    mean: Option<f64>,
+    least: Least,
+}
+
+impl Usual {
+    /// Nothing is known.
+    pub const UNKNOWN: Self = Self { mean: None, least: Least::NONE };
+    /// The weight of the latest in the mean.
     const WEIGHT: f64 = 1.0 / 16.0;
+    /// What takes so many times the least was held up.
+    const HELD_UP: f64 = 3.0;
+
+    /// It took so long this time.
+    pub fn note(&mut self, took: u64) {
+        self.least.note(took);
+        let most = self.least.get().map_or(f64::INFINITY, |least| Self::HELD_UP * least as f64 + 1.0);
+        let took = (took as f64).min(most);
+        let mean = self.mean.get_or_insert(took);
+        *mean += Self::WEIGHT * (took - *mean);
+    }
+
+    /// What it takes, once it was seen to.
+    pub fn get(&self) -> Option<u64> {
+        self.mean.map(|mean| (mean + 0.5) as u64)
+    }
+}
+
+impl Default for Usual {
+    fn default() -> Self {
+        Self::UNKNOWN
+    }
+}
+
+impl Own {
+    const NONE: Self = Self { seen_coming: Usual::UNKNOWN, least: Least::NONE };
     /// A message is seen as it comes where it is unclear for so small a part of its time when it
     /// came.
     const UNCLEAR: u64 = 8;
-    /// What takes so many times the least was held up by something else than the link.
-    const HELD_UP: f64 = 3.0;
 
     /// Notes a message that departed at `stamp`. Returns when it was here.
     fn note(&mut self, stamp: u64, seen: Seen) -> u64 {
@@ -88,10 +121,7 @@ impl Own {
         self.least.note(took);
         let not_at = seen.not_at.unwrap_or(0);
         if seen.not_at.is_some() && seen.at.saturating_sub(not_at) <= took / Self::UNCLEAR {
-            let usual = self.least.get().map_or(took as f64, |least| Self::HELD_UP * least as f64 + 1.0);
-            let took = (took as f64).min(usual);
-            let mean = self.seen_coming.get_or_insert(took);
-            *mean += Self::WEIGHT * (took - *mean);
+            self.seen_coming.note(took);
             return seen.at;
         }
         stamp.saturating_add(self.get()).clamp(not_at.min(seen.at), seen.at)
@@ -104,7 +134,7 @@ impl Own {
 
     /// What a message takes for all that is known.
     fn get(&self) -> u64 {
-        self.seen_coming.map_or_else(|| self.least.get().unwrap_or(0), |mean| (mean + 0.5) as u64)
+        self.seen_coming.get().or(self.least.get()).unwrap_or(0)
     }
 }
 
