@@ -26,7 +26,6 @@ const FABRICS: &[&str] =
 /// What a program is run with, and how its run is looked at.
 pub struct Apparatus {
     folder: TempDir,
-    page: Page,
     provider: Option<String>,
 }
 
@@ -35,35 +34,40 @@ impl Apparatus {
     /// that has its own, tcp.
     pub fn prepare(plan: &Plan, provider: Option<&str>) -> Result<Self, Fault> {
         let hook = find_hook()?;
-        let lay_out = || -> io::Result<(TempDir, Page)> {
+        let lay_out = || -> io::Result<TempDir> {
             let folder = tempfile::Builder::new().prefix("netdyno-run-").tempdir()?;
             symlink(&hook, folder.path().join(HOOK))?;
-            let page = Page::create(folder.path(), plan)?;
-            Ok((folder, page))
+            Page::create(folder.path(), plan)?;
+            Ok(folder)
         };
-        let (folder, page) = lay_out()
+        let folder = lay_out()
             .map_err(|error| Fault::Failed(format!("cannot lay out the folder of a run: {error}")))?;
         let provider = provider.map(str::to_owned).or_else(default_provider);
-        Ok(Self { folder, page, provider })
+        Ok(Self { folder, provider })
     }
 
     /// The program, with the hook in its way.
     pub fn command(&self, words: &[OsString]) -> Command {
         let mut command = Command::new(words.first().map_or(OsStr::new(""), OsString::as_os_str));
-        command.args(words.iter().skip(1));
-        let folder = self.folder.path();
-        command.env(page::FOLDER, folder);
-        command.env("FI_PROVIDER_PATH", joined(folder.as_os_str(), ":", "FI_PROVIDER_PATH"));
-        command.env("FI_HOOK", joined(OsStr::new("netdyno"), ";", "FI_HOOK"));
-        for (name, value) in self.defaults() {
-            if env::var_os(name).is_none() {
-                command.env(name, value);
-            }
-        }
+        command.args(words.iter().skip(1)).envs(self.variables());
         command
     }
 
-    /// What lets an MPI send every message through libfabric; what the user has said goes first.
+    /// The environment that puts the hook in a program's way.
+    pub fn variables(&self) -> Vec<(&'static str, OsString)> {
+        let folder = self.folder.path().as_os_str();
+        let mut variables = vec![
+            (page::FOLDER, folder.to_owned()),
+            ("FI_PROVIDER_PATH", joined(folder, ":", "FI_PROVIDER_PATH")),
+            ("FI_HOOK", joined(OsStr::new("netdyno"), ";", "FI_HOOK")),
+        ];
+        // What the user has said of them goes first.
+        let unsaid = self.defaults().into_iter().filter(|(name, _)| env::var_os(name).is_none());
+        variables.extend(unsaid.map(|(name, value)| (name, value.into())));
+        variables
+    }
+
+    /// What lets an MPI send every message through libfabric.
     fn defaults(&self) -> Vec<(&'static str, String)> {
         let mut defaults = vec![
             // MPICH: libfabric, also between ranks of one host.
@@ -84,9 +88,9 @@ impl Apparatus {
         defaults
     }
 
-    /// The page, on which the dials can be turned.
-    pub fn page(&self) -> &Page {
-        &self.page
+    /// The provider of libfabric, where it is known.
+    pub fn provider(&self) -> Option<&str> {
+        self.provider.as_deref()
     }
 
     /// What the ranks say of themselves.

@@ -7,6 +7,7 @@ use crate::overlap::SIZES;
 use crate::plugin::PluginArgs;
 use crate::run::RunArgs;
 use crate::session::PORT;
+use crate::validate::ValidateArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use netdyno_clock::place;
 use netdyno_host::wait::Wait;
@@ -63,6 +64,8 @@ pub enum Verb {
     Overlap(Box<OverlapArgs>),
     /// Run an MPI program as it is over a link as it is wanted: dials for L, o_s, o_r, g_s, g_r, G
     Run(Box<RunArgs>),
+    /// Prove the dials: turn each to several values and look what becomes of every parameter
+    Validate(Box<ValidateArgs>),
     /// List the layers, what each can do, and why one is not available here
     Layers,
     /// Draw the report from saved records
@@ -379,6 +382,7 @@ impl Cli {
             Some(Verb::Bulk(args)) => Some(&args.bench.measuring),
             Some(Verb::Contention(args)) => Some(&args.bench.measuring),
             Some(Verb::Overlap(args)) => Some(&args.bench.measuring),
+            Some(Verb::Validate(args)) => Some(&args.measuring),
             Some(_) => None,
         }
     }

@@ -22,6 +22,7 @@ use netdyno_protocol::dial::terms::{Dials, Own, Terms as DialTerms};
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
 use netdyno_protocol::sim::random::Random;
+use std::ffi::OsString;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -96,8 +97,15 @@ impl Campaign {
         Ok(Self { method, benches, site, measuring: measuring.clone() })
     }
 
+    /// Puts more into the environment of all processes.
+    pub fn put(&mut self, variables: &[(&'static str, OsString)]) {
+        for bench in &mut self.benches {
+            bench.variables.extend_from_slice(variables);
+        }
+    }
+
     /// Has the report call a layer so.
-    fn label(&mut self, label: &Label) -> Result<(), Fault> {
+    pub fn label(&mut self, label: &Label) -> Result<(), Fault> {
         let is_meant = |bench: &&mut Bench| label.layer.is_none_or(|layer| bench.layer == layer);
         let mut meant: Vec<&mut Bench> = self.benches.iter_mut().filter(is_meant).collect();
         let [bench] = &mut meant[..] else {
@@ -265,6 +273,7 @@ fn bench(layer: Layer, conditions: Conditions, measuring: &Measuring, site: &Sit
             origin: Origin::Children,
             faults: None,
             dials: Dials::NONE,
+            variables: Vec::new(),
         });
     }
     if layer.has_launcher() && !matches!(site.origin, Origin::Launcher(_) | Origin::Job(_)) {
@@ -314,6 +323,7 @@ fn bench(layer: Layer, conditions: Conditions, measuring: &Measuring, site: &Sit
         origin,
         faults,
         dials,
+        variables: Vec::new(),
     })
 }
 

@@ -17,6 +17,7 @@ use netdyno_measure::task::{AnySize, Data, Messages, Subject, Task};
 use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
+use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
@@ -56,6 +57,8 @@ pub struct Bench {
     pub faults: Option<Faults>,
     /// What the link is made to be like, on purpose.
     pub dials: Dials,
+    /// What its processes have in their environment besides.
+    pub variables: Vec<(&'static str, OsString)>,
 }
 
 impl Bench {
@@ -245,6 +248,7 @@ fn open_order(bench: &Bench, rank: usize, task: &Task) -> Order {
     let size_bytes = match task {
         Task::Bulk(plan) => plan.largest_bytes.min(bench.layer.max_transfer()),
         Task::Overlap(plan) => plan.sizes.last().copied().unwrap_or(0).min(bench.layer.max_message()),
+        Task::Dialled(planned) => planned.size_bytes,
         _ => bench.size_bytes,
     };
     let is_requester = rank == REQUESTER;

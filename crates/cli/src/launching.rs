@@ -11,8 +11,8 @@ use netdyno_job::crew::{Crew, CrewError};
 use netdyno_job::launcher::{Job, Launcher};
 use netdyno_job::lobby::{Guest, Lobby};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io;
-use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -56,7 +56,7 @@ pub struct Started {
 pub fn launch(bench: &Bench, procs: usize, crew: &mut Crew, interrupt: &Interrupt) -> Result<Started, End> {
     let machines = match &bench.origin {
         Origin::Launcher(launcher) => {
-            return by_launcher(launcher, procs, bench.bind.ip(), crew, interrupt);
+            return by_launcher(launcher, procs, bench, crew, interrupt);
         }
         Origin::Job(ranks) => {
             ranks.launch(bench.layer, crew, interrupt)?;
@@ -66,14 +66,14 @@ pub fn launch(bench: &Bench, procs: usize, crew: &mut Crew, interrupt: &Interrup
             for rank in 0..procs {
                 match rank {
                     REPLIER => crew.enlist(peer.launch(interrupt)?)?,
-                    _ => crew.launch(worker::command().map_err(CrewError::Spawn)?)?,
+                    _ => crew.launch(worker::command(&bench.variables).map_err(CrewError::Spawn)?)?,
                 };
             }
             2
         }
         Origin::Children => {
             for _ in 0..procs {
-                crew.launch(worker::command().map_err(CrewError::Spawn)?)?;
+                crew.launch(worker::command(&bench.variables).map_err(CrewError::Spawn)?)?;
             }
             1
         }
@@ -86,19 +86,21 @@ pub fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
     texts.collect::<BTreeSet<_>>().len()
 }
 
-/// `ip` is the address of this host that the workers reach.
 fn by_launcher(
     launcher: &Launcher,
     procs: usize,
-    ip: IpAddr,
+    bench: &Bench,
     crew: &mut Crew,
     interrupt: &Interrupt,
 ) -> Result<Started, End> {
+    // The address of this host that the workers reach.
+    let ip = bench.bind.ip();
     let lobby = Lobby::open(ip).map_err(|error| End::Failed(format!("cannot listen at {ip}: {error}")))?;
-    let mut command = worker::command().map_err(CrewError::Spawn)?;
+    let mut command = worker::command(&[]).map_err(CrewError::Spawn)?;
     command.arg("--dial").arg(lobby.address().to_string());
-    let key = (secret::VARIABLE, lobby.key_text());
-    let mut job = launcher.start(procs, &command, &[key]).map_err(|error| unstarted(launcher, &error))?;
+    let mut variables: Vec<(&str, &OsStr)> = vec![(secret::VARIABLE, lobby.key_text().as_ref())];
+    variables.extend(bench.variables.iter().map(|(name, value)| (*name, value.as_os_str())));
+    let mut job = launcher.start(procs, &command, &variables).map_err(|error| unstarted(launcher, &error))?;
     let program = launcher.program();
     let guests = gather(&lobby, procs, interrupt, &mut || match job.ended().map_err(CrewError::Wait)? {
         None => Ok(()),

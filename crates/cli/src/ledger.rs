@@ -19,7 +19,8 @@ pub struct Rank {
     state: &'static str,
     #[serde(skip_serializing_if = "String::is_empty")]
     failure: String,
-    carrier: &'static str,
+    /// How departure times travelled.
+    pub carrier: &'static str,
     /// What it sent.
     pub sent: u64,
     sent_bytes: u64,

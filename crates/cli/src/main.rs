@@ -3,7 +3,7 @@
 //! * [`args`]: what can be asked for. * [`fault`]: how a run can fail, and its exit code.
 //! * [`characterise`], [`logp`], [`bulk`], [`contention`], [`overlap`], [`catalogue`], [`report`],
 //!   [`compare`], [`export`], [`serve`], [`plugin`], [`soak`]: the verbs.
-//! * [`run`]: a program under dials. [`turn`]: the dials on the command line. [`apparatus`]: the hook
+//! * [`run`]: a program under dials. [`validate`], [`dialled`]: whether dials do what they say. [`turn`]: the dials on the command line. [`apparatus`]: the hook
 //!   in the program's way. [`ledger`]: what its ranks say afterwards.
 //! * [`campaign`]: launches of several layers, interleaved, until the figures are known.
 //! * [`method`]: what a measuring verb runs in a launch, and what it reads off launches.
@@ -25,6 +25,7 @@ mod catalogue;
 mod characterise;
 mod compare;
 mod contention;
+mod dialled;
 mod export;
 mod fault;
 mod gathering;
@@ -52,6 +53,7 @@ mod session;
 mod site;
 mod soak;
 mod turn;
+mod validate;
 mod worker;
 
 use args::{Cli, Verb};
@@ -91,6 +93,7 @@ fn act(cli: &Cli, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
         Some(Verb::Bulk(args)) => bulk::run(args, ranks),
         Some(Verb::Contention(args)) => contention::run(args, ranks),
         Some(Verb::Overlap(args)) => overlap::run(args, ranks),
+        Some(Verb::Validate(args)) => validate::run(args, ranks),
         Some(Verb::Run(args)) => run::run(args).map_err(Fault::of_runner),
         Some(Verb::Layers) => catalogue::run(),
         Some(Verb::Report(args)) => report::run(args),

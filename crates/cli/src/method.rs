@@ -3,7 +3,7 @@
 use netdyno_measure::logp::data::LaunchData;
 use netdyno_measure::logp::doubts::is_precise;
 use netdyno_measure::logp::extract::extract;
-use netdyno_measure::logp::pattern::Plan;
+use netdyno_measure::logp::pattern::{BATCH_MESSAGES, LONGEST_BURST, Plan};
 use netdyno_measure::record::{Doubt, Found, Logp, Parameters};
 use netdyno_measure::task::{Data, Task};
 
@@ -58,7 +58,16 @@ impl Method for Signature {
         let &Terms { launch, budget_ns, precision, confidence, seed } = terms;
         // The first launch chooses bursts and delays for all.
         let shape = signatures(before).next().map(|data| data.shape.clone());
-        Task::Logp(Plan { launch, shape, budget_ns, precision, confidence, seed })
+        Task::Logp(Plan {
+            launch,
+            shape,
+            budget_ns,
+            precision,
+            confidence,
+            seed,
+            longest_burst: LONGEST_BURST,
+            batch_messages: BATCH_MESSAGES,
+        })
     }
 
     fn is_precise(&self, launches: &[Data], terms: &Terms) -> bool {

@@ -137,7 +137,7 @@ fn follow(door: &Door) -> Result<u8, Fault> {
 
 fn start_worker(door: &Door) -> Result<Child, LayerError> {
     let start = || {
-        let mut command = worker::command()?;
+        let mut command = worker::command(&[])?;
         command.arg("--dial").arg(door.address.to_string()).env(secret::VARIABLE, &door.key_text);
         command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()
     };

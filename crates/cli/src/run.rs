@@ -5,7 +5,7 @@ use crate::fault::{Fault, RUNNER, say};
 use crate::interrupt::Interrupt;
 use crate::ledger::Ledger;
 use crate::output::{check_writable, write_whole};
-use crate::turn::{self, DialArgs, LinkArgs};
+use crate::turn::{self, DialArgs, LinkArgs, RouteArgs};
 use clap::Args;
 use netdyno_apparatus_fi::page::{Plan, Turn};
 use rustix::process::{Pid, Signal, kill_process};
@@ -27,7 +27,11 @@ pub struct RunArgs {
     #[command(flatten)]
     dials: DialArgs,
 
-    /// What the program runs over.
+    /// How messages go.
+    #[command(flatten)]
+    route: RouteArgs,
+
+    /// What is known of the link.
     #[command(flatten)]
     link: LinkArgs,
 
@@ -72,11 +76,11 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
     turn::check(&dials, &own)?;
     let capacity = args.dials.capacity.unwrap_or(0);
     let plan = Plan {
-        carrier: args.link.carrier(),
+        carrier: args.route.carrier(),
         turns: vec![Turn { dials, own, capacity }],
         fail_at: args.fail_at,
     };
-    let apparatus = Apparatus::prepare(&plan, args.link.provider.as_deref())?;
+    let apparatus = Apparatus::prepare(&plan, args.route.provider())?;
     let interrupt = Interrupt::catch()?;
     let child = spawn(&mut apparatus.command(&args.command))?;
     let status = wait(child, &interrupt)?;

@@ -220,7 +220,7 @@ impl Server {
                 return;
             }
         };
-        let ended = worker::command()
+        let ended = worker::command(&[])
             .and_then(|command| crew::spawn(command, stream.into()))
             .and_then(|mut child| child.wait());
         match ended.map(|status| status.signal()) {

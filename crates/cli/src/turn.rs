@@ -59,19 +59,35 @@ impl DialArgs {
     }
 }
 
-/// What programs are run over, and how their dials work.
+/// How messages go from rank to rank.
 #[derive(Clone, Debug, Args)]
-pub struct LinkArgs {
+pub struct RouteArgs {
     /// Provider of libfabric to run over, as in tcp or shm (MPICH alone); by default the one that
     /// FI_PROVIDER names, or tcp where there is no network with one of its own
     #[arg(long, value_name = "NAME")]
-    pub provider: Option<String>,
+    provider: Option<String>,
 
     /// How departure times travel: as stamps in the data of completions, or not at all, so that the
     /// time of arrival serves; by default stamps, where all ranks are on one host
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = ["auto", "stamp", "arrival"])]
     carrier: String,
+}
 
+impl RouteArgs {
+    /// The provider, where it was named.
+    pub fn provider(&self) -> Option<&str> {
+        self.provider.as_deref()
+    }
+
+    /// How departure times travel.
+    pub fn carrier(&self) -> Carrier {
+        Carrier::ALL.into_iter().find(|carrier| carrier.name() == self.carrier).unwrap_or_default()
+    }
+}
+
+/// What is known of the link.
+#[derive(Clone, Debug, Args)]
+pub struct LinkArgs {
     /// What the link has of its own: a record of `netdyno logp` or `bulk` over it (FILE or
     /// FILE:LAYER), or latency=1.2us,send-gap=300ns,…; needed to add to a gap, to set an overhead,
     /// and to tell a value that is below the link's
@@ -80,11 +96,6 @@ pub struct LinkArgs {
 }
 
 impl LinkArgs {
-    /// How departure times travel.
-    pub fn carrier(&self) -> Carrier {
-        Carrier::ALL.into_iter().find(|carrier| carrier.name() == self.carrier).unwrap_or_default()
-    }
-
     /// What the link has of its own, as far as it was said.
     pub fn own(&self) -> Result<Own, Fault> {
         let Some(link) = &self.link else { return Ok(Own::UNKNOWN) };

@@ -2,6 +2,7 @@
 
 use crate::args::WorkerArgs;
 use crate::attendant::{self, CrowdAnswer, CrowdOrder};
+use crate::dialled;
 use crate::fault::Fault;
 use crate::secret;
 use netdyno_clock::place;
@@ -17,6 +18,7 @@ use netdyno_protocol::dial::setting::SettingError;
 use netdyno_protocol::faults::Faults;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
@@ -104,11 +106,12 @@ impl From<LayerError> for End {
     }
 }
 
-/// What starts a worker: this command again.
-pub fn command() -> io::Result<Command> {
+/// What starts a worker: this command again, with more in its environment.
+pub fn command(variables: &[(&'static str, OsString)]) -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     // It has its connection and needs no key.
     command.arg("worker").env_remove(secret::VARIABLE);
+    command.envs(variables.iter().map(|(name, value)| (name, value)));
     Ok(command)
 }
 
@@ -196,13 +199,17 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
             };
             let preempted_before = preemptions();
             let mut told = 0.0;
-            let mut data = subject.measure(&task, &mut |share| {
+            let mut progress = |share| {
                 if share - told >= PROGRESS_STEP {
                     told = share;
                     // Where nobody listens any more, the listening thread ends the process.
                     let _ = control.send(&Answer::Progress(share));
                 }
-            })?;
+            };
+            let mut data = match &*task {
+                Task::Dialled(planned) => dialled::measure(&mut *subject, planned, &mut progress)?,
+                task => subject.measure(task, &mut progress)?,
+            };
             // A process that yields gives its processor away itself, which counts the same.
             if options.wait != Wait::Yield {
                 data.set_preemptions(

@@ -1,6 +1,7 @@
 //! Commands that start processes on this host and others, such as mpiexec and srun.
 
 use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -67,7 +68,7 @@ impl Launcher {
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn start(&self, procs: usize, program: &Command, variables: &[(&str, &str)]) -> io::Result<Job> {
+    pub fn start(&self, procs: usize, program: &Command, variables: &[(&str, &OsStr)]) -> io::Result<Job> {
         let mut words = self.words.iter().map(|word| word.replace(NUMBER, &procs.to_string()));
         let mut command = Command::new(words.next().unwrap_or_default());
         command
@@ -206,7 +207,7 @@ mod tests {
         let mut program = Command::new("worker");
         program.arg("--dial");
         let say = launcher(r#"sh -c 'printf "%s\n" "$* $NAME" >&2; exit 3' sh -n {n}"#);
-        let mut job = say.start(5, &program, &[("NAME", "value")]).unwrap();
+        let mut job = say.start(5, &program, &[("NAME", OsStr::new("value"))]).unwrap();
         let (status, words) = end_of(&mut job);
         assert_eq!((status.code(), words.as_str()), (Some(3), "-n 5 worker --dial value"));
     }

@@ -14,7 +14,7 @@ use netdyno_layers::sim::SimRequester;
 use netdyno_measure::logp::data::LaunchData;
 use netdyno_measure::logp::doubts::is_precise;
 use netdyno_measure::logp::extract::{Extracted, extract};
-use netdyno_measure::logp::pattern::{self, Plan};
+use netdyno_measure::logp::pattern::{self, BATCH_MESSAGES, LONGEST_BURST, Plan};
 use netdyno_measure::record::{Limit, Parameter, Status};
 use netdyno_protocol::sim::Truth;
 
@@ -75,6 +75,8 @@ fn launches(truth: Truth, seed: u64, count: usize, precision: f64) -> Vec<Launch
                 precision,
                 confidence: 0.95,
                 seed: seed ^ launch as u64,
+                longest_burst: LONGEST_BURST,
+                batch_messages: BATCH_MESSAGES,
             };
             let mut requester = SimRequester::new(truth, seed.wrapping_mul(1000).wrapping_add(launch as u64));
             let data = pattern::run(&mut requester, &plan, &mut |_| {}).unwrap();

@@ -9,6 +9,7 @@ use crate::contention::found::Contention;
 use crate::logp::data::LaunchData;
 use crate::overlap::record::Overlap;
 use crate::stats::Interval;
+use crate::validation::record::Validation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -163,6 +164,8 @@ pub enum Found {
     Contention(Contention),
     /// By computation behind messages.
     Overlap(Overlap),
+    /// By turning the dials of a link and looking what becomes of its parameters.
+    Validate(Validation),
 }
 
 /// What the LogP signature finds.
@@ -192,6 +195,7 @@ impl LayerResult {
             Found::Bulk(_) => "bulk",
             Found::Contention(_) => "contention",
             Found::Overlap(_) => "overlap",
+            Found::Validate(_) => "validate",
         }
     }
 
@@ -227,6 +231,14 @@ impl LayerResult {
         }
     }
 
+    /// What was found about dials, where that was the verb.
+    pub fn validation(&self) -> Option<&Validation> {
+        match &self.found {
+            Found::Validate(validation) => Some(validation),
+            _ => None,
+        }
+    }
+
     /// How many launches are behind the figures.
     pub fn launches(&self) -> usize {
         match &self.found {
@@ -234,6 +246,7 @@ impl LayerResult {
             Found::Bulk(bulk) => bulk.launches.len(),
             Found::Contention(contention) => contention.launches.len(),
             Found::Overlap(overlap) => overlap.launches.len(),
+            Found::Validate(validation) => validation.launches.len(),
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::logp::pattern::{self, Plan};
 use crate::overlap;
 use crate::overlap::data::OverlapLaunch;
 use crate::overlap::plan::OverlapPlan;
+use crate::validation::{Dialled, Planned};
 use serde::{Deserialize, Serialize};
 
 /// What one launch is to run.
@@ -24,6 +25,8 @@ pub enum Task {
     Contention(CrowdPlan),
     /// Computation behind messages.
     Overlap(OverlapPlan),
+    /// The signature again and again, with a dial turned in between.
+    Dialled(Planned),
 }
 
 impl Task {
@@ -34,13 +37,14 @@ impl Task {
             Self::Bulk(plan) => plan.launch,
             Self::Contention(plan) => plan.launch,
             Self::Overlap(plan) => plan.launch,
+            Self::Dialled(planned) => planned.plan.launch,
         }
     }
 
     /// What it needs of a layer.
     pub fn face(&self) -> Face {
         match self {
-            Self::Logp(_) | Self::Contention(_) => Face::Requests,
+            Self::Logp(_) | Self::Contention(_) | Self::Dialled(_) => Face::Requests,
             Self::Bulk(_) => Face::Sized,
             Self::Overlap(_) => Face::Messages,
         }
@@ -53,6 +57,7 @@ impl Task {
             Self::Bulk(plan) => plan.seed,
             Self::Contention(plan) => plan.seed,
             Self::Overlap(plan) => plan.seed,
+            Self::Dialled(planned) => planned.plan.seed,
         }
     }
 }
@@ -69,6 +74,8 @@ pub enum Data {
     Contention(CrowdData),
     /// Computation behind messages.
     Overlap(OverlapLaunch),
+    /// What dials did.
+    Dialled(Dialled),
 }
 
 impl Data {
@@ -79,6 +86,7 @@ impl Data {
             Self::Bulk(data) => data.preemptions = preemptions,
             Self::Contention(data) => data.preemptions = preemptions,
             Self::Overlap(data) => data.preemptions = preemptions,
+            Self::Dialled(data) => data.preemptions = preemptions,
         }
     }
 }

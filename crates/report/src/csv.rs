@@ -5,6 +5,7 @@
 
 use crate::bulk;
 use crate::overlap;
+use crate::validation;
 use netdyno_measure::contention::found::{Contention, Quotient};
 use netdyno_measure::record::{Doubt, Found, LayerResult, Parameter, PerByte, Record, Status};
 use netdyno_measure::stats::Interval;
@@ -61,6 +62,7 @@ fn rows(result: &LayerResult) -> Vec<Row> {
         Found::Bulk(found) => rows.extend(bulk::figures(found).into_iter().map(of_bulk)),
         Found::Contention(found) => rows.extend(contention(found)),
         Found::Overlap(found) => rows.extend(overlap::figures(found).into_iter().map(of_overlap)),
+        Found::Validate(found) => rows.extend(validation::figures(found).into_iter().map(of_validation)),
     }
     rows
 }
@@ -73,6 +75,21 @@ fn of_bulk(figure: bulk::Figure) -> Row {
 fn of_overlap(figure: overlap::Figure) -> Row {
     let overlap::Figure { name, unit, size_bytes, status, value, ci, samples, launches } = figure;
     Row { parameter: name, unit, size_bytes: Some(size_bytes), status, value, ci, samples, launches }
+}
+
+fn of_validation(figure: validation::InRow) -> Row {
+    let validation::InRow { name, size_bytes, status, value, ci, samples } = figure;
+    // Each block is compared with its own neighbours: there are as many launches as it says.
+    Row {
+        parameter: name,
+        unit: "ns",
+        size_bytes: Some(size_bytes),
+        status,
+        value,
+        ci,
+        samples,
+        launches: samples as usize,
+    }
 }
 
 /// Rows of contention; those of a comparison have a name with points, such as

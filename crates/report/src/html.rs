@@ -17,6 +17,7 @@ mod strips;
 mod subject;
 mod tables;
 mod trips;
+mod validation;
 mod words;
 
 use crate::notes::Notes;
@@ -35,6 +36,7 @@ pub fn render(records: &[Record]) -> String {
     let subjects = subjects(records);
     let sized = bulk::subjects(records);
     let overlaps = overlap::subjects(records);
+    let validations = validation::subjects(records);
     let notes = Notes::of(records);
     let part = |alone, among, names| words::Part { alone, among, names };
     let title = words::title(&[
@@ -45,6 +47,7 @@ pub fn render(records: &[Record]) -> String {
             sized.iter().map(|subject| subject.label.clone()).collect(),
         ),
         part("Contention over", "contention", contention::names(records)),
+        part("The dials of", "dials", validations.iter().map(validation::Subject::label).collect()),
         part("Overlap over", "overlap", overlaps.iter().map(|subject| subject.label.clone()).collect()),
     ]);
     let page = html! {
@@ -76,6 +79,7 @@ pub fn render(records: &[Record]) -> String {
                     @for subject in &sized { (bulk::layer(subject, &notes)) }
                     (contention::sections(records))
                     (overlap::sections(&overlaps, &notes))
+                    (validation::sections(&validations, &notes))
                     h2 #environment { "Where and how it was measured" }
                     @for record in records { (environment::list(record)) }
                 }

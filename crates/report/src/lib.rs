@@ -21,3 +21,4 @@ mod overlap;
 mod quantity;
 pub mod table;
 mod transport;
+mod validation;

@@ -12,6 +12,7 @@ use crate::notes::{Note, Notes, marks};
 use crate::overlap;
 use crate::quantity::{NONE, counted, number_and_interval, percent, time, time_interval};
 use crate::transport::transport;
+use crate::validation;
 use netdyno_measure::record::{
     Environment, Found, LayerResult, Logp, Options, Parameter, Ratio, Record, Status,
 };
@@ -94,6 +95,7 @@ fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult) 
             bulk::sentences(found).iter().for_each(|text| lines.wrapped(text, "  ", "    "));
         }
         Found::Overlap(found) => overlap::write(lines, found),
+        Found::Validate(found) => validation::write(lines, found),
         Found::Contention(found) => {
             for (first, line) in contention::lines(found) {
                 lines.wrapped(&line, first, "      ");

@@ -6,7 +6,7 @@ use netdyno_layers::catalogue::Layer;
 use netdyno_layers::half::LayerOptions;
 use netdyno_measure::bulk::pattern::BulkPlan;
 use netdyno_measure::layer::{Face, Messenger};
-use netdyno_measure::logp::pattern::Plan;
+use netdyno_measure::logp::pattern::{BATCH_MESSAGES, LONGEST_BURST, Plan};
 use netdyno_measure::order::Order;
 use netdyno_measure::overlap::plan::{METHODS, OverlapPlan};
 use netdyno_measure::task::{Data, Task};
@@ -62,7 +62,16 @@ const LARGE: usize = 64 << 10;
 fn requests(ground: &dyn Ground) {
     for size in [1, 32, ground.layer().max_size().min(LARGE)] {
         let (budget_ns, precision, confidence) = (1e8, 0.1, 0.95);
-        let task = Task::Logp(Plan { launch: 0, shape: None, budget_ns, precision, confidence, seed: 1 });
+        let task = Task::Logp(Plan {
+            launch: 0,
+            shape: None,
+            budget_ns,
+            precision,
+            confidence,
+            seed: 1,
+            longest_burst: LONGEST_BURST,
+            batch_messages: BATCH_MESSAGES,
+        });
         let Some(data) = ground.measure(options(size, Face::Requests), &task) else { continue };
         let Data::Logp(data) = data else { panic!("{data:?}") };
         let trips = &data.rtt.batches_ns;

@@ -12,8 +12,10 @@ use crate::stats::{median, trimmed_mean};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Least burst size with which every signature ends.
-pub const LONGEST_BURST_AT_LEAST: usize = 1024;
+/// Least burst size with which a signature ends, where it is all that is measured.
+pub const LONGEST_BURST: usize = 1024;
+/// Messages of short bursts that make a batch there.
+pub const BATCH_MESSAGES: usize = 256;
 /// Burst size beyond which a deep pipeline is a doubt, not a longer burst.
 pub const LONGEST_BURST_AT_MOST: usize = 1 << 15;
 /// Sizes of the bursts of requests alone.
@@ -53,6 +55,10 @@ pub struct Plan {
     pub confidence: f64,
     /// Seed of the order in which curves are run.
     pub seed: u64,
+    /// Least burst with which the signature ends.
+    pub longest_burst: usize,
+    /// Messages of short bursts that make a batch: fewer are quicker and noisier.
+    pub batch_messages: usize,
 }
 
 /// Runs one launch over `requester`. `progress` is told the share that is done.
@@ -91,8 +97,16 @@ pub fn run<R: Requester>(
         issue,
         o_r_away_ns,
         o_r_away_late,
-        signature: shape.delays_ns.iter().map(|&d_ns| Curve::empty(d_ns, &shape.bursts)).collect(),
-        half_window: if shape.window > 1 { empty_bursts(longest_two(&shape)) } else { Vec::new() },
+        signature: shape
+            .delays_ns
+            .iter()
+            .map(|&d_ns| Curve::empty(d_ns, &shape.bursts, plan.batch_messages))
+            .collect(),
+        half_window: if shape.window > 1 {
+            empty_bursts(longest_two(&shape), plan.batch_messages)
+        } else {
+            Vec::new()
+        },
         streams: streams(&shape),
         shape,
         ..LaunchData::default()
@@ -105,14 +119,14 @@ pub fn run<R: Requester>(
 }
 
 impl Curve {
-    fn empty(d_ns: f64, bursts: &[usize]) -> Self {
-        Self { d_ns, d_measured_ns: Vec::new(), bursts: empty_bursts(bursts) }
+    fn empty(d_ns: f64, bursts: &[usize], messages: usize) -> Self {
+        Self { d_ns, d_measured_ns: Vec::new(), bursts: empty_bursts(bursts, messages) }
     }
 }
 
-/// Short bursts are short: many of them make a batch.
-fn empty_bursts(sizes: &[usize]) -> Vec<Burst> {
-    let per_batch = |m: usize| (256 / m).clamp(1, BATCH);
+/// Short bursts are short: many of them make a batch, of about so many messages.
+fn empty_bursts(sizes: &[usize], messages: usize) -> Vec<Burst> {
+    let per_batch = |m: usize| (messages / m).clamp(1, BATCH);
     sizes.iter().map(|&m| Burst { m, per_batch: per_batch(m), ..Burst::default() }).collect()
 }
 
@@ -269,7 +283,7 @@ impl<R: Requester> Launch<'_, R> {
         let window = self.bench.layer.max_window();
         let o_s_ns = super::extract::send_overhead(issue, self.bench.timer_ns).value_ns;
         let o_r_ns = if o_r_ns.is_finite() { o_r_ns } else { o_s_ns };
-        let mut longest = LONGEST_BURST_AT_LEAST;
+        let mut longest = self.plan.longest_burst;
         let plateau_ns = loop {
             let plateau_ns = self.bench.pilot_plateau(longest)?.max(1e-3);
             let depth = ((rtt_ns / plateau_ns).ceil() as usize).min(window);

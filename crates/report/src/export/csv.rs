@@ -40,7 +40,7 @@ pub fn render(results: &[&LayerResult]) -> String {
 fn rows(result: &LayerResult) -> Vec<Row<'_>> {
     let p = &result.parameters;
     match &result.found {
-        Found::Logp(_) | Found::Contention(_) | Found::Overlap(_) => {
+        Found::Logp(_) | Found::Contention(_) | Found::Overlap(_) | Found::Validate(_) => {
             let parameters = [
                 half(&p.rtt),
                 whole(&p.o_s),

@@ -9,7 +9,7 @@ use netdyno_measure::bulk::record::Bulk;
 use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Time, Work};
 use netdyno_measure::logp::data::{LaunchData, Shape};
 use netdyno_measure::logp::extract::extract;
-use netdyno_measure::logp::pattern::{self, Plan};
+use netdyno_measure::logp::pattern::{self, BATCH_MESSAGES, LONGEST_BURST, Plan};
 use netdyno_measure::overlap;
 use netdyno_measure::overlap::data::OverlapLaunch;
 use netdyno_measure::overlap::plan::{METHODS, OverlapPlan};
@@ -156,6 +156,8 @@ pub fn layer(name: &str, truth: &str, launches: usize) -> LayerResult {
                 precision: 0.05,
                 confidence: 0.95,
                 seed: launch as u64,
+                longest_burst: LONGEST_BURST,
+                batch_messages: BATCH_MESSAGES,
             };
             let mut data = pattern::run(&mut requester, &plan, &mut |_| {}).expect("a launch");
             shape = Some(data.shape.clone());

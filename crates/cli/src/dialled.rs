@@ -1,0 +1,41 @@
+//! Blocks of a launch between which a dial is turned: the requester turns it, on the page that both
+//! processes see.
+
+use netdyno_apparatus_fi::page::{FOLDER, Page};
+use netdyno_measure::layer::LayerError;
+use netdyno_measure::logp::pattern::Plan;
+use netdyno_measure::task::{Data, Subject, Task};
+use netdyno_measure::validation::data::Block;
+use netdyno_measure::validation::{Dialled, Planned};
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+/// What was sent under one turn is received before the next is in force.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Measures all blocks.
+pub fn measure(
+    subject: &mut dyn Subject,
+    planned: &Planned,
+    progress: &mut dyn FnMut(f64),
+) -> Result<Data, LayerError> {
+    let folder = std::env::var_os(FOLDER).map(PathBuf::from);
+    let folder = folder.ok_or_else(|| {
+        LayerError(format!("{FOLDER} is not set: have the launcher pass it on, as in -x {FOLDER}"))
+    })?;
+    let page = Page::open(&folder)
+        .map_err(|error| LayerError(format!("cannot turn the dials in {}: {error}", folder.display())))?;
+    let mut data = Dialled { launch: planned.plan.launch, dial: planned.dial, ..Dialled::default() };
+    for (nth, &(turn, wanted_ns)) in planned.blocks.iter().enumerate() {
+        page.turn(turn).map_err(LayerError::new)?;
+        thread::sleep(PAUSE);
+        let plan = Plan { seed: planned.plan.seed.wrapping_add(nth as u64), ..planned.plan.clone() };
+        match subject.measure(&Task::Logp(plan), &mut |_| {})? {
+            Data::Logp(launch) => data.blocks.push(Block::of(&launch, wanted_ns)),
+            _ => return Err(LayerError("a signature was answered with something else".into())),
+        }
+        progress((nth + 1) as f64 / planned.blocks.len() as f64);
+    }
+    Ok(Data::Dialled(data))
+}

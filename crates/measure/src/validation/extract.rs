@@ -1,0 +1,284 @@
+//! The tables, read off launches.
+
+use super::data::{Block, Dialled, NAMES};
+use super::record::{CrossTalk, Figure, Row, Table, Validation};
+use crate::figure::Figure as Median;
+use crate::record::Doubt;
+use crate::show::{Percent, Time};
+use crate::stats::median;
+
+/// What a value may err by: a share of itself, or that many nanoseconds.
+const MAY_ERR: (f64, f64) = (0.01, 150.0);
+/// What a parameter may move by that another dial is not to touch.
+const MAY_MOVE: (f64, f64) = (0.02, 100.0);
+/// The place of g among the figures of a block.
+const GAP: usize = 2;
+
+/// A dial, as it is validated.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// As on the command line.
+    pub dial: String,
+    /// What the parameter is called in its table.
+    pub parameter: String,
+    /// Its place among the figures of a block.
+    pub figure: usize,
+    /// Bytes of a message.
+    pub size_bytes: usize,
+    /// Whether it adds; otherwise it sets.
+    pub adds: bool,
+    /// The figures of a block that the model has it move.
+    pub demanded: Vec<usize>,
+}
+
+/// A dialled block and the link as it was before and after it.
+struct Pair {
+    dialled: Block,
+    link: [f64; NAMES.len()],
+}
+
+impl Pair {
+    fn shift(&self, figure: usize) -> f64 {
+        self.dialled.figures()[figure] - self.link[figure]
+    }
+}
+
+/// What the launches say of the dials.
+pub fn extract(subjects: &[Subject], launches: Vec<Dialled>, confidence: f64) -> Validation {
+    let tables: Vec<Table> =
+        subjects.iter().enumerate().map(|(at, subject)| table(subject, at, &launches, confidence)).collect();
+    let cross_talk =
+        subjects.iter().zip(&tables).flat_map(|(subject, table)| cross_talk(subject, table)).collect();
+    Validation { tables, cross_talk, launches }
+}
+
+/// Every dialled block of a dial with its neighbours.
+fn pairs(dial: usize, launches: &[Dialled]) -> Vec<Pair> {
+    let of_dial = launches.iter().filter(|launch| launch.dial == dial);
+    of_dial.flat_map(|launch| launch.blocks.windows(3).filter_map(pair)).collect()
+}
+
+fn pair(three: &[Block]) -> Option<Pair> {
+    let [before, dialled, after] = three else { return None };
+    if dialled.wanted_ns == 0.0 || before.wanted_ns != 0.0 || after.wanted_ns != 0.0 {
+        return None;
+    }
+    let (before, after) = (before.figures(), after.figures());
+    Some(Pair { dialled: *dialled, link: std::array::from_fn(|at| (before[at] + after[at]) / 2.0) })
+}
+
+fn table(subject: &Subject, dial: usize, launches: &[Dialled], confidence: f64) -> Table {
+    let pairs = pairs(dial, launches);
+    let mut wanted: Vec<f64> = pairs.iter().map(|pair| pair.dialled.wanted_ns).collect();
+    wanted.sort_by(f64::total_cmp);
+    wanted.dedup();
+    let link: [f64; NAMES.len()] = std::array::from_fn(|at| median(pairs.iter().map(|pair| pair.link[at])));
+    let link_figure = |(at, name): (usize, &&str)| Figure {
+        name: (*name).into(),
+        value_ns: finite(link[at]),
+        ..Figure::default()
+    };
+    let rows = wanted.into_iter().map(|wanted_ns| {
+        let of_row: Vec<&Pair> = pairs.iter().filter(|pair| pair.dialled.wanted_ns == wanted_ns).collect();
+        row(subject, wanted_ns, &of_row, &link, confidence)
+    });
+    Table {
+        dial: subject.dial.clone(),
+        parameter: subject.parameter.clone(),
+        size_bytes: subject.size_bytes,
+        adds: subject.adds,
+        link: NAMES.iter().enumerate().map(link_figure).collect(),
+        rows: rows.collect(),
+    }
+}
+
+fn row(subject: &Subject, wanted_ns: f64, pairs: &[&Pair], link: &[f64], confidence: f64) -> Row {
+    let own = subject.figure;
+    let observed = |pair: &&Pair| match subject.adds {
+        true => pair.shift(own),
+        false => pair.dialled.figures()[own],
+    };
+    let seen = Median::over(pairs.iter().map(observed), confidence);
+    let error_ns = finite(seen.value - wanted_ns);
+    let is_there_already = !subject.adds && link[own] > wanted_ns;
+    let is_met = error_ns.filter(|_| !is_there_already).map(|error| within(error, wanted_ns, MAY_ERR));
+    let figures = NAMES.iter().enumerate().map(|(at, name)| {
+        let shift = Median::over(pairs.iter().map(|pair| pair.shift(at)), confidence);
+        let is_demanded = subject.demanded.contains(&at);
+        Figure {
+            name: (*name).into(),
+            value_ns: finite(median(pairs.iter().map(|pair| pair.dialled.figures()[at]))),
+            shift_ns: finite(shift.value),
+            shift_ci_ns: shift.ci,
+            is_demanded,
+            is_steady: finite(shift.value)
+                .filter(|_| !is_demanded)
+                .map(|shift| within(shift, link[at], MAY_MOVE)),
+        }
+    });
+    Row {
+        wanted_ns,
+        observed_ns: finite(seen.value),
+        ci_ns: seen.ci,
+        error_ns,
+        is_met,
+        samples: pairs.len(),
+        figures: figures.collect(),
+    }
+}
+
+fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+fn within(difference_ns: f64, of_ns: f64, (share, least_ns): (f64, f64)) -> bool {
+    difference_ns.abs() <= (share * of_ns.abs()).max(least_ns)
+}
+
+/// By least squares through the origin, over the values that the link does not have already.
+fn cross_talk<'a>(subject: &'a Subject, table: &'a Table) -> impl Iterator<Item = CrossTalk> + 'a {
+    NAMES.iter().enumerate().map(move |(at, name)| {
+        let points = table.rows.iter().filter(|row| row.is_met.is_some());
+        let (mut moved, mut turned) = (0.0, 0.0);
+        for row in points {
+            // What is set moves from where the link is.
+            let from = if subject.adds { 0.0 } else { table.link[GAP].value_ns.unwrap_or(0.0) };
+            let by = row.wanted_ns - from;
+            moved += by * row.figures[at].shift_ns.unwrap_or(f64::NAN);
+            turned += by * by;
+        }
+        CrossTalk {
+            dial: subject.dial.clone(),
+            parameter: (*name).into(),
+            slope: finite(moved / turned),
+            is_demanded: subject.demanded.contains(&at),
+        }
+    })
+}
+
+/// Why not to take the dials at their word.
+pub fn doubts(validation: &Validation) -> Vec<Doubt> {
+    validation.tables.iter().flat_map(doubts_of).collect()
+}
+
+fn doubts_of(table: &Table) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    for row in &table.rows {
+        let wanted = Time(row.wanted_ns);
+        if row.is_met == Some(false) {
+            let noise = row.ci_ns.filter(|ci| ci.contains(row.wanted_ns)).is_some();
+            let text = format!(
+                "{} {wanted}: {} was observed, {} off{}",
+                table.dial,
+                Time(row.observed_ns.unwrap_or(f64::NAN)),
+                Percent(row.error_ns.unwrap_or(f64::NAN) / row.wanted_ns),
+                if noise { ", which is noise: the interval has what was wanted" } else { "" }
+            );
+            doubts.push(Doubt::about("dial_off", &table.parameter, text));
+        }
+        if row.is_met.is_none() {
+            let text =
+                format!("{} {wanted}: the link has more of its own, or nothing was measured", table.dial);
+            doubts.push(Doubt::about("below_the_link", &table.parameter, text));
+        }
+        for figure in row.figures.iter().filter(|figure| figure.is_steady == Some(false)) {
+            let noise = figure.shift_ci_ns.filter(|ci| ci.contains(0.0)).is_some();
+            let text = format!(
+                "{} {wanted} moves {} by {}{}",
+                table.dial,
+                figure.name,
+                Time(figure.shift_ns.unwrap_or(f64::NAN)),
+                if noise { ", which is noise: the interval has 0" } else { "" }
+            );
+            doubts.push(Doubt::about("cross_talk", &figure.name, text));
+        }
+    }
+    doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn latency() -> Subject {
+        Subject {
+            dial: "latency".into(),
+            parameter: "L".into(),
+            figure: 3,
+            size_bytes: 8,
+            adds: true,
+            demanded: vec![2, 3, 4],
+        }
+    }
+
+    /// A link of o_s 100, o_r 200, L 700 and g 400, dialled.
+    fn block(latency_ns: f64, wanted_ns: f64) -> Block {
+        let rtt_ns = 2.0 * (100.0 + 200.0 + latency_ns);
+        Block { wanted_ns, rtt_ns, o_s_ns: 100.0, o_r_ns: 200.0, g_ns: 400.0, L_ns: latency_ns, took_ns: 0.0 }
+    }
+
+    fn launch(observed: &[(f64, f64)]) -> Dialled {
+        let link = |nth: usize| block(700.0 + 10.0 * nth as f64, 0.0);
+        let mut blocks = vec![link(0)];
+        for (nth, (wanted, seen)) in observed.iter().enumerate() {
+            // The link drifts, and what is observed with it.
+            blocks.push(block(705.0 + 10.0 * nth as f64 + seen, *wanted));
+            blocks.push(link(nth + 1));
+        }
+        Dialled { blocks, ..Dialled::default() }
+    }
+
+    #[test]
+    fn each_value_is_compared_with_its_neighbours() {
+        let launches = vec![launch(&[(20_000.0, 20_100.0), (5_000.0, 5_400.0)]); 3];
+        let found = extract(&[latency()], launches, 0.95);
+        let table = &found.tables[0];
+        let rows: Vec<_> = table.rows.iter().map(|row| (row.wanted_ns, row.error_ns, row.is_met)).collect();
+        assert_eq!(rows, [(5_000.0, Some(400.0), Some(false)), (20_000.0, Some(100.0), Some(true))]);
+        assert_eq!(table.rows[0].samples, 3);
+        let steady: Vec<_> = table.rows[1].figures.iter().map(|figure| figure.is_steady).collect();
+        assert_eq!(steady, [Some(true), Some(true), None, None, None]);
+        let slope =
+            |name: &str| found.cross_talk.iter().find(|c| c.parameter == name).unwrap().slope.unwrap();
+        assert!((slope("L") - 1.0).abs() < 0.01 && (slope("rtt") - 2.0).abs() < 0.02);
+        assert!(slope("o_s").abs() < 1e-9);
+        let doubts = doubts(&found);
+        assert_eq!(doubts.len(), 1, "{doubts:?}");
+        assert!(doubts[0].text.contains("latency 5 µs: 5.4 µs was observed, 8 % off"), "{}", doubts[0].text);
+    }
+
+    #[test]
+    fn what_the_link_has_already_is_not_judged() {
+        let gap = Subject {
+            dial: "send-gap".into(),
+            parameter: "g_s".into(),
+            figure: 2,
+            adds: false,
+            demanded: vec![2],
+            ..latency()
+        };
+        let with = |wanted_ns: f64, g_ns: f64| Block { g_ns, wanted_ns, ..block(700.0, 0.0) };
+        let blocks = vec![
+            with(0.0, 400.0),
+            with(300.0, 400.0),
+            with(0.0, 400.0),
+            with(2000.0, 2010.0),
+            with(0.0, 400.0),
+        ];
+        let found = extract(&[gap], vec![Dialled { blocks, ..Dialled::default() }], 0.95);
+        let met: Vec<_> = found.tables[0].rows.iter().map(|row| row.is_met).collect();
+        assert_eq!(met, [None, Some(true)]);
+        assert!(doubts(&found).iter().any(|doubt| doubt.text.contains("the link has more of its own")));
+    }
+
+    #[test]
+    fn nothing_measured_is_no_figure() {
+        let found = extract(&[latency()], vec![Dialled::default()], 0.95);
+        assert!(found.tables[0].rows.is_empty() && found.cross_talk.iter().all(|c| c.slope.is_none()));
+        let nan = Block { o_r_ns: f64::NAN, L_ns: f64::NAN, ..block(700.0, 5_000.0) };
+        let launches =
+            vec![Dialled { blocks: vec![block(700.0, 0.0), nan, block(700.0, 0.0)], ..Dialled::default() }];
+        let found = extract(&[latency()], launches, 0.95);
+        assert_eq!(found.tables[0].rows[0].observed_ns, None);
+    }
+}

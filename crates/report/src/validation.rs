@@ -1,0 +1,149 @@
+//! What validating the dials found, for the terminal and for CSV.
+
+use crate::lines::Lines;
+use crate::quantity::{NONE, time};
+use netdyno_measure::record::Status;
+use netdyno_measure::show::Percent;
+use netdyno_measure::stats::Interval;
+use netdyno_measure::validation::data::NAMES;
+use netdyno_measure::validation::record::{CrossTalk, Figure, Row, Table, Validation};
+
+/// Widths of the columns.
+const CELL: usize = 10;
+const ERROR: usize = 9;
+
+/// Writes the tables, as the paper's 1 to 6, and the cross-talk.
+pub fn write(lines: &mut Lines, found: &Validation) {
+    for table in &found.tables {
+        lines.blank();
+        of_dial(lines, table);
+    }
+    lines.blank();
+    lines.wrapped(
+        "What a dial does, for each unit that it is turned by (in brackets: demanded by the model)",
+        "  ",
+        "    ",
+    );
+    let head: String = NAMES.iter().map(|name| format!("{name:>CELL$}")).collect();
+    lines.push(&format!("  {:<15}{head}", "dial"));
+    for of_dial in found.cross_talk.chunk_by(|a, b| a.dial == b.dial) {
+        let cells: String = of_dial.iter().map(|cell| format!("{:>CELL$}", slope(cell))).collect();
+        lines.push(&format!("  {:<15}{cells}", of_dial.first().map_or("", |cell| &cell.dial)));
+    }
+}
+
+/// What is done to a parameter by a unit of a dial.
+pub fn slope(cell: &CrossTalk) -> String {
+    match cell.slope {
+        None => NONE.into(),
+        // A thousandth is below what is asked of any dial.
+        Some(slope) => {
+            let text = format!("{:.3}", if slope.abs() < 5e-4 { 0.0 } else { slope });
+            if cell.is_demanded { format!("[{text}]") } else { text }
+        }
+    }
+}
+
+/// What a table is about.
+pub fn title(table: &Table) -> String {
+    let how = if table.adds { "added to the link" } else { "what the link is set to" };
+    format!("{}: {} of messages of {} B, {how}", table.dial, table.parameter, table.size_bytes)
+}
+
+fn of_dial(lines: &mut Lines, table: &Table) {
+    lines.wrapped(&title(table), "  ", "    ");
+    let head: String = NAMES.iter().map(|name| format!("{name:>CELL$}")).collect();
+    lines.push(&format!("  {:>CELL$}{:>CELL$}{:>ERROR$}{head}", "wanted", "observed", "error"));
+    let cells = |figures: &[Figure]| figures.iter().map(cell).collect::<String>();
+    lines.push(&format!("  {:>CELL$}{:>CELL$}{:>ERROR$}{}", "link", "", "", cells(&table.link)));
+    for row in &table.rows {
+        lines.push(&format!(
+            "  {:>CELL$}{:>CELL$}{:>ERROR$}{}",
+            time(row.wanted_ns),
+            in_time(row.observed_ns),
+            error(row),
+            cells(&row.figures)
+        ));
+    }
+    lines.wrapped(&mean(table), "  ", "    ");
+}
+
+fn in_time(ns: Option<f64>) -> String {
+    ns.map_or(NONE.into(), time)
+}
+
+fn cell(figure: &Figure) -> String {
+    let mark = if figure.is_steady == Some(false) { "!" } else { "" };
+    format!("{:>CELL$}", format!("{}{mark}", in_time(figure.value_ns)))
+}
+
+/// The error, with a mark where it is more than it may be.
+pub fn error(row: &Row) -> String {
+    match (row.error_ns, row.is_met) {
+        (Some(_), None) => "link's".into(),
+        (Some(error), met) => {
+            let mark = if met == Some(false) { "!" } else { "" };
+            format!("{}{mark}", Percent(error / row.wanted_ns))
+        }
+        (None, _) => NONE.into(),
+    }
+}
+
+/// Mean and standard deviation of the errors, as under the paper's tables.
+pub fn mean(table: &Table) -> String {
+    let errors = table.rows.iter().filter(|row| row.is_met.is_some());
+    let errors: Vec<f64> = errors.filter_map(|row| Some((row.error_ns? / row.wanted_ns).abs())).collect();
+    if errors.is_empty() {
+        return "no value that the link does not have already".into();
+    }
+    let count = errors.len() as f64;
+    let mean = errors.iter().sum::<f64>() / count;
+    let spread = (errors.iter().map(|error| (error - mean).powi(2)).sum::<f64>() / count).sqrt();
+    let met = table.rows.iter().filter(|row| row.is_met == Some(true)).count();
+    format!(
+        "mean error {}, standard deviation {}; {met} of {} values within 1 % or 150 ns",
+        Percent(mean),
+        Percent(spread),
+        errors.len()
+    )
+}
+
+/// A figure for a row of CSV.
+pub struct InRow {
+    /// Its name, as in `latency.10000.L`.
+    pub name: String,
+    /// Bytes of a message.
+    pub size_bytes: usize,
+    /// How much it claims.
+    pub status: Status,
+    /// Its value, in nanoseconds.
+    pub value: Option<f64>,
+    /// Its interval.
+    pub ci: Option<Interval>,
+    /// Blocks behind it.
+    pub samples: u64,
+}
+
+/// What was observed at each value of each dial, and how far all parameters moved.
+pub fn figures(found: &Validation) -> Vec<InRow> {
+    let of_row = |table: &Table, row: &Row| {
+        let name = format!("{}.{}", table.dial, row.wanted_ns);
+        let in_row = |name: String, value: Option<f64>, ci| InRow {
+            name,
+            size_bytes: table.size_bytes,
+            status: if value.is_some() { Status::Measured } else { Status::Unobservable },
+            value,
+            ci,
+            samples: row.samples as u64,
+        };
+        let mut all = vec![in_row(format!("{name}.observed"), row.observed_ns, row.ci_ns)];
+        all.extend(row.figures.iter().map(|figure| {
+            in_row(format!("{name}.{}.shift", figure.name), figure.shift_ns, figure.shift_ci_ns)
+        }));
+        all
+    };
+    let tables = found.tables.iter();
+    tables
+        .flat_map(|table| table.rows.iter().flat_map(|row| of_row(table, row)).collect::<Vec<_>>())
+        .collect()
+}
