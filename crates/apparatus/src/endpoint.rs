@@ -5,7 +5,7 @@ use crate::abi::{
     RmaOps, TaggedMsg, TaggedOps,
 };
 use crate::account::{State, Word};
-use crate::hook::{Force, Hook, inside, is_inside, spin};
+use crate::hook::{Draft, Force, Hook, inside, is_inside, spin_until};
 use crate::patch;
 use crate::queue::Queue;
 use crate::replace;
@@ -14,7 +14,11 @@ use netdyno_clock::ticks;
 use netdyno_protocol::dial::stamp::{Stamp, is_stamped};
 use netdyno_protocol::dial::timing::Departed;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::Relaxed};
+
+/// How many sends of an endpoint are timed at first, and which of the others.
+const TIMED_AT_FIRST: u32 = 64;
+const TIMED_EVERY: u32 = 16;
 
 /// What the hook knows of an endpoint.
 pub struct Endpoint {
@@ -33,12 +37,8 @@ pub struct Endpoint {
     delivers: bool,
     /// The overhead of a send that the provider refused has been taken already.
     is_paid: AtomicBool,
-}
-
-/// What a message is sent under.
-struct Draft {
-    now: u64,
-    departs: Departed,
+    /// Sends that were dialled.
+    sends: AtomicU32,
 }
 
 /// How long after its departure an operation ends, in latencies.
@@ -71,6 +71,7 @@ pub unsafe fn install(hook: &'static Hook, ep: *mut Ep, has_data: bool, delivers
             has_data,
             delivers,
             is_paid: AtomicBool::new(false),
+            sends: AtomicU32::new(0),
         }));
         (*ep).fid.ops = patch::copy((*ep).fid.ops, state, |ops: &mut Ops| {
             replace!(ops, close => close, bind => bind, control => control);
@@ -141,12 +142,17 @@ impl Endpoint {
             }
             return result;
         };
-        let draft = match self.hook.guarded(|| self.draft(force, bytes)) {
+        let mut draft = match self.hook.guarded(|| self.draft(force, bytes)) {
             Some(Some(draft)) => draft,
             Some(None) => return -abi::EAGAIN,
             None => return go(data),
         };
-        let result = match self.stamped(data, &draft) {
+        let stamped = self.stamped(data, &draft);
+        let is_timed = self.is_timed();
+        if is_timed {
+            draft.given = ticks::glance();
+        }
+        let result = match stamped {
             // Whatever a provider has against data where there were none, it has it not without.
             Some(stamped) => match go(Some(stamped)) {
                 result if result != 0 && result != -abi::EAGAIN && data.is_none() => go(None),
@@ -154,7 +160,10 @@ impl Endpoint {
             },
             None => go(data),
         };
-        self.hook.guarded(|| self.settle(force, &draft, bytes, result, context, end));
+        if is_timed {
+            draft.taken = ticks::glance();
+        }
+        self.hook.guarded(|| self.settle(force, draft, bytes, result, context, end));
         if result == 0 {
             self.count_sent(bytes);
         }
@@ -176,7 +185,7 @@ impl Endpoint {
         };
         let result = inside(go);
         if let Some((force, draft)) = draft {
-            self.hook.guarded(|| self.settle(force, &draft, bytes, result, context, end));
+            self.hook.guarded(|| self.settle(force, draft, bytes, result, context, end));
         }
         if result == 0 {
             self.hook.count(Word::OneSided, 1);
@@ -204,14 +213,23 @@ impl Endpoint {
     /// departure; `None` while there is no room for more.
     fn draft(&self, force: &Force, bytes: usize) -> Option<Draft> {
         self.hook.fail_if_asked();
+        let entered = ticks::glance();
         let overhead = force.terms.send_overhead;
-        let now =
-            if overhead > 0 && !self.is_paid.swap(true, Relaxed) { spin(overhead) } else { ticks::now() };
-        let departs = force.draft(&mut self.hook.sides(), now, bytes);
-        if departs.is_none() {
+        let mut sides = self.hook.sides();
+        let began = if overhead > 0 && !self.is_paid.swap(true, Relaxed) {
+            let end = entered + overhead.saturating_sub(sides.own());
+            drop(sides);
+            let began = spin_until(end);
+            sides = self.hook.sides();
+            began
+        } else {
+            entered
+        };
+        let draft = force.depart(&mut sides, began, bytes);
+        if draft.is_none() {
             self.hook.count(Word::Refused, 1);
         }
-        Some(Draft { now, departs: departs? })
+        draft
     }
 
     /// The data of a message with its stamp, where there is room for it.
@@ -226,34 +244,48 @@ impl Endpoint {
             return None;
         }
         // Half of what can be told apart: the rest is for what is left lying.
-        let furthest = draft.now.saturating_add(grain.range() / 2);
+        let furthest = draft.began.saturating_add(grain.range() / 2);
         if draft.departs.at > furthest {
             self.hook.count(Word::TooFarAhead, 1);
         }
         let departed = Departed { at: draft.departs.at.min(furthest), ..draft.departs };
-        self.hook.announce(departed.at, draft.now);
+        self.hook.announce(departed.at, draft.began);
         Some(rest | u64::from(grain.pack(Stamp { departed, added: data.is_none(), spared: false })) << 32)
     }
 
     /// What follows from a provider's answer.
-    fn settle(&self, force: &Force, draft: &Draft, bytes: usize, result: isize, context: Opaque, end: End) {
+    fn settle(&self, force: &Force, draft: Draft, bytes: usize, result: isize, context: Opaque, end: End) {
         if result != 0 {
+            self.hook.sides().recall(draft);
             return;
         }
         if self.is_paid.swap(false, Relaxed) {
             self.hook.count(Word::SendOverheadTicks, force.terms.send_overhead);
         }
-        let sent = ticks::now();
-        force.commit(&mut self.hook.sides(), draft.now, sent.saturating_sub(draft.now), bytes);
+        if force.has_capacity() {
+            force.sent(&mut self.hook.sides(), &draft);
+        }
         let latencies = match end {
             End::Sent => 0,
             End::There => 1,
             End::Back => 2,
         };
         let over = draft.departs.at.saturating_add(latencies * force.terms.latency.ticks());
-        if let Some(queue) = self.ends().filter(|_| over > sent && !context.is_null()) {
+        if let Some(queue) = self.ends().filter(|_| over > draft.sent && !context.is_null()) {
             queue.not_before(context, over);
         }
+        if draft.taken > 0 {
+            let mut sides = self.hook.sides();
+            let own = draft.given.saturating_sub(draft.began) + ticks::glance().saturating_sub(draft.taken);
+            sides.note(bytes, draft.taken.saturating_sub(draft.began), own);
+        }
+    }
+
+    /// Whether to time this send: reading the clock at every one would be an overhead of its own.
+    fn is_timed(&self) -> bool {
+        let nth = self.sends.load(Relaxed);
+        self.sends.store(nth.wrapping_add(1), Relaxed);
+        nth < TIMED_AT_FIRST || nth.is_multiple_of(TIMED_EVERY)
     }
 
     /// The endpoint is bound to a queue.

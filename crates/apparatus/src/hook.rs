@@ -34,6 +34,8 @@ pub struct Sides {
     capacity: Option<(usize, Capacity)>,
     /// What the provider's part of a send takes, by size: a message departs at its end.
     sending: [Usual; SIZES],
+    /// What the hook's own part takes beside a send overhead, of which it is a part.
+    own: Usual,
 }
 
 /// The hook of this process.
@@ -180,6 +182,7 @@ impl Hook {
                 gate: Gate::default(),
                 capacity: None,
                 sending: [const { Usual::UNKNOWN }; SIZES],
+                own: Usual::UNKNOWN,
             }),
             failed: AtomicBool::new(false),
             fail_at: plan.fail_at.unwrap_or(u64::MAX),
@@ -276,28 +279,65 @@ impl Hook {
     }
 }
 
+/// A message that is being sent.
+pub struct Draft {
+    /// When its overhead was over.
+    pub began: u64,
+    /// When the provider was given it.
+    pub given: u64,
+    /// When the provider had taken it; 0 where nobody looked at the clock.
+    pub taken: u64,
+    /// When its send will be over, by what sends usually take: until then it is overhead.
+    pub sent: u64,
+    /// When it departs.
+    pub departs: Departed,
+    before: Departures,
+    after: Departures,
+}
+
 impl Force {
-    /// The stamp of a message of `bytes` that would be sent now, if the capacity allows it.
-    pub fn draft(&self, sides: &mut Sides, now: u64, bytes: usize) -> Option<Departed> {
-        let has_room = self.capacity == 0 || sides.capacity(self.capacity).has_room(now);
-        has_room.then(|| sides.departures.clone().depart(sides.sent(now, bytes), bytes, &self.terms))
+    /// Has a message of `bytes` depart, if the capacity allows it.
+    pub fn depart(&self, sides: &mut Sides, began: u64, bytes: usize) -> Option<Draft> {
+        if self.capacity > 0 && !sides.capacity(self.capacity).has_room(began) {
+            return None;
+        }
+        let sent = began.saturating_add(sides.sending[size_class(bytes)].get().unwrap_or(0));
+        let before = sides.departures.clone();
+        let departs = sides.departures.depart(sent, bytes, &self.terms);
+        Some(Draft { began, given: began, taken: 0, sent, departs, before, after: sides.departures.clone() })
     }
 
-    /// It was sent then, which took so long.
-    pub fn commit(&self, sides: &mut Sides, now: u64, took: u64, bytes: usize) {
-        let departed = sides.departures.depart(sides.sent(now, bytes), bytes, &self.terms);
-        sides.sending[size_class(bytes)].note(took);
+    /// The provider has taken it.
+    pub fn sent(&self, sides: &mut Sides, draft: &Draft) {
         if self.capacity > 0 {
-            let arrival = departed.at.saturating_add(self.terms.latency.ticks());
+            let arrival = draft.departs.at.saturating_add(self.terms.latency.ticks());
             sides.capacity(self.capacity).depart(arrival);
         }
+    }
+
+    /// Whether [`Force::sent`] has anything to do.
+    pub fn has_capacity(&self) -> bool {
+        self.capacity > 0
     }
 }
 
 impl Sides {
-    /// When a send that begins now will be over: until then it is overhead, not flight.
-    fn sent(&self, now: u64, bytes: usize) -> u64 {
-        now.saturating_add(self.sending[size_class(bytes)].get().unwrap_or(0))
+    /// The provider has refused it: what it left behind is taken back, if nobody has departed since.
+    pub fn recall(&mut self, draft: Draft) {
+        if self.departures == draft.after {
+            self.departures = draft.before;
+        }
+    }
+
+    /// Notes what a send has taken, and what the hook has taken with it.
+    pub fn note(&mut self, bytes: usize, took: u64, own: u64) {
+        self.sending[size_class(bytes)].note(took);
+        self.own.note(own);
+    }
+
+    /// What the hook takes beside a send overhead.
+    pub fn own(&self) -> u64 {
+        self.own.get().unwrap_or(0)
     }
 
     /// Of that size; it begins empty whenever another turn asks for another.
@@ -330,13 +370,13 @@ pub fn is_inside() -> bool {
     INSIDE.get()
 }
 
-/// Passes so many ticks with the processor busy. Returns when they are over.
-pub fn spin(length: u64) -> u64 {
-    let began = ticks::now();
-    let mut now = began;
-    while now.saturating_sub(began) < length {
+/// Keeps the processor busy until then. Returns the time.
+pub fn spin_until(end: u64) -> u64 {
+    loop {
+        let now = ticks::glance();
+        if now >= end {
+            return now;
+        }
         std::hint::spin_loop();
-        now = ticks::now();
     }
-    now
 }

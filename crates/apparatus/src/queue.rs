@@ -3,7 +3,7 @@
 
 use crate::abi::{self, Address, Cq, CqOps, Entry, ErrEntry, Fid, Opaque, Ops};
 use crate::account::Word;
-use crate::hook::{Hook, inside, is_inside, spin};
+use crate::hook::{Hook, inside, is_inside, spin_until};
 use crate::patch;
 use crate::replace;
 use core::ffi::{c_int, c_void};
@@ -12,6 +12,7 @@ use netdyno_protocol::dial::hold::Hold;
 use netdyno_protocol::dial::terms::{Latency, Terms};
 use netdyno_protocol::dial::timing::{Departed, Departures, Gate, Lane, Seen};
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -60,17 +61,40 @@ struct State {
     /// Ends of operations, and what has no gap to keep.
     others: Hold<Completion>,
     /// By sender, as far as it is known.
-    lanes: HashMap<u64, Sender>,
+    lanes: Map<Sender>,
     /// When an operation of the program's may end, by its context.
-    ends: HashMap<usize, u64>,
+    ends: Map<u64>,
     /// When what lies in one buffer was due at the latest: it is released in order.
-    buffers: HashMap<usize, u64>,
+    buffers: Map<u64>,
     /// Looks into the provider's messages, and whether they take what they find.
     peeks: Vec<(usize, bool)>,
     /// Peeks that found a message that is not due: they found nothing.
     unfound: VecDeque<Entry>,
     /// When the provider had nothing more.
     drained: u64,
+}
+
+/// By a number or a context.
+type Map<T> = HashMap<u64, T, BuildHasherDefault<Spread>>;
+
+/// Spreads numbers and addresses over a table: nobody chooses them to harm.
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // Fibonacci hashing, by the golden ratio: the high bits are good, and are used as well.
+        let spread = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = spread ^ spread >> 32;
+    }
 }
 
 /// One sender's messages, where they arrive.
@@ -138,7 +162,7 @@ impl Queue {
             let now = ticks::now();
             state.ends.retain(|_, &mut end| end > now);
         }
-        state.ends.insert(context as usize, at);
+        state.ends.insert(context as u64, at);
     }
 
     /// The next completion of that context is not a message, but says that there is one.
@@ -198,11 +222,11 @@ impl Queue {
         }
         let mut raw = [MaybeUninit::<Entry>::uninit(); FETCHED];
         let mut from = [Address::MAX; FETCHED];
-        let looked = ticks::now();
+        let looked = ticks::glance();
         let from_place = if sources.is_null() { ptr::null_mut() } else { from.as_mut_ptr() };
         let got = fetch(raw.as_mut_ptr().cast(), FETCHED, from_place);
         // What came meanwhile may have departed meanwhile.
-        let now = if got > 0 { ticks::now() } else { looked };
+        let now = if got > 0 { ticks::glance() } else { looked };
         let mut state = self.state();
         for (nth, &source) in from.iter().enumerate().take(got.max(0) as usize) {
             let mut entry = MaybeUninit::<Entry>::zeroed();
@@ -223,7 +247,8 @@ impl Queue {
         }
         let mut written = 0;
         while written < count {
-            let Some(completion) = self.release(&mut state) else { break };
+            let released = self.hook.guarded(|| self.release(&mut state)).flatten();
+            let Some(completion) = released else { break };
             // SAFETY: there is room for `count`.
             unsafe {
                 let place = out.add(written * bytes);
@@ -251,7 +276,7 @@ impl Queue {
     /// Takes a completion of the provider's, and finds out when the program may see it.
     fn take(&self, state: &mut State, mut entry: Entry, source: Address, now: u64) {
         if entry.flags & abi::RECV == 0 {
-            let end = state.ends.remove(&(entry.op_context as usize)).unwrap_or(0);
+            let end = state.ends.remove(&(entry.op_context as u64)).unwrap_or(0);
             if end > now {
                 self.hook.count(Word::HeldEnds, 1);
             }
@@ -311,8 +336,12 @@ impl Queue {
 
     /// The next completion whose time has come, if any. A message takes its overhead first.
     fn release(&self, state: &mut State) -> Option<Completion> {
+        if state.messages.is_empty() && state.others.is_empty() {
+            return None;
+        }
         // Nobody is to wait for what does not work any more.
-        let now = if self.hook.has_failed() { u64::MAX } else { ticks::now() };
+        let is_open = self.hook.has_failed();
+        let now = if is_open { u64::MAX } else { ticks::glance() };
         let others = state.others.take(now, &mut Gate::default(), &Terms::NONE);
         if let Some(other) = others {
             return Some(other.item);
@@ -320,11 +349,11 @@ impl Queue {
         let force = self.hook.force();
         let terms = force.map_or(&Terms::NONE, |force| &force.terms);
         let released = state.messages.take(now, &mut self.hook.sides().gate, terms)?;
-        if released.item.kind == (Kind::Message { waited: true }) && now != u64::MAX {
+        if released.item.kind == (Kind::Message { waited: true }) && !is_open {
             self.hook.note_lateness(now.saturating_sub(released.at));
         }
-        if terms.recv_overhead > 0 {
-            spin(terms.recv_overhead);
+        if terms.recv_overhead > 0 && !is_open {
+            spin_until(now.saturating_add(terms.recv_overhead));
             self.hook.count(Word::RecvOverheadTicks, terms.recv_overhead);
         }
         Some(released.item)
@@ -371,7 +400,7 @@ impl State {
         if self.buffers.len() >= MANY_NOTES {
             self.buffers.retain(|_, &mut last| last > now);
         }
-        let last = self.buffers.entry(entry.op_context as usize).or_default();
+        let last = self.buffers.entry(entry.op_context as u64).or_default();
         *last = due.max(*last);
         *last
     }

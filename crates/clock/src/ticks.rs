@@ -39,6 +39,32 @@ pub fn now() -> u64 {
     ticks
 }
 
+/// The counter at about this moment: half the price, for what need not be timed to the nanosecond.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub fn glance() -> u64 {
+    // SAFETY: part of every x86-64; touches no memory.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// The counter at about this moment: half the price, for what need not be timed to the nanosecond.
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+pub fn glance() -> u64 {
+    let ticks: u64;
+    // SAFETY: Linux lets user code read the virtual counter; nothing else is touched.
+    unsafe {
+        core::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nostack, nomem, preserves_flags));
+    }
+    ticks
+}
+
+/// The counter at about this moment.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub fn glance() -> u64 {
+    now()
+}
+
 /// Nanoseconds of the monotonic clock, where no counter is known.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub fn now() -> u64 {

@@ -4,7 +4,7 @@ use super::terms::{Latency, Terms};
 use alloc::collections::VecDeque;
 
 /// The sending side of a process's interface: one for all messages that it sends.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Departures {
     free: u64,
 }
