@@ -7,6 +7,7 @@ use crate::overlap::SIZES;
 use crate::plugin::PluginArgs;
 use crate::run::RunArgs;
 use crate::session::PORT;
+use crate::sweep::SweepArgs;
 use crate::validate::ValidateArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use netdyno_clock::place;
@@ -64,6 +65,8 @@ pub enum Verb {
     Overlap(Box<OverlapArgs>),
     /// Run an MPI program as it is over a link as it is wanted: dials for L, o_s, o_r, g_s, g_r, G
     Run(Box<RunArgs>),
+    /// Find out which parameter of its link a program depends on, and how far each can go
+    Sweep(Box<SweepArgs>),
     /// Prove the dials: turn each to several values and look what becomes of every parameter
     Validate(Box<ValidateArgs>),
     /// List the layers, what each can do, and why one is not available here

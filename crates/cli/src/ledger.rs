@@ -23,12 +23,15 @@ pub struct Rank {
     pub carrier: &'static str,
     /// What it sent.
     pub sent: u64,
-    sent_bytes: u64,
-    received: u64,
+    /// Bytes of it.
+    pub sent_bytes: u64,
+    /// What it received.
+    pub received: u64,
     received_bytes: u64,
     /// Operations on others' memory.
     pub one_sided: u64,
-    one_sided_bytes: u64,
+    /// Bytes of them.
+    pub one_sided_bytes: u64,
     held: u64,
     held_ns: f64,
     held_ends: u64,

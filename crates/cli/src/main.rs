@@ -3,7 +3,7 @@
 //! * [`args`]: what can be asked for. * [`fault`]: how a run can fail, and its exit code.
 //! * [`characterise`], [`logp`], [`bulk`], [`contention`], [`overlap`], [`catalogue`], [`report`],
 //!   [`compare`], [`export`], [`serve`], [`plugin`], [`soak`]: the verbs.
-//! * [`run`]: a program under dials. [`validate`], [`dialled`]: whether dials do what they say. [`turn`]: the dials on the command line. [`apparatus`]: the hook
+//! * [`run`]: a program under dials. [`sweep`], [`grid`], [`journal`]: the same again and again. [`validate`], [`dialled`]: whether dials do what they say. [`turn`]: the dials on the command line. [`apparatus`]: the hook
 //!   in the program's way. [`ledger`]: what its ranks say afterwards.
 //! * [`campaign`]: launches of several layers, interleaved, until the figures are known.
 //! * [`method`]: what a measuring verb runs in a launch, and what it reads off launches.
@@ -29,7 +29,9 @@ mod dialled;
 mod export;
 mod fault;
 mod gathering;
+mod grid;
 mod interrupt;
+mod journal;
 mod launch;
 mod launching;
 mod ledger;
@@ -52,6 +54,7 @@ mod serve;
 mod session;
 mod site;
 mod soak;
+mod sweep;
 mod turn;
 mod validate;
 mod worker;
@@ -95,6 +98,7 @@ fn act(cli: &Cli, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
         Some(Verb::Overlap(args)) => overlap::run(args, ranks),
         Some(Verb::Validate(args)) => validate::run(args, ranks),
         Some(Verb::Run(args)) => run::run(args).map_err(Fault::of_runner),
+        Some(Verb::Sweep(args)) => sweep::run(args).map_err(Fault::of_runner),
         Some(Verb::Layers) => catalogue::run(),
         Some(Verb::Report(args)) => report::run(args),
         Some(Verb::Serve(args)) => serve::run(args),

@@ -14,6 +14,7 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
@@ -122,17 +123,20 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
 
 /// Waits for the program to end; a signal to this command goes on to it.
 pub fn wait(mut child: Child, interrupt: &Interrupt) -> Result<ExitStatus, Fault> {
-    let lost = |error: std::io::Error| Fault::Failed(format!("cannot wait for the program: {error}"));
+    let lost = |error: &dyn std::fmt::Display| Fault::Failed(format!("cannot wait for the program: {error}"));
     let pid = Pid::from_child(&child);
+    let (ended, end) = mpsc::channel();
+    thread::spawn(move || ended.send(child.wait()));
     let mut is_told = false;
     loop {
-        if let Some(status) = child.try_wait().map_err(lost)? {
-            return Ok(status);
+        match end.recv_timeout(LOOK) {
+            Ok(status) => return status.map_err(|error| lost(&error)),
+            Err(RecvTimeoutError::Timeout) if !is_told && interrupt.check().is_err() => {
+                is_told = true;
+                let _ = kill_process(pid, Signal::TERM);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(lost(&"its thread is gone")),
         }
-        if !is_told && interrupt.check().is_err() {
-            is_told = true;
-            let _ = kill_process(pid, Signal::TERM);
-        }
-        thread::sleep(LOOK);
     }
 }

@@ -15,6 +15,7 @@ mod scale;
 mod signature;
 mod strips;
 mod subject;
+mod sweep;
 mod tables;
 mod trips;
 mod validation;
@@ -23,6 +24,7 @@ mod words;
 use crate::notes::Notes;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use netdyno_measure::record::Record;
+use netdyno_measure::sweep::Sweep;
 use subject::{Subject, subjects};
 
 const STYLE: &str = include_str!("html/style.css");
@@ -50,6 +52,34 @@ pub fn render(records: &[Record]) -> String {
         part("The dials of", "dials", validations.iter().map(validation::Subject::label).collect()),
         part("Overlap over", "overlap", overlaps.iter().map(|subject| subject.label.clone()).collect()),
     ]);
+    let header = html! {
+        h1 { (parts::pretty(&title)) }
+        @for line in words::whereabouts(records) { p.sub { (line) } }
+        @for paragraph in words::summary(&subjects, &notes) { p.lead { (parts::pretty(&paragraph)) } }
+        @for paragraph in bulk::summary(&sized) { p.lead { (parts::pretty(&paragraph)) } }
+        (contents(&subjects, &sized, !overlaps.is_empty()))
+    };
+    let main = html! {
+        @if !subjects.is_empty() { (overview(records, &subjects, &notes)) }
+        @if !notes.all().is_empty() && subjects.is_empty() { h3 { "Doubts" } (tables::notes(records, &notes)) }
+        @for subject in &subjects { (layer(subject)) }
+        @if !sized.is_empty() { (bulk::overview(&sized)) }
+        @for subject in &sized { (bulk::layer(subject, &notes)) }
+        (contention::sections(records))
+        (overlap::sections(&overlaps, &notes))
+        (validation::sections(&validations, &notes))
+        h2 #environment { "Where and how it was measured" }
+        @for record in records { (environment::list(record)) }
+    };
+    page(&title, &header, &main)
+}
+
+/// What a program's run time depends on.
+pub fn of_sweep(sweep: &Sweep) -> String {
+    page(&sweep::title(sweep), &sweep::header(sweep), &sweep::main(sweep))
+}
+
+fn page(title: &str, header: &Markup, main: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -64,25 +94,8 @@ pub fn render(records: &[Record]) -> String {
             }
             body {
                 (parts::patterns())
-                header {
-                    h1 { (parts::pretty(&title)) }
-                    @for line in words::whereabouts(records) { p.sub { (line) } }
-                    @for paragraph in words::summary(&subjects, &notes) { p.lead { (parts::pretty(&paragraph)) } }
-                    @for paragraph in bulk::summary(&sized) { p.lead { (parts::pretty(&paragraph)) } }
-                    (contents(&subjects, &sized, !overlaps.is_empty()))
-                }
-                main {
-                    @if !subjects.is_empty() { (overview(records, &subjects, &notes)) }
-                    @if !notes.all().is_empty() && subjects.is_empty() { h3 { "Doubts" } (tables::notes(records, &notes)) }
-                    @for subject in &subjects { (layer(subject)) }
-                    @if !sized.is_empty() { (bulk::overview(&sized)) }
-                    @for subject in &sized { (bulk::layer(subject, &notes)) }
-                    (contention::sections(records))
-                    (overlap::sections(&overlaps, &notes))
-                    (validation::sections(&validations, &notes))
-                    h2 #environment { "Where and how it was measured" }
-                    @for record in records { (environment::list(record)) }
-                }
+                header { (header) }
+                main { (main) }
                 script { (PreEscaped(SCRIPT)) }
             }
         }

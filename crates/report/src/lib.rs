@@ -5,6 +5,7 @@
 //! * [`csv`]: for other programs, one row per layer and parameter.
 //! * [`compare`]: two records against each other.
 //! * [`export`]: parameters in the forms that simulators read.
+//! * [`sweep`]: what a program's run time depends on.
 //! * [`html`]: one file with every plot, for people.
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,7 @@ mod lines;
 mod notes;
 mod overlap;
 mod quantity;
+pub mod sweep;
 pub mod table;
 mod transport;
 mod validation;

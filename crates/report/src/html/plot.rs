@@ -72,6 +72,29 @@ impl Plot {
         Self { width, height, right, x, y }
     }
 
+    /// A plot of what becomes of something as a dial is turned: both axes are linear, and begin at
+    /// the link as it is.
+    pub fn of_dial(curves: &[Curve], width: f64, height: f64, labels: f64) -> Self {
+        let right = width - labels;
+        let points = || curves.iter().flat_map(|curve| &curve.points);
+        let x = Scale::linear(points().map(|p| p.x).chain([0.0]), LEFT, right);
+        let highest = points().map(|p| p.ci.map_or(p.value, |ci| ci.hi)).fold(1.1, f64::max);
+        let lowest = points().map(|p| p.ci.map_or(p.value, |ci| ci.lo)).fold(0.98, f64::min);
+        let y = Scale::between(lowest, highest, height - BELOW, TOP);
+        Self { width, height, right, x, y }
+    }
+
+    /// Grid and ticks of such a plot; `name` says a value of the dial.
+    pub fn axes_over_dial(
+        &self,
+        title: &str,
+        tick: impl Fn(f64) -> String,
+        of: &str,
+        name: impl Fn(f64) -> String,
+    ) -> Markup {
+        self.frame((title, tick), (of, name), &self.x.ticks(5), |_| true)
+    }
+
     /// The same with a linear axis for figures, from 0 to at least `to`.
     pub fn linear(self, curves: &[Curve], to: f64) -> Self {
         let values = curves.iter().flat_map(|curve| &curve.points).map(|p| p.value).chain([to]);

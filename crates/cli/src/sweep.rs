@@ -1,0 +1,385 @@
+//! `netdyno sweep`: which parameter of its link a program depends on, and how far each can go.
+
+use crate::apparatus::{Apparatus, code, spawn};
+use crate::args::{Format, OutputArgs, confidence};
+use crate::fault::{Fault, RUNNER, say};
+use crate::grid::Grid;
+use crate::interrupt::Interrupt;
+use crate::journal::Journal;
+use crate::ledger::{Ledger, Rank};
+use crate::machine;
+use crate::output::{COLUMNS, check_writable, format_of, write_stdout, write_whole};
+use crate::progress::Progress;
+use crate::run::wait;
+use crate::turn::{self, LinkArgs, RouteArgs};
+use clap::Args;
+use netdyno_apparatus_fi::page::{Plan, Turn};
+use netdyno_measure::sweep::{Counted, Counts, Run, SCHEMA, Subject, Sweep, read};
+use netdyno_protocol::dial::setting::Dial;
+use netdyno_protocol::dial::terms::{Dials, Own};
+use netdyno_protocol::sim::random::Random;
+use netdyno_report::{html, sweep as show};
+use regex::Regex;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::path::PathBuf;
+use std::time::{Instant, SystemTime};
+
+/// Lines of a program's output that are shown when it fails.
+const LAST_LINES: usize = 3;
+
+/// `netdyno sweep`.
+#[derive(Debug, Args)]
+pub struct SweepArgs {
+    /// The dials and their values.
+    #[command(flatten)]
+    grids: GridArgs,
+
+    /// How messages go.
+    #[command(flatten)]
+    route: RouteArgs,
+
+    /// What is known of the link.
+    #[command(flatten)]
+    link: LinkArgs,
+
+    /// A pattern whose group finds a number in the program's output, the last one; without it the
+    /// time of the whole command is taken
+    #[arg(long, value_name = "PATTERN")]
+    metric: Option<Regex>,
+
+    /// The unit of that number
+    #[arg(long, value_name = "UNIT", default_value = "s")]
+    unit: String,
+
+    /// More of that number is better: a rate
+    #[arg(long, requires = "metric")]
+    higher_is_better: bool,
+
+    /// How often every value is run
+    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    repetitions: u16,
+
+    /// Confidence of every interval
+    #[arg(long, value_name = "SHARE", default_value = "0.95", value_parser = confidence)]
+    confidence: f64,
+
+    /// Seed of the order in which values are run
+    #[arg(long, value_name = "N", default_value = "1")]
+    seed: u64,
+
+    /// File in which each run is noted as it ends: the same command goes on from there
+    #[arg(long, value_name = "FILE", default_value = "netdyno-sweep.journal")]
+    journal: PathBuf,
+
+    /// Where and in which form the result goes.
+    #[command(flatten)]
+    output: OutputArgs,
+
+    /// The program, with whatever starts its ranks, as in mpiexec -n 4 ./app
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
+/// The values of each dial.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Dials: +from:to:step adds to what the link has, = sets it; or a list")]
+struct GridArgs {
+    /// L: time on the way, as in +0:100:10us
+    #[arg(long, value_name = "TIMES", value_parser = grid(Dial::Latency), allow_hyphen_values = true)]
+    latency: Option<Grid>,
+    /// o_s: processor time for each message sent
+    #[arg(long, value_name = "TIMES", value_parser = grid(Dial::SendOverhead), allow_hyphen_values = true)]
+    send_overhead: Option<Grid>,
+    /// o_r: processor time for each message received
+    #[arg(long, value_name = "TIMES", value_parser = grid(Dial::RecvOverhead), allow_hyphen_values = true)]
+    recv_overhead: Option<Grid>,
+    /// g_s: least time between two messages that a rank sends, as in =10,20,50us
+    #[arg(long, value_name = "TIMES", value_parser = grid(Dial::SendGap), allow_hyphen_values = true)]
+    send_gap: Option<Grid>,
+    /// g_r: least time between two messages that a rank receives
+    #[arg(long, value_name = "TIMES", value_parser = grid(Dial::RecvGap), allow_hyphen_values = true)]
+    recv_gap: Option<Grid>,
+    /// G: time for each byte but the first, as in =0.5,1,2ns/B or =1,0.5GB/s
+    #[arg(long, value_name = "TIMES/B", value_parser = grid(Dial::GapPerByte), allow_hyphen_values = true)]
+    gap_per_byte: Option<Grid>,
+}
+
+fn grid(dial: Dial) -> impl Fn(&str) -> Result<Grid, String> + Clone + Send + Sync + 'static {
+    move |text| Grid::parse(dial, text)
+}
+
+impl GridArgs {
+    fn all(&self) -> Result<Vec<&Grid>, Fault> {
+        let grids = [
+            &self.latency,
+            &self.send_overhead,
+            &self.recv_overhead,
+            &self.send_gap,
+            &self.recv_gap,
+            &self.gap_per_byte,
+        ];
+        let grids: Vec<&Grid> = grids.into_iter().flatten().collect();
+        if grids.is_empty() {
+            return Err(Fault::BadInput("no dial is swept: say for instance --latency +0:100:20us".into()));
+        }
+        Ok(grids)
+    }
+}
+
+/// One run that is to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Step<'a> {
+    grid: Option<&'a Grid>,
+    value: f64,
+    repetition: usize,
+}
+
+/// Runs the sweep and writes its result.
+pub fn run(args: &SweepArgs) -> Result<(), Fault> {
+    let grids = args.grids.all()?;
+    let own = args.link.own()?;
+    for grid in &grids {
+        for &value in &grid.values {
+            turn::check(&Dials::NONE.with(grid.dial, grid.setting(value)), &own)?;
+        }
+    }
+    if args.metric.as_ref().is_some_and(|pattern| pattern.captures_len() < 2) {
+        return Err(Fault::BadInput(
+            "--metric: the pattern has no group, as in 'Loop time of ([0-9.]+)'".into(),
+        ));
+    }
+    if let Some(file) = &args.output.out {
+        check_writable(file)?;
+    }
+    let format = args.output.format.or_else(|| args.output.out.as_deref().and_then(format_of));
+    let interrupt = Interrupt::catch()?;
+    let began = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let steps = steps(&grids, usize::from(args.repetitions), args.seed);
+    let mut journal = Journal::open(&args.journal, &plan(args, &grids))?;
+    if !journal.runs().is_empty() {
+        say(&format!(
+            "going on after {} of {} runs, as noted in {}",
+            journal.runs().len(),
+            steps.len(),
+            args.journal.display()
+        ));
+    }
+    let progress = Progress::new();
+    let mut provider = None;
+    for (nth, step) in steps.iter().enumerate().skip(journal.runs().len()) {
+        interrupt.check().map_err(|fault| stopped(fault, args))?;
+        progress.show(nth as f64 / steps.len() as f64, &doing(step));
+        let (run, over) = once(args, step, &own, &interrupt).map_err(|fault| stopped(fault, args))?;
+        provider = over;
+        journal.note(run)?;
+    }
+    drop(progress);
+    let sweep = result(args, &grids, journal.runs(), provider, began);
+    let text = match format.unwrap_or(Format::Table) {
+        Format::Table => show::table(&sweep, COLUMNS),
+        Format::Csv => show::csv(&sweep),
+        Format::Html => html::of_sweep(&sweep),
+        Format::Json => {
+            let text = serde_json::to_string(&sweep);
+            text.map_err(|error| Fault::Failed(format!("cannot write the sweep as JSON: {error}")))? + "\n"
+        }
+    };
+    match &args.output.out {
+        Some(file) => write_whole(file, &text)?,
+        None => write_stdout(&text)?,
+    }
+    journal.remove();
+    Ok(())
+}
+
+/// What has been run is not lost.
+fn stopped(fault: Fault, args: &SweepArgs) -> Fault {
+    if let Fault::Interrupted(_) = &fault {
+        say(&format!("the same command goes on from {}", args.journal.display()));
+    }
+    fault.stopped()
+}
+
+/// Every value of every dial, and the link as it is as often as there are dials, in random order.
+fn steps<'a>(grids: &[&'a Grid], repetitions: usize, seed: u64) -> Vec<Step<'a>> {
+    let mut random = Random::new(seed);
+    let mut all = Vec::new();
+    for repetition in 0..repetitions {
+        let link = grids.iter().map(|_| Step { grid: None, value: 0.0, repetition });
+        let turned = grids.iter().flat_map(|&grid| {
+            grid.values.iter().map(move |&value| Step { grid: Some(grid), value, repetition })
+        });
+        let mut steps: Vec<Step<'a>> = link.chain(turned).collect();
+        for at in (1..steps.len()).rev() {
+            steps.swap(at, (random.bits() % (at as u64 + 1)) as usize);
+        }
+        all.append(&mut steps);
+    }
+    all
+}
+
+fn doing(step: &Step<'_>) -> String {
+    match step.grid {
+        None => "the link as it is".into(),
+        Some(grid) if grid.dial == Dial::GapPerByte => format!("{} {} ns/B", grid.dial, step.value),
+        Some(grid) => format!("{} {} us", grid.dial, step.value / 1e3),
+    }
+}
+
+/// What a journal must be of to be gone on with.
+fn plan(args: &SweepArgs, grids: &[&Grid]) -> String {
+    let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
+    let grids: Vec<String> = grids.iter().map(|grid| grid.to_string()).collect();
+    let metric = args.metric.as_ref().map_or("", Regex::as_str);
+    format!(
+        "{} | {} | {:?} {:?} | {metric} | {} times, seed {}",
+        words.join(" "),
+        grids.join(" "),
+        args.route,
+        args.link,
+        args.repetitions,
+        args.seed
+    )
+}
+
+/// One run. Also gives the provider that it was over.
+fn once(
+    args: &SweepArgs,
+    step: &Step<'_>,
+    own: &Own,
+    interrupt: &Interrupt,
+) -> Result<(Run, Option<String>), Fault> {
+    let dials = step.grid.map_or(Dials::NONE, |grid| Dials::NONE.with(grid.dial, grid.setting(step.value)));
+    let turn = Turn { dials, own: *own, capacity: 0 };
+    let plan = Plan { carrier: args.route.carrier(), turns: vec![turn], fail_at: None };
+    let apparatus = Apparatus::prepare(&plan, args.route.provider())?;
+    let unread = |error: io::Error| Fault::Failed(format!("cannot keep the program's output: {error}"));
+    let mut output = tempfile::tempfile().map_err(unread)?;
+    let mut command = apparatus.command(&args.command);
+    command.stdin(std::process::Stdio::null());
+    command.stdout(output.try_clone().map_err(unread)?).stderr(output.try_clone().map_err(unread)?);
+    let began = Instant::now();
+    let status = wait(spawn(&mut command)?, interrupt)?;
+    let wall_s = began.elapsed().as_secs_f64();
+    interrupt.check()?;
+    let said = said(&mut output).map_err(unread)?;
+    if !status.success() {
+        let last: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+        let last = last[last.len().saturating_sub(LAST_LINES)..].join("; ");
+        return Err(Fault::Ended(code(status), format!("the program failed ({status}): {last}")));
+    }
+    let ledger = Ledger::of(&apparatus.accounts()?);
+    if let Some(text) = ledger.failing() {
+        return Err(Fault::Ended(RUNNER, text));
+    }
+    let metric = match &args.metric {
+        None => wall_s,
+        Some(pattern) => number(pattern, &said)?,
+    };
+    let run = Run {
+        dial: step.grid.map(|grid| grid.dial.name().to_owned()),
+        value: step.value,
+        repetition: step.repetition,
+        metric,
+        wall_s,
+        counted: counted(&ledger),
+        doubts: ledger.doubts(),
+    };
+    Ok((run, apparatus.provider().map(str::to_owned)))
+}
+
+fn said(output: &mut File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    output.rewind()?;
+    output.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The last number that the pattern finds.
+fn number(pattern: &Regex, said: &str) -> Result<f64, Fault> {
+    let found = pattern.captures_iter(said).last().and_then(|captures| captures.get(1));
+    let found = found.ok_or_else(|| {
+        Fault::Ended(RUNNER, format!("--metric '{pattern}' finds nothing in the program's output"))
+    })?;
+    found.as_str().parse().map_err(|_| {
+        Fault::Ended(RUNNER, format!("--metric '{pattern}' finds '{}', which is no number", found.as_str()))
+    })
+}
+
+fn counted(ledger: &Ledger) -> Counted {
+    let most = |of: fn(&Rank) -> u64| ledger.ranks.iter().map(of).max().unwrap_or(0);
+    Counted {
+        ranks: ledger.ranks.len() as u64,
+        messages: ledger.messages(),
+        most_sent: most(|rank| rank.sent + rank.one_sided),
+        most_received: most(|rank| rank.received),
+        most_bytes: most(|rank| rank.sent_bytes + rank.one_sided_bytes),
+    }
+}
+
+fn result(args: &SweepArgs, grids: &[&Grid], runs: &[Run], provider: Option<String>, began: String) -> Sweep {
+    let environment = machine::environment(None);
+    let mut sweep = Sweep {
+        schema: SCHEMA.into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        began,
+        place: format!("{}, {}, {}", environment.host, environment.cpu_model, environment.kernel),
+        command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        provider,
+        metric: args.metric.as_ref().map_or("wall time".into(), |pattern| pattern.to_string()),
+        unit: if args.higher_is_better && args.unit == "s" { String::new() } else { args.unit.clone() },
+        higher_is_better: args.higher_is_better,
+        confidence: args.confidence,
+        dials: Vec::new(),
+        runs: runs.to_vec(),
+        doubts: machine::doubts(&environment).into_iter().map(|doubt| doubt.text).collect(),
+    };
+    sweep.dials = grids.iter().map(|grid| read(&subject(grid), runs, &sweep)).collect();
+    let mut of_runs: Vec<&String> = runs.iter().flat_map(|run| &run.doubts).collect();
+    of_runs.sort();
+    of_runs.dedup_by_key(|text| text.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned());
+    sweep.doubts.extend(of_runs.into_iter().map(|text| format!("in a run {text}")));
+    sweep
+}
+
+fn subject(grid: &Grid) -> Subject {
+    let counts = match grid.dial {
+        Dial::Latency => Counts::Nothing,
+        Dial::SendOverhead | Dial::SendGap => Counts::Sent,
+        Dial::RecvOverhead | Dial::RecvGap => Counts::Received,
+        Dial::GapPerByte => Counts::Bytes,
+    };
+    let unit_ns = if grid.dial == Dial::GapPerByte { 1.0 } else { 1e3 };
+    Subject { dial: grid.dial.name().into(), adds: grid.adds, unit_ns, counts }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_is_run_in_each_repetition_and_the_link_between_them() {
+        let latency = Grid::parse(Dial::Latency, "+0:100:20us").unwrap();
+        let gap = Grid::parse(Dial::SendGap, "=10,20us").unwrap();
+        let steps = steps(&[&latency, &gap], 3, 1);
+        assert_eq!(steps.len(), 3 * (2 + 5 + 2));
+        for repetition in 0..3 {
+            let of = |grid: Option<&Grid>| {
+                steps.iter().filter(|step| step.repetition == repetition && step.grid == grid).count()
+            };
+            assert_eq!((of(None), of(Some(&latency)), of(Some(&gap))), (2, 5, 2));
+        }
+        assert_ne!(steps[..9], steps[9..18], "the order differs");
+        assert_eq!(steps, super::steps(&[&latency, &gap], 3, 1), "and is the same again");
+    }
+
+    #[test]
+    fn the_last_number_counts() {
+        let pattern = Regex::new("Loop time of ([0-9.]+)").unwrap();
+        assert_eq!(number(&pattern, "Loop time of 1.5 on\nLoop time of 2.5 on").unwrap(), 2.5);
+        assert!(number(&pattern, "nothing").is_err());
+        assert!(number(&Regex::new("(x)").unwrap(), "x").is_err());
+    }
+}

@@ -1,0 +1,440 @@
+//! What the run time of a program depends on: each dial of its link turned alone, as Martin et al.
+//! (ISCA 1997) did.
+//!
+//! The runs of a repetition are in random order, those of the link as it is among them. What is
+//! read off the runs of a dial is a line, how straight it is, where it has a knee, and how far the
+//! dial goes before the program is slower by a share.
+
+use crate::stats::{Interval, median, sorted};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
+
+/// The schema of a sweep.
+pub const SCHEMA: &str = "netdyno-sweep/1";
+/// Slowdowns whose tolerance is told.
+pub const SLOWDOWNS: [f64; 3] = [0.01, 0.05, 0.10];
+/// A knee is believed where a straight line would fit so well by chance this rarely.
+const KNEE_BY_CHANCE: f64 = 0.001;
+/// And where the program loses at least this share by what comes behind it.
+const KNEE_AT_LEAST: f64 = 0.01;
+/// Places for a knee that are tried.
+const KNEES: usize = 200;
+
+/// A sweep of a program.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sweep {
+    /// Always `netdyno-sweep/1`.
+    pub schema: String,
+    /// Version of the command that ran it.
+    pub version: String,
+    /// When it began, RFC 3339, UTC.
+    pub began: String,
+    /// Where it ran: host, processor and kernel.
+    pub place: String,
+    /// The program, with whatever starts its ranks.
+    pub command: Vec<String>,
+    /// Provider of libfabric, where it was chosen.
+    pub provider: Option<String>,
+    /// What was read of each run: `wall time`, or the pattern that found a number in the output.
+    pub metric: String,
+    /// The unit of that, where it is known.
+    pub unit: String,
+    /// Whether more of it is better.
+    pub higher_is_better: bool,
+    /// Confidence of every interval.
+    pub confidence: f64,
+    /// The dials, and what the program makes of them.
+    pub dials: Vec<Swept>,
+    /// Every run, in the order in which they took place.
+    pub runs: Vec<Run>,
+    /// Doubts.
+    pub doubts: Vec<String>,
+}
+
+/// One run of the program.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Run {
+    /// The dial that was turned; none for the link as it is.
+    pub dial: Option<String>,
+    /// How far, in nanoseconds or nanoseconds per byte; 0 for the link as it is.
+    pub value: f64,
+    /// Which repetition.
+    pub repetition: usize,
+    /// What was read of it.
+    pub metric: f64,
+    /// How long the command took.
+    pub wall_s: f64,
+    /// What its ranks counted.
+    pub counted: Counted,
+    /// What the hook says against it.
+    #[serde(default)]
+    pub doubts: Vec<String>,
+}
+
+/// Messages of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Counted {
+    /// Ranks.
+    pub ranks: u64,
+    /// Messages that all ranks sent.
+    pub messages: u64,
+    /// Those of the rank that sent most.
+    pub most_sent: u64,
+    /// Those of the rank that received most.
+    pub most_received: u64,
+    /// Bytes of the rank that sent most of them.
+    pub most_bytes: u64,
+}
+
+/// A dial that was swept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Swept {
+    /// The dial, as on the command line.
+    pub dial: String,
+    /// Whether its values are added to what the link has; otherwise the link is set to them.
+    pub adds: bool,
+    /// What the program made of each value, the link as it is first.
+    pub points: Vec<Point>,
+    /// Rise of the metric, for each microsecond, or nanosecond per byte, by least squares.
+    pub slope: Option<f64>,
+    /// Interval of that.
+    pub slope_ci: Option<Interval>,
+    /// The same for each message of the rank with most of them, or each byte, where the metric is in
+    /// seconds: 1 where every message is waited for, 0 where none is.
+    pub slope_per_message: Option<f64>,
+    /// The slope that the counted messages predict, if each is paid for in full.
+    pub predicted: Option<f64>,
+    /// Share of what the dial changes that a straight line explains.
+    pub linearity: Option<f64>,
+    /// Where the line bends, in the unit of the values.
+    pub knee: Option<Knee>,
+    /// How far the dial goes before the program is slower by a share.
+    pub tolerance: Vec<Tolerance>,
+}
+
+/// A value of a dial.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Point {
+    /// How far the dial was turned.
+    pub value: f64,
+    /// The median over the repetitions.
+    pub median: f64,
+    /// The least and the greatest.
+    pub range: Interval,
+    /// Slowdown against the link as it is: 1 where there is none.
+    pub slowdown: f64,
+    /// Runs.
+    pub runs: usize,
+}
+
+/// Where a dial begins to cost, or costs more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Knee {
+    /// The value at which the line bends.
+    pub at: f64,
+    /// The slope before it.
+    pub before: f64,
+    /// The slope behind it.
+    pub after: f64,
+}
+
+/// How far a dial goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tolerance {
+    /// The share by which the program is slower.
+    pub slowdown: f64,
+    /// The value at which it is; null where no value was large enough.
+    pub value: Option<f64>,
+}
+
+/// What is known of a dial besides its runs.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// As on the command line.
+    pub dial: String,
+    /// Whether it adds.
+    pub adds: bool,
+    /// Nanoseconds in the unit that slopes are for: a microsecond, or a nanosecond per byte.
+    pub unit_ns: f64,
+    /// Which of the counted messages are paid for, if each is.
+    pub counts: Counts,
+}
+
+/// What is counted for a prediction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counts {
+    /// Messages sent by one rank.
+    Sent,
+    /// Messages received by one rank.
+    Received,
+    /// Bytes sent by one rank.
+    Bytes,
+    /// Latency: how many messages wait for each other cannot be counted.
+    Nothing,
+}
+
+/// What the runs say of a dial. `in_seconds`: the metric is a time.
+pub fn read(subject: &Subject, runs: &[Run], sweep: &Sweep) -> Swept {
+    let of_dial = || {
+        let is_of = |run: &&Run| run.dial.as_deref().is_none_or(|dial| dial == subject.dial);
+        runs.iter().filter(is_of).filter(|run| run.metric.is_finite())
+    };
+    let points = points(&of_dial().collect::<Vec<_>>(), sweep.higher_is_better);
+    let data: Vec<(f64, f64)> = of_dial().map(|run| (run.value / subject.unit_ns, run.metric)).collect();
+    let line = Fit::line(&data);
+    let knee = knee(&data, points.first().map_or(f64::NAN, |point| point.median));
+    let count = median(runs.iter().map(|run| subject.counts.of(&run.counted) as f64));
+    let seconds_per_unit = subject.unit_ns * 1e-9;
+    let is_time = sweep.unit == "s";
+    Swept {
+        dial: subject.dial.clone(),
+        adds: subject.adds,
+        slope: line.as_ref().map(|line| line.coefficients[1]),
+        slope_ci: line.as_ref().and_then(|line| line.slope_interval(&data, sweep.confidence)),
+        slope_per_message: line
+            .as_ref()
+            .map(|line| line.coefficients[1] / (count * seconds_per_unit))
+            .filter(|share| is_time && share.is_finite()),
+        predicted: Some(count * seconds_per_unit)
+            .filter(|slope| is_time && subject.counts != Counts::Nothing && slope.is_finite()),
+        linearity: line.as_ref().and_then(|line| line.explains(&data)),
+        knee: knee.map(|knee| Knee { at: knee.at * subject.unit_ns, ..knee }),
+        tolerance: SLOWDOWNS.map(|slowdown| tolerance(&points, slowdown)).to_vec(),
+        points,
+    }
+}
+
+impl Counts {
+    fn of(self, counted: &Counted) -> u64 {
+        match self {
+            Self::Sent => counted.most_sent,
+            Self::Received => counted.most_received,
+            Self::Bytes => counted.most_bytes,
+            // For what a message costs of it.
+            Self::Nothing => counted.most_sent,
+        }
+    }
+}
+
+fn points(runs: &[&Run], higher_is_better: bool) -> Vec<Point> {
+    let mut values: Vec<f64> = runs.iter().map(|run| run.value).collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    let mut points: Vec<Point> = values
+        .into_iter()
+        .map(|value| {
+            let metrics = sorted(runs.iter().filter(|run| run.value == value).map(|run| run.metric));
+            Point {
+                value,
+                median: median(metrics.iter().copied()),
+                range: Interval { lo: metrics[0], hi: metrics[metrics.len() - 1] },
+                slowdown: f64::NAN,
+                runs: metrics.len(),
+            }
+        })
+        .collect();
+    let link = points.iter().find(|point| point.value == 0.0).map_or(f64::NAN, |point| point.median);
+    for point in &mut points {
+        point.slowdown = if higher_is_better { link / point.median } else { point.median / link };
+    }
+    points
+}
+
+/// Where the medians, joined by lines, first leave what is allowed.
+fn tolerance(points: &[Point], slowdown: f64) -> Tolerance {
+    let limit = 1.0 + slowdown;
+    let value = points.windows(2).find_map(|pair| {
+        let (a, b) = (pair[0], pair[1]);
+        (b.slowdown > limit).then(|| {
+            let share = ((limit - a.slowdown) / (b.slowdown - a.slowdown)).clamp(0.0, 1.0);
+            a.value + share * (b.value - a.value)
+        })
+    });
+    Tolerance { slowdown, value }
+}
+
+/// A fit by least squares: value at 0, slope, and, with a knee, what is added to the slope there.
+#[derive(Clone, Debug)]
+struct Fit {
+    coefficients: Vec<f64>,
+    /// Sum of squares that is left.
+    left: f64,
+}
+
+impl Fit {
+    fn line(data: &[(f64, f64)]) -> Option<Self> {
+        Self::of(data, &|x| vec![1.0, x])
+    }
+
+    fn with_knee(data: &[(f64, f64)], at: f64) -> Option<Self> {
+        Self::of(data, &|x| vec![1.0, x, (x - at).max(0.0)])
+    }
+
+    /// Solves the normal equations for `terms` of x.
+    fn of(data: &[(f64, f64)], terms: &dyn Fn(f64) -> Vec<f64>) -> Option<Self> {
+        let count = terms(0.0).len();
+        let mut matrix = vec![vec![0.0; count + 1]; count];
+        for &(x, y) in data {
+            let row = terms(x);
+            for i in 0..count {
+                for j in 0..count {
+                    matrix[i][j] += row[i] * row[j];
+                }
+                matrix[i][count] += row[i] * y;
+            }
+        }
+        let coefficients = solve(matrix)?;
+        let at = |x: f64| terms(x).iter().zip(&coefficients).map(|(term, c)| term * c).sum::<f64>();
+        let left = data.iter().map(|&(x, y)| (y - at(x)).powi(2)).sum();
+        Some(Self { left, coefficients })
+    }
+
+    /// The interval of the slope of a line, where there are runs enough.
+    fn slope_interval(&self, data: &[(f64, f64)], confidence: f64) -> Option<Interval> {
+        let free = data.len().checked_sub(2).filter(|free| *free > 0)? as f64;
+        let mean = data.iter().map(|p| p.0).sum::<f64>() / data.len() as f64;
+        let spread: f64 = data.iter().map(|p| (p.0 - mean).powi(2)).sum();
+        let t = StudentsT::new(0.0, 1.0, free).ok()?.inverse_cdf(0.5 + confidence / 2.0);
+        let half = t * (self.left / free / spread).sqrt();
+        let slope = self.coefficients[1];
+        half.is_finite().then_some(Interval { lo: slope - half, hi: slope + half })
+    }
+
+    /// The share of the spread of the figures that it explains.
+    fn explains(&self, data: &[(f64, f64)]) -> Option<f64> {
+        let mean = data.iter().map(|p| p.1).sum::<f64>() / data.len() as f64;
+        let spread: f64 = data.iter().map(|p| (p.1 - mean).powi(2)).sum();
+        Some(1.0 - self.left / spread).filter(|share| share.is_finite())
+    }
+}
+
+/// Gauss's elimination with the largest pivot. `None` where there is no single solution.
+fn solve(mut matrix: Vec<Vec<f64>>) -> Option<Vec<f64>> {
+    let count = matrix.len();
+    for column in 0..count {
+        let pivot = (column..count)
+            .max_by(|&a, &b| f64::total_cmp(&matrix[a][column].abs(), &matrix[b][column].abs()))?;
+        matrix.swap(column, pivot);
+        let head = matrix[column][column];
+        if head.is_nan() || head.abs() < 1e-12 {
+            return None;
+        }
+        let row = matrix[column].clone();
+        for other in (0..count).filter(|&other| other != column) {
+            let share = matrix[other][column] / head;
+            matrix[other].iter_mut().zip(&row).for_each(|(value, of_row)| *value -= share * of_row);
+        }
+    }
+    Some((0..count).map(|at| matrix[at][count] / matrix[at][at]).collect())
+}
+
+/// Where two lines explain so much more than one that chance does not.
+fn knee(data: &[(f64, f64)], link: f64) -> Option<Knee> {
+    let mut values: Vec<f64> = data.iter().map(|p| p.0).collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    let ([_, second, ..], [.., before_last, last]) = (&values[..], &values[..]) else { return None };
+    if values.len() < 4 || before_last <= second {
+        return None;
+    }
+    let line = Fit::line(data)?;
+    let places = (0..=KNEES).map(|nth| second + (before_last - second) * nth as f64 / KNEES as f64);
+    let (at, best) = places
+        .filter_map(|at| Some((at, Fit::with_knee(data, at)?)))
+        .min_by(|(_, a), (_, b)| a.left.total_cmp(&b.left))?;
+    let free = data.len().checked_sub(4).filter(|free| *free > 0)? as f64;
+    let better = (line.left - best.left) / 2.0 / (best.left / free);
+    let by_chance = 1.0 - FisherSnedecor::new(2.0, free).ok()?.cdf(better.max(0.0));
+    let bend = best.coefficients[2];
+    let is_felt = (bend * (last - at)).abs() > KNEE_AT_LEAST * link.abs();
+    (by_chance < KNEE_BY_CHANCE && is_felt).then_some(Knee {
+        at,
+        before: best.coefficients[1],
+        after: best.coefficients[1] + bend,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject() -> Subject {
+        Subject { dial: "latency".into(), adds: true, unit_ns: 1e3, counts: Counts::Sent }
+    }
+
+    fn sweep() -> Sweep {
+        Sweep { unit: "s".into(), confidence: 0.95, ..Sweep::default() }
+    }
+
+    /// Runs of a program that takes 2 s and `cost` of each microsecond, 3 times, with noise of 0.1 %.
+    fn runs(values_us: &[f64], cost: impl Fn(f64) -> f64) -> Vec<Run> {
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut runs = Vec::new();
+        for repetition in 0..3 {
+            for &us in values_us {
+                let noise = 1.0 + 0.001 * (random.f64() - 0.5);
+                runs.push(Run {
+                    dial: (us > 0.0).then(|| "latency".into()),
+                    value: us * 1e3,
+                    repetition,
+                    metric: (2.0 + cost(us)) * noise,
+                    counted: Counted { most_sent: 10_000, ..Counted::default() },
+                    ..Run::default()
+                });
+            }
+        }
+        runs
+    }
+
+    #[test]
+    fn a_straight_line_is_read_off() {
+        let runs = runs(&[0.0, 10.0, 20.0, 50.0, 100.0], |us| 0.01 * us);
+        let found = read(&subject(), &runs, &sweep());
+        let (slope, ci) = (found.slope.unwrap(), found.slope_ci.unwrap());
+        assert!((slope / 0.01 - 1.0).abs() < 0.01 && ci.contains(0.01), "{slope} {ci:?}");
+        assert!((found.predicted.unwrap() / 0.01 - 1.0).abs() < 1e-9);
+        assert!((found.slope_per_message.unwrap() - 1.0).abs() < 0.01);
+        assert!(found.linearity.unwrap() > 0.999 && found.knee.is_none());
+        let tolerance: Vec<f64> = found.tolerance.iter().map(|t| t.value.unwrap()).collect();
+        for (found, wanted) in tolerance.iter().zip([2_000.0, 10_000.0, 20_000.0]) {
+            assert!((found / wanted - 1.0).abs() < 0.1, "{found} {wanted}");
+        }
+    }
+
+    #[test]
+    fn a_latency_that_is_hidden_up_to_a_point_has_a_knee() {
+        let runs = runs(&[0.0, 20.0, 40.0, 60.0, 80.0, 100.0], |us| 0.01 * (us - 50.0).max(0.0));
+        let found = read(&subject(), &runs, &sweep());
+        let knee = found.knee.unwrap();
+        assert!((knee.at - 50_000.0).abs() < 2_000.0, "{knee:?}");
+        assert!(knee.before.abs() < 1e-4 && (knee.after / 0.01 - 1.0).abs() < 0.05, "{knee:?}");
+        assert!(found.tolerance[0].value.unwrap() > 40_000.0);
+    }
+
+    #[test]
+    fn what_does_not_matter_is_tolerated() {
+        let runs = runs(&[0.0, 10.0, 50.0, 100.0], |_| 0.0);
+        let found = read(&subject(), &runs, &sweep());
+        assert!(found.tolerance.iter().all(|tolerance| tolerance.value.is_none()));
+        assert!(found.slope.unwrap().abs() < 1e-4 && found.knee.is_none());
+    }
+
+    #[test]
+    fn a_rate_slows_down_as_it_falls() {
+        let mut runs = runs(&[0.0, 10.0], |_| 0.0);
+        runs.iter_mut().for_each(|run| run.metric = if run.value > 0.0 { 50.0 } else { 100.0 });
+        let found =
+            read(&subject(), &runs, &Sweep { unit: String::new(), higher_is_better: true, ..sweep() });
+        assert_eq!(found.points[1].slowdown, 2.0);
+        assert_eq!((found.predicted, found.slope_per_message), (None, None));
+    }
+
+    #[test]
+    fn nothing_is_read_off_nothing() {
+        let found = read(&subject(), &[], &sweep());
+        assert!(found.points.is_empty() && found.slope.is_none() && found.knee.is_none());
+        let one = runs(&[0.0], |_| 0.0);
+        assert!(read(&subject(), &one, &sweep()).slope.is_none());
+    }
+}

@@ -1,0 +1,148 @@
+//! What a sweep found, for the terminal and for CSV.
+
+use crate::lines::Lines;
+use crate::quantity::{NONE, round_time};
+use netdyno_measure::show::{Number, Percent, Time};
+use netdyno_measure::sweep::{Sweep, Swept};
+
+/// The sweep as text in lines of at most `width` columns.
+pub fn table(sweep: &Sweep, width: usize) -> String {
+    let mut lines = Lines::of(width);
+    lines.wrapped(&format!("{}, {} runs", sweep.command.join(" "), sweep.runs.len()), "", "    ");
+    lines.wrapped(&format!("{}; {}", metric(sweep), sweep.place), "", "    ");
+    for swept in &sweep.dials {
+        lines.blank();
+        lines.push(&format!("{:>14}  {:>12}  {:>9}  {:>25}", swept.dial, "median", "slowdown", "range"));
+        for point in &swept.points {
+            let range = format!("{} to {}", Number(point.range.lo), Number(point.range.hi));
+            lines.push(&format!(
+                "{:>14}  {:>12}  {:>9.3}  {range:>25}",
+                value(swept, point.value),
+                format!("{:.6}", point.median),
+                point.slowdown
+            ));
+        }
+        for sentence in sentences(sweep, swept) {
+            lines.wrapped(&sentence, "    ", "      ");
+        }
+    }
+    if !sweep.doubts.is_empty() {
+        lines.rule();
+        sweep.doubts.iter().for_each(|doubt| lines.wrapped(&format!("doubt: {doubt}"), "", "    "));
+    }
+    lines.text
+}
+
+/// What was read of each run.
+pub fn metric(sweep: &Sweep) -> String {
+    let unit = if sweep.unit.is_empty() { String::new() } else { format!(" in {}", sweep.unit) };
+    format!("{}{unit}, medians over the repetitions", sweep.metric)
+}
+
+/// A value of a dial, as it was turned.
+pub fn value(swept: &Swept, value: f64) -> String {
+    let sign = if swept.adds { "+" } else { "=" };
+    match value {
+        0.0 => "link".into(),
+        _ if swept.dial == "gap-per-byte" => format!("{sign}{} ns/B", Number(value)),
+        _ => format!("{sign}{}", round_time(value)),
+    }
+}
+
+/// What the points say, in words.
+pub fn sentences(sweep: &Sweep, swept: &Swept) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let per = if swept.dial == "gap-per-byte" { "ns/B" } else { "µs" };
+    if let Some(slope) = swept.slope {
+        let interval =
+            swept.slope_ci.map_or(String::new(), |ci| format!(" [{}, {}]", exact(ci.lo), exact(ci.hi)));
+        let straight =
+            swept.linearity.map_or(String::new(), |share| format!("; a line explains {}", Percent(share)));
+        sentences.push(format!("{}{interval} {} for each {per}{straight}", exact(slope), sweep.unit));
+    }
+    if let (Some(predicted), Some(slope)) = (swept.predicted, swept.slope) {
+        sentences.push(format!(
+            "predicted from what was counted, if each is paid for: {} for each {per}, measured {} of it",
+            exact(predicted),
+            Percent(slope / predicted)
+        ));
+    } else if let Some(share) = swept.slope_per_message {
+        sentences
+            .push(format!("that is {} of a latency for each message of the busiest rank", Number(share)));
+    }
+    if let Some(knee) = swept.knee {
+        sentences.push(format!(
+            "knee at {}: {} for each {per} before it, {} behind it",
+            value(swept, knee.at),
+            exact(knee.before),
+            exact(knee.after)
+        ));
+    }
+    let tolerated = swept.tolerance.iter().map(|tolerance| {
+        let at = tolerance.value.map_or_else(|| "beyond the last value".to_owned(), |at| value(swept, at));
+        format!(
+            "{} slower {}{at}",
+            Percent(tolerance.slowdown),
+            if tolerance.value.is_some() { "at " } else { "" }
+        )
+    });
+    sentences.push(tolerated.collect::<Vec<_>>().join(", "));
+    sentences
+}
+
+/// Four digits of any size.
+fn exact(number: f64) -> String {
+    if number == 0.0 || (1e-3..1e6).contains(&number.abs()) {
+        format!("{number:.4}")
+    } else {
+        format!("{number:.3e}")
+    }
+}
+
+const COLUMNS: [&str; 9] = [
+    "dial",
+    "value",
+    "repetition",
+    "metric",
+    "wall_s",
+    "messages",
+    "most_sent",
+    "most_received",
+    "most_bytes",
+];
+
+/// A row for each run. Values are in nanoseconds, or nanoseconds per byte.
+pub fn csv(sweep: &Sweep) -> String {
+    let mut text = COLUMNS.join(",") + "\r\n";
+    for run in &sweep.runs {
+        let cells = [
+            run.dial.clone().unwrap_or_default(),
+            run.value.to_string(),
+            run.repetition.to_string(),
+            run.metric.to_string(),
+            run.wall_s.to_string(),
+            run.counted.messages.to_string(),
+            run.counted.most_sent.to_string(),
+            run.counted.most_received.to_string(),
+            run.counted.most_bytes.to_string(),
+        ];
+        text.push_str(&cells.join(","));
+        text.push_str("\r\n");
+    }
+    text
+}
+
+/// A tolerance, for a cell.
+pub fn tolerated(swept: &Swept, at: Option<f64>) -> String {
+    at.map_or(NONE.into(), |at| value(swept, at))
+}
+
+/// How long the link as it is takes, in words.
+pub fn link(sweep: &Sweep) -> String {
+    let link = sweep.dials.first().and_then(|swept| swept.points.first());
+    match link {
+        Some(point) if sweep.unit == "s" => format!("{} with the link as it is", Time(point.median * 1e9)),
+        Some(point) => format!("{} {} with the link as it is", Number(point.median), sweep.unit),
+        None => String::new(),
+    }
+}
