@@ -422,3 +422,136 @@ functions! {
         compwritemsg(Ptr<Ep>, *const AtomicMsg, Vector, Ptr<Opaque>, usize, Vector, Ptr<Opaque>, usize, u64) -> isize;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write as _;
+    use std::mem::offset_of;
+    use std::path::Path;
+    use std::process::Command;
+
+    /// Places of members here, and what C says of them.
+    macro_rules! places {
+        ($($ours:ident is $theirs:literal { $($member:ident as $name:literal),* $(,)? })*) => {
+            vec![$(
+                $((concat!("offsetof(", $theirs, ", ", $name, ")"), offset_of!($ours, $member)),)*
+            )*]
+        };
+    }
+
+    /// Structures of which all is known here.
+    macro_rules! sizes {
+        ($($ours:ident is $theirs:literal,)*) => { vec![$((concat!("sizeof(", $theirs, ")"), size_of::<$ours>()),)*] };
+    }
+
+    fn expected() -> Vec<(&'static str, usize)> {
+        let mut all = places! {
+            Provider is "struct fi_provider" { context as "context", name as "name", getinfo as "getinfo", fabric as "fabric", cleanup as "cleanup" }
+            FabricAttr is "struct fi_fabric_attr" { fabric as "fabric", prov_name as "prov_name", api_version as "api_version" }
+            Info is "struct fi_info" { caps as "caps", tx_attr as "tx_attr", ep_attr as "ep_attr", domain_attr as "domain_attr", nic as "nic" }
+            TxAttr is "struct fi_tx_attr" { op_flags as "op_flags" }
+            EpAttr is "struct fi_ep_attr" { kind as "type", max_msg_size as "max_msg_size" }
+            DomainAttr is "struct fi_domain_attr" { threading as "threading", mr_mode as "mr_mode", cq_data_size as "cq_data_size" }
+            Fid is "struct fid" { fclass as "fclass", ops as "ops" }
+            Ops is "struct fi_ops" { close as "close", bind as "bind", control as "control", ops_open as "ops_open" }
+            Fabric is "struct fid_fabric" { ops as "ops", api_version as "api_version" }
+            FabricOps is "struct fi_ops_fabric" { domain as "domain", trywait as "trywait", domain2 as "domain2" }
+            Domain is "struct fid_domain" { ops as "ops", mr as "mr" }
+            DomainOps is "struct fi_ops_domain" { cq_open as "cq_open", endpoint as "endpoint", scalable_ep as "scalable_ep", cntr_open as "cntr_open", srx_ctx as "srx_ctx", endpoint2 as "endpoint2" }
+            CqAttr is "struct fi_cq_attr" { flags as "flags", format as "format" }
+            Cq is "struct fid_cq" { ops as "ops" }
+            CqOps is "struct fi_ops_cq" { read as "read", readfrom as "readfrom", readerr as "readerr", sread as "sread", sreadfrom as "sreadfrom", strerror as "strerror" }
+            Entry is "struct fi_cq_tagged_entry" { flags as "flags", len as "len", data as "data", tag as "tag" }
+            ErrEntry is "struct fi_cq_err_entry" { olen as "olen", err as "err", prov_errno as "prov_errno", err_data_size as "err_data_size" }
+            Ep is "struct fid_ep" { msg as "msg", rma as "rma", tagged as "tagged", atomic as "atomic", collective as "collective" }
+            MsgOps is "struct fi_ops_msg" { recvmsg as "recvmsg", send as "send", sendv as "sendv", sendmsg as "sendmsg", inject as "inject", senddata as "senddata", injectdata as "injectdata" }
+            Msg is "struct fi_msg" { iov_count as "iov_count", context as "context", data as "data" }
+            TaggedOps is "struct fi_ops_tagged" { recvmsg as "recvmsg", send as "send", sendv as "sendv", sendmsg as "sendmsg", inject as "inject", senddata as "senddata", injectdata as "injectdata" }
+            TaggedMsg is "struct fi_msg_tagged" { tag as "tag", context as "context", data as "data" }
+            RmaOps is "struct fi_ops_rma" { read as "read", readmsg as "readmsg", write as "write", writemsg as "writemsg", inject as "inject", writedata as "writedata", injectdata as "injectdata" }
+            RmaMsg is "struct fi_msg_rma" { iov_count as "iov_count", context as "context", data as "data" }
+            AtomicOps is "struct fi_ops_atomic" { write as "write", writemsg as "writemsg", inject as "inject", readwrite as "readwrite", readwritemsg as "readwritemsg", compwrite as "compwrite", compwritemsg as "compwritemsg" }
+            AtomicMsg is "struct fi_msg_atomic" { iov_count as "iov_count", datatype as "datatype", context as "context" }
+        };
+        all.extend(sizes! {
+            Context is "struct fi_context", Provider is "struct fi_provider", Info is "struct fi_info",
+            Fid is "struct fid", Fabric is "struct fid_fabric", Domain is "struct fid_domain", Ep is "struct fid_ep",
+            Cq is "struct fid_cq", CqAttr is "struct fi_cq_attr", Entry is "struct fi_cq_tagged_entry",
+            ErrEntry is "struct fi_cq_err_entry", Msg is "struct fi_msg", TaggedMsg is "struct fi_msg_tagged",
+            RmaMsg is "struct fi_msg_rma", AtomicMsg is "struct fi_msg_atomic", IoCount is "struct fi_ioc",
+            MsgOps is "struct fi_ops_msg", TaggedOps is "struct fi_ops_tagged", RmaOps is "struct fi_ops_rma",
+        });
+        all.extend([
+            ("offsetof(struct fi_cq_data_entry, data)", offset_of!(Entry, data)),
+            ("sizeof(struct fi_cq_data_entry)", offset_of!(Entry, tag)),
+            ("FI_EAGAIN", EAGAIN as usize),
+            ("FI_ENOMSG", ENOMSG as usize),
+            ("FI_EAVAIL", EAVAIL as usize),
+            ("FI_ENOSYS", ENOSYS as usize),
+            ("FI_EP_RDM", EP_RDM as usize),
+            ("FI_ENABLE", ENABLE as usize),
+            ("FI_CLASS_CQ", CLASS_CQ),
+            ("FI_CLASS_CNTR", CLASS_CNTR),
+            ("FI_CQ_FORMAT_DATA", FORMAT_DATA as usize),
+            ("FI_CQ_FORMAT_TAGGED", FORMAT_TAGGED as usize),
+        ]);
+        let flags = [
+            ("FI_MSG", MSG),
+            ("FI_RMA", RMA),
+            ("FI_TAGGED", TAGGED),
+            ("FI_ATOMIC", ATOMIC),
+            ("FI_RECV", RECV),
+            ("FI_TRANSMIT", TRANSMIT),
+            ("FI_REMOTE_CQ_DATA", REMOTE_CQ_DATA),
+            ("FI_PEEK", PEEK),
+            ("FI_DELIVERY_COMPLETE", DELIVERY_COMPLETE),
+            ("FI_PEER", PEER),
+            ("FI_DISCARD", DISCARD),
+            ("FI_CLAIM", CLAIM),
+        ];
+        all.extend(flags.map(|(name, flag)| (name, flag as usize)));
+        all
+    }
+
+    #[test]
+    fn the_structures_are_those_of_the_headers() {
+        if !Path::new("/usr/include/rdma/providers/fi_prov.h").exists() {
+            // Where `check` has installed them, they are there.
+            assert!(std::env::var_os("NETDYNO_LIBFABRIC_HEADERS").is_none());
+            println!("SKIPPED: libfabric's headers are not installed");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (source, program) = (folder.path().join("places.c"), folder.path().join("places"));
+        let headers = [
+            "fabric",
+            "fi_domain",
+            "fi_endpoint",
+            "fi_tagged",
+            "fi_rma",
+            "fi_atomic",
+            "fi_eq",
+            "fi_cm",
+            "fi_errno",
+            "providers/fi_prov",
+        ];
+        let mut text = String::from("#include <stddef.h>\n#include <stdio.h>\n");
+        headers.iter().for_each(|name| writeln!(text, "#include <rdma/{name}.h>").unwrap());
+        text.push_str("int main(void) {\n");
+        let expected = expected();
+        for (expression, _) in &expected {
+            writeln!(text, "printf(\"%llu\\n\", (unsigned long long)({expression}));").unwrap();
+        }
+        text.push_str("return 0; }\n");
+        std::fs::write(&source, text).unwrap();
+        let built = Command::new("cc").arg("-o").arg(&program).arg(&source).output().unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        let said = String::from_utf8(Command::new(&program).output().unwrap().stdout).unwrap();
+        let theirs: Vec<usize> = said.lines().map(|line| line.parse().unwrap()).collect();
+        assert_eq!(theirs.len(), expected.len());
+        for ((expression, ours), theirs) in expected.iter().zip(theirs) {
+            assert_eq!(*ours, theirs, "{expression}");
+        }
+    }
+}

@@ -97,7 +97,7 @@ mod tests {
             ("+100:0:10us", "does not rise"),
             ("+0:1000000:1us", "does not rise"),
             ("+0:100:10", "no unit"),
-            ("+1,x,3us", "no unit"),
+            ("+1,x,3us", "not a number"),
             ("+0us", "0 values beyond 0"),
             ("+,us", "not a number"),
             ("", "neither adds"),
