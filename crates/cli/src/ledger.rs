@@ -138,12 +138,12 @@ impl Ledger {
 
     /// Why the hook was not in force in every rank, and what to do about it.
     pub fn failing(&self) -> Option<String> {
-        let Some(first) = self.ranks.first() else {
+        if self.ranks.is_empty() {
             return Some(format!(
                 "the hook was in force in no process: the program is not MPI over libfabric ({ROUTES}), or its \
 launcher drops FI_HOOK, FI_PROVIDER_PATH and NETDYNO_APPARATUS"
             ));
-        };
+        }
         if let Some(rank) = self.ranks.iter().find(|rank| rank.state == "failed") {
             return Some(format!("the hook failed in {}: {}", rank.name(), rank.failure));
         }
@@ -158,13 +158,13 @@ launcher drops FI_HOOK, FI_PROVIDER_PATH and NETDYNO_APPARATUS"
             };
             return Some(format!("the hook was in force in {in_force} of {all} ranks ({why}): {ROUTES}"));
         }
-        if all > 1 && self.messages() == 0 {
-            return Some(format!(
-                "no message went through the hook, in {} or any other: {ROUTES}",
-                first.name()
-            ));
-        }
         None
+    }
+
+    /// Several ranks that have ended well and sent nothing have sent it another way.
+    pub fn is_silent(&self) -> Option<String> {
+        let is_silent = self.ranks.len() > 1 && self.messages() == 0;
+        is_silent.then(|| format!("no message of any rank went through the hook: {ROUTES}"))
     }
 
     /// What is worth knowing before the figures are believed.

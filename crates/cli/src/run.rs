@@ -86,7 +86,8 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
     let child = spawn(&mut apparatus.command(&args.command))?;
     let status = wait(child, &interrupt)?;
     let ledger = Ledger::of(&apparatus.accounts()?);
-    let (failing, doubts) = (ledger.failing(), ledger.doubts());
+    let is_silent = || ledger.is_silent().filter(|_| status.success());
+    let (failing, doubts) = (ledger.failing().or_else(is_silent), ledger.doubts());
     if let Some(file) = &args.report {
         let command = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let report = Report {

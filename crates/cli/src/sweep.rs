@@ -271,7 +271,7 @@ fn once(
         return Err(Fault::Ended(code(status), format!("the program failed ({status}): {last}")));
     }
     let ledger = Ledger::of(&apparatus.accounts()?);
-    if let Some(text) = ledger.failing() {
+    if let Some(text) = ledger.failing().or_else(|| ledger.is_silent()) {
         return Err(Fault::Ended(RUNNER, text));
     }
     let metric = match &args.metric {

@@ -40,16 +40,16 @@ pub struct Dialled {
 pub struct Block {
     /// How far the dial was turned; 0 for the link as it is.
     pub wanted_ns: f64,
-    /// Round trip.
-    pub rtt_ns: f64,
+    /// Round trip. This and what follows is null where the signature did not show it.
+    pub rtt_ns: Option<f64>,
     /// Send overhead.
-    pub o_s_ns: f64,
+    pub o_s_ns: Option<f64>,
     /// Receive overhead.
-    pub o_r_ns: f64,
+    pub o_r_ns: Option<f64>,
     /// The plateau of the signature: g, or what hides it.
-    pub g_ns: f64,
+    pub g_ns: Option<f64>,
     /// Half of the round trip less the overheads.
-    pub L_ns: f64,
+    pub L_ns: Option<f64>,
     /// How long the block measured.
     pub took_ns: f64,
 }
@@ -57,15 +57,23 @@ pub struct Block {
 impl Block {
     /// Reads a signature.
     pub fn of(data: &LaunchData, wanted_ns: f64) -> Self {
-        let [rtt_ns, o_s_ns, o_r_ns, g_ns] =
+        let [rtt, o_s, o_r, g] =
             each_launch(std::slice::from_ref(data)).first().copied().unwrap_or([f64::NAN; 4]);
-        let latency_ns = rtt_ns / 2.0 - o_s_ns - o_r_ns;
-        Self { wanted_ns, rtt_ns, o_s_ns, o_r_ns, g_ns, L_ns: latency_ns, took_ns: data.took_ns }
+        let seen = |ns: f64| ns.is_finite().then_some(ns);
+        Self {
+            wanted_ns,
+            rtt_ns: seen(rtt),
+            o_s_ns: seen(o_s),
+            o_r_ns: seen(o_r),
+            g_ns: seen(g),
+            L_ns: seen(rtt / 2.0 - o_s - o_r),
+            took_ns: data.took_ns,
+        }
     }
 
-    /// Its figures, in the order of [`NAMES`].
+    /// Its figures, in the order of [`NAMES`]; `NaN` where there is none.
     pub fn figures(&self) -> [f64; 5] {
-        [self.o_s_ns, self.o_r_ns, self.g_ns, self.L_ns, self.rtt_ns]
+        [self.o_s_ns, self.o_r_ns, self.g_ns, self.L_ns, self.rtt_ns].map(|ns| ns.unwrap_or(f64::NAN))
     }
 }
 

@@ -214,7 +214,15 @@ mod tests {
     /// A link of o_s 100, o_r 200, L 700 and g 400, dialled.
     fn block(latency_ns: f64, wanted_ns: f64) -> Block {
         let rtt_ns = 2.0 * (100.0 + 200.0 + latency_ns);
-        Block { wanted_ns, rtt_ns, o_s_ns: 100.0, o_r_ns: 200.0, g_ns: 400.0, L_ns: latency_ns, took_ns: 0.0 }
+        Block {
+            wanted_ns,
+            rtt_ns: Some(rtt_ns),
+            o_s_ns: Some(100.0),
+            o_r_ns: Some(200.0),
+            g_ns: Some(400.0),
+            L_ns: Some(latency_ns),
+            took_ns: 0.0,
+        }
     }
 
     fn launch(observed: &[(f64, f64)]) -> Dialled {
@@ -257,7 +265,7 @@ mod tests {
             demanded: vec![2],
             ..latency()
         };
-        let with = |wanted_ns: f64, g_ns: f64| Block { g_ns, wanted_ns, ..block(700.0, 0.0) };
+        let with = |wanted_ns: f64, g_ns: f64| Block { g_ns: Some(g_ns), wanted_ns, ..block(700.0, 0.0) };
         let blocks = vec![
             with(0.0, 400.0),
             with(300.0, 400.0),
@@ -275,7 +283,7 @@ mod tests {
     fn nothing_measured_is_no_figure() {
         let found = extract(&[latency()], vec![Dialled::default()], 0.95);
         assert!(found.tables[0].rows.is_empty() && found.cross_talk.iter().all(|c| c.slope.is_none()));
-        let nan = Block { o_r_ns: f64::NAN, L_ns: f64::NAN, ..block(700.0, 5_000.0) };
+        let nan = Block { o_r_ns: None, L_ns: None, ..block(700.0, 5_000.0) };
         let launches =
             vec![Dialled { blocks: vec![block(700.0, 0.0), nan, block(700.0, 0.0)], ..Dialled::default() }];
         let found = extract(&[latency()], launches, 0.95);

@@ -1,0 +1,301 @@
+//! The apparatus from outside: MPI programs under dials, their exit codes, and what cannot be.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+#[path = "common/mpi.rs"]
+mod mpi;
+
+use common::netdyno;
+use mpi::{compilers, launcher, prepare};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Two ranks take both processors of a small machine: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An MPI, and a program of ours that was compiled by it.
+struct Bench {
+    compiler: PathBuf,
+    folder: TempDir,
+}
+
+impl Bench {
+    fn all() -> Vec<Self> {
+        compilers().into_iter().map(Self::of).collect()
+    }
+
+    fn of(compiler: PathBuf) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/slopes.c");
+        let mut build = Command::new(&compiler);
+        build.arg("-O2").arg("-o").arg(folder.path().join("slopes")).arg(source);
+        let built = prepare(&mut build, &compiler).output().unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        Self { compiler, folder }
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    /// The words that run the program with two ranks.
+    fn program(&self, args: &str) -> Vec<String> {
+        let words =
+            [launcher(&self.compiler).display().to_string(), "-n".into(), "2".into(), self.file("slopes")];
+        words.into_iter().chain(args.split(' ').map(str::to_owned)).collect()
+    }
+
+    fn netdyno(&self, args: &[&str]) -> Command {
+        let mut command = netdyno(args);
+        prepare(&mut command, &self.compiler);
+        command.current_dir(self.folder.path());
+        command
+    }
+
+    /// Runs the program under dials.
+    fn run(&self, dials: &[&str], args: &str) -> Output {
+        let report = self.file("report.json");
+        let program = self.program(args);
+        let words: Vec<&str> = program.iter().map(String::as_str).collect();
+        self.netdyno(&[&["run", "--report", &report], dials, &["--"], &words].concat()).output().unwrap()
+    }
+
+    fn report(&self) -> Value {
+        serde_json::from_str(&fs::read_to_string(self.file("report.json")).unwrap()).unwrap()
+    }
+}
+
+fn elapsed_s(output: &Output) -> f64 {
+    assert!(output.status.success(), "{}", stderr(output));
+    let said = String::from_utf8_lossy(&output.stdout);
+    said.split("elapsed_s=").nth(1).unwrap().trim().parse().unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn sum(report: &Value, name: &str) -> f64 {
+    report["ranks"].as_array().unwrap().iter().map(|rank| rank[name].as_f64().unwrap()).sum()
+}
+
+#[test]
+fn what_waits_for_each_message_pays_for_every_latency() {
+    let _alone = alone();
+    for bench in Bench::all() {
+        for carrier in ["auto", "arrival"] {
+            let took = elapsed_s(&bench.run(&["--latency", "=2ms", "--carrier", carrier], "chain 50 8"));
+            assert!(took >= 2.0 * 50.0 * 2e-3, "{carrier}: {took}");
+            let report = bench.report();
+            assert_eq!(report["not_in_force"], Value::Null);
+            assert_eq!(report["ranks"].as_array().unwrap().len(), 2);
+            // One host: stamps travel, unless they are not to.
+            let expected = if carrier == "auto" { "stamp" } else { "arrival" };
+            assert_eq!(report["ranks"][0]["carrier"], expected);
+            // A rank that was not running looks late, and does not have to wait.
+            assert!(sum(&report, "held") > 0.0 && sum(&report, "held_ns") > 0.0, "{report}");
+            assert_eq!(sum(&report, "sent"), sum(&report, "received"));
+            assert!(report["ranks"][1]["released_late_ns"]["p50"].as_f64().unwrap() >= 0.0);
+        }
+    }
+}
+
+#[test]
+fn overheads_take_the_processor_and_gaps_the_wire() {
+    let _alone = alone();
+    for bench in Bench::all() {
+        for (dial, value, least) in
+            [("--send-overhead", "+1ms", 2.0 * 50.0 * 1e-3), ("--recv-overhead", "+1ms", 2.0 * 50.0 * 1e-3)]
+        {
+            let took = elapsed_s(&bench.run(&[dial, value], "chain 50 8"));
+            assert!(took >= least, "{dial}: {took}");
+        }
+        assert!(sum(&bench.report(), "recv_overhead_ns") >= 2.0 * 50.0 * 1e6);
+        for (dial, value, program, least) in [
+            ("--send-gap", "=1ms", "stream 100 8", 98e-3),
+            ("--recv-gap", "=1ms", "stream 100 8", 98e-3),
+            // 64 KiB at 64 MiB/s.
+            ("--bandwidth", "=64MiB/s", "stream 100 65536", 98e-3),
+        ] {
+            let took = elapsed_s(&bench.run(&[dial, value], program));
+            assert!(took >= least, "{dial}: {took}");
+        }
+    }
+}
+
+#[test]
+fn a_capacity_keeps_the_sender_waiting() {
+    let _alone = alone();
+    for bench in Bench::all() {
+        let took = elapsed_s(&bench.run(&["--latency", "=5ms", "--capacity", "4"], "stream 64 8"));
+        // Four at once, every five milliseconds.
+        assert!(took >= 60.0 / 4.0 * 5e-3, "{took}");
+        assert!(sum(&bench.report(), "refused") > 0.0);
+    }
+}
+
+#[test]
+fn a_latency_that_is_hidden_is_not_paid_for() {
+    let _alone = alone();
+    for bench in Bench::all() {
+        let base = elapsed_s(&bench.run(&["--latency", "+0us"], "hidden 20 20000"));
+        let took = elapsed_s(&bench.run(&["--latency", "+10ms"], "hidden 20 20000"));
+        // In full it would cost 0.2 s.
+        assert!(took - base < 0.1, "{base} {took}");
+        assert!(took >= 20.0 * 20e-3);
+    }
+}
+
+#[test]
+fn what_runs_under_no_hook_is_told() {
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["--", "true"], 125, "in force in no process"),
+        (&["--", "sh", "-c", "exit 3"], 125, "the program ended with status 3"),
+        (&["--", "no-such-program"], 127, "cannot run 'no-such-program'"),
+        (&["--", "/"], 126, "cannot run '/'"),
+        (&["--latency", "10us", "--", "true"], 125, "neither adds (+) nor sets (=)"),
+        (&["--latency", "+10", "--", "true"], 125, "no unit"),
+        (&["--latency", "+-1us", "--", "true"], 125, "out of range"),
+        (&["--latency", "=2s", "--", "true"], 125, "out of range"),
+        (&["--latency", "=1us", "--link", "latency=3us", "--", "true"], 125, "below the link's own 3000"),
+        (&["--send-gap", "+1us", "--", "true"], 125, "what send-gap the link has of its own is not known"),
+        (&["--link", "no-such-file", "--", "true"], 125, "cannot read no-such-file"),
+        (&["--latency", "+1us"], 125, "required arguments"),
+        (&["--report", "/no/such/folder/file", "--", "true"], 125, "cannot write"),
+    ];
+    for (args, code, says) in cases {
+        let output = netdyno(&[&["run"], *args].concat()).output().unwrap();
+        let stderr = stderr(&output);
+        assert_eq!(output.status.code(), Some(*code), "{args:?}: {stderr}");
+        assert!(stderr.contains(says), "{args:?}: {stderr}");
+        assert!(stderr.lines().count() <= 2 && output.stdout.is_empty(), "{stderr}");
+    }
+    let mut without = netdyno(&["run", "--", "true"]);
+    let output = without.env("NETDYNO_HOOK", "/no/such/hook.so").output().unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    assert!(stderr(&output).contains("NETDYNO_HOOK"), "{}", stderr(&output));
+}
+
+#[test]
+fn an_mpi_that_goes_another_way_is_told() {
+    let _alone = alone();
+    for bench in Bench::all() {
+        let program = bench.program("chain 10 8");
+        let with = |args: &[&str], words: &[&str]| {
+            let output = bench.netdyno(&[&["run"], args, &["--"], words].concat()).output().unwrap();
+            (output.status.code(), stderr(&output))
+        };
+        let words: Vec<&str> = program.iter().map(String::as_str).collect();
+        // A launcher that drops the environment.
+        let path = format!("PATH={}", std::env::var("PATH").unwrap());
+        let bare = ["env", "-i", &path, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"];
+        let (code, text) = with(&[], &[&bare[..], &words].concat());
+        assert_eq!(code, Some(125), "{text}");
+        assert!(text.contains("drops FI_HOOK"), "{text}");
+        // A page of another version.
+        let script = r#"printf '\143' | dd of=$NETDYNO_APPARATUS/page bs=1 seek=8 conv=notrunc 2>/dev/null; exec "$@""#;
+        let (code, text) = with(&[], &[&["sh", "-c", script, "sh"][..], &words].concat());
+        assert_eq!(code, Some(125), "{text}");
+        assert!(text.contains("different versions"), "{text}");
+        // The program's own status passes through.
+        let (code, text) = with(&["--quiet"], &[&words[..], &["and", "one", "more"]].concat());
+        assert_eq!(code, Some(0), "{text}");
+        let failing = bench.program("nonsense 1 1");
+        let failing: Vec<&str> = failing.iter().map(String::as_str).collect();
+        let (code, text) = with(&[], &failing);
+        assert!(matches!(code, Some(code) if code != 0 && code != 125), "{code:?}: {text}");
+    }
+}
+
+#[test]
+fn a_hook_that_fails_lets_the_program_end() {
+    let _alone = alone();
+    for bench in Bench::all() {
+        let output = bench.run(&["--fail-at", "150", "--latency", "=2ms"], "chain 500 8");
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(125), "{text}");
+        assert!(text.contains("the hook failed in rank"), "{text}");
+        let said = String::from_utf8_lossy(&output.stdout);
+        let took: f64 = said.split("elapsed_s=").nth(1).unwrap().trim().parse().unwrap();
+        // In full it would have taken 2 s.
+        assert!(took < 1.5, "{took}");
+    }
+}
+
+#[test]
+fn a_sweep_goes_on_after_a_kill() {
+    let _alone = alone();
+    let Some(bench) = Bench::all().into_iter().next() else { return };
+    let program = bench.program("chain 50 8");
+    let words: Vec<&str> = program.iter().map(String::as_str).collect();
+    let head = ["sweep", "--latency", "+0:4:1ms", "--metric", "elapsed_s=([0-9.]+)", "--repetitions", "2"];
+    let args = [&head[..], &["--out", "sweep.json", "--"], &words].concat();
+    let mut first = bench.netdyno(&args).spawn().unwrap();
+    let journal = bench.folder.path().join("netdyno-sweep.journal");
+    while fs::read_to_string(&journal).map_or(0, |text| text.lines().count()) < 3 {
+        sleep(Duration::from_millis(10));
+    }
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let output = bench.netdyno(&args).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("going on after"), "{}", stderr(&output));
+    assert!(!journal.exists());
+    let sweep: Value = serde_json::from_str(&fs::read_to_string(bench.file("sweep.json")).unwrap()).unwrap();
+    assert_eq!(sweep["runs"].as_array().unwrap().len(), 2 * (1 + 4));
+    let dial = &sweep["dials"][0];
+    // 100 latencies of each run are waited for, and the medians rise.
+    assert!(dial["slope"].as_f64().unwrap() > 0.5 * 100e-6, "{dial}");
+    assert_eq!(dial["points"].as_array().unwrap().len(), 5);
+    // What the program cannot do is its own status; what the pattern does not find is ours.
+    let without = [&head[..4], &["nothing ([0-9]+)", "--"], &words].concat();
+    let output = bench.netdyno(&without).output().unwrap();
+    assert_eq!(output.status.code(), Some(125), "{}", stderr(&output));
+    assert!(stderr(&output).contains("finds nothing"), "{}", stderr(&output));
+}
+
+#[test]
+fn the_dials_are_proved_in_one_command() {
+    let _alone = alone();
+    let Some(bench) = Bench::all().into_iter().next() else { return };
+    let launcher = format!("'{}' -n {{n}}", launcher(&bench.compiler).display());
+    let args = ["validate", "--dial", "latency,send-gap", "--launches", "1", "--launcher", &launcher];
+    let output = bench.netdyno(&[&args[..], &["--format", "json"]].concat()).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let result = &record["results"][0];
+    assert_eq!((&result["verb"], &result["layer"]), (&"validate".into(), &"mpi".into()));
+    let tables = result["tables"].as_array().unwrap();
+    assert_eq!(tables.len(), 2);
+    for table in tables {
+        let rows = table["rows"].as_array().unwrap();
+        assert_eq!(rows.len(), 3);
+        // How true they are is for a machine with nothing else to do.
+        for row in rows {
+            assert!(row["observed_ns"].is_f64() && row["samples"] == 1, "{row}");
+            assert_eq!(row["figures"].as_array().unwrap().len(), 5);
+        }
+    }
+    assert_eq!(result["cross_talk"].as_array().unwrap().len(), 2 * 5);
+}
+
+#[test]
+fn the_hook_exports_its_entry_alone() {
+    let hook =
+        Path::new(env!("CARGO_BIN_EXE_netdyno")).with_file_name("deps").join("libnetdyno_apparatus_fi.so");
+    let output = Command::new("nm").args(["-D", "--defined-only"]).arg(&hook).output().unwrap();
+    let symbols = String::from_utf8(output.stdout).unwrap();
+    let names: Vec<&str> = symbols.lines().filter_map(|line| line.split_whitespace().last()).collect();
+    assert_eq!(names, ["fi_prov_ini"], "{}", hook.display());
+}
