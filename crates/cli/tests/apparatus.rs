@@ -8,6 +8,7 @@ mod mpi;
 
 use common::netdyno;
 use mpi::{compilers, launcher, prepare};
+use netdyno_measure::sweep::Sweep;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -253,6 +254,8 @@ fn a_sweep_goes_on_after_a_kill() {
     assert!(stderr(&output).contains("going on after"), "{}", stderr(&output));
     assert!(!journal.exists());
     let sweep: Value = serde_json::from_str(&fs::read_to_string(bench.file("sweep.json")).unwrap()).unwrap();
+    let schema: Value = serde_json::from_str(&fs::read_to_string(SWEEP_SCHEMA).unwrap()).unwrap();
+    jsonschema::validate(&schema, &sweep).unwrap();
     assert_eq!(sweep["runs"].as_array().unwrap().len(), 2 * (1 + 4));
     let dial = &sweep["dials"][0];
     // 100 latencies of each run are waited for, and the medians rise.
@@ -263,6 +266,20 @@ fn a_sweep_goes_on_after_a_kill() {
     let output = bench.netdyno(&without).output().unwrap();
     assert_eq!(output.status.code(), Some(125), "{}", stderr(&output));
     assert!(stderr(&output).contains("finds nothing"), "{}", stderr(&output));
+}
+
+/// What readers of the record rely on.
+const SWEEP_SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schema/netdyno-sweep-1.schema.json");
+
+#[test]
+fn the_published_schema_is_that_of_the_sweep() {
+    let derived = serde_json::to_value(schemars::schema_for!(Sweep)).unwrap();
+    if std::env::var_os("NETDYNO_WRITE_SCHEMA").is_some() {
+        fs::write(SWEEP_SCHEMA, serde_json::to_string_pretty(&derived).unwrap() + "\n").unwrap();
+        return;
+    }
+    let published: Value = serde_json::from_str(&fs::read_to_string(SWEEP_SCHEMA).unwrap()).unwrap();
+    assert_eq!(derived, published, "run the test with NETDYNO_WRITE_SCHEMA=1 and look at what changed");
 }
 
 #[test]
