@@ -1,6 +1,7 @@
 //! Datagrams, made of arbitrary fields.
 
 use arbitrary::Arbitrary;
+use netdyno_protocol::dial::timing::Departed;
 use netdyno_protocol::frame::datagram::{Arrived, Header, Kind, alone, stamp, write};
 
 /// The fields of a header beside the connection, which is what an outsider must guess.
@@ -15,20 +16,24 @@ pub struct Fields {
     transmission: u16,
     pub latest: u16,
     is_stale: bool,
+    departed: Option<(u64, bool)>,
 }
 
 impl Fields {
     pub fn header(self, connection: u64) -> Header {
         let Self { expected, selective, latest, is_stale, .. } = self;
         let kinds = [Kind::Request, Kind::Reply, Kind::Acknowledgement, Kind::Probe, Kind::Goodbye];
+        let kind = kinds[usize::from(self.kind) % kinds.len()];
+        let departed = self.departed.filter(|_| kind.is_message());
         Header {
-            kind: kinds[usize::from(self.kind) % kinds.len()],
+            kind,
             handler: self.handler,
             connection,
             sequence: self.sequence,
             transmission: self.transmission,
             arrived: Arrived { expected, selective, latest, is_stale },
             completed: self.completed,
+            departed: departed.map(|(at, at_once)| Departed { at, at_once }),
         }
     }
 }

@@ -40,7 +40,7 @@ fn stamped(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut stamped = bytes.to_vec();
     stamp(&mut stamped, field(16, 4) as u32, field(34, 2) as u16, arrived);
     assert_eq!(stamped[4..38], bytes[4..38]);
-    assert_eq!(stamped[38..HEADER_LEN], [arrived.is_stale.into(), 0]);
+    assert_eq!(stamped[38..HEADER_LEN], [arrived.is_stale.into(), bytes[39]]);
     assert_eq!(stamped[HEADER_LEN..], bytes[HEADER_LEN..]);
     Some(stamped)
 }

@@ -1,20 +1,22 @@
 //! A hostile peer that keeps to the order of messages and to nothing else, against a connection
 //! with transfers of its own. Nothing panics, memory is bounded, and what is placed is within
-//! the range that was checked, each byte behind the one before it.
+//! the range that was checked, each byte behind the one before it. The same on a dialled link, where
+//! what comes is held until later.
 #![no_main]
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use netdyno_fuzz::datagram::encoded;
+use netdyno_protocol::dial::timing::Departed;
 use netdyno_protocol::frame::datagram::{Arrived, Header, Kind, LONGEST, parse};
 use netdyno_protocol::frame::memory_key;
 use netdyno_protocol::frame::transfer::Range;
-use netdyno_protocol::reliability::{Config, Connection, Delivery, Event, Memories};
+use netdyno_protocol::reliability::{Config, Connection, Delivery, Event, Memories, Released};
 
 const WINDOW: u32 = 16;
 /// Unacknowledged are a window of requests, one of replies, and what the network holds of
-/// transfers; buffers double, and wait to be used again.
-const MEMORY_AT_MOST: usize = (2 * WINDOW as usize + 3 * 64) * 2 * LONGEST + (1 << 16);
+/// transfers, and held as many as both windows; buffers double, and wait to be used again.
+const MEMORY_AT_MOST: usize = (4 * WINDOW as usize + 3 * 64) * 2 * LONGEST + (1 << 16);
 const MEMORY_LEN: u64 = 5000;
 
 #[derive(Arbitrary, Debug)]
@@ -67,8 +69,10 @@ impl Memories for Shelf {
     }
 
     fn fetched(&mut self, number: u32, at: u64, bytes: &[u8]) {
-        let (expected, len, came) = self.gets.first_mut().expect("nothing was asked for");
-        assert_eq!((*expected, *came), (number, at));
+        // Those before it may have come, and be held.
+        let get = self.gets.iter_mut().find(|(expected, ..)| *expected == number);
+        let (_, len, came) = get.expect("nothing was asked for");
+        assert_eq!(*came, at);
         *came += bytes.len() as u64;
         assert!(*came <= *len);
     }
@@ -78,13 +82,51 @@ fn is_there(range: &Range) -> bool {
     range.memory == 1 && range.offset + range.len <= MEMORY_LEN
 }
 
+fn departs(at: u64) -> Departed {
+    Departed { at, at_once: at % 2 == 0 }
+}
+
+/// What the program does with what comes of transfers.
+fn handle(connection: &mut Connection, shelf: &mut Shelf, event: Event, now_ns: u64) {
+    match event {
+        Event::Nothing => {}
+        Event::Stored(stored) => {
+            // On a dialled link the next one may have begun.
+            let placed = shelf.writing.take_if(|(range, _)| *range == stored.range);
+            assert!(placed.is_none_or(|(range, end)| end == range.len));
+            assert!(self::is_there(&stored.range), "a refused store is handled");
+            connection.reply(0, &[], &[], now_ns);
+        }
+        Event::Fetched(number) => {
+            let (expected, len, came) = shelf.gets.remove(0);
+            assert_eq!((expected, len), (number, came));
+        }
+        Event::GetRefused(range) => {
+            let (expected, len, _) = shelf.gets.remove(0);
+            assert_eq!((expected, len), (range.number, range.len));
+        }
+        Event::StoreRefused(_) => {}
+    }
+}
+
 fuzz_target!(|steps: Vec<Step>| {
+    run(&steps, false);
+    run(&steps, true);
+});
+
+fn run(steps: &[Step], is_dialled: bool) {
     let config = Config { window: WINDOW, ..Config::default() };
     let mut connection = Connection::new(config, 1, 2, 0);
+    if is_dialled {
+        connection.hold_messages();
+    }
     let mut shelf = Shelf::default();
     let (mut now_ns, mut sequence, mut completed) = (0, 0, 0_u16);
     for step in steps {
-        match step {
+        if is_dialled {
+            connection.depart(departs(now_ns));
+        }
+        match *step {
             Step::Forge { kind, number, offset, len, is_there, bytes, words, tells } => {
                 completed = completed.wrapping_add(u16::from(tells));
                 let kinds = [
@@ -122,27 +164,17 @@ fuzz_target!(|steps: Vec<Step>| {
                     transmission: sequence as u16,
                     arrived,
                     completed,
+                    departed: (is_dialled && words.len() % 2 == 0).then(|| departs(now_ns)),
                 };
                 let datagram = encoded(&header, &words, &payload);
                 let Ok(datagram) = parse(&datagram) else { continue };
                 let before = connection.counters().delivered;
-                if connection.receive(&datagram, now_ns) == Delivery::Now && kind.is_of_transfer() {
-                    match connection.transfer(&datagram, &mut shelf) {
-                        Event::Nothing => {}
-                        Event::Stored(stored) => {
-                            assert_eq!(shelf.writing.take(), Some((stored.range, stored.range.len)));
-                            assert!(self::is_there(&stored.range), "a refused store is handled");
-                            connection.reply(0, &[], &[], now_ns);
-                        }
-                        Event::Fetched(number) => {
-                            let (expected, len, came) = shelf.gets.remove(0);
-                            assert_eq!((expected, len), (number, came));
-                        }
-                        Event::GetRefused(range) => {
-                            let (expected, len, _) = shelf.gets.remove(0);
-                            assert_eq!((expected, len), (range.number, range.len));
-                        }
-                        Event::StoreRefused(_) => {}
+                if connection.receive(&datagram, now_ns) == Delivery::Now {
+                    if is_dialled {
+                        connection.hold(&datagram, &mut shelf, |_, _| now_ns);
+                    } else if kind.is_of_transfer() {
+                        let event = connection.transfer(&datagram, &mut shelf);
+                        handle(&mut connection, &mut shelf, event, now_ns);
                     }
                 }
                 sequence += (connection.counters().delivered - before) as u32;
@@ -166,6 +198,14 @@ fuzz_target!(|steps: Vec<Step>| {
             Step::Transmit { us } => {
                 now_ns += 1_000 * u64::from(us);
                 connection.on_time(now_ns);
+                // Some of what is held, sometimes all of it.
+                for _ in 0..us % 16 {
+                    match connection.release(now_ns, |_| departs(now_ns)) {
+                        Some(Released::Event(event)) => handle(&mut connection, &mut shelf, event, now_ns),
+                        Some(Released::Message(bytes)) => connection.recycle(bytes),
+                        None => break,
+                    }
+                }
                 let mut sent = 0;
                 loop {
                     while connection.transmit(now_ns).is_some() {
@@ -181,4 +221,4 @@ fuzz_target!(|steps: Vec<Step>| {
         let held = connection.memory_bytes();
         assert!(held <= MEMORY_AT_MOST, "a connection holds {held} bytes");
     }
-});
+}

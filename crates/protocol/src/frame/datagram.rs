@@ -14,8 +14,9 @@
 //! 34  transmission   u16, how many messages were transmitted with this one, again or not
 //! 36  latest         u16, the transmission that arrived last
 //! 38  stale          u8, 1 where that may have arrived long before this was sent
-//! 39  reserved       a byte of zero
-//! 40  words          8 bytes each, little endian
+//! 39  departed       u8, 0 where there is no stamp; 1 with a stamp, 3 where it departed at once as well
+//! 40  stamp          u64, where there is one: when the message departed, in ticks of the host
+//! ..  words          8 bytes each, little endian
 //! ..  payload        the rest
 //! ```
 //!
@@ -23,12 +24,16 @@
 //! it is about ([`Range`]), what continues it names it by its number, in the one word that it
 //! has.
 //!
+//! Messages are stamped where dials are turned, and only there: all others are as they were before
+//! there were any.
+//!
 //! Everything is checked before anything is believed. The connection number is what an
 //! outsider would have to guess; the checksum finds damage, it is no signature.
 
 use super::memory_key;
 use super::slot::MAX_WORDS;
 use super::transfer::{RANGE_LEN, Range};
+use crate::dial::timing::Departed;
 use alloc::vec::Vec;
 
 /// Length without words and payload.
@@ -37,6 +42,8 @@ pub const HEADER_LEN: usize = 40;
 pub const LONGEST: usize = 1452;
 /// Longest payload beside a full set of words.
 pub const LONGEST_PAYLOAD: usize = LONGEST - HEADER_LEN - 8 * MAX_WORDS;
+/// What a stamp takes of that, and of any other datagram that has one.
+pub const STAMP_LEN: usize = 8;
 /// Most bytes of a transfer in a datagram that continues it.
 pub const LONGEST_PIECE: usize = LONGEST - HEADER_LEN - 8;
 
@@ -46,6 +53,10 @@ pub const fn longest_beginning(words: usize) -> usize {
 }
 
 const VERSION: u8 = 1;
+/// There is a stamp.
+const STAMPED: u8 = 1;
+/// The message did not have to wait for those before it.
+const AT_ONCE: u8 = 2;
 
 /// What a datagram is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,6 +172,8 @@ pub struct Header {
     pub arrived: Arrived,
     /// Requests that the sender has handled.
     pub completed: u16,
+    /// Of a message on a dialled link: when it departed.
+    pub departed: Option<Departed>,
 }
 
 /// What has arrived at the sender of a datagram.
@@ -210,11 +223,16 @@ pub enum Malformed {
 /// [`stamp`] adds when it is transmitted.
 pub fn write(header: &Header, words: &[u64], payload: &[u8], out: &mut Vec<u8>) {
     let words = &words[..words.len().min(MAX_WORDS)];
-    let payload_at = HEADER_LEN + 8 * words.len();
+    let words_at = HEADER_LEN + if header.departed.is_some() { STAMP_LEN } else { 0 };
+    let payload_at = words_at + 8 * words.len();
     let payload = &payload[..payload.len().min(LONGEST - payload_at)];
-    let mut front = [0; HEADER_LEN + 8 * MAX_WORDS];
+    let mut front = [0; HEADER_LEN + STAMP_LEN + 8 * MAX_WORDS];
     write_header(header, words.len() as u8, &mut front);
-    for (chunk, word) in front[HEADER_LEN..].as_chunks_mut::<8>().0.iter_mut().zip(words) {
+    if let Some(Departed { at, at_once }) = header.departed {
+        front[39] = STAMPED | if at_once { AT_ONCE } else { 0 };
+        front[HEADER_LEN..words_at].copy_from_slice(&at.to_le_bytes());
+    }
+    for (chunk, word) in front[words_at..].as_chunks_mut::<8>().0.iter_mut().zip(words) {
         *chunk = word.to_le_bytes();
     }
     out.reserve(payload_at + payload.len());
@@ -251,7 +269,8 @@ pub fn stamp(datagram: &mut [u8], sequence: u32, transmission: u16, arrived: Arr
     let counts = completed
         | u64::from(transmission) << 16
         | u64::from(arrived.latest) << 32
-        | u64::from(arrived.is_stale) << 48;
+        | u64::from(arrived.is_stale) << 48
+        | u64::from(datagram[39]) << 56;
     datagram[32..40].copy_from_slice(&counts.to_le_bytes());
     let sum = checksum(datagram);
     datagram[0..4].copy_from_slice(&sum.to_le_bytes());
@@ -281,12 +300,15 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, Malformed> {
         return Err(Malformed::Checksum);
     }
     let word_count = bytes[6];
-    if bytes[7] != VERSION || bytes[38] > 1 || bytes[39] != 0 || usize::from(word_count) > MAX_WORDS {
+    if bytes[7] != VERSION || bytes[38] > 1 || usize::from(word_count) > MAX_WORDS {
         return Err(Malformed::Meaning);
     }
     let kind = Kind::of(bytes[4]).ok_or(Malformed::Meaning)?;
-    let (word_bytes, payload) =
-        bytes[HEADER_LEN..].split_at_checked(8 * usize::from(word_count)).ok_or(Malformed::Short)?;
+    let (departed, rest) = match bytes[39] {
+        0 => (None, &bytes[HEADER_LEN..]),
+        flags => parse_departed(kind, flags, &bytes[HEADER_LEN..])?,
+    };
+    let (word_bytes, payload) = rest.split_at_checked(8 * usize::from(word_count)).ok_or(Malformed::Short)?;
     if !kind.has_form(word_count, payload) {
         return Err(Malformed::Meaning);
     }
@@ -308,12 +330,24 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, Malformed> {
                 is_stale: bytes[38] != 0,
             },
             completed: quarter_at(bytes, 32),
+            departed,
         },
         words,
         word_count,
         payload,
         bytes,
     })
+}
+
+/// The stamp of a message, and what is behind it.
+#[cold]
+fn parse_departed(kind: Kind, flags: u8, rest: &[u8]) -> Result<(Option<Departed>, &[u8]), Malformed> {
+    if !kind.is_message() || flags & STAMPED == 0 || flags & !(STAMPED | AT_ONCE) != 0 {
+        return Err(Malformed::Meaning);
+    }
+    let (stamp, rest) = rest.split_first_chunk::<STAMP_LEN>().ok_or(Malformed::Short)?;
+    let departed = Departed { at: u64::from_le_bytes(*stamp), at_once: flags & AT_ONCE != 0 };
+    Ok((Some(departed), rest))
 }
 
 fn word_at(bytes: &[u8], at: usize) -> u64 {
@@ -372,9 +406,11 @@ mod tests {
             words in proptest::collection::vec(any::<u64>(), 0..=4),
             payload in proptest::collection::vec(any::<u8>(), 1..200),
             range in any::<(u32, u64, u32, u32)>(),
+            departed in proptest::option::of(any::<(u64, bool)>()),
         ) -> (Header, Vec<u64>, Vec<u8>) {
             let arrived = Arrived { expected, selective, latest, is_stale };
-            let header = Header { kind, handler, connection, sequence, transmission, arrived, completed };
+            let departed = departed.filter(|_| kind.is_message()).map(|(at, at_once)| Departed { at, at_once });
+            let header = Header { kind, handler, connection, sequence, transmission, arrived, completed, departed };
             let range = Range { number: range.0, memory: range.1, offset: range.2.into(), len: range.3.into() }.encode();
             match kind {
                 Kind::Request | Kind::Reply => (header, words, payload),
@@ -434,6 +470,38 @@ mod tests {
                 Kind::Attach => prop_assert_eq!(can_be, words.len() == 1 && cut == 0),
                 _ => prop_assert_eq!(can_be, words.is_empty() && payload.is_empty()),
             }
+        }
+
+        /// A stamp takes its 8 bytes and changes nothing else; without one there is no trace of it.
+        #[test]
+        fn a_stamp_stands_between_header_and_words((header, words, payload) in datagrams(), at: u64) {
+            prop_assume!(header.kind.is_message());
+            let bare = encoded(&Header { departed: None, ..header }, &words, &payload);
+            prop_assert_eq!((bare[39], bare.len()), (0, HEADER_LEN + 8 * words.len() + payload.len()));
+            for at_once in [false, true] {
+                let departed = Some(Departed { at, at_once });
+                let stamped = encoded(&Header { departed, ..header }, &words, &payload);
+                prop_assert_eq!(stamped.len(), bare.len() + STAMP_LEN);
+                prop_assert_eq!(&stamped[4..39], &bare[4..39]);
+                prop_assert_eq!(&stamped[HEADER_LEN..HEADER_LEN + STAMP_LEN], at.to_le_bytes());
+                prop_assert_eq!(&stamped[HEADER_LEN + STAMP_LEN..], &bare[HEADER_LEN..]);
+            }
+        }
+
+        /// With a checksum that fits.
+        #[test]
+        fn flags_without_meaning_are_refused((header, words, payload) in datagrams(), flags: u8) {
+            let mut bytes = encoded(&header, &words, &payload);
+            bytes[39] = flags;
+            stamp(&mut bytes, header.sequence, header.transmission, header.arrived);
+            prop_assert_eq!(bytes[39], flags);
+            if flags > 3 || flags == AT_ONCE || flags != 0 && !header.kind.is_message() {
+                prop_assert_eq!(parse(&bytes), Err(Malformed::Meaning));
+            }
+            // What is cut within the stamp.
+            bytes.truncate(HEADER_LEN + STAMP_LEN - 1);
+            stamp(&mut bytes, header.sequence, header.transmission, header.arrived);
+            prop_assert!(flags == 0 || parse(&bytes).is_err());
         }
 
         #[test]

@@ -3,13 +3,18 @@
 //! a ledger of what was handled, and the life of the peer.
 
 use super::buffers::Buffers;
+use super::holding::{Held, Holding, Released, What};
 use super::receiving::Receiving;
 use super::sending::{Said, Sending};
-use super::transfers::{Arrival, Event, Memories, Store, Stored, Stray, Transfers, Turn, Waiting};
+use super::transfers::{
+    Arrival, Asked, Event, Memories, Step, Store, Stored, Stray, Transfers, Turn, Waiting,
+};
 use crate::am::{Credits, Ledger};
+use crate::dial::timing::Departed;
 use crate::frame::datagram::{self, Datagram, HEADER_LEN, Header, Kind, LONGEST};
 use crate::frame::memory_key;
 use crate::frame::transfer::Range;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// What was sent before a goodbye and overtaken by it comes within this time, or not at all.
@@ -108,6 +113,14 @@ pub struct Connection {
     /// that what is missing of it will not come.
     closing: Option<(u32, u64)>,
     lost: Option<Loss>,
+    /// Where dials are turned: what has arrived and is not due.
+    holding: Option<Box<Holding>>,
+    /// The peer is lost as soon as nothing is held of it any more.
+    ending: Option<Loss>,
+    /// The next message departs so.
+    departs: Option<Departed>,
+    /// Silence before this time is none: what is waited for is not due before.
+    patient_until_ns: u64,
     /// The last datagram that was no message.
     alone: [u8; HEADER_LEN],
     acknowledgements: u64,
@@ -135,6 +148,10 @@ impl Connection {
             heard_ns: now_ns,
             closing: None,
             lost: None,
+            holding: None,
+            ending: None,
+            departs: None,
+            patient_until_ns: 0,
             alone: [0; HEADER_LEN],
             acknowledgements: 0,
             absurd: 0,
@@ -184,6 +201,7 @@ impl Connection {
             + self.receiving.memory_bytes()
             + self.transfers.memory_bytes()
             + self.buffers.memory_bytes()
+            + self.holding.as_ref().map_or(0, |holding| holding.memory_bytes())
     }
 
     /// Whether a request may be sent.
@@ -194,8 +212,32 @@ impl Connection {
     /// Whether one more message can wait to be acknowledged. It can wherever a peer that keeps
     /// to the protocol makes one necessary: with the news that lets a side go on comes the
     /// acknowledgement of what went before.
+    /// What is held may yet be answered.
     fn has_place(&self) -> bool {
-        self.sending.places_taken() < self.places
+        self.sending.places_taken() + self.held() < self.places
+    }
+
+    /// Messages that are here and not due.
+    #[inline]
+    fn held(&self) -> usize {
+        self.holding.as_ref().map_or(0, |holding| holding.len())
+    }
+
+    /// What is received from now on is held until it is due.
+    pub fn hold_messages(&mut self) {
+        self.holding.get_or_insert_default();
+    }
+
+    /// The message that is sent next is stamped so.
+    pub fn depart(&mut self, departed: Departed) {
+        self.departs = Some(departed);
+    }
+
+    /// No answer to what was sent can come before this time. Until then nobody is asked for it, and
+    /// its absence is no silence.
+    pub fn expect_answer(&mut self, at_ns: u64) {
+        self.sending.expect_answer(at_ns);
+        self.patient_until_ns = self.patient_until_ns.max(at_ns);
     }
 
     /// Sends a request.
@@ -222,7 +264,8 @@ impl Connection {
     ) -> Result<u32, Full> {
         self.begin_request(now_ns)?;
         let range = Range { number: self.transfers.number(), memory, offset, len };
-        self.transfers.wait(Waiting::Store(Store::new(range, handler, words)));
+        let store = Store::new(range, handler, words, self.departs.take());
+        self.transfers.wait(Waiting::Store(store));
         Ok(range.number)
     }
 
@@ -265,8 +308,9 @@ impl Connection {
     /// Puts a request into the order, behind those that wait to be.
     fn enqueue_request(&mut self, kind: Kind, handler: u8, words: &[u64], payload: &[u8]) {
         if self.transfers.are_requests_waiting() {
+            let header = Header { departed: self.departs.take(), ..self.header(kind, handler) };
             let mut bytes = self.buffers.take();
-            datagram::write(&self.header(kind, handler), words, payload, &mut bytes);
+            datagram::write(&header, words, payload, &mut bytes);
             self.transfers.wait(Waiting::Message(kind, bytes));
         } else {
             self.enqueue(kind, handler, words, payload);
@@ -291,7 +335,7 @@ impl Connection {
     fn enqueue(&mut self, kind: Kind, handler: u8, words: &[u64], payload: &[u8]) {
         // The requests that it says are completed are those that are as it takes its place in
         // the order: their replies come before it, or are it.
-        let header = self.header(kind, handler);
+        let header = Header { departed: self.departs.take(), ..self.header(kind, handler) };
         let mut bytes = self.buffers.take();
         datagram::write(&header, words, payload, &mut bytes);
         self.sending.enqueue(kind, bytes);
@@ -309,6 +353,7 @@ impl Connection {
             transmission: 0,
             arrived: self.receiving.arrived(),
             completed: self.ledger.completed(),
+            departed: None,
         }
     }
 
@@ -317,10 +362,31 @@ impl Connection {
         self.sending.len() > 0 || self.credits.in_flight() > 0
     }
 
+    /// Nothing is taken from the peer any more, or sent to it.
+    #[inline]
+    fn is_over(&self) -> bool {
+        self.lost.is_some() || self.ending.is_some()
+    }
+
+    /// The peer is lost, but what is held of it is not.
+    fn end_with(&mut self, loss: Loss) {
+        if self.held() == 0 {
+            self.lost = Some(loss);
+        } else {
+            self.ending = Some(loss);
+        }
+    }
+
+    /// Whether the peer has ended, or has said that it will: nothing more comes of it than what is held,
+    /// and what that still lacks.
+    pub fn is_ending(&self) -> bool {
+        self.closing.is_some() || self.ending.is_some()
+    }
+
     /// Takes a datagram that carries our number. On [`Delivery::Now`] the caller handles it
-    /// and then what [`Connection::buffered`] gives.
+    /// and then what [`Connection::buffered`] gives, or has them held.
     pub fn receive(&mut self, datagram: &Datagram<'_>, now_ns: u64) -> Delivery {
-        if self.lost.is_some() {
+        if self.is_over() {
             return Delivery::Nothing;
         }
         self.received_ns = now_ns;
@@ -342,7 +408,9 @@ impl Connection {
             }
             Kind::Acknowledgement => {}
             _ => {
-                if self.receiving.take(datagram, now_ns, &mut self.buffers) && self.deliver(header, now_ns) {
+                if self.receiving.take(datagram, now_ns, &mut self.buffers)
+                    && (self.holding.is_some() || self.deliver(header, now_ns))
+                {
                     return Delivery::Now;
                 }
             }
@@ -350,10 +418,95 @@ impl Connection {
         // What it says of requests holds now that all that was sent before is here, unless it
         // was sent long ago: its count has 16 bits.
         if is_next && said != Said::Old && !header.kind.is_message() {
-            self.complete(header.completed, now_ns);
+            self.complete_in_turn(header.completed, now_ns);
         }
         self.close_when_all_is_here();
         Delivery::Nothing
+    }
+
+    /// Learns what the peer has handled, behind what is held.
+    fn complete_in_turn(&mut self, completed: u16, now_ns: u64) {
+        match self.holding.as_mut().and_then(|holding| holding.last()) {
+            None => drop(self.complete(completed, now_ns)),
+            Some(last) => last.then_completed = Some(completed),
+        }
+    }
+
+    /// Holds a message that [`Connection::receive`] or [`Connection::buffered`] gave, until it is due.
+    /// When that is `due` says, of the message and the bytes that it or its transfer brings; what is
+    /// due is in the order of what is given. Bytes of transfers are placed at once.
+    pub fn hold(
+        &mut self,
+        datagram: &Datagram<'_>,
+        memories: &mut impl Memories,
+        due: impl FnOnce(Option<Departed>, usize) -> u64,
+    ) {
+        let Datagram { header, words, word_count, payload, bytes } = *datagram;
+        // A window of requests and one of answers: there cannot be more.
+        if self.held() >= self.places {
+            return self.lost = Some(Loss::Misbehaved);
+        }
+        let (what, len) = match header.kind {
+            Kind::Request | Kind::Reply => {
+                let mut copy = self.buffers.take();
+                copy.extend_from_slice(bytes);
+                (What::Message(copy), size_of_val(&words[..word_count.into()]) + payload.len())
+            }
+            _ => match self.place(datagram, memories) {
+                Ok(Some(step)) => (What::Step(step), step.len()),
+                Ok(None) => {
+                    // A long transfer is no silence.
+                    self.heard_ns = self.received_ns;
+                    self.complete_in_turn(header.completed, self.received_ns);
+                    return self.close_when_all_is_here();
+                }
+                Err(Stray) => return self.lost = Some(Loss::Misbehaved),
+            },
+        };
+        let due = due(header.departed, len);
+        if let Some(holding) = &mut self.holding {
+            holding.put(header, what, due);
+        }
+        self.close_when_all_is_here();
+    }
+
+    /// When the first message that is held is due.
+    pub fn next_due(&self) -> Option<u64> {
+        self.holding.as_ref().filter(|_| self.lost.is_none())?.next_due()
+    }
+
+    /// Silence before this time is none: what is held will be handled then.
+    pub fn be_patient(&mut self, until_ns: u64) {
+        self.patient_until_ns = self.patient_until_ns.max(until_ns);
+    }
+
+    /// Delivers the first message that is held. What has to be answered without a handler departs as
+    /// `depart` says of the answer's bytes.
+    pub fn release(&mut self, now_ns: u64, depart: impl FnOnce(usize) -> Departed) -> Option<Released> {
+        let held = self.holding.as_mut().filter(|_| self.lost.is_none())?.take()?;
+        let Held { header, what, then_completed, .. } = held;
+        self.heard_ns = now_ns;
+        if !self.deliver(&header, now_ns) {
+            return None;
+        }
+        let released = match what {
+            What::Message(bytes) => Released::Message(bytes),
+            What::Step(step) => match self.finish(step, Some(depart)) {
+                Ok(event) => Released::Event(event),
+                Err(Stray) => {
+                    self.lost = Some(Loss::Misbehaved);
+                    return None;
+                }
+            },
+        };
+        if let Some(completed) = then_completed {
+            self.complete(completed, now_ns);
+        }
+        self.receiving.owe(now_ns);
+        if let Some(loss) = self.ending.filter(|_| self.held() == 0) {
+            self.lost = Some(loss);
+        }
+        Some(released)
     }
 
     /// Whether something that was sent may not have arrived.
@@ -373,10 +526,13 @@ impl Connection {
 
     /// What has been taken from the network ahead of its turn and whose turn has come.
     pub fn buffered(&mut self) -> Option<Vec<u8>> {
-        if self.lost.is_some() {
+        if self.is_over() {
             return None;
         }
         let (header, bytes) = self.receiving.kept()?;
+        if self.holding.is_some() {
+            return Some(bytes);
+        }
         // What let it go came just now.
         let now_ns = self.received_ns;
         self.deliver(&header, now_ns).then_some(bytes)
@@ -417,46 +573,76 @@ impl Connection {
         datagram: &Datagram<'_>,
         memories: &mut impl Memories,
     ) -> Result<Event, Stray> {
+        match self.place(datagram, memories)? {
+            None => Ok(Event::Nothing),
+            Some(step) => self.finish::<fn(usize) -> Departed>(step, None),
+        }
+    }
+
+    /// Places the bytes of a message that belongs to a transfer. What is to be done then, once it is
+    /// delivered.
+    fn place(
+        &mut self,
+        datagram: &Datagram<'_>,
+        memories: &mut impl Memories,
+    ) -> Result<Option<Step>, Stray> {
         let Datagram { header, words, word_count, payload, .. } = *datagram;
         let leading_range = || Range::parse(payload).ok_or(Stray);
-        let request = |range| Stored { range, handler: header.handler, words, word_count };
+        let departed = header.departed;
+        let request = |range| Stored { range, handler: header.handler, words, word_count, departed };
         let arrival = match header.kind {
             Kind::Store => {
                 let (range, bytes) = leading_range()?;
                 self.transfers.begin(request(range), bytes, memories)?
             }
             Kind::Chunk => self.transfers.arrive(words[0], payload, memories)?,
-            Kind::Get => {
-                self.transfers.asked(leading_range()?.0, None, self.window)?;
-                return Ok(Event::Nothing);
-            }
+            Kind::Get => return Ok(Some(Step::Asked(Asked { range: leading_range()?.0, has: None }))),
             Kind::Attach => {
                 let number = u32::try_from(words[0]).map_err(|_| Stray)?;
                 let range = Range { number, ..Range::default() };
-                self.transfers.asked(range, Some(memories.has(payload)), self.window)?;
-                return Ok(Event::Nothing);
+                return Ok(Some(Step::Asked(Asked { range, has: Some(memories.has(payload)) })));
             }
             Kind::Fetched => {
-                return match self.transfers.fetched(words[0], payload, memories)? {
-                    None => Ok(Event::Nothing),
-                    Some(number) if self.completes => Ok(Event::Fetched(number)),
-                    Some(_) => Err(Stray),
-                };
+                return Ok(self.transfers.fetched(words[0], payload, memories)?.map(Step::Fetched));
             }
-            Kind::Refused => return self.transfers.refused(request(leading_range()?.0)),
+            Kind::Refused => {
+                return Ok(Some(Step::Refused(self.transfers.refused(request(leading_range()?.0))?)));
+            }
             _ => return Err(Stray),
         };
         Ok(match arrival {
-            Arrival::Incomplete => Event::Nothing,
-            Arrival::Complete(request) => {
-                self.ledger.handle();
-                Event::Stored(request)
-            }
-            Arrival::Refused(request) => {
-                self.refuse(request.range, request.handler, request.words_sent());
-                Event::Nothing
-            }
+            Arrival::Incomplete => None,
+            Arrival::Complete(request) => Some(Step::Stored(request)),
+            Arrival::Refused(request) => Some(Step::Refuse(request)),
         })
+    }
+
+    /// Does what is to be done of a transfer. Where that is to answer, and dials are turned, `depart`
+    /// says when the answer's bytes depart.
+    fn finish<D: FnOnce(usize) -> Departed>(
+        &mut self,
+        step: Step,
+        depart: Option<D>,
+    ) -> Result<Event, Stray> {
+        match step {
+            Step::Stored(request) => {
+                self.ledger.handle();
+                return Ok(Event::Stored(request));
+            }
+            Step::Refuse(request) => {
+                let words = request.words_sent();
+                self.departs = depart.map(|depart| depart(size_of_val(words)));
+                self.refuse(request.range, request.handler, words);
+            }
+            Step::Asked(asked) => {
+                let departed = depart.map(|depart| depart(asked.range.len as usize));
+                self.transfers.asked(asked, departed, self.window)?;
+            }
+            Step::Fetched(range) if self.completes => return Ok(Event::Fetched(range.number)),
+            Step::Fetched(_) => return Err(Stray),
+            Step::Refused(event) => return Ok(event),
+        }
+        Ok(Event::Nothing)
     }
 
     /// The reply to a request of the peer's of which nothing is done.
@@ -474,7 +660,7 @@ impl Connection {
     /// A peer that has closed is lost once all that it sent is delivered.
     fn close_when_all_is_here(&mut self) {
         if self.closing.is_some_and(|(sequence, _)| sequence == self.receiving.expected()) {
-            self.lost = Some(Loss::Closed);
+            self.end_with(Loss::Closed);
         }
     }
 
@@ -491,6 +677,9 @@ impl Connection {
     /// Gives the peer up: nothing more is taken from it or sent to it, but a goodbye.
     pub fn end(&mut self) {
         self.lost.get_or_insert(Loss::Closed);
+        if let Some(holding) = &mut self.holding {
+            holding.clear();
+        }
     }
 
     /// Gives back a buffer that [`Connection::buffered`] gave, to be used again.
@@ -500,31 +689,34 @@ impl Connection {
 
     /// When to come back, at the latest. `None` where nothing is waited for.
     pub fn deadline(&self) -> Option<u64> {
-        if self.lost.is_some() {
+        if self.is_over() {
             return None;
         }
-        let waiting = self
-            .is_waiting()
-            .then(|| self.sending.deadline().min(self.heard_ns.saturating_add(self.peer_timeout_ns)));
+        let waiting = self.is_waiting().then(|| self.sending.deadline().min(self.silent_ns()));
         let closing = self.closing.map(|(_, at_ns)| at_ns);
         [waiting, self.receiving.deadline(), closing].into_iter().flatten().min()
     }
 
+    /// When the peer counts as silent if nothing is heard.
+    fn silent_ns(&self) -> u64 {
+        self.heard_ns.max(self.patient_until_ns).saturating_add(self.peer_timeout_ns)
+    }
+
     /// The time has come, or passed.
     pub fn on_time(&mut self, now_ns: u64) {
-        if self.lost.is_some() {
+        if self.is_over() {
             return;
         }
         if self.closing.is_some_and(|(_, at_ns)| at_ns <= now_ns) {
-            self.lost = Some(Loss::Closed);
+            self.end_with(Loss::Closed);
             return;
         }
         self.receiving.on_time(now_ns);
         if !self.is_waiting() {
             return;
         }
-        if now_ns >= self.heard_ns.saturating_add(self.peer_timeout_ns) {
-            self.lost = Some(Loss::Silent);
+        if now_ns >= self.silent_ns() {
+            self.end_with(Loss::Silent);
             return;
         }
         self.sending.on_time(now_ns);
@@ -532,7 +724,7 @@ impl Connection {
 
     /// The next datagram to be sent. `None` where nothing is to be sent now.
     pub fn transmit(&mut self, now_ns: u64) -> Option<&[u8]> {
-        if self.lost.is_some() {
+        if self.is_over() {
             return None;
         }
         if let Some(at) = self.sending.next() {
@@ -559,7 +751,7 @@ impl Connection {
     }
 
     fn feed_some(&mut self, memories: &mut impl Memories, now_ns: u64) -> bool {
-        if self.lost.is_some() || !self.sending.is_open() {
+        if self.is_over() || !self.sending.is_open() {
             return false;
         }
         let Some(turn) = self.transfers.turn() else { return false };
@@ -583,15 +775,16 @@ impl Connection {
         let len = match self.transfers.first_waiting() {
             Some(Waiting::Store(store)) => {
                 let (at, len) = store.piece();
-                let Stored { range, handler, .. } = store.request;
+                let Stored { range, handler, departed, .. } = store.request;
                 let mut bytes = self.buffers.take();
                 bytes.reserve(LONGEST);
                 let kind = if at == 0 { Kind::Store } else { Kind::Chunk };
+                let header = Header { departed, ..self.header(kind, handler) };
                 if kind == Kind::Store {
-                    let header = self.header(kind, handler);
                     datagram::write(&header, store.request.words_sent(), &range.encode(), &mut bytes);
                 } else {
-                    datagram::write(&self.header(kind, 0), &[range.number.into()], &[], &mut bytes);
+                    let header = Header { handler: 0, ..header };
+                    datagram::write(&header, &[range.number.into()], &[], &mut bytes);
                 }
                 if !memories.source(range.number, at, len, &mut bytes) {
                     self.buffers.give_back(bytes);
@@ -614,13 +807,15 @@ impl Connection {
 
     fn feed_answer(&mut self, memories: &mut impl Memories) {
         let Some(answer) = self.transfers.first_answer() else { return };
-        let (range, (at, len), has) = (answer.range, answer.piece(), answer.has);
+        let (range, (at, len), has, departed) = (answer.range, answer.piece(), answer.has, answer.departed);
         let mut bytes = self.buffers.take();
         bytes.reserve(LONGEST);
-        datagram::write(&self.header(Kind::Fetched, 0), &[range.number.into()], &[], &mut bytes);
+        let header = Header { departed, ..self.header(Kind::Fetched, 0) };
+        datagram::write(&header, &[range.number.into()], &[], &mut bytes);
         if !has.unwrap_or_else(|| memories.read(&range, at, len, &mut bytes)) {
             self.buffers.give_back(bytes);
             self.transfers.refuse();
+            self.departs = departed;
             self.refuse(range, 0, &[]);
             return;
         }
@@ -825,6 +1020,140 @@ mod tests {
         assert_eq!(b.sending.len(), 8);
         assert_eq!(b.counters().absurd, 100 - u64::from(handled));
         assert!(b.in_flight() < 4 && !b.has_room());
+    }
+
+    /// Bytes of no transfer.
+    struct NoMemory;
+
+    impl Memories for NoMemory {
+        fn source(&mut self, _: u32, _: u64, _: usize, _: &mut Vec<u8>) -> bool {
+            false
+        }
+        fn has(&mut self, _: &[u8]) -> bool {
+            false
+        }
+        fn read(&mut self, _: &Range, _: u64, _: usize, _: &mut Vec<u8>) -> bool {
+            false
+        }
+        fn write(&mut self, _: &Range, _: u64, _: &[u8]) -> bool {
+            false
+        }
+        fn fetched(&mut self, _: u32, _: u64, _: &[u8]) {}
+    }
+
+    /// Hands over datagrams that are held, each until the number that its stamp says.
+    fn hold(at: &mut Connection, datagrams: &[Vec<u8>], now_ns: u64) {
+        for bytes in datagrams {
+            let datagram = datagram::parse(bytes).unwrap();
+            if at.receive(&datagram, now_ns) == Delivery::Now {
+                at.hold(&datagram, &mut NoMemory, |departed, _| departed.unwrap().at);
+                while let Some(bytes) = at.buffered() {
+                    let datagram = datagram::parse(&bytes).unwrap();
+                    at.hold(&datagram, &mut NoMemory, |departed, _| departed.unwrap().at);
+                }
+            }
+        }
+    }
+
+    fn release(at: &mut Connection, now_ns: u64) -> Vec<u8> {
+        match at.release(now_ns, |_| panic!("nobody asks for bytes")) {
+            Some(Released::Message(bytes)) => bytes,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn dialled_pair() -> [Connection; 2] {
+        let mut pair = pair(4);
+        pair.iter_mut().for_each(Connection::hold_messages);
+        pair
+    }
+
+    fn departs(from: &mut Connection, at: u64) {
+        from.depart(Departed { at, at_once: true });
+    }
+
+    /// What arrives is acknowledged, and counts as handled no sooner than it is.
+    #[test]
+    fn what_is_held_is_delivered_when_it_is_released() {
+        let [mut a, mut b] = dialled_pair();
+        for nth in 0..4 {
+            departs(&mut a, 100 + nth);
+            a.request(0, &[nth], &[], 0).unwrap();
+        }
+        // The first comes last.
+        let mut requests = transmit(&mut a, 0);
+        requests.rotate_left(1);
+        hold(&mut b, &requests, 0);
+        assert_eq!((b.held(), b.next_due()), (4, Some(100)));
+        b.on_time(DELAY_NS);
+        hold(&mut a, &transmit(&mut b, DELAY_NS), DELAY_NS);
+        assert_eq!((a.in_flight(), a.has_unacknowledged()), (4, false));
+        for nth in 0..3 {
+            let bytes = release(&mut b, 2 * DELAY_NS);
+            assert_eq!(datagram::parse(&bytes).unwrap().words[0], nth);
+            departs(&mut b, 200 + nth);
+            b.reply(0, &[nth], &[], 2 * DELAY_NS);
+        }
+        hold(&mut a, &transmit(&mut b, 2 * DELAY_NS), 2 * DELAY_NS);
+        // The last one is answered by an acknowledgement, which comes after the replies.
+        release(&mut b, 2 * DELAY_NS);
+        b.on_time(3 * DELAY_NS);
+        hold(&mut a, &transmit(&mut b, 3 * DELAY_NS), 3 * DELAY_NS);
+        assert_eq!((a.held(), a.in_flight()), (3, 4));
+        for left in [3, 2, 0] {
+            release(&mut a, 4 * DELAY_NS);
+            assert_eq!((a.in_flight(), a.lost()), (left, None));
+        }
+    }
+
+    #[test]
+    fn a_closed_peer_is_lost_when_nothing_is_held_of_it() {
+        let [mut a, mut b] = dialled_pair();
+        for at in [7, 8] {
+            departs(&mut a, at);
+            a.request(0, &[], &[], 0).unwrap();
+        }
+        hold(&mut b, &transmit(&mut a, 0), 0);
+        hold(&mut b, &[a.goodbye().to_vec()], 0);
+        assert!(b.is_ending() && b.lost().is_none() && b.deadline().is_none());
+        release(&mut b, 10);
+        assert_eq!(b.lost(), None);
+        release(&mut b, 20);
+        assert_eq!((b.lost(), b.next_due()), (Some(Loss::Closed), None));
+    }
+
+    /// A peer that need not answer yet is not asked, nor given up.
+    #[test]
+    fn nobody_is_silent_before_its_time() {
+        let [mut a, mut b] = dialled_pair();
+        let late_ns = 20_000_000_000;
+        departs(&mut a, 7);
+        a.expect_answer(late_ns);
+        a.request(0, &[], &[], 0).unwrap();
+        hold(&mut b, &transmit(&mut a, 0), 0);
+        b.on_time(DELAY_NS);
+        hold(&mut a, &transmit(&mut b, DELAY_NS), DELAY_NS);
+        assert!(a.deadline().unwrap() > late_ns);
+        a.on_time(late_ns);
+        assert_eq!(a.transmit(late_ns), None);
+        assert_eq!(a.lost(), None);
+        a.on_time(late_ns + Config::default().peer_timeout_ns);
+        assert_eq!(a.lost(), Some(Loss::Silent));
+    }
+
+    #[test]
+    fn a_peer_that_floods_is_not_held_without_end() {
+        let [mut a, mut b] = dialled_pair();
+        for sequence in 0..100 {
+            let departed = Some(Departed { at: 1, at_once: true });
+            let header = Header { departed, ..a.header(Kind::Request, 0) };
+            let mut bytes = Vec::new();
+            datagram::write(&header, &[], &[], &mut bytes);
+            datagram::stamp(&mut bytes, sequence, 1, Arrived::default());
+            hold(&mut b, &[bytes], 0);
+        }
+        assert_eq!((b.held(), b.counters().absurd, a.next_due()), (8, 1, None));
+        a.end();
     }
 
     #[test]

@@ -122,6 +122,11 @@ impl Receiving {
         }
     }
 
+    /// Something is to be told, unless a message tells it before.
+    pub fn owe(&mut self, now_ns: u64) {
+        self.acknowledge_at_ns.get_or_insert(now_ns + self.acknowledgement_delay_ns);
+    }
+
     /// The peer wants to know.
     pub fn acknowledge_now(&mut self) {
         self.acknowledge_now = true;
@@ -179,6 +184,7 @@ mod tests {
             transmission: 9,
             arrived: Arrived::default(),
             completed: 0,
+            departed: None,
         };
         let mut bytes = Vec::new();
         datagram::write(&header, &[u64::from(sequence)], b"payload", &mut bytes);

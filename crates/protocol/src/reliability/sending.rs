@@ -98,6 +98,8 @@ pub struct Sending {
     probe_is_due: bool,
     /// When the retransmission timer was last set.
     timer_ns: u64,
+    /// Before this time no answer can come to what has arrived.
+    answer_ns: u64,
 
     /// Messages transmitted for the first time.
     pub sent: u64,
@@ -123,6 +125,7 @@ impl Sending {
             timeouts: 0,
             probe_is_due: false,
             timer_ns: now_ns,
+            answer_ns: 0,
             sent: 0,
             retransmitted: 0,
         }
@@ -272,10 +275,17 @@ impl Sending {
         self.timeouts = 0;
     }
 
+    /// An answer to what is sent cannot come before this time: until then nobody is asked for it.
+    pub fn expect_answer(&mut self, at_ns: u64) {
+        self.answer_ns = self.answer_ns.max(at_ns);
+    }
+
     /// When something is to be sent again if nothing is heard.
     pub fn deadline(&self) -> u64 {
         let delay_ns = self.acknowledgement_delay_ns;
-        self.timer_ns
+        let begin_ns =
+            if self.messages.is_empty() { self.timer_ns.max(self.answer_ns) } else { self.timer_ns };
+        begin_ns
             + match self.timeouts.checked_sub(PROBES) {
                 None => self.round_trip.probe_ns(delay_ns),
                 Some(timeouts) => self.round_trip.timeout_ns(delay_ns, timeouts),
@@ -392,6 +402,7 @@ mod tests {
             transmission: 0,
             arrived: NOTHING,
             completed: 0,
+            departed: None,
         };
         let mut bytes = Vec::new();
         datagram::write(&header, &[], &[], &mut bytes);

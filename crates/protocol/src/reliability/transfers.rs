@@ -6,7 +6,8 @@
 //! last byte is placed. Bytes are taken from where they are when the network has room for them,
 //! and not before; what must not wait for them (replies, acknowledgements) does not.
 
-use crate::frame::datagram::{Kind, LONGEST_PIECE, longest_beginning};
+use crate::dial::timing::Departed;
+use crate::frame::datagram::{Kind, LONGEST_PIECE, STAMP_LEN, longest_beginning};
 use crate::frame::slot::MAX_WORDS;
 use crate::frame::transfer::Range;
 use alloc::collections::VecDeque;
@@ -59,6 +60,8 @@ pub struct Stored {
     pub words: [u64; MAX_WORDS],
     /// How many were sent.
     pub word_count: u8,
+    /// Where dials are turned: when it departed.
+    pub departed: Option<Departed>,
 }
 
 impl Stored {
@@ -80,10 +83,10 @@ pub struct Store {
 }
 
 impl Store {
-    pub fn new(range: Range, handler: u8, words: &[u64]) -> Self {
+    pub fn new(range: Range, handler: u8, words: &[u64], departed: Option<Departed>) -> Self {
         let word_count = words.len().min(MAX_WORDS) as u8;
         let words = core::array::from_fn(|at| words.get(at).copied().unwrap_or(0));
-        Self { request: Stored { range, handler, words, word_count }, next: 0 }
+        Self { request: Stored { range, handler, words, word_count, departed }, next: 0 }
     }
 
     /// The bytes that go out next: from where, and how many.
@@ -92,7 +95,7 @@ impl Store {
             0 => longest_beginning(self.request.words_sent().len()),
             _ => LONGEST_PIECE,
         };
-        piece(&self.request.range, self.next, most)
+        piece(&self.request.range, self.next, most - stamp_len(self.request.departed))
     }
 }
 
@@ -103,17 +106,54 @@ pub struct Answer {
     next: u64,
     /// Whether there is such memory, where that was the question.
     pub has: Option<bool>,
+    /// Where dials are turned: when it departs.
+    pub departed: Option<Departed>,
 }
 
 impl Answer {
     /// The bytes that go out next: from where, and how many.
     pub fn piece(&self) -> (u64, usize) {
-        piece(&self.range, self.next, LONGEST_PIECE)
+        piece(&self.range, self.next, LONGEST_PIECE - stamp_len(self.departed))
     }
+}
+
+fn stamp_len(departed: Option<Departed>) -> usize {
+    if departed.is_some() { STAMP_LEN } else { 0 }
 }
 
 fn piece(range: &Range, next: u64, most: usize) -> (u64, usize) {
     (next, (range.len - next).min(most as u64) as usize)
+}
+
+/// What a peer asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    pub range: Range,
+    /// Whether there is such memory, where that is the question.
+    pub has: Option<bool>,
+}
+
+/// What a transfer has come to with a message whose bytes are placed, and what is to be done then.
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    Stored(Stored),
+    Refuse(Stored),
+    Asked(Asked),
+    Fetched(Range),
+    Refused(Event),
+}
+
+impl Step {
+    /// The bytes that are moved with it, as far as a program asked for them.
+    pub fn len(&self) -> usize {
+        let len = match self {
+            Self::Stored(Stored { range, .. }) | Self::Fetched(range) => range.len,
+            Self::Refuse(Stored { range, .. }) => range.len,
+            Self::Refused(Event::StoreRefused(refused)) => return size_of_val(refused.words_sent()),
+            Self::Asked(_) | Self::Refused(_) => 0,
+        };
+        len as usize
+    }
 }
 
 /// A request that waits for the bytes of a store before it.
@@ -267,11 +307,12 @@ impl Transfers {
     }
 
     /// The peer asks for bytes; of a window of requests it may have none left for that.
-    pub fn asked(&mut self, range: Range, has: Option<bool>, window: u32) -> Result<(), Stray> {
+    pub fn asked(&mut self, asked: Asked, departed: Option<Departed>, window: u32) -> Result<(), Stray> {
         if self.answers.len() >= window as usize {
             return Err(Stray);
         }
-        self.answers.push_back(Answer { range, next: 0, has });
+        let Asked { range, has } = asked;
+        self.answers.push_back(Answer { range, next: 0, has, departed });
         Ok(())
     }
 
@@ -315,13 +356,13 @@ impl Transfers {
         Ok(arrival)
     }
 
-    /// Bytes of the oldest get of ours. Whether they are the last ones.
+    /// Bytes of the oldest get of ours, which comes back with the last ones.
     pub fn fetched(
         &mut self,
         number: u64,
         bytes: &[u8],
         memories: &mut impl Memories,
-    ) -> Result<Option<u32>, Stray> {
+    ) -> Result<Option<Range>, Stray> {
         let Some(coming) = self.gets.front_mut() else { return Err(Stray) };
         let Range { number: expected, len, .. } = coming.range;
         let at = coming.place(bytes.len()).ok_or(Stray)?;
@@ -333,8 +374,7 @@ impl Transfers {
         if !coming.is_complete() {
             return Ok(None);
         }
-        self.gets.pop_front();
-        Ok(Some(expected))
+        Ok(self.gets.pop_front().map(|coming| coming.range))
     }
 
     /// The peer refuses. Answers to gets come in order, so that of a get is one to the oldest.

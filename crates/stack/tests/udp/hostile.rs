@@ -28,6 +28,7 @@ fn overheard(address: &UdpPortAddress) -> Vec<u8> {
         transmission: 1,
         arrived: Arrived::default(),
         completed: 0,
+        departed: None,
     };
     let mut bytes = Vec::new();
     datagram::write(&header, &[0xbad], &[], &mut bytes);
