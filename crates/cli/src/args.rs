@@ -198,9 +198,9 @@ pub struct BenchArgs {
     #[arg(long, value_name = "NAME=SHARE,…")]
     pub faults: Option<Faults>,
 
-    /// What am+shm is made to be like, on purpose: latency=20us, send-gap=5us, recv-gap=5us and
-    /// gap-per-byte=1ns/B (or 1GB/s) set it, latency+20us, send-overhead+1us and recv-overhead+1us
-    /// add to it
+    /// What am+shm and am+udp are made to be like, on purpose: latency=20us, send-gap=5us,
+    /// recv-gap=5us and gap-per-byte=1ns/B (or 1GB/s) set it, latency+20us, send-overhead+1us and
+    /// recv-overhead+1us add to it
     #[arg(long, value_name = "DIAL=VALUE,…")]
     pub dials: Option<Dials>,
 

@@ -79,7 +79,9 @@ impl Campaign {
             return Err(Fault::BadInput("--faults is for the am+udp layer: add --over am+udp".into()));
         }
         if conditions.dials.is_some() && !layers.iter().any(|layer| layer.takes_dials()) {
-            return Err(Fault::BadInput("--dials is for the am+shm layer: add --over am+shm".into()));
+            return Err(Fault::BadInput(
+                "--dials is for the layers am+shm and am+udp: add --over am+shm".into(),
+            ));
         }
         if let Some(Err(error)) = conditions.dials.map(|dials| DialTerms::new(&dials, &Own::UNKNOWN, 1.0)) {
             return Err(Fault::BadInput(format!("--dials: {error}")));
@@ -284,10 +286,11 @@ fn bench(layer: Layer, conditions: Conditions, measuring: &Measuring, site: &Sit
     if let Some(why) = layer.unavailable() {
         return Err(Fault::BadInput(format!("the layer {layer} is not available here: {why}")));
     }
-    if size_bytes > layer.max_size() {
+    let dials = conditions.dials.filter(|_| layer.takes_dials()).unwrap_or_default();
+    let largest = if dials.are_none() { layer.max_size() } else { layer.max_dialled_size() };
+    if size_bytes > largest {
         return Err(Fault::BadInput(format!(
-            "--size {size_bytes} is more than the {} bytes that {layer} carries in a message",
-            layer.max_size()
+            "--size {size_bytes} is more than the {largest} bytes that {layer} carries in a message"
         )));
     }
     let (cpus, processors) = (site.cpus.clone(), site.processors);
@@ -309,7 +312,6 @@ fn bench(layer: Layer, conditions: Conditions, measuring: &Measuring, site: &Sit
         )));
     }
     let faults = conditions.faults.filter(|&faults| faults != Faults::NONE && layer.takes_faults());
-    let dials = conditions.dials.filter(|_| layer.takes_dials()).unwrap_or_default();
     let (bind, origin) = (site.bind, site.origin.clone());
     Ok(Bench {
         layer,

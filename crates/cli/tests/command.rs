@@ -164,14 +164,18 @@ fn a_bad_network_costs_time_and_no_message() {
 #[test]
 fn a_dialled_link_is_as_late_as_it_was_asked_to_be() {
     let dials = "latency=50us,send-overhead+10us";
-    let args = ["logp", "--over", "am+shm,tcp", "--dials", dials, "--launches", "1", "--max-time", "1s"];
+    let args =
+        ["logp", "--over", "am+shm,am+udp,tcp", "--dials", dials, "--launches", "1", "--max-time", "1s"];
     let (record, text) = record(&[&args[..], &["--wait", wait(), "--format", "json"]].concat());
     jsonschema::validate(&schema(), &serde_json::from_str(&text).unwrap()).unwrap();
-    let [dialled, bare] = &record.results[..] else { panic!("{text}") };
-    assert_eq!((dialled.dials.as_deref(), bare.dials.as_deref()), (Some(dials), None));
-    assert!(dialled.doubts.iter().any(|doubt| doubt.name == "dialled" && doubt.text.contains(dials)));
-    let rtt = &dialled.logp().unwrap().launches[0].rtt;
-    assert!(rtt.batches_ns.iter().all(|&ns| ns >= 119_900.0), "{rtt:?}");
+    let [shm, udp, bare] = &record.results[..] else { panic!("{text}") };
+    assert_eq!(bare.dials, None);
+    for dialled in [shm, udp] {
+        assert_eq!(dialled.dials.as_deref(), Some(dials));
+        assert!(dialled.doubts.iter().any(|doubt| doubt.name == "dialled" && doubt.text.contains(dials)));
+        let rtt = &dialled.logp().unwrap().launches[0].rtt;
+        assert!(rtt.batches_ns.iter().all(|&ns| ns >= 119_900.0), "{rtt:?}");
+    }
 }
 
 #[test]
@@ -291,7 +295,8 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["logp", "--over", "am+shm", "--dials", "latency=1"], "no unit"),
         (&["logp", "--over", "am+shm", "--dials", "speed=1us"], "'speed' is no dial"),
         (&["logp", "--over", "am+shm", "--dials", "send-gap+1us"], "set it (=)"),
-        (&["logp", "--over", "udp", "--dials", "latency=1us"], "--over am+shm"),
+        (&["logp", "--over", "udp", "--dials", "latency=1us"], "layers am+shm and am+udp: add --over am+shm"),
+        (&["logp", "--over", "am+udp", "--dials", "latency=1us", "--size", "1373"], "1372"),
         (&["logp", "--over", "am+udp", "--size", "1381"], "1380"),
         (&["logp", "--over", "am+udp", "--bind", "no-such-host.invalid"], "no host 'no-such-host.invalid'"),
         (&["logp", "--over", "am+udp", "--bind", "127.0.0.1:x"], "not a port"),

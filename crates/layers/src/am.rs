@@ -7,7 +7,8 @@ use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::data::Transport;
 use netdyno_measure::task::Subject;
 use netdyno_stack::am::{
-    Config, Endpoint, Handlers, LONGEST_PAYLOAD, PeerId, PeerStatistics, Port, Request, Strays, Wire as Way,
+    Config, Endpoint, Handlers, LONGEST_PAYLOAD, PeerId, PeerStatistics, Port, Request, STAMP_LEN, Strays,
+    Wire as Way,
 };
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ use std::time::Duration;
 pub const MAX_SHM_SIZE: usize = 1 << 20;
 /// The largest medium message over UDP.
 pub const MAX_UDP_SIZE: usize = LONGEST_PAYLOAD;
+/// The same where dials are turned: each has a stamp.
+pub const MAX_DIALLED_UDP_SIZE: usize = LONGEST_PAYLOAD - STAMP_LEN;
 /// Requests over UDP without a reply: what may be on the wire at once. More would wait in the
 /// endpoint, and issuing them would cost less than sending them does.
 const UDP_WINDOW: u32 = 64;

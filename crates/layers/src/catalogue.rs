@@ -81,6 +81,14 @@ impl Layer {
         }
     }
 
+    /// The largest message where dials are turned, in bytes.
+    pub const fn max_dialled_size(self) -> usize {
+        match self {
+            Self::AmUdp => super::am::MAX_DIALLED_UDP_SIZE,
+            _ => self.max_size(),
+        }
+    }
+
     /// The largest message where the size can be set, in bytes.
     pub const fn max_transfer(self) -> usize {
         match self {
@@ -106,7 +114,7 @@ impl Layer {
 
     /// Whether `--dials` can be turned on it.
     pub const fn takes_dials(self) -> bool {
-        matches!(self, Self::AmShm)
+        matches!(self, Self::AmShm | Self::AmUdp)
     }
 
     /// Whether its processes find each other through a launcher of its library.

@@ -105,7 +105,8 @@ pub fn open(layer: Layer, role: Role, options: LayerOptions) -> Result<Box<dyn H
 fn check(layer: Layer, options: LayerOptions) -> Result<(), LayerError> {
     let LayerOptions { size_bytes, face, wait, .. } = options;
     let (least, most) = match face {
-        Face::Requests => (1, layer.max_size()),
+        Face::Requests if options.dials.are_none() => (1, layer.max_size()),
+        Face::Requests => (1, layer.max_dialled_size()),
         Face::Sized => (1, layer.max_transfer()),
         Face::Messages => (Order::LEN, layer.max_message()),
     };

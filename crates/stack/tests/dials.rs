@@ -4,9 +4,12 @@
 
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
+use netdyno_protocol::frame::udp_port::UdpPortAddress;
 use netdyno_stack::am::{
-    Config, Dial, Dials, Endpoint, Handlers, Loss, OpenError, PeerId, PeerLost, Setting, Wire,
+    Config, ConnectError, Dial, Dials, Endpoint, Handlers, LONGEST_PAYLOAD, Loss, PeerId, PeerLost,
+    STAMP_LEN, Setting, Wait, Wire,
 };
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const ASK: u8 = 0;
@@ -28,21 +31,30 @@ fn handlers() -> Handlers<Seen> {
         request.reply(ASK, []);
     });
     handlers.on_reply(ASK, |seen, _| seen.push(ticks::now()));
+    handlers.on_fetched(ASK, |seen, _| seen.push(ticks::now()));
     handlers.on_store(ASK, |seen, _| seen.push(ticks::now()));
     handlers.on_refused(|_, refused| panic!("{refused}"));
     handlers
 }
 
-fn connect(a: &mut Endpoint<Seen>, b: &mut Endpoint<Seen>) -> (PeerId, PeerId) {
-    let (port_a, port_b) = (a.open_port(Wire::Shm).unwrap(), b.open_port(Wire::Shm).unwrap());
+const WIRES: [Wire; 2] = [Wire::Shm, Wire::Udp];
+
+fn connect(wire: Wire, a: &mut Endpoint<Seen>, b: &mut Endpoint<Seen>) -> (PeerId, PeerId) {
+    let (port_a, port_b) = (a.open_port(wire).unwrap(), b.open_port(wire).unwrap());
     let (address_a, address_b) = (port_a.address(), port_b.address());
     (a.connect(port_a, &address_b).unwrap(), b.connect(port_b, &address_a).unwrap())
 }
 
-fn link(dials: &str) -> Link {
-    let config = Config { dials: dials.parse().unwrap(), ..Config::default() };
-    let [mut a, mut b] = [0, 1].map(|_| Endpoint::new(handlers(), config).unwrap());
-    let (to_b, _) = connect(&mut a, &mut b);
+fn link(wire: Wire, dials: &str) -> Link {
+    link_between(wire, [dials, dials])
+}
+
+fn link_between(wire: Wire, dials: [&str; 2]) -> Link {
+    let [mut a, mut b] = dials.map(|dials| {
+        let config = Config { dials: dials.parse().unwrap(), ..Config::default() };
+        Endpoint::new(handlers(), config).unwrap()
+    });
+    let (to_b, _) = connect(wire, &mut a, &mut b);
     Link { a, b, to_b, clock: Clock::calibrate() }
 }
 
@@ -62,9 +74,28 @@ fn until(endpoint: &mut Endpoint<Seen>, seen: &mut Seen, count: usize) {
     }
 }
 
+/// Does something while `endpoint` is polled on another thread.
+fn with_polling<T>(endpoint: &mut Endpoint<Seen>, seen: &mut Seen, work: impl FnOnce() -> T) -> T {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                endpoint.poll(seen).unwrap();
+            }
+        });
+        let result = work();
+        over.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
 #[test]
 fn no_message_is_early_and_replies_are_as_late_again() {
-    let mut link = link("latency=200us");
+    WIRES.into_iter().for_each(no_message_is_early_and_replies_are_as_late_again_over);
+}
+
+fn no_message_is_early_and_replies_are_as_late_again_over(wire: Wire) {
+    let mut link = link(wire, "latency=200us");
     let (mut at_a, mut at_b) = (Seen::new(), Seen::new());
     let mut least_to_send = f64::INFINITY;
     for round in 1..=20 {
@@ -77,34 +108,43 @@ fn no_message_is_early_and_replies_are_as_late_again() {
         assert!(link.ns(sent, handled) >= 199_999.0 && link.ns(handled, answered) >= 199_999.0);
     }
     // The sender itself is not held up; of many rounds one at least was not interrupted.
-    assert!(least_to_send < 199_999.0, "{least_to_send}");
+    assert!(least_to_send < 199_999.0, "{wire:?}: {least_to_send}");
 }
 
 #[test]
 fn a_burst_comes_at_the_pace_of_the_gap() {
+    WIRES.into_iter().for_each(a_burst_comes_at_the_pace_of_the_gap_over);
+}
+
+fn a_burst_comes_at_the_pace_of_the_gap_over(wire: Wire) {
     const MESSAGES: usize = 50;
     for dials in ["send-gap=30us", "recv-gap=30us", "gap-per-byte=1us/B"] {
-        let mut link = link(dials);
+        let mut link = link(wire, dials);
         let (mut at_a, mut at_b) = (Seen::new(), Seen::new());
         let began = ticks::now();
         for _ in 0..MESSAGES {
             // 31 further bytes.
             link.a.request(&mut at_a, link.to_b, ASK, [1, 2, 3, 4]).unwrap();
         }
-        until(&mut link.b, &mut at_b, MESSAGES);
+        let Link { a, b, .. } = &mut link;
+        with_polling(a, &mut at_a, || until(b, &mut at_b, MESSAGES));
         let first_at = if dials.starts_with("gap") { 31_000.0 } else { 0.0 };
         let pace_ns = if dials.starts_with("gap") { 31_000.0 } else { 30_000.0 };
         for (nth, &at) in at_b.iter().enumerate() {
             let least = first_at + nth as f64 * pace_ns;
-            assert!(link.ns(began, at) >= 0.999_999 * least, "{dials}: message {nth}");
+            assert!(link.ns(began, at) >= 0.999_999 * least, "{wire:?}, {dials}: message {nth}");
         }
     }
 }
 
 #[test]
 fn overheads_take_the_processor_of_the_side_that_pays() {
+    WIRES.into_iter().for_each(overheads_take_the_processor_of_the_side_that_pays_over);
+}
+
+fn overheads_take_the_processor_of_the_side_that_pays_over(wire: Wire) {
     for dials in ["send-overhead+300us", "recv-overhead+300us"] {
-        let mut link = link(dials);
+        let mut link = link(wire, dials);
         let (mut at_a, mut at_b) = (Seen::new(), Seen::new());
         let mut least_to_send = f64::INFINITY;
         for round in 1..=20 {
@@ -117,18 +157,30 @@ fn overheads_take_the_processor_of_the_side_that_pays() {
             assert!(link.ns(began, handled) >= 299_999.0 && link.ns(began, answered) >= 599_999.0);
         }
         // Of many one at least was not interrupted.
-        assert_eq!(least_to_send >= 299_999.0, dials.starts_with("send"), "{dials}: {least_to_send}");
+        assert_eq!(
+            least_to_send >= 299_999.0,
+            dials.starts_with("send"),
+            "{wire:?}, {dials}: {least_to_send}"
+        );
     }
 }
 
 #[test]
 fn a_store_takes_the_time_of_its_bytes() {
-    let mut link = link("gap-per-byte=10ns/B");
+    WIRES.into_iter().for_each(a_store_takes_the_time_of_its_bytes_over);
+}
+
+fn a_store_takes_the_time_of_its_bytes_over(wire: Wire) {
+    let mut link = link(wire, "gap-per-byte=10ns/B");
     let (mut at_a, mut at_b) = (Seen::new(), Seen::new());
     let memory = link.b.allocate(100_001).unwrap();
-    let remote = link.a.attach(&mut at_a, link.to_b, &memory.key()).unwrap();
-    let began = ticks::now();
-    link.a.store(&mut at_a, remote, 0, &[7; 100_001], ASK, []).unwrap();
+    let Link { a, b, to_b, .. } = &mut link;
+    let began = with_polling(b, &mut at_b, || {
+        let remote = a.attach(&mut at_a, *to_b, &memory.key()).unwrap();
+        let began = ticks::now();
+        a.store(&mut at_a, remote, 0, &[7; 100_001], ASK, []).unwrap();
+        began
+    });
     until(&mut link.b, &mut at_b, 1);
     assert!(link.ns(began, at_b[0]) >= 999_999.0);
 }
@@ -151,12 +203,16 @@ fn lost(
 
 #[test]
 fn a_silent_peer_is_given_up_while_others_are_sent_to() {
+    WIRES.into_iter().for_each(a_silent_peer_is_given_up_while_others_are_sent_to_over);
+}
+
+fn a_silent_peer_is_given_up_while_others_are_sent_to_over(wire: Wire) {
     let dials = "latency=1ms".parse().unwrap();
     let config = Config { dials, peer_timeout: Duration::from_millis(400), ..Config::default() };
     let mut ends = [0, 1, 2].map(|_| Endpoint::new(handlers(), config).unwrap());
     let [a, b, c] = &mut ends;
-    let (to_b, _) = connect(a, b);
-    let (to_c, _) = connect(a, c);
+    let (to_b, _) = connect(wire, a, b);
+    let (to_c, _) = connect(wire, a, c);
     let (mut at_a, mut at_c) = (Seen::new(), Seen::new());
     a.request(&mut at_a, to_b, ASK, [1]).unwrap();
     let lost = lost(a, &mut at_a, |a| {
@@ -171,13 +227,20 @@ fn a_silent_peer_is_given_up_while_others_are_sent_to() {
 /// minutes.
 #[test]
 fn the_end_of_a_peer_is_not_held_back_for_long() {
-    let Link { mut a, mut b, to_b, .. } = link("send-gap=1s");
+    WIRES.into_iter().for_each(the_end_of_a_peer_is_not_held_back_for_long_over);
+}
+
+fn the_end_of_a_peer_is_not_held_back_for_long_over(wire: Wire) {
+    let Link { mut a, mut b, to_b, .. } = link(wire, "send-gap=1s");
     let mut at_b = Seen::new();
     for _ in 0..240 {
         a.try_request(to_b, ASK, [1]).unwrap();
     }
-    drop(a);
-    let lost = lost(&mut b, &mut at_b, |_| {});
+    // What is lost on its way is sent again as long as somebody listens.
+    let lost = std::thread::scope(|scope| {
+        scope.spawn(|| drop(a));
+        lost(&mut b, &mut at_b, |_| {})
+    });
     assert_eq!((lost.loss, at_b.len()), (Loss::Closed, 240));
 }
 
@@ -187,7 +250,87 @@ fn what_cannot_be_dialled_is_refused() {
     let gap = Dials::NONE.with(Dial::SendGap, Setting::Add(1000.0));
     let error = open(gap).err().unwrap().to_string();
     assert_eq!(error, "what send-gap the link has of its own is not known: set it (=)");
-    let mut endpoint = open(Dials::NONE.with(Dial::Latency, Setting::Add(1.0))).unwrap();
-    assert!(matches!(endpoint.open_port(Wire::Udp), Err(OpenError::DialledUdp)));
-    assert!(endpoint.open_port(Wire::Shm).is_ok());
+}
+
+/// Over UDP a get is a message each way, and its bytes take their time.
+#[test]
+fn a_get_over_udp_takes_the_latency_twice_and_the_time_of_its_bytes() {
+    let mut link = link(Wire::Udp, "latency=200us,gap-per-byte=10ns/B");
+    let (mut at_a, mut at_b) = (Seen::new(), Seen::new());
+    let memory = link.b.allocate(100_001).unwrap();
+    let Link { a, b, to_b, .. } = &mut link;
+    let began = with_polling(b, &mut at_b, || {
+        let remote = a.attach(&mut at_a, *to_b, &memory.key()).unwrap();
+        let local = a.register(vec![0; 100_001].into()).unwrap();
+        let began = ticks::now();
+        a.get(&mut at_a, remote, 0, 100_001, &local, 0, ASK, []).unwrap();
+        until(a, &mut at_a, 1);
+        began
+    });
+    assert!(link.ns(began, at_a[0]) >= 1_399_998.0);
+}
+
+/// Nothing comes that could wake it.
+#[test]
+fn who_sleeps_is_woken_by_what_is_due() {
+    let config = Config { dials: "latency=20ms".parse().unwrap(), wait: Wait::Block, ..Config::default() };
+    let [mut a, mut b] = [0, 1].map(|_| Endpoint::new(handlers(), config).unwrap());
+    let (to_b, _) = connect(Wire::Udp, &mut a, &mut b);
+    let (mut at_a, mut at_b) = (Seen::new(), Seen::new());
+    let mut least = Duration::MAX;
+    for round in 1..=10 {
+        a.request(&mut at_a, to_b, ASK, []).unwrap();
+        let began = Instant::now();
+        while at_b.len() < round {
+            if b.poll(&mut at_b).unwrap() == 0 {
+                b.idle(Duration::from_secs(5));
+            }
+        }
+        least = least.min(began.elapsed());
+        until(&mut a, &mut at_a, round);
+    }
+    assert!(least < Duration::from_millis(500), "{least:?}");
+}
+
+/// It stamps nothing, and looks at no stamps: what comes from it is due so long after it was seen.
+#[test]
+fn a_peer_without_dials_is_understood() {
+    for wire in WIRES {
+        let mut link = link_between(wire, ["latency=200us", ""]);
+        let (mut at_a, mut at_b) = (Seen::new(), Seen::new());
+        link.a.request(&mut at_a, link.to_b, ASK, [1]).unwrap();
+        until(&mut link.b, &mut at_b, 1);
+        until(&mut link.a, &mut at_a, 1);
+        assert!(link.ns(at_b[0], at_a[0]) >= 199_999.0, "{wire:?}");
+    }
+}
+
+#[test]
+fn a_stamp_takes_its_room() {
+    let longest = |dials| {
+        let link = link(Wire::Udp, dials);
+        [link.a.medium_bytes(link.to_b), link.b.medium_bytes(link.to_b)]
+    };
+    assert_eq!(longest(""), [LONGEST_PAYLOAD; 2]);
+    assert_eq!(longest("latency+1us"), [LONGEST_PAYLOAD - STAMP_LEN; 2]);
+    // Whoever has none takes as much from those that have.
+    let link = link_between(Wire::Udp, ["latency+1us", ""]);
+    assert_eq!(link.a.medium_bytes(link.to_b), LONGEST_PAYLOAD - STAMP_LEN);
+}
+
+#[test]
+fn a_peer_with_another_clock_is_refused() {
+    let open = |dials: &str| {
+        let config = Config { dials: dials.parse().unwrap(), ..Config::default() };
+        Endpoint::new(handlers(), config).unwrap()
+    };
+    for (dials, is_refused) in [("latency=1us", true), ("", false)] {
+        let mut endpoint = open(dials);
+        let port = endpoint.open_port(Wire::Udp).unwrap();
+        let ours = UdpPortAddress::parse(&port.address()).unwrap();
+        // An address of nobody, kept for documents.
+        let theirs = UdpPortAddress { socket: "192.0.2.1:7".parse().unwrap(), ..ours };
+        let connected = endpoint.connect(port, &theirs.encode());
+        assert_eq!(matches!(connected, Err(ConnectError::DialledFar(_))), is_refused, "{dials}");
+    }
 }

@@ -76,8 +76,10 @@ pub struct Config {
     pub faults: Faults,
     /// The seed that faults are drawn from.
     pub fault_seed: u64,
-    /// What shared memory is made to be like, on purpose: the same at both ends. Gaps are set (=),
-    /// overheads added (+): nobody has measured what the link has of its own. Gets are not dialled.
+    /// What links to peers on this host are made to be like, on purpose: the same at both ends. Gaps
+    /// are set (=), overheads added (+): nobody has measured what a link has of its own. Over shared
+    /// memory gets are not dialled; over UDP a payload is shorter by
+    /// [`STAMP_LEN`](super::STAMP_LEN).
     pub dials: Dials,
 }
 

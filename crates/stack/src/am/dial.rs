@@ -1,9 +1,10 @@
 //! The dials of an endpoint (León et al. 2002): it is its own network interface, which messages
 //! leave and reach as late as the dials say, whichever peer they go to or come from.
 //!
-//! The stamp of a message lies beside it in its slot, on a line that only dialled messages touch.
-//! A message that is not due stays in its ring. Dialled are requests, replies and stores; gets,
-//! which only one side has a part in, are not.
+//! Over shared memory the stamp of a message lies beside it in its slot, on a line that only dialled
+//! messages touch, and a message that is not due stays in its ring. Dialled are requests, replies and
+//! stores; gets, which only one side has a part in, are not. Over UDP the stamp is in the datagram, and
+//! what has arrived is held until it is due; there all messages are dialled.
 
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
@@ -27,6 +28,7 @@ struct Sides {
 #[derive(Debug)]
 pub(super) struct Interface {
     terms: Terms,
+    tick_ns: f64,
     longest_hold: u64,
     last_hold: u64,
     sides: Mutex<Sides>,
@@ -41,24 +43,68 @@ impl Interface {
         let clock = Clock::calibrate();
         let terms = Terms::new(dials, &Own::UNKNOWN, clock.tick_ns)?;
         let [longest_hold, last_hold] = [LONGEST_HOLD_NS, LAST_HOLD_NS].map(|ns| clock.ticks(ns));
-        Ok(Some(Arc::new(Self { terms, longest_hold, last_hold, sides: Mutex::default() })))
+        Ok(Some(Arc::new(Self {
+            terms,
+            tick_ns: clock.tick_ns,
+            longest_hold,
+            last_hold,
+            sides: Mutex::default(),
+        })))
     }
 
     fn sides(&self) -> MutexGuard<'_, Sides> {
         self.sides.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the send overhead of the processor. Returns the stamp of a message of `bytes` that is
-    /// sent now.
-    #[cold]
-    pub(super) fn depart(&self, bytes: usize) -> u64 {
-        let now = spin(self.terms.send_overhead);
-        self.sides().departures.depart(now, bytes, &self.terms).at
+    /// Takes the send overhead of the processor. Returns when that is over.
+    pub(super) fn take_send_overhead(&self) -> u64 {
+        spin(self.terms.send_overhead)
+    }
+
+    /// How a message of `bytes` departs that is sent at `now`.
+    pub(super) fn depart(&self, now: u64, bytes: usize) -> Departed {
+        self.sides().departures.depart(now, bytes, &self.terms)
     }
 
     /// When a message that was stamped so is due at its peer.
-    pub(super) fn due(&self, stamp: u64) -> u64 {
+    pub(super) fn due_there(&self, stamp: u64) -> u64 {
         stamp.saturating_add(self.terms.latency.ticks())
+    }
+
+    /// When an answer of `bytes` to it is due here, at the earliest.
+    pub(super) fn answered(&self, stamp: u64, bytes: usize) -> u64 {
+        let departs = self.due_there(stamp).saturating_add(self.terms.data(bytes));
+        self.due_there(departs)
+    }
+
+    /// When a message of `bytes` is due here that its peer has stamped so; where it did not, the time
+    /// at which it was seen must serve.
+    pub(super) fn due(&self, lane: &mut Lane, departed: Option<Departed>, bytes: usize, seen: Seen) -> u64 {
+        let latest = seen.at.saturating_add(self.longest_hold);
+        let departed = departed.map(|departed| Departed { at: departed.at.min(latest), ..departed });
+        lane.due(departed, bytes, seen, &self.terms)
+    }
+
+    /// When the messages are released at the latest of a peer that sends no more, as is known now.
+    pub(super) fn last_release(&self) -> u64 {
+        ticks::now().saturating_add(self.last_hold)
+    }
+
+    /// When a message is released that is due then and held until `until` at the latest.
+    pub(super) fn opens(&self, due: u64, until: u64) -> u64 {
+        self.sides().gate.opens(due).min(until)
+    }
+
+    /// Releases a message whose time has come, and takes the receive overhead of the processor.
+    pub(super) fn pass(&self, due: u64) {
+        // What is released before it is due is not to hold up what others send.
+        self.sides().gate.pass(due.min(ticks::now()), &self.terms);
+        spin(self.terms.recv_overhead);
+    }
+
+    /// Nanoseconds until that time.
+    pub(super) fn ns_until(&self, at: u64) -> u64 {
+        (at.saturating_sub(ticks::now()) as f64 * self.tick_ns) as u64
     }
 }
 
@@ -91,33 +137,27 @@ impl Inlet {
 
     /// The peer sends no more. What it has sent is not waited for without end.
     pub(super) fn expect_no_more(&mut self) {
-        self.until = self.until.min(ticks::now().saturating_add(self.interface.last_hold));
+        self.until = self.until.min(self.interface.last_release());
     }
 
     /// Whether the message at the head, which the peer stamped so, has to wait. Where not, it is
     /// released, and the receive overhead taken of the processor.
     #[cold]
     pub(super) fn holds(&mut self, stamp: u64) -> bool {
-        let Interface { terms, longest_hold, .. } = &*self.interface;
+        let Self { interface, lane, due, until } = self;
         let now = ticks::now();
-        let due = *self.due.get_or_insert_with(|| {
+        let at = *due.get_or_insert_with(|| {
             // A peer without dials stamps nothing.
-            let departed =
-                (stamp != 0).then(|| Departed { at: stamp.min(now + longest_hold), at_once: true });
+            let departed = (stamp != 0).then_some(Departed { at: stamp, at_once: true });
             // Its bytes were there before it departed: all messages take the same.
-            self.lane.due(departed, 1, Seen::late(now), terms)
+            interface.due(lane, departed, 1, Seen::late(now))
         });
-        {
-            let mut sides = self.interface.sides();
-            if now < sides.gate.opens(due).min(self.until) {
-                return true;
-            }
-            // What is released before it is due is not to hold up what others send.
-            sides.gate.pass(due.min(now), terms);
+        if now < interface.opens(at, *until) {
+            return true;
         }
-        self.due = None;
-        self.lane.took_first(now);
-        spin(terms.recv_overhead);
+        *due = None;
+        lane.took_first(now);
+        interface.pass(at);
         false
     }
 }

@@ -2,6 +2,7 @@
 
 use super::bulk::Memories;
 use super::config::{Config, PeerId, Wire};
+use super::dial::Interface;
 use super::error::{ConnectError, OpenError, PeerLost, RequestError, TooLong};
 use super::handlers::{Handlers, Offer, spread};
 use super::port::{Port, Way};
@@ -9,6 +10,7 @@ use super::shm::{ShmPeers, ShmPort};
 use super::udp::{PeerStatistics, Strays, UdpPeers};
 use netdyno_host::wait::Wait;
 use netdyno_protocol::frame::slot::MAX_WORDS;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -26,6 +28,8 @@ static ENDPOINTS: AtomicU64 = AtomicU64::new(1);
 pub struct Endpoint<S> {
     pub(super) config: Config,
     pub(super) offer: Offer<S>,
+    /// Where dials are turned: what all messages go through.
+    interface: Option<Arc<Interface>>,
     /// Peers connected so far.
     count: usize,
     pub(super) shm: ShmPeers,
@@ -41,7 +45,9 @@ impl<S> Endpoint<S> {
     pub fn new(handlers: Handlers<S>, config: Config) -> Result<Self, OpenError> {
         config.check()?;
         let offer = Offer { handlers, memories: Memories::new(ENDPOINTS.fetch_add(1, Ordering::Relaxed)) };
-        Ok(Self { config, offer, count: 0, shm: ShmPeers::new(&config)?, udp: None })
+        let interface = Interface::of(&config.dials)?;
+        let shm = ShmPeers::new(&config, interface.clone());
+        Ok(Self { config, offer, interface, count: 0, shm, udp: None })
     }
 
     /// Opens a port for one peer. Its address goes to that peer, whose address comes back.
@@ -49,9 +55,6 @@ impl<S> Endpoint<S> {
     /// # Errors
     /// The system gives no shared memory, or no socket at [`Config::bind`].
     pub fn open_port(&mut self, wire: Wire) -> Result<Port, OpenError> {
-        if wire == Wire::Udp && !self.config.dials.are_none() {
-            return Err(OpenError::DialledUdp);
-        }
         Ok(Port(match wire {
             Wire::Shm => Way::Shm(ShmPort::open(
                 self.config.window,
@@ -61,7 +64,7 @@ impl<S> Endpoint<S> {
             Wire::Udp => {
                 let udp = match &mut self.udp {
                     Some(udp) => udp,
-                    none => none.insert(Box::new(UdpPeers::open(&self.config)?)),
+                    none => none.insert(Box::new(UdpPeers::open(&self.config, self.interface.clone())?)),
                 };
                 Way::Udp(udp.open_port()?)
             }
@@ -71,7 +74,8 @@ impl<S> Endpoint<S> {
     /// Connects the peer that has the address of `port` and gave `address` for it.
     ///
     /// # Errors
-    /// The address is none of that wire, or leads to nothing that this process may open.
+    /// The address is none of that wire, or leads to nothing that this process may open; or dials are
+    /// turned, and it leads to another host.
     pub fn connect(&mut self, port: Port, address: &[u8]) -> Result<PeerId, ConnectError> {
         let peer = match (port.0, &mut self.udp) {
             (Way::Shm(port), _) => self.shm.connect(self.count, port, address)?,

@@ -21,9 +21,6 @@ pub enum OpenError {
     /// The dials cannot be turned so.
     #[error(transparent)]
     Dials(#[from] TermsError),
-    /// Dials are turned, and the wire has none.
-    #[error("dials are turned over shared memory alone: UDP has none yet")]
-    DialledUdp,
     /// The shared memory could not be made.
     #[error(transparent)]
     Segment(#[from] SegmentError),
@@ -44,6 +41,14 @@ pub enum ConnectError {
     /// The peer is reached by the other version of the Internet Protocol.
     #[error("the peer is at {0}, which a socket at {1} does not reach: bind to an address of its kind")]
     Family(SocketAddr, SocketAddr),
+    /// Dials are turned, and the peer has another clock.
+    #[error(
+        "dials are turned, and the peer at {0} is not on this host: messages tell by its clock when they are due"
+    )]
+    DialledFar(SocketAddr),
+    /// Dials are turned, and nothing is known of where the peer is.
+    #[error("dials are turned, and the system does not list the addresses of this host: {0}")]
+    Addresses(#[source] std::io::Error),
     /// The port was opened by another endpoint.
     #[error("that port was opened by another endpoint")]
     ForeignPort,

@@ -126,7 +126,7 @@ pub use netdyno_host::wait::Wait;
 pub use netdyno_protocol::dial::setting::{Dial, Setting};
 pub use netdyno_protocol::dial::terms::{Dials, TermsError};
 pub use netdyno_protocol::faults::Faults;
-pub use netdyno_protocol::frame::datagram::LONGEST_PAYLOAD;
+pub use netdyno_protocol::frame::datagram::{LONGEST_PAYLOAD, STAMP_LEN};
 pub use netdyno_protocol::reliability::Counters;
 pub use port::Port;
 pub use udp::{LINGER, PeerStatistics, Strays};

@@ -12,7 +12,7 @@ pub(super) use port::ShmPort;
 use super::bulk::{Destination, Fetched, Note};
 use super::config::{Config, PeerId, Wire};
 use super::dial::Interface;
-use super::error::{ConnectError, OpenError, PeerLost};
+use super::error::{ConnectError, PeerLost};
 use super::handlers::Offer;
 use netdyno_host::wait::Wait;
 use std::collections::VecDeque;
@@ -62,8 +62,8 @@ struct Arrived {
 }
 
 impl ShmPeers {
-    pub(super) fn new(config: &Config) -> Result<Self, OpenError> {
-        Ok(Self {
+    pub(super) fn new(config: &Config, interface: Option<Arc<Interface>>) -> Self {
+        Self {
             peers: Vec::new(),
             hot: Vec::new(),
             newest: 0,
@@ -80,8 +80,8 @@ impl ShmPeers {
             next_look: Instant::now(),
             payload: Vec::with_capacity(config.medium_bytes as usize),
             arrived: VecDeque::new(),
-            interface: Interface::of(&config.dials)?,
-        })
+            interface,
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -35,7 +35,7 @@ impl Outbox {
     #[inline(always)]
     pub(super) fn depart(&mut self, bytes: usize) {
         if let Some(interface) = &self.interface {
-            self.replies.stamp(interface.depart(bytes));
+            self.replies.stamp(stamp(interface, bytes));
         }
     }
 
@@ -69,6 +69,13 @@ impl Outbox {
 pub(super) fn header(kind: Kind, handler: u8, completed: u16, words: &[u64]) -> Header {
     // The sequence number is the ring's.
     Header { sequence: 0, completed, handler, kind, words: words.len() as u8 }
+}
+
+/// Takes the send overhead of the processor. Returns the stamp of a message of `bytes` that is sent
+/// then.
+#[cold]
+fn stamp(interface: &Interface, bytes: usize) -> u64 {
+    interface.depart(interface.take_send_overhead(), bytes).at
 }
 
 /// Which of the inlets.
@@ -266,9 +273,9 @@ impl ShmPeer {
     /// Has the next request, of `bytes`, depart as the dials say.
     pub(super) fn depart(&mut self, bytes: usize) {
         if let Some(interface) = &self.outbox.interface {
-            let stamp = interface.depart(bytes);
+            let stamp = stamp(interface, bytes);
             self.requests_out.stamp(stamp);
-            self.last_due = interface.due(stamp);
+            self.last_due = interface.due_there(stamp);
         }
     }
 

@@ -83,11 +83,23 @@ impl reliability::Memories for Reach<'_> {
         true
     }
 
-    fn fetched(&mut self, _number: u32, at: u64, bytes: &[u8]) {
-        // The connection sees to it that they are of the first, and no more than it asked for.
-        if let Some(Get { to: Some((to, _)), .. }) = self.transfers.gets.front() {
+    fn fetched(&mut self, number: u32, at: u64, bytes: &[u8]) {
+        // The connection sees to it that they are no more than it asked for. It is the first, but for
+        // those that have come and are not due on a dialled link.
+        let get = self.transfers.gets.iter().find(|get| get.number == number);
+        if let Some(Get { to: Some((to, _)), .. }) = get {
             to.memory.bytes().write(to.offset + at as usize, bytes);
         }
+    }
+}
+
+impl Transfers {
+    pub(super) fn reach<'a>(
+        &'a mut self,
+        memories: &'a Memories,
+        lent: Lent<'a>,
+    ) -> impl reliability::Memories {
+        Reach { memories, transfers: self, lent }
     }
 }
 
@@ -108,7 +120,19 @@ impl UdpPeer {
         state: &mut S,
     ) -> Result<usize, PeerLost> {
         let mut reach = Reach { memories: &offer.memories, transfers: &mut self.transfers, lent: None };
-        match self.outbox.connection.transfer(datagram, &mut reach) {
+        let event = self.outbox.connection.transfer(datagram, &mut reach);
+        self.handle_event(event, now_ns, offer, state)
+    }
+
+    /// Handles what came of a transfer.
+    pub(super) fn handle_event<S>(
+        &mut self,
+        event: Event,
+        now_ns: u64,
+        offer: &Offer<S>,
+        state: &mut S,
+    ) -> Result<usize, PeerLost> {
+        match event {
             Event::Nothing => Ok(0),
             Event::Stored(stored) => self.handle_stored(&stored, now_ns, offer, state),
             Event::Fetched(number) => Ok(self.handle_fetched(number, offer, state)),
@@ -188,6 +212,7 @@ impl UdpPeers {
         let peer = &mut self.peers[remote.peer.place()];
         peer.check_connected()?;
         let range = [remote.memory, offset as u64, len as u64];
+        peer.depart(len, 0, now_ns)?;
         let store = peer.outbox.connection.store(note.handler, note.words(), range, now_ns);
         store.map_err(|Full| RequestError::Full)
     }
@@ -197,6 +222,7 @@ impl UdpPeers {
         let now_ns = self.clock.now_ns();
         let peer = &mut self.peers[id.place()];
         peer.check_connected()?;
+        peer.depart(0, range[2] as usize, now_ns)?;
         let number = peer.outbox.connection.get(range, now_ns).map_err(|Full| RequestError::Full)?;
         peer.transfers.gets.push_back(Get { number, to: Some(to.clone()) });
         Ok(())
@@ -207,6 +233,7 @@ impl UdpPeers {
         let now_ns = self.clock.now_ns();
         let peer = &mut self.peers[id.place()];
         peer.check_connected()?;
+        peer.depart(0, 0, now_ns)?;
         let number =
             peer.outbox.connection.attach(&key.encode(), now_ns).map_err(|Full| RequestError::Full)?;
         peer.transfers.gets.push_back(Get { number, to: None });

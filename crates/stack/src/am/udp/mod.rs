@@ -3,6 +3,7 @@
 
 mod bulk;
 mod clock;
+mod dialled;
 mod peer;
 mod port;
 
@@ -11,20 +12,23 @@ pub(super) use port::UdpPort;
 
 use super::bulk::Memories;
 use super::config::{Config, PeerId, Wire};
+use super::dial::Interface;
 use super::error::{ConnectError, Loss, OpenError, PeerLost, RequestError};
 use super::handlers::Offer;
 use bulk::Lent;
 use clock::Clock;
+use netdyno_clock::ticks;
 use netdyno_host::datagram::{DatagramSocket, Datagrams, ROOM, SocketError};
-use netdyno_host::random;
+use netdyno_host::{interface, random};
 use netdyno_protocol::faults::Faults;
-use netdyno_protocol::frame::datagram::{self, Kind, LONGEST_PAYLOAD};
+use netdyno_protocol::frame::datagram::{self, Kind, LONGEST_PAYLOAD, STAMP_LEN};
 use netdyno_protocol::frame::udp_port::UdpPortAddress;
 use netdyno_protocol::reliability::{self, Connection, Counters, Full};
 use peer::UdpPeer;
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long an endpoint that is dropped sees to it that what it sent arrives.
@@ -74,10 +78,14 @@ pub(super) struct UdpPeers {
     strays: Strays,
     /// For all that comes at once.
     room: Box<[u8]>,
+    /// Where dials are turned.
+    interface: Option<Arc<Interface>>,
+    /// The same: when the socket was found to be empty last, in ticks.
+    empty_at: Option<u64>,
 }
 
 impl UdpPeers {
-    pub(super) fn open(config: &Config) -> Result<Self, OpenError> {
+    pub(super) fn open(config: &Config, interface: Option<Arc<Interface>>) -> Result<Self, OpenError> {
         let faults = (config.faults != Faults::NONE).then_some((config.faults, config.fault_seed));
         Ok(Self {
             config: *config,
@@ -90,7 +98,14 @@ impl UdpPeers {
             polls_in_flood: 0,
             strays: Strays::default(),
             room: vec![0; ROOM].into(),
+            interface,
+            empty_at: None,
         })
+    }
+
+    /// The longest payload beside a full set of words.
+    fn longest_payload(&self) -> usize {
+        LONGEST_PAYLOAD - if self.interface.is_some() { STAMP_LEN } else { 0 }
     }
 
     pub(super) fn open_port(&self) -> Result<UdpPort, OpenError> {
@@ -98,7 +113,7 @@ impl UdpPeers {
             .map_err(|error| SocketError::System { what: "give random bytes", error: error.into() })?;
         Ok(UdpPort(UdpPortAddress {
             window: self.config.window.min(WINDOW_AT_MOST),
-            medium_bytes: self.config.medium_bytes.min(LONGEST_PAYLOAD as u32),
+            medium_bytes: self.config.medium_bytes.min(self.longest_payload() as u32),
             connection: u64::from_le_bytes(connection),
             socket: self.socket.local(),
         }))
@@ -117,6 +132,9 @@ impl UdpPeers {
         if ours.socket.is_ipv4() != theirs.socket.is_ipv4() {
             return Err(ConnectError::Family(theirs.socket, ours.socket));
         }
+        if self.interface.is_some() && !is_here(theirs.socket.ip()).map_err(ConnectError::Addresses)? {
+            return Err(ConnectError::DialledFar(theirs.socket));
+        }
         let place = self.peers.len();
         let id = PeerId::new(index, Wire::Udp, place);
         let config = reliability::Config {
@@ -125,9 +143,14 @@ impl UdpPeers {
             ..reliability::Config::default()
         };
         let connection = Connection::new(config, ours.connection, theirs.connection, self.clock.now_ns());
-        let medium_bytes = [theirs, ours].map(|address| address.medium_bytes as usize);
+        let medium_bytes =
+            [theirs, ours].map(|address| (address.medium_bytes as usize).min(self.longest_payload()));
         let timeout = self.config.peer_timeout;
-        self.peers.push(UdpPeer::new(id, theirs.socket, connection, medium_bytes, timeout));
+        let mut peer = UdpPeer::new(id, theirs.socket, connection, medium_bytes, timeout);
+        if let Some(interface) = &self.interface {
+            peer.dial(interface);
+        }
+        self.peers.push(peer);
         self.places.insert(ours.connection, place);
         self.socket.set_only_peer((place == 0).then_some(theirs.socket));
         Ok(id)
@@ -165,6 +188,9 @@ impl UdpPeers {
     ) -> Result<(), RequestError> {
         let peer = &mut self.peers[id.place()];
         peer.check_connected()?;
+        if peer.is_dialled() {
+            return self.try_send_dialled(id, handler, words, payload);
+        }
         let now_ns = self.clock.now_ns();
         peer.outbox.connection.request(handler, words, payload, now_ns).map_err(|Full| RequestError::Full)?;
         self.transmit(id.place(), now_ns);
@@ -254,6 +280,11 @@ impl UdpPeers {
         }
         if now_ns >= self.deadline_ns && (is_drained || self.polls_in_flood >= POLLS_IN_A_FLOOD) {
             self.on_time(now_ns, &offer.memories)?;
+        }
+        if self.interface.is_some() {
+            // What was taken is held.
+            self.empty_at = is_drained.then(ticks::now).or(self.empty_at);
+            return self.release(offer, state);
         }
         Ok(handled)
     }
@@ -351,6 +382,9 @@ impl UdpPeers {
             }
             return Ok(0);
         }
+        if peer.is_dialled() {
+            return peer.take_and_hold(&datagram, self.empty_at, now_ns, &offer.memories);
+        }
         peer.take(&datagram, now_ns, offer, state)
     }
 
@@ -394,6 +428,7 @@ impl UdpPeers {
         let left_ns = self.deadline_ns.saturating_sub(self.clock.now_ns());
         // Of a longer sleep a part would not count.
         let most = timeout.min(self.clock.longest_pause());
+        let most = self.until_release().map_or(most, |until| most.min(until));
         self.socket.block(most.min(Duration::from_nanos(left_ns)));
     }
 
@@ -426,6 +461,11 @@ impl UdpPeers {
             self.block(Duration::from_millis(1));
         }
     }
+}
+
+/// Whether an address is of this host, so that whoever is there reads the same clock.
+fn is_here(ip: IpAddr) -> std::io::Result<bool> {
+    Ok(ip.is_loopback() || interface::addresses()?.contains(&ip))
 }
 
 /// Whose datagram it is, by the number that it carries and where it came from.

@@ -1,6 +1,7 @@
 //! One peer: its connection, and what becomes of what it sends.
 
 use super::bulk::Transfers;
+use super::dialled::{Arriving, Departing};
 use crate::am::config::PeerId;
 use crate::am::error::{Loss, PeerLost};
 use crate::am::handlers::{self, Content, Offer, Reply, Request};
@@ -16,6 +17,8 @@ pub(in crate::am) struct Outbox {
     pub(super) medium_bytes: usize,
     /// The time at which requests are handled.
     pub(super) now_ns: u64,
+    /// Where dials are turned.
+    pub(super) departing: Option<Box<Departing>>,
 }
 
 impl Outbox {
@@ -30,6 +33,9 @@ impl Outbox {
     }
 
     pub(in crate::am) fn reply(&mut self, handler: u8, words: &[u64], payload: &[u8]) {
+        if self.departing.is_some() {
+            self.depart(size_of_val(words) + payload.len());
+        }
         self.connection.reply(handler, words, payload, self.now_ns);
     }
 }
@@ -39,6 +45,8 @@ pub(super) struct UdpPeer {
     pub(super) address: SocketAddr,
     pub(super) outbox: Outbox,
     pub(super) transfers: Transfers,
+    /// Where dials are turned.
+    pub(super) arriving: Option<Box<Arriving>>,
     /// Payload that it may send.
     our_medium_bytes: usize,
     peer_timeout: Duration,
@@ -53,9 +61,9 @@ impl UdpPeer {
         [medium_bytes, our_medium_bytes]: [usize; 2],
         peer_timeout: Duration,
     ) -> Self {
-        let outbox = Outbox { connection, medium_bytes, now_ns: 0 };
+        let outbox = Outbox { connection, medium_bytes, now_ns: 0, departing: None };
         let transfers = Transfers::default();
-        Self { id, address, outbox, transfers, our_medium_bytes, peer_timeout, lost: None }
+        Self { id, address, outbox, transfers, arriving: None, our_medium_bytes, peer_timeout, lost: None }
     }
 
     #[inline(always)]
@@ -96,7 +104,7 @@ impl UdpPeer {
     }
 
     #[inline]
-    fn handle<S>(
+    pub(super) fn handle<S>(
         &mut self,
         datagram: &Datagram<'_>,
         now_ns: u64,
@@ -135,12 +143,13 @@ impl UdpPeer {
             return Ok(());
         }
         self.outbox.connection.on_time(now_ns);
+        self.expect_no_more_of_the_ended();
         self.find_loss()
     }
 
     /// Reports once that the connection has ended.
     #[inline]
-    fn find_loss(&mut self) -> Result<(), PeerLost> {
+    pub(super) fn find_loss(&mut self) -> Result<(), PeerLost> {
         match self.outbox.connection.lost() {
             None => Ok(()),
             Some(_) if self.lost.is_some() => Ok(()),
