@@ -263,7 +263,8 @@ fn open_order(bench: &Bench, rank: usize, task: &Task) -> Order {
         face: task.face(),
         wait: bench.wait.name().into(),
         faults: bench.faults.map(|faults| faults.to_string()),
-        dials: bench.dials.to_string(),
+        dials: vec![bench.dials.to_string()],
+        dials_word: None,
         bind: SocketAddr::new(ip, if is_requester { 0 } else { bench.bind.port() }),
         // Other faults in the other direction.
         seed: task.seed() ^ rank as u64,

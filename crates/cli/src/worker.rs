@@ -15,12 +15,14 @@ use netdyno_layers::half::{self, LayerOptions, Role};
 use netdyno_measure::layer::{Face, LayerError};
 use netdyno_measure::task::{Data, Task};
 use netdyno_protocol::dial::setting::SettingError;
+use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::faults::Faults;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -47,8 +49,10 @@ pub enum Order {
         wait: String,
         /// What goes wrong with what is sent, on purpose.
         faults: Option<String>,
-        /// What the link is made to be like, on purpose.
-        dials: String,
+        /// What the link is made to be like, on purpose: the turns of which one is in force.
+        dials: Vec<String>,
+        /// The file and the byte of it where a word says which; without it, the first.
+        dials_word: Option<(PathBuf, usize)>,
         /// Where its socket is, if it has one.
         bind: SocketAddr,
         /// Seed of what is random.
@@ -159,6 +163,12 @@ pub fn bound<T: DeserializeOwned + Send + 'static>(bind: SocketAddr, control: &C
     SocketAddr::new(here.unwrap_or(bind.ip()), bind.port())
 }
 
+/// The turns of the dials, as they were spelled.
+pub fn turns(texts: &[String]) -> Result<Vec<Dials>, End> {
+    let turns = texts.iter().map(|text| text.parse());
+    turns.collect::<Result<_, SettingError>>().map_err(|error| End::Layer(error.to_string()))
+}
+
 /// What is said of an order that makes no sense.
 pub fn unexpected(order: &Order) -> End {
     End::Layer(format!("the order {order:?} came out of turn"))
@@ -166,14 +176,26 @@ pub fn unexpected(order: &Order) -> End {
 
 fn work(control: &mut Control<Order>) -> Result<(), End> {
     let (layer, role, cpu, options) = match control.receive(PATIENCE)? {
-        Order::Open { layer, is_requester, size_bytes, face, wait, faults, dials, bind, seed, cpu } => {
+        Order::Open {
+            layer,
+            is_requester,
+            size_bytes,
+            face,
+            wait,
+            faults,
+            dials,
+            dials_word,
+            bind,
+            seed,
+            cpu,
+        } => {
             let role = if is_requester { Role::Requester } else { Role::Replier };
             let wait = wait.parse().map_err(End::Layer)?;
             let faults = faults.map_or(Ok(Faults::NONE), |faults| faults.parse());
             let faults = faults.map_err(|error| End::Layer(error.to_string()))?;
-            let dials = dials.parse().map_err(|error: SettingError| End::Layer(error.to_string()))?;
+            let dials = turns(&dials)?;
             let bind = bound(bind, control);
-            let options = LayerOptions { size_bytes, face, wait, faults, dials, seed, bind };
+            let options = LayerOptions { size_bytes, face, wait, faults, dials, dials_word, seed, bind };
             (layer.parse::<Layer>().map_err(End::Layer)?, role, cpu, options)
         }
         Order::Crowd(order) => return attendant::work(control, order),
@@ -182,6 +204,7 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
     if let Some(cpu) = cpu {
         place::pin(cpu).map_err(|error| End::Layer(format!("cannot run on processor {cpu}: {error}")))?;
     }
+    let wait = options.wait;
     let half = half::open(layer, role, options)?;
     let library = half.library().map(str::to_owned);
     control.send(&Answer::Opened { address: half.address(), library })?;
@@ -211,7 +234,7 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
                 task => subject.measure(task, &mut progress)?,
             };
             // A process that yields gives its processor away itself, which counts the same.
-            if options.wait != Wait::Yield {
+            if wait != Wait::Yield {
                 data.set_preemptions(
                     preemptions().zip(preempted_before).map(|(after, before)| after - before),
                 );

@@ -5,6 +5,7 @@
 //! * [`segment`]: a region in a sealed memfd, made by one process and opened by another.
 //! * [`bytes`]: bytes that others write to while they are looked at.
 //! * [`ring`]: one writer, one reader, a cache line a message.
+//! * [`shared_word`]: a word in a file that others write.
 //! * [`stage`]: cells for what is too long for a message.
 //! * [`life`]: whether another process still lives.
 //! * [`datagram`]: a UDP socket that never waits, and the faults under it.
@@ -21,5 +22,6 @@ pub mod random;
 pub mod region;
 pub mod ring;
 pub mod segment;
+pub mod shared_word;
 pub mod stage;
 pub mod wait;

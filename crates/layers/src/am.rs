@@ -7,8 +7,8 @@ use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::data::Transport;
 use netdyno_measure::task::Subject;
 use netdyno_stack::am::{
-    Config, Endpoint, Handlers, LONGEST_PAYLOAD, PeerId, PeerStatistics, Port, Request, STAMP_LEN, Strays,
-    Wire as Way,
+    Config, Endpoint, Handlers, LONGEST_PAYLOAD, PeerId, PeerStatistics, Port, Request, STAMP_LEN,
+    SharedWord, Strays, Wire as Way,
 };
 use std::time::Duration;
 
@@ -52,6 +52,17 @@ pub(crate) fn window(way: Way) -> u32 {
     }
 }
 
+/// An endpoint whose dials are turned as the options say.
+pub(crate) fn dialled<S>(
+    handlers: Handlers<S>,
+    config: Config,
+    options: &LayerOptions,
+) -> Result<Endpoint<S>, LayerError> {
+    let word = options.dials_word.as_ref().map(|(path, offset)| SharedWord::map(path, *offset));
+    let word = word.transpose().map_err(LayerError::new)?;
+    Endpoint::with_turns(handlers, config, &options.dials, word).map_err(LayerError::new)
+}
+
 /// This process's half.
 pub struct AmHalf {
     endpoint: Endpoint<Tally>,
@@ -75,10 +86,10 @@ impl AmHalf {
             window: window(way),
             faults: options.faults,
             fault_seed: options.seed,
-            dials: options.dials,
             bind: options.bind,
+            ..Config::default()
         };
-        let mut endpoint = Endpoint::new(handlers, config).map_err(LayerError::new)?;
+        let mut endpoint = dialled(handlers, config, &options)?;
         let port = endpoint.open_port(way).map_err(LayerError::new)?;
         Ok(Self { endpoint, port, window: config.window as usize, options })
     }

@@ -21,7 +21,7 @@ impl<S> Unconnected<S> {
         way: Way,
         handlers: Handlers<S>,
         memory_bytes: usize,
-        options: LayerOptions,
+        options: &LayerOptions,
     ) -> Result<Self, LayerError> {
         let config = Config {
             peer_timeout: PEER_TIMEOUT,
@@ -30,10 +30,9 @@ impl<S> Unconnected<S> {
             faults: options.faults,
             fault_seed: options.seed,
             bind: options.bind,
-            dials: options.dials,
             ..Config::default()
         };
-        let mut endpoint = Endpoint::new(handlers, config).map_err(LayerError::new)?;
+        let mut endpoint = crate::am::dialled(handlers, config, options)?;
         let port = endpoint.open_port(way).map_err(LayerError::new)?;
         let memory = endpoint.allocate(memory_bytes).map_err(LayerError::new)?;
         Ok(Self { endpoint, port, memory })

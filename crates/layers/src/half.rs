@@ -17,6 +17,7 @@ use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::faults::Faults;
 use netdyno_stack::am::Wire;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ use std::time::Duration;
 pub const PEER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How a layer is to be measured.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct LayerOptions {
     /// Bytes of user data in a message; the most of them where messages differ.
     pub size_bytes: usize,
@@ -35,8 +36,11 @@ pub struct LayerOptions {
     pub wait: Wait,
     /// What goes wrong with what is sent, on purpose, where the layer takes faults.
     pub faults: Faults,
-    /// What the link is made to be like, on purpose, where the layer has dials.
-    pub dials: Dials,
+    /// What the link is made to be like, on purpose, where the layer has dials: the turns of which
+    /// one is in force at a time.
+    pub dials: Vec<Dials>,
+    /// The file, and the byte of it, where a word says which turn that is; without it, the first.
+    pub dials_word: Option<(PathBuf, usize)>,
     /// The seed of what is random.
     pub seed: u64,
     /// The socket of a layer that has one: an address of this host, and a port, 0 for any.
@@ -82,8 +86,8 @@ pub trait Half {
 
 /// Opens this process's half of a layer between processes.
 pub fn open(layer: Layer, role: Role, options: LayerOptions) -> Result<Box<dyn Half>, LayerError> {
-    check(layer, options)?;
-    let over_am = |way| -> Result<Box<dyn Half>, LayerError> {
+    check(layer, &options)?;
+    let over_am = |way, options: LayerOptions| -> Result<Box<dyn Half>, LayerError> {
         Ok(match options.face {
             Face::Requests => Box::new(AmHalf::open(way, options)?),
             Face::Sized => Box::new(SizedHalf::open(way, options)?),
@@ -91,8 +95,8 @@ pub fn open(layer: Layer, role: Role, options: LayerOptions) -> Result<Box<dyn H
         })
     };
     Ok(match layer {
-        Layer::AmShm => over_am(Wire::Shm)?,
-        Layer::AmUdp => over_am(Wire::Udp)?,
+        Layer::AmShm => over_am(Wire::Shm, options)?,
+        Layer::AmUdp => over_am(Wire::Udp, options)?,
         Layer::Udp => Box::new(UdpHalf::open(options)?),
         Layer::Tcp => Box::new(TcpHalf::open(role, options)?),
         Layer::Mpi => Box::new(PluginHalf::open(&Extension::mpi()?, role, options)?),
@@ -102,10 +106,10 @@ pub fn open(layer: Layer, role: Role, options: LayerOptions) -> Result<Box<dyn H
 }
 
 /// Against what the layer says it can.
-fn check(layer: Layer, options: LayerOptions) -> Result<(), LayerError> {
-    let LayerOptions { size_bytes, face, wait, .. } = options;
+fn check(layer: Layer, options: &LayerOptions) -> Result<(), LayerError> {
+    let &LayerOptions { size_bytes, face, wait, .. } = options;
     let (least, most) = match face {
-        Face::Requests if options.dials.are_none() => (1, layer.max_size()),
+        Face::Requests if options.dials.iter().all(Dials::are_none) => (1, layer.max_size()),
         Face::Requests => (1, layer.max_dialled_size()),
         Face::Sized => (1, layer.max_transfer()),
         Face::Messages => (Order::LEN, layer.max_message()),

@@ -8,7 +8,6 @@ use netdyno_layers::plugin::{Extension, PluginHalf};
 use netdyno_measure::layer::Face;
 use netdyno_plugin::site::{build_in, find_compiler};
 use netdyno_plugin::source::Source;
-use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::faults::Faults;
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -30,7 +29,8 @@ fn options(size_bytes: usize, face: Face) -> LayerOptions {
         face,
         wait: Wait::Spin,
         faults: Faults::NONE,
-        dials: Dials::NONE,
+        dials: Vec::new(),
+        dials_word: None,
         seed: 1,
         bind,
     }

@@ -7,8 +7,11 @@ use netdyno_clock::ticks;
 use netdyno_protocol::frame::udp_port::UdpPortAddress;
 use netdyno_stack::am::{
     Config, ConnectError, Dial, Dials, Endpoint, Handlers, LONGEST_PAYLOAD, Loss, PeerId, PeerLost,
-    STAMP_LEN, Setting, Wait, Wire,
+    STAMP_LEN, Setting, SharedWord, Wait, Wire,
 };
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -332,5 +335,108 @@ fn a_peer_with_another_clock_is_refused() {
         let theirs = UdpPortAddress { socket: "192.0.2.1:7".parse().unwrap(), ..ours };
         let connected = endpoint.connect(port, &theirs.encode());
         assert_eq!(matches!(connected, Err(ConnectError::DialledFar(_))), is_refused, "{dials}");
+    }
+}
+
+/// A file with a word that says which turn is in force.
+struct Page(PathBuf);
+
+impl Page {
+    const CURRENT: usize = 12;
+
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("netdyno-{name}-{}", std::process::id()));
+        std::fs::write(&path, [0; 64]).unwrap();
+        Self(path)
+    }
+
+    fn turn(&self, turn: u32) {
+        let file = OpenOptions::new().write(true).open(&self.0).unwrap();
+        file.write_all_at(&turn.to_ne_bytes(), Self::CURRENT as u64).unwrap();
+    }
+
+    fn link(&self, wire: Wire, turns: &[Dials]) -> Link {
+        let [mut a, mut b] = [0, 1].map(|_| {
+            let word = SharedWord::map(&self.0, Self::CURRENT).unwrap();
+            Endpoint::with_turns(handlers(), Config::default(), turns, Some(word)).unwrap()
+        });
+        let (to_b, _) = connect(wire, &mut a, &mut b);
+        Link { a, b, to_b, clock: Clock::calibrate() }
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn dials_are_turned_while_the_link_is_open() {
+    let turns = [Dials::NONE, "latency=2ms".parse().unwrap(), "send-overhead+300us".parse().unwrap()];
+    for wire in WIRES {
+        let page = Page::new(&format!("turns-{wire:?}"));
+        let mut link = page.link(wire, &turns);
+        let (mut at_a, mut at_b, mut rounds) = (Seen::new(), Seen::new(), 0);
+        for turn in [0, 1, 2, 3, u32::MAX, 1, 0] {
+            page.turn(turn);
+            let (mut least, mut least_to_send) = (f64::INFINITY, f64::INFINITY);
+            for _ in 0..10 {
+                rounds += 1;
+                let began = ticks::now();
+                link.a.request(&mut at_a, link.to_b, ASK, [1]).unwrap();
+                least_to_send = least_to_send.min(link.ns(began, ticks::now()));
+                until(&mut link.b, &mut at_b, rounds);
+                until(&mut link.a, &mut at_a, rounds);
+                least = least.min(link.ns(began, at_a[rounds - 1]));
+            }
+            // Of many one at least was not interrupted.
+            assert_eq!(least >= 3_999_998.0, turn == 1, "{wire:?}, turn {turn}: {least}");
+            assert_eq!(least_to_send >= 299_999.0, turn == 2, "{wire:?}, turn {turn}: {least_to_send}");
+        }
+    }
+}
+
+/// Whatever is in force when a message is sent, seen or taken.
+#[test]
+fn nothing_is_lost_and_nothing_overtakes_where_dials_are_turned_meanwhile() {
+    const MESSAGES: u64 = 3000;
+    let turns = ["latency=300us", "", "send-gap=2us,recv-gap=3us", "latency+50us,gap-per-byte=10ns/B"];
+    let turns = turns.map(|dials| dials.parse().unwrap());
+    let mut handlers = Handlers::<Seen>::new();
+    handlers.on_request(ASK, |seen, request| {
+        let words = request.words();
+        seen.push(words[0]);
+        request.reply(ASK, words);
+    });
+    handlers.on_reply(ASK, |seen, reply| seen.push(reply.words()[0]));
+    for wire in WIRES {
+        let page = Page::new(&format!("traffic-{wire:?}"));
+        let [mut a, mut b] = [0, 1].map(|_| {
+            let word = SharedWord::map(&page.0, Page::CURRENT).unwrap();
+            Endpoint::with_turns(handlers.clone(), Config::default(), &turns, Some(word)).unwrap()
+        });
+        let (to_b, _) = connect(wire, &mut a, &mut b);
+        let (mut at_a, mut at_b) = (Seen::new(), Seen::new());
+        with_polling(&mut b, &mut at_b, || {
+            for nth in 0..MESSAGES {
+                if nth % 37 == 0 {
+                    page.turn((nth / 37 % 5) as u32);
+                }
+                a.request(&mut at_a, to_b, ASK, [nth]).unwrap();
+            }
+            until(&mut a, &mut at_a, MESSAGES as usize);
+        });
+        let all: Seen = (0..MESSAGES).collect();
+        assert!(at_a == all && at_b == all, "{wire:?}");
+    }
+}
+
+#[test]
+fn turns_that_turn_nothing_are_no_dials() {
+    let page = Page::new("nothing");
+    for turns in [&[][..], &[Dials::NONE; 2]] {
+        let link = page.link(Wire::Udp, turns);
+        assert_eq!(link.a.medium_bytes(link.to_b), LONGEST_PAYLOAD);
     }
 }

@@ -64,9 +64,9 @@ impl AmGathering {
             bind: options.bind,
             faults: options.faults,
             fault_seed: options.seed,
-            dials: options.dials,
+            ..Config::default()
         };
-        let mut endpoint = Endpoint::new(handlers, config).map_err(LayerError::new)?;
+        let mut endpoint = crate::am::dialled(handlers, config, &options)?;
         let mut ports: Vec<Option<Port>> = (0..place.procs).map(|_| None).collect();
         for peer in place.peers() {
             ports[peer] = Some(endpoint.open_port(way).map_err(LayerError::new)?);

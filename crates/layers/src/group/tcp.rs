@@ -25,6 +25,7 @@ pub(super) struct TcpGathering {
 
 impl TcpGathering {
     pub(super) fn open(place: Place, options: LayerOptions) -> Result<Self, LayerError> {
+        let bind = options.bind;
         let open = || -> io::Result<_> {
             let listener = TcpListener::bind(options.bind)?;
             listener.set_nonblocking(true)?;
@@ -34,7 +35,7 @@ impl TcpGathering {
                 .collect::<io::Result<_>>()?;
             Ok(Self { listener, address, tokens, place, options })
         };
-        open().map_err(|error| LayerError(format!("cannot listen at {}: {error}", options.bind)))
+        open().map_err(|error| LayerError(format!("cannot listen at {bind}: {error}")))
     }
 
     fn connect(&self, address: &[u8]) -> Result<TcpStream, LayerError> {

@@ -114,7 +114,7 @@ impl MessagesHalf {
     /// Opens an endpoint, a port on `way`, and memory for a receive in each slot.
     pub(crate) fn open(way: Way, options: LayerOptions) -> Result<Self, LayerError> {
         let memory_bytes = DEPTH * stride(options.size_bytes);
-        Ok(Self { end: Unconnected::open(way, handlers(), memory_bytes, options)?, options })
+        Ok(Self { end: Unconnected::open(way, handlers(), memory_bytes, &options)?, options })
     }
 
     fn connect(self, peer: &[u8]) -> Result<Exchange<AmMessages>, LayerError> {

@@ -95,7 +95,7 @@ pub(crate) struct SizedHalf {
 impl SizedHalf {
     /// Opens an endpoint, a port on `way`, and memory for the largest message.
     pub(crate) fn open(way: Way, options: LayerOptions) -> Result<Self, LayerError> {
-        let end = Unconnected::open(way, handlers(), options.size_bytes, options)?;
+        let end = Unconnected::open(way, handlers(), options.size_bytes, &options)?;
         Ok(Self { end, window: crate::am::window(way) as usize, options })
     }
 

@@ -7,7 +7,6 @@ use netdyno_layers::catalogue::Layer;
 use netdyno_layers::half::{self, Half, LayerOptions, Replier, Role};
 use netdyno_measure::layer::{Face, LayerError, Messenger};
 use netdyno_measure::order::Order;
-use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::faults::Faults;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
@@ -24,7 +23,8 @@ pub fn options(size_bytes: usize) -> LayerOptions {
         face: Face::Messages,
         wait: Wait::Yield,
         faults: Faults::NONE,
-        dials: Dials::NONE,
+        dials: Vec::new(),
+        dials_word: None,
         seed: 1,
         bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
     }
@@ -44,8 +44,9 @@ pub fn between<W, T: Send + 'static>(
     // Nobody goes before both are connected.
     let are_connected = Arc::new(Barrier::new(2));
     let is_connected = Arc::clone(&are_connected);
+    let same = options.clone();
     let thread = thread::spawn(move || {
-        let half = open(layer, Role::Replier, options);
+        let half = open(layer, Role::Replier, same);
         to_worker.send(half.address()).unwrap();
         let replier = half.replier(&at_support.recv().unwrap()).unwrap();
         is_connected.wait();

@@ -9,7 +9,6 @@ use netdyno_measure::contention::member::Cues;
 use netdyno_measure::contention::step::{Activity, Assignment, Counted, Cue};
 use netdyno_measure::layer::{Face, LayerError, Messenger, SizedRequester};
 use netdyno_measure::task::{AnySize, Data, Messages, Subject, Task};
-use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -39,7 +38,7 @@ pub trait Ground {
 
     /// Why the layer cannot be opened so.
     fn refusal(&self, options: LayerOptions) -> String {
-        let refused = half::open(self.layer(), Role::Requester, options);
+        let refused = half::open(self.layer(), Role::Requester, options.clone());
         refused.err().unwrap_or_else(|| panic!("{}: {options:?} was not refused", self.layer())).0
     }
 }
@@ -52,7 +51,8 @@ pub fn options(size_bytes: usize, face: Face) -> LayerOptions {
         face,
         wait: Wait::Yield,
         faults: Faults::NONE,
-        dials: Dials::NONE,
+        dials: Vec::new(),
+        dials_word: None,
         seed: 1,
         bind,
     }
@@ -77,8 +77,9 @@ impl Threads {
         let over = Arc::new(AtomicBool::new(false));
         let are_connected = Arc::new(Barrier::new(2));
         let (is_over, is_connected) = (Arc::clone(&over), Arc::clone(&are_connected));
+        let same = options.clone();
         thread::spawn(move || {
-            let half = half::open(layer, Role::Replier, options).unwrap();
+            let half = half::open(layer, Role::Replier, same).unwrap();
             to_requester.send(half.address()).unwrap();
             let mut replier = half.replier(&at_replier.recv().unwrap()).unwrap();
             is_connected.wait();
@@ -119,8 +120,9 @@ impl Ground for Threads {
         let (to_other, from_first) = mpsc::channel::<Vec<u8>>();
         let (to_first, from_other) = mpsc::channel();
         let (stop, told) = mpsc::channel();
+        let same = options.clone();
         let other = thread::spawn(move || {
-            let gathering = group::open(layer, Place { rank: 1, procs: 2 }, options).unwrap();
+            let gathering = group::open(layer, Place { rank: 1, procs: 2 }, same).unwrap();
             to_first.send(gathering.addresses()[0].clone()).unwrap();
             let mut attendant = gathering.meet(&[from_first.recv().unwrap(), Vec::new()]).unwrap();
             attendant.serve(&[0], &mut Told(told)).unwrap();

@@ -1,5 +1,8 @@
 //! The dials of an endpoint (León et al. 2002): it is its own network interface, which messages
-//! leave and reach as late as the dials say, whichever peer they go to or come from.
+//! leave and reach as late as the dials say, whichever peer they go to or come from. How they are
+//! turned may change while links are open: the turns are known when they are opened, and a word says
+//! which is in force. A message goes by what is in force when it is sent, when it is seen and when it
+//! is taken.
 //!
 //! Over shared memory the stamp of a message lies beside it in its slot, on a line that only dialled
 //! messages touch, and a message that is not due stays in its ring. Dialled are requests, replies and
@@ -8,6 +11,7 @@
 
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
+use netdyno_host::shared_word::SharedWord;
 use netdyno_protocol::dial::terms::{Dials, Own, Terms, TermsError};
 use netdyno_protocol::dial::timing::{Departed, Departures, Gate, Lane, Seen};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,7 +31,9 @@ struct Sides {
 /// What all peers of an endpoint go through.
 #[derive(Debug)]
 pub(super) struct Interface {
-    terms: Terms,
+    turns: Box<[Terms]>,
+    /// Which of them is in force; without it the first one is.
+    current: Option<SharedWord>,
     tick_ns: f64,
     longest_hold: u64,
     last_hold: u64,
@@ -35,46 +41,32 @@ pub(super) struct Interface {
 }
 
 impl Interface {
-    /// `None` where no dial is turned. What the link has of its own nobody has measured.
-    pub(super) fn of(dials: &Dials) -> Result<Option<Arc<Self>>, TermsError> {
-        if dials.are_none() {
+    /// `None` where no turn has a dial turned. What the link has of its own nobody has measured.
+    pub(super) fn of(turns: &[Dials], current: Option<SharedWord>) -> Result<Option<Arc<Self>>, TermsError> {
+        if turns.iter().all(Dials::are_none) {
             return Ok(None);
         }
         let clock = Clock::calibrate();
-        let terms = Terms::new(dials, &Own::UNKNOWN, clock.tick_ns)?;
+        let terms = turns.iter().map(|dials| Terms::new(dials, &Own::UNKNOWN, clock.tick_ns));
+        let turns = terms.collect::<Result<_, _>>()?;
         let [longest_hold, last_hold] = [LONGEST_HOLD_NS, LAST_HOLD_NS].map(|ns| clock.ticks(ns));
-        Ok(Some(Arc::new(Self {
-            terms,
-            tick_ns: clock.tick_ns,
-            longest_hold,
-            last_hold,
-            sides: Mutex::default(),
-        })))
+        let (tick_ns, sides) = (clock.tick_ns, Mutex::default());
+        Ok(Some(Arc::new(Self { turns, current, tick_ns, longest_hold, last_hold, sides })))
+    }
+
+    /// What is in force: nothing where the word names no turn.
+    pub(super) fn terms(&self) -> &Terms {
+        let turn = self.current.as_ref().map_or(0, SharedWord::get);
+        self.turns.get(turn as usize).unwrap_or(&Terms::NONE)
     }
 
     fn sides(&self) -> MutexGuard<'_, Sides> {
         self.sides.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the send overhead of the processor. Returns when that is over.
-    pub(super) fn take_send_overhead(&self) -> u64 {
-        spin(self.terms.send_overhead)
-    }
-
     /// How a message of `bytes` departs that is sent at `now`.
-    pub(super) fn depart(&self, now: u64, bytes: usize) -> Departed {
-        self.sides().departures.depart(now, bytes, &self.terms)
-    }
-
-    /// When a message that was stamped so is due at its peer.
-    pub(super) fn due_there(&self, stamp: u64) -> u64 {
-        stamp.saturating_add(self.terms.latency.ticks())
-    }
-
-    /// When an answer of `bytes` to it is due here, at the earliest.
-    pub(super) fn answered(&self, stamp: u64, bytes: usize) -> u64 {
-        let departs = self.due_there(stamp).saturating_add(self.terms.data(bytes));
-        self.due_there(departs)
+    pub(super) fn depart(&self, now: u64, bytes: usize, terms: &Terms) -> Departed {
+        self.sides().departures.depart(now, bytes, terms)
     }
 
     /// When a message of `bytes` is due here that its peer has stamped so; where it did not, the time
@@ -82,7 +74,7 @@ impl Interface {
     pub(super) fn due(&self, lane: &mut Lane, departed: Option<Departed>, bytes: usize, seen: Seen) -> u64 {
         let latest = seen.at.saturating_add(self.longest_hold);
         let departed = departed.map(|departed| Departed { at: departed.at.min(latest), ..departed });
-        lane.due(departed, bytes, seen, &self.terms)
+        lane.due(departed, bytes, seen, self.terms())
     }
 
     /// When the messages are released at the latest of a peer that sends no more, as is known now.
@@ -98,14 +90,31 @@ impl Interface {
     /// Releases a message whose time has come, and takes the receive overhead of the processor.
     pub(super) fn pass(&self, due: u64) {
         // What is released before it is due is not to hold up what others send.
-        self.sides().gate.pass(due.min(ticks::now()), &self.terms);
-        spin(self.terms.recv_overhead);
+        let terms = self.terms();
+        self.sides().gate.pass(due.min(ticks::now()), terms);
+        spin(terms.recv_overhead);
     }
 
     /// Nanoseconds until that time.
     pub(super) fn ns_until(&self, at: u64) -> u64 {
         (at.saturating_sub(ticks::now()) as f64 * self.tick_ns) as u64
     }
+}
+
+/// Takes the send overhead of the processor. Returns when that is over.
+pub(super) fn take_send_overhead(terms: &Terms) -> u64 {
+    spin(terms.send_overhead)
+}
+
+/// When a message that was stamped so is due at its peer.
+pub(super) fn due_there(stamp: u64, terms: &Terms) -> u64 {
+    stamp.saturating_add(terms.latency.ticks())
+}
+
+/// When an answer of `bytes` to it is due here, at the earliest.
+pub(super) fn answered(stamp: u64, bytes: usize, terms: &Terms) -> u64 {
+    let departs = due_there(stamp, terms).saturating_add(terms.data(bytes));
+    due_there(departs, terms)
 }
 
 /// Passes so many ticks with the processor busy. Returns when they are over.

@@ -8,7 +8,9 @@ use super::handlers::{Handlers, Offer, spread};
 use super::port::{Port, Way};
 use super::shm::{ShmPeers, ShmPort};
 use super::udp::{PeerStatistics, Strays, UdpPeers};
+use netdyno_host::shared_word::SharedWord;
 use netdyno_host::wait::Wait;
+use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::frame::slot::MAX_WORDS;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,9 +45,24 @@ impl<S> Endpoint<S> {
     /// # Errors
     /// A window or a medium size that cannot be made, or dials that cannot be turned so.
     pub fn new(handlers: Handlers<S>, config: Config) -> Result<Self, OpenError> {
+        Self::with_turns(handlers, config, &[config.dials], None)
+    }
+
+    /// An endpoint without peers whose dials can be turned while links are open: not as
+    /// [`Config::dials`] say, but as that of the `turns` which `current` names, counted from 0, and not
+    /// at all where it names none. Without such a word the first turn is in force.
+    ///
+    /// # Errors
+    /// As of [`Endpoint::new`].
+    pub fn with_turns(
+        handlers: Handlers<S>,
+        config: Config,
+        turns: &[Dials],
+        current: Option<SharedWord>,
+    ) -> Result<Self, OpenError> {
         config.check()?;
         let offer = Offer { handlers, memories: Memories::new(ENDPOINTS.fetch_add(1, Ordering::Relaxed)) };
-        let interface = Interface::of(&config.dials)?;
+        let interface = Interface::of(turns, current)?;
         let shm = ShmPeers::new(&config, interface.clone());
         Ok(Self { config, offer, interface, count: 0, shm, udp: None })
     }

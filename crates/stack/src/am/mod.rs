@@ -122,6 +122,7 @@ pub use error::{
     RequestError, TooLong, TransferError,
 };
 pub use handlers::{Handlers, Reply, Request};
+pub use netdyno_host::shared_word::{SharedWord, SharedWordError};
 pub use netdyno_host::wait::Wait;
 pub use netdyno_protocol::dial::setting::{Dial, Setting};
 pub use netdyno_protocol::dial::terms::{Dials, TermsError};

@@ -3,7 +3,7 @@
 use super::bulk::Bulk;
 use super::port::{CLOSED, ENDPOINT, Layout, ShmPort, TAKEN};
 use crate::am::config::PeerId;
-use crate::am::dial::{Inlet, Interface};
+use crate::am::dial::{Inlet, Interface, due_there, take_send_overhead};
 use crate::am::error::{ConnectError, Loss, PeerLost, RequestError};
 use crate::am::handlers::{self, Content, Offer, Reply, Request};
 use netdyno_clock::ticks;
@@ -35,7 +35,7 @@ impl Outbox {
     #[inline(always)]
     pub(super) fn depart(&mut self, bytes: usize) {
         if let Some(interface) = &self.interface {
-            self.replies.stamp(stamp(interface, bytes));
+            self.replies.stamp(stamp(interface, bytes).0);
         }
     }
 
@@ -72,10 +72,12 @@ pub(super) fn header(kind: Kind, handler: u8, completed: u16, words: &[u64]) -> 
 }
 
 /// Takes the send overhead of the processor. Returns the stamp of a message of `bytes` that is sent
-/// then.
+/// then, and when it is due at the peer.
 #[cold]
-fn stamp(interface: &Interface, bytes: usize) -> u64 {
-    interface.depart(interface.take_send_overhead(), bytes).at
+fn stamp(interface: &Interface, bytes: usize) -> (u64, u64) {
+    let terms = interface.terms();
+    let stamp = interface.depart(take_send_overhead(terms), bytes, terms).at;
+    (stamp, due_there(stamp, terms))
 }
 
 /// Which of the inlets.
@@ -273,9 +275,9 @@ impl ShmPeer {
     /// Has the next request, of `bytes`, depart as the dials say.
     pub(super) fn depart(&mut self, bytes: usize) {
         if let Some(interface) = &self.outbox.interface {
-            let stamp = stamp(interface, bytes);
+            let (stamp, due) = stamp(interface, bytes);
             self.requests_out.stamp(stamp);
-            self.last_due = interface.due_there(stamp);
+            self.last_due = due;
         }
     }
 

@@ -5,7 +5,7 @@ use super::UdpPeers;
 use super::peer::{Outbox, UdpPeer};
 use crate::am::bulk::Memories;
 use crate::am::config::PeerId;
-use crate::am::dial::Interface;
+use crate::am::dial::{Interface, answered, take_send_overhead};
 use crate::am::error::{PeerLost, RequestError};
 use crate::am::handlers::Offer;
 use netdyno_clock::ticks;
@@ -36,21 +36,32 @@ impl Departing {
         }
     }
 
-    /// Takes the send overhead of the processor. Returns when it was over, and how a request of
-    /// `bytes` departs then.
-    fn request(&mut self, bytes: usize) -> (u64, Departed) {
-        let began = self.interface.take_send_overhead();
+    /// Takes the send overhead of the processor. Returns how a request of `bytes` departs then.
+    fn request(&mut self, bytes: usize, answer_bytes: usize) -> Sending {
+        let terms = self.interface.terms();
+        let began = take_send_overhead(terms);
         let sent = began.saturating_add(self.request_takes.get().unwrap_or(0));
-        (began, self.interface.depart(sent, bytes))
+        let departed = self.interface.depart(sent, bytes, terms);
+        Sending { began, departed, answered: answered(departed.at, answer_bytes, terms) }
     }
 
     /// The same for what answers a request.
     fn reply(&mut self, bytes: usize) -> Departed {
-        let began = self.interface.take_send_overhead();
+        let terms = self.interface.terms();
+        let began = take_send_overhead(terms);
         self.replied_at = Some(began);
         let sent = began.saturating_add(self.reply_takes.get().unwrap_or(0));
-        self.interface.depart(sent, bytes)
+        self.interface.depart(sent, bytes, terms)
     }
+}
+
+/// A request that is sent.
+struct Sending {
+    /// When the overhead was over.
+    began: u64,
+    departed: Departed,
+    /// When it can be answered.
+    answered: u64,
 }
 
 /// What arrives from a dialled peer.
@@ -76,11 +87,9 @@ impl Outbox {
     #[cold]
     pub(super) fn depart_request(&mut self, bytes: usize, answer_bytes: usize, now_ns: u64) -> u64 {
         let Some(departing) = &mut self.departing else { return 0 };
-        let (began, departed) = departing.request(bytes);
+        let Sending { began, departed, answered } = departing.request(bytes, answer_bytes);
         self.connection.depart(departed);
-        let interface = &departing.interface;
-        let answered = interface.answered(departed.at, answer_bytes);
-        self.connection.expect_answer(now_ns.saturating_add(interface.ns_until(answered)));
+        self.connection.expect_answer(now_ns.saturating_add(departing.interface.ns_until(answered)));
         began
     }
 }

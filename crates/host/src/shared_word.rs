@@ -1,0 +1,145 @@
+//! A word in a file that others write: what is said to all processes of a host at once, and heard for
+//! the price of a load.
+
+use crate::region::PAGE;
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+use thiserror::Error;
+
+/// Why there is no such word.
+#[derive(Debug, Error)]
+pub enum SharedWordError {
+    /// A word lies at a multiple of four.
+    #[error("there is no word at byte {0} of a file: use a multiple of 4")]
+    Offset(usize),
+    /// The file is not there, not ours to read, or none that can be shared.
+    #[error("{path} cannot be mapped: {error}", path = .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// The file ends before the word does.
+    #[error("{path} ends before the word at byte {offset}", path = .path.display())]
+    Short {
+        /// The file.
+        path: PathBuf,
+        /// Where the word was to be.
+        offset: usize,
+    },
+}
+
+/// A word of a file, in the byte order of the host. It is read here and written by others.
+#[derive(Debug)]
+pub struct SharedWord {
+    /// The page that it is on.
+    page: NonNull<u8>,
+    /// Where on it.
+    at: usize,
+}
+
+// SAFETY: a mapping belongs to the process, not to a thread; it is only read, and atomically.
+unsafe impl Send for SharedWord {}
+// SAFETY: as above.
+unsafe impl Sync for SharedWord {}
+
+impl SharedWord {
+    /// Maps the word at byte `offset` of a file, which is not to be cut while it is mapped.
+    ///
+    /// # Errors
+    /// There is no such file, or no such word in it.
+    pub fn map(path: &Path, offset: usize) -> Result<Self, SharedWordError> {
+        let end = offset.checked_add(size_of::<u32>()).filter(|_| offset.is_multiple_of(size_of::<u32>()));
+        let end = end.ok_or(SharedWordError::Offset(offset))?;
+        let refused = |error| SharedWordError::File { path: path.into(), error };
+        let file = File::open(path).map_err(refused)?;
+        if file.metadata().map_err(refused)?.len() < end as u64 {
+            return Err(SharedWordError::Short { path: path.into(), offset });
+        }
+        let at = offset % PAGE;
+        // SAFETY: a new mapping at an address that the kernel chooses.
+        let page = unsafe {
+            mmap(std::ptr::null_mut(), PAGE, ProtFlags::READ, MapFlags::SHARED, &file, (offset - at) as u64)
+        };
+        let page = page.map_err(|error| refused(error.into()))?;
+        let page = NonNull::new(page.cast()).ok_or_else(|| refused(Errno::FAULT.into()))?;
+        Ok(Self { page, at })
+    }
+
+    /// What it says now.
+    #[inline]
+    pub fn get(&self) -> u32 {
+        // SAFETY: four aligned bytes of the page, which is mapped as long as `self` lives. Others write
+        // to it at any time, so it is only read as an atomic, which memory that is mapped for reading
+        // allows with relaxed ordering. A file that is cut ends the process and harms nothing else.
+        unsafe { self.page.add(self.at).cast::<AtomicU32>().as_ref() }.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for SharedWord {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours and ends with us.
+        unsafe {
+            // Unmapping what is mapped cannot fail.
+            let _ = munmap(self.page.as_ptr().cast(), PAGE);
+        }
+    }
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+    use std::fs::OpenOptions;
+    use std::os::unix::fs::FileExt;
+
+    /// A file of its own, gone with the test.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str, bytes: &[u8]) -> Self {
+            let path = std::env::temp_dir().join(format!("netdyno-{name}-{}", std::process::id()));
+            std::fs::write(&path, bytes).expect("a folder for what is temporary");
+            Self(path)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_seen() {
+        for offset in [0, 12, PAGE + 8] {
+            let scratch = Scratch::new(&format!("word-{offset}"), &vec![0; offset + 4]);
+            let word = SharedWord::map(&scratch.0, offset).unwrap();
+            let file = OpenOptions::new().write(true).open(&scratch.0).unwrap();
+            for value in [0, 7, u32::MAX] {
+                file.write_all_at(&u32::to_ne_bytes(value), offset as u64).unwrap();
+                assert_eq!(word.get(), value);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_word_is_refused() {
+        let scratch = Scratch::new("no-word", &[0; 15]);
+        let refused = |offset| SharedWord::map(&scratch.0, offset).unwrap_err();
+        assert!(matches!(refused(12), SharedWordError::Short { offset: 12, .. }));
+        assert!(matches!(refused(6), SharedWordError::Offset(6)));
+        assert!(matches!(
+            refused(usize::MAX & !3),
+            SharedWordError::Offset(_) | SharedWordError::Short { .. }
+        ));
+        let nowhere = SharedWord::map(Path::new("/nonexistent/page"), 0).unwrap_err();
+        assert!(nowhere.to_string().contains("/nonexistent/page cannot be mapped"), "{nowhere}");
+    }
+}
