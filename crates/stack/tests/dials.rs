@@ -397,7 +397,7 @@ fn dials_are_turned_while_the_link_is_open() {
     }
 }
 
-/// Whatever is in force when a message is sent, seen or taken.
+/// Whatever is in force when a message is sent, seen or taken, and whatever becomes of its datagrams.
 #[test]
 fn nothing_is_lost_and_nothing_overtakes_where_dials_are_turned_meanwhile() {
     const MESSAGES: u64 = 3000;
@@ -414,7 +414,9 @@ fn nothing_is_lost_and_nothing_overtakes_where_dials_are_turned_meanwhile() {
         let page = Page::new(&format!("traffic-{wire:?}"));
         let [mut a, mut b] = [0, 1].map(|_| {
             let word = SharedWord::map(&page.0, Page::CURRENT).unwrap();
-            Endpoint::with_turns(handlers.clone(), Config::default(), &turns, Some(word)).unwrap()
+            let faults = "loss=0.02,dup=0.02,reorder=0.02,corrupt=0.01".parse().unwrap();
+            let config = Config { faults, ..Config::default() };
+            Endpoint::with_turns(handlers.clone(), config, &turns, Some(word)).unwrap()
         });
         let (to_b, _) = connect(wire, &mut a, &mut b);
         let (mut at_a, mut at_b) = (Seen::new(), Seen::new());

@@ -87,12 +87,20 @@ impl Interface {
         self.sides().gate.opens(due).min(until)
     }
 
-    /// Releases a message whose time has come, and takes the receive overhead of the processor.
-    pub(super) fn pass(&self, due: u64) {
-        // What is released before it is due is not to hold up what others send.
+    /// Releases a message that is due then, and held until `until` at the latest, if its time has come
+    /// at `now`; the receive overhead is then taken of the processor.
+    pub(super) fn releases(&self, due: u64, until: u64, now: u64) -> bool {
         let terms = self.terms();
-        self.sides().gate.pass(due.min(ticks::now()), terms);
+        {
+            let mut sides = self.sides();
+            if now < sides.gate.opens(due).min(until) {
+                return false;
+            }
+            // What is released before it is due is not to hold up what others send.
+            sides.gate.pass(due.min(now), terms);
+        }
         spin(terms.recv_overhead);
+        true
     }
 
     /// Nanoseconds until that time.
@@ -161,12 +169,11 @@ impl Inlet {
             // Its bytes were there before it departed: all messages take the same.
             interface.due(lane, departed, 1, Seen::late(now))
         });
-        if now < interface.opens(at, *until) {
+        if !interface.releases(at, *until, now) {
             return true;
         }
         *due = None;
         lane.took_first(now);
-        interface.pass(at);
         false
     }
 }

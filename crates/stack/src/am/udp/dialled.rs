@@ -183,6 +183,13 @@ impl UdpPeer {
         Some(arriving.interface.opens(self.outbox.connection.next_due()?, arriving.until))
     }
 
+    /// Whether the time of the first message that is held has come. It is then to be handled.
+    fn may_release(&self, now: u64) -> bool {
+        let due = self.outbox.connection.next_due();
+        let arriving = self.arriving.as_ref().zip(due);
+        arriving.is_some_and(|(arriving, due)| arriving.interface.releases(due, arriving.until, now))
+    }
+
     /// Handles the first message that is held, whose time has come.
     fn release<S>(&mut self, now_ns: u64, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
         let Outbox { connection, departing, .. } = &mut self.outbox;
@@ -238,13 +245,9 @@ impl UdpPeers {
     pub(super) fn release<S>(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
         let next =
             self.peers.iter().enumerate().filter_map(|(place, peer)| Some((peer.next_release()?, place)));
-        let Some((at, place)) = next.min() else { return Ok(0) };
-        if ticks::now() < at {
+        let Some((_, place)) = next.min() else { return Ok(0) };
+        if !self.peers[place].may_release(ticks::now()) {
             return Ok(0);
-        }
-        let peer = &mut self.peers[place];
-        if let (Some(arriving), Some(due)) = (&peer.arriving, peer.outbox.connection.next_due()) {
-            arriving.interface.pass(due);
         }
         let result = self.peers[place].release(self.clock.now_ns(), offer, state);
         // The handler may have taken its time.
