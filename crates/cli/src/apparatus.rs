@@ -34,14 +34,8 @@ impl Apparatus {
     /// that has its own, tcp.
     pub fn prepare(plan: &Plan, provider: Option<&str>) -> Result<Self, Fault> {
         let hook = find_hook()?;
-        let lay_out = || -> io::Result<TempDir> {
-            let folder = tempfile::Builder::new().prefix("netdyno-run-").tempdir()?;
-            symlink(&hook, folder.path().join(HOOK))?;
-            Page::create(folder.path(), plan)?;
-            Ok(folder)
-        };
-        let folder = lay_out()
-            .map_err(|error| Fault::Failed(format!("cannot lay out the folder of a run: {error}")))?;
+        let folder = folder(plan)?;
+        symlink(&hook, folder.path().join(HOOK)).map_err(|error| unlaid(&error))?;
         let provider = provider.map(str::to_owned).or_else(default_provider);
         Ok(Self { folder, provider })
     }
@@ -98,6 +92,17 @@ impl Apparatus {
         Account::read_all(self.folder.path())
             .map_err(|error| Fault::Failed(format!("cannot read what the ranks have left: {error}")))
     }
+}
+
+/// A folder with a page alone.
+pub fn folder(plan: &Plan) -> Result<TempDir, Fault> {
+    let folder = tempfile::Builder::new().prefix("netdyno-run-").tempdir().map_err(|error| unlaid(&error))?;
+    Page::create(folder.path(), plan).map_err(|error| unlaid(&error))?;
+    Ok(folder)
+}
+
+fn unlaid(error: &io::Error) -> Fault {
+    Fault::Failed(format!("cannot lay out the folder of a run: {error}"))
 }
 
 /// Ours, and what the user has in a list of the same kind.

@@ -4,7 +4,7 @@
 use crate::args::{BenchArgs, Label, Measuring};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
-use crate::launch::Bench;
+use crate::launch::{Bench, Turns};
 use crate::launching::Origin;
 use crate::machine;
 use crate::method::{Method, Terms};
@@ -103,6 +103,13 @@ impl Campaign {
     pub fn put(&mut self, variables: &[(&'static str, OsString)]) {
         for bench in &mut self.benches {
             bench.variables.extend_from_slice(variables);
+        }
+    }
+
+    /// Has the dials of layers of our own turned, one after the other.
+    pub fn turn(&mut self, turns: &Turns) {
+        for bench in self.benches.iter_mut().filter(|bench| bench.layer.takes_dials()) {
+            bench.turns = Some(turns.clone());
         }
     }
 
@@ -275,6 +282,7 @@ fn bench(layer: Layer, conditions: Conditions, measuring: &Measuring, site: &Sit
             origin: Origin::Children,
             faults: None,
             dials: Dials::NONE,
+            turns: None,
             variables: Vec::new(),
         });
     }
@@ -325,6 +333,7 @@ fn bench(layer: Layer, conditions: Conditions, measuring: &Measuring, site: &Sit
         origin,
         faults,
         dials,
+        turns: None,
         variables: Vec::new(),
     })
 }

@@ -1,16 +1,17 @@
 //! `netdyno validate`: whether the dials do what they say, as the tables 1 to 6 of León et al. 2002.
 
-use crate::apparatus::Apparatus;
+use crate::apparatus::{Apparatus, folder};
 use crate::args::{Measuring, OutputArgs};
 use crate::campaign::{Campaign, Conditions};
 use crate::fault::Fault;
+use crate::launch::Turns;
 use crate::ledger::Ledger;
 use crate::method::{Method, Reading, Terms};
 use crate::output::Sink;
 use crate::ranks::Ranks;
 use crate::turn::RouteArgs;
 use clap::Args;
-use netdyno_apparatus_fi::page::{Plan as Page, Turn};
+use netdyno_apparatus_fi::page::{CURRENT, FOLDER, NAME, Plan as Page, Turn};
 use netdyno_layers::catalogue::Layer;
 use netdyno_measure::logp::pattern::Plan;
 use netdyno_measure::record::{Doubt, Found, Parameter, Parameters, PerByte, Status};
@@ -47,7 +48,7 @@ const RTT: usize = 4;
 #[command(mut_arg("launches", |launches| launches.default_value("3").help("Fresh process pairs for each dial")))]
 #[command(mut_arg("max_time", |time| time.default_value("10min")))]
 pub struct ValidateArgs {
-    /// Layer whose dials are turned
+    /// Layer whose dials are turned: mpi, am+shm or am+udp
     #[arg(long, value_name = "LAYER", default_value = "mpi")]
     over: Layer,
 
@@ -79,11 +80,8 @@ fn dial(text: &str) -> Result<Dial, String> {
 
 /// Validates and writes the result.
 pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
-    if !matches!(args.over, Layer::Mpi) {
-        return Err(Fault::BadInput(format!(
-            "{} has no dials that can be turned while it runs: use mpi",
-            args.over
-        )));
+    if !args.over.takes_dials() && args.over != Layer::Mpi {
+        return Err(Fault::BadInput(format!("{} has no dials: use mpi, am+shm or am+udp", args.over)));
     }
     let method = Validating::new(args);
     let mut measuring = args.measuring.clone();
@@ -92,6 +90,9 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let mut campaign =
         Campaign::new(Box::new(method), &[args.over], Conditions::default(), &measuring, ranks)?;
     let sink = Sink::open(&args.output)?;
+    if args.over.takes_dials() {
+        return of_ours(&mut campaign, &page, &sink);
+    }
     let apparatus = Apparatus::prepare(&page, args.route.provider())?;
     campaign.put(&apparatus.variables());
     let mut record = campaign.run()?;
@@ -106,6 +107,15 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
         result.doubts.push(Doubt::new("carrier", format!("departure times travelled by {carrier}")));
     }
     sink.write(&record)
+}
+
+/// The dials of our own stack, which need no hook.
+fn of_ours(campaign: &mut Campaign, page: &Page, sink: &Sink) -> Result<(), Fault> {
+    let folder = folder(page)?;
+    let dials = page.turns.iter().map(|turn| turn.dials).collect();
+    campaign.turn(&Turns { dials, word: (folder.path().join(NAME), CURRENT) });
+    campaign.put(&[(FOLDER, folder.path().as_os_str().to_owned())]);
+    sink.write(&campaign.run()?)
 }
 
 /// A dial and the values that it is turned to, in nanoseconds or nanoseconds per byte.
