@@ -215,17 +215,12 @@ impl Endpoint {
         self.hook.fail_if_asked();
         let entered = ticks::glance();
         let overhead = force.terms.send_overhead;
-        let mut sides = self.hook.sides();
         let began = if overhead > 0 && !self.is_paid.swap(true, Relaxed) {
-            let end = entered + overhead.saturating_sub(sides.own());
-            drop(sides);
-            let began = spin_until(end);
-            sides = self.hook.sides();
-            began
+            spin_until(entered + overhead.saturating_sub(self.hook.own()))
         } else {
             entered
         };
-        let draft = force.depart(&mut sides, began, bytes);
+        let draft = force.depart(self.hook, began, bytes);
         if draft.is_none() {
             self.hook.count(Word::Refused, 1);
         }
@@ -256,7 +251,7 @@ impl Endpoint {
     /// What follows from a provider's answer.
     fn settle(&self, force: &Force, draft: Draft, bytes: usize, result: isize, context: Opaque, end: End) {
         if result != 0 {
-            self.hook.sides().recall(draft);
+            self.hook.recall(draft);
             return;
         }
         if self.is_paid.swap(false, Relaxed) {
@@ -275,9 +270,8 @@ impl Endpoint {
             queue.not_before(context, over);
         }
         if draft.taken > 0 {
-            let mut sides = self.hook.sides();
             let own = draft.given.saturating_sub(draft.began) + ticks::glance().saturating_sub(draft.taken);
-            sides.note(bytes, draft.taken.saturating_sub(draft.began), own);
+            self.hook.note_send(bytes, draft.taken.saturating_sub(draft.began), own);
         }
     }
 

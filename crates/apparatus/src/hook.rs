@@ -23,6 +23,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 pub struct Force {
     pub terms: Terms,
     capacity: usize,
+    /// A message departs when it is sent, whatever was sent before.
+    departs_at_once: bool,
 }
 
 /// Both sides of the process's interface.
@@ -32,9 +34,8 @@ pub struct Sides {
     pub gate: Gate,
     /// Of the messages that depart, and the turn that it was made for.
     capacity: Option<(usize, Capacity)>,
-    /// What the provider's part of a send takes, by size: a message departs at its end.
+    /// What the provider's part of sends has taken, by size, and the hook's own.
     sending: [Usual; SIZES],
-    /// What the hook's own part takes beside a send overhead, of which it is a part.
     own: Usual,
 }
 
@@ -52,6 +53,11 @@ pub struct Hook {
     /// How a stamp is read and written, where stamps are in force.
     pub grain: Option<Grain>,
     sides: Mutex<Sides>,
+    /// What the provider's part of a send usually takes, by size, in ticks: a message departs at its
+    /// end. As it was last found out.
+    sending: [AtomicU64; SIZES],
+    /// What the hook's own part takes beside a send overhead, of which it is a part.
+    own: AtomicU64,
     failed: AtomicBool,
     fail_at: u64,
 }
@@ -157,7 +163,8 @@ impl Hook {
             }
             let terms = Terms::new(&turn.dials, &turn.own, clock.tick_ns);
             let terms = terms.map_err(|error| PageError(error.to_string()))?;
-            Ok(Some(Force { terms, capacity: turn.capacity as usize }))
+            let departs_at_once = terms.send_gap == 0 && terms.gap_per_byte == 0.0 && turn.capacity == 0;
+            Ok(Some(Force { terms, capacity: turn.capacity as usize, departs_at_once }))
         });
         let forces = forces.collect::<Result<Vec<_>, PageError>>()?;
         let is_alone =
@@ -184,6 +191,8 @@ impl Hook {
                 sending: [const { Usual::UNKNOWN }; SIZES],
                 own: Usual::UNKNOWN,
             }),
+            sending: [const { AtomicU64::new(0) }; SIZES],
+            own: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             fail_at: plan.fail_at.unwrap_or(u64::MAX),
         };
@@ -246,6 +255,28 @@ impl Hook {
         self.sides.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The provider has refused a message.
+    pub fn recall(&self, draft: Draft) {
+        if let Some(change) = draft.change {
+            self.sides().recall(change);
+        }
+    }
+
+    /// Notes what a send of `bytes` has taken, and what the hook has taken with it.
+    pub fn note_send(&self, bytes: usize, took: u64, own: u64) {
+        let mut sides = self.sides();
+        let size = size_class(bytes);
+        sides.sending[size].note(took);
+        sides.own.note(own);
+        self.sending[size].store(sides.sending[size].get().unwrap_or(0), Relaxed);
+        self.own.store(sides.own.get().unwrap_or(0), Relaxed);
+    }
+
+    /// What the hook usually takes beside a send overhead.
+    pub fn own(&self) -> u64 {
+        self.own.load(Relaxed)
+    }
+
     /// Does something of ours that must not bring the program down. From the first failure on
     /// everything passes, in all ranks of the host.
     pub fn guarded<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
@@ -291,20 +322,26 @@ pub struct Draft {
     pub sent: u64,
     /// When it departs.
     pub departs: Departed,
-    before: Departures,
-    after: Departures,
+    /// The interface before and after it, where it has to be taken back if it is refused.
+    change: Option<(Departures, Departures)>,
 }
 
 impl Force {
     /// Has a message of `bytes` depart, if the capacity allows it.
-    pub fn depart(&self, sides: &mut Sides, began: u64, bytes: usize) -> Option<Draft> {
+    pub fn depart(&self, hook: &Hook, began: u64, bytes: usize) -> Option<Draft> {
+        let sent = began.saturating_add(hook.sending[size_class(bytes)].load(Relaxed));
+        if self.departs_at_once {
+            let departs = Departed { at: sent, at_once: true };
+            return Some(Draft { began, given: began, taken: 0, sent, departs, change: None });
+        }
+        let mut sides = hook.sides();
         if self.capacity > 0 && !sides.capacity(self.capacity).has_room(began) {
             return None;
         }
-        let sent = began.saturating_add(sides.sending[size_class(bytes)].get().unwrap_or(0));
         let before = sides.departures.clone();
         let departs = sides.departures.depart(sent, bytes, &self.terms);
-        Some(Draft { began, given: began, taken: 0, sent, departs, before, after: sides.departures.clone() })
+        let change = Some((before, sides.departures.clone()));
+        Some(Draft { began, given: began, taken: 0, sent, departs, change })
     }
 
     /// The provider has taken it.
@@ -323,21 +360,10 @@ impl Force {
 
 impl Sides {
     /// The provider has refused it: what it left behind is taken back, if nobody has departed since.
-    pub fn recall(&mut self, draft: Draft) {
-        if self.departures == draft.after {
-            self.departures = draft.before;
+    fn recall(&mut self, (before, after): (Departures, Departures)) {
+        if self.departures == after {
+            self.departures = before;
         }
-    }
-
-    /// Notes what a send has taken, and what the hook has taken with it.
-    pub fn note(&mut self, bytes: usize, took: u64, own: u64) {
-        self.sending[size_class(bytes)].note(took);
-        self.own.note(own);
-    }
-
-    /// What the hook takes beside a send overhead.
-    pub fn own(&self) -> u64 {
-        self.own.get().unwrap_or(0)
     }
 
     /// Of that size; it begins empty whenever another turn asks for another.

@@ -236,7 +236,7 @@ impl Queue {
                 ptr::copy_nonoverlapping(place, entry.as_mut_ptr().cast(), bytes);
                 entry.assume_init()
             };
-            let taken = self.hook.guarded(|| self.take(&mut state, entry, source, now));
+            let taken = self.hook.guarded(|| self.take(&mut state, entry, source, (looked, now)));
             if taken.is_none() {
                 // It is not lost: it goes on as it came.
                 state.others.put(0, Completion { entry, source, kind: Kind::Other });
@@ -273,8 +273,9 @@ impl Queue {
         }
     }
 
-    /// Takes a completion of the provider's, and finds out when the program may see it.
-    fn take(&self, state: &mut State, mut entry: Entry, source: Address, now: u64) {
+    /// Takes a completion of the provider's, which was asked for it and gave it at the times given,
+    /// and finds out when the program may see it.
+    fn take(&self, state: &mut State, mut entry: Entry, source: Address, (looked, now): (u64, u64)) {
         if entry.flags & abi::RECV == 0 {
             let end = state.ends.remove(&(entry.op_context as u64)).unwrap_or(0);
             if end > now {
@@ -293,7 +294,10 @@ impl Queue {
             None => {}
         }
         let departed = stamp.map(|stamp| stamp.departed);
-        let seen = Seen { at: now, not_at: Some(state.drained) };
+        // The provider works on a message before it shows it: that is no time in which it could have
+        // come.
+        let not_at = state.drained.saturating_add(now.saturating_sub(looked));
+        let seen = Seen { at: now, not_at: Some(not_at) };
         if let Some((_, takes)) = state.peek(entry.op_context) {
             self.found(state, Completion { entry, source, kind: Kind::Other }, sender, departed, seen, takes);
             return;

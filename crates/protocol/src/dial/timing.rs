@@ -111,18 +111,19 @@ impl Default for Usual {
 
 impl Own {
     const NONE: Self = Self { seen_coming: Usual::UNKNOWN, least: Least::NONE };
-    /// A message is seen as it comes where it is unclear for so small a part of its time when it
-    /// came.
-    const UNCLEAR: u64 = 8;
-
     /// Notes a message that departed at `stamp`. Returns when it was here.
     fn note(&mut self, stamp: u64, seen: Seen) -> u64 {
         let took = seen.at.saturating_sub(stamp);
         self.least.note(took);
         let not_at = seen.not_at.unwrap_or(0);
-        if seen.not_at.is_some() && seen.at.saturating_sub(not_at) <= took / Self::UNCLEAR {
-            self.seen_coming.note(took);
-            return seen.at;
+        let unclear = seen.at.saturating_sub(not_at);
+        // A message is seen as it comes by who looks more often than it takes. It has come somewhere
+        // between two looks, and what is due is seen as much later: the middle is right on average.
+        let often = self.seen_coming.get().map_or(took, |usual| usual.min(took));
+        if seen.not_at.is_some() && unclear <= often {
+            let here = seen.at - unclear / 2;
+            self.seen_coming.note(here.saturating_sub(stamp));
+            return here;
         }
         stamp.saturating_add(self.get()).clamp(not_at.min(seen.at), seen.at)
     }
@@ -347,7 +348,7 @@ mod tests {
         let mut lane = Lane::default();
         for nth in 1..200u64 {
             let (stamp, took) = (10_000 * nth, if nth % 2 == 0 { 400 } else { 600 });
-            let seen = Seen { at: stamp + took, not_at: Some(stamp + took - 20) };
+            let seen = Seen { at: stamp + took + 10, not_at: Some(stamp + took - 10) };
             assert_eq!(lane.due(at(stamp), 8, seen, &add), stamp + took + 500);
         }
         let seen = Seen { at: 9_009_000, not_at: Some(8_000_000) };
