@@ -1,5 +1,5 @@
 //! The structures of libfabric that the hook touches, by its headers (`rdma/fabric.h` and those
-//! beside it, libfabric 1.17 and 2.5). `tests/headers.rs` compares sizes and places with the
+//! beside it, libfabric 1.17 and 2.5). The test below compares sizes and places with the
 //! headers that are installed.
 //!
 //! Each table of functions begins with its size, so that a longer one of a later library is known
@@ -37,6 +37,7 @@ pub const TAGGED: u64 = 1 << 3;
 pub const ATOMIC: u64 = 1 << 4;
 pub const RECV: u64 = 1 << 10;
 pub const TRANSMIT: u64 = 1 << 11;
+pub const MULTI_RECV: u64 = 1 << 16;
 pub const REMOTE_CQ_DATA: u64 = 1 << 17;
 pub const PEEK: u64 = 1 << 19;
 pub const DELIVERY_COMPLETE: u64 = 1 << 28;
@@ -503,6 +504,7 @@ mod tests {
             ("FI_ATOMIC", ATOMIC),
             ("FI_RECV", RECV),
             ("FI_TRANSMIT", TRANSMIT),
+            ("FI_MULTI_RECV", MULTI_RECV),
             ("FI_REMOTE_CQ_DATA", REMOTE_CQ_DATA),
             ("FI_PEEK", PEEK),
             ("FI_DELIVERY_COMPLETE", DELIVERY_COMPLETE),

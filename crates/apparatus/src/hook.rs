@@ -183,7 +183,7 @@ impl Hook {
             account,
             ever_dials: forces.iter().any(Option::is_some),
             forces,
-            grain: stamps.then(|| Grain::of(clock.tick_ns)),
+            grain: stamps.then(|| Grain::of_shift(plan.grain_shift)),
             sides: Mutex::new(Sides {
                 departures: Departures::default(),
                 gate: Gate::default(),

@@ -78,6 +78,8 @@ pub struct Plan {
     pub carrier: Carrier,
     /// The turns, of which the first is in force at the start; none, and messages are counted only.
     pub turns: Vec<Turn>,
+    /// How far ticks are shifted in stamps: all ranks must do the same.
+    pub grain_shift: u32,
     /// Lets the hook fail at that message, to see what happens then.
     pub fail_at: Option<u64>,
 }
@@ -90,6 +92,7 @@ pub struct PageError(pub(crate) String);
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "carrier {}", self.carrier.name())?;
+        writeln!(f, "grain {}", self.grain_shift)?;
         if let Some(nth) = self.fail_at {
             writeln!(f, "fail-at {nth}")?;
         }
@@ -150,6 +153,7 @@ impl FromStr for Plan {
                     let named = Carrier::ALL.into_iter().find(|carrier| carrier.name() == value);
                     plan.carrier = named.ok_or_else(strange)?;
                 }
+                "grain" => plan.grain_shift = value.parse().map_err(|_| strange())?,
                 "fail-at" => plan.fail_at = Some(value.parse().map_err(|_| strange())?),
                 "turn" => plan.turns.push(read_turn(value)?),
                 _ => return Err(strange()),
@@ -239,7 +243,7 @@ mod tests {
             Turn::default(),
             Turn { dials: "latency=20us,gap-per-byte+0.5ns/B".parse().unwrap(), own, capacity: 4 },
         ];
-        let plan = Plan { carrier: Carrier::Arrival, turns, fail_at: Some(7) };
+        let plan = Plan { carrier: Carrier::Arrival, turns, grain_shift: 5, fail_at: Some(7) };
         assert_eq!(Plan::read(&plan.page()).unwrap(), plan);
     }
 

@@ -266,6 +266,13 @@ impl Queue {
     /// Takes a completion of the provider's, which was asked for it and gave it at the times given,
     /// and finds out when the program may see it.
     fn take(&self, state: &mut State, mut entry: Entry, source: Address, (looked, now): (u64, u64)) {
+        if entry.flags & (abi::RECV | abi::MULTI_RECV) == abi::MULTI_RECV {
+            // The provider has done with a buffer. The program may fill it again only when it has
+            // seen all that lies in it.
+            let last = state.buffers.remove(&(entry.op_context as u64)).unwrap_or(0);
+            state.others.put(last, Completion { entry, source, kind: Kind::Other });
+            return;
+        }
         if entry.flags & abi::RECV == 0 {
             let end = state.ends.remove(&(entry.op_context as u64)).unwrap_or(0);
             if end > now {
@@ -277,7 +284,13 @@ impl Queue {
         let terms = self.hook.force().map_or(&Terms::NONE, |force| &force.terms);
         let packed = if entry.flags & abi::REMOTE_CQ_DATA == 0 { 0 } else { (entry.data >> 32) as u32 };
         let stamp = self.hook.grain.and_then(|grain| grain.unpack(packed, self.hook.latest(now)));
-        let sender = if source == Address::MAX { entry.data & u64::from(u32::MAX) } else { source };
+        // Programs that send data along say by it who they are.
+        let says_who = entry.flags & abi::REMOTE_CQ_DATA != 0 && !stamp.is_some_and(|stamp| stamp.added);
+        let sender = match source {
+            Address::MAX if says_who => Some(entry.data & u64::from(u32::MAX)),
+            Address::MAX => None,
+            source => Some(source),
+        };
         match stamp {
             Some(stamp) if stamp.added => (entry.flags, entry.data) = (entry.flags & !abi::REMOTE_CQ_DATA, 0),
             Some(_) => entry.data &= u64::from(u32::MAX),
@@ -296,7 +309,7 @@ impl Queue {
         if self.hook.force().is_some() && self.hook.grain.is_some() && departed.is_none() {
             self.hook.count(Word::Unstamped, 1);
         }
-        let due = state.lanes.entry(sender).or_default().due(departed, entry.len, seen, terms);
+        let due = state.lane(sender).due(departed, entry.len, seen, terms, sender.is_some());
         let due = state.in_order(&entry, due, now);
         let waited = due > now;
         if waited {
@@ -314,13 +327,13 @@ impl Queue {
         &self,
         state: &mut State,
         found: Completion,
-        sender: u64,
+        sender: Option<u64>,
         departed: Option<Departed>,
         seen: Seen,
         takes: bool,
     ) {
         let terms = self.hook.force().map_or(&Terms::NONE, |force| &force.terms);
-        let due = state.lanes.entry(sender).or_default().would_be_due(departed, found.entry.len, seen, terms);
+        let due = state.lane(sender).would_be_due(departed, found.entry.len, seen, terms);
         if due <= seen.at || takes {
             state.others.put(due, found);
         } else {
@@ -362,9 +375,20 @@ impl Queue {
 impl Sender {
     /// When its next message is due. Where it does not say when it departed, it departs when it is
     /// seen, and keeps its distance from the one before.
-    fn due(&mut self, departed: Option<Departed>, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
+    fn due(
+        &mut self,
+        departed: Option<Departed>,
+        bytes: usize,
+        seen: Seen,
+        terms: &Terms,
+        is_one: bool,
+    ) -> u64 {
         let departed = departed.unwrap_or_else(|| self.departures.depart(seen.at, bytes, terms));
-        self.lane.due(Some(departed), bytes, seen, terms)
+        match is_one {
+            true => self.lane.due(Some(departed), bytes, seen, terms),
+            // Several senders that nobody tells apart do not wait for each other.
+            false => self.lane.due_of_any(Some(departed), bytes, seen, terms),
+        }
     }
 
     /// The same, of a message that stays where it is.
@@ -379,6 +403,11 @@ impl Sender {
 }
 
 impl State {
+    /// The lane of a sender, or of all that nobody tells apart.
+    fn lane(&mut self, sender: Option<u64>) -> &mut Sender {
+        self.lanes.entry(sender.unwrap_or(u64::MAX)).or_default()
+    }
+
     /// Forgets a peek, if the context is one.
     fn peek(&mut self, context: Opaque) -> Option<(usize, bool)> {
         let at = self.peeks.iter().position(|(of, _)| *of == context as usize)?;
@@ -495,6 +524,11 @@ unsafe extern "C" fn sread(
                 call!(theirs.sread(cq, raw, count, condition, timeout))
             });
         }
+        let ready = queue
+            .read(out.cast(), count, ptr::null_mut(), |raw, count, _| call!(theirs.read(cq, raw, count)));
+        if ready != -abi::EAGAIN {
+            return ready;
+        }
         napping(timeout, |nap| {
             queue.read(out.cast(), count, ptr::null_mut(), |raw, count, _| {
                 call!(theirs.sread(cq, raw, count, condition, nap))
@@ -519,6 +553,12 @@ unsafe extern "C" fn sreadfrom(
             return queue.read(out.cast(), count, sources, |raw, count, from| {
                 call!(theirs.sreadfrom(cq, raw, count, from, condition, timeout))
             });
+        }
+        let ready = queue.read(out.cast(), count, sources, |raw, count, from| {
+            call!(theirs.readfrom(cq, raw, count, from))
+        });
+        if ready != -abi::EAGAIN {
+            return ready;
         }
         napping(timeout, |nap| {
             queue.read(out.cast(), count, sources, |raw, count, from| {

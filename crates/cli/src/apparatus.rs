@@ -4,6 +4,8 @@
 use crate::fault::Fault;
 use netdyno_apparatus_fi::account::Account;
 use netdyno_apparatus_fi::page::{self, Page, Plan};
+use netdyno_clock::calibrate::Clock;
+use netdyno_protocol::dial::stamp::Grain;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -92,6 +94,11 @@ impl Apparatus {
         Account::read_all(self.folder.path())
             .map_err(|error| Fault::Failed(format!("cannot read what the ranks have left: {error}")))
     }
+}
+
+/// How far ticks are shifted in stamps here: each rank alone might come to another number.
+pub fn grain_shift() -> u32 {
+    Grain::of(Clock::calibrate().tick_ns).shift()
 }
 
 /// A folder with a page alone.

@@ -3,7 +3,7 @@
 use crate::fault::Fault;
 use netdyno_measure::sweep::Run;
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// The journal of a sweep: what it is of, and then a line for each run.
@@ -31,12 +31,26 @@ impl Journal {
                 path.display()
             )));
         }
-        let runs: Vec<Run> = rest.lines().map_while(|line| serde_json::from_str(line).ok()).collect();
-        let file = OpenOptions::new().create(true).write(true).truncate(true).open(path);
-        let mut journal =
-            Self { path: path.into(), file: file.map_err(|error| bad(&error))?, runs: Vec::new() };
-        journal.write(plan)?;
-        runs.into_iter().try_for_each(|run| journal.note(run))?;
+        let (mut runs, mut good) = (Vec::new(), if first.is_empty() { 0 } else { first.len() + 1 });
+        for line in rest.split_inclusive('\n') {
+            match serde_json::from_str(line.trim_end()) {
+                Ok(run) if line.ends_with('\n') => runs.push(run),
+                _ => break,
+            }
+            good += line.len();
+        }
+        let mut file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path)
+            .map_err(|error| bad(&error))?;
+        let cut = file.set_len(good as u64).and_then(|()| file.seek(SeekFrom::End(0)));
+        cut.map_err(|error| bad(&error))?;
+        let mut journal = Self { path: path.into(), file, runs };
+        if first.is_empty() {
+            journal.write(plan)?;
+        }
         Ok(journal)
     }
 

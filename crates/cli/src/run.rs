@@ -1,6 +1,6 @@
 //! `netdyno run`: a program as it is, over a link as it is wanted.
 
-use crate::apparatus::{Apparatus, code, spawn};
+use crate::apparatus::{Apparatus, code, grain_shift, spawn};
 use crate::fault::{Fault, RUNNER, say};
 use crate::interrupt::Interrupt;
 use crate::ledger::Ledger;
@@ -79,6 +79,7 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
     let plan = Plan {
         carrier: args.route.carrier(),
         turns: vec![Turn { dials, own, capacity }],
+        grain_shift: grain_shift(),
         fail_at: args.fail_at,
     };
     let apparatus = Apparatus::prepare(&plan, args.route.provider())?;

@@ -1,6 +1,6 @@
 //! `netdyno sweep`: which parameter of its link a program depends on, and how far each can go.
 
-use crate::apparatus::{Apparatus, code, spawn};
+use crate::apparatus::{Apparatus, code, grain_shift, spawn};
 use crate::args::{Format, OutputArgs, confidence};
 use crate::fault::{Fault, RUNNER, say};
 use crate::grid::Grid;
@@ -14,7 +14,8 @@ use crate::run::wait;
 use crate::turn::{self, LinkArgs, RouteArgs};
 use clap::Args;
 use netdyno_apparatus_fi::page::{Plan, Turn};
-use netdyno_measure::sweep::{Counted, Counts, Run, SCHEMA, Subject, Sweep, read};
+use netdyno_measure::show::Percent;
+use netdyno_measure::sweep::{Counted, Counts, Run, SCHEMA, SLOWDOWNS, Subject, Sweep, read};
 use netdyno_protocol::dial::setting::Dial;
 use netdyno_protocol::dial::terms::{Dials, Own};
 use netdyno_protocol::sim::random::Random;
@@ -50,7 +51,7 @@ pub struct SweepArgs {
     metric: Option<Regex>,
 
     /// The unit of that number
-    #[arg(long, value_name = "UNIT", default_value = "s")]
+    #[arg(long, value_name = "UNIT", default_value = "s", requires = "metric")]
     unit: String,
 
     /// More of that number is better: a rate
@@ -166,6 +167,16 @@ pub fn run(args: &SweepArgs) -> Result<(), Fault> {
             args.journal.display()
         ));
     }
+    let is_step = |(run, step): (&Run, &Step<'_>)| {
+        let dial = step.grid.map(|grid| grid.dial.name());
+        (run.dial.as_deref(), run.value, run.repetition) == (dial, step.value, step.repetition)
+    };
+    if journal.runs().len() > steps.len() || !journal.runs().iter().zip(&steps).all(is_step) {
+        let path = args.journal.display();
+        return Err(Fault::BadInput(format!(
+            "the journal {path} has other runs: remove it, or name another with --journal"
+        )));
+    }
     let progress = Progress::new();
     let mut provider = None;
     for (nth, step) in steps.iter().enumerate().skip(journal.runs().len()) {
@@ -230,13 +241,14 @@ fn doing(step: &Step<'_>) -> String {
 
 /// What a journal must be of to be gone on with.
 fn plan(args: &SweepArgs, grids: &[&Grid]) -> String {
-    let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
     let grids: Vec<String> = grids.iter().map(|grid| grid.to_string()).collect();
     let metric = args.metric.as_ref().map_or("", Regex::as_str);
     format!(
-        "{} | {} | {:?} {:?} | {metric} | {} times, seed {}",
-        words.join(" "),
+        "netdyno {} | {:?} | {:?} | {:?} {:?} {:?} | {metric:?} | {} times, seed {}",
+        env!("CARGO_PKG_VERSION"),
+        args.command,
         grids.join(" "),
+        std::env::var_os("FI_PROVIDER"),
         args.route,
         args.link,
         args.repetitions,
@@ -253,7 +265,8 @@ fn once(
 ) -> Result<(Run, Option<String>), Fault> {
     let dials = step.grid.map_or(Dials::NONE, |grid| Dials::NONE.with(grid.dial, grid.setting(step.value)));
     let turn = Turn { dials, own: *own, capacity: 0 };
-    let plan = Plan { carrier: args.route.carrier(), turns: vec![turn], fail_at: None };
+    let plan =
+        Plan { carrier: args.route.carrier(), turns: vec![turn], grain_shift: grain_shift(), fail_at: None };
     let apparatus = Apparatus::prepare(&plan, args.route.provider())?;
     let unread = |error: io::Error| Fault::Failed(format!("cannot keep the program's output: {error}"));
     let mut output = tempfile::tempfile().map_err(unread)?;
@@ -268,7 +281,8 @@ fn once(
     if !status.success() {
         let last: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
         let last = last[last.len().saturating_sub(LAST_LINES)..].join("; ");
-        return Err(Fault::Ended(code(status), format!("the program failed ({status}): {last}")));
+        let text = format!("the program failed ({status}): {}", clean(&last));
+        return Err(Fault::Ended(code(status), text));
     }
     let ledger = Ledger::of(&apparatus.accounts()?);
     if let Some(text) = ledger.failing().or_else(|| ledger.is_silent()) {
@@ -290,6 +304,11 @@ fn once(
     Ok((run, apparatus.provider().map(str::to_owned)))
 }
 
+/// What a program says must not steer the terminal.
+fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
 fn said(output: &mut File) -> io::Result<String> {
     let mut bytes = Vec::new();
     output.rewind()?;
@@ -303,8 +322,11 @@ fn number(pattern: &Regex, said: &str) -> Result<f64, Fault> {
     let found = found.ok_or_else(|| {
         Fault::Ended(RUNNER, format!("--metric '{pattern}' finds nothing in the program's output"))
     })?;
-    found.as_str().parse().map_err(|_| {
-        Fault::Ended(RUNNER, format!("--metric '{pattern}' finds '{}', which is no number", found.as_str()))
+    found.as_str().parse().ok().filter(|number: &f64| number.is_finite()).ok_or_else(|| {
+        Fault::Ended(
+            RUNNER,
+            format!("--metric '{pattern}' finds '{}', which is no number", clean(found.as_str())),
+        )
     })
 }
 
@@ -336,6 +358,14 @@ fn result(args: &SweepArgs, grids: &[&Grid], runs: &[Run], provider: Option<Stri
         runs: runs.to_vec(),
         doubts: machine::doubts(&environment).into_iter().map(|doubt| doubt.text).collect(),
     };
+    let link: Vec<f64> = runs.iter().filter(|run| run.dial.is_none()).map(|run| run.metric).collect();
+    let (least, most) = link.iter().fold((f64::MAX, f64::MIN), |(lo, hi), &m| (lo.min(m), hi.max(m)));
+    if most / least - 1.0 > SLOWDOWNS[0] {
+        let spread = Percent(most / least - 1.0);
+        let text =
+            format!("runs of the link as it is differ by {spread}: a slowdown that is less may be noise");
+        sweep.doubts.push(text);
+    }
     sweep.dials = grids.iter().map(|grid| read(&subject(grid), runs, &sweep)).collect();
     let mut of_runs: Vec<&String> = runs.iter().flat_map(|run| &run.doubts).collect();
     of_runs.sort();

@@ -1,6 +1,6 @@
 //! `netdyno validate`: whether the dials do what they say, as the tables 1 to 6 of León et al. 2002.
 
-use crate::apparatus::{Apparatus, folder};
+use crate::apparatus::{Apparatus, folder, grain_shift};
 use crate::args::{Measuring, OutputArgs};
 use crate::campaign::{Campaign, Conditions};
 use crate::fault::Fault;
@@ -14,7 +14,7 @@ use clap::Args;
 use netdyno_apparatus_fi::page::{CURRENT, FOLDER, NAME, Plan as Page, Turn};
 use netdyno_layers::catalogue::Layer;
 use netdyno_measure::logp::pattern::Plan;
-use netdyno_measure::record::{Doubt, Found, Parameter, Parameters, PerByte, Status};
+use netdyno_measure::record::{Doubt, Found, Parameter, Parameters, PerByte, Record, Status};
 use netdyno_measure::stats::{median, median_interval_of_sorted, sorted};
 use netdyno_measure::task::{Data, Task};
 use netdyno_measure::validation::data::Block;
@@ -104,9 +104,15 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
         let carrier = ledger.ranks.first().map_or("none", |rank| rank.carrier);
         result.label = result.label.take().or_else(|| apparatus.provider().map(str::to_owned));
         result.doubts.extend(ledger.doubts().into_iter().map(|text| Doubt::new("apparatus", text)));
-        result.doubts.push(Doubt::new("carrier", format!("departure times travelled by {carrier}")));
+        result.dials = Some(format!("each in turn, departure times travel by {carrier}"));
     }
-    sink.write(&record)
+    write(&mut record, &sink)
+}
+
+/// Writes a record; its figures of the link are those of small messages.
+fn write(record: &mut Record, sink: &Sink) -> Result<(), Fault> {
+    record.results.iter_mut().for_each(|result| result.size_bytes = SIZE_BYTES);
+    sink.write(record)
 }
 
 /// The dials of our own stack, which need no hook.
@@ -115,7 +121,7 @@ fn of_ours(campaign: &mut Campaign, page: &Page, sink: &Sink) -> Result<(), Faul
     let dials = page.turns.iter().map(|turn| turn.dials).collect();
     campaign.turn(&Turns { dials, word: (folder.path().join(NAME), CURRENT) });
     campaign.put(&[(FOLDER, folder.path().as_os_str().to_owned())]);
-    sink.write(&campaign.run()?)
+    write(&mut campaign.run()?, sink)
 }
 
 /// A dial and the values that it is turned to, in nanoseconds or nanoseconds per byte.
@@ -207,7 +213,7 @@ impl Validating {
             grid.values.iter().map(turn)
         });
         let turns = std::iter::once(Turn::default()).chain(turned).collect();
-        Page { carrier: args.route.carrier(), turns, fail_at: None }
+        Page { carrier: args.route.carrier(), turns, grain_shift: grain_shift(), fail_at: None }
     }
 }
 

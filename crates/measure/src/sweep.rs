@@ -181,7 +181,9 @@ pub fn read(subject: &Subject, runs: &[Run], sweep: &Sweep) -> Swept {
         runs.iter().filter(is_of).filter(|run| run.metric.is_finite())
     };
     let points = points(&of_dial().collect::<Vec<_>>(), sweep.higher_is_better);
-    let data: Vec<(f64, f64)> = of_dial().map(|run| (run.value / subject.unit_ns, run.metric)).collect();
+    // Where a dial sets, the link is not at 0 but at what it has of its own.
+    let fitted = of_dial().filter(|run| subject.adds || run.dial.is_some());
+    let data: Vec<(f64, f64)> = fitted.map(|run| (run.value / subject.unit_ns, run.metric)).collect();
     let line = Fit::line(&data);
     let knee = knee(&data, points.first().map_or(f64::NAN, |point| point.median));
     let count = median(runs.iter().map(|run| subject.counts.of(&run.counted) as f64));
@@ -200,7 +202,7 @@ pub fn read(subject: &Subject, runs: &[Run], sweep: &Sweep) -> Swept {
             .filter(|slope| is_time && subject.counts != Counts::Nothing && slope.is_finite()),
         linearity: line.as_ref().and_then(|line| line.explains(&data)),
         knee: knee.map(|knee| Knee { at: knee.at * subject.unit_ns, ..knee }),
-        tolerance: SLOWDOWNS.map(|slowdown| tolerance(&points, slowdown)).to_vec(),
+        tolerance: SLOWDOWNS.map(|slowdown| tolerance(&points, slowdown, subject.adds)).to_vec(),
         points,
     }
 }
@@ -242,13 +244,14 @@ fn points(runs: &[&Run], higher_is_better: bool) -> Vec<Point> {
 }
 
 /// Where the medians, joined by lines, first leave what is allowed.
-fn tolerance(points: &[Point], slowdown: f64) -> Tolerance {
+fn tolerance(points: &[Point], slowdown: f64, adds: bool) -> Tolerance {
     let limit = 1.0 + slowdown;
     let value = points.windows(2).find_map(|pair| {
         let (a, b) = (pair[0], pair[1]);
         (b.slowdown > limit).then(|| {
             let share = ((limit - a.slowdown) / (b.slowdown - a.slowdown)).clamp(0.0, 1.0);
-            a.value + share * (b.value - a.value)
+            // Between the link and the first value that it is set to nobody knows where the link is.
+            if adds || a.value > 0.0 { a.value + share * (b.value - a.value) } else { b.value }
         })
     });
     Tolerance { slowdown, value }

@@ -163,6 +163,9 @@ pub fn doubts(validation: &Validation) -> Vec<Doubt> {
 
 fn doubts_of(table: &Table) -> Vec<Doubt> {
     let mut doubts = Vec::new();
+    if table.rows.is_empty() {
+        doubts.push(Doubt::about("no_blocks", &table.parameter, format!("{} was not measured", table.dial)));
+    }
     for row in &table.rows {
         let wanted = Time(row.wanted_ns);
         if row.is_met == Some(false) {

@@ -48,6 +48,16 @@ impl Grain {
         Self { shift }
     }
 
+    /// As another process has chosen it.
+    pub const fn of_shift(shift: u32) -> Self {
+        Self { shift: if shift < 8 { shift } else { 8 } }
+    }
+
+    /// How far ticks are shifted.
+    pub const fn shift(self) -> u32 {
+        self.shift
+    }
+
     /// Time that can be told apart, in ticks.
     pub const fn range(self) -> u64 {
         1 << (TIME_BITS + self.shift)

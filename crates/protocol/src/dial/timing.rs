@@ -181,15 +181,19 @@ impl Lane {
     /// then. Without a stamp the time at which it is seen must serve.
     #[inline]
     pub fn due(&mut self, departed: Option<Departed>, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
-        let due = match (terms.latency, departed) {
+        self.last = self.last.max(self.due_of_any(departed, bytes, seen, terms));
+        self.last
+    }
+
+    /// The same of a message of one of several senders, which have no order between them.
+    pub fn due_of_any(&mut self, departed: Option<Departed>, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
+        match (terms.latency, departed) {
             (Latency::After(latency), Some(departed)) => departed.at.saturating_add(latency),
             (Latency::Beyond(added), Some(departed)) => {
                 self.was_here(departed, bytes, seen, terms).saturating_add(added)
             }
             (Latency::After(added) | Latency::Beyond(added), None) => seen.at.saturating_add(added),
-        };
-        self.last = self.last.max(due);
-        self.last
+        }
     }
 
     /// Where messages wait in line and only the first is seen: it was taken at `now`, so that the
