@@ -5,7 +5,7 @@
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use netdyno_fuzz::datagram::{Fields, encoded};
-use netdyno_protocol::frame::datagram::{HEADER_LEN, LONGEST, parse};
+use netdyno_protocol::frame::datagram::{HEADER_LEN, LONGEST, STAMP_LEN, parse};
 use netdyno_protocol::frame::slot::MAX_WORDS;
 
 #[derive(Arbitrary, Debug)]
@@ -41,7 +41,8 @@ impl Message {
         let header = self.fields.header(connection);
         let (words, payload) = if header.kind.is_message() {
             let words = &self.words[..self.words.len().min(MAX_WORDS)];
-            let room = LONGEST - HEADER_LEN - 8 * words.len();
+            let stamp = if header.departed.is_some() { STAMP_LEN } else { 0 };
+            let room = LONGEST - HEADER_LEN - stamp - 8 * words.len();
             (words, &self.payload[..self.payload.len().min(room)])
         } else {
             Default::default()
