@@ -270,7 +270,8 @@ impl Queue {
             // The provider has done with a buffer. The program may fill it again only when it has
             // seen all that lies in it.
             let last = state.buffers.remove(&(entry.op_context as u64)).unwrap_or(0);
-            state.others.put(last, Completion { entry, source, kind: Kind::Other });
+            // Among the messages, behind them: these may be released later than they are due.
+            state.messages.put(last, Completion { entry, source, kind: Kind::Other });
             return;
         }
         if entry.flags & abi::RECV == 0 {
@@ -359,7 +360,7 @@ impl Queue {
         if released.item.kind == (Kind::Message { waited: true }) && !is_open {
             self.hook.note_lateness(now.saturating_sub(released.at));
         }
-        if terms.recv_overhead > 0 && !is_open {
+        if terms.recv_overhead > 0 && !is_open && released.item.kind != Kind::Other {
             spin_until(now.saturating_add(terms.recv_overhead));
             self.hook.count(Word::RecvOverheadTicks, terms.recv_overhead);
         }
