@@ -29,14 +29,19 @@ pub const EAGAIN: isize = 11;
 pub const ENOMSG: c_int = 42;
 pub const EAVAIL: isize = 259;
 pub const ENOSYS: isize = 38;
+pub const ETIMEDOUT: isize = 110;
 
 // Flags of operations and completions.
 pub const MSG: u64 = 1 << 1;
 pub const RMA: u64 = 1 << 2;
 pub const TAGGED: u64 = 1 << 3;
 pub const ATOMIC: u64 = 1 << 4;
+pub const READ: u64 = 1 << 8;
+pub const WRITE: u64 = 1 << 9;
 pub const RECV: u64 = 1 << 10;
 pub const TRANSMIT: u64 = 1 << 11;
+pub const REMOTE_READ: u64 = 1 << 12;
+pub const REMOTE_WRITE: u64 = 1 << 13;
 pub const MULTI_RECV: u64 = 1 << 16;
 pub const REMOTE_CQ_DATA: u64 = 1 << 17;
 pub const PEEK: u64 = 1 << 19;
@@ -49,7 +54,8 @@ pub const CLAIM: u64 = 1 << 59;
 pub const EP_RDM: c_int = 3;
 /// `FI_ENABLE` of `fi_control`.
 pub const ENABLE: c_int = 6;
-/// `FI_CLASS_CQ`, `FI_CLASS_CNTR`.
+/// `FI_CLASS_AV`, `FI_CLASS_CQ`, `FI_CLASS_CNTR`.
+pub const CLASS_AV: usize = 11;
 pub const CLASS_CQ: usize = 14;
 pub const CLASS_CNTR: usize = 15;
 /// `FI_CQ_FORMAT_DATA`, `FI_CQ_FORMAT_TAGGED`.
@@ -200,6 +206,10 @@ pub struct Av {
 functions! {
     AvOps {
         insert(Ptr<Av>, *const c_void, usize, Ptr<Address>, u64, Opaque) -> c_int;
+        insertsvc(Ptr<Av>, *const c_char, *const c_char, Ptr<Address>, u64, Opaque) -> c_int;
+        insertsym(Ptr<Av>, *const c_char, usize, *const c_char, usize, Ptr<Address>, u64, Opaque) -> c_int;
+        remove(Ptr<Av>, Ptr<Address>, usize, u64) -> c_int;
+        lookup(Ptr<Av>, Address, Opaque, Ptr<usize>) -> c_int;
     }
 }
 
@@ -460,12 +470,17 @@ mod tests {
             FabricOps is "struct fi_ops_fabric" { domain as "domain", trywait as "trywait", domain2 as "domain2" }
             Domain is "struct fid_domain" { ops as "ops", mr as "mr" }
             DomainOps is "struct fi_ops_domain" { cq_open as "cq_open", endpoint as "endpoint", scalable_ep as "scalable_ep", cntr_open as "cntr_open", srx_ctx as "srx_ctx", endpoint2 as "endpoint2" }
+            Av is "struct fid_av" { ops as "ops" }
+            AvOps is "struct fi_ops_av" { insert as "insert", lookup as "lookup" }
+            CmOps is "struct fi_ops_cm" { setname as "setname", getname as "getname" }
+            Cntr is "struct fid_cntr" { ops as "ops" }
+            CntrOps is "struct fi_ops_cntr" { read as "read", readerr as "readerr", add as "add", set as "set", wait as "wait" }
             CqAttr is "struct fi_cq_attr" { flags as "flags", format as "format" }
             Cq is "struct fid_cq" { ops as "ops" }
             CqOps is "struct fi_ops_cq" { read as "read", readfrom as "readfrom", readerr as "readerr", sread as "sread", sreadfrom as "sreadfrom", strerror as "strerror" }
             Entry is "struct fi_cq_tagged_entry" { flags as "flags", len as "len", data as "data", tag as "tag" }
             ErrEntry is "struct fi_cq_err_entry" { olen as "olen", err as "err", prov_errno as "prov_errno", err_data_size as "err_data_size" }
-            Ep is "struct fid_ep" { msg as "msg", rma as "rma", tagged as "tagged", atomic as "atomic", collective as "collective" }
+            Ep is "struct fid_ep" { cm as "cm", msg as "msg", rma as "rma", tagged as "tagged", atomic as "atomic", collective as "collective" }
             MsgOps is "struct fi_ops_msg" { recvmsg as "recvmsg", send as "send", sendv as "sendv", sendmsg as "sendmsg", inject as "inject", senddata as "senddata", injectdata as "injectdata" }
             Msg is "struct fi_msg" { iov_count as "iov_count", context as "context", data as "data" }
             TaggedOps is "struct fi_ops_tagged" { recvmsg as "recvmsg", send as "send", sendv as "sendv", sendmsg as "sendmsg", inject as "inject", senddata as "senddata", injectdata as "injectdata" }
@@ -490,8 +505,10 @@ mod tests {
             ("FI_ENOMSG", ENOMSG as usize),
             ("FI_EAVAIL", EAVAIL as usize),
             ("FI_ENOSYS", ENOSYS as usize),
+            ("FI_ETIMEDOUT", ETIMEDOUT as usize),
             ("FI_EP_RDM", EP_RDM as usize),
             ("FI_ENABLE", ENABLE as usize),
+            ("FI_CLASS_AV", CLASS_AV),
             ("FI_CLASS_CQ", CLASS_CQ),
             ("FI_CLASS_CNTR", CLASS_CNTR),
             ("FI_CQ_FORMAT_DATA", FORMAT_DATA as usize),
@@ -502,6 +519,10 @@ mod tests {
             ("FI_RMA", RMA),
             ("FI_TAGGED", TAGGED),
             ("FI_ATOMIC", ATOMIC),
+            ("FI_READ", READ),
+            ("FI_WRITE", WRITE),
+            ("FI_REMOTE_READ", REMOTE_READ),
+            ("FI_REMOTE_WRITE", REMOTE_WRITE),
             ("FI_RECV", RECV),
             ("FI_TRANSMIT", TRANSMIT),
             ("FI_MULTI_RECV", MULTI_RECV),

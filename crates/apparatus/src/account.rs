@@ -61,7 +61,7 @@ pub enum Word {
     Spared,
     /// Completion queues that say too little to dial what they bring.
     BareQueues,
-    /// Counters that count undialled operations.
+    /// Counters that count what arrives, undialled.
     Counters,
     /// Endpoints of a kind that is not dialled.
     OtherEndpoints,

@@ -1,20 +1,26 @@
 //! Endpoints: what is sent takes its overhead, is given its departure, and says so in its stamp.
 
 use crate::abi::{
-    self, Address, AtomicMsg, AtomicOps, Cq, Ep, Fid, IoCount, IoVec, Msg, MsgOps, Opaque, Ops, RmaMsg,
-    RmaOps, TaggedMsg, TaggedOps,
+    self, Address, AtomicOps, Av, Cntr, Cq, Ep, Fid, IoVec, Msg, MsgOps, Opaque, Ops, RmaOps, TaggedMsg,
+    TaggedOps,
 };
 use crate::account::{State, Word};
+use crate::between::Between;
+use crate::counter::Counter;
 use crate::hook::{Draft, Force, Hook, inside, is_inside, spin_until};
-use crate::patch;
+use crate::onesided;
+use crate::patch::{self, call};
+use crate::peers;
 use crate::queue::Queue;
 use crate::replace;
 use core::ffi::{c_int, c_void};
 use netdyno_clock::ticks;
 use netdyno_protocol::dial::stamp::{Stamp, is_stamped};
 use netdyno_protocol::dial::timing::Departed;
+use std::collections::HashMap;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 /// How many sends of an endpoint are timed at first, and which of the others.
 const TIMED_AT_FIRST: u32 = 64;
@@ -26,15 +32,20 @@ pub struct Endpoint {
     ops: *const Ops,
     msg: AtomicPtr<MsgOps>,
     tagged: AtomicPtr<TaggedOps>,
-    rma: AtomicPtr<RmaOps>,
-    atomic: AtomicPtr<AtomicOps>,
+    pub rma: AtomicPtr<RmaOps>,
+    pub atomic: AtomicPtr<AtomicOps>,
     /// The queues of its completions, as far as the hook knows them.
     ends: AtomicPtr<Queue>,
     arrivals: AtomicPtr<Queue>,
     /// Completions bring eight bytes of the sender's.
     has_data: bool,
+    /// Its peers, by their addresses, and the addresses whose link is left as it is.
+    peers: AtomicPtr<Av>,
+    spared: Mutex<HashMap<Address, bool>>,
+    /// The counters of its ends, in the order of [`Counts`].
+    counters: [AtomicPtr<Counter>; 3],
     /// An operation ends when its answer is here, unless it says otherwise.
-    delivers: bool,
+    pub delivers: bool,
     /// The overhead of a send that the provider refused has been taken already.
     is_paid: AtomicBool,
     /// Sends that were dialled.
@@ -43,9 +54,28 @@ pub struct Endpoint {
     is_sending: AtomicBool,
 }
 
+/// What a program begins.
+pub struct Operation {
+    /// Whom it is for.
+    pub to: Address,
+    pub bytes: usize,
+    pub end: End,
+    pub counts: Counts,
+    /// What its end is known by; null where nobody is told.
+    pub context: Opaque,
+}
+
+/// The counter that an operation is counted by.
+#[derive(Clone, Copy)]
+pub enum Counts {
+    Sends,
+    Writes,
+    Reads,
+}
+
 /// How long after its departure an operation ends, in latencies.
 #[derive(Clone, Copy)]
-enum End {
+pub enum End {
     /// When its last byte has left.
     Sent,
     /// When it is there.
@@ -70,6 +100,9 @@ pub unsafe fn install(hook: &'static Hook, ep: *mut Ep, has_data: bool, delivers
             atomic: AtomicPtr::default(),
             ends: AtomicPtr::default(),
             arrivals: AtomicPtr::default(),
+            peers: AtomicPtr::default(),
+            spared: Mutex::default(),
+            counters: Default::default(),
             has_data,
             delivers,
             is_paid: AtomicBool::new(false),
@@ -112,13 +145,16 @@ unsafe fn patch_tables(ep: *mut Ep, state: *const Endpoint) {
                 senddata => tsenddata, injectdata => tinjectdata);
         });
         table(&mut ep.rma, &known.rma, state, |ops| {
-            replace!(ops, read => read, readv => readv, readmsg => readmsg, write => write, writev => writev,
-                writemsg => writemsg, inject => rinject, writedata => writedata, injectdata => rinjectdata);
+            replace!(ops, read => onesided::read, readv => onesided::readv, readmsg => onesided::readmsg,
+                write => onesided::write, writev => onesided::writev, writemsg => onesided::writemsg,
+                inject => onesided::inject, writedata => onesided::writedata, injectdata => onesided::injectdata);
         });
         table(&mut ep.atomic, &known.atomic, state, |ops| {
-            replace!(ops, write => awrite, writev => awritev, writemsg => awritemsg, inject => ainject,
-                readwrite => areadwrite, readwritev => areadwritev, readwritemsg => areadwritemsg,
-                compwrite => acompwrite, compwritev => acompwritev, compwritemsg => acompwritemsg);
+            replace!(ops, write => onesided::atomic_write, writev => onesided::atomic_writev,
+                writemsg => onesided::atomic_writemsg, inject => onesided::atomic_inject,
+                readwrite => onesided::readwrite, readwritev => onesided::readwritev,
+                readwritemsg => onesided::readwritemsg, compwrite => onesided::compwrite,
+                compwritev => onesided::compwritev, compwritemsg => onesided::compwritemsg);
         });
     }
 }
@@ -128,12 +164,11 @@ impl Endpoint {
     /// with the data it is given, or without.
     fn send(
         &self,
-        bytes: usize,
+        operation: &Operation,
         data: Option<u64>,
-        end: End,
-        context: Opaque,
         mut go: impl FnMut(Option<u64>) -> isize,
     ) -> isize {
+        let bytes = operation.bytes;
         if !self.hook.ever_dials() {
             return self.send_undialled(bytes, || go(data));
         }
@@ -148,6 +183,9 @@ impl Endpoint {
             }
             return result;
         };
+        if self.is_spared(operation.to) {
+            return self.send_spared(bytes, data, go);
+        }
         let mut draft = match self.hook.guarded(|| self.draft(force, bytes)) {
             Some(Some(draft)) => draft,
             Some(None) => return -abi::EAGAIN,
@@ -158,18 +196,11 @@ impl Endpoint {
         if is_timed {
             draft.given = ticks::glance();
         }
-        let result = match stamped {
-            // Whatever a provider has against data where there were none, it has it not without.
-            Some(stamped) => match go(Some(stamped)) {
-                result if result != 0 && result != -abi::EAGAIN && data.is_none() => go(None),
-                result => result,
-            },
-            None => go(data),
-        };
+        let result = go_stamped(data, stamped, &mut go);
         if is_timed {
             draft.taken = ticks::glance();
         }
-        self.hook.guarded(|| self.settle(force, draft, bytes, result, context, end));
+        self.hook.guarded(|| self.settle(force, draft, operation, result));
         if result == 0 {
             self.count_sent(bytes);
         }
@@ -192,14 +223,57 @@ impl Endpoint {
         result
     }
 
+    /// Sends a message on a link that is left as it is, and lets its receiver know.
+    fn send_spared(
+        &self,
+        bytes: usize,
+        data: Option<u64>,
+        mut go: impl FnMut(Option<u64>) -> isize,
+    ) -> isize {
+        let at_once = Departed { at: 0, at_once: true };
+        let marked = self.with_stamp(data, Stamp { departed: at_once, added: data.is_none(), spared: true });
+        let result = go_stamped(data, marked, &mut go);
+        if result == 0 {
+            self.count_sent(bytes);
+            self.hook.count(if marked.is_some() { Word::Spared } else { Word::Unstamped }, 1);
+        }
+        result
+    }
+
+    /// Whether the link to that address is left as it is.
+    fn is_spared(&self, to: Address) -> bool {
+        let Some(between) = &self.hook.between else { return false };
+        let spared = || self.spared.lock().unwrap_or_else(PoisonError::into_inner);
+        self.hook
+            .guarded(|| *spared().entry(to).or_insert_with(|| !self.is_dialled(between, to)))
+            .unwrap_or(true)
+    }
+
+    fn is_dialled(&self, between: &Between, to: Address) -> bool {
+        let peers = self.peers.load(Relaxed);
+        // SAFETY: an address vector outlives the endpoints that are bound to it, by libfabric's rules.
+        let address = if peers.is_null() { None } else { inside(|| unsafe { peers::address_of(peers, to) }) };
+        match address.and_then(|address| peers::find(self.hook.folder, &address)) {
+            Some(who) => between.dials(&self.hook.who, &who),
+            None => {
+                self.hook.fail("--between: a message goes to an address at which nobody has said to be");
+                false
+            }
+        }
+    }
+
     /// Starts an operation on the peer's memory under what is in force.
-    fn act(&self, bytes: usize, context: Opaque, end: End, go: impl FnOnce() -> isize) -> isize {
+    pub fn act(&self, operation: &Operation, go: impl FnOnce() -> isize) -> isize {
         if is_inside() {
             return go();
         }
         let draft = match self.hook.force() {
             None => None,
-            Some(force) => match self.hook.guarded(|| self.draft(force, bytes)) {
+            Some(_) if self.is_spared(operation.to) => {
+                self.hook.count(Word::Spared, 1);
+                None
+            }
+            Some(force) => match self.hook.guarded(|| self.draft(force, operation.bytes)) {
                 Some(Some(draft)) => Some((force, draft)),
                 Some(None) => return -abi::EAGAIN,
                 None => None,
@@ -207,11 +281,11 @@ impl Endpoint {
         };
         let result = inside(go);
         if let Some((force, draft)) = draft {
-            self.hook.guarded(|| self.settle(force, draft, bytes, result, context, end));
+            self.hook.guarded(|| self.settle(force, draft, operation, result));
         }
         if result == 0 {
             self.hook.count(Word::OneSided, 1);
-            self.hook.count(Word::OneSidedBytes, bytes as u64);
+            self.hook.count(Word::OneSidedBytes, operation.bytes as u64);
         }
         result
     }
@@ -219,11 +293,6 @@ impl Endpoint {
     /// When a send ends.
     fn sent(&self) -> End {
         if self.delivers { End::Back } else { End::Sent }
-    }
-
-    /// When a write ends.
-    fn there(&self) -> End {
-        if self.delivers { End::Back } else { End::There }
     }
 
     fn count_sent(&self, bytes: usize) {
@@ -249,29 +318,35 @@ impl Endpoint {
         draft
     }
 
-    /// The data of a message with its stamp, where there is room for it.
+    /// The data of a message with its stamp, where departure times travel and there is room for it.
     fn stamped(&self, data: Option<u64>, draft: &Draft) -> Option<u64> {
-        let grain = self.hook.grain.filter(|_| self.has_data)?;
-        let rest = data.unwrap_or(0);
-        let taken = (rest >> 32) as u32;
-        if taken != 0 {
-            if is_stamped(taken) {
-                self.hook.fail("the program's own data look like stamps: say --carrier arrival");
-            }
+        if !self.hook.stamps {
             return None;
         }
         // Half of what can be told apart: the rest is for what is left lying.
-        let furthest = draft.began.saturating_add(grain.range() / 2);
+        let furthest = draft.began.saturating_add(self.hook.grain.range() / 2);
         if draft.departs.at > furthest {
             self.hook.count(Word::TooFarAhead, 1);
         }
         let departed = Departed { at: draft.departs.at.min(furthest), ..draft.departs };
+        let stamped = self.with_stamp(data, Stamp { departed, added: data.is_none(), spared: false })?;
         self.hook.announce(departed.at, draft.began);
-        Some(rest | u64::from(grain.pack(Stamp { departed, added: data.is_none(), spared: false })) << 32)
+        Some(stamped)
+    }
+
+    /// The data of a message with a stamp, where there is room for it.
+    fn with_stamp(&self, data: Option<u64>, stamp: Stamp) -> Option<u64> {
+        let rest = data.unwrap_or(0);
+        let taken = (rest >> 32) as u32;
+        if is_stamped(taken) {
+            self.hook.fail("the program's own data look like stamps: say --carrier arrival");
+        }
+        let has_room = self.has_data && taken == 0;
+        has_room.then(|| rest | u64::from(self.hook.grain.pack(stamp)) << 32)
     }
 
     /// What follows from a provider's answer.
-    fn settle(&self, force: &Force, draft: Draft, bytes: usize, result: isize, context: Opaque, end: End) {
+    fn settle(&self, force: &Force, draft: Draft, operation: &Operation, result: isize) {
         if result != 0 {
             self.hook.recall(draft);
             return;
@@ -282,18 +357,29 @@ impl Endpoint {
         if force.has_capacity() {
             force.sent(&mut self.hook.sides(), &draft);
         }
-        let latencies = match end {
+        let latencies = match operation.end {
             End::Sent => 0,
             End::There => 1,
             End::Back => 2,
         };
         let over = draft.departs.at.saturating_add(latencies * force.terms.latency.ticks());
-        if let Some(queue) = self.ends().filter(|_| over > draft.sent && !context.is_null()) {
-            queue.not_before(context, over);
+        if over > draft.sent {
+            self.hold_end(operation, over);
         }
         if draft.taken > 0 {
             let own = draft.given.saturating_sub(draft.began) + ticks::glance().saturating_sub(draft.taken);
-            self.hook.note_send(bytes, draft.taken.saturating_sub(draft.began), own);
+            self.hook.note_send(operation.bytes, draft.taken.saturating_sub(draft.began), own);
+        }
+    }
+
+    /// An operation is not over before then, for whoever is told of it.
+    fn hold_end(&self, operation: &Operation, over: u64) {
+        if let Some(queue) = self.ends().filter(|_| !operation.context.is_null()) {
+            queue.not_before(operation.context, over);
+        }
+        // SAFETY: a counter outlives the endpoints that are bound to it, by libfabric's rules.
+        if let Some(counter) = unsafe { self.counters[operation.counts as usize].load(Relaxed).as_ref() } {
+            counter.not_before(over);
         }
     }
 
@@ -302,6 +388,22 @@ impl Endpoint {
         let nth = self.sends.load(Relaxed);
         self.sends.store(nth.wrapping_add(1), Relaxed);
         nth < TIMED_AT_FIRST || nth.is_multiple_of(TIMED_EVERY)
+    }
+
+    /// Lets the peers know who is at the address of this endpoint.
+    ///
+    /// # Safety
+    /// The endpoint is the live one that this is known of.
+    unsafe fn introduce(&self, ep: *mut Ep) {
+        // SAFETY: as the caller says.
+        let address = inside(|| unsafe { peers::own_address(ep) });
+        let is_said = address
+            .is_some_and(|address| peers::announce(self.hook.folder, &address, &self.hook.who).is_ok());
+        if !is_said {
+            self.hook.fail("--between: what address the rank is at cannot be said to the others");
+        } else if !self.has_data {
+            self.hook.fail("--between: completions of this provider have no room for a mark");
+        }
     }
 
     /// The endpoint is bound to a queue.
@@ -321,6 +423,26 @@ impl Endpoint {
         }
     }
 
+    /// The endpoint is bound to a counter.
+    ///
+    /// # Safety
+    /// The counter is live, as long as the endpoint.
+    unsafe fn use_counter(&self, cntr: *mut Cntr, flags: u64) {
+        // SAFETY: as the caller says.
+        let Some(counter) = (unsafe { Counter::of(cntr) }) else { return };
+        let place = ptr::from_ref(counter).cast_mut();
+        for (counts, flag) in
+            [(Counts::Sends, abi::TRANSMIT), (Counts::Writes, abi::WRITE), (Counts::Reads, abi::READ)]
+        {
+            if flags & flag != 0 {
+                self.counters[counts as usize].store(place, Relaxed);
+            }
+        }
+        if flags & (abi::RECV | abi::REMOTE_READ | abi::REMOTE_WRITE) != 0 {
+            self.hook.count(Word::Counters, 1);
+        }
+    }
+
     fn ends(&self) -> Option<&Queue> {
         // SAFETY: a queue outlives the endpoints that are bound to it, by libfabric's rules.
         unsafe { self.ends.load(Relaxed).as_ref() }
@@ -332,50 +454,35 @@ impl Endpoint {
     }
 }
 
+/// Sends with the data of a stamp. Whatever a provider has against data where there were none, it has
+/// it not without.
+fn go_stamped(data: Option<u64>, stamped: Option<u64>, go: &mut impl FnMut(Option<u64>) -> isize) -> isize {
+    match stamped.map(|stamped| go(Some(stamped))) {
+        None => go(data),
+        Some(result) if result != 0 && result != -abi::EAGAIN && data.is_none() => go(None),
+        Some(result) => result,
+    }
+}
+
 /// When a send with flags of its own ends.
 fn sent_with(flags: u64) -> End {
     if flags & abi::DELIVERY_COMPLETE != 0 { End::Back } else { End::Sent }
 }
 
-/// When a write with flags of its own ends.
-fn there_with(flags: u64) -> End {
-    if flags & abi::DELIVERY_COMPLETE != 0 { End::Back } else { End::There }
+fn message(to: Address, bytes: usize, end: End, context: Opaque) -> Operation {
+    Operation { to, bytes, end, counts: Counts::Sends, context }
 }
 
 /// The bytes of a vector.
 ///
 /// # Safety
 /// There are so many.
-unsafe fn bytes_of(iov: *const IoVec, count: usize) -> usize {
+pub unsafe fn bytes_of(iov: *const IoVec, count: usize) -> usize {
     if iov.is_null() {
         return 0;
     }
     // SAFETY: as the caller says.
     unsafe { std::slice::from_raw_parts(iov, count) }.iter().map(|part| part.len).sum()
-}
-
-/// The data of a vector.
-///
-/// # Safety
-/// There are so many.
-unsafe fn count_of(iov: *const IoCount, count: usize) -> usize {
-    if iov.is_null() {
-        return 0;
-    }
-    // SAFETY: as the caller says.
-    unsafe { std::slice::from_raw_parts(iov, count) }.iter().map(|part| part.count).sum()
-}
-
-/// `FI_INT8`, `FI_UINT8`, … up to the 64-bit ones and beyond, in bytes.
-fn size_of_type(datatype: c_int) -> usize {
-    match datatype {
-        0 | 1 => 1,
-        2 | 3 => 2,
-        4 | 5 | 8 => 4,
-        11 | 12 => 16,
-        13 => 32,
-        _ => 8,
-    }
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
@@ -426,7 +533,8 @@ unsafe extern "C" fn bind(fid: *mut Fid, to: *mut Fid, flags: u64) -> c_int {
         }
         match (*to).fclass {
             abi::CLASS_CQ => state.use_queue(to.cast(), flags),
-            abi::CLASS_CNTR => state.hook.count(Word::Counters, 1),
+            abi::CLASS_AV => state.peers.store(to.cast(), Relaxed),
+            abi::CLASS_CNTR => state.use_counter(to.cast(), flags),
             _ => {}
         }
         result
@@ -444,19 +552,12 @@ unsafe extern "C" fn control(fid: *mut Fid, command: c_int, argument: Opaque) ->
             if (*state).arrivals().is_some() {
                 (*state).hook.reach(State::InForce);
             }
+            if (*state).hook.between.is_some() {
+                (*state).hook.guarded(|| (*state).introduce(fid.cast()));
+            }
         }
         result
     }
-}
-
-/// Calls a function of the provider's.
-macro_rules! call {
-    ($table:ident.$member:ident($($argument:expr),* $(,)?)) => {
-        match $table.$member {
-            Some(theirs) => theirs($($argument),*),
-            None => -abi::ENOSYS,
-        }
-    };
 }
 
 /// What stands behind an endpoint's table: the hook's state, and the provider's table.
@@ -466,6 +567,7 @@ macro_rules! behind {
         (state, &*state.$table.load(Relaxed))
     }};
 }
+pub(crate) use behind;
 
 // Each of the following stands in for the provider's function of that name. SAFETY, for all of them:
 // they are reached through a table of ours, which leads to the state; the arguments are those that
@@ -478,7 +580,7 @@ macro_rules! messages {
             // SAFETY: see above.
             unsafe {
                 let (state, theirs) = behind!(ep.$table);
-                state.send(len, None, state.sent(), context, |data| match data {
+                state.send(&message(to, len, state.sent(), context), None, |data| match data {
                     Some(data) => call!(theirs.senddata(ep, buf, len, desc, data, to, $($tag,)? context)),
                     None => call!(theirs.send(ep, buf, len, desc, to, $($tag,)? context)),
                 })
@@ -489,7 +591,7 @@ macro_rules! messages {
             // SAFETY: see above.
             unsafe {
                 let (state, theirs) = behind!(ep.$table);
-                state.send(len, Some(data), state.sent(), context, |stamped| {
+                state.send(&message(to, len, state.sent(), context), Some(data), |stamped| {
                     call!(theirs.senddata(ep, buf, len, desc, stamped.unwrap_or(data), to, $($tag,)? context))
                 })
             }
@@ -499,7 +601,7 @@ macro_rules! messages {
             // SAFETY: see above.
             unsafe {
                 let (state, theirs) = behind!(ep.$table);
-                state.send(len, None, End::Sent, ptr::null_mut(), |data| match data {
+                state.send(&message(to, len, End::Sent, ptr::null_mut()), None, |data| match data {
                     Some(data) => call!(theirs.injectdata(ep, buf, len, data, to $(, $tag)?)),
                     None => call!(theirs.inject(ep, buf, len, to $(, $tag)?)),
                 })
@@ -510,7 +612,7 @@ macro_rules! messages {
             // SAFETY: see above.
             unsafe {
                 let (state, theirs) = behind!(ep.$table);
-                state.send(len, Some(data), End::Sent, ptr::null_mut(), |stamped| {
+                state.send(&message(to, len, End::Sent, ptr::null_mut()), Some(data), |stamped| {
                     call!(theirs.injectdata(ep, buf, len, stamped.unwrap_or(data), to $(, $tag)?))
                 })
             }
@@ -521,7 +623,7 @@ macro_rules! messages {
             // endpoint has: it goes without a stamp. SAFETY: see above.
             unsafe {
                 let (state, theirs) = behind!(ep.$table);
-                state.send(bytes_of(iov, count), None, state.sent(), context, |data| match data {
+                state.send(&message(to, bytes_of(iov, count), state.sent(), context), None, |data| match data {
                     Some(_) => -abi::ENOSYS,
                     None => call!(theirs.sendv(ep, iov, desc, count, to, $($tag,)? context)),
                 })
@@ -534,7 +636,7 @@ macro_rules! messages {
                 let (state, theirs) = behind!(ep.$table);
                 let data = (flags & abi::REMOTE_CQ_DATA != 0).then_some((*msg).data);
                 let bytes = bytes_of((*msg).iov, (*msg).iov_count);
-                state.send(bytes, data, sent_with(flags), (*msg).context, |stamped| match stamped {
+                state.send(&message((*msg).addr, bytes, sent_with(flags), (*msg).context), data, |stamped| match stamped {
                     Some(data) => {
                         let msg = $msg { data, ..*msg };
                         call!(theirs.sendmsg(ep, &raw const msg, flags | abi::REMOTE_CQ_DATA))
@@ -562,439 +664,5 @@ unsafe extern "C" fn trecvmsg(ep: *mut Ep, msg: *const TaggedMsg, flags: u64) ->
             queue.forget_peek((*msg).context);
         }
         result
-    }
-}
-
-unsafe extern "C" fn read(
-    ep: *mut Ep,
-    buf: Opaque,
-    len: usize,
-    desc: Opaque,
-    to: Address,
-    addr: u64,
-    key: u64,
-    context: Opaque,
-) -> isize {
-    // SAFETY: see above.
-    unsafe {
-        let (state, theirs) = behind!(ep.rma);
-        state.act(len, context, End::Back, || call!(theirs.read(ep, buf, len, desc, to, addr, key, context)))
-    }
-}
-
-unsafe extern "C" fn readv(
-    ep: *mut Ep,
-    iov: *const IoVec,
-    desc: *mut Opaque,
-    count: usize,
-    to: Address,
-    addr: u64,
-    key: u64,
-    context: Opaque,
-) -> isize {
-    // SAFETY: see above.
-    unsafe {
-        let (state, theirs) = behind!(ep.rma);
-        state.act(bytes_of(iov, count), context, End::Back, || {
-            call!(theirs.readv(ep, iov, desc, count, to, addr, key, context))
-        })
-    }
-}
-
-unsafe extern "C" fn readmsg(ep: *mut Ep, msg: *const RmaMsg, flags: u64) -> isize {
-    // SAFETY: see above.
-    unsafe {
-        let (state, theirs) = behind!(ep.rma);
-        state.act(bytes_of((*msg).iov, (*msg).iov_count), (*msg).context, End::Back, || {
-            call!(theirs.readmsg(ep, msg, flags))
-        })
-    }
-}
-
-unsafe extern "C" fn write(
-    ep: *mut Ep,
-    buf: *const c_void,
-    len: usize,
-    desc: Opaque,
-    to: Address,
-    addr: u64,
-    key: u64,
-    context: Opaque,
-) -> isize {
-    // SAFETY: see above.
-    unsafe {
-        let (state, theirs) = behind!(ep.rma);
-        state.act(len, context, state.there(), || {
-            call!(theirs.write(ep, buf, len, desc, to, addr, key, context))
-        })
-    }
-}
-
-unsafe extern "C" fn writev(
-    ep: *mut Ep,
-    iov: *const IoVec,
-    desc: *mut Opaque,
-    count: usize,
-    to: Address,
-    addr: u64,
-    key: u64,
-    context: Opaque,
-) -> isize {
-    // SAFETY: see above.
-    unsafe {
-        let (state, theirs) = behind!(ep.rma);
-        state.act(bytes_of(iov, count), context, state.there(), || {
-            call!(theirs.writev(ep, iov, desc, count, to, addr, key, context))
-        })
-    }
-}
-
-unsafe extern "C" fn writemsg(ep: *mut Ep, msg: *const RmaMsg, flags: u64) -> isize {
-    // SAFETY: see above.
-    unsafe {
-        let (state, theirs) = behind!(ep.rma);
-        state.act(bytes_of((*msg).iov, (*msg).iov_count), (*msg).context, there_with(flags), || {
-            call!(theirs.writemsg(ep, msg, flags))
-        })
-    }
-}
-
-unsafe extern "C" fn rinject(
-    ep: *mut Ep,
-    buf: *const c_void,
-    len: usize,
-    to: Address,
-    addr: u64,
-    key: u64,
-) -> isize {
-    // SAFETY: see above.
-    unsafe {
-        let (state, theirs) = behind!(ep.rma);
-        state.act(len, ptr::null_mut(), End::There, || call!(theirs.inject(ep, buf, len, to, addr, key)))
-    }
-}
-
-unsafe extern "C" fn writedata(
-    ep: *mut Ep,
-    buf: *const c_void,
-    len: usize,
-    desc: Opaque,
-    data: u64,
-    to: Address,
-    addr: u64,
-    key: u64,
-    context: Opaque,
-) -> isize {
-    // SAFETY: see above.
-    unsafe {
-        let (state, theirs) = behind!(ep.rma);
-        state.act(len, context, state.there(), || {
-            call!(theirs.writedata(ep, buf, len, desc, data, to, addr, key, context))
-        })
-    }
-}
-
-unsafe extern "C" fn rinjectdata(
-    ep: *mut Ep,
-    buf: *const c_void,
-    len: usize,
-    data: u64,
-    to: Address,
-    addr: u64,
-    key: u64,
-) -> isize {
-    // SAFETY: see above.
-    unsafe {
-        let (state, theirs) = behind!(ep.rma);
-        state.act(len, ptr::null_mut(), End::There, || {
-            call!(theirs.injectdata(ep, buf, len, data, to, addr, key))
-        })
-    }
-}
-
-unsafe extern "C" fn awrite(
-    ep: *mut Ep,
-    buf: *const c_void,
-    count: usize,
-    desc: Opaque,
-    to: Address,
-    addr: u64,
-    key: u64,
-    datatype: c_int,
-    op: c_int,
-    context: Opaque,
-) -> isize {
-    // SAFETY: see above.
-    unsafe {
-        let (state, theirs) = behind!(ep.atomic);
-        state.act(count * size_of_type(datatype), context, state.there(), || {
-            call!(theirs.write(ep, buf, count, desc, to, addr, key, datatype, op, context))
-        })
-    }
-}
-
-unsafe extern "C" fn awritev(
-    ep: *mut Ep,
-    iov: *const IoCount,
-    iov_desc: *mut Opaque,
-    iov_count: usize,
-    to: Address,
-    addr: u64,
-    key: u64,
-    datatype: c_int,
-    op: c_int,
-    context: Opaque,
-) -> isize {
-    // SAFETY: see above.
-    unsafe {
-        let (state, theirs) = behind!(ep.atomic);
-        state.act(count_of(iov, iov_count) * size_of_type(datatype), context, state.there(), || {
-            call!(theirs.writev(ep, iov, iov_desc, iov_count, to, addr, key, datatype, op, context))
-        })
-    }
-}
-
-unsafe extern "C" fn awritemsg(ep: *mut Ep, msg: *const AtomicMsg, flags: u64) -> isize {
-    // SAFETY: see above.
-    unsafe {
-        let (state, theirs) = behind!(ep.atomic);
-        state.act(
-            count_of((*msg).iov, (*msg).iov_count) * size_of_type((*msg).datatype),
-            (*msg).context,
-            there_with(flags),
-            || call!(theirs.writemsg(ep, msg, flags)),
-        )
-    }
-}
-
-unsafe extern "C" fn ainject(
-    ep: *mut Ep,
-    buf: *const c_void,
-    count: usize,
-    to: Address,
-    addr: u64,
-    key: u64,
-    datatype: c_int,
-    op: c_int,
-) -> isize {
-    // SAFETY: see above.
-    unsafe {
-        let (state, theirs) = behind!(ep.atomic);
-        state.act(count * size_of_type(datatype), ptr::null_mut(), End::There, || {
-            call!(theirs.inject(ep, buf, count, to, addr, key, datatype, op))
-        })
-    }
-}
-
-unsafe extern "C" fn areadwrite(
-    ep: *mut Ep,
-    buf: *const c_void,
-    count: usize,
-    desc: Opaque,
-    result: Opaque,
-    result_desc: Opaque,
-    to: Address,
-    addr: u64,
-    key: u64,
-    datatype: c_int,
-    op: c_int,
-    context: Opaque,
-) -> isize {
-    // SAFETY: see above.
-    unsafe {
-        let (state, theirs) = behind!(ep.atomic);
-        state.act(count * size_of_type(datatype), context, End::Back, || {
-            call!(theirs.readwrite(
-                ep,
-                buf,
-                count,
-                desc,
-                result,
-                result_desc,
-                to,
-                addr,
-                key,
-                datatype,
-                op,
-                context
-            ))
-        })
-    }
-}
-
-unsafe extern "C" fn areadwritev(
-    ep: *mut Ep,
-    iov: *const IoCount,
-    iov_desc: *mut Opaque,
-    iov_count: usize,
-    result: *const IoCount,
-    result_desc: *mut Opaque,
-    result_count: usize,
-    to: Address,
-    addr: u64,
-    key: u64,
-    datatype: c_int,
-    op: c_int,
-    context: Opaque,
-) -> isize {
-    // SAFETY: see above.
-    unsafe {
-        let (state, theirs) = behind!(ep.atomic);
-        state.act(count_of(iov, iov_count) * size_of_type(datatype), context, End::Back, || {
-            call!(theirs.readwritev(
-                ep,
-                iov,
-                iov_desc,
-                iov_count,
-                result,
-                result_desc,
-                result_count,
-                to,
-                addr,
-                key,
-                datatype,
-                op,
-                context
-            ))
-        })
-    }
-}
-
-unsafe extern "C" fn areadwritemsg(
-    ep: *mut Ep,
-    msg: *const AtomicMsg,
-    result: *const IoCount,
-    result_desc: *mut Opaque,
-    result_count: usize,
-    flags: u64,
-) -> isize {
-    // SAFETY: see above.
-    unsafe {
-        let (state, theirs) = behind!(ep.atomic);
-        state.act(
-            count_of((*msg).iov, (*msg).iov_count) * size_of_type((*msg).datatype),
-            (*msg).context,
-            End::Back,
-            || call!(theirs.readwritemsg(ep, msg, result, result_desc, result_count, flags)),
-        )
-    }
-}
-
-unsafe extern "C" fn acompwrite(
-    ep: *mut Ep,
-    buf: *const c_void,
-    count: usize,
-    desc: Opaque,
-    compare: *const c_void,
-    compare_desc: Opaque,
-    result: Opaque,
-    result_desc: Opaque,
-    to: Address,
-    addr: u64,
-    key: u64,
-    datatype: c_int,
-    op: c_int,
-    context: Opaque,
-) -> isize {
-    // SAFETY: see above.
-    unsafe {
-        let (state, theirs) = behind!(ep.atomic);
-        state.act(count * size_of_type(datatype), context, End::Back, || {
-            call!(theirs.compwrite(
-                ep,
-                buf,
-                count,
-                desc,
-                compare,
-                compare_desc,
-                result,
-                result_desc,
-                to,
-                addr,
-                key,
-                datatype,
-                op,
-                context
-            ))
-        })
-    }
-}
-
-unsafe extern "C" fn acompwritev(
-    ep: *mut Ep,
-    iov: *const IoCount,
-    iov_desc: *mut Opaque,
-    iov_count: usize,
-    compare: *const IoCount,
-    compare_desc: *mut Opaque,
-    compare_count: usize,
-    result: *const IoCount,
-    result_desc: *mut Opaque,
-    result_count: usize,
-    to: Address,
-    addr: u64,
-    key: u64,
-    datatype: c_int,
-    op: c_int,
-    context: Opaque,
-) -> isize {
-    // SAFETY: see above.
-    unsafe {
-        let (state, theirs) = behind!(ep.atomic);
-        state.act(count_of(iov, iov_count) * size_of_type(datatype), context, End::Back, || {
-            call!(theirs.compwritev(
-                ep,
-                iov,
-                iov_desc,
-                iov_count,
-                compare,
-                compare_desc,
-                compare_count,
-                result,
-                result_desc,
-                result_count,
-                to,
-                addr,
-                key,
-                datatype,
-                op,
-                context
-            ))
-        })
-    }
-}
-
-unsafe extern "C" fn acompwritemsg(
-    ep: *mut Ep,
-    msg: *const AtomicMsg,
-    compare: *const IoCount,
-    compare_desc: *mut Opaque,
-    compare_count: usize,
-    result: *const IoCount,
-    result_desc: *mut Opaque,
-    result_count: usize,
-    flags: u64,
-) -> isize {
-    // SAFETY: see above.
-    unsafe {
-        let (state, theirs) = behind!(ep.atomic);
-        state.act(
-            count_of((*msg).iov, (*msg).iov_count) * size_of_type((*msg).datatype),
-            (*msg).context,
-            End::Back,
-            || {
-                call!(theirs.compwritemsg(
-                    ep,
-                    msg,
-                    compare,
-                    compare_desc,
-                    compare_count,
-                    result,
-                    result_desc,
-                    result_count,
-                    flags
-                ))
-            },
-        )
     }
 }

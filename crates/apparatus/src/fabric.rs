@@ -1,10 +1,11 @@
 //! From the library's entry to the endpoints: each object gives out the next.
 
 use crate::abi::{
-    self, Context, Cq, CqAttr, Domain, DomainOps, Ep, Fabric, FabricAttr, FabricOps, Fid, Info, Opaque,
+    self, Cntr, Context, Cq, CqAttr, Domain, DomainOps, Ep, Fabric, FabricAttr, FabricOps, Fid, Info, Opaque,
     Provider,
 };
 use crate::account::Word;
+use crate::counter::Counter;
 use crate::hook::{Hook, hook, load};
 use crate::queue::Queue;
 use crate::{endpoint, patch, replace};
@@ -119,7 +120,7 @@ unsafe fn install(hook: &'static Hook, domain: *mut Domain) {
         }
         let known = Box::into_raw(Box::new(Known { hook, ops: (*domain).ops }));
         (*domain).ops = patch::copy((*domain).ops, known, |ops: &mut DomainOps| {
-            replace!(ops, endpoint => endpoint, endpoint2 => endpoint2, cq_open => cq_open, scalable_ep => scalable_ep);
+            replace!(ops, endpoint => endpoint, endpoint2 => endpoint2, cq_open => cq_open, cntr_open => cntr_open, scalable_ep => scalable_ep);
         });
     }
 }
@@ -205,6 +206,24 @@ unsafe extern "C" fn cq_open(
         // A queue that one provider lends another is seen at the one that the program reads.
         if result == 0 && (*attr).flags & abi::PEER == 0 {
             Queue::install(known.hook, *out, (*attr).format);
+        }
+        result
+    }
+}
+
+unsafe extern "C" fn cntr_open(
+    domain: *mut Domain,
+    attr: Opaque,
+    out: *mut *mut Cntr,
+    context: Opaque,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        let known: &Known<DomainOps> = patch::state((*domain).ops);
+        let Some(theirs) = (*known.ops).cntr_open else { return -(abi::ENOSYS as c_int) };
+        let result = theirs(domain, attr, out, context);
+        if result == 0 && known.hook.ever_dials() {
+            Counter::install(known.hook, *out);
         }
         result
     }

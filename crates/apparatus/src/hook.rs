@@ -2,6 +2,7 @@
 //! messages of the process go through.
 
 use crate::account::{self, State, Word, failure_words, lateness_at};
+use crate::between::{Between, Who};
 use crate::page::{self, Carrier, PageError, Plan};
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
@@ -50,8 +51,14 @@ pub struct Hook {
     /// By turn; `None` where nothing is turned.
     forces: Vec<Option<Force>>,
     ever_dials: bool,
-    /// How a stamp is read and written, where stamps are in force.
-    pub grain: Option<Grain>,
+    /// How a stamp is read and written.
+    pub grain: Grain,
+    /// Departure times travel as stamps.
+    pub stamps: bool,
+    /// Between whom dials are turned, and who this is.
+    pub between: Option<Between>,
+    pub who: Who,
+    pub folder: &'static Path,
     sides: Mutex<Sides>,
     /// What the provider's part of a send usually takes, by size, in ticks: a message departs at its
     /// end. As it was last found out.
@@ -115,8 +122,7 @@ fn map<T: Sync>(file: &File, count: usize) -> Result<&'static [T], rustix::io::E
 }
 
 fn open_account(folder: &Path) -> std::io::Result<&'static [AtomicU64]> {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let path = folder.join(format!("{}{host}-{}", account::PREFIX, std::process::id()));
+    let path = folder.join(format!("{}{}-{}", account::PREFIX, host(), std::process::id()));
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
     file.set_len(account::BYTES as u64)?;
     let words: &[AtomicU64] = map(&file, account::WORDS)?;
@@ -128,6 +134,10 @@ fn open_account(folder: &Path) -> std::io::Result<&'static [AtomicU64]> {
     set(Word::State, State::Loaded as u64);
     set(Word::Magic, account::MAGIC);
     Ok(words)
+}
+
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Where launchers say which rank this is: Hydra, Open MPI, PMIx and Slurm.
@@ -149,7 +159,7 @@ fn note_failure(account: &[AtomicU64], text: &str) {
 }
 
 impl Hook {
-    fn open(folder: &Path, account: &'static [AtomicU64]) -> Result<Self, PageError> {
+    fn open(folder: &'static Path, account: &'static [AtomicU64]) -> Result<Self, PageError> {
         let path = folder.join(page::NAME);
         let broken = |error: &dyn std::fmt::Display| PageError(format!("{}: {error}", path.display()));
         let file = OpenOptions::new().read(true).write(true).open(&path).map_err(|error| broken(&error))?;
@@ -183,7 +193,11 @@ impl Hook {
             account,
             ever_dials: forces.iter().any(Option::is_some),
             forces,
-            grain: stamps.then(|| Grain::of_shift(plan.grain_shift)),
+            grain: Grain::of_shift(plan.grain_shift),
+            stamps,
+            between: plan.between,
+            who: Who { rank: environment(RANK), host: host() },
+            folder,
             sides: Mutex::new(Sides {
                 departures: Departures::default(),
                 gate: Gate::default(),
@@ -243,6 +257,12 @@ impl Hook {
     /// The latest time that a stamp can mean.
     pub fn latest(&self, now: u64) -> u64 {
         self.furthest.load(Relaxed).max(now.saturating_add(self.skew))
+    }
+
+    /// Whether messages may bring a word of the hook's.
+    #[inline]
+    pub fn marks(&self) -> bool {
+        self.stamps || self.between.is_some()
     }
 
     /// Notes how late a message was released.

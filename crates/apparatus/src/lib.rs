@@ -15,15 +15,20 @@
 //! endpoints of a process share one interface.
 //!
 //! * `abi`: libfabric's structures. * `patch`: exchanging tables. * `hook`: the process's page,
-//!   account and interface. * `fabric`: from the fabric to its endpoints. * `endpoint`: sending.
-//!   * `queue`: receiving.
-//! * [`page`]: what the command asks for. * [`account`]: what a rank has done.
+//!   account and interface. * `fabric`: from the fabric to its endpoints. * `endpoint`: sending;
+//!   `onesided`: reading and writing the peer's memory. * `queue`: receiving; `counter`: what is counted.
+//! * [`page`]: what the command asks for. * [`between`]: which ranks that is for; `peers`: where these
+//!   are. * [`account`]: what a rank has done.
 
 mod abi;
 pub mod account;
+pub mod between;
+mod counter;
 mod endpoint;
 mod fabric;
 mod hook;
+mod onesided;
 pub mod page;
 mod patch;
+mod peers;
 mod queue;

@@ -8,6 +8,7 @@
 //! The plan stands as long as the run; which of its turns is in force can be changed at any time by
 //! writing one word, which all ranks see at their next message.
 
+use crate::between::Between;
 use netdyno_protocol::dial::setting::{Dial, Setting};
 use netdyno_protocol::dial::terms::{Dials, Own};
 use std::fmt::{self, Write as _};
@@ -22,7 +23,7 @@ pub const FOLDER: &str = "NETDYNO_APPARATUS";
 /// The page in that folder.
 pub const NAME: &str = "page";
 /// Of page and accounts: changes whenever their form does.
-pub const LAYOUT: u32 = 1;
+pub const LAYOUT: u32 = 2;
 /// How the file begins.
 pub const MAGIC: [u8; 8] = *b"netdyno\0";
 /// Where the turn in force stands.
@@ -80,6 +81,8 @@ pub struct Plan {
     pub turns: Vec<Turn>,
     /// How far ticks are shifted in stamps: all ranks must do the same.
     pub grain_shift: u32,
+    /// Between which ranks dials are turned; without it, between all.
+    pub between: Option<Between>,
     /// Lets the hook fail at that message, to see what happens then.
     pub fail_at: Option<u64>,
 }
@@ -93,6 +96,9 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "carrier {}", self.carrier.name())?;
         writeln!(f, "grain {}", self.grain_shift)?;
+        if let Some(between) = &self.between {
+            writeln!(f, "between {between}")?;
+        }
         if let Some(nth) = self.fail_at {
             writeln!(f, "fail-at {nth}")?;
         }
@@ -154,6 +160,7 @@ impl FromStr for Plan {
                     plan.carrier = named.ok_or_else(strange)?;
                 }
                 "grain" => plan.grain_shift = value.parse().map_err(|_| strange())?,
+                "between" => plan.between = Some(value.parse().map_err(|_| strange())?),
                 "fail-at" => plan.fail_at = Some(value.parse().map_err(|_| strange())?),
                 "turn" => plan.turns.push(read_turn(value)?),
                 _ => return Err(strange()),
@@ -243,7 +250,8 @@ mod tests {
             Turn::default(),
             Turn { dials: "latency=20us,gap-per-byte+0.5ns/B".parse().unwrap(), own, capacity: 4 },
         ];
-        let plan = Plan { carrier: Carrier::Arrival, turns, grain_shift: 5, fail_at: Some(7) };
+        let between = Some("0-1,2+node7".parse().unwrap());
+        let plan = Plan { carrier: Carrier::Arrival, turns, grain_shift: 5, between, fail_at: Some(7) };
         assert_eq!(Plan::read(&plan.page()).unwrap(), plan);
     }
 

@@ -87,6 +87,17 @@ macro_rules! replace {
     };
 }
 
+/// Calls a function of the provider's.
+macro_rules! call {
+    ($table:ident.$member:ident($($argument:expr),* $(,)?)) => {
+        match (*$table).$member {
+            Some(theirs) => theirs($($argument),*),
+            None => -$crate::abi::ENOSYS,
+        }
+    };
+}
+pub(crate) use call;
+
 #[cfg(test)]
 mod tests {
     use super::*;

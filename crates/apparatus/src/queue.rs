@@ -4,7 +4,7 @@
 use crate::abi::{self, Address, Cq, CqOps, Entry, ErrEntry, Fid, Opaque, Ops};
 use crate::account::Word;
 use crate::hook::{Hook, inside, is_inside, spin_until};
-use crate::patch;
+use crate::patch::{self, call};
 use crate::replace;
 use core::ffi::{c_int, c_void};
 use netdyno_clock::ticks;
@@ -282,9 +282,10 @@ impl Queue {
             state.others.put(end, Completion { entry, source, kind: Kind::Other });
             return;
         }
-        let terms = self.hook.force().map_or(&Terms::NONE, |force| &force.terms);
         let packed = if entry.flags & abi::REMOTE_CQ_DATA == 0 { 0 } else { (entry.data >> 32) as u32 };
-        let stamp = self.hook.grain.and_then(|grain| grain.unpack(packed, self.hook.latest(now)));
+        let stamp =
+            self.hook.marks().then(|| self.hook.grain.unpack(packed, self.hook.latest(now))).flatten();
+        let is_spared = stamp.is_some_and(|stamp| stamp.spared);
         // Programs that send data along say by it who they are.
         let says_who = entry.flags & abi::REMOTE_CQ_DATA != 0 && !stamp.is_some_and(|stamp| stamp.added);
         let sender = match source {
@@ -297,17 +298,27 @@ impl Queue {
             Some(_) => entry.data &= u64::from(u32::MAX),
             None => {}
         }
-        let departed = stamp.map(|stamp| stamp.departed);
+        let departed = stamp.filter(|_| self.hook.stamps).map(|stamp| stamp.departed);
         // The provider works on a message before it shows it: that is no time in which it could have
         // come.
         let not_at = state.drained.saturating_add(now.saturating_sub(looked));
         let seen = Seen { at: now, not_at: Some(not_at) };
+        let force = self.hook.force().filter(|_| !is_spared);
+        let terms = force.map_or(&Terms::NONE, |force| &force.terms);
+        let completion = Completion { entry, source, kind: Kind::Other };
         if let Some((_, takes)) = state.peek(entry.op_context) {
-            self.found(state, Completion { entry, source, kind: Kind::Other }, sender, departed, seen, takes);
+            self.found(state, completion, sender, (departed, seen), terms, takes);
             return;
         }
         self.count_received(entry.len);
-        if self.hook.force().is_some() && self.hook.grain.is_some() && departed.is_none() {
+        if is_spared {
+            let due = state.in_order(&entry, 0, now);
+            // Nothing waits for it, unless it ends a buffer in which something waits.
+            let line = if due > now { &mut state.messages } else { &mut state.others };
+            line.put(due, completion);
+            return;
+        }
+        if force.is_some() && self.hook.stamps && departed.is_none() {
             self.hook.count(Word::Unstamped, 1);
         }
         let due = state.lane(sender).due(departed, entry.len, seen, terms, sender.is_some());
@@ -320,7 +331,7 @@ impl Queue {
             // It was not there when the program looked after its time.
             self.hook.count(Word::Late, 1);
         }
-        state.messages.put(due, Completion { entry, source, kind: Kind::Message { waited } });
+        state.messages.put(due, Completion { kind: Kind::Message { waited }, ..completion });
     }
 
     /// A peek has found a message. One that is not due it does not find, unless it has taken it.
@@ -329,11 +340,10 @@ impl Queue {
         state: &mut State,
         found: Completion,
         sender: Option<u64>,
-        departed: Option<Departed>,
-        seen: Seen,
+        (departed, seen): (Option<Departed>, Seen),
+        terms: &Terms,
         takes: bool,
     ) {
-        let terms = self.hook.force().map_or(&Terms::NONE, |force| &force.terms);
         let due = state.lane(sender).would_be_due(departed, found.entry.len, seen, terms);
         if due <= seen.at || takes {
             state.others.put(due, found);
@@ -428,16 +438,6 @@ impl State {
         *last = due.max(*last);
         *last
     }
-}
-
-/// Calls a function of the provider's.
-macro_rules! call {
-    ($table:ident.$member:ident($($argument:expr),* $(,)?)) => {
-        match (*$table).$member {
-            Some(theirs) => theirs($($argument),*),
-            None => -abi::ENOSYS,
-        }
-    };
 }
 
 // Each of the following stands in for the provider's function of that name. SAFETY, for all of them:

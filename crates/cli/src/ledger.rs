@@ -189,9 +189,12 @@ launcher drops FI_HOOK, FI_PROVIDER_PATH and NETDYNO_APPARATUS"
             sum(|rank| rank.one_sided),
             "one-sided operations were dialled at their origin alone: memory changed early",
         );
-        doubt(sum(|rank| rank.undialled_counters), "counters of completions were not dialled");
+        doubt(sum(|rank| rank.undialled_counters), "counters of what arrives were not dialled");
         doubt(sum(|rank| rank.undialled_queues), "completion queues say too little to dial what they bring");
         doubt(sum(|rank| rank.undialled_endpoints), "scalable endpoints were not dialled");
+        if self.messages() > 0 && sum(|rank| rank.spared) == self.messages() {
+            doubts.push("no message was dialled: none went from one group of --between to the other".into());
+        }
         doubts
     }
 

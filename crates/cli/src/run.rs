@@ -80,6 +80,7 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
         carrier: args.route.carrier(),
         turns: vec![Turn { dials, own, capacity }],
         grain_shift: grain_shift(),
+        between: args.route.between(),
         fail_at: args.fail_at,
     };
     let apparatus = Apparatus::prepare(&plan, args.route.provider())?;

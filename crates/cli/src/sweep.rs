@@ -265,8 +265,13 @@ fn once(
 ) -> Result<(Run, Option<String>), Fault> {
     let dials = step.grid.map_or(Dials::NONE, |grid| Dials::NONE.with(grid.dial, grid.setting(step.value)));
     let turn = Turn { dials, own: *own, capacity: 0 };
-    let plan =
-        Plan { carrier: args.route.carrier(), turns: vec![turn], grain_shift: grain_shift(), fail_at: None };
+    let plan = Plan {
+        carrier: args.route.carrier(),
+        turns: vec![turn],
+        grain_shift: grain_shift(),
+        between: args.route.between(),
+        fail_at: None,
+    };
     let apparatus = Apparatus::prepare(&plan, args.route.provider())?;
     let unread = |error: io::Error| Fault::Failed(format!("cannot keep the program's output: {error}"));
     let mut output = tempfile::tempfile().map_err(unread)?;

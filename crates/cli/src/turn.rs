@@ -3,6 +3,7 @@
 use crate::fault::Fault;
 use crate::saved::Saved;
 use clap::Args;
+use netdyno_apparatus_fi::between::Between;
 use netdyno_apparatus_fi::page::{Carrier, read_own};
 use netdyno_measure::record::LayerResult;
 use netdyno_protocol::dial::setting::{Dial, Setting};
@@ -71,12 +72,22 @@ pub struct RouteArgs {
     /// time of arrival serves; by default stamps, where all ranks are on one host
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = ["auto", "stamp", "arrival"])]
     carrier: String,
+
+    /// Turn the dials between two groups of ranks or hosts alone, as in 0-3,4-7 for two racks, or
+    /// node1+node2,node3; what stays within a group is left as it is
+    #[arg(long, value_name = "GROUP,GROUP")]
+    between: Option<Between>,
 }
 
 impl RouteArgs {
     /// The provider, where it was named.
     pub fn provider(&self) -> Option<&str> {
         self.provider.as_deref()
+    }
+
+    /// Between which ranks dials are turned.
+    pub fn between(&self) -> Option<Between> {
+        self.between.clone()
     }
 
     /// How departure times travel.

@@ -213,7 +213,13 @@ impl Validating {
             grid.values.iter().map(turn)
         });
         let turns = std::iter::once(Turn::default()).chain(turned).collect();
-        Page { carrier: args.route.carrier(), turns, grain_shift: grain_shift(), fail_at: None }
+        Page {
+            carrier: args.route.carrier(),
+            turns,
+            grain_shift: grain_shift(),
+            between: args.route.between(),
+            fail_at: None,
+        }
     }
 }
 

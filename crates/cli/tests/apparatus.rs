@@ -135,6 +135,48 @@ fn overheads_take_the_processor_and_gaps_the_wire() {
     }
 }
 
+/// The ranks of one host are told apart by number, and a host by name.
+#[test]
+fn dials_are_turned_between_groups_alone() {
+    let _alone = alone();
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    for bench in Bench::all() {
+        for carrier in ["auto", "arrival"] {
+            for (between, is_dialled) in [("0,1", true), (&*format!("{host},1"), true), ("0,2-9", false)] {
+                let dials = ["--latency", "=2ms", "--carrier", carrier, "--between", between];
+                let output = bench.run(&dials, "chain 50 8");
+                let took = elapsed_s(&output);
+                let report = bench.report();
+                assert_eq!(report["not_in_force"], Value::Null);
+                assert_eq!(sum(&report, "held") > 0.0, is_dialled, "{between}: {report}");
+                assert_eq!(
+                    sum(&report, "spared") == sum(&report, "sent"),
+                    !is_dialled,
+                    "{between}: {report}"
+                );
+                assert!(took >= 2.0 * 50.0 * 2e-3 || !is_dialled, "{between}: {took}");
+                assert_eq!(stderr(&output).contains("no message was dialled"), !is_dialled);
+            }
+        }
+    }
+}
+
+/// Whether the origin learns of their end by a queue or by a counter.
+#[test]
+fn a_write_into_memory_ends_when_it_would_be_there() {
+    let _alone = alone();
+    for bench in Bench::all() {
+        let took = elapsed_s(&bench.run(&["--latency", "=5ms"], "puts 20 8"));
+        if sum(&bench.report(), "one_sided") == 0.0 {
+            let is_open_mpi = bench.compiler.with_file_name("ompi_info").exists();
+            assert!(is_open_mpi, "{}", bench.report());
+            println!("SKIPPED: Open MPI writes into memory of one host past libfabric");
+            continue;
+        }
+        assert!(took >= 20.0 * 5e-3, "{took}");
+    }
+}
+
 #[test]
 fn a_capacity_keeps_the_sender_waiting() {
     let _alone = alone();
@@ -170,6 +212,7 @@ fn what_runs_under_no_hook_is_told() {
         (&["--", "/"], 126, "cannot run '/'"),
         (&["--latency", "10us", "--", "true"], 125, "neither adds (+) nor sets (=)"),
         (&["--latency", "+10", "--", "true"], 125, "no unit"),
+        (&["--between", "0-3", "--", "true"], 125, "has 1 groups of ranks and not two, as in 0-3,4-7"),
         (&["--latency", "+-1us", "--", "true"], 125, "out of range"),
         (&["--latency", "=2s", "--", "true"], 125, "out of range"),
         (&["--latency", "=1us", "--link", "latency=3us", "--", "true"], 125, "below the link's own 3000"),

@@ -6,6 +6,7 @@
  *     slopes allreduce N          N reductions over two ranks: N (o_s + L + o_r)
  *     slopes hidden N MICROSECONDS
  *                                 N exchanges behind a computation: N max(computation, L)
+ *     slopes puts N BYTES         N writes into the other's memory, each waited for: N L at least
  *
  * Rank 0 prints `elapsed_s=…`, without what MPI takes to begin and to end.
  */
@@ -72,6 +73,20 @@ static void hidden(int n, int microseconds)
     }
 }
 
+static void puts_each(int n, int bytes)
+{
+    void *target;
+    MPI_Win window;
+    MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &target, &window);
+    MPI_Win_lock_all(0, window);
+    for (int i = 0; i < n && rank == 0; i++) {
+        MPI_Put(memory, bytes, MPI_BYTE, 1, 0, bytes, MPI_BYTE, window);
+        MPI_Win_flush(1, window);
+    }
+    MPI_Win_unlock_all(window);
+    MPI_Win_free(&window);
+}
+
 static void run(const char *what, int n, int size)
 {
     if (strcmp(what, "chain") == 0)
@@ -82,6 +97,8 @@ static void run(const char *what, int n, int size)
         allreduce(n);
     else if (strcmp(what, "hidden") == 0)
         hidden(n, size);
+    else if (strcmp(what, "puts") == 0)
+        puts_each(n, size);
     else
         MPI_Abort(MPI_COMM_WORLD, 2);
 }

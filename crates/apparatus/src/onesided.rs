@@ -1,0 +1,134 @@
+//! Operations on the memory of another process: dialled where they begin, by when they may end.
+
+use crate::abi::{self, Address, AtomicMsg, Ep, IoCount, IoVec, Opaque, RmaMsg};
+use crate::endpoint::{Counts, End, Endpoint, Operation, behind, bytes_of};
+use crate::patch::{self, call};
+use core::ffi::{c_int, c_void};
+use std::ptr;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The data of a vector.
+///
+/// # Safety
+/// There are so many.
+unsafe fn count_of(iov: *const IoCount, count: usize) -> usize {
+    if iov.is_null() {
+        return 0;
+    }
+    // SAFETY: as the caller says.
+    unsafe { std::slice::from_raw_parts(iov, count) }.iter().map(|part| part.count).sum()
+}
+
+/// `FI_INT8`, `FI_UINT8`, … up to the 64-bit ones and beyond, in bytes.
+fn size_of_type(datatype: c_int) -> usize {
+    match datatype {
+        0 | 1 => 1,
+        2 | 3 => 2,
+        4 | 5 | 8 => 4,
+        11 | 12 => 16,
+        13 => 32,
+        _ => 8,
+    }
+}
+
+/// When a write ends.
+fn there(state: &Endpoint) -> End {
+    if state.delivers { End::Back } else { End::There }
+}
+
+/// When a write with flags of its own ends.
+fn there_with(flags: u64) -> End {
+    if flags & abi::DELIVERY_COMPLETE != 0 { End::Back } else { End::There }
+}
+
+/// Functions that stand in for the provider's: each is the provider's between the beginning and the
+/// end of an operation. SAFETY, for all of them: they are reached through a table of ours, which
+/// leads to the state; the arguments are those that the program gave.
+macro_rules! operations {
+    ($table:ident $state:ident; $(
+        $ours:ident => $theirs:ident($($argument:ident: $kind:ty),*) { $to:expr, $bytes:expr, $counts:ident, $end:expr, $context:expr }
+    )*) => {$(
+        pub unsafe extern "C" fn $ours(ep: *mut Ep, $($argument: $kind),*) -> isize {
+            // SAFETY: see above.
+            unsafe {
+                let ($state, theirs) = behind!(ep.$table);
+                let operation = Operation { to: $to, bytes: $bytes, counts: Counts::$counts, end: $end, context: $context };
+                $state.act(&operation, || call!(theirs.$theirs(ep, $($argument),*)))
+            }
+        }
+    )*};
+}
+
+operations! {
+    rma state;
+    read => read(buf: Opaque, len: usize, desc: Opaque, to: Address, addr: u64, key: u64, context: Opaque) {
+        to, len, Reads, End::Back, context
+    }
+    readv => readv(iov: *const IoVec, desc: *mut Opaque, count: usize, to: Address, addr: u64, key: u64, context: Opaque) {
+        to, bytes_of(iov, count), Reads, End::Back, context
+    }
+    readmsg => readmsg(msg: *const RmaMsg, flags: u64) {
+        (*msg).addr, bytes_of((*msg).iov, (*msg).iov_count), Reads, End::Back, (*msg).context
+    }
+    write => write(buf: *const c_void, len: usize, desc: Opaque, to: Address, addr: u64, key: u64, context: Opaque) {
+        to, len, Writes, there(state), context
+    }
+    writev => writev(iov: *const IoVec, desc: *mut Opaque, count: usize, to: Address, addr: u64, key: u64, context: Opaque) {
+        to, bytes_of(iov, count), Writes, there(state), context
+    }
+    writemsg => writemsg(msg: *const RmaMsg, flags: u64) {
+        (*msg).addr, bytes_of((*msg).iov, (*msg).iov_count), Writes, there_with(flags), (*msg).context
+    }
+    inject => inject(buf: *const c_void, len: usize, to: Address, addr: u64, key: u64) {
+        to, len, Writes, End::There, ptr::null_mut()
+    }
+    writedata => writedata(buf: *const c_void, len: usize, desc: Opaque, data: u64, to: Address, addr: u64, key: u64, context: Opaque) {
+        to, len, Writes, there(state), context
+    }
+    injectdata => injectdata(buf: *const c_void, len: usize, data: u64, to: Address, addr: u64, key: u64) {
+        to, len, Writes, End::There, ptr::null_mut()
+    }
+}
+
+operations! {
+    atomic state;
+    atomic_write => write(buf: *const c_void, count: usize, desc: Opaque, to: Address, addr: u64, key: u64, datatype: c_int, op: c_int, context: Opaque) {
+        to, count * size_of_type(datatype), Writes, there(state), context
+    }
+    atomic_writev => writev(iov: *const IoCount, desc: *mut Opaque, count: usize, to: Address, addr: u64, key: u64, datatype: c_int, op: c_int, context: Opaque) {
+        to, count_of(iov, count) * size_of_type(datatype), Writes, there(state), context
+    }
+    atomic_writemsg => writemsg(msg: *const AtomicMsg, flags: u64) {
+        (*msg).addr, bytes_of_atomic(msg), Writes, there_with(flags), (*msg).context
+    }
+    atomic_inject => inject(buf: *const c_void, count: usize, to: Address, addr: u64, key: u64, datatype: c_int, op: c_int) {
+        to, count * size_of_type(datatype), Writes, End::There, ptr::null_mut()
+    }
+    readwrite => readwrite(buf: *const c_void, count: usize, desc: Opaque, result: Opaque, result_desc: Opaque, to: Address, addr: u64, key: u64, datatype: c_int, op: c_int, context: Opaque) {
+        to, count * size_of_type(datatype), Reads, End::Back, context
+    }
+    readwritev => readwritev(iov: *const IoCount, desc: *mut Opaque, count: usize, result: *const IoCount, result_desc: *mut Opaque, result_count: usize, to: Address, addr: u64, key: u64, datatype: c_int, op: c_int, context: Opaque) {
+        to, count_of(iov, count) * size_of_type(datatype), Reads, End::Back, context
+    }
+    readwritemsg => readwritemsg(msg: *const AtomicMsg, result: *const IoCount, result_desc: *mut Opaque, result_count: usize, flags: u64) {
+        (*msg).addr, bytes_of_atomic(msg), Reads, End::Back, (*msg).context
+    }
+    compwrite => compwrite(buf: *const c_void, count: usize, desc: Opaque, compare: *const c_void, compare_desc: Opaque, result: Opaque, result_desc: Opaque, to: Address, addr: u64, key: u64, datatype: c_int, op: c_int, context: Opaque) {
+        to, count * size_of_type(datatype), Reads, End::Back, context
+    }
+    compwritev => compwritev(iov: *const IoCount, desc: *mut Opaque, count: usize, compare: *const IoCount, compare_desc: *mut Opaque, compare_count: usize, result: *const IoCount, result_desc: *mut Opaque, result_count: usize, to: Address, addr: u64, key: u64, datatype: c_int, op: c_int, context: Opaque) {
+        to, count_of(iov, count) * size_of_type(datatype), Reads, End::Back, context
+    }
+    compwritemsg => compwritemsg(msg: *const AtomicMsg, compare: *const IoCount, compare_desc: *mut Opaque, compare_count: usize, result: *const IoCount, result_desc: *mut Opaque, result_count: usize, flags: u64) {
+        (*msg).addr, bytes_of_atomic(msg), Reads, End::Back, (*msg).context
+    }
+}
+
+/// The bytes of an atomic operation.
+///
+/// # Safety
+/// It is the program's.
+unsafe fn bytes_of_atomic(msg: *const AtomicMsg) -> usize {
+    // SAFETY: as the caller says.
+    unsafe { count_of((*msg).iov, (*msg).iov_count) * size_of_type((*msg).datatype) }
+}

@@ -1,0 +1,81 @@
+//! Who is at an address: each process leaves a file of that name in the folder of the run, which says
+//! who it is, before anybody can know its address.
+
+use crate::abi::{Address, Av, Ep, Fid, Opaque};
+use crate::between::Who;
+use core::ffi::c_int;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The longest address of libfabric's that is known here.
+const MOST_BYTES: usize = 100;
+/// How the names of these files begin.
+const PREFIX: &str = "at-";
+
+fn path(folder: &Path, address: &[u8]) -> PathBuf {
+    let mut name = PREFIX.to_owned();
+    address.iter().for_each(|byte| {
+        let _ = write!(name, "{byte:02x}");
+    });
+    folder.join(name)
+}
+
+/// Says who is at an address.
+pub fn announce(folder: &Path, address: &[u8], who: &Who) -> io::Result<()> {
+    let rank = who.rank.map_or(String::new(), |rank| rank.to_string());
+    fs::write(path(folder, address), format!("{rank} {}", who.host))
+}
+
+/// Who is at an address, if anybody has said so.
+pub fn find(folder: &Path, address: &[u8]) -> Option<Who> {
+    let said = fs::read_to_string(path(folder, address)).ok()?;
+    let (rank, host) = said.split_once(' ')?;
+    Some(Who { rank: rank.parse().ok(), host: host.to_owned() })
+}
+
+/// The address of an endpoint that is enabled.
+///
+/// # Safety
+/// It is live.
+pub unsafe fn own_address(ep: *mut Ep) -> Option<Vec<u8>> {
+    // SAFETY: as the caller says.
+    let getname = unsafe { (*ep).cm.as_ref() }?.getname?;
+    // SAFETY: there is room for so many bytes.
+    written(|address, length| unsafe { getname(ep.cast::<Fid>(), address, length) })
+}
+
+/// An address as an address vector knows it.
+///
+/// # Safety
+/// The vector is live.
+pub unsafe fn address_of(av: *mut Av, to: Address) -> Option<Vec<u8>> {
+    // SAFETY: as the caller says.
+    let lookup = unsafe { (*(*av).ops).lookup }?;
+    // SAFETY: there is room for so many bytes.
+    written(|address, length| unsafe { lookup(av, to, address, length) })
+}
+
+/// An address that libfabric writes into so many bytes.
+fn written(write: impl FnOnce(Opaque, *mut usize) -> c_int) -> Option<Vec<u8>> {
+    let (mut address, mut length) = ([0u8; MOST_BYTES], MOST_BYTES);
+    let result = write(address.as_mut_ptr().cast(), &raw mut length);
+    address.get(..length).filter(|_| result == 0).map(<[u8]>::to_vec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_said_where_it_is_is_found_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let who = Who { rank: Some(3), host: "node1".into() };
+        announce(folder.path(), &[2, 0, 255], &who).unwrap();
+        announce(folder.path(), b"fi_shm://1234", &Who::default()).unwrap();
+        assert_eq!(find(folder.path(), &[2, 0, 255]), Some(who));
+        assert_eq!(find(folder.path(), b"fi_shm://1234"), Some(Who::default()));
+        assert_eq!(find(folder.path(), &[2, 0]), None);
+    }
+}
