@@ -11,15 +11,24 @@ pub(crate) enum NoTime {
 
 /// A time in picoseconds, of any sign and size.
 pub(crate) fn picoseconds(text: &str) -> Result<f64, NoTime> {
+    number_and_unit_ns(text).map(|(number, unit_ns)| number * (unit_ns * 1e3))
+}
+
+/// The same in nanoseconds.
+pub(crate) fn nanoseconds(text: &str) -> Result<f64, NoTime> {
+    number_and_unit_ns(text).map(|(number, unit_ns)| number * unit_ns)
+}
+
+fn number_and_unit_ns(text: &str) -> Result<(f64, f64), NoTime> {
     let at = text.find(|c: char| c.is_ascii_alphabetic() || c == 'µ').unwrap_or(text.len());
     let (number, unit) = text.split_at(at);
-    let ps_per_unit = match unit {
-        "ns" => 1e3,
-        "us" | "µs" => 1e6,
-        "ms" => 1e9,
-        "s" => 1e12,
+    let unit_ns = match unit {
+        "ns" => 1.0,
+        "us" | "µs" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
         _ => return Err(NoTime::Unit),
     };
-    let value: f64 = number.trim().parse().map_err(|_| NoTime::Number)?;
-    Ok(value * ps_per_unit)
+    let number = number.trim().parse().map_err(|_| NoTime::Number)?;
+    Ok((number, unit_ns))
 }

@@ -18,12 +18,14 @@
 //! none, or the stamp cannot travel, the time at which a message is first seen must serve, which
 //! charges a program that seldom looks for what it had hidden.
 //!
-//! * [`setting`]: how a dial is spelled. * [`terms`]: what dials come to, in ticks.
+//! * [`setting`]: how a dial is spelled. * [`spread`]: what differs from message to message.
+//! * [`terms`]: what dials come to, in ticks.
 //! * [`timing`]: the four lines above. * [`stamp`]: how a time travels. * [`hold`]: the messages that
 //!   are not due yet.
 
 pub mod hold;
 pub mod setting;
+pub mod spread;
 pub mod stamp;
 pub mod terms;
 pub mod timing;

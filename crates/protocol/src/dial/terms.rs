@@ -1,25 +1,42 @@
 //! What dials come to on a link of known parameters, in ticks of the clock that will be read.
 
 use super::setting::{Dial, Setting, SettingError, Spelled};
+use super::spread::{Spread, Turned};
 use core::fmt;
 
-/// How each dial is turned, in the order of [`Dial::ALL`]; `None` leaves the link as it is.
+/// How each dial is turned, in the order of [`Dial::ALL`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Dials([Option<Setting>; Dial::ALL.len()]);
+pub struct Dials {
+    /// `None` leaves the link as it is.
+    settings: [Option<Setting>; Dial::ALL.len()],
+    /// By what a setting differs from message to message; `None` where it does not.
+    spreads: [Option<Spread>; Dial::ALL.len()],
+}
 
 impl Dials {
     /// The link as it is.
-    pub const NONE: Self = Self([None; Dial::ALL.len()]);
+    pub const NONE: Self = Self { settings: [None; Dial::ALL.len()], spreads: [None; Dial::ALL.len()] };
 
     /// The same with one dial turned.
-    pub const fn with(mut self, dial: Dial, setting: Setting) -> Self {
-        self.0[dial as usize] = Some(setting);
+    pub const fn with(self, dial: Dial, setting: Setting) -> Self {
+        self.with_turned(dial, Turned { setting, spread: None })
+    }
+
+    /// The same with one dial turned, maybe by what differs from message to message.
+    pub const fn with_turned(mut self, dial: Dial, Turned { setting, spread }: Turned) -> Self {
+        self.settings[dial as usize] = Some(setting);
+        self.spreads[dial as usize] = spread;
         self
     }
 
-    /// How a dial is turned.
+    /// How a dial is turned; the mean where that differs from message to message.
     pub fn get(&self, dial: Dial) -> Option<Setting> {
-        self.0[dial as usize].filter(|setting| !setting.is_nothing())
+        self.settings[dial as usize].filter(|setting| !setting.is_nothing())
+    }
+
+    /// By what the setting of a dial differs from message to message, if it does.
+    pub fn spread(&self, dial: Dial) -> Option<Spread> {
+        self.spreads[dial as usize]
     }
 
     /// Whether none is turned.
@@ -29,12 +46,15 @@ impl Dials {
 }
 
 impl fmt::Display for Dials {
-    /// As it is read: `latency=20us,send-gap+500ns`.
+    /// As it is read: `latency=20us,send-gap+500ns±100ns:normal`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let turned = Dial::ALL.into_iter().filter_map(|dial| Some((dial, self.get(dial)?)));
         for (nth, (dial, setting)) in turned.enumerate() {
             let comma = if nth == 0 { "" } else { "," };
             write!(f, "{comma}{dial}{}", Spelled(dial, setting))?;
+            if let Some(spread) = self.spread(dial) {
+                write!(f, "{spread}")?;
+            }
         }
         Ok(())
     }
@@ -50,10 +70,10 @@ impl core::str::FromStr for Dials {
             let at = part.find(['+', '=']).unwrap_or(part.len());
             let (name, setting) = part.split_at(at);
             let dial = Dial::named(name.trim())?;
-            if dials.0[dial as usize].is_some() {
+            if dials.settings[dial as usize].is_some() {
                 return Err(SettingError::twice(dial));
             }
-            dials = dials.with(dial, Setting::parse(dial, setting)?);
+            dials = dials.with_turned(dial, Turned::parse(dial, setting)?);
         }
         Ok(dials)
     }
@@ -164,7 +184,8 @@ impl Terms {
         gap_per_byte: 0.0,
     };
 
-    /// What `dials` come to on a link that has `own` of itself, where a tick takes `tick_ns`.
+    /// What `dials` come to on a link that has `own` of itself, where a tick takes `tick_ns`; the
+    /// mean, where that differs from message to message ([`Course`](super::course::Course)).
     ///
     /// Gaps are enforced as a whole, overheads added to what is there: to add to the one or to set
     /// the other takes the link's own value.
@@ -172,23 +193,18 @@ impl Terms {
     /// # Errors
     /// A value below the link's own, or one that has to be measured first.
     pub fn new(dials: &Dials, own: &Own, tick_ns: f64) -> Result<Self, TermsError> {
-        let ticks = |ns: f64| (ns / tick_ns + 0.5) as u64;
-        let whole = |dial| whole(dials, own, dial);
-        let added = |dial| added(dials, own, dial).map(ticks);
+        let ticks = |dial| term_ns(dials, own, dial).map(|ns| (ns / tick_ns + 0.5) as u64);
+        let latency = ticks(Dial::Latency)?;
         Ok(Self {
             latency: match dials.get(Dial::Latency) {
-                None => Latency::Beyond(0),
-                Some(Setting::Add(ns)) => Latency::Beyond(ticks(ns)),
-                Some(Setting::Set(ns)) => {
-                    not_below(own, Dial::Latency, ns)?;
-                    Latency::After(ticks(ns))
-                }
+                Some(Setting::Set(_)) => Latency::After(latency),
+                _ => Latency::Beyond(latency),
             },
-            send_overhead: added(Dial::SendOverhead)?,
-            recv_overhead: added(Dial::RecvOverhead)?,
-            send_gap: ticks(whole(Dial::SendGap)?),
-            recv_gap: ticks(whole(Dial::RecvGap)?),
-            gap_per_byte: whole(Dial::GapPerByte)? / tick_ns,
+            send_overhead: ticks(Dial::SendOverhead)?,
+            recv_overhead: ticks(Dial::RecvOverhead)?,
+            send_gap: ticks(Dial::SendGap)?,
+            recv_gap: ticks(Dial::RecvGap)?,
+            gap_per_byte: term_ns(dials, own, Dial::GapPerByte)? / tick_ns,
         })
     }
 
@@ -207,26 +223,23 @@ fn not_below(own: &Own, dial: Dial, wanted: f64) -> Result<(), TermsError> {
     }
 }
 
-/// What a dial sets or, with the link's own value, adds up to.
-fn whole(dials: &Dials, own: &Own, dial: Dial) -> Result<f64, TermsError> {
-    match dials.get(dial) {
-        None => Ok(0.0),
-        Some(Setting::Set(value)) => not_below(own, dial, value).map(|()| value),
-        Some(Setting::Add(value)) => {
-            own.get(dial).map(|own| own.max(0.0) + value).ok_or(TermsError::Unmeasured(dial))
-        }
+/// What a dial comes to.
+fn term_ns(dials: &Dials, own: &Own, dial: Dial) -> Result<f64, TermsError> {
+    let Some(setting) = dials.get(dial) else { return Ok(0.0) };
+    if let Setting::Set(wanted) = setting {
+        not_below(own, dial, wanted)?;
     }
+    Ok(setting.amount() + beside_setting_ns(own, dial, setting)?)
 }
 
-/// What a dial adds or, beyond the link's own value, comes to.
-fn added(dials: &Dials, own: &Own, dial: Dial) -> Result<f64, TermsError> {
-    match dials.get(dial) {
-        None => Ok(0.0),
-        Some(Setting::Add(value)) => Ok(value),
-        Some(Setting::Set(value)) => {
-            not_below(own, dial, value)?;
-            own.get(dial).map(|own| value - own).ok_or(TermsError::Unmeasured(dial))
-        }
+/// What a dial comes to beside its setting: gaps are enforced as a whole, and overheads added to
+/// what the link has.
+pub(super) fn beside_setting_ns(own: &Own, dial: Dial, setting: Setting) -> Result<f64, TermsError> {
+    let own = own.get(dial).ok_or(TermsError::Unmeasured(dial));
+    match (dial, setting) {
+        (Dial::SendGap | Dial::RecvGap | Dial::GapPerByte, Setting::Add(_)) => own.map(|own| own.max(0.0)),
+        (Dial::SendOverhead | Dial::RecvOverhead, Setting::Set(_)) => own.map(|own| -own),
+        _ => Ok(0.0),
     }
 }
 
@@ -313,10 +326,13 @@ mod tests {
 
     #[test]
     fn several_dials_are_read_and_written() {
-        let text = "latency=20us, send-gap =5us,gap-per-byte=1GB/s,recv-overhead+100ns";
+        let text = "latency=20us+-2us, send-gap =5us,gap-per-byte=1GB/s,recv-overhead+100ns±10ns:uniform";
         let dials: Dials = text.parse().unwrap();
         let written = dials.to_string();
-        assert_eq!(written, "latency=20us,recv-overhead+100ns,send-gap=5us,gap-per-byte=1ns/B");
+        assert_eq!(
+            written,
+            "latency=20us±2us:normal,recv-overhead+100ns±10ns:uniform,send-gap=5us,gap-per-byte=1ns/B"
+        );
         assert_eq!(written.parse(), Ok(dials));
         assert_eq!("".parse(), Ok(Dials::NONE));
         for (text, names) in [
@@ -324,6 +340,7 @@ mod tests {
             ("latency", "adds (+)"),
             ("latency=1us,latency+1us", "latency is turned twice"),
             ("latency=1", "no unit"),
+            ("send-gap=1us,latency=9us±1us:round", "no shape"),
         ] {
             let message = text.parse::<Dials>().unwrap_err().to_string();
             assert!(message.contains(names), "{text}: {message}");

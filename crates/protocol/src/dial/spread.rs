@@ -1,0 +1,204 @@
+//! How the setting of a dial differs from message to message, and how that is spelled:
+//! `+10us±2us:lognormal` is a mean, a standard deviation and the shape of the distribution. On a
+//! keyboard without ± it is `+10us+-2us:lognormal`; without a shape it is normal.
+
+use super::setting::{Dial, Setting, SettingError, Spelled, Time};
+use crate::quantity::{self, NoTime};
+use alloc::format;
+use alloc::string::String;
+use core::fmt;
+
+/// How values lie about their mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shape {
+    /// Anywhere from √3 deviations below to as many above, alike.
+    Uniform,
+    /// The bell.
+    #[default]
+    Normal,
+    /// The logarithm is normal: never below 0, with a long tail above.
+    Lognormal,
+    /// From a deviation below the mean on, ever more rarely.
+    Exponential,
+}
+
+impl Shape {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Uniform, Self::Normal, Self::Lognormal, Self::Exponential];
+
+    /// As it is spelled.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::Normal => "normal",
+            Self::Lognormal => "lognormal",
+            Self::Exponential => "exponential",
+        }
+    }
+
+    /// The largest deviation, in means. An exponential distribution cannot have more without values
+    /// below 0; with more the others are hardly what they are called.
+    const fn widest(self) -> f64 {
+        match self {
+            Self::Uniform | Self::Normal | Self::Exponential => 1.0,
+            Self::Lognormal => 4.0,
+        }
+    }
+}
+
+/// By what the setting of a dial differs from message to message.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// The standard deviation, in nanoseconds.
+    pub deviation: f64,
+    /// How values lie about the mean, which is the setting.
+    pub shape: Shape,
+}
+
+impl fmt::Display for Spread {
+    /// As it is read, behind a setting.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "±{}:{}", Time(self.deviation), self.shape.name())
+    }
+}
+
+/// How far a dial is turned, and by what that differs from message to message.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Turned {
+    /// How far; the mean where it differs.
+    pub setting: Setting,
+    /// By what it differs, if it does.
+    pub spread: Option<Spread>,
+}
+
+impl Turned {
+    /// Reads the setting of a dial with its spread, if there is one.
+    ///
+    /// # Errors
+    /// As of [`Setting::parse`]; a deviation without unit or number, of 0, or too large for the
+    /// mean; a shape that is not known; and a spread of what cannot vary.
+    pub fn parse(dial: Dial, text: &str) -> Result<Self, SettingError> {
+        let text = text.trim();
+        let Some((setting, spread)) = split(text) else {
+            return Ok(Self { setting: Setting::parse(dial, text)?, spread: None });
+        };
+        let setting = Setting::parse(dial, setting.trim_end())?;
+        let spread = read_spread(spread).and_then(|spread| check(dial, setting, spread).map(|()| spread));
+        let spread = spread.map_err(|why| SettingError::new(format!("{dial} {text} {why}")))?;
+        Ok(Self { setting, spread: Some(spread) })
+    }
+}
+
+/// A setting and what follows its ±, if that is there. What adds begins with + itself.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let ascii = || text.match_indices("+-").find(|&(at, _)| at > 0);
+    let (at, sign) = text.match_indices('±').next().or_else(ascii)?;
+    Some((&text[..at], &text[at + sign.len()..]))
+}
+
+fn read_spread(text: &str) -> Result<Spread, String> {
+    let (deviation, shape) = match text.split_once(':') {
+        Some((deviation, name)) => (deviation, shape_named(name.trim())?),
+        None => (text, Shape::default()),
+    };
+    let deviation = quantity::nanoseconds(deviation.trim()).map_err(|why| match why {
+        NoTime::Unit => "has a deviation without a unit that is known, as in +10us±2us",
+        NoTime::Number => "has a deviation that is no number with a unit, as in +10us±2us",
+    })?;
+    Ok(Spread { deviation, shape })
+}
+
+fn shape_named(name: &str) -> Result<Shape, String> {
+    Shape::ALL.into_iter().find(|shape| shape.name() == name).ok_or_else(|| {
+        let names = Shape::ALL.map(Shape::name).join(", ");
+        format!("has no shape that is known: use {names}, as in +10us±2us:lognormal")
+    })
+}
+
+/// Why a dial cannot vary so, if it cannot.
+pub(super) fn check(dial: Dial, setting: Setting, spread: Spread) -> Result<(), String> {
+    let Spread { deviation, shape } = spread;
+    let mean = setting.amount();
+    if dial == Dial::GapPerByte {
+        let alone = Spelled(dial, setting);
+        return Err(format!("cannot vary: a receiver has to know what a byte took; use {alone} alone"));
+    }
+    // What is not a number is not above 0 either.
+    if !(deviation.is_finite() && deviation > 0.0) {
+        return Err("has a deviation that is not above 0, as in +10us±2us".into());
+    }
+    let most = mean * shape.widest();
+    if deviation > most {
+        let (name, most) = (shape.name(), Time(most));
+        return Err(format!("varies too much: a {name} deviation of this mean is {most} at most"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_spread_is_read_behind_its_setting() {
+        let read = |text| Turned::parse(Dial::Latency, text).unwrap();
+        let turned =
+            |setting, deviation, shape| Turned { setting, spread: Some(Spread { deviation, shape }) };
+        assert_eq!(read("+10us±2us:lognormal"), turned(Setting::Add(10e3), 2e3, Shape::Lognormal));
+        assert_eq!(read("=50us+-500ns:uniform"), turned(Setting::Set(50e3), 500.0, Shape::Uniform));
+        assert_eq!(
+            read(" +10us ± 10us : exponential "),
+            turned(Setting::Add(10e3), 10e3, Shape::Exponential)
+        );
+        assert_eq!(read("+10us±2µs"), turned(Setting::Add(10e3), 2e3, Shape::Normal));
+        assert_eq!(read("+10us"), Turned { setting: Setting::Add(10e3), spread: None });
+    }
+
+    #[test]
+    fn each_mistake_is_named() {
+        for (dial, text, names) in [
+            (Dial::Latency, "10us±2us", "neither adds (+)"),
+            (Dial::Latency, "+-10us", "out of range"),
+            (Dial::Latency, "+10±2us", "no unit"),
+            (Dial::Latency, "+10us±2", "deviation without a unit"),
+            (Dial::Latency, "+10us±", "deviation without a unit"),
+            (Dial::Latency, "+10us±us", "deviation that is no number"),
+            (Dial::Latency, "+10us±-2us", "not above 0"),
+            (Dial::Latency, "+10us±0us", "not above 0"),
+            (Dial::Latency, "+10us±NaNs", "without a unit"),
+            (Dial::Latency, "+10us±2us:", "no shape"),
+            (Dial::Latency, "+10us±2us:gauss", "use uniform, normal, lognormal, exponential"),
+            (Dial::Latency, "+10us±11us:exponential", "10us at most"),
+            (Dial::Latency, "+10us±41us:lognormal", "40us at most"),
+            (Dial::Latency, "+10us±1us±1us", "without a unit that is known"),
+            (Dial::Latency, "+0us±1us", "0ns at most"),
+            (Dial::SendGap, "+10us±9999999s", "10us at most"),
+            (Dial::GapPerByte, "+1ns/B±0.1ns", "cannot vary"),
+            (Dial::GapPerByte, "=1GB/s+-1us:normal", "use =1ns/B alone"),
+        ] {
+            let message = Turned::parse(dial, text).unwrap_err().to_string();
+            assert!(message.contains(names) && message.contains(dial.name()), "{text}: {message}");
+            assert_eq!(message.lines().count(), 1, "{message}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(at in 0..Dial::ALL.len(), text in "[+=]?[a-z0-9.±+:-]{0,20}(±|\\+-)?[a-zµ0-9.:±-]{0,20}") {
+            let _ = Turned::parse(Dial::ALL[at], &text);
+        }
+
+        #[test]
+        fn what_is_written_is_read_again(
+            at in 0..5usize, shape in 0..Shape::ALL.len(), amount in 1e-3..1e9f64, share in 1e-6..1.0f64, adds: bool,
+        ) {
+            let (dial, shape) = (Dial::ALL[at], Shape::ALL[shape]);
+            let setting = if adds { Setting::Add(amount) } else { Setting::Set(amount) };
+            let spread = Spread { deviation: share * amount, shape };
+            let text = format!("{}{spread}", Spelled(dial, setting));
+            prop_assert_eq!(Turned::parse(dial, &text), Ok(Turned { setting, spread: Some(spread) }));
+        }
+    }
+}
