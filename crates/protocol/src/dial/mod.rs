@@ -19,11 +19,12 @@
 //! charges a program that seldom looks for what it had hidden.
 //!
 //! * [`setting`]: how a dial is spelled. * [`spread`]: what differs from message to message.
-//! * [`terms`]: what dials come to, in ticks.
+//! * [`profile`]: what changes with time. * [`terms`]: what dials come to, in ticks.
 //! * [`timing`]: the four lines above. * [`stamp`]: how a time travels. * [`hold`]: the messages that
 //!   are not due yet.
 
 pub mod hold;
+pub mod profile;
 pub mod setting;
 pub mod spread;
 pub mod stamp;
