@@ -19,12 +19,16 @@
 //! charges a program that seldom looks for what it had hidden.
 //!
 //! * [`setting`]: how a dial is spelled. * [`spread`]: what differs from message to message.
-//! * [`profile`]: what changes with time. * [`terms`]: what dials come to, in ticks.
+//! * [`profile`]: what changes with time. * [`terms`]: what dials come to, in ticks. * [`course`]: the
+//!   same of what differs and changes.
 //! * [`timing`]: the four lines above. * [`stamp`]: how a time travels. * [`hold`]: the messages that
 //!   are not due yet.
 
+pub mod course;
 pub mod hold;
+mod math;
 pub mod profile;
+mod quantiles;
 pub mod setting;
 pub mod spread;
 pub mod stamp;

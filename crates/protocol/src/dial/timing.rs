@@ -181,19 +181,44 @@ impl Lane {
     /// then. Without a stamp the time at which it is seen must serve.
     #[inline]
     pub fn due(&mut self, departed: Option<Departed>, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
-        self.last = self.last.max(self.due_of_any(departed, bytes, seen, terms));
+        self.due_by(departed, bytes, seen, terms, |_| terms.latency.ticks())
+    }
+
+    /// The same with a latency that depends on when the message would be due without one. Of the terms
+    /// the latency's kind counts and, as of its departure, what its bytes take.
+    #[inline]
+    pub fn due_by(
+        &mut self,
+        departed: Option<Departed>,
+        bytes: usize,
+        seen: Seen,
+        terms: &Terms,
+        latency: impl FnOnce(u64) -> u64,
+    ) -> u64 {
+        self.last = self.last.max(self.due_of_any_by(departed, bytes, seen, terms, latency));
         self.last
     }
 
-    /// The same of a message of one of several senders, which have no order between them.
+    /// As [`Lane::due`], of a message of one of several senders, which have no order between them.
     pub fn due_of_any(&mut self, departed: Option<Departed>, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
-        match (terms.latency, departed) {
-            (Latency::After(latency), Some(departed)) => departed.at.saturating_add(latency),
-            (Latency::Beyond(added), Some(departed)) => {
-                self.was_here(departed, bytes, seen, terms).saturating_add(added)
-            }
-            (Latency::After(added) | Latency::Beyond(added), None) => seen.at.saturating_add(added),
-        }
+        self.due_of_any_by(departed, bytes, seen, terms, |_| terms.latency.ticks())
+    }
+
+    /// As [`Lane::due_by`], of such a message.
+    pub fn due_of_any_by(
+        &mut self,
+        departed: Option<Departed>,
+        bytes: usize,
+        seen: Seen,
+        terms: &Terms,
+        latency: impl FnOnce(u64) -> u64,
+    ) -> u64 {
+        let undialled = match (terms.latency, departed) {
+            (Latency::After(_), Some(departed)) => departed.at,
+            (Latency::Beyond(_), Some(departed)) => self.was_here(departed, bytes, seen, terms),
+            (_, None) => seen.at,
+        };
+        undialled.saturating_add(latency(undialled))
     }
 
     /// Where messages wait in line and only the first is seen: it was taken at `now`, so that the

@@ -1,0 +1,484 @@
+//! What every message is put under where the dials differ from message to message, by chance, or
+//! change with time: [`Terms`] for each moment, drawn and interpolated.
+//!
+//! Which moment that is differs from dial to dial, for a message that is under way has several. It is
+//! put under
+//!
+//! ```text
+//! o_s, g_s and G    of the time at which it departs
+//! L                 of the time at which it would be due if L were dialled by nothing (Lane::due_by)
+//! g_r and o_r       of the time at which it is released
+//! ```
+//!
+//! So a latency that falls as fast as time goes by, from a period to nothing, has what arrives during
+//! one period wait for its end, and all of it together: interrupt coalescing.
+
+use super::profile::Profile;
+use super::quantiles::Quantiles;
+use super::setting::{Dial, Setting, SettingError, Spelled};
+use super::spread::{self, Spread};
+use super::terms::{Dials, Latency, Own, Terms, TermsError, beside_setting_ns};
+use crate::sim::random::Random;
+use alloc::format;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// Dials and a profile, made ready for messages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Course {
+    steady: Terms,
+    /// The dials that differ from message to message.
+    varying: Vec<(Dial, Quantiles)>,
+    /// By time; empty where nothing changes with it.
+    points: Vec<Point>,
+    /// When it begins again, in ticks.
+    period: Option<u64>,
+    /// After what pause, in ticks.
+    idle: Option<u64>,
+}
+
+/// What is in force at a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Point {
+    at: u64,
+    terms: Terms,
+}
+
+/// Why dials and a profile cannot be had on this link.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CourseError {
+    /// The link does not allow it, or too little is known of it.
+    Terms(TermsError),
+    /// A dial cannot be turned so.
+    Setting(SettingError),
+}
+
+impl fmt::Display for CourseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Terms(error) => error.fmt(f),
+            Self::Setting(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for CourseError {}
+
+impl From<TermsError> for CourseError {
+    fn from(error: TermsError) -> Self {
+        Self::Terms(error)
+    }
+}
+
+impl From<SettingError> for CourseError {
+    fn from(error: SettingError) -> Self {
+        Self::Setting(error)
+    }
+}
+
+impl Course {
+    /// What `dials` and the changes of `profile` come to on a link that has `own` of itself, where a
+    /// tick takes `tick_ns`.
+    ///
+    /// # Errors
+    /// As of [`Terms::new`], at any point of the profile; a spread that cannot be; a dial that is
+    /// turned by both.
+    pub fn new(
+        dials: &Dials,
+        profile: Option<&Profile>,
+        own: &Own,
+        tick_ns: f64,
+    ) -> Result<Self, CourseError> {
+        let Some(profile) = profile else {
+            let steady = Terms::new(dials, own, tick_ns)?;
+            let varying = varying(dials, own, tick_ns)?;
+            return Ok(Self { steady, varying, points: Vec::new(), period: None, idle: None });
+        };
+        let points = points(dials, profile, own, tick_ns)?;
+        let varying = varying(dials, own, tick_ns)?;
+        let steady = points.first().map_or(Terms::NONE, |point| point.terms);
+        let is_constant = points.iter().all(|point| point.terms == steady);
+        let points = if is_constant { Vec::new() } else { points };
+        let ticks = |ns: Option<u64>| ns.map(|ns| time_in_ticks(ns, tick_ns).max(1));
+        let (period, idle) = (ticks(profile.repeat_ns()), ticks(profile.idle_ns()));
+        Ok(Self { steady, varying, points, period, idle })
+    }
+
+    /// Whether all messages are put under the same.
+    #[inline]
+    pub fn is_steady(&self) -> bool {
+        self.varying.is_empty() && self.points.is_empty()
+    }
+
+    /// Whether anything changes with time; where not, the time does not matter.
+    #[inline]
+    pub fn changes_with_time(&self) -> bool {
+        !self.points.is_empty()
+    }
+
+    /// What all messages are put under if they are put under the same; otherwise the means of what
+    /// varies, and what changes as it begins.
+    #[inline]
+    pub fn steady(&self) -> &Terms {
+        &self.steady
+    }
+
+    /// What a message is put under so many ticks after the profile's time began, by [`Phase`]. Each
+    /// call draws anew what varies by chance.
+    #[inline]
+    pub fn terms_at(&self, elapsed: u64, random: &mut Random) -> Terms {
+        if self.is_steady() { self.steady } else { self.drawn(elapsed, random) }
+    }
+
+    fn drawn(&self, elapsed: u64, random: &mut Random) -> Terms {
+        let mut terms = self.means_at(elapsed);
+        for (dial, quantiles) in &self.varying {
+            terms.turn(*dial, quantiles.draw(random));
+        }
+        terms
+    }
+
+    /// The latency alone, of a message that would be due without one so many ticks after the profile's
+    /// time began: for [`Lane::due_by`](super::timing::Lane::due_by).
+    #[inline]
+    pub fn latency_at(&self, elapsed: u64, random: &mut Random) -> u64 {
+        let quantiles = self.varying.iter().find(|(dial, _)| *dial == Dial::Latency);
+        match quantiles {
+            Some((_, quantiles)) => quantiles.draw(random),
+            None => self.means_at(elapsed).latency.ticks(),
+        }
+    }
+
+    /// What is in force then, but for chance.
+    fn means_at(&self, elapsed: u64) -> Terms {
+        let time = self.period.map_or(elapsed, |period| elapsed % period);
+        // Of a step the later point counts.
+        let next = self.points.partition_point(|point| point.at <= time);
+        match (next.checked_sub(1).and_then(|last| self.points.get(last)), self.points.get(next)) {
+            (Some(last), Some(next)) => {
+                let share = (time - last.at) as f64 / (next.at - last.at) as f64;
+                between(&last.terms, &next.terms, share)
+            }
+            (Some(last), None) => last.terms,
+            (None, _) => self.steady,
+        }
+    }
+}
+
+/// In ticks, to the nearest.
+fn time_in_ticks(ns: u64, tick_ns: f64) -> u64 {
+    (ns as f64 / tick_ns + 0.5) as u64
+}
+
+/// What is in force at each point of a profile.
+fn points(dials: &Dials, profile: &Profile, own: &Own, tick_ns: f64) -> Result<Vec<Point>, CourseError> {
+    let is_turned = |dial: &Dial| profile.turns(*dial);
+    if let Some(twice) = Dial::ALL.into_iter().filter(is_turned).find(|&dial| dials.get(dial).is_some()) {
+        let text = format!("{twice} is turned by the profile and by itself: leave one of them away");
+        return Err(SettingError::new(text).into());
+    }
+    let points = profile.points().iter().map(|point| {
+        let dials = Dial::ALL.into_iter().filter(is_turned).fold(*dials, |dials, dial| {
+            let setting = point.dials.get(dial).or_else(|| whole_of_own(dial, own));
+            setting.map_or(dials, |setting| dials.with(dial, setting))
+        });
+        Ok(Point { at: time_in_ticks(point.at_ns, tick_ns), terms: Terms::new(&dials, own, tick_ns)? })
+    });
+    points.collect()
+}
+
+/// What a dial is turned to where nothing is added. A gap is enforced as a whole: it falls to the
+/// link's own, not to none.
+fn whole_of_own(dial: Dial, own: &Own) -> Option<Setting> {
+    match dial {
+        Dial::SendGap | Dial::RecvGap | Dial::GapPerByte => own.get(dial).map(Setting::Set),
+        _ => None,
+    }
+}
+
+/// The dials that vary by chance.
+fn varying(dials: &Dials, own: &Own, tick_ns: f64) -> Result<Vec<(Dial, Quantiles)>, CourseError> {
+    let turned = Dial::ALL.into_iter().filter_map(|dial| Some((dial, dials.get(dial)?, dials.spread(dial)?)));
+    let tables = turned.map(|(dial, setting, spread)| {
+        check(dial, setting, spread)?;
+        let beside = beside_setting_ns(own, dial, setting)?;
+        Ok((dial, Quantiles::new(setting.amount(), spread, beside, tick_ns)))
+    });
+    tables.collect()
+}
+
+/// What was read is sound; what a program has made may not be.
+fn check(dial: Dial, setting: Setting, spread: Spread) -> Result<(), SettingError> {
+    spread::check(dial, setting, spread)
+        .map_err(|why| SettingError::new(format!("{dial} {}{spread} {why}", Spelled(dial, setting))))
+}
+
+/// What lies so far on the way from one to the other, which have a latency of one kind.
+fn between(from: &Terms, to: &Terms, share: f64) -> Terms {
+    let real = |from: f64, to: f64| from + (to - from) * share;
+    let ticks = |from: u64, to: u64| (real(from as f64, to as f64) + 0.5) as u64;
+    let latency = ticks(from.latency.ticks(), to.latency.ticks());
+    Terms {
+        latency: from.latency.of(latency),
+        send_overhead: ticks(from.send_overhead, to.send_overhead),
+        recv_overhead: ticks(from.recv_overhead, to.recv_overhead),
+        send_gap: ticks(from.send_gap, to.send_gap),
+        recv_gap: ticks(from.recv_gap, to.recv_gap),
+        gap_per_byte: real(from.gap_per_byte, to.gap_per_byte),
+    }
+}
+
+impl Terms {
+    /// Turns a dial that is a time to so many ticks.
+    fn turn(&mut self, dial: Dial, ticks: u64) {
+        match dial {
+            Dial::Latency => self.latency = self.latency.of(ticks),
+            Dial::SendOverhead => self.send_overhead = ticks,
+            Dial::RecvOverhead => self.recv_overhead = ticks,
+            Dial::SendGap => self.send_gap = ticks,
+            Dial::RecvGap => self.recv_gap = ticks,
+            // It does not vary by chance.
+            Dial::GapPerByte => {}
+        }
+    }
+}
+
+impl Latency {
+    /// Of the same kind.
+    const fn of(self, ticks: u64) -> Self {
+        match self {
+            Self::Beyond(_) => Self::Beyond(ticks),
+            Self::After(_) => Self::After(ticks),
+        }
+    }
+}
+
+/// The time of a process's profile: it begins with the first message, and again with the first after
+/// a pause, where the profile says so.
+#[derive(Clone, Debug)]
+pub struct Phase {
+    idle: Option<u64>,
+    began: Option<u64>,
+    last: u64,
+}
+
+impl Phase {
+    /// Before the first message.
+    pub const fn of(course: &Course) -> Self {
+        Self { idle: course.idle, began: None, last: 0 }
+    }
+
+    /// A message departs, or is seen, at `now`: how long ago the profile's time began.
+    #[inline]
+    pub fn elapsed(&mut self, now: u64) -> u64 {
+        let was_idle = self.idle.is_some_and(|idle| now.saturating_sub(self.last) >= idle);
+        let began = self.began.filter(|_| !was_idle).unwrap_or(now);
+        (self.began, self.last) = (Some(began), self.last.max(now));
+        now.saturating_sub(began)
+    }
+
+    /// The same of any other time, of which nothing follows; 0 of one before it began.
+    #[inline]
+    pub fn lookup(&self, time: u64) -> u64 {
+        time.saturating_sub(self.began.unwrap_or(time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dial::timing::{Departures, Gate, Lane, Seen};
+    use alloc::string::ToString;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn course(dials: &str, profile: &str, own: &Own) -> Result<Course, CourseError> {
+        let profile = (!profile.is_empty()).then(|| profile.parse().unwrap());
+        Course::new(&dials.parse().unwrap(), profile.as_ref(), own, 1.0)
+    }
+
+    fn unknown(dials: &str, profile: &str) -> Course {
+        course(dials, profile, &Own::UNKNOWN).unwrap()
+    }
+
+    const SAWTOOTH: &str = "repeat 50us\nat 0us latency+50us\nat 50us latency+0us";
+
+    #[test]
+    fn what_neither_varies_nor_changes_is_steady() {
+        for (dials, profile) in
+            [("", ""), ("latency+1us,send-gap=2us", ""), ("", "at 0us latency+1us\nat 9us latency+1us")]
+        {
+            let course = unknown(dials, profile);
+            assert!(course.is_steady() && !course.changes_with_time());
+            assert_eq!(course.terms_at(5000, &mut Random::new(1)), *course.steady());
+        }
+        assert_eq!(unknown("latency+1us", "").steady().latency, Latency::Beyond(1000));
+        assert!(!unknown("latency+1us±10ns", "").is_steady());
+        assert!(!unknown("", SAWTOOTH).is_steady() && unknown("", SAWTOOTH).changes_with_time());
+    }
+
+    #[test]
+    fn what_varies_is_drawn_and_the_rest_stays() {
+        let course = unknown("latency=10us±2us:lognormal,send-gap=1us,recv-gap=3us±1us:uniform", "");
+        assert_eq!(course.steady().latency, Latency::After(10_000));
+        let mut random = Random::new(1);
+        let all: Vec<Terms> = (0..1000).map(|_| course.terms_at(0, &mut random)).collect();
+        assert!(all.iter().all(|terms| terms.send_gap == 1000 && (1267..=4733).contains(&terms.recv_gap)));
+        assert!(all.iter().all(|terms| matches!(terms.latency, Latency::After(4000..25_000))));
+        let mean = all.iter().map(|terms| terms.latency.ticks()).sum::<u64>() / 1000;
+        assert!((9_800..10_200).contains(&mean), "{mean}");
+    }
+
+    /// A draw is one of the setting: what the link has of its own comes beside it.
+    #[test]
+    fn a_draw_is_added_to_a_gap_and_the_own_overhead_taken_off_it() {
+        let mut own = Own::UNKNOWN;
+        own.note(Dial::SendGap, 500.0);
+        own.note(Dial::RecvOverhead, 900.0);
+        let course = course("send-gap+1us±1us:exponential,recv-overhead=1us±400ns", "", &own).unwrap();
+        let mut random = Random::new(1);
+        let all: Vec<Terms> = (0..2000).map(|_| course.terms_at(0, &mut random)).collect();
+        let least = all.iter().map(|terms| terms.send_gap).min().unwrap();
+        assert!((500..510).contains(&least), "{least}");
+        assert!(all.iter().any(|terms| terms.recv_overhead == 0));
+        assert!(all.iter().any(|terms| terms.recv_overhead > 500));
+    }
+
+    #[test]
+    fn between_points_dials_go_linearly_and_stay_at_the_last() {
+        let profile = "at 0us latency+1us\nat 10us latency+2us\nat 10us latency+4us\nat 20us";
+        let course = unknown("send-overhead+7ns", profile);
+        let mut random = Random::new(1);
+        for (time, latency) in [
+            (0, 1000),
+            (5_000, 1500),
+            (9_999, 2000),
+            (10_000, 4000),
+            (15_000, 2000),
+            (20_000, 0),
+            (u64::MAX, 0),
+        ] {
+            let terms = course.terms_at(time, &mut random);
+            assert_eq!((terms.latency.ticks(), terms.send_overhead), (latency, 7), "{time}");
+            assert_eq!(course.latency_at(time, &mut random), latency);
+        }
+    }
+
+    #[test]
+    fn a_profile_begins_again() {
+        let course = unknown("", "repeat 30us\nat 0us send-gap=1us\nat 20us send-gap=3us");
+        let mut random = Random::new(1);
+        let gaps = [0, 10, 25, 30, 40, 3_000_010].map(|us| course.terms_at(us * 1000, &mut random).send_gap);
+        assert_eq!(gaps, [1000, 2000, 3000, 1000, 2000, 2000]);
+    }
+
+    /// A gap that is added is enforced as a whole, also where nothing is added any more.
+    #[test]
+    fn an_added_gap_falls_to_that_of_the_link() {
+        let mut own = Own::UNKNOWN;
+        own.note(Dial::SendGap, 300.0);
+        let course = course("", "at 0us send-gap+1us\nat 10us", &own).unwrap();
+        let gaps = [0, 5_000, 10_000].map(|at| course.terms_at(at, &mut Random::new(1)).send_gap);
+        assert_eq!(gaps, [1300, 800, 300]);
+    }
+
+    #[test]
+    fn what_cannot_be_is_named() {
+        let refused = |dials: &str, profile: &str| {
+            let text = course(dials, profile, &Own::UNKNOWN).unwrap_err().to_string();
+            assert_eq!(text.lines().count(), 1);
+            text
+        };
+        assert!(refused("latency+1us", SAWTOOTH).contains("latency is turned by the profile and by itself"));
+        assert!(refused("", "at 0us send-gap+1us").contains("send-gap"));
+        assert!(refused("send-gap+2us±1us", "").contains("send-gap"));
+        // Made by a program, not read.
+        let spread = Spread { deviation: 1.0, shape: spread::Shape::Normal };
+        let turned = spread::Turned { setting: Setting::Set(1.0), spread: Some(spread) };
+        let dials = Dials::NONE.with_turned(Dial::GapPerByte, turned);
+        let error = Course::new(&dials, None, &Own::UNKNOWN, 1.0).unwrap_err().to_string();
+        assert!(error.contains("gap-per-byte =1ns/B±1ns:normal cannot vary"), "{error}");
+    }
+
+    #[test]
+    fn time_begins_with_the_first_message_and_again_after_a_pause() {
+        let course = unknown("", "idle 1us\nat 0us latency+1us\nat 9us");
+        let mut phase = Phase::of(&course);
+        assert_eq!(phase.lookup(77), 0);
+        let times = [5000, 5999, 6500, 6500, 7499, 8499, 8500, 12_000];
+        assert_eq!(times.map(|now| phase.elapsed(now)), [0, 999, 1500, 1500, 2499, 0, 1, 0]);
+        assert_eq!([11_000, 12_000, 12_345].map(|time| phase.lookup(time)), [0, 0, 345]);
+        let mut phase = Phase::of(&unknown("", SAWTOOTH));
+        assert_eq!([5000, 1 << 40].map(|now| phase.elapsed(now)), [0, (1 << 40) - 5000]);
+    }
+
+    proptest! {
+        /// Whatever the tick, what arrives during a period is released at its end, all together and
+        /// in order; nothing is early.
+        #[test]
+        fn a_sawtooth_releases_at_multiples_of_its_period(
+            tick_ns in prop_oneof![Just(1.0), Just(0.4), 0.1..2.0f64],
+            began in 0..1u64 << 40,
+            messages in vec((0..100_000u64, 0..3000u64, 0..30_000u64), 1..80),
+        ) {
+            let profile: Profile = SAWTOOTH.parse().unwrap();
+            let course = Course::new(&Dials::NONE, Some(&profile), &Own::UNKNOWN, tick_ns).unwrap();
+            let period = course.period.unwrap();
+            let (mut random, mut phase) = (Random::new(1), Phase::of(&course));
+            let (mut departures, mut lane, mut gate) = (Departures::default(), Lane::default(), Gate::default());
+            phase.elapsed(began);
+            let (mut now, mut last_seen, mut last) = (began, 0, 0);
+            for (pause, way, late) in messages {
+                now += pause;
+                let terms = course.terms_at(phase.elapsed(now), &mut random);
+                let departed = departures.depart(now, 8, &terms);
+                let seen = (now + way + late).max(last_seen);
+                last_seen = seen;
+                let mut arrived = 0;
+                let due = lane.due_by(Some(departed), 8, Seen::late(seen), &terms, |here| {
+                    arrived = here;
+                    course.latency_at(phase.lookup(here), &mut random)
+                });
+                prop_assert!(due > arrived && due >= last, "{} {} {}", due, arrived, last);
+                prop_assert_eq!((due - began) % period, 0);
+                // The next end of a period, unless one before it was later.
+                prop_assert!(due - arrived <= period || due == last);
+                last = gate.pass(due, &terms);
+            }
+        }
+
+        /// A course of several dials stays between its points.
+        #[test]
+        fn nothing_leaves_the_range_of_its_points(
+            points in vec((0..10_000u64, 0..5000u32, 0..5000u32), 1..20), repeat: bool, time: u64,
+        ) {
+            let mut at = 0;
+            let mut text: Vec<_> = points.iter().enumerate().map(|(nth, (pause, latency, gap))| {
+                at += if nth == 0 { 0 } else { *pause };
+                format!("at {at}ns latency+{latency}ns send-gap={gap}ns")
+            }).collect();
+            if repeat {
+                text.push(format!("repeat {}ns", at + 1));
+            }
+            let Ok(profile) = text.join("\n").parse::<Profile>() else { panic!("{text:?}") };
+            let course = Course::new(&Dials::NONE, Some(&profile), &Own::UNKNOWN, 1.0).unwrap();
+            let terms = course.terms_at(time, &mut Random::new(1));
+            let within = |value: u64, of: fn(&(u64, u32, u32)) -> u32| {
+                let all = points.iter().map(of);
+                u64::from(all.clone().min().unwrap()) <= value && value <= u64::from(all.max().unwrap())
+            };
+            prop_assert!(within(terms.latency.ticks(), |point| point.1) && within(terms.send_gap, |point| point.2));
+        }
+
+        #[test]
+        fn the_same_seed_gives_the_same_terms(seed: u64) {
+            let profile = "repeat 50us\nat 0us recv-overhead+50us\nat 50us";
+            let course = unknown("latency+9us±3us:lognormal,send-gap=5us±1us", profile);
+            let draw = || {
+                let mut random = Random::new(seed);
+                (0..100).map(|time| course.terms_at(time * 777, &mut random)).collect::<Vec<_>>()
+            };
+            prop_assert_eq!(draw(), draw());
+        }
+    }
+}
