@@ -305,13 +305,15 @@ impl Endpoint {
     fn draft(&self, force: &Force, bytes: usize) -> Option<Draft> {
         self.hook.fail_if_asked();
         let entered = ticks::glance();
-        let overhead = force.terms.send_overhead;
+        let terms = force.terms(entered);
+        let overhead = terms.send_overhead;
         let began = if overhead > 0 && !self.is_paid.swap(true, Relaxed) {
+            self.hook.count(Word::SendOverheadTicks, overhead);
             spin_until(entered + overhead.saturating_sub(self.hook.own()))
         } else {
             entered
         };
-        let draft = force.depart(self.hook, began, bytes);
+        let draft = force.depart(self.hook, began, bytes, terms);
         if draft.is_none() {
             self.hook.count(Word::Refused, 1);
         }
@@ -351,9 +353,7 @@ impl Endpoint {
             self.hook.recall(draft);
             return;
         }
-        if self.is_paid.swap(false, Relaxed) {
-            self.hook.count(Word::SendOverheadTicks, force.terms.send_overhead);
-        }
+        self.is_paid.store(false, Relaxed);
         if force.has_capacity() {
             force.sent(&mut self.hook.sides(), &draft);
         }
@@ -362,7 +362,7 @@ impl Endpoint {
             End::There => 1,
             End::Back => 2,
         };
-        let over = draft.departs.at.saturating_add(latencies * force.terms.latency.ticks());
+        let over = draft.departs.at.saturating_add(latencies * draft.terms.latency.ticks());
         if over > draft.sent {
             self.hold_end(operation, over);
         }

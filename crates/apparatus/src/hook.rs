@@ -6,9 +6,12 @@ use crate::between::{Between, Who};
 use crate::page::{self, Carrier, PageError, Plan};
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
+use netdyno_protocol::dial::course::{Course, Phase};
+use netdyno_protocol::dial::setting::Dial;
 use netdyno_protocol::dial::stamp::Grain;
 use netdyno_protocol::dial::terms::Terms;
 use netdyno_protocol::dial::timing::{Capacity, Departed, Departures, Gate, SIZES, Usual, size_class};
+use netdyno_protocol::sim::random::Random;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
@@ -22,10 +25,21 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 /// What the dials of a turn come to here.
 #[derive(Debug)]
 pub struct Force {
-    pub terms: Terms,
+    course: Course,
+    /// Where messages are put under different things: what decides.
+    chance: Mutex<Chance>,
     capacity: usize,
     /// A message departs when it is sent, whatever was sent before.
     departs_at_once: bool,
+    /// A message that is received may have an overhead.
+    pub takes_recv_overhead: bool,
+}
+
+/// What a message is put under, where that varies.
+#[derive(Debug)]
+struct Chance {
+    random: Random,
+    phase: Phase,
 }
 
 /// Both sides of the process's interface.
@@ -171,10 +185,16 @@ impl Hook {
             if turn.dials.are_none() && turn.capacity == 0 {
                 return Ok(None);
             }
-            let terms = Terms::new(&turn.dials, &turn.own, clock.tick_ns);
-            let terms = terms.map_err(|error| PageError(error.to_string()))?;
-            let departs_at_once = terms.send_gap == 0 && terms.gap_per_byte == 0.0 && turn.capacity == 0;
-            Ok(Some(Force { terms, capacity: turn.capacity as usize, departs_at_once }))
+            let course = Course::new(&turn.dials, None, &turn.own, clock.tick_ns);
+            let course = course.map_err(|error| PageError(error.to_string()))?;
+            let turns = |dial| turn.dials.get(dial).is_some();
+            Ok(Some(Force {
+                chance: Mutex::new(Chance { random: Random::new(0), phase: Phase::of(&course) }),
+                course,
+                capacity: turn.capacity as usize,
+                departs_at_once: !turns(Dial::SendGap) && !turns(Dial::GapPerByte) && turn.capacity == 0,
+                takes_recv_overhead: turns(Dial::RecvOverhead),
+            }))
         });
         let forces = forces.collect::<Result<Vec<_>, PageError>>()?;
         let is_alone =
@@ -332,6 +352,8 @@ impl Hook {
 
 /// A message that is being sent.
 pub struct Draft {
+    /// What it is put under.
+    pub terms: Terms,
     /// When its overhead was over.
     pub began: u64,
     /// When the provider was given it.
@@ -347,27 +369,74 @@ pub struct Draft {
 }
 
 impl Force {
+    /// What a message is put under that departs at `now`.
+    pub fn terms(&self, now: u64) -> Terms {
+        self.terms_of(|phase| phase.elapsed(now))
+    }
+
+    /// What a message is put under that is seen at `now`, as of its departure.
+    pub fn terms_seen(&self, now: u64, departed: u64) -> Terms {
+        self.terms_of(|phase| {
+            phase.elapsed(now);
+            phase.lookup(departed)
+        })
+    }
+
+    /// What a message is put under that is released at `now`.
+    pub fn terms_released(&self, now: u64) -> Terms {
+        self.terms_of(|phase| phase.lookup(now))
+    }
+
+    #[inline]
+    fn terms_of(&self, time: impl FnOnce(&mut Phase) -> u64) -> Terms {
+        if self.course.is_steady() {
+            return *self.course.steady();
+        }
+        let Chance { random, phase } = &mut *self.chance();
+        self.course.terms_at(time(phase), random)
+    }
+
+    /// The latency of a message that is here at that time.
+    pub fn latency(&self, here: u64) -> u64 {
+        if self.course.is_steady() {
+            return self.course.steady().latency.ticks();
+        }
+        let mut chance = self.chance();
+        let elapsed = chance.phase.lookup(here);
+        self.course.latency_at(elapsed, &mut chance.random)
+    }
+
+    /// The same without chance: for whoever looks again and again.
+    pub fn mean_latency(&self, here: u64) -> u64 {
+        let elapsed = self.chance().phase.lookup(here);
+        self.course.means_at(elapsed).latency.ticks()
+    }
+
+    fn chance(&self) -> MutexGuard<'_, Chance> {
+        self.chance.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Has a message of `bytes` depart, if the capacity allows it.
-    pub fn depart(&self, hook: &Hook, began: u64, bytes: usize) -> Option<Draft> {
+    pub fn depart(&self, hook: &Hook, began: u64, bytes: usize, terms: Terms) -> Option<Draft> {
         let sent = began.saturating_add(hook.sending[size_class(bytes)].load(Relaxed));
         if self.departs_at_once {
             let departs = Departed { at: sent, at_once: true };
-            return Some(Draft { began, given: began, taken: 0, sent, departs, change: None });
+            return Some(Draft { terms, began, given: began, taken: 0, sent, departs, change: None });
         }
         let mut sides = hook.sides();
         if self.capacity > 0 && !sides.capacity(self.capacity).has_room(began) {
             return None;
         }
         let before = sides.departures.clone();
-        let departs = sides.departures.depart(sent, bytes, &self.terms);
+        let departs = sides.departures.depart(sent, bytes, &terms);
         let change = Some((before, sides.departures.clone()));
-        Some(Draft { began, given: began, taken: 0, sent, departs, change })
+        Some(Draft { terms, began, given: began, taken: 0, sent, departs, change })
     }
 
     /// The provider has taken it.
     pub fn sent(&self, sides: &mut Sides, draft: &Draft) {
         if self.capacity > 0 {
-            let arrival = draft.departs.at.saturating_add(self.terms.latency.ticks());
+            let arrival = draft.departs.at.saturating_add(draft.terms.latency.ticks());
             sides.capacity(self.capacity).depart(arrival);
         }
     }

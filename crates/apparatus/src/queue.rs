@@ -3,7 +3,7 @@
 
 use crate::abi::{self, Address, Cq, CqOps, Entry, ErrEntry, Fid, Opaque, Ops};
 use crate::account::Word;
-use crate::hook::{Hook, inside, is_inside, spin_until};
+use crate::hook::{Force, Hook, inside, is_inside, spin_until};
 use crate::patch::{self, call};
 use crate::replace;
 use core::ffi::{c_int, c_void};
@@ -72,6 +72,15 @@ struct State {
     unfound: VecDeque<Entry>,
     /// When the provider had nothing more.
     drained: u64,
+}
+
+/// What is known of a message beside what the program will see of it.
+struct Said {
+    /// Who sent it, as far as that can be told.
+    sender: Option<u64>,
+    departed: Option<Departed>,
+    /// The link between the two is left as it is.
+    is_spared: bool,
 }
 
 /// By a number or a context.
@@ -250,7 +259,7 @@ impl Queue {
             written += 1;
             // The next message has an overhead of its own, which comes after this one is handled.
             if completion.kind != Kind::Other
-                && self.hook.force().is_some_and(|force| force.terms.recv_overhead > 0)
+                && self.hook.force().is_some_and(|force| force.takes_recv_overhead)
             {
                 break;
             }
@@ -282,12 +291,35 @@ impl Queue {
             state.others.put(end, Completion { entry, source, kind: Kind::Other });
             return;
         }
-        let packed = if entry.flags & abi::REMOTE_CQ_DATA == 0 { 0 } else { (entry.data >> 32) as u32 };
+        let said = self.unstamp(&mut entry, source, now);
+        // The provider works on a message before it shows it: that is no time in which it could have
+        // come.
+        let not_at = state.drained.saturating_add(now.saturating_sub(looked));
+        let seen = Seen { at: now, not_at: Some(not_at) };
+        let completion = Completion { entry, source, kind: Kind::Other };
+        if let Some((_, takes)) = state.peek(entry.op_context) {
+            self.found(state, completion, &said, seen, takes);
+            return;
+        }
+        self.count_received(entry.len);
+        if said.is_spared {
+            let due = state.in_order(&entry, 0, now);
+            // Nothing waits for it, unless it ends a buffer in which something waits.
+            let line = if due > now { &mut state.messages } else { &mut state.others };
+            line.put(due, completion);
+            return;
+        }
+        self.hold(state, completion, &said, seen);
+    }
+
+    /// Reads what the hook of the sender says, and takes it out of what the program will see.
+    fn unstamp(&self, entry: &mut Entry, source: Address, now: u64) -> Said {
+        let has_data = entry.flags & abi::REMOTE_CQ_DATA != 0;
+        let packed = if has_data { (entry.data >> 32) as u32 } else { 0 };
         let stamp =
             self.hook.marks().then(|| self.hook.grain.unpack(packed, self.hook.latest(now))).flatten();
-        let is_spared = stamp.is_some_and(|stamp| stamp.spared);
         // Programs that send data along say by it who they are.
-        let says_who = entry.flags & abi::REMOTE_CQ_DATA != 0 && !stamp.is_some_and(|stamp| stamp.added);
+        let says_who = has_data && !stamp.is_some_and(|stamp| stamp.added);
         let sender = match source {
             Address::MAX if says_who => Some(entry.data & u64::from(u32::MAX)),
             Address::MAX => None,
@@ -298,36 +330,29 @@ impl Queue {
             Some(_) => entry.data &= u64::from(u32::MAX),
             None => {}
         }
-        let departed = stamp.filter(|_| self.hook.stamps).map(|stamp| stamp.departed);
-        // The provider works on a message before it shows it: that is no time in which it could have
-        // come.
-        let not_at = state.drained.saturating_add(now.saturating_sub(looked));
-        let seen = Seen { at: now, not_at: Some(not_at) };
-        let force = self.hook.force().filter(|_| !is_spared);
-        let terms = force.map_or(&Terms::NONE, |force| &force.terms);
-        let completion = Completion { entry, source, kind: Kind::Other };
-        if let Some((_, takes)) = state.peek(entry.op_context) {
-            self.found(state, completion, sender, (departed, seen), terms, takes);
-            return;
+        Said {
+            sender,
+            departed: stamp.filter(|_| self.hook.stamps).map(|stamp| stamp.departed),
+            is_spared: stamp.is_some_and(|stamp| stamp.spared),
         }
-        self.count_received(entry.len);
-        if is_spared {
-            let due = state.in_order(&entry, 0, now);
-            // Nothing waits for it, unless it ends a buffer in which something waits.
-            let line = if due > now { &mut state.messages } else { &mut state.others };
-            line.put(due, completion);
-            return;
-        }
-        if force.is_some() && self.hook.stamps && departed.is_none() {
+    }
+
+    /// Holds a message until it is due.
+    fn hold(&self, state: &mut State, completion: Completion, said: &Said, seen: Seen) {
+        let (force, entry, now) = (self.hook.force(), &completion.entry, seen.at);
+        if force.is_some() && self.hook.stamps && said.departed.is_none() {
             self.hook.count(Word::Unstamped, 1);
         }
-        let due = state.lane(sender).due(departed, entry.len, seen, terms, sender.is_some());
-        let due = state.in_order(&entry, due, now);
+        let terms = said.terms(force, now);
+        let latency = |here| force.map_or(0, |force| force.latency(here));
+        let due = state.lane(said.sender).due(said, entry.len, seen, &terms, latency);
+        let due = state.in_order(entry, due, now);
         let waited = due > now;
         if waited {
             self.hook.count(Word::Held, 1);
             self.hook.count(Word::HeldTicks, due - now);
-        } else if due < state.drained && departed.is_some() && matches!(terms.latency, Latency::After(_)) {
+        } else if due < state.drained && said.departed.is_some() && matches!(terms.latency, Latency::After(_))
+        {
             // It was not there when the program looked after its time.
             self.hook.count(Word::Late, 1);
         }
@@ -335,16 +360,12 @@ impl Queue {
     }
 
     /// A peek has found a message. One that is not due it does not find, unless it has taken it.
-    fn found(
-        &self,
-        state: &mut State,
-        found: Completion,
-        sender: Option<u64>,
-        (departed, seen): (Option<Departed>, Seen),
-        terms: &Terms,
-        takes: bool,
-    ) {
-        let due = state.lane(sender).would_be_due(departed, found.entry.len, seen, terms);
+    fn found(&self, state: &mut State, found: Completion, said: &Said, seen: Seen, takes: bool) {
+        let force = self.hook.force().filter(|_| !said.is_spared);
+        let terms = said.terms(force, seen.at);
+        // It may be looked for many times: chance would let it through too early.
+        let latency = |here| force.map_or(0, |force| force.mean_latency(here));
+        let due = state.lane(said.sender).would_be_due(said, found.entry.len, seen, &terms, latency);
         if due <= seen.at || takes {
             state.others.put(due, found);
         } else {
@@ -364,9 +385,8 @@ impl Queue {
         if let Some(other) = others {
             return Some(other.item);
         }
-        let force = self.hook.force();
-        let terms = force.map_or(&Terms::NONE, |force| &force.terms);
-        let released = state.messages.take(now, &mut self.hook.sides().gate, terms)?;
+        let terms = self.hook.force().map_or(Terms::NONE, |force| force.terms_released(now));
+        let released = state.messages.take(now, &mut self.hook.sides().gate, &terms)?;
         if released.item.kind == (Kind::Message { waited: true }) && !is_open {
             self.hook.note_lateness(now.saturating_sub(released.at));
         }
@@ -383,33 +403,44 @@ impl Queue {
     }
 }
 
+impl Said {
+    /// What the message is put under, seen now.
+    fn terms(&self, force: Option<&Force>, now: u64) -> Terms {
+        let departed = self.departed.map_or(now, |departed| departed.at);
+        force.map_or(Terms::NONE, |force| force.terms_seen(now, departed))
+    }
+}
+
 impl Sender {
     /// When its next message is due. Where it does not say when it departed, it departs when it is
     /// seen, and keeps its distance from the one before.
     fn due(
         &mut self,
-        departed: Option<Departed>,
+        said: &Said,
         bytes: usize,
         seen: Seen,
         terms: &Terms,
-        is_one: bool,
+        latency: impl FnOnce(u64) -> u64,
     ) -> u64 {
-        let departed = departed.unwrap_or_else(|| self.departures.depart(seen.at, bytes, terms));
-        match is_one {
-            true => self.lane.due(Some(departed), bytes, seen, terms),
+        let departed = said.departed.unwrap_or_else(|| self.departures.depart(seen.at, bytes, terms));
+        match said.sender {
+            Some(_) => self.lane.due_by(Some(departed), bytes, seen, terms, latency),
             // Several senders that nobody tells apart do not wait for each other.
-            false => self.lane.due_of_any(Some(departed), bytes, seen, terms),
+            None => self.lane.due_of_any_by(Some(departed), bytes, seen, terms, latency),
         }
     }
 
     /// The same, of a message that stays where it is.
-    fn would_be_due(&self, departed: Option<Departed>, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
-        self.lane.clone().due(
-            Some(departed.unwrap_or(Departed { at: seen.at, at_once: true })),
-            bytes,
-            seen,
-            terms,
-        )
+    fn would_be_due(
+        &self,
+        said: &Said,
+        bytes: usize,
+        seen: Seen,
+        terms: &Terms,
+        latency: impl FnOnce(u64) -> u64,
+    ) -> u64 {
+        let departed = said.departed.unwrap_or(Departed { at: seen.at, at_once: true });
+        self.lane.clone().due_by(Some(departed), bytes, seen, terms, latency)
     }
 }
 

@@ -150,7 +150,7 @@ impl Course {
     }
 
     /// What is in force then, but for chance.
-    fn means_at(&self, elapsed: u64) -> Terms {
+    pub fn means_at(&self, elapsed: u64) -> Terms {
         let time = self.period.map_or(elapsed, |period| elapsed % period);
         // Of a step the later point counts.
         let next = self.points.partition_point(|point| point.at <= time);
