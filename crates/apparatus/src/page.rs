@@ -109,8 +109,8 @@ impl fmt::Display for Plan {
     }
 }
 
-/// Spelled as dials that are set to it.
-fn spell_own(own: &Own) -> Dials {
+/// What a link has, spelled as dials that are set to it.
+pub fn spell_own(own: &Own) -> Dials {
     Dial::ALL.into_iter().fold(Dials::NONE, |dials, dial| match own.get(dial) {
         Some(value) => dials.with(dial, Setting::Set(value.max(0.0))),
         None => dials,

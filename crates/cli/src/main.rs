@@ -35,6 +35,7 @@ mod journal;
 mod launch;
 mod launching;
 mod ledger;
+mod link;
 mod logp;
 mod machine;
 mod meeting;

@@ -4,8 +4,9 @@ use crate::apparatus::{Apparatus, code, grain_shift, spawn};
 use crate::fault::{Fault, RUNNER, say};
 use crate::interrupt::Interrupt;
 use crate::ledger::Ledger;
+use crate::link::{LinkArgs, Wanted};
 use crate::output::{check_writable, write_whole};
-use crate::turn::{self, DialArgs, LinkArgs, RouteArgs};
+use crate::turn::{self, DialArgs, RouteArgs};
 use clap::Args;
 use netdyno_apparatus_fi::page::{Plan, Turn};
 use rustix::process::{Pid, Signal, kill_process};
@@ -72,8 +73,10 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
     if let Some(file) = &args.report {
         check_writable(file)?;
     }
-    let own = args.link.own()?;
+    let interrupt = Interrupt::catch()?;
     let dials = args.dials.dials();
+    let wanted = Wanted { dials: &[dials], command: &args.command, provider: args.route.provider() };
+    let own = args.link.own(&wanted, &interrupt)?;
     turn::check(&dials, &own)?;
     let capacity = args.dials.capacity.unwrap_or(0);
     let plan = Plan {
@@ -84,7 +87,6 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
         fail_at: args.fail_at,
     };
     let apparatus = Apparatus::prepare(&plan, args.route.provider())?;
-    let interrupt = Interrupt::catch()?;
     let child = spawn(&mut apparatus.command(&args.command))?;
     let status = wait(child, &interrupt)?;
     let ledger = Ledger::of(&apparatus.accounts()?);

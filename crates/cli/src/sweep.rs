@@ -7,11 +7,12 @@ use crate::grid::Grid;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::ledger::{Ledger, Rank};
+use crate::link::{LinkArgs, Wanted};
 use crate::machine;
 use crate::output::{COLUMNS, check_writable, format_of, write_stdout, write_whole};
 use crate::progress::Progress;
 use crate::run::wait;
-use crate::turn::{self, LinkArgs, RouteArgs};
+use crate::turn::{self, RouteArgs};
 use clap::Args;
 use netdyno_apparatus_fi::page::{Plan, Turn};
 use netdyno_measure::show::Percent;
@@ -140,12 +141,6 @@ struct Step<'a> {
 /// Runs the sweep and writes its result.
 pub fn run(args: &SweepArgs) -> Result<(), Fault> {
     let grids = args.grids.all()?;
-    let own = args.link.own()?;
-    for grid in &grids {
-        for &value in &grid.values {
-            turn::check(&Dials::NONE.with(grid.dial, grid.setting(value)), &own)?;
-        }
-    }
     if args.metric.as_ref().is_some_and(|pattern| pattern.captures_len() < 2) {
         return Err(Fault::BadInput(
             "--metric: the pattern has no group, as in 'Loop time of ([0-9.]+)'".into(),
@@ -156,6 +151,7 @@ pub fn run(args: &SweepArgs) -> Result<(), Fault> {
     }
     let format = args.output.format.or_else(|| args.output.out.as_deref().and_then(format_of));
     let interrupt = Interrupt::catch()?;
+    let own = own(args, &grids, &interrupt)?;
     let began = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let steps = steps(&grids, usize::from(args.repetitions), args.seed);
     let mut journal = Journal::open(&args.journal, &plan(args, &grids))?;
@@ -203,6 +199,18 @@ pub fn run(args: &SweepArgs) -> Result<(), Fault> {
     }
     journal.remove();
     Ok(())
+}
+
+/// What the link has of its own, beside which every value has to make sense.
+fn own(args: &SweepArgs, grids: &[&Grid], interrupt: &Interrupt) -> Result<Own, Fault> {
+    let dials = |grid: &&Grid| -> Vec<Dials> {
+        grid.values.iter().map(|&value| Dials::NONE.with(grid.dial, grid.setting(value))).collect()
+    };
+    let dials: Vec<Dials> = grids.iter().flat_map(dials).collect();
+    let wanted = Wanted { dials: &dials, command: &args.command, provider: args.route.provider() };
+    let own = args.link.own(&wanted, interrupt)?;
+    dials.iter().try_for_each(|dials| turn::check(dials, &own))?;
+    Ok(own)
 }
 
 /// What has been run is not lost.

@@ -1,14 +1,11 @@
 //! The dials of a program on the command line, and what has to be known of the link to turn them.
 
 use crate::fault::Fault;
-use crate::saved::Saved;
 use clap::Args;
 use netdyno_apparatus_fi::between::Between;
-use netdyno_apparatus_fi::page::{Carrier, read_own};
-use netdyno_measure::record::LayerResult;
+use netdyno_apparatus_fi::page::Carrier;
 use netdyno_protocol::dial::setting::{Dial, Setting};
 use netdyno_protocol::dial::terms::{Dials, Own, Terms};
-use std::path::Path;
 
 /// The dials.
 #[derive(Clone, Debug, Args)]
@@ -94,55 +91,6 @@ impl RouteArgs {
     pub fn carrier(&self) -> Carrier {
         Carrier::ALL.into_iter().find(|carrier| carrier.name() == self.carrier).unwrap_or_default()
     }
-}
-
-/// What is known of the link.
-#[derive(Clone, Debug, Args)]
-pub struct LinkArgs {
-    /// What the link has of its own: a record of `netdyno logp` or `bulk` over it (FILE or
-    /// FILE:LAYER), or latency=1.2us,send-gap=300ns,…; needed to add to a gap, to set an overhead,
-    /// and to tell a value that is below the link's
-    #[arg(long, value_name = "RECORD|VALUES")]
-    link: Option<String>,
-}
-
-impl LinkArgs {
-    /// What the link has of its own, as far as it was said.
-    pub fn own(&self) -> Result<Own, Fault> {
-        let Some(link) = &self.link else { return Ok(Own::UNKNOWN) };
-        let names_file = Path::new(link).exists() || !link.contains('=');
-        if !names_file {
-            return read_own(link).map_err(|error| Fault::BadInput(format!("--link: {error}")));
-        }
-        let saved = Saved::read(link)?;
-        match saved.results()?.as_slice() {
-            [one] => Ok(own_of(one)),
-            several => Err(Fault::BadInput(format!(
-                "--link {link} has {} results: name one of them, as in {}:LAYER",
-                several.len(),
-                saved.name
-            ))),
-        }
-    }
-}
-
-/// The parameters of a result, as far as they were measured.
-fn own_of(result: &LayerResult) -> Own {
-    let found = &result.parameters;
-    let mut own = Own::UNKNOWN;
-    for (dial, value) in [
-        (Dial::Latency, found.L.value_ns),
-        (Dial::SendOverhead, found.o_s.value_ns),
-        (Dial::RecvOverhead, found.o_r.value_ns),
-        (Dial::SendGap, found.g.value_ns),
-        (Dial::RecvGap, found.g.value_ns),
-        (Dial::GapPerByte, found.G.value_ns_per_byte),
-    ] {
-        if let Some(value) = value {
-            own.note(dial, value.max(0.0));
-        }
-    }
-    own
 }
 
 /// Says now what no rank could do: a value below the link's own, or one that needs the link's.
