@@ -149,6 +149,18 @@ impl Course {
         }
     }
 
+    /// No message has a longer one.
+    pub fn longest_latency(&self) -> u64 {
+        let quantiles = self.varying.iter().find(|(dial, _)| *dial == Dial::Latency);
+        match quantiles {
+            Some((_, quantiles)) => quantiles.most(),
+            None => {
+                let points = self.points.iter().map(|point| point.terms.latency.ticks());
+                points.fold(self.steady.latency.ticks(), u64::max)
+            }
+        }
+    }
+
     /// What is in force then, but for chance.
     pub fn means_at(&self, elapsed: u64) -> Terms {
         let time = self.period.map_or(elapsed, |period| elapsed % period);
@@ -287,6 +299,7 @@ impl Phase {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dial::math::sqrt;
     use crate::dial::timing::{Departures, Gate, Lane, Seen};
     use alloc::string::ToString;
     use proptest::collection::vec;
@@ -327,6 +340,8 @@ mod tests {
         assert!(all.iter().all(|terms| matches!(terms.latency, Latency::After(4000..25_000))));
         let mean = all.iter().map(|terms| terms.latency.ticks()).sum::<u64>() / 1000;
         assert!((9_800..10_200).contains(&mean), "{mean}");
+        assert!(all.iter().all(|terms| terms.latency.ticks() <= course.longest_latency()));
+        assert_eq!(unknown("", SAWTOOTH).longest_latency(), 50_000);
     }
 
     /// A draw is one of the setting: what the link has of its own comes beside it.
@@ -342,6 +357,36 @@ mod tests {
         assert!((500..510).contains(&least), "{least}");
         assert!(all.iter().any(|terms| terms.recv_overhead == 0));
         assert!(all.iter().any(|terms| terms.recv_overhead > 500));
+    }
+
+    fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let squares = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>();
+        (mean, sqrt(squares / values.len() as f64))
+    }
+
+    /// Through all that a message goes through: departures as far apart as the gaps that were drawn, and
+    /// each as late as its latency.
+    #[test]
+    fn messages_have_the_mean_and_the_deviation_that_were_asked_for() {
+        let course = unknown("latency=2us±500ns:lognormal,send-gap=20us±3us:exponential", "");
+        let (mut departures, mut lane, mut random) = (Departures::default(), Lane::default(), Random::new(3));
+        let (mut gaps, mut late, mut last) = (Vec::new(), Vec::new(), 0);
+        for _ in 0..100_000 {
+            let terms = course.terms_at(0, &mut random);
+            let departed = departures.depart(0, 8, &terms);
+            let due = lane.due_by(Some(departed), 8, Seen::late(departed.at), &terms, |here| {
+                course.latency_at(here, &mut random)
+            });
+            gaps.push((departed.at - last) as f64);
+            late.push((due - departed.at) as f64);
+            last = departed.at;
+        }
+        for (values, mean, deviation) in [(&gaps[1..], 20e3, 3e3), (&late, 2e3, 500.0)] {
+            let found = mean_and_deviation(values);
+            assert!((found.0 / mean - 1.0).abs() < 0.01, "{found:?}");
+            assert!((found.1 / deviation - 1.0).abs() < 0.02, "{found:?}");
+        }
     }
 
     #[test]

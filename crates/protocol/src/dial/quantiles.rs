@@ -31,6 +31,11 @@ impl Quantiles {
         Self(table)
     }
 
+    /// No draw is larger.
+    pub(super) fn most(&self) -> u64 {
+        (self.0[CELLS] + 0.5) as u64
+    }
+
     /// Draws a value, in ticks.
     #[inline]
     pub(super) fn draw(&self, random: &mut Random) -> u64 {
@@ -201,6 +206,8 @@ mod tests {
         assert!((mean - 1500.0).abs() < 2.0 && (deviation - 100.0).abs() < 1.0, "{mean} {deviation}");
         let all = draws(&Quantiles::new(1e3, normal, -1000.0, 1.0), 3);
         assert!(all.iter().filter(|&&value| value == 0.0).count() > 40_000);
+        let most = Quantiles::new(1e3, normal, -1000.0, 1.0).most();
+        assert!(all.iter().all(|&value| value <= most as f64) && most < 400);
     }
 
     proptest! {
