@@ -9,6 +9,7 @@
 //! writing one word, which all ranks see at their next message.
 
 use crate::between::Between;
+use netdyno_protocol::dial::profile::Profile;
 use netdyno_protocol::dial::setting::{Dial, Setting};
 use netdyno_protocol::dial::terms::{Dials, Own};
 use std::fmt::{self, Write as _};
@@ -79,6 +80,10 @@ pub struct Plan {
     pub carrier: Carrier,
     /// The turns, of which the first is in force at the start; none, and messages are counted only.
     pub turns: Vec<Turn>,
+    /// What changes with time in every turn.
+    pub profile: Option<Profile>,
+    /// Of what varies by chance; each rank makes one of its own of it.
+    pub seed: u64,
     /// How far ticks are shifted in stamps: all ranks must do the same.
     pub grain_shift: u32,
     /// Between which ranks dials are turned; without it, between all.
@@ -105,7 +110,9 @@ impl fmt::Display for Plan {
         for Turn { dials, own, capacity } in &self.turns {
             writeln!(f, "turn {dials};{};{capacity}", spell_own(own))?;
         }
-        Ok(())
+        writeln!(f, "seed {}", self.seed)?;
+        let profile = self.profile.as_ref().map(Profile::to_string).unwrap_or_default();
+        profile.lines().try_for_each(|line| writeln!(f, "profile {line}"))
     }
 }
 
@@ -125,12 +132,15 @@ pub fn read_own(text: &str) -> Result<Own, PageError> {
     let dials: Dials = text.parse().map_err(|error| PageError(format!("{error}")))?;
     let mut own = Own::UNKNOWN;
     for dial in Dial::ALL {
-        match dials.get(dial) {
-            Some(Setting::Set(value)) => own.note(dial, value),
-            Some(Setting::Add(_)) => {
+        match (dials.get(dial), dials.spread(dial)) {
+            (Some(_), Some(_)) => {
+                return Err(PageError(format!("{dial}: write what the link has on average, without '±'")));
+            }
+            (Some(Setting::Set(value)), None) => own.note(dial, value),
+            (Some(Setting::Add(_)), None) => {
                 return Err(PageError(format!("{dial}: write what the link has with '='")));
             }
-            None => {}
+            (None, _) => {}
         }
     }
     Ok(own)
@@ -151,6 +161,7 @@ impl FromStr for Plan {
 
     fn from_str(text: &str) -> Result<Self, PageError> {
         let mut plan = Self::default();
+        let mut profile = String::new();
         for line in text.lines() {
             let (key, value) = line.split_once(' ').unwrap_or((line, ""));
             let strange = || PageError(format!("the page says '{line}', which means nothing here"));
@@ -163,8 +174,13 @@ impl FromStr for Plan {
                 "between" => plan.between = Some(value.parse().map_err(|_| strange())?),
                 "fail-at" => plan.fail_at = Some(value.parse().map_err(|_| strange())?),
                 "turn" => plan.turns.push(read_turn(value)?),
+                "seed" => plan.seed = value.parse().map_err(|_| strange())?,
+                "profile" => profile.extend([value, "\n"]),
                 _ => return Err(strange()),
             }
+        }
+        if !profile.is_empty() {
+            plan.profile = Some(profile.parse().map_err(|error| PageError(format!("the profile: {error}")))?);
         }
         Ok(plan)
     }
@@ -248,11 +264,30 @@ mod tests {
         own.note(Dial::SendGap, 312.5);
         let turns = vec![
             Turn::default(),
-            Turn { dials: "latency=20us,gap-per-byte+0.5ns/B".parse().unwrap(), own, capacity: 4 },
+            Turn { dials: "latency=20us±3us,gap-per-byte+0.5ns/B".parse().unwrap(), own, capacity: 4 },
         ];
         let between = Some("0-1,2+node7".parse().unwrap());
-        let plan = Plan { carrier: Carrier::Arrival, turns, grain_shift: 5, between, fail_at: Some(7) };
+        let profile = "repeat 9us # again\nidle 1s\nat 0us recv-gap=5us\nat 9us recv-gap=0us".parse().ok();
+        let seed = u64::MAX;
+        let plan = Plan {
+            carrier: Carrier::Arrival,
+            turns,
+            profile,
+            seed,
+            grain_shift: 5,
+            between,
+            fail_at: Some(7),
+        };
+        assert!(plan.profile.is_some());
         assert_eq!(Plan::read(&plan.page()).unwrap(), plan);
+        let steady = Plan { profile: None, ..plan };
+        assert_eq!(Plan::read(&steady.page()).unwrap(), steady);
+    }
+
+    #[test]
+    fn a_profile_that_is_none_is_named() {
+        let error = "profile at 1us latency+1us".parse::<Plan>().unwrap_err().to_string();
+        assert_eq!(error, "the profile: line 1: the first point is at 0us");
     }
 
     #[test]
@@ -262,6 +297,7 @@ mod tests {
         assert!(Plan::read(&page).unwrap_err().to_string().contains("different versions"));
         assert!(Plan::read(b"").is_err());
         assert!(read_own("latency+1us").is_err());
+        assert!(read_own("latency=2us±1us").unwrap_err().to_string().contains("without '±'"));
     }
 
     #[test]
@@ -277,7 +313,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_page_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in "(turn [ -~]{0,40}\n)?[ -~\n]{0,60}") {
+        fn no_page_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in "((turn|profile|seed) [ -~]{0,40}\n)?[ -~\n]{0,60}") {
             let _ = Plan::read(&bytes);
             let mut page = Plan::default().page();
             page.extend_from_slice(text.as_bytes());

@@ -83,6 +83,11 @@ pub fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
+/// What a program or a file says must not steer the terminal.
+pub fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
 impl From<clap::Error> for Fault {
     fn from(error: clap::Error) -> Self {
         match error.kind() {

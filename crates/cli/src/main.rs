@@ -44,6 +44,7 @@ mod output;
 mod overlap;
 mod peer;
 mod plugin;
+mod profiles;
 mod progress;
 mod rank;
 mod ranks;

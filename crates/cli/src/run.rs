@@ -9,6 +9,8 @@ use crate::output::{check_writable, write_whole};
 use crate::turn::{self, DialArgs, RouteArgs};
 use clap::Args;
 use netdyno_apparatus_fi::page::{Plan, Turn};
+use netdyno_protocol::dial::profile::Profile;
+use netdyno_protocol::dial::terms::Dials;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use std::ffi::OsString;
@@ -59,6 +61,10 @@ pub struct RunArgs {
 struct Report<'a> {
     schema: &'static str,
     dials: String,
+    /// How they changed with time.
+    profile: Option<String>,
+    /// Of what varied by chance.
+    seed: u64,
     command: Vec<String>,
     exit_code: u8,
     /// Why the dials were not in force everywhere.
@@ -74,14 +80,18 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
         check_writable(file)?;
     }
     let interrupt = Interrupt::catch()?;
-    let dials = args.dials.dials();
-    let wanted = Wanted { dials: &[dials], command: &args.command, provider: args.route.provider() };
+    let (dials, profile, seed) = (args.dials.dials(), args.dials.profile()?, args.dials.seed);
+    let of_profile = profile.iter().flat_map(Profile::points).map(|point| point.dials);
+    let all: Vec<Dials> = of_profile.chain([dials]).collect();
+    let wanted = Wanted { dials: &all, command: &args.command, provider: args.route.provider() };
     let own = args.link.own(&wanted, &interrupt)?;
-    turn::check(&dials, &own)?;
+    turn::check(&dials, profile.as_ref(), &own)?;
     let capacity = args.dials.capacity.unwrap_or(0);
     let plan = Plan {
         carrier: args.route.carrier(),
         turns: vec![Turn { dials, own, capacity }],
+        profile,
+        seed,
         grain_shift: grain_shift(),
         between: args.route.between(),
         fail_at: args.fail_at,
@@ -97,6 +107,8 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
         let report = Report {
             schema: "netdyno-run/1",
             dials: dials.to_string(),
+            profile: plan.profile.as_ref().map(Profile::to_string),
+            seed,
             command,
             exit_code: code(status),
             not_in_force: failing.clone(),

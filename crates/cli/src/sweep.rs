@@ -2,7 +2,7 @@
 
 use crate::apparatus::{Apparatus, code, grain_shift, spawn};
 use crate::args::{Format, OutputArgs, confidence};
-use crate::fault::{Fault, RUNNER, say};
+use crate::fault::{Fault, RUNNER, clean, say};
 use crate::grid::Grid;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
@@ -209,7 +209,7 @@ fn own(args: &SweepArgs, grids: &[&Grid], interrupt: &Interrupt) -> Result<Own, 
     let dials: Vec<Dials> = grids.iter().flat_map(dials).collect();
     let wanted = Wanted { dials: &dials, command: &args.command, provider: args.route.provider() };
     let own = args.link.own(&wanted, interrupt)?;
-    dials.iter().try_for_each(|dials| turn::check(dials, &own))?;
+    dials.iter().try_for_each(|dials| turn::check(dials, None, &own))?;
     Ok(own)
 }
 
@@ -278,7 +278,7 @@ fn once(
         turns: vec![turn],
         grain_shift: grain_shift(),
         between: args.route.between(),
-        fail_at: None,
+        ..Plan::default()
     };
     let apparatus = Apparatus::prepare(&plan, args.route.provider())?;
     let unread = |error: io::Error| Fault::Failed(format!("cannot keep the program's output: {error}"));
@@ -315,11 +315,6 @@ fn once(
         doubts: ledger.doubts(),
     };
     Ok((run, apparatus.provider().map(str::to_owned)))
-}
-
-/// What a program says must not steer the terminal.
-fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 fn said(output: &mut File) -> io::Result<String> {

@@ -1,44 +1,55 @@
 //! The dials of a program on the command line, and what has to be known of the link to turn them.
 
 use crate::fault::Fault;
+use crate::profiles;
 use clap::Args;
 use netdyno_apparatus_fi::between::Between;
 use netdyno_apparatus_fi::page::Carrier;
-use netdyno_protocol::dial::setting::{Dial, Setting};
-use netdyno_protocol::dial::terms::{Dials, Own, Terms};
+use netdyno_protocol::dial::course::{Course, CourseError};
+use netdyno_protocol::dial::profile::Profile;
+use netdyno_protocol::dial::setting::Dial;
+use netdyno_protocol::dial::spread::Turned;
+use netdyno_protocol::dial::terms::{Dials, Own, TermsError};
 
 /// The dials.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Dials (+ adds to what the link has, = sets it)")]
 pub struct DialArgs {
-    /// L: time on the way, as in +10us or =50us
+    /// L: time on the way, as in +10us or =50us, or +10us±2us:lognormal where it varies
     #[arg(long, value_name = "TIME", value_parser = setting(Dial::Latency), allow_hyphen_values = true)]
-    latency: Option<Setting>,
+    latency: Option<Turned>,
     /// o_s: processor time for each message sent
     #[arg(long, value_name = "TIME", value_parser = setting(Dial::SendOverhead), allow_hyphen_values = true)]
-    send_overhead: Option<Setting>,
+    send_overhead: Option<Turned>,
     /// o_r: processor time for each message received
     #[arg(long, value_name = "TIME", value_parser = setting(Dial::RecvOverhead), allow_hyphen_values = true)]
-    recv_overhead: Option<Setting>,
+    recv_overhead: Option<Turned>,
     /// g_s: least time between two messages that a rank sends
     #[arg(long, value_name = "TIME", value_parser = setting(Dial::SendGap), allow_hyphen_values = true)]
-    send_gap: Option<Setting>,
+    send_gap: Option<Turned>,
     /// g_r: least time between two messages that a rank receives
     #[arg(long, value_name = "TIME", value_parser = setting(Dial::RecvGap), allow_hyphen_values = true)]
-    recv_gap: Option<Setting>,
+    recv_gap: Option<Turned>,
     /// G: time for each byte but the first, as in +1ns/B
     #[arg(long, value_name = "TIME/B", value_parser = setting(Dial::GapPerByte), allow_hyphen_values = true)]
-    gap_per_byte: Option<Setting>,
+    gap_per_byte: Option<Turned>,
     /// The same as a bandwidth, as in =1GB/s
     #[arg(long, value_name = "RATE", value_parser = setting(Dial::GapPerByte), conflicts_with = "gap_per_byte", allow_hyphen_values = true)]
-    bandwidth: Option<Setting>,
+    bandwidth: Option<Turned>,
     /// Messages of a rank that may be on their way at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub capacity: Option<u32>,
+    /// Dials that change with time: a file (docs/dials.md), or interrupt-coalescing, slow-start or
+    /// congested-hour
+    #[arg(long, value_name = "FILE|NAME")]
+    profile: Option<String>,
+    /// Seed of what varies by chance
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub seed: u64,
 }
 
-fn setting(dial: Dial) -> impl Fn(&str) -> Result<Setting, String> + Clone + Send + Sync + 'static {
-    move |text| Setting::parse(dial, text).map_err(|error| error.to_string())
+fn setting(dial: Dial) -> impl Fn(&str) -> Result<Turned, String> + Clone + Send + Sync + 'static {
+    move |text| Turned::parse(dial, text).map_err(|error| error.to_string())
 }
 
 impl DialArgs {
@@ -53,7 +64,12 @@ impl DialArgs {
             (Dial::GapPerByte, self.gap_per_byte.or(self.bandwidth)),
         ];
         let turned = settings.into_iter().filter_map(|(dial, setting)| Some((dial, setting?)));
-        turned.fold(Dials::NONE, |dials, (dial, setting)| dials.with(dial, setting))
+        turned.fold(Dials::NONE, |dials, (dial, turned)| dials.with_turned(dial, turned))
+    }
+
+    /// How they change with time.
+    pub fn profile(&self) -> Result<Option<Profile>, Fault> {
+        self.profile.as_deref().map(profiles::read).transpose()
     }
 }
 
@@ -93,12 +109,13 @@ impl RouteArgs {
     }
 }
 
-/// Says now what no rank could do: a value below the link's own, or one that needs the link's.
-pub fn check(dials: &Dials, own: &Own) -> Result<(), Fault> {
-    Terms::new(dials, own, 1.0).map(drop).map_err(|error| {
+/// Says now what no rank could do: a value below the link's own, one that needs the link's, or a dial
+/// that is turned twice.
+pub fn check(dials: &Dials, profile: Option<&Profile>, own: &Own) -> Result<(), Fault> {
+    Course::new(dials, profile, own, 1.0).map(drop).map_err(|error| {
         let hint = match error {
-            netdyno_protocol::dial::terms::TermsError::Unmeasured(_) => ", or say what it has with --link",
-            netdyno_protocol::dial::terms::TermsError::BelowOwn { .. } => "",
+            CourseError::Terms(TermsError::Unmeasured(_)) => ", or say what it has with --link",
+            _ => "",
         };
         Fault::BadInput(format!("{error}{hint}"))
     })

@@ -218,7 +218,7 @@ impl Validating {
             turns,
             grain_shift: grain_shift(),
             between: args.route.between(),
-            fail_at: None,
+            ..Page::default()
         }
     }
 }

@@ -236,6 +236,28 @@ fn what_runs_under_no_hook_is_told() {
         (&["--latency", "+-1us", "--", "true"], 125, "out of range"),
         (&["--latency", "=2s", "--", "true"], 125, "out of range"),
         (&["--latency", "=1us", "--link", "latency=3us", "--", "true"], 125, "below the link's own 3000"),
+        (&["--latency", "+9us±10us", "--", "true"], 125, "9us at most"),
+        (&["--latency", "+9us+-1us:odd", "--", "true"], 125, "use uniform, normal, lognormal, exponential"),
+        (&["--bandwidth", "=1GB/s±1ns", "--", "true"], 125, "cannot vary"),
+        (&["--seed", "x", "--", "true"], 125, "invalid"),
+        (
+            &["--profile", "slow-stop", "--", "true"],
+            125,
+            "or interrupt-coalescing, slow-start, congested-hour",
+        ),
+        (&["--profile", "/", "--", "true"], 125, "--profile /:"),
+        (&["--profile", "/dev/zero", "--", "true"], 125, "longer than a profile"),
+        (&["--profile", "/proc/self/cmdline", "--", "true"], 125, "line 1:"),
+        (
+            &["--profile", "interrupt-coalescing", "--latency", "+1us", "--", "true"],
+            125,
+            "latency is turned by the profile and by itself",
+        ),
+        (
+            &["--profile", "slow-start", "--link", "gap-per-byte=1ns/B", "--", "true"],
+            125,
+            "below the link's own 1.000 ns/B",
+        ),
         (&["--send-gap", "+1us", "--", "true"], 125, "what the link has of its own is not known (it is no"),
         (
             &["--send-gap", "+1us", "--link", "none", "--", "true"],
