@@ -85,7 +85,7 @@ impl AmHalf {
             wait: options.wait,
             window: window(way),
             faults: options.faults,
-            fault_seed: options.seed,
+            seed: options.seed,
             bind: options.bind,
             ..Config::default()
         };

@@ -28,7 +28,7 @@ impl<S> Unconnected<S> {
             wait: options.wait,
             window: crate::am::window(way),
             faults: options.faults,
-            fault_seed: options.seed,
+            seed: options.seed,
             bind: options.bind,
             ..Config::default()
         };

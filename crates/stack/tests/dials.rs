@@ -68,6 +68,35 @@ impl Link {
     }
 }
 
+/// Lateness of the machine adds to what was drawn, and takes nothing off it.
+#[test]
+fn a_latency_that_varies_is_drawn_once_for_each_message() {
+    WIRES.into_iter().for_each(a_latency_that_varies_is_drawn_once_for_each_message_over);
+}
+
+fn a_latency_that_varies_is_drawn_once_for_each_message_over(wire: Wire) {
+    let [mut a, mut b] = [1, 2].map(|seed| {
+        let dials = "latency=300us±100us:uniform".parse().unwrap();
+        Endpoint::new(handlers(), Config { dials, seed, ..Config::default() }).unwrap()
+    });
+    let (to_b, _) = connect(wire, &mut a, &mut b);
+    let clock = Clock::calibrate();
+    let (mut at_a, mut at_b) = (Seen::new(), Seen::new());
+    let mut late_us: Vec<f64> = (1..=100)
+        .map(|round| {
+            let sent = ticks::now();
+            a.request(&mut at_a, to_b, ASK, [1]).unwrap();
+            until(&mut b, &mut at_b, round);
+            until(&mut a, &mut at_a, round);
+            (at_b[round - 1] - sent) as f64 * clock.tick_ns / 1e3
+        })
+        .collect();
+    late_us.sort_by(f64::total_cmp);
+    // From 300 µs - √3 100 µs on; drawn anew with each look nearly all would be near that.
+    assert!(late_us[0] >= 126.0 && late_us[60] >= 300.0 && late_us[90] >= 400.0, "{wire:?}: {late_us:?}");
+    assert!(late_us[0] < 299.0, "{wire:?}: some came before the mean: {late_us:?}");
+}
+
 /// Polls until so many were handled.
 fn until(endpoint: &mut Endpoint<Seen>, seen: &mut Seen, count: usize) {
     let deadline = Instant::now() + Duration::from_secs(30);

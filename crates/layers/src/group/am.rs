@@ -63,7 +63,7 @@ impl AmGathering {
             wait: options.wait,
             bind: options.bind,
             faults: options.faults,
-            fault_seed: options.seed,
+            seed: options.seed,
             ..Config::default()
         };
         let mut endpoint = crate::am::dialled(handlers, config, &options)?;

@@ -137,8 +137,8 @@ fn endpoint(loss: f64) -> Endpoint<Tally> {
         request.reply(STORED, []);
     });
     let faults = Faults { loss, ..Faults::NONE };
-    let fault_seed = u64::from(std::process::id());
-    Endpoint::new(handlers, Config { faults, fault_seed, ..Config::default() }).unwrap()
+    let seed = u64::from(std::process::id());
+    Endpoint::new(handlers, Config { faults, seed, ..Config::default() }).unwrap()
 }
 
 fn process(is_requester: bool) {

@@ -74,8 +74,9 @@ pub struct Config {
     pub bind: SocketAddr,
     /// What goes wrong with the datagrams that are sent, on purpose.
     pub faults: Faults,
-    /// The seed that faults are drawn from.
-    pub fault_seed: u64,
+    /// The seed of what is random: faults, and dials that vary. Another one at each end, or both
+    /// draw the same.
+    pub seed: u64,
     /// What links to peers on this host are made to be like, on purpose: the same at both ends. Gaps
     /// are set (=), overheads added (+): nobody has measured what a link has of its own. Over shared
     /// memory gets are not dialled; over UDP a payload is shorter by
@@ -92,7 +93,7 @@ impl Default for Config {
             wait: Wait::Spin,
             bind: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
             faults: Faults::NONE,
-            fault_seed: 0,
+            seed: 0,
             dials: Dials::NONE,
         }
     }

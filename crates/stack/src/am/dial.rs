@@ -2,7 +2,8 @@
 //! leave and reach as late as the dials say, whichever peer they go to or come from. How they are
 //! turned may change while links are open: the turns are known when they are opened, and a word says
 //! which is in force. A message goes by what is in force when it is sent, when it is seen and when it
-//! is taken.
+//! is taken. What varies by chance is drawn once for each message: o_s and g_s when it is sent, L when
+//! it is seen, g_r and o_r when it is taken.
 //!
 //! Over shared memory the stamp of a message lies beside it in its slot, on a line that only dialled
 //! messages touch, and a message that is not due stays in its ring. Dialled are requests, replies and
@@ -12,26 +13,31 @@
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
 use netdyno_host::shared_word::SharedWord;
-use netdyno_protocol::dial::terms::{Dials, Own, Terms, TermsError};
+use netdyno_protocol::dial::course::{Course, CourseError};
+use netdyno_protocol::dial::terms::{Dials, Own, Terms};
 use netdyno_protocol::dial::timing::{Departed, Departures, Gate, Lane, Seen};
+use netdyno_protocol::sim::random::Random;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A stamp cannot lie further in the future: the peer writes it.
 const LONGEST_HOLD_NS: f64 = 600e9;
 /// What a peer has left behind that has ended, or closed, is held no longer than this.
 const LAST_HOLD_NS: f64 = 5e9;
+/// Nothing changes with time here.
+const NO_TIME: u64 = 0;
 
 /// Both sides of the interface.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Sides {
     departures: Departures,
     gate: Gate,
+    random: Random,
 }
 
 /// What all peers of an endpoint go through.
 #[derive(Debug)]
 pub(super) struct Interface {
-    turns: Box<[Terms]>,
+    turns: Box<[Course]>,
     /// Which of them is in force; without it the first one is.
     current: Option<SharedWord>,
     tick_ns: f64,
@@ -41,23 +47,39 @@ pub(super) struct Interface {
 }
 
 impl Interface {
-    /// `None` where no turn has a dial turned. What the link has of its own nobody has measured.
-    pub(super) fn of(turns: &[Dials], current: Option<SharedWord>) -> Result<Option<Arc<Self>>, TermsError> {
+    /// `None` where no turn has a dial turned. What the link has of its own nobody has measured. What
+    /// varies by chance is drawn from `seed`.
+    pub(super) fn of(
+        turns: &[Dials],
+        current: Option<SharedWord>,
+        seed: u64,
+    ) -> Result<Option<Arc<Self>>, CourseError> {
         if turns.iter().all(Dials::are_none) {
             return Ok(None);
         }
         let clock = Clock::calibrate();
-        let terms = turns.iter().map(|dials| Terms::new(dials, &Own::UNKNOWN, clock.tick_ns));
-        let turns = terms.collect::<Result<_, _>>()?;
+        let courses = turns.iter().map(|dials| Course::new(dials, None, &Own::UNKNOWN, clock.tick_ns));
+        let turns = courses.collect::<Result<_, _>>()?;
         let [longest_hold, last_hold] = [LONGEST_HOLD_NS, LAST_HOLD_NS].map(|ns| clock.ticks(ns));
-        let (tick_ns, sides) = (clock.tick_ns, Mutex::default());
+        let (departures, gate) = (Departures::default(), Gate::default());
+        let sides = Mutex::new(Sides { departures, gate, random: Random::new(seed) });
+        let tick_ns = clock.tick_ns;
         Ok(Some(Arc::new(Self { turns, current, tick_ns, longest_hold, last_hold, sides })))
     }
 
     /// What is in force: nothing where the word names no turn.
-    pub(super) fn terms(&self) -> &Terms {
+    fn course(&self) -> Option<&Course> {
         let turn = self.current.as_ref().map_or(0, SharedWord::get);
-        self.turns.get(turn as usize).unwrap_or(&Terms::NONE)
+        self.turns.get(turn as usize)
+    }
+
+    /// What the next message to be sent is put under.
+    pub(super) fn terms(&self) -> Terms {
+        match self.course() {
+            None => Terms::NONE,
+            Some(course) if course.is_steady() => *course.steady(),
+            Some(course) => course.terms_at(NO_TIME, &mut self.sides().random),
+        }
     }
 
     fn sides(&self) -> MutexGuard<'_, Sides> {
@@ -69,12 +91,31 @@ impl Interface {
         self.sides().departures.depart(now, bytes, terms)
     }
 
+    /// When a message that was stamped so is due at its peer, at the latest: its latency is drawn there.
+    pub(super) fn due_there(&self, stamp: u64) -> u64 {
+        stamp.saturating_add(self.course().map_or(0, Course::longest_latency))
+    }
+
+    /// When an answer of `bytes` to it is due here, if it is given at once.
+    pub(super) fn answered(&self, stamp: u64, bytes: usize, terms: &Terms) -> u64 {
+        self.due_there(self.due_there(stamp).saturating_add(terms.data(bytes)))
+    }
+
     /// When a message of `bytes` is due here that its peer has stamped so; where it did not, the time
     /// at which it was seen must serve.
     pub(super) fn due(&self, lane: &mut Lane, departed: Option<Departed>, bytes: usize, seen: Seen) -> u64 {
         let latest = seen.at.saturating_add(self.longest_hold);
         let departed = departed.map(|departed| Departed { at: departed.at.min(latest), ..departed });
-        lane.due(departed, bytes, seen, self.terms())
+        let Some(course) = self.course() else { return lane.due(departed, bytes, seen, &Terms::NONE) };
+        lane.due_by(departed, bytes, seen, course.steady(), |_| self.latency(course))
+    }
+
+    /// The latency of the next message that is seen.
+    fn latency(&self, course: &Course) -> u64 {
+        match course.is_steady() {
+            true => course.steady().latency.ticks(),
+            false => course.latency_at(NO_TIME, &mut self.sides().random),
+        }
     }
 
     /// When the messages are released at the latest of a peer that sends no more, as is known now.
@@ -90,16 +131,17 @@ impl Interface {
     /// Releases a message that is due then, and held until `until` at the latest, if its time has come
     /// at `now`; the receive overhead is then taken of the processor.
     pub(super) fn releases(&self, due: u64, until: u64, now: u64) -> bool {
-        let terms = self.terms();
-        {
-            let mut sides = self.sides();
-            if now < sides.gate.opens(due).min(until) {
+        let recv_overhead = {
+            let Sides { gate, random, .. } = &mut *self.sides();
+            if now < gate.opens(due).min(until) {
                 return false;
             }
+            let terms = self.course().map_or(Terms::NONE, |course| course.terms_at(NO_TIME, random));
             // What is released before it is due is not to hold up what others send.
-            sides.gate.pass(due.min(now), terms);
-        }
-        spin(terms.recv_overhead);
+            gate.pass(due.min(now), &terms);
+            terms.recv_overhead
+        };
+        spin(recv_overhead);
         true
     }
 
@@ -112,17 +154,6 @@ impl Interface {
 /// Takes the send overhead of the processor. Returns when that is over.
 pub(super) fn take_send_overhead(terms: &Terms) -> u64 {
     spin(terms.send_overhead)
-}
-
-/// When a message that was stamped so is due at its peer.
-pub(super) fn due_there(stamp: u64, terms: &Terms) -> u64 {
-    stamp.saturating_add(terms.latency.ticks())
-}
-
-/// When an answer of `bytes` to it is due here, at the earliest.
-pub(super) fn answered(stamp: u64, bytes: usize, terms: &Terms) -> u64 {
-    let departs = due_there(stamp, terms).saturating_add(terms.data(bytes));
-    due_there(departs, terms)
 }
 
 /// Passes so many ticks with the processor busy. Returns when they are over.

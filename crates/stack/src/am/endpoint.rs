@@ -62,7 +62,7 @@ impl<S> Endpoint<S> {
     ) -> Result<Self, OpenError> {
         config.check()?;
         let offer = Offer { handlers, memories: Memories::new(ENDPOINTS.fetch_add(1, Ordering::Relaxed)) };
-        let interface = Interface::of(turns, current)?;
+        let interface = Interface::of(turns, current, config.seed)?;
         let shm = ShmPeers::new(&config, interface.clone());
         Ok(Self { config, offer, interface, count: 0, shm, udp: None })
     }

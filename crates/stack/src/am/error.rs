@@ -3,7 +3,7 @@
 use super::config::PeerId;
 use netdyno_host::datagram::SocketError;
 use netdyno_host::segment::SegmentError;
-use netdyno_protocol::dial::terms::TermsError;
+use netdyno_protocol::dial::course::CourseError;
 use netdyno_protocol::frame::{memory_key, port, udp_port};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub enum OpenError {
     Medium(u32),
     /// The dials cannot be turned so.
     #[error(transparent)]
-    Dials(#[from] TermsError),
+    Dials(#[from] CourseError),
     /// The shared memory could not be made.
     #[error(transparent)]
     Segment(#[from] SegmentError),

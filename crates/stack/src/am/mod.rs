@@ -124,7 +124,9 @@ pub use error::{
 pub use handlers::{Handlers, Reply, Request};
 pub use netdyno_host::shared_word::{SharedWord, SharedWordError};
 pub use netdyno_host::wait::Wait;
-pub use netdyno_protocol::dial::setting::{Dial, Setting};
+pub use netdyno_protocol::dial::course::CourseError;
+pub use netdyno_protocol::dial::setting::{Dial, Setting, SettingError};
+pub use netdyno_protocol::dial::spread::{Shape, Spread, Turned};
 pub use netdyno_protocol::dial::terms::{Dials, TermsError};
 pub use netdyno_protocol::faults::Faults;
 pub use netdyno_protocol::frame::datagram::{LONGEST_PAYLOAD, STAMP_LEN};

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// What all endpoints of a test have in common: the network that it is about.
 pub fn base() -> Config {
-    Config { faults: FAULTS, fault_seed: seed(), dials: DIALS, ..Config::default() }
+    Config { faults: FAULTS, seed: seed(), dials: DIALS, ..Config::default() }
 }
 
 /// Connects two endpoints of this process.

@@ -5,7 +5,7 @@ use super::UdpPeers;
 use super::peer::{Outbox, UdpPeer};
 use crate::am::bulk::Memories;
 use crate::am::config::PeerId;
-use crate::am::dial::{Interface, answered, take_send_overhead};
+use crate::am::dial::{Interface, take_send_overhead};
 use crate::am::error::{PeerLost, RequestError};
 use crate::am::handlers::Offer;
 use netdyno_clock::ticks;
@@ -39,19 +39,19 @@ impl Departing {
     /// Takes the send overhead of the processor. Returns how a request of `bytes` departs then.
     fn request(&mut self, bytes: usize, answer_bytes: usize) -> Sending {
         let terms = self.interface.terms();
-        let began = take_send_overhead(terms);
+        let began = take_send_overhead(&terms);
         let sent = began.saturating_add(self.request_takes.get().unwrap_or(0));
-        let departed = self.interface.depart(sent, bytes, terms);
-        Sending { began, departed, answered: answered(departed.at, answer_bytes, terms) }
+        let departed = self.interface.depart(sent, bytes, &terms);
+        Sending { began, departed, answered: self.interface.answered(departed.at, answer_bytes, &terms) }
     }
 
     /// The same for what answers a request.
     fn reply(&mut self, bytes: usize) -> Departed {
         let terms = self.interface.terms();
-        let began = take_send_overhead(terms);
+        let began = take_send_overhead(&terms);
         self.replied_at = Some(began);
         let sent = began.saturating_add(self.reply_takes.get().unwrap_or(0));
-        self.interface.depart(sent, bytes, terms)
+        self.interface.depart(sent, bytes, &terms)
     }
 }
 

@@ -86,7 +86,7 @@ pub(super) struct UdpPeers {
 
 impl UdpPeers {
     pub(super) fn open(config: &Config, interface: Option<Arc<Interface>>) -> Result<Self, OpenError> {
-        let faults = (config.faults != Faults::NONE).then_some((config.faults, config.fault_seed));
+        let faults = (config.faults != Faults::NONE).then_some((config.faults, config.seed));
         Ok(Self {
             config: *config,
             socket: DatagramSocket::bind(config.bind, faults)?,
