@@ -3,10 +3,11 @@
 
 use crate::account::{self, State, Word, failure_words, lateness_at};
 use crate::between::{Between, Who};
-use crate::page::{self, Carrier, PageError, Plan};
+use crate::page::{self, Carrier, PageError, Plan, Turn};
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
 use netdyno_protocol::dial::course::{Course, Phase};
+use netdyno_protocol::dial::profile::Profile;
 use netdyno_protocol::dial::setting::Dial;
 use netdyno_protocol::dial::stamp::Grain;
 use netdyno_protocol::dial::terms::Terms;
@@ -88,6 +89,9 @@ const AHEAD_NS: f64 = 1e6;
 
 /// What the clocks of two processors of a host may differ by, and more.
 const SKEW_NS: f64 = 10e3;
+
+/// Ranks draw different numbers of one seed: an odd number, which makes another of each rank's.
+const RANKS_APART: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A turn that does not exist: everything passes.
 const NO_TURN: u32 = u32::MAX;
@@ -181,21 +185,10 @@ impl Hook {
         let plan = Plan::read(&bytes)?;
         let words: &[AtomicU32] = map(&file, page::TEXT / 4).map_err(|error| broken(&error))?;
         let clock = Clock::calibrate();
-        let forces = plan.turns.iter().map(|turn| {
-            if turn.dials.are_none() && turn.capacity == 0 {
-                return Ok(None);
-            }
-            let course = Course::new(&turn.dials, None, &turn.own, clock.tick_ns);
-            let course = course.map_err(|error| PageError(error.to_string()))?;
-            let turns = |dial| turn.dials.get(dial).is_some();
-            Ok(Some(Force {
-                chance: Mutex::new(Chance { random: Random::new(0), phase: Phase::of(&course) }),
-                course,
-                capacity: turn.capacity as usize,
-                departs_at_once: !turns(Dial::SendGap) && !turns(Dial::GapPerByte) && turn.capacity == 0,
-                takes_recv_overhead: turns(Dial::RecvOverhead),
-            }))
-        });
+        let who = Who { rank: environment(RANK), host: host() };
+        let seed = plan.seed ^ who.rank.unwrap_or(u64::MAX).wrapping_mul(RANKS_APART);
+        let forces =
+            plan.turns.iter().map(|turn| Force::of(turn, plan.profile.as_ref(), clock.tick_ns, seed));
         let forces = forces.collect::<Result<Vec<_>, PageError>>()?;
         let is_alone =
             matches!((environment(RANKS), environment(LOCAL_RANKS)), (Some(all), Some(here)) if all == here);
@@ -216,7 +209,7 @@ impl Hook {
             grain: Grain::of_shift(plan.grain_shift),
             stamps,
             between: plan.between,
-            who: Who { rank: environment(RANK), host: host() },
+            who,
             folder,
             sides: Mutex::new(Sides {
                 departures: Departures::default(),
@@ -369,6 +362,29 @@ pub struct Draft {
 }
 
 impl Force {
+    /// What a turn comes to; `None` where it turns nothing.
+    fn of(
+        turn: &Turn,
+        profile: Option<&Profile>,
+        tick_ns: f64,
+        seed: u64,
+    ) -> Result<Option<Self>, PageError> {
+        let Turn { dials, own, capacity } = turn;
+        if dials.are_none() && profile.is_none() && *capacity == 0 {
+            return Ok(None);
+        }
+        let course = Course::new(dials, profile, own, tick_ns);
+        let course = course.map_err(|error| PageError(error.to_string()))?;
+        let turns = |dial| dials.get(dial).is_some() || profile.is_some_and(|profile| profile.turns(dial));
+        Ok(Some(Self {
+            chance: Mutex::new(Chance { random: Random::new(seed), phase: Phase::of(&course) }),
+            course,
+            capacity: *capacity as usize,
+            departs_at_once: !turns(Dial::SendGap) && !turns(Dial::GapPerByte) && *capacity == 0,
+            takes_recv_overhead: turns(Dial::RecvOverhead),
+        }))
+    }
+
     /// What a message is put under that departs at `now`.
     pub fn terms(&self, now: u64) -> Terms {
         self.terms_of(|phase| phase.elapsed(now))

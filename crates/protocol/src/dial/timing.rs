@@ -77,12 +77,14 @@ struct Own {
 #[derive(Clone, Debug)]
 pub struct Usual {
     mean: Option<f64>,
+    /// The first time may have made a connection: alone it says nothing.
+    is_first: bool,
     least: Least,
 }
 
 impl Usual {
     /// Nothing is known.
-    pub const UNKNOWN: Self = Self { mean: None, least: Least::NONE };
+    pub const UNKNOWN: Self = Self { mean: None, is_first: true, least: Least::NONE };
     /// The weight of the latest in the mean.
     const WEIGHT: f64 = 1.0 / 16.0;
     /// What takes so many times the least was held up.
@@ -93,13 +95,14 @@ impl Usual {
         self.least.note(took);
         let most = self.least.get().map_or(f64::INFINITY, |least| Self::HELD_UP * least as f64 + 1.0);
         let took = (took as f64).min(most);
-        let mean = self.mean.get_or_insert(took);
-        *mean += Self::WEIGHT * (took - *mean);
+        self.is_first = self.mean.is_none();
+        let mean = self.mean.unwrap_or(took).min(most);
+        self.mean = Some(mean + Self::WEIGHT * (took - mean));
     }
 
-    /// What it takes, once it was seen to.
+    /// What it takes, once it was seen to twice.
     pub fn get(&self) -> Option<u64> {
-        self.mean.map(|mean| (mean + 0.5) as u64)
+        self.mean.filter(|_| !self.is_first).map(|mean| (mean + 0.5) as u64)
     }
 }
 
@@ -234,8 +237,9 @@ impl Lane {
         let data = terms.data(bytes);
         let began = departed.at.saturating_sub(data);
         let own = &mut self.own[size_class(bytes)];
-        let is_known = departed.at_once && began <= seen.at && began >= self.open_since;
-        let here = if is_known { own.note(began, seen) } else { began.saturating_add(own.get()) };
+        // One that was seen before its sender thought that it had sent it has taken nothing.
+        let is_known = departed.at_once && began >= self.open_since;
+        let here = if is_known { own.note(began, seen).max(began) } else { began.saturating_add(own.get()) };
         if data == 0 {
             return here;
         }
@@ -328,7 +332,8 @@ mod tests {
         // Seen late: it had been there after 70.
         assert_eq!(lane.due(at(2000), 1, Seen::late(9000), &add), 2570);
         // Written down before it departs.
-        assert_eq!(lane.due(at(5000), 1, Seen::late(3000), &add), 5570);
+        let departed = Some(Departed { at: 5000, at_once: false });
+        assert_eq!(lane.due(departed, 1, Seen::late(3000), &add), 5570);
         // Nobody says when it left.
         assert_eq!(lane.due(None, 1, Seen::late(6000), &add), 6500);
         assert_eq!(lane.due(None, 1, Seen::late(6100), &set), 6600);
@@ -344,6 +349,25 @@ mod tests {
         assert_eq!(due(1, 70), 570);
         let slower: alloc::vec::Vec<u64> = (2..3000).map(|nth| due(nth, 250)).collect();
         assert_eq!((slower[0], slower[2500]), (570, 750));
+    }
+
+    /// The first message has made a connection, and a sender that errs a little about when its messages
+    /// leave has them seen before that.
+    #[test]
+    fn what_was_held_up_once_is_forgotten() {
+        let mut usual = Usual::UNKNOWN;
+        usual.note(10_000_000);
+        assert_eq!(usual.get(), None);
+        (0..60).for_each(|_| usual.note(1000));
+        assert!(usual.get().unwrap() < 1100, "{usual:?}");
+        let add = Terms { latency: Latency::Beyond(500), ..Terms::NONE };
+        let mut lane = Lane::default();
+        assert_eq!(lane.due(at(1000), 1, Seen::late(10_001_000), &add), 10_001_500);
+        for nth in 2..100 {
+            let stamp = nth * 20_000_000;
+            let seen = Seen { at: stamp - 100, not_at: Some(stamp - 200) };
+            assert_eq!(lane.due(at(stamp), 1, seen, &add), stamp + 500);
+        }
     }
 
     #[test]

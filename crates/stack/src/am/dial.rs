@@ -196,7 +196,8 @@ impl Inlet {
         let now = ticks::now();
         let at = *due.get_or_insert_with(|| {
             // A peer without dials stamps nothing.
-            let departed = (stamp != 0).then_some(Departed { at: stamp, at_once: true });
+            // One that lies in the future has waited at its sender.
+            let departed = (stamp != 0).then_some(Departed { at: stamp, at_once: stamp <= now });
             // Its bytes were there before it departed: all messages take the same.
             interface.due(lane, departed, 1, Seen::late(now))
         });
