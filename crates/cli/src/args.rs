@@ -307,7 +307,7 @@ pub struct OutputArgs {
 /// `netdyno report`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Records, as written by --format json
+    /// Records, or one sweep, as written by --format json
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
 

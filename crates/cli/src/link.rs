@@ -211,7 +211,13 @@ fn own_of(result: &LayerResult) -> Own {
 
 /// As many digits as mean anything to people.
 fn shown(value: f64) -> f64 {
-    let digit = if value < 10.0 { 1e4 } else { 10.0 };
+    let digit = if value < 10.0 {
+        1e4
+    } else if value < 1e3 {
+        10.0
+    } else {
+        1.0
+    };
     (value * digit).round() / digit
 }
 

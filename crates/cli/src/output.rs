@@ -4,7 +4,8 @@
 use crate::args::{Format, OutputArgs};
 use crate::fault::Fault;
 use netdyno_measure::record::Record;
-use netdyno_report::{csv, html, table};
+use netdyno_measure::sweep::Sweep;
+use netdyno_report::{csv, html, sweep, table};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -68,6 +69,19 @@ pub fn render(records: &[Record], format: Format) -> Result<String, Fault> {
                 .map_err(|error| Fault::Failed(format!("cannot write the record as JSON: {error}")))?;
             text.push('\n');
             text
+        }
+    })
+}
+
+/// A sweep in a form.
+pub fn render_sweep(sweep: &Sweep, format: Format) -> Result<String, Fault> {
+    Ok(match format {
+        Format::Table => sweep::table(sweep, COLUMNS),
+        Format::Csv => sweep::csv(sweep),
+        Format::Html => html::of_sweep(sweep),
+        Format::Json => {
+            let text = serde_json::to_string(sweep);
+            text.map_err(|error| Fault::Failed(format!("cannot write the sweep as JSON: {error}")))? + "\n"
         }
     })
 }

@@ -2,9 +2,9 @@
 
 use crate::args::{Format, ReportArgs};
 use crate::fault::{Fault, say};
-use crate::output::{check_writable, format_of, render, write_stdout, write_whole};
-use crate::saved::read;
-use std::path::Path;
+use crate::output::{check_writable, format_of, render, render_sweep, write_stdout, write_whole};
+use crate::saved::{read, read_sweep};
+use std::path::{Path, PathBuf};
 
 /// Reads the records and writes the report.
 pub fn run(args: &ReportArgs) -> Result<(), Fault> {
@@ -12,13 +12,23 @@ pub fn run(args: &ReportArgs) -> Result<(), Fault> {
     if !to_stdout {
         check_writable(&args.out)?;
     }
-    let records = args.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
     let format = args.format.or_else(|| format_of(&args.out)).unwrap_or(Format::Html);
-    let text = render(&records, format)?;
+    let text = text(&args.files, format)?;
     if to_stdout {
         return write_stdout(&text);
     }
     write_whole(&args.out, &text)?;
     say(&format!("wrote {}", args.out.display()));
     Ok(())
+}
+
+/// A sweep has a page of its own; records share one.
+fn text(files: &[PathBuf], format: Format) -> Result<String, Fault> {
+    if let [file] = files
+        && let Some(sweep) = read_sweep(file)?
+    {
+        return render_sweep(&sweep, format);
+    }
+    let records = files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
+    render(&records, format)
 }

@@ -2,6 +2,8 @@
 
 use crate::fault::Fault;
 use netdyno_measure::record::{LayerResult, Record};
+use netdyno_measure::sweep::Sweep;
+use std::fmt::Display;
 use std::fs;
 use std::path::Path;
 
@@ -40,8 +42,18 @@ impl Saved {
 
 /// The record in a file.
 pub fn read(file: &Path) -> Result<Record, Fault> {
-    let bad =
-        |error: &dyn std::fmt::Display| Fault::BadInput(format!("cannot read {}: {error}", file.display()));
-    let text = fs::read_to_string(file).map_err(|error| bad(&error))?;
-    Record::from_json(&text).map_err(|error| bad(&error))
+    Record::from_json(&text(file)?).map_err(|error| bad(file, &error))
+}
+
+/// The sweep in a file; `None` where something else is in it.
+pub fn read_sweep(file: &Path) -> Result<Option<Sweep>, Fault> {
+    Sweep::from_json(&text(file)?).transpose().map_err(|error| bad(file, &error))
+}
+
+fn text(file: &Path) -> Result<String, Fault> {
+    fs::read_to_string(file).map_err(|error| bad(file, &error))
+}
+
+fn bad(file: &Path, error: &dyn Display) -> Fault {
+    Fault::BadInput(format!("cannot read {}: {error}", file.display()))
 }

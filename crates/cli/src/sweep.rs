@@ -9,7 +9,7 @@ use crate::journal::Journal;
 use crate::ledger::{Ledger, Rank};
 use crate::link::{LinkArgs, Wanted};
 use crate::machine;
-use crate::output::{COLUMNS, check_writable, format_of, write_stdout, write_whole};
+use crate::output::{check_writable, format_of, render_sweep, write_stdout, write_whole};
 use crate::progress::Progress;
 use crate::run::wait;
 use crate::turn::{self, RouteArgs};
@@ -20,7 +20,6 @@ use netdyno_measure::sweep::{Counted, Counts, Run, SCHEMA, SLOWDOWNS, Subject, S
 use netdyno_protocol::dial::setting::Dial;
 use netdyno_protocol::dial::terms::{Dials, Own};
 use netdyno_protocol::sim::random::Random;
-use netdyno_report::{html, sweep as show};
 use regex::Regex;
 use std::ffi::OsString;
 use std::fs::File;
@@ -184,15 +183,7 @@ pub fn run(args: &SweepArgs) -> Result<(), Fault> {
     }
     drop(progress);
     let sweep = result(args, &grids, journal.runs(), provider, began);
-    let text = match format.unwrap_or(Format::Table) {
-        Format::Table => show::table(&sweep, COLUMNS),
-        Format::Csv => show::csv(&sweep),
-        Format::Html => html::of_sweep(&sweep),
-        Format::Json => {
-            let text = serde_json::to_string(&sweep);
-            text.map_err(|error| Fault::Failed(format!("cannot write the sweep as JSON: {error}")))? + "\n"
-        }
-    };
+    let text = render_sweep(&sweep, format.unwrap_or(Format::Table))?;
     match &args.output.out {
         Some(file) => write_whole(file, &text)?,
         None => write_stdout(&text)?,

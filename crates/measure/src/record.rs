@@ -453,8 +453,8 @@ pub enum RecordError {
 
 /// The part of a record that says what the rest is.
 #[derive(Deserialize)]
-struct Preamble {
-    schema: Option<String>,
+pub(crate) struct Preamble {
+    pub(crate) schema: Option<String>,
 }
 
 impl Record {

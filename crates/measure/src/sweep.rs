@@ -5,6 +5,7 @@
 //! read off the runs of a dial is a line, how straight it is, where it has a knee, and how far the
 //! dial goes before the program is slower by a share.
 
+use crate::record::Preamble;
 use crate::stats::{Interval, median, sorted};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,18 @@ pub struct Sweep {
     pub runs: Vec<Run>,
     /// Doubts.
     pub doubts: Vec<String>,
+}
+
+impl Sweep {
+    /// The sweep in JSON text; `None` of a text that says to be something else, or nothing.
+    ///
+    /// # Errors
+    /// A sweep that is damaged.
+    pub fn from_json(text: &str) -> Option<Result<Self, serde_json::Error>> {
+        let is_sweep =
+            serde_json::from_str::<Preamble>(text).is_ok_and(|it| it.schema.as_deref() == Some(SCHEMA));
+        is_sweep.then(|| serde_json::from_str(text))
+    }
 }
 
 /// One run of the program.
