@@ -19,7 +19,9 @@ use super::setting::{Dial, Setting, SettingError, Spelled};
 use super::spread::{self, Spread};
 use super::terms::{Dials, Latency, Own, Terms, TermsError, beside_setting_ns};
 use crate::sim::random::Random;
+use alloc::boxed::Box;
 use alloc::format;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -27,7 +29,14 @@ use core::fmt;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Course {
     steady: Terms,
-    /// The dials that differ from message to message.
+    /// Apart: of most there are none.
+    differences: Option<Box<Differences>>,
+}
+
+/// In what messages differ from each other.
+#[derive(Clone, Debug, PartialEq)]
+struct Differences {
+    /// The dials that vary by chance.
     varying: Vec<(Dial, Quantiles)>,
     /// By time; empty where nothing changes with it.
     points: Vec<Point>,
@@ -77,6 +86,9 @@ impl From<SettingError> for CourseError {
 }
 
 impl Course {
+    /// The link as it is.
+    pub const NONE: Self = Self { steady: Terms::NONE, differences: None };
+
     /// What `dials` and the changes of `profile` come to on a link that has `own` of itself, where a
     /// tick takes `tick_ns`.
     ///
@@ -89,37 +101,38 @@ impl Course {
         own: &Own,
         tick_ns: f64,
     ) -> Result<Self, CourseError> {
-        let Some(profile) = profile else {
-            let steady = Terms::new(dials, own, tick_ns)?;
-            let varying = varying(dials, own, tick_ns)?;
-            return Ok(Self { steady, varying, points: Vec::new(), period: None, idle: None });
+        let points = match profile {
+            Some(profile) => points(dials, profile, own, tick_ns)?,
+            None => vec![Point { at: 0, terms: Terms::new(dials, own, tick_ns)? }],
         };
-        let points = points(dials, profile, own, tick_ns)?;
         let varying = varying(dials, own, tick_ns)?;
         let steady = points.first().map_or(Terms::NONE, |point| point.terms);
         let is_constant = points.iter().all(|point| point.terms == steady);
         let points = if is_constant { Vec::new() } else { points };
         let ticks = |ns: Option<u64>| ns.map(|ns| time_in_ticks(ns, tick_ns).max(1));
-        let (period, idle) = (ticks(profile.repeat_ns()), ticks(profile.idle_ns()));
-        Ok(Self { steady, varying, points, period, idle })
+        let (period, idle) =
+            (ticks(profile.and_then(Profile::repeat_ns)), ticks(profile.and_then(Profile::idle_ns)));
+        let is_steady = varying.is_empty() && points.is_empty();
+        let differences = (!is_steady).then(|| Box::new(Differences { varying, points, period, idle }));
+        Ok(Self { steady, differences })
     }
 
     /// Whether all messages are put under the same.
     #[inline]
-    pub fn is_steady(&self) -> bool {
-        self.varying.is_empty() && self.points.is_empty()
+    pub const fn is_steady(&self) -> bool {
+        self.differences.is_none()
     }
 
     /// Whether anything changes with time; where not, the time does not matter.
     #[inline]
     pub fn changes_with_time(&self) -> bool {
-        !self.points.is_empty()
+        self.differences.as_ref().is_some_and(|differences| !differences.points.is_empty())
     }
 
     /// What all messages are put under if they are put under the same; otherwise the means of what
     /// varies, and what changes as it begins.
     #[inline]
-    pub fn steady(&self) -> &Terms {
+    pub const fn steady(&self) -> &Terms {
         &self.steady
     }
 
@@ -127,12 +140,9 @@ impl Course {
     /// call draws anew what varies by chance.
     #[inline]
     pub fn terms_at(&self, elapsed: u64, random: &mut Random) -> Terms {
-        if self.is_steady() { self.steady } else { self.drawn(elapsed, random) }
-    }
-
-    fn drawn(&self, elapsed: u64, random: &mut Random) -> Terms {
-        let mut terms = self.means_at(elapsed);
-        for (dial, quantiles) in &self.varying {
+        let Some(differences) = &self.differences else { return self.steady };
+        let mut terms = differences.means_at(elapsed).unwrap_or(self.steady);
+        for (dial, quantiles) in &differences.varying {
             terms.turn(*dial, quantiles.draw(random));
         }
         terms
@@ -142,38 +152,49 @@ impl Course {
     /// time began: for [`Lane::due_by`](super::timing::Lane::due_by).
     #[inline]
     pub fn latency_at(&self, elapsed: u64, random: &mut Random) -> u64 {
-        let quantiles = self.varying.iter().find(|(dial, _)| *dial == Dial::Latency);
-        match quantiles {
-            Some((_, quantiles)) => quantiles.draw(random),
-            None => self.means_at(elapsed).latency.ticks(),
-        }
-    }
-
-    /// No message has a longer one.
-    pub fn longest_latency(&self) -> u64 {
-        let quantiles = self.varying.iter().find(|(dial, _)| *dial == Dial::Latency);
-        match quantiles {
-            Some((_, quantiles)) => quantiles.most(),
-            None => {
-                let points = self.points.iter().map(|point| point.terms.latency.ticks());
-                points.fold(self.steady.latency.ticks(), u64::max)
-            }
+        let Some(differences) = &self.differences else { return self.steady.latency.ticks() };
+        match differences.latencies() {
+            Some(latencies) => latencies.draw(random),
+            None => differences.means_at(elapsed).unwrap_or(self.steady).latency.ticks(),
         }
     }
 
     /// What is in force then, but for chance.
     pub fn means_at(&self, elapsed: u64) -> Terms {
+        let differences = self.differences.as_ref();
+        differences.and_then(|differences| differences.means_at(elapsed)).unwrap_or(self.steady)
+    }
+
+    /// No message has a longer one.
+    pub fn longest_latency(&self) -> u64 {
+        let steady = self.steady.latency.ticks();
+        let Some(differences) = &self.differences else { return steady };
+        match differences.latencies() {
+            Some(latencies) => latencies.most(),
+            None => differences.points.iter().map(|point| point.terms.latency.ticks()).fold(steady, u64::max),
+        }
+    }
+}
+
+impl Differences {
+    /// The latencies, if they vary by chance.
+    fn latencies(&self) -> Option<&Quantiles> {
+        self.varying.iter().find(|(dial, _)| *dial == Dial::Latency).map(|(_, quantiles)| quantiles)
+    }
+
+    /// What is in force then, but for chance, if anything changes with time.
+    fn means_at(&self, elapsed: u64) -> Option<Terms> {
         let time = self.period.map_or(elapsed, |period| elapsed % period);
         // Of a step the later point counts.
         let next = self.points.partition_point(|point| point.at <= time);
-        match (next.checked_sub(1).and_then(|last| self.points.get(last)), self.points.get(next)) {
-            (Some(last), Some(next)) => {
+        let last = self.points.get(next.checked_sub(1)?)?;
+        Some(match self.points.get(next) {
+            Some(next) => {
                 let share = (time - last.at) as f64 / (next.at - last.at) as f64;
                 between(&last.terms, &next.terms, share)
             }
-            (Some(last), None) => last.terms,
-            (None, _) => self.steady,
-        }
+            None => last.terms,
+        })
     }
 }
 
@@ -276,8 +297,9 @@ pub struct Phase {
 
 impl Phase {
     /// Before the first message.
-    pub const fn of(course: &Course) -> Self {
-        Self { idle: course.idle, began: None, last: 0 }
+    pub fn of(course: &Course) -> Self {
+        let idle = course.differences.as_ref().and_then(|differences| differences.idle);
+        Self { idle, began: None, last: 0 }
     }
 
     /// A message departs, or is seen, at `now`: how long ago the profile's time began.
@@ -468,7 +490,7 @@ mod tests {
         ) {
             let profile: Profile = SAWTOOTH.parse().unwrap();
             let course = Course::new(&Dials::NONE, Some(&profile), &Own::UNKNOWN, tick_ns).unwrap();
-            let period = course.period.unwrap();
+            let period = course.differences.as_ref().unwrap().period.unwrap();
             let (mut random, mut phase) = (Random::new(1), Phase::of(&course));
             let (mut departures, mut lane, mut gate) = (Departures::default(), Lane::default(), Gate::default());
             phase.elapsed(began);

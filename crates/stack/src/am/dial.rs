@@ -14,9 +14,10 @@ use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
 use netdyno_host::shared_word::SharedWord;
 use netdyno_protocol::dial::course::{Course, CourseError};
-use netdyno_protocol::dial::terms::{Dials, Own, Terms};
+use netdyno_protocol::dial::terms::{Dials, Latency, Own, Terms};
 use netdyno_protocol::dial::timing::{Departed, Departures, Gate, Lane, Seen};
 use netdyno_protocol::sim::random::Random;
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A stamp cannot lie further in the future: the peer writes it.
@@ -25,6 +26,8 @@ const LONGEST_HOLD_NS: f64 = 600e9;
 const LAST_HOLD_NS: f64 = 5e9;
 /// Nothing changes with time here.
 const NO_TIME: u64 = 0;
+/// What is in force where no turn is.
+static NO_TURN: Course = Course::NONE;
 
 /// Both sides of the interface.
 #[derive(Debug)]
@@ -68,17 +71,20 @@ impl Interface {
     }
 
     /// What is in force: nothing where the word names no turn.
-    fn course(&self) -> Option<&Course> {
+    fn course(&self) -> &Course {
         let turn = self.current.as_ref().map_or(0, SharedWord::get);
-        self.turns.get(turn as usize)
+        self.turns.get(turn as usize).unwrap_or(&NO_TURN)
     }
 
-    /// What the next message to be sent is put under.
-    pub(super) fn terms(&self) -> Terms {
+    /// What the next message to be sent is put under. Of the latency the longest that there is: it is
+    /// drawn where the message is received.
+    pub(super) fn terms(&self) -> Cow<'_, Terms> {
         match self.course() {
-            None => Terms::NONE,
-            Some(course) if course.is_steady() => *course.steady(),
-            Some(course) => course.terms_at(NO_TIME, &mut self.sides().random),
+            course if course.is_steady() => Cow::Borrowed(course.steady()),
+            course => Cow::Owned(Terms {
+                latency: Latency::After(course.longest_latency()),
+                ..draw(course, &mut self.sides().random)
+            }),
         }
     }
 
@@ -91,31 +97,17 @@ impl Interface {
         self.sides().departures.depart(now, bytes, terms)
     }
 
-    /// When a message that was stamped so is due at its peer, at the latest: its latency is drawn there.
-    pub(super) fn due_there(&self, stamp: u64) -> u64 {
-        stamp.saturating_add(self.course().map_or(0, Course::longest_latency))
-    }
-
-    /// When an answer of `bytes` to it is due here, if it is given at once.
-    pub(super) fn answered(&self, stamp: u64, bytes: usize, terms: &Terms) -> u64 {
-        self.due_there(self.due_there(stamp).saturating_add(terms.data(bytes)))
-    }
-
     /// When a message of `bytes` is due here that its peer has stamped so; where it did not, the time
     /// at which it was seen must serve.
     pub(super) fn due(&self, lane: &mut Lane, departed: Option<Departed>, bytes: usize, seen: Seen) -> u64 {
         let latest = seen.at.saturating_add(self.longest_hold);
         let departed = departed.map(|departed| Departed { at: departed.at.min(latest), ..departed });
-        let Some(course) = self.course() else { return lane.due(departed, bytes, seen, &Terms::NONE) };
-        lane.due_by(departed, bytes, seen, course.steady(), |_| self.latency(course))
-    }
-
-    /// The latency of the next message that is seen.
-    fn latency(&self, course: &Course) -> u64 {
-        match course.is_steady() {
-            true => course.steady().latency.ticks(),
-            false => course.latency_at(NO_TIME, &mut self.sides().random),
+        let course = self.course();
+        if course.is_steady() {
+            return lane.due(departed, bytes, seen, course.steady());
         }
+        let latency = course.latency_at(NO_TIME, &mut self.sides().random);
+        lane.due_by(departed, bytes, seen, course.steady(), |_| latency)
     }
 
     /// When the messages are released at the latest of a peer that sends no more, as is known now.
@@ -131,14 +123,21 @@ impl Interface {
     /// Releases a message that is due then, and held until `until` at the latest, if its time has come
     /// at `now`; the receive overhead is then taken of the processor.
     pub(super) fn releases(&self, due: u64, until: u64, now: u64) -> bool {
+        let course = self.course();
         let recv_overhead = {
             let Sides { gate, random, .. } = &mut *self.sides();
             if now < gate.opens(due).min(until) {
                 return false;
             }
-            let terms = self.course().map_or(Terms::NONE, |course| course.terms_at(NO_TIME, random));
+            let drawn;
+            let terms = if course.is_steady() {
+                course.steady()
+            } else {
+                drawn = draw(course, random);
+                &drawn
+            };
             // What is released before it is due is not to hold up what others send.
-            gate.pass(due.min(now), &terms);
+            gate.pass(due.min(now), terms);
             terms.recv_overhead
         };
         spin(recv_overhead);
@@ -151,9 +150,26 @@ impl Interface {
     }
 }
 
+/// What a message is put under, by a course that varies.
+#[cold]
+fn draw(course: &Course, random: &mut Random) -> Terms {
+    course.terms_at(NO_TIME, random)
+}
+
 /// Takes the send overhead of the processor. Returns when that is over.
 pub(super) fn take_send_overhead(terms: &Terms) -> u64 {
     spin(terms.send_overhead)
+}
+
+/// When a message that was stamped so is due at its peer.
+pub(super) fn due_there(stamp: u64, terms: &Terms) -> u64 {
+    stamp.saturating_add(terms.latency.ticks())
+}
+
+/// When an answer of `bytes` to it is due here, at the earliest.
+pub(super) fn answered(stamp: u64, bytes: usize, terms: &Terms) -> u64 {
+    let departs = due_there(stamp, terms).saturating_add(terms.data(bytes));
+    due_there(departs, terms)
 }
 
 /// Passes so many ticks with the processor busy. Returns when they are over.

@@ -3,7 +3,7 @@
 use super::bulk::Bulk;
 use super::port::{CLOSED, ENDPOINT, Layout, ShmPort, TAKEN};
 use crate::am::config::PeerId;
-use crate::am::dial::{Inlet, Interface, take_send_overhead};
+use crate::am::dial::{Inlet, Interface, due_there, take_send_overhead};
 use crate::am::error::{ConnectError, Loss, PeerLost, RequestError};
 use crate::am::handlers::{self, Content, Offer, Reply, Request};
 use netdyno_clock::ticks;
@@ -77,7 +77,7 @@ pub(super) fn header(kind: Kind, handler: u8, completed: u16, words: &[u64]) -> 
 fn stamp(interface: &Interface, bytes: usize) -> (u64, u64) {
     let terms = interface.terms();
     let stamp = interface.depart(take_send_overhead(&terms), bytes, &terms).at;
-    (stamp, interface.due_there(stamp))
+    (stamp, due_there(stamp, &terms))
 }
 
 /// Which of the inlets.

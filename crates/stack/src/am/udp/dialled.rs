@@ -5,7 +5,7 @@ use super::UdpPeers;
 use super::peer::{Outbox, UdpPeer};
 use crate::am::bulk::Memories;
 use crate::am::config::PeerId;
-use crate::am::dial::{Interface, take_send_overhead};
+use crate::am::dial::{Interface, answered, take_send_overhead};
 use crate::am::error::{PeerLost, RequestError};
 use crate::am::handlers::Offer;
 use netdyno_clock::ticks;
@@ -42,7 +42,7 @@ impl Departing {
         let began = take_send_overhead(&terms);
         let sent = began.saturating_add(self.request_takes.get().unwrap_or(0));
         let departed = self.interface.depart(sent, bytes, &terms);
-        Sending { began, departed, answered: self.interface.answered(departed.at, answer_bytes, &terms) }
+        Sending { began, departed, answered: answered(departed.at, answer_bytes, &terms) }
     }
 
     /// The same for what answers a request.
