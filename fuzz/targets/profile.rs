@@ -1,0 +1,26 @@
+//! Any text as a profile of dials: refused in a line of text, or the same when shown and read again,
+//! and terms at any time.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use netdyno_protocol::dial::course::Course;
+use netdyno_protocol::dial::profile::Profile;
+use netdyno_protocol::dial::terms::{Dials, Own};
+use netdyno_protocol::sim::random::Random;
+
+fuzz_target!(|text: &str| {
+    let profile = match text.parse::<Profile>() {
+        Ok(profile) => profile,
+        Err(error) => return assert!(!error.to_string().is_empty() && !error.to_string().contains('\n')),
+    };
+    assert_eq!(profile.to_string().parse().as_ref(), Ok(&profile));
+    let Ok(course) = Course::new(&Dials::NONE, Some(&profile), &Own::UNKNOWN, 0.4) else { return };
+    let mut random = Random::new(1);
+    let ends = profile.points().iter().map(|point| (point.at_ns as f64 / 0.4) as u64);
+    for time in ends.chain([u64::MAX]).flat_map(|end| [end.saturating_sub(1), end, end.saturating_add(1)]) {
+        let terms = course.terms_at(time, &mut random);
+        assert_eq!(terms.latency.ticks(), course.latency_at(time, &mut random));
+        assert!(terms.latency.ticks() <= course.longest_latency());
+        assert!(terms.gap_per_byte >= 0.0);
+    }
+});
