@@ -179,6 +179,28 @@ fn a_write_into_memory_ends_when_it_would_be_there() {
     }
 }
 
+/// With interrupts that are coalesced a round trip takes a period: each side waits for its next interrupt.
+/// Latencies that are drawn are on average what they are to be.
+#[test]
+fn dials_vary_by_chance_and_with_time() {
+    let _alone = alone();
+    for bench in Bench::all() {
+        let profile = bench.file("coalescing.profile");
+        fs::write(&profile, "repeat 4ms\nat 0ms latency+4ms\nat 4ms latency+0ms\n").unwrap();
+        let took = elapsed_s(&bench.run(&["--profile", &profile], "chain 50 8"));
+        assert!(took >= 49.0 * 4e-3, "{took}");
+        assert!(bench.report()["profile"].as_str().unwrap().starts_with("repeat 4ms"), "{}", bench.report());
+        // 100 latencies of which each is 1.6 ms at least.
+        let dial = ["--latency", "=2ms±400us:exponential", "--seed", "7"];
+        let took = elapsed_s(&bench.run(&dial, "chain 50 8"));
+        assert!(took >= 100.0 * 1.6e-3, "{took}");
+        assert_eq!(bench.report()["seed"], 7);
+        // A probe that looks again and again does not draw until it is lucky.
+        let took = elapsed_s(&bench.run(&dial, "probe 50 8"));
+        assert!(took >= 100.0 * 1.6e-3, "{took}");
+    }
+}
+
 /// What the link has of its own is measured where a dial needs it.
 #[test]
 fn a_gap_is_added_to_what_the_link_has_and_nothing_is_set_below_it() {
@@ -380,7 +402,7 @@ fn the_dials_are_proved_in_one_command() {
     let _alone = alone();
     let Some(bench) = Bench::all().into_iter().next() else { return };
     let launcher = format!("'{}' -n {{n}}", launcher(&bench.compiler).display());
-    let args = ["validate", "--dial", "latency,send-gap", "--launches", "1", "--launcher", &launcher];
+    let args = ["validate", "--dial", "send-overhead,send-gap", "--launches", "1", "--launcher", &launcher];
     let output = bench.netdyno(&[&args[..], &["--format", "json"]].concat()).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let record: Value = serde_json::from_slice(&output.stdout).unwrap();

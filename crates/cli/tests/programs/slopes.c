@@ -2,6 +2,7 @@
  * Small MPI programs whose run time depends on the link in a way that can be worked out by hand:
  *
  *     slopes chain N BYTES        N round trips: 2 N (o_s + L + o_r)
+ *     slopes probe N BYTES        the same, with a probe before each receive
  *     slopes stream N BYTES       N messages one way, and an answer: N g
  *     slopes allreduce N          N reductions over two ranks: N (o_s + L + o_r)
  *     slopes hidden N MICROSECONDS
@@ -20,12 +21,14 @@
 static int rank;
 static char *memory;
 
-static void chain(int n, int bytes)
+static void chain(int n, int bytes, int probes)
 {
     int peer = 1 - rank;
     for (int i = 0; i < n; i++) {
         if (rank == 0)
             MPI_Send(memory, bytes, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
+        if (probes)
+            MPI_Probe(peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         MPI_Recv(memory, bytes, MPI_BYTE, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         if (rank == 1)
             MPI_Send(memory, bytes, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
@@ -90,7 +93,9 @@ static void puts_each(int n, int bytes)
 static void run(const char *what, int n, int size)
 {
     if (strcmp(what, "chain") == 0)
-        chain(n, size);
+        chain(n, size, 0);
+    else if (strcmp(what, "probe") == 0)
+        chain(n, size, 1);
     else if (strcmp(what, "stream") == 0)
         stream(n, size);
     else if (strcmp(what, "allreduce") == 0)
