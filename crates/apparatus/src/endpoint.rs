@@ -136,12 +136,19 @@ unsafe fn patch_tables(ep: *mut Ep, state: *const Endpoint) {
     // SAFETY: the endpoint is live; nobody uses it while it is being made or enabled.
     unsafe {
         let (ep, known) = (&mut *ep, &*state);
+        let dials = known.hook.ever_dials();
         table(&mut ep.msg, &known.msg, state, |ops| {
+            if dials {
+                replace!(ops, recv => recv, recvv => recvv, recvmsg => recvmsg);
+            }
             replace!(ops, send => send, sendv => sendv, sendmsg => sendmsg, inject => inject,
                 senddata => senddata, injectdata => injectdata);
         });
         table(&mut ep.tagged, &known.tagged, state, |ops| {
-            replace!(ops, recvmsg => trecvmsg, send => tsend, sendv => tsendv, sendmsg => tsendmsg, inject => tinject,
+            if dials {
+                replace!(ops, recv => trecv, recvv => trecvv, recvmsg => trecvmsg);
+            }
+            replace!(ops, send => tsend, sendv => tsendv, sendmsg => tsendmsg, inject => tinject,
                 senddata => tsenddata, injectdata => tinjectdata);
         });
         table(&mut ep.rma, &known.rma, state, |ops| {
@@ -443,6 +450,12 @@ impl Endpoint {
         }
     }
 
+    fn note_receive(&self) {
+        if let Some(queue) = self.arrivals() {
+            queue.note_receive();
+        }
+    }
+
     fn ends(&self) -> Option<&Queue> {
         // SAFETY: a queue outlives the endpoints that are bound to it, by libfabric's rules.
         unsafe { self.ends.load(Relaxed).as_ref() }
@@ -651,13 +664,36 @@ macro_rules! messages {
 messages!(msg Msg; send sendv sendmsg inject senddata injectdata; );
 messages!(tagged TaggedMsg; tsend tsendv tsendmsg tinject tsenddata tinjectdata; tag);
 
+/// Receives: a message that one of them brings may have been here before.
+macro_rules! receives {
+    ($($table:ident: $ours:ident => $theirs:ident($($argument:ident: $kind:ty),*);)*) => {$(
+        unsafe extern "C" fn $ours(ep: *mut Ep, $($argument: $kind),*) -> isize {
+            // SAFETY: see above.
+            unsafe {
+                let (state, theirs) = behind!(ep.$table);
+                state.note_receive();
+                call!(theirs.$theirs(ep, $($argument),*))
+            }
+        }
+    )*};
+}
+
+receives! {
+    msg: recv => recv(buf: Opaque, len: usize, desc: Opaque, from: Address, context: Opaque);
+    msg: recvv => recvv(iov: *const IoVec, desc: *mut Opaque, count: usize, from: Address, context: Opaque);
+    msg: recvmsg => recvmsg(msg: *const Msg, flags: u64);
+    tagged: trecv => recv(buf: Opaque, len: usize, desc: Opaque, from: Address, tag: u64, ignore: u64, context: Opaque);
+    tagged: trecvv => recvv(iov: *const IoVec, desc: *mut Opaque, count: usize, from: Address, tag: u64, ignore: u64, context: Opaque);
+}
+
 unsafe extern "C" fn trecvmsg(ep: *mut Ep, msg: *const TaggedMsg, flags: u64) -> isize {
     // SAFETY: see above.
     unsafe {
         let (state, theirs) = behind!(ep.tagged);
-        let queue = state.arrivals().filter(|_| flags & abi::PEEK != 0 && state.hook.ever_dials());
-        if let Some(queue) = queue {
-            queue.expect_peek((*msg).context, flags & (abi::CLAIM | abi::DISCARD) != 0);
+        let queue = state.arrivals().filter(|_| flags & abi::PEEK != 0);
+        match queue {
+            Some(queue) => queue.expect_peek((*msg).context, flags & (abi::CLAIM | abi::DISCARD) != 0),
+            None => state.note_receive(),
         }
         let result = call!(theirs.recvmsg(ep, msg, flags));
         if let Some(queue) = queue.filter(|_| result != 0) {

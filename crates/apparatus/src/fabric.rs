@@ -59,40 +59,48 @@ unsafe extern "C" fn fabric(attr: *mut FabricAttr, out: *mut *mut Fabric, _provi
     }
 }
 
-unsafe extern "C" fn domain(
-    fabric: *mut Fabric,
-    info: *mut Info,
-    out: *mut *mut Domain,
-    context: Opaque,
-) -> c_int {
-    // SAFETY: reached through a table of ours; the arguments are the program's.
-    unsafe {
-        let known: &Known<FabricOps> = patch::state((*fabric).ops);
-        let Some(theirs) = (*known.ops).domain else { return -(abi::ENOSYS as c_int) };
-        let result = theirs(fabric, info, out, context);
-        if result == 0 {
-            install(known.hook, *out);
+/// Functions of the provider's that open an object: what they have opened is given a hook. SAFETY, for
+/// all of them: they are reached through a table of ours, which leads to what is known; the arguments
+/// are the program's.
+macro_rules! opens {
+    ($(
+        $name:ident($table:ident of $parent:ty, $attr:ident: $attributes:ty $(, $flags:ident)?) -> $child:ty {
+            |$hook:ident, $opened:ident| $then:expr
         }
-        result
-    }
+    )*) => {$(
+        unsafe extern "C" fn $name(
+            parent: *mut $parent,
+            $attr: $attributes,
+            out: *mut *mut $child,
+            $($flags: u64,)?
+            context: Opaque,
+        ) -> c_int {
+            // SAFETY: see above.
+            unsafe {
+                let known: &Known<$table> = patch::state((*parent).ops);
+                let Some(theirs) = (*known.ops).$name else { return -(abi::ENOSYS as c_int) };
+                let result = theirs(parent, $attr, out, $($flags,)? context);
+                if result == 0 {
+                    let ($hook, $opened) = (known.hook, *out);
+                    $then;
+                }
+                result
+            }
+        }
+    )*};
 }
 
-unsafe extern "C" fn domain2(
-    fabric: *mut Fabric,
-    info: *mut Info,
-    out: *mut *mut Domain,
-    flags: u64,
-    context: Opaque,
-) -> c_int {
-    // SAFETY: as above.
-    unsafe {
-        let known: &Known<FabricOps> = patch::state((*fabric).ops);
-        let Some(theirs) = (*known.ops).domain2 else { return -(abi::ENOSYS as c_int) };
-        let result = theirs(fabric, info, out, flags, context);
-        if result == 0 {
-            install(known.hook, *out);
-        }
-        result
+opens! {
+    domain(FabricOps of Fabric, info: *mut Info) -> Domain { |hook, domain| install(hook, domain) }
+    domain2(FabricOps of Fabric, info: *mut Info, flags) -> Domain { |hook, domain| install(hook, domain) }
+    endpoint(DomainOps of Domain, info: *mut Info) -> Ep { |hook, ep| made(hook, info, ep) }
+    endpoint2(DomainOps of Domain, info: *mut Info, flags) -> Ep { |hook, ep| made(hook, info, ep) }
+    cq_open(DomainOps of Domain, attr: *mut CqAttr) -> Cq {
+        // A queue that one provider lends another is seen at the one that the program reads.
+        |hook, cq| if (*attr).flags & abi::PEER == 0 { Queue::install(hook, cq, (*attr).format) }
+    }
+    cntr_open(DomainOps of Domain, attr: Opaque) -> Cntr {
+        |hook, cntr| if hook.ever_dials() { Counter::install(hook, cntr) }
     }
 }
 
@@ -125,43 +133,6 @@ unsafe fn install(hook: &'static Hook, domain: *mut Domain) {
     }
 }
 
-unsafe extern "C" fn endpoint(
-    domain: *mut Domain,
-    info: *mut Info,
-    out: *mut *mut Ep,
-    context: Opaque,
-) -> c_int {
-    // SAFETY: reached through a table of ours; the arguments are the program's.
-    unsafe {
-        let known: &Known<DomainOps> = patch::state((*domain).ops);
-        let Some(theirs) = (*known.ops).endpoint else { return -(abi::ENOSYS as c_int) };
-        let result = theirs(domain, info, out, context);
-        if result == 0 {
-            made(known.hook, info, *out);
-        }
-        result
-    }
-}
-
-unsafe extern "C" fn endpoint2(
-    domain: *mut Domain,
-    info: *mut Info,
-    out: *mut *mut Ep,
-    flags: u64,
-    context: Opaque,
-) -> c_int {
-    // SAFETY: as above.
-    unsafe {
-        let known: &Known<DomainOps> = patch::state((*domain).ops);
-        let Some(theirs) = (*known.ops).endpoint2 else { return -(abi::ENOSYS as c_int) };
-        let result = theirs(domain, info, out, flags, context);
-        if result == 0 {
-            made(known.hook, info, *out);
-        }
-        result
-    }
-}
-
 /// An endpoint was made: those that any peer can be reached through are dialled. What they are made
 /// of, one connection each (as in `tcp;ofi_rxm`), is not: it would be dialled twice.
 unsafe fn made(hook: &'static Hook, info: *const Info, ep: *mut Ep) {
@@ -189,42 +160,5 @@ unsafe extern "C" fn scalable_ep(
         let known: &Known<DomainOps> = patch::state((*domain).ops);
         known.hook.count(Word::OtherEndpoints, 1);
         (*known.ops).scalable_ep.map_or(-(abi::ENOSYS as c_int), |theirs| theirs(domain, info, out, context))
-    }
-}
-
-unsafe extern "C" fn cq_open(
-    domain: *mut Domain,
-    attr: *mut CqAttr,
-    out: *mut *mut Cq,
-    context: Opaque,
-) -> c_int {
-    // SAFETY: as above.
-    unsafe {
-        let known: &Known<DomainOps> = patch::state((*domain).ops);
-        let Some(theirs) = (*known.ops).cq_open else { return -(abi::ENOSYS as c_int) };
-        let result = theirs(domain, attr, out, context);
-        // A queue that one provider lends another is seen at the one that the program reads.
-        if result == 0 && (*attr).flags & abi::PEER == 0 {
-            Queue::install(known.hook, *out, (*attr).format);
-        }
-        result
-    }
-}
-
-unsafe extern "C" fn cntr_open(
-    domain: *mut Domain,
-    attr: Opaque,
-    out: *mut *mut Cntr,
-    context: Opaque,
-) -> c_int {
-    // SAFETY: as above.
-    unsafe {
-        let known: &Known<DomainOps> = patch::state((*domain).ops);
-        let Some(theirs) = (*known.ops).cntr_open else { return -(abi::ENOSYS as c_int) };
-        let result = theirs(domain, attr, out, context);
-        if result == 0 && known.hook.ever_dials() {
-            Counter::install(known.hook, *out);
-        }
-        result
     }
 }

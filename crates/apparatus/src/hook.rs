@@ -32,8 +32,6 @@ pub struct Force {
     capacity: usize,
     /// A message departs when it is sent, whatever was sent before.
     departs_at_once: bool,
-    /// A message that is received may have an overhead.
-    pub takes_recv_overhead: bool,
 }
 
 /// What a message is put under, where that varies.
@@ -381,7 +379,6 @@ impl Force {
             course,
             capacity: *capacity as usize,
             departs_at_once: !turns(Dial::SendGap) && !turns(Dial::GapPerByte) && *capacity == 0,
-            takes_recv_overhead: turns(Dial::RecvOverhead),
         }))
     }
 

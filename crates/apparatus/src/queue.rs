@@ -35,6 +35,10 @@ pub struct Queue {
     entry_bytes: Option<usize>,
     /// An endpoint of the kind that is dialled receives into it, or sends.
     is_used: AtomicBool,
+    /// The program wants whoever sleeps in a read of it to return.
+    is_signalled: AtomicBool,
+    /// The program has posted a receive since it looked last: what that brings may have been here.
+    is_posted: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -70,9 +74,14 @@ struct State {
     peeks: Vec<(usize, bool)>,
     /// Peeks that found a message that is not due: they found nothing.
     unfound: VecDeque<Entry>,
+    /// Messages that peeks have found and nobody has received: since when they are here.
+    found: HashMap<Name, u64, BuildHasherDefault<Spread>>,
     /// When the provider had nothing more.
     drained: u64,
 }
+
+/// What a message is known again by: its tag, who sent it, its bytes.
+type Name = (u64, u64, usize);
 
 /// What is known of a message beside what the program will see of it.
 struct Said {
@@ -82,6 +91,9 @@ struct Said {
     /// The link between the two is left as it is.
     is_spared: bool,
 }
+
+/// Reads the provider's queue: entries, and where they come from.
+type Fetch<'a> = &'a mut dyn FnMut(Opaque, usize, *mut Address) -> isize;
 
 /// By a number or a context.
 type Map<T> = HashMap<u64, T, BuildHasherDefault<Spread>>;
@@ -137,12 +149,14 @@ impl Queue {
                 ops: (*cq).ops,
                 entry_bytes,
                 is_used: AtomicBool::new(false),
+                is_signalled: AtomicBool::new(false),
+                is_posted: AtomicBool::new(false),
                 state: Mutex::new(State { drained: ticks::now(), ..State::default() }),
             }));
             (*cq).fid.ops = patch::copy((*cq).fid.ops, state, |ops: &mut Ops| replace!(ops, close => close));
             (*cq).ops = patch::copy((*cq).ops, state, |ops: &mut CqOps| {
                 if hook.ever_dials() {
-                    replace!(ops, read => read, readfrom => readfrom, readerr => readerr, sread => sread,
+                    replace!(ops, read => read, readfrom => readfrom, readerr => readerr, signal => signal, sread => sread,
                         sreadfrom => sreadfrom);
                 } else if entry_bytes.is_some() {
                     replace!(ops, read => read_and_count);
@@ -178,6 +192,11 @@ impl Queue {
         state.ends.insert(context as u64, at);
     }
 
+    /// A receive is posted.
+    pub fn note_receive(&self) {
+        self.is_posted.store(true, Relaxed);
+    }
+
     /// The next completion of that context is not a message, but says that there is one.
     pub fn expect_peek(&self, context: Opaque, takes: bool) {
         self.state().peeks.push((context as usize, takes));
@@ -192,6 +211,34 @@ impl Queue {
     pub fn holds(&self) -> bool {
         let state = self.state();
         !(state.messages.is_empty() && state.others.is_empty() && state.unfound.is_empty())
+    }
+
+    /// A blocking read in short naps, so that what is held is released in time: `read` reads through
+    /// what it is given, which is `look` or, for no longer than it is told, `wait`. A negative timeout
+    /// has no end.
+    fn sleep(
+        &self,
+        timeout: c_int,
+        read: impl Fn(Fetch<'_>) -> isize,
+        mut look: impl FnMut(Opaque, usize, *mut Address) -> isize,
+        mut wait: impl FnMut(Opaque, usize, *mut Address, c_int) -> isize,
+    ) -> isize {
+        if self.passes() || is_inside() {
+            return read(&mut |raw, count, from| wait(raw, count, from, timeout));
+        }
+        let ready = read(&mut look);
+        if ready != -abi::EAGAIN {
+            return ready;
+        }
+        let end = u64::try_from(timeout).ok().map(|ms| Instant::now() + Duration::from_millis(ms));
+        loop {
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()).as_millis() as c_int);
+            let nap = left.map_or(NAP_MS, |left| left.min(NAP_MS));
+            let result = read(&mut |raw, count, from| wait(raw, count, from, nap));
+            if result != -abi::EAGAIN || left == Some(0) || self.is_signalled.swap(false, Relaxed) {
+                return result;
+            }
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -219,6 +266,7 @@ impl Queue {
             return fetch(out.cast(), count, sources);
         };
         let mut fetch = |out, count, sources| inside(|| fetch(out, count, sources));
+        let is_clear = !(self.is_posted.load(Relaxed) && self.is_posted.swap(false, Relaxed));
         let mut raw = [MaybeUninit::<Entry>::uninit(); FETCHED];
         let mut from = [Address::MAX; FETCHED];
         let looked = ticks::glance();
@@ -227,6 +275,10 @@ impl Queue {
         // What came meanwhile may have departed meanwhile.
         let now = if got > 0 { ticks::glance() } else { looked };
         let mut state = self.state();
+        // The provider works on a message before it shows it: that is no time in which it could have
+        // come.
+        let not_at = is_clear.then(|| state.drained.saturating_add(now.saturating_sub(looked)));
+        let seen = Seen { at: now, not_at };
         for (nth, &source) in from.iter().enumerate().take(got.max(0) as usize) {
             let mut entry = MaybeUninit::<Entry>::zeroed();
             // SAFETY: the provider has written so many entries of so many bytes.
@@ -235,7 +287,7 @@ impl Queue {
                 ptr::copy_nonoverlapping(place, entry.as_mut_ptr().cast(), bytes);
                 entry.assume_init()
             };
-            let taken = self.hook.guarded(|| self.take(&mut state, entry, source, (looked, now)));
+            let taken = self.hook.guarded(|| self.take(&mut state, entry, source, seen));
             if taken.is_none() {
                 // It is not lost: it goes on as it came.
                 state.others.put(0, Completion { entry, source, kind: Kind::Other });
@@ -244,10 +296,36 @@ impl Queue {
         if got == -abi::EAGAIN || (0..FETCHED as isize).contains(&got) {
             state.drained = looked;
         }
-        let mut written = 0;
-        while written < count {
-            let released = self.hook.guarded(|| self.release(&mut state)).flatten();
-            let Some(completion) = released else { break };
+        // SAFETY: as the caller says.
+        let (written, busy_until) = unsafe { self.hand_out(&mut state, out, count, sources, bytes) };
+        let has_unfound = !state.unfound.is_empty();
+        drop(state);
+        // Of this thread's processor: others may look meanwhile.
+        spin_until(busy_until);
+        match (written, got) {
+            (0, got) if got < 0 && got != -abi::EAGAIN => got,
+            (0, _) if has_unfound => -abi::EAVAIL,
+            (0, _) => -abi::EAGAIN,
+            (written, _) => written as isize,
+        }
+    }
+
+    /// Gives the program what its time has come for. Returns how many completions that are, and until
+    /// when they keep the processor.
+    ///
+    /// # Safety
+    /// As of [`Queue::read`]; entries have so many `bytes`.
+    unsafe fn hand_out(
+        &self,
+        state: &mut State,
+        out: *mut u8,
+        count: usize,
+        sources: *mut Address,
+        bytes: usize,
+    ) -> (usize, u64) {
+        for written in 0..count {
+            let released = self.hook.guarded(|| self.release(state)).flatten();
+            let Some((completion, busy_until)) = released else { return (written, 0) };
             // SAFETY: there is room for `count`.
             unsafe {
                 let place = out.add(written * bytes);
@@ -256,25 +334,17 @@ impl Queue {
                     sources.add(written).write(completion.source);
                 }
             }
-            written += 1;
             // The next message has an overhead of its own, which comes after this one is handled.
-            if completion.kind != Kind::Other
-                && self.hook.force().is_some_and(|force| force.takes_recv_overhead)
-            {
-                break;
+            if busy_until > 0 {
+                return (written + 1, busy_until);
             }
         }
-        match (written, got) {
-            (0, got) if got < 0 && got != -abi::EAGAIN => got,
-            (0, _) if !state.unfound.is_empty() => -abi::EAVAIL,
-            (0, _) => -abi::EAGAIN,
-            (written, _) => written as isize,
-        }
+        (count, 0)
     }
 
-    /// Takes a completion of the provider's, which was asked for it and gave it at the times given,
-    /// and finds out when the program may see it.
-    fn take(&self, state: &mut State, mut entry: Entry, source: Address, (looked, now): (u64, u64)) {
+    /// Takes a completion of the provider's, and finds out when the program may see it.
+    fn take(&self, state: &mut State, mut entry: Entry, source: Address, seen: Seen) {
+        let now = seen.at;
         if entry.flags & (abi::RECV | abi::MULTI_RECV) == abi::MULTI_RECV {
             // The provider has done with a buffer. The program may fill it again only when it has
             // seen all that lies in it.
@@ -292,13 +362,9 @@ impl Queue {
             return;
         }
         let said = self.unstamp(&mut entry, source, now);
-        // The provider works on a message before it shows it: that is no time in which it could have
-        // come.
-        let not_at = state.drained.saturating_add(now.saturating_sub(looked));
-        let seen = Seen { at: now, not_at: Some(not_at) };
         let completion = Completion { entry, source, kind: Kind::Other };
         if let Some((_, takes)) = state.peek(entry.op_context) {
-            self.found(state, completion, &said, seen, takes);
+            self.found(state, completion, &said, now, takes);
             return;
         }
         self.count_received(entry.len);
@@ -343,6 +409,7 @@ impl Queue {
         if force.is_some() && self.hook.stamps && said.departed.is_none() {
             self.hook.count(Word::Unstamped, 1);
         }
+        let seen = state.found.remove(&said.name(entry)).map_or(seen, Seen::late);
         let terms = said.terms(force, now);
         let latency = |here| force.map_or(0, |force| force.latency(here));
         let due = state.lane(said.sender).due(said, entry.len, seen, &terms, latency);
@@ -360,21 +427,24 @@ impl Queue {
     }
 
     /// A peek has found a message. One that is not due it does not find, unless it has taken it.
-    fn found(&self, state: &mut State, found: Completion, said: &Said, seen: Seen, takes: bool) {
+    fn found(&self, state: &mut State, found: Completion, said: &Said, now: u64, takes: bool) {
         let force = self.hook.force().filter(|_| !said.is_spared);
-        let terms = said.terms(force, seen.at);
-        // It may be looked for many times: chance would let it through too early.
+        // It may be looked for again and again: it came when it was found first, and chance would let it
+        // through too early.
+        let seen = Seen::late(state.found_first(said.name(&found.entry), now));
+        let terms = said.terms(force, now);
         let latency = |here| force.map_or(0, |force| force.mean_latency(here));
         let due = state.lane(said.sender).would_be_due(said, found.entry.len, seen, &terms, latency);
-        if due <= seen.at || takes {
+        if due <= now || takes {
             state.others.put(due, found);
         } else {
             state.unfound.push_back(found.entry);
         }
     }
 
-    /// The next completion whose time has come, if any. A message takes its overhead first.
-    fn release(&self, state: &mut State) -> Option<Completion> {
+    /// The next completion whose time has come, if any. A message takes its overhead first: until then,
+    /// or until 0 where it has none.
+    fn release(&self, state: &mut State) -> Option<(Completion, u64)> {
         if state.messages.is_empty() && state.others.is_empty() {
             return None;
         }
@@ -383,18 +453,21 @@ impl Queue {
         let now = if is_open { u64::MAX } else { ticks::glance() };
         let others = state.others.take(now, &mut Gate::default(), &Terms::NONE);
         if let Some(other) = others {
-            return Some(other.item);
+            return Some((other.item, 0));
         }
         let terms = self.hook.force().map_or(Terms::NONE, |force| force.terms_released(now));
         let released = state.messages.take(now, &mut self.hook.sides().gate, &terms)?;
-        if released.item.kind == (Kind::Message { waited: true }) && !is_open {
+        if is_open || released.item.kind == Kind::Other {
+            return Some((released.item, 0));
+        }
+        if released.item.kind == (Kind::Message { waited: true }) {
             self.hook.note_lateness(now.saturating_sub(released.at));
         }
-        if terms.recv_overhead > 0 && !is_open && released.item.kind != Kind::Other {
-            spin_until(now.saturating_add(terms.recv_overhead));
-            self.hook.count(Word::RecvOverheadTicks, terms.recv_overhead);
+        if terms.recv_overhead == 0 {
+            return Some((released.item, 0));
         }
-        Some(released.item)
+        self.hook.count(Word::RecvOverheadTicks, terms.recv_overhead);
+        Some((released.item, now.saturating_add(terms.recv_overhead)))
     }
 
     fn count_received(&self, bytes: usize) {
@@ -404,6 +477,10 @@ impl Queue {
 }
 
 impl Said {
+    fn name(&self, entry: &Entry) -> Name {
+        (entry.tag, self.sender.unwrap_or(u64::MAX), entry.len)
+    }
+
     /// What the message is put under, seen now.
     fn terms(&self, force: Option<&Force>, now: u64) -> Terms {
         let departed = self.departed.map_or(now, |departed| departed.at);
@@ -454,6 +531,15 @@ impl State {
     fn peek(&mut self, context: Opaque) -> Option<(usize, bool)> {
         let at = self.peeks.iter().position(|(of, _)| *of == context as usize)?;
         Some(self.peeks.swap_remove(at))
+    }
+
+    /// When a message was found that a peek finds now.
+    fn found_first(&mut self, name: Name, now: u64) -> u64 {
+        if self.found.len() >= MANY_NOTES {
+            // Received as something else than they were found as.
+            self.found.clear();
+        }
+        *self.found.entry(name).or_insert(now)
     }
 
     /// What lies in one buffer is released in order: with the last message the program may give the
@@ -551,21 +637,12 @@ unsafe extern "C" fn sread(
     unsafe {
         let queue: &Queue = patch::state((*cq).ops);
         let theirs = queue.ops;
-        if queue.passes() || is_inside() {
-            return queue.read(out.cast(), count, ptr::null_mut(), |raw, count, _| {
-                call!(theirs.sread(cq, raw, count, condition, timeout))
-            });
-        }
-        let ready = queue
-            .read(out.cast(), count, ptr::null_mut(), |raw, count, _| call!(theirs.read(cq, raw, count)));
-        if ready != -abi::EAGAIN {
-            return ready;
-        }
-        napping(timeout, |nap| {
-            queue.read(out.cast(), count, ptr::null_mut(), |raw, count, _| {
-                call!(theirs.sread(cq, raw, count, condition, nap))
-            })
-        })
+        queue.sleep(
+            timeout,
+            |fetch| queue.read(out.cast(), count, ptr::null_mut(), fetch),
+            |raw, count, _| call!(theirs.read(cq, raw, count)),
+            |raw, count, _, nap| call!(theirs.sread(cq, raw, count, condition, nap)),
+        )
     }
 }
 
@@ -581,35 +658,22 @@ unsafe extern "C" fn sreadfrom(
     unsafe {
         let queue: &Queue = patch::state((*cq).ops);
         let theirs = queue.ops;
-        if queue.passes() || is_inside() {
-            return queue.read(out.cast(), count, sources, |raw, count, from| {
-                call!(theirs.sreadfrom(cq, raw, count, from, condition, timeout))
-            });
-        }
-        let ready = queue.read(out.cast(), count, sources, |raw, count, from| {
-            call!(theirs.readfrom(cq, raw, count, from))
-        });
-        if ready != -abi::EAGAIN {
-            return ready;
-        }
-        napping(timeout, |nap| {
-            queue.read(out.cast(), count, sources, |raw, count, from| {
-                call!(theirs.sreadfrom(cq, raw, count, from, condition, nap))
-            })
-        })
+        queue.sleep(
+            timeout,
+            |fetch| queue.read(out.cast(), count, sources, fetch),
+            |raw, count, from| call!(theirs.readfrom(cq, raw, count, from)),
+            |raw, count, from, nap| call!(theirs.sreadfrom(cq, raw, count, from, condition, nap)),
+        )
     }
 }
 
-/// A blocking read in short naps, so that what is held is released in time. A negative timeout has
-/// no end.
-fn napping(timeout: c_int, mut read: impl FnMut(c_int) -> isize) -> isize {
-    let end = u64::try_from(timeout).ok().map(|ms| Instant::now() + Duration::from_millis(ms));
-    loop {
-        let left = end.map(|end| end.saturating_duration_since(Instant::now()).as_millis() as c_int);
-        let result = read(left.map_or(NAP_MS, |left| left.min(NAP_MS)));
-        if result != -abi::EAGAIN || left == Some(0) {
-            return result;
-        }
+/// A provider may keep the signal for whoever sleeps next, which is a nap.
+unsafe extern "C" fn signal(cq: *mut Cq) -> c_int {
+    // SAFETY: see above.
+    unsafe {
+        let queue: &Queue = patch::state((*cq).ops);
+        queue.is_signalled.store(true, Relaxed);
+        (*queue.ops).signal.map_or(-(abi::ENOSYS as c_int), |theirs| theirs(cq))
     }
 }
 

@@ -201,6 +201,32 @@ fn dials_vary_by_chance_and_with_time() {
     }
 }
 
+/// Who looks for a message again and again finds it when it is due, however departures travel.
+#[test]
+fn a_probe_waits_for_the_latency_and_no_longer() {
+    let _alone = alone();
+    for bench in Bench::all() {
+        for dials in
+            [["--latency", "+2ms", "--carrier", "stamp"], ["--latency", "=2ms", "--carrier", "arrival"]]
+        {
+            let took = elapsed_s(&bench.run(&dials, "probe 50 8"));
+            assert!(took >= 2.0 * 50.0 * 2e-3, "{dials:?}: {took}");
+        }
+    }
+}
+
+/// A message that has waited for its receive to be posted has been here all the while.
+#[test]
+fn a_receive_that_is_posted_late_does_not_pay_again() {
+    let _alone = alone();
+    for bench in Bench::all() {
+        elapsed_s(&bench.run(&["--latency", "+1ms"], "late 40 5000"));
+        let report = bench.report();
+        // Some of MPI's own messages are waited for.
+        assert!(sum(&report, "held") < 0.5 * sum(&report, "received"), "{report}");
+    }
+}
+
 /// What the link has of its own is measured where a dial needs it.
 #[test]
 fn a_gap_is_added_to_what_the_link_has_and_nothing_is_set_below_it() {

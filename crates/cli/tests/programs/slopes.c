@@ -7,6 +7,7 @@
  *     slopes allreduce N          N reductions over two ranks: N (o_s + L + o_r)
  *     slopes hidden N MICROSECONDS
  *                                 N exchanges behind a computation: N max(computation, L)
+ *     slopes late N MICROSECONDS  the same, with receives posted behind the computation
  *     slopes puts N BYTES         N writes into the other's memory, each waited for: N L at least
  *
  * Rank 0 prints `elapsed_s=…`, without what MPI takes to begin and to end.
@@ -63,15 +64,18 @@ static void allreduce(int n)
         MPI_Allreduce(&sum, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
 
-static void hidden(int n, int microseconds)
+static void hidden(int n, int microseconds, int late)
 {
     for (int i = 0; i < n; i++) {
         MPI_Request requests[2];
-        MPI_Irecv(memory, 8, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, &requests[0]);
+        if (!late)
+            MPI_Irecv(memory, 8, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, &requests[0]);
         MPI_Isend(memory + 64, 8, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, &requests[1]);
         /* The computation: no call of MPI in it. */
         for (double end = MPI_Wtime() + microseconds * 1e-6; MPI_Wtime() < end;)
             ;
+        if (late)
+            MPI_Irecv(memory, 8, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, &requests[0]);
         MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
     }
 }
@@ -101,7 +105,9 @@ static void run(const char *what, int n, int size)
     else if (strcmp(what, "allreduce") == 0)
         allreduce(n);
     else if (strcmp(what, "hidden") == 0)
-        hidden(n, size);
+        hidden(n, size, 0);
+    else if (strcmp(what, "late") == 0)
+        hidden(n, size, 1);
     else if (strcmp(what, "puts") == 0)
         puts_each(n, size);
     else

@@ -1,0 +1,132 @@
+//! Programs whose run time over a dialled link can be worked out by hand (tests/programs/slopes.c),
+//! swept: the slope of each dial as it is found beside the one by hand. Goal: within 3 %.
+
+#![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
+
+#[path = "../tests/common/mpi.rs"]
+mod mpi;
+
+use mpi::{compilers, launcher, prepare};
+use netdyno_measure::sweep::{Sweep, Swept};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// Values that a dial is turned to, and by how many milliseconds the program is to be slower for each
+/// microsecond of it, or each nanosecond per byte.
+struct Grid {
+    dial: &'static str,
+    values: &'static str,
+    by_hand_ms: f64,
+}
+
+/// A program of `slopes.c`.
+struct Program {
+    name: &'static str,
+    words: &'static str,
+    grids: &'static [Grid],
+}
+
+const PROGRAMS: &[Program] = &[
+    Program {
+        name: "chain of 5000 round trips",
+        words: "chain 5000 8",
+        grids: &[
+            Grid { dial: "latency", values: "+50,100us", by_hand_ms: 10.0 },
+            Grid { dial: "send-overhead", values: "+25,50us", by_hand_ms: 10.0 },
+            Grid { dial: "recv-overhead", values: "+25,50us", by_hand_ms: 10.0 },
+        ],
+    },
+    Program {
+        name: "stream of 5000 messages",
+        words: "stream 5000 8",
+        grids: &[Grid { dial: "send-gap", values: "=50,100us", by_hand_ms: 5.0 }],
+    },
+    Program {
+        name: "stream of 500 messages of 64 KiB",
+        words: "stream 500 65536",
+        grids: &[Grid { dial: "gap-per-byte", values: "=2,4ns/B", by_hand_ms: 500.0 * 65535.0 / 1e6 }],
+    },
+    Program {
+        name: "5000 reductions",
+        words: "allreduce 5000",
+        grids: &[Grid { dial: "latency", values: "+50,100us", by_hand_ms: 5.0 }],
+    },
+    // It hides its latency, and does not pay for it.
+    Program {
+        name: "1000 exchanges behind 100 µs of computation",
+        words: "hidden 1000 100",
+        grids: &[Grid { dial: "latency", values: "+20,40,60us", by_hand_ms: 0.0 }],
+    },
+];
+
+/// An MPI, and the programs as it has compiled them.
+struct Bench {
+    compiler: PathBuf,
+    folder: TempDir,
+}
+
+impl Bench {
+    fn of(compiler: PathBuf) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/slopes.c");
+        let mut build = Command::new(&compiler);
+        build.arg("-O2").arg("-o").arg(folder.path().join("slopes")).arg(source);
+        assert!(prepare(&mut build, &compiler).status().unwrap().success());
+        Self { compiler, folder }
+    }
+
+    /// Over shared memory, where the provider can; 5 repetitions.
+    fn sweep(&self, program: &Program, provider: &str) -> Option<Sweep> {
+        let record = self.folder.path().join("sweep.json");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_netdyno"));
+        command.args(["sweep", "--provider", provider, "--link", "none", "--repetitions", "5"]);
+        command.args(["--metric", "elapsed_s=([0-9.]+)", "--format", "json", "--out"]).arg(&record);
+        for Grid { dial, values, .. } in program.grids {
+            command.arg(format!("--{dial}")).arg(values);
+        }
+        command.arg("--").arg(launcher(&self.compiler)).args(["-bind-to", "core", "-n", "2"]);
+        command.arg(self.folder.path().join("slopes")).args(program.words.split(' '));
+        let output = prepare(&mut command, &self.compiler).current_dir(&self.folder).output().unwrap();
+        if !output.status.success() {
+            println!("{}: {}", program.name, String::from_utf8_lossy(&output.stderr).trim());
+            return None;
+        }
+        Sweep::from_json(&std::fs::read_to_string(record).unwrap()).unwrap().ok()
+    }
+}
+
+/// One line: what is found, and by how much it is off.
+fn line(program: &Program, grid: &Grid, swept: &Swept) -> String {
+    let (Some(slope), Some(interval)) = (swept.slope, swept.slope_ci) else {
+        return format!("{}: {} has no slope", program.name, grid.dial);
+    };
+    let [slope, low, high] = [slope, interval.lo, interval.hi].map(|s| s * 1e3);
+    let off = match grid.by_hand_ms {
+        0.0 => String::new(),
+        by_hand => format!("{:+.1} %", 100.0 * (slope / by_hand - 1.0)),
+    };
+    format!(
+        "{:<44} {:<14} {:>7.2} ms {slope:>7.2} ms [{low:.2}, {high:.2}] {off}",
+        program.name, grid.dial, grid.by_hand_ms
+    )
+}
+
+fn main() {
+    for compiler in compilers() {
+        let is_open_mpi = compiler.with_file_name("ompi_info").exists();
+        // Open MPI sends nothing through libfabric's shared memory.
+        let provider = if is_open_mpi { "tcp" } else { "shm" };
+        println!(
+            "{}, {provider}: by hand and found, for each µs or ns/B",
+            if is_open_mpi { "Open MPI" } else { "MPICH" }
+        );
+        let bench = Bench::of(compiler);
+        for program in PROGRAMS {
+            let Some(sweep) = bench.sweep(program, provider) else { continue };
+            for (grid, swept) in program.grids.iter().zip(&sweep.dials) {
+                println!("{}", line(program, grid, swept));
+            }
+        }
+    }
+}
