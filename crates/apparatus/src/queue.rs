@@ -78,6 +78,8 @@ struct State {
     found: HashMap<Name, u64, BuildHasherDefault<Spread>>,
     /// When the provider had nothing more.
     drained: u64,
+    /// When it gave something, if that was just now: what was done since is part of an overhead.
+    fetched: u64,
 }
 
 /// What a message is known again by: its tag, who sent it, its bytes.
@@ -275,6 +277,7 @@ impl Queue {
         // What came meanwhile may have departed meanwhile.
         let now = if got > 0 { ticks::glance() } else { looked };
         let mut state = self.state();
+        state.fetched = if got > 0 { now } else { 0 };
         // The provider works on a message before it shows it: that is no time in which it could have
         // come.
         let not_at = is_clear.then(|| state.drained.saturating_add(now.saturating_sub(looked)));
@@ -467,7 +470,8 @@ impl Queue {
             return Some((released.item, 0));
         }
         self.hook.count(Word::RecvOverheadTicks, terms.recv_overhead);
-        Some((released.item, now.saturating_add(terms.recv_overhead)))
+        let began = if state.fetched > 0 { state.fetched } else { now };
+        Some((released.item, began.saturating_add(terms.recv_overhead)))
     }
 
     fn count_received(&self, bytes: usize) {

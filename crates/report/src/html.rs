@@ -76,7 +76,7 @@ pub fn render(records: &[Record]) -> String {
 
 /// What a program's run time depends on.
 pub fn of_sweep(sweep: &Sweep) -> String {
-    page(&sweep::title(sweep), &sweep::header(sweep), &sweep::main(sweep))
+    page(sweep::TITLE, &sweep::header(sweep), &sweep::main(sweep))
 }
 
 fn page(title: &str, header: &Markup, main: &Markup) -> String {

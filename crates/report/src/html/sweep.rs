@@ -11,15 +11,14 @@ use netdyno_measure::sweep::{SLOWDOWNS, Sweep, Swept};
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 300.0;
 
-/// The title of the page.
-pub fn title(sweep: &Sweep) -> String {
-    format!("What {} depends on", sweep.command.last().map_or("the program", String::as_str))
-}
+/// The title of the page. Which word of a command is the program, and which its launcher's or its
+/// arguments, nobody can tell: it stands below as a whole.
+pub const TITLE: &str = "What a program depends on";
 
 /// What stands above the plots.
 pub fn header(sweep: &Sweep) -> Markup {
     html! {
-        h1 { (pretty(&title(sweep))) }
+        h1 { (TITLE) }
         p.sub { (sweep.began) " · " (sweep.place) @if let Some(provider) = &sweep.provider { " · " (provider) } }
         p.sub { code { (sweep.command.join(" ")) } }
         p.lead { (pretty(&summary(sweep))) }
