@@ -1,4 +1,14 @@
 //! The numbers of the VIPL interface (VIA 1.0, vipl.h), and what each of them means here.
+//!
+//! Errors are small enums of their own, one for each kind of operation. Only this file knows
+//! which number a C program sees for them.
+
+use super::attributes::{Conflict, Unsupported};
+use super::completion::CqError;
+use super::connecting::ConnectError;
+use super::memory::MemoryError;
+use super::nic::ResourceError;
+use super::posting::PostError;
 
 /// What a function of the interface returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,8 +175,88 @@ impl Status {
     }
 }
 
+impl From<Conflict> for ReturnCode {
+    fn from(conflict: Conflict) -> Self {
+        match conflict {
+            Conflict::Level => Self::InvalidReliabilityLevel,
+            Conflict::Transfer => Self::InvalidMtu,
+            Conflict::Qos => Self::InvalidQos,
+            Conflict::RdmaRead => Self::InvalidRdmaRead,
+        }
+    }
+}
+
+impl From<Unsupported> for ReturnCode {
+    fn from(unsupported: Unsupported) -> Self {
+        match unsupported {
+            Unsupported::Level => Self::InvalidReliabilityLevel,
+            Unsupported::Transfer => Self::InvalidMtu,
+            Unsupported::Qos => Self::InvalidQos,
+            Unsupported::RdmaRead => Self::InvalidRdmaRead,
+        }
+    }
+}
+
+impl From<MemoryError> for ReturnCode {
+    fn from(error: MemoryError) -> Self {
+        match error {
+            MemoryError::NoSuchTag => Self::InvalidPtag,
+            MemoryError::ReadNotSupported => Self::InvalidRdmaRead,
+            MemoryError::NoSuchRegion | MemoryError::NoRange => Self::InvalidParameter,
+            MemoryError::TooMuch | MemoryError::TagInUse => Self::ErrorResource,
+        }
+    }
+}
+
+impl From<CqError> for ReturnCode {
+    fn from(error: CqError) -> Self {
+        match error {
+            CqError::NoSuchQueue | CqError::NoSuchSize => Self::InvalidParameter,
+            CqError::TooMany | CqError::InUse | CqError::TooSmall => Self::ErrorResource,
+        }
+    }
+}
+
+impl From<ResourceError> for ReturnCode {
+    fn from(error: ResourceError) -> Self {
+        match error {
+            ResourceError::NoSuchVi | ResourceError::NoSuchQueue => Self::InvalidParameter,
+            ResourceError::NoSuchTag => Self::InvalidPtag,
+            ResourceError::TooMany => Self::ErrorResource,
+            ResourceError::State => Self::InvalidState,
+            ResourceError::Unsupported(what) => what.into(),
+        }
+    }
+}
+
+impl From<PostError> for ReturnCode {
+    fn from(error: PostError) -> Self {
+        match error {
+            PostError::NoSuchVi | PostError::Misaligned | PostError::NotRegistered => Self::InvalidParameter,
+            PostError::Full => Self::ErrorResource,
+        }
+    }
+}
+
+impl From<ConnectError> for ReturnCode {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::NoSuchVi | ConnectError::NoSuchRequest | ConnectError::NoAddress => {
+                Self::InvalidParameter
+            }
+            ConnectError::Taken | ConnectError::TooMany => Self::ErrorResource,
+            ConnectError::State => Self::InvalidState,
+            ConnectError::Timeout => Self::Timeout,
+            ConnectError::Rejected => Self::Reject,
+            ConnectError::NoMatch => Self::NoMatch,
+            ConnectError::Conflict(conflict) => conflict.into(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::state::State;
     use super::*;
 
     #[test]
@@ -239,6 +329,57 @@ mod tests {
         for (status, bits) in table {
             assert_eq!(status.0, bits);
             assert_eq!(status.is_error(), (2..=0x100).contains(&bits), "{bits:#x}");
+        }
+    }
+
+    #[test]
+    fn levels_and_states_have_the_numbers_of_the_interface() {
+        assert_eq!(Level::ALL.map(|level| level as u16), [1, 2, 4]);
+        for number in 0..=u16::MAX {
+            assert!(Level::of(number).is_none_or(|level| level as u16 == number));
+        }
+        let states = [State::Idle, State::Connected, State::ConnectPending, State::Error];
+        assert_eq!(states.map(|state| state as u32), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn every_error_has_its_code() {
+        let table: [(ReturnCode, u32); 32] = [
+            (Conflict::Level.into(), 6),
+            (Conflict::Transfer.into(), 7),
+            (Conflict::Qos.into(), 8),
+            (Conflict::RdmaRead.into(), 10),
+            (Unsupported::Level.into(), 6),
+            (Unsupported::Transfer.into(), 7),
+            (Unsupported::Qos.into(), 8),
+            (Unsupported::RdmaRead.into(), 10),
+            (MemoryError::NoSuchTag.into(), 9),
+            (MemoryError::NoSuchRegion.into(), 2),
+            (MemoryError::NoRange.into(), 2),
+            (MemoryError::TooMuch.into(), 3),
+            (MemoryError::TagInUse.into(), 3),
+            (MemoryError::ReadNotSupported.into(), 10),
+            (CqError::NoSuchQueue.into(), 2),
+            (CqError::NoSuchSize.into(), 2),
+            (CqError::TooMany.into(), 3),
+            (CqError::InUse.into(), 3),
+            (CqError::TooSmall.into(), 3),
+            (ResourceError::NoSuchVi.into(), 2),
+            (ResourceError::NoSuchTag.into(), 9),
+            (ResourceError::State.into(), 12),
+            (ResourceError::Unsupported(Unsupported::Transfer).into(), 7),
+            (PostError::Misaligned.into(), 2),
+            (PostError::NotRegistered.into(), 2),
+            (PostError::Full.into(), 3),
+            (ConnectError::NoSuchRequest.into(), 2),
+            (ConnectError::State.into(), 12),
+            (ConnectError::Timeout.into(), 4),
+            (ConnectError::Rejected.into(), 5),
+            (ConnectError::NoMatch.into(), 14),
+            (ConnectError::Conflict(Conflict::Transfer).into(), 7),
+        ];
+        for (code, number) in table {
+            assert_eq!(code as u32, number, "{code:?}");
         }
     }
 }
