@@ -128,6 +128,9 @@ impl Nic {
     /// They belong nowhere any more, and nothing more of the message is wanted. On a reliable VI,
     /// which is broken then, the peer is to be told.
     pub fn places(&mut self, vi: ViHandle, at: u32, len: u32, out: &mut Vec<Segment>) -> Result<(), Refusal> {
+        if !self.vis.get(vi).is_some_and(Vi::is_connected) {
+            return Err(Refusal::NotConnected);
+        }
         let begin = out.len();
         match self.find_places(vi, at, len, out) {
             Ok(()) => Ok(()),

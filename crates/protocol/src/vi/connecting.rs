@@ -391,7 +391,10 @@ impl Nic {
         let Some(asking) = self.vis.get_mut(vi).and_then(|endpoint| endpoint.asking.as_mut()) else { return };
         let Request { number, offer, .. } = asking.request;
         let to = theirs.number;
-        if let Some(conflict) = offer.conflict(&theirs.offer) {
+        if let Some(met) = asking.met.filter(|met| *met != to) {
+            // It may be connected with us, and we have not heard. If it has given up, it says so.
+            self.say(&theirs.from.host, Signal::Accept { to: met, number, offer });
+        } else if let Some(conflict) = offer.conflict(&theirs.offer) {
             self.say(&theirs.from.host, Signal::Refuse { to, why: Why::Conflict(conflict) });
             self.give_up(vi, ConnectError::Conflict(conflict), false);
         } else {
@@ -431,6 +434,12 @@ impl Nic {
         if let Some((vi, _)) = linked {
             self.break_vi(vi, AsyncError::ConnLost, None, Parting::Peers);
             self.settle(vi);
+        }
+        if let Some(vi) = self.asks(|request| request.number == to && request.to.host == host)
+            && let Some(asking) = self.vis.get_mut(vi).and_then(|endpoint| endpoint.asking.as_mut())
+        {
+            // Another one may ask in its place.
+            asking.met = asking.met.filter(|met| *met != number);
         }
         let Meeting { waits, incoming, .. } = &mut self.meeting;
         let given_up = incoming

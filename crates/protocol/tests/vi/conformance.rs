@@ -834,6 +834,44 @@ fn two_vis_can_not_ask_the_same_peer_by_the_same_names() {
     assert_eq!(world.hosts[0].nic.ask(second, names(), true, 2, None, 0), Err(ConnectError::Taken));
 }
 
+/// Found by a random program: a peer that connects and is not heard, and then another VI that asks by
+/// the same names.
+#[test]
+fn a_peer_is_not_offered_to_another_one_while_it_may_be_connected() {
+    for has_given_up in [false, true] {
+        let mut world = World::new(2);
+        let ours = world.hosts[0].create_vi(Level::Delivery);
+        let [first, second] = [(); 2].map(|()| world.hosts[1].create_vi(Level::Delivery));
+        world.ask_as_peers([ours, first]);
+        // Its request comes, and our answer. Then nothing does that it says.
+        let from_first = |signal: &(usize, usize, Signal)| signal.0 == 1;
+        world.signals.retain(from_first);
+        world.signal();
+        world.signal();
+        world.signals.retain(|signal| !from_first(signal));
+        assert_eq!(
+            (state(&world, 0, ours), state(&world, 1, first)),
+            (State::ConnectPending, State::Connected)
+        );
+        if has_given_up {
+            world.hosts[1].nic.disconnect(first).unwrap();
+            world.attend();
+            world.wires.clear();
+        }
+        let number = world.number();
+        let names = [address(1, b"peer"), address(0, b"peer")];
+        world.hosts[1].nic.ask(second, names, true, number, None, 0).unwrap();
+        world.run();
+        for now_ns in [20_000_000, 40_000_000] {
+            (0..2).for_each(|at| world.hosts[at].nic.on_time(now_ns));
+            world.run();
+        }
+        let (connected, other) = if has_given_up { (second, first) } else { (first, second) };
+        assert_eq!(world.hosts[0].links[&ours].remote, world.hosts[1].links[&connected].local);
+        assert!(!world.hosts[1].links.contains_key(&other));
+    }
+}
+
 #[test]
 fn an_answer_that_is_lost_is_given_again() {
     let mut world = World::new(2);

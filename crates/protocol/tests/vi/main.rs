@@ -3,4 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod conformance;
+mod model;
+mod programs;
 mod world;

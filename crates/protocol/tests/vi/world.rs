@@ -321,11 +321,11 @@ impl World {
                 }
                 if begin == 0 {
                     interrupt(self);
+                    // It may be the end of the connection that came between.
+                    self.hosts[to].links.get(&vi)?;
                 }
             }
         }
-        // It may be the end of the connection that came between.
-        self.hosts[to].links.get(&vi)?;
         match arrival {
             Arrival::Place => {
                 self.hosts[to].nic.arrived(vi);
