@@ -58,12 +58,12 @@ impl Trouble {
 impl Nic {
     /// A message of the peer's begins.
     pub fn arrive(&mut self, vi: ViHandle, head: &Head) -> Arrival {
-        let Some(endpoint) = self.vis.get_mut(vi).filter(|endpoint| endpoint.is_connected()) else {
+        if !self.vis.get(vi).is_some_and(Vi::is_connected) {
             return Arrival::Refuse(Refusal::NotConnected);
-        };
-        endpoint.arriving = None;
+        }
         match self.examine(vi, head) {
             Err(trouble) => self.refuse(vi, &trouble),
+            // Beside the message that is coming, where one is.
             Ok(()) if matches!(head.kind, Kind::Read { .. }) => Arrival::Serve,
             Ok(()) => {
                 self.vis.get_mut(vi).into_iter().for_each(|endpoint| endpoint.arriving = Some(*head));

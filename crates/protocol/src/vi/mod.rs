@@ -21,14 +21,15 @@
 //! the other's and rings; over UDP it sends frames, for a VI that promises nothing in
 //! [fragments](crate::frame::vi_fragment), for the others over a
 //! [`reliability::Connection`](crate::reliability::Connection): that delivers once and in order,
-//! acknowledges, answers, and gives up, and its stores and gets ask where bytes of any length belong
-//! just as a VI does. What is a VI's goes into the words of its messages
+//! acknowledges, answers, and gives up, and asks with each piece where it belongs, just as a VI
+//! does. What is a VI's goes into the words of its messages
 //! ([`vi_message`](crate::frame::vi_message)):
 //!
-//! | | on the connection | what its end means |
+//! | | on the connection | and then |
 //! | --- | --- | --- |
-//! | send, RDMA write | request or store, the head in its words | reply: [`Progress::Received`]; refused: [`Progress::Refused`] |
-//! | RDMA read | get, `memory` and `offset` the peer's handle and address | fetched: [`Progress::Fetched`] |
+//! | send, RDMA write | request, the head its words, the bytes its payload | reply: a verdict |
+//! | one that is longer | the same without bytes, and a store of them behind it | refused, or a reply |
+//! | RDMA read | get, from the handle as memory and the address as offset | fetched, or refused |
 //! | disconnect | goodbye, behind all that was sent | [`Nic::left`] |
 //! | silence | | [`Nic::lost`] |
 //!

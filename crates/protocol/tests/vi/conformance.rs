@@ -347,6 +347,26 @@ fn an_rdma_read_brings_the_bytes_and_the_target_sees_nothing() {
     }
 }
 
+/// A carrier serves reads when there is room, which may be in the middle of a message.
+#[test]
+fn an_rdma_read_is_answered_beside_the_message_that_is_coming() {
+    let mut world = World::new(2);
+    let [ours, theirs] = world.connect(Level::Delivery);
+    let posted = receive(&mut world, 1, theirs, 1000, 300);
+    let read = rdma(&world, false, 300, 4);
+    world.hosts[0].post(ours, Side::Send, &read);
+    let Outgoing { head, .. } = world.hosts[0].nic.next(ours).unwrap();
+    send(&mut world, 0, ours, &[7; 300]);
+    world.send(0, ours).unwrap();
+    let local = world.hosts[0].links[&ours].local;
+    world.deliver(0, local, &mut |world| {
+        assert_eq!(world.hosts[1].nic.arrive(theirs, &head), Arrival::Serve);
+        assert!(world.hosts[1].nic.serves(theirs, &head, 0, 4).is_ok());
+    });
+    assert_eq!(status(&mut world, 1, posted), DONE_RECEIVE);
+    assert_eq!(world.hosts[1].memory(BASE + 1000, 300), [7; 300]);
+}
+
 #[test]
 fn an_rdma_read_needs_a_reliable_level_and_is_optional() {
     let nic = Nic::new(NicAttributes::default());

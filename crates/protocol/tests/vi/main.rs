@@ -4,5 +4,6 @@
 
 mod conformance;
 mod model;
+mod over_connection;
 mod programs;
 mod world;
