@@ -229,7 +229,9 @@ impl Nic {
     ) -> Option<bool> {
         let Fragment { head, at, payload, .. } = piece;
         let len = payload.len() as u32;
-        let endpoint = self.vis.get_mut(vi).filter(|endpoint| endpoint.is_connected())?;
+        // To one that promises something nothing comes so.
+        let is_meant = |endpoint: &&mut Vi| endpoint.is_connected() && !endpoint.is_reliable();
+        let endpoint = self.vis.get_mut(vi).filter(is_meant)?;
         let is_taken = match endpoint.fragments.take(head, *at, len) {
             Piece::Stale => return None,
             Piece::Continues => true,

@@ -1,6 +1,8 @@
 //! What a provider promises, one statement a test (VIA 1.0).
 
-use crate::world::{BASE, Host, Packet, World, address, work};
+use crate::world::{BASE, Host, Packet, World, address, fragments, work};
+use netdyno_protocol::frame::vi_fragment;
+use netdyno_protocol::frame::vi_message::{Head, Kind};
 use netdyno_protocol::frame::vi_signal::Signal;
 use netdyno_protocol::vi::*;
 
@@ -99,6 +101,18 @@ fn unreliable_at_most_once() {
     assert_eq!(done(&mut world).unwrap().completion.len, 3000);
     assert_eq!(done(&mut world), None);
     assert_eq!(world.hosts[1].memory(BASE + 1000, 3000), &text[..]);
+}
+
+#[test]
+fn pieces_are_for_vis_that_promise_nothing() {
+    let mut world = World::new(2);
+    let [_, theirs] = world.connect(Level::Delivery);
+    receive(&mut world, 1, theirs, 0, 10);
+    let head = Head { number: 0, len: 4, kind: Kind::Send { immediate: None } };
+    let pieces = fragments(world.hosts[1].links[&theirs].local, &head, b"text");
+    let piece = vi_fragment::parse(&pieces[0]).unwrap();
+    assert_eq!(world.hosts[1].nic.arrive_in_pieces(theirs, &piece, &mut Vec::new()), None);
+    assert_eq!(state(&world, 1, theirs), State::Connected);
 }
 
 #[test]
