@@ -10,6 +10,7 @@
 //! * [`reliability`]: exactly once over a network that loses.
 //! * [`dial`]: what the dials of a link do to a message.
 //! * [`faults`]: what a bad network does to datagrams.
+//! * [`vi`]: Virtual Interfaces: states, descriptors, protection, completion.
 //! * [`sim`]: an interface of known `o_s`, `o_r`, `g`, `L` in virtual time.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -23,3 +24,4 @@ pub mod frame;
 mod quantity;
 pub mod reliability;
 pub mod sim;
+pub mod vi;

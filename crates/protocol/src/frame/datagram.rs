@@ -365,7 +365,7 @@ fn quarter_at(bytes: &[u8], at: usize) -> u16 {
 /// 32 bits over all of `datagram` but its first 4 bytes: pairs of words are mixed in by a
 /// multiplication whose halves are folded, so that every bit changes about half of the sum.
 /// Random damage goes unnoticed once in 2^32 times.
-fn checksum(datagram: &[u8]) -> u32 {
+pub(super) fn checksum(datagram: &[u8]) -> u32 {
     const A: u64 = 0x9e37_79b9_7f4a_7c15;
     const B: u64 = 0xd1b5_4a32_d192_ed03;
     let fold = |x: u64, y: u64| {

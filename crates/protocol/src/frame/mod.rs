@@ -7,3 +7,6 @@ pub mod port;
 pub mod slot;
 pub mod transfer;
 pub mod udp_port;
+pub mod vi_fragment;
+pub mod vi_message;
+pub mod vi_signal;

@@ -1,0 +1,217 @@
+//! The head of a message between two VIs: what it is, and which memory it is about; and the answer
+//! to one. Four words, which travel in front of the bytes in a fragment, or are the words of a
+//! message on a connection.
+//!
+//! ```text
+//! word 0   bit  0..8    kind: 1 send, 2 RDMA write, 3 RDMA read, 4 verdict
+//!          bit  8..16   1 where there are immediate data; of a verdict, what it is
+//!          bit 16..32   0
+//!          bit 32..64   number, the sender's
+//! word 1   bit  0..32   length, bytes
+//!          bit 32..64   immediate data
+//! word 2                address in the receiver's memory
+//! word 3   bit  0..32   handle of that memory
+//!          bit 32..64   0
+//! ```
+//!
+//! What a kind does not have is 0.
+
+use crate::vi::Remote;
+
+/// Words of a head.
+pub const WORDS: usize = 4;
+
+const SEND: u64 = 1;
+const WRITE: u64 = 2;
+const READ: u64 = 3;
+const VERDICT: u64 = 4;
+
+/// What a VI asks of its peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Which of the sender's messages it is, mod 2^32.
+    pub number: u32,
+    /// The bytes that it moves.
+    pub len: u32,
+    /// What is done with them.
+    pub kind: Kind,
+}
+
+/// What is done with the bytes of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// They belong into the receive that was posted first.
+    Send {
+        /// To be told to that receive.
+        immediate: Option<u32>,
+    },
+    /// They belong into that memory.
+    Write {
+        /// The memory.
+        remote: Remote,
+        /// To be told to a receive, which it takes.
+        immediate: Option<u32>,
+    },
+    /// They are in that memory and are to come back.
+    Read {
+        /// The memory.
+        remote: Remote,
+    },
+}
+
+/// What the peer says of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Which message.
+    pub number: u32,
+    /// Why it was refused; `None` where its bytes are in place.
+    pub refusal: Option<Refusal>,
+}
+
+/// Why a message was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// No receive was posted.
+    NoReceive,
+    /// The receive is too short for it.
+    TooLong,
+    /// The receive can not be processed.
+    BadReceive,
+    /// The memory may not be written.
+    WriteDenied,
+    /// The memory may not be read.
+    ReadDenied,
+    /// The VI is not connected, or not with this peer.
+    NotConnected,
+}
+
+impl Refusal {
+    const ALL: [Self; 6] = [
+        Self::NoReceive,
+        Self::TooLong,
+        Self::BadReceive,
+        Self::WriteDenied,
+        Self::ReadDenied,
+        Self::NotConnected,
+    ];
+
+    const fn code(self) -> u64 {
+        match self {
+            Self::NoReceive => 1,
+            Self::TooLong => 2,
+            Self::BadReceive => 3,
+            Self::WriteDenied => 4,
+            Self::ReadDenied => 5,
+            Self::NotConnected => 6,
+        }
+    }
+}
+
+/// Words that no VI writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+impl Head {
+    /// The words.
+    pub fn pack(&self) -> [u64; WORDS] {
+        let (kind, immediate, remote) = match self.kind {
+            Kind::Send { immediate } => (SEND, immediate, Remote::default()),
+            Kind::Write { remote, immediate } => (WRITE, immediate, remote),
+            Kind::Read { remote } => (READ, None, remote),
+        };
+        [
+            kind | u64::from(immediate.is_some()) << 8 | u64::from(self.number) << 32,
+            u64::from(self.len) | u64::from(immediate.unwrap_or(0)) << 32,
+            remote.address,
+            remote.handle.into(),
+        ]
+    }
+
+    /// The meaning of words.
+    ///
+    /// # Errors
+    /// They have none, or that of a verdict.
+    pub fn parse(words: [u64; WORDS]) -> Result<Self, Malformed> {
+        let [first, second, address, handle] = words;
+        let immediate = (first & 0xff00 != 0).then_some((second >> 32) as u32);
+        let remote = Remote { address, handle: handle as u32 };
+        let kind = match first & 0xff {
+            SEND => Kind::Send { immediate },
+            WRITE => Kind::Write { remote, immediate },
+            READ => Kind::Read { remote },
+            _ => return Err(Malformed),
+        };
+        let head = Self { number: (first >> 32) as u32, len: second as u32, kind };
+        // What has another spelling has no meaning.
+        if head.pack() == words { Ok(head) } else { Err(Malformed) }
+    }
+}
+
+impl Verdict {
+    /// The word.
+    pub fn pack(&self) -> u64 {
+        let refusal = self.refusal.map_or(0, Refusal::code);
+        VERDICT | refusal << 8 | u64::from(self.number) << 32
+    }
+
+    /// The meaning of a word.
+    ///
+    /// # Errors
+    /// It has none, or that of a head.
+    pub fn parse(word: u64) -> Result<Self, Malformed> {
+        let code = word >> 8 & 0xff;
+        let refusal = Refusal::ALL.into_iter().find(|refusal| refusal.code() == code);
+        let verdict = Self { number: (word >> 32) as u32, refusal };
+        if verdict.pack() == word { Ok(verdict) } else { Err(Malformed) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    prop_compose! {
+        fn heads()(
+            number: u32, len: u32, kind in 0..3_u8, immediate: Option<u32>, address: u64, handle: u32,
+        ) -> Head {
+            let remote = Remote { address, handle };
+            let kind = match kind {
+                0 => Kind::Send { immediate },
+                1 => Kind::Write { remote, immediate },
+                _ => Kind::Read { remote },
+            };
+            Head { number, len, kind }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_goes_in_comes_out(head in heads()) {
+            prop_assert_eq!(Head::parse(head.pack()), Ok(head));
+            prop_assert_eq!(Verdict::parse(head.pack()[0]), Err(Malformed));
+        }
+
+        #[test]
+        fn whatever_parses_packs_back_to_the_same_bits(head in heads(), word in 0..4_usize, bit in 0..64) {
+            let mut words = head.pack();
+            words[word] ^= 1_u64 << bit;
+            if let Ok(other) = Head::parse(words) {
+                prop_assert_eq!(other.pack(), words);
+                prop_assert_ne!(other, head);
+            }
+        }
+
+        #[test]
+        fn verdicts_come_back(number: u32, which in 0..7_usize) {
+            let verdict = Verdict { number, refusal: Refusal::ALL.get(which).copied() };
+            prop_assert_eq!(Verdict::parse(verdict.pack()), Ok(verdict));
+        }
+
+        #[test]
+        fn no_words_panic(words: [u64; WORDS]) {
+            prop_assert!(Head::parse(words).is_err());
+            prop_assert!(Verdict::parse(words[0] & !0xff_ffff | 0x704).is_err());
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! The numbers of the VIPL interface (VIA 1.0, vipl.h), and what each of them means here.
+//!
+//! Errors are small enums of their own, one for each kind of operation. Only this file knows
+//! which number a C program sees for them.
+
+use super::attributes::{Conflict, Unsupported};
+use super::completion::CqError;
+use super::connecting::ConnectError;
+use super::memory::MemoryError;
+use super::nic::ResourceError;
+use super::posting::PostError;
+
+/// What a function of the interface returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum ReturnCode {
+    /// Done.
+    Success = 0,
+    /// Nothing has come yet.
+    NotDone = 1,
+    /// A handle, an address or a number that can not be.
+    InvalidParameter = 2,
+    /// There is no room, or what is to go is in use.
+    ErrorResource = 3,
+    /// The time is up.
+    Timeout = 4,
+    /// The other side does not want the connection.
+    Reject = 5,
+    /// The levels of reliability differ, or there is no such level.
+    InvalidReliabilityLevel = 6,
+    /// The longest transfers differ, or so long a transfer can not be.
+    InvalidMtu = 7,
+    /// The qualities of service differ, or there is none.
+    InvalidQos = 8,
+    /// There is no such protection tag.
+    InvalidPtag = 9,
+    /// RDMA reads are asked for where they can not be.
+    InvalidRdmaRead = 10,
+    /// The descriptor has completed with an error.
+    DescriptorError = 11,
+    /// The VI is in a state in which this can not be done.
+    InvalidState = 12,
+    /// The name service did not answer.
+    ErrorNameService = 13,
+    /// Nobody waits for such a connection.
+    NoMatch = 14,
+    /// The other host can not be reached (Giganet).
+    NotReachable = 15,
+    /// Left out of this provider (Giganet).
+    ErrorNotSupported = 16,
+}
+
+/// What has gone wrong without a descriptor to say it on, as the error callback is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum AsyncError {
+    /// A descriptor that was posted is not one that can be processed, and the VI broke of it.
+    PostDesc = 0,
+    /// The connection has ended, and not by this side.
+    ConnLost = 1,
+    /// A message has come and no receive was posted.
+    RecvqEmpty = 2,
+    /// More has completed than a completion queue holds.
+    ViOverrun = 3,
+    /// The peer wrote where it may not.
+    RdmawProt = 4,
+    /// What the peer wrote came damaged.
+    RdmawData = 5,
+    /// The peer was lost in the middle of what it wrote.
+    RdmawAbort = 6,
+    /// The peer read where it may not.
+    RdmarProt = 7,
+    /// A descriptor's own memory was deregistered before it completed.
+    CompProt = 8,
+    /// The transport failed with an RDMA of ours under way.
+    RdmaTransport = 9,
+    /// The provider has failed as a whole.
+    Catastrophic = 10,
+}
+
+/// What such an error is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Resource {
+    /// The provider.
+    Nic = 0,
+    /// A VI.
+    Vi = 1,
+    /// A completion queue.
+    Cq = 2,
+    /// A descriptor.
+    Descriptor = 3,
+}
+
+/// What a VI promises of its messages. The numbers are bits, so that a provider can say which
+/// levels it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u16)]
+pub enum Level {
+    /// At most once.
+    Unreliable = 1,
+    /// Exactly once and in order; a send is complete when the wire has taken it.
+    Delivery = 2,
+    /// The same; a send is complete when the data are in the target's memory.
+    Reception = 4,
+}
+
+impl Level {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Unreliable, Self::Delivery, Self::Reception];
+
+    /// The level of that number.
+    pub fn of(number: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| *level as u16 == number)
+    }
+
+    /// Whether an error breaks the connection.
+    pub const fn is_reliable(self) -> bool {
+        !matches!(self, Self::Unreliable)
+    }
+}
+
+/// The status word of a descriptor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Status(pub u32);
+
+impl Status {
+    /// Complete, well or with an error.
+    pub const DONE: Self = Self(1);
+    /// It is not written as descriptors are.
+    pub const FORMAT_ERROR: Self = Self(2);
+    /// It names memory that the VI may not use.
+    pub const PROTECTION_ERROR: Self = Self(4);
+    /// It is longer than a transfer can be, or the message than it.
+    pub const LENGTH_ERROR: Self = Self(8);
+    /// A part of a message has come.
+    pub const PARTIAL_ERROR: Self = Self(0x10);
+    /// It was not processed: the VI is not, or no longer, connected.
+    pub const FLUSHED: Self = Self(0x20);
+    /// The transport failed while it was processed.
+    pub const TRANSPORT_ERROR: Self = Self(0x40);
+    /// The peer's memory may not be used so.
+    pub const RDMA_PROT_ERROR: Self = Self(0x80);
+    /// The peer's receive is missing, too short or otherwise at fault.
+    pub const REMOTE_DESC_ERROR: Self = Self(0x100);
+    /// All the errors.
+    pub const ERRORS: Self = Self(0x1fe);
+    /// It was a send.
+    pub const OP_SEND: Self = Self(0);
+    /// It was a receive.
+    pub const OP_RECEIVE: Self = Self(1 << 16);
+    /// It was an RDMA write of this side.
+    pub const OP_WRITE: Self = Self(2 << 16);
+    /// It was a receive, and an RDMA write of the peer took it.
+    pub const OP_REMOTE_WRITE: Self = Self(3 << 16);
+    /// It was an RDMA read.
+    pub const OP_READ: Self = Self(4 << 16);
+    /// Immediate data have come.
+    pub const IMMEDIATE: Self = Self(0x8_0000);
+
+    /// Both together.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all bits of `other` are set.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether any error is told.
+    pub const fn is_error(self) -> bool {
+        self.0 & Self::ERRORS.0 != 0
+    }
+}
+
+impl From<Conflict> for ReturnCode {
+    fn from(conflict: Conflict) -> Self {
+        match conflict {
+            Conflict::Level => Self::InvalidReliabilityLevel,
+            Conflict::Transfer => Self::InvalidMtu,
+            Conflict::Qos => Self::InvalidQos,
+            Conflict::RdmaRead => Self::InvalidRdmaRead,
+        }
+    }
+}
+
+impl From<Unsupported> for ReturnCode {
+    fn from(unsupported: Unsupported) -> Self {
+        match unsupported {
+            Unsupported::Level => Self::InvalidReliabilityLevel,
+            Unsupported::Transfer => Self::InvalidMtu,
+            Unsupported::Qos => Self::InvalidQos,
+            Unsupported::RdmaRead => Self::InvalidRdmaRead,
+        }
+    }
+}
+
+impl From<MemoryError> for ReturnCode {
+    fn from(error: MemoryError) -> Self {
+        match error {
+            MemoryError::NoSuchTag => Self::InvalidPtag,
+            MemoryError::ReadNotSupported => Self::InvalidRdmaRead,
+            MemoryError::NoSuchRegion | MemoryError::NoRange => Self::InvalidParameter,
+            MemoryError::TooMuch | MemoryError::TagInUse => Self::ErrorResource,
+        }
+    }
+}
+
+impl From<CqError> for ReturnCode {
+    fn from(error: CqError) -> Self {
+        match error {
+            CqError::NoSuchQueue | CqError::NoSuchSize => Self::InvalidParameter,
+            CqError::TooMany | CqError::InUse | CqError::TooSmall => Self::ErrorResource,
+        }
+    }
+}
+
+impl From<ResourceError> for ReturnCode {
+    fn from(error: ResourceError) -> Self {
+        match error {
+            ResourceError::NoSuchVi | ResourceError::NoSuchQueue => Self::InvalidParameter,
+            ResourceError::NoSuchTag => Self::InvalidPtag,
+            ResourceError::TooMany => Self::ErrorResource,
+            ResourceError::State => Self::InvalidState,
+            ResourceError::Unsupported(what) => what.into(),
+        }
+    }
+}
+
+impl From<PostError> for ReturnCode {
+    fn from(error: PostError) -> Self {
+        match error {
+            PostError::NoSuchVi | PostError::Misaligned | PostError::NotRegistered => Self::InvalidParameter,
+            PostError::Full => Self::ErrorResource,
+        }
+    }
+}
+
+impl From<ConnectError> for ReturnCode {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::NoSuchVi | ConnectError::NoSuchRequest | ConnectError::NoAddress => {
+                Self::InvalidParameter
+            }
+            ConnectError::Taken | ConnectError::TooMany => Self::ErrorResource,
+            ConnectError::State => Self::InvalidState,
+            ConnectError::Timeout => Self::Timeout,
+            ConnectError::Rejected => Self::Reject,
+            ConnectError::NoMatch => Self::NoMatch,
+            ConnectError::Conflict(conflict) => conflict.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::state::State;
+    use super::*;
+
+    #[test]
+    fn return_codes_have_the_numbers_of_the_interface() {
+        let in_order = [
+            ReturnCode::Success,
+            ReturnCode::NotDone,
+            ReturnCode::InvalidParameter,
+            ReturnCode::ErrorResource,
+            ReturnCode::Timeout,
+            ReturnCode::Reject,
+            ReturnCode::InvalidReliabilityLevel,
+            ReturnCode::InvalidMtu,
+            ReturnCode::InvalidQos,
+            ReturnCode::InvalidPtag,
+            ReturnCode::InvalidRdmaRead,
+            ReturnCode::DescriptorError,
+            ReturnCode::InvalidState,
+            ReturnCode::ErrorNameService,
+            ReturnCode::NoMatch,
+            ReturnCode::NotReachable,
+            ReturnCode::ErrorNotSupported,
+        ];
+        for (number, code) in in_order.into_iter().enumerate() {
+            assert_eq!(code as usize, number, "{code:?}");
+        }
+    }
+
+    #[test]
+    fn asynchronous_errors_have_the_numbers_of_the_interface() {
+        let in_order = [
+            AsyncError::PostDesc,
+            AsyncError::ConnLost,
+            AsyncError::RecvqEmpty,
+            AsyncError::ViOverrun,
+            AsyncError::RdmawProt,
+            AsyncError::RdmawData,
+            AsyncError::RdmawAbort,
+            AsyncError::RdmarProt,
+            AsyncError::CompProt,
+            AsyncError::RdmaTransport,
+            AsyncError::Catastrophic,
+        ];
+        for (number, code) in in_order.into_iter().enumerate() {
+            assert_eq!(code as usize, number, "{code:?}");
+        }
+        let resources = [Resource::Nic, Resource::Vi, Resource::Cq, Resource::Descriptor];
+        assert_eq!(resources.map(|resource| resource as u32), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn status_bits_are_those_of_the_interface() {
+        let table = [
+            (Status::DONE, 0x1),
+            (Status::FORMAT_ERROR, 0x2),
+            (Status::PROTECTION_ERROR, 0x4),
+            (Status::LENGTH_ERROR, 0x8),
+            (Status::PARTIAL_ERROR, 0x10),
+            (Status::FLUSHED, 0x20),
+            (Status::TRANSPORT_ERROR, 0x40),
+            (Status::RDMA_PROT_ERROR, 0x80),
+            (Status::REMOTE_DESC_ERROR, 0x100),
+            (Status::OP_SEND, 0),
+            (Status::OP_RECEIVE, 0x1_0000),
+            (Status::OP_WRITE, 0x2_0000),
+            (Status::OP_REMOTE_WRITE, 0x3_0000),
+            (Status::OP_READ, 0x4_0000),
+            (Status::IMMEDIATE, 0x8_0000),
+        ];
+        for (status, bits) in table {
+            assert_eq!(status.0, bits);
+            assert_eq!(status.is_error(), (2..=0x100).contains(&bits), "{bits:#x}");
+        }
+    }
+
+    #[test]
+    fn levels_and_states_have_the_numbers_of_the_interface() {
+        assert_eq!(Level::ALL.map(|level| level as u16), [1, 2, 4]);
+        for number in 0..=u16::MAX {
+            assert!(Level::of(number).is_none_or(|level| level as u16 == number));
+        }
+        let states = [State::Idle, State::Connected, State::ConnectPending, State::Error];
+        assert_eq!(states.map(|state| state as u32), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn every_error_has_its_code() {
+        let table: [(ReturnCode, u32); 32] = [
+            (Conflict::Level.into(), 6),
+            (Conflict::Transfer.into(), 7),
+            (Conflict::Qos.into(), 8),
+            (Conflict::RdmaRead.into(), 10),
+            (Unsupported::Level.into(), 6),
+            (Unsupported::Transfer.into(), 7),
+            (Unsupported::Qos.into(), 8),
+            (Unsupported::RdmaRead.into(), 10),
+            (MemoryError::NoSuchTag.into(), 9),
+            (MemoryError::NoSuchRegion.into(), 2),
+            (MemoryError::NoRange.into(), 2),
+            (MemoryError::TooMuch.into(), 3),
+            (MemoryError::TagInUse.into(), 3),
+            (MemoryError::ReadNotSupported.into(), 10),
+            (CqError::NoSuchQueue.into(), 2),
+            (CqError::NoSuchSize.into(), 2),
+            (CqError::TooMany.into(), 3),
+            (CqError::InUse.into(), 3),
+            (CqError::TooSmall.into(), 3),
+            (ResourceError::NoSuchVi.into(), 2),
+            (ResourceError::NoSuchTag.into(), 9),
+            (ResourceError::State.into(), 12),
+            (ResourceError::Unsupported(Unsupported::Transfer).into(), 7),
+            (PostError::Misaligned.into(), 2),
+            (PostError::NotRegistered.into(), 2),
+            (PostError::Full.into(), 3),
+            (ConnectError::NoSuchRequest.into(), 2),
+            (ConnectError::State.into(), 12),
+            (ConnectError::Timeout.into(), 4),
+            (ConnectError::Rejected.into(), 5),
+            (ConnectError::NoMatch.into(), 14),
+            (ConnectError::Conflict(Conflict::Transfer).into(), 7),
+        ];
+        for (code, number) in table {
+            assert_eq!(code as u32, number, "{code:?}");
+        }
+    }
+}

@@ -1,0 +1,518 @@
+//! A descriptor: what is to be sent or received, as a program lays it out in its own memory (VIA
+//! 1.0, "descriptors"; little endian).
+//!
+//! ```text
+//! 0   next             u64, the provider's
+//! 8   next handle      u32, the provider's
+//! 12  segment count    u16, the segments that follow
+//! 14  control          u16: bits 0..2 operation (0 send or receive, 1 RDMA write, 2 RDMA read),
+//!                      4 immediate data, 8 queue fence; the others 0
+//! 16  reserved         u32
+//! 20  immediate data   u32
+//! 24  length           u32, written on completion: the bytes that were moved
+//! 28  status           u32, written last of all
+//! 32  segments         16 bytes each
+//!
+//! data segment                          address segment: of an RDMA the first, the peer's memory
+//! 0   address          u64              0   address          u64
+//! 8   handle           u32              8   handle           u32
+//! 12  length           u32              12  reserved         u32
+//! ```
+//!
+//! Whoever posts a descriptor can change it afterwards, from another thread or by mistake. So it is
+//! copied once, and the copy is checked and made a [`Work`], which nobody else has.
+//!
+//! The length that stands in a descriptor when it is posted is not looked at: segments say how
+//! much there is. Nor are immediate data and fence of a receive, or words that are reserved, for
+//! programs leave there what was there before.
+
+use super::codes::Status;
+use alloc::vec::Vec;
+
+/// Where descriptors begin: at multiples of this.
+pub const ALIGNMENT: u64 = 64;
+/// Bytes in front of the segments.
+pub const CONTROL_LEN: usize = 32;
+/// Bytes of a segment.
+pub const SEGMENT_LEN: usize = 16;
+/// Most segments of a descriptor, the peer's address among them.
+pub const MOST_SEGMENTS: usize = 252;
+
+const SEGMENT_COUNT_AT: usize = 12;
+const CONTROL_AT: usize = 14;
+const IMMEDIATE_AT: usize = 20;
+const LENGTH_AT: usize = 24;
+/// Where the status is: what a program polls.
+pub const STATUS_AT: usize = 28;
+
+const OPERATION: u16 = 3;
+const IMMEDIATE: u16 = 4;
+const FENCE: u16 = 8;
+const KNOWN: u16 = OPERATION | IMMEDIATE | FENCE;
+const SEND: u16 = 0;
+const WRITE: u16 = 1;
+const READ: u16 = 2;
+
+/// Where a posted descriptor is: what tells one from another to the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct DescriptorAt {
+    /// Its address.
+    pub address: u64,
+    /// The registered memory that it is in.
+    pub handle: u32,
+}
+
+/// A piece of memory: so many bytes from an address on, within the registered memory of a handle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// Where it begins.
+    pub address: u64,
+    /// The registered memory that it is in.
+    pub handle: u32,
+    /// Its bytes.
+    pub len: u32,
+}
+
+/// The peer's memory that an RDMA is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Remote {
+    /// Where it begins.
+    pub address: u64,
+    /// The peer's handle for it.
+    pub handle: u32,
+}
+
+/// Which of its two queues a VI is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Sends and RDMAs.
+    Send,
+    /// Receives.
+    Receive,
+}
+
+/// What a descriptor asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// A message to whatever receive the peer has posted.
+    Send,
+    /// A place for a message of the peer's.
+    Receive,
+    /// Bytes into the peer's memory.
+    Write(Remote),
+    /// Bytes out of the peer's memory.
+    Read(Remote),
+}
+
+impl Operation {
+    /// How a status tells it.
+    pub const fn status(self) -> Status {
+        match self {
+            Self::Send => Status::OP_SEND,
+            Self::Receive => Status::OP_RECEIVE,
+            Self::Write(_) => Status::OP_WRITE,
+            Self::Read(_) => Status::OP_READ,
+        }
+    }
+}
+
+/// A descriptor, checked, and ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// What it asks for.
+    pub operation: Operation,
+    /// What is to be told to the peer's receive.
+    pub immediate: Option<u32>,
+    /// Whether all before it must be complete first.
+    pub is_fenced: bool,
+    /// This side's memory, in its order.
+    pub segments: Segments,
+    /// The bytes of all segments.
+    pub len: u32,
+}
+
+/// Data segments. As many as a descriptor of 64 bytes has take no memory of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Segments {
+    /// Up to two: so many of these.
+    Few(u8, [Segment; 2]),
+    /// More.
+    Many(Vec<Segment>),
+}
+
+impl Segments {
+    /// The segments.
+    pub fn as_slice(&self) -> &[Segment] {
+        match self {
+            Self::Few(count, segments) => &segments[..usize::from(*count).min(2)],
+            Self::Many(segments) => segments,
+        }
+    }
+}
+
+impl FromIterator<Segment> for Segments {
+    fn from_iter<I: IntoIterator<Item = Segment>>(segments: I) -> Self {
+        let mut segments = segments.into_iter();
+        let few = [segments.next(), segments.next()];
+        let count = few.iter().flatten().count() as u8;
+        let few = few.map(Option::unwrap_or_default);
+        match segments.next() {
+            None => Self::Few(count, few),
+            Some(third) => Self::Many(few.into_iter().chain([third]).chain(segments).collect()),
+        }
+    }
+}
+
+/// Why bytes are not a descriptor that can be processed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// Shorter than its segments.
+    Short,
+    /// An operation that is none, or none of that queue, or bits where zeros belong.
+    Control,
+    /// More segments than there can be, or an RDMA without the peer's address.
+    SegmentCount,
+    /// Immediate data with an RDMA read, which tells the peer nothing.
+    Immediate,
+    /// More bytes than can be counted.
+    Length,
+}
+
+/// What is written into a descriptor when it is complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Completion {
+    /// How it went.
+    pub status: Status,
+    /// The bytes that were moved.
+    pub len: u32,
+    /// What the peer has told with the message.
+    pub immediate: Option<u32>,
+}
+
+/// The bytes of a descriptor, seen as its fields.
+#[derive(Clone, Copy, Debug)]
+pub struct View<B>(B);
+
+impl<B: AsRef<[u8]>> View<B> {
+    /// A view of bytes that are long enough for the control segment.
+    ///
+    /// # Errors
+    /// They are not.
+    pub fn new(bytes: B) -> Result<Self, Malformed> {
+        if bytes.as_ref().len() < CONTROL_LEN { Err(Malformed::Short) } else { Ok(Self(bytes)) }
+    }
+
+    /// How many segments are said to follow.
+    pub fn segment_count(&self) -> u16 {
+        quarter_at(self.0.as_ref(), SEGMENT_COUNT_AT)
+    }
+
+    /// The whole length, to know how much to copy once the control segment is.
+    ///
+    /// # Errors
+    /// There are more segments than there can be.
+    pub fn whole_len(&self) -> Result<usize, Malformed> {
+        let count = usize::from(self.segment_count());
+        if count > MOST_SEGMENTS {
+            Err(Malformed::SegmentCount)
+        } else {
+            Ok(CONTROL_LEN + SEGMENT_LEN * count)
+        }
+    }
+
+    /// The control bits.
+    pub fn control(&self) -> u16 {
+        quarter_at(self.0.as_ref(), CONTROL_AT)
+    }
+
+    /// The immediate data, whether they mean anything or not.
+    pub fn immediate(&self) -> u32 {
+        half_at(self.0.as_ref(), IMMEDIATE_AT)
+    }
+
+    /// The bytes that were moved.
+    pub fn length(&self) -> u32 {
+        half_at(self.0.as_ref(), LENGTH_AT)
+    }
+
+    /// The status.
+    pub fn status(&self) -> Status {
+        Status(half_at(self.0.as_ref(), STATUS_AT))
+    }
+
+    /// The descriptor's meaning in a queue.
+    ///
+    /// # Errors
+    /// It has none.
+    pub fn work(&self, side: Side) -> Result<Work, Malformed> {
+        let control = self.control();
+        if control & !KNOWN != 0 {
+            return Err(Malformed::Control);
+        }
+        let segments = self.0.as_ref().get(CONTROL_LEN..self.whole_len()?).ok_or(Malformed::Short)?;
+        let segments = segments.as_chunks::<SEGMENT_LEN>().0;
+        let (operation, data) = match (side, control & OPERATION) {
+            (Side::Receive, SEND) => (Operation::Receive, segments),
+            (Side::Send, SEND) => (Operation::Send, segments),
+            (Side::Send, operation @ (WRITE | READ)) => {
+                let (first, data) = segments.split_first().ok_or(Malformed::SegmentCount)?;
+                let remote = Remote { address: word_at(first, 0), handle: half_at(first, 8) };
+                let is_write = operation == WRITE;
+                (if is_write { Operation::Write(remote) } else { Operation::Read(remote) }, data)
+            }
+            _ => return Err(Malformed::Control),
+        };
+        let has_immediate = side == Side::Send && control & IMMEDIATE != 0;
+        if has_immediate && matches!(operation, Operation::Read(_)) {
+            return Err(Malformed::Immediate);
+        }
+        let segments: Segments = data.iter().map(segment).collect();
+        let len = segments.as_slice().iter().try_fold(0_u32, |len, segment| len.checked_add(segment.len));
+        Ok(Work {
+            operation,
+            immediate: has_immediate.then(|| self.immediate()),
+            is_fenced: side == Side::Send && control & FENCE != 0,
+            segments,
+            len: len.ok_or(Malformed::Length)?,
+        })
+    }
+}
+
+impl<B: AsRef<[u8]> + AsMut<[u8]>> View<B> {
+    /// Writes a descriptor that asks for `work`, over zeros.
+    ///
+    /// # Errors
+    /// There is not enough room for its segments.
+    pub fn set_work(&mut self, work: &Work) -> Result<(), Malformed> {
+        let (operation, remote) = match work.operation {
+            Operation::Send | Operation::Receive => (SEND, None),
+            Operation::Write(remote) => (WRITE, Some(remote)),
+            Operation::Read(remote) => (READ, Some(remote)),
+        };
+        let remote = remote.map(|Remote { address, handle }| Segment { address, handle, len: 0 });
+        let data = work.segments.as_slice();
+        let count = data.len() + usize::from(remote.is_some());
+        let bytes = self.0.as_mut();
+        let room = bytes.get_mut(CONTROL_LEN..).ok_or(Malformed::Short)?.as_chunks_mut::<SEGMENT_LEN>().0;
+        if room.len() < count || count > MOST_SEGMENTS {
+            return Err(Malformed::SegmentCount);
+        }
+        for (room, segment) in room.iter_mut().zip(remote.iter().chain(data)) {
+            *room = segment_bytes(segment);
+        }
+        let immediate = if work.immediate.is_some() { IMMEDIATE } else { 0 };
+        let fence = if work.is_fenced { FENCE } else { 0 };
+        put(bytes, SEGMENT_COUNT_AT, &(count as u16).to_le_bytes());
+        put(bytes, CONTROL_AT, &(operation | immediate | fence).to_le_bytes());
+        put(bytes, IMMEDIATE_AT, &work.immediate.unwrap_or(0).to_le_bytes());
+        put(bytes, LENGTH_AT, &work.len.to_le_bytes());
+        Ok(())
+    }
+
+    /// Writes what has come of it, the status last.
+    pub fn set_completion(&mut self, completion: &Completion) {
+        let bytes = self.0.as_mut();
+        if let Some(immediate) = completion.immediate {
+            put(bytes, IMMEDIATE_AT, &immediate.to_le_bytes());
+        }
+        put(bytes, LENGTH_AT, &completion.len.to_le_bytes());
+        put(bytes, STATUS_AT, &completion.status.0.to_le_bytes());
+    }
+}
+
+/// The parts of `segments` that hold the `len` bytes from `at` on, in their order.
+pub fn cut(segments: &[Segment], at: u32, len: u32) -> impl Iterator<Item = Segment> {
+    let (mut skip, mut left) = (at, len);
+    segments.iter().filter_map(move |segment| {
+        let skipped = skip.min(segment.len);
+        skip -= skipped;
+        let taken = left.min(segment.len - skipped);
+        left -= taken;
+        let address = segment.address.wrapping_add(skipped.into());
+        (taken > 0).then_some(Segment { address, handle: segment.handle, len: taken })
+    })
+}
+
+fn segment(bytes: &[u8; SEGMENT_LEN]) -> Segment {
+    Segment { address: word_at(bytes, 0), handle: half_at(bytes, 8), len: half_at(bytes, 12) }
+}
+
+fn segment_bytes(segment: &Segment) -> [u8; SEGMENT_LEN] {
+    let mut bytes = [0; SEGMENT_LEN];
+    put(&mut bytes, 0, &segment.address.to_le_bytes());
+    put(&mut bytes, 8, &segment.handle.to_le_bytes());
+    put(&mut bytes, 12, &segment.len.to_le_bytes());
+    bytes
+}
+
+fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
+    bytes[at..at + field.len()].copy_from_slice(field);
+}
+
+fn word_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(half_at(bytes, at)) | u64::from(half_at(bytes, at + 4)) << 32
+}
+
+fn half_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn quarter_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use proptest::prelude::*;
+
+    prop_compose! {
+        fn works()(
+            kind in 0..4_u8, remote in any::<(u64, u32)>(), immediate: Option<u32>, is_fenced: bool,
+            segments in proptest::collection::vec((any::<u64>(), any::<u32>(), 0..1_u32 << 24), 0..20),
+        ) -> Work {
+            let (address, handle) = remote;
+            let remote = Remote { address, handle };
+            let operation = match kind {
+                0 => Operation::Send,
+                1 => Operation::Receive,
+                2 => Operation::Write(remote),
+                _ => Operation::Read(remote),
+            };
+            let segments: Segments =
+                segments.into_iter().map(|(address, handle, len)| Segment { address, handle, len }).collect();
+            Work {
+                operation,
+                immediate: immediate.filter(|_| matches!(kind, 0 | 2)),
+                is_fenced: is_fenced && kind != 1,
+                len: segments.as_slice().iter().map(|segment| segment.len).sum(),
+                segments,
+            }
+        }
+    }
+
+    fn side_of(work: &Work) -> Side {
+        if work.operation == Operation::Receive { Side::Receive } else { Side::Send }
+    }
+
+    fn encoded(work: &Work) -> Vec<u8> {
+        let mut bytes = vec![0; CONTROL_LEN + SEGMENT_LEN * (work.segments.as_slice().len() + 1)];
+        View::new(&mut bytes[..]).unwrap().set_work(work).unwrap();
+        let len = View::new(&bytes).unwrap().whole_len().unwrap();
+        bytes.truncate(len);
+        bytes
+    }
+
+    fn control(count: u16, control: u16) -> Vec<u8> {
+        let mut bytes = vec![0; CONTROL_LEN + SEGMENT_LEN * usize::from(count)];
+        put(&mut bytes, SEGMENT_COUNT_AT, &count.to_le_bytes());
+        put(&mut bytes, CONTROL_AT, &control.to_le_bytes());
+        bytes
+    }
+
+    fn malformed(bytes: &[u8], side: Side) -> Malformed {
+        View::new(bytes).and_then(|view| view.work(side)).unwrap_err()
+    }
+
+    proptest! {
+        #[test]
+        fn what_goes_in_comes_out(work in works()) {
+            let bytes = encoded(&work);
+            prop_assert_eq!(View::new(&bytes).unwrap().work(side_of(&work)), Ok(work));
+            prop_assert!(View::new(&bytes[..bytes.len() - 1]).and_then(|view| view.work(Side::Send)).is_err());
+        }
+
+        #[test]
+        fn no_bytes_panic(
+            bytes in proptest::collection::vec(any::<u8>(), 0..200), count in 0..300_u16, bits in 0..20_u16,
+        ) {
+            let mut bytes = bytes;
+            if bytes.len() >= CONTROL_LEN && bytes[0] % 2 == 0 {
+                put(&mut bytes, SEGMENT_COUNT_AT, &count.to_le_bytes());
+                put(&mut bytes, CONTROL_AT, &bits.to_le_bytes());
+            }
+            for side in [Side::Send, Side::Receive] {
+                let Ok(work) = View::new(&bytes).and_then(|view| view.work(side)) else { continue };
+                let sum: u64 = work.segments.as_slice().iter().map(|segment| u64::from(segment.len)).sum();
+                prop_assert_eq!(sum, u64::from(work.len));
+                prop_assert!(encoded(&work).len() <= bytes.len());
+            }
+        }
+
+        #[test]
+        fn a_cut_has_the_bytes_that_were_asked_for(
+            lens in proptest::collection::vec(0..50_u32, 0..6), at in 0..300_u32, len in 0..300_u32,
+        ) {
+            let segments: Vec<Segment> = (0..).zip(&lens)
+                .map(|(nth, &len)| Segment { address: 1000 * nth, handle: nth as u32, len }).collect();
+            let bytes = |segments: &[Segment]| -> Vec<u64> {
+                segments.iter().flat_map(|s| s.address..s.address + u64::from(s.len)).collect()
+            };
+            let all = bytes(&segments);
+            let wanted: Vec<u64> = all.into_iter().skip(at as usize).take(len as usize).collect();
+            let cut: Vec<Segment> = cut(&segments, at, len).collect();
+            prop_assert_eq!(bytes(&cut), wanted);
+            prop_assert!(cut.iter().all(|s| s.address / 1000 == u64::from(s.handle)));
+        }
+    }
+
+    #[test]
+    fn fields_are_where_programs_put_them() {
+        let mut bytes = [0; 64];
+        bytes[12] = 2;
+        bytes[14] = 1 | 4 | 8;
+        bytes[20..24].copy_from_slice(&7_u32.to_le_bytes());
+        bytes[32..40].copy_from_slice(&0x1122_3344_5566_7788_u64.to_le_bytes());
+        bytes[40..44].copy_from_slice(&9_u32.to_le_bytes());
+        bytes[48..56].copy_from_slice(&0x1000_u64.to_le_bytes());
+        bytes[56..60].copy_from_slice(&3_u32.to_le_bytes());
+        bytes[60..64].copy_from_slice(&100_u32.to_le_bytes());
+        let remote = Remote { address: 0x1122_3344_5566_7788, handle: 9 };
+        let work = Work {
+            operation: Operation::Write(remote),
+            immediate: Some(7),
+            is_fenced: true,
+            segments: [Segment { address: 0x1000, handle: 3, len: 100 }].into_iter().collect(),
+            len: 100,
+        };
+        let mut view = View::new(&mut bytes[..]).unwrap();
+        assert_eq!(view.work(Side::Send), Ok(work));
+        let status = Status::DONE.with(Status::OP_REMOTE_WRITE).with(Status::IMMEDIATE);
+        view.set_completion(&Completion { status, len: 100, immediate: Some(8) });
+        assert_eq!((view.length(), view.immediate(), view.status()), (100, 8, status));
+        assert_eq!(bytes[20..32], [8, 0, 0, 0, 100, 0, 0, 0, 1, 0, 0xb, 0]);
+    }
+
+    #[test]
+    fn each_format_error_is_named() {
+        assert_eq!(malformed(&[0; 31], Side::Send), Malformed::Short);
+        assert_eq!(malformed(&control(2, 0)[..63], Side::Send), Malformed::Short);
+        // The operation that is reserved, and an RDMA among the receives.
+        assert_eq!(malformed(&control(1, 3), Side::Send), Malformed::Control);
+        for operation in [WRITE, READ] {
+            assert_eq!(malformed(&control(1, operation), Side::Receive), Malformed::Control);
+            assert_eq!(malformed(&control(0, operation), Side::Send), Malformed::SegmentCount);
+        }
+        for bit in 4..16 {
+            assert_eq!(malformed(&control(1, 1 << bit), Side::Send), Malformed::Control);
+        }
+        assert_eq!(malformed(&control(253, 0), Side::Send), Malformed::SegmentCount);
+        assert_eq!(malformed(&control(1, READ | IMMEDIATE), Side::Send), Malformed::Immediate);
+        let mut long = control(2, 0);
+        [44, 60].iter().for_each(|&at| put(&mut long, at, &0x8000_0000_u32.to_le_bytes()));
+        assert_eq!(malformed(&long, Side::Receive), Malformed::Length);
+    }
+
+    #[test]
+    fn what_a_receive_needs_not_is_not_looked_at() {
+        let work = View::new(control(0, IMMEDIATE | FENCE)).unwrap().work(Side::Receive).unwrap();
+        assert_eq!((work.immediate, work.is_fenced, work.len), (None, false, 0));
+    }
+
+    #[test]
+    fn as_many_segments_as_there_can_be() {
+        let work = View::new(control(MOST_SEGMENTS as u16, 0)).unwrap().work(Side::Send).unwrap();
+        assert_eq!(work.segments.as_slice().len(), MOST_SEGMENTS);
+    }
+}

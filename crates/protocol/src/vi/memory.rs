@@ -1,0 +1,391 @@
+//! Registered memory and who may use it (VIA 1.0, "memory protection"; Speight et al. 1999,
+//! section 2.2).
+//!
+//! Memory is usable under a registration alone. A region has a protection tag, as a VI has, and
+//! both must be the same; a peer's RDMA must be allowed by the region as well, reads and writes
+//! apart. A handle names a region for as long as that is registered, and is refused afterwards,
+//! whatever is registered then.
+
+use super::descriptor::{DescriptorAt, Remote, Segment};
+use super::table::{Table, handle};
+
+handle! {
+    /// A protection tag: what memory and VIs must have in common.
+    Ptag
+}
+
+handle! {
+    /// A region of registered memory.
+    MemHandle
+}
+
+/// How many tags and regions there can be, and how much memory in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Protection tags.
+    pub tags: u32,
+    /// Regions.
+    pub regions: u32,
+    /// Bytes of one region.
+    pub region_bytes: u64,
+    /// Bytes of all regions.
+    pub bytes: u64,
+}
+
+/// What a region may be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemAttributes {
+    /// Its tag.
+    pub tag: Ptag,
+    /// Whether peers may write.
+    pub can_be_written: bool,
+    /// Whether peers may read.
+    pub can_be_read: bool,
+}
+
+/// Who wants to use memory, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// This side's own descriptors.
+    Local,
+    /// The peer's RDMA write.
+    PeerWrites,
+    /// The peer's RDMA read.
+    PeerReads,
+}
+
+/// Why memory may not be used so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denied {
+    /// Nothing is registered under the handle, or no longer.
+    Handle,
+    /// Some of it is outside of the region.
+    Range,
+    /// The tags differ.
+    Tag,
+    /// Peers may not do this.
+    Access,
+}
+
+/// Why a call about memory or tags is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryError {
+    /// There is no such protection tag.
+    NoSuchTag,
+    /// There is no such region, or it begins elsewhere.
+    NoSuchRegion,
+    /// No bytes, or bytes beyond the end of all addresses.
+    NoRange,
+    /// More tags, regions or bytes than there can be.
+    TooMuch,
+    /// Regions or VIs have the tag.
+    TagInUse,
+    /// Peers can not read here at all.
+    ReadNotSupported,
+}
+
+/// A region of registered memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Where it begins.
+    pub address: u64,
+    /// Its bytes.
+    pub len: u64,
+    /// What it may be used for.
+    pub attributes: MemAttributes,
+}
+
+impl Region {
+    /// Whether `len` bytes from `address` on may be used so by a VI with that tag. A copy of the
+    /// region decides as well as the original, wherever it is: also in the hands of a peer that
+    /// copies by itself.
+    ///
+    /// # Errors
+    /// They may not.
+    pub fn check(&self, tag: Ptag, address: u64, len: u64, access: Access) -> Result<(), Denied> {
+        let is_within = address
+            .checked_sub(self.address)
+            .and_then(|offset| offset.checked_add(len))
+            .is_some_and(|end| end <= self.len);
+        if !is_within {
+            return Err(Denied::Range);
+        }
+        if self.attributes.tag != tag {
+            return Err(Denied::Tag);
+        }
+        let is_allowed = match access {
+            Access::Local => true,
+            Access::PeerWrites => self.attributes.can_be_written,
+            Access::PeerReads => self.attributes.can_be_read,
+        };
+        if is_allowed { Ok(()) } else { Err(Denied::Access) }
+    }
+}
+
+/// The tags and regions of a provider.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    limits: Limits,
+    can_read: bool,
+    /// Tags, each with how many regions and VIs have it.
+    tags: Table<Ptag, u32>,
+    regions: Table<MemHandle, Region>,
+    bytes: u64,
+}
+
+impl Memory {
+    /// No memory yet. `can_read` says whether peers can be let read at all.
+    pub fn new(limits: Limits, can_read: bool) -> Self {
+        let (tags, regions) = (Table::new(limits.tags), Table::new(limits.regions));
+        Self { limits, can_read, tags, regions, bytes: 0 }
+    }
+
+    /// A new tag.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn create_tag(&mut self) -> Result<Ptag, MemoryError> {
+        self.tags.insert(0).map_err(|_| MemoryError::TooMuch)
+    }
+
+    /// Does away with a tag.
+    ///
+    /// # Errors
+    /// There is none, or somebody has it.
+    pub fn destroy_tag(&mut self, tag: Ptag) -> Result<(), MemoryError> {
+        match self.tags.get(tag) {
+            None => Err(MemoryError::NoSuchTag),
+            Some(0) => {
+                self.tags.remove(tag);
+                Ok(())
+            }
+            Some(_) => Err(MemoryError::TagInUse),
+        }
+    }
+
+    /// Somebody has that tag from now on.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn take_tag(&mut self, tag: Ptag) -> Result<(), MemoryError> {
+        *self.tags.get_mut(tag).ok_or(MemoryError::NoSuchTag)? += 1;
+        Ok(())
+    }
+
+    /// One has it no longer.
+    pub fn leave_tag(&mut self, tag: Ptag) {
+        if let Some(count) = self.tags.get_mut(tag) {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    /// Makes memory usable.
+    ///
+    /// # Errors
+    /// It can not be.
+    pub fn register(
+        &mut self,
+        address: u64,
+        len: u64,
+        attributes: MemAttributes,
+    ) -> Result<MemHandle, MemoryError> {
+        if len == 0 || address.checked_add(len).is_none() {
+            return Err(MemoryError::NoRange);
+        }
+        self.check_attributes(&attributes)?;
+        if len > self.limits.region_bytes || len > self.limits.bytes - self.bytes || self.regions.is_full() {
+            return Err(MemoryError::TooMuch);
+        }
+        self.take_tag(attributes.tag)?;
+        self.bytes += len;
+        self.regions.insert(Region { address, len, attributes }).map_err(|_| MemoryError::TooMuch)
+    }
+
+    /// Makes it unusable, at once.
+    ///
+    /// # Errors
+    /// It is not registered so.
+    pub fn deregister(&mut self, address: u64, handle: MemHandle) -> Result<(), MemoryError> {
+        let region = *self.query(address, handle)?;
+        self.regions.remove(handle);
+        self.bytes -= region.len;
+        self.leave_tag(region.attributes.tag);
+        Ok(())
+    }
+
+    /// The region of that handle, which begins at `address`.
+    ///
+    /// # Errors
+    /// It is not registered so.
+    pub fn query(&self, address: u64, handle: MemHandle) -> Result<&Region, MemoryError> {
+        let region = self.regions.get(handle).filter(|region| region.address == address);
+        region.ok_or(MemoryError::NoSuchRegion)
+    }
+
+    /// Changes what memory may be used for.
+    ///
+    /// # Errors
+    /// It is not registered so, or can not be used so.
+    pub fn set_attributes(
+        &mut self,
+        address: u64,
+        handle: MemHandle,
+        attributes: MemAttributes,
+    ) -> Result<(), MemoryError> {
+        let old = self.query(address, handle)?.attributes;
+        self.check_attributes(&attributes)?;
+        self.take_tag(attributes.tag)?;
+        self.leave_tag(old.tag);
+        if let Some(region) = self.regions.get_mut(handle) {
+            region.attributes = attributes;
+        }
+        Ok(())
+    }
+
+    fn check_attributes(&self, attributes: &MemAttributes) -> Result<(), MemoryError> {
+        if self.tags.get(attributes.tag).is_none() {
+            return Err(MemoryError::NoSuchTag);
+        }
+        if attributes.can_be_read && !self.can_read {
+            return Err(MemoryError::ReadNotSupported);
+        }
+        Ok(())
+    }
+
+    /// The region of a handle.
+    pub fn region(&self, handle: u32) -> Option<&Region> {
+        self.regions.get(MemHandle(handle))
+    }
+
+    /// Whether a VI with that tag may use a segment of its own. One without bytes uses nothing.
+    ///
+    /// # Errors
+    /// It may not.
+    pub fn check(&self, tag: Ptag, segment: &Segment) -> Result<(), Denied> {
+        let Segment { address, handle, len } = *segment;
+        if len == 0 {
+            return Ok(());
+        }
+        self.region(handle).ok_or(Denied::Handle)?.check(tag, address, len.into(), Access::Local)
+    }
+
+    /// Whether the peer of a VI with that tag may use so many bytes of this side's memory.
+    ///
+    /// # Errors
+    /// It may not.
+    pub fn check_remote(&self, tag: Ptag, remote: Remote, len: u32, access: Access) -> Result<(), Denied> {
+        let region = self.region(remote.handle).ok_or(Denied::Handle)?;
+        region.check(tag, remote.address, len.into(), access)
+    }
+
+    /// Whether a descriptor of a VI with that tag is where it may be, with its control segment.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn check_descriptor(&self, tag: Ptag, at: DescriptorAt) -> Result<(), Denied> {
+        let len = super::descriptor::CONTROL_LEN as u32;
+        self.check(tag, &Segment { address: at.address, handle: at.handle, len })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LIMITS: Limits = Limits { tags: 4, regions: 4, region_bytes: 1000, bytes: 2500 };
+
+    fn attributes(tag: Ptag) -> MemAttributes {
+        MemAttributes { tag, can_be_written: false, can_be_read: false }
+    }
+
+    #[test]
+    fn memory_is_usable_under_the_tag_of_the_vi_alone() {
+        let mut memory = Memory::new(LIMITS, true);
+        let [ours, theirs] = [(); 2].map(|()| memory.create_tag().unwrap());
+        let handle = memory.register(100, 50, attributes(ours)).unwrap();
+        let segment = Segment { address: 100, handle: handle.0, len: 50 };
+        assert_eq!(memory.check(ours, &segment), Ok(()));
+        assert_eq!(memory.check(theirs, &segment), Err(Denied::Tag));
+        assert_eq!(memory.check(ours, &Segment { address: 101, ..segment }), Err(Denied::Range));
+        assert_eq!(memory.check(ours, &Segment { address: 99, ..segment }), Err(Denied::Range));
+        assert_eq!(memory.check(ours, &Segment { handle: handle.0 + 1, ..segment }), Err(Denied::Handle));
+        memory.set_attributes(100, handle, attributes(theirs)).unwrap();
+        assert_eq!(memory.check(ours, &segment), Err(Denied::Tag));
+    }
+
+    #[test]
+    fn peers_need_the_leave_of_the_region() {
+        let mut memory = Memory::new(LIMITS, true);
+        let tag = memory.create_tag().unwrap();
+        let handle = memory.register(0, 10, attributes(tag)).unwrap();
+        let remote = Remote { address: 0, handle: handle.0 };
+        for (can_be_written, can_be_read) in [(false, false), (true, false), (false, true), (true, true)] {
+            memory.set_attributes(0, handle, MemAttributes { tag, can_be_written, can_be_read }).unwrap();
+            let writes = memory.check_remote(tag, remote, 10, Access::PeerWrites);
+            let reads = memory.check_remote(tag, remote, 10, Access::PeerReads);
+            assert_eq!((writes.is_ok(), reads.is_ok()), (can_be_written, can_be_read));
+        }
+    }
+
+    #[test]
+    fn a_handle_is_refused_once_its_memory_is_deregistered() {
+        let mut memory = Memory::new(LIMITS, true);
+        let tag = memory.create_tag().unwrap();
+        let stale = memory.register(0, 10, attributes(tag)).unwrap();
+        assert_eq!(memory.deregister(1, stale), Err(MemoryError::NoSuchRegion));
+        memory.deregister(0, stale).unwrap();
+        let segment = Segment { address: 0, handle: stale.0, len: 10 };
+        for _ in 0..LIMITS.regions {
+            memory.register(0, 10, attributes(tag)).unwrap();
+            assert_eq!(memory.check(tag, &segment), Err(Denied::Handle));
+        }
+        assert_eq!(memory.deregister(0, stale), Err(MemoryError::NoSuchRegion));
+    }
+
+    #[test]
+    fn limits_and_tags_in_use_are_heeded() {
+        let mut memory = Memory::new(LIMITS, false);
+        let tag = memory.create_tag().unwrap();
+        assert_eq!(memory.register(0, 0, attributes(tag)), Err(MemoryError::NoRange));
+        assert_eq!(memory.register(u64::MAX, 2, attributes(tag)), Err(MemoryError::NoRange));
+        assert_eq!(memory.register(0, 1001, attributes(tag)), Err(MemoryError::TooMuch));
+        assert_eq!(memory.register(0, 1, attributes(Ptag(7))), Err(MemoryError::NoSuchTag));
+        let readable = MemAttributes { can_be_read: true, ..attributes(tag) };
+        assert_eq!(memory.register(0, 1, readable), Err(MemoryError::ReadNotSupported));
+        let regions = [0, 1000].map(|address| memory.register(address, 1000, attributes(tag)).unwrap());
+        assert_eq!(memory.register(2000, 501, attributes(tag)), Err(MemoryError::TooMuch));
+        assert_eq!(memory.destroy_tag(tag), Err(MemoryError::TagInUse));
+        memory.deregister(0, regions[0]).unwrap();
+        memory.deregister(1000, regions[1]).unwrap();
+        assert_eq!(memory.destroy_tag(tag), Ok(()));
+        assert_eq!(memory.destroy_tag(tag), Err(MemoryError::NoSuchTag));
+        assert_eq!(memory.bytes, 0);
+    }
+
+    proptest! {
+        /// Against every byte being looked at by itself.
+        #[test]
+        fn a_range_is_within_a_region_if_each_of_its_bytes_is(
+            at in 0..20_u64, len in 1..20_u64, address in 0..50_u64, count in 0..20_u64,
+        ) {
+            let attributes = MemAttributes { tag: Ptag(1), can_be_written: false, can_be_read: false };
+            let region = Region { address: at, len, attributes };
+            let is_within = (address..address + count).all(|byte| (at..at + len).contains(&byte));
+            let is_checked = region.check(Ptag(1), address, count, Access::Local).is_ok();
+            // No bytes may also lie at an end.
+            let is_right = if count == 0 { is_checked == (at..=at + len).contains(&address) } else { is_checked == is_within };
+            prop_assert!(is_right);
+        }
+
+        #[test]
+        fn no_range_overflows(at: u64, len in 1_u64.., address: u64, count: u64) {
+            prop_assume!(at.checked_add(len).is_some());
+            let attributes = MemAttributes { tag: Ptag(1), can_be_written: false, can_be_read: false };
+            let region = Region { address: at, len, attributes };
+            let end = u128::from(address) + u128::from(count);
+            let is_within = address >= at && end <= u128::from(at) + u128::from(len);
+            prop_assert_eq!(region.check(Ptag(1), address, count, Access::Local).is_ok(), is_within);
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! Posting, processing and completing: what becomes of a descriptor (VIA 1.0, "descriptor
+//! processing", "reliability levels").
+//!
+//! | | unreliable | reliable delivery | reliable reception |
+//! | --- | --- | --- | --- |
+//! | a send or write is complete when | the wire has it | the wire has it | it is in the peer's memory |
+//! | an error | is told on its descriptor | breaks the VI | breaks the VI |
+//! | there are RDMA reads | no | yes | yes |
+//!
+//! A VI that breaks is in state ERROR, all that is not finished is flushed, and the error callback is
+//! told why, once. A descriptor at fault waits until all before it are complete, so that it is the
+//! first that fails. One with a fence waits as well.
+
+use super::codes::{AsyncError, Level, Resource, Status};
+use super::completion::{CqHandle, Done};
+use super::descriptor::{
+    ALIGNMENT, Completion, DescriptorAt, Malformed, Operation, Segment, Side, Work, cut,
+};
+use super::nic::{Event, Failure, Nic, Parting, Vi, ViHandle};
+use super::queue::{Completed, Entry};
+use super::state::{Change, State};
+use crate::frame::vi_message::{Head, Kind, Refusal};
+use alloc::vec::Vec;
+
+/// Why a descriptor is not posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PostError {
+    /// There is no such VI.
+    NoSuchVi,
+    /// It begins where no descriptor may.
+    Misaligned,
+    /// It is not in memory that the VI may use.
+    NotRegistered,
+    /// The queue is full.
+    Full,
+}
+
+/// A message that a VI sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Which work it is, for [`Nic::progress`] and the bytes.
+    pub number: u64,
+    /// What goes to the peer. Its number is the last 32 bits of that one.
+    pub head: Head,
+}
+
+/// How far the carrier has come with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The wire has all of it: its memory is not needed any more.
+    Accepted,
+    /// It is in the peer's memory.
+    Received,
+    /// All bytes of an RDMA read are here.
+    Fetched,
+    /// The peer does not take it.
+    Refused(Refusal),
+}
+
+/// The way in which a descriptor is at fault.
+fn fault_of(nic: &Nic, vi: &Vi, entry: &Entry) -> Option<Status> {
+    let Ok(work) = &entry.work else { return Some(Status::FORMAT_ERROR) };
+    let is_read = matches!(work.operation, Operation::Read(_));
+    if is_read && !nic.attributes().can_read(vi.attributes.level) {
+        return Some(Status::FORMAT_ERROR);
+    }
+    if work.operation != Operation::Receive && work.len > vi.attributes.transfer_bytes {
+        return Some(Status::LENGTH_ERROR);
+    }
+    let is_allowed = |segment| nic.memory.check(vi.attributes.tag, segment).is_ok();
+    (!work.segments.as_slice().iter().all(is_allowed)).then_some(Status::PROTECTION_ERROR)
+}
+
+/// What goes to the peer of a descriptor.
+fn head_of(number: u64, work: &Work) -> Head {
+    let Work { operation, immediate, len, .. } = *work;
+    let kind = match operation {
+        Operation::Send | Operation::Receive => Kind::Send { immediate },
+        Operation::Write(remote) => Kind::Write { remote, immediate },
+        Operation::Read(remote) => Kind::Read { remote },
+    };
+    Head { number: number as u32, len, kind }
+}
+
+impl Nic {
+    /// Posts a descriptor, copied and looked at by [`View::work`](super::View::work): one that can
+    /// not be understood is posted as well, and completes with an error when its turn comes. After
+    /// posting a send the carrier asks for [`Nic::next`].
+    ///
+    /// # Errors
+    /// It can not be posted.
+    pub fn post(
+        &mut self,
+        vi: ViHandle,
+        side: Side,
+        at: DescriptorAt,
+        work: Result<Work, Malformed>,
+    ) -> Result<(), PostError> {
+        let most = self.attributes().segments;
+        let Self { vis, memory, .. } = self;
+        let endpoint = vis.get_mut(vi).ok_or(PostError::NoSuchVi)?;
+        if !at.address.is_multiple_of(ALIGNMENT) {
+            return Err(PostError::Misaligned);
+        }
+        memory.check_descriptor(endpoint.attributes.tag, at).map_err(|_| PostError::NotRegistered)?;
+        let is_short = |work: &Work| work.segments.as_slice().len() <= most.into();
+        let work =
+            work.and_then(|work| if is_short(&work) { Ok(work) } else { Err(Malformed::SegmentCount) });
+        endpoint.queue(side).post(at, work).map_err(|_| PostError::Full)?;
+        // There is nobody to send to, or nothing will be received any more.
+        let is_hopeless = match side {
+            Side::Send => !endpoint.is_connected(),
+            Side::Receive => endpoint.state == State::Error,
+        };
+        if is_hopeless {
+            endpoint.queue(side).flush();
+            self.settle(vi);
+        }
+        Ok(())
+    }
+
+    /// The next message that a VI sends. Asked again after each one, after each [`Nic::progress`]
+    /// and after each post, for it may have to wait for those before it. A descriptor at fault
+    /// completes here.
+    pub fn next(&mut self, vi: ViHandle) -> Option<Outgoing> {
+        loop {
+            let endpoint = self.vis.get(vi).filter(|endpoint| endpoint.is_connected())?;
+            let entry = endpoint.send.next()?;
+            let at = entry.at;
+            let fault = fault_of(self, endpoint, entry);
+            let is_fenced = fault.is_some() || entry.work.as_ref().is_ok_and(|work| work.is_fenced);
+            if is_fenced && !endpoint.send.is_next_first() {
+                return None;
+            }
+            let is_reliable = endpoint.is_reliable();
+            let queue = &mut self.vis.get_mut(vi)?.send;
+            let number = queue.begin()?;
+            let Some(status) = fault else {
+                let work = queue.under_way(number)?.work.as_ref().ok()?;
+                return Some(Outgoing { number, head: head_of(number, work) });
+            };
+            queue.finish(number, Completion { status, ..Completion::default() });
+            if is_reliable {
+                self.break_vi(vi, AsyncError::PostDesc, Some(at), Parting::Ours);
+            }
+            self.settle(vi);
+        }
+    }
+
+    /// Where bytes are that a message of ours moves, from `at` on: those that are sent, or the
+    /// places for those that an RDMA read brings. Puts them behind `out`.
+    ///
+    /// # Errors
+    /// The memory may not be used any more. The descriptor is complete with that error, and a
+    /// reliable VI is broken: the message must not go on.
+    pub fn bytes_of(
+        &mut self,
+        vi: ViHandle,
+        number: u64,
+        at: u32,
+        len: u32,
+        out: &mut Vec<Segment>,
+    ) -> Result<(), Status> {
+        let endpoint = self.vis.get(vi).ok_or(Status::FLUSHED)?;
+        let entry = endpoint.send.under_way(number).ok_or(Status::FLUSHED)?;
+        let work = entry.work.as_ref().map_err(|_| Status::FORMAT_ERROR)?;
+        let begin = out.len();
+        out.extend(cut(work.segments.as_slice(), at, len));
+        let tag = endpoint.attributes.tag;
+        if out[begin..].iter().all(|segment| self.memory.check(tag, segment).is_ok()) {
+            return Ok(());
+        }
+        out.truncate(begin);
+        let at = entry.at;
+        self.fail_work(vi, number, Status::PROTECTION_ERROR);
+        self.break_if_reliable(vi, AsyncError::PostDesc, Some(at), Parting::Ours);
+        Err(Status::PROTECTION_ERROR)
+    }
+
+    /// The carrier has come so far with a message. What is not, or no longer, under way is
+    /// ignored.
+    pub fn progress(&mut self, vi: ViHandle, number: u64, progress: Progress) {
+        let Some(endpoint) = self.vis.get_mut(vi) else { return };
+        let level = endpoint.attributes.level;
+        let Some(entry) = endpoint.send.under_way(number) else {
+            // It was complete when the wire had taken it.
+            return match progress {
+                Progress::Refused(_) if level.is_reliable() => {
+                    self.break_vi(vi, AsyncError::ConnLost, None, Parting::Peers);
+                    self.settle(vi);
+                }
+                _ => {}
+            };
+        };
+        let Ok(work) = &entry.work else { return };
+        let (at, len) = (entry.at, work.len);
+        let is_complete = match (work.operation, progress) {
+            (_, Progress::Refused(refusal)) => {
+                self.fail_work(vi, number, status_of(refusal));
+                return self.break_if_reliable(vi, AsyncError::ConnLost, Some(at), Parting::Peers);
+            }
+            (Operation::Read(_), progress) => progress == Progress::Fetched,
+            (_, Progress::Accepted) => level != Level::Reception,
+            (_, Progress::Received) => true,
+            (_, Progress::Fetched) => false,
+        };
+        if is_complete {
+            endpoint.send.finish(number, Completion { len, ..Completion::default() });
+            self.settle(vi);
+        }
+    }
+
+    /// A message of ours failed.
+    fn fail_work(&mut self, vi: ViHandle, number: u64, status: Status) {
+        if let Some(endpoint) = self.vis.get_mut(vi) {
+            endpoint.send.finish(number, Completion { status, ..Completion::default() });
+        }
+    }
+
+    /// What follows from an error: on a reliable VI nothing more is processed.
+    pub(super) fn break_if_reliable(
+        &mut self,
+        vi: ViHandle,
+        error: AsyncError,
+        at: Option<DescriptorAt>,
+        parting: Parting,
+    ) {
+        if self.vis.get(vi).is_some_and(Vi::is_reliable) {
+            self.break_vi(vi, error, at, parting);
+        }
+        self.settle(vi);
+    }
+
+    /// The transport has given up the peer of a VI. What was under way for longest has failed with
+    /// it, and nobody knows whether the peer has it.
+    pub fn lost(&mut self, vi: ViHandle) {
+        let Some(endpoint) = self.vis.get(vi).filter(|endpoint| endpoint.is_connected()) else { return };
+        let oldest = endpoint.send.all_under_way().next().map(|(number, entry)| (number, entry.at));
+        let is_rdma = endpoint.send.all_under_way().any(|(_, entry)| {
+            let operation = entry.work.as_ref().map(|work| work.operation);
+            matches!(operation, Ok(Operation::Write(_) | Operation::Read(_)))
+        });
+        let is_written = endpoint.arriving.is_some_and(|head| matches!(head.kind, Kind::Write { .. }));
+        if let Some((number, _)) = oldest {
+            self.fail_work(vi, number, Status::TRANSPORT_ERROR);
+        }
+        let error = match (is_written, is_rdma) {
+            (true, _) => AsyncError::RdmawAbort,
+            (false, true) => AsyncError::RdmaTransport,
+            (false, false) => AsyncError::ConnLost,
+        };
+        self.break_vi(vi, error, oldest.map(|(_, at)| at), Parting::Ours);
+        self.settle(vi);
+    }
+
+    /// The peer has ended the connection, and all that it sent before is here.
+    pub fn left(&mut self, vi: ViHandle) {
+        if self.vis.get(vi).is_some_and(Vi::is_connected) {
+            self.break_vi(vi, AsyncError::ConnLost, None, Parting::Peers);
+            self.settle(vi);
+        }
+    }
+
+    /// Takes the next descriptor that is done. Nothing is changed where there is none.
+    ///
+    /// # Errors
+    /// There is no such VI.
+    pub fn done(&mut self, vi: ViHandle, side: Side) -> Result<Option<Completed>, PostError> {
+        Ok(self.vis.get_mut(vi).ok_or(PostError::NoSuchVi)?.queue(side).take())
+    }
+
+    /// The program is to be called for one more descriptor that is done.
+    ///
+    /// # Errors
+    /// There is no such VI.
+    pub fn notify(&mut self, vi: ViHandle, side: Side) -> Result<(), PostError> {
+        self.vis.get_mut(vi).ok_or(PostError::NoSuchVi)?.queue(side).want_callback();
+        self.call_back(vi, side);
+        Ok(())
+    }
+
+    fn call_back(&mut self, vi: ViHandle, side: Side) {
+        let take = |nic: &mut Self| nic.vis.get_mut(vi)?.queue(side).take_for_callback();
+        while let Some(Completed { at, .. }) = take(self) {
+            self.tell(Event::Callback { vi, side, at });
+        }
+    }
+
+    /// Receives that wait for messages, in their order: what a peer is told that copies by itself.
+    /// One at fault is `None`, and whoever would use it leaves that to the message's receiver.
+    pub fn receives(&self, vi: ViHandle) -> impl Iterator<Item = Option<&Work>> {
+        let endpoint = self.vis.get(vi);
+        endpoint.into_iter().flat_map(move |endpoint| {
+            endpoint.receive.waiting().map(move |entry| {
+                let is_sound = fault_of(self, endpoint, entry).is_none();
+                entry.work.as_ref().ok().filter(|_| is_sound)
+            })
+        })
+    }
+
+    /// In which way the receive that is next is at fault; `None` where there is none.
+    pub(super) fn next_receive(&self, vi: ViHandle) -> Option<(Option<Status>, u32)> {
+        let endpoint = self.vis.get(vi)?;
+        let entry = endpoint.receive.next()?;
+        let len = entry.work.as_ref().map_or(0, |work| work.len);
+        Some((fault_of(self, endpoint, entry), len))
+    }
+
+    /// Something went wrong that breaks a VI, and the error callback is told. Completions are
+    /// announced by [`Nic::settle`].
+    pub(super) fn break_vi(
+        &mut self,
+        vi: ViHandle,
+        error: AsyncError,
+        at: Option<DescriptorAt>,
+        parting: Parting,
+    ) {
+        if self.break_silently(vi, parting) {
+            let resource = if at.is_some() { Resource::Descriptor } else { Resource::Vi };
+            self.tell(Event::Failed(Failure { error, resource, vi: Some(vi), cq: None, at }));
+        }
+    }
+
+    /// The same with nothing told. False where the VI was broken before, or is idle.
+    pub(super) fn break_silently(&mut self, vi: ViHandle, parting: Parting) -> bool {
+        let Some(endpoint) = self.vis.get_mut(vi) else { return false };
+        let Some(state) = endpoint.state.after(Change::Fault).filter(|_| endpoint.state != State::Error)
+        else {
+            return false;
+        };
+        endpoint.state = state;
+        endpoint.send.flush();
+        endpoint.receive.flush();
+        self.part(vi, parting);
+        true
+    }
+
+    /// Lets all complete that is finished, and says so to whoever wants to know.
+    pub(super) fn settle(&mut self, vi: ViHandle) {
+        loop {
+            let sides = [Side::Send, Side::Receive];
+            let settled = self.vis.get_mut(vi).and_then(|endpoint| {
+                sides.into_iter().find_map(|side| Some((side, endpoint.queue(side).settle()?)))
+            });
+            let Some((side, completed)) = settled else { break };
+            self.announce(vi, side, completed);
+        }
+        self.call_back(vi, Side::Send);
+        self.call_back(vi, Side::Receive);
+    }
+
+    /// A descriptor is complete.
+    fn announce(&mut self, vi: ViHandle, side: Side, Completed { at, completion }: Completed) {
+        let Some(endpoint) = self.vis.get(vi) else { return };
+        let cq = endpoint.cq(side);
+        if self.memory.check_descriptor(endpoint.attributes.tag, at).is_ok() {
+            self.tell(Event::Completed { vi, side, at, completion });
+        } else {
+            // Nothing is written there. The program may have it back all the same.
+            self.fail_completion(vi, at);
+        }
+        let Some(cq) = cq else { return };
+        let done = Done { vi, side };
+        if self.cqs.get_mut(cq).is_some_and(|queue| queue.put(done).is_err()) {
+            self.overrun(vi, cq);
+        }
+        self.call_back_cq(cq);
+    }
+
+    fn fail_completion(&mut self, vi: ViHandle, at: DescriptorAt) {
+        let (error, resource) = (AsyncError::CompProt, Resource::Descriptor);
+        self.tell(Event::Failed(Failure { error, resource, vi: Some(vi), cq: None, at: Some(at) }));
+        if self.vis.get(vi).is_some_and(Vi::is_reliable) {
+            self.break_silently(vi, Parting::Ours);
+        }
+    }
+
+    /// A completion queue was full. The program does not see what is done any more, so that no VI can
+    /// go on, whatever it promises.
+    fn overrun(&mut self, vi: ViHandle, cq: CqHandle) {
+        // What is flushed of a VI that is broken is no news.
+        if self.vis.get(vi).is_some_and(|endpoint| endpoint.state != State::Error) {
+            let (error, resource) = (AsyncError::ViOverrun, Resource::Cq);
+            self.tell(Event::Failed(Failure { error, resource, vi: Some(vi), cq: Some(cq), at: None }));
+            self.break_silently(vi, Parting::Ours);
+        }
+    }
+}
+
+/// What a refusal by the peer means on the descriptor.
+fn status_of(refusal: Refusal) -> Status {
+    match refusal {
+        Refusal::NoReceive | Refusal::TooLong | Refusal::BadReceive => Status::REMOTE_DESC_ERROR,
+        Refusal::WriteDenied | Refusal::ReadDenied => Status::RDMA_PROT_ERROR,
+        Refusal::NotConnected => Status::TRANSPORT_ERROR,
+    }
+}
