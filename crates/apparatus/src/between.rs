@@ -95,7 +95,8 @@ impl FromStr for Member {
             return Ok(Self::Ranks { first, last });
         }
         let (name, is_open) = text.strip_suffix('*').map_or((text, false), |name| (name, true));
-        let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+        let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+            && (is_open || name.bytes().any(|byte| byte.is_ascii_alphabetic()));
         match is_name && !text.is_empty() {
             true if is_open => Ok(Self::Hosts(name.to_owned())),
             true => Ok(Self::Host(name.to_owned())),
@@ -168,6 +169,8 @@ mod tests {
             ("0,", "'' is neither"),
             ("3-0,4", "ends before"),
             ("0,a b", "'a b' is neither"),
+            ("0,1-", "'1-' is neither"),
+            ("0,1-2-3", "'1-2-3' is neither"),
             ("0,99999999999999999999", "larger rank"),
         ] {
             let message = text.parse::<Between>().unwrap_err().to_string();

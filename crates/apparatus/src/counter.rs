@@ -15,9 +15,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A wait looks at what is held back so often.
-const NAP: Duration = Duration::from_micros(100);
-
 /// What the hook knows of a counter.
 pub struct Counter {
     hook: &'static Hook,
@@ -86,6 +83,12 @@ impl Counter {
         self.state().ends.push(Reverse(at));
     }
 
+    /// Whether something does not count yet.
+    pub fn holds(&self) -> bool {
+        let now = ticks::glance();
+        self.state().ends.iter().any(|&Reverse(end)| end > now)
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -145,7 +148,8 @@ unsafe extern "C" fn wait(cntr: *mut Cntr, threshold: u64, timeout: c_int) -> c_
             if end.is_some_and(|end| Instant::now() >= end) {
                 return -(abi::ETIMEDOUT as c_int);
             }
-            thread::sleep(NAP);
+            // It is not for long: a latency is less than what it takes to be woken.
+            thread::yield_now();
         }
         result
     }

@@ -203,7 +203,7 @@ impl Endpoint {
         if is_timed {
             draft.given = ticks::glance();
         }
-        let result = go_stamped(data, stamped, &mut go);
+        let (result, _) = go_stamped(data, stamped, &mut go);
         if is_timed {
             draft.taken = ticks::glance();
         }
@@ -239,10 +239,10 @@ impl Endpoint {
     ) -> isize {
         let at_once = Departed { at: 0, at_once: true };
         let marked = self.with_stamp(data, Stamp { departed: at_once, added: data.is_none(), spared: true });
-        let result = go_stamped(data, marked, &mut go);
+        let (result, is_marked) = go_stamped(data, marked, &mut go);
         if result == 0 {
             self.count_sent(bytes);
-            self.hook.count(if marked.is_some() { Word::Spared } else { Word::Unstamped }, 1);
+            self.hook.count(if is_marked { Word::Spared } else { Word::Unstamped }, 1);
         }
         result
     }
@@ -274,12 +274,10 @@ impl Endpoint {
         if is_inside() {
             return go();
         }
-        let draft = match self.hook.force() {
+        let force = self.hook.force();
+        let is_spared = force.is_some() && self.is_spared(operation.to);
+        let draft = match force.filter(|_| !is_spared) {
             None => None,
-            Some(_) if self.is_spared(operation.to) => {
-                self.hook.count(Word::Spared, 1);
-                None
-            }
             Some(force) => match self.hook.guarded(|| self.draft(force, operation.bytes)) {
                 Some(Some(draft)) => Some((force, draft)),
                 Some(None) => return -abi::EAGAIN,
@@ -293,6 +291,7 @@ impl Endpoint {
         if result == 0 {
             self.hook.count(Word::OneSided, 1);
             self.hook.count(Word::OneSidedBytes, operation.bytes as u64);
+            self.hook.count(Word::Spared, is_spared.into());
         }
         result
     }
@@ -381,12 +380,15 @@ impl Endpoint {
 
     /// An operation is not over before then, for whoever is told of it.
     fn hold_end(&self, operation: &Operation, over: u64) {
-        if let Some(queue) = self.ends().filter(|_| !operation.context.is_null()) {
+        let queue = self.ends().filter(|_| !operation.context.is_null());
+        if let Some(queue) = queue {
             queue.not_before(operation.context, over);
         }
         // SAFETY: a counter outlives the endpoints that are bound to it, by libfabric's rules.
         if let Some(counter) = unsafe { self.counters[operation.counts as usize].load(Relaxed).as_ref() } {
             counter.not_before(over);
+            // The queue counts what it holds.
+            self.hook.count(Word::HeldEnds, queue.is_none().into());
         }
     }
 
@@ -468,12 +470,16 @@ impl Endpoint {
 }
 
 /// Sends with the data of a stamp. Whatever a provider has against data where there were none, it has
-/// it not without.
-fn go_stamped(data: Option<u64>, stamped: Option<u64>, go: &mut impl FnMut(Option<u64>) -> isize) -> isize {
+/// it not without. Also returns whether the stamp went along.
+fn go_stamped(
+    data: Option<u64>,
+    stamped: Option<u64>,
+    go: &mut impl FnMut(Option<u64>) -> isize,
+) -> (isize, bool) {
     match stamped.map(|stamped| go(Some(stamped))) {
-        None => go(data),
-        Some(result) if result != 0 && result != -abi::EAGAIN && data.is_none() => go(None),
-        Some(result) => result,
+        None => (go(data), false),
+        Some(result) if result != 0 && result != -abi::EAGAIN && data.is_none() => (go(None), false),
+        Some(result) => (result, true),
     }
 }
 

@@ -110,8 +110,12 @@ unsafe extern "C" fn trywait(fabric: *mut Fabric, fids: *mut *mut Fid, count: c_
     unsafe {
         let known: &Known<FabricOps> = patch::state((*fabric).ops);
         for &fid in std::slice::from_raw_parts(fids, count.max(0) as usize) {
-            let is_queue = !fid.is_null() && (*fid).fclass == abi::CLASS_CQ;
-            if is_queue && Queue::of(fid.cast::<Cq>()).is_some_and(Queue::holds) {
+            let holds = match fid.as_ref().map(|fid| fid.fclass) {
+                Some(abi::CLASS_CQ) => Queue::of(fid.cast::<Cq>()).is_some_and(Queue::holds),
+                Some(abi::CLASS_CNTR) => Counter::of(fid.cast::<Cntr>()).is_some_and(Counter::holds),
+                _ => false,
+            };
+            if holds {
                 return -(abi::EAGAIN as c_int);
             }
         }

@@ -3,7 +3,7 @@
 
 use crate::account::{self, State, Word, failure_words, lateness_at};
 use crate::between::{Between, Who};
-use crate::page::{self, Carrier, PageError, Plan, Turn};
+use crate::page::{self, Carrier, NO_TURN, PageError, Plan, Turn};
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
 use netdyno_protocol::dial::course::{Course, Phase};
@@ -90,9 +90,6 @@ const SKEW_NS: f64 = 10e3;
 
 /// Ranks draw different numbers of one seed: an odd number, which makes another of each rank's.
 const RANKS_APART: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// A turn that does not exist: everything passes.
-const NO_TURN: u32 = u32::MAX;
 
 static HOOK: OnceLock<Option<Hook>> = OnceLock::new();
 static ACCOUNT: OnceLock<Option<(PathBuf, &'static [AtomicU64])>> = OnceLock::new();
@@ -417,12 +414,6 @@ impl Force {
         let mut chance = self.chance();
         let elapsed = chance.phase.lookup(here);
         self.course.latency_at(elapsed, &mut chance.random)
-    }
-
-    /// The same without chance: for whoever looks again and again.
-    pub fn mean_latency(&self, here: u64) -> u64 {
-        let elapsed = self.chance().phase.lookup(here);
-        self.course.means_at(elapsed).latency.ticks()
     }
 
     fn chance(&self) -> MutexGuard<'_, Chance> {

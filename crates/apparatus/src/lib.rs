@@ -3,8 +3,8 @@
 //!
 //! The library is a hook of libfabric. libfabric loads it (`FI_PROVIDER_PATH`) and gives it every
 //! fabric that the program opens (`FI_HOOK=netdyno`). The fabric stays what it is; the hook lets its
-//! tables of functions lead here, and those of the domains, endpoints and completion queues that
-//! come of it:
+//! tables of functions lead here, and those of the domains, endpoints, completion queues and counters
+//! that come of it:
 //!
 //! ```text
 //! fabric ──► domain ──► endpoint: send, inject, read, write: overhead, departure, stamp

@@ -29,6 +29,8 @@ pub const LAYOUT: u32 = 2;
 pub const MAGIC: [u8; 8] = *b"netdyno\0";
 /// Where the turn in force stands.
 pub const CURRENT: usize = 12;
+/// A turn that does not exist: everything passes.
+pub const NO_TURN: u32 = u32::MAX;
 /// Where the furthest departure stands, in ticks of the host's clock.
 pub const FURTHEST: usize = 16;
 /// Where the text begins.
@@ -244,11 +246,17 @@ impl Page {
         OpenOptions::new().read(true).write(true).open(folder.join(NAME)).map(Self)
     }
 
-    /// Puts another turn in force: ranks see it at their next message.
+    /// Puts another turn in force: ranks see it at their next message. Where the hook of one has
+    /// failed, none is put in force any more.
     ///
     /// # Errors
     /// That of the file.
     pub fn turn(&self, turn: u32) -> io::Result<()> {
+        let mut current = [0; 4];
+        self.0.read_exact_at(&mut current, CURRENT as u64)?;
+        if u32::from_ne_bytes(current) == NO_TURN {
+            return Ok(());
+        }
         self.0.write_all_at(&turn.to_ne_bytes(), CURRENT as u64)
     }
 }

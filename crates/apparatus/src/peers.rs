@@ -16,10 +16,18 @@ const PREFIX: &str = "at-";
 
 fn path(folder: &Path, address: &[u8]) -> PathBuf {
     let mut name = PREFIX.to_owned();
-    address.iter().for_each(|byte| {
+    bare(address).iter().for_each(|byte| {
         let _ = write!(name, "{byte:02x}");
     });
     folder.join(name)
+}
+
+/// An address that is text is told by some with what kind it is (`fi_shm://`), by others without, and
+/// with its end or without.
+fn bare(address: &[u8]) -> &[u8] {
+    let kind = address.windows(3).position(|part| part == b"://").map_or(0, |at| at + 3);
+    let end = address.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    &address[kind.min(end)..end]
 }
 
 /// Says who is at an address.
@@ -75,7 +83,9 @@ mod tests {
         announce(folder.path(), &[2, 0, 255], &who).unwrap();
         announce(folder.path(), b"fi_shm://1234", &Who::default()).unwrap();
         assert_eq!(find(folder.path(), &[2, 0, 255]), Some(who));
-        assert_eq!(find(folder.path(), b"fi_shm://1234"), Some(Who::default()));
+        for spelled in [&b"fi_shm://1234"[..], b"1234", b"1234\0"] {
+            assert_eq!(find(folder.path(), spelled), Some(Who::default()));
+        }
         assert_eq!(find(folder.path(), &[2, 0]), None);
     }
 }

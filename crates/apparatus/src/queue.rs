@@ -75,7 +75,7 @@ struct State {
     /// Peeks that found a message that is not due: they found nothing.
     unfound: VecDeque<Entry>,
     /// Messages that peeks have found and nobody has received: since when they are here.
-    found: HashMap<Name, u64, BuildHasherDefault<Spread>>,
+    found: HashMap<Name, Found, BuildHasherDefault<Spread>>,
     /// When the provider had nothing more.
     drained: u64,
     /// When it gave something, if that was just now: what was done since is part of an overhead.
@@ -84,6 +84,14 @@ struct State {
 
 /// What a message is known again by: its tag, who sent it, its bytes.
 type Name = (u64, u64, usize);
+
+/// A message that a peek has found.
+#[derive(Clone, Copy)]
+struct Found {
+    first: u64,
+    /// Its latency, once it was asked for: what varies by chance is drawn once.
+    latency: Option<u64>,
+}
 
 /// What is known of a message beside what the program will see of it.
 struct Said {
@@ -373,8 +381,8 @@ impl Queue {
         self.count_received(entry.len);
         if said.is_spared {
             let due = state.in_order(&entry, 0, now);
-            // Nothing waits for it, unless it ends a buffer in which something waits.
-            let line = if due > now { &mut state.messages } else { &mut state.others };
+            // Nothing waits for it, unless it ends a buffer in which something may wait.
+            let line = if due > 0 { &mut state.messages } else { &mut state.others };
             line.put(due, completion);
             return;
         }
@@ -412,9 +420,11 @@ impl Queue {
         if force.is_some() && self.hook.stamps && said.departed.is_none() {
             self.hook.count(Word::Unstamped, 1);
         }
-        let seen = state.found.remove(&said.name(entry)).map_or(seen, Seen::late);
+        let found = state.found.remove(&said.name(entry));
+        let seen = found.map_or(seen, |found| Seen::late(found.first));
+        let drawn = found.and_then(|found| found.latency);
         let terms = said.terms(force, now);
-        let latency = |here| force.map_or(0, |force| force.latency(here));
+        let latency = |here| drawn.unwrap_or_else(|| force.map_or(0, |force| force.latency(here)));
         let due = state.lane(said.sender).due(said, entry.len, seen, &terms, latency);
         let due = state.in_order(entry, due, now);
         let waited = due > now;
@@ -431,13 +441,18 @@ impl Queue {
 
     /// A peek has found a message. One that is not due it does not find, unless it has taken it.
     fn found(&self, state: &mut State, found: Completion, said: &Said, now: u64, takes: bool) {
-        let force = self.hook.force().filter(|_| !said.is_spared);
-        // It may be looked for again and again: it came when it was found first, and chance would let it
-        // through too early.
-        let seen = Seen::late(state.found_first(said.name(&found.entry), now));
-        let terms = said.terms(force, now);
-        let latency = |here| force.map_or(0, |force| force.mean_latency(here));
-        let due = state.lane(said.sender).would_be_due(said, found.entry.len, seen, &terms, latency);
+        let Some(force) = self.hook.force().filter(|_| !said.is_spared) else {
+            state.others.put(now, found);
+            return;
+        };
+        // It may be looked for again and again: it came when it was found first.
+        let name = said.name(&found.entry);
+        let Found { first, mut latency } = state.found_first(name, now);
+        let terms = said.terms(Some(force), now);
+        let draw = |here| *latency.get_or_insert_with(|| force.latency(here));
+        let due =
+            state.lane(said.sender).would_be_due(said, found.entry.len, Seen::late(first), &terms, draw);
+        state.found.insert(name, Found { first, latency });
         if due <= now || takes {
             state.others.put(due, found);
         } else {
@@ -458,7 +473,9 @@ impl Queue {
         if let Some(other) = others {
             return Some((other.item, 0));
         }
-        let terms = self.hook.force().map_or(Terms::NONE, |force| force.terms_released(now));
+        let is_message = state.messages.peek().is_some_and(|next| next.kind != Kind::Other);
+        let force = self.hook.force().filter(|_| is_message);
+        let terms = force.map_or(Terms::NONE, |force| force.terms_released(now));
         let released = state.messages.take(now, &mut self.hook.sides().gate, &terms)?;
         if is_open || released.item.kind == Kind::Other {
             return Some((released.item, 0));
@@ -538,12 +555,12 @@ impl State {
     }
 
     /// When a message was found that a peek finds now.
-    fn found_first(&mut self, name: Name, now: u64) -> u64 {
+    fn found_first(&mut self, name: Name, now: u64) -> Found {
         if self.found.len() >= MANY_NOTES {
             // Received as something else than they were found as.
             self.found.clear();
         }
-        *self.found.entry(name).or_insert(now)
+        *self.found.entry(name).or_insert(Found { first: now, latency: None })
     }
 
     /// What lies in one buffer is released in order: with the last message the program may give the

@@ -80,7 +80,10 @@ impl Bench {
     fn sweep(&self, program: &Program, provider: &str) -> Option<Sweep> {
         let record = self.folder.path().join("sweep.json");
         let mut command = Command::new(env!("CARGO_BIN_EXE_netdyno"));
-        command.args(["sweep", "--provider", provider, "--link", "none", "--repetitions", "5"]);
+        // What a failed sweep has left belongs to it alone.
+        let journal = self.folder.path().join(program.words.replace(' ', "-"));
+        command.arg("sweep").arg("--journal").arg(journal);
+        command.args(["--provider", provider, "--link", "none", "--repetitions", "5"]);
         command.args(["--metric", "elapsed_s=([0-9.]+)", "--format", "json", "--out"]).arg(&record);
         for Grid { dial, values, .. } in program.grids {
             command.arg(format!("--{dial}")).arg(values);
@@ -92,7 +95,7 @@ impl Bench {
             println!("{}: {}", program.name, String::from_utf8_lossy(&output.stderr).trim());
             return None;
         }
-        Sweep::from_json(&std::fs::read_to_string(record).unwrap()).unwrap().ok()
+        Sweep::from_json(&std::fs::read_to_string(record).unwrap()).map(Result::unwrap)
     }
 }
 

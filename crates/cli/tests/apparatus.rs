@@ -46,14 +46,26 @@ impl Bench {
         Self { compiler, folder }
     }
 
+    fn is_open_mpi(&self) -> bool {
+        self.compiler.with_file_name("ompi_info").exists()
+    }
+
     fn file(&self, name: &str) -> String {
         self.folder.path().join(name).display().to_string()
     }
 
     /// The words that run the program with two ranks.
     fn program(&self, args: &str) -> Vec<String> {
-        let words =
-            [launcher(&self.compiler).display().to_string(), "-n".into(), "2".into(), self.file("slopes")];
+        self.program_of(2, args)
+    }
+
+    fn program_of(&self, ranks: usize, args: &str) -> Vec<String> {
+        let words = [
+            launcher(&self.compiler).display().to_string(),
+            "-n".into(),
+            ranks.to_string(),
+            self.file("slopes"),
+        ];
         words.into_iter().chain(args.split(' ').map(str::to_owned)).collect()
     }
 
@@ -64,10 +76,13 @@ impl Bench {
         command
     }
 
-    /// Runs the program under dials of a link of which nothing is known.
+    /// Runs the program with two ranks under dials of a link of which nothing is known.
     fn run(&self, dials: &[&str], args: &str) -> Output {
+        self.run_program(dials, &self.program(args))
+    }
+
+    fn run_program(&self, dials: &[&str], program: &[String]) -> Output {
         let report = self.file("report.json");
-        let program = self.program(args);
         let words: Vec<&str> = program.iter().map(String::as_str).collect();
         self.netdyno(&[&["run", "--link", "none", "--report", &report], dials, &["--"], &words].concat())
             .output()
@@ -163,6 +178,31 @@ fn dials_are_turned_between_groups_alone() {
     }
 }
 
+/// Addresses of shared memory are text, and spelled in several ways.
+#[test]
+fn groups_are_told_apart_over_shared_memory() {
+    let _alone = alone();
+    for bench in Bench::all().into_iter().filter(|bench| !bench.is_open_mpi()) {
+        let dials = ["--provider", "shm", "--latency", "=2ms", "--between", "0,1"];
+        assert!(elapsed_s(&bench.run(&dials, "chain 20 8")) >= 2.0 * 20.0 * 2e-3);
+        assert!(sum(&bench.report(), "held") > 0.0);
+    }
+}
+
+/// A rank that has both kinds of peers.
+#[test]
+fn some_peers_are_dialled_and_others_are_not() {
+    let _alone = alone();
+    for bench in Bench::all().into_iter().filter(|bench| !bench.is_open_mpi()) {
+        let dials = ["--latency", "+100us", "--recv-overhead", "+10us", "--between", "0,1"];
+        elapsed_s(&bench.run_program(&dials, &bench.program_of(3, "allreduce 50")));
+        let report = bench.report();
+        let spared = sum(&report, "spared");
+        assert!(spared > 0.0 && spared < sum(&report, "sent"), "{report}");
+        assert!(sum(&report, "held") > 0.0, "{report}");
+    }
+}
+
 /// Whether the origin learns of their end by a queue or by a counter.
 #[test]
 fn a_write_into_memory_ends_when_it_would_be_there() {
@@ -170,8 +210,7 @@ fn a_write_into_memory_ends_when_it_would_be_there() {
     for bench in Bench::all() {
         let took = elapsed_s(&bench.run(&["--latency", "=5ms"], "puts 20 8"));
         if sum(&bench.report(), "one_sided") == 0.0 {
-            let is_open_mpi = bench.compiler.with_file_name("ompi_info").exists();
-            assert!(is_open_mpi, "{}", bench.report());
+            assert!(bench.is_open_mpi(), "{}", bench.report());
             println!("SKIPPED: Open MPI writes into memory of one host past libfabric");
             continue;
         }
@@ -235,6 +274,8 @@ fn a_gap_is_added_to_what_the_link_has_and_nothing_is_set_below_it() {
     let program = bench.program("stream 100 8");
     let words: Vec<&str> = program.iter().map(String::as_str).collect();
     let run = |dial: &[&str]| bench.netdyno(&[&["run"], dial, &["--"], &words].concat()).output().unwrap();
+    let added = run(&["--send-gap", "+1ms", "--link", "send-gap=1ms"]);
+    assert!(elapsed_s(&added) >= 2.0 * 98e-3);
     let added = run(&["--send-gap", "+1ms"]);
     assert!(elapsed_s(&added) >= 98e-3);
     let said = stderr(&added);

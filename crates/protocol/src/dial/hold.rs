@@ -54,6 +54,11 @@ impl<T> Hold<T> {
         self.held.peek().map(|Reverse(next)| gate.opens(next.due))
     }
 
+    /// The next message, whenever that is.
+    pub fn peek(&self) -> Option<&T> {
+        self.held.peek().map(|Reverse(next)| &next.item)
+    }
+
     /// Messages held.
     pub fn len(&self) -> usize {
         self.held.len()
