@@ -237,8 +237,7 @@ impl Endpoint {
         data: Option<u64>,
         mut go: impl FnMut(Option<u64>) -> isize,
     ) -> isize {
-        let at_once = Departed { at: 0, at_once: true };
-        let marked = self.with_stamp(data, Stamp { departed: at_once, added: data.is_none(), spared: true });
+        let marked = self.with_stamp(data, Departed { at: 0, at_once: true }, true);
         let (result, is_marked) = go_stamped(data, marked, &mut go);
         if result == 0 {
             self.count_sent(bytes);
@@ -337,13 +336,14 @@ impl Endpoint {
             self.hook.count(Word::TooFarAhead, 1);
         }
         let departed = Departed { at: draft.departs.at.min(furthest), ..draft.departs };
-        let stamped = self.with_stamp(data, Stamp { departed, added: data.is_none(), spared: false })?;
+        let stamped = self.with_stamp(data, departed, false)?;
         self.hook.announce(departed.at, draft.began);
         Some(stamped)
     }
 
     /// The data of a message with a stamp, where there is room for it.
-    fn with_stamp(&self, data: Option<u64>, stamp: Stamp) -> Option<u64> {
+    fn with_stamp(&self, data: Option<u64>, departed: Departed, spared: bool) -> Option<u64> {
+        let stamp = Stamp { departed, added: data.is_none(), spared };
         let rest = data.unwrap_or(0);
         let taken = (rest >> 32) as u32;
         if is_stamped(taken) {

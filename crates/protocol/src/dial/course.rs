@@ -159,12 +159,6 @@ impl Course {
         }
     }
 
-    /// What is in force then, but for chance.
-    pub fn means_at(&self, elapsed: u64) -> Terms {
-        let differences = self.differences.as_ref();
-        differences.and_then(|differences| differences.means_at(elapsed)).unwrap_or(self.steady)
-    }
-
     /// No message has a longer one.
     pub fn longest_latency(&self) -> u64 {
         let steady = self.steady.latency.ticks();
