@@ -106,7 +106,7 @@ fuzz_target!(|input: Input| {
                 let work = View::new(&descriptor[..]).and_then(|view| view.work(side));
                 // The address says which it was.
                 let address = BASE + 64 * (posted[usize::from(is_send)] % 1000);
-                if nic.post(vi, side, DescriptorAt { address, handle: handle.0 }, work).is_ok() {
+                if nic.post(vi, side, DescriptorAt { address, handle: handle.0 }, |_| work).is_ok() {
                     posted[usize::from(is_send)] += 1;
                 }
             }

@@ -167,6 +167,73 @@ impl Drop for Bytes {
     }
 }
 
+/// A stretch of memory that somebody else keeps, for one copy in or out.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+impl Stretch {
+    /// The `len` bytes from `base` on.
+    ///
+    /// # Safety
+    /// They can be read and written for as long as this or a copy of it is used, and nobody holds a
+    /// reference to them meanwhile.
+    pub const unsafe fn new(base: NonNull<u8>, len: usize) -> Self {
+        Self { base, len }
+    }
+
+    /// How many bytes there are.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The first `at` bytes, and the others.
+    ///
+    /// # Panics
+    /// Where there are fewer: the caller has checked.
+    pub fn split_at(self, at: usize) -> (Self, Self) {
+        assert!(at <= self.len, "bytes that are not there");
+        // SAFETY: inside, or just behind the last byte.
+        let behind = unsafe { self.base.add(at) };
+        (Self { len: at, ..self }, Self { base: behind, len: self.len - at })
+    }
+
+    /// Copies `from` there.
+    ///
+    /// # Panics
+    /// Where it does not fit: the caller has checked.
+    #[inline]
+    pub fn write(&self, from: &[u8]) {
+        assert!(from.len() <= self.len, "bytes that are not there");
+        // SAFETY: as many bytes can be written, and nobody holds a reference to them.
+        unsafe { copy(from.as_ptr(), self.base.as_ptr(), from.len()) };
+    }
+
+    /// Puts a copy of the bytes behind `out`.
+    #[inline]
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        out.reserve(self.len);
+        // SAFETY: as many bytes can be read, there is room for them, and they count as filled when
+        // they are.
+        unsafe {
+            copy(self.base.as_ptr(), out.as_mut_ptr().add(out.len()), self.len);
+            out.set_len(out.len() + self.len);
+        }
+    }
+
+    /// The first byte.
+    pub(crate) const fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

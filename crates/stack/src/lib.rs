@@ -1,5 +1,5 @@
-//! netdyno's own communication stack: Active Messages endpoints over its wires.
-//!
-//! See [`am`] for the interface and an example.
+//! netdyno's own communication stack: Active Messages endpoints ([`am`]) and Virtual Interfaces
+//! ([`vi`]) over its wires.
 
 pub mod am;
+pub mod vi;

@@ -278,13 +278,15 @@ impl Memory {
         region.check(tag, remote.address, len.into(), access)
     }
 
-    /// Whether a descriptor of a VI with that tag is where it may be, with its control segment.
+    /// Whether a descriptor of a VI with that tag is where it may be, with its control segment: the
+    /// bytes of the region from there on.
     ///
     /// # Errors
     /// It is not.
-    pub fn check_descriptor(&self, tag: Ptag, at: DescriptorAt) -> Result<(), Denied> {
-        let len = super::descriptor::CONTROL_LEN as u32;
-        self.check(tag, &Segment { address: at.address, handle: at.handle, len })
+    pub fn check_descriptor(&self, tag: Ptag, at: DescriptorAt) -> Result<u64, Denied> {
+        let region = self.region(at.handle).ok_or(Denied::Handle)?;
+        region.check(tag, at.address, super::descriptor::CONTROL_LEN as u64, Access::Local)?;
+        Ok(region.len - (at.address - region.address))
     }
 }
 

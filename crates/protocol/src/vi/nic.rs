@@ -349,6 +349,11 @@ impl Nic {
         })
     }
 
+    /// All VIs.
+    pub fn vis(&self) -> Vec<ViHandle> {
+        self.vis.handles()
+    }
+
     /// Changes what an idle VI is made for.
     ///
     /// # Errors

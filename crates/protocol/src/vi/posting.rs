@@ -83,9 +83,10 @@ fn head_of(number: u64, work: &Work) -> Head {
 }
 
 impl Nic {
-    /// Posts a descriptor, copied and looked at by [`View::work`](super::View::work): one that can
-    /// not be understood is posted as well, and completes with an error when its turn comes. After
-    /// posting a send the carrier asks for [`Nic::next`].
+    /// Posts a descriptor, which `read` copies and [`View::work`](super::View::work) looks at. It is
+    /// told how many bytes are registered from the descriptor's first on, and is not called for one
+    /// that may not be looked at. One that can not be understood is posted as well, and completes with
+    /// an error when its turn comes. After posting a send the carrier asks for [`Nic::next`].
     ///
     /// # Errors
     /// It can not be posted.
@@ -94,7 +95,7 @@ impl Nic {
         vi: ViHandle,
         side: Side,
         at: DescriptorAt,
-        work: Result<Work, Malformed>,
+        read: impl FnOnce(u64) -> Result<Work, Malformed>,
     ) -> Result<(), PostError> {
         let most = self.attributes().segments;
         let Self { vis, memory, .. } = self;
@@ -102,10 +103,14 @@ impl Nic {
         if !at.address.is_multiple_of(ALIGNMENT) {
             return Err(PostError::Misaligned);
         }
-        memory.check_descriptor(endpoint.attributes.tag, at).map_err(|_| PostError::NotRegistered)?;
+        let room = memory.check_descriptor(endpoint.attributes.tag, at);
+        let room = room.map_err(|_| PostError::NotRegistered)?;
+        if endpoint.queue(side).is_full() {
+            return Err(PostError::Full);
+        }
         let is_short = |work: &Work| work.segments.as_slice().len() <= most.into();
         let work =
-            work.and_then(|work| if is_short(&work) { Ok(work) } else { Err(Malformed::SegmentCount) });
+            read(room).and_then(|work| if is_short(&work) { Ok(work) } else { Err(Malformed::SegmentCount) });
         endpoint.queue(side).post(at, work).map_err(|_| PostError::Full)?;
         // There is nobody to send to, or nothing will be received any more.
         let is_hopeless = match side {

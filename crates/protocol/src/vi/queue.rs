@@ -62,8 +62,13 @@ impl WorkQueue {
         }
     }
 
+    /// Whether one more would be too many.
+    pub fn is_full(&self) -> bool {
+        self.pending.len() + self.done.len() >= self.most
+    }
+
     pub fn post(&mut self, at: DescriptorAt, work: Result<Work, Malformed>) -> Result<(), Full> {
-        if self.pending.len() + self.done.len() >= self.most {
+        if self.is_full() {
             return Err(Full);
         }
         self.pending.push_back(Entry { at, work, finished: None });

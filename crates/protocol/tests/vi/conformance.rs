@@ -486,11 +486,11 @@ fn a_descriptor_must_be_aligned_and_in_memory_of_the_vi() {
     let at = host.next_descriptor();
     let empty = || Ok(work(Operation::Receive, &[]));
     let off = DescriptorAt { address: at.address + 32, ..at };
-    assert_eq!(host.nic.post(vi, Side::Receive, off, empty()), Err(PostError::Misaligned));
+    assert_eq!(host.nic.post(vi, Side::Receive, off, |_| empty()), Err(PostError::Misaligned));
     let stray = DescriptorAt { handle: 1, ..at };
-    assert_eq!(host.nic.post(vi, Side::Receive, stray, empty()), Err(PostError::NotRegistered));
-    assert_eq!(host.nic.post(ViHandle(1), Side::Receive, at, empty()), Err(PostError::NoSuchVi));
-    assert_eq!(host.nic.post(vi, Side::Receive, at, empty()), Ok(()));
+    assert_eq!(host.nic.post(vi, Side::Receive, stray, |_| empty()), Err(PostError::NotRegistered));
+    assert_eq!(host.nic.post(ViHandle(1), Side::Receive, at, |_| empty()), Err(PostError::NoSuchVi));
+    assert_eq!(host.nic.post(vi, Side::Receive, at, |_| empty()), Ok(()));
 }
 
 #[test]
@@ -712,7 +712,7 @@ fn nothing_is_written_into_a_descriptor_whose_memory_is_deregistered() {
     let handle = host.nic.register(BASE + 1024, 128, private).unwrap();
     let at = DescriptorAt { address: BASE + 1024, handle: handle.0 };
     let segment = host.segment(0, 10);
-    host.nic.post(theirs, Side::Receive, at, Ok(work(Operation::Receive, &[segment]))).unwrap();
+    host.nic.post(theirs, Side::Receive, at, |_| Ok(work(Operation::Receive, &[segment]))).unwrap();
     host.nic.deregister(BASE + 1024, handle).unwrap();
     send(&mut world, 0, ours, b"text");
     world.run();

@@ -99,7 +99,7 @@ impl Host {
     pub fn post_at(&mut self, vi: ViHandle, side: Side, at: DescriptorAt) -> Result<(), PostError> {
         let copy = self.memory(at.address, DESCRIPTOR_LEN as u32).to_vec();
         let work = View::new(&copy[..]).and_then(|view| view.work(side));
-        self.nic.post(vi, side, at, work)
+        self.nic.post(vi, side, at, |_| work)
     }
 
     pub fn post(&mut self, vi: ViHandle, side: Side, work: &Work) -> DescriptorAt {

@@ -1,0 +1,74 @@
+//! The memory of this process that programs have registered: descriptors are read and completed
+//! there, messages come from there and go there. Addresses are numbers to the provider; here they
+//! become pointers.
+//!
+//! Nobody is given a reference into such memory, for the program may write there at any time.
+
+use netdyno_host::bytes::Stretch;
+use netdyno_protocol::vi::descriptor::{CONTROL_LEN, STATUS_AT, View};
+use netdyno_protocol::vi::{Completion, DescriptorAt, Segment, Side, Work, descriptor::Malformed};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A descriptor with two segments, which most have at most.
+const SHORT_LEN: usize = 64;
+/// Where the immediate data and the length are, in front of the status.
+const IMMEDIATE_AT: usize = 20;
+const LENGTH_AT: usize = 24;
+
+fn pointer(address: u64) -> *mut u8 {
+    ptr::with_exposed_provenance_mut(address as usize)
+}
+
+/// The bytes of a segment.
+///
+/// # Safety
+/// The segment is in registered memory of this process, which stays until it is deregistered.
+pub(super) unsafe fn stretch(segment: &Segment) -> Stretch {
+    let base = NonNull::new(pointer(segment.address)).unwrap_or(NonNull::dangling());
+    // SAFETY: the caller's promise. A segment at address 0 has no bytes: nothing is registered there.
+    unsafe { Stretch::new(base, segment.len as usize) }
+}
+
+/// Copies the descriptor at an address, of which `room` bytes are registered, and reads the copy:
+/// whatever the program does to its own afterwards, this one stays.
+///
+/// # Safety
+/// So many bytes can be read there.
+pub(super) unsafe fn read_descriptor(at: DescriptorAt, room: u64, side: Side) -> Result<Work, Malformed> {
+    let mut short = [0; SHORT_LEN];
+    let len = SHORT_LEN.min(room as usize);
+    // SAFETY: the caller's promise.
+    unsafe { pointer(at.address).copy_to_nonoverlapping(short.as_mut_ptr(), len) };
+    let view = View::new(&short[..len])?;
+    let whole = view.whole_len()?;
+    if whole <= len {
+        return view.work(side);
+    }
+    if whole as u64 > room {
+        return Err(Malformed::Short);
+    }
+    let mut bytes = vec![0; whole];
+    // SAFETY: as above.
+    unsafe { pointer(at.address).copy_to_nonoverlapping(bytes.as_mut_ptr(), whole) };
+    // What was read first counts, should it say something else by now.
+    bytes[..CONTROL_LEN].copy_from_slice(&short[..CONTROL_LEN]);
+    View::new(&bytes[..])?.work(side)
+}
+
+/// Writes into a descriptor what has come of it, the status last of all.
+///
+/// # Safety
+/// The control segment there can be written, and is aligned.
+pub(super) unsafe fn complete(at: DescriptorAt, completion: &Completion) {
+    let word = |offset: usize| {
+        // SAFETY: the caller's promise; programs look at these words as this side writes them.
+        unsafe { AtomicU32::from_ptr(pointer(at.address).add(offset).cast()) }
+    };
+    if let Some(immediate) = completion.immediate {
+        word(IMMEDIATE_AT).store(immediate.to_le(), Ordering::Relaxed);
+    }
+    word(LENGTH_AT).store(completion.len.to_le(), Ordering::Relaxed);
+    // Release: a program that polls the status and sees it sees the bytes as well.
+    word(STATUS_AT).store(completion.status.0.to_le(), Ordering::Release);
+}

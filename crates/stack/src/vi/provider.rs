@@ -1,0 +1,535 @@
+//! A provider: the rules, and the wire under them.
+
+use super::local;
+use super::shm;
+use super::wire::Wire;
+use netdyno_host::random;
+use netdyno_host::segment::SegmentError;
+use netdyno_protocol::frame::vi_signal::{Address, Request};
+use netdyno_protocol::vi::*;
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+use thiserror::Error;
+
+/// Looks in a row that find nothing, after which signals are looked for as well: they need a call of
+/// the kernel, which messages need not wait for.
+const LOOKS_BETWEEN_SIGNALS: u32 = 4096;
+
+/// Which way down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WireKind {
+    /// Shared memory, to processes of the same user on this host.
+    #[default]
+    Shm,
+}
+
+/// How a provider is to be.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Config {
+    /// The way down.
+    pub wire: WireKind,
+    /// What it is to be able to do.
+    pub attributes: NicAttributes,
+}
+
+/// Why a provider could not be opened.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The system refused something.
+    #[error("the system refused to {what}: {error}")]
+    System {
+        /// What was asked of it.
+        what: &'static str,
+        /// What it said.
+        #[source]
+        error: std::io::Error,
+    },
+    /// The shared memory could not be made.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+}
+
+/// What a provider has to tell a program that is not told by a call that it made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// A descriptor for which the program wanted to be called is done, and taken from its queue.
+    Done {
+        /// The VI.
+        vi: ViHandle,
+        /// Its queue.
+        side: Side,
+        /// The descriptor.
+        at: DescriptorAt,
+    },
+    /// The same of a completion queue, the entry taken from it.
+    CqDone {
+        /// The completion queue.
+        cq: CqHandle,
+        /// Where something is done.
+        done: Done,
+    },
+    /// Something has gone wrong.
+    Failed(Failure),
+}
+
+/// A provider of Virtual Interfaces.
+pub struct Provider {
+    nic: Nic,
+    wire: Box<dyn Wire>,
+    news: VecDeque<News>,
+    /// At which discriminators requests are waited for, and peers asked for.
+    waits: HashMap<WaitHandle, Vec<u8>>,
+    asks: HashMap<ViHandle, Vec<u8>>,
+    /// Looks in a row that found nothing.
+    looks: u32,
+}
+
+impl Provider {
+    /// Opens a provider.
+    ///
+    /// # Errors
+    /// The system does not give what it needs.
+    pub fn open(config: Config) -> Result<Self, OpenError> {
+        let wire: Box<dyn Wire> = match config.wire {
+            WireKind::Shm => Box::new(shm::ShmWire::open()?),
+        };
+        let attributes = NicAttributes { host_bytes: wire.host().len() as u8, ..config.attributes };
+        Ok(Self {
+            nic: Nic::new(attributes),
+            wire,
+            news: VecDeque::new(),
+            waits: HashMap::new(),
+            asks: HashMap::new(),
+            looks: 0,
+        })
+    }
+
+    /// What it can do.
+    pub fn attributes(&self) -> &NicAttributes {
+        self.nic.attributes()
+    }
+
+    /// This host, as peers name it.
+    pub fn host(&self) -> Vec<u8> {
+        self.wire.host()
+    }
+
+    /// A new protection tag.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn create_tag(&mut self) -> Result<Ptag, MemoryError> {
+        self.nic.create_tag()
+    }
+
+    /// Does away with a tag.
+    ///
+    /// # Errors
+    /// There is none, or it is in use.
+    pub fn destroy_tag(&mut self, tag: Ptag) -> Result<(), MemoryError> {
+        self.nic.destroy_tag(tag)
+    }
+
+    /// Makes memory of this process usable for VIs with its tag.
+    ///
+    /// # Errors
+    /// It can not be.
+    ///
+    /// # Safety
+    /// The memory can be read and written until it is deregistered or the provider is gone, by peers
+    /// as well where the attributes let them, and nobody holds a reference to it while messages go
+    /// there.
+    pub unsafe fn register(
+        &mut self,
+        base: *mut u8,
+        len: usize,
+        attributes: MemAttributes,
+    ) -> Result<MemHandle, MemoryError> {
+        self.nic.register(base.expose_provenance() as u64, len as u64, attributes)
+    }
+
+    /// Makes it unusable, at once: also for what is posted and what is coming.
+    ///
+    /// # Errors
+    /// It is not registered so.
+    pub fn deregister(&mut self, base: *const u8, handle: MemHandle) -> Result<(), MemoryError> {
+        self.nic.deregister(base.addr() as u64, handle)
+    }
+
+    /// The registered memory of a handle.
+    ///
+    /// # Errors
+    /// It is not registered so.
+    pub fn query_memory(&self, base: *const u8, handle: MemHandle) -> Result<&Region, MemoryError> {
+        self.nic.query_memory(base.addr() as u64, handle)
+    }
+
+    /// Changes what memory may be used for.
+    ///
+    /// # Errors
+    /// It is not registered so, or can not be used so.
+    pub fn set_memory(
+        &mut self,
+        base: *const u8,
+        handle: MemHandle,
+        attributes: MemAttributes,
+    ) -> Result<(), MemoryError> {
+        self.nic.set_memory(base.addr() as u64, handle, attributes)
+    }
+
+    /// A new VI, whose queues complete on these completion queues, where there are any.
+    ///
+    /// # Errors
+    /// There is no such thing as it is to have.
+    pub fn create_vi(
+        &mut self,
+        attributes: ViAttributes,
+        send_cq: Option<CqHandle>,
+        receive_cq: Option<CqHandle>,
+    ) -> Result<ViHandle, ResourceError> {
+        self.nic.create_vi(attributes, send_cq, receive_cq)
+    }
+
+    /// Does away with a VI, which is disconnected.
+    ///
+    /// # Errors
+    /// There is none, or it is not idle.
+    pub fn destroy_vi(&mut self, vi: ViHandle) -> Result<(), ResourceError> {
+        self.nic.destroy_vi(vi)?;
+        self.stop_asking(vi);
+        Ok(())
+    }
+
+    /// What a program sees of a VI.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn query_vi(&mut self, vi: ViHandle) -> Result<ViQuery, ResourceError> {
+        self.progress();
+        self.nic.query_vi(vi)
+    }
+
+    /// Changes what an idle VI is made for.
+    ///
+    /// # Errors
+    /// There is none, it is not idle, or it can not be made so.
+    pub fn set_vi(&mut self, vi: ViHandle, attributes: ViAttributes) -> Result<(), ResourceError> {
+        self.nic.set_vi(vi, attributes)
+    }
+
+    /// Whether a queue of a VI completes on a completion queue.
+    ///
+    /// # Errors
+    /// There is no such VI.
+    pub fn completes_elsewhere(&self, vi: ViHandle, side: Side) -> Result<bool, ResourceError> {
+        self.nic.completes_elsewhere(vi, side)
+    }
+
+    /// A new completion queue of so many entries.
+    ///
+    /// # Errors
+    /// There is no such size, or there are too many.
+    pub fn create_cq(&mut self, entries: u32) -> Result<CqHandle, CqError> {
+        self.nic.create_cq(entries)
+    }
+
+    /// Does away with a completion queue that no VI has.
+    ///
+    /// # Errors
+    /// There is none, or it is in use.
+    pub fn destroy_cq(&mut self, cq: CqHandle) -> Result<(), CqError> {
+        self.nic.destroy_cq(cq)
+    }
+
+    /// Gives a completion queue room for so many entries; those in it stay.
+    ///
+    /// # Errors
+    /// There is none, there is no such size, or more are in it.
+    pub fn resize_cq(&mut self, cq: CqHandle, entries: u32) -> Result<(), CqError> {
+        self.nic.resize_cq(cq, entries)
+    }
+
+    /// Posts a descriptor. One that cannot be understood is posted as well, and completes with an
+    /// error.
+    ///
+    /// # Errors
+    /// It can not be posted.
+    ///
+    /// # Safety
+    /// What [`Provider::register`] asks for holds of the memory that it is in.
+    #[inline]
+    pub unsafe fn post(&mut self, vi: ViHandle, side: Side, at: DescriptorAt) -> Result<(), PostError> {
+        // SAFETY: so many bytes are registered there, and the caller has promised that they are
+        // memory.
+        self.nic.post(vi, side, at, |room| unsafe { local::read_descriptor(at, room, side) })?;
+        if side == Side::Send {
+            self.wire.send(&mut self.nic, vi);
+        }
+        self.settle();
+        Ok(())
+    }
+
+    /// Takes the next descriptor that is done; makes progress where none is.
+    ///
+    /// # Errors
+    /// There is no such VI.
+    #[inline]
+    pub fn done(&mut self, vi: ViHandle, side: Side) -> Result<Option<Completed>, PostError> {
+        if let Some(completed) = self.nic.done(vi, side)? {
+            return Ok(Some(completed));
+        }
+        if self.wire.receive(&mut self.nic, vi) {
+            self.settle();
+        } else {
+            self.look_in_vain();
+        }
+        self.nic.done(vi, side)
+    }
+
+    /// Where something is done next: the descriptor is taken from there. Makes progress where nothing
+    /// is.
+    ///
+    /// # Errors
+    /// There is no such queue.
+    #[inline]
+    pub fn cq_done(&mut self, cq: CqHandle) -> Result<Option<Done>, CqError> {
+        if let Some(done) = self.nic.cq_done(cq)? {
+            return Ok(Some(done));
+        }
+        if self.wire.receive_all(&mut self.nic) {
+            self.settle();
+        } else {
+            self.look_in_vain();
+        }
+        self.nic.cq_done(cq)
+    }
+
+    /// The program is to be told ([`News::Done`]) of one more descriptor that is done.
+    ///
+    /// # Errors
+    /// There is no such VI.
+    pub fn notify(&mut self, vi: ViHandle, side: Side) -> Result<(), PostError> {
+        self.nic.notify(vi, side)?;
+        self.settle();
+        Ok(())
+    }
+
+    /// The program is to be told ([`News::CqDone`]) of one more entry.
+    ///
+    /// # Errors
+    /// There is no such queue.
+    pub fn notify_cq(&mut self, cq: CqHandle) -> Result<(), CqError> {
+        self.nic.notify_cq(cq)?;
+        self.settle();
+        Ok(())
+    }
+
+    /// What there is to tell that no call has told.
+    pub fn next_news(&mut self) -> Option<News> {
+        self.news.pop_front()
+    }
+
+    /// Waits for one request at a discriminator, for so long at most.
+    ///
+    /// # Errors
+    /// There can be no such address, or too many wait.
+    pub fn wait(
+        &mut self,
+        discriminator: &[u8],
+        timeout: Option<Duration>,
+    ) -> Result<WaitHandle, ConnectError> {
+        let local = Address { host: self.wire.host(), discriminator: discriminator.to_vec() };
+        let until_ns = self.until(timeout);
+        let wait = self.nic.wait(local, until_ns)?;
+        self.waits.insert(wait, discriminator.to_vec());
+        self.wire.listen(discriminator);
+        Ok(wait)
+    }
+
+    /// The request that has come, and the end of waiting. `None` where it goes on.
+    ///
+    /// # Errors
+    /// The time is up, or nobody waits so.
+    pub fn waited(&mut self, wait: WaitHandle) -> Result<Option<ConnHandle>, ConnectError> {
+        self.progress();
+        let now_ns = self.wire.now_ns();
+        let waited = self.nic.waited(wait, now_ns);
+        if !matches!(waited, Ok(None))
+            && let Some(discriminator) = self.waits.remove(&wait)
+        {
+            self.wire.ignore(&discriminator);
+        }
+        waited
+    }
+
+    /// A request that has come.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn request(&self, conn: ConnHandle) -> Result<&Request, ConnectError> {
+        self.nic.request(conn)
+    }
+
+    /// Connects a VI with the one that asked. Where the VIs do not fit together the request stays,
+    /// for another VI or to be rejected.
+    ///
+    /// # Errors
+    /// They can not be connected, or the other side has given up.
+    pub fn accept(&mut self, conn: ConnHandle, vi: ViHandle) -> Result<(), ConnectError> {
+        self.nic.accept(conn, vi, number()?)?;
+        self.settle();
+        Ok(())
+    }
+
+    /// Tells the one that asked that there will be no connection.
+    ///
+    /// # Errors
+    /// There is no such request.
+    pub fn reject(&mut self, conn: ConnHandle) -> Result<(), ConnectError> {
+        self.nic.reject(conn)?;
+        self.settle();
+        Ok(())
+    }
+
+    /// A VI asks for a connection: with whoever waits there, or with a peer that asks for it as
+    /// well. What came of it says [`Provider::answer`].
+    ///
+    /// # Errors
+    /// It can not ask.
+    pub fn ask(
+        &mut self,
+        vi: ViHandle,
+        from: &[u8],
+        to: Address,
+        is_of_peer: bool,
+        timeout: Option<Duration>,
+    ) -> Result<(), ConnectError> {
+        let (now_ns, until_ns) = (self.wire.now_ns(), self.until(timeout));
+        let local = Address { host: self.wire.host(), discriminator: from.to_vec() };
+        self.nic.ask(vi, [local, to], is_of_peer, number()?, until_ns, now_ns)?;
+        if is_of_peer {
+            self.asks.insert(vi, from.to_vec());
+            self.wire.listen(from);
+        }
+        self.settle();
+        Ok(())
+    }
+
+    /// What came of asking, told once: the other side's VI. `None` where nothing has yet.
+    ///
+    /// # Errors
+    /// There is no connection, or nobody asked for one.
+    pub fn answer(&mut self, vi: ViHandle) -> Result<Option<Offer>, ConnectError> {
+        self.progress();
+        let answer = self.nic.answer(vi);
+        if !matches!(answer, Ok(None)) {
+            self.stop_asking(vi);
+        }
+        answer
+    }
+
+    fn stop_asking(&mut self, vi: ViHandle) {
+        if let Some(discriminator) = self.asks.remove(&vi) {
+            self.wire.ignore(&discriminator);
+        }
+    }
+
+    /// Ends the connection of a VI, or what it asks for. All that is not finished is flushed, and
+    /// the VI is idle.
+    ///
+    /// # Errors
+    /// There is no such VI.
+    pub fn disconnect(&mut self, vi: ViHandle) -> Result<(), ConnectError> {
+        self.nic.disconnect(vi)?;
+        self.stop_asking(vi);
+        self.settle();
+        Ok(())
+    }
+
+    /// Looks at everything once: messages, signals, and what is due. Whether any message was taken or
+    /// sent.
+    pub fn progress(&mut self) -> bool {
+        self.looks = 0;
+        self.wire.hear(&mut self.nic);
+        let now_ns = self.wire.now_ns();
+        if self.nic.deadline().is_some_and(|at_ns| at_ns <= now_ns) {
+            self.nic.on_time(now_ns);
+        }
+        let is_any = self.wire.receive_all(&mut self.nic);
+        self.settle();
+        is_any
+    }
+
+    #[inline]
+    fn look_in_vain(&mut self) {
+        self.looks += 1;
+        if self.looks >= LOOKS_BETWEEN_SIGNALS {
+            self.progress();
+        }
+    }
+
+    /// Sees to it that whoever has something for this process from now on makes the provider's
+    /// descriptor readable ([`AsFd`]), until the next [`Provider::progress`]. How long may be slept at
+    /// most. The caller makes progress and looks once more before it sleeps.
+    pub fn prepare_sleep(&mut self) -> Duration {
+        let most = self.wire.prepare_sleep();
+        let now_ns = self.wire.now_ns();
+        let due = self.nic.deadline().map(|at_ns| Duration::from_nanos(at_ns.saturating_sub(now_ns)));
+        due.map_or(most, |due| due.min(most))
+    }
+
+    /// Does what the rules have decided, and writes completions into descriptors.
+    #[inline]
+    fn settle(&mut self) {
+        loop {
+            while let Some(event) = self.nic.next_event() {
+                self.attend(event);
+            }
+            let Some((host, signal)) = self.nic.next_signal() else { break };
+            self.wire.say(&mut self.nic, &host, &signal);
+        }
+    }
+
+    #[inline]
+    fn attend(&mut self, event: Event) {
+        match event {
+            // SAFETY: the descriptor's memory is registered, as the event says, so that it is there
+            // and can be written; its first byte is aligned, or it would not have been posted.
+            Event::Completed { at, completion, .. } => unsafe { local::complete(at, &completion) },
+            Event::Callback { vi, side, at } => self.news.push_back(News::Done { vi, side, at }),
+            Event::CqCallback { cq, done } => self.news.push_back(News::CqDone { cq, done }),
+            Event::Failed(failure) => self.news.push_back(News::Failed(failure)),
+            Event::Linked { vi, link } => self.wire.link(&mut self.nic, vi, &link),
+            Event::Unlinked { vi, parting, .. } => self.wire.unlink(&mut self.nic, vi, parting),
+        }
+    }
+
+    fn until(&mut self, timeout: Option<Duration>) -> Option<u64> {
+        let now_ns = self.wire.now_ns();
+        timeout.map(|timeout| now_ns.saturating_add(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+/// A number for a connection that nobody guesses.
+fn number() -> Result<u64, ConnectError> {
+    // Without random bits there is no connection: what the system has run out of is a resource.
+    Ok(u64::from_le_bytes(random::bytes().map_err(|_| ConnectError::TooMany)?))
+}
+
+impl AsFd for Provider {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.wire.descriptor()
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        for vi in self.nic.vis() {
+            // There is such a VI.
+            let _ = self.nic.disconnect(vi);
+        }
+        self.settle();
+        self.wire.linger(&mut self.nic);
+    }
+}

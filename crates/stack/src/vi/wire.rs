@@ -1,0 +1,56 @@
+//! What a way down does for a provider.
+
+use netdyno_protocol::frame::vi_signal::Signal;
+use netdyno_protocol::vi::{Link, Nic, Parting, ViHandle};
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+/// One way down: it carries what a [`Nic`] decides, and tells it what comes. All of its calls return
+/// at once, but for [`Wire::linger`].
+pub(super) trait Wire: Send {
+    /// This host, as programs name it on this wire.
+    fn host(&self) -> Vec<u8>;
+
+    /// The time that counts here, for [`Nic`]'s deadlines.
+    fn now_ns(&mut self) -> u64;
+
+    /// Somebody here may be asked for at a discriminator from now on. Said as often as
+    /// [`Wire::ignore`].
+    fn listen(&mut self, discriminator: &[u8]);
+
+    /// One who could be asked for at it is no longer.
+    fn ignore(&mut self, discriminator: &[u8]);
+
+    /// Tells a host something, now or never: what is to be answered is said again by whoever asks.
+    fn say(&mut self, nic: &mut Nic, host: &[u8], signal: &Signal);
+
+    /// Takes what comes beside the messages of VIs: signals, and the end of peers.
+    fn hear(&mut self, nic: &mut Nic);
+
+    /// A VI is connected.
+    fn link(&mut self, nic: &mut Nic, vi: ViHandle, link: &Link);
+
+    /// A VI is no longer connected. Where this side has ended that, the peer learns it behind all that
+    /// was sent.
+    fn unlink(&mut self, nic: &mut Nic, vi: ViHandle, parting: Parting);
+
+    /// Carries what a VI sends, as far as there is room: all that [`Nic::next`] has.
+    fn send(&mut self, nic: &mut Nic, vi: ViHandle);
+
+    /// Takes what has come for a VI, and goes on with what it sends where that had to wait. Whether
+    /// anything was done.
+    fn receive(&mut self, nic: &mut Nic, vi: ViHandle) -> bool;
+
+    /// The same for all VIs.
+    fn receive_all(&mut self, nic: &mut Nic) -> bool;
+
+    /// From now on whoever has something for this process makes the descriptor readable, until the
+    /// next [`Wire::hear`]. How long may be slept at most. The caller looks once more before it sleeps.
+    fn prepare_sleep(&mut self) -> Duration;
+
+    /// What becomes readable.
+    fn descriptor(&self) -> BorrowedFd<'_>;
+
+    /// The provider is closed: sees to it, for a bounded time, that peers get what was sent.
+    fn linger(&mut self, nic: &mut Nic);
+}
