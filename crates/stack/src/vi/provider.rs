@@ -501,7 +501,7 @@ impl Provider {
             Event::CqCallback { cq, done } => self.news.push_back(News::CqDone { cq, done }),
             Event::Failed(failure) => self.news.push_back(News::Failed(failure)),
             Event::Linked { vi, link } => self.wire.link(&mut self.nic, vi, &link),
-            Event::Unlinked { vi, parting, .. } => self.wire.unlink(&mut self.nic, vi, parting),
+            Event::Unlinked { vi, link, parting } => self.wire.unlink(&mut self.nic, vi, &link, parting),
         }
     }
 
