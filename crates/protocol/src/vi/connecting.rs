@@ -342,6 +342,11 @@ impl Nic {
         links.find(|(_, link)| link.remote == remote && link.host == host)
     }
 
+    /// Whether any VI asks for a connection.
+    pub fn is_asking(&self) -> bool {
+        !self.meeting.asking.is_empty()
+    }
+
     /// The host that was told a number of ours: that is asked for a connection under it, or has one.
     /// Whoever answers to the number is that host, by whichever of its addresses it does.
     pub fn host_told(&self, number: u64) -> Option<&[u8]> {

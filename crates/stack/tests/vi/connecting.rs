@@ -141,6 +141,28 @@ fn a_host_that_is_not_there_does_not_answer() {
     assert!(matches!(answer(&mut ends, vi), Err(ConnectError::Timeout | ConnectError::NoMatch)));
 }
 
+/// A provider that has one peer, and speaks to it alone, is found by others as soon as it waits.
+#[test]
+fn a_third_one_asks() {
+    let (mut ends, vis) = pair(Level::Delivery);
+    exchange(&mut ends, vis);
+    let [first, mut second] = ends;
+    let mut ends = [End::open(wire()), first];
+    let vi = ends[0].vi(Level::Delivery);
+    let other = ends[1].vi(Level::Delivery);
+    let conn = asked(&mut ends, vi);
+    ends[1].provider.accept(conn, other).unwrap();
+    answer(&mut ends, vi).unwrap();
+    exchange(&mut ends, [vi, other]);
+    let [third, first] = ends;
+    // The one that was there before is where it was.
+    second.progress();
+    let mut ends = [first, second];
+    exchange(&mut ends, vis);
+    drop(third);
+    exchange(&mut ends, vis);
+}
+
 /// Several VIs of two providers, some of them connected again and again.
 #[test]
 fn vis_are_connected_beside_each_other_and_again() {

@@ -6,6 +6,7 @@ use super::pieces::Pieces;
 use super::reliable::Reliable;
 use netdyno_protocol::vi::{Parting, ViHandle};
 use std::collections::HashMap;
+use std::net::SocketAddr;
 
 /// One connection, for as long as anything is to be said on it.
 pub enum Line {
@@ -16,6 +17,14 @@ pub enum Line {
 }
 
 impl Line {
+    /// Where the peer is.
+    pub fn to(&self) -> SocketAddr {
+        match self {
+            Self::Reliable(line) => line.to(),
+            Self::Pieces(line) => line.to(),
+        }
+    }
+
     /// Sends all that can be sent now.
     #[inline]
     pub fn pump(&mut self, means: &mut Means<'_>) {

@@ -36,6 +36,11 @@ impl Pieces {
         Self { vi, local, remote, to, sending: None, train: 0, next_ns: 0, is_parted: false }
     }
 
+    /// Where the peer is.
+    pub fn to(&self) -> SocketAddr {
+        self.to
+    }
+
     /// When the next train goes, if one waits.
     #[inline]
     pub fn deadline(&self) -> u64 {

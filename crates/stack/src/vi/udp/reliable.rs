@@ -81,6 +81,11 @@ impl Reliable {
         }
     }
 
+    /// Where the peer is.
+    pub fn to(&self) -> SocketAddr {
+        self.to
+    }
+
     /// Sends all that can be sent now.
     pub fn pump(&mut self, means: &mut Means<'_>) {
         loop {
