@@ -79,16 +79,21 @@ fn compare() {
     }
 }
 
-/// Memory of a program: a descriptor and bytes each for what is sent and received.
+/// Receives that are posted ahead: the next one while the answer is on its way.
+const RECEIVES: usize = 4;
+const MEMORY_LEN: usize = 1024;
+
+/// Memory of a program: a descriptor for what is sent and for each receive, and bytes for them behind.
 #[repr(align(64))]
-struct Memory([u8; 256]);
+struct Memory([u8; MEMORY_LEN]);
 
 /// A VI, with what is sent and received.
 struct Line {
     provider: Provider,
     vi: ViHandle,
     send: DescriptorAt,
-    receive: DescriptorAt,
+    receives: [DescriptorAt; RECEIVES],
+    received: usize,
 }
 
 fn provider() -> Provider {
@@ -100,16 +105,16 @@ fn provider() -> Provider {
 impl Line {
     /// A VI that is not connected. Its memory stays until the process ends.
     fn open(mut provider: Provider, level: Level) -> Self {
-        let memory = Box::leak(Box::new(Memory([0; 256])));
+        let memory = Box::leak(Box::new(Memory([0; MEMORY_LEN])));
         let tag = provider.create_tag().unwrap();
         let closed = MemAttributes { tag, can_be_written: false, can_be_read: false };
         let base: *mut u8 = memory.0.as_mut_ptr();
         // SAFETY: it stays, and nobody holds a reference to it.
-        let handle = unsafe { provider.register(base, 256, closed) }.unwrap();
+        let handle = unsafe { provider.register(base, MEMORY_LEN, closed) }.unwrap();
         let address = base.expose_provenance() as u64;
         let descriptor = |at: usize, operation| {
             let segment = netdyno_stack::vi::Segment {
-                address: address + 128 + at as u64,
+                address: address + 512 + at as u64,
                 handle: handle.0,
                 len: LEN as u32,
             };
@@ -121,7 +126,8 @@ impl Line {
             unsafe { base.add(at).copy_from_nonoverlapping(bytes.as_ptr(), 64) };
             DescriptorAt { address: address + at as u64, handle: handle.0 }
         };
-        let (send, receive) = (descriptor(0, Operation::Send), descriptor(64, Operation::Receive));
+        let send = descriptor(0, Operation::Send);
+        let receives = std::array::from_fn(|nth| descriptor(64 * (1 + nth), Operation::Receive));
         let attributes = ViAttributes {
             level,
             transfer_bytes: 1 << 20,
@@ -131,13 +137,22 @@ impl Line {
             can_be_read: false,
         };
         let vi = provider.create_vi(attributes, None, None).unwrap();
-        Self { provider, vi, send, receive }
+        let mut line = Self { provider, vi, send, receives, received: 0 };
+        (0..RECEIVES).for_each(|_| line.receive());
+        line
     }
 
-    fn post(&mut self, side: Side) {
-        let at = if side == Side::Send { self.send } else { self.receive };
+    fn send(&mut self) {
         // SAFETY: it is in registered memory.
-        unsafe { self.provider.post(self.vi, side, at) }.unwrap();
+        unsafe { self.provider.post(self.vi, Side::Send, self.send) }.unwrap();
+    }
+
+    /// Posts the receive that was done first.
+    fn receive(&mut self) {
+        let at = self.receives[self.received % RECEIVES];
+        self.received += 1;
+        // SAFETY: it is in registered memory.
+        unsafe { self.provider.post(self.vi, Side::Receive, at) }.unwrap();
     }
 
     fn is_done(&mut self, side: Side) -> bool {
@@ -151,18 +166,17 @@ impl Line {
     }
 
     fn trip(&mut self) {
-        self.post(Side::Receive);
-        self.post(Side::Send);
+        self.send();
         while !self.is_done(Side::Receive) {}
+        self.receive();
         while !self.is_done(Side::Send) {}
     }
 
-    /// Sends back what has come, if anything has. Where it was received the next one may come before
-    /// this has been sent: nobody looks at what it says.
+    /// Sends back as much as has come, if anything has.
     fn echo(&mut self) {
         if self.is_done(Side::Receive) {
-            self.post(Side::Receive);
-            self.post(Side::Send);
+            self.send();
+            self.receive();
             while !self.is_done(Side::Send) {}
         }
     }
@@ -251,7 +265,6 @@ fn request(sockets: &[UdpSocket; 2], lines: &mut [Line; 2], word: &Word) -> Figu
 
 fn reply(sockets: &[UdpSocket; 2], lines: &mut [Line; 2], word: &Word) -> ! {
     let mut room = [0; LEN];
-    lines.iter_mut().for_each(|line| line.post(Side::Receive));
     loop {
         match word.get().load(Ordering::Acquire) as usize {
             kind @ (BARE | BLOCKING) => {
