@@ -138,7 +138,8 @@ impl Line {
         };
         let vi = provider.create_vi(attributes, None, None).unwrap();
         let mut line = Self { provider, vi, send, receives, received: 0 };
-        (0..RECEIVES).for_each(|_| line.receive());
+        // All but one, which is posted behind the next send.
+        (1..RECEIVES).for_each(|_| line.receive());
         line
     }
 
@@ -167,8 +168,8 @@ impl Line {
 
     fn trip(&mut self) {
         self.send();
-        while !self.is_done(Side::Receive) {}
         self.receive();
+        while !self.is_done(Side::Receive) {}
         while !self.is_done(Side::Send) {}
     }
 
