@@ -15,9 +15,9 @@ const MOMENT: Duration = Duration::from_millis(100);
 
 /// The second end waits, the first one asks; what has come.
 fn asked(ends: &mut [End; 2], vi: ViHandle) -> ConnHandle {
-    let wait = ends[1].provider.wait(b"server", Some(PATIENCE)).unwrap();
-    let to = ends[1].address(b"server");
-    ends[0].provider.ask(vi, b"client", to, false, Some(PATIENCE)).unwrap();
+    let wait = ends[1].wait("server", PATIENCE);
+    let to = ends[1].address("server");
+    ends[0].ask(vi, "client", to, false, PATIENCE);
     let mut conn = None;
     drive(ends, "a request", |ends| {
         conn = ends[1].provider.waited(wait).unwrap();
@@ -54,8 +54,9 @@ fn a_client_finds_a_server() {
         let vis = ends.each_mut().map(|end| end.vi(level));
         let conn = asked(&mut ends, vis[0]);
         let request = ends[1].provider.request(conn).unwrap().clone();
-        assert_eq!(request.from.discriminator, b"client");
-        assert_eq!((request.to.discriminator, request.offer.level), (b"server".to_vec(), level));
+        assert_eq!(request.from.discriminator, ends[0].address("client").discriminator);
+        assert_eq!(request.to.discriminator, ends[1].address("server").discriminator);
+        assert_eq!(request.offer.level, level);
         ends[1].provider.accept(conn, vis[1]).unwrap();
         assert_eq!(answer(&mut ends, vis[0]).unwrap().level, level);
         exchange(&mut ends, vis);
@@ -97,9 +98,9 @@ fn nobody_waits() {
     let mut ends = ends();
     let vi = ends[0].vi(Level::Delivery);
     // Not for this.
-    let wait = ends[1].provider.wait(b"another", Some(PATIENCE)).unwrap();
-    let to = ends[1].address(b"server");
-    ends[0].provider.ask(vi, b"client", to, false, Some(PATIENCE)).unwrap();
+    let wait = ends[1].wait("another", PATIENCE);
+    let to = ends[1].address("server");
+    ends[0].ask(vi, "client", to, false, PATIENCE);
     assert_eq!(answer(&mut ends, vi), Err(ConnectError::NoMatch));
     assert_eq!(ends[1].provider.waited(wait), Ok(None));
     assert_eq!(ends[0].state(vi), State::Idle);
@@ -109,7 +110,7 @@ fn nobody_waits() {
 fn the_time_is_up() {
     let mut ends = ends();
     let vi = ends[0].vi(Level::Delivery);
-    let wait = ends[1].provider.wait(b"server", Some(MOMENT)).unwrap();
+    let wait = ends[1].wait("server", MOMENT);
     drive(&mut ends, "the end of waiting", |ends| match ends[1].provider.waited(wait) {
         Ok(conn) => {
             assert_eq!(conn, None);
@@ -121,23 +122,23 @@ fn the_time_is_up() {
         }
     });
     // One who has come and is not answered.
-    let wait = ends[1].provider.wait(b"server", Some(PATIENCE)).unwrap();
-    let to = ends[1].address(b"server");
-    ends[0].provider.ask(vi, b"client", to.clone(), false, Some(MOMENT)).unwrap();
+    let wait = ends[1].wait("server", PATIENCE);
+    let to = ends[1].address("server");
+    ends[0].ask(vi, "client", to.clone(), false, MOMENT);
     assert_eq!(answer(&mut ends, vi), Err(ConnectError::Timeout));
     let _ = ends[1].provider.waited(wait);
     // A peer that does not ask in return.
-    ends[0].provider.ask(vi, b"client", to, true, Some(MOMENT)).unwrap();
+    ends[0].ask(vi, "client", to, true, MOMENT);
     assert_eq!(answer(&mut ends, vi), Err(ConnectError::Timeout));
     assert_eq!(ends[0].state(vi), State::Idle);
 }
 
 #[test]
 fn a_host_that_is_not_there_does_not_answer() {
-    let gone = End::open(wire()).address(b"server");
+    let gone = End::open(wire()).address("server");
     let mut ends = ends();
     let vi = ends[0].vi(Level::Delivery);
-    ends[0].provider.ask(vi, b"client", gone, false, Some(MOMENT)).unwrap();
+    ends[0].ask(vi, "client", gone, false, MOMENT);
     assert!(matches!(answer(&mut ends, vi), Err(ConnectError::Timeout | ConnectError::NoMatch)));
 }
 

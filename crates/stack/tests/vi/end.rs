@@ -2,11 +2,13 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use crate::common::process::{from_hex, to_hex};
 use crate::common::{Deadline, PATIENCE};
 use netdyno_stack::vi::*;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Room for messages. Descriptors are behind it.
@@ -17,6 +19,8 @@ const DESCRIPTOR_LEN: usize = 128;
 const LEN: usize = DATA_LEN + DESCRIPTORS * DESCRIPTOR_LEN;
 /// Bytes of one message or RDMA, at most.
 pub const LONGEST: u32 = 1 << 20;
+
+static ENDS: AtomicU32 = AtomicU32::new(0);
 
 /// Memory of a program, which only copies are made of.
 struct Arena(*mut u8);
@@ -58,6 +62,17 @@ impl Drop for Arena {
     }
 }
 
+/// An address, as one process tells it to another.
+pub fn spell(address: &Address) -> String {
+    format!("{}/{}", to_hex(&address.host), to_hex(&address.discriminator))
+}
+
+/// The address that was spelled so.
+pub fn spelled(text: &str) -> Address {
+    let (host, discriminator) = text.split_once('/').unwrap();
+    Address { host: from_hex(host), discriminator: from_hex(discriminator) }
+}
+
 pub struct End {
     // Before the memory: it is used until the provider is gone.
     pub provider: Provider,
@@ -66,6 +81,8 @@ pub struct End {
     /// All of the memory, which peers may write and read.
     pub all: MemHandle,
     posted: usize,
+    /// Which end of this process it is.
+    number: u32,
     pub failures: Vec<Failure>,
 }
 
@@ -78,7 +95,8 @@ impl End {
         let open = MemAttributes { tag, can_be_written: true, can_be_read: true };
         // SAFETY: the memory stays for longer than the provider, and only copies are made of it.
         let all = unsafe { provider.register(arena.0, LEN, open) }.unwrap();
-        Self { provider, arena, tag, all, posted: 0, failures: Vec::new() }
+        let number = ENDS.fetch_add(1, Ordering::Relaxed);
+        Self { provider, arena, tag, all, posted: 0, number, failures: Vec::new() }
     }
 
     pub fn attributes(&self, level: Level) -> ViAttributes {
@@ -97,9 +115,26 @@ impl End {
         self.provider.create_vi(self.attributes(level), None, None).unwrap()
     }
 
+    /// A discriminator of this end alone: on some wires all processes have one host.
+    fn own(&self, name: &str) -> Vec<u8> {
+        format!("{name}-{}-{}", std::process::id(), self.number).into_bytes()
+    }
+
     /// Where this host is asked for.
-    pub fn address(&self, discriminator: &[u8]) -> Address {
-        Address { host: self.provider.host(), discriminator: discriminator.to_vec() }
+    pub fn address(&self, name: &str) -> Address {
+        Address { host: self.provider.host(), discriminator: self.own(name) }
+    }
+
+    /// Waits for a request for that name.
+    pub fn wait(&mut self, name: &str, timeout: Duration) -> WaitHandle {
+        let discriminator = self.own(name);
+        self.provider.wait(&discriminator, Some(timeout)).unwrap()
+    }
+
+    /// Asks for a connection by that name.
+    pub fn ask(&mut self, vi: ViHandle, name: &str, to: Address, is_of_peer: bool, timeout: Duration) {
+        let discriminator = self.own(name);
+        self.provider.ask(vi, &discriminator, to, is_of_peer, Some(timeout)).unwrap();
     }
 
     /// Registers a part of the memory once more.
@@ -267,10 +302,10 @@ pub fn pair(level: Level) -> ([End; 2], [ViHandle; 2]) {
 
 /// Connects two VIs as peers.
 pub fn connect(ends: &mut [End; 2], vis: [ViHandle; 2]) {
-    let addresses = ends.each_ref().map(|end| end.address(b"peer"));
+    let addresses = ends.each_ref().map(|end| end.address("peer"));
     for at in 0..2 {
         let to = addresses[1 - at].clone();
-        ends[at].provider.ask(vis[at], b"peer", to, true, Some(PATIENCE)).unwrap();
+        ends[at].ask(vis[at], "peer", to, true, PATIENCE);
     }
     let mut are_connected = [false; 2];
     drive(ends, "two peers", |ends| {

@@ -144,8 +144,8 @@ fn admit(end: &mut End, vi: ViHandle, offer: Offer) -> Hostile {
     let victim = SocketAddr::from(([127, 0, 0, 1], u16::from_be_bytes([host[4], host[5]])));
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_nonblocking(true).unwrap();
-    let wait = end.provider.wait(b"server", Some(PATIENCE)).unwrap();
-    let to = end.address(b"server");
+    let wait = end.wait("server", PATIENCE);
+    let to = end.address("server");
     let request = Request { number: NUMBER, is_of_peer: false, from: Address::default(), to, offer };
     let (deadline, mut room) = (Deadline::after(PATIENCE), [0; 2048]);
     let mut conn = None;

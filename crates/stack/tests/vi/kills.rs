@@ -1,9 +1,9 @@
 //! Peers killed at random moments. The only test of its process, so that it can count what the
 //! process holds before and after: `NETDYNO_KILLS` says how many kills.
 
-use crate::common::process::{Child, argument, from_hex, role, to_hex};
+use crate::common::process::{Child, argument, role};
 use crate::common::{Deadline, PATIENCE, seed};
-use crate::end::{End, work};
+use crate::end::{End, spell, spelled, work};
 use crate::{PEER_TIMEOUT, wire};
 use fastrand::Rng;
 use netdyno_stack::vi::*;
@@ -76,12 +76,12 @@ fn address(text: &str) -> (Address, Remote) {
     let (host, place) = text.split_once(' ').unwrap();
     let (at, handle) = place.split_once(' ').unwrap();
     let remote = Remote { address: at.parse().unwrap(), handle: handle.parse().unwrap() };
-    (Address { host: from_hex(host), discriminator: b"killed".to_vec() }, remote)
+    (spelled(host), remote)
 }
 
 fn card(end: &End) -> String {
     let Remote { address, handle } = end.remote(0);
-    format!("{} {address} {handle}", to_hex(&end.provider.host()))
+    format!("{} {address} {handle}", spell(&end.address("killed")))
 }
 
 /// A VI that asks for its peer, with more receives than there are messages under way.
@@ -90,7 +90,7 @@ fn asking(end: &mut End, level: Level, to: Address) -> ViHandle {
     for _ in 0..500 {
         end.receive_into(vi, 0, LEN);
     }
-    end.provider.ask(vi, b"killed", to, true, Some(PATIENCE)).unwrap();
+    end.ask(vi, "killed", to, true, PATIENCE);
     vi
 }
 

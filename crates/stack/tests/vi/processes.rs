@@ -1,8 +1,8 @@
 //! Two processes, each of which sleeps in the kernel where it has nothing to do.
 
-use crate::common::process::{Child, Parent, from_hex, role, to_hex};
+use crate::common::process::{Child, Parent, role};
 use crate::common::{Deadline, PATIENCE};
-use crate::end::End;
+use crate::end::{End, spell, spelled};
 use crate::wire;
 use netdyno_stack::vi::*;
 use std::time::Duration;
@@ -28,8 +28,8 @@ fn child_process() {
 /// The child waits, as a server does.
 fn connect_with_parent(end: &mut End, parent: &Parent, level: Level) -> ViHandle {
     let vi = end.vi(level);
-    let wait = end.provider.wait(b"child", Some(PATIENCE)).unwrap();
-    parent.say(&to_hex(&end.provider.host()));
+    let wait = end.wait("child", PATIENCE);
+    parent.say(&spell(&end.address("child")));
     let deadline = Deadline::after(PATIENCE);
     let conn = loop {
         deadline.check("a request");
@@ -73,8 +73,8 @@ fn messages_go_to_another_process_and_come_back() {
     let child = Child::start(module_path!(), "echoes");
     let mut end = End::open(wire());
     let vi = end.vi(Level::Reception);
-    let to = Address { host: from_hex(&child.hear()), discriminator: b"child".to_vec() };
-    end.provider.ask(vi, b"parent", to, false, Some(PATIENCE)).unwrap();
+    let to = spelled(&child.hear());
+    end.ask(vi, "parent", to, false, PATIENCE);
     let deadline = Deadline::after(PATIENCE);
     while end.provider.answer(vi).unwrap().is_none() {
         deadline.check("an answer");

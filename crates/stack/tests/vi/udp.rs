@@ -3,7 +3,7 @@
 
 use crate::common::process::{Child, argument, from_hex, role, to_hex};
 use crate::common::{Deadline, PATIENCE, seed};
-use crate::end::{End, drive, pair, wait_for};
+use crate::end::{End, drive, pair, spell, spelled, wait_for};
 use crate::wire;
 use fastrand::Rng;
 use netdyno_host::interface;
@@ -36,9 +36,9 @@ fn a_provider_is_reached_by_every_address_of_its_host() {
         for level in Level::ALL {
             let mut ends = [(); 2].map(|()| End::open(bound_to(None)));
             let vis = ends.each_mut().map(|end| end.vi(level));
-            let wait = ends[1].provider.wait(b"server", Some(PATIENCE)).unwrap();
-            let to = Address { host: named(ip, &ends[1].provider.host()), discriminator: b"server".to_vec() };
-            ends[0].provider.ask(vis[0], b"client", to, false, Some(PATIENCE)).unwrap();
+            let wait = ends[1].wait("server", PATIENCE);
+            let to = Address { host: named(ip, &ends[1].provider.host()), ..ends[1].address("server") };
+            ends[0].ask(vis[0], "client", to, false, PATIENCE);
             let mut answer = None;
             drive(&mut ends, "an answer", |ends| {
                 if let Ok(Some(conn)) = ends[1].provider.waited(wait) {
@@ -88,8 +88,8 @@ fn child_process() {
     let Some((role, parent)) = role() else { return };
     let mut end = End::open(wire());
     let vi = end.vi(Level::Reception);
-    let to = Address { host: from_hex(&role[1]), discriminator: b"parent".to_vec() };
-    end.provider.ask(vi, b"child", to, false, Some(PATIENCE)).unwrap();
+    let to = spelled(&role[1]);
+    end.ask(vi, "child", to, false, PATIENCE);
     let deadline = Deadline::after(PATIENCE);
     while end.provider.answer(vi).unwrap().is_none() {
         deadline.check("an answer");
@@ -108,8 +108,8 @@ fn child_process() {
 fn a_peer_that_began_again_is_known_by_what_it_says() {
     let mut end = End::open(wire());
     let vi = end.vi(Level::Reception);
-    let wait = end.provider.wait(b"parent", Some(PATIENCE)).unwrap();
-    let mut child = Child::start(module_path!(), &format!("asks {} 0", to_hex(&end.provider.host())));
+    let wait = end.wait("parent", PATIENCE);
+    let mut child = Child::start(module_path!(), &format!("asks {} 0", spell(&end.address("parent"))));
     let deadline = Deadline::after(PATIENCE);
     let conn = loop {
         deadline.check("a request");
@@ -166,9 +166,9 @@ fn strangers_disturb_nobody() {
         SocketAddr::from(([127, 0, 0, 1], u16::from_be_bytes([host[4], host[5]])))
     });
     // Somebody waits, for whom a stranger may come.
-    let wait = ends[1].provider.wait(b"server", None).unwrap();
+    let wait = ends[1].wait("server", PATIENCE);
     let offer = ends[0].provider.attributes().offer(&ends[0].attributes(Level::Delivery));
-    let [from, to] = [ends[0].address(b"stranger"), ends[1].address(b"server")];
+    let [from, to] = [ends[0].address("stranger"), ends[1].address("server")];
     let request = Request { number: 1, is_of_peer: false, from, to, offer };
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {

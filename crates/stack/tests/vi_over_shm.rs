@@ -1,0 +1,26 @@
+//! Virtual Interfaces over shared memory: the suite.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+#[path = "vi/common.rs"]
+mod common;
+#[path = "vi/connecting.rs"]
+mod connecting;
+#[path = "vi/end.rs"]
+mod end;
+#[path = "vi/ending.rs"]
+mod ending;
+#[path = "vi/operations.rs"]
+mod operations;
+#[path = "vi/processes.rs"]
+mod processes;
+
+use netdyno_stack::vi::WireKind;
+
+/// The wire that the suite runs over.
+fn wire() -> WireKind {
+    WireKind::Shm
+}
+
+/// Nothing is lost on it.
+const IS_SOUND: bool = true;
