@@ -6,7 +6,7 @@
 
 use crate::attendant::Attendant;
 use crate::bell::Bell;
-use crate::callbacks::Callbacks;
+use crate::callbacks::{Call, Callbacks};
 use netdyno_stack::vi::{Provider, ReturnCode};
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -138,8 +138,8 @@ pub fn visit<T>(id: NicId, work: impl FnOnce(&mut Nic) -> Result<T, ReturnCode>)
     })
 }
 
-/// What the error callback is to be called for next, or another one: also of a NIC that has failed.
-pub fn next_callback(id: NicId) -> Option<crate::callbacks::Call> {
+/// The next call of a handler that is to be made, also of a NIC that has failed.
+pub fn next_callback(id: NicId) -> Option<Call> {
     lock(id).ok()?.nic.as_mut()?.callbacks.next(id)
 }
 
@@ -232,5 +232,39 @@ impl Nic {
         let _ = self.ensure_attendant();
         self.attendant.iter().for_each(Attendant::ring);
         self.sleepers.iter().for_each(|bell| bell.ring());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use netdyno_stack::vi::Config;
+
+    fn opened() -> NicId {
+        open(Provider::open(Config::default()).unwrap(), "a test").unwrap()
+    }
+
+    #[test]
+    #[ignore = "there is no wire yet"]
+    fn a_nic_that_was_closed_is_not_the_one_that_is_opened_in_its_place() {
+        let first = opened();
+        assert_eq!(call(first, |_| Ok(())), Ok(()));
+        assert_eq!(close(first), Ok(()));
+        let second = opened();
+        assert_eq!(call(first, |_| Ok(())), Err(ReturnCode::InvalidParameter));
+        assert_eq!(close(first), Err(ReturnCode::InvalidParameter));
+        assert_eq!(close(second), Ok(()));
+    }
+
+    #[test]
+    #[ignore = "there is no wire yet"]
+    fn a_panic_fails_its_nic_and_no_other() {
+        let [broken, other] = [opened(), opened()];
+        let panicked = call(broken, |_| -> Result<(), ReturnCode> { panic!("on purpose") });
+        assert_eq!(panicked, Err(ReturnCode::ErrorResource));
+        assert_eq!(call(broken, |_| Ok(())), Err(ReturnCode::ErrorResource));
+        assert_eq!(call(other, |_| Ok(())), Ok(()));
+        // The attendant has come to tell the error callback, and goes when the NIC is closed.
+        assert_eq!([close(broken), close(other)], [Ok(()); 2]);
     }
 }

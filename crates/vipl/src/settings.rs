@@ -15,13 +15,22 @@ const SPIN: &str = "NETDYNO_VIPL_SPIN_US";
 /// long as one who knew what comes (Karlin et al. 1991, "Empirical studies of competitive spinning").
 const SPIN_DEFAULT: Duration = Duration::from_micros(100);
 
-/// The way down that a device's name asks for, unless the environment knows better.
-pub fn wire(device: &str) -> WireKind {
+/// The way down that a device's name asks for, unless the environment knows better: UDP if the name
+/// says so, shared memory else.
+///
+/// # Errors
+/// There is no such way; the line says what to do.
+pub fn wire(device: &str) -> Result<WireKind, String> {
     wire_of(device, std::env::var(WIRE).ok().as_deref())
 }
 
-fn wire_of(_device: &str, _asked: Option<&str>) -> WireKind {
-    WireKind::Shm
+fn wire_of(device: &str, asked: Option<&str>) -> Result<WireKind, String> {
+    match asked {
+        Some("shm") => Ok(WireKind::Shm),
+        None if !device.to_ascii_lowercase().contains("udp") => Ok(WireKind::Shm),
+        None | Some("udp") => Err(format!("UDP is not there yet: set {WIRE}=shm")),
+        Some(other) => Err(format!("{WIRE}={other} is no wire: set it to shm")),
+    }
 }
 
 /// What `VipQueryNic` calls a NIC on that wire.
@@ -52,6 +61,16 @@ fn spin_of(asked: Option<&str>, processors: usize) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_is_on_the_wire_that_its_name_says_and_the_environment_overrules_it() {
+        for device in ["", "nic0", "/dev/via0", "VINIC"] {
+            assert_eq!(wire_of(device, None), Ok(WireKind::Shm), "{device}");
+        }
+        assert_eq!(wire_of("udp:127.0.0.1:0", Some("shm")), Ok(WireKind::Shm));
+        assert!(wire_of("UDP", None).is_err() && wire_of("nic0", Some("udp")).is_err());
+        assert!(wire_of("nic0", Some("tin")).is_err());
+    }
 
     #[test]
     fn a_thread_spins_as_long_as_is_asked_and_not_on_the_only_processor() {

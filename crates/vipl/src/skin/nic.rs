@@ -9,6 +9,7 @@ use crate::nic::{self, NicId};
 use crate::settings;
 use netdyno_stack::vi::{Config, Provider, ReturnCode};
 use std::ffi::{CStr, c_char, c_ulong};
+use std::fmt::Display;
 use std::io::Write;
 
 /// `VIP_SMI_AUTODISCOVERY`.
@@ -22,17 +23,20 @@ unsafe extern "C" fn VipOpenNic(device: *const c_char, out: *mut Opaque) -> Retu
             // SAFETY: the program hands in a string.
             unsafe { CStr::from_ptr(device) }
         })?;
-        let wire = settings::wire(&device.to_string_lossy());
-        let provider = Provider::open(Config { wire, ..Config::default() }).map_err(|error| {
-            // A code says nothing of what the system refused. There is nobody to tell if this fails.
-            let _ = writeln!(std::io::stderr(), "libvipl: {error}");
-            ReturnCode::ErrorResource
-        })?;
+        let wire = settings::wire(&device.to_string_lossy()).map_err(complain)?;
+        let provider = Provider::open(Config { wire, ..Config::default() }).map_err(complain)?;
         let id = nic::open(provider, settings::name(wire))?;
         // SAFETY: the program has room for a handle there.
         unsafe { out.put(id.give()) };
         Ok(())
     })
+}
+
+/// A code says nothing of what is missing.
+fn complain(error: impl Display) -> ReturnCode {
+    // There is nobody to tell if this fails.
+    let _ = writeln!(std::io::stderr(), "libvipl: {error}");
+    ReturnCode::ErrorResource
 }
 
 #[unsafe(no_mangle)]
