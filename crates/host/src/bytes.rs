@@ -174,6 +174,9 @@ pub struct Stretch {
     len: usize,
 }
 
+// SAFETY: plain memory, of which only copies are made; who made it has promised that it stays.
+unsafe impl Send for Stretch {}
+
 impl Stretch {
     /// The `len` bytes from `base` on.
     ///
@@ -228,9 +231,15 @@ impl Stretch {
         }
     }
 
-    /// The first byte.
-    pub(crate) const fn base(&self) -> NonNull<u8> {
-        self.base
+    /// Copies as many bytes to `to` as that has.
+    ///
+    /// # Panics
+    /// Where there are fewer: the caller has checked.
+    #[inline]
+    pub fn copy_to(&self, to: &Self) {
+        assert!(to.len <= self.len, "bytes that are not there");
+        // SAFETY: as many can be read here and written there.
+        unsafe { copy(self.base.as_ptr(), to.base.as_ptr(), to.len) };
     }
 }
 

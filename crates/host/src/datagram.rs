@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 use thiserror::Error;
 pub use train::{Datagrams, ROOM};
@@ -80,13 +81,24 @@ pub struct DatagramSocket {
 }
 
 impl DatagramSocket {
-    /// Binds a socket to `address`; with port 0 to any port that is free. `faults` happen to
-    /// all that is sent, drawn from the seed beside them.
+    /// Binds a socket to the one address at which peers reach it; with port 0 to any port that is
+    /// free. `faults` happen to all that is sent, drawn from the seed beside them.
     ///
     /// # Errors
     /// The address cannot be had.
     pub fn bind(address: SocketAddr, faults: Option<(Faults, u64)>) -> Result<Self, SocketError> {
-        if address.ip().is_unspecified() || address.ip().is_multicast() {
+        if address.ip().is_unspecified() {
+            return Err(SocketError::Unspecified(address));
+        }
+        Self::bind_wide(address, faults)
+    }
+
+    /// The same, where that may also be all addresses of this host at once.
+    ///
+    /// # Errors
+    /// The address cannot be had.
+    pub fn bind_wide(address: SocketAddr, faults: Option<(Faults, u64)>) -> Result<Self, SocketError> {
+        if address.ip().is_multicast() {
             return Err(SocketError::Unspecified(address));
         }
         let system = |what| move |error| SocketError::System { what, error };
@@ -264,6 +276,12 @@ impl DatagramSocket {
     }
 }
 
+impl AsFd for DatagramSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
 /// Binds a socket so that it keeps its port when it is no longer connected to one peer: the
 /// kernel forgets a port that it chose itself.
 fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
@@ -344,6 +362,7 @@ mod tests {
         assert!(error.contains("an address of this host"), "{error}");
         let error = DatagramSocket::bind("0.0.0.0:0".parse().unwrap(), None).unwrap_err().to_string();
         assert!(error.contains("name the one address"), "{error}");
+        assert!(DatagramSocket::bind_wide("0.0.0.0:0".parse().unwrap(), None).is_ok());
     }
 
     #[test]

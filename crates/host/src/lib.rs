@@ -10,6 +10,7 @@
 //! * [`life`]: whether another process still lives.
 //! * [`datagram`]: a UDP socket that never waits, and the faults under it.
 //! * [`interface`]: where other hosts reach this one.
+//! * [`lane`]: one direction between two Virtual Interfaces.
 //! * [`random`]: bits that nobody guesses.
 //! * [`wait`]: what an idle process does.
 
@@ -17,6 +18,7 @@ pub mod bytes;
 mod copy;
 pub mod datagram;
 pub mod interface;
+pub mod lane;
 pub mod life;
 pub mod random;
 pub mod region;

@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Bytes of a cache line.
 pub const LINE: usize = 64;
 /// From one slot to the next: processors also fetch lines in pairs.
-const STRIDE: usize = 3 * LINE;
+pub(crate) const STRIDE: usize = 3 * LINE;
 /// How far ahead of itself a reader prefetches.
 const AHEAD: u64 = 12;
 
@@ -129,13 +129,13 @@ impl End {
 
 /// The scattered order in which slots are used: a bijection that is no stride.
 #[derive(Clone, Copy, Debug)]
-struct Order {
+pub(crate) struct Order {
     mask: u64,
     shift: u32,
 }
 
 impl Order {
-    fn new(slots: usize) -> Self {
+    pub(crate) fn new(slots: usize) -> Self {
         let mask = slots as u64 - 1;
         Self { mask, shift: (mask.count_ones() / 2).max(1) }
     }
@@ -143,7 +143,7 @@ impl Order {
     /// The slot of the message at `position`. Each step can be undone within the mask, so
     /// that no two positions of a lap share a slot.
     #[inline(always)]
-    const fn index(self, position: u64) -> usize {
+    pub(crate) const fn index(self, position: u64) -> usize {
         let x = position.wrapping_mul(0x2545_f491_4f6c_dd1d) & self.mask;
         let x = x ^ (x >> self.shift);
         x as usize

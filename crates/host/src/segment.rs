@@ -10,7 +10,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use thiserror::Error;
@@ -82,6 +82,11 @@ impl Segment {
         self.fd.as_raw_fd().unsigned_abs()
     }
 
+    /// The same, to be passed on.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
     /// Takes the memory from byte `from` on, the start of a page, out of the reach of other
     /// processes: here it stays as it is now, at the same address, and theirs is given back
     /// to the system.
@@ -119,10 +124,7 @@ pub fn open_segment(pid: u32, fd: u32, nonce: [u8; NONCE_LEN], len: usize) -> Re
     // terminal there could become ours.
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let fd = open(path, flags, Mode::empty()).map_err(|error| SegmentError::NotThere { pid, error })?;
-    let foreign = |_| SegmentError::Foreign(pid);
-    if !fcntl_get_seals(&fd).map_err(foreign)?.contains(SEALS)
-        || fstat(&fd).map_err(foreign)?.st_size != len as i64
-    {
+    if !is_segment(&fd, len) {
         return Err(SegmentError::Foreign(pid));
     }
     let region = map(&fd, len)?;
@@ -133,6 +135,22 @@ pub fn open_segment(pid: u32, fd: u32, nonce: [u8; NONCE_LEN], len: usize) -> Re
         return Err(SegmentError::Foreign(pid));
     }
     Ok(region)
+}
+
+/// Maps the segment of at least `len` bytes that process `pid` has passed on. Whatever else it has
+/// passed is refused.
+///
+/// # Errors
+/// It is no such segment, or the system does not map it.
+pub fn map_segment(pid: u32, fd: impl AsFd, len: usize) -> Result<Region, SegmentError> {
+    let len = len.max(1).next_multiple_of(PAGE);
+    if is_segment(&fd, len) { map(fd, len) } else { Err(SegmentError::Foreign(pid)) }
+}
+
+/// Whether a descriptor is a segment of that length, which nobody can shrink.
+fn is_segment(fd: impl AsFd, len: usize) -> bool {
+    fcntl_get_seals(&fd).is_ok_and(|seals| seals.contains(SEALS))
+        && fstat(&fd).is_ok_and(|stat| stat.st_size == len as i64)
 }
 
 fn map(fd: impl AsFd, len: usize) -> Result<Region, SegmentError> {

@@ -2,4 +2,5 @@
 //! ([`vi`]) over its wires.
 
 pub mod am;
+mod clock;
 pub mod vi;

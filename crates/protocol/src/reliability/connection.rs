@@ -827,6 +827,12 @@ impl Connection {
         self.ledger.told();
     }
 
+    /// What of transfers is not in the order yet is not sent any more: for a side that closes, and has
+    /// the bytes no longer.
+    pub fn forget_transfers(&mut self) {
+        self.transfers.forget();
+    }
+
     /// The datagram that says that nothing more will come.
     pub fn goodbye(&mut self) -> &[u8] {
         self.transmit_alone(Kind::Goodbye)
@@ -1039,6 +1045,32 @@ mod tests {
             false
         }
         fn fetched(&mut self, _: u32, _: u64, _: &[u8]) {}
+    }
+
+    #[test]
+    fn nobody_waits_for_transfers_that_are_forgotten() {
+        let [mut a, mut b] = pair(4);
+        a.store(0, &[], [0, 0, 10_000], 0).unwrap();
+        b.get([0, 0, 10_000], 0).unwrap();
+        assert_eq!(deliver_transfers(&mut a, &transmit(&mut b, 0)), 1);
+        assert!(a.has_unacknowledged() && a.in_flight() == 1);
+        a.forget_transfers();
+        assert!(!a.has_unacknowledged() && !a.feed(&mut NoMemory, 0));
+        deliver(&mut b, &[a.goodbye().to_vec()], false, 0);
+        assert_eq!(b.lost(), Some(Loss::Closed));
+    }
+
+    /// Hands over datagrams of transfers. How many were taken.
+    fn deliver_transfers(to: &mut Connection, datagrams: &[Vec<u8>]) -> usize {
+        let mut taken = 0;
+        for bytes in datagrams {
+            let datagram = datagram::parse(bytes).unwrap();
+            if to.receive(&datagram, 0) == Delivery::Now {
+                assert_eq!(to.transfer(&datagram, &mut NoMemory), Event::Nothing);
+                taken += 1;
+            }
+        }
+        taken
     }
 
     /// Hands over datagrams that are held, each until the number that its stamp says.

@@ -397,6 +397,12 @@ impl Transfers {
             .any(|waiting| matches!(waiting, Waiting::Store(store) if store.request.range.number == number))
     }
 
+    /// Nothing that waits is sent.
+    pub fn forget(&mut self) {
+        self.waiting.clear();
+        self.answers.clear();
+    }
+
     /// Memory for what waits.
     pub fn memory_bytes(&self) -> usize {
         let messages = self.waiting.iter().map(|waiting| match waiting {

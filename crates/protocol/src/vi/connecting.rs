@@ -342,6 +342,22 @@ impl Nic {
         links.find(|(_, link)| link.remote == remote && link.host == host)
     }
 
+    /// Whether any VI asks for a connection.
+    pub fn is_asking(&self) -> bool {
+        !self.meeting.asking.is_empty()
+    }
+
+    /// The host that was told a number of ours: that is asked for a connection under it, or has one.
+    /// Whoever answers to the number is that host, by whichever of its addresses it does.
+    pub fn host_told(&self, number: u64) -> Option<&[u8]> {
+        self.vis.iter().find_map(|(_, endpoint)| {
+            let asked = endpoint.asking.as_ref().map(|asking| &asking.request);
+            let asked = asked.filter(|request| request.number == number).map(|request| &request.to.host);
+            let linked = endpoint.link.as_ref().filter(|link| link.local == number).map(|link| &link.host);
+            asked.or(linked).map(Vec::as_slice)
+        })
+    }
+
     fn take_request(&mut self, request: Request) {
         if let Some((vi, link)) = self.linked(&request.from.host, request.number) {
             // It did not hear the answer.

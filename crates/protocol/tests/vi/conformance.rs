@@ -993,3 +993,20 @@ fn receives_are_lent_to_a_peer_that_copies_by_itself() {
     let done = world.hosts[1].nic.done(theirs, Side::Receive).unwrap().unwrap();
     assert_eq!((done.completion.status, done.completion.len), (DONE_RECEIVE, 4));
 }
+
+/// Who answers to a number of ours is the host that was told it, from the request to the end.
+#[test]
+fn a_number_is_known_to_have_been_told_to_one_host() {
+    let mut world = World::new(2);
+    let ends = [0, 1].map(|at| world.hosts[at].create_vi(Level::Delivery));
+    world.ask_as_peers(ends);
+    let told = |world: &World, number| world.hosts[0].nic.host_told(number).map(<[u8]>::to_vec);
+    let Some((_, _, Signal::Request(request))) = world.signals.front().cloned() else { panic!() };
+    assert_eq!(told(&world, request.number), Some(vec![1]));
+    world.run();
+    assert_eq!(world.hosts[0].links[&ends[0]].local, request.number);
+    assert_eq!(told(&world, request.number), Some(vec![1]));
+    assert_eq!(told(&world, world.hosts[0].links[&ends[0]].remote), None);
+    world.hosts[0].nic.disconnect(ends[0]).unwrap();
+    assert_eq!(told(&world, request.number), None);
+}

@@ -16,8 +16,10 @@
 mod local;
 mod provider;
 mod shm;
+mod udp;
 mod wire;
 
+pub use netdyno_protocol::faults::Faults;
 pub use netdyno_protocol::frame::vi_signal::{Address, Request};
 pub use netdyno_protocol::vi::{
     AsyncError, Completed, Completion, ConnHandle, ConnectError, CqError, CqHandle, DescriptorAt, Done,
@@ -26,3 +28,4 @@ pub use netdyno_protocol::vi::{
     ViAttributes, ViHandle, ViQuery, View, WaitHandle, Work, descriptor,
 };
 pub use provider::{Config, News, OpenError, Provider, WireKind};
+pub use udp::{UDP_PORT, UdpOptions};

@@ -2,7 +2,9 @@
 
 use super::local;
 use super::shm;
+use super::udp::{UdpOptions, UdpWire};
 use super::wire::Wire;
+use netdyno_host::datagram::SocketError;
 use netdyno_host::random;
 use netdyno_host::segment::SegmentError;
 use netdyno_protocol::frame::vi_signal::{Address, Request};
@@ -17,11 +19,13 @@ use thiserror::Error;
 const LOOKS_BETWEEN_SIGNALS: u32 = 4096;
 
 /// Which way down.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum WireKind {
     /// Shared memory, to processes of the same user on this host.
     #[default]
     Shm,
+    /// UDP, to any host.
+    Udp(UdpOptions),
 }
 
 /// How a provider is to be.
@@ -48,6 +52,9 @@ pub enum OpenError {
     /// The shared memory could not be made.
     #[error(transparent)]
     Segment(#[from] SegmentError),
+    /// The socket could not be opened.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
 }
 
 /// What a provider has to tell a program that is not told by a call that it made.
@@ -97,6 +104,7 @@ impl Provider {
     pub fn open(config: Config) -> Result<Self, OpenError> {
         let wire: Box<dyn Wire> = match config.wire {
             WireKind::Shm => Box::new(shm::ShmWire::open()?),
+            WireKind::Udp(options) => Box::new(UdpWire::open(&options)?),
         };
         let attributes = NicAttributes { host_bytes: wire.host().len() as u8, ..config.attributes };
         Ok(Self {
@@ -534,7 +542,7 @@ impl Provider {
             Event::CqCallback { cq, done } => self.news.push_back(News::CqDone { cq, done }),
             Event::Failed(failure) => self.news.push_back(News::Failed(failure)),
             Event::Linked { vi, link } => self.wire.link(&mut self.nic, vi, &link),
-            Event::Unlinked { vi, parting, .. } => self.wire.unlink(&mut self.nic, vi, parting),
+            Event::Unlinked { vi, link, parting } => self.wire.unlink(&mut self.nic, vi, &link, parting),
         }
     }
 

@@ -32,7 +32,7 @@ pub(super) trait Wire: Send {
 
     /// A VI is no longer connected. Where this side has ended that, the peer learns it behind all that
     /// was sent.
-    fn unlink(&mut self, nic: &mut Nic, vi: ViHandle, parting: Parting);
+    fn unlink(&mut self, nic: &mut Nic, vi: ViHandle, link: &Link, parting: Parting);
 
     /// Carries what a VI sends, as far as there is room: all that [`Nic::next`] has.
     fn send(&mut self, nic: &mut Nic, vi: ViHandle);

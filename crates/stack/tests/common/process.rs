@@ -2,8 +2,6 @@
 //! has a test `child_process` that plays the role and does nothing where there is none.
 
 use super::PATIENCE;
-use crate::WIRE;
-use netdyno_stack::am::{Endpoint, PeerId};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Write, stdin, stdout};
 use std::process::{ChildStdin, Command, Stdio};
@@ -63,15 +61,6 @@ impl Child {
     /// Tells the child something.
     pub fn tell(&mut self, line: &str) {
         writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
-    }
-
-    /// Connects an endpoint of this process with that of the child.
-    pub fn connect<S>(&mut self, endpoint: &mut Endpoint<S>) -> PeerId {
-        let port = endpoint.open_port(WIRE).unwrap();
-        self.tell(&to_hex(&port.address()));
-        let peer = endpoint.connect(port, &from_hex(&self.hear())).unwrap();
-        self.tell("connected");
-        peer
     }
 
     pub fn pid(&self) -> u32 {
@@ -157,17 +146,6 @@ impl Parent {
     /// Whether the parent has closed the pipe, or ended: time to end, too.
     pub fn is_gone(&self) -> bool {
         self.is_gone.load(Ordering::Relaxed)
-    }
-
-    /// The child's side of [`Child::connect`].
-    pub fn connect<S>(&self, endpoint: &mut Endpoint<S>) -> PeerId {
-        let port = endpoint.open_port(WIRE).unwrap();
-        let address = port.address();
-        let theirs = from_hex(&self.hear());
-        let peer = endpoint.connect(port, &theirs).unwrap();
-        self.say(&to_hex(&address));
-        assert_eq!(self.hear(), "connected");
-        peer
     }
 }
 

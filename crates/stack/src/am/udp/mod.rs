@@ -2,7 +2,6 @@
 //! is sent when, and what is believed, is for [`Connection`] to say; this is its driver.
 
 mod bulk;
-mod clock;
 mod dialled;
 mod peer;
 mod port;
@@ -15,8 +14,8 @@ use super::config::{Config, PeerId, Wire};
 use super::dial::Interface;
 use super::error::{ConnectError, Loss, OpenError, PeerLost, RequestError};
 use super::handlers::Offer;
+use crate::clock::Clock;
 use bulk::Lent;
-use clock::Clock;
 use netdyno_clock::ticks;
 use netdyno_host::datagram::{DatagramSocket, Datagrams, ROOM, SocketError};
 use netdyno_host::{interface, random};

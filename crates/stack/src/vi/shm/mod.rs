@@ -1,45 +1,290 @@
-//! Virtual Interfaces over shared memory.
+//! Virtual Interfaces over shared memory, between processes of one user on one host.
+//!
+//! Each side of a connection has an inbox, memory that its peer maps: a lane of messages, and a page of
+//! words that say how far this side has come with the peer's ([`link`]). An inbox is passed with the
+//! request for a connection, or with its acceptance ([`agent`]). All bytes are placed by the process
+//! whose memory they go to, after its own rules have allowed it: a peer reaches its inbox and nothing
+//! else. A short message is one line; a longer one is copied into the lane by one side while the
+//! other copies the piece before out of it.
+
+mod agent;
+mod link;
 
 use super::provider::OpenError;
 use super::wire::Wire;
-use netdyno_protocol::frame::vi_signal::Signal;
-use netdyno_protocol::vi::{Link, Nic, Parting, ViHandle};
-use std::os::fd::BorrowedFd;
-use std::time::Duration;
+use agent::{Agent, Conn, Heard};
+use link::{INBOX_LEN, Link};
+use netdyno_host::segment::{Segment, map_segment};
+use netdyno_protocol::frame::vi_signal::{Signal, Why};
+use netdyno_protocol::vi::{self, Nic, Parting, ViHandle};
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-pub(super) struct ShmWire;
+/// All processes of a host have one address.
+const HOST: &[u8] = &[127, 0, 0, 1, 0, 0];
+/// Who sleeps looks after so long whether a place has become free where it listens.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+
+/// A connection of a peer's, about to be or there.
+struct Theirs {
+    conn: Conn,
+    pid: u32,
+    inbox: Option<OwnedFd>,
+}
+
+pub(super) struct ShmWire {
+    agent: Agent,
+    began: Instant,
+    /// By this side's number: its inbox, and over which socket it is spoken of.
+    ours: HashMap<u64, (Arc<Segment>, Option<Conn>)>,
+    /// By the peer's number.
+    theirs: HashMap<u64, Theirs>,
+    /// By the place of the VI's handle.
+    links: Vec<Option<Link>>,
+}
 
 impl ShmWire {
     pub(super) fn open() -> Result<Self, OpenError> {
-        Err(OpenError::System { what: "make shared memory", error: std::io::ErrorKind::Unsupported.into() })
+        let error = |error: Errno| OpenError::System { what: "watch sockets", error: error.into() };
+        Ok(Self {
+            agent: Agent::open().map_err(error)?,
+            began: Instant::now(),
+            ours: HashMap::new(),
+            theirs: HashMap::new(),
+            links: Vec::new(),
+        })
     }
+
+    #[inline]
+    fn link_of(&mut self, vi: ViHandle) -> Option<&mut Link> {
+        self.links.get_mut(place(vi))?.as_mut().filter(|link| link.vi() == vi)
+    }
+
+    /// The inbox of one of this side's connections.
+    fn inbox(&mut self, number: u64) -> Option<Arc<Segment>> {
+        if let Some((inbox, _)) = self.ours.get(&number) {
+            return Some(Arc::clone(inbox));
+        }
+        let inbox = Arc::new(Segment::create(INBOX_LEN).ok()?);
+        self.ours.insert(number, (Arc::clone(&inbox), None));
+        Some(inbox)
+    }
+
+    /// Asks whoever listens there. False where nobody does.
+    fn request(&mut self, number: u64, discriminator: &[u8], signal: &Signal) -> bool {
+        // Without memory for it there is no connection now; it is asked for again.
+        let Some(inbox) = self.inbox(number) else { return true };
+        let known = self.ours.get(&number).and_then(|(_, conn)| *conn);
+        let conn = match known {
+            Some(conn) => conn,
+            None => match self.agent.connect(discriminator) {
+                Ok(conn) => conn,
+                // Too many ask at once.
+                Err(Errno::AGAIN) => return true,
+                Err(_) => return false,
+            },
+        };
+        if let Some((_, known)) = self.ours.get_mut(&number) {
+            *known = Some(conn);
+        }
+        self.agent.say(conn, &signal.encode(), Some(inbox.as_fd()));
+        true
+    }
+
+    fn conn_of(&self, theirs: u64, ours: u64) -> Option<Conn> {
+        let of_theirs = self.theirs.get(&theirs).map(|theirs| theirs.conn);
+        of_theirs.or_else(|| self.ours.get(&ours)?.1)
+    }
+
+    fn forget(&mut self, theirs: u64, ours: u64) {
+        let conns = [
+            self.theirs.remove(&theirs).map(|theirs| theirs.conn),
+            self.ours.remove(&ours).and_then(|(_, conn)| conn),
+        ];
+        for conn in conns.into_iter().flatten() {
+            let is_used = self.theirs.values().any(|theirs| theirs.conn == conn)
+                || self.ours.values().any(|(_, other)| *other == Some(conn));
+            if !is_used {
+                self.agent.close(conn);
+            }
+        }
+    }
+
+    fn take(&mut self, nic: &mut Nic, conn: Conn, pid: u32, bytes: &[u8], memory: Option<OwnedFd>) {
+        let Ok(signal) = Signal::parse(bytes) else { return self.lose(nic, conn) };
+        match &signal {
+            Signal::Request(vi_request) => self.note(vi_request.number, conn, pid, memory),
+            Signal::Accept { number, .. } => self.note(*number, conn, pid, memory),
+            Signal::Refuse { to, .. } => {
+                nic.signal(HOST, signal.clone());
+                return self.forget(0, *to);
+            }
+            Signal::Disconnect { .. } => {}
+        }
+        nic.signal(HOST, signal);
+    }
+
+    /// A peer has a connection of that number.
+    fn note(&mut self, number: u64, conn: Conn, pid: u32, inbox: Option<OwnedFd>) {
+        let theirs = self.theirs.entry(number).or_insert(Theirs { conn, pid, inbox: None });
+        if inbox.is_some() && theirs.pid == pid {
+            theirs.inbox = inbox;
+        }
+    }
+
+    /// A peer is gone: with all that it asked for, and the connections that it had.
+    fn lose(&mut self, nic: &mut Nic, conn: Conn) {
+        self.agent.close(conn);
+        for link in self.links.iter_mut().flatten().filter(|link| link.conn == conn) {
+            link.is_gone = true;
+        }
+        let asked = self.theirs.iter().filter(|(_, theirs)| theirs.conn == conn);
+        for number in asked.map(|(number, _)| *number).collect::<Vec<_>>() {
+            let is_linked = self.links.iter().flatten().any(|link| link.conn == conn);
+            if !is_linked {
+                nic.signal(HOST, Signal::Disconnect { to: 0, number });
+                self.theirs.remove(&number);
+            }
+        }
+        // Who asks will find another way, or that there is none.
+        self.ours.values_mut().filter(|(_, known)| *known == Some(conn)).for_each(|(_, known)| *known = None);
+    }
+
+    /// The link of two inboxes. `None` where the peer has passed none that is one.
+    fn make_link(&mut self, nic: &Nic, vi: ViHandle, link: &vi::Link) -> Option<Link> {
+        let ours = self.inbox(link.local)?;
+        let Theirs { conn, pid, inbox } = self.theirs.get_mut(&link.remote)?;
+        let theirs = map_segment(*pid, inbox.take()?, INBOX_LEN).ok()?;
+        let level = nic.query_vi(vi).ok()?.attributes.level;
+        // SAFETY: the inboxes are of these two numbers, which are linked once.
+        Some(unsafe { Link::new(vi, level, *conn, ours, Arc::new(theirs)) })
+    }
+}
+
+/// The place of a handle in the table that it is of.
+#[inline]
+const fn place(vi: ViHandle) -> usize {
+    (vi.0 & 0xffff) as usize
 }
 
 impl Wire for ShmWire {
     fn host(&self) -> Vec<u8> {
-        Vec::new()
+        HOST.to_vec()
     }
+
     fn now_ns(&mut self) -> u64 {
-        0
+        self.began.elapsed().as_nanos() as u64
     }
-    fn listen(&mut self, _: &[u8]) {}
-    fn ignore(&mut self, _: &[u8]) {}
-    fn say(&mut self, _: &mut Nic, _: &[u8], _: &Signal) {}
-    fn hear(&mut self, _: &mut Nic) {}
-    fn link(&mut self, _: &mut Nic, _: ViHandle, _: &Link) {}
-    fn unlink(&mut self, _: &mut Nic, _: ViHandle, _: Parting) {}
-    fn send(&mut self, _: &mut Nic, _: ViHandle) {}
-    fn receive(&mut self, _: &mut Nic, _: ViHandle) -> bool {
-        false
+
+    fn listen(&mut self, discriminator: &[u8]) {
+        self.agent.listen(discriminator);
     }
-    fn receive_all(&mut self, _: &mut Nic) -> bool {
-        false
+
+    fn ignore(&mut self, discriminator: &[u8]) {
+        self.agent.ignore(discriminator);
     }
+
+    fn say(&mut self, nic: &mut Nic, _: &[u8], signal: &Signal) {
+        match signal {
+            Signal::Request(request) => {
+                let is_heard = request.to.host == HOST
+                    && self.request(request.number, &request.to.discriminator, signal);
+                if !is_heard && !request.is_of_peer {
+                    self.forget(0, request.number);
+                    nic.signal(&request.to.host, Signal::Refuse { to: request.number, why: Why::NoMatch });
+                }
+            }
+            Signal::Accept { to, number, .. } => {
+                if let (Some(conn), Some(inbox)) = (self.conn_of(*to, 0), self.inbox(*number)) {
+                    self.agent.say(conn, &signal.encode(), Some(inbox.as_fd()));
+                }
+            }
+            Signal::Refuse { to, .. } => {
+                if let Some(conn) = self.conn_of(*to, 0) {
+                    self.agent.say(conn, &signal.encode(), None);
+                }
+            }
+            Signal::Disconnect { to, number } => {
+                if let Some(conn) = self.conn_of(*to, *number) {
+                    self.agent.say(conn, &signal.encode(), None);
+                }
+                self.forget(*to, *number);
+            }
+        }
+    }
+
+    fn hear(&mut self, nic: &mut Nic) {
+        for heard in self.agent.hear() {
+            match heard {
+                Heard::Message { conn, pid, bytes, memory } => self.take(nic, conn, pid, &bytes, memory),
+                Heard::Gone(conn) => self.lose(nic, conn),
+            }
+        }
+    }
+
+    fn link(&mut self, nic: &mut Nic, vi: ViHandle, link: &vi::Link) {
+        let Some(made) = self.make_link(nic, vi, link) else { return nic.lost(vi) };
+        if self.links.len() <= place(vi) {
+            self.links.resize_with(place(vi) + 1, || None);
+        }
+        self.links[place(vi)] = Some(made);
+        // What was posted before.
+        self.send(nic, vi);
+    }
+
+    fn unlink(&mut self, _: &mut Nic, vi: ViHandle, link: &vi::Link, parting: Parting) {
+        if let Some(mut gone) = self.links.get_mut(place(vi)).and_then(Option::take)
+            && gone.leave(parting)
+        {
+            self.agent.kick(gone.conn);
+        }
+        self.forget(link.remote, link.local);
+    }
+
+    #[inline]
+    fn send(&mut self, nic: &mut Nic, vi: ViHandle) {
+        let Some(link) = self.link_of(vi) else { return };
+        if link.send(nic) {
+            let conn = link.conn;
+            self.agent.kick(conn);
+        }
+    }
+
+    #[inline]
+    fn receive(&mut self, nic: &mut Nic, vi: ViHandle) -> bool {
+        let Some(link) = self.link_of(vi) else { return false };
+        let (is_any, wakes) = link.receive(nic);
+        if wakes {
+            let conn = link.conn;
+            self.agent.kick(conn);
+        }
+        is_any
+    }
+
+    fn receive_all(&mut self, nic: &mut Nic) -> bool {
+        let mut is_any = false;
+        for link in self.links.iter_mut().flatten() {
+            let (any, wakes) = link.receive(nic);
+            is_any |= any;
+            if wakes {
+                self.agent.kick(link.conn);
+            }
+        }
+        is_any
+    }
+
     fn prepare_sleep(&mut self) -> Duration {
-        Duration::ZERO
+        self.links.iter().flatten().for_each(Link::fall_asleep);
+        LONGEST_SLEEP
     }
+
     fn descriptor(&self) -> BorrowedFd<'_> {
-        unimplemented!()
+        self.agent.descriptor()
     }
+
+    /// What was sent is in the peers' memory already.
     fn linger(&mut self, _: &mut Nic) {}
 }

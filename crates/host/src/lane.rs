@@ -1,0 +1,291 @@
+//! One direction between two Virtual Interfaces: lines for what is short, and a buffer beside them.
+//!
+//! A line is a cache line: a header whose sequence number says that it is ready, as in a
+//! [`ring`](crate::ring), and seven words. What does not fit into them lies in the buffer, in pieces
+//! that follow each other; where the next one begins both sides know by themselves, so that nothing
+//! that is sent says where to look.
+//!
+//! A line is written again once the reader has taken so many; the writer is told how many those are.
+
+use crate::bytes::Stretch;
+use crate::region::Region;
+use crate::ring::{LINE, Order, STRIDE};
+use netdyno_protocol::frame::slot::{sequence_at, sequence_of};
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Lines of a lane.
+pub const LINES: usize = 128;
+/// Words of a line.
+pub const WORDS: usize = 7;
+/// Most bytes of a piece in the buffer.
+pub const PIECE: usize = 64 * 1024;
+/// Bytes of the buffer: longer than what a processor caches for itself alone, as a
+/// [`stage`](crate::stage) is.
+const BUFFER: usize = 32 * PIECE;
+/// Bytes of a lane.
+pub const LEN: usize = LINES * STRIDE + BUFFER;
+
+#[repr(C)]
+struct Line {
+    header: AtomicU64,
+    words: [AtomicU64; WORDS],
+    _apart: [AtomicU64; (STRIDE - LINE) / 8],
+}
+
+const _: () = assert!(size_of::<Line>() == STRIDE);
+
+/// What both ends have: the memory, and where the next line and the next piece are.
+struct End {
+    lines: NonNull<Line>,
+    buffer: NonNull<u8>,
+    order: Order,
+    next: u64,
+    bytes: u64,
+    _region: Arc<Region>,
+}
+
+// SAFETY: an end is used by one thread at a time; what it shares with the other end is shared through
+// atomics and handed over by them.
+unsafe impl Send for End {}
+
+impl End {
+    fn new(region: &Arc<Region>, offset: usize) -> Self {
+        assert!(offset.is_multiple_of(LINE));
+        Self {
+            lines: region.at(offset, LEN).cast(),
+            buffer: region.at(offset + LINES * STRIDE, BUFFER),
+            order: Order::new(LINES),
+            next: 0,
+            bytes: 0,
+            _region: Arc::clone(region),
+        }
+    }
+
+    #[inline(always)]
+    fn line(&self) -> &Line {
+        // SAFETY: an index of the order is below the number of lines, which lie in the region; zeros
+        // are a valid line; both sides touch it by atomics only.
+        unsafe { self.lines.add(self.order.index(self.next)).as_ref() }
+    }
+
+    /// Where the next piece of `len` bytes begins: in one stretch.
+    fn begin(&self, len: usize) -> u64 {
+        let left = BUFFER as u64 - self.bytes % BUFFER as u64;
+        if (len as u64) <= left { self.bytes } else { self.bytes + left }
+    }
+
+    /// The memory of the next piece, which has `len` bytes.
+    fn piece(&mut self, len: usize) -> Stretch {
+        assert!(len <= PIECE, "more than a piece has");
+        let begin = self.begin(len);
+        self.bytes = begin + len.next_multiple_of(LINE) as u64;
+        // SAFETY: all of it is in the buffer, and whoever's turn it is not leaves it alone: a correct
+        // peer does, and a hostile one spoils what it sends.
+        unsafe { Stretch::new(self.buffer.add((begin % BUFFER as u64) as usize), len) }
+    }
+}
+
+/// The end of a lane that writes.
+pub struct Writer {
+    end: End,
+    /// Lines that the reader has taken.
+    taken: u64,
+    /// Bytes of the buffer that are free again, counted over the life of the lane.
+    freed: u64,
+    /// Lines with pieces that are not taken, and where the buffer is free behind each.
+    pieces: VecDeque<(u64, u64)>,
+}
+
+/// The end of a lane that reads.
+pub struct Reader(End);
+
+/// The reader says to have taken what was never written, or less than before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lied;
+
+impl Writer {
+    /// The writing end of the lane at `offset`.
+    ///
+    /// # Safety
+    /// In this process nobody else writes to the lane, and nothing else uses its memory.
+    ///
+    /// # Panics
+    /// Where it is not inside of the region or not aligned.
+    pub unsafe fn new(region: &Arc<Region>, offset: usize) -> Self {
+        Self { end: End::new(region, offset), taken: 0, freed: 0, pieces: VecDeque::new() }
+    }
+
+    /// Lines written so far.
+    pub fn written(&self) -> u64 {
+        self.end.next
+    }
+
+    /// Lines that the reader has taken, as far as is known.
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// The reader has taken so many lines.
+    ///
+    /// # Errors
+    /// It can not have.
+    pub fn free(&mut self, taken: u64) -> Result<(), Lied> {
+        if !(self.taken..=self.end.next).contains(&taken) {
+            return Err(Lied);
+        }
+        self.taken = taken;
+        while let Some(&(_, freed)) = self.pieces.front().filter(|(line, _)| *line < taken) {
+            self.freed = freed;
+            self.pieces.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Whether there is room for a line, and for a piece with it.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.end.next - self.taken < LINES as u64
+            && self.end.begin(PIECE) + PIECE as u64 - self.freed <= BUFFER as u64
+    }
+
+    /// Writes a line. There is room for it.
+    #[inline]
+    pub fn write(&mut self, code: u8, words: &[u64; WORDS]) {
+        let line = self.end.line();
+        for (word, &value) in line.words.iter().zip(words) {
+            word.store(value, Ordering::Relaxed);
+        }
+        let header = u64::from(sequence_at(self.end.next)) | u64::from(code) << 32;
+        // Release: pairs with the acquire in `Reader::read`; words and piece come first.
+        line.header.store(header, Ordering::Release);
+        self.end.next += 1;
+    }
+
+    /// Writes a line with a piece: all bytes of `from`, at most [`PIECE`] of them.
+    ///
+    /// # Panics
+    /// Where there are more: the caller has checked.
+    pub fn write_piece(&mut self, code: u8, words: &[u64; WORDS], from: &[Stretch]) {
+        let len = from.iter().map(Stretch::len).sum();
+        let mut room = self.end.piece(len);
+        for stretch in from {
+            let (place, rest) = room.split_at(stretch.len());
+            stretch.copy_to(&place);
+            room = rest;
+        }
+        self.pieces.push_back((self.end.next, self.end.bytes));
+        self.write(code, words);
+    }
+}
+
+impl Reader {
+    /// The reading end of the lane at `offset`.
+    ///
+    /// # Safety
+    /// In this process nobody else reads from the lane, and nothing else uses its memory.
+    ///
+    /// # Panics
+    /// Where it is not inside of the region or not aligned.
+    pub unsafe fn new(region: &Arc<Region>, offset: usize) -> Self {
+        Self(End::new(region, offset))
+    }
+
+    /// Lines taken so far.
+    pub fn taken(&self) -> u64 {
+        self.0.next
+    }
+
+    /// The next line, if it is there: its code and its words. It stays the next one until
+    /// [`Reader::advance`].
+    #[inline(always)]
+    pub fn read(&self) -> Option<(u8, [u64; WORDS])> {
+        let line = self.0.line();
+        // Acquire: pairs with the release in `Writer::write`.
+        let header = line.header.load(Ordering::Acquire);
+        if sequence_of(header) != sequence_at(self.0.next) {
+            return None;
+        }
+        let words = std::array::from_fn(|at| line.words[at].load(Ordering::Relaxed));
+        Some(((header >> 32) as u8, words))
+    }
+
+    /// Goes past the line that was read.
+    #[inline]
+    pub fn advance(&mut self) {
+        self.0.next += 1;
+    }
+
+    /// The bytes of the line's piece, which has so many: to be copied out before anybody looks at them.
+    ///
+    /// # Panics
+    /// Where no piece has so many: the caller has checked.
+    pub fn piece(&mut self, len: usize) -> Stretch {
+        self.0.piece(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lane() -> (Writer, Reader) {
+        let region = Arc::new(Region::on_heap(64 + LEN));
+        // SAFETY: one end each, on memory of its own.
+        unsafe { (Writer::new(&region, 64), Reader::new(&region, 64)) }
+    }
+
+    fn stretch(bytes: &mut [u8]) -> Stretch {
+        // SAFETY: used before the bytes are touched again.
+        unsafe { Stretch::new(NonNull::from(&mut *bytes).cast(), bytes.len()) }
+    }
+
+    #[test]
+    fn lines_and_pieces_come_in_their_order_over_many_laps() {
+        let (mut writer, mut reader) = lane();
+        let most = if cfg!(miri) { 300 } else { 2000 };
+        let mut waiting = VecDeque::new();
+        for nth in 0..most {
+            let len = if cfg!(miri) { nth * 7 % 100 } else { nth * 7919 % (PIECE + 1) };
+            while !writer.has_room() {
+                let (nth, len): (usize, usize) = waiting.pop_front().unwrap();
+                assert_eq!(reader.read().unwrap(), (nth as u8, [nth as u64; WORDS]));
+                let mut got = vec![0; len];
+                reader.piece(len).copy_to(&stretch(&mut got));
+                assert!(got.iter().all(|byte| *byte == nth as u8));
+                reader.advance();
+                writer.free(reader.taken()).unwrap();
+            }
+            let mut bytes = vec![nth as u8; len];
+            writer.write_piece(nth as u8, &[nth as u64; WORDS], &[stretch(&mut bytes)]);
+            waiting.push_back((nth, len));
+        }
+        assert!(writer.written() as usize == most && reader.taken() > 0);
+    }
+
+    #[test]
+    fn a_lane_that_is_full_has_no_room() {
+        let (mut writer, mut reader) = lane();
+        assert_eq!(reader.read(), None);
+        for nth in 0..LINES as u64 {
+            assert!(writer.has_room());
+            writer.write(1, &[nth; WORDS]);
+        }
+        assert!(!writer.has_room());
+        assert_eq!(reader.read(), Some((1, [0; WORDS])));
+        reader.advance();
+        writer.free(1).unwrap();
+        assert!(writer.has_room());
+    }
+
+    #[test]
+    fn a_reader_that_takes_what_was_not_written_lies() {
+        let (mut writer, _) = lane();
+        writer.write(1, &[0; WORDS]);
+        assert_eq!(writer.free(2), Err(Lied));
+        assert_eq!(writer.free(1), Ok(()));
+        assert_eq!(writer.free(0), Err(Lied));
+    }
+}

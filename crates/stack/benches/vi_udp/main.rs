@@ -1,0 +1,293 @@
+//! Virtual Interfaces over UDP on loopback against bare datagrams, looked for and waited for:
+//! `cargo bench -p netdyno-stack --bench vi_udp`.
+//!
+//! Every pair of fresh, pinned processes runs all of it in turn, several times over; ratios are taken
+//! within a pair, medians and intervals over the pairs.
+
+#![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+use common::{pair, processors, show};
+use netdyno_clock::calibrate::Clock;
+use netdyno_clock::{place, ticks};
+use netdyno_host::region::Region;
+use netdyno_host::segment::{Segment, open_segment};
+use netdyno_job::member::Control;
+use netdyno_measure::stats::{quantile_of_sorted, sorted};
+use netdyno_stack::vi::{
+    Address, Config, DescriptorAt, Level, MemAttributes, NicAttributes, Operation, Provider, Side,
+    UdpOptions, ViAttributes, ViHandle, View, WireKind, Work,
+};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+const PAIRS: usize = 15;
+const ROUNDS: usize = 20;
+/// Round trips of each kind in a round.
+const TRIPS: usize = 600;
+const LEN: usize = 32;
+
+/// The kinds of round trips: bare datagrams that are looked for, the same waited for in the kernel,
+/// and a VI's messages.
+const BARE: usize = 0;
+const BLOCKING: usize = 1;
+const KINDS: usize = 4;
+/// At this level and the one behind it.
+const LEVELS: [(usize, Level); 2] = [(2, Level::Delivery), (3, Level::Reception)];
+
+/// What one process of a pair tells the other.
+#[derive(Serialize, Deserialize)]
+struct Card {
+    sockets: [SocketAddr; 2],
+    host: Vec<u8>,
+    pid: u32,
+    descriptor: u32,
+    nonce: [u8; 16],
+}
+
+/// Medians of each kind in one pair, in nanoseconds.
+type Figures = Vec<f64>;
+
+fn main() {
+    match common::role() {
+        Some(is_requester) => process(is_requester),
+        None => compare(),
+    }
+}
+
+fn compare() {
+    let (a, b) = processors();
+    println!("{PAIRS} pairs of processes on processors {a} and {b} ({}), {LEN} bytes", place::distance(a, b));
+    let pairs: Vec<Figures> =
+        (0..PAIRS).map(|_| pair::<Card, Figures>((a, b), Duration::from_secs(120))).collect();
+    let all = |kind: usize| -> Vec<f64> { pairs.iter().map(|p50| p50[kind]).collect() };
+    let ratio = |above: usize, below: usize| -> Vec<f64> {
+        pairs.iter().map(|p50| p50[above] / p50[below]).collect()
+    };
+    show("bare datagrams, looked for, round trip, p50", "ns", &all(BARE));
+    show("bare datagrams, waited for, p50", "ns", &all(BLOCKING));
+    for (kind, level) in LEVELS {
+        println!("vi+udp, {level:?}");
+        show("  round trip, p50", "ns", &all(kind));
+        show("  against those looked for (delivery: at most 1.25)", "x", &ratio(kind, BARE));
+        show("  against those waited for (at most 0.6)", "x", &ratio(kind, BLOCKING));
+    }
+}
+
+/// Receives that are posted ahead: the next one while the answer is on its way.
+const RECEIVES: usize = 4;
+const MEMORY_LEN: usize = 1024;
+
+/// Memory of a program: a descriptor for what is sent and for each receive, and bytes for them behind.
+#[repr(align(64))]
+struct Memory([u8; MEMORY_LEN]);
+
+/// A VI, with what is sent and received.
+struct Line {
+    provider: Provider,
+    vi: ViHandle,
+    send: DescriptorAt,
+    receives: [DescriptorAt; RECEIVES],
+    received: usize,
+}
+
+fn provider() -> Provider {
+    let bind = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let wire = WireKind::Udp(UdpOptions { bind, ..UdpOptions::default() });
+    Provider::open(Config { wire, attributes: NicAttributes::default() }).unwrap()
+}
+
+impl Line {
+    /// A VI that is not connected. Its memory stays until the process ends.
+    fn open(mut provider: Provider, level: Level) -> Self {
+        let memory = Box::leak(Box::new(Memory([0; MEMORY_LEN])));
+        let tag = provider.create_tag().unwrap();
+        let closed = MemAttributes { tag, can_be_written: false, can_be_read: false };
+        let base: *mut u8 = memory.0.as_mut_ptr();
+        // SAFETY: it stays, and nobody holds a reference to it.
+        let handle = unsafe { provider.register(base, MEMORY_LEN, closed) }.unwrap();
+        let address = base.expose_provenance() as u64;
+        let descriptor = |at: usize, operation| {
+            let segment = netdyno_stack::vi::Segment {
+                address: address + 512 + at as u64,
+                handle: handle.0,
+                len: LEN as u32,
+            };
+            let mut bytes = [0; 64];
+            let segments = [segment].into_iter().collect();
+            let work = Work { operation, immediate: None, is_fenced: false, segments, len: LEN as u32 };
+            View::new(&mut bytes[..]).unwrap().set_work(&work).unwrap();
+            // SAFETY: inside.
+            unsafe { base.add(at).copy_from_nonoverlapping(bytes.as_ptr(), 64) };
+            DescriptorAt { address: address + at as u64, handle: handle.0 }
+        };
+        let send = descriptor(0, Operation::Send);
+        let receives = std::array::from_fn(|nth| descriptor(64 * (1 + nth), Operation::Receive));
+        let attributes = ViAttributes {
+            level,
+            transfer_bytes: 1 << 20,
+            qos: 0,
+            tag,
+            can_be_written: false,
+            can_be_read: false,
+        };
+        let vi = provider.create_vi(attributes, None, None).unwrap();
+        let mut line = Self { provider, vi, send, receives, received: 0 };
+        // All but one, which is posted behind the next send.
+        (1..RECEIVES).for_each(|_| line.receive());
+        line
+    }
+
+    fn send(&mut self) {
+        // SAFETY: it is in registered memory.
+        unsafe { self.provider.post(self.vi, Side::Send, self.send) }.unwrap();
+    }
+
+    /// Posts the receive that was done first.
+    fn receive(&mut self) {
+        let at = self.receives[self.received % RECEIVES];
+        self.received += 1;
+        // SAFETY: it is in registered memory.
+        unsafe { self.provider.post(self.vi, Side::Receive, at) }.unwrap();
+    }
+
+    fn is_done(&mut self, side: Side) -> bool {
+        match self.provider.done(self.vi, side).unwrap() {
+            None => false,
+            Some(completed) => {
+                assert!(!completed.completion.status.is_error(), "{completed:?}");
+                true
+            }
+        }
+    }
+
+    fn trip(&mut self) {
+        self.send();
+        self.receive();
+        while !self.is_done(Side::Receive) {}
+        while !self.is_done(Side::Send) {}
+    }
+
+    /// Sends back as much as has come, if anything has.
+    fn echo(&mut self) {
+        if self.is_done(Side::Receive) {
+            self.send();
+            self.receive();
+            while !self.is_done(Side::Send) {}
+        }
+    }
+}
+
+/// In the replier's memory: which kind of round trip is being made. Not of the network, so that it
+/// can be trusted.
+enum Word {
+    Ours(Segment),
+    Theirs(Region),
+}
+
+impl Word {
+    fn get(&self) -> &AtomicU64 {
+        match self {
+            Self::Ours(segment) => segment.region.word(1024),
+            Self::Theirs(region) => region.word(1024),
+        }
+    }
+}
+
+fn process(is_requester: bool) {
+    let mut control = Control::<Option<Card>>::from_stdin().unwrap();
+    let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+    sockets[BARE].set_nonblocking(true).unwrap();
+    // The replier looks now and then which kind it is.
+    sockets[BLOCKING].set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    let mut lines = LEVELS.map(|(_, level)| Line::open(provider(), level));
+    let segment = Segment::create(4096).unwrap();
+    let card = Card {
+        sockets: sockets.each_ref().map(|socket| socket.local_addr().unwrap()),
+        host: lines.iter().flat_map(|line| line.provider.host()).collect(),
+        pid: std::process::id(),
+        descriptor: segment.descriptor(),
+        nonce: segment.nonce(),
+    };
+    control.send(&card).unwrap();
+    let card = control.receive(Duration::from_secs(20)).unwrap().unwrap();
+    for (socket, peer) in sockets.iter().zip(card.sockets) {
+        socket.connect(peer).unwrap();
+    }
+    for (line, host) in lines.iter_mut().zip(card.host.chunks(card.host.len() / 2)) {
+        let to = Address { host: host.to_vec(), discriminator: b"bench".to_vec() };
+        line.provider.ask(line.vi, b"bench", to, true, Some(Duration::from_secs(20))).unwrap();
+    }
+    for line in &mut lines {
+        while line.provider.answer(line.vi).unwrap().is_none() {}
+    }
+    if is_requester {
+        let word = Word::Theirs(open_segment(card.pid, card.descriptor, card.nonce, 4096).unwrap());
+        control.send(&request(&sockets, &mut lines, &word)).unwrap();
+    } else {
+        reply(&sockets, &mut lines, &Word::Ours(segment));
+    }
+    // The launching side ends both.
+    std::thread::sleep(Duration::from_secs(20));
+}
+
+fn request(sockets: &[UdpSocket; 2], lines: &mut [Line; 2], word: &Word) -> Figures {
+    let clock = Clock::calibrate();
+    let mut samples = vec![Vec::new(); KINDS];
+    for round in 0..ROUNDS {
+        // Every other round in the opposite order, so that none is always the first.
+        let mut order: Vec<usize> = (0..KINDS).collect();
+        if round % 2 == 1 {
+            order.reverse();
+        }
+        for kind in order {
+            word.get().store(kind as u64, Ordering::Release);
+            for trip in 0..TRIPS + TRIPS / 10 {
+                let began = ticks::now();
+                match kind {
+                    BARE | BLOCKING => bare_trip(&sockets[kind]),
+                    _ => lines[kind - LEVELS[0].0].trip(),
+                }
+                let ns = (ticks::now() - began) as f64 * clock.tick_ns;
+                // The first ones find cold caches, and a replier that waits for another kind.
+                if trip >= TRIPS / 10 {
+                    samples[kind].push(ns);
+                }
+            }
+        }
+    }
+    samples.into_iter().map(|samples| quantile_of_sorted(&sorted(samples), 0.5)).collect()
+}
+
+fn reply(sockets: &[UdpSocket; 2], lines: &mut [Line; 2], word: &Word) -> ! {
+    let mut room = [0; LEN];
+    loop {
+        match word.get().load(Ordering::Acquire) as usize {
+            kind @ (BARE | BLOCKING) => {
+                if receive(&sockets[kind], &mut room) {
+                    sockets[kind].send(&room).unwrap();
+                }
+            }
+            kind => lines[kind - LEVELS[0].0].echo(),
+        }
+    }
+}
+
+fn receive(socket: &UdpSocket, room: &mut [u8]) -> bool {
+    match socket.recv(room) {
+        Ok(_) => true,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn bare_trip(socket: &UdpSocket) {
+    let mut room = [7; LEN];
+    socket.send(&room).unwrap();
+    while !receive(socket, &mut room) {}
+}

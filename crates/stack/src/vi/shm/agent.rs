@@ -1,0 +1,243 @@
+//! The agent: by which processes find each other and come to share memory.
+//!
+//! Who waits at a discriminator listens at a Unix socket of that name, in the namespace that is
+//! abstract: nothing is left of it when the process is gone, however it went. Each request for a
+//! connection has a socket of its own, over which signals travel, and with them the memory that the
+//! peer may write to. Both sides ask the kernel who the other one is ([`socket_peercred`]), and speak
+//! to processes of their own user alone.
+
+use netdyno_protocol::frame::vi_signal::LONGEST;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect,
+    listen, recvmsg, sendmsg, socket_with,
+};
+use std::collections::HashMap;
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Requests that may wait at a discriminator.
+const BACKLOG: i32 = 64;
+/// Peers at once, linked or about to be: whoever comes then is turned away.
+const MOST: usize = 4096;
+/// Messages of one peer taken in a row.
+const AT_ONCE: usize = 64;
+/// What wakes a peer.
+const KICK: &[u8] = &[0];
+/// Of an event: it is of a place where requests come.
+const LISTENER: u64 = 1 << 63;
+
+/// The socket to one peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Conn(u64);
+
+/// What has come.
+pub(super) enum Heard {
+    /// Bytes of a peer's, with the memory that it passed.
+    Message { conn: Conn, pid: u32, bytes: Vec<u8>, memory: Option<OwnedFd> },
+    /// A peer is gone, or has said what nobody says.
+    Gone(Conn),
+}
+
+struct Peer {
+    fd: OwnedFd,
+    pid: u32,
+}
+
+struct Place {
+    count: usize,
+    id: u64,
+    /// `None` while another process of this user has it.
+    fd: Option<OwnedFd>,
+}
+
+pub(super) struct Agent {
+    epoll: OwnedFd,
+    user: u32,
+    next: u64,
+    places: HashMap<Vec<u8>, Place>,
+    peers: HashMap<u64, Peer>,
+}
+
+impl Agent {
+    pub(super) fn open() -> Result<Self, Errno> {
+        Ok(Self {
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            user: rustix::process::geteuid().as_raw(),
+            next: 0,
+            places: HashMap::new(),
+            peers: HashMap::new(),
+        })
+    }
+
+    fn name(&self, discriminator: &[u8]) -> Result<SocketAddrUnix, Errno> {
+        let mut name = format!("netdyno-vi/{}/", self.user).into_bytes();
+        name.extend_from_slice(discriminator);
+        SocketAddrUnix::new_abstract_name(&name)
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn watch(&self, fd: BorrowedFd<'_>, id: u64) -> Result<(), Errno> {
+        epoll::add(&self.epoll, fd, epoll::EventData::new_u64(id), epoll::EventFlags::IN)
+    }
+
+    /// Requests may come at a discriminator from now on.
+    pub(super) fn listen(&mut self, discriminator: &[u8]) {
+        let id = self.number() | LISTENER;
+        let place = self.places.entry(discriminator.to_vec());
+        place.or_insert(Place { count: 0, id, fd: None }).count += 1;
+        self.take_places();
+    }
+
+    /// One fewer waits there.
+    pub(super) fn ignore(&mut self, discriminator: &[u8]) {
+        if let Some(place) = self.places.get_mut(discriminator) {
+            place.count -= 1;
+            if place.count == 0 {
+                self.places.remove(discriminator);
+            }
+        }
+    }
+
+    /// Places that were another process's may have become free.
+    fn take_places(&mut self) {
+        let wanted = self.places.iter().filter(|(_, place)| place.fd.is_none());
+        for discriminator in wanted.map(|(discriminator, _)| discriminator.clone()).collect::<Vec<_>>() {
+            let Ok(fd) = self.open_place(&discriminator) else { continue };
+            if let Some(place) = self.places.get_mut(&discriminator) {
+                place.fd = Some(fd);
+            }
+        }
+    }
+
+    fn open_place(&self, discriminator: &[u8]) -> Result<OwnedFd, Errno> {
+        let fd = socket()?;
+        bind(&fd, &self.name(discriminator)?)?;
+        listen(&fd, BACKLOG)?;
+        if let Some(place) = self.places.get(discriminator) {
+            self.watch(fd.as_fd(), place.id)?;
+        }
+        Ok(fd)
+    }
+
+    /// A socket to whoever listens at a discriminator.
+    pub(super) fn connect(&mut self, discriminator: &[u8]) -> Result<Conn, Errno> {
+        let fd = socket()?;
+        connect(&fd, &self.name(discriminator)?)?;
+        self.admit(fd)
+    }
+
+    /// A socket is to a process of this user, or it is none for us.
+    fn admit(&mut self, fd: OwnedFd) -> Result<Conn, Errno> {
+        let peer = socket_peercred(&fd)?;
+        if peer.uid.as_raw() != self.user {
+            return Err(Errno::ACCESS);
+        }
+        if self.peers.len() >= MOST {
+            return Err(Errno::MFILE);
+        }
+        let id = self.number();
+        self.watch(fd.as_fd(), id)?;
+        self.peers.insert(id, Peer { fd, pid: peer.pid.as_raw_nonzero().get().unsigned_abs() });
+        Ok(Conn(id))
+    }
+
+    /// Says something to a peer, and passes it memory. What cannot be said now is not.
+    pub(super) fn say(&self, conn: Conn, bytes: &[u8], memory: Option<BorrowedFd<'_>>) {
+        let Some(peer) = self.peers.get(&conn.0) else { return };
+        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut passed = SendAncillaryBuffer::new(&mut room);
+        let memory = memory.as_slice();
+        if !memory.is_empty() {
+            passed.push(SendAncillaryMessage::ScmRights(memory));
+        }
+        // The peer is gone, and its end will be seen; or it does not listen, and is asked again.
+        let _ = sendmsg(&peer.fd, &[IoSlice::new(bytes)], &mut passed, SendFlags::NOSIGNAL);
+    }
+
+    /// Wakes a peer.
+    pub(super) fn kick(&self, conn: Conn) {
+        self.say(conn, KICK, None);
+    }
+
+    /// The socket to a peer is not needed any more.
+    pub(super) fn close(&mut self, conn: Conn) {
+        self.peers.remove(&conn.0);
+    }
+
+    /// What has come since.
+    pub(super) fn hear(&mut self) -> Vec<Heard> {
+        self.take_places();
+        let mut heard = Vec::new();
+        let mut events = [MaybeUninit::uninit(); 64];
+        let ready = match epoll::wait(&self.epoll, &mut events, Some(&Timespec::default())) {
+            Ok((ready, _)) => ready.iter().map(|event| event.data.u64()).collect::<Vec<_>>(),
+            Err(_) => return heard,
+        };
+        for id in ready {
+            if id & LISTENER != 0 {
+                self.admit_all(id);
+            } else {
+                self.hear_one(id, &mut heard);
+            }
+        }
+        heard
+    }
+
+    fn admit_all(&mut self, id: u64) {
+        let Some(place) = self.places.values().find(|place| place.id == id) else { return };
+        let Some(fd) = &place.fd else { return };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let come: Vec<OwnedFd> = (0..AT_ONCE).map_while(|_| accept_with(fd, flags).ok()).collect();
+        for fd in come {
+            // Whoever may not speak to us finds the socket closed.
+            let _ = self.admit(fd);
+        }
+    }
+
+    fn hear_one(&mut self, id: u64, heard: &mut Vec<Heard>) {
+        for _ in 0..AT_ONCE {
+            let Some(peer) = self.peers.get(&id) else { return };
+            let mut bytes = [0; LONGEST + 1];
+            let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut passed = RecvAncillaryBuffer::new(&mut room);
+            let flags = RecvFlags::CMSG_CLOEXEC;
+            let got = recvmsg(&peer.fd, &mut [IoSliceMut::new(&mut bytes)], &mut passed, flags);
+            let memory = passed.drain().find_map(|message| match message {
+                RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+                _ => None,
+            });
+            match got {
+                Ok(got) if got.bytes > 0 => {
+                    let bytes = bytes[..got.bytes].to_vec();
+                    if bytes != KICK {
+                        heard.push(Heard::Message { conn: Conn(id), pid: peer.pid, bytes, memory });
+                    }
+                }
+                Err(Errno::AGAIN | Errno::INTR) => return,
+                Ok(_) | Err(_) => {
+                    self.peers.remove(&id);
+                    return heard.push(Heard::Gone(Conn(id)));
+                }
+            }
+        }
+    }
+
+    /// Becomes readable when there is something to hear.
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
+
+fn socket() -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+}

@@ -1,0 +1,136 @@
+//! The connection of a VI that promises nothing: its messages go out in pieces, and nobody asks
+//! what became of them.
+
+use super::Means;
+use super::memory::{gather, place};
+use netdyno_protocol::frame::vi_fragment::{self, LONGEST_PIECE, piece_len};
+use netdyno_protocol::frame::vi_signal::Signal;
+use netdyno_protocol::vi::{Link, Outgoing, Parting, Progress, ViHandle};
+use std::net::SocketAddr;
+
+/// Pieces of long messages that go out at once: what the system takes in one call.
+const TRAIN: u32 = 44;
+/// Time between two of those. Nobody says how much the other side's socket still takes, so that
+/// they go no faster than a processor takes them out: 64 KiB in this time are 10 Gbit/s.
+const BETWEEN_TRAINS_NS: u64 = 50_000;
+/// Whoever ends a connection says so more than once: nobody acknowledges it.
+const GOODBYES: usize = 3;
+
+/// One connection.
+pub struct Pieces {
+    vi: ViHandle,
+    local: u64,
+    remote: u64,
+    to: SocketAddr,
+    /// The message that goes out, and its bytes that have.
+    sending: Option<(Outgoing, u32)>,
+    /// Pieces of this train, and when the next one goes.
+    train: u32,
+    next_ns: u64,
+    is_parted: bool,
+}
+
+impl Pieces {
+    pub fn new(vi: ViHandle, link: &Link, to: SocketAddr) -> Self {
+        let Link { local, remote, .. } = *link;
+        Self { vi, local, remote, to, sending: None, train: 0, next_ns: 0, is_parted: false }
+    }
+
+    /// Where the peer is.
+    pub fn to(&self) -> SocketAddr {
+        self.to
+    }
+
+    /// When the next train goes, if one waits.
+    #[inline]
+    pub fn deadline(&self) -> u64 {
+        self.sending.map_or(u64::MAX, |_| self.next_ns)
+    }
+
+    /// Sends what the VI has, as far as it is time.
+    pub fn pump(&mut self, means: &mut Means<'_>) {
+        while let Some((outgoing, at)) = self.take_next(means)
+            && self.may_send(&outgoing, means.now_ns)
+        {
+            self.send_piece(outgoing, at, means);
+        }
+        means.socket.flush();
+    }
+
+    /// The message that goes out, or the VI's next one.
+    fn take_next(&mut self, means: &mut Means<'_>) -> Option<(Outgoing, u32)> {
+        if self.sending.is_none() {
+            self.sending = means.nic.next(self.vi).map(|outgoing| (outgoing, 0));
+        }
+        self.sending
+    }
+
+    /// A message of one piece need not wait.
+    fn may_send(&mut self, outgoing: &Outgoing, now_ns: u64) -> bool {
+        if outgoing.head.len as usize <= LONGEST_PIECE {
+            return true;
+        }
+        if now_ns < self.next_ns {
+            return false;
+        }
+        self.train += 1;
+        if self.train == TRAIN {
+            self.train = 0;
+            self.next_ns = now_ns + BETWEEN_TRAINS_NS;
+        }
+        true
+    }
+
+    fn send_piece(&mut self, outgoing: Outgoing, at: u32, means: &mut Means<'_>) {
+        let Outgoing { number, head } = outgoing;
+        let (segments, bytes) = means.scratch.cleared();
+        let len = piece_len(&head, at) as u32;
+        if means.nic.bytes_of(self.vi, number, at, len, segments).is_err() {
+            // The rest of it never comes, and what has come is forgotten with the next one.
+            self.sending = None;
+            return;
+        }
+        vi_fragment::write(self.remote, &head, at, bytes);
+        // SAFETY: the rules have just found them in registered memory, which stays until it is
+        // deregistered.
+        unsafe { gather(segments, bytes) };
+        vi_fragment::seal(bytes);
+        means.socket.send(self.to, bytes, means.now_ns);
+        self.sending = (at + len < head.len).then_some((outgoing, at + len));
+        if self.sending.is_none() {
+            means.nic.progress(self.vi, number, Progress::Accepted);
+        }
+    }
+
+    /// Takes a piece. Whether it is one.
+    pub fn take(&mut self, bytes: &[u8], means: &mut Means<'_>) -> bool {
+        let Ok(piece) = vi_fragment::parse(bytes) else { return false };
+        let (segments, _) = means.scratch.cleared();
+        if let Some(is_whole) = means.nic.arrive_in_pieces(self.vi, &piece, segments) {
+            // SAFETY: the rules have just found them in registered memory, which stays until it is
+            // deregistered.
+            unsafe { place(segments, piece.payload) };
+            if is_whole {
+                means.nic.arrived(self.vi);
+            }
+        }
+        true
+    }
+
+    /// Whether the VI is no longer connected.
+    pub fn is_parted(&self) -> bool {
+        self.is_parted
+    }
+
+    /// The VI is no longer connected: the peer is told, where it does not know.
+    pub fn part(&mut self, parting: Parting, means: &mut Means<'_>) {
+        self.is_parted = true;
+        if parting == Parting::Peers {
+            return;
+        }
+        let goodbye = Signal::Disconnect { to: self.remote, number: self.local }.encode();
+        for _ in 0..GOODBYES {
+            means.socket.send(self.to, &goodbye, means.now_ns);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What every test needs that waits: a seed, a deadline, and a way to wait.
+
+use std::time::{Duration, Instant};
+
+/// The seed of a test: `NETDYNO_SEED` to replay one, otherwise a new one. It is printed,
+/// and shown where the test fails.
+pub fn seed() -> u64 {
+    let seed = match std::env::var("NETDYNO_SEED") {
+        Ok(text) => text.parse().unwrap(),
+        Err(_) => fastrand::u64(..),
+    };
+    println!("NETDYNO_SEED={seed}");
+    seed
+}
+
+/// Ends a wait that would not end.
+#[derive(Clone, Copy)]
+pub struct Deadline(Instant);
+
+impl Deadline {
+    /// From now on.
+    pub fn after(patience: Duration) -> Self {
+        Self(Instant::now() + patience)
+    }
+
+    /// # Panics
+    /// When it has passed.
+    pub fn check(self, what: &str) {
+        assert!(Instant::now() < self.0, "waited too long: {what}");
+    }
+}
+
+/// Patience with what takes no time on a machine that has nothing else to do.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Gives the processor away now and then: each time may cost milliseconds on a busy
+/// machine, and never doing it may cost others theirs.
+#[derive(Default)]
+pub struct Idler(u32);
+
+impl Idler {
+    /// One look was in vain.
+    pub fn idle(&mut self) {
+        self.0 += 1;
+        if self.0.is_multiple_of(256) {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Repeats `step` until it says that it is done.
+pub fn until(what: &str, mut step: impl FnMut() -> bool) {
+    let (deadline, mut idler) = (Deadline::after(PATIENCE), Idler::default());
+    while !step() {
+        deadline.check(what);
+        idler.idle();
+    }
+}

@@ -1,0 +1,10 @@
+//! What these tests share with others.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+#[path = "../common/patience.rs"]
+mod patience;
+#[path = "../common/process.rs"]
+pub mod process;
+
+pub use patience::{Deadline, PATIENCE, seed, until};

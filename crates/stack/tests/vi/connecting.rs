@@ -1,0 +1,184 @@
+//! How VIs are brought together, and how that fails.
+
+use crate::common::PATIENCE;
+use crate::end::{End, connect, drive, failed, pair, wait_for};
+use crate::wire;
+use netdyno_stack::vi::*;
+use std::time::Duration;
+
+fn ends() -> [End; 2] {
+    [(); 2].map(|()| End::open(wire()))
+}
+
+/// Time in which nobody can answer, and for which a test can wait.
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// The second end waits, the first one asks; what has come.
+fn asked(ends: &mut [End; 2], vi: ViHandle) -> ConnHandle {
+    let wait = ends[1].provider.wait(b"server", Some(PATIENCE)).unwrap();
+    let to = ends[1].address(b"server");
+    ends[0].provider.ask(vi, b"client", to, false, Some(PATIENCE)).unwrap();
+    let mut conn = None;
+    drive(ends, "a request", |ends| {
+        conn = ends[1].provider.waited(wait).unwrap();
+        conn.is_some()
+    });
+    conn.unwrap()
+}
+
+fn answer(ends: &mut [End; 2], vi: ViHandle) -> Result<Offer, ConnectError> {
+    let mut answer = None;
+    drive(ends, "an answer", |ends| {
+        answer = ends[0].provider.answer(vi).transpose();
+        answer.is_some()
+    });
+    answer.unwrap()
+}
+
+/// A message goes through.
+fn exchange(ends: &mut [End; 2], vis: [ViHandle; 2]) {
+    for (from, to) in [(0, 1), (1, 0)] {
+        ends[from].write(0, b"hello");
+        ends[to].receive_into(vis[to], 1000, 10);
+        ends[from].send_from(vis[from], 0, 5);
+        assert_eq!(wait_for(ends, to, vis[to], Side::Receive).completion.len, 5);
+        assert_eq!(ends[to].read(1000, 5), b"hello");
+        wait_for(ends, from, vis[from], Side::Send);
+    }
+}
+
+#[test]
+fn a_client_finds_a_server() {
+    for level in [Level::Delivery, Level::Reception] {
+        let mut ends = ends();
+        let vis = ends.each_mut().map(|end| end.vi(level));
+        let conn = asked(&mut ends, vis[0]);
+        let request = ends[1].provider.request(conn).unwrap().clone();
+        assert_eq!(request.from.discriminator, b"client");
+        assert_eq!((request.to.discriminator, request.offer.level), (b"server".to_vec(), level));
+        ends[1].provider.accept(conn, vis[1]).unwrap();
+        assert_eq!(answer(&mut ends, vis[0]).unwrap().level, level);
+        exchange(&mut ends, vis);
+    }
+}
+
+#[test]
+fn a_request_is_rejected() {
+    let mut ends = ends();
+    let vi = ends[0].vi(Level::Delivery);
+    let conn = asked(&mut ends, vi);
+    ends[1].provider.reject(conn).unwrap();
+    assert_eq!(answer(&mut ends, vi), Err(ConnectError::Rejected));
+    assert_eq!(ends[0].state(vi), State::Idle);
+    // It may ask again.
+    let other = ends[1].vi(Level::Delivery);
+    let conn = asked(&mut ends, vi);
+    ends[1].provider.accept(conn, other).unwrap();
+    answer(&mut ends, vi).unwrap();
+    exchange(&mut ends, [vi, other]);
+}
+
+#[test]
+fn vis_that_do_not_fit_together_are_not_connected() {
+    let mut ends = ends();
+    let vi = ends[0].vi(Level::Delivery);
+    let others = Level::ALL.map(|level| ends[1].vi(level));
+    let conn = asked(&mut ends, vi);
+    let conflict = Err(ConnectError::Conflict(netdyno_protocol::vi::Conflict::Level));
+    assert_eq!(ends[1].provider.accept(conn, others[2]), conflict);
+    assert_eq!(ends[1].provider.accept(conn, others[0]), conflict);
+    ends[1].provider.accept(conn, others[1]).unwrap();
+    answer(&mut ends, vi).unwrap();
+    exchange(&mut ends, [vi, others[1]]);
+}
+
+#[test]
+fn nobody_waits() {
+    let mut ends = ends();
+    let vi = ends[0].vi(Level::Delivery);
+    // Not for this.
+    let wait = ends[1].provider.wait(b"another", Some(PATIENCE)).unwrap();
+    let to = ends[1].address(b"server");
+    ends[0].provider.ask(vi, b"client", to, false, Some(PATIENCE)).unwrap();
+    assert_eq!(answer(&mut ends, vi), Err(ConnectError::NoMatch));
+    assert_eq!(ends[1].provider.waited(wait), Ok(None));
+    assert_eq!(ends[0].state(vi), State::Idle);
+}
+
+#[test]
+fn the_time_is_up() {
+    let mut ends = ends();
+    let vi = ends[0].vi(Level::Delivery);
+    let wait = ends[1].provider.wait(b"server", Some(MOMENT)).unwrap();
+    drive(&mut ends, "the end of waiting", |ends| match ends[1].provider.waited(wait) {
+        Ok(conn) => {
+            assert_eq!(conn, None);
+            false
+        }
+        Err(error) => {
+            assert_eq!(error, ConnectError::Timeout);
+            true
+        }
+    });
+    // One who has come and is not answered.
+    let wait = ends[1].provider.wait(b"server", Some(PATIENCE)).unwrap();
+    let to = ends[1].address(b"server");
+    ends[0].provider.ask(vi, b"client", to.clone(), false, Some(MOMENT)).unwrap();
+    assert_eq!(answer(&mut ends, vi), Err(ConnectError::Timeout));
+    let _ = ends[1].provider.waited(wait);
+    // A peer that does not ask in return.
+    ends[0].provider.ask(vi, b"client", to, true, Some(MOMENT)).unwrap();
+    assert_eq!(answer(&mut ends, vi), Err(ConnectError::Timeout));
+    assert_eq!(ends[0].state(vi), State::Idle);
+}
+
+#[test]
+fn a_host_that_is_not_there_does_not_answer() {
+    let gone = End::open(wire()).address(b"server");
+    let mut ends = ends();
+    let vi = ends[0].vi(Level::Delivery);
+    ends[0].provider.ask(vi, b"client", gone, false, Some(MOMENT)).unwrap();
+    assert!(matches!(answer(&mut ends, vi), Err(ConnectError::Timeout | ConnectError::NoMatch)));
+}
+
+/// A provider that has one peer, and speaks to it alone, is found by others as soon as it waits.
+#[test]
+fn a_third_one_asks() {
+    let (mut ends, vis) = pair(Level::Delivery);
+    exchange(&mut ends, vis);
+    let [first, mut second] = ends;
+    let mut ends = [End::open(wire()), first];
+    let vi = ends[0].vi(Level::Delivery);
+    let other = ends[1].vi(Level::Delivery);
+    let conn = asked(&mut ends, vi);
+    ends[1].provider.accept(conn, other).unwrap();
+    answer(&mut ends, vi).unwrap();
+    exchange(&mut ends, [vi, other]);
+    let [third, first] = ends;
+    // The one that was there before is where it was.
+    second.progress();
+    let mut ends = [first, second];
+    exchange(&mut ends, vis);
+    drop(third);
+    exchange(&mut ends, vis);
+}
+
+/// Several VIs of two providers, some of them connected again and again.
+#[test]
+fn vis_are_connected_beside_each_other_and_again() {
+    let (mut ends, first) = pair(Level::Delivery);
+    let second = ends.each_mut().map(|end| end.vi(Level::Reception));
+    connect(&mut ends, second);
+    exchange(&mut ends, first);
+    for round in 0..20 {
+        exchange(&mut ends, second);
+        let at = round % 2;
+        ends[at].provider.disconnect(second[at]).unwrap();
+        assert_eq!(ends[at].state(second[at]), State::Idle);
+        assert_eq!(failed(&mut ends, 1 - at), AsyncError::ConnLost);
+        assert_eq!(ends[1 - at].state(second[1 - at]), State::Error);
+        ends[1 - at].provider.disconnect(second[1 - at]).unwrap();
+        connect(&mut ends, second);
+        exchange(&mut ends, first);
+    }
+}

@@ -1,0 +1,218 @@
+//! How connections end: by one side, and by what the other does not take.
+
+use crate::common::{Deadline, PATIENCE};
+use crate::end::{End, connect, drive, failed, pair, progress, wait_for, work};
+use netdyno_stack::vi::*;
+use std::time::Duration;
+
+const LONG: usize = 200_000;
+
+/// Whatever was sent before a disconnection comes, and then its news.
+#[test]
+fn what_was_sent_comes_before_the_end() {
+    for (level, len) in [(Level::Delivery, 100), (Level::Delivery, 20_000), (Level::Reception, 100)] {
+        let (mut ends, [ours, theirs]) = pair(level);
+        for nth in 0..20 {
+            ends[0].write(nth * len, &vec![nth as u8; len]);
+            ends[1].receive_into(theirs, nth * len, len);
+            ends[0].send_from(ours, nth * len, len);
+        }
+        let unused = ends[1].receive_into(theirs, 0, 10);
+        for _ in 0..20 {
+            let completion = wait_for(&mut ends, 0, ours, Side::Send).completion;
+            assert!(!completion.status.is_error(), "{completion:?}");
+        }
+        ends[0].provider.disconnect(ours).unwrap();
+        assert_eq!(ends[0].state(ours), State::Idle);
+        for nth in 0..20 {
+            let completion = wait_for(&mut ends, 1, theirs, Side::Receive).completion;
+            assert_eq!((completion.len, completion.status.is_error()), (len as u32, false));
+            assert!(ends[1].read(nth * len, len) == vec![nth as u8; len]);
+        }
+        let flushed = wait_for(&mut ends, 1, theirs, Side::Receive);
+        assert_eq!(flushed.at, unused);
+        assert!(flushed.completion.status.has(Status::FLUSHED));
+        assert_eq!(failed(&mut ends, 1), AsyncError::ConnLost);
+        assert_eq!(ends[1].state(theirs), State::Error);
+        assert!(ends[0].failures.is_empty());
+    }
+}
+
+/// A provider that is closed sees to what it has sent.
+#[test]
+fn a_closed_provider_has_sent_everything() {
+    let (ends, [ours, theirs]) = pair(Level::Delivery);
+    let [mut first, mut second] = ends;
+    let receives: Vec<DescriptorAt> =
+        (0..30).map(|nth| second.receive_into(theirs, nth * 1000, 1000)).collect();
+    for nth in 0..30 {
+        first.send_from(ours, nth * 1000, 1000);
+    }
+    let closing = std::thread::spawn(move || drop(first));
+    let deadline = Deadline::after(PATIENCE);
+    while second.failures.is_empty() {
+        deadline.check("the end of a closed provider");
+        second.sleep(Duration::from_millis(5));
+    }
+    closing.join().unwrap();
+    for at in receives {
+        let completion = second.completion(at);
+        assert_eq!((completion.len, completion.status.is_error()), (1000, false));
+    }
+}
+
+/// A disconnection in the midst of long messages: all of them end, and the VI can be used again.
+#[test]
+fn a_disconnection_in_the_midst_of_messages() {
+    for looks in [0, 1, 5, 50] {
+        let (mut ends, vis) = pair(Level::Delivery);
+        let [ours, theirs] = vis;
+        for nth in 0..4 {
+            ends[1].receive_into(theirs, nth * LONG, LONG);
+            ends[0].send_from(ours, nth * LONG, LONG);
+            let read = Operation::Read(ends[1].remote(0));
+            let read = work(read, &[ends[0].segment(nth * LONG, LONG)]);
+            ends[0].post(ours, Side::Send, &read);
+        }
+        for _ in 0..looks {
+            progress(&mut ends);
+        }
+        ends[0].provider.disconnect(ours).unwrap();
+        for _ in 0..8 {
+            let status = wait_for(&mut ends, 0, ours, Side::Send).completion.status;
+            assert!(!status.is_error() || status.has(Status::FLUSHED), "{status:?}");
+        }
+        assert_eq!(failed(&mut ends, 1), AsyncError::ConnLost);
+        for _ in 0..4 {
+            wait_for(&mut ends, 1, theirs, Side::Receive);
+        }
+        ends[1].provider.disconnect(theirs).unwrap();
+        connect(&mut ends, vis);
+    }
+}
+
+/// What a message meets that is not taken, and what both sides are told.
+struct Refused {
+    at_receiver: AsyncError,
+    at_sender: Status,
+}
+
+/// Prepares the receiver; what is sent to it.
+type Prepare = fn(&mut [End; 2], [ViHandle; 2], usize) -> Work;
+
+fn is_refused(prepare: Prepare, refused: &Refused) {
+    for (level, len) in [Level::Delivery, Level::Reception].into_iter().flat_map(|l| [(l, 100), (l, LONG)]) {
+        let (mut ends, vis) = pair(level);
+        let [ours, theirs] = vis;
+        let work = prepare(&mut ends, vis, len);
+        let is_read = matches!(work.operation, Operation::Read(_));
+        ends[0].post(ours, Side::Send, &work);
+        // What is behind a read may be there before that is answered.
+        let behind = if is_read { Operation::Read(Remote::default()) } else { Operation::Send };
+        let behind = crate::end::work(behind, &[ends[0].segment(0, 10)]);
+        ends[0].post(ours, Side::Send, &behind);
+        assert_eq!(failed(&mut ends, 1), refused.at_receiver, "{level:?}, {len} bytes");
+        assert_eq!(ends[1].state(theirs), State::Error);
+        assert_eq!(failed(&mut ends, 0), AsyncError::ConnLost);
+        assert_eq!(ends[0].state(ours), State::Error);
+        let first = wait_for(&mut ends, 0, ours, Side::Send).completion.status;
+        if level == Level::Reception || is_read {
+            assert!(first.has(refused.at_sender), "{level:?}, {len} bytes: {first:?}");
+        }
+        let second = wait_for(&mut ends, 0, ours, Side::Send).completion.status;
+        if level == Level::Reception {
+            assert!(second.has(Status::FLUSHED), "{second:?}");
+        }
+    }
+}
+
+#[test]
+fn no_receive_is_posted() {
+    let prepare: Prepare = |ends, _, len| work(Operation::Send, &[ends[0].segment(0, len)]);
+    let refused = Refused { at_receiver: AsyncError::RecvqEmpty, at_sender: Status::REMOTE_DESC_ERROR };
+    is_refused(prepare, &refused);
+}
+
+#[test]
+fn a_receive_is_too_short() {
+    let prepare: Prepare = |ends, [_, theirs], len| {
+        ends[1].receive_into(theirs, 0, len - 1);
+        work(Operation::Send, &[ends[0].segment(0, len)])
+    };
+    let refused = Refused { at_receiver: AsyncError::PostDesc, at_sender: Status::REMOTE_DESC_ERROR };
+    is_refused(prepare, &refused);
+}
+
+#[test]
+fn memory_may_not_be_written() {
+    let prepare: Prepare = |ends, _, len| {
+        let tag = ends[1].tag;
+        let closed = MemAttributes { tag, can_be_written: false, can_be_read: true };
+        let handle = ends[1].register(0, LONG, closed).0;
+        let remote = Remote { handle, ..ends[1].remote(0) };
+        work(Operation::Write(remote), &[ends[0].segment(0, len)])
+    };
+    let refused = Refused { at_receiver: AsyncError::RdmawProt, at_sender: Status::RDMA_PROT_ERROR };
+    is_refused(prepare, &refused);
+}
+
+#[test]
+fn memory_is_not_there_any_more() {
+    let prepare: Prepare = |ends, _, len| {
+        let tag = ends[1].tag;
+        let open = MemAttributes { tag, can_be_written: true, can_be_read: true };
+        let handle = ends[1].register(0, LONG, open);
+        ends[1].deregister(0, handle);
+        let remote = Remote { handle: handle.0, ..ends[1].remote(0) };
+        work(Operation::Read(remote), &[ends[0].segment(0, len)])
+    };
+    let refused = Refused { at_receiver: AsyncError::RdmarProt, at_sender: Status::RDMA_PROT_ERROR };
+    is_refused(prepare, &refused);
+}
+
+/// Memory that goes while bytes come or leave: both ends break, and whoever's it was knows why.
+#[test]
+fn memory_goes_in_the_midst_of_a_message() {
+    // Whose memory goes, and whether the other side writes it or reads from it.
+    for (owner, is_read) in [(0, false), (0, true), (1, false), (1, true)] {
+        let (mut ends, [ours, _]) = pair(Level::Reception);
+        let tags = ends.each_ref().map(|end| end.tag);
+        let handles = [0, 1].map(|at| {
+            let open = MemAttributes { tag: tags[at], can_be_written: true, can_be_read: true };
+            ends[at].register(0, 1 << 20, open)
+        });
+        let remote = Remote { handle: handles[1].0, ..ends[1].remote(0) };
+        let operation = if is_read { Operation::Read(remote) } else { Operation::Write(remote) };
+        let local = Segment { handle: handles[0].0, ..ends[0].segment(0, 1 << 20) };
+        ends[0].post(ours, Side::Send, &work(operation, &[local]));
+        progress(&mut ends);
+        ends[owner].deregister(0, handles[owner]);
+        let completion = wait_for(&mut ends, 0, ours, Side::Send).completion;
+        assert!(completion.status.is_error(), "{completion:?}");
+        drive(&mut ends, "the news of both", |ends| ends.iter().all(|end| !end.failures.is_empty()));
+    }
+}
+
+/// On a VI that promises nothing, what is not taken is lost, and nothing else.
+#[test]
+fn a_vi_that_promises_nothing_goes_on() {
+    let (mut ends, [ours, theirs]) = pair(Level::Unreliable);
+    let write = work(Operation::Write(Remote { handle: 0, ..ends[1].remote(0) }), &[ends[0].segment(0, 10)]);
+    // Nobody knows which of them come.
+    for _ in 0..50 {
+        ends[0].send_from(ours, 0, 10);
+        ends[0].post(ours, Side::Send, &write);
+    }
+    for _ in 0..100 {
+        assert!(!wait_for(&mut ends, 0, ours, Side::Send).completion.status.is_error());
+    }
+    drive(&mut ends, "the news of a write", |ends| !ends[1].failures.is_empty());
+    assert!(ends[1].failures.drain(..).all(|failure| failure.error == AsyncError::RdmawProt));
+    assert_eq!([ends[0].state(ours), ends[1].state(theirs)], [State::Connected; 2]);
+    let received = ends[1].receive_into(theirs, 0, 10);
+    drive(&mut ends, "a message", |ends| {
+        ends[0].send_from(ours, 0, 10);
+        ends[0].done(ours, Side::Send);
+        ends[1].completion(received).status.has(Status::DONE)
+    });
+}

@@ -1,0 +1,195 @@
+//! Peers killed at random moments. The only test of its process, so that it can count what the
+//! process holds before and after: `NETDYNO_KILLS` says how many kills.
+
+use crate::common::process::{Child, argument, from_hex, role, to_hex};
+use crate::common::{Deadline, PATIENCE, seed};
+use crate::end::{End, work};
+use crate::{PEER_TIMEOUT, wire};
+use fastrand::Rng;
+use netdyno_stack::vi::*;
+use rustix::process::{Pid, Signal, kill_process};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicIsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// The survivor knows within this time, whatever the machine does besides.
+const BOUND: Duration = PEER_TIMEOUT.saturating_add(Duration::from_secs(5));
+const LEN: usize = 100_000;
+const AT_ONCE: usize = 8;
+
+/// What either side does, for ever.
+#[derive(Clone, Copy, Debug)]
+enum Doing {
+    /// Posts receives, and waits for what never comes, or comes.
+    Receives,
+    Sends,
+    Writes,
+    Reads,
+}
+
+const ALL: [Doing; 4] = [Doing::Receives, Doing::Sends, Doing::Writes, Doing::Reads];
+const LEVELS: [Level; 2] = [Level::Delivery, Level::Reception];
+
+/// Keeps its queues full, until the VI breaks.
+fn keep_doing(end: &mut End, vi: ViHandle, doing: Doing, remote: Remote, rng: &mut Rng) {
+    let deadline = Deadline::after(PATIENCE);
+    while end.failures.is_empty() {
+        deadline.check("the end of a killed peer");
+        // Not until nothing more is done: of a VI that is broken everything is so at once.
+        for _ in 0..AT_ONCE {
+            if end.provider.done(vi, Side::Receive).unwrap().is_some() {
+                end.receive_into(vi, 0, LEN);
+            }
+            if end.provider.done(vi, Side::Send).unwrap().is_some() {
+                do_one(end, vi, doing, remote, rng);
+            }
+        }
+        if !end.progress() {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+}
+
+fn do_one(end: &mut End, vi: ViHandle, doing: Doing, remote: Remote, rng: &mut Rng) {
+    let len = [0, 64, 1000, LEN][rng.usize(..4)];
+    let operation = match doing {
+        Doing::Receives => return,
+        Doing::Sends => Operation::Send,
+        Doing::Writes => Operation::Write(remote),
+        Doing::Reads => Operation::Read(remote),
+    };
+    let segment = end.segment(LEN, len);
+    end.post(vi, Side::Send, &work(operation, &[segment]));
+}
+
+/// Connected, with receives posted: where the other side's memory is.
+fn begin(end: &mut End, vi: ViHandle, doing: Doing, remote: Remote, rng: &mut Rng) {
+    let deadline = Deadline::after(PATIENCE);
+    while end.provider.answer(vi).unwrap().is_none() {
+        deadline.check("a connection");
+        end.sleep(Duration::from_millis(10));
+    }
+    (0..AT_ONCE).for_each(|_| do_one(end, vi, doing, remote, rng));
+}
+
+fn address(text: &str) -> (Address, Remote) {
+    let (host, place) = text.split_once(' ').unwrap();
+    let (at, handle) = place.split_once(' ').unwrap();
+    let remote = Remote { address: at.parse().unwrap(), handle: handle.parse().unwrap() };
+    (Address { host: from_hex(host), discriminator: b"killed".to_vec() }, remote)
+}
+
+fn card(end: &End) -> String {
+    let Remote { address, handle } = end.remote(0);
+    format!("{} {address} {handle}", to_hex(&end.provider.host()))
+}
+
+/// A VI that asks for its peer, with more receives than there are messages under way.
+fn asking(end: &mut End, level: Level, to: Address) -> ViHandle {
+    let vi = end.vi(level);
+    for _ in 0..500 {
+        end.receive_into(vi, 0, LEN);
+    }
+    end.provider.ask(vi, b"killed", to, true, Some(PATIENCE)).unwrap();
+    vi
+}
+
+#[test]
+fn child_process() {
+    let Some((role, parent)) = role() else { return };
+    let mut end = End::open(wire());
+    let mut rng = Rng::with_seed(argument(&role, 3));
+    parent.say(&card(&end));
+    let (to, remote) = address(&parent.hear());
+    let vi = asking(&mut end, LEVELS[argument::<usize>(&role, 1)], to);
+    let doing = ALL[argument::<usize>(&role, 2)];
+    begin(&mut end, vi, doing, remote, &mut rng);
+    parent.say("connected");
+    keep_doing(&mut end, vi, doing, remote, &mut rng);
+    panic!("killed before this: {:?}", end.failures);
+}
+
+/// Kills a peer once, and checks what the survivor is told.
+fn kill_one(nth: usize, rng: &mut Rng) {
+    let (level, ours, theirs) = (nth % 2, ALL[nth / 2 % 4], rng.usize(..4));
+    let delay = Duration::from_micros(rng.u64(..30_000));
+    println!("{:?}: {ours:?} against {:?}, killed after {delay:?}", LEVELS[level], ALL[theirs]);
+    let mut child = Child::start(module_path!(), &format!("peer {level} {theirs} {}", rng.u64(..)));
+    let mut end = End::open(wire());
+    let (to, remote) = address(&child.hear());
+    child.tell(&card(&end));
+    let vi = asking(&mut end, LEVELS[level], to);
+    begin(&mut end, vi, ours, remote, rng);
+    assert_eq!(child.hear(), "connected");
+    let pid = Pid::from_raw(child.pid() as i32).unwrap();
+    let killed = std::thread::scope(|scope| {
+        let killer = scope.spawn(move || {
+            std::thread::sleep(delay);
+            let killed = Instant::now();
+            kill_process(pid, Signal::KILL).unwrap();
+            killed
+        });
+        keep_doing(&mut end, vi, ours, remote, rng);
+        killer.join().unwrap()
+    });
+    let told_after = killed.elapsed();
+    assert!(told_after < BOUND, "told after {told_after:?}");
+    assert_eq!(end.failures.len(), 1, "{:?}", end.failures);
+    assert_eq!((end.failures[0].vi, end.state(vi)), (Some(vi), State::Error));
+    // All that was posted is done, and what is posted now is so at once.
+    end.receive_into(vi, 0, LEN);
+    let mut last = None;
+    while let Some(completed) = end.done(vi, Side::Receive) {
+        last = Some(completed.completion.status);
+    }
+    assert!(last.unwrap().has(Status::FLUSHED));
+    while end.done(vi, Side::Send).is_some() {}
+    let query = end.provider.query_vi(vi).unwrap();
+    assert!(query.is_send_empty && query.is_receive_empty);
+    end.provider.disconnect(vi).unwrap();
+    end.provider.destroy_vi(vi).unwrap();
+    child.kill();
+}
+
+/// Descriptors and mappings of this process.
+fn held() -> (usize, usize) {
+    let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    (descriptors, maps.lines().filter(|line| line.contains("netdyno")).count())
+}
+
+/// Counts the bytes that are allocated.
+struct Counting(AtomicIsize);
+
+#[global_allocator]
+static HEAP: Counting = Counting(AtomicIsize::new(0));
+
+// SAFETY: the system's allocator does it all.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        self.0.fetch_add(layout.size() as isize, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        self.0.fetch_sub(layout.size() as isize, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+/// What the harness keeps of each kill's output, and more.
+const NOISE_BYTES: isize = 1024;
+
+#[test]
+fn a_killed_peer_breaks_the_vi_and_leaves_nothing_behind() {
+    let kills: usize = std::env::var("NETDYNO_KILLS").map_or(8, |text| text.parse().unwrap());
+    let mut rng = Rng::with_seed(seed());
+    kill_one(2, &mut rng);
+    let (before, heap) = (held(), HEAP.0.load(Ordering::Relaxed));
+    (0..kills).for_each(|nth| kill_one(nth, &mut rng));
+    assert_eq!(held(), before, "descriptors and mappings");
+    let more = HEAP.0.load(Ordering::Relaxed) - heap;
+    assert!(more < NOISE_BYTES * (4 + kills as isize), "{more} bytes are not freed");
+}

@@ -1,0 +1,104 @@
+//! Two processes, each of which sleeps in the kernel where it has nothing to do.
+
+use crate::common::process::{Child, Parent, from_hex, role, to_hex};
+use crate::common::{Deadline, PATIENCE};
+use crate::end::End;
+use crate::wire;
+use netdyno_stack::vi::*;
+use std::time::Duration;
+
+const MESSAGES: usize = 300;
+const LENS: [usize; 4] = [4, 1000, 5000, 100_000];
+
+#[test]
+fn child_process() {
+    let Some((_, parent)) = role() else { return };
+    let mut end = End::open(wire());
+    let vi = connect_with_parent(&mut end, &parent, Level::Reception);
+    echo(&mut end, vi);
+    // The other side ends first.
+    let deadline = Deadline::after(PATIENCE);
+    while end.failures.is_empty() {
+        deadline.check("the end of the parent");
+        end.sleep(Duration::from_millis(100));
+    }
+    assert_eq!(end.failures[0].error, AsyncError::ConnLost);
+}
+
+/// The child waits, as a server does.
+fn connect_with_parent(end: &mut End, parent: &Parent, level: Level) -> ViHandle {
+    let vi = end.vi(level);
+    let wait = end.provider.wait(b"child", Some(PATIENCE)).unwrap();
+    parent.say(&to_hex(&end.provider.host()));
+    let deadline = Deadline::after(PATIENCE);
+    let conn = loop {
+        deadline.check("a request");
+        if let Some(conn) = end.provider.waited(wait).unwrap() {
+            break conn;
+        }
+        end.sleep(Duration::from_millis(100));
+    };
+    for nth in 0..8 {
+        end.receive_into(vi, nth * LENS[3], LENS[3]);
+    }
+    end.provider.accept(conn, vi).unwrap();
+    vi
+}
+
+/// Sends back whatever comes.
+fn echo(end: &mut End, vi: ViHandle) {
+    let deadline = Deadline::after(PATIENCE);
+    let (mut received, mut sent) = (0, 0);
+    while sent < MESSAGES {
+        deadline.check("messages to send back");
+        if let Some(Completed { at, completion }) = end.done(vi, Side::Receive) {
+            let place = end.place_of(at);
+            assert!(!completion.status.is_error(), "{completion:?}");
+            end.send_from(vi, place, completion.len as usize);
+            received += 1;
+        } else if let Some(Completed { completion, .. }) = end.done(vi, Side::Send) {
+            assert!(!completion.status.is_error(), "{completion:?}");
+            // What was sent is not needed any more, and the next may come there.
+            end.receive_into(vi, sent % 8 * LENS[3], LENS[3]);
+            sent += 1;
+        } else {
+            end.sleep(Duration::from_millis(100));
+        }
+    }
+    assert_eq!(received, MESSAGES);
+}
+
+#[test]
+fn messages_go_to_another_process_and_come_back() {
+    let child = Child::start(module_path!(), "echoes");
+    let mut end = End::open(wire());
+    let vi = end.vi(Level::Reception);
+    let to = Address { host: from_hex(&child.hear()), discriminator: b"child".to_vec() };
+    end.provider.ask(vi, b"parent", to, false, Some(PATIENCE)).unwrap();
+    let deadline = Deadline::after(PATIENCE);
+    while end.provider.answer(vi).unwrap().is_none() {
+        deadline.check("an answer");
+        end.sleep(Duration::from_millis(100));
+    }
+    for nth in 0..MESSAGES {
+        let len = LENS[nth % LENS.len()];
+        let bytes = vec![nth as u8; len];
+        end.write(0, &bytes);
+        let back = end.receive_into(vi, LENS[3], len);
+        end.send_from(vi, 0, len);
+        let [mut is_sent, mut is_back] = [false; 2];
+        while !(is_sent && is_back) {
+            deadline.check("a message that comes back");
+            is_sent |= end.done(vi, Side::Send).is_some();
+            is_back |= end.done(vi, Side::Receive).is_some();
+            if !(is_sent && is_back) {
+                end.sleep(Duration::from_millis(100));
+            }
+        }
+        let Completion { status, len: came, .. } = end.completion(back);
+        assert_eq!((came as usize, status.is_error()), (len, false));
+        assert!(end.read(LENS[3], len) == bytes);
+    }
+    drop(end);
+    child.join();
+}

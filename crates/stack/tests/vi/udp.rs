@@ -1,0 +1,200 @@
+//! What is special about Virtual Interfaces over UDP: addresses, strangers, and peers that begin
+//! again.
+
+use crate::common::process::{Child, argument, from_hex, role, to_hex};
+use crate::common::{Deadline, PATIENCE, seed};
+use crate::end::{End, drive, pair, wait_for};
+use crate::wire;
+use fastrand::Rng;
+use netdyno_host::interface;
+use netdyno_protocol::frame::vi_fragment;
+use netdyno_protocol::frame::vi_message::{Head, Kind};
+use netdyno_protocol::frame::vi_signal::Signal;
+use netdyno_stack::vi::*;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+fn bound_to(bind: Option<SocketAddr>) -> WireKind {
+    WireKind::Udp(UdpOptions { bind, ..UdpOptions::default() })
+}
+
+/// The name of a host at an address, with the port of another name of it.
+fn named(ip: IpAddr, host: &[u8]) -> Vec<u8> {
+    let port = &host[host.len() - 2..];
+    match ip {
+        IpAddr::V4(ip) => [&ip.octets()[..], port].concat(),
+        IpAddr::V6(ip) => [&ip.octets()[..], port].concat(),
+    }
+}
+
+#[test]
+fn a_provider_is_reached_by_every_address_of_its_host() {
+    let loopbacks = ["127.0.0.1", "127.0.1.1"].map(|ip| ip.parse().unwrap());
+    let addresses = interface::addresses().unwrap();
+    for ip in loopbacks.into_iter().chain(addresses.into_iter().filter(IpAddr::is_ipv4)) {
+        for level in Level::ALL {
+            let mut ends = [(); 2].map(|()| End::open(bound_to(None)));
+            let vis = ends.each_mut().map(|end| end.vi(level));
+            let wait = ends[1].provider.wait(b"server", Some(PATIENCE)).unwrap();
+            let to = Address { host: named(ip, &ends[1].provider.host()), discriminator: b"server".to_vec() };
+            ends[0].provider.ask(vis[0], b"client", to, false, Some(PATIENCE)).unwrap();
+            let mut answer = None;
+            drive(&mut ends, "an answer", |ends| {
+                if let Ok(Some(conn)) = ends[1].provider.waited(wait) {
+                    ends[1].provider.accept(conn, vis[1]).unwrap();
+                }
+                answer = ends[0].provider.answer(vis[0]).transpose();
+                answer.is_some()
+            });
+            answer.unwrap().unwrap();
+            for (from, to) in [(0, 1), (1, 0)] {
+                let received = ends[to].receive_into(vis[to], 0, 10);
+                ends[from].send_from(vis[from], 0, 10);
+                drive(&mut ends, "a message", |ends| {
+                    if ends[from].done(vis[from], Side::Send).is_some() && !level.is_reliable() {
+                        ends[from].send_from(vis[from], 0, 10);
+                    }
+                    ends[to].completion(received).status.has(Status::DONE)
+                });
+            }
+            // The end is told as well, whoever ends.
+            ends[1].provider.disconnect(vis[1]).unwrap();
+            drive(&mut ends, "the end", |ends| ends[0].state(vis[0]) == State::Error);
+        }
+    }
+}
+
+#[test]
+fn a_host_says_where_it_is_reached() {
+    let taken = End::open(bound_to(None));
+    let other = End::open(bound_to(None));
+    for end in [&taken, &other] {
+        assert_eq!(end.provider.attributes().host_bytes, 6);
+        assert_ne!(end.provider.host()[..4], [0; 4]);
+    }
+    // At one port there is one.
+    assert_ne!(taken.provider.host(), other.provider.host());
+    let six = End::open(bound_to(Some("[::]:0".parse().unwrap())));
+    assert_eq!(six.provider.attributes().host_bytes, 18);
+    let port = u16::from_be_bytes(six.provider.host()[16..].try_into().unwrap());
+    let wire = bound_to(Some(SocketAddr::new("::1".parse().unwrap(), port)));
+    let error = Provider::open(Config { wire, ..Config::default() }).err().unwrap().to_string();
+    assert!(error.contains("choose another port"), "{error}");
+}
+
+#[test]
+fn child_process() {
+    let Some((role, parent)) = role() else { return };
+    let mut end = End::open(wire());
+    let vi = end.vi(Level::Reception);
+    let to = Address { host: from_hex(&role[1]), discriminator: b"parent".to_vec() };
+    end.provider.ask(vi, b"child", to, false, Some(PATIENCE)).unwrap();
+    let deadline = Deadline::after(PATIENCE);
+    while end.provider.answer(vi).unwrap().is_none() {
+        deadline.check("an answer");
+        end.sleep(Duration::from_millis(10));
+    }
+    parent.say(&to_hex(&end.provider.host()));
+    while !parent.is_gone() {
+        end.sleep(Duration::from_millis(10));
+    }
+    let _: usize = argument(&role, 2);
+}
+
+/// Where a provider has ended and another one has its address, that says so: nobody waits for an
+/// answer that never comes.
+#[test]
+fn a_peer_that_began_again_is_known_by_what_it_says() {
+    let mut end = End::open(wire());
+    let vi = end.vi(Level::Reception);
+    let wait = end.provider.wait(b"parent", Some(PATIENCE)).unwrap();
+    let mut child = Child::start(module_path!(), &format!("asks {} 0", to_hex(&end.provider.host())));
+    let deadline = Deadline::after(PATIENCE);
+    let conn = loop {
+        deadline.check("a request");
+        if let Some(conn) = end.provider.waited(wait).unwrap() {
+            break conn;
+        }
+        end.sleep(Duration::from_millis(10));
+    };
+    end.provider.accept(conn, vi).unwrap();
+    let host = from_hex(&child.hear());
+    child.kill();
+    let port = u16::from_be_bytes([host[4], host[5]]);
+    let again = End::open(bound_to(Some(SocketAddr::from(([127, 0, 0, 1], port)))));
+    let sent = end.send_from(vi, 0, 10);
+    let mut ends = [end, again];
+    drive(&mut ends, "the end of a connection", |ends| !ends[0].failures.is_empty());
+    assert_eq!(ends[0].failures[0].error, AsyncError::ConnLost);
+    // It was told, and is not tired of waiting.
+    assert!(ends[0].completion(sent).status.has(Status::FLUSHED));
+}
+
+/// Sound datagrams of a stranger, and unsound ones.
+fn forged(rng: &mut Rng, request: &Request) -> Vec<u8> {
+    let number = rng.u64(..);
+    match rng.u32(..6) {
+        0 => (0..rng.usize(..1500)).map(|_| rng.u8(..)).collect(),
+        1 => Signal::Request(Request { number, ..request.clone() }).encode(),
+        2 => Signal::Disconnect { to: 0, number }.encode(),
+        3 => Signal::Accept { to: rng.u64(..), number, offer: request.offer }.encode(),
+        4 => {
+            let mut bytes = Signal::Request(request.clone()).encode();
+            let at = rng.usize(..bytes.len());
+            bytes[at] ^= 1 << rng.u32(..8);
+            bytes.truncate(rng.usize(..=bytes.len()));
+            bytes
+        }
+        _ => {
+            let mut bytes = Vec::new();
+            let head = Head { number: rng.u32(..), len: 20, kind: Kind::Send { immediate: None } };
+            vi_fragment::write(number, &head, 0, &mut bytes);
+            bytes.extend([7; 20]);
+            vi_fragment::seal(&mut bytes);
+            bytes
+        }
+    }
+}
+
+#[test]
+fn strangers_disturb_nobody() {
+    let seed = seed();
+    let (mut ends, [ours, theirs]) = pair(Level::Reception);
+    let victims = ends.each_ref().map(|end| {
+        let host = end.provider.host();
+        SocketAddr::from(([127, 0, 0, 1], u16::from_be_bytes([host[4], host[5]])))
+    });
+    // Somebody waits, for whom a stranger may come.
+    let wait = ends[1].provider.wait(b"server", None).unwrap();
+    let offer = ends[0].provider.attributes().offer(&ends[0].attributes(Level::Delivery));
+    let [from, to] = [ends[0].address(b"stranger"), ends[1].address(b"server")];
+    let request = Request { number: 1, is_of_peer: false, from, to, offer };
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.set_nonblocking(true).unwrap();
+            let mut rng = Rng::with_seed(seed);
+            while !is_over.load(Ordering::Relaxed) {
+                for _ in 0..50 {
+                    let _ = socket.send_to(&forged(&mut rng, &request), victims[rng.usize(..2)]);
+                }
+                std::thread::sleep(Duration::from_micros(200));
+            }
+        });
+        for nth in 0..2000 {
+            ends[0].write(0, &[nth as u8; 10]);
+            ends[1].receive_into(theirs, 100, 10);
+            ends[0].send_from(ours, 0, 10);
+            let sent = wait_for(&mut ends, 0, ours, Side::Send).completion;
+            let received = wait_for(&mut ends, 1, theirs, Side::Receive).completion;
+            assert!(!sent.status.is_error() && !received.status.is_error());
+            assert_eq!(ends[1].read(100, 10), [nth as u8; 10]);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(ends.iter().all(|end| end.failures.is_empty()));
+    // One of them asked, as anybody may.
+    assert!(ends[1].provider.waited(wait).unwrap().is_some());
+}

@@ -1,0 +1,31 @@
+//! Virtual Interfaces over a network that loses, repeats, reorders and damages.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+#[path = "vi/common.rs"]
+mod common;
+#[path = "vi/connecting.rs"]
+mod connecting;
+#[path = "vi/end.rs"]
+mod end;
+#[path = "vi/ending.rs"]
+mod ending;
+#[path = "vi/operations.rs"]
+mod operations;
+#[path = "vi/processes.rs"]
+mod processes;
+
+use netdyno_stack::vi::{Faults, UdpOptions, WireKind};
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// What goes wrong on it.
+const FAULTS: Faults = Faults { loss: 0.05, duplicate: 0.02, reorder: 0.05, corrupt: 0.01, burst: 0.0 };
+
+/// The wire that the suite runs over.
+fn wire() -> WireKind {
+    let bind = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    WireKind::Udp(UdpOptions { bind, faults: FAULTS, seed: common::seed(), ..UdpOptions::default() })
+}
+
+/// Much is lost on it.
+const IS_SOUND: bool = false;
