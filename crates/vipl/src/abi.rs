@@ -3,6 +3,7 @@
 
 use crate::handle::{Handled, Opaque};
 use crate::nic::{Nic, NicId};
+use crate::settings;
 use netdyno_stack::vi::{Address, Level, MemAttributes, Offer, Ptag, ReturnCode, ViAttributes};
 use std::ffi::{c_char, c_int, c_ulong};
 use std::ptr;
@@ -209,7 +210,7 @@ impl CNicAttributes {
         let own = nic.provider.attributes();
         let mut name = [0; 64];
         // The last one stays 0.
-        for (to, from) in name[..63].iter_mut().zip(nic.name.bytes()) {
+        for (to, from) in name[..63].iter_mut().zip(settings::name(nic.way).bytes()) {
             *to = from as c_char;
         }
         Self {

@@ -1,6 +1,6 @@
 //! What the environment and the name of a device say.
 
-use netdyno_stack::vi::WireKind;
+use netdyno_stack::vi::{UdpOptions, WireKind};
 use std::num::NonZero;
 use std::sync::OnceLock;
 use std::thread::available_parallelism;
@@ -16,7 +16,7 @@ const SPIN: &str = "NETDYNO_VIPL_SPIN_US";
 const SPIN_DEFAULT: Duration = Duration::from_micros(100);
 
 /// The way down that a device's name asks for, unless the environment knows better: UDP if the name
-/// says so, shared memory else.
+/// contains that word, shared memory else. `udp:IP:PORT` says where the socket is.
 ///
 /// # Errors
 /// There is no such way; the line says what to do.
@@ -25,18 +25,26 @@ pub fn wire(device: &str) -> Result<WireKind, String> {
 }
 
 fn wire_of(device: &str, asked: Option<&str>) -> Result<WireKind, String> {
-    match asked {
-        Some("shm") => Ok(WireKind::Shm),
-        None if !device.to_ascii_lowercase().contains("udp") => Ok(WireKind::Shm),
-        None | Some("udp") => Err(format!("UDP is not there yet: set {WIRE}=shm")),
-        Some(other) => Err(format!("{WIRE}={other} is no wire: set it to shm")),
+    let is_udp = match asked {
+        None => device.to_ascii_lowercase().contains("udp"),
+        Some("udp") => true,
+        Some("shm") => false,
+        Some(other) => return Err(format!("{WIRE}={other} is no wire: set it to shm or udp")),
+    };
+    if !is_udp {
+        return Ok(WireKind::Shm);
     }
+    let bind = device.strip_prefix("udp:").map(|place| {
+        place.parse().map_err(|_| format!("'{device}' is no place for a socket: say udp:IP:PORT"))
+    });
+    Ok(WireKind::Udp(UdpOptions { bind: bind.transpose()?, ..UdpOptions::default() }))
 }
 
 /// What `VipQueryNic` calls a NIC on that wire.
 pub fn name(wire: WireKind) -> &'static str {
     match wire {
         WireKind::Shm => "netdyno-shm",
+        WireKind::Udp(_) => "netdyno-udp",
     }
 }
 
@@ -66,10 +74,14 @@ mod tests {
     fn a_device_is_on_the_wire_that_its_name_says_and_the_environment_overrules_it() {
         for device in ["", "nic0", "/dev/via0", "VINIC"] {
             assert_eq!(wire_of(device, None), Ok(WireKind::Shm), "{device}");
+            assert_eq!(wire_of(device, Some("udp")), Ok(WireKind::Udp(UdpOptions::default())), "{device}");
         }
-        assert_eq!(wire_of("udp:127.0.0.1:0", Some("shm")), Ok(WireKind::Shm));
-        assert!(wire_of("UDP", None).is_err() && wire_of("nic0", Some("udp")).is_err());
-        assert!(wire_of("nic0", Some("tin")).is_err());
+        let bind = "127.0.0.1:7".parse().ok();
+        let bound = WireKind::Udp(UdpOptions { bind, ..UdpOptions::default() });
+        assert_eq!(wire_of("udp:127.0.0.1:7", None), Ok(bound));
+        assert_eq!(wire_of("/dev/UDP0", None), Ok(WireKind::Udp(UdpOptions::default())));
+        assert_eq!(wire_of("udp:127.0.0.1:7", Some("shm")), Ok(WireKind::Shm));
+        assert!(wire_of("udp:here", None).is_err() && wire_of("nic0", Some("tin")).is_err());
     }
 
     #[test]

@@ -8,13 +8,17 @@ mod library;
 use library::Library;
 
 /// Devices, by the wire that they are on.
-const DEVICES: &[&str] = &["shm"];
+const DEVICES: &[&str] = &["shm", "udp:127.0.0.1:0"];
 
 /// Runs a program on each device; it ends with 0 if all went as it should, and by itself if it hangs.
 fn run(name: &str, arguments: &[&str]) {
+    run_on(DEVICES, name, arguments);
+}
+
+fn run_on(devices: &[&str], name: &str, arguments: &[&str]) {
     let library = Library::built();
     let program = library.compile(name);
-    for device in DEVICES {
+    for device in devices {
         let output = library.run(&program).arg(device).args(arguments).output().unwrap();
         let (said, complained) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -24,14 +28,12 @@ fn run(name: &str, arguments: &[&str]) {
 }
 
 #[test]
-#[ignore = "there is no wire yet"]
 fn ping_pong() {
     run("pingpong", &[]);
 }
 
 /// Prints the ratio of polling and blocking, where there is a processor for each of the two.
 #[test]
-#[ignore = "there is no wire yet"]
 fn ping_pong_polling() {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     if processors < 2 {
@@ -42,55 +44,47 @@ fn ping_pong_polling() {
 }
 
 #[test]
-#[ignore = "there is no wire yet"]
 fn stream() {
     run("stream", &[]);
 }
 
 #[test]
-#[ignore = "there is no wire yet"]
 fn rdma() {
     run("rdma", &[]);
 }
 
 #[test]
-#[ignore = "there is no wire yet"]
 fn many_vis_on_one_completion_queue() {
     run("many", &[]);
 }
 
 #[test]
-#[ignore = "there is no wire yet"]
 fn both_ways_to_connect() {
     run("connect", &[]);
 }
 
 #[test]
-#[ignore = "there is no wire yet"]
 fn what_goes_wrong_with_messages() {
     run("errors", &[]);
 }
 
+/// Over UDP a peer that is silent is gone only for one who waits for it, and after 30 s.
 #[test]
-#[ignore = "there is no wire yet"]
 fn a_peer_is_killed() {
-    run("killed", &[]);
+    run_on(&["shm"], "killed", &[]);
 }
 
 #[test]
-#[ignore = "there is no wire yet"]
 fn handlers() {
     run("notify", &[]);
 }
 
 #[test]
-#[ignore = "there is no wire yet"]
 fn threads_that_wait_at_once() {
     run("threads", &[]);
 }
 
 #[test]
-#[ignore = "there is no wire yet"]
 fn arguments_that_can_not_be() {
     run("arguments", &[]);
 }

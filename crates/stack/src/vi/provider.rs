@@ -293,9 +293,10 @@ impl Provider {
         if let Some(completed) = self.nic.done(vi, side)? {
             return Ok(Some(completed));
         }
-        if self.wire.receive(&mut self.nic, vi) {
-            self.settle();
-        } else {
+        let is_any = self.wire.receive(&mut self.nic, vi);
+        // Where nothing has come, work of ours may be done all the same.
+        self.settle();
+        if !is_any {
             self.look_in_vain();
         }
         self.nic.done(vi, side)
@@ -311,9 +312,10 @@ impl Provider {
         if let Some(done) = self.nic.cq_done(cq)? {
             return Ok(Some(done));
         }
-        if self.wire.receive_all(&mut self.nic) {
-            self.settle();
-        } else {
+        let is_any = self.wire.receive_all(&mut self.nic);
+        // Where nothing has come, work of ours may be done all the same.
+        self.settle();
+        if !is_any {
             self.look_in_vain();
         }
         self.nic.cq_done(cq)
@@ -493,8 +495,9 @@ impl Provider {
     pub fn prepare_sleep(&mut self) -> Duration {
         let most = self.wire.prepare_sleep();
         self.is_prepared = true;
-        if self.wire.receive_all(&mut self.nic) {
-            self.settle();
+        let is_any = self.wire.receive_all(&mut self.nic);
+        self.settle();
+        if is_any {
             return Duration::ZERO;
         }
         let now_ns = self.wire.now_ns();

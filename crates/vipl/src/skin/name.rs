@@ -6,7 +6,7 @@ use crate::abi::{Given, NetAddress};
 use crate::handle::Opaque;
 use crate::names;
 use crate::nic::{self, NicId};
-use netdyno_stack::vi::ReturnCode;
+use netdyno_stack::vi::{ReturnCode, WireKind};
 use std::ffi::{CStr, c_char, c_ulong};
 
 #[unsafe(no_mangle)]
@@ -27,12 +27,12 @@ unsafe extern "C" fn VipNSGetHostByName(
     index: c_ulong,
 ) -> ReturnCode {
     answer(|| {
-        let host = own_host(nic)?;
+        let (own, way) = own_host(nic)?;
         let (name, out) = (Given::new(name)?, Given::new(out)?);
         // SAFETY: the program hands in a string.
         let name = unsafe { CStr::from_ptr(name.pointer()) }.to_string_lossy();
         // The system is asked with no lock held: that may take its time.
-        let found = names::hosts_of(&name, host).into_iter().nth(index as usize);
+        let found = names::hosts_of(&name, own, way).into_iter().nth(index as usize);
         // SAFETY: the program has room for an address there.
         unsafe { out.put_host(&found.ok_or(ReturnCode::ErrorNameService)?) };
         Ok(())
@@ -47,11 +47,11 @@ unsafe extern "C" fn VipNSGetHostByAddr(
     name_len: *mut c_ulong,
 ) -> ReturnCode {
     answer(|| {
-        let host = own_host(nic)?;
+        let (own, way) = own_host(nic)?;
         let (address, name, len) = (Given::new(address)?, Given::new(name)?, Given::new(name_len)?);
         // SAFETY: the program has an address there.
         let address = nic::call(NicId::take(nic)?, |nic| unsafe { address.remote_address(nic) })?;
-        let found = names::name_of(&address.host, host).ok_or(ReturnCode::ErrorNameService)?;
+        let found = names::name_of(&address.host, own, way).ok_or(ReturnCode::ErrorNameService)?;
         // SAFETY: the program says there how much room it has.
         let room = unsafe { len.get() };
         // SAFETY: as above.
@@ -77,9 +77,9 @@ fn set(nic: Opaque, has_names: bool) -> Result<(), ReturnCode> {
     })
 }
 
-/// This host, where the name service is up.
-fn own_host(nic: Opaque) -> Result<&'static [u8], ReturnCode> {
+/// This host and its wire, where the name service is up.
+fn own_host(nic: Opaque) -> Result<(&'static [u8], WireKind), ReturnCode> {
     nic::call(NicId::take(nic)?, |nic| {
-        if nic.has_names { Ok(nic.address) } else { Err(ReturnCode::ErrorNameService) }
+        if nic.has_names { Ok((nic.address, nic.way)) } else { Err(ReturnCode::ErrorNameService) }
     })
 }

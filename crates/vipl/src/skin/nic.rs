@@ -25,7 +25,7 @@ unsafe extern "C" fn VipOpenNic(device: *const c_char, out: *mut Opaque) -> Retu
         })?;
         let wire = settings::wire(&device.to_string_lossy()).map_err(complain)?;
         let provider = Provider::open(Config { wire, ..Config::default() }).map_err(complain)?;
-        let id = nic::open(provider, settings::name(wire))?;
+        let id = nic::open(provider, wire)?;
         // SAFETY: the program has room for a handle there.
         unsafe { out.put(id.give()) };
         Ok(())

@@ -95,8 +95,9 @@ static void refused(VIP_RELIABILITY_LEVEL level, VIP_UINT16 control)
             GIVES(VipSendWait(vi, LONG_MS, &done), VIP_DESCRIPTOR_ERROR);
             CHECK(done->CS.Status & VIP_STATUS_RDMA_PROT_ERROR);
         } else {
-            /* The wire had taken it. */
-            OK(VipSendWait(vi, LONG_MS, &done));
+            /* The wire had taken it, or was still about to. */
+            VIP_RETURN code = VipSendWait(vi, LONG_MS, &done);
+            CHECK(code == VIP_SUCCESS || (done->CS.Status & VIP_STATUS_RDMA_PROT_ERROR));
         }
     }
     await_state(vi, VIP_STATE_ERROR);

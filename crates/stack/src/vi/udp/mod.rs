@@ -387,7 +387,7 @@ impl Wire for UdpWire {
         self.pump(place, nic, now_ns);
     }
 
-    fn unlink(&mut self, nic: &mut Nic, vi: ViHandle, parting: Parting) {
+    fn unlink(&mut self, nic: &mut Nic, vi: ViHandle, _: &Link, parting: Parting) {
         let Some(place) = self.lines.part(vi) else { return };
         let now_ns = self.clock.now_ns();
         let Self { lines, socket, scratch, .. } = self;
