@@ -18,6 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("layers", &["stack", "host", "clock", "protocol", "measure", "plugin"]),
     ("report", &["measure"]),
     ("apparatus", &["protocol", "clock"]),
+    ("vipl", &["stack", "host"]),
     (
         "netdyno",
         &["protocol", "clock", "host", "stack", "job", "measure", "plugin", "layers", "report", "apparatus"],
@@ -25,7 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// Rooms with `unsafe`; all others forbid it.
-const UNSAFE: &[&str] = &["clock", "host", "stack", "plugin", "apparatus"];
+const UNSAFE: &[&str] = &["clock", "host", "stack", "plugin", "apparatus", "vipl"];
 
 fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

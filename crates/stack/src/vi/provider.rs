@@ -90,6 +90,10 @@ pub struct Provider {
     asks: HashMap<ViHandle, Vec<u8>>,
     /// Looks in a row that found nothing.
     looks: u32,
+    /// How often something happened that somebody may wait for.
+    changes: u64,
+    /// Whether the descriptor becomes readable when something comes.
+    is_prepared: bool,
 }
 
 impl Provider {
@@ -110,6 +114,8 @@ impl Provider {
             waits: HashMap::new(),
             asks: HashMap::new(),
             looks: 0,
+            changes: 0,
+            is_prepared: false,
         })
     }
 
@@ -287,9 +293,10 @@ impl Provider {
         if let Some(completed) = self.nic.done(vi, side)? {
             return Ok(Some(completed));
         }
-        if self.wire.receive(&mut self.nic, vi) {
-            self.settle();
-        } else {
+        let is_any = self.wire.receive(&mut self.nic, vi);
+        // Where nothing has come, work of ours may be done all the same.
+        self.settle();
+        if !is_any {
             self.look_in_vain();
         }
         self.nic.done(vi, side)
@@ -305,9 +312,10 @@ impl Provider {
         if let Some(done) = self.nic.cq_done(cq)? {
             return Ok(Some(done));
         }
-        if self.wire.receive_all(&mut self.nic) {
-            self.settle();
-        } else {
+        let is_any = self.wire.receive_all(&mut self.nic);
+        // Where nothing has come, work of ours may be done all the same.
+        self.settle();
+        if !is_any {
             self.look_in_vain();
         }
         self.nic.cq_done(cq)
@@ -459,6 +467,9 @@ impl Provider {
     /// sent.
     pub fn progress(&mut self) -> bool {
         self.looks = 0;
+        self.is_prepared = false;
+        // What comes of a request is no event.
+        self.changes += u64::from(!self.waits.is_empty() || self.nic.deadline().is_some());
         self.wire.hear(&mut self.nic);
         let now_ns = self.wire.now_ns();
         if self.nic.deadline().is_some_and(|at_ns| at_ns <= now_ns) {
@@ -479,12 +490,36 @@ impl Provider {
 
     /// Sees to it that whoever has something for this process from now on makes the provider's
     /// descriptor readable ([`AsFd`]), until the next [`Provider::progress`]. How long may be slept at
-    /// most. The caller makes progress and looks once more before it sleeps.
+    /// most: not at all where messages have come before that. The caller looks for what it waits for
+    /// before it sleeps, and makes progress when it wakes.
     pub fn prepare_sleep(&mut self) -> Duration {
         let most = self.wire.prepare_sleep();
+        self.is_prepared = true;
+        let is_any = self.wire.receive_all(&mut self.nic);
+        self.settle();
+        if is_any {
+            return Duration::ZERO;
+        }
         let now_ns = self.wire.now_ns();
         let due = self.nic.deadline().map(|at_ns| Duration::from_nanos(at_ns.saturating_sub(now_ns)));
         due.map_or(most, |due| due.min(most))
+    }
+
+    /// Whether [`Provider::prepare_sleep`] still holds.
+    pub fn is_prepared(&self) -> bool {
+        self.is_prepared
+    }
+
+    /// A number that is another one whenever something has happened that somebody may wait for. Who
+    /// shares a provider with others wakes them when it changes.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Gives the provider up: every VI breaks.
+    pub fn fail(&mut self) {
+        self.nic.fail();
+        self.settle();
     }
 
     /// Does what the rules have decided, and writes completions into descriptors.
@@ -492,6 +527,7 @@ impl Provider {
     fn settle(&mut self) {
         loop {
             while let Some(event) = self.nic.next_event() {
+                self.changes += 1;
                 self.attend(event);
             }
             let Some((host, signal)) = self.nic.next_signal() else { break };

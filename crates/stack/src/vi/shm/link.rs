@@ -95,6 +95,8 @@ pub(super) struct Link {
     is_blocked: bool,
     /// Its process has ended, or has closed the socket.
     pub is_gone: bool,
+    /// A message of the peer's was refused: nothing behind it is taken.
+    has_refused: bool,
     parts: Vec<Part>,
     stretches: Vec<Stretch>,
 }
@@ -130,6 +132,7 @@ impl Link {
             idle: 0,
             is_blocked: false,
             is_gone: false,
+            has_refused: false,
             parts: Vec::new(),
             stretches: Vec::new(),
         }
@@ -298,6 +301,7 @@ impl Link {
         self.tell_taken();
         let verdict = Verdict { number, refusal: Some(refusal) };
         self.ours(REFUSED).store(verdict.pack(), Ordering::Release);
+        self.has_refused = true;
     }
 
     /// Takes what has come. Whether anything has, and whether the peer is to be woken.
@@ -306,6 +310,7 @@ impl Link {
         let mut count = 0;
         while count < AT_ONCE
             && !self.is_gone
+            && !self.has_refused
             && let Some((code, words)) = self.reader.read()
         {
             count += 1;
@@ -316,7 +321,9 @@ impl Link {
         }
         if count > 0 {
             self.idle = 0;
-            if self.level == Level::Reception || self.reader.taken() - self.told >= TOLD_AFTER {
+            // What was refused is not confirmed.
+            let is_due = self.level == Level::Reception || self.reader.taken() - self.told >= TOLD_AFTER;
+            if is_due && !self.has_refused {
                 self.tell_taken();
             }
         } else {
@@ -325,7 +332,8 @@ impl Link {
         self.confirm(nic);
         let wakes = (self.is_blocked || !self.serving.is_empty()) && self.send(nic);
         // Who waits for a confirmation is woken by it as well.
-        let wakes = wakes || count > 0 && self.told == self.reader.taken() && self.is_peer_asleep();
+        let is_told = self.has_refused || self.told == self.reader.taken();
+        let wakes = wakes || count > 0 && is_told && self.is_peer_asleep();
         (count > 0, wakes)
     }
 
@@ -352,7 +360,7 @@ impl Link {
     #[inline]
     fn find_nothing(&mut self, nic: &mut Nic) {
         self.idle += 1;
-        if self.idle == IDLE && self.told != self.reader.taken() {
+        if self.idle == IDLE && self.told != self.reader.taken() && !self.has_refused {
             self.tell_taken();
         }
         match self.ending() {
@@ -496,7 +504,9 @@ impl Link {
         if parting == Parting::Ours {
             self.ours(LEFT).store(self.writer.written() + 1, Ordering::Release);
         }
-        self.tell_taken();
+        if !self.has_refused {
+            self.tell_taken();
+        }
         self.is_peer_asleep()
     }
 }

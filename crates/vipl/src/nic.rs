@@ -1,0 +1,268 @@
+//! The NICs of this process: each a provider behind a lock, and who sleeps on it.
+//!
+//! The rule of the lock: whoever has it has it for one call of the provider, and neither sleeps nor
+//! calls the program meanwhile. When it is given back, whoever sleeps has been woken for what was
+//! done, and is woken by the wire for what comes.
+
+use crate::attendant::Attendant;
+use crate::bell::Bell;
+use crate::callbacks::{Call, Callbacks};
+use netdyno_stack::vi::{Provider, ReturnCode, WireKind};
+use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// NICs that a process can have open at once.
+const MOST: usize = 64;
+
+static SLOTS: [Mutex<Slot>; MOST] = [const { Mutex::new(Slot { generation: 0, nic: None }) }; MOST];
+
+/// Which NIC: a slot, and how often that was used before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NicId {
+    pub slot: u8,
+    pub generation: u16,
+}
+
+/// A place for a NIC.
+struct Slot {
+    generation: u16,
+    nic: Option<Nic>,
+}
+
+/// An open NIC.
+pub struct Nic {
+    pub id: NicId,
+    pub provider: Provider,
+    /// The way down.
+    pub way: WireKind,
+    /// This host's address. Programs keep the pointer for as long as they like.
+    pub address: &'static [u8],
+    pub callbacks: Callbacks,
+    /// Whether the name service is up.
+    pub has_names: bool,
+    pub attendant: Option<Attendant>,
+    /// Becomes readable when there is something for a provider that is prepared for sleep.
+    wire: Arc<OwnedFd>,
+    /// Calls of the program so far.
+    calls: u64,
+    /// What had changed when the sleepers were last woken for it.
+    told: u64,
+    /// Threads of the program that sleep until something is done.
+    sleepers: Vec<Arc<Bell>>,
+    /// Something of ours went wrong that must not.
+    has_failed: bool,
+}
+
+/// How a thread is to sleep: on the wire, for so long at most.
+pub struct Sleep {
+    pub wire: Arc<OwnedFd>,
+    pub most: Duration,
+}
+
+fn lock(id: NicId) -> Result<MutexGuard<'static, Slot>, ReturnCode> {
+    let slot = SLOTS.get(usize::from(id.slot)).ok_or(ReturnCode::InvalidParameter)?;
+    let slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+    if slot.generation == id.generation && slot.nic.is_some() {
+        Ok(slot)
+    } else {
+        Err(ReturnCode::InvalidParameter)
+    }
+}
+
+/// Gives a provider a place.
+///
+/// # Errors
+/// There is none, or the system refuses what a NIC needs.
+pub fn open(provider: Provider, way: WireKind) -> Result<NicId, ReturnCode> {
+    let wire = provider.as_fd().try_clone_to_owned().map_err(|_| ReturnCode::ErrorResource)?;
+    for (at, slot) in (0..).zip(&SLOTS) {
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if slot.nic.is_none() {
+            slot.generation = slot.generation.wrapping_add(1);
+            let id = NicId { slot: at, generation: slot.generation };
+            slot.nic = Some(Nic::new(id, provider, way, wire));
+            return Ok(id);
+        }
+    }
+    Err(ReturnCode::ErrorResource)
+}
+
+/// Closes a NIC. Whoever sleeps on it wakes and finds none; no handler is called any more when this
+/// returns, unless it is a handler that closes.
+///
+/// # Errors
+/// There is no such NIC.
+pub fn close(id: NicId) -> Result<(), ReturnCode> {
+    let nic = lock(id)?.nic.take();
+    if let Some(mut nic) = nic {
+        nic.sleepers.iter().for_each(|bell| bell.ring());
+        nic.attendant.take().into_iter().for_each(Attendant::end);
+    }
+    Ok(())
+}
+
+/// A call of the program's.
+///
+/// # Errors
+/// There is no such NIC, it has failed, or what the call says.
+#[inline]
+pub fn call<T>(id: NicId, work: impl FnOnce(&mut Nic) -> Result<T, ReturnCode>) -> Result<T, ReturnCode> {
+    visit(id, |nic| {
+        nic.calls = nic.calls.wrapping_add(1);
+        nic.attendant.iter_mut().for_each(Attendant::look_up);
+        work(nic)
+    })
+}
+
+/// A call of ours that is not to count as one of the program's.
+///
+/// # Errors
+/// There is no such NIC, it has failed, or what the call says.
+#[inline]
+pub fn visit<T>(id: NicId, work: impl FnOnce(&mut Nic) -> Result<T, ReturnCode>) -> Result<T, ReturnCode> {
+    let mut slot = lock(id)?;
+    let nic = slot.nic.as_mut().ok_or(ReturnCode::InvalidParameter)?;
+    if nic.has_failed {
+        return Err(ReturnCode::ErrorResource);
+    }
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let result = work(nic);
+        nic.share();
+        result
+    }));
+    result.unwrap_or_else(|_| {
+        nic.fail();
+        Err(ReturnCode::ErrorResource)
+    })
+}
+
+/// The next call of a handler that is to be made, also of a NIC that has failed.
+pub fn next_callback(id: NicId) -> Option<Call> {
+    lock(id).ok()?.nic.as_mut()?.callbacks.next(id)
+}
+
+impl Nic {
+    fn new(id: NicId, provider: Provider, way: WireKind, wire: OwnedFd) -> Self {
+        Self {
+            id,
+            way,
+            address: provider.host().leak(),
+            provider,
+            callbacks: Callbacks::default(),
+            has_names: false,
+            attendant: None,
+            wire: Arc::new(wire),
+            calls: 0,
+            told: 0,
+            sleepers: Vec::new(),
+            has_failed: false,
+        }
+    }
+
+    /// Calls of the program so far.
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// Whether threads of the program sleep on it, and so look when the wire wakes them.
+    pub fn has_sleepers(&self) -> bool {
+        !self.sleepers.is_empty()
+    }
+
+    /// Has the attendant come, if it is not there yet.
+    ///
+    /// # Errors
+    /// The system does not give what it needs.
+    pub fn ensure_attendant(&mut self) -> Result<(), ReturnCode> {
+        if self.attendant.is_none() {
+            self.attendant = Some(Attendant::start(self.id).map_err(|_| ReturnCode::ErrorResource)?);
+        }
+        Ok(())
+    }
+
+    /// How to sleep until there is something on the wire.
+    pub fn prepare_sleep(&mut self) -> Sleep {
+        Sleep { wire: Arc::clone(&self.wire), most: self.provider.prepare_sleep() }
+    }
+
+    /// A thread of the program is about to sleep, having looked.
+    pub fn fall_asleep(&mut self, bell: &Arc<Bell>) {
+        self.told = self.provider.changes();
+        self.sleepers.push(Arc::clone(bell));
+    }
+
+    /// It has woken.
+    pub fn wake_up(&mut self, bell: &Arc<Bell>) {
+        self.sleepers.retain(|other| !Arc::ptr_eq(other, bell));
+    }
+
+    /// Tells others what a call has done for them, and sees to it that the wire wakes those who sleep.
+    #[inline]
+    fn share(&mut self) {
+        let is_watching = self.has_sleepers() || self.attendant.as_ref().is_some_and(Attendant::is_watching);
+        if is_watching && !self.provider.is_prepared() {
+            self.provider.prepare_sleep();
+        }
+        let mut is_news = false;
+        while let Some(news) = self.provider.next_news() {
+            self.callbacks.note(news);
+            is_news = true;
+        }
+        if is_news {
+            self.attendant.iter().for_each(Attendant::ring);
+        }
+        if self.has_sleepers() && self.provider.changes() != self.told {
+            self.told = self.provider.changes();
+            self.sleepers.iter().for_each(|bell| bell.ring());
+        }
+    }
+
+    /// It can not go on: every VI breaks, and the error callback is told.
+    fn fail(&mut self) {
+        self.has_failed = true;
+        // What went wrong once may do so again.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            self.provider.fail();
+            while let Some(news) = self.provider.next_news() {
+                self.callbacks.note(news);
+            }
+        }));
+        let _ = self.ensure_attendant();
+        self.attendant.iter().for_each(Attendant::ring);
+        self.sleepers.iter().for_each(|bell| bell.ring());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use netdyno_stack::vi::Config;
+
+    fn opened() -> NicId {
+        open(Provider::open(Config::default()).unwrap(), WireKind::Shm).unwrap()
+    }
+
+    #[test]
+    fn a_nic_that_was_closed_is_not_the_one_that_is_opened_in_its_place() {
+        let first = opened();
+        assert_eq!(call(first, |_| Ok(())), Ok(()));
+        assert_eq!(close(first), Ok(()));
+        let second = opened();
+        assert_eq!(call(first, |_| Ok(())), Err(ReturnCode::InvalidParameter));
+        assert_eq!(close(first), Err(ReturnCode::InvalidParameter));
+        assert_eq!(close(second), Ok(()));
+    }
+
+    #[test]
+    fn a_panic_fails_its_nic_and_no_other() {
+        let [broken, other] = [opened(), opened()];
+        let panicked = call(broken, |_| -> Result<(), ReturnCode> { panic!("on purpose") });
+        assert_eq!(panicked, Err(ReturnCode::ErrorResource));
+        assert_eq!(call(broken, |_| Ok(())), Err(ReturnCode::ErrorResource));
+        assert_eq!(call(other, |_| Ok(())), Ok(()));
+        // The attendant has come to tell the error callback, and goes when the NIC is closed.
+        assert_eq!([close(broken), close(other)], [Ok(()); 2]);
+    }
+}

@@ -1,0 +1,95 @@
+//! What the environment and the name of a device say.
+
+use netdyno_stack::vi::{UdpOptions, WireKind};
+use std::num::NonZero;
+use std::sync::OnceLock;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+/// Overrules the wire that a device's name asks for.
+const WIRE: &str = "NETDYNO_VIPL_WIRE";
+/// For how long a thread that waits looks before it sleeps, in microseconds.
+const SPIN: &str = "NETDYNO_VIPL_SPIN_US";
+
+/// About as long as it takes to fall asleep and be woken: who sleeps later waits at most twice as
+/// long as one who knew what comes (Karlin et al. 1991, "Empirical studies of competitive spinning").
+const SPIN_DEFAULT: Duration = Duration::from_micros(100);
+
+/// The way down that a device's name asks for, unless the environment knows better: UDP if the name
+/// contains that word, shared memory else. `udp:IP:PORT` says where the socket is.
+///
+/// # Errors
+/// There is no such way; the line says what to do.
+pub fn wire(device: &str) -> Result<WireKind, String> {
+    wire_of(device, std::env::var(WIRE).ok().as_deref())
+}
+
+fn wire_of(device: &str, asked: Option<&str>) -> Result<WireKind, String> {
+    let is_udp = match asked {
+        None => device.to_ascii_lowercase().contains("udp"),
+        Some("udp") => true,
+        Some("shm") => false,
+        Some(other) => return Err(format!("{WIRE}={other} is no wire: set it to shm or udp")),
+    };
+    if !is_udp {
+        return Ok(WireKind::Shm);
+    }
+    let bind = device.strip_prefix("udp:").map(|place| {
+        place.parse().map_err(|_| format!("'{device}' is no place for a socket: say udp:IP:PORT"))
+    });
+    Ok(WireKind::Udp(UdpOptions { bind: bind.transpose()?, ..UdpOptions::default() }))
+}
+
+/// What `VipQueryNic` calls a NIC on that wire.
+pub fn name(wire: WireKind) -> &'static str {
+    match wire {
+        WireKind::Shm => "netdyno-shm",
+        WireKind::Udp(_) => "netdyno-udp",
+    }
+}
+
+/// For how long a thread that waits looks before it sleeps.
+pub fn spin() -> Duration {
+    static LENGTH: OnceLock<Duration> = OnceLock::new();
+    *LENGTH.get_or_init(|| {
+        let processors = available_parallelism().map_or(1, NonZero::get);
+        spin_of(std::env::var(SPIN).ok().as_deref(), processors)
+    })
+}
+
+fn spin_of(asked: Option<&str>, processors: usize) -> Duration {
+    match asked.and_then(|text| text.trim().parse().ok()) {
+        Some(spin_us) => Duration::from_micros(spin_us),
+        // Whoever is waited for needs this processor.
+        None if processors < 2 => Duration::ZERO,
+        None => SPIN_DEFAULT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_on_the_wire_that_its_name_says_and_the_environment_overrules_it() {
+        for device in ["", "nic0", "/dev/via0", "VINIC"] {
+            assert_eq!(wire_of(device, None), Ok(WireKind::Shm), "{device}");
+            assert_eq!(wire_of(device, Some("udp")), Ok(WireKind::Udp(UdpOptions::default())), "{device}");
+        }
+        let bind = "127.0.0.1:7".parse().ok();
+        let bound = WireKind::Udp(UdpOptions { bind, ..UdpOptions::default() });
+        assert_eq!(wire_of("udp:127.0.0.1:7", None), Ok(bound));
+        assert_eq!(wire_of("/dev/UDP0", None), Ok(WireKind::Udp(UdpOptions::default())));
+        assert_eq!(wire_of("udp:127.0.0.1:7", Some("shm")), Ok(WireKind::Shm));
+        assert!(wire_of("udp:here", None).is_err() && wire_of("nic0", Some("tin")).is_err());
+    }
+
+    #[test]
+    fn a_thread_spins_as_long_as_is_asked_and_not_on_the_only_processor() {
+        assert_eq!(spin_of(None, 1), Duration::ZERO);
+        assert_eq!(spin_of(None, 2), SPIN_DEFAULT);
+        assert_eq!(spin_of(Some("0"), 2), Duration::ZERO);
+        assert_eq!(spin_of(Some(" 7 "), 1), Duration::from_micros(7));
+        assert_eq!(spin_of(Some("long"), 2), SPIN_DEFAULT);
+    }
+}

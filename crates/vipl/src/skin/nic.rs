@@ -1,0 +1,76 @@
+//! Opening a NIC, closing it, and asking about it.
+#![allow(non_snake_case, reason = "the names are those of the interface")]
+
+use super::answer;
+use crate::abi::{CNicAttributes, ErrorHandler, Given};
+use crate::callbacks::Context;
+use crate::handle::Opaque;
+use crate::nic::{self, NicId};
+use crate::settings;
+use netdyno_stack::vi::{Config, Provider, ReturnCode};
+use std::ffi::{CStr, c_char, c_ulong};
+use std::fmt::Display;
+use std::io::Write;
+
+/// `VIP_SMI_AUTODISCOVERY`.
+const AUTODISCOVERY: c_ulong = 1;
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn VipOpenNic(device: *const c_char, out: *mut Opaque) -> ReturnCode {
+    answer(|| {
+        let out = Given::new(out)?;
+        let device = Given::new(device.cast_mut()).map(|_| {
+            // SAFETY: the program hands in a string.
+            unsafe { CStr::from_ptr(device) }
+        })?;
+        let wire = settings::wire(&device.to_string_lossy()).map_err(complain)?;
+        let provider = Provider::open(Config { wire, ..Config::default() }).map_err(complain)?;
+        let id = nic::open(provider, wire)?;
+        // SAFETY: the program has room for a handle there.
+        unsafe { out.put(id.give()) };
+        Ok(())
+    })
+}
+
+/// A code says nothing of what is missing.
+fn complain(error: impl Display) -> ReturnCode {
+    // There is nobody to tell if this fails.
+    let _ = writeln!(std::io::stderr(), "libvipl: {error}");
+    ReturnCode::ErrorResource
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn VipCloseNic(nic: Opaque) -> ReturnCode {
+    answer(|| nic::close(NicId::take(nic)?))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn VipQueryNic(nic: Opaque, out: *mut CNicAttributes) -> ReturnCode {
+    answer(|| {
+        let attributes = nic::call(NicId::take(nic)?, |nic| Ok(CNicAttributes::of(nic)))?;
+        let out = Given::new(out)?;
+        // SAFETY: the program has room for attributes there.
+        unsafe { out.put(attributes) };
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn VipErrorCallback(nic: Opaque, context: Opaque, handler: Option<ErrorHandler>) -> ReturnCode {
+    answer(|| {
+        nic::call(NicId::take(nic)?, |nic| {
+            nic.callbacks.set_error(handler, Context(context));
+            Ok(())
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn VipQuerySystemManagementInfo(nic: Opaque, what: c_ulong, out: Opaque) -> ReturnCode {
+    answer(|| {
+        nic::call(NicId::take(nic)?, |_| Ok(()))?;
+        Given::new(out)?;
+        // Nobody keeps a list of providers.
+        Err(if what == AUTODISCOVERY { ReturnCode::ErrorNotSupported } else { ReturnCode::InvalidParameter })
+    })
+}

@@ -1,0 +1,103 @@
+//! Waiting until something is done: a thread looks for a while, and then sleeps.
+
+use crate::bell::Bell;
+use crate::nic::{self, Nic, NicId};
+use crate::settings;
+use netdyno_stack::vi::ReturnCode;
+use std::ffi::c_ulong;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// From this time-out on there is none: `VIP_INFINITE`, as wide as a program may have made it.
+const INFINITE: c_ulong = 0xffff_ffff;
+
+/// Looks between two readings of the clock, so that a thread that spins looks nearly as often as one
+/// that polls.
+const LOOKS_A_READING: u32 = 16;
+
+/// A program's time-out.
+pub fn timeout(timeout_ms: c_ulong) -> Option<Duration> {
+    (timeout_ms < INFINITE).then(|| Duration::from_millis(timeout_ms))
+}
+
+/// Calls `look` until it has something: for so long at most, or as long as `look` says. It is called
+/// with the NIC's lock, and is to return at once.
+///
+/// # Errors
+/// The time is up, the NIC is closed, or what `look` says.
+pub fn wait<T>(
+    id: NicId,
+    timeout: Option<Duration>,
+    mut look: impl FnMut(&mut Nic) -> Result<Option<T>, ReturnCode>,
+) -> Result<T, ReturnCode> {
+    if let Some(found) = nic::call(id, &mut look)? {
+        return Ok(found);
+    }
+    let began = Instant::now();
+    let until = timeout.and_then(|timeout| began.checked_add(timeout));
+    let spin = timeout.map_or(settings::spin(), |timeout| timeout.min(settings::spin()));
+    if let Some(found) = spin_for(id, began, spin, &mut look)? {
+        return Ok(found);
+    }
+    let bell = Bell::of_this_thread().map_err(|_| ReturnCode::ErrorResource)?;
+    loop {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            return Err(ReturnCode::Timeout);
+        }
+        let looked = nic::call(id, |nic| {
+            let sleep = nic.prepare_sleep();
+            Ok(match look(nic)? {
+                Some(found) => Ok(found),
+                None => {
+                    nic.fall_asleep(&bell);
+                    Err(sleep)
+                }
+            })
+        })?;
+        let sleep = match looked {
+            Ok(found) => return Ok(found),
+            Err(sleep) => sleep,
+        };
+        let most = left.map_or(sleep.most, |left| left.min(sleep.most));
+        bell.sleep(Some(sleep.wire.as_fd()), Some(most));
+        let looked = nic::visit(id, |nic| {
+            nic.wake_up(&bell);
+            nic.provider.progress();
+            look(nic)
+        })?;
+        if let Some(found) = looked {
+            return Ok(found);
+        }
+    }
+}
+
+/// Looks for so long without sleeping.
+fn spin_for<T>(
+    id: NicId,
+    began: Instant,
+    spin: Duration,
+    mut look: impl FnMut(&mut Nic) -> Result<Option<T>, ReturnCode>,
+) -> Result<Option<T>, ReturnCode> {
+    while began.elapsed() < spin {
+        for _ in 0..LOOKS_A_READING {
+            if let Some(found) = nic::call(id, &mut look)? {
+                return Ok(Some(found));
+            }
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_is_infinite_however_wide_the_program_has_it() {
+        assert_eq!(timeout(0), Some(Duration::ZERO));
+        assert_eq!(timeout(7), Some(Duration::from_millis(7)));
+        assert_eq!(timeout(INFINITE), None);
+        assert_eq!(timeout(c_ulong::MAX), None);
+    }
+}

@@ -1,0 +1,105 @@
+/*
+ * Ping-pong at each reliability level, polling and blocking. Prints the round trip of both and their
+ * ratio. Descriptors by CS and DS.
+ */
+#include "pair.h"
+
+#define MOST 32768
+
+static memory descriptors, data;
+
+static void complete(VIP_VI_HANDLE vi, int blocks, int receives)
+{
+    VIP_DESCRIPTOR *done = NULL, *expected = descriptors_of(descriptors) + receives;
+    VIP_RETURN code;
+    if (blocks) {
+        code = receives ? VipRecvWait(vi, LONG_MS, &done) : VipSendWait(vi, LONG_MS, &done);
+    } else {
+        while ((code = receives ? VipRecvDone(vi, &done) : VipSendDone(vi, &done)) == VIP_NOT_DONE)
+            CHECK(done == NULL);
+    }
+    CHECK(code == VIP_SUCCESS && done == expected);
+    CHECK((done->CS.Status & (VIP_STATUS_DONE | VIP_STATUS_ERROR_MASK)) == VIP_STATUS_DONE);
+    CHECK((done->CS.Status & VIP_STATUS_OP_MASK) == (receives ? VIP_STATUS_OP_RECEIVE : VIP_STATUS_OP_SEND));
+}
+
+static void send_one(VIP_VI_HANDLE vi, VIP_ULONG count, int blocks, char mark)
+{
+    VIP_DESCRIPTOR *d = descriptors_of(descriptors);
+    memset(data.bytes, mark, count);
+    describe(d, data, 0, count);
+    OK(VipPostSend(vi, d, descriptors.handle));
+    complete(vi, blocks, 0);
+}
+
+static void post_receive(VIP_VI_HANDLE vi)
+{
+    VIP_DESCRIPTOR *d = descriptors_of(descriptors) + 1;
+    describe(d, data, MOST, MOST);
+    OK(VipPostRecv(vi, d, descriptors.handle));
+}
+
+static void receive_one(VIP_VI_HANDLE vi, VIP_ULONG count, int blocks, char mark)
+{
+    VIP_ULONG at;
+    complete(vi, blocks, 1);
+    CHECK(descriptors_of(descriptors)[1].CS.Length == count);
+    for (at = 0; at < count; at++)
+        CHECK(data.bytes[MOST + at] == mark);
+    /* Before the answer, for then the next may come. */
+    post_receive(vi);
+}
+
+/* The mean time of a round trip. */
+static double rounds(VIP_VI_HANDLE vi, VIP_ULONG count, int how_many, int blocks)
+{
+    double began = now_us();
+    int round;
+    for (round = 0; round < how_many; round++) {
+        char mark = (char) ('a' + round % 26);
+        if (pair.is_client) {
+            send_one(vi, count, blocks, mark);
+            receive_one(vi, count, blocks, mark);
+        } else {
+            receive_one(vi, count, blocks, mark);
+            send_one(vi, count, blocks, mark);
+        }
+    }
+    return (now_us() - began) / how_many;
+}
+
+int main(int argc, char **argv)
+{
+    static const VIP_RELIABILITY_LEVEL levels[] = {
+        VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION};
+    static const VIP_ULONG counts[] = {0, 1, 64, 1000, 4096, MOST};
+    /* One that polls keeps a processor. */
+    int polls = argc > 2 && strcmp(argv[2], "poll") == 0;
+    int how_many = argc > 3 ? atoi(argv[3]) : 50;
+    unsigned level, count;
+    start(argc, argv);
+    descriptors = memory_of(2 * sizeof(VIP_DESCRIPTOR));
+    data = memory_of(2 * MOST);
+    for (level = 0; level < 3; level++) {
+        VIP_VI_HANDLE vi = vi_of(levels[level]);
+        post_receive(vi);
+        join_by(vi, "ping-pong");
+        meet();
+        for (count = 0; count < sizeof counts / sizeof *counts; count++) {
+            double blocking = rounds(vi, counts[count], how_many, 1);
+            if (polls) {
+                double polling = rounds(vi, counts[count], how_many, 0);
+                if (pair.is_client)
+                    printf("level %u, %lu bytes: polling %.2f us, blocking %.2f us, ratio %.3f\n",
+                           (unsigned) levels[level], counts[count], polling, blocking, blocking / polling);
+            }
+        }
+        meet();
+        part(vi);
+    }
+    fflush(stdout);
+    free_memory(descriptors);
+    free_memory(data);
+    finish();
+    return 0;
+}
