@@ -82,8 +82,14 @@ unsafe fn wait(
 ) -> Result<(), ReturnCode> {
     let (id, vi) = ViHandle::take(vi)?;
     let out = Given::new(out)?;
-    nic::call(id, |nic| refuse_elsewhere(nic, vi, side))?;
-    let completed = waiting::wait(id, timeout(timeout_ms), |nic| Ok(nic.provider.done(vi, side)?));
+    let mut is_checked = false;
+    let completed = waiting::wait(id, timeout(timeout_ms), |nic| {
+        if !is_checked {
+            refuse_elsewhere(nic, vi, side)?;
+            is_checked = true;
+        }
+        Ok(nic.provider.done(vi, side)?)
+    });
     // SAFETY: the caller's promise.
     unsafe { tell(&out, completed) }
 }

@@ -1,6 +1,6 @@
 /*
- * Ping-pong at each reliability level, polling and blocking. Prints the round trip of both and their
- * ratio. Descriptors by CS and DS.
+ * Ping-pong at each reliability level, polling and blocking. Prints the round trip of both, the
+ * best of five times, and their ratio. Descriptors by CS and DS.
  */
 #include "pair.h"
 
@@ -86,13 +86,18 @@ int main(int argc, char **argv)
         join_by(vi, "ping-pong");
         meet();
         for (count = 0; count < sizeof counts / sizeof *counts; count++) {
-            double blocking = rounds(vi, counts[count], how_many, 1);
-            if (polls) {
-                double polling = rounds(vi, counts[count], how_many, 0);
-                if (pair.is_client)
-                    printf("level %u, %lu bytes: polling %.2f us, blocking %.2f us, ratio %.3f\n",
-                           (unsigned) levels[level], counts[count], polling, blocking, blocking / polling);
+            double best[2] = {1e9, 1e9};
+            int turn;
+            rounds(vi, counts[count], how_many, 1);
+            /* Both in turn, so that what else the machine does meets both. */
+            for (turn = 0; polls && turn < 10; turn++) {
+                double took = rounds(vi, counts[count], how_many, turn % 2);
+                if (took < best[turn % 2])
+                    best[turn % 2] = took;
             }
+            if (polls && pair.is_client)
+                printf("level %u, %lu bytes: polling %.2f us, blocking %.2f us, ratio %.3f\n",
+                       (unsigned) levels[level], counts[count], best[0], best[1], best[1] / best[0]);
         }
         meet();
         part(vi);
