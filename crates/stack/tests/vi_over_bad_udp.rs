@@ -27,5 +27,7 @@ fn wire() -> WireKind {
     WireKind::Udp(UdpOptions { bind, faults: FAULTS, seed: common::seed(), ..UdpOptions::default() })
 }
 
+/// A long message is not on it at once.
+const TAKES_ALL: bool = false;
 /// Much is lost on it.
 const IS_SOUND: bool = false;

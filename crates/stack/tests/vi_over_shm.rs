@@ -22,5 +22,7 @@ fn wire() -> WireKind {
     WireKind::Shm
 }
 
+/// A message of any length is on it at once.
+const TAKES_ALL: bool = true;
 /// Nothing is lost on it.
 const IS_SOUND: bool = true;

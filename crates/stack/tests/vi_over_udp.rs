@@ -28,5 +28,7 @@ fn wire() -> WireKind {
     WireKind::Udp(UdpOptions { bind, ..UdpOptions::default() })
 }
 
+/// A long message is not on it at once.
+const TAKES_ALL: bool = false;
 /// Nothing is lost on it, as long as both sides look.
 const IS_SOUND: bool = true;

@@ -188,6 +188,11 @@ fn memory_goes_in_the_midst_of_a_message() {
         progress(&mut ends);
         ends[owner].deregister(0, handles[owner]);
         let completion = wait_for(&mut ends, 0, ours, Side::Send).completion;
+        if crate::TAKES_ALL && owner == usize::from(is_read) {
+            // All of it had left that memory.
+            assert!(!completion.status.is_error(), "{completion:?}");
+            continue;
+        }
         assert!(completion.status.is_error(), "{completion:?}");
         drive(&mut ends, "the news of both", |ends| ends.iter().all(|end| !end.failures.is_empty()));
     }

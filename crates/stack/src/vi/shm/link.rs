@@ -45,6 +45,8 @@ const SERVED: u8 = 6;
 
 /// Lines taken in a row, so that others get their turn.
 const AT_ONCE: usize = 32;
+/// The same of those with pieces, which are to be copied.
+const PIECES_AT_ONCE: u32 = 4;
 /// Lines after which the peer is told that they are taken.
 const TOLD_AFTER: u64 = 16;
 /// Looks in a row that find nothing, after which it is told of fewer.
@@ -93,6 +95,8 @@ pub(super) struct Link {
     told: u64,
     idle: u32,
     is_blocked: bool,
+    /// Something is complete for which others may have waited.
+    is_further: bool,
     /// Its process has ended, or has closed the socket.
     pub is_gone: bool,
     /// A message of the peer's was refused: nothing behind it is taken.
@@ -131,6 +135,7 @@ impl Link {
             told: 0,
             idle: 0,
             is_blocked: false,
+            is_further: false,
             is_gone: false,
             has_refused: false,
             parts: Vec::new(),
@@ -150,7 +155,7 @@ impl Link {
     #[inline]
     pub(super) fn send(&mut self, nic: &mut Nic) -> bool {
         let before = self.writer.written();
-        self.is_blocked = false;
+        (self.is_blocked, self.is_further) = (false, false);
         while self.go_on(nic) {
             let Some(outgoing) = nic.next(self.vi) else { break };
             self.begin(nic, outgoing);
@@ -307,13 +312,15 @@ impl Link {
     /// Takes what has come. Whether anything has, and whether the peer is to be woken.
     #[inline]
     pub(super) fn receive(&mut self, nic: &mut Nic) -> (bool, bool) {
-        let mut count = 0;
+        let (mut count, mut pieces) = (0, 0);
         while count < AT_ONCE
+            && pieces < PIECES_AT_ONCE
             && !self.is_gone
             && !self.has_refused
             && let Some((code, words)) = self.reader.read()
         {
             count += 1;
+            pieces += u32::from(code != WHOLE);
             if self.take(nic, code, &words).is_none() {
                 self.is_gone = true;
             }
@@ -330,7 +337,8 @@ impl Link {
             self.find_nothing(nic);
         }
         self.confirm(nic);
-        let wakes = (self.is_blocked || !self.serving.is_empty()) && self.send(nic);
+        let has_more = self.is_blocked || self.is_further || !self.serving.is_empty();
+        let wakes = has_more && self.send(nic);
         // Who waits for a confirmation is woken by it as well.
         let is_told = self.has_refused || self.told == self.reader.taken();
         let wakes = wakes || count > 0 && is_told && self.is_peer_asleep();
@@ -353,6 +361,7 @@ impl Link {
         let taken = self.writer.taken();
         while let Some(&(_, number)) = self.unconfirmed.front().filter(|(lines, _)| *lines <= taken) {
             self.unconfirmed.pop_front();
+            self.is_further = true;
             nic.progress(self.vi, number, Progress::Received);
         }
     }
@@ -493,7 +502,7 @@ impl Link {
         self.fetched += len;
         if self.fetched == whole {
             self.reads.pop_front();
-            self.fetched = 0;
+            (self.fetched, self.is_further) = (0, true);
             nic.progress(self.vi, number, Progress::Fetched);
         }
         Some(())
