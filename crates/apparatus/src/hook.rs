@@ -60,6 +60,8 @@ pub struct Hook {
     furthest: &'static AtomicU64,
     ahead: u64,
     skew: u64,
+    /// Who does not look for longer was away, in ticks.
+    pub away: u64,
     account: &'static [AtomicU64],
     /// By turn; `None` where nothing is turned.
     forces: Vec<Option<Force>>,
@@ -87,6 +89,8 @@ const AHEAD_NS: f64 = 1e6;
 
 /// What the clocks of two processors of a host may differ by, and more.
 const SKEW_NS: f64 = 10e3;
+/// Many times what looks in a row take.
+const AWAY_NS: f64 = 20e3;
 
 /// Ranks draw different numbers of one seed: an odd number, which makes another of each rank's.
 const RANKS_APART: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -198,6 +202,7 @@ impl Hook {
                 [page::FURTHEST / 8],
             ahead: clock.ticks(AHEAD_NS),
             skew: clock.ticks(SKEW_NS),
+            away: clock.ticks(AWAY_NS),
             account,
             ever_dials: forces.iter().any(Option::is_some),
             forces,

@@ -16,7 +16,8 @@
 //!
 //! * `abi`: libfabric's structures. * `patch`: exchanging tables. * `hook`: the process's page,
 //!   account and interface. * `fabric`: from the fabric to its endpoints. * `endpoint`: sending;
-//!   `onesided`: reading and writing the peer's memory. * `queue`: receiving; `counter`: what is counted.
+//!   `onesided`: reading and writing the peer's memory. * `queue`: receiving; `looks`: since when a
+//!   message may be here; `counter`: what is counted.
 //! * [`page`]: what the command asks for. * [`between`]: which ranks that is for; `peers`: where these
 //!   are. * [`account`]: what a rank has done.
 
@@ -27,6 +28,7 @@ mod counter;
 mod endpoint;
 mod fabric;
 mod hook;
+mod looks;
 mod onesided;
 pub mod page;
 mod patch;

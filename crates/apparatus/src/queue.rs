@@ -4,6 +4,7 @@
 use crate::abi::{self, Address, Cq, CqOps, Entry, ErrEntry, Fid, Opaque, Ops};
 use crate::account::Word;
 use crate::hook::{Force, Hook, inside, is_inside, spin_until};
+use crate::looks::Looks;
 use crate::patch::{self, call};
 use crate::replace;
 use core::ffi::{c_int, c_void};
@@ -77,7 +78,7 @@ struct State {
     /// Messages that peeks have found and nobody has received: since when they are here.
     found: HashMap<Name, Found, BuildHasherDefault<Spread>>,
     /// When the provider had nothing more.
-    drained: u64,
+    looks: Looks,
     /// When it gave something, if that was just now: what was done since is part of an overhead.
     fetched: u64,
 }
@@ -161,7 +162,7 @@ impl Queue {
                 is_used: AtomicBool::new(false),
                 is_signalled: AtomicBool::new(false),
                 is_posted: AtomicBool::new(false),
-                state: Mutex::new(State { drained: ticks::now(), ..State::default() }),
+                state: Mutex::new(State { looks: Looks::new(ticks::now()), ..State::default() }),
             }));
             (*cq).fid.ops = patch::copy((*cq).fid.ops, state, |ops: &mut Ops| replace!(ops, close => close));
             (*cq).ops = patch::copy((*cq).ops, state, |ops: &mut CqOps| {
@@ -276,7 +277,7 @@ impl Queue {
             return fetch(out.cast(), count, sources);
         };
         let mut fetch = |out, count, sources| inside(|| fetch(out, count, sources));
-        let is_clear = !(self.is_posted.load(Relaxed) && self.is_posted.swap(false, Relaxed));
+        let is_posted = self.is_posted.load(Relaxed) && self.is_posted.swap(false, Relaxed);
         let mut raw = [MaybeUninit::<Entry>::uninit(); FETCHED];
         let mut from = [Address::MAX; FETCHED];
         let looked = ticks::glance();
@@ -286,9 +287,12 @@ impl Queue {
         let now = if got > 0 { ticks::glance() } else { looked };
         let mut state = self.state();
         state.fetched = if got > 0 { now } else { 0 };
+        if is_posted {
+            state.looks.posted();
+        }
         // The provider works on a message before it shows it: that is no time in which it could have
         // come.
-        let not_at = is_clear.then(|| state.drained.saturating_add(now.saturating_sub(looked)));
+        let not_at = state.looks.not_at().map(|at| at.saturating_add(now.saturating_sub(looked)));
         let seen = Seen { at: now, not_at };
         for (nth, &source) in from.iter().enumerate().take(got.max(0) as usize) {
             let mut entry = MaybeUninit::<Entry>::zeroed();
@@ -305,7 +309,7 @@ impl Queue {
             }
         }
         if got == -abi::EAGAIN || (0..FETCHED as isize).contains(&got) {
-            state.drained = looked;
+            state.looks.in_vain(looked, self.hook.away);
         }
         // SAFETY: as the caller says.
         let (written, busy_until) = unsafe { self.hand_out(&mut state, out, count, sources, bytes) };
@@ -431,7 +435,9 @@ impl Queue {
         if waited {
             self.hook.count(Word::Held, 1);
             self.hook.count(Word::HeldTicks, due - now);
-        } else if due < state.drained && said.departed.is_some() && matches!(terms.latency, Latency::After(_))
+        } else if due < state.looks.vain()
+            && said.departed.is_some()
+            && matches!(terms.latency, Latency::After(_))
         {
             // It was not there when the program looked after its time.
             self.hook.count(Word::Late, 1);

@@ -114,8 +114,9 @@ impl Default for Usual {
 
 impl Own {
     const NONE: Self = Self { seen_coming: Usual::UNKNOWN, least: Least::NONE };
-    /// Notes a message that departed at `stamp`. Returns when it was here.
-    fn note(&mut self, stamp: u64, seen: Seen) -> u64 {
+    /// Notes a message that departed at `stamp`. Returns when it was here; `near` is what messages of
+    /// about that size take that were seen as they came.
+    fn note(&mut self, stamp: u64, seen: Seen, near: Option<u64>) -> u64 {
         let took = seen.at.saturating_sub(stamp);
         self.least.note(took);
         let not_at = seen.not_at.unwrap_or(0);
@@ -128,7 +129,7 @@ impl Own {
             self.seen_coming.note(here.saturating_sub(stamp));
             return here;
         }
-        stamp.saturating_add(self.get()).clamp(not_at.min(seen.at), seen.at)
+        stamp.saturating_add(self.get(near)).clamp(not_at.min(seen.at), seen.at)
     }
 
     /// Whether a message of that size was ever seen.
@@ -136,9 +137,10 @@ impl Own {
         self.least.get().is_some()
     }
 
-    /// What a message takes for all that is known.
-    fn get(&self) -> u64 {
-        self.seen_coming.get().or(self.least.get()).unwrap_or(0)
+    /// What a message takes for all that is known. Where none of its size was seen as it came, the
+    /// least may be as late as the program looks, and those of another size know better.
+    fn get(&self, near: Option<u64>) -> u64 {
+        self.seen_coming.get().or(self.least.get().into_iter().chain(near).min()).unwrap_or(0)
     }
 }
 
@@ -236,16 +238,30 @@ impl Lane {
     fn was_here(&mut self, departed: Departed, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
         let data = terms.data(bytes);
         let began = departed.at.saturating_sub(data);
-        let own = &mut self.own[size_class(bytes)];
+        let class = size_class(bytes);
+        let near = self.near(class);
+        let own = &mut self.own[class];
         // One that was seen before its sender thought that it had sent it has taken nothing.
         let is_known = departed.at_once && began >= self.open_since;
-        let here = if is_known { own.note(began, seen).max(began) } else { began.saturating_add(own.get()) };
+        let here = if is_known {
+            own.note(began, seen, near).max(began)
+        } else {
+            began.saturating_add(own.get(near))
+        };
         if data == 0 {
             return here;
         }
         // Its bytes take what they are to take, and the link besides what it takes for few of them.
-        let quickest = self.own.iter().filter(|own| own.is_known()).map(Own::get).min().unwrap_or(0);
+        let known = self.own.iter().filter(|own| own.is_known());
+        let quickest = known.map(|own| own.get(near)).min().unwrap_or(0);
         here.max(departed.at.saturating_add(quickest))
+    }
+
+    /// What messages take that were seen as they came, of the size that is nearest below `class`, or
+    /// else above it.
+    fn near(&self, class: usize) -> Option<u64> {
+        let (below, above) = self.own.split_at(class);
+        below.iter().rev().chain(above).find_map(|own| own.seen_coming.get())
     }
 }
 
