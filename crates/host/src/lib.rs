@@ -10,6 +10,7 @@
 //! * [`life`]: whether another process still lives.
 //! * [`datagram`]: a UDP socket that never waits, and the faults under it.
 //! * [`interface`]: where other hosts reach this one.
+//! * [`pages`]: memory that nothing has touched, and what the system takes to lock it.
 //! * [`random`]: bits that nobody guesses.
 //! * [`wait`]: what an idle process does.
 
@@ -18,6 +19,7 @@ mod copy;
 pub mod datagram;
 pub mod interface;
 pub mod life;
+pub mod pages;
 pub mod random;
 pub mod region;
 pub mod ring;

@@ -107,6 +107,11 @@ impl Layer {
         }
     }
 
+    /// Whether it has processes register memory.
+    pub const fn registers(self) -> bool {
+        matches!(self, Self::Plugin | Self::Sim)
+    }
+
     /// Whether `--faults` can be put under it.
     pub const fn takes_faults(self) -> bool {
         matches!(self, Self::AmUdp)

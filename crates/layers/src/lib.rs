@@ -6,6 +6,7 @@
 //! * [`real`]: what layers in real time have in common.
 //! * `time`: the clock of all of them. * `sized`: layers whose messages can have any size.
 //! * `messages`: layers whose processes exchange messages.
+//! * [`registrar`]: layers that register memory.
 //! * [`crowd`]: many simulated interfaces in one virtual time.
 //! * [`am`], [`udp`], [`tcp`], [`sim`]: the layers. * [`plugin`]: those written in C, such as MPI.
 #![forbid(unsafe_code)]
@@ -19,6 +20,7 @@ pub mod half;
 mod messages;
 pub mod plugin;
 pub mod real;
+pub mod registrar;
 pub mod sim;
 mod sized;
 mod socket;

@@ -1,5 +1,6 @@
 //! Layers written in C, MPI first: `netdyno_plugin` behind the faces of `netdyno_measure`.
 //!
+//! * `memory`: one process that has its layer know memory.
 //! * `lanes`: receives that are posted in advance, sends in turn. * `wire`: two processes.
 //! * `links`: many. * `requests`: both, over requests of the layer's own. * `messages`: two that
 //!   exchange messages.
@@ -11,6 +12,7 @@
 pub mod bootstrap;
 mod lanes;
 mod links;
+pub(crate) mod memory;
 mod messages;
 mod requests;
 mod wire;
@@ -24,7 +26,7 @@ use messages::Ends;
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::{Face, LayerError, Messenger};
 use netdyno_measure::task::{AnySize, Messages, Subject};
-use netdyno_plugin::channel::{Channel, Opening, Place};
+use netdyno_plugin::channel::{Channel, Opening, Place, Uses};
 use netdyno_plugin::plugin::Plugin;
 use netdyno_plugin::site::{build, find_compiler};
 use netdyno_plugin::source::Source;
@@ -81,15 +83,22 @@ impl Extension {
     }
 
     /// Opens it. `place` is for a layer that has no launcher to say who is who.
-    fn open(&self, room: Room, place: Place, wait: Wait) -> Result<Channel, LayerError> {
+    fn open(&self, room: Room, place: Place, uses: Uses, wait: Wait) -> Result<Channel, LayerError> {
         let Room { slots, largest, memory } = room;
         let plugin = Plugin::load(&self.file).map_err(LayerError::new)?;
         if wait == Wait::Block && !plugin.blocks() {
             return Err(LayerError(format!("{} cannot sleep: use --wait spin or yield", plugin.name())));
         }
-        let opening =
-            Opening { place, slots, largest, memory, is_one_sided: false, settings: &self.settings };
-        let channel = Channel::open(plugin, &opening).map_err(LayerError::new)?;
+        if uses != Uses::Messages && !plugin.registers() {
+            return Err(LayerError(format!("{} has no memory to register", plugin.name())));
+        }
+        let opening = Opening { place, slots, largest, memory, uses, settings: &self.settings };
+        Channel::open(plugin, &opening).map_err(LayerError::new)
+    }
+
+    /// Opens it for messages between processes.
+    fn open_among_others(&self, room: Room, place: Place, wait: Wait) -> Result<Channel, LayerError> {
+        let channel = self.open(room, place, Uses::Messages, wait)?;
         if channel.place().ranks < 2 {
             return Err(LayerError(format!(
                 "{} sees one process alone: start processes by the launcher of the same library, as in mpiexec -n 2",
@@ -178,7 +187,7 @@ impl PluginHalf {
             Face::Messages => Room { slots: DEPTH, largest, memory: messages::memory(largest) },
             _ => Room { slots: wire::SLOTS, largest, memory: wire::memory(largest) },
         };
-        let mut channel = extension.open(room, place, options.wait)?;
+        let mut channel = extension.open_among_others(room, place, options.wait)?;
         if options.face == Face::Messages && !channel.plugin().messages() {
             let name = channel.plugin().name();
             return Err(LayerError(format!(

@@ -1,0 +1,49 @@
+//! Memory that a layer in C is told of, by one process alone.
+
+use super::{Extension, Room};
+use crate::registrar::Knows;
+use netdyno_host::wait::Wait;
+use netdyno_measure::layer::LayerError;
+use netdyno_plugin::channel::{Channel, Place, Uses};
+
+/// A layer that no other process shares.
+pub(crate) struct PluginMemory {
+    channel: Channel,
+    library: String,
+}
+
+impl PluginMemory {
+    /// Opens the layer.
+    pub(crate) fn open(extension: &Extension) -> Result<Self, LayerError> {
+        let room = Room { slots: 1, largest: 1, memory: (1, 1) };
+        let place = Place { rank: 0, ranks: 1 };
+        let mut channel = extension.open(room, place, Uses::Memory, Wait::Spin)?;
+        let library = channel.description();
+        Ok(Self { channel, library })
+    }
+
+    /// Which library of which version is behind it.
+    pub(crate) fn library(&self) -> String {
+        self.library.clone()
+    }
+}
+
+impl Knows for PluginMemory {
+    fn renew(&mut self, bytes: usize) -> Result<(), LayerError> {
+        self.channel.renew_ground(bytes).map_err(LayerError::new)
+    }
+
+    fn touch(&mut self) {
+        self.channel.touch_ground();
+    }
+
+    #[inline(always)]
+    fn register(&mut self) -> Result<(), LayerError> {
+        self.channel.register_ground().map_err(LayerError::new)
+    }
+
+    #[inline(always)]
+    fn deregister(&mut self) -> Result<(), LayerError> {
+        self.channel.deregister_ground().map_err(LayerError::new)
+    }
+}
