@@ -291,7 +291,7 @@ impl<'a> Team<'a> {
 
 fn alone_order(bench: &Bench) -> Order {
     Order::Alone {
-        layer: bench.layer.name().into(),
+        layer: bench.layer.to_string(),
         wait: bench.wait.name().into(),
         cpu: bench.cpus.first().copied(),
     }
@@ -310,7 +310,7 @@ fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
         _ => bench.worker_ip(),
     };
     Order::Open {
-        layer: bench.layer.name().into(),
+        layer: bench.layer.to_string(),
         is_requester,
         size_bytes,
         face,

@@ -29,7 +29,7 @@ pub fn run(args: &RegistrationArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Faul
     }
     if let Some(layer) = bench.over.iter().find(|layer| !layer.registers()) {
         let able: Vec<String> = ALL.iter().filter(|layer| layer.registers()).map(Layer::to_string).collect();
-        return Err(Fault::BadInput(format!("{layer} has no memory to register: use {}", able.join(" or "))));
+        return Err(Fault::BadInput(format!("{layer} has no memory to register: use {}", able.join(", "))));
     }
     if bench.over.iter().any(|layer| *layer != Layer::Sim) {
         check_memory(args.largest, available_bytes())?;

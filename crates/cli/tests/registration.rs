@@ -102,7 +102,10 @@ fn bad_input_is_one_line_and_exit_code_2() {
     let cases: &[(&[&str], &str)] = &[
         (&["registration"], "--over"),
         (&["registration", "--over", "sim"], "--truth"),
-        (&["registration", "--over", "tcp"], "tcp has no memory to register: use "),
+        (
+            &["registration", "--over", "tcp"],
+            "tcp has no memory to register: use ofi:tcp, ucx:tcp, plugin, sim",
+        ),
         (&["registration", "--over", "sim,am+shm", "--truth", TRUTH], "am+shm has no memory to register"),
         (&["registration", "--over", "sim", "--truth", TRUTH, "--size", "64"], "--largest"),
         (&["registration", "--over", "sim", "--truth", TRUTH, "--largest", "2GiB"], "1KiB to 1GiB"),

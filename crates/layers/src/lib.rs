@@ -1,7 +1,7 @@
 //! What can be measured: each layer behind the faces of `netdyno_measure::layer`.
 //!
 //! * [`catalogue`]: the layers by name, what each can do, whether it is available here.
-//! * [`half`]: how two processes come to share a layer.
+//! * [`parameter`]: what some of them are opened with. * [`half`]: how two processes come to share a layer.
 //! * [`group`]: how many processes come to share one.
 //! * [`real`]: what layers in real time have in common.
 //! * `time`: the clock of all of them. * `sized`: layers whose messages can have any size.
@@ -18,6 +18,7 @@ mod exposed;
 pub mod group;
 pub mod half;
 mod messages;
+pub mod parameter;
 pub mod plugin;
 pub mod real;
 pub mod registrar;

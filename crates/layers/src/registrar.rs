@@ -1,5 +1,5 @@
 //! Memory that is registered in real time, beside memory that the system locks. A layer sees to its
-//! own part ([`Knows`]) and is entered in [`open`].
+//! own part (`Knows`) and is entered in [`open`].
 
 use crate::catalogue::Layer;
 use crate::plugin::Extension;
@@ -27,6 +27,8 @@ pub struct Opened {
 /// The layer has no memory to register, or cannot be opened.
 pub fn open(layer: Layer) -> Result<Opened, LayerError> {
     match layer {
+        Layer::Ofi(provider) => of_plugin(&Extension::ofi(provider)?),
+        Layer::Ucx(transports) => of_plugin(&Extension::ucx(transports)?),
         Layer::Plugin => of_plugin(&Extension::own()?),
         _ => Err(LayerError(format!("{layer} has no memory to register"))),
     }
@@ -51,6 +53,16 @@ pub(crate) trait Knows {
 
     /// Takes the latest registration back.
     fn deregister(&mut self) -> Result<(), LayerError>;
+
+    /// What transfers need besides memory, as [`Registrar::fixed`] has it.
+    fn fixed(&self) -> &[&'static str] {
+        &[]
+    }
+
+    /// Does and undoes one of these, as [`Registrar::perform`] has it: the ticks that doing it took.
+    fn perform(&mut self, nth: usize) -> Result<u64, LayerError> {
+        Err(LayerError(format!("the layer has no fixed cost {nth}")))
+    }
 }
 
 /// A process that has a layer know memory, and has the system lock some.
@@ -121,6 +133,14 @@ impl<K: Knows> Registrar for RealRegistrar<K> {
     #[inline(always)]
     fn unlock(&mut self) -> Result<(), LayerError> {
         self.pages()?.unlock().map_err(LayerError::new)
+    }
+
+    fn fixed(&self) -> &[&'static str] {
+        self.layer.fixed()
+    }
+
+    fn perform(&mut self, nth: usize) -> Result<u64, LayerError> {
+        self.layer.perform(nth)
     }
 }
 

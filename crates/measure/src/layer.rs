@@ -168,13 +168,9 @@ pub trait Registrar: Time {
 
     /// What transfers need besides memory and costs the same whatever its size, by name, as in
     /// `create VI`.
-    fn fixed(&self) -> &[&'static str] {
-        &[]
-    }
+    fn fixed(&self) -> &[&'static str];
 
     /// Does what [`Registrar::fixed`] names at this index, and undoes it: the ticks from just before
     /// to just after doing it.
-    fn perform(&mut self, nth: usize) -> Result<u64, LayerError> {
-        Err(LayerError(format!("the layer has no fixed cost {nth}")))
-    }
+    fn perform(&mut self, nth: usize) -> Result<u64, LayerError>;
 }

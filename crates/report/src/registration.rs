@@ -50,14 +50,15 @@ fn row(lines: &mut Lines, name: &str, cells: impl Iterator<Item = String>) {
     }
 }
 
-/// A cost with half of its interval as a share of it, as `12.3 µs ±2 %`.
+/// A cost with half of its interval as a share of it, as `12.3 µs ± 2 %`; shares are equally long, so that
+/// costs stand below each other.
 fn cell(cost: &Parameter) -> String {
     let Some(ns) = cost.value_ns.filter(|ns| ns.is_finite()) else { return NONE.into() };
     let share = cost.ci_ns.map(|ci| ci.half_width() / ns.abs());
     match share {
         Some(share) if share < 0.005 => format!("{} ±<1 %", time(ns)),
-        Some(share) if share < WIDE => format!("{} ±{:.0} %", time(ns), 100.0 * share),
-        Some(_) => format!("{} ±>99 %", time(ns)),
+        Some(share) if share < WIDE => format!("{} ±{:>2.0} %", time(ns), 100.0 * share),
+        Some(_) => format!("{} ±>99%", time(ns)),
         None => time(ns),
     }
 }

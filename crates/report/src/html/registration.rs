@@ -48,22 +48,23 @@ pub fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
 /// The whole part.
 pub fn sections(subjects: &[Subject<'_>], notes: &Notes<'_>) -> Markup {
     html! {
-        @if !subjects.is_empty() {
+        @if subjects.len() > 1 {
             section {
-                h2 #registration { "Registering memory" }
-                @if subjects.len() > 1 { h3 { "Memory that was touched, registered for the first time" } (charts::layers(subjects)) }
+                h2 { "Registering memory" }
+                h3 { "Memory that was touched, registered for the first time" }
+                (charts::layers(subjects))
             }
-            @for subject in subjects {
-                section {
-                    div.keep {
-                        h2 { (subject.label) }
-                        p.facts { (circumstances_of(subject.result)) (tables::letters(subject, notes)) }
-                        h3 { "What becomes of a region, over its size" }
-                        (charts::layer(subject))
-                    }
-                    div.keep { h3 { "By size" } (tables::sizes(subject, notes)) }
-                    (tables::fixed(subject))
+        }
+        @for subject in subjects {
+            section {
+                div.keep {
+                    h2 { (subject.label) }
+                    p.facts { (circumstances_of(subject.result)) (tables::letters(subject, notes)) }
+                    h3 { "What becomes of a region, over its size" }
+                    (charts::layer(subject))
                 }
+                div.keep { h3 { "By size" } (tables::sizes(subject, notes)) }
+                (tables::fixed(subject))
             }
         }
     }
