@@ -48,6 +48,9 @@ pub(crate) trait Knows {
     /// Writes to every page of the region.
     fn touch(&mut self);
 
+    /// Registers and deregisters a page of other memory.
+    fn warm_up(&mut self) -> Result<(), LayerError>;
+
     /// Registers the region, which may be registered already.
     fn register(&mut self) -> Result<(), LayerError>;
 
@@ -113,6 +116,10 @@ impl<K: Knows> Registrar for RealRegistrar<K> {
             Some(pages) => pages.touch(),
             None => self.layer.touch(),
         }
+    }
+
+    fn warm_up(&mut self) -> Result<(), LayerError> {
+        self.layer.warm_up()
     }
 
     #[inline(always)]

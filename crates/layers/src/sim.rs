@@ -213,6 +213,11 @@ impl Registrar for SimRegistrar {
         self.memory.touch();
     }
 
+    /// It has no caches.
+    fn warm_up(&mut self) -> Result<(), LayerError> {
+        Ok(())
+    }
+
     fn register(&mut self) -> Result<(), LayerError> {
         self.memory.register();
         Ok(())

@@ -154,6 +154,10 @@ pub trait Registrar: Time {
     /// Writes to every page of the region.
     fn touch(&mut self);
 
+    /// Registers and deregisters other memory, so that the layer's code and tables are in caches,
+    /// whatever has just been done to a region.
+    fn warm_up(&mut self) -> Result<(), LayerError>;
+
     /// Registers the region, which may be registered already.
     fn register(&mut self) -> Result<(), LayerError>;
 

@@ -13,7 +13,7 @@ use crate::absent;
 use crate::plugin::{Finding, Messages, Plugin, Requests};
 use crate::row::Row;
 use crate::{PluginError, one_line};
-use ground::Ground;
+use ground::{GROUNDS, Ground};
 use regions::Regions;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::{ManuallyDrop, size_of};
@@ -133,7 +133,7 @@ struct Held {
     receives: Row,
     sends: Row,
     regions: Regions,
-    ground: Option<Ground>,
+    grounds: [Option<Ground>; GROUNDS],
     error: Text,
 }
 
@@ -144,7 +144,7 @@ impl Channel {
             receives: Row::new(opening.slots, opening.memory.0)?,
             sends: Row::new(opening.slots, opening.memory.1)?,
             regions: Regions::default(),
-            ground: None,
+            grounds: Default::default(),
             error: Text::new(),
         };
         let settings: Vec<CString> = opening

@@ -224,21 +224,22 @@ fn one_process_registers_a_ground_as_often_as_it_likes() {
     let folder = TempDir::new().unwrap();
     let opening = Opening { place: Place { rank: 0, ranks: 1 }, uses: Uses::Memory, ..opening(0) };
     let mut channel = Channel::open(plugin(&folder), &opening).unwrap();
-    assert!(channel.register_ground().is_err(), "there is none yet");
+    assert!(channel.register_ground(0).is_err(), "there is none yet");
     for bytes in [1, 4096, 100_000] {
-        channel.renew_ground(bytes).unwrap();
-        channel.register_ground().unwrap();
-        channel.touch_ground();
-        channel.register_ground().unwrap();
-        channel.deregister_ground().unwrap();
-        channel.deregister_ground().unwrap();
-        assert!(channel.deregister_ground().unwrap_err().to_string().contains("not registered"));
+        channel.renew_ground(0, bytes).unwrap();
+        channel.register_ground(0).unwrap();
+        channel.touch_ground(0);
+        channel.register_ground(0).unwrap();
+        channel.deregister_ground(0).unwrap();
+        channel.deregister_ground(0).unwrap();
+        assert!(channel.deregister_ground(0).unwrap_err().to_string().contains("not registered"));
         // What is registered when other ground is taken, and when the channel is closed, is let go of.
-        channel.register_ground().unwrap();
+        channel.register_ground(0).unwrap();
     }
+    assert!(channel.renew_ground(2, 1).is_err() && channel.register_ground(1).is_err());
     let region = channel.register(1).unwrap();
     assert!(channel.key(region).is_err(), "it was opened to register memory alone");
     let mut messages = Channel::open(plugin(&folder), &self::opening(0)).unwrap();
-    messages.renew_ground(1).unwrap();
-    assert!(messages.register_ground().unwrap_err().to_string().contains("not opened to register memory"));
+    messages.renew_ground(1, 1).unwrap();
+    assert!(messages.register_ground(1).unwrap_err().to_string().contains("not opened to register memory"));
 }

@@ -9,8 +9,9 @@ use crate::stats::median;
 
 /// Whoever pins pages takes more time for so many times as many of them,
 const PAGES_THAT_TELL: usize = 64;
-/// by this factor at least.
+/// by this factor at least, and by this much for each page, which may be a part of a huge one.
 const GROWS: f64 = 2.0;
+const PINNING_NS: f64 = 0.05;
 /// Registering again is cheaper than for the first time by more than chance below this share.
 const KEPT: f64 = 0.5;
 
@@ -55,13 +56,17 @@ fn far_apart(registration: &Registration) -> Option<(&SizeCosts, &SizeCosts)> {
 /// A library that pins pages takes time for each of them.
 fn not_pinned(registration: &Registration) -> Option<Doubt> {
     let (small, large) = far_apart(registration)?;
-    let grows = large.touched.value_ns? >= GROWS * small.touched.value_ns?;
+    let (of_small, of_large) = (small.touched.value_ns?, large.touched.value_ns?);
+    let pages = (large.size_bytes / registration.system.page_bytes.max(1)) as f64;
+    let grows = of_large >= GROWS * of_small && of_large >= of_small + PINNING_NS * pages;
     (!grows).then(|| {
         let text = format!(
-            "to register {} takes about as long as {}: pages are not pinned when they are registered, and what \
+            "to register {} takes {}, and {} takes {}: pages are not pinned when they are registered, and what \
              that costs comes with transfers, if at all",
             Bytes(large.size_bytes),
-            Bytes(small.size_bytes)
+            Time(of_large),
+            Bytes(small.size_bytes),
+            Time(of_small)
         );
         Doubt::about("not_pinned", "touched", text)
     })

@@ -4,7 +4,9 @@
 //! Then come passes over all sizes and all that is done to a region, in another order every time,
 //! until the time is up: what drifts in the course of a launch touches all of them alike.
 //!
-//! Every sample has memory of its own, so that no library knows it from an earlier one.
+//! Every sample has memory of its own, so that no library knows it from an earlier one. Touching a large
+//! region drives everything else out of the caches: before each sample the layer registers a page of other
+//! memory, or large regions would be measured cold and small ones warm.
 
 use super::data::{FixedData, RegistrationLaunch, RegistrationShape, SizeData, SizeShape};
 use crate::bench::Bench;
@@ -209,6 +211,7 @@ fn timed<R: Registrar, T>(
 
 fn untouched<R: Registrar>(bench: &mut Bench<'_, R>, bytes: usize) -> Result<[f64; 1], LayerError> {
     bench.layer.renew(Purpose::Register, bytes)?;
+    bench.layer.warm_up()?;
     let (first_touch, ()) = timed(bench, R::register)?;
     bench.layer.deregister()?;
     Ok([first_touch])
@@ -218,6 +221,7 @@ fn untouched<R: Registrar>(bench: &mut Bench<'_, R>, bytes: usize) -> Result<[f6
 fn touched<R: Registrar>(bench: &mut Bench<'_, R>, bytes: usize) -> Result<[f64; 4], LayerError> {
     bench.layer.renew(Purpose::Register, bytes)?;
     bench.layer.touch();
+    bench.layer.warm_up()?;
     let (touched, ()) = timed(bench, R::register)?;
     let (cached, ()) = timed(bench, R::register)?;
     bench.layer.deregister()?;

@@ -1,5 +1,5 @@
-//! The ground: memory that is registered and deregistered as a whole, to see what that costs. Nothing
-//! is copied to it or from it.
+//! Grounds: memory that is registered and deregistered as a whole, to see what that costs. Nothing is
+//! copied to them or from them.
 
 use super::Channel;
 use crate::PluginError;
@@ -13,7 +13,9 @@ pub(super) struct Ground {
     registrations: Vec<*mut RawRegion>,
 }
 
-/// Registrations that the ground has room for before it needs memory itself, which would take time.
+/// Grounds of a channel at most.
+pub(super) const GROUNDS: usize = 2;
+/// Registrations that a ground has room for before it needs memory itself, which would take time.
 const REGISTRATIONS: usize = 8;
 
 impl Channel {
@@ -22,58 +24,70 @@ impl Channel {
     ///
     /// # Errors
     /// The layer fails to deregister, or the system has no memory.
-    pub fn renew_ground(&mut self, bytes: usize) -> Result<(), PluginError> {
-        while self.held.ground.as_ref().is_some_and(|ground| !ground.registrations.is_empty()) {
-            self.deregister_ground()?;
+    pub fn renew_ground(&mut self, nth: usize, bytes: usize) -> Result<(), PluginError> {
+        while self.ground(nth).is_ok_and(|ground| !ground.registrations.is_empty()) {
+            self.deregister_ground(nth)?;
         }
-        self.held.ground = None;
+        let place = self.held.grounds.get_mut(nth).ok_or_else(no_ground)?;
+        // Given back first, so that there are never both.
+        *place = None;
         let (memory, registrations) = (Memory::untouched(bytes)?, Vec::with_capacity(REGISTRATIONS));
-        self.held.ground = Some(Ground { memory, registrations });
+        *place = Some(Ground { memory, registrations });
         Ok(())
     }
 
-    /// Writes to every page of the ground.
-    pub fn touch_ground(&mut self) {
-        if let Some(ground) = &mut self.held.ground {
+    /// Writes to every page of a ground.
+    pub fn touch_ground(&mut self, nth: usize) {
+        if let Ok(ground) = self.ground(nth) {
             ground.memory.touch();
         }
     }
 
-    /// Registers the ground, once more where it is registered.
+    #[inline(always)]
+    fn ground(&mut self, nth: usize) -> Result<&mut Ground, PluginError> {
+        self.held.grounds.get_mut(nth).and_then(Option::as_mut).ok_or_else(no_ground)
+    }
+
+    /// Of a ground the layer may have a hold on, whatever it says: it stays until the process ends.
+    #[cold]
+    fn give_up_ground(&mut self, nth: usize) {
+        std::mem::forget(self.held.grounds[nth].take());
+    }
+
+    /// Registers a ground, once more where it is registered.
     ///
     /// # Errors
     /// There is none, or the layer fails.
     #[inline(always)]
-    pub fn register_ground(&mut self) -> Result<(), PluginError> {
+    pub fn register_ground(&mut self, nth: usize) -> Result<(), PluginError> {
         let Registers { register, .. } = self.registers()?;
-        let Some(ground) = &mut self.held.ground else { return Err(no_ground()) };
+        let raw_channel = self.raw;
+        let ground = self.ground(nth)?;
         let memory = &ground.memory;
         // SAFETY: the channel is open; the memory stays until it is deregistered, or the channel is
         // closed.
-        let raw = unsafe { register(self.raw, memory.start().as_ptr().cast(), memory.bytes()) };
+        let raw = unsafe { register(raw_channel, memory.start().as_ptr().cast(), memory.bytes()) };
         if raw.is_null() {
-            // Whatever came of it, the layer may have a hold on the memory.
-            std::mem::forget(self.held.ground.take());
+            self.give_up_ground(nth);
             return Err(self.failed());
         }
         ground.registrations.push(raw);
         Ok(())
     }
 
-    /// Takes the latest registration of the ground back.
+    /// Takes the latest registration of a ground back.
     ///
     /// # Errors
     /// There is none, or the layer fails.
     #[inline(always)]
-    pub fn deregister_ground(&mut self) -> Result<(), PluginError> {
+    pub fn deregister_ground(&mut self, nth: usize) -> Result<(), PluginError> {
         let Registers { deregister, .. } = self.registers()?;
-        let Some(ground) = &mut self.held.ground else { return Err(no_ground()) };
-        let raw = ground.registrations.pop();
+        let raw = self.ground(nth)?.registrations.pop();
         let raw = raw.ok_or_else(|| PluginError::new("the ground is not registered"))?;
         // SAFETY: the channel is open, and the region registered; nobody else has heard of it.
         let returned = unsafe { deregister(self.raw, raw) };
         if returned != 0 {
-            std::mem::forget(self.held.ground.take());
+            self.give_up_ground(nth);
         }
         self.truth(returned, "deregister_memory").map(drop)
     }

@@ -186,7 +186,7 @@ impl Channel {
         if self.held.sends.posted() > 0 {
             return;
         }
-        for raw in self.held.ground.iter_mut().flat_map(Ground::take_registrations) {
+        for raw in self.held.grounds.iter_mut().flatten().flat_map(Ground::take_registrations) {
             // SAFETY: the channel is open, the region registered, and nobody else has heard of it.
             unsafe { deregister(self.raw, raw) };
         }
