@@ -9,10 +9,12 @@ use crate::stats::median;
 
 /// Whoever pins pages takes more time for so many times as many of them,
 const PAGES_THAT_TELL: usize = 64;
-/// by this factor at least, and by this much for each page, which may be a part of a huge one.
+/// by this factor at least, and by this much for each page, which may be a part of a huge one. Less is what
+/// caches do that are cold after a large region was touched.
 const GROWS: f64 = 2.0;
-const PINNING_NS: f64 = 0.05;
-/// Registering again is cheaper than for the first time by more than chance below this share.
+const PINNING_NS: f64 = 0.1;
+/// Registering again is much cheaper than for the first time below this share, where the difference is more
+/// than caches make.
 const KEPT: f64 = 0.5;
 
 /// Where the figures mean something else than what they are called, or are not known well.
@@ -24,7 +26,7 @@ pub(super) fn find(
     let mut doubts = Vec::new();
     doubts.extend(lock_refused(registration));
     doubts.extend(not_pinned(registration));
-    doubts.extend(kept(launches, registration));
+    doubts.extend(kept(registration));
     doubts.extend(huge_pages(registration));
     doubts.extend(coarse_clock(launches, registration));
     doubts.extend(preempted(launches));
@@ -53,12 +55,16 @@ fn far_apart(registration: &Registration) -> Option<(&SizeCosts, &SizeCosts)> {
     (large.size_bytes / page >= PAGES_THAT_TELL).then_some((small, large))
 }
 
+fn pages(registration: &Registration, size: &SizeCosts) -> f64 {
+    (size.size_bytes / registration.system.page_bytes.max(1)) as f64
+}
+
 /// A library that pins pages takes time for each of them.
 fn not_pinned(registration: &Registration) -> Option<Doubt> {
     let (small, large) = far_apart(registration)?;
     let (of_small, of_large) = (small.touched.value_ns?, large.touched.value_ns?);
-    let pages = (large.size_bytes / registration.system.page_bytes.max(1)) as f64;
-    let grows = of_large >= GROWS * of_small && of_large >= of_small + PINNING_NS * pages;
+    let grows =
+        of_large >= GROWS * of_small && of_large - of_small >= PINNING_NS * pages(registration, large);
     (!grows).then(|| {
         let text = format!(
             "to register {} takes {}, and {} takes {}: pages are not pinned when they are registered, and what \
@@ -73,11 +79,10 @@ fn not_pinned(registration: &Registration) -> Option<Doubt> {
 }
 
 /// A library may keep what is deregistered, and unpin it when it likes.
-fn kept(launches: &[RegistrationLaunch], registration: &Registration) -> Option<Doubt> {
+fn kept(registration: &Registration) -> Option<Doubt> {
     let large = registration.sizes.last()?;
     let (again, touched) = (large.again.value_ns?, large.touched.value_ns?);
-    let is_above_clock = touched > CLOCK_IS_FINE * median_timer(launches);
-    (again < KEPT * touched && is_above_clock).then(|| {
+    (again < KEPT * touched && touched - again > PINNING_NS * pages(registration, large)).then(|| {
         let text = format!(
             "to register {} again takes {} of the first time: the library keeps what is deregistered, so that \
              deregistering does not say what it costs to let go of memory",
