@@ -77,7 +77,8 @@ struct netdyno_options {
     /* In: bytes of the largest message wanted. Out: less, where the layer carries less. */
     uint64_t largest;
 
-    /* In: this process and how many there are; without a meaning with NETDYNO_HAS_LAUNCHER.
+    /* In: this process and how many there are; without a meaning with NETDYNO_HAS_LAUNCHER. One alone
+     * only registers memory, and connect is not called.
      * Out, with NETDYNO_HAS_LAUNCHER: what the launcher says. */
     int32_t rank;
     int32_t ranks;

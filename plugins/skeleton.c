@@ -75,7 +75,7 @@ static struct netdyno_channel *skeleton_open(struct netdyno_options *options)
     struct sockaddr_un any = { .sun_family = AF_UNIX };
     struct netdyno_channel *channel = calloc(1, sizeof *channel);
 
-    if (!channel || options->settings[0] || options->ranks != 2) {
+    if (!channel || options->settings[0] || options->ranks > 2) {
         snprintf(options->error, NETDYNO_TEXT_BYTES,
                  "skeleton has no settings, and joins two processes");
         free(channel);

@@ -63,6 +63,8 @@ pub enum Verb {
     Contention(Box<ContentionArgs>),
     /// Measure how much computation goes behind messages, and who pays for moving them (COMB)
     Overlap(Box<OverlapArgs>),
+    /// Measure what registering and deregistering memory costs against its size, beside mlock
+    Registration(Box<RegistrationArgs>),
     /// Run an MPI program as it is over a link as it is wanted: dials for L, o_s, o_r, g_s, g_r, G
     Run(Box<RunArgs>),
     /// Find out which parameter of its link a program depends on, and how far each can go
@@ -188,7 +190,9 @@ pub struct BenchArgs {
     /// capacity=64, window=65536, o_poll=0ns, noise=0.05; by the size of a message
     /// G=0.5ns/B, processor time per byte as in O_s=0.1ns/B,O_r=0.1ns/B, and another protocol
     /// for large messages as in change=8KiB,change_G=0.25ns/B,change_L=20us; for overlap who
-    /// moves messages, as in offload=off,eager=8KiB,steal=0.1ns/B,helper=0.1ns/B
+    /// moves messages, as in offload=off,eager=8KiB,steal=0.1ns/B,helper=0.1ns/B; for registration
+    /// what memory costs, as in register=1us+50ns/page,fault=250ns,cached=100ns,kept=on,
+    /// deregister=500ns+10ns/page,lock=1us+30ns/page,unlock=300ns,lock_limit=8MiB,create=5us
     #[arg(long, value_name = "NAME=VALUE,…")]
     pub truth: Option<Truth>,
 
@@ -292,6 +296,19 @@ impl From<CombMethod> for plan::Method {
     }
 }
 
+/// `netdyno registration`.
+#[derive(Debug, Args)]
+#[command(mut_arg("size", |size| size.hide(true)))]
+pub struct RegistrationArgs {
+    /// The largest region, in bytes or as in 1GiB; half of the memory that is available at most
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = largest)]
+    pub largest: usize,
+
+    /// What is measured, and how.
+    #[command(flatten)]
+    pub bench: BenchArgs,
+}
+
 /// Where and in which form a result goes.
 #[derive(Clone, Debug, Args)]
 pub struct OutputArgs {
@@ -385,6 +402,7 @@ impl Cli {
             Some(Verb::Bulk(args)) => Some(&args.bench.measuring),
             Some(Verb::Contention(args)) => Some(&args.bench.measuring),
             Some(Verb::Overlap(args)) => Some(&args.bench.measuring),
+            Some(Verb::Registration(args)) => Some(&args.bench.measuring),
             Some(Verb::Validate(args)) => Some(&args.measuring),
             Some(_) => None,
         }

@@ -1,8 +1,7 @@
 //! One process of many, on the far side of the control connection: it does what it is told in
 //! each step, until the launching side is gone.
 
-use crate::worker::{Answer, End, Order, PATIENCE, bound, preemptions, turns, unexpected};
-use netdyno_clock::place;
+use crate::worker::{Answer, End, Order, PATIENCE, bound, pin, preemptions, turns, unexpected};
 use netdyno_host::wait::Wait;
 use netdyno_job::member::Control;
 use netdyno_layers::catalogue::Layer;
@@ -103,9 +102,7 @@ fn take_place(control: &mut Control<Order>, opening: Opening, wait: Wait) -> Res
     let faults = faults.map_or(Ok(Faults::NONE), |faults| faults.parse());
     let faults = faults.map_err(|error| End::Layer(error.to_string()))?;
     let dials = turns(&dials)?;
-    if let Some(cpu) = cpu {
-        place::pin(cpu).map_err(|error| End::Layer(format!("cannot run on processor {cpu}: {error}")))?;
-    }
+    pin(cpu)?;
     if procs < 2 || rank >= procs {
         return Err(End::Layer(format!("there is no place {rank} among {procs}")));
     }

@@ -218,7 +218,7 @@ impl Campaign {
         let dialled = !bench.dials.are_none();
         doubts.extend(dialled.then(|| dials_doubt(&bench.dials)));
         Ok(LayerResult {
-            layer: bench.layer.name().into(),
+            layer: bench.layer.to_string(),
             label: bench.label.clone(),
             size_bytes: bench.size_bytes,
             wait: if bench.truth.is_some() { "virtual".into() } else { bench.wait.name().into() },

@@ -20,7 +20,7 @@ fn line(layer: Layer) -> String {
         usize::MAX => "any".to_owned(),
         size => format!("{size} B"),
     };
-    let mut line = format!("{:<8} {waits:<17} {largest:>9}  {}\n", layer.name(), layer.summary());
+    let mut line = format!("{:<8} {waits:<17} {largest:>9}  {}\n", layer.to_string(), layer.summary());
     if let Some(why) = layer.unavailable() {
         line.push_str(&format!("{:<8} not available here: {why}\n", ""));
     }

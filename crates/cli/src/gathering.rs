@@ -235,7 +235,7 @@ fn out_of_turn(rank: usize, answer: &CrowdAnswer) -> End {
 
 fn opening(bench: &Bench, rank: usize, plan: &CrowdPlan) -> Opening {
     Opening {
-        layer: bench.layer.name().into(),
+        layer: bench.layer.to_string(),
         rank,
         procs: plan.procs,
         size_bytes: bench.size_bytes,

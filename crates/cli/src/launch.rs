@@ -1,5 +1,5 @@
-//! One launch: a fresh pair of processes that measures a layer once, or, for a
-//! simulated layer, a fresh interface.
+//! One launch: a fresh pair of processes that measures a layer once, or a process by itself, or, for
+//! a simulated layer, a fresh interface.
 
 use crate::fault::Fault;
 use crate::gathering;
@@ -11,9 +11,9 @@ use netdyno_host::wait::Wait;
 use netdyno_job::crew::{Crew, CrewError, Event};
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::crowd;
-use netdyno_layers::sim::{SimMessenger, SimRequester};
-use netdyno_measure::layer::SizedRequester;
-use netdyno_measure::task::{AnySize, Data, Messages, Subject, Task};
+use netdyno_layers::sim::{SimMessenger, SimRegistrar, SimRequester};
+use netdyno_measure::layer::{Face, SizedRequester};
+use netdyno_measure::task::{AnySize, Data, Memory, Messages, Subject, Task};
 use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
@@ -120,6 +120,13 @@ impl Bench {
                     .map(Launched::from)
                     .map_err(|error| context(error.0))
             }
+            (Some(truth), Task::Registration(_)) => {
+                interrupt.check()?;
+                Memory(SimRegistrar::new(truth, task.seed()))
+                    .measure(task, progress)
+                    .map(Launched::from)
+                    .map_err(|error| context(error.0))
+            }
             (Some(truth), _) => {
                 interrupt.check()?;
                 let mut requester = SimRequester::new(truth, task.seed());
@@ -129,8 +136,8 @@ impl Bench {
                     .map(Launched::from)
                     .map_err(|error| context(error.0))
             }
-            (None, _) => Pair::launch(self, interrupt)
-                .and_then(|pair| pair.measure(self, task, progress))
+            (None, _) => Team::launch(self, task, interrupt)
+                .and_then(|team| team.measure(self, task, progress))
                 .map_err(|end| match end {
                     End::Fault(fault) => fault,
                     End::Failed(text) => context(text),
@@ -179,39 +186,52 @@ impl From<LaunchError> for End {
     }
 }
 
-struct Pair<'a> {
+/// Requester and replier, or the one process of a layer that measures without another.
+struct Team<'a> {
     crew: Crew,
     /// Ends after the crew.
     started: Started,
     interrupt: &'a Interrupt,
+    procs: usize,
 }
 
-impl<'a> Pair<'a> {
-    fn launch(bench: &Bench, interrupt: &'a Interrupt) -> Result<Self, End> {
+impl<'a> Team<'a> {
+    fn launch(bench: &Bench, task: &Task, interrupt: &'a Interrupt) -> Result<Self, End> {
+        let procs = if task.face().is_some() { 2 } else { 1 };
         let mut crew = Crew::new();
-        let started = launching::launch(bench, 2, &mut crew, interrupt)?;
-        Ok(Self { crew, started, interrupt })
+        let started = launching::launch(bench, procs, &mut crew, interrupt)?;
+        Ok(Self { crew, started, interrupt, procs })
     }
 
     fn measure(mut self, bench: &Bench, task: &Task, progress: &mut dyn FnMut(f64)) -> Result<Launched, End> {
-        for rank in [REQUESTER, REPLIER] {
-            self.crew.send(rank, &open_order(bench, rank, task))?;
+        for rank in 0..self.procs {
+            let order = match task.face() {
+                Some(face) => open_order(bench, rank, task, face),
+                None => alone_order(bench),
+            };
+            self.crew.send(rank, &order)?;
         }
-        let (mut addresses, mut connected, mut library) = ([None, None], 0, None);
+        let measure = Order::Measure(Box::new(task.clone()));
+        let (mut addresses, mut connected, mut library) = (vec![None; self.procs], 0, None);
         loop {
             match self.next()? {
                 (rank, Answer::Opened { address, library: behind }) => {
                     addresses[rank] = Some(address);
                     library = library.or(behind);
-                    if let [Some(requester), Some(replier)] = &addresses {
-                        self.crew.send(REQUESTER, &Order::Connect(replier.clone()))?;
-                        self.crew.send(REPLIER, &Order::Connect(requester.clone()))?;
+                    match &addresses[..] {
+                        // There is nobody to connect to.
+                        [Some(_)] => self.crew.send(REQUESTER, &measure)?,
+                        [Some(requester), Some(replier)] => {
+                            self.crew.send(REQUESTER, &Order::Connect(replier.clone()))?;
+                            self.crew.send(REPLIER, &Order::Connect(requester.clone()))?;
+                        }
+                        _ => {}
                     }
                 }
                 (_, Answer::Connected) => {
                     connected += 1;
-                    if connected == 2 {
-                        self.crew.send(REQUESTER, &Order::Measure(Box::new(task.clone())))?;
+                    if connected == self.procs {
+                        self.crew.send(REQUESTER, &measure)?;
                     }
                 }
                 (_, Answer::Progress(share)) => progress(share),
@@ -241,12 +261,17 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// One process has failed: adds what the other one saw, if it says so soon.
+    /// One process has failed: adds what the other one saw, where there is one that says so soon.
     fn aftermath(&mut self, rank: usize, text: String) -> End {
-        let name = |rank: usize| if rank == REQUESTER { "requester" } else { "replier" };
+        let procs = self.procs;
+        let name = |rank: usize| match rank {
+            REQUESTER if procs == 1 => "process",
+            REQUESTER => "requester",
+            _ => "replier",
+        };
         let mut lines = vec![format!("the {} ({}) {text}", name(rank), self.crew.place(rank))];
         let until = Instant::now() + AFTERMATH;
-        while lines.len() < 2
+        while lines.len() < procs
             && let Some(left) = until.checked_duration_since(Instant::now())
         {
             let (other, text) = match self.crew.next(left) {
@@ -264,7 +289,15 @@ impl<'a> Pair<'a> {
     }
 }
 
-fn open_order(bench: &Bench, rank: usize, task: &Task) -> Order {
+fn alone_order(bench: &Bench) -> Order {
+    Order::Alone {
+        layer: bench.layer.to_string(),
+        wait: bench.wait.name().into(),
+        cpu: bench.cpus.first().copied(),
+    }
+}
+
+fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
     let size_bytes = match task {
         Task::Bulk(plan) => plan.largest_bytes.min(bench.layer.max_transfer()),
         Task::Overlap(plan) => plan.sizes.last().copied().unwrap_or(0).min(bench.layer.max_message()),
@@ -277,10 +310,10 @@ fn open_order(bench: &Bench, rank: usize, task: &Task) -> Order {
         _ => bench.worker_ip(),
     };
     Order::Open {
-        layer: bench.layer.name().into(),
+        layer: bench.layer.to_string(),
         is_requester,
         size_bytes,
-        face: task.face(),
+        face,
         wait: bench.wait.name().into(),
         faults: bench.faults.map(|faults| faults.to_string()),
         dials: bench.dials_in_turn(),

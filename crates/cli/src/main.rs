@@ -1,7 +1,7 @@
 //! The `netdyno` command.
 //!
 //! * [`args`]: what can be asked for. * [`fault`]: how a run can fail, and its exit code.
-//! * [`characterise`], [`logp`], [`bulk`], [`contention`], [`overlap`], [`catalogue`], [`report`],
+//! * [`characterise`], [`logp`], [`bulk`], [`contention`], [`overlap`], [`registration`], [`catalogue`], [`report`],
 //!   [`compare`], [`export`], [`serve`], [`plugin`], [`soak`]: the verbs.
 //! * [`run`]: a program under dials. [`sweep`], [`grid`], [`journal`]: the same again and again. [`validate`], [`dialled`]: whether dials do what they say. [`turn`]: the dials on the command line. [`apparatus`]: the hook
 //!   in the program's way. [`ledger`]: what its ranks say afterwards.
@@ -48,6 +48,7 @@ mod profiles;
 mod progress;
 mod rank;
 mod ranks;
+mod registration;
 mod report;
 mod run;
 mod saved;
@@ -98,6 +99,7 @@ fn act(cli: &Cli, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
         Some(Verb::Bulk(args)) => bulk::run(args, ranks),
         Some(Verb::Contention(args)) => contention::run(args, ranks),
         Some(Verb::Overlap(args)) => overlap::run(args, ranks),
+        Some(Verb::Registration(args)) => registration::run(args, ranks),
         Some(Verb::Validate(args)) => validate::run(args, ranks),
         Some(Verb::Run(args)) => run::run(args).map_err(Fault::of_runner),
         Some(Verb::Sweep(args)) => sweep::run(args).map_err(Fault::of_runner),

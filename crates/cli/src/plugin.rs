@@ -20,7 +20,7 @@ pub struct PluginArgs {
 enum Action {
     /// Build a layer, unless that was done before, and print the file that came of it
     Build {
-        /// mpi, skeleton, requests, or a file of your own that ends in .c
+        /// mpi, ofi, ucx, skeleton, requests, or a file of your own that ends in .c
         #[arg(value_name = "NAME")]
         name: String,
 
@@ -28,10 +28,10 @@ enum Action {
         #[arg(long, value_name = "CC")]
         cc: Option<PathBuf>,
     },
-    /// Print a source: mpi, skeleton or requests, or the interface itself, layer.h
+    /// Print a source: mpi, ofi, ucx, skeleton or requests, or the interface itself, layer.h
     Show {
-        /// mpi, skeleton, requests or layer.h
-        #[arg(value_name = "NAME", value_parser = ["mpi", "skeleton", "requests", "layer.h"])]
+        /// mpi, ofi, ucx, skeleton, requests or layer.h
+        #[arg(value_name = "NAME", value_parser = ["mpi", "ofi", "ucx", "skeleton", "requests", "layer.h"])]
         name: String,
     },
 }

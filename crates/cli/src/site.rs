@@ -73,9 +73,7 @@ impl Site {
     /// Many processes of this host, on its processors in turn.
     fn of_many(layers: &[Layer], measuring: &Measuring, procs: usize) -> Result<Self, Fault> {
         if measuring.peer.is_some() {
-            return Err(Fault::BadInput(
-                "many processes are measured on this host alone: leave --peer away".into(),
-            ));
+            return Err(Fault::BadInput("this is measured on this host alone: leave --peer away".into()));
         }
         let allowed = allowed()?;
         let cpus = measuring.cpus.as_ref().map_or(&allowed, |CpuList(cpus)| cpus);

@@ -12,8 +12,9 @@ use netdyno_job::member::{Control, MemberError};
 use netdyno_job::place::Place;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::half::{self, LayerOptions, Role};
+use netdyno_layers::registrar;
 use netdyno_measure::layer::{Face, LayerError};
-use netdyno_measure::task::{Data, Task};
+use netdyno_measure::task::{Data, Subject, Task};
 use netdyno_protocol::dial::setting::SettingError;
 use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::faults::Faults;
@@ -57,6 +58,15 @@ pub enum Order {
         bind: SocketAddr,
         /// Seed of what is random.
         seed: u64,
+        /// Where to run.
+        cpu: Option<usize>,
+    },
+    /// Open the layer, without another process.
+    Alone {
+        /// The layer's name.
+        layer: String,
+        /// How to wait.
+        wait: String,
         /// Where to run.
         cpu: Option<usize>,
     },
@@ -174,6 +184,14 @@ pub fn unexpected(order: &Order) -> End {
     End::Layer(format!("the order {order:?} came out of turn"))
 }
 
+/// Runs on this processor from now on, where one is named.
+pub fn pin(cpu: Option<usize>) -> Result<(), End> {
+    match cpu.map(|cpu| (cpu, place::pin(cpu))) {
+        Some((cpu, Err(error))) => Err(End::Layer(format!("cannot run on processor {cpu}: {error}"))),
+        _ => Ok(()),
+    }
+}
+
 fn work(control: &mut Control<Order>) -> Result<(), End> {
     let (layer, role, cpu, options) = match control.receive(PATIENCE)? {
         Order::Open {
@@ -198,12 +216,15 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
             let options = LayerOptions { size_bytes, face, wait, faults, dials, dials_word, seed, bind };
             (layer.parse::<Layer>().map_err(End::Layer)?, role, cpu, options)
         }
+        Order::Alone { layer, wait, cpu } => {
+            let wait = wait.parse().map_err(End::Layer)?;
+            pin(cpu)?;
+            return measure_alone(control, layer.parse().map_err(End::Layer)?, wait);
+        }
         Order::Crowd(order) => return attendant::work(control, order),
         other => return Err(unexpected(&other)),
     };
-    if let Some(cpu) = cpu {
-        place::pin(cpu).map_err(|error| End::Layer(format!("cannot run on processor {cpu}: {error}")))?;
-    }
+    pin(cpu)?;
     let wait = options.wait;
     let half = half::open(layer, role, options)?;
     let library = half.library().map(str::to_owned);
@@ -214,40 +235,48 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
     };
     match role {
         Role::Requester => {
-            let mut subject = half.requester(&peer)?;
+            let subject = half.requester(&peer)?;
             control.send(&Answer::Connected)?;
-            let task = match control.receive(PATIENCE)? {
-                Order::Measure(task) => task,
-                other => return Err(unexpected(&other)),
-            };
-            let preempted_before = preemptions();
-            let mut told = 0.0;
-            let mut progress = |share| {
-                if share - told >= PROGRESS_STEP {
-                    told = share;
-                    // Where nobody listens any more, the listening thread ends the process.
-                    let _ = control.send(&Answer::Progress(share));
-                }
-            };
-            let mut data = match &*task {
-                Task::Dialled(planned) => dialled::measure(&mut *subject, planned, &mut progress)?,
-                task => subject.measure(task, &mut progress)?,
-            };
-            // A process that yields gives its processor away itself, which counts the same.
-            if wait != Wait::Yield {
-                data.set_preemptions(
-                    preemptions().zip(preempted_before).map(|(after, before)| after - before),
-                );
-            }
-            control.send(&Answer::Measured(Box::new(data)))?;
+            measure(control, subject, wait)
         }
         Role::Replier => {
             let mut replier = half.replier(&peer)?;
             control.send(&Answer::Connected)?;
-            replier.serve(control.over())?;
+            Ok(replier.serve(control.over())?)
         }
     }
-    Ok(())
+}
+
+fn measure_alone(control: &mut Control<Order>, layer: Layer, wait: Wait) -> Result<(), End> {
+    let registrar = registrar::open(layer)?;
+    control.send(&Answer::Opened { address: Vec::new(), library: registrar.library })?;
+    measure(control, registrar.subject, wait)
+}
+
+/// Does what it is told to measure.
+fn measure(control: &mut Control<Order>, mut subject: Box<dyn Subject>, wait: Wait) -> Result<(), End> {
+    let task = match control.receive(PATIENCE)? {
+        Order::Measure(task) => task,
+        other => return Err(unexpected(&other)),
+    };
+    let preempted_before = preemptions();
+    let mut told = 0.0;
+    let mut progress = |share| {
+        if share - told >= PROGRESS_STEP {
+            told = share;
+            // Where nobody listens any more, the listening thread ends the process.
+            let _ = control.send(&Answer::Progress(share));
+        }
+    };
+    let mut data = match &*task {
+        Task::Dialled(planned) => dialled::measure(&mut *subject, planned, &mut progress)?,
+        task => subject.measure(task, &mut progress)?,
+    };
+    // A process that yields gives its processor away itself, which counts the same.
+    if wait != Wait::Yield {
+        data.set_preemptions(preemptions().zip(preempted_before).map(|(after, before)| after - before));
+    }
+    Ok(control.send(&Answer::Measured(Box::new(data)))?)
 }
 
 /// Times that the system took the processor from this thread, where it says.

@@ -80,7 +80,10 @@ fn bad_input_is_told_in_one_line() {
     let text = folder.path().join("text.so");
     fs::write(&text, "no library\n").unwrap();
     let on = |args: &[&str]| command(folder.path(), args);
-    refused(&mut on(&["plugin", "build", "ucx"]), "there is no layer 'ucx' to build: use mpi, skeleton");
+    refused(
+        &mut on(&["plugin", "build", "grpc"]),
+        "there is no layer 'grpc' to build: use mpi, ofi, ucx, skel",
+    );
     refused(&mut on(&["plugin", "build", "no.c"]), "cannot read no.c");
     refused(
         &mut on(&["plugin", "build", "mpi", "--cc", "/no/mpicc"]),

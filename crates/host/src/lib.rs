@@ -11,6 +11,7 @@
 //! * [`datagram`]: a UDP socket that never waits, and the faults under it.
 //! * [`interface`]: where other hosts reach this one.
 //! * [`lane`]: one direction between two Virtual Interfaces.
+//! * [`pages`]: memory that nothing has touched, and what the system takes to lock it.
 //! * [`random`]: bits that nobody guesses.
 //! * [`wait`]: what an idle process does.
 
@@ -20,6 +21,7 @@ pub mod datagram;
 pub mod interface;
 pub mod lane;
 pub mod life;
+pub mod pages;
 pub mod random;
 pub mod region;
 pub mod ring;

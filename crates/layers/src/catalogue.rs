@@ -1,5 +1,6 @@
 //! The layers by name, what each can do, and whether it is available here.
 
+use crate::parameter::Parameter;
 use netdyno_host::life::Life;
 use netdyno_host::segment::{Segment, open_segment};
 use netdyno_host::wait::Wait;
@@ -20,21 +21,34 @@ pub enum Layer {
     Tcp,
     /// Any MPI library, as a layer in C.
     Mpi,
+    /// libfabric by one of its providers, as a layer in C.
+    Ofi(Parameter),
+    /// UCX over chosen transports, as a layer in C.
+    Ucx(Parameter),
     /// A user's own layer in C.
     Plugin,
     /// The simulated interface.
     Sim,
 }
 
-/// All layers, in the order in which they are listed.
-pub const ALL: [Layer; 7] =
-    [Layer::AmShm, Layer::AmUdp, Layer::Udp, Layer::Tcp, Layer::Mpi, Layer::Plugin, Layer::Sim];
+/// All layers, in the order in which they are listed; one of those with a parameter.
+pub const ALL: [Layer; 9] = [
+    Layer::AmShm,
+    Layer::AmUdp,
+    Layer::Udp,
+    Layer::Tcp,
+    Layer::Mpi,
+    Layer::Ofi(Parameter::TCP),
+    Layer::Ucx(Parameter::TCP),
+    Layer::Plugin,
+    Layer::Sim,
+];
 
 /// The layers that need nothing but this machine, which the main job characterises.
 pub const EMBEDDED: [Layer; 4] = [Layer::AmShm, Layer::AmUdp, Layer::Udp, Layer::Tcp];
 
 impl Layer {
-    /// As spelled on the command line.
+    /// As spelled on the command line, up to the parameter where it has one.
     pub const fn name(self) -> &'static str {
         match self {
             Self::AmShm => "am+shm",
@@ -42,6 +56,8 @@ impl Layer {
             Self::Udp => "udp",
             Self::Tcp => "tcp",
             Self::Mpi => "mpi",
+            Self::Ofi(_) => "ofi",
+            Self::Ucx(_) => "ucx",
             Self::Plugin => "plugin",
             Self::Sim => "sim",
         }
@@ -55,6 +71,8 @@ impl Layer {
             Self::Udp => "bare UDP sockets, a system call a message",
             Self::Tcp => "bare TCP sockets, TCP_NODELAY",
             Self::Mpi => "the non-blocking calls of any MPI library, built on site",
+            Self::Ofi(_) => "libfabric by a provider (ofi:tcp, ofi:shm), built on site",
+            Self::Ucx(_) => "UCX by transports (ucx:tcp, ucx:posix+cma), built on site",
             Self::Plugin => "a layer of your own in C (NETDYNO_PLUGIN names it)",
             Self::Sim => "a simulated interface of known parameters (--truth)",
         }
@@ -63,7 +81,7 @@ impl Layer {
     /// The ways in which its processes can wait; none for a layer without processes.
     pub const fn waits(self) -> &'static [Wait] {
         match self {
-            Self::AmShm | Self::Mpi => &[Wait::Spin, Wait::Yield],
+            Self::AmShm | Self::Mpi | Self::Ofi(_) | Self::Ucx(_) => &[Wait::Spin, Wait::Yield],
             Self::AmUdp | Self::Udp | Self::Tcp | Self::Plugin => &[Wait::Spin, Wait::Yield, Wait::Block],
             Self::Sim => &[],
         }
@@ -76,7 +94,7 @@ impl Layer {
             Self::AmUdp => super::am::MAX_UDP_SIZE,
             Self::Udp => super::udp::MAX_SIZE,
             Self::Tcp => super::tcp::MAX_SIZE,
-            Self::Mpi | Self::Plugin => super::plugin::MAX_SIZE,
+            Self::Mpi | Self::Ofi(_) | Self::Ucx(_) | Self::Plugin => super::plugin::MAX_SIZE,
             Self::Sim => usize::MAX,
         }
     }
@@ -93,8 +111,8 @@ impl Layer {
     pub const fn max_transfer(self) -> usize {
         match self {
             Self::Udp => super::sized::udp::MAX_SIZE,
-            Self::AmShm | Self::AmUdp | Self::Tcp | Self::Mpi | Self::Plugin => super::sized::MAX_SIZE,
             Self::Sim => usize::MAX,
+            _ => super::sized::MAX_SIZE,
         }
     }
 
@@ -102,9 +120,14 @@ impl Layer {
     pub const fn max_message(self) -> usize {
         match self {
             Self::Udp => super::messages::udp::MAX_SIZE,
-            Self::AmShm | Self::AmUdp | Self::Tcp | Self::Mpi | Self::Plugin => super::messages::MAX_SIZE,
             Self::Sim => super::sim::LARGEST_MESSAGE,
+            _ => super::messages::MAX_SIZE,
         }
+    }
+
+    /// Whether it has processes register memory.
+    pub const fn registers(self) -> bool {
+        matches!(self, Self::Ofi(_) | Self::Ucx(_) | Self::Plugin | Self::Sim)
     }
 
     /// Whether `--faults` can be put under it.
@@ -140,6 +163,8 @@ impl Layer {
                 .err()
                 .map(|error| format!("no socket on the loopback interface: {error}")),
             Self::Mpi => super::plugin::mpi_is_missing(),
+            Self::Ofi(_) => super::plugin::ofi_is_missing(),
+            Self::Ucx(_) => super::plugin::ucx_is_missing(),
             Self::Plugin => super::plugin::own_is_missing(),
             Self::Sim => None,
         }
@@ -157,7 +182,10 @@ fn shared_memory_with_oneself() -> Result<(), String> {
 
 impl fmt::Display for Layer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        match self {
+            Self::Ofi(parameter) | Self::Ucx(parameter) => write!(f, "{}:{parameter}", self.name()),
+            _ => f.write_str(self.name()),
+        }
     }
 }
 
@@ -165,12 +193,20 @@ impl FromStr for Layer {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if let Some(layer) = ALL.into_iter().find(|layer| layer.name() == text) {
+        match text.split_once(':') {
+            Some(("ofi", provider)) => return provider.parse().map(Self::Ofi),
+            Some(("ucx", transports)) => return transports.parse().map(Self::Ucx),
+            _ => {}
+        }
+        if let Some(layer) = ALL.into_iter().find(|layer| layer.to_string() == text) {
             return Ok(layer);
         }
+        if let Some(example) = ALL.into_iter().find(|layer| layer.name() == text) {
+            return Err(format!("{text} must say what it is over, as in '{example}'"));
+        }
         // Two letters in the wrong order are one mistake.
-        let nearest = ALL.into_iter().min_by_key(|layer| strsim::damerau_levenshtein(layer.name(), text));
-        let nearest = nearest.map_or("am+shm", Layer::name);
+        let distance = |layer: &Self| strsim::damerau_levenshtein(&layer.to_string(), text);
+        let nearest = ALL.into_iter().min_by_key(distance).unwrap_or(Self::AmShm);
         Err(format!("there is no layer '{text}'; did you mean '{nearest}'? `netdyno layers` lists them"))
     }
 }
@@ -182,13 +218,22 @@ mod tests {
     #[test]
     fn names_parse_and_mistakes_get_the_nearest_name() {
         for layer in ALL {
-            assert_eq!(layer.name().parse(), Ok(layer));
+            assert_eq!(layer.to_string().parse(), Ok(layer));
         }
-        for (mistake, nearest) in
-            [("am+shmem", "am+shm"), ("upd", "udp"), ("tpc", "tcp"), ("mip", "mpi"), ("plug", "plugin")]
-        {
+        for (mistake, nearest) in [
+            ("am+shmem", "am+shm"),
+            ("upd", "udp"),
+            ("tpc", "tcp"),
+            ("mip", "mpi"),
+            ("plug", "plugin"),
+            ("ofo:tcp", "ofi:tcp"),
+            ("ucx", "ucx:tcp"),
+        ] {
             let error = mistake.parse::<Layer>().unwrap_err();
             assert!(error.contains(&format!("'{nearest}'")), "{mistake}");
         }
+        let shm = "ofi:shm".parse::<Layer>().map(|layer| (layer.name(), layer.to_string()));
+        assert_eq!(shm, Ok(("ofi", "ofi:shm".into())));
+        assert!("ucx:".parse::<Layer>().is_err() && "ofi:a b".parse::<Layer>().is_err());
     }
 }

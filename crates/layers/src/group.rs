@@ -73,6 +73,10 @@ pub fn open(layer: Layer, place: Place, options: LayerOptions) -> Result<Box<dyn
         Layer::Udp => Box::new(udp::UdpGathering::open(place, options)?),
         Layer::Tcp => Box::new(tcp::TcpGathering::open(place, options)?),
         Layer::Mpi => Box::new(PluginGathering::open(&Extension::mpi()?, place, options)?),
+        Layer::Ofi(provider) => Box::new(PluginGathering::open(&Extension::ofi(provider)?, place, options)?),
+        Layer::Ucx(transports) => {
+            Box::new(PluginGathering::open(&Extension::ucx(transports)?, place, options)?)
+        }
         Layer::Plugin => Box::new(PluginGathering::open(&Extension::own()?, place, options)?),
         Layer::Sim => return Err(LayerError::new("a simulated layer has no processes")),
     })

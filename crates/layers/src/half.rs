@@ -100,6 +100,8 @@ pub fn open(layer: Layer, role: Role, options: LayerOptions) -> Result<Box<dyn H
         Layer::Udp => Box::new(UdpHalf::open(options)?),
         Layer::Tcp => Box::new(TcpHalf::open(role, options)?),
         Layer::Mpi => Box::new(PluginHalf::open(&Extension::mpi()?, role, options)?),
+        Layer::Ofi(provider) => Box::new(PluginHalf::open(&Extension::ofi(provider)?, role, options)?),
+        Layer::Ucx(transports) => Box::new(PluginHalf::open(&Extension::ucx(transports)?, role, options)?),
         Layer::Plugin => Box::new(PluginHalf::open(&Extension::own()?, role, options)?),
         Layer::Sim => return Err(LayerError::new("a simulated layer has no halves")),
     })

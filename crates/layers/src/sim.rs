@@ -1,8 +1,12 @@
 //! A simulated interface of known parameters, in virtual time. The patterns see only
 //! the face of a layer, never the truth.
 
-use netdyno_measure::layer::{LayerError, Messenger, Requester, SizedRequester, Time, Work};
+use netdyno_measure::layer::{
+    LayerError, Messenger, Purpose, Registrar, Requester, SizedRequester, Time, Work,
+};
 use netdyno_measure::order::Order;
+use netdyno_measure::registration::data::MemorySystem;
+use netdyno_protocol::sim::memory::{Memory, PAGE};
 use netdyno_protocol::sim::{Interface, Message, Messages, Stuck, Truth};
 
 const PS_PER_NS: f64 = 1e3;
@@ -153,5 +157,93 @@ impl Messenger for SimMessenger {
 
     fn other_threads_ns(&mut self) -> Option<f64> {
         Some(self.messages.helper_ps() as f64 / PS_PER_NS)
+    }
+}
+
+/// What costs the same whatever the size of a region, where the truth says what it costs.
+const FIXED: [&str; 1] = ["create"];
+
+/// A process whose memory is simulated. A tick is a picosecond.
+pub struct SimRegistrar {
+    memory: Memory,
+    lock_limit_bytes: Option<u64>,
+    fixed: &'static [&'static str],
+}
+
+impl SimRegistrar {
+    /// A process without memory; `seed` seeds its noise.
+    pub fn new(truth: Truth, seed: u64) -> Self {
+        Self {
+            memory: Memory::new(&truth, seed),
+            lock_limit_bytes: truth.memory.lock_limit_bytes.map(|bytes| bytes as u64),
+            fixed: if truth.memory.create_ps.is_some() { &FIXED } else { &[] },
+        }
+    }
+}
+
+impl Time for SimRegistrar {
+    fn now(&mut self) -> u64 {
+        self.memory.now_ps()
+    }
+
+    fn tick_ns(&self) -> f64 {
+        1.0 / PS_PER_NS
+    }
+
+    fn work(&self, d_ns: f64) -> Work {
+        Work((d_ns * PS_PER_NS).round() as u64)
+    }
+
+    fn compute(&mut self, work: Work) {
+        self.memory.compute(work.0);
+    }
+}
+
+impl Registrar for SimRegistrar {
+    fn system(&self) -> MemorySystem {
+        MemorySystem { page_bytes: PAGE, lock_limit_bytes: self.lock_limit_bytes, huge_pages: None }
+    }
+
+    fn renew(&mut self, _: Purpose, bytes: usize) -> Result<(), LayerError> {
+        self.memory.renew(bytes);
+        Ok(())
+    }
+
+    fn touch(&mut self) {
+        self.memory.touch();
+    }
+
+    /// It has no caches.
+    fn warm_up(&mut self) -> Result<(), LayerError> {
+        Ok(())
+    }
+
+    fn register(&mut self) -> Result<(), LayerError> {
+        self.memory.register();
+        Ok(())
+    }
+
+    fn deregister(&mut self) -> Result<(), LayerError> {
+        let was_registered = self.memory.deregister();
+        was_registered.then_some(()).ok_or_else(|| LayerError::new("the memory is not registered"))
+    }
+
+    fn lock(&mut self) -> Result<bool, LayerError> {
+        Ok(self.memory.lock())
+    }
+
+    fn unlock(&mut self) -> Result<(), LayerError> {
+        self.memory.unlock();
+        Ok(())
+    }
+
+    fn fixed(&self) -> &[&'static str] {
+        self.fixed
+    }
+
+    fn perform(&mut self, _: usize) -> Result<u64, LayerError> {
+        let before = self.memory.now_ps();
+        self.memory.create();
+        Ok(self.memory.now_ps() - before)
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::logp::data::Transport;
 use crate::order::Order;
+use crate::registration::data::MemorySystem;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -130,4 +131,50 @@ pub trait Messenger: Time {
     fn transport(&self) -> Option<Transport> {
         None
     }
+}
+
+/// What memory is taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be registered with the layer.
+    Register,
+    /// To be locked by the system, for comparison.
+    Lock,
+}
+
+/// A process that has its layer know memory, in its own time. It has one region at a time.
+pub trait Registrar: Time {
+    /// What the system says about memory.
+    fn system(&self) -> MemorySystem;
+
+    /// Gives the region back, which is neither registered nor locked any more, and takes one of `bytes`
+    /// that nothing has touched.
+    fn renew(&mut self, purpose: Purpose, bytes: usize) -> Result<(), LayerError>;
+
+    /// Writes to every page of the region.
+    fn touch(&mut self);
+
+    /// Registers and deregisters other memory, so that the layer's code and tables are in caches,
+    /// whatever has just been done to a region.
+    fn warm_up(&mut self) -> Result<(), LayerError>;
+
+    /// Registers the region, which may be registered already.
+    fn register(&mut self) -> Result<(), LayerError>;
+
+    /// Takes the latest registration back.
+    fn deregister(&mut self) -> Result<(), LayerError>;
+
+    /// Has the system lock the region, as `mlock` does. False where it refuses.
+    fn lock(&mut self) -> Result<bool, LayerError>;
+
+    /// Has the system unlock it.
+    fn unlock(&mut self) -> Result<(), LayerError>;
+
+    /// What transfers need besides memory and costs the same whatever its size, by name, as in
+    /// `create VI`.
+    fn fixed(&self) -> &[&'static str];
+
+    /// Does what [`Registrar::fixed`] names at this index, and undoes it: the ticks from just before
+    /// to just after doing it.
+    fn perform(&mut self, nth: usize) -> Result<u64, LayerError>;
 }

@@ -10,6 +10,7 @@
 //! * [`logp`]: the LogP signature: what is run in a launch, and what is read off launches.
 //! * [`contention`]: what becomes of a pair where others communicate as well.
 //! * [`overlap`]: how much computation goes behind messages.
+//! * [`registration`]: what it costs to have a layer know memory.
 //! * [`sweep`]: what the run time of a program depends on.
 //! * [`validation`]: whether the dials of a link do what they say.
 //! * [`task`]: what a launch is asked to do, whatever the verb.
@@ -26,6 +27,7 @@ pub mod logp;
 pub mod order;
 pub mod overlap;
 pub mod record;
+pub mod registration;
 pub mod show;
 pub mod stats;
 pub mod sweep;

@@ -8,6 +8,7 @@ use crate::bulk::record::Bulk;
 use crate::contention::found::Contention;
 use crate::logp::data::LaunchData;
 use crate::overlap::record::Overlap;
+use crate::registration::record::Registration;
 use crate::stats::Interval;
 use crate::validation::record::Validation;
 use schemars::JsonSchema;
@@ -164,6 +165,8 @@ pub enum Found {
     Contention(Contention),
     /// By computation behind messages.
     Overlap(Overlap),
+    /// By having the layer know memory of every size.
+    Registration(Registration),
     /// By turning the dials of a link and looking what becomes of its parameters.
     Validate(Validation),
 }
@@ -195,6 +198,7 @@ impl LayerResult {
             Found::Bulk(_) => "bulk",
             Found::Contention(_) => "contention",
             Found::Overlap(_) => "overlap",
+            Found::Registration(_) => "registration",
             Found::Validate(_) => "validate",
         }
     }
@@ -231,6 +235,14 @@ impl LayerResult {
         }
     }
 
+    /// What was found about registering memory, where that was the verb.
+    pub fn registration(&self) -> Option<&Registration> {
+        match &self.found {
+            Found::Registration(registration) => Some(registration),
+            _ => None,
+        }
+    }
+
     /// What was found about dials, where that was the verb.
     pub fn validation(&self) -> Option<&Validation> {
         match &self.found {
@@ -246,6 +258,7 @@ impl LayerResult {
             Found::Bulk(bulk) => bulk.launches.len(),
             Found::Contention(contention) => contention.launches.len(),
             Found::Overlap(overlap) => overlap.launches.len(),
+            Found::Registration(registration) => registration.launches.len(),
             Found::Validate(validation) => validation.launches.len(),
         }
     }
@@ -272,6 +285,13 @@ pub struct Parameters {
 }
 
 impl Parameters {
+    /// Those of a layer on which none can be seen.
+    pub fn unobservable() -> Self {
+        let none = Parameter::unobservable;
+        let per_byte = PerByte::unobservable();
+        Self { rtt: none(), o_s: none(), o_r: none(), o_poll: none(), g: none(), L: none(), G: per_byte }
+    }
+
     /// The parameters in time, by name, in the order in which they are shown.
     pub fn times(&self) -> [(&'static str, &Parameter); 6] {
         [
@@ -315,6 +335,20 @@ pub struct Parameter {
     pub launches: usize,
 }
 
+impl Parameter {
+    /// One that cannot be seen.
+    pub fn unobservable() -> Self {
+        Self {
+            status: Status::Unobservable,
+            value_ns: None,
+            ci_ns: None,
+            quantiles_ns: BTreeMap::new(),
+            samples: 0,
+            launches: 0,
+        }
+    }
+}
+
 /// A parameter in time per byte.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PerByte {
@@ -331,6 +365,20 @@ pub struct PerByte {
     pub samples: u64,
     /// Launches behind it.
     pub launches: usize,
+}
+
+impl PerByte {
+    /// One that cannot be seen.
+    pub fn unobservable() -> Self {
+        Self {
+            status: Status::Unobservable,
+            value_ns_per_byte: None,
+            ci_ns_per_byte: None,
+            quantiles_ns_per_byte: BTreeMap::new(),
+            samples: 0,
+            launches: 0,
+        }
+    }
 }
 
 /// What set the plateau of the signature.

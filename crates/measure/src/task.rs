@@ -5,12 +5,15 @@ use crate::bulk::data::BulkLaunch;
 use crate::bulk::pattern::BulkPlan;
 use crate::contention::data::CrowdData;
 use crate::contention::direct::CrowdPlan;
-use crate::layer::{Face, LayerError, Messenger, Requester, SizedRequester};
+use crate::layer::{Face, LayerError, Messenger, Registrar, Requester, SizedRequester};
 use crate::logp::data::LaunchData;
 use crate::logp::pattern::{self, Plan};
 use crate::overlap;
 use crate::overlap::data::OverlapLaunch;
 use crate::overlap::plan::OverlapPlan;
+use crate::registration;
+use crate::registration::data::RegistrationLaunch;
+use crate::registration::pattern::RegistrationPlan;
 use crate::validation::{Dialled, Planned};
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +28,8 @@ pub enum Task {
     Contention(CrowdPlan),
     /// Computation behind messages.
     Overlap(OverlapPlan),
+    /// What it costs to have the layer know memory.
+    Registration(RegistrationPlan),
     /// The signature again and again, with a dial turned in between.
     Dialled(Planned),
 }
@@ -37,16 +42,18 @@ impl Task {
             Self::Bulk(plan) => plan.launch,
             Self::Contention(plan) => plan.launch,
             Self::Overlap(plan) => plan.launch,
+            Self::Registration(plan) => plan.launch,
             Self::Dialled(planned) => planned.plan.launch,
         }
     }
 
-    /// What it needs of a layer.
-    pub fn face(&self) -> Face {
+    /// What two processes share of a layer for it; none where one process does it alone.
+    pub fn face(&self) -> Option<Face> {
         match self {
-            Self::Logp(_) | Self::Contention(_) | Self::Dialled(_) => Face::Requests,
-            Self::Bulk(_) => Face::Sized,
-            Self::Overlap(_) => Face::Messages,
+            Self::Logp(_) | Self::Contention(_) | Self::Dialled(_) => Some(Face::Requests),
+            Self::Bulk(_) => Some(Face::Sized),
+            Self::Overlap(_) => Some(Face::Messages),
+            Self::Registration(_) => None,
         }
     }
 
@@ -57,6 +64,7 @@ impl Task {
             Self::Bulk(plan) => plan.seed,
             Self::Contention(plan) => plan.seed,
             Self::Overlap(plan) => plan.seed,
+            Self::Registration(plan) => plan.seed,
             Self::Dialled(planned) => planned.plan.seed,
         }
     }
@@ -74,6 +82,8 @@ pub enum Data {
     Contention(CrowdData),
     /// Computation behind messages.
     Overlap(OverlapLaunch),
+    /// What registering cost.
+    Registration(RegistrationLaunch),
     /// What dials did.
     Dialled(Dialled),
 }
@@ -86,6 +96,7 @@ impl Data {
             Self::Bulk(data) => data.preemptions = preemptions,
             Self::Contention(data) => data.preemptions = preemptions,
             Self::Overlap(data) => data.preemptions = preemptions,
+            Self::Registration(data) => data.preemptions = preemptions,
             Self::Dialled(data) => data.preemptions = preemptions,
         }
     }
@@ -136,6 +147,21 @@ impl<M: Messenger> Subject for Messages<M> {
             Task::Overlap(plan) => {
                 let data = overlap::pattern::run(&mut self.0, plan, progress)?;
                 Ok(Data::Overlap(OverlapLaunch { transport: self.0.transport(), ..data }))
+            }
+            other => Err(LayerError(format!("the layer was not opened for {other:?}"))),
+        }
+    }
+}
+
+/// A process whose registering is to be measured.
+#[derive(Debug)]
+pub struct Memory<R>(pub R);
+
+impl<R: Registrar> Subject for Memory<R> {
+    fn measure(&mut self, task: &Task, progress: &mut dyn FnMut(f64)) -> Result<Data, LayerError> {
+        match task {
+            Task::Registration(plan) => {
+                registration::pattern::run(&mut self.0, plan, progress).map(Data::Registration)
             }
             other => Err(LayerError(format!("the layer was not opened for {other:?}"))),
         }

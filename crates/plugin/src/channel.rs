@@ -3,6 +3,7 @@
 //! The buffers belong to the channel. Of a slot that is under way nothing can be read or
 //! written, and none is given back before the layer has let go of it.
 
+mod ground;
 mod regions;
 
 pub use regions::{RegionId, Transfer};
@@ -12,6 +13,7 @@ use crate::absent;
 use crate::plugin::{Finding, Messages, Plugin, Requests};
 use crate::row::Row;
 use crate::{PluginError, one_line};
+use ground::{GROUNDS, Ground};
 use regions::Regions;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::{ManuallyDrop, size_of};
@@ -30,6 +32,27 @@ pub struct Place {
     pub ranks: usize,
 }
 
+/// What a channel is used for besides messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uses {
+    /// Nothing.
+    Messages,
+    /// Memory is registered.
+    Memory,
+    /// Memory is registered, and reached by put and get.
+    OneSided,
+}
+
+impl Uses {
+    fn bits(self) -> u64 {
+        match self {
+            Self::Messages => 0,
+            Self::Memory => abi::REGISTERS,
+            Self::OneSided => abi::REGISTERS | abi::ONE_SIDED,
+        }
+    }
+}
+
 /// How a layer is to be opened.
 #[derive(Clone, Debug)]
 pub struct Opening<'a> {
@@ -41,8 +64,8 @@ pub struct Opening<'a> {
     pub largest: usize,
     /// Bytes of the memory of all receives, and of all sends.
     pub memory: (usize, usize),
-    /// Whether memory will be registered, and reached by put and get.
-    pub is_one_sided: bool,
+    /// What it will be used for besides messages.
+    pub uses: Uses,
     /// Settings of the layer's own, `name=value`.
     pub settings: &'a [String],
 }
@@ -101,7 +124,7 @@ pub struct Channel {
     requests: Requests,
     place: Place,
     largest: usize,
-    is_one_sided: bool,
+    uses: Uses,
     /// What the layer may have a hold on.
     held: ManuallyDrop<Held>,
 }
@@ -110,6 +133,7 @@ struct Held {
     receives: Row,
     sends: Row,
     regions: Regions,
+    grounds: [Option<Ground>; GROUNDS],
     error: Text,
 }
 
@@ -120,6 +144,7 @@ impl Channel {
             receives: Row::new(opening.slots, opening.memory.0)?,
             sends: Row::new(opening.slots, opening.memory.1)?,
             regions: Regions::default(),
+            grounds: Default::default(),
             error: Text::new(),
         };
         let settings: Vec<CString> = opening
@@ -138,7 +163,7 @@ impl Channel {
             ranks: number(opening.place.ranks)?,
             settings: settings.as_ptr(),
             error: held.error.room(),
-            uses: if opening.is_one_sided { abi::REGISTERS | abi::ONE_SIDED } else { 0 },
+            uses: opening.uses.bits(),
         };
         // SAFETY: the options are as the header says, and what they point to lives: the settings
         // during the call, the text until the channel is closed.
@@ -147,7 +172,7 @@ impl Channel {
             raw,
             place: opening.place,
             largest: opening.largest.min(usize::try_from(options.largest).unwrap_or(usize::MAX)),
-            is_one_sided: opening.is_one_sided,
+            uses: opening.uses,
             held: ManuallyDrop::new(held),
             messages: plugin.messages.unwrap_or(absent::MESSAGES),
             requests: plugin.requests.unwrap_or(absent::REQUESTS),

@@ -3,7 +3,7 @@
 //! * `abi`: the header's structures, as Rust sees them. * `absent`: what a layer may lack.
 //! * [`plugin`]: loading a layer, and checking it before anything of it is called.
 //! * [`channel`]: an open layer: messages, requests; `channel/regions`: registered memory, put and
-//!   get. * `row`: the buffers of what is under way. * `memory`: what they lie in.
+//!   get; `channel/ground`: memory that is registered to see what that costs. * `row`: the buffers of what is under way. * `memory`: what they lie in.
 //! * [`source`], [`site`]: the layers that come with netdyno, built by the compiler at hand.
 //!
 //! A layer is code of this process: it is trusted like a library that is linked. What is checked

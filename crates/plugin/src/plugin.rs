@@ -176,6 +176,11 @@ impl Plugin {
         self.messages.is_some()
     }
 
+    /// Whether it knows memory.
+    pub fn registers(&self) -> bool {
+        self.registers.is_some()
+    }
+
     /// Whether it knows memory, and reaches into that of others by put and get.
     pub fn one_sided(&self) -> bool {
         self.one_sided.is_some()

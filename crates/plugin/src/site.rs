@@ -5,7 +5,7 @@
 //! source, interface, and the library's own header with the version in it.
 
 use crate::PluginError;
-use crate::source::{HEADER, Search, Source};
+use crate::source::{HEADER, Library, Search, Source};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -26,7 +26,67 @@ pub fn build(source: &Source, compiler: Option<&Path>) -> Result<PathBuf, Plugin
     let compiler = find_compiler(source, compiler)?;
     let cache =
         cache().map_err(|error| PluginError::new(format!("there is no folder to build in: {error}")))?;
-    build_in(&cache, source, &compiler)
+    // What is wrong with a library is said better than by the compiler.
+    build_in(&cache, source, &compiler).or_else(|error| check(source, &compiler).and(Err(error)))
+}
+
+/// The compiler that a source is built by, where all is there that it takes.
+pub fn find(source: &Source, named: Option<&Path>) -> Result<PathBuf, PluginError> {
+    let compiler = find_compiler(source, named)?;
+    check(source, &compiler)?;
+    Ok(compiler)
+}
+
+/// Whether the header of its library is there.
+fn check(source: &Source, compiler: &Path) -> Result<(), PluginError> {
+    let Some(library) = &source.library else { return Ok(()) };
+    let Library { name, variable, header, advice, .. } = library;
+    if let Some(folder) = variable_as_path(variable)
+        && !folder.join("include").join(header).is_file()
+    {
+        return Err(PluginError(format!(
+            "{variable} names {}, and there is no include/{header}: {advice}",
+            folder.display()
+        )));
+    }
+    let options = options_of(library);
+    let seen = Command::new(compiler)
+        .args(&options)
+        .args(["-E", "-include", header, "-x", "c", "/dev/null"])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| PluginError::new(format!("cannot run {}: {error}", compiler.display())))?;
+    match seen.status.success() {
+        true => Ok(()),
+        false => Err(PluginError(format!("no {name}: {advice}"))),
+    }
+}
+
+/// What a compiler is told so that it finds the library.
+fn options_of(library: &Library) -> Vec<String> {
+    let link = library.link.iter().map(|option| (*option).to_owned());
+    if let Some(folder) = variable_as_path(library.variable) {
+        let folder = folder.display();
+        let places =
+            ["lib", "lib64"].map(|lib| [format!("-L{folder}/{lib}"), format!("-Wl,-rpath,{folder}/{lib}")]);
+        return [format!("-I{folder}/include")]
+            .into_iter()
+            .chain(places.into_iter().flatten())
+            .chain(link)
+            .collect();
+    }
+    let said = Command::new("pkg-config")
+        .args(["--cflags", "--libs", library.package])
+        .stdin(Stdio::null())
+        .output()
+        .ok()
+        .filter(|output| output.status.success());
+    match said {
+        Some(output) => {
+            String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect()
+        }
+        None => link.collect(),
+    }
 }
 
 /// The compiler that a source is built by: the one named, or the one that is found.
@@ -72,22 +132,25 @@ pub fn build_in(cache: &Path, source: &Source, compiler: &Path) -> Result<PathBu
     let cannot = |error: io::Error| PluginError::new(format!("cannot build in {}: {error}", cache.display()));
     let folder = tempfile::Builder::new().prefix("build-").tempdir_in(cache).map_err(cannot)?;
     let file = format!("{}.c", source.name);
+    let options = source.library.map_or(Vec::new(), |library| options_of(&library));
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
     fs::write(folder.path().join("layer.h"), HEADER).map_err(cannot)?;
     fs::write(folder.path().join(&file), source.text()).map_err(cannot)?;
-    let seen = run(compiler, folder.path(), &[&SHOW[..], &[&file]].concat())?;
-    let built = cache.join(format!("{}-{}.so", source.name, key(compiler, &seen.stdout)));
+    let seen = run(compiler, folder.path(), &[&SHOW[..], &options, &[&file]].concat())?;
+    let built = cache.join(format!("{}-{}.so", source.name, key(compiler, &options, &seen.stdout)));
     if built.is_file() {
         return Ok(built);
     }
-    run(compiler, folder.path(), &[&MAKE[..], &[&file, "-o", "built.so"]].concat())?;
+    run(compiler, folder.path(), &[&MAKE[..], &[&file, "-o", "built.so"], &options].concat())?;
     // Whoever builds the same at the same time builds the same.
     fs::rename(folder.path().join("built.so"), &built).map_err(cannot)?;
     Ok(built)
 }
 
-fn key(compiler: &Path, seen: &[u8]) -> String {
+fn key(compiler: &Path, options: &[&str], seen: &[u8]) -> String {
     let mut hash = Sha256::new();
-    for part in [compiler.as_os_str().as_encoded_bytes(), MAKE.join(" ").as_bytes()] {
+    let all = [&MAKE[..], options].concat().join(" ");
+    for part in [compiler.as_os_str().as_encoded_bytes(), all.as_bytes()] {
         hash.update(part);
         hash.update([0]);
     }

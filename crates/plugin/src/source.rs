@@ -17,7 +17,44 @@ pub struct Source {
     pub(crate) text: Vec<u8>,
     /// How its compiler is found.
     pub(crate) compiler: Search,
+    /// The library that it is over, where its compiler does not know of that by itself.
+    pub(crate) library: Option<Library>,
 }
+
+/// A library that is looked for: where the variable says, where pkg-config says, or where the compiler
+/// looks by itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Library {
+    /// What people call it.
+    pub(crate) name: &'static str,
+    /// The variable that names the folder it is installed in.
+    pub(crate) variable: &'static str,
+    /// Its name for pkg-config.
+    pub(crate) package: &'static str,
+    /// A header of it.
+    pub(crate) header: &'static str,
+    /// What a linker is told.
+    pub(crate) link: &'static [&'static str],
+    /// How one is got.
+    pub(crate) advice: &'static str,
+}
+
+const LIBFABRIC: Library = Library {
+    name: "libfabric",
+    variable: "NETDYNO_OFI",
+    package: "libfabric",
+    header: "rdma/fabric.h",
+    link: &["-lfabric"],
+    advice: "apt install libfabric-dev, or name the folder that it is installed in by NETDYNO_OFI",
+};
+const UCX: Library = Library {
+    name: "UCX",
+    variable: "NETDYNO_UCX",
+    package: "ucx",
+    header: "ucp/api/ucp.h",
+    link: &["-lucp", "-lucs"],
+    advice: "apt install libucx-dev, or name the folder that it is installed in by NETDYNO_UCX",
+};
 
 /// Where a compiler is looked for that was not named.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +81,18 @@ impl Source {
         Self::embedded("mpi", include_str!("../../../plugins/mpi.c"), MPICC)
     }
 
+    /// libfabric.
+    pub fn ofi() -> Self {
+        let source = Self::embedded("ofi", include_str!("../../../plugins/ofi.c"), CC);
+        Self { library: Some(LIBFABRIC), ..source }
+    }
+
+    /// UCX.
+    pub fn ucx() -> Self {
+        let source = Self::embedded("ucx", include_str!("../../../plugins/ucx.c"), CC);
+        Self { library: Some(UCX), ..source }
+    }
+
     /// What a new layer begins with.
     pub fn skeleton() -> Self {
         Self::embedded("skeleton", include_str!("../../../plugins/skeleton.c"), CC)
@@ -55,7 +104,7 @@ impl Source {
     }
 
     fn embedded(name: &str, text: &str, compiler: Search) -> Self {
-        Self { name: name.into(), text: text.into(), compiler }
+        Self { name: name.into(), text: text.into(), compiler, library: None }
     }
 
     /// One of those that come with netdyno, or the file `NAME.c`.
@@ -65,14 +114,16 @@ impl Source {
             let text =
                 fs::read(path).map_err(|error| PluginError::new(format!("cannot read {name}: {error}")))?;
             let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            return Ok(Self { name: stem, text, compiler: CC });
+            return Ok(Self { name: stem, text, compiler: CC, library: None });
         }
         match name {
             "mpi" => Ok(Self::mpi()),
+            "ofi" => Ok(Self::ofi()),
+            "ucx" => Ok(Self::ucx()),
             "skeleton" => Ok(Self::skeleton()),
             "requests" => Ok(Self::requests()),
             _ => Err(PluginError(format!(
-                "there is no layer '{name}' to build: use mpi, skeleton, requests, or a file of your own that ends in .c"
+                "there is no layer '{name}' to build: use mpi, ofi, ucx, skeleton, requests, or a file of your own that ends in .c"
             ))),
         }
     }

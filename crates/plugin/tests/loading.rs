@@ -132,6 +132,6 @@ fn what_cannot_be_built_is_told_in_one_line() {
         find_compiler(&Source::skeleton(), Some(Path::new("/no/cc"))).unwrap_err(),
         "there is no compiler /no/cc",
     );
-    told(Source::named("ucx").unwrap_err(), "use mpi, skeleton");
+    told(Source::named("nothing").unwrap_err(), "use mpi, ofi, ucx, skeleton");
     told(Source::named("/no/file.c").unwrap_err(), "cannot read /no/file.c");
 }

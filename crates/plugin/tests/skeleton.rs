@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use netdyno_plugin::channel::{Arrival, Channel, Opening, Place, Transfer};
+use netdyno_plugin::channel::{Arrival, Channel, Opening, Place, Transfer, Uses};
 use netdyno_plugin::plugin::Plugin;
 use netdyno_plugin::site::{build_in, find_compiler};
 use netdyno_plugin::source::Source;
@@ -20,17 +20,17 @@ fn plugin(folder: &TempDir) -> Plugin {
 fn opening(rank: usize) -> Opening<'static> {
     let place = Place { rank, ranks: 2 };
     let memory = (SLOTS * 1024, SLOTS * 1024);
-    Opening { place, slots: SLOTS, largest: 1 << 20, memory, is_one_sided: false, settings: &[] }
+    Opening { place, slots: SLOTS, largest: 1 << 20, memory, uses: Uses::Messages, settings: &[] }
 }
 
 /// Two ends, connected, with 1 KiB for each slot.
 fn pair(folder: &TempDir) -> [Channel; 2] {
-    joined(folder, false)
+    joined(folder, Uses::Messages)
 }
 
-fn joined(folder: &TempDir, is_one_sided: bool) -> [Channel; 2] {
+fn joined(folder: &TempDir, uses: Uses) -> [Channel; 2] {
     let plugin = plugin(folder);
-    let opening = |rank| Opening { is_one_sided, ..opening(rank) };
+    let opening = |rank| Opening { uses, ..opening(rank) };
     let mut ends = [0, 1].map(|rank| Channel::open(plugin.clone(), &opening(rank)).unwrap());
     let addresses: Vec<Vec<u8>> = ends.iter_mut().map(|end| end.address().unwrap()).collect();
     for end in &mut ends {
@@ -151,7 +151,7 @@ fn what_goes_wrong_is_told() {
 #[test]
 fn registered_memory_is_reached_from_the_other_process() {
     let folder = TempDir::new().unwrap();
-    let [mut a, mut b] = joined(&folder, true);
+    let [mut a, mut b] = joined(&folder, Uses::OneSided);
     assert!(a.plugin().one_sided());
     let (here, there) = (a.register(5000).unwrap(), b.register(3000).unwrap());
     let key = b.key(there).unwrap();
@@ -178,7 +178,7 @@ fn registered_memory_is_reached_from_the_other_process() {
 #[test]
 fn no_transfer_reaches_beyond_its_regions() {
     let folder = TempDir::new().unwrap();
-    let [mut a, mut b] = joined(&folder, true);
+    let [mut a, mut b] = joined(&folder, Uses::OneSided);
     let (here, there) = (a.register(100).unwrap(), b.register(10).unwrap());
     let key = b.key(there).unwrap();
     let transfer = Transfer { region: here, offset: 0, rank: 1, key: &key, key_offset: 0, bytes: 11 };
@@ -217,4 +217,29 @@ fn the_sources_that_come_with_netdyno_are_clean() {
         let output = Command::new(compiler).args(strict).arg(&file).arg("-o").arg(&built).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
+}
+
+#[test]
+fn one_process_registers_a_ground_as_often_as_it_likes() {
+    let folder = TempDir::new().unwrap();
+    let opening = Opening { place: Place { rank: 0, ranks: 1 }, uses: Uses::Memory, ..opening(0) };
+    let mut channel = Channel::open(plugin(&folder), &opening).unwrap();
+    assert!(channel.register_ground(0).is_err(), "there is none yet");
+    for bytes in [1, 4096, 100_000] {
+        channel.renew_ground(0, bytes).unwrap();
+        channel.register_ground(0).unwrap();
+        channel.touch_ground(0);
+        channel.register_ground(0).unwrap();
+        channel.deregister_ground(0).unwrap();
+        channel.deregister_ground(0).unwrap();
+        assert!(channel.deregister_ground(0).unwrap_err().to_string().contains("not registered"));
+        // What is registered when other ground is taken, and when the channel is closed, is let go of.
+        channel.register_ground(0).unwrap();
+    }
+    assert!(channel.renew_ground(2, 1).is_err() && channel.register_ground(1).is_err());
+    let region = channel.register(1).unwrap();
+    assert!(channel.key(region).is_err(), "it was opened to register memory alone");
+    let mut messages = Channel::open(plugin(&folder), &self::opening(0)).unwrap();
+    messages.renew_ground(1, 1).unwrap();
+    assert!(messages.register_ground(1).unwrap_err().to_string().contains("not opened to register memory"));
 }

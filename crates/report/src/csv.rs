@@ -5,6 +5,7 @@
 
 use crate::bulk;
 use crate::overlap;
+use crate::registration;
 use crate::validation;
 use netdyno_measure::contention::found::{Contention, Quotient};
 use netdyno_measure::record::{Doubt, Found, LayerResult, Parameter, PerByte, Record, Status};
@@ -62,6 +63,11 @@ fn rows(result: &LayerResult) -> Vec<Row> {
         Found::Bulk(found) => rows.extend(bulk::figures(found).into_iter().map(of_bulk)),
         Found::Contention(found) => rows.extend(contention(found)),
         Found::Overlap(found) => rows.extend(overlap::figures(found).into_iter().map(of_overlap)),
+        Found::Registration(found) => {
+            let row =
+                |(name, size_bytes, cost): registration::Figure<'_>| Row { size_bytes, ..in_ns(&name, cost) };
+            rows.extend(registration::figures(found).into_iter().map(row));
+        }
         Found::Validate(found) => rows.extend(validation::figures(found).into_iter().map(of_validation)),
     }
     rows

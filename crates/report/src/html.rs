@@ -11,6 +11,7 @@ mod environment;
 mod overlap;
 mod parts;
 mod plot;
+mod registration;
 mod scale;
 mod signature;
 mod strips;
@@ -38,6 +39,7 @@ pub fn render(records: &[Record]) -> String {
     let subjects = subjects(records);
     let sized = bulk::subjects(records);
     let overlaps = overlap::subjects(records);
+    let registrations = registration::subjects(records);
     let validations = validation::subjects(records);
     let notes = Notes::of(records);
     let part = |alone, among, names| words::Part { alone, among, names };
@@ -51,6 +53,11 @@ pub fn render(records: &[Record]) -> String {
         part("Contention over", "contention", contention::names(records)),
         part("The dials of", "dials", validations.iter().map(validation::Subject::label).collect()),
         part("Overlap over", "overlap", overlaps.iter().map(|subject| subject.label.clone()).collect()),
+        part(
+            "Registering memory over",
+            "registering memory",
+            registrations.iter().map(|subject| subject.label.clone()).collect(),
+        ),
     ]);
     let header = html! {
         h1 { (parts::pretty(&title)) }
@@ -67,6 +74,7 @@ pub fn render(records: &[Record]) -> String {
         @for subject in &sized { (bulk::layer(subject, &notes)) }
         (contention::sections(records))
         (overlap::sections(&overlaps, &notes))
+        (registration::sections(&registrations, &notes))
         (validation::sections(&validations, &notes))
         h2 #environment { "Where and how it was measured" }
         @for record in records { (environment::list(record)) }

@@ -20,6 +20,7 @@ mod lines;
 mod notes;
 mod overlap;
 mod quantity;
+mod registration;
 pub mod sweep;
 pub mod table;
 mod transport;

@@ -11,6 +11,7 @@ use crate::lines::{Lines, length};
 use crate::notes::{Note, Notes, marks};
 use crate::overlap;
 use crate::quantity::{NONE, counted, number_and_interval, percent, time, time_interval};
+use crate::registration;
 use crate::transport::transport;
 use crate::validation;
 use netdyno_measure::record::{
@@ -44,7 +45,7 @@ pub fn render(record: &Record, width: usize) -> String {
     if record.results.is_empty() {
         lines.wrapped("no layer was measured", "", "");
     }
-    if lines.width >= COLUMNS_FROM && !record.results.is_empty() {
+    if lines.width >= COLUMNS_FROM && record.results.iter().any(has_parameters) {
         lines.push(&columns(PARAMETERS.map(|name| format!("{name:>VALUE$}"))));
         lines.rule();
     }
@@ -63,6 +64,18 @@ fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult) 
     let about_layer = marks(&notes.elsewhere(0, at, &PARAMETERS));
     let title = format!("{}  {}  {about_layer}", result.name(), circumstances(result));
     lines.wrapped(title.trim_end(), "", "    ");
+    if has_parameters(result) {
+        parameters(lines, notes, at, result);
+    }
+    found(lines, result);
+}
+
+/// Whether there is a parameter to show: who registers memory sends nothing.
+fn has_parameters(result: &LayerResult) -> bool {
+    result.registration().is_none()
+}
+
+fn parameters(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult) {
     let cells = result.parameters.times().map(|(name, p)| Cell {
         value: value(p),
         interval: interval(p),
@@ -77,6 +90,10 @@ fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult) 
             lines.wrapped(line.trim_end(), "  ", "    ");
         }
     }
+}
+
+/// What the verb found beside the parameters.
+fn found(lines: &mut Lines, result: &LayerResult) {
     match &result.found {
         Found::Logp(logp) => {
             lines.wrapped(&round_trips(result, logp), "  ", "    ");
@@ -95,6 +112,7 @@ fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult) 
             bulk::sentences(found).iter().for_each(|text| lines.wrapped(text, "  ", "    "));
         }
         Found::Overlap(found) => overlap::write(lines, found),
+        Found::Registration(found) => registration::write(lines, found),
         Found::Validate(found) => validation::write(lines, found),
         Found::Contention(found) => {
             for (first, line) in contention::lines(found) {
@@ -148,7 +166,8 @@ fn interval(p: &Parameter) -> String {
 /// Where and how a layer was measured.
 fn circumstances(result: &LayerResult) -> String {
     let mut parts: Vec<String> = result.library.iter().chain(&result.launcher).cloned().collect();
-    parts.extend([format!("{} B", result.size_bytes), result.wait.clone()]);
+    parts.extend(has_parameters(result).then(|| format!("{} B", result.size_bytes)));
+    parts.push(result.wait.clone());
     if !result.cpus.is_empty() {
         let cpus: Vec<String> = result.cpus.iter().map(usize::to_string).collect();
         let distance = result.distance.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();

@@ -20,7 +20,7 @@ impl Bootstrap {
         let room = Room { slots: 1, largest: 1, memory: (1, 1) };
         // MPI says who is who.
         let place = Place { rank: 0, ranks: 1 };
-        Ok(Self { channel: Extension::mpi()?.open(room, place, Wait::Spin)? })
+        Ok(Self { channel: Extension::mpi()?.open_among_others(room, place, Wait::Spin)? })
     }
 
     /// Which process this is.

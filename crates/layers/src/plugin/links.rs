@@ -33,7 +33,7 @@ impl PluginGathering {
         let slots = window * peers;
         let own = channel::Place { rank: place.rank, ranks: place.procs };
         let room = Room { slots, largest: options.size_bytes, memory: (slots * stride, options.size_bytes) };
-        let mut channel = extension.open(room, own, options.wait)?;
+        let mut channel = extension.open_among_others(room, own, options.wait)?;
         check_size(&channel, options.size_bytes)?;
         let address = own_address(&mut channel)?;
         Ok(Self { channel, address, place, window, options })

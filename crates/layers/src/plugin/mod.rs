@@ -1,5 +1,6 @@
 //! Layers written in C, MPI first: `netdyno_plugin` behind the faces of `netdyno_measure`.
 //!
+//! * `memory`: one process that has its layer know memory.
 //! * `lanes`: receives that are posted in advance, sends in turn. * `wire`: two processes.
 //! * `links`: many. * `requests`: both, over requests of the layer's own. * `messages`: two that
 //!   exchange messages.
@@ -11,6 +12,7 @@
 pub mod bootstrap;
 mod lanes;
 mod links;
+pub(crate) mod memory;
 mod messages;
 mod requests;
 mod wire;
@@ -18,15 +20,16 @@ mod wire;
 use crate::half::{Half, LayerOptions, Replier, Role};
 use crate::messages::support::Support;
 use crate::messages::{DEPTH, RealMessenger};
+use crate::parameter::Parameter;
 use crate::real::{RealReplier, RealRequester};
 pub use links::PluginGathering;
 use messages::Ends;
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::{Face, LayerError, Messenger};
 use netdyno_measure::task::{AnySize, Messages, Subject};
-use netdyno_plugin::channel::{Channel, Opening, Place};
+use netdyno_plugin::channel::{Channel, Opening, Place, Uses};
 use netdyno_plugin::plugin::Plugin;
-use netdyno_plugin::site::{build, find_compiler};
+use netdyno_plugin::site::{build, find};
 use netdyno_plugin::source::Source;
 use requests::OwnWire;
 use std::ffi::OsString;
@@ -39,6 +42,10 @@ pub const MAX_SIZE: usize = 1 << 20;
 pub const MPI_PLUGIN: &str = "NETDYNO_PLUGIN_MPI";
 /// Names the level of thread support that MPI is asked for.
 pub const MPI_THREAD: &str = "NETDYNO_MPI_THREAD";
+/// Name the built layers `ofi` and `ucx`; without them, they are built.
+pub const OFI_PLUGIN: &str = "NETDYNO_PLUGIN_OFI";
+/// The same of `ucx`.
+pub const UCX_PLUGIN: &str = "NETDYNO_PLUGIN_UCX";
 /// Names the file of a user's own layer.
 pub const OWN_PLUGIN: &str = "NETDYNO_PLUGIN";
 /// Its settings, name=value, with commas between them.
@@ -62,12 +69,29 @@ pub struct Extension {
 impl Extension {
     /// MPI as this process's environment says; built first, where it does not name what is built.
     pub fn mpi() -> Result<Self, LayerError> {
-        let file = match variable(MPI_PLUGIN) {
-            Some(file) => file.into(),
-            None => build(&Source::mpi(), None).map_err(LayerError::new)?,
-        };
+        let file = Self::file(MPI_PLUGIN, &Source::mpi())?;
         let thread = variable(MPI_THREAD).map(|level| format!("thread={}", level.to_string_lossy()));
         Ok(Self { file, settings: thread.into_iter().collect() })
+    }
+
+    /// libfabric by a provider.
+    pub fn ofi(provider: Parameter) -> Result<Self, LayerError> {
+        let file = Self::file(OFI_PLUGIN, &Source::ofi())?;
+        Ok(Self { file, settings: vec![format!("provider={provider}")] })
+    }
+
+    /// UCX over transports, with + between them.
+    pub fn ucx(transports: Parameter) -> Result<Self, LayerError> {
+        let file = Self::file(UCX_PLUGIN, &Source::ucx())?;
+        Ok(Self { file, settings: vec![format!("transports={transports}")] })
+    }
+
+    /// The file that the variable names; built first, where it names none.
+    fn file(name: &str, source: &Source) -> Result<PathBuf, LayerError> {
+        match variable(name) {
+            Some(file) => Ok(file.into()),
+            None => build(source, None).map_err(LayerError::new),
+        }
     }
 
     /// The user's own layer, as this process's environment says.
@@ -81,15 +105,22 @@ impl Extension {
     }
 
     /// Opens it. `place` is for a layer that has no launcher to say who is who.
-    fn open(&self, room: Room, place: Place, wait: Wait) -> Result<Channel, LayerError> {
+    fn open(&self, room: Room, place: Place, uses: Uses, wait: Wait) -> Result<Channel, LayerError> {
         let Room { slots, largest, memory } = room;
         let plugin = Plugin::load(&self.file).map_err(LayerError::new)?;
         if wait == Wait::Block && !plugin.blocks() {
             return Err(LayerError(format!("{} cannot sleep: use --wait spin or yield", plugin.name())));
         }
-        let opening =
-            Opening { place, slots, largest, memory, is_one_sided: false, settings: &self.settings };
-        let channel = Channel::open(plugin, &opening).map_err(LayerError::new)?;
+        if uses != Uses::Messages && !plugin.registers() {
+            return Err(LayerError(format!("{} has no memory to register", plugin.name())));
+        }
+        let opening = Opening { place, slots, largest, memory, uses, settings: &self.settings };
+        Channel::open(plugin, &opening).map_err(LayerError::new)
+    }
+
+    /// Opens it for messages between processes.
+    fn open_among_others(&self, room: Room, place: Place, wait: Wait) -> Result<Channel, LayerError> {
+        let channel = self.open(room, place, Uses::Messages, wait)?;
         if channel.place().ranks < 2 {
             return Err(LayerError(format!(
                 "{} sees one process alone: start processes by the launcher of the same library, as in mpiexec -n 2",
@@ -109,9 +140,23 @@ struct Room {
 
 /// Why there is no MPI here, as far as can be told without starting it.
 pub(crate) fn mpi_is_missing() -> Option<String> {
-    match variable(MPI_PLUGIN) {
+    is_missing(MPI_PLUGIN, &Source::mpi())
+}
+
+/// Why there is no libfabric here.
+pub(crate) fn ofi_is_missing() -> Option<String> {
+    is_missing(OFI_PLUGIN, &Source::ofi())
+}
+
+/// Why there is no UCX here.
+pub(crate) fn ucx_is_missing() -> Option<String> {
+    is_missing(UCX_PLUGIN, &Source::ucx())
+}
+
+fn is_missing(name: &str, source: &Source) -> Option<String> {
+    match variable(name) {
         Some(file) => Plugin::load(Path::new(&file)).err(),
-        None => find_compiler(&Source::mpi(), None).err(),
+        None => find(source, None).err(),
     }
     .map(|error| error.to_string())
 }
@@ -178,7 +223,7 @@ impl PluginHalf {
             Face::Messages => Room { slots: DEPTH, largest, memory: messages::memory(largest) },
             _ => Room { slots: wire::SLOTS, largest, memory: wire::memory(largest) },
         };
-        let mut channel = extension.open(room, place, options.wait)?;
+        let mut channel = extension.open_among_others(room, place, options.wait)?;
         if options.face == Face::Messages && !channel.plugin().messages() {
             let name = channel.plugin().name();
             return Err(LayerError(format!(

@@ -10,7 +10,7 @@ use netdyno_layers::plugin::bootstrap::Bootstrap;
 use netdyno_measure::contention::step::{Counted, Cue};
 use netdyno_measure::layer::{Face, Messenger};
 use netdyno_measure::task::{Data, Task};
-use netdyno_plugin::channel::{self, Channel, Opening, Transfer};
+use netdyno_plugin::channel::{self, Channel, Opening, Transfer, Uses};
 use netdyno_plugin::plugin::Plugin;
 use netdyno_plugin::site::{build_in, find_compiler};
 use netdyno_plugin::source::Source;
@@ -280,7 +280,7 @@ fn one_sided(folder: &Path) {
     // The launcher says who is who.
     let place = channel::Place { rank: 0, ranks: 2 };
     let memory = (64, 64);
-    let opening = Opening { place, slots: 2, largest: 64, memory, is_one_sided: true, settings: &[] };
+    let opening = Opening { place, slots: 2, largest: 64, memory, uses: Uses::OneSided, settings: &[] };
     let mut channel = Channel::open(Plugin::load(Path::new(&file)).unwrap(), &opening).unwrap();
     let (rank, other) = (channel.place().rank, 1 - channel.place().rank);
     let region = channel.register(2 * BYTES).unwrap();

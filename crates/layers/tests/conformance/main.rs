@@ -13,13 +13,16 @@ mod job;
 use checks::CHECKS;
 use grounds::{Ground, Simulated, Threads};
 use netdyno_layers::catalogue::{ALL, Layer};
-use netdyno_plugin::site::{build_in, find_compiler};
+use netdyno_plugin::site::{build_in, find, find_compiler};
 use netdyno_plugin::source::Source;
+use std::ffi::OsStr;
 use std::process::Command;
 
 /// Says that this process is to check the user's own layer, which its environment names, and
 /// which faces that has.
 const OWN: &str = "NETDYNO_TEST_OWN";
+/// Names the layer over a library that this process is to check.
+const LIBRARY: &str = "NETDYNO_TEST_LIBRARY";
 
 /// Runs all checks that ask for no more than the layer has.
 fn conforms(ground: &dyn Ground) {
@@ -68,15 +71,19 @@ fn plugins() {
     let compiler = find_compiler(&Source::skeleton(), None).expect("a C compiler is needed");
     for (source, faces) in [(Source::skeleton(), "all"), (Source::requests(), "requests")] {
         let file = build_in(folder.path(), &source, &compiler).unwrap();
-        // The environment is that of a process.
-        let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "the_users_own", "--nocapture"])
-            .envs([(OWN, faces.as_ref()), ("NETDYNO_PLUGIN", file.as_os_str())])
-            .output()
-            .unwrap();
-        print!("{}", String::from_utf8_lossy(&output.stdout));
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        in_a_process("the_users_own", &[(OWN, faces.as_ref()), ("NETDYNO_PLUGIN", file.as_os_str())]);
     }
+}
+
+/// Runs a test in a process of its own: the environment is that of a process.
+fn in_a_process(test: &str, variables: &[(&str, &OsStr)]) {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    print!("{}", String::from_utf8_lossy(&output.stdout));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
@@ -91,6 +98,36 @@ fn has_messages() -> bool {
     std::env::var_os(OWN).is_none_or(|faces| faces != "requests")
 }
 
+/// libfabric and UCX, where they are; NETDYNO_TEST_LIBRARIES says that they must be.
+#[test]
+fn libraries() {
+    for (source, variable, layers) in [
+        (Source::ofi(), "NETDYNO_PLUGIN_OFI", ["ofi:tcp", "ofi:shm"]),
+        (Source::ucx(), "NETDYNO_PLUGIN_UCX", ["ucx:tcp", "ucx:posix"]),
+    ] {
+        let compiler = match find(&source, None) {
+            Ok(compiler) => compiler,
+            Err(error) => {
+                assert!(std::env::var_os("NETDYNO_TEST_LIBRARIES").is_none(), "{error}");
+                println!("SKIPPED: {error}");
+                continue;
+            }
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let file = build_in(folder.path(), &source, &compiler).unwrap();
+        for layer in layers {
+            in_a_process("one_library", &[(LIBRARY, layer.as_ref()), (variable, file.as_os_str())]);
+        }
+    }
+}
+
+#[test]
+fn one_library() {
+    if let Ok(layer) = std::env::var(LIBRARY) {
+        conforms(&Threads(layer.parse().unwrap()));
+    }
+}
+
 #[test]
 fn mpi() {
     job::conforms_in_jobs();
@@ -102,7 +139,7 @@ fn no_layer_is_left_out() {
     for layer in ALL {
         match layer {
             Layer::AmShm | Layer::AmUdp | Layer::Udp | Layer::Tcp => {}
-            Layer::Mpi | Layer::Plugin | Layer::Sim => {}
+            Layer::Mpi | Layer::Ofi(_) | Layer::Ucx(_) | Layer::Plugin | Layer::Sim => {}
         }
     }
 }

@@ -14,7 +14,6 @@ use super::found::{Compared, Contention, Halves, ManyToOne, OneToMany, PairTrip,
 use crate::logp::extract::{NO_IDLE, WINDOW_AT_WORK, quantiles};
 use crate::record::{Doubt, Limit, Parameter, Parameters, PerByte, Plateau, Status};
 use crate::stats::{median, median_interval_of_sorted, quantile_of_sorted, sorted};
-use std::collections::BTreeMap;
 
 /// What several launches say about contention.
 #[derive(Clone, Debug, PartialEq)]
@@ -283,33 +282,17 @@ fn parameters(launches: &Launches<'_>, plateau: &Plateau) -> Parameters {
     match plateau.limited_by {
         Limit::Gap => {}
         Limit::Processor => g.status = Status::UpperBound,
-        Limit::Window => g = Parameter { samples: g.samples, launches: g.launches, ..unobservable() },
+        Limit::Window => {
+            g = Parameter { samples: g.samples, launches: g.launches, ..Parameter::unobservable() }
+        }
     }
     Parameters {
         rtt: launches.pair(alone, 0),
         o_s: launches.pair(alone, 1),
         o_r: launches.pair(alone, 2),
-        o_poll: unobservable(),
+        o_poll: Parameter::unobservable(),
         g,
         L: launches.pair(alone, 4),
-        G: PerByte {
-            status: Status::Unobservable,
-            value_ns_per_byte: None,
-            ci_ns_per_byte: None,
-            quantiles_ns_per_byte: BTreeMap::new(),
-            samples: 0,
-            launches: 0,
-        },
-    }
-}
-
-fn unobservable() -> Parameter {
-    Parameter {
-        status: Status::Unobservable,
-        value_ns: None,
-        ci_ns: None,
-        quantiles_ns: BTreeMap::new(),
-        samples: 0,
-        launches: 0,
+        G: PerByte::unobservable(),
     }
 }

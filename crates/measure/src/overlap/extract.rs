@@ -8,9 +8,8 @@ use super::finding;
 use super::plan::{METHODS, Method};
 use super::record::{Free, Overlap, PollPoint, Quantity, SizeOverlap, Trip, WorkPoint};
 use crate::figure::Figure;
-use crate::record::{Doubt, Parameter, Parameters, PerByte, Status};
+use crate::record::{Doubt, Parameter, Parameters};
 use crate::stats::median;
-use std::collections::BTreeMap;
 
 const NS_PER_S: f64 = 1e9;
 
@@ -172,31 +171,7 @@ impl Launches<'_> {
     }
 
     fn parameters(&self) -> Parameters {
-        let none = || Parameter {
-            status: Status::Unobservable,
-            value_ns: None,
-            ci_ns: None,
-            quantiles_ns: BTreeMap::new(),
-            samples: 0,
-            launches: 0,
-        };
-        let per_byte = PerByte {
-            status: Status::Unobservable,
-            value_ns_per_byte: None,
-            ci_ns_per_byte: None,
-            quantiles_ns_per_byte: BTreeMap::new(),
-            samples: 0,
-            launches: 0,
-        };
-        Parameters {
-            rtt: self.half_rtt(0, 2.0),
-            o_s: none(),
-            o_r: none(),
-            o_poll: none(),
-            g: none(),
-            L: none(),
-            G: per_byte,
-        }
+        Parameters { rtt: self.half_rtt(0, 2.0), ..Parameters::unobservable() }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Registered memory, and copies between that of two processes: put and get.
 
-use super::Channel;
+use super::ground::Ground;
+use super::{Channel, Uses};
 use crate::PluginError;
 use crate::abi::{self, RawRegion};
 use crate::memory::Memory;
@@ -185,6 +186,10 @@ impl Channel {
         if self.held.sends.posted() > 0 {
             return;
         }
+        for raw in self.held.grounds.iter_mut().flatten().flat_map(Ground::take_registrations) {
+            // SAFETY: the channel is open, the region registered, and nobody else has heard of it.
+            unsafe { deregister(self.raw, raw) };
+        }
         for region in self.held.regions.0.iter_mut().flatten() {
             // SAFETY: the channel is open, the region registered, nothing of this process under
             // way. What comes late from others finds the memory still there: it goes with all
@@ -201,19 +206,19 @@ impl Channel {
         Ok(())
     }
 
-    fn registers(&self) -> Result<Registers, PluginError> {
-        let registers = self.plugin.registers.filter(|_| self.is_one_sided);
+    pub(super) fn registers(&self) -> Result<Registers, PluginError> {
+        let registers = self.plugin.registers.filter(|_| self.uses != Uses::Messages);
         registers.ok_or_else(|| self.cannot("register memory"))
     }
 
     fn one_sided(&self) -> Result<OneSided, PluginError> {
-        let one_sided = self.plugin.one_sided.filter(|_| self.is_one_sided);
+        let one_sided = self.plugin.one_sided.filter(|_| self.uses == Uses::OneSided);
         one_sided.ok_or_else(|| self.cannot("put and get"))
     }
 
     fn cannot(&self, what: &str) -> PluginError {
         let name = &self.plugin.name;
-        PluginError(if self.is_one_sided {
+        PluginError(if self.uses == Uses::OneSided {
             format!("the layer {name} cannot {what}")
         } else {
             format!("{name} was not opened to {what}")

@@ -3,12 +3,14 @@
 //! * [`Interface`]: an interface whose parameters are known, the truth that the instrument
 //!   must recover.
 //! * [`Messages`]: two processes that exchange messages, where it is known who moves the data.
+//! * [`memory`]: memory of which it is known what registering costs.
 //! * [`Crowd`]: many such interfaces, between any two of them.
 //! * [`network`]: a network that fails in every way. * [`soak`]: what must hold on it.
 //! * [`switch`]: a switch with finite queues between many hosts.
 
 mod crowd;
 mod interface;
+pub mod memory;
 mod messages;
 pub mod network;
 pub mod random;

@@ -4,8 +4,10 @@
 //! Hoefler et al. 2010): `[,G=0.5ns/B][,O_s=0ns/B][,O_r=0ns/B]`. A second protocol for the messages
 //! from some size on: `[,change=8KiB][,change_G=0.25ns/B][,change_L=2us]`. Who moves the data of
 //! messages ([`Messages`](super::Messages)):
-//! `[,offload=on][,eager=8KiB][,steal=0ns/B][,helper=0ns/B]`.
+//! `[,offload=on][,eager=8KiB][,steal=0ns/B][,helper=0ns/B]`. What registering memory costs
+//! ([`memory`](super::memory)).
 
+use super::memory::MemoryTruth;
 use crate::quantity::{self, NoTime};
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -48,6 +50,8 @@ pub struct Truth {
     pub window: usize,
     /// Standard deviation of every duration above, as a share of it.
     pub noise: f64,
+    /// What registering memory costs.
+    pub memory: MemoryTruth,
 }
 
 /// A second protocol, for large messages.
@@ -131,7 +135,7 @@ impl fmt::Display for TruthError {
 
 impl core::error::Error for TruthError {}
 
-fn error(text: fmt::Arguments<'_>) -> TruthError {
+pub(super) fn error(text: fmt::Arguments<'_>) -> TruthError {
     TruthError(text.to_string())
 }
 
@@ -144,6 +148,7 @@ impl core::str::FromStr for Truth {
         let (mut gap, mut o_s_byte, mut o_r_byte) = (None, None, None);
         let (mut change, mut change_gap, mut change_l) = (None, None, None);
         let (mut offload, mut eager, mut steal, mut helper) = (None, None, None, None);
+        let mut memory = MemoryTruth::default();
         for part in text.split(',') {
             let (name, value) = part
                 .split_once('=')
@@ -168,12 +173,13 @@ impl core::str::FromStr for Truth {
                 "capacity" => capacity.replace(count(name, value)?).is_none(),
                 "window" => window.replace(count(name, value)?).is_none(),
                 "noise" => noise.replace(share(value)?).is_none(),
-                _ => {
-                    return Err(error(format_args!(
+                _ => memory.take(name, value)?.ok_or_else(|| {
+                    error(format_args!(
                         "'{name}' is not a parameter: use o_s, o_r, g, L, G, O_s, O_r, o_poll, \
-                         change, change_G, change_L, offload, eager, steal, helper, capacity, window or noise"
-                    )));
-                }
+                         change, change_G, change_L, offload, eager, steal, helper, capacity, window, noise, \
+                         register, fault, cached, kept, deregister, lock, unlock, lock_limit or create"
+                    ))
+                })?,
             };
             if !fresh {
                 return Err(error(format_args!("'{name}' is given twice")));
@@ -215,6 +221,7 @@ impl core::str::FromStr for Truth {
             capacity: capacity.unwrap_or(DEFAULT_CAPACITY),
             window: window.unwrap_or(DEFAULT_WINDOW),
             noise: noise.unwrap_or(0.0),
+            memory,
         };
         if truth.o_s_ps == 0 || truth.o_r_ps == 0 {
             return Err(error(format_args!("o_s and o_r must be above 0: a message takes processor time")));
@@ -223,7 +230,7 @@ impl core::str::FromStr for Truth {
     }
 }
 
-fn duration(name: &str, text: &str) -> Result<Ps, TruthError> {
+pub(super) fn duration(name: &str, text: &str) -> Result<Ps, TruthError> {
     let ps = picoseconds(name, text, "")?;
     if !(0.0..=MAX_PS).contains(&ps) {
         return Err(error(format_args!("{name}={text} is out of range: 0 to 10s")));
@@ -254,7 +261,7 @@ fn picoseconds(name: &str, text: &str, after: &str) -> Result<f64, TruthError> {
     })
 }
 
-fn bytes(name: &str, text: &str) -> Result<usize, TruthError> {
+pub(super) fn bytes(name: &str, text: &str) -> Result<usize, TruthError> {
     let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(at);
     let unit = match unit {
@@ -270,7 +277,7 @@ fn bytes(name: &str, text: &str) -> Result<usize, TruthError> {
     })
 }
 
-fn switch(name: &str, text: &str) -> Result<bool, TruthError> {
+pub(super) fn switch(name: &str, text: &str) -> Result<bool, TruthError> {
     match text {
         "on" => Ok(true),
         "off" => Ok(false),

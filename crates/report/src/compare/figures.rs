@@ -9,6 +9,8 @@ use netdyno_measure::contention::found::Contention;
 use netdyno_measure::overlap::data::OverlapLaunch;
 use netdyno_measure::overlap::record::{Overlap, Quantity};
 use netdyno_measure::record::{Found, LayerResult, Logp, Parameter, Plateau, Status};
+use netdyno_measure::registration::data::RegistrationLaunch;
+use netdyno_measure::registration::record::Registration;
 use netdyno_measure::stats::median;
 use std::slice;
 
@@ -37,6 +39,7 @@ pub fn of(result: &LayerResult) -> Vec<Candidate> {
         Found::Bulk(bulk) => of_sizes(result, bulk),
         Found::Contention(found) => of_crowd(result, found),
         Found::Overlap(found) => of_overlap(found),
+        Found::Registration(found) => of_registration(found),
         // Dials are proved, not compared.
         Found::Validate(_) => Vec::new(),
     }
@@ -111,6 +114,30 @@ fn of_overlap(found: &Overlap) -> Vec<Candidate> {
             figure: Figure { status: Status::Measured, value, ci, launches },
             launches: found.launches.iter().map(|launch| of(launch).filter(|ns| ns.is_finite())).collect(),
         });
+    }
+    candidates
+}
+
+/// Costs by size.
+fn of_registration(found: &Registration) -> Vec<Candidate> {
+    let mut candidates = Vec::new();
+    for (at, size) in found.sizes.iter().enumerate() {
+        for (nth, (name, cost)) in size.times().into_iter().enumerate() {
+            let of = |launch: &RegistrationLaunch| {
+                Some(median(launch.sizes.get(at)?.batches()[nth].iter().copied()))
+            };
+            candidates.push(Candidate {
+                name,
+                size_bytes: size.size_bytes,
+                unit: "ns",
+                figure: in_ns(cost),
+                launches: found
+                    .launches
+                    .iter()
+                    .map(|launch| of(launch).filter(|ns| ns.is_finite()))
+                    .collect(),
+            });
+        }
     }
     candidates
 }

@@ -40,6 +40,7 @@ pub fn render(results: &[&LayerResult]) -> String {
 fn rows(result: &LayerResult) -> Vec<Row<'_>> {
     let p = &result.parameters;
     match &result.found {
+        Found::Registration(_) => Vec::new(),
         Found::Logp(_) | Found::Contention(_) | Found::Overlap(_) | Found::Validate(_) => {
             let parameters = [
                 half(&p.rtt),

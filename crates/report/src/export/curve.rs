@@ -112,7 +112,7 @@ fn of_result(result: &LayerResult) -> Result<Vec<Point>, ExportError> {
         Found::Logp(logp) => at_one_size(&logp.plateau),
         Found::Contention(found) => at_one_size(&found.plateau),
         Found::Bulk(bulk) => bulk.sizes.iter().map(|size| of_size(&result.layer, size)).collect(),
-        Found::Overlap(_) | Found::Validate(_) => Err(ExportError::Missing {
+        Found::Overlap(_) | Found::Registration(_) | Found::Validate(_) => Err(ExportError::Missing {
             parameter: "o_s",
             layer: result.layer.clone(),
             size_bytes: result.size_bytes,
@@ -182,8 +182,8 @@ fn gap(g: &Parameter, plateau: &Plateau) -> Gap {
 /// That of the result with the largest size.
 fn per_byte(results: &[&LayerResult]) -> Gap {
     let largest = |result: &LayerResult| match &result.found {
-        Found::Logp(_) | Found::Contention(_) | Found::Overlap(_) | Found::Validate(_) => result.size_bytes,
         Found::Bulk(bulk) => bulk.sizes.last().map_or(0, |size| size.size_bytes),
+        _ => result.size_bytes,
     };
     let Some(result) = results.iter().max_by_key(|result| largest(result)) else { return Gap::Unknown };
     let per_byte = &result.parameters.G;

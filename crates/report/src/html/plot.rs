@@ -111,14 +111,19 @@ impl Plot {
         TOP
     }
 
-    /// Grid, ticks, and what the vertical axis is of; `tick` says a figure. Over sizes.
+    /// Grid, ticks, and what the vertical axis is of; `tick` says a figure. Over sizes of messages.
     pub fn axes(&self, title: &str, tick: impl Fn(f64) -> String) -> Markup {
+        self.axes_over_bytes(title, tick, "bytes in a message, n")
+    }
+
+    /// The same over sizes of what `of` names.
+    pub fn axes_over_bytes(&self, title: &str, tick: impl Fn(f64) -> String, of: &str) -> Markup {
         let (lo, hi) = self.x.domain();
         let sizes = (0..usize::BITS as usize).step_by(TICK_EVERY).map(|log| (1u64 << log) as f64);
         let sizes: Vec<f64> = sizes.filter(|size| (lo..=hi).contains(size)).collect();
         let every: usize = if self.right - LEFT < 500.0 { 2 } else { 1 };
         let named = |nth: usize| nth.is_multiple_of(every);
-        self.frame((title, tick), ("bytes in a message, n", bytes), &sizes, named)
+        self.frame((title, tick), (of, bytes), &sizes, named)
     }
 
     /// The same over times, which `of` names.

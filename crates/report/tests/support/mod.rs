@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
-use netdyno_layers::sim::SimMessenger;
+use netdyno_layers::sim::{SimMessenger, SimRegistrar};
 use netdyno_measure::bulk::data::BulkLaunch;
 use netdyno_measure::bulk::pattern::BulkPlan;
 use netdyno_measure::bulk::record::Bulk;
@@ -18,6 +18,10 @@ use netdyno_measure::record::{
     ClockReading, Detours, Doubt, Environment, Found, LayerResult, Logp, Options, Parameters, Ratio, Record,
     SCHEMA,
 };
+use netdyno_measure::registration;
+use netdyno_measure::registration::data::RegistrationLaunch;
+use netdyno_measure::registration::pattern::RegistrationPlan;
+use netdyno_measure::registration::record::Registration;
 use netdyno_protocol::sim::{Interface, Truth};
 
 /// A simulated interface as a layer; a tick is a picosecond.
@@ -135,6 +139,32 @@ pub fn overlap_layer(name: &str, truth: &str, launches: usize) -> LayerResult {
     let extracted = overlap::extract::extract(&launches, 0.95, 0.02).expect("launches of the same shape");
     let found = Found::Overlap(Overlap { launches, ..extracted.overlap });
     measured(name, 16, extracted.parameters, found, extracted.doubts)
+}
+
+/// Measures what memory up to 1 MiB costs, in `launches` launches.
+pub fn registration_layer(name: &str, memory: &str, launches: usize) -> LayerResult {
+    let truth: Truth = format!("o_s=1us,o_r=1us,g=1us,L=1us,{memory}").parse().expect("a truth");
+    let mut shape = None;
+    let launches: Vec<RegistrationLaunch> = (0..launches)
+        .map(|launch| {
+            let plan = RegistrationPlan {
+                launch,
+                shape: shape.clone(),
+                largest_bytes: 1 << 20,
+                budget_ns: 1e8,
+                seed: launch as u64,
+            };
+            let mut registrar = SimRegistrar::new(truth, launch as u64);
+            let data = registration::pattern::run(&mut registrar, &plan, &mut |_| {}).expect("a launch");
+            shape = Some(data.shape.clone());
+            data
+        })
+        .collect();
+    let extracted =
+        registration::extract::extract(&launches, 0.95, 0.02).expect("launches of the same sizes");
+    let found = Found::Registration(Registration { launches, ..extracted.registration });
+    let result = measured(name, 1, extracted.parameters, found, extracted.doubts);
+    LayerResult { cpus: vec![0], distance: None, ..result }
 }
 
 /// Measures a simulated interface in `launches` launches.

@@ -1,0 +1,124 @@
+//! libfabric and UCX by the command: measured by every verb where they are, refused where they are not.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use common::netdyno;
+use netdyno_measure::record::{Record, Status};
+use netdyno_plugin::site::find;
+use netdyno_plugin::source::Source;
+use std::path::Path;
+use std::process::Command;
+
+/// Layers over the libraries that are here; NETDYNO_TEST_LIBRARIES says that both must be.
+fn layers() -> Vec<&'static str> {
+    let all = [(Source::ofi(), ["ofi:tcp", "ofi:shm"]), (Source::ucx(), ["ucx:tcp", "ucx:posix"])];
+    let mut layers = Vec::new();
+    for (source, names) in all {
+        match find(&source, None) {
+            Ok(_) => layers.extend(names),
+            Err(error) => {
+                assert!(std::env::var_os("NETDYNO_TEST_LIBRARIES").is_none(), "{error}");
+                println!("SKIPPED: {error}");
+            }
+        }
+    }
+    layers
+}
+
+/// What was built is kept in `folder`.
+fn command(folder: &Path, args: &[&str]) -> Command {
+    let mut command = netdyno(args);
+    command.env("XDG_CACHE_HOME", folder);
+    for variable in ["NETDYNO_PLUGIN_OFI", "NETDYNO_PLUGIN_UCX", "NETDYNO_OFI", "NETDYNO_UCX", "CC"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+fn record(command: &mut Command) -> Record {
+    let output = command.args(["--format", "json"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Record::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap()
+}
+
+/// A line on standard error that contains `why`, nothing on standard output.
+fn refused(command: &mut Command, code: i32, why: &str) {
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    assert!(output.stdout.is_empty() && stderr.lines().count() == 1 && stderr.contains(why), "{stderr}");
+}
+
+const FEW: [&str; 4] = ["--launches", "1", "--max-time", "1s"];
+
+#[test]
+fn memory_is_registered_with_every_library() {
+    let layers = layers();
+    if layers.is_empty() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["registration", "--over", &layers.join(","), "--largest", "1MiB"];
+    let record = record(&mut command(folder.path(), &[&args[..], &FEW].concat()));
+    for (result, layer) in record.results.iter().zip(&layers) {
+        assert_eq!(result.layer, *layer);
+        let library = result.library.as_deref().unwrap();
+        let (_, kind) = layer.split_once(':').unwrap();
+        let name = if layer.starts_with("ofi") { "libfabric " } else { "UCX " };
+        assert!(library.starts_with(name) && library.contains(kind), "{library}");
+        for size in &result.registration().unwrap().sizes {
+            let ours = &size.times()[..5];
+            assert!(ours.iter().all(|(_, cost)| cost.status == Status::Measured), "{layer}: {size:?}");
+        }
+    }
+}
+
+#[test]
+fn messages_are_measured_by_every_verb() {
+    let folder = tempfile::tempdir().unwrap();
+    for layer in layers() {
+        for verb in [
+            &["logp"][..],
+            &["bulk", "--largest", "16KiB"],
+            &["overlap", "--method", "pww", "--sizes", "64,64KiB"],
+            &["contention", "--procs", "3"],
+        ] {
+            let args = [verb, &["--over", layer, "--wait", "yield"], &FEW].concat();
+            let record = record(&mut command(folder.path(), &args));
+            assert_eq!((&record.results[0].layer[..], record.results[0].verb()), (layer, verb[0]));
+            assert!(record.results[0].parameters.rtt.value_ns.unwrap() > 0.0, "{layer}");
+        }
+    }
+}
+
+#[test]
+fn what_is_missing_says_how_to_get_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let on = |args: &[&str]| command(folder.path(), args);
+    for (layer, library, variable) in
+        [("ofi:tcp", "libfabric", "NETDYNO_OFI"), ("ucx:tcp", "UCX", "NETDYNO_UCX")]
+    {
+        let without = format!("no {library}: apt install lib");
+        refused(on(&["logp", "--over", layer]).env("CC", "/bin/false"), 2, &without);
+        let elsewhere = format!("{variable} names /nowhere, and there is no include/");
+        refused(on(&["registration", "--over", layer]).env(variable, "/nowhere"), 2, &elsewhere);
+        let text = folder.path().join("text.so");
+        std::fs::write(&text, "no library\n").unwrap();
+        let built = variable.replace("NETDYNO_", "NETDYNO_PLUGIN_");
+        refused(on(&["logp", "--over", layer]).env(built, &text), 2, "text.so cannot be loaded");
+    }
+    refused(&mut on(&["logp", "--over", "ofi"]), 2, "as in 'ofi:tcp'");
+    refused(&mut on(&["logp", "--over", "ucx:"]), 2, "as in tcp");
+}
+
+#[test]
+fn a_provider_that_there_is_none_of_ends_the_launch() {
+    let folder = tempfile::tempdir().unwrap();
+    for layer in layers() {
+        let (name, _) = layer.split_once(':').unwrap();
+        let mut command = command(folder.path(), &["registration", "--over", &format!("{name}:nothing")]);
+        refused(&mut command, 1, "'nothing'");
+    }
+}

@@ -1,0 +1,60 @@
+//! Memory that a layer in C is told of, by one process alone.
+
+use super::{Extension, Room};
+use crate::registrar::Knows;
+use netdyno_host::wait::Wait;
+use netdyno_measure::layer::LayerError;
+use netdyno_plugin::channel::{Channel, Place, Uses};
+
+/// The ground that is measured, and one that is registered to warm up.
+const MEASURED: usize = 0;
+const SPARE: usize = 1;
+
+/// A layer that no other process shares.
+pub(crate) struct PluginMemory {
+    channel: Channel,
+    library: String,
+}
+
+impl PluginMemory {
+    /// Opens the layer.
+    pub(crate) fn open(extension: &Extension) -> Result<Self, LayerError> {
+        let room = Room { slots: 1, largest: 1, memory: (1, 1) };
+        let place = Place { rank: 0, ranks: 1 };
+        let mut channel = extension.open(room, place, Uses::Memory, Wait::Spin)?;
+        channel.renew_ground(SPARE, 1).map_err(LayerError::new)?;
+        channel.touch_ground(SPARE);
+        let library = channel.description();
+        Ok(Self { channel, library })
+    }
+
+    /// Which library of which version is behind it.
+    pub(crate) fn library(&self) -> String {
+        self.library.clone()
+    }
+}
+
+impl Knows for PluginMemory {
+    fn renew(&mut self, bytes: usize) -> Result<(), LayerError> {
+        self.channel.renew_ground(MEASURED, bytes).map_err(LayerError::new)
+    }
+
+    fn touch(&mut self) {
+        self.channel.touch_ground(MEASURED);
+    }
+
+    fn warm_up(&mut self) -> Result<(), LayerError> {
+        self.channel.register_ground(SPARE).map_err(LayerError::new)?;
+        self.channel.deregister_ground(SPARE).map_err(LayerError::new)
+    }
+
+    #[inline(always)]
+    fn register(&mut self) -> Result<(), LayerError> {
+        self.channel.register_ground(MEASURED).map_err(LayerError::new)
+    }
+
+    #[inline(always)]
+    fn deregister(&mut self) -> Result<(), LayerError> {
+        self.channel.deregister_ground(MEASURED).map_err(LayerError::new)
+    }
+}

@@ -1,0 +1,110 @@
+//! What one launch measured of registration: the data behind every figure.
+//!
+//! Every time is in nanoseconds, the cost of reading the clock taken off. The value of a batch is the
+//! mean of the middle 80 % of its samples.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The sizes of a run and how each is measured, the same in all launches.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RegistrationShape {
+    /// Ascending by size.
+    pub sizes: Vec<SizeShape>,
+}
+
+/// How one size is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SizeShape {
+    /// Bytes of the region.
+    pub size_bytes: usize,
+    /// Samples in a batch, each of memory of its own.
+    pub samples: u64,
+}
+
+/// What the system says about memory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MemorySystem {
+    /// Bytes of a page.
+    pub page_bytes: usize,
+    /// The most bytes that a process may lock (`RLIMIT_MEMLOCK`); null where there is no limit.
+    pub lock_limit_bytes: Option<u64>,
+    /// Where transparent huge pages are used: `always`, `madvise` or `never`; null where that is not
+    /// known.
+    pub huge_pages: Option<String>,
+}
+
+/// Everything that one launch measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RegistrationLaunch {
+    /// Where in the order of launches it stood.
+    pub launch: usize,
+    /// What was measured.
+    pub shape: RegistrationShape,
+    /// What the system said about memory.
+    pub system: MemorySystem,
+    /// Cost of one reading of the clock.
+    pub timer_ns: f64,
+    /// One entry per size, ascending.
+    pub sizes: Vec<SizeData>,
+    /// What costs the same whatever the size.
+    pub fixed: Vec<FixedData>,
+    /// How long the launch measured.
+    pub took_ns: f64,
+    /// Times that the system took the processor from the process, where it did not give it away
+    /// itself.
+    pub preemptions: Option<u64>,
+}
+
+/// Regions of one size: values of batches. Those of locking are empty where the system refused.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SizeData {
+    /// Bytes of the region.
+    pub size_bytes: usize,
+    /// Registering memory that nothing had touched.
+    pub first_touch_ns: Vec<f64>,
+    /// Registering memory that was touched, for the first time.
+    pub touched_ns: Vec<f64>,
+    /// Registering it while it is registered.
+    pub cached_ns: Vec<f64>,
+    /// Taking its only registration back.
+    pub deregister_ns: Vec<f64>,
+    /// Registering it once more after that.
+    pub again_ns: Vec<f64>,
+    /// Locking memory that nothing had touched.
+    pub lock_first_touch_ns: Vec<f64>,
+    /// Locking memory that was touched.
+    pub lock_ns: Vec<f64>,
+    /// Unlocking it.
+    pub unlock_ns: Vec<f64>,
+}
+
+/// What costs the same whatever the size.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FixedData {
+    /// What it is, as in `create VI`.
+    pub name: String,
+    /// Value of each batch.
+    pub batches_ns: Vec<f64>,
+    /// Samples in a batch.
+    pub samples: u64,
+}
+
+/// The times of a size that stand in the record.
+pub const COSTS: usize = 8;
+
+impl SizeData {
+    /// The batches of each cost, in the order of [`super::record::SizeCosts::times`].
+    pub fn batches(&self) -> [&[f64]; COSTS] {
+        [
+            &self.first_touch_ns,
+            &self.touched_ns,
+            &self.again_ns,
+            &self.cached_ns,
+            &self.deregister_ns,
+            &self.lock_first_touch_ns,
+            &self.lock_ns,
+            &self.unlock_ns,
+        ]
+    }
+}

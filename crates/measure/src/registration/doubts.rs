@@ -1,0 +1,174 @@
+//! Where the library, the machine or the run do not allow a figure to be taken at its word.
+
+use super::data::RegistrationLaunch;
+use super::record::{Registration, SizeCosts};
+use crate::logp::doubts::{CLOCK_IS_FINE, PREEMPTIONS_PER_S};
+use crate::record::{Doubt, Parameter};
+use crate::show::{Bytes, Number, Percent, Time};
+use crate::stats::median;
+
+/// Whoever pins pages takes more time for so many times as many of them,
+const PAGES_THAT_TELL: usize = 64;
+/// by this factor at least, and by this much for each page, which may be a part of a huge one. Less is what
+/// caches do that are cold after a large region was touched.
+const GROWS: f64 = 2.0;
+const PINNING_NS: f64 = 0.1;
+/// Registering again is much cheaper than for the first time below this share, where the difference is more
+/// than caches make.
+const KEPT: f64 = 0.5;
+
+/// Where the figures mean something else than what they are called, or are not known well.
+pub(super) fn find(
+    launches: &[RegistrationLaunch],
+    registration: &Registration,
+    precision: f64,
+) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    doubts.extend(lock_refused(registration));
+    doubts.extend(not_pinned(registration));
+    doubts.extend(kept(registration));
+    doubts.extend(huge_pages(registration));
+    doubts.extend(coarse_clock(launches, registration));
+    doubts.extend(preempted(launches));
+    doubts.extend(imprecise(launches.len(), registration, precision));
+    doubts
+}
+
+/// The system refuses to lock more than a process may.
+fn lock_refused(registration: &Registration) -> Option<Doubt> {
+    let is_refused =
+        |size: &&SizeCosts| size.lock.value_ns.is_none() || size.lock_first_touch.value_ns.is_none();
+    let first = registration.sizes.iter().find(is_refused)?;
+    let limit = registration.system.lock_limit_bytes.map_or("no limit is set".into(), |bytes| {
+        format!("RLIMIT_MEMLOCK is {} (ulimit -l)", Bytes(usize::try_from(bytes).unwrap_or(usize::MAX)))
+    });
+    let text = format!("the system refused to lock {} and more: {limit}", Bytes(first.size_bytes));
+    Some(Doubt::about("lock_refused", "lock", text))
+}
+
+/// The largest size, and the largest of a page at most, where there are so many pages between them
+/// that a library which sees to each of them is found out.
+fn far_apart(registration: &Registration) -> Option<(&SizeCosts, &SizeCosts)> {
+    let page = registration.system.page_bytes.max(1);
+    let large = registration.sizes.last()?;
+    let small = registration.sizes.iter().rev().find(|size| size.size_bytes <= page)?;
+    (large.size_bytes / page >= PAGES_THAT_TELL).then_some((small, large))
+}
+
+fn pages(registration: &Registration, size: &SizeCosts) -> f64 {
+    (size.size_bytes / registration.system.page_bytes.max(1)) as f64
+}
+
+/// A library that pins pages takes time for each of them.
+fn not_pinned(registration: &Registration) -> Option<Doubt> {
+    let (small, large) = far_apart(registration)?;
+    let (of_small, of_large) = (small.touched.value_ns?, large.touched.value_ns?);
+    let grows =
+        of_large >= GROWS * of_small && of_large - of_small >= PINNING_NS * pages(registration, large);
+    (!grows).then(|| {
+        let text = format!(
+            "to register {} takes {}, and {} takes {}: pages are not pinned when they are registered, and what \
+             that costs comes with transfers, if at all",
+            Bytes(large.size_bytes),
+            Time(of_large),
+            Bytes(small.size_bytes),
+            Time(of_small)
+        );
+        Doubt::about("not_pinned", "touched", text)
+    })
+}
+
+/// A library may keep what is deregistered, and unpin it when it likes.
+fn kept(registration: &Registration) -> Option<Doubt> {
+    let large = registration.sizes.last()?;
+    let (again, touched) = (large.again.value_ns?, large.touched.value_ns?);
+    (again < KEPT * touched && touched - again > PINNING_NS * pages(registration, large)).then(|| {
+        let text = format!(
+            "to register {} again takes {} of the first time: the library keeps what is deregistered, so that \
+             deregistering does not say what it costs to let go of memory",
+            Bytes(large.size_bytes),
+            Percent(again / touched)
+        );
+        Doubt::about("kept_after_deregistering", "again", text)
+    })
+}
+
+fn huge_pages(registration: &Registration) -> Option<Doubt> {
+    let is_always = registration.system.huge_pages.as_deref() == Some("always");
+    is_always.then(|| {
+        let text =
+            "transparent huge pages are always on: regions of several MiB may come in pages of 2 MiB, which \
+                    cost less to make, to pin and to lock"
+                .into();
+        Doubt::new("huge_pages", text)
+    })
+}
+
+fn median_timer(launches: &[RegistrationLaunch]) -> f64 {
+    median(launches.iter().map(|launch| launch.timer_ns))
+}
+
+fn coarse_clock(launches: &[RegistrationLaunch], registration: &Registration) -> Option<Doubt> {
+    let timer = median_timer(launches);
+    let costs = costs(registration);
+    let short = costs.iter().filter(|(_, p)| p.value_ns.is_some_and(|ns| ns < CLOCK_IS_FINE * timer)).count();
+    (short > 0).then(|| {
+        let text = format!(
+            "{short} of {} figures are less than {} readings of the clock, of which one takes {} and is taken off",
+            costs.len(),
+            Number(CLOCK_IS_FINE),
+            Time(timer)
+        );
+        Doubt::new("clock_is_coarse", text)
+    })
+}
+
+fn preempted(launches: &[RegistrationLaunch]) -> Option<Doubt> {
+    let each = launches.iter().filter_map(|l| Some(l.preemptions? as f64 * 1e9 / l.took_ns));
+    let preempted = median(each);
+    (preempted > PREEMPTIONS_PER_S).then(|| {
+        Doubt::new(
+            "preempted",
+            format!("the process lost its processor {preempted:.0} times a second (median)"),
+        )
+    })
+}
+
+/// All figures, with what they are about.
+fn costs(registration: &Registration) -> Vec<(String, &Parameter)> {
+    let of_sizes = registration.sizes.iter().flat_map(|size| {
+        size.times().map(|(name, cost)| (format!("{name} of {}", Bytes(size.size_bytes)), cost))
+    });
+    let fixed = registration.fixed.iter().map(|fixed| (fixed.name.clone(), &fixed.cost));
+    of_sizes.chain(fixed).filter(|(_, cost)| cost.value_ns.is_some()).collect()
+}
+
+/// How many times as wide as asked for a figure is.
+fn excess(cost: &Parameter, precision: f64) -> f64 {
+    let share = || Some(cost.ci_ns?.half_width() / cost.value_ns?.abs());
+    share().map_or(f64::INFINITY, |share| share / precision)
+}
+
+/// Whether every figure that there is is known as precisely as asked for.
+pub fn is_precise(registration: &Registration, precision: f64) -> bool {
+    costs(registration).iter().all(|(_, cost)| excess(cost, precision) <= 1.0)
+}
+
+fn imprecise(launches: usize, registration: &Registration, precision: f64) -> Option<Doubt> {
+    let costs = costs(registration);
+    if costs.iter().any(|(_, cost)| cost.ci_ns.is_none()) {
+        let text = format!("{launches} launches are too few for an interval at this confidence");
+        return Some(Doubt::new("too_few_launches", text));
+    }
+    let wide = costs.iter().filter(|(_, cost)| excess(cost, precision) > 1.0);
+    let (widest, cost) =
+        wide.clone().max_by(|(_, a), (_, b)| excess(a, precision).total_cmp(&excess(b, precision)))?;
+    let text = format!(
+        "{} of {} figures are wider than the ±{} asked for; the widest, {} times that, is {widest}",
+        wide.count(),
+        costs.len(),
+        Percent(precision),
+        Number(excess(cost, precision))
+    );
+    Some(Doubt::new("imprecise", text))
+}

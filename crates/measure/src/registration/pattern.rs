@@ -1,0 +1,272 @@
+//! What one launch runs.
+//!
+//! The first launch chooses how many samples of a size make a batch; later launches take that over.
+//! Then come passes over all sizes and all that is done to a region, in another order every time,
+//! until the time is up: what drifts in the course of a launch touches all of them alike.
+//!
+//! Every sample has memory of its own, so that no library knows it from an earlier one. Touching a large
+//! region drives everything else out of the caches: before each sample the layer registers a page of other
+//! memory, or large regions would be measured cold and small ones warm.
+
+use super::data::{FixedData, RegistrationLaunch, RegistrationShape, SizeData, SizeShape};
+use crate::bench::Bench;
+use crate::layer::{LayerError, Purpose, Registrar};
+use crate::stats::trimmed_mean;
+use serde::{Deserialize, Serialize};
+
+/// Time for a batch, where more than one sample fits into it.
+const BATCH_NS: f64 = 500e3;
+/// Samples in a batch at most.
+const SAMPLES_AT_MOST: u64 = 32;
+/// Samples in a batch of what does not depend on a size.
+const FIXED_SAMPLES: u64 = 8;
+/// One size is so many times the one before.
+const SIZE_STEP: usize = 4;
+/// Passes however short the time, and at most.
+const PASSES_WITHOUT_TIME: usize = 1;
+const PASSES_AT_MOST: usize = 50;
+/// Samples before anything counts: what a library does once in a process is no cost of a region.
+const WARM_UP: u64 = 8;
+
+/// How a launch is to run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RegistrationPlan {
+    /// Where in the order of launches it stands.
+    pub launch: usize,
+    /// Sizes and samples, where an earlier launch of the run has chosen them.
+    pub shape: Option<RegistrationShape>,
+    /// Bytes of the largest region.
+    pub largest_bytes: usize,
+    /// Time for the whole launch, on the layer's clock.
+    pub budget_ns: f64,
+    /// Seed of the order in which everything is run.
+    pub seed: u64,
+}
+
+/// One thing to measure.
+#[derive(Clone, Copy, Debug)]
+enum Cell {
+    /// Memory that nothing has touched is registered.
+    Untouched(usize),
+    /// Memory that was touched is registered: for the first time, besides, and once more.
+    Touched(usize),
+    /// Memory that nothing has touched is locked.
+    LockUntouched(usize),
+    /// Memory that was touched is locked and unlocked.
+    Lock(usize),
+    /// What does not depend on a size.
+    Fixed(usize),
+}
+
+/// Runs one launch with `registrar`. `progress` is told the share that is done.
+///
+/// # Errors
+/// The layer fails, or the system has no memory.
+pub fn run<R: Registrar>(
+    registrar: &mut R,
+    plan: &RegistrationPlan,
+    progress: &mut dyn FnMut(f64),
+) -> Result<RegistrationLaunch, LayerError> {
+    let mut bench = Bench::new(registrar, plan.budget_ns);
+    for _ in 0..WARM_UP {
+        touched(&mut bench, 1)?;
+    }
+    let shape = match &plan.shape {
+        Some(shape) => shape.clone(),
+        None => choose(&mut bench, plan.largest_bytes)?,
+    };
+    let of_size = |size: &SizeShape| SizeData { size_bytes: size.size_bytes, ..SizeData::default() };
+    let of_name =
+        |name: &&str| FixedData { name: (*name).into(), batches_ns: Vec::new(), samples: FIXED_SAMPLES };
+    let mut data = RegistrationLaunch {
+        launch: plan.launch,
+        system: bench.layer.system(),
+        timer_ns: bench.timer_ns,
+        sizes: shape.sizes.iter().map(of_size).collect(),
+        fixed: bench.layer.fixed().iter().map(of_name).collect(),
+        shape,
+        ..RegistrationLaunch::default()
+    };
+    passes(&mut bench, &mut data, plan.seed, progress)?;
+    data.took_ns = bench.took_ns();
+    progress(1.0);
+    Ok(data)
+}
+
+/// Chooses sizes and samples, for all launches.
+fn choose<R: Registrar>(bench: &mut Bench<'_, R>, largest: usize) -> Result<RegistrationShape, LayerError> {
+    let choose = |size_bytes: usize| {
+        let start = bench.layer.now();
+        touched(bench, size_bytes)?;
+        let samples = (BATCH_NS / bench.since(start).max(1.0)) as u64;
+        Ok(SizeShape { size_bytes, samples: samples.clamp(1, SAMPLES_AT_MOST) })
+    };
+    Ok(RegistrationShape {
+        sizes: sizes(largest).into_iter().map(choose).collect::<Result<_, LayerError>>()?,
+    })
+}
+
+/// From one byte on, up to the largest.
+fn sizes(largest: usize) -> Vec<usize> {
+    let powers = std::iter::successors(Some(1usize), |size| size.checked_mul(SIZE_STEP));
+    powers.take_while(|&size| size < largest).chain([largest]).collect()
+}
+
+fn passes<R: Registrar>(
+    bench: &mut Bench<'_, R>,
+    data: &mut RegistrationLaunch,
+    seed: u64,
+    progress: &mut dyn FnMut(f64),
+) -> Result<(), LayerError> {
+    // What is chosen has its own time.
+    let began = bench.elapsed();
+    let mut random = fastrand::Rng::with_seed(seed);
+    let of_size = |at| [Cell::Untouched(at), Cell::Touched(at), Cell::LockUntouched(at), Cell::Lock(at)];
+    let mut cells: Vec<Cell> = (0..data.sizes.len()).flat_map(of_size).collect();
+    cells.extend((0..data.fixed.len()).map(Cell::Fixed));
+    for pass in 0..PASSES_AT_MOST {
+        random.shuffle(&mut cells);
+        for (nth, cell) in cells.iter().enumerate() {
+            let by_time = bench.elapsed() - began;
+            if pass >= PASSES_WITHOUT_TIME && by_time >= 1.0 {
+                return Ok(());
+            }
+            let by_passes = (pass as f64 + nth as f64 / cells.len() as f64) / PASSES_WITHOUT_TIME as f64;
+            progress(by_time.min(by_passes).min(1.0));
+            cell.measure(bench, data)?;
+        }
+    }
+    Ok(())
+}
+
+impl Cell {
+    /// Adds a batch to `data`.
+    fn measure<R: Registrar>(
+        self,
+        bench: &mut Bench<'_, R>,
+        data: &mut RegistrationLaunch,
+    ) -> Result<(), LayerError> {
+        let shape = |at: usize| data.shape.sizes[at];
+        match self {
+            Self::Untouched(at) => {
+                let [first_touch] = batch(shape(at), |bytes| untouched(bench, bytes).map(Some))?;
+                data.sizes[at].first_touch_ns.extend(first_touch);
+            }
+            Self::Touched(at) => {
+                let [touched, cached, deregister, again] =
+                    batch(shape(at), |bytes| touched(bench, bytes).map(Some))?;
+                let size = &mut data.sizes[at];
+                size.touched_ns.extend(touched);
+                size.cached_ns.extend(cached);
+                size.deregister_ns.extend(deregister);
+                size.again_ns.extend(again);
+            }
+            Self::LockUntouched(at) => {
+                let [first_touch] = batch(shape(at), |bytes| lock_untouched(bench, bytes))?;
+                data.sizes[at].lock_first_touch_ns.extend(first_touch);
+            }
+            Self::Lock(at) => {
+                let [lock, unlock] = batch(shape(at), |bytes| lock(bench, bytes))?;
+                data.sizes[at].lock_ns.extend(lock);
+                data.sizes[at].unlock_ns.extend(unlock);
+            }
+            Self::Fixed(nth) => {
+                let fixed = &mut data.fixed[nth];
+                let samples: Vec<f64> = (0..fixed.samples)
+                    .map(|_| Ok(bench.layer.perform(nth).map(|ticks| bench.ns(ticks))? - bench.timer_ns))
+                    .collect::<Result<_, LayerError>>()?;
+                fixed.batches_ns.push(trimmed_mean(samples));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The values of a batch of samples, each of which takes `N` times; none where the system refuses
+/// what is measured.
+fn batch<const N: usize>(
+    shape: SizeShape,
+    mut sample: impl FnMut(usize) -> Result<Option<[f64; N]>, LayerError>,
+) -> Result<[Option<f64>; N], LayerError> {
+    let mut samples = Vec::new();
+    for _ in 0..shape.samples {
+        match sample(shape.size_bytes)? {
+            Some(times) => samples.push(times),
+            None => return Ok([None; N]),
+        }
+    }
+    Ok(std::array::from_fn(|nth| Some(trimmed_mean(samples.iter().map(|times| times[nth])))))
+}
+
+/// What a call takes, the clock's cost taken off.
+#[inline(always)]
+fn timed<R: Registrar, T>(
+    bench: &mut Bench<'_, R>,
+    call: impl FnOnce(&mut R) -> Result<T, LayerError>,
+) -> Result<(f64, T), LayerError> {
+    let start = bench.layer.now();
+    let returned = call(bench.layer)?;
+    Ok((bench.since(start) - bench.timer_ns, returned))
+}
+
+fn untouched<R: Registrar>(bench: &mut Bench<'_, R>, bytes: usize) -> Result<[f64; 1], LayerError> {
+    bench.layer.renew(Purpose::Register, bytes)?;
+    bench.layer.warm_up()?;
+    let (first_touch, ()) = timed(bench, R::register)?;
+    bench.layer.deregister()?;
+    Ok([first_touch])
+}
+
+/// Registering for the first time and besides, deregistering, registering once more.
+fn touched<R: Registrar>(bench: &mut Bench<'_, R>, bytes: usize) -> Result<[f64; 4], LayerError> {
+    bench.layer.renew(Purpose::Register, bytes)?;
+    bench.layer.touch();
+    bench.layer.warm_up()?;
+    let (touched, ()) = timed(bench, R::register)?;
+    let (cached, ()) = timed(bench, R::register)?;
+    bench.layer.deregister()?;
+    let (deregister, ()) = timed(bench, R::deregister)?;
+    let (again, ()) = timed(bench, R::register)?;
+    bench.layer.deregister()?;
+    Ok([touched, cached, deregister, again])
+}
+
+fn lock_untouched<R: Registrar>(
+    bench: &mut Bench<'_, R>,
+    bytes: usize,
+) -> Result<Option<[f64; 1]>, LayerError> {
+    bench.layer.renew(Purpose::Lock, bytes)?;
+    let (first_touch, is_locked) = timed(bench, R::lock)?;
+    if !is_locked {
+        return Ok(None);
+    }
+    bench.layer.unlock()?;
+    Ok(Some([first_touch]))
+}
+
+/// Locking and unlocking.
+fn lock<R: Registrar>(bench: &mut Bench<'_, R>, bytes: usize) -> Result<Option<[f64; 2]>, LayerError> {
+    bench.layer.renew(Purpose::Lock, bytes)?;
+    bench.layer.touch();
+    let (lock, is_locked) = timed(bench, R::lock)?;
+    if !is_locked {
+        return Ok(None);
+    }
+    let (unlock, ()) = timed(bench, R::unlock)?;
+    Ok(Some([lock, unlock]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn sizes_ascend_to_the_largest(largest in 1usize..=1 << 40) {
+            let sizes = sizes(largest);
+            prop_assert_eq!(sizes.last(), Some(&largest));
+            prop_assert!(sizes.windows(2).all(|pair| pair[0] < pair[1] && pair[1] <= SIZE_STEP * pair[0]));
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Memory that is registered in virtual time, where it is known what that costs.
+//!
+//! A page has 4096 bytes. A cost has a part for each call and a part for each page. A page that was
+//! never touched is made when it is touched, registered or locked, which costs `fault` besides.
+//! Memory that is registered already is found in a cache where `cached` says what that costs, and
+//! registered anew where it does not; with `kept` the cache still knows it once it has been
+//! deregistered. On the command line:
+//! `register=1us+50ns/page,fault=250ns,cached=100ns,kept=on,deregister=500ns+10ns/page,`
+//! `lock=1us+30ns/page,unlock=300ns+5ns/page,lock_limit=8MiB,create=5us`.
+
+use super::random::Random;
+use super::truth::{Ps, Truth, TruthError, bytes, duration, error, switch};
+
+/// Bytes of a page.
+pub const PAGE: usize = 4096;
+
+/// What something costs that is done to whole pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// A call.
+    pub call_ps: Ps,
+    /// Each page.
+    pub page_ps: Ps,
+}
+
+impl Cost {
+    /// What it costs for `bytes`.
+    pub fn of(&self, bytes: usize) -> Ps {
+        self.call_ps + pages(bytes) * self.page_ps
+    }
+}
+
+fn pages(bytes: usize) -> Ps {
+    bytes.div_ceil(PAGE) as Ps
+}
+
+/// What is known about memory; what is not given costs nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MemoryTruth {
+    /// To register memory that the cache does not know.
+    pub register: Option<Cost>,
+    /// To make a page.
+    pub fault_ps: Option<Ps>,
+    /// To register and to deregister memory that the cache knows, where there is a cache.
+    pub cached_ps: Option<Ps>,
+    /// Whether the cache keeps what is deregistered.
+    pub kept: Option<bool>,
+    /// To deregister memory.
+    pub deregister: Option<Cost>,
+    /// To lock memory.
+    pub lock: Option<Cost>,
+    /// To unlock memory.
+    pub unlock: Option<Cost>,
+    /// The most bytes that can be locked.
+    pub lock_limit_bytes: Option<usize>,
+    /// To create what transfers need besides memory, whatever its size.
+    pub create_ps: Option<Ps>,
+}
+
+impl MemoryTruth {
+    /// Takes a parameter as it is spelled. Whether it is the first of its name; `None` where that
+    /// is of something else.
+    pub(super) fn take(&mut self, name: &str, value: &str) -> Result<Option<bool>, TruthError> {
+        Ok(Some(match name {
+            "register" => self.register.replace(cost(name, value)?).is_none(),
+            "fault" => self.fault_ps.replace(duration(name, value)?).is_none(),
+            "cached" => self.cached_ps.replace(duration(name, value)?).is_none(),
+            "kept" => self.kept.replace(switch(name, value)?).is_none(),
+            "deregister" => self.deregister.replace(cost(name, value)?).is_none(),
+            "lock" => self.lock.replace(cost(name, value)?).is_none(),
+            "unlock" => self.unlock.replace(cost(name, value)?).is_none(),
+            "lock_limit" => self.lock_limit_bytes.replace(bytes(name, value)?).is_none(),
+            "create" => self.create_ps.replace(duration(name, value)?).is_none(),
+            _ => return Ok(None),
+        }))
+    }
+}
+
+/// A cost, as in `1us+50ns/page`, or one of both parts.
+fn cost(name: &str, text: &str) -> Result<Cost, TruthError> {
+    let (mut call, mut page) = (None, None);
+    for part in text.split('+') {
+        let is_first = match part.strip_suffix("/page") {
+            Some(part) => page.replace(duration(name, part)?).is_none(),
+            None => call.replace(duration(name, part)?).is_none(),
+        };
+        if !is_first {
+            return Err(error(format_args!(
+                "{name}={text} has a part twice: use one time a call and one a page, as in {name}=1us+50ns/page"
+            )));
+        }
+    }
+    Ok(Cost { call_ps: call.unwrap_or(0), page_ps: page.unwrap_or(0) })
+}
+
+/// One piece of memory, and the process that it belongs to.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    truth: MemoryTruth,
+    noise: f64,
+    random: Random,
+    now_ps: Ps,
+    bytes: usize,
+    is_there: bool,
+    registrations: usize,
+    is_cached: bool,
+}
+
+impl Memory {
+    /// No memory yet; `seed` seeds the noise.
+    pub fn new(truth: &Truth, seed: u64) -> Self {
+        Self {
+            truth: truth.memory,
+            noise: truth.noise,
+            random: Random::new(seed),
+            now_ps: 0,
+            bytes: 0,
+            is_there: false,
+            registrations: 0,
+            is_cached: false,
+        }
+    }
+
+    /// Now.
+    pub fn now_ps(&self) -> Ps {
+        self.now_ps
+    }
+
+    /// Computes for so long.
+    pub fn compute(&mut self, ps: Ps) {
+        self.now_ps += ps;
+    }
+
+    /// Other memory, which nothing has touched.
+    pub fn renew(&mut self, bytes: usize) {
+        (self.bytes, self.is_there, self.registrations, self.is_cached) = (bytes, false, 0, false);
+    }
+
+    /// Touches all of it.
+    pub fn touch(&mut self) {
+        let faults = self.faults();
+        self.spend(faults);
+    }
+
+    /// Registers it.
+    pub fn register(&mut self) {
+        let is_known = self.is_cached || self.registrations > 0;
+        let cost = match self.truth.cached_ps.filter(|_| is_known) {
+            Some(cached_ps) => cached_ps,
+            None => self.truth.register.unwrap_or_default().of(self.bytes) + self.faults(),
+        };
+        self.registrations += 1;
+        self.spend(cost);
+    }
+
+    /// Takes one registration back. False where there is none.
+    pub fn deregister(&mut self) -> bool {
+        let Some(left) = self.registrations.checked_sub(1) else { return false };
+        self.is_cached |= self.truth.kept == Some(true);
+        let stays = self.is_cached || left > 0;
+        let cost = self.truth.cached_ps.filter(|_| stays);
+        self.registrations = left;
+        self.spend(cost.unwrap_or_else(|| self.truth.deregister.unwrap_or_default().of(self.bytes)));
+        true
+    }
+
+    /// Locks it. False where that is more than the limit.
+    pub fn lock(&mut self) -> bool {
+        if self.truth.lock_limit_bytes.is_some_and(|limit| self.bytes > limit) {
+            return false;
+        }
+        let cost = self.truth.lock.unwrap_or_default().of(self.bytes) + self.faults();
+        self.spend(cost);
+        true
+    }
+
+    /// Unlocks it.
+    pub fn unlock(&mut self) {
+        self.spend(self.truth.unlock.unwrap_or_default().of(self.bytes));
+    }
+
+    /// Creates what transfers need besides memory.
+    pub fn create(&mut self) {
+        self.spend(self.truth.create_ps.unwrap_or_default());
+    }
+
+    /// What it costs to make its pages, which are there from now on.
+    fn faults(&mut self) -> Ps {
+        let missing = if self.is_there { 0 } else { pages(self.bytes) };
+        self.is_there = true;
+        missing * self.truth.fault_ps.unwrap_or_default()
+    }
+
+    /// Passes a duration with its noise.
+    fn spend(&mut self, mean_ps: Ps) {
+        self.now_ps += match self.noise {
+            0.0 => mean_ps,
+            noise => (mean_ps as f64 * (1.0 + noise * self.random.normal()) + 0.5) as Ps,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+
+    fn memory(rest: &str) -> Memory {
+        let truth: Truth = format!("o_s=1us,o_r=1us,g=1us,L=1us,{rest}").parse().unwrap();
+        Memory::new(&truth, 1)
+    }
+
+    /// What a call takes.
+    fn took(memory: &mut Memory, call: impl FnOnce(&mut Memory)) -> Ps {
+        let before = memory.now_ps();
+        call(memory);
+        memory.now_ps() - before
+    }
+
+    fn register(memory: &mut Memory) -> Ps {
+        took(memory, Memory::register)
+    }
+
+    fn deregister(memory: &mut Memory) -> Ps {
+        took(memory, |memory| assert!(memory.deregister()))
+    }
+
+    #[test]
+    fn pages_are_made_once_by_whoever_comes_first() {
+        let mut memory = memory("register=1us+50ns/page,fault=250ns,lock=2us,unlock=3ns/page");
+        memory.renew(PAGE + 1);
+        assert_eq!((register(&mut memory), register(&mut memory)), (1_600_000, 1_100_000));
+        memory.renew(1);
+        assert_eq!((took(&mut memory, Memory::touch), took(&mut memory, Memory::touch)), (250_000, 0));
+        assert_eq!(took(&mut memory, |memory| assert!(memory.lock())), 2_000_000);
+        assert_eq!(took(&mut memory, Memory::unlock), 3_000);
+    }
+
+    #[test]
+    fn a_cache_knows_what_is_registered_and_what_is_kept() {
+        let mut plain = memory("register=1us,cached=100ns,deregister=500ns");
+        plain.renew(1);
+        assert_eq!((register(&mut plain), register(&mut plain)), (1_000_000, 100_000));
+        assert_eq!((deregister(&mut plain), deregister(&mut plain)), (100_000, 500_000));
+        assert_eq!(register(&mut plain), 1_000_000);
+        let mut kept = memory("register=1us,cached=100ns,deregister=500ns,kept=on");
+        kept.renew(1);
+        register(&mut kept);
+        assert_eq!((deregister(&mut kept), register(&mut kept)), (100_000, 100_000));
+        kept.renew(1);
+        assert_eq!(register(&mut kept), 1_000_000);
+        kept.deregister();
+        assert!(!kept.deregister());
+    }
+
+    #[test]
+    fn what_is_beyond_the_limit_is_not_locked() {
+        let mut memory = memory("lock=1us,lock_limit=8KiB,create=5us");
+        memory.renew(8 << 10);
+        assert!(memory.lock());
+        memory.renew((8 << 10) + 1);
+        assert!(!memory.lock());
+        assert_eq!(took(&mut memory, Memory::create), 5_000_000);
+    }
+
+    #[test]
+    fn each_mistake_is_named() {
+        for (text, names) in [
+            ("register=1us+2us", "a part twice"),
+            ("register=1ns/page+1ns/page", "a part twice"),
+            ("register=1", "unit"),
+            ("unlock=1us+", "unit"),
+            ("fault=1ns/page", "unit"),
+            ("kept=yes", "kept=on"),
+            ("lock_limit=0", "2B to"),
+            ("create=1us,create=1us", "twice"),
+        ] {
+            let message = format!("{}", text.parse::<Truth>().unwrap_err());
+            assert!(message.contains(names), "{text}: {message}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What `registration` found, for the terminal and for CSV.
+
+use crate::lines::{Lines, length};
+use crate::quantity::{NONE, time};
+use netdyno_measure::record::Parameter;
+use netdyno_measure::registration::record::{Registration, SizeCosts};
+use netdyno_measure::show::Bytes;
+
+/// Widths of the columns: the size, and a cost.
+const SIZE: usize = 8;
+const COST: usize = 14;
+/// From this share on an interval is not worth a number.
+const WIDE: f64 = 0.995;
+
+/// What is done to a region, in the words of a heading.
+pub const HEADINGS: [&str; 8] =
+    ["first touch", "touched", "again", "cached", "deregister", "mlock, first", "mlock", "munlock"];
+/// Of these so many are of the layer; the rest are of the system.
+pub const OF_LAYER: usize = 5;
+
+/// Writes all that was found.
+pub fn write(lines: &mut Lines, registration: &Registration) {
+    block(lines, "register", registration, 0..OF_LAYER);
+    block(lines, "lock", registration, OF_LAYER..HEADINGS.len());
+    if !registration.fixed.is_empty() {
+        lines.blank();
+        for fixed in &registration.fixed {
+            lines.wrapped(&format!("{} {}", fixed.name, cell(&fixed.cost)), "  ", "    ");
+        }
+    }
+}
+
+/// A row for each size, with some of the costs.
+fn block(lines: &mut Lines, title: &str, registration: &Registration, costs: std::ops::Range<usize>) {
+    lines.blank();
+    row(lines, title, HEADINGS[costs.clone()].iter().map(|heading| (*heading).into()));
+    for size in &registration.sizes {
+        let cells = size.times().map(|(_, cost)| cell(cost));
+        row(lines, &Bytes(size.size_bytes).to_string(), cells[costs.clone()].iter().cloned());
+    }
+}
+
+fn row(lines: &mut Lines, name: &str, cells: impl Iterator<Item = String>) {
+    let cells: String = cells.map(|cell| format!("{cell:>COST$}")).collect();
+    let line = format!("  {name:<SIZE$}{cells}");
+    if length(&line) <= lines.width {
+        lines.push(&line);
+    } else {
+        lines.wrapped(line.trim_start(), "  ", "    ");
+    }
+}
+
+/// A cost with half of its interval as a share of it, as `12.3 µs ± 2 %`; shares are equally long, so that
+/// costs stand below each other.
+fn cell(cost: &Parameter) -> String {
+    let Some(ns) = cost.value_ns.filter(|ns| ns.is_finite()) else { return NONE.into() };
+    let share = cost.ci_ns.map(|ci| ci.half_width() / ns.abs());
+    match share {
+        Some(share) if share < 0.005 => format!("{} ±<1 %", time(ns)),
+        Some(share) if share < WIDE => format!("{} ±{:>2.0} %", time(ns), 100.0 * share),
+        Some(_) => format!("{} ±>99%", time(ns)),
+        None => time(ns),
+    }
+}
+
+/// A row of CSV: the name of a cost, the size where it has one, the cost.
+pub type Figure<'a> = (String, Option<usize>, &'a Parameter);
+
+/// All figures, for CSV.
+pub fn figures(registration: &Registration) -> Vec<Figure<'_>> {
+    let fixed = registration.fixed.iter().map(|fixed| (format!("fixed.{}", fixed.name), None, &fixed.cost));
+    registration.sizes.iter().flat_map(of_size).chain(fixed).collect()
+}
+
+fn of_size(size: &SizeCosts) -> [Figure<'_>; 8] {
+    size.times().map(|(name, cost)| (name.to_owned(), Some(size.size_bytes), cost))
+}

@@ -1,0 +1,458 @@
+/* libfabric as a layer: tagged messages between reliable endpoints (FI_EP_RDM) of one provider.
+ *
+ *     netdyno logp --over ofi:tcp
+ *
+ * The setting provider=NAME says which provider, as in provider=tcp; it is needed. */
+#define _POSIX_C_SOURCE 200809L
+#include "layer.h"
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Of the interface that this is written for; newer libraries know it. */
+#define API FI_VERSION(1, 11)
+/* How long cancelling and closing wait for completions. */
+#define PATIENCE_S 1.0
+/* Completions that are read at once. */
+#define COMPLETIONS 16
+
+enum state {
+    DONE,      /* complete, or never posted */
+    WAITING,   /* the provider has no room for it yet */
+    POSTED,    /* the provider has it */
+    CANCELLED, /* taken back */
+};
+
+/* A send or a receive that is under way. */
+struct operation {
+    struct fi_context2 context; /* the provider's own; first, so that a completion leads here */
+    enum state state;
+    int is_send;
+    void *buffer;
+    size_t bytes; /* of the buffer; then of what came */
+    int32_t rank; /* of the other process; then of the sender */
+    struct operation *next;
+};
+
+/* What waits for room, in the order of posting. */
+struct line {
+    struct operation *first, **end;
+};
+
+struct netdyno_channel {
+    char *error;
+    struct fi_info *info;
+    struct fid_fabric *fabric;
+    struct fid_domain *domain;
+    struct fid_av *av;
+    struct fid_cq *cq;
+    struct fid_ep *endpoint;
+    fi_addr_t *peers; /* by rank */
+    int32_t rank;
+    uint64_t next_key;
+    uint32_t slots;
+    struct line receives, sends;
+    struct operation operations[]; /* receives, then sends */
+};
+
+/* 0, or -1 after telling what libfabric says. */
+static int told(char *error, const char *what, ssize_t code)
+{
+    if (code >= 0)
+        return 0;
+    snprintf(error, NETDYNO_TEXT_BYTES, "%s: %s", what, fi_strerror((int)-code));
+    return -1;
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* The provider asked for, or NULL after telling which setting is none. */
+static const char *provider_in(const struct netdyno_options *options)
+{
+    static const char name[] = "provider=";
+    const char *provider = NULL;
+
+    for (const char *const *setting = options->settings; *setting; setting++) {
+        if (strncmp(*setting, name, sizeof name - 1) != 0) {
+            snprintf(options->error, NETDYNO_TEXT_BYTES, "'%s' is no setting of ofi: use provider=NAME",
+                     *setting);
+            return NULL;
+        }
+        provider = *setting + sizeof name - 1;
+    }
+    if (!provider)
+        snprintf(options->error, NETDYNO_TEXT_BYTES, "ofi needs a provider, as in provider=tcp");
+    return provider;
+}
+
+static int registers(const struct netdyno_options *options)
+{
+    size_t end = offsetof(struct netdyno_options, uses) + sizeof options->uses;
+
+    return options->size >= end && options->uses & NETDYNO_REGISTERS;
+}
+
+/* What the provider offers of what is needed. */
+static struct fi_info *info_of(const struct netdyno_options *options, const char *provider)
+{
+    struct fi_info *hints = fi_allocinfo(), *info = NULL;
+    int code = -FI_ENOMEM;
+
+    if (hints) {
+        /* Regions that others could reach are asked for where memory is registered at all. */
+        hints->caps = FI_TAGGED | (registers(options) ? FI_RMA : 0);
+        hints->mode = FI_CONTEXT | FI_CONTEXT2;
+        hints->ep_attr->type = FI_EP_RDM;
+        hints->tx_attr->msg_order = FI_ORDER_SAS;
+        hints->rx_attr->msg_order = FI_ORDER_SAS;
+        hints->domain_attr->threading = FI_THREAD_DOMAIN;
+        hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+        hints->domain_attr->mr_mode = FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
+        hints->fabric_attr->prov_name = strdup(provider);
+        code = fi_getinfo(API, NULL, NULL, 0, hints, &info);
+        fi_freeinfo(hints);
+    }
+    if (code == -FI_ENODATA)
+        snprintf(options->error, NETDYNO_TEXT_BYTES,
+                 "libfabric has no provider '%s' with tagged messages here: `fi_info -l` lists what it has",
+                 provider);
+    else
+        told(options->error, "fi_getinfo", code);
+    return info;
+}
+
+static void release(struct netdyno_channel *channel)
+{
+    /* The reverse of how they were made. */
+    if (channel->endpoint)
+        fi_close(&channel->endpoint->fid);
+    if (channel->cq)
+        fi_close(&channel->cq->fid);
+    if (channel->av)
+        fi_close(&channel->av->fid);
+    if (channel->domain)
+        fi_close(&channel->domain->fid);
+    if (channel->fabric)
+        fi_close(&channel->fabric->fid);
+    fi_freeinfo(channel->info);
+    free(channel->peers);
+    free(channel);
+}
+
+static int make(struct netdyno_channel *channel)
+{
+    struct fi_av_attr av = { .type = channel->info->domain_attr->av_type };
+    struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED, .size = 2 * (size_t)channel->slots };
+    struct fi_info *info = channel->info;
+    char *error = channel->error;
+
+    if (told(error, "fi_fabric", fi_fabric(info->fabric_attr, &channel->fabric, NULL))
+        || told(error, "fi_domain", fi_domain(channel->fabric, info, &channel->domain, NULL))
+        || told(error, "fi_av_open", fi_av_open(channel->domain, &av, &channel->av, NULL))
+        || told(error, "fi_cq_open", fi_cq_open(channel->domain, &cq, &channel->cq, NULL))
+        || told(error, "fi_endpoint", fi_endpoint(channel->domain, info, &channel->endpoint, NULL))
+        || told(error, "fi_ep_bind", fi_ep_bind(channel->endpoint, &channel->av->fid, 0))
+        || told(error, "fi_ep_bind",
+                fi_ep_bind(channel->endpoint, &channel->cq->fid, FI_TRANSMIT | FI_RECV)))
+        return -1;
+    return told(error, "fi_enable", fi_enable(channel->endpoint));
+}
+
+static struct netdyno_channel *ofi_open(struct netdyno_options *options)
+{
+    const char *provider = provider_in(options);
+    struct fi_info *info = provider ? info_of(options, provider) : NULL;
+    struct netdyno_channel *channel;
+
+    if (!info)
+        return NULL;
+    channel = calloc(1, sizeof *channel + 2 * (size_t)options->slots * sizeof(struct operation));
+    if (!channel) {
+        snprintf(options->error, NETDYNO_TEXT_BYTES, "no memory");
+        fi_freeinfo(info);
+        return NULL;
+    }
+    channel->error = options->error;
+    channel->info = info;
+    channel->rank = options->rank;
+    channel->slots = options->slots;
+    channel->receives.end = &channel->receives.first;
+    channel->sends.end = &channel->sends.first;
+    channel->peers = calloc((size_t)options->ranks, sizeof *channel->peers);
+    if (!channel->peers || make(channel)) {
+        release(channel);
+        return NULL;
+    }
+    if (options->largest > info->ep_attr->max_msg_size)
+        options->largest = info->ep_attr->max_msg_size;
+    return channel;
+}
+
+static void ofi_describe(struct netdyno_channel *channel, char *text, size_t room)
+{
+    const struct fi_fabric_attr *fabric = channel->info->fabric_attr;
+    uint32_t library = fi_version();
+
+    snprintf(text, room, "libfabric %u.%u, provider %s %u.%u, domain %s", FI_MAJOR(library), FI_MINOR(library),
+             fabric->prov_name, FI_MAJOR(fabric->prov_version), FI_MINOR(fabric->prov_version),
+             channel->info->domain_attr->name);
+}
+
+static int ofi_address(struct netdyno_channel *channel, void *bytes, size_t room)
+{
+    size_t length = room;
+
+    if (told(channel->error, "fi_getname", fi_getname(&channel->endpoint->fid, bytes, &length)))
+        return -1;
+    return (int)length;
+}
+
+static int ofi_connect(struct netdyno_channel *channel, const struct netdyno_address *addresses, uint32_t ranks)
+{
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        channel->peers[rank] = FI_ADDR_UNSPEC;
+        if (addresses[rank].length > 0
+            && fi_av_insert(channel->av, addresses[rank].bytes, 1, &channel->peers[rank], 0, NULL) != 1) {
+            snprintf(channel->error, NETDYNO_TEXT_BYTES, "fi_av_insert: the address of rank %u is none", rank);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Messages carry the rank of their sender as their tag. */
+static ssize_t start(struct netdyno_channel *channel, struct operation *operation)
+{
+    if (operation->is_send)
+        return fi_tsend(channel->endpoint, operation->buffer, operation->bytes, NULL,
+                        channel->peers[operation->rank], (uint64_t)channel->rank, &operation->context);
+    if (operation->rank == NETDYNO_ANY_RANK)
+        return fi_trecv(channel->endpoint, operation->buffer, operation->bytes, NULL, FI_ADDR_UNSPEC, 0,
+                        UINT64_MAX, &operation->context);
+    return fi_trecv(channel->endpoint, operation->buffer, operation->bytes, NULL, FI_ADDR_UNSPEC,
+                    (uint64_t)operation->rank, 0, &operation->context);
+}
+
+/* Gives the provider what waits, as far as it has room. */
+static int advance(struct netdyno_channel *channel, struct line *line)
+{
+    while (line->first) {
+        struct operation *operation = line->first;
+        ssize_t code = start(channel, operation);
+
+        if (code == -FI_EAGAIN)
+            return 0;
+        line->first = operation->next;
+        if (!line->first)
+            line->end = &line->first;
+        if (told(channel->error, operation->is_send ? "fi_tsend" : "fi_trecv", code)) {
+            operation->state = DONE;
+            return -1;
+        }
+        operation->state = POSTED;
+    }
+    return 0;
+}
+
+static int post(struct netdyno_channel *channel, struct line *line, struct operation *operation)
+{
+    operation->state = WAITING;
+    operation->next = NULL;
+    *line->end = operation;
+    line->end = &operation->next;
+    return advance(channel, line);
+}
+
+static int ofi_post_receive(struct netdyno_channel *channel, uint32_t slot, int32_t rank, void *buffer,
+                            size_t bytes)
+{
+    struct operation *receive = &channel->operations[slot];
+
+    receive->is_send = 0;
+    receive->buffer = buffer;
+    receive->bytes = bytes;
+    receive->rank = rank;
+    return post(channel, &channel->receives, receive);
+}
+
+static int ofi_post_send(struct netdyno_channel *channel, uint32_t slot, int32_t rank, const void *buffer,
+                         size_t bytes)
+{
+    struct operation *send = &channel->operations[channel->slots + slot];
+
+    send->is_send = 1;
+    send->buffer = (void *)buffer;
+    send->bytes = bytes;
+    send->rank = rank;
+    return post(channel, &channel->sends, send);
+}
+
+/* What failed, or was taken back. */
+static int take_error(struct netdyno_channel *channel)
+{
+    struct fi_cq_err_entry failed = { 0 };
+    ssize_t code = fi_cq_readerr(channel->cq, &failed, 0);
+    struct operation *operation = failed.op_context;
+
+    if (code == -FI_EAGAIN)
+        return 0;
+    if (told(channel->error, "fi_cq_readerr", code))
+        return -1;
+    if (failed.err == FI_ECANCELED && operation) {
+        operation->state = CANCELLED;
+        return 0;
+    }
+    if (operation)
+        operation->state = DONE;
+    snprintf(channel->error, NETDYNO_TEXT_BYTES, "%s failed: %s",
+             operation && operation->is_send ? "a send" : "a receive", fi_strerror(failed.err));
+    return -1;
+}
+
+static int progress(struct netdyno_channel *channel)
+{
+    struct fi_cq_tagged_entry completed[COMPLETIONS];
+    ssize_t count = fi_cq_read(channel->cq, completed, COMPLETIONS);
+
+    if (count == -FI_EAVAIL && take_error(channel))
+        return -1;
+    if (count < 0 && count != -FI_EAGAIN && count != -FI_EAVAIL)
+        return told(channel->error, "fi_cq_read", count);
+    for (ssize_t nth = 0; nth < count; nth++) {
+        struct operation *operation = completed[nth].op_context;
+
+        operation->state = DONE;
+        if (!operation->is_send) {
+            operation->bytes = completed[nth].len;
+            operation->rank = (int32_t)completed[nth].tag;
+        }
+    }
+    return advance(channel, &channel->receives) || advance(channel, &channel->sends) ? -1 : 0;
+}
+
+static int ofi_test_receive(struct netdyno_channel *channel, uint32_t slot, struct netdyno_arrival *arrival)
+{
+    struct operation *receive = &channel->operations[slot];
+
+    if (receive->state != DONE && progress(channel))
+        return -1;
+    if (receive->state != DONE)
+        return 0;
+    arrival->bytes = receive->bytes;
+    arrival->rank = receive->rank;
+    return 1;
+}
+
+static int ofi_test_send(struct netdyno_channel *channel, uint32_t slot)
+{
+    struct operation *send = &channel->operations[channel->slots + slot];
+
+    if (send->state != DONE && progress(channel))
+        return -1;
+    return send->state == DONE;
+}
+
+/* Takes out of the line what the provider has never had. */
+static void withdraw(struct line *line, struct operation *operation)
+{
+    struct operation **at = &line->first;
+
+    while (*at && *at != operation)
+        at = &(*at)->next;
+    if (*at) {
+        *at = operation->next;
+        if (!*at)
+            line->end = at;
+    }
+    operation->state = CANCELLED;
+}
+
+static int ofi_cancel_receive(struct netdyno_channel *channel, uint32_t slot)
+{
+    struct operation *receive = &channel->operations[slot];
+    double until = now_s() + PATIENCE_S;
+    int had_come;
+
+    if (receive->state == WAITING)
+        withdraw(&channel->receives, receive);
+    if (receive->state == POSTED)
+        fi_cancel(&channel->endpoint->fid, &receive->context);
+    while (receive->state == POSTED) {
+        if (progress(channel))
+            return -1;
+        if (now_s() > until) {
+            snprintf(channel->error, NETDYNO_TEXT_BYTES, "a receive was not taken back");
+            return -1;
+        }
+    }
+    had_come = receive->state == DONE;
+    receive->state = DONE;
+    return had_come;
+}
+
+static struct netdyno_region *ofi_register(struct netdyno_channel *channel, void *memory, size_t bytes)
+{
+    uint64_t access = FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+    struct fid_mr *region;
+
+    if (told(channel->error, "fi_mr_reg",
+             fi_mr_reg(channel->domain, memory, bytes, access, 0, channel->next_key++, 0, &region, NULL)))
+        return NULL;
+    return (struct netdyno_region *)region;
+}
+
+static int ofi_deregister(struct netdyno_channel *channel, struct netdyno_region *region)
+{
+    return told(channel->error, "fi_close", fi_close(&((struct fid_mr *)region)->fid));
+}
+
+/* A provider may hold a message back until its next call: what was sent is seen to for a while. Once
+ * the endpoint is closed nobody has a hold on a buffer. */
+static int ofi_close(struct netdyno_channel *channel)
+{
+    double until = now_s() + PATIENCE_S;
+
+    for (uint32_t slot = 0; slot < channel->slots; slot++)
+        while (channel->operations[channel->slots + slot].state != DONE && now_s() < until)
+            if (progress(channel))
+                break;
+    if (fi_close(&channel->endpoint->fid))
+        return 1;
+    channel->endpoint = NULL;
+    release(channel);
+    return 0;
+}
+
+const struct netdyno_layer netdyno_layer = {
+    .version = NETDYNO_LAYER_VERSION,
+    .size = sizeof netdyno_layer,
+    .capabilities = NETDYNO_REGISTERS,
+    .name = "ofi",
+    .open = ofi_open,
+    .describe = ofi_describe,
+    .address = ofi_address,
+    .connect = ofi_connect,
+    .post_receive = ofi_post_receive,
+    .post_send = ofi_post_send,
+    .test_receive = ofi_test_receive,
+    .test_send = ofi_test_send,
+    .cancel_receive = ofi_cancel_receive,
+    .close = ofi_close,
+    .register_memory = ofi_register,
+    .deregister_memory = ofi_deregister,
+};
