@@ -3,7 +3,7 @@
 //!
 //! A [`Provider`] is what the architecture calls a VI provider: a NIC, and the agent that connects
 //! VIs and registers memory. The rules are those of [`netdyno_protocol::vi`]; here is what moves the
-//! bytes, one [`Wire`] or the other:
+//! bytes, one wire or the other ([`WireKind`]):
 //!
 //! * **Shared memory**: posting writes a line of memory that the peer's process maps, and nothing
 //!   enters the kernel. The agent is a Unix socket, and sees to it that only processes of this user
