@@ -424,6 +424,8 @@ impl Provider {
         let (now_ns, until_ns) = (self.wire.now_ns(), self.until(timeout));
         let local = Address { host: self.wire.host(), discriminator: from.to_vec() };
         self.nic.ask(vi, [local, to], is_of_peer, number()?, until_ns, now_ns)?;
+        // It may have asked before, and not seen what came of that.
+        self.stop_asking(vi);
         if is_of_peer {
             self.asks.insert(vi, from.to_vec());
             self.wire.listen(from);
@@ -544,7 +546,11 @@ impl Provider {
             Event::Callback { vi, side, at } => self.news.push_back(News::Done { vi, side, at }),
             Event::CqCallback { cq, done } => self.news.push_back(News::CqDone { cq, done }),
             Event::Failed(failure) => self.news.push_back(News::Failed(failure)),
-            Event::Linked { vi, link } => self.wire.link(&mut self.nic, vi, &link),
+            Event::Linked { vi, link } => {
+                self.wire.link(&mut self.nic, vi, &link);
+                // Whoever is to wake this process knows nothing of the new link.
+                self.is_prepared = false;
+            }
             Event::Unlinked { vi, link, parting } => self.wire.unlink(&mut self.nic, vi, &link, parting),
         }
     }

@@ -15,7 +15,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect,
     listen, recvmsg, sendmsg, socket_with,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,6 +24,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 const BACKLOG: i32 = 64;
 /// Peers at once, linked or about to be: whoever comes then is turned away.
 const MOST: usize = 4096;
+/// Of those that have come, how many may have said nothing: whoever asks does so at once.
+const MOST_SILENT: usize = 64;
 /// Messages of one peer taken in a row.
 const AT_ONCE: usize = 64;
 /// What wakes a peer.
@@ -61,6 +63,8 @@ pub(super) struct Agent {
     next: u64,
     places: HashMap<Vec<u8>, Place>,
     peers: HashMap<u64, Peer>,
+    /// Those that have come and said nothing yet, the first that came first.
+    silent: VecDeque<u64>,
 }
 
 impl Agent {
@@ -71,6 +75,7 @@ impl Agent {
             next: 0,
             places: HashMap::new(),
             peers: HashMap::new(),
+            silent: VecDeque::new(),
         })
     }
 
@@ -171,25 +176,29 @@ impl Agent {
     /// The socket to a peer is not needed any more.
     pub(super) fn close(&mut self, conn: Conn) {
         self.peers.remove(&conn.0);
+        self.silent.retain(|silent| *silent != conn.0);
+    }
+
+    /// Whether a socket is there: one that has spoken nonsense is closed.
+    pub(super) fn knows(&self, conn: Conn) -> bool {
+        self.peers.contains_key(&conn.0)
     }
 
     /// What has come since.
-    pub(super) fn hear(&mut self) -> Vec<Heard> {
+    pub(super) fn hear(&mut self, heard: &mut VecDeque<Heard>) {
         self.take_places();
-        let mut heard = Vec::new();
         let mut events = [MaybeUninit::uninit(); 64];
         let ready = match epoll::wait(&self.epoll, &mut events, Some(&Timespec::default())) {
             Ok((ready, _)) => ready.iter().map(|event| event.data.u64()).collect::<Vec<_>>(),
-            Err(_) => return heard,
+            Err(_) => return,
         };
         for id in ready {
             if id & LISTENER != 0 {
                 self.admit_all(id);
             } else {
-                self.hear_one(id, &mut heard);
+                self.hear_one(id, heard);
             }
         }
-        heard
     }
 
     fn admit_all(&mut self, id: u64) {
@@ -199,11 +208,16 @@ impl Agent {
         let come: Vec<OwnedFd> = (0..AT_ONCE).map_while(|_| accept_with(fd, flags).ok()).collect();
         for fd in come {
             // Whoever may not speak to us finds the socket closed.
-            let _ = self.admit(fd);
+            if let Ok(conn) = self.admit(fd) {
+                self.silent.push_back(conn.0);
+            }
+        }
+        while self.silent.len() > MOST_SILENT {
+            self.silent.pop_front().map(|id| self.peers.remove(&id));
         }
     }
 
-    fn hear_one(&mut self, id: u64, heard: &mut Vec<Heard>) {
+    fn hear_one(&mut self, id: u64, heard: &mut VecDeque<Heard>) {
         for _ in 0..AT_ONCE {
             let Some(peer) = self.peers.get(&id) else { return };
             let mut bytes = [0; LONGEST + 1];
@@ -217,15 +231,19 @@ impl Agent {
             });
             match got {
                 Ok(got) if got.bytes > 0 => {
+                    self.silent.retain(|silent| *silent != id);
                     let bytes = bytes[..got.bytes].to_vec();
                     if bytes != KICK {
-                        heard.push(Heard::Message { conn: Conn(id), pid: peer.pid, bytes, memory });
+                        heard.push_back(Heard::Message { conn: Conn(id), pid: peer.pid, bytes, memory });
                     }
                 }
                 Err(Errno::AGAIN | Errno::INTR) => return,
+                // It has left something unread. What it said before is behind this.
+                Err(Errno::CONNRESET) => {}
                 Ok(_) | Err(_) => {
-                    self.peers.remove(&id);
-                    return heard.push(Heard::Gone(Conn(id)));
+                    // The socket stays until whoever hears this closes it.
+                    let _ = epoll::delete(&self.epoll, &peer.fd);
+                    return heard.push_back(Heard::Gone(Conn(id)));
                 }
             }
         }

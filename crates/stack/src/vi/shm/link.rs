@@ -49,6 +49,8 @@ const AT_ONCE: usize = 32;
 const PIECES_AT_ONCE: u32 = 4;
 /// Lines after which the peer is told that they are taken.
 const TOLD_AFTER: u64 = 16;
+/// RDMA reads of a peer's that may wait to be served: more than the descriptors of any VI.
+const MOST_SERVED: usize = 1 << 16;
 /// Looks in a row that find nothing, after which it is told of fewer.
 const IDLE: u32 = 64;
 
@@ -78,6 +80,8 @@ pub(super) struct Link {
     vi: ViHandle,
     level: Level,
     pub conn: Conn,
+    /// The peer's number for it.
+    pub remote: u64,
     ours: Arc<Segment>,
     theirs: Arc<Region>,
     writer: Writer,
@@ -91,14 +95,17 @@ pub(super) struct Link {
     placing: Option<Placing>,
     /// What the peer reads, and how far it was served.
     serving: VecDeque<(Head, u32)>,
+    is_turn_of_reads: bool,
     last_number: u64,
     told: u64,
     idle: u32,
     is_blocked: bool,
     /// Something is complete for which others may have waited.
     is_further: bool,
-    /// Its process has ended, or has closed the socket.
-    pub is_gone: bool,
+    /// The peer has written what nobody writes: nothing more of it is read.
+    is_broken: bool,
+    /// Its process has ended, or has closed the socket, behind all that it wrote.
+    pub is_closed: bool,
     /// A message of the peer's was refused: nothing behind it is taken.
     has_refused: bool,
     parts: Vec<Part>,
@@ -111,7 +118,7 @@ impl Link {
     pub(super) unsafe fn new(
         vi: ViHandle,
         level: Level,
-        conn: Conn,
+        (conn, remote): (Conn, u64),
         ours: Arc<Segment>,
         theirs: Arc<Region>,
     ) -> Self {
@@ -121,6 +128,7 @@ impl Link {
             vi,
             level,
             conn,
+            remote,
             ours,
             theirs,
             writer,
@@ -131,12 +139,14 @@ impl Link {
             fetched: 0,
             placing: None,
             serving: VecDeque::new(),
+            is_turn_of_reads: true,
             last_number: 0,
             told: 0,
             idle: 0,
             is_blocked: false,
             is_further: false,
-            is_gone: false,
+            is_broken: false,
+            is_closed: false,
             has_refused: false,
             parts: Vec::new(),
             stretches: Vec::new(),
@@ -157,8 +167,13 @@ impl Link {
         let before = self.writer.written();
         (self.is_blocked, self.is_further) = (false, false);
         while self.go_on(nic) {
-            let Some(outgoing) = nic.next(self.vi) else { break };
-            self.begin(nic, outgoing);
+            match nic.next(self.vi) {
+                Some(outgoing) => self.begin(nic, outgoing),
+                None if self.serving.is_empty() => break,
+                None => {}
+            }
+            // What the peer reads, and what this side sends, take turns.
+            self.is_turn_of_reads = true;
         }
         self.writer.written() != before && self.is_peer_asleep()
     }
@@ -190,9 +205,11 @@ impl Link {
                     return false;
                 }
             }
-            if !self.serving.is_empty() {
+            if self.is_turn_of_reads && !self.serving.is_empty() {
+                self.is_turn_of_reads = false;
                 self.serve(nic);
             } else if let Some(sending) = self.sending.take() {
+                self.is_turn_of_reads = true;
                 self.send_piece(nic, sending);
             } else {
                 return true;
@@ -205,7 +222,7 @@ impl Link {
         // Acquire: what the peer has copied out of the lane is copied before it says so.
         let taken = self.theirs.word(TAKEN).load(Ordering::Acquire);
         if let Err(Lied) = self.writer.free(taken) {
-            self.is_gone = true;
+            self.is_broken = true;
         }
     }
 
@@ -315,14 +332,14 @@ impl Link {
         let (mut count, mut pieces) = (0, 0);
         while count < AT_ONCE
             && pieces < PIECES_AT_ONCE
-            && !self.is_gone
+            && !self.is_broken
             && !self.has_refused
             && let Some((code, words)) = self.reader.read()
         {
             count += 1;
             pieces += u32::from(code != WHOLE);
             if self.take(nic, code, &words).is_none() {
-                self.is_gone = true;
+                self.is_broken = true;
             }
             self.reader.advance();
         }
@@ -368,7 +385,7 @@ impl Link {
 
     #[inline]
     fn find_nothing(&mut self, nic: &mut Nic) {
-        self.idle += 1;
+        self.idle = self.idle.saturating_add(1);
         if self.idle == IDLE && self.told != self.reader.taken() && !self.has_refused {
             self.tell_taken();
         }
@@ -386,17 +403,22 @@ impl Link {
                 self.confirm(nic);
                 nic.left(self.vi);
             }
-            Some(Ending::Left(_)) | None if self.is_gone => nic.lost(self.vi),
+            Some(Ending::Left(_)) | None if self.is_broken || self.is_closed => {
+                self.confirm(nic);
+                nic.lost(self.vi);
+            }
             Some(Ending::Left(_)) | None => {}
         }
     }
 
     #[inline]
-    fn ending(&self) -> Option<Ending> {
+    fn ending(&mut self) -> Option<Ending> {
         // Acquire: what the peer has said before it ended is seen.
         let refused = self.theirs.word(REFUSED).load(Ordering::Acquire);
         if refused != 0 {
-            return Verdict::parse(refused).ok().map(Ending::Refused);
+            let verdict = Verdict::parse(refused);
+            self.is_broken |= verdict.is_err();
+            return verdict.ok().map(Ending::Refused);
         }
         self.theirs.word(LEFT).load(Ordering::Acquire).checked_sub(1).map(Ending::Left)
     }
@@ -436,6 +458,8 @@ impl Link {
         let beside = (code == BESIDE).then(|| self.reader.piece(len));
         match nic.arrive(self.vi, &head) {
             Arrival::Refuse(refusal) => self.refuse(head.number, refusal),
+            // More than a VI can ask for.
+            Arrival::Serve if self.serving.len() >= MOST_SERVED => return None,
             Arrival::Serve => self.serving.push_back((head, 0)),
             arrival if code == BEGINS => {
                 self.placing = Some(Placing { head, at: 0, is_wanted: arrival == Arrival::Place });

@@ -18,7 +18,7 @@ use netdyno_host::segment::{Segment, map_segment};
 use netdyno_protocol::frame::vi_signal::{Signal, Why};
 use netdyno_protocol::vi::{self, Nic, Parting, ViHandle};
 use rustix::io::Errno;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,6 +27,19 @@ use std::time::{Duration, Instant};
 const HOST: &[u8] = &[127, 0, 0, 1, 0, 0];
 /// Who sleeps looks after so long whether a place has become free where it listens.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+
+/// Connections that one socket may be about to bring: an honest one brings one.
+const MOST_ASKED: usize = 2;
+
+/// A connection of this side's, about to be or there.
+struct Ours {
+    inbox: Arc<Segment>,
+    /// Over which socket it is asked for, and over which it was accepted.
+    asked: Option<Conn>,
+    accepted: Option<Conn>,
+    /// Whoever was passed the inbox is gone: nobody else is to be passed it.
+    is_stale: bool,
+}
 
 /// A connection of a peer's, about to be or there.
 struct Theirs {
@@ -38,8 +51,10 @@ struct Theirs {
 pub(super) struct ShmWire {
     agent: Agent,
     began: Instant,
-    /// By this side's number: its inbox, and over which socket it is spoken of.
-    ours: HashMap<u64, (Arc<Segment>, Option<Conn>)>,
+    /// What has come and is not looked at.
+    heard: VecDeque<Heard>,
+    /// By this side's number.
+    ours: HashMap<u64, Ours>,
     /// By the peer's number.
     theirs: HashMap<u64, Theirs>,
     /// By the place of the VI's handle.
@@ -52,6 +67,7 @@ impl ShmWire {
         Ok(Self {
             agent: Agent::open().map_err(error)?,
             began: Instant::now(),
+            heard: VecDeque::new(),
             ours: HashMap::new(),
             theirs: HashMap::new(),
             links: Vec::new(),
@@ -65,30 +81,34 @@ impl ShmWire {
 
     /// The inbox of one of this side's connections.
     fn inbox(&mut self, number: u64) -> Option<Arc<Segment>> {
-        if let Some((inbox, _)) = self.ours.get(&number) {
-            return Some(Arc::clone(inbox));
+        if let Some(ours) = self.ours.get(&number) {
+            return Some(Arc::clone(&ours.inbox));
         }
         let inbox = Arc::new(Segment::create(INBOX_LEN).ok()?);
-        self.ours.insert(number, (Arc::clone(&inbox), None));
+        let ours = Ours { inbox: Arc::clone(&inbox), asked: None, accepted: None, is_stale: false };
+        self.ours.insert(number, ours);
         Some(inbox)
     }
 
     /// Asks whoever listens there. False where nobody does.
     fn request(&mut self, number: u64, discriminator: &[u8], signal: &Signal) -> bool {
+        if self.ours.get(&number).is_some_and(|ours| ours.is_stale) {
+            let asked = self.ours.remove(&number).and_then(|ours| ours.asked);
+            asked.into_iter().for_each(|conn| self.agent.close(conn));
+        }
         // Without memory for it there is no connection now; it is asked for again.
         let Some(inbox) = self.inbox(number) else { return true };
-        let known = self.ours.get(&number).and_then(|(_, conn)| *conn);
-        let conn = match known {
+        let conn = match self.ours.get(&number).and_then(|ours| ours.asked) {
             Some(conn) => conn,
             None => match self.agent.connect(discriminator) {
                 Ok(conn) => conn,
-                // Too many ask at once.
-                Err(Errno::AGAIN) => return true,
+                // Too many ask at once, or another user has the name: that may pass.
+                Err(Errno::AGAIN | Errno::ACCESS) => return true,
                 Err(_) => return false,
             },
         };
-        if let Some((_, known)) = self.ours.get_mut(&number) {
-            *known = Some(conn);
+        if let Some(ours) = self.ours.get_mut(&number) {
+            ours.asked = Some(conn);
         }
         self.agent.say(conn, &signal.encode(), Some(inbox.as_fd()));
         true
@@ -96,17 +116,17 @@ impl ShmWire {
 
     fn conn_of(&self, theirs: u64, ours: u64) -> Option<Conn> {
         let of_theirs = self.theirs.get(&theirs).map(|theirs| theirs.conn);
-        of_theirs.or_else(|| self.ours.get(&ours)?.1)
+        of_theirs.or_else(|| self.ours.get(&ours)?.asked)
     }
 
     fn forget(&mut self, theirs: u64, ours: u64) {
         let conns = [
             self.theirs.remove(&theirs).map(|theirs| theirs.conn),
-            self.ours.remove(&ours).and_then(|(_, conn)| conn),
+            self.ours.remove(&ours).and_then(|ours| ours.asked),
         ];
         for conn in conns.into_iter().flatten() {
             let is_used = self.theirs.values().any(|theirs| theirs.conn == conn)
-                || self.ours.values().any(|(_, other)| *other == Some(conn));
+                || self.ours.values().any(|ours| ours.asked == Some(conn));
             if !is_used {
                 self.agent.close(conn);
             }
@@ -115,42 +135,59 @@ impl ShmWire {
 
     fn take(&mut self, nic: &mut Nic, conn: Conn, pid: u32, bytes: &[u8], memory: Option<OwnedFd>) {
         let Ok(signal) = Signal::parse(bytes) else { return self.lose(nic, conn) };
-        match &signal {
-            Signal::Request(vi_request) => self.note(vi_request.number, conn, pid, memory),
-            Signal::Accept { number, .. } => self.note(*number, conn, pid, memory),
-            Signal::Refuse { to, .. } => {
-                nic.signal(HOST, signal.clone());
-                return self.forget(0, *to);
-            }
-            Signal::Disconnect { .. } => {}
+        let (asked, forgotten) = match &signal {
+            Signal::Request(request) => (Some(request.number), [0; 2]),
+            Signal::Accept { number, .. } => (Some(*number), [0; 2]),
+            Signal::Refuse { to, .. } => (None, [0, *to]),
+            Signal::Disconnect { number, .. } => (None, [*number, 0]),
+        };
+        if let Some(number) = asked
+            && !self.note(number, conn, pid, memory)
+        {
+            return self.lose(nic, conn);
         }
         nic.signal(HOST, signal);
+        if !self.is_linked(forgotten[0]) {
+            self.forget(forgotten[0], forgotten[1]);
+        }
     }
 
-    /// A peer has a connection of that number.
-    fn note(&mut self, number: u64, conn: Conn, pid: u32, inbox: Option<OwnedFd>) {
+    /// Whether a connection of that number of a peer's is there.
+    fn is_linked(&self, number: u64) -> bool {
+        self.links.iter().flatten().any(|link| link.remote == number)
+    }
+
+    /// A peer has a connection of that number. False where it can not have.
+    fn note(&mut self, number: u64, conn: Conn, pid: u32, inbox: Option<OwnedFd>) -> bool {
+        let asked = self.theirs.values().filter(|theirs| theirs.conn == conn).count();
+        if number == 0 || asked >= MOST_ASKED && !self.theirs.contains_key(&number) {
+            return false;
+        }
         let theirs = self.theirs.entry(number).or_insert(Theirs { conn, pid, inbox: None });
         if inbox.is_some() && theirs.pid == pid {
             theirs.inbox = inbox;
         }
+        true
     }
 
     /// A peer is gone: with all that it asked for, and the connections that it had.
     fn lose(&mut self, nic: &mut Nic, conn: Conn) {
         self.agent.close(conn);
         for link in self.links.iter_mut().flatten().filter(|link| link.conn == conn) {
-            link.is_gone = true;
+            link.is_closed = true;
         }
         let asked = self.theirs.iter().filter(|(_, theirs)| theirs.conn == conn);
         for number in asked.map(|(number, _)| *number).collect::<Vec<_>>() {
-            let is_linked = self.links.iter().flatten().any(|link| link.conn == conn);
-            if !is_linked {
+            if !self.is_linked(number) {
                 nic.signal(HOST, Signal::Disconnect { to: 0, number });
                 self.theirs.remove(&number);
             }
         }
         // Who asks will find another way, or that there is none.
-        self.ours.values_mut().filter(|(_, known)| *known == Some(conn)).for_each(|(_, known)| *known = None);
+        for ours in self.ours.values_mut() {
+            ours.is_stale |= ours.asked == Some(conn) || ours.accepted == Some(conn);
+            ours.asked = ours.asked.filter(|asked| *asked != conn);
+        }
     }
 
     /// The link of two inboxes. `None` where the peer has passed none that is one.
@@ -160,7 +197,7 @@ impl ShmWire {
         let theirs = map_segment(*pid, inbox.take()?, INBOX_LEN).ok()?;
         let level = nic.query_vi(vi).ok()?.attributes.level;
         // SAFETY: the inboxes are of these two numbers, which are linked once.
-        Some(unsafe { Link::new(vi, level, *conn, ours, Arc::new(theirs)) })
+        Some(unsafe { Link::new(vi, level, (*conn, link.remote), ours, Arc::new(theirs)) })
     }
 }
 
@@ -198,14 +235,18 @@ impl Wire for ShmWire {
                 }
             }
             Signal::Accept { to, number, .. } => {
-                if let (Some(conn), Some(inbox)) = (self.conn_of(*to, 0), self.inbox(*number)) {
-                    self.agent.say(conn, &signal.encode(), Some(inbox.as_fd()));
+                if let Some(conn) = self.conn_of(*to, 0)
+                    && let Some(ours) = self.ours.get_mut(number)
+                {
+                    ours.accepted = Some(conn);
+                    self.agent.say(conn, &signal.encode(), Some(ours.inbox.as_fd()));
                 }
             }
             Signal::Refuse { to, .. } => {
                 if let Some(conn) = self.conn_of(*to, 0) {
                     self.agent.say(conn, &signal.encode(), None);
                 }
+                self.forget(*to, 0);
             }
             Signal::Disconnect { to, number } => {
                 if let Some(conn) = self.conn_of(*to, *number) {
@@ -217,9 +258,17 @@ impl Wire for ShmWire {
     }
 
     fn hear(&mut self, nic: &mut Nic) {
-        for heard in self.agent.hear() {
+        self.agent.hear(&mut self.heard);
+        let mut has_taken = false;
+        while let Some(heard) = self.heard.pop_front() {
             match heard {
-                Heard::Message { conn, pid, bytes, memory } => self.take(nic, conn, pid, &bytes, memory),
+                Heard::Message { conn, pid, bytes, memory } if self.agent.knows(conn) => {
+                    self.take(nic, conn, pid, &bytes, memory);
+                    has_taken = true;
+                }
+                Heard::Message { .. } => {}
+                // What was said before may be about to become a link, which is read to its end.
+                Heard::Gone(_) if has_taken => return self.heard.push_front(heard),
                 Heard::Gone(conn) => self.lose(nic, conn),
             }
         }
@@ -278,7 +327,7 @@ impl Wire for ShmWire {
 
     fn prepare_sleep(&mut self) -> Duration {
         self.links.iter().flatten().for_each(Link::fall_asleep);
-        LONGEST_SLEEP
+        if self.heard.is_empty() { LONGEST_SLEEP } else { Duration::ZERO }
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {
