@@ -14,6 +14,8 @@ mod ending;
 mod operations;
 #[path = "vi/processes.rs"]
 mod processes;
+#[path = "vi/shm.rs"]
+mod shm;
 
 use netdyno_stack::vi::WireKind;
 
