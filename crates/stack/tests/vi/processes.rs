@@ -51,6 +51,15 @@ fn echo(end: &mut End, vi: ViHandle) {
     let (mut received, mut sent) = (0, 0);
     while sent < MESSAGES {
         deadline.check("messages to send back");
+        let mut is_any = false;
+        // First, so that there is always a receive for the next: the parent goes on when its own is
+        // here, whatever this side has looked at.
+        if let Some(Completed { completion, .. }) = end.done(vi, Side::Send) {
+            assert!(!completion.status.is_error(), "{completion:?}");
+            // What was sent is not needed any more, and the next may come there.
+            end.receive_into(vi, sent % 8 * LENS[3], LENS[3]);
+            (sent, is_any) = (sent + 1, true);
+        }
         // Behind the last one the parent leaves, and further receives are flushed.
         if received < MESSAGES
             && let Some(Completed { at, completion }) = end.done(vi, Side::Receive)
@@ -58,13 +67,9 @@ fn echo(end: &mut End, vi: ViHandle) {
             let place = end.place_of(at);
             assert!(!completion.status.is_error(), "{completion:?}");
             end.send_from(vi, place, completion.len as usize);
-            received += 1;
-        } else if let Some(Completed { completion, .. }) = end.done(vi, Side::Send) {
-            assert!(!completion.status.is_error(), "{completion:?}");
-            // What was sent is not needed any more, and the next may come there.
-            end.receive_into(vi, sent % 8 * LENS[3], LENS[3]);
-            sent += 1;
-        } else {
+            (received, is_any) = (received + 1, true);
+        }
+        if !is_any {
             end.sleep(Duration::from_millis(100));
         }
     }
