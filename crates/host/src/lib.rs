@@ -3,6 +3,7 @@
 //!
 //! * [`region`]: memory that both sides of a ring see.
 //! * [`segment`]: a region in a sealed memfd, made by one process and opened by another.
+//! * [`loan`]: memory of one process that others may read.
 //! * [`bytes`]: bytes that others write to while they are looked at.
 //! * [`ring`]: one writer, one reader, a cache line a message.
 //! * [`shared_word`]: a word in a file that others write.
@@ -21,6 +22,7 @@ pub mod datagram;
 pub mod interface;
 pub mod lane;
 pub mod life;
+pub mod loan;
 pub mod pages;
 pub mod random;
 pub mod region;

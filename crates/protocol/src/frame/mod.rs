@@ -8,5 +8,6 @@ pub mod slot;
 pub mod transfer;
 pub mod udp_port;
 pub mod vi_fragment;
+pub mod vi_lending;
 pub mod vi_message;
 pub mod vi_signal;
