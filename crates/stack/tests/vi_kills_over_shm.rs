@@ -20,3 +20,5 @@ const PEER_TIMEOUT: Duration = Duration::from_secs(1);
 fn wire() -> WireKind {
     WireKind::Shm
 }
+/// Memory is the provider's, so that long messages are copied by whoever they are sent to.
+const IS_LENT: bool = true;

@@ -21,3 +21,5 @@ fn wire() -> WireKind {
     let bind = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     WireKind::Udp(UdpOptions { bind, peer_timeout: PEER_TIMEOUT, ..UdpOptions::default() })
 }
+/// Memory is the program's own.
+const IS_LENT: bool = false;

@@ -31,3 +31,5 @@ fn wire() -> WireKind {
 const TAKES_ALL: bool = false;
 /// Much is lost on it.
 const IS_SOUND: bool = false;
+/// Memory is the program's own.
+const IS_LENT: bool = false;

@@ -28,3 +28,5 @@ fn wire() -> WireKind {
 const TAKES_ALL: bool = true;
 /// Nothing is lost on it.
 const IS_SOUND: bool = true;
+/// Memory is the program's own.
+const IS_LENT: bool = false;

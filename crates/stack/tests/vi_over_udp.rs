@@ -32,3 +32,5 @@ fn wire() -> WireKind {
 const TAKES_ALL: bool = false;
 /// Nothing is lost on it, as long as both sides look.
 const IS_SOUND: bool = true;
+/// Memory is the program's own.
+const IS_LENT: bool = false;

@@ -19,6 +19,7 @@ mod shm;
 mod udp;
 mod wire;
 
+pub use netdyno_host::loan::Loan;
 pub use netdyno_protocol::faults::Faults;
 pub use netdyno_protocol::frame::vi_signal::{Address, Request};
 pub use netdyno_protocol::vi::{

@@ -5,12 +5,14 @@ use super::shm;
 use super::udp::{UdpOptions, UdpWire};
 use super::wire::Wire;
 use netdyno_host::datagram::SocketError;
+use netdyno_host::loan::Loan;
 use netdyno_host::random;
 use netdyno_host::segment::SegmentError;
 use netdyno_protocol::frame::vi_signal::{Address, Request};
 use netdyno_protocol::vi::*;
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -145,6 +147,18 @@ impl Provider {
         self.nic.destroy_tag(tag)
     }
 
+    /// Memory of at least `len` bytes, to be registered: what is sent from it in one stretch a peer on
+    /// this host copies out itself, where the wire can let it, and nobody copies it twice. Whoever is
+    /// sent anything from it may read all of it from then on.
+    ///
+    /// # Errors
+    /// The system gives no such memory.
+    pub fn allocate(&mut self, len: usize) -> Result<Arc<Loan>, OpenError> {
+        let memory = Arc::new(Loan::create(len)?);
+        self.wire.offer(&memory);
+        Ok(memory)
+    }
+
     /// Makes memory of this process usable for VIs with its tag.
     ///
     /// # Errors
@@ -168,7 +182,10 @@ impl Provider {
     /// # Errors
     /// It is not registered so.
     pub fn deregister(&mut self, base: *const u8, handle: MemHandle) -> Result<(), MemoryError> {
-        self.nic.deregister(base.addr() as u64, handle)
+        self.nic.deregister(base.addr() as u64, handle)?;
+        self.wire.withdraw(&mut self.nic);
+        self.settle();
+        Ok(())
     }
 
     /// The registered memory of a handle.

@@ -1,8 +1,10 @@
 //! What a way down does for a provider.
 
+use netdyno_host::loan::Loan;
 use netdyno_protocol::frame::vi_signal::Signal;
 use netdyno_protocol::vi::{Link, Nic, Parting, ViHandle};
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One way down: it carries what a [`Nic`] decides, and tells it what comes. All of its calls return
@@ -50,6 +52,12 @@ pub(super) trait Wire: Send {
 
     /// What becomes readable.
     fn descriptor(&self) -> BorrowedFd<'_>;
+
+    /// Memory is not registered any more: what is sent from there goes no further.
+    fn withdraw(&mut self, _nic: &mut Nic) {}
+
+    /// This process has memory that peers on its host may be let read.
+    fn offer(&mut self, _memory: &Arc<Loan>) {}
 
     /// The provider is closed: sees to it, for a bounded time, that peers get what was sent.
     fn linger(&mut self, nic: &mut Nic);

@@ -8,6 +8,7 @@ use netdyno_stack::vi::*;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -23,7 +24,11 @@ pub const LONGEST: u32 = 1 << 20;
 static ENDS: AtomicU32 = AtomicU32::new(0);
 
 /// Memory of a program, which only copies are made of.
-struct Arena(*mut u8);
+struct Arena {
+    base: *mut u8,
+    /// The provider's own. Otherwise it is of the heap.
+    lent: Option<Arc<Loan>>,
+}
 
 // SAFETY: plain memory that nobody else has.
 unsafe impl Send for Arena {}
@@ -37,28 +42,35 @@ impl Arena {
         // SAFETY: the layout has bytes.
         let base = unsafe { alloc_zeroed(Self::layout()) };
         assert!(!base.is_null());
-        Self(base)
+        Self { base, lent: None }
+    }
+
+    fn of(provider: &mut Provider) -> Self {
+        let lent = provider.allocate(LEN).unwrap();
+        Self { base: lent.base().as_ptr(), lent: Some(lent) }
     }
 
     fn read(&self, offset: usize, len: usize) -> Vec<u8> {
         assert!(offset + len <= LEN);
         let mut bytes = vec![0; len];
         // SAFETY: inside.
-        unsafe { self.0.add(offset).copy_to_nonoverlapping(bytes.as_mut_ptr(), len) };
+        unsafe { self.base.add(offset).copy_to_nonoverlapping(bytes.as_mut_ptr(), len) };
         bytes
     }
 
     fn write(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset + bytes.len() <= LEN);
         // SAFETY: inside.
-        unsafe { self.0.add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        unsafe { self.base.add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 }
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: it was allocated so.
-        unsafe { dealloc(self.0, Self::layout()) };
+        if self.lent.is_none() {
+            // SAFETY: it was allocated so.
+            unsafe { dealloc(self.base, Self::layout()) };
+        }
     }
 }
 
@@ -90,11 +102,11 @@ impl End {
     pub fn open(wire: WireKind) -> Self {
         let config = Config { wire, attributes: NicAttributes::default() };
         let mut provider = Provider::open(config).unwrap();
-        let arena = Arena::new();
+        let arena = if crate::IS_LENT { Arena::of(&mut provider) } else { Arena::new() };
         let tag = provider.create_tag().unwrap();
         let open = MemAttributes { tag, can_be_written: true, can_be_read: true };
         // SAFETY: the memory stays for longer than the provider, and only copies are made of it.
-        let all = unsafe { provider.register(arena.0, LEN, open) }.unwrap();
+        let all = unsafe { provider.register(arena.base, LEN, open) }.unwrap();
         let number = ENDS.fetch_add(1, Ordering::Relaxed);
         Self { provider, arena, tag, all, posted: 0, number, failures: Vec::new() }
     }
@@ -141,11 +153,11 @@ impl End {
     pub fn register(&mut self, offset: usize, len: usize, attributes: MemAttributes) -> MemHandle {
         assert!(offset + len <= LEN);
         // SAFETY: as for all of it.
-        unsafe { self.provider.register(self.arena.0.add(offset), len, attributes) }.unwrap()
+        unsafe { self.provider.register(self.arena.base.add(offset), len, attributes) }.unwrap()
     }
 
     pub fn deregister(&mut self, offset: usize, handle: MemHandle) {
-        self.provider.deregister(self.arena.0.wrapping_add(offset), handle).unwrap();
+        self.provider.deregister(self.arena.base.wrapping_add(offset), handle).unwrap();
     }
 
     pub fn segment(&self, offset: usize, len: usize) -> Segment {
@@ -154,7 +166,7 @@ impl End {
 
     /// Memory of this side, as the other one names it.
     pub fn remote(&self, offset: usize) -> Remote {
-        Remote { address: self.arena.0.expose_provenance() as u64 + offset as u64, handle: self.all.0 }
+        Remote { address: self.arena.base.expose_provenance() as u64 + offset as u64, handle: self.all.0 }
     }
 
     pub fn read(&self, offset: usize, len: usize) -> Vec<u8> {

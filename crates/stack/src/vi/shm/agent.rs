@@ -155,9 +155,9 @@ impl Agent {
         Ok(Conn(id))
     }
 
-    /// Says something to a peer, and passes it memory. What cannot be said now is not.
-    pub(super) fn say(&self, conn: Conn, bytes: &[u8], memory: Option<BorrowedFd<'_>>) {
-        let Some(peer) = self.peers.get(&conn.0) else { return };
+    /// Says something to a peer, and passes it memory. What cannot be said now is not; whether it was.
+    pub(super) fn say(&self, conn: Conn, bytes: &[u8], memory: Option<BorrowedFd<'_>>) -> bool {
+        let Some(peer) = self.peers.get(&conn.0) else { return false };
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut passed = SendAncillaryBuffer::new(&mut room);
         let memory = memory.as_slice();
@@ -165,7 +165,7 @@ impl Agent {
             passed.push(SendAncillaryMessage::ScmRights(memory));
         }
         // The peer is gone, and its end will be seen; or it does not listen, and is asked again.
-        let _ = sendmsg(&peer.fd, &[IoSlice::new(bytes)], &mut passed, SendFlags::NOSIGNAL);
+        sendmsg(&peer.fd, &[IoSlice::new(bytes)], &mut passed, SendFlags::NOSIGNAL).is_ok()
     }
 
     /// Wakes a peer.
@@ -196,7 +196,7 @@ impl Agent {
             if id & LISTENER != 0 {
                 self.admit_all(id);
             } else {
-                self.hear_one(id, heard);
+                self.hear_from(Conn(id), heard);
             }
         }
     }
@@ -217,7 +217,8 @@ impl Agent {
         }
     }
 
-    fn hear_one(&mut self, id: u64, heard: &mut VecDeque<Heard>) {
+    /// What has come from one peer.
+    pub(super) fn hear_from(&mut self, Conn(id): Conn, heard: &mut VecDeque<Heard>) {
         for _ in 0..AT_ONCE {
             let Some(peer) = self.peers.get(&id) else { return };
             let mut bytes = [0; LONGEST + 1];

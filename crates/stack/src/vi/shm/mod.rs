@@ -8,13 +8,17 @@
 //! other copies the piece before out of it.
 
 mod agent;
+mod lent;
 mod link;
 
 use super::provider::OpenError;
 use super::wire::Wire;
 use agent::{Agent, Conn, Heard};
+use lent::{Lender, Lent};
 use link::{INBOX_LEN, Link};
+use netdyno_host::loan::{Borrowed, Loan};
 use netdyno_host::segment::{Segment, map_segment};
+use netdyno_protocol::frame::vi_lending::Lending;
 use netdyno_protocol::frame::vi_signal::{Signal, Why};
 use netdyno_protocol::vi::{self, Nic, Parting, ViHandle};
 use rustix::io::Errno;
@@ -30,6 +34,10 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 /// Connections that one socket may be about to bring: an honest one brings one.
 const MOST_ASKED: usize = 2;
+/// Pieces of memory that a peer may be let read at once.
+const MOST_LENT: usize = 64;
+/// Looks at a peer's socket for memory that it has passed: more than it can have messages in it.
+const LOOKS_FOR_MEMORY: usize = 8;
 
 /// A connection of this side's, about to be or there.
 struct Ours {
@@ -46,6 +54,8 @@ struct Theirs {
     conn: Conn,
     pid: u32,
     inbox: Option<OwnedFd>,
+    /// Memory that it lets this process read, by its names.
+    lent: Vec<(u64, Arc<Borrowed>)>,
 }
 
 pub(super) struct ShmWire {
@@ -59,6 +69,7 @@ pub(super) struct ShmWire {
     theirs: HashMap<u64, Theirs>,
     /// By the place of the VI's handle.
     links: Vec<Option<Link>>,
+    lent: Lent,
 }
 
 impl ShmWire {
@@ -71,12 +82,12 @@ impl ShmWire {
             ours: HashMap::new(),
             theirs: HashMap::new(),
             links: Vec::new(),
+            lent: Lent::default(),
         })
     }
 
-    #[inline]
     fn link_of(&mut self, vi: ViHandle) -> Option<&mut Link> {
-        self.links.get_mut(place(vi))?.as_mut().filter(|link| link.vi() == vi)
+        link_of(&mut self.links, vi)
     }
 
     /// The inbox of one of this side's connections.
@@ -134,6 +145,12 @@ impl ShmWire {
     }
 
     fn take(&mut self, nic: &mut Nic, conn: Conn, pid: u32, bytes: &[u8], memory: Option<OwnedFd>) {
+        if let Some(lending) = Lending::parse(bytes) {
+            if !self.borrow(lending, pid, memory) {
+                self.lose(nic, conn);
+            }
+            return;
+        }
         let Ok(signal) = Signal::parse(bytes) else { return self.lose(nic, conn) };
         let (asked, forgotten) = match &signal {
             Signal::Request(request) => (Some(request.number), [0; 2]),
@@ -163,11 +180,68 @@ impl ShmWire {
         if number == 0 || asked >= MOST_ASKED && !self.theirs.contains_key(&number) {
             return false;
         }
-        let theirs = self.theirs.entry(number).or_insert(Theirs { conn, pid, inbox: None });
+        let theirs = self.theirs.entry(number).or_insert(Theirs { conn, pid, inbox: None, lent: Vec::new() });
         if inbox.is_some() && theirs.pid == pid {
             theirs.inbox = inbox;
         }
         true
+    }
+
+    /// A peer lets this process read memory of its own, or needs that no more. False where it can not.
+    fn borrow(&mut self, Lending { number, id, len }: Lending, pid: u32, memory: Option<OwnedFd>) -> bool {
+        // One that was parted here may not know it yet.
+        let Some(theirs) = self.theirs.get_mut(&number) else { return true };
+        if theirs.pid != pid {
+            return false;
+        }
+        theirs.lent.retain(|(known, _)| *known != id);
+        if let Some(link) = self.links.iter_mut().flatten().find(|link| link.remote == number) {
+            link.give_back(id);
+        }
+        let Some(len) = len else { return true };
+        let borrowed = memory.and_then(|memory| Borrowed::open(memory, len));
+        let borrowed = borrowed.filter(|_| theirs.lent.len() < MOST_LENT);
+        borrowed.map(|borrowed| theirs.lent.push((id, Arc::new(borrowed)))).is_some()
+    }
+
+    /// Memory of which a peer has told, over its socket, before it wrote the line that names it.
+    fn find_borrowed(&mut self, nic: &mut Nic, vi: ViHandle, id: u64) {
+        let Some(Link { conn, local, remote, .. }) = self.link_of(vi) else { return };
+        let (conn, local, remote) = (*conn, *local, *remote);
+        // Where both have asked, the peer may speak over the socket that this side has asked by.
+        let asked = self.ours.get(&local).and_then(|ours| ours.asked);
+        let mut memory = None;
+        for _ in 0..LOOKS_FOR_MEMORY {
+            for conn in [Some(conn), asked].into_iter().flatten() {
+                self.agent.hear_from(conn, &mut self.heard);
+            }
+            self.attend(nic);
+            let lent = self.theirs.get(&remote).map_or(&[][..], |theirs| &theirs.lent);
+            memory = lent.iter().find(|(known, _)| *known == id).map(|(_, memory)| Arc::clone(memory));
+            if memory.is_some() {
+                break;
+            }
+        }
+        if let Some(link) = self.link_of(vi) {
+            link.borrow(id, memory);
+        }
+    }
+
+    /// Does what was heard says.
+    fn attend(&mut self, nic: &mut Nic) {
+        let mut has_taken = false;
+        while let Some(heard) = self.heard.pop_front() {
+            match heard {
+                Heard::Message { conn, pid, bytes, memory } if self.agent.knows(conn) => {
+                    self.take(nic, conn, pid, &bytes, memory);
+                    has_taken = true;
+                }
+                Heard::Message { .. } => {}
+                // What was said before may be about to become a link, which is read to its end.
+                Heard::Gone(_) if has_taken => return self.heard.push_front(heard),
+                Heard::Gone(conn) => self.lose(nic, conn),
+            }
+        }
     }
 
     /// A peer is gone: with all that it asked for, and the connections that it had.
@@ -193,11 +267,11 @@ impl ShmWire {
     /// The link of two inboxes. `None` where the peer has passed none that is one.
     fn make_link(&mut self, nic: &Nic, vi: ViHandle, link: &vi::Link) -> Option<Link> {
         let ours = self.inbox(link.local)?;
-        let Theirs { conn, pid, inbox } = self.theirs.get_mut(&link.remote)?;
+        let Theirs { conn, pid, inbox, .. } = self.theirs.get_mut(&link.remote)?;
         let theirs = map_segment(*pid, inbox.take()?, INBOX_LEN).ok()?;
         let level = nic.query_vi(vi).ok()?.attributes.level;
         // SAFETY: the inboxes are of these two numbers, which are linked once.
-        Some(unsafe { Link::new(vi, level, (*conn, link.remote), ours, Arc::new(theirs)) })
+        Some(unsafe { Link::new(vi, level, *conn, [link.local, link.remote], ours, Arc::new(theirs)) })
     }
 }
 
@@ -205,6 +279,11 @@ impl ShmWire {
 #[inline]
 const fn place(vi: ViHandle) -> usize {
     (vi.0 & 0xffff) as usize
+}
+
+#[inline]
+fn link_of(links: &mut [Option<Link>], vi: ViHandle) -> Option<&mut Link> {
+    links.get_mut(place(vi))?.as_mut().filter(|link| link.vi() == vi)
 }
 
 impl Wire for ShmWire {
@@ -259,19 +338,7 @@ impl Wire for ShmWire {
 
     fn hear(&mut self, nic: &mut Nic) {
         self.agent.hear(&mut self.heard);
-        let mut has_taken = false;
-        while let Some(heard) = self.heard.pop_front() {
-            match heard {
-                Heard::Message { conn, pid, bytes, memory } if self.agent.knows(conn) => {
-                    self.take(nic, conn, pid, &bytes, memory);
-                    has_taken = true;
-                }
-                Heard::Message { .. } => {}
-                // What was said before may be about to become a link, which is read to its end.
-                Heard::Gone(_) if has_taken => return self.heard.push_front(heard),
-                Heard::Gone(conn) => self.lose(nic, conn),
-            }
-        }
+        self.attend(nic);
     }
 
     fn link(&mut self, nic: &mut Nic, vi: ViHandle, link: &vi::Link) {
@@ -295,34 +362,52 @@ impl Wire for ShmWire {
 
     #[inline]
     fn send(&mut self, nic: &mut Nic, vi: ViHandle) {
-        let Some(link) = self.link_of(vi) else { return };
-        if link.send(nic) {
-            let conn = link.conn;
-            self.agent.kick(conn);
+        let lender = Lender { lent: &self.lent, agent: &self.agent };
+        let Some(link) = link_of(&mut self.links, vi) else { return };
+        if link.send(nic, lender) {
+            self.agent.kick(link.conn);
         }
     }
 
     #[inline]
     fn receive(&mut self, nic: &mut Nic, vi: ViHandle) -> bool {
-        let Some(link) = self.link_of(vi) else { return false };
-        let (is_any, wakes) = link.receive(nic);
+        let lender = Lender { lent: &self.lent, agent: &self.agent };
+        let Some(link) = link_of(&mut self.links, vi) else { return false };
+        let (is_any, wakes) = link.receive(nic, lender);
         if wakes {
-            let conn = link.conn;
-            self.agent.kick(conn);
+            self.agent.kick(link.conn);
         }
-        is_any
+        match link.wants.take() {
+            Some(id) => {
+                self.find_borrowed(nic, vi, id);
+                true
+            }
+            None => is_any,
+        }
     }
 
     fn receive_all(&mut self, nic: &mut Nic) -> bool {
-        let mut is_any = false;
+        let (mut is_any, mut wanted) = (false, Vec::new());
+        let lender = Lender { lent: &self.lent, agent: &self.agent };
         for link in self.links.iter_mut().flatten() {
-            let (any, wakes) = link.receive(nic);
+            let (any, wakes) = link.receive(nic, lender);
             is_any |= any;
             if wakes {
                 self.agent.kick(link.conn);
             }
+            wanted.extend(link.wants.take().map(|id| (link.vi(), id)));
         }
+        is_any |= !wanted.is_empty();
+        wanted.into_iter().for_each(|(vi, id)| self.find_borrowed(nic, vi, id));
         is_any
+    }
+
+    fn withdraw(&mut self, nic: &mut Nic) {
+        self.links.iter_mut().flatten().for_each(|link| link.withdraw(nic));
+    }
+
+    fn offer(&mut self, memory: &Arc<Loan>) {
+        self.lent.offer(memory);
     }
 
     fn prepare_sleep(&mut self) -> Duration {

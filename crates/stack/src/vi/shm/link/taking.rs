@@ -1,0 +1,305 @@
+//! What comes to a VI.
+
+use super::*;
+
+/// Lines taken in a row, so that others get their turn.
+const AT_ONCE: usize = 32;
+/// The same of those with pieces, which are to be copied.
+const PIECES_AT_ONCE: u32 = 4;
+/// Bytes of memory that is lent, copied in a row: as many as are copied the fastest way.
+const LENT_AT_ONCE: u32 = 1 << 20;
+/// Lines after which the peer is told that they are taken.
+const TOLD_AFTER: u64 = 16;
+/// RDMA reads of a peer's that may wait to be served: more than the descriptors of any VI.
+const MOST_SERVED: usize = 1 << 16;
+/// Looks in a row that find nothing, after which it is told of fewer.
+const IDLE: u32 = 64;
+
+/// How far a line was taken.
+#[derive(PartialEq)]
+enum Taken {
+    Whole,
+    /// The next look goes on with it.
+    Part,
+    /// It cannot be taken now.
+    Nothing,
+}
+
+impl Link {
+    /// Takes what has come. Whether anything has, and whether the peer is to be woken.
+    #[inline]
+    pub(in crate::vi::shm) fn receive(&mut self, nic: &mut Nic, lender: Lender<'_>) -> (bool, bool) {
+        let (mut count, mut pieces) = (0, 0);
+        while count < AT_ONCE
+            && pieces < PIECES_AT_ONCE
+            && !self.is_broken
+            && !self.has_refused
+            && let Some((code, words)) = self.reader.read()
+        {
+            match self.take(nic, code, &words) {
+                Some(Taken::Whole) => self.reader.advance(),
+                Some(Taken::Part) => {}
+                Some(Taken::Nothing) => break,
+                None => self.is_broken = true,
+            }
+            count += 1;
+            pieces += u32::from(!matches!(code, WHOLE | WRITE));
+        }
+        if count > 0 {
+            self.idle = 0;
+            let is_due = self.is_awaited || self.reader.taken() - self.told >= TOLD_AFTER;
+            // What was refused is not confirmed.
+            if is_due && !self.has_refused {
+                self.tell_taken();
+            }
+        } else {
+            self.find_nothing(nic);
+        }
+        self.confirm(nic);
+        let has_more = self.is_blocked || self.is_further || !self.serving.is_empty();
+        let wakes = has_more && self.send(nic, lender);
+        // Who waits for a confirmation is woken by it as well.
+        let is_told = self.has_refused || self.told == self.reader.taken();
+        let wakes = wakes || count > 0 && is_told && self.is_peer_asleep();
+        (count > 0, wakes)
+    }
+
+    /// Takes a line. `None` where it has no meaning.
+    #[inline]
+    fn take(&mut self, nic: &mut Nic, code: u8, words: &[u64; lane::WORDS]) -> Option<Taken> {
+        match code {
+            WHOLE | WRITE | BESIDE | BEGINS => self.take_head(nic, code, words)?,
+            LENT => return self.take_lent(nic, words),
+            OF_MESSAGE => self.take_piece(nic, words)?,
+            ABANDONED => {
+                self.placing.take()?;
+                nic.abandon(self.vi);
+            }
+            SERVED => self.take_served(nic, words)?,
+            _ => return None,
+        }
+        Some(Taken::Whole)
+    }
+
+    #[inline]
+    fn take_head(&mut self, nic: &mut Nic, code: u8, words: &[u64; lane::WORDS]) -> Option<()> {
+        let (head, inline) = if code == WRITE { (short_head_of(words)?, 3) } else { head_of(words)? };
+        let (len, is_read) = (head.len as usize, matches!(head.kind, Kind::Read { .. }));
+        let is_meant = self.placing.is_none()
+            && match (code, head.kind) {
+                (WHOLE, Kind::Read { .. }) => true,
+                (WHOLE, Kind::Send { .. }) => len <= SEND_ROOM,
+                (WRITE, Kind::Write { .. }) => len <= WRITE_ROOM,
+                (WHOLE | WRITE, _) => false,
+                (BESIDE, _) => !is_read && len <= PIECE,
+                _ => !is_read && len > PIECE,
+            };
+        if !is_meant {
+            return None;
+        }
+        // Its place in the buffer is behind, whatever becomes of it.
+        let beside = (code == BESIDE).then(|| self.reader.piece(len));
+        match nic.arrive(self.vi, &head) {
+            Arrival::Refuse(refusal) => self.refuse(head.number, refusal),
+            // More than a VI can ask for.
+            Arrival::Serve if self.serving.len() >= MOST_SERVED => return None,
+            Arrival::Serve => self.serving.push_back((head, 0)),
+            arrival if code == BEGINS => {
+                let is_wanted = arrival == Arrival::Place;
+                self.placing = Some(Placing { head, at: 0, is_wanted, from: None });
+            }
+            Arrival::Drop => {}
+            Arrival::Place => {
+                let bytes = words.map(u64::to_le_bytes);
+                // SAFETY: a local that outlives the copy.
+                let here = || unsafe { Stretch::new(NonNull::from(&bytes[inline..]).cast(), len) };
+                let from = beside.unwrap_or_else(here);
+                if self.place(nic, &head, 0, from) {
+                    nic.arrived(self.vi);
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Copies a piece of a message that is in memory of the peer's.
+    fn take_lent(&mut self, nic: &mut Nic, words: &[u64; lane::WORDS]) -> Option<Taken> {
+        let (placing, from) = match self.placing.take() {
+            None => {
+                let (head, inline) = head_of(words)?;
+                let Some(from) = self.find_lent(&head, words[inline], words[inline + 1])? else {
+                    return Some(Taken::Nothing);
+                };
+                // It may have been cut off before anybody looked at it.
+                if self.has_ended() {
+                    return Some(Taken::Nothing);
+                }
+                match nic.arrive(self.vi, &head) {
+                    Arrival::Serve => return None,
+                    Arrival::Drop => {
+                        self.is_awaited = true;
+                        return Some(Taken::Whole);
+                    }
+                    Arrival::Refuse(refusal) => {
+                        self.refuse(head.number, refusal);
+                        return Some(Taken::Whole);
+                    }
+                    Arrival::Place => (Placing { head, at: 0, is_wanted: true, from: None }, from),
+                }
+            }
+            Some(placing) => (placing, placing.from?),
+        };
+        let Placing { head, at, .. } = placing;
+        let len = (head.len - at).min(LENT_AT_ONCE);
+        let (piece, rest) = from.split_at(len as usize);
+        self.is_awaited = true;
+        if !self.place(nic, &head, at, piece) {
+            return Some(Taken::Whole);
+        }
+        if !rest.is_empty() {
+            self.placing = Some(Placing { at: at + len, from: Some(rest), ..placing });
+            return Some(Taken::Part);
+        }
+        // Pairs with the fence of `leave`: whatever was copied, if the peer's program wrote it when it
+        // had the memory back, then the end is seen.
+        fence(Ordering::Acquire);
+        if self.has_ended() {
+            return Some(Taken::Nothing);
+        }
+        nic.arrived(self.vi);
+        Some(Taken::Whole)
+    }
+
+    /// Where the bytes of a message are that the peer lets this side read: `None` where there can be
+    /// none, `Some(None)` where the memory is not known here.
+    fn find_lent(&mut self, head: &Head, id: u64, offset: u64) -> Option<Option<Stretch>> {
+        if matches!(head.kind, Kind::Read { .. }) {
+            return None;
+        }
+        match self.borrowed.iter().find(|(known, _)| *known == id) {
+            Some((_, memory)) => Some(Some(memory.stretch(offset, head.len as usize)?)),
+            None => {
+                self.wants = Some(id);
+                Some(None)
+            }
+        }
+    }
+
+    /// Whether the peer's lane ends here.
+    fn has_ended(&self) -> bool {
+        let left = self.theirs.word(LEFT).load(Ordering::Acquire);
+        left.checked_sub(1).is_some_and(|end| end <= self.reader.taken())
+    }
+
+    /// The memory that this side wanted to read. Without it the peer has named what is not there.
+    pub(in crate::vi::shm) fn borrow(&mut self, id: u64, memory: Option<Arc<Borrowed>>) {
+        match memory {
+            Some(memory) => self.borrowed.push((id, memory)),
+            None => self.is_broken = true,
+        }
+    }
+
+    /// The peer needs it no more.
+    pub(in crate::vi::shm) fn give_back(&mut self, id: u64) {
+        self.borrowed.retain(|(known, _)| *known != id);
+    }
+
+    /// Places bytes of the message that is coming. Whether they have a place.
+    #[inline]
+    fn place(&mut self, nic: &mut Nic, head: &Head, at: u32, from: Stretch) -> bool {
+        self.parts.clear();
+        match nic.places(self.vi, at, from.len() as u32, &mut self.parts) {
+            Err(refusal) => {
+                if self.level.is_reliable() {
+                    self.refuse(head.number, refusal);
+                }
+                false
+            }
+            Ok(()) => {
+                self.spread();
+                scatter(from, &self.stretches);
+                true
+            }
+        }
+    }
+
+    fn take_piece(&mut self, nic: &mut Nic, words: &[u64; lane::WORDS]) -> Option<()> {
+        let Placing { head, at, is_wanted, from: None } = self.placing.take()? else { return None };
+        let len = (head.len - at).min(PIECE as u32);
+        if words[0] != piece_words(head.number, len)[0] {
+            return None;
+        }
+        let from = self.reader.piece(len as usize);
+        let is_wanted = is_wanted && self.place(nic, &head, at, from);
+        if at + len < head.len {
+            self.placing = Some(Placing { head, at: at + len, is_wanted, from: None });
+        } else if is_wanted {
+            nic.arrived(self.vi);
+        }
+        Some(())
+    }
+
+    fn take_served(&mut self, nic: &mut Nic, words: &[u64; lane::WORDS]) -> Option<()> {
+        let (number, whole) = self.reads.front().copied()?;
+        let len = (whole - self.fetched).min(PIECE as u32);
+        if words[0] != piece_words(number as u32, len)[0] {
+            return None;
+        }
+        let from = self.reader.piece(len as usize);
+        if self.gather(nic, number, self.fetched, len) {
+            scatter(from, &self.stretches);
+        }
+        self.fetched += len;
+        if self.fetched == whole {
+            self.reads.pop_front();
+            (self.fetched, self.is_further) = (0, true);
+            nic.progress(self.vi, number, Progress::Fetched);
+        }
+        Some(())
+    }
+
+    #[inline]
+    fn find_nothing(&mut self, nic: &mut Nic) {
+        self.idle = self.idle.saturating_add(1);
+        if self.idle == IDLE && self.told != self.reader.taken() && !self.has_refused {
+            self.tell_taken();
+        }
+        match self.ending() {
+            // What was taken before it is complete.
+            Some(Ending::Refused(Verdict { number, refusal })) => {
+                self.confirm(nic);
+                let behind = (self.last_number as u32).wrapping_sub(number);
+                let number = self.last_number.wrapping_sub(behind.into());
+                let progress = refusal.map_or(Progress::Received, Progress::Refused);
+                nic.progress(self.vi, number, progress);
+                nic.left(self.vi);
+            }
+            Some(Ending::Left(end)) if end <= self.reader.taken() => {
+                self.confirm(nic);
+                nic.left(self.vi);
+            }
+            Some(Ending::Left(_)) | None if self.is_broken || self.is_closed => {
+                self.confirm(nic);
+                nic.lost(self.vi);
+            }
+            Some(Ending::Left(_)) | None => {}
+        }
+    }
+
+    /// Tells the peer that a message of its own is refused, and with that all.
+    pub(super) fn refuse(&mut self, number: u32, refusal: Refusal) {
+        self.serving.clear();
+        self.placing = None;
+        self.tell_taken();
+        let verdict = Verdict { number, refusal: Some(refusal) };
+        self.ours(REFUSED).store(verdict.pack(), Ordering::Release);
+        self.has_refused = true;
+    }
+
+    pub(super) fn tell_taken(&mut self) {
+        self.is_awaited = self.level == Level::Reception;
+        self.told = self.reader.taken();
+        // Release: what was copied out of the lane was copied before.
+        self.ours(TAKEN).store(self.told, Ordering::Release);
+    }
+}
