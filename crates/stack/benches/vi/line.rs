@@ -1,64 +1,135 @@
 //! A VI with one message under way, and what it needs.
 
+#![allow(dead_code, reason = "each benchmark uses its part")]
+
 use netdyno_stack::vi::{
-    DescriptorAt, Level, MemAttributes, Operation, Provider, Segment, Side, ViAttributes, ViHandle, View,
-    Work,
+    DescriptorAt, Level, MemAttributes, MemHandle, Operation, Provider, Remote, Segment, Side, ViAttributes,
+    ViHandle, View, Work,
 };
 
 /// Bytes of a message.
 pub const LEN: usize = 32;
 /// Receives that are posted ahead: the next one while the answer is on its way.
 const RECEIVES: usize = 4;
-const MEMORY_LEN: usize = 1024;
+/// Writes at once, one behind the other.
+const WINDOW: usize = 8;
+/// Room for descriptors, and behind it for what is sent, and behind that for what comes.
+const DESCRIPTORS_LEN: usize = 1024;
 
-/// Memory of a program: a descriptor for what is sent and for each receive, and bytes for them behind.
-#[repr(align(64))]
-struct Memory([u8; MEMORY_LEN]);
+/// How the two ends of a line speak.
+#[derive(Clone, Copy)]
+pub struct Plan {
+    pub level: Level,
+    pub len: usize,
+    /// RDMA writes, each with immediate data, instead of sends.
+    pub is_write: bool,
+    /// The memory is the provider's.
+    pub is_lent: bool,
+}
+
+/// Where a peer writes to: address and handle.
+pub type Place = (u64, u32);
 
 /// A VI, with what is sent and received.
 pub struct Line {
     pub provider: Provider,
     pub vi: ViHandle,
+    base: *mut u8,
+    handle: MemHandle,
+    plan: Plan,
     send: DescriptorAt,
+    /// Writes of which the peer learns nothing.
+    silent: [DescriptorAt; WINDOW],
     receives: [DescriptorAt; RECEIVES],
     received: usize,
 }
 
 impl Line {
-    /// A VI that is not connected. Its memory stays until the process ends.
-    pub fn open(mut provider: Provider, level: Level) -> Self {
-        let memory = Box::leak(Box::new(Memory([0; MEMORY_LEN])));
-        let tag = provider.create_tag().unwrap();
-        let closed = MemAttributes { tag, can_be_written: false, can_be_read: false };
-        let base: *mut u8 = memory.0.as_mut_ptr();
-        // SAFETY: it stays, and nobody holds a reference to it.
-        let handle = unsafe { provider.register(base, MEMORY_LEN, closed) }.unwrap();
-        let address = base.expose_provenance() as u64;
-        let descriptor = |at: usize, operation| {
-            let segment = Segment { address: address + 512 + at as u64, handle: handle.0, len: LEN as u32 };
-            let mut bytes = [0; 64];
-            let segments = [segment].into_iter().collect();
-            let work = Work { operation, immediate: None, is_fenced: false, segments, len: LEN as u32 };
-            View::new(&mut bytes[..]).unwrap().set_work(&work).unwrap();
-            // SAFETY: inside.
-            unsafe { base.add(at).copy_from_nonoverlapping(bytes.as_ptr(), 64) };
-            DescriptorAt { address: address + at as u64, handle: handle.0 }
+    /// A VI that is not connected, and sends. Its memory stays until the process ends.
+    pub fn open(provider: Provider, level: Level) -> Self {
+        Self::planned(provider, Plan { level, len: LEN, is_write: false, is_lent: false })
+    }
+
+    /// A VI that is not connected.
+    pub fn planned(mut provider: Provider, plan: Plan) -> Self {
+        let memory_len = DESCRIPTORS_LEN + 2 * plan.len;
+        let base = if plan.is_lent {
+            let memory = provider.allocate(memory_len).unwrap();
+            let base = memory.base().as_ptr();
+            std::mem::forget(memory);
+            base
+        } else {
+            // Whole pages, as the other kind.
+            Vec::leak(vec![0_u8; memory_len + 4096]).as_mut_ptr().map_addr(|at| at.next_multiple_of(4096))
         };
-        let send = descriptor(0, Operation::Send);
-        let receives = std::array::from_fn(|nth| descriptor(64 * (1 + nth), Operation::Receive));
+        let tag = provider.create_tag().unwrap();
+        let open = MemAttributes { tag, can_be_written: true, can_be_read: false };
+        // SAFETY: it stays, and nobody holds a reference to it.
+        let handle = unsafe { provider.register(base, memory_len, open) }.unwrap();
         let attributes = ViAttributes {
-            level,
-            transfer_bytes: 1 << 20,
+            level: plan.level,
+            transfer_bytes: plan.len.max(1 << 20) as u32,
             qos: 0,
             tag,
-            can_be_written: false,
+            can_be_written: true,
             can_be_read: false,
         };
         let vi = provider.create_vi(attributes, None, None).unwrap();
-        let mut line = Self { provider, vi, send, receives, received: 0 };
+        let nowhere = DescriptorAt { address: 0, handle: 0 };
+        let mut line = Self {
+            provider,
+            vi,
+            base,
+            handle,
+            plan,
+            send: nowhere,
+            silent: [nowhere; WINDOW],
+            receives: [nowhere; RECEIVES],
+            received: 0,
+        };
+        line.send = line.describe(0, Operation::Send, DESCRIPTORS_LEN, None);
+        let received = DESCRIPTORS_LEN + plan.len;
+        line.receives =
+            std::array::from_fn(|nth| line.describe(64 * (1 + nth), Operation::Receive, received, None));
         // All but one, which is posted behind the next send.
         (1..RECEIVES).for_each(|_| line.receive());
         line
+    }
+
+    /// Writes a descriptor for the bytes at `bytes`.
+    fn describe(
+        &self,
+        at: usize,
+        operation: Operation,
+        bytes: usize,
+        immediate: Option<u32>,
+    ) -> DescriptorAt {
+        let address = self.base.expose_provenance() as u64;
+        let segment =
+            Segment { address: address + bytes as u64, handle: self.handle.0, len: self.plan.len as u32 };
+        let segments = [segment].into_iter().collect();
+        let work = Work { operation, immediate, is_fenced: false, segments, len: segment.len };
+        let mut descriptor = [0; 64];
+        View::new(&mut descriptor[..]).unwrap().set_work(&work).unwrap();
+        // SAFETY: inside.
+        unsafe { self.base.add(at).copy_from_nonoverlapping(descriptor.as_ptr(), 64) };
+        DescriptorAt { address: address + at as u64, handle: self.handle.0 }
+    }
+
+    /// Where the peer is to write.
+    pub fn place(&self) -> Place {
+        let at = DESCRIPTORS_LEN + self.plan.len;
+        (self.base.expose_provenance() as u64 + at as u64, self.handle.0)
+    }
+
+    /// Where to write.
+    pub fn aim(&mut self, (address, handle): Place) {
+        if self.plan.is_write {
+            let write = Operation::Write(Remote { address, handle });
+            self.send = self.describe(0, write, DESCRIPTORS_LEN, Some(7));
+            let at = |nth| 64 * (1 + RECEIVES + nth);
+            self.silent = std::array::from_fn(|nth| self.describe(at(nth), write, DESCRIPTORS_LEN, None));
+        }
     }
 
     fn send(&mut self) {
@@ -99,6 +170,31 @@ impl Line {
             self.send();
             self.receive();
             while !self.is_done(Side::Send) {}
+        }
+        has_come
+    }
+
+    /// So many writes one behind the other, until all are complete. The peer learns of the last.
+    pub fn push(&mut self, count: usize) {
+        let mut done = 0;
+        for nth in 0..count {
+            while nth - done >= WINDOW {
+                done += usize::from(self.is_done(Side::Send));
+            }
+            let at = if nth + 1 == count { self.send } else { self.silent[nth % WINDOW] };
+            // SAFETY: it is in registered memory.
+            unsafe { self.provider.post(self.vi, Side::Send, at) }.unwrap();
+        }
+        while done < count {
+            done += usize::from(self.is_done(Side::Send));
+        }
+    }
+
+    /// Takes a message, if one has come.
+    pub fn pull(&mut self) -> bool {
+        let has_come = self.is_done(Side::Receive);
+        if has_come {
+            self.receive();
         }
         has_come
     }

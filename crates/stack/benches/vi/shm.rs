@@ -11,11 +11,10 @@ mod common;
 mod line;
 
 use common::{pair, processors, show};
-use line::{LEN, Line};
+use line::{LEN, Line, Place, Plan};
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::{place, ticks};
-use netdyno_host::region::Region;
-use netdyno_host::segment::{Segment, open_segment};
+use netdyno_host::bytes::Bytes;
 use netdyno_job::member::Control;
 use netdyno_measure::stats::median;
 use netdyno_stack::vi::{Address, Config, Level, Provider};
@@ -26,10 +25,26 @@ use std::time::Duration;
 const PAIRS: usize = 15;
 const ROUNDS: u64 = 15;
 const TRIPS: u64 = 2000;
+const LONG: usize = 1 << 20;
+/// Writes of these in a row.
+const WRITES: usize = 48;
 
-/// The kinds of round trips: two lines of memory, and messages at each level.
-const LEVELS: [Level; 3] = [Level::Unreliable, Level::Delivery, Level::Reception];
-const KINDS: usize = 1 + LEVELS.len();
+const SHORT: Plan = Plan { level: Level::Delivery, len: LEN, is_write: false, is_lent: false };
+const WRITE: Plan = Plan { len: LONG, is_write: true, ..SHORT };
+
+/// Round trips of 32 bytes, each against two lines of memory.
+const TRIP_PLANS: [(&str, Plan); 4] = [
+    ("send and receive, Unreliable", Plan { level: Level::Unreliable, ..SHORT }),
+    ("send and receive, Delivery", SHORT),
+    ("send and receive, Reception", Plan { level: Level::Reception, ..SHORT }),
+    ("RDMA write with immediate, Delivery", Plan { is_write: true, ..SHORT }),
+];
+/// Writes of 1 MiB against one copy into a segment that the other process has mapped; and how much of
+/// its speed each is to have.
+const WRITE_PLANS: [(&str, Plan, f64); 2] = [
+    ("RDMA write of 1 MiB, from the provider's memory", Plan { is_lent: true, ..WRITE }, 0.9),
+    ("RDMA write of 1 MiB, from the program's memory", WRITE, 0.6),
+];
 
 /// What one process of a pair tells the other.
 #[derive(Serialize, Deserialize)]
@@ -37,10 +52,18 @@ struct Card {
     pid: u32,
     descriptor: u32,
     nonce: [u8; 16],
+    places: Vec<Place>,
 }
 
-/// Medians of each kind in one pair, in nanoseconds.
+/// Medians in one pair, in nanoseconds: the two-line bounce, the copy, each line, and each of the
+/// writes once more, complete before the next.
 type Figures = Vec<f64>;
+const BOUNCE: usize = 0;
+const COPY: usize = 1;
+const FIRST_LINE: usize = 2;
+const FIRST_WRITE: usize = FIRST_LINE + TRIP_PLANS.len();
+const FIRST_ALONE: usize = FIRST_WRITE + WRITE_PLANS.len();
+const FIGURES: usize = FIRST_ALONE + WRITE_PLANS.len();
 
 fn main() {
     match common::role() {
@@ -51,58 +74,79 @@ fn main() {
 
 fn compare() {
     let (a, b) = processors();
-    println!("{PAIRS} pairs of processes on processors {a} and {b} ({}), {LEN} bytes", place::distance(a, b));
+    println!("{PAIRS} pairs of processes on processors {a} and {b} ({})", place::distance(a, b));
     let pairs: Vec<Figures> =
         (0..PAIRS).map(|_| pair::<Card, Figures>((a, b), Duration::from_secs(60))).collect();
-    let all = |kind: usize| -> Vec<f64> { pairs.iter().map(|kinds| kinds[kind]).collect() };
-    show("two-line bounce, round trip", "ns", &all(0));
-    for (kind, level) in (1..).zip(LEVELS) {
-        println!("vi+shm, {level:?}");
-        show("  send and receive, round trip", "ns", &all(kind));
-        let ratios: Vec<f64> = pairs.iter().map(|kinds| kinds[kind] / kinds[0]).collect();
-        show("  against the two-line bounce (at most 1.6)", "x", &ratios);
+    let all = |figure: usize| -> Vec<f64> { pairs.iter().map(|figures| figures[figure]).collect() };
+    let ratios = |of: usize, to: usize| -> Vec<f64> {
+        pairs.iter().map(|figures| figures[of] / figures[to]).collect()
+    };
+    show("two-line bounce, round trip", "ns", &all(BOUNCE));
+    for (figure, (name, _)) in (FIRST_LINE..).zip(TRIP_PLANS) {
+        println!("{name}, {LEN} bytes");
+        show("  round trip", "ns", &all(figure));
+        show("  against the two-line bounce (at most 1.6)", "x", &ratios(figure, BOUNCE));
+    }
+    show("one copy of 1 MiB into a mapped segment", "ns", &all(COPY));
+    for (nth, (name, _, wanted)) in WRITE_PLANS.iter().enumerate() {
+        println!("{name}");
+        show("  of several in a row", "ns", &all(FIRST_WRITE + nth));
+        show(&format!("  against one copy (at least {wanted})"), "x", &ratios(COPY, FIRST_WRITE + nth));
+        show("  each complete before the next", "x", &ratios(COPY, FIRST_ALONE + nth));
     }
 }
 
 /// A line of memory that the other process writes.
-fn shared(region: &Region) -> &AtomicU64 {
-    region.word(1024)
+fn shared(bytes: &Bytes) -> &AtomicU64 {
+    bytes.word(1024).unwrap()
+}
+
+fn plans() -> impl Iterator<Item = Plan> {
+    TRIP_PLANS.iter().map(|(_, plan)| *plan).chain(WRITE_PLANS.iter().map(|(_, plan, _)| *plan))
 }
 
 fn process(is_requester: bool) {
     let mut control = Control::<Option<Card>>::from_stdin().unwrap();
-    let segment = Segment::create(4096).unwrap();
-    let card = Card { pid: std::process::id(), descriptor: segment.descriptor(), nonce: segment.nonce() };
+    let bytes = Bytes::in_segment(LONG).unwrap();
+    let segment = bytes.segment().unwrap();
+    let mut lines: Vec<Line> =
+        plans().map(|plan| Line::planned(Provider::open(Config::default()).unwrap(), plan)).collect();
+    let card = Card {
+        pid: std::process::id(),
+        descriptor: segment.descriptor(),
+        nonce: segment.nonce(),
+        places: lines.iter().map(Line::place).collect(),
+    };
     let mut names = [card.pid, 0];
     control.send(&card).unwrap();
     let card = control.receive(Duration::from_secs(20)).unwrap().unwrap();
     names[1] = card.pid;
-    let theirs = open_segment(card.pid, card.descriptor, card.nonce, 4096).unwrap();
-    let mut lines = LEVELS.map(|level| connected(level, names));
+    let theirs = Bytes::of_segment(card.pid, card.descriptor, card.nonce, LONG).unwrap();
+    for (nth, line) in lines.iter_mut().enumerate() {
+        connect(line, names.map(|name| format!("bench-{name}-{nth}").into_bytes()));
+        line.aim(card.places[nth]);
+    }
     if is_requester {
-        control.send(&request(&mut lines, [&segment.region, &theirs])).unwrap();
+        control.send(&request(&mut lines, [&bytes, &theirs])).unwrap();
     } else {
-        reply(&mut lines, [&segment.region, &theirs]);
+        reply(&mut lines, [&bytes, &theirs]);
     }
     // The launching side ends both.
     std::thread::sleep(Duration::from_secs(20));
 }
 
-/// A VI that is connected with the other process's.
-fn connected(level: Level, names: [u32; 2]) -> Line {
-    let mut line = Line::open(Provider::open(Config::default()).unwrap(), level);
-    let [ours, theirs] = names.map(|name| format!("bench-{name}-{level:?}").into_bytes());
+/// Connects a VI with the other process's.
+fn connect(line: &mut Line, [ours, theirs]: [Vec<u8>; 2]) {
     let to = Address { host: line.provider.host(), discriminator: theirs };
     line.provider.ask(line.vi, &ours, to, true, Some(Duration::from_secs(20))).unwrap();
     while line.provider.answer(line.vi).unwrap().is_none() {}
-    line
 }
 
-fn request(lines: &mut [Line; 3], [ours, theirs]: [&Region; 2]) -> Figures {
+fn request(lines: &mut [Line], [ours, theirs]: [&Bytes; 2]) -> Figures {
     let clock = Clock::calibrate();
-    let mut rounds = [const { Vec::new() }; KINDS];
-    let mut note = |kind: usize, began: u64| {
-        rounds[kind].push((ticks::now() - began) as f64 * clock.tick_ns / TRIPS as f64);
+    let mut rounds = [const { Vec::new() }; FIGURES];
+    let mut note = |figure: usize, began: u64, trips: usize| {
+        rounds[figure].push((ticks::now() - began) as f64 * clock.tick_ns / trips as f64);
     };
     for round in 0..ROUNDS {
         let began = ticks::now();
@@ -110,26 +154,46 @@ fn request(lines: &mut [Line; 3], [ours, theirs]: [&Region; 2]) -> Figures {
             shared(theirs).store(n, Ordering::Release);
             while shared(ours).load(Ordering::Acquire) != n {}
         }
-        note(0, began);
-        for (kind, line) in (1..).zip(lines.iter_mut()) {
+        note(BOUNCE, began, TRIPS as usize);
+        let (short, long) = lines.split_at_mut(TRIP_PLANS.len());
+        for (figure, line) in (FIRST_LINE..).zip(short) {
             let began = ticks::now();
             (0..TRIPS).for_each(|_| line.trip());
-            note(kind, began);
+            note(figure, began, TRIPS as usize);
+        }
+        let began = ticks::now();
+        (0..WRITES).for_each(|_| ours.copy(0, theirs, 0, LONG));
+        note(COPY, began, WRITES);
+        for (nth, line) in long.iter_mut().enumerate() {
+            let began = ticks::now();
+            line.push(WRITES);
+            note(FIRST_WRITE + nth, began, WRITES);
+            let began = ticks::now();
+            (0..WRITES).for_each(|_| line.push(1));
+            note(FIRST_ALONE + nth, began, WRITES);
         }
     }
     rounds.into_iter().map(median).collect()
 }
 
-fn reply(lines: &mut [Line; 3], [ours, theirs]: [&Region; 2]) {
+fn reply(lines: &mut [Line], [ours, theirs]: [&Bytes; 2]) {
     for round in 0..ROUNDS {
         for n in round * TRIPS + 1..=(round + 1) * TRIPS {
             while shared(ours).load(Ordering::Acquire) != n {}
             shared(theirs).store(n, Ordering::Release);
         }
-        for line in lines.iter_mut() {
+        let (short, long) = lines.split_at_mut(TRIP_PLANS.len());
+        for line in short {
             let mut left = TRIPS;
             while left > 0 {
                 left -= u64::from(line.echo());
+            }
+        }
+        for line in long {
+            // All those in a row are told of once.
+            let mut left = 1 + WRITES;
+            while left > 0 {
+                left -= usize::from(line.pull());
             }
         }
     }
