@@ -303,14 +303,13 @@ impl Wire for ShmWire {
     }
 
     #[inline]
-    fn receive(&mut self, nic: &mut Nic, vi: ViHandle) -> bool {
-        let Some(link) = self.link_of(vi) else { return false };
-        let (is_any, wakes) = link.receive(nic);
+    fn receive(&mut self, nic: &mut Nic, vi: ViHandle) {
+        let Some(link) = self.link_of(vi) else { return };
+        let (_, wakes) = link.receive(nic);
         if wakes {
             let conn = link.conn;
             self.agent.kick(conn);
         }
-        is_any
     }
 
     fn receive_all(&mut self, nic: &mut Nic) -> bool {
