@@ -107,6 +107,12 @@ impl Refusal {
     }
 }
 
+/// Of a message of which the peer knows the last 32 bits the number, where `last` was sent last. `None`
+/// where so many were never sent.
+pub fn number_of(last: u64, number: u32) -> Option<u64> {
+    last.checked_sub((last as u32).wrapping_sub(number).into())
+}
+
 /// Words that no VI writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
@@ -206,6 +212,12 @@ mod tests {
         fn verdicts_come_back(number: u32, which in 0..7_usize) {
             let verdict = Verdict { number, refusal: Refusal::ALL.get(which).copied() };
             prop_assert_eq!(Verdict::parse(verdict.pack()), Ok(verdict));
+        }
+
+        #[test]
+        fn a_number_comes_back_from_its_last_bits(last: u64, before: u32) {
+            let number = last.checked_sub(before.into());
+            prop_assert_eq!(number_of(last, (last as u32).wrapping_sub(before)), number);
         }
 
         #[test]

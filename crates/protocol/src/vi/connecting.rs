@@ -358,6 +358,13 @@ impl Nic {
         })
     }
 
+    /// The host that has told us its number for a connection, by which it is known wherever it speaks
+    /// from.
+    pub fn host_that_told(&self, number: u64) -> Option<&[u8]> {
+        let mut links = self.vis.iter().filter_map(|(_, endpoint)| endpoint.link.as_ref());
+        links.find(|link| link.remote == number).map(|link| link.host.as_slice())
+    }
+
     fn take_request(&mut self, request: Request) {
         if let Some((vi, link)) = self.linked(&request.from.host, request.number) {
             // It did not hear the answer.
@@ -412,7 +419,7 @@ impl Nic {
             self.say(&theirs.from.host, Signal::Accept { to: met, number, offer });
         } else if let Some(conflict) = offer.conflict(&theirs.offer) {
             self.say(&theirs.from.host, Signal::Refuse { to, why: Why::Conflict(conflict) });
-            self.give_up(vi, ConnectError::Conflict(conflict), false);
+            self.give_up(vi, ConnectError::Conflict(conflict), true);
         } else {
             asking.met = Some(to);
             self.say(&theirs.from.host, Signal::Accept { to, number, offer });

@@ -824,6 +824,35 @@ fn vis_that_do_not_fit_together_are_not_connected() {
     }
 }
 
+/// Whoever is found not to fit hears that it is so, and the other one that nothing is asked of it any
+/// more: a wire may keep something for each request until then.
+#[test]
+fn a_peer_that_finds_a_conflict_takes_back_what_it_asked() {
+    let mut world = World::new(2);
+    let ends = [(0, Level::Delivery), (1, Level::Reception)];
+    let ends = ends.map(|(at, level)| world.hosts[at].create_vi(level));
+    let ours = ask_as_peer(&mut world, ends[0], 0);
+    world.run();
+    ask_as_peer(&mut world, ends[1], 1);
+    let mut is_taken_back = false;
+    while let Some((from, _, signal)) = world.signals.front().cloned() {
+        is_taken_back |= from == 0 && matches!(signal, Signal::Disconnect { number, .. } if number == ours);
+        world.signal();
+    }
+    assert!(is_taken_back);
+    for (at, vi) in ends.into_iter().enumerate() {
+        assert_eq!(world.hosts[at].nic.answer(vi), Err(ConnectError::Conflict(Conflict::Level)));
+    }
+}
+
+fn ask_as_peer(world: &mut World, vi: ViHandle, at: usize) -> u64 {
+    let (number, now_ns) = (world.number(), world.now_ns);
+    let names = [address(at, b"peer"), address(1 - at, b"peer")];
+    world.hosts[at].nic.ask(vi, names, true, number, None, now_ns).unwrap();
+    world.attend();
+    number
+}
+
 #[test]
 fn peers_connect_whoever_asks_first_and_whatever_signals_are_lost() {
     // Each bit says whether one of the first signals is lost.
@@ -1006,7 +1035,11 @@ fn a_number_is_known_to_have_been_told_to_one_host() {
     world.run();
     assert_eq!(world.hosts[0].links[&ends[0]].local, request.number);
     assert_eq!(told(&world, request.number), Some(vec![1]));
-    assert_eq!(told(&world, world.hosts[0].links[&ends[0]].remote), None);
+    let remote = world.hosts[0].links[&ends[0]].remote;
+    assert_eq!(told(&world, remote), None);
+    // And the other way round: whose number it is.
+    assert_eq!(world.hosts[0].nic.host_that_told(remote), Some(&[1][..]));
+    assert_eq!(world.hosts[0].nic.host_that_told(request.number), None);
     world.hosts[0].nic.disconnect(ends[0]).unwrap();
     assert_eq!(told(&world, request.number), None);
 }

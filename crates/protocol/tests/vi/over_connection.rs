@@ -6,7 +6,7 @@ use crate::world::{BASE, Host, address, work};
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::frame::datagram::{self, Datagram, LONGEST_PAYLOAD};
 use netdyno_protocol::frame::transfer::Range;
-use netdyno_protocol::frame::vi_message::{Head, Kind, Refusal, Verdict};
+use netdyno_protocol::frame::vi_message::{Head, Kind, Refusal, Verdict, number_of};
 use netdyno_protocol::reliability::{Config, Connection, Delivery, Event as Moved, Memories};
 use netdyno_protocol::sim::network::Network;
 use netdyno_protocol::sim::random::Random;
@@ -37,6 +37,8 @@ struct End {
 struct Lent {
     host: Host,
     vi: ViHandle,
+    /// The work that was sent last, of those whose last bits the peer knows.
+    last_sent: u64,
     /// The works of our stores and gets.
     works: BTreeMap<u32, u64>,
 }
@@ -108,6 +110,7 @@ impl End {
         while connection.in_flight() + 2 <= WINDOW && connection.has_room() {
             let Some(Outgoing { number, head }) = lent.host.nic.next(lent.vi) else { break };
             let len = u64::from(head.len);
+            lent.last_sent = number;
             if let Kind::Read { remote } = head.kind {
                 let get = connection.get([remote.handle.into(), remote.address, len], now_ns).unwrap();
                 lent.works.insert(get, number);
@@ -175,7 +178,7 @@ impl End {
             datagram::Kind::Reply => {
                 let Verdict { number, refusal } = Verdict::parse(datagram.words[0]).unwrap();
                 let progress = refusal.map_or(Progress::Received, Progress::Refused);
-                nic.progress(lent.vi, number.into(), progress);
+                nic.progress(lent.vi, number_of(lent.last_sent, number).unwrap(), progress);
             }
             _ => match connection.transfer(datagram, lent) {
                 Moved::Nothing => {}
@@ -186,9 +189,11 @@ impl End {
                 }
                 Moved::Fetched(get) => lent.host.nic.progress(lent.vi, lent.works[&get], Progress::Fetched),
                 Moved::StoreRefused(store) => {
-                    let number = Head::parse(store.words).unwrap().number;
-                    let refused = Progress::Refused(Refusal::BadReceive);
-                    lent.host.nic.progress(lent.vi, number.into(), refused);
+                    let Head { number, kind, .. } = Head::parse(store.words).unwrap();
+                    let is_write = matches!(kind, Kind::Write { .. });
+                    let refusal = if is_write { Refusal::WriteDenied } else { Refusal::BadReceive };
+                    let number = number_of(lent.last_sent, number).unwrap();
+                    lent.host.nic.progress(lent.vi, number, Progress::Refused(refusal));
                 }
                 Moved::GetRefused(range) => {
                     let refused = Progress::Refused(Refusal::ReadDenied);
@@ -243,7 +248,11 @@ fn ends(level: Level, seed: u64) -> [End; 2] {
     [(first, vis[0], 11, 22), (second, vis[1], 22, 11)].map(|(mut host, vi, local, remote)| {
         while host.nic.next_event().is_some() {}
         let connection = Connection::new(config, local, remote, 0);
-        End { lent: Lent { host, vi, works: BTreeMap::new() }, connection, completed: Vec::new() }
+        End {
+            lent: Lent { host, vi, last_sent: 0, works: BTreeMap::new() },
+            connection,
+            completed: Vec::new(),
+        }
     })
 }
 

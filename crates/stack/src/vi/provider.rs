@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Looks in a row that find nothing, after which signals are looked for as well: they need a call of
-/// the kernel, which messages need not wait for.
+/// Looks after which signals are looked for as well, whatever was found: they need a call of the
+/// kernel, which messages need not wait for.
 const LOOKS_BETWEEN_SIGNALS: u32 = 4096;
 
 /// Which way down.
@@ -90,7 +90,7 @@ pub struct Provider {
     /// At which discriminators requests are waited for, and peers asked for.
     waits: HashMap<WaitHandle, Vec<u8>>,
     asks: HashMap<ViHandle, Vec<u8>>,
-    /// Looks in a row that found nothing.
+    /// Looks since signals were looked for.
     looks: u32,
     /// How often something happened that somebody may wait for.
     changes: u64,
@@ -307,15 +307,12 @@ impl Provider {
     /// There is no such VI.
     #[inline]
     pub fn done(&mut self, vi: ViHandle, side: Side) -> Result<Option<Completed>, PostError> {
+        self.count_look();
         if let Some(completed) = self.nic.done(vi, side)? {
             return Ok(Some(completed));
         }
-        let is_any = self.wire.receive(&mut self.nic, vi);
-        // Where nothing has come, work of ours may be done all the same.
+        self.wire.receive(&mut self.nic, vi);
         self.settle();
-        if !is_any {
-            self.look_in_vain();
-        }
         self.nic.done(vi, side)
     }
 
@@ -326,15 +323,12 @@ impl Provider {
     /// There is no such queue.
     #[inline]
     pub fn cq_done(&mut self, cq: CqHandle) -> Result<Option<Done>, CqError> {
+        self.count_look();
         if let Some(done) = self.nic.cq_done(cq)? {
             return Ok(Some(done));
         }
-        let is_any = self.wire.receive_all(&mut self.nic);
-        // Where nothing has come, work of ours may be done all the same.
+        self.wire.receive_all(&mut self.nic);
         self.settle();
-        if !is_any {
-            self.look_in_vain();
-        }
         self.nic.cq_done(cq)
     }
 
@@ -499,8 +493,9 @@ impl Provider {
         is_any
     }
 
+    /// A program that always finds something done looks at the wire all the same.
     #[inline]
-    fn look_in_vain(&mut self) {
+    fn count_look(&mut self) {
         self.looks += 1;
         if self.looks >= LOOKS_BETWEEN_SIGNALS {
             self.progress();

@@ -39,11 +39,10 @@ pub(super) trait Wire: Send {
     /// Carries what a VI sends, as far as there is room: all that [`Nic::next`] has.
     fn send(&mut self, nic: &mut Nic, vi: ViHandle);
 
-    /// Takes what has come for a VI, and goes on with what it sends where that had to wait. Whether
-    /// anything was done.
-    fn receive(&mut self, nic: &mut Nic, vi: ViHandle) -> bool;
+    /// Takes what has come for a VI, and goes on with what it sends where that had to wait.
+    fn receive(&mut self, nic: &mut Nic, vi: ViHandle);
 
-    /// The same for all VIs.
+    /// The same for all VIs. Whether anything was done.
     fn receive_all(&mut self, nic: &mut Nic) -> bool;
 
     /// From now on whoever has something for this process makes the descriptor readable, until the

@@ -15,6 +15,8 @@ use std::time::Duration;
 /// Room for messages. Descriptors are behind it.
 const DATA_LEN: usize = 4 << 20;
 const DESCRIPTORS: usize = 4096;
+/// Those of one side of the queues: more than a queue holds, however fast the other one is.
+const DESCRIPTORS_OF_SIDE: usize = DESCRIPTORS / 2;
 /// Room for a descriptor of these tests.
 const DESCRIPTOR_LEN: usize = 128;
 const LEN: usize = DATA_LEN + DESCRIPTORS * DESCRIPTOR_LEN;
@@ -92,7 +94,8 @@ pub struct End {
     pub tag: Ptag,
     /// All of the memory, which peers may write and read.
     pub all: MemHandle,
-    posted: usize,
+    /// Descriptors that were posted to each side.
+    posted: [usize; 2],
     /// Which end of this process it is.
     number: u32,
     pub failures: Vec<Failure>,
@@ -108,7 +111,7 @@ impl End {
         // SAFETY: the memory stays for longer than the provider, and only copies are made of it.
         let all = unsafe { provider.register(arena.base, LEN, open) }.unwrap();
         let number = ENDS.fetch_add(1, Ordering::Relaxed);
-        Self { provider, arena, tag, all, posted: 0, number, failures: Vec::new() }
+        Self { provider, arena, tag, all, posted: [0; 2], number, failures: Vec::new() }
     }
 
     pub fn attributes(&self, level: Level) -> ViAttributes {
@@ -178,14 +181,16 @@ impl End {
     }
 
     pub fn try_post(&mut self, vi: ViHandle, side: Side, work: &Work) -> Result<DescriptorAt, PostError> {
-        let offset = DATA_LEN + self.posted % DESCRIPTORS * DESCRIPTOR_LEN;
+        let side_at = usize::from(side == Side::Receive);
+        let slot = side_at * DESCRIPTORS_OF_SIDE + self.posted[side_at] % DESCRIPTORS_OF_SIDE;
+        let offset = DATA_LEN + slot * DESCRIPTOR_LEN;
         let mut bytes = [0; DESCRIPTOR_LEN];
         View::new(&mut bytes[..]).unwrap().set_work(work).unwrap();
         self.write(offset, &bytes);
         let at = DescriptorAt { address: self.remote(offset).address, handle: self.all.0 };
         // SAFETY: in registered memory.
         unsafe { self.provider.post(vi, side, at) }?;
-        self.posted += 1;
+        self.posted[side_at] += 1;
         Ok(at)
     }
 

@@ -28,7 +28,6 @@ enum Doing {
 }
 
 const ALL: [Doing; 4] = [Doing::Receives, Doing::Sends, Doing::Writes, Doing::Reads];
-const LEVELS: [Level; 2] = [Level::Delivery, Level::Reception];
 
 /// Keeps its queues full, until the VI breaks.
 fn keep_doing(end: &mut End, vi: ViHandle, doing: Doing, remote: Remote, rng: &mut Rng) {
@@ -101,7 +100,7 @@ fn child_process() {
     let mut rng = Rng::with_seed(argument(&role, 3));
     parent.say(&card(&end));
     let (to, remote) = address(&parent.hear());
-    let vi = asking(&mut end, LEVELS[argument::<usize>(&role, 1)], to);
+    let vi = asking(&mut end, Level::ALL[argument::<usize>(&role, 1)], to);
     let doing = ALL[argument::<usize>(&role, 2)];
     begin(&mut end, vi, doing, remote, &mut rng);
     parent.say("connected");
@@ -111,14 +110,14 @@ fn child_process() {
 
 /// Kills a peer once, and checks what the survivor is told.
 fn kill_one(nth: usize, rng: &mut Rng) {
-    let (level, ours, theirs) = (nth % 2, ALL[nth / 2 % 4], rng.usize(..4));
+    let (level, ours, theirs) = (nth % 3, ALL[nth / 3 % 4], rng.usize(..4));
     let delay = Duration::from_micros(rng.u64(..30_000));
-    println!("{:?}: {ours:?} against {:?}, killed after {delay:?}", LEVELS[level], ALL[theirs]);
+    println!("{:?}: {ours:?} against {:?}, killed after {delay:?}", Level::ALL[level], ALL[theirs]);
     let mut child = Child::start(module_path!(), &format!("peer {level} {theirs} {}", rng.u64(..)));
     let mut end = End::open(wire());
     let (to, remote) = address(&child.hear());
     child.tell(&card(&end));
-    let vi = asking(&mut end, LEVELS[level], to);
+    let vi = asking(&mut end, Level::ALL[level], to);
     begin(&mut end, vi, ours, remote, rng);
     assert_eq!(child.hear(), "connected");
     let pid = Pid::from_raw(child.pid() as i32).unwrap();
@@ -185,9 +184,9 @@ const NOISE_BYTES: isize = 1024;
 
 #[test]
 fn a_killed_peer_breaks_the_vi_and_leaves_nothing_behind() {
-    let kills: usize = std::env::var("NETDYNO_KILLS").map_or(8, |text| text.parse().unwrap());
+    let kills: usize = std::env::var("NETDYNO_KILLS").map_or(12, |text| text.parse().unwrap());
     let mut rng = Rng::with_seed(seed());
-    kill_one(2, &mut rng);
+    kill_one(4, &mut rng);
     let (before, heap) = (held(), HEAP.0.load(Ordering::Relaxed));
     (0..kills).for_each(|nth| kill_one(nth, &mut rng));
     assert_eq!(held(), before, "descriptors and mappings");

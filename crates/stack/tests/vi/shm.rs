@@ -1,7 +1,55 @@
 //! What is special about shared memory.
 
-use crate::end::{drive, pair, wait_for};
+use crate::common::PATIENCE;
+use crate::common::process::{Child, role};
+use crate::end::{End, drive, pair, progress, wait_for};
 use netdyno_stack::vi::*;
+
+/// Descriptors and mappings of this process that belong to VIs.
+fn held() -> [usize; 2] {
+    let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    [descriptors, maps.lines().filter(|line| line.contains("netdyno")).count()]
+}
+
+/// In a process of its own, for it counts what that holds.
+#[test]
+fn child_process() {
+    let Some((_, parent)) = role() else { return };
+    let mut ends = [(); 2].map(|()| End::open(crate::wire()));
+    let levels = [Level::Delivery, Level::Reception];
+    let vis = [0, 1].map(|at| ends[at].vi(levels[at]));
+    let addresses = ends.each_ref().map(|end| end.address("peer"));
+    for round in 0..6 {
+        // One is asked before it asks, or both at once.
+        for at in [round % 2, 1 - round % 2] {
+            ends[at].ask(vis[at], "peer", addresses[1 - at].clone(), true, PATIENCE);
+            (0..5 * (round % 3)).for_each(|_| _ = progress(&mut ends));
+        }
+        let mut answers = [None; 2];
+        drive(&mut ends, "a conflict", |ends| {
+            for at in 0..2 {
+                answers[at] = answers[at].or_else(|| ends[at].provider.answer(vis[at]).transpose());
+            }
+            answers.iter().all(Option::is_some)
+        });
+        assert!(answers.iter().all(|answer| matches!(answer, Some(Err(ConnectError::Conflict(_))))));
+        // Both hear all that was said.
+        (0..10).for_each(|_| _ = progress(&mut ends));
+        let [descriptors, mappings] = held();
+        parent.say(&format!("{descriptors} {mappings}"));
+    }
+}
+
+#[test]
+fn peers_that_do_not_fit_leave_nothing_behind() {
+    let child = Child::start(module_path!(), "conflicts");
+    let first = child.hear();
+    for _ in 1..6 {
+        assert_eq!(child.hear(), first, "descriptors and mappings");
+    }
+    child.join();
+}
 
 /// A sender that is gone at once has written more than is read at a look: the end of its socket is no
 /// end of its messages.

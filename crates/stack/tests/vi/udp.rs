@@ -1,9 +1,9 @@
 //! What is special about Virtual Interfaces over UDP: addresses, strangers, and peers that begin
 //! again.
 
-use crate::common::process::{Child, argument, from_hex, role, to_hex};
+use crate::common::process::{Child, Parent, argument, from_hex, role, to_hex};
 use crate::common::{Deadline, PATIENCE, seed};
-use crate::end::{End, drive, pair, spell, spelled, wait_for};
+use crate::end::{End, connect, drive, pair, spell, spelled, wait_for};
 use crate::wire;
 use fastrand::Rng;
 use netdyno_host::interface;
@@ -13,7 +13,7 @@ use netdyno_protocol::frame::vi_signal::Signal;
 use netdyno_stack::vi::*;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn bound_to(bind: Option<SocketAddr>) -> WireKind {
     WireKind::Udp(UdpOptions { bind, ..UdpOptions::default() })
@@ -77,15 +77,50 @@ fn a_host_says_where_it_is_reached() {
     assert_ne!(taken.provider.host(), other.provider.host());
     let six = End::open(bound_to(Some("[::]:0".parse().unwrap())));
     assert_eq!(six.provider.attributes().host_bytes, 18);
-    let port = u16::from_be_bytes(six.provider.host()[16..].try_into().unwrap());
+    let port = port_of(&six.provider.host());
     let wire = bound_to(Some(SocketAddr::new("::1".parse().unwrap(), port)));
     let error = Provider::open(Config { wire, ..Config::default() }).err().unwrap().to_string();
     assert!(error.contains("choose another port"), "{error}");
 }
 
+fn impatient(bind: Option<SocketAddr>, peer_timeout: Duration) -> WireKind {
+    WireKind::Udp(UdpOptions { bind, peer_timeout, ..UdpOptions::default() })
+}
+
+/// The port in a host's name.
+fn port_of(host: &[u8]) -> u16 {
+    u16::from_be_bytes([host[host.len() - 2], host[host.len() - 1]])
+}
+
 #[test]
 fn child_process() {
     let Some((role, parent)) = role() else { return };
+    match role[0].as_str() {
+        "waits" => wait_for_parent(&parent, argument(&role, 1)),
+        _ => ask_parent(&role, &parent),
+    }
+}
+
+/// Waits at all addresses of the host, is connected, and says nothing more.
+fn wait_for_parent(parent: &Parent, level: usize) {
+    let mut end = End::open(bound_to(Some("0.0.0.0:0".parse().unwrap())));
+    let vi = end.vi(Level::ALL[level]);
+    let wait = end.wait("child", PATIENCE);
+    parent.say(&spell(&end.address("child")));
+    let mut conn = None;
+    let deadline = Deadline::after(PATIENCE);
+    while conn.is_none() {
+        deadline.check("a request");
+        end.sleep(Duration::from_millis(10));
+        conn = end.provider.waited(wait).unwrap();
+    }
+    conn.into_iter().for_each(|conn| end.provider.accept(conn, vi).unwrap());
+    while !parent.is_gone() {
+        end.sleep(Duration::from_millis(10));
+    }
+}
+
+fn ask_parent(role: &[String], parent: &Parent) {
     let mut end = End::open(wire());
     let vi = end.vi(Level::Reception);
     let to = spelled(&role[1]);
@@ -99,7 +134,23 @@ fn child_process() {
     while !parent.is_gone() {
         end.sleep(Duration::from_millis(10));
     }
-    let _: usize = argument(&role, 2);
+}
+
+/// A child that waits, with a VI connected with it by an address of its host.
+fn with_child(wire: WireKind, level: usize, ip: &str) -> (Child, End, ViHandle, u16) {
+    let child = Child::start(module_path!(), &format!("waits {level}"));
+    let address = spelled(&child.hear());
+    let to = Address { host: named(ip.parse().unwrap(), &address.host), ..address };
+    let port = port_of(&to.host);
+    let mut end = End::open(wire);
+    let vi = end.vi(Level::ALL[level]);
+    end.ask(vi, "parent", to, false, PATIENCE);
+    let deadline = Deadline::after(PATIENCE);
+    while end.provider.answer(vi).unwrap().is_none() {
+        deadline.check("an answer");
+        end.sleep(Duration::from_millis(10));
+    }
+    (child, end, vi, port)
 }
 
 /// Where a provider has ended and another one has its address, that says so: nobody waits for an
@@ -109,7 +160,7 @@ fn a_peer_that_began_again_is_known_by_what_it_says() {
     let mut end = End::open(wire());
     let vi = end.vi(Level::Reception);
     let wait = end.wait("parent", PATIENCE);
-    let mut child = Child::start(module_path!(), &format!("asks {} 0", spell(&end.address("parent"))));
+    let mut child = Child::start(module_path!(), &format!("asks {}", spell(&end.address("parent"))));
     let deadline = Deadline::after(PATIENCE);
     let conn = loop {
         deadline.check("a request");
@@ -121,7 +172,7 @@ fn a_peer_that_began_again_is_known_by_what_it_says() {
     end.provider.accept(conn, vi).unwrap();
     let host = from_hex(&child.hear());
     child.kill();
-    let port = u16::from_be_bytes([host[4], host[5]]);
+    let port = port_of(&host);
     let again = End::open(bound_to(Some(SocketAddr::from(([127, 0, 0, 1], port)))));
     let sent = end.send_from(vi, 0, 10);
     let mut ends = [end, again];
@@ -129,6 +180,90 @@ fn a_peer_that_began_again_is_known_by_what_it_says() {
     assert_eq!(ends[0].failures[0].error, AsyncError::ConnLost);
     // It was told, and is not tired of waiting.
     assert!(ends[0].completion(sent).status.has(Status::FLUSHED));
+}
+
+/// The same where it speaks from another address of its host than it was asked at: it says its number.
+#[test]
+fn a_peer_that_began_again_is_known_by_its_number() {
+    for level in [0, 2] {
+        let (mut child, mut end, vi, port) = with_child(wire(), level, "127.0.1.1");
+        child.kill();
+        let everywhere = bound_to(Some(SocketAddr::from(([0, 0, 0, 0], port))));
+        let again = End::open(everywhere);
+        let sent = end.send_from(vi, 0, 10);
+        let mut ends = [end, again];
+        drive(&mut ends, "the end of a connection", |ends| !ends[0].failures.is_empty());
+        assert_eq!(ends[0].failures[0].error, AsyncError::ConnLost);
+        assert!(level == 0 || ends[0].completion(sent).status.has(Status::FLUSHED));
+    }
+}
+
+/// Of a peer of which nothing need come the end is noticed all the same, whatever the VI promises.
+#[test]
+fn a_peer_that_is_killed_while_nobody_speaks_is_lost() {
+    const PEER_TIMEOUT: Duration = Duration::from_millis(800);
+    let loopback = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    for level in 0..Level::ALL.len() {
+        let (mut child, mut end, vi, _) = with_child(impatient(loopback, PEER_TIMEOUT), level, "127.0.0.1");
+        let receive = end.receive_into(vi, 0, 10);
+        child.kill();
+        let killed = Instant::now();
+        let deadline = Deadline::after(PEER_TIMEOUT + Duration::from_secs(5));
+        while end.failures.is_empty() {
+            deadline.check("the end of a killed peer");
+            end.sleep(Duration::from_secs(1));
+        }
+        // Not before its time was up: it might have been slow.
+        assert!(killed.elapsed() > PEER_TIMEOUT / 2);
+        assert_eq!(end.failures[0].error, AsyncError::ConnLost);
+        assert_eq!(end.state(vi), State::Error);
+        assert!(end.completion(receive).status.has(Status::FLUSHED));
+    }
+}
+
+/// Peers that have nothing to say to each other stay connected.
+#[test]
+fn peers_that_are_silent_are_not_lost() {
+    const PEER_TIMEOUT: Duration = Duration::from_millis(300);
+    let loopback = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let mut ends = [(); 2].map(|()| End::open(impatient(loopback, PEER_TIMEOUT)));
+    let vis = Level::ALL.map(|level| {
+        let vis = ends.each_mut().map(|end| end.vi(level));
+        connect(&mut ends, vis);
+        vis
+    });
+    let until = Instant::now() + 4 * PEER_TIMEOUT;
+    while Instant::now() < until {
+        ends.iter_mut().for_each(|end| end.sleep(Duration::from_millis(2)));
+    }
+    for (end, at) in ends.iter_mut().zip(0..) {
+        assert!(end.failures.is_empty(), "{:?}", end.failures);
+        assert!(vis.iter().all(|vis| end.state(vis[at]) == State::Connected));
+    }
+}
+
+/// Who asks a provider that is about to go does not wait in vain.
+#[test]
+fn a_provider_that_is_closed_answers_who_asks() {
+    let (ends, [ours, _]) = pair(Level::Reception);
+    let [mut closing, silent] = ends;
+    // That one does not take it, so that closing takes its time.
+    closing.send_from(ours, 0, 10);
+    let mut asking = End::open(wire());
+    let vi = asking.vi(Level::Reception);
+    asking.ask(vi, "client", closing.address("server"), false, PATIENCE / 6);
+    let closed = std::thread::spawn(move || drop(closing));
+    let deadline = Deadline::after(PATIENCE);
+    let answer = loop {
+        deadline.check("an answer");
+        match asking.provider.answer(vi) {
+            Ok(None) => asking.sleep(Duration::from_millis(1)),
+            answer => break answer,
+        }
+    };
+    assert_eq!(answer, Err(ConnectError::NoMatch));
+    closed.join().unwrap();
+    drop(silent);
 }
 
 /// Sound datagrams of a stranger, and unsound ones.
@@ -163,7 +298,7 @@ fn strangers_disturb_nobody() {
     let (mut ends, [ours, theirs]) = pair(Level::Reception);
     let victims = ends.each_ref().map(|end| {
         let host = end.provider.host();
-        SocketAddr::from(([127, 0, 0, 1], u16::from_be_bytes([host[4], host[5]])))
+        SocketAddr::from(([127, 0, 0, 1], port_of(&host)))
     });
     // Somebody waits, for whom a stranger may come.
     let wait = ends[1].wait("server", PATIENCE);

@@ -370,19 +370,15 @@ impl Wire for ShmWire {
     }
 
     #[inline]
-    fn receive(&mut self, nic: &mut Nic, vi: ViHandle) -> bool {
+    fn receive(&mut self, nic: &mut Nic, vi: ViHandle) {
         let lender = Lender { lent: &self.lent, agent: &self.agent };
-        let Some(link) = link_of(&mut self.links, vi) else { return false };
-        let (is_any, wakes) = link.receive(nic, lender);
+        let Some(link) = link_of(&mut self.links, vi) else { return };
+        let (_, wakes) = link.receive(nic, lender);
         if wakes {
             self.agent.kick(link.conn);
         }
-        match link.wants.take() {
-            Some(id) => {
-                self.find_borrowed(nic, vi, id);
-                true
-            }
-            None => is_any,
+        if let Some(id) = link.wants.take() {
+            self.find_borrowed(nic, vi, id);
         }
     }
 

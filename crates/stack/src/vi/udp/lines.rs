@@ -54,8 +54,9 @@ impl Line {
 
     /// What is due.
     pub fn on_time(&mut self, means: &mut Means<'_>) {
-        if let Self::Reliable(line) = self {
-            line.on_time(means);
+        match self {
+            Self::Reliable(line) => line.on_time(means),
+            Self::Pieces(line) => line.on_time(means),
         }
         self.pump(means);
     }

@@ -21,10 +21,10 @@
 //!   that the receive names, and nowhere between.
 //! * **Time**: acknowledgements that have found no message to travel with, sending again, trains,
 //!   questions whether a silent peer is there. They are looked at when the socket is empty.
-//! * **Ends**: a peer of a reliable VI is lost if nothing comes of it for the time of
-//!   [`UdpOptions::peer_timeout`], whether anything was sent to it or not. Who disconnects says goodbye
-//!   when what it sent has arrived, or after a second. A VI that promises nothing learns of the end of
-//!   its peer if that says so, and from nobody else.
+//! * **Ends**: a peer is lost if nothing comes of it for the time of [`UdpOptions::peer_timeout`],
+//!   whether anything was sent to it or not: it is asked after a quarter of that, and has the rest to
+//!   answer ([`presence`]). Who disconnects says goodbye when what it sent has arrived, or after a
+//!   second; one that promises nothing does so at once.
 //!
 //! **What is believed.** A datagram for a connection is believed if it has the connection's number, 64
 //! random bits that were told to the peer alone, the checksum, and a meaning. From which address it
@@ -40,6 +40,7 @@ mod host;
 mod lines;
 mod memory;
 mod pieces;
+mod presence;
 mod reliable;
 mod works;
 
@@ -318,7 +319,12 @@ fn take_signal(bytes: &[u8], from: SocketAddr, lines: &mut Lines, nic: &mut Nic)
         Signal::Request(_) => 0,
         Signal::Accept { to, .. } | Signal::Refuse { to, .. } | Signal::Disconnect { to, .. } => *to,
     };
-    match nic.host_told(to).map(<[u8]>::to_vec) {
+    let host = match &signal {
+        // It does not know our number, and says its own, which it told us alone.
+        Signal::Disconnect { to: 0, number } => nic.host_that_told(*number),
+        _ => nic.host_told(to),
+    };
+    match host.map(<[u8]>::to_vec) {
         Some(host) => nic.signal(&host, signal),
         // It has ended, and what there is to say of that is on its way.
         None if lines.of_number(to).is_some() => {}
@@ -380,7 +386,7 @@ impl Wire for UdpWire {
         let line = if link.offer.level.is_reliable() {
             Line::Reliable(Reliable::new(vi, link, to, self.patience_ns, now_ns).into())
         } else {
-            Line::Pieces(Pieces::new(vi, link, to))
+            Line::Pieces(Pieces::new(vi, link, to, self.patience_ns, now_ns))
         };
         self.widen();
         let place = self.lines.insert(link.local, vi, line);
@@ -405,8 +411,8 @@ impl Wire for UdpWire {
     }
 
     #[inline]
-    fn receive(&mut self, nic: &mut Nic, _: ViHandle) -> bool {
-        self.look(nic)
+    fn receive(&mut self, nic: &mut Nic, _: ViHandle) {
+        self.look(nic);
     }
 
     #[inline]
@@ -425,7 +431,12 @@ impl Wire for UdpWire {
     fn linger(&mut self, nic: &mut Nic) {
         let until = Instant::now() + LINGER;
         while self.lines.len() > 0 && Instant::now() < until && !std::thread::panicking() {
-            if !self.look(nic) {
+            let is_any = self.look(nic);
+            // Who asks now is told that nobody waits.
+            while let Some((host, signal)) = nic.next_signal() {
+                self.say(nic, &host, &signal);
+            }
+            if !is_any {
                 let left = self.until_due().min(Duration::from_millis(1));
                 self.socket.block(left);
             }

@@ -1,8 +1,11 @@
 //! The connection of a VI that promises nothing: its messages go out in pieces, and nobody asks
-//! what became of them.
+//! what became of them. Whether the peer is there is asked all the same, by a probe without a message,
+//! as [`netdyno_protocol::frame::datagram`] has it, and an acknowledgement answers.
 
 use super::Means;
 use super::memory::{gather, place};
+use super::presence::{Due, Presence};
+use netdyno_protocol::frame::datagram::{self, Arrived, Header, Kind};
 use netdyno_protocol::frame::vi_fragment::{self, LONGEST_PIECE, piece_len};
 use netdyno_protocol::frame::vi_signal::Signal;
 use netdyno_protocol::vi::{Link, Outgoing, Parting, Progress, ViHandle};
@@ -27,13 +30,23 @@ pub struct Pieces {
     /// Pieces of this train, and when the next one goes.
     train: u32,
     next_ns: u64,
+    presence: Presence,
     is_parted: bool,
 }
 
 impl Pieces {
-    pub fn new(vi: ViHandle, link: &Link, to: SocketAddr) -> Self {
-        let Link { local, remote, .. } = *link;
-        Self { vi, local, remote, to, sending: None, train: 0, next_ns: 0, is_parted: false }
+    pub fn new(vi: ViHandle, link: &Link, to: SocketAddr, patience_ns: u64, now_ns: u64) -> Self {
+        Self {
+            vi,
+            local: link.local,
+            remote: link.remote,
+            to,
+            sending: None,
+            train: 0,
+            next_ns: 0,
+            presence: Presence::new(patience_ns, now_ns),
+            is_parted: false,
+        }
     }
 
     /// Where the peer is.
@@ -41,10 +54,34 @@ impl Pieces {
         self.to
     }
 
-    /// When the next train goes, if one waits.
+    /// When the next train goes, if one waits, or the peer is asked whether it is there.
     #[inline]
     pub fn deadline(&self) -> u64 {
-        self.sending.map_or(u64::MAX, |_| self.next_ns)
+        self.sending.map_or(u64::MAX, |_| self.next_ns).min(self.presence.deadline())
+    }
+
+    /// What is due of the peer's presence.
+    pub fn on_time(&mut self, means: &mut Means<'_>) {
+        match self.presence.on_time(means.now_ns) {
+            Due::Nothing => {}
+            Due::Question => self.say(Kind::Probe, means),
+            Due::Loss => means.nic.lost(self.vi),
+        }
+    }
+
+    /// Says something that is no message.
+    fn say(&self, kind: Kind, means: &mut Means<'_>) {
+        let header = Header {
+            kind,
+            handler: 0,
+            connection: self.remote,
+            sequence: 0,
+            transmission: 0,
+            arrived: Arrived::default(),
+            completed: 0,
+            departed: None,
+        };
+        means.socket.send(self.to, &datagram::alone(&header), means.now_ns);
     }
 
     /// Sends what the VI has, as far as it is time.
@@ -102,8 +139,28 @@ impl Pieces {
         }
     }
 
-    /// Takes a piece. Whether it is one.
+    /// Takes a datagram. Whether it is one of a VI that promises nothing.
     pub fn take(&mut self, bytes: &[u8], means: &mut Means<'_>) -> bool {
+        let is_sound = self.take_piece(bytes, means) || self.take_word(bytes, means);
+        if is_sound {
+            self.presence.heard(means.now_ns);
+        }
+        is_sound
+    }
+
+    /// Takes a question whether this side is there, or an answer.
+    fn take_word(&self, bytes: &[u8], means: &mut Means<'_>) -> bool {
+        match datagram::parse(bytes).map(|datagram| datagram.header.kind) {
+            Ok(Kind::Probe) => {
+                self.say(Kind::Acknowledgement, means);
+                true
+            }
+            Ok(Kind::Acknowledgement) => true,
+            Ok(_) | Err(_) => false,
+        }
+    }
+
+    fn take_piece(&self, bytes: &[u8], means: &mut Means<'_>) -> bool {
         let Ok(piece) = vi_fragment::parse(bytes) else { return false };
         let (segments, _) = means.scratch.cleared();
         if let Some(is_whole) = means.nic.arrive_in_pieces(self.vi, &piece, segments) {

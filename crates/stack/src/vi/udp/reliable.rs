@@ -325,9 +325,12 @@ impl Reliable {
                 self.tell(work, Progress::Refused(Refusal::ReadDenied), means.nic);
             }
             Event::StoreRefused(stored) => {
-                let head = Head::parse(stored.words).map_err(|_| Astray)?;
-                let work = self.works.sent(head.number).ok_or(Astray)?;
-                self.tell(work, Progress::Refused(Refusal::BadReceive), means.nic);
+                let Head { number, kind, .. } = Head::parse(stored.words).map_err(|_| Astray)?;
+                let work = self.works.sent(number).ok_or(Astray)?;
+                // It was taken as it began. What has changed since is the memory that it goes to.
+                let is_write = matches!(kind, Kind::Write { .. });
+                let refusal = if is_write { Refusal::WriteDenied } else { Refusal::BadReceive };
+                self.tell(work, Progress::Refused(refusal), means.nic);
             }
         }
         Ok(())

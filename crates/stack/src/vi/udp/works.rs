@@ -3,7 +3,7 @@
 use super::Means;
 use super::memory::{gather, place};
 use netdyno_protocol::frame::transfer::Range;
-use netdyno_protocol::frame::vi_message::{Head, Kind};
+use netdyno_protocol::frame::vi_message::{Head, Kind, number_of};
 use netdyno_protocol::reliability::Memories;
 use netdyno_protocol::vi::{Arrival, Nic, Remote, Segment, ViHandle};
 use std::collections::VecDeque;
@@ -37,8 +37,7 @@ impl Works {
 
     /// The work of which the peer knows the last 32 bits, if it was sent.
     pub fn sent(&self, number: u32) -> Option<u64> {
-        let before = (self.last_sent as u32).wrapping_sub(number);
-        self.last_sent.checked_sub(before.into())
+        number_of(self.last_sent, number)
     }
 
     /// All bytes of a store have come: the message that was announced, if they are all of it.
