@@ -176,11 +176,12 @@ typedef VIP_USHORT VIP_RELIABILITY_LEVEL;
 #define VIP_SERVICE_RELIABLE_DELIVERY 0x02
 #define VIP_SERVICE_RELIABLE_RECEPTION 0x04
 
-/* The host's bytes, and behind them those of the discriminator. */
+/* The host's bytes, and behind them those of the discriminator. Other headers have room for one byte,
+ * and programs reserve more behind it. Here one that is declared as a variable has room for all. */
 typedef struct _VIP_NET_ADDRESS {
     VIP_UINT16 HostAddressLen;
     VIP_UINT16 DiscriminatorLen;
-    VIP_UINT8 HostAddress[1];
+    VIP_UINT8 HostAddress[84];
 } VIP_NET_ADDRESS;
 
 typedef struct _VIP_NIC_ATTRIBUTES {

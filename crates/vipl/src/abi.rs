@@ -305,10 +305,19 @@ impl CMemAttributes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use netdyno_stack::vi::{AsyncError, Resource, State, Status, descriptor};
+    use netdyno_stack::vi::{AsyncError, NicAttributes, Resource, State, Status, descriptor};
     use std::fmt::Write as _;
     use std::mem::offset_of;
     use std::process::Command;
+
+    /// The bytes of an address of IPv6 with its port, and of the longest discriminator.
+    const LONGEST_ADDRESS: usize = 18 + 64;
+
+    #[test]
+    fn an_address_that_is_declared_as_a_variable_has_room_for_all() {
+        let most = NicAttributes::default();
+        assert!(usize::from(most.host_bytes) + usize::from(most.discriminator_bytes) <= LONGEST_ADDRESS);
+    }
 
     /// Expressions in C, and what they are here.
     fn expected() -> Vec<(&'static str, usize)> {
@@ -323,6 +332,7 @@ mod tests {
             ("offsetof(VIP_DESCRIPTOR, Control.Status)", descriptor::STATUS_AT),
             ("offsetof(VIP_DATA_SEGMENT, Length)", 12),
             ("offsetof(VIP_NET_ADDRESS, HostAddress)", LENGTHS),
+            ("sizeof(VIP_NET_ADDRESS)", (LENGTHS + LONGEST_ADDRESS).next_multiple_of(4)),
             ("offsetof(VIP_NET_ADDRESS, DiscriminatorLen)", offset_of!(NetAddress, discriminator_len)),
             ("sizeof(VIP_NIC_ATTRIBUTES)", size_of::<CNicAttributes>()),
             ("offsetof(VIP_NIC_ATTRIBUTES, LocalNicAddress)", offset_of!(CNicAttributes, address)),

@@ -9,6 +9,7 @@
 
 use crate::bell::Bell;
 use crate::nic::{self, Nic, NicId, Sleep};
+use crate::process;
 use netdyno_stack::vi::ReturnCode;
 use rustix::io::Errno;
 use std::os::fd::AsFd;
@@ -45,7 +46,11 @@ impl Attendant {
         let bell = Bell::new()?;
         let own = Arc::clone(&bell);
         let thread = thread::Builder::new().name("vipl-attendant".to_owned());
-        let thread = thread.spawn(move || attend(id, &own)).map_err(|_| Errno::AGAIN)?;
+        let attend = move || {
+            process::leave_signals();
+            attend(id, &own);
+        };
+        let thread = thread.spawn(attend).map_err(|_| Errno::AGAIN)?;
         Ok(Self { bell, thread, mode: Mode::Awake })
     }
 
@@ -54,7 +59,7 @@ impl Attendant {
         self.bell.ring();
     }
 
-    /// The program calls: what another of its threads does on the wire no longer says enough.
+    /// The program calls, or sleeps no longer: what a thread of it does on the wire no longer says enough.
     #[inline]
     pub fn look_up(&mut self) {
         if self.mode == Mode::Dozing {

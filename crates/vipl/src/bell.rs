@@ -2,9 +2,19 @@
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{Errno, read, write};
+use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+
+/// How often this process has come of another one: what its thread kept before is rung there.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// This process was forked: its thread takes a bell of its own.
+pub fn disown() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
 
 /// A thread's bell.
 #[derive(Debug)]
@@ -25,15 +35,22 @@ impl Bell {
     /// The system has none left.
     pub fn of_this_thread() -> Result<Arc<Self>, Errno> {
         thread_local! {
-            static BELL: std::cell::OnceCell<Arc<Bell>> = const { std::cell::OnceCell::new() };
+            static KEPT: RefCell<Option<(u32, Arc<Bell>)>> = const { RefCell::new(None) };
         }
-        BELL.with(|bell| match bell.get() {
-            Some(bell) => Ok(Arc::clone(bell)),
-            None => {
-                let new = Self::new()?;
-                Ok(Arc::clone(bell.get_or_init(|| new)))
+        let forks = FORKS.load(Ordering::Relaxed);
+        let kept = KEPT.try_with(|kept| {
+            let mut kept = kept.borrow_mut();
+            match &*kept {
+                Some((of, bell)) if *of == forks => Ok(Arc::clone(bell)),
+                _ => {
+                    let new = Self::new()?;
+                    *kept = Some((forks, Arc::clone(&new)));
+                    Ok(new)
+                }
             }
-        })
+        });
+        // A thread that is about to end keeps nothing any more.
+        kept.unwrap_or_else(|_| Self::new())
     }
 
     /// Wakes its thread, now or as soon as it sleeps.
@@ -58,6 +75,15 @@ impl Bell {
 }
 
 #[cfg(test)]
+impl Bell {
+    /// Whether it has been rung since its thread slept.
+    pub fn is_rung(&self) -> bool {
+        let mut count = [0; 8];
+        read(&self.0, &mut count).is_ok()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::time::Instant;
@@ -72,6 +98,14 @@ mod tests {
         let ringer = std::thread::spawn(move || other.ring());
         bell.sleep(None, None);
         ringer.join().unwrap();
+    }
+
+    #[test]
+    fn a_thread_keeps_its_bell_until_its_process_is_another_one() {
+        let [first, same] = [(); 2].map(|()| Bell::of_this_thread().unwrap());
+        assert!(Arc::ptr_eq(&first, &same));
+        disown();
+        assert!(!Arc::ptr_eq(&first, &Bell::of_this_thread().unwrap()));
     }
 
     #[test]

@@ -14,7 +14,8 @@
 //!
 //! What the functions mean is decided in the provider; here are the C side's types (`abi`), handles
 //! that can be checked (`handle`), the NICs of the process (`nic`), waiting (`waiting`, `bell`), the
-//! `attendant`, the `callbacks` that it makes, and names of hosts (`names`). `skin` has the functions.
+//! `attendant`, the `callbacks` that it makes, what becomes of NICs when the `process` ends or forks, and
+//! names of hosts (`names`). `skin` has the functions.
 //! docs/vipl.md has the choices.
 
 mod abi;
@@ -24,6 +25,7 @@ mod callbacks;
 mod handle;
 mod names;
 mod nic;
+mod process;
 mod settings;
 mod skin;
 mod waiting;

@@ -8,15 +8,25 @@ use crate::attendant::Attendant;
 use crate::bell::Bell;
 use crate::callbacks::{Call, Callbacks};
 use netdyno_stack::vi::{Provider, ReturnCode, WireKind};
+use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
 
-/// NICs that a process can have open at once.
-const MOST: usize = 64;
+/// NICs that a process can have open at once: a bit for each.
+const MOST: usize = u64::BITS as usize;
+/// How long the end of the process waits for a lock: whoever has it has it for one call. One who was
+/// interrupted, and now ends the process, does not give it back.
+const LONGEST_CALL: Duration = Duration::from_secs(1);
 
 static SLOTS: [Mutex<Slot>; MOST] = [const { Mutex::new(Slot { generation: 0, nic: None }) }; MOST];
+/// Slots that somebody has.
+static TAKEN: AtomicU64 = AtomicU64::new(0);
+/// Slots that were the parent's when this process was forked. Their locks may be held for ever.
+static FOREIGN: AtomicU64 = AtomicU64::new(0);
 
 /// Which NIC: a slot, and how often that was used before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +71,17 @@ pub struct Sleep {
     pub most: Duration,
 }
 
+fn bit(slot: u8) -> u64 {
+    1_u64.checked_shl(slot.into()).unwrap_or(0)
+}
+
+fn is_foreign(slot: u8) -> bool {
+    FOREIGN.load(Ordering::Relaxed) & bit(slot) != 0
+}
+
 fn lock(id: NicId) -> Result<MutexGuard<'static, Slot>, ReturnCode> {
-    let slot = SLOTS.get(usize::from(id.slot)).ok_or(ReturnCode::InvalidParameter)?;
+    let slot = SLOTS.get(usize::from(id.slot)).filter(|_| !is_foreign(id.slot));
+    let slot = slot.ok_or(ReturnCode::InvalidParameter)?;
     let slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
     if slot.generation == id.generation && slot.nic.is_some() {
         Ok(slot)
@@ -78,8 +97,8 @@ fn lock(id: NicId) -> Result<MutexGuard<'static, Slot>, ReturnCode> {
 pub fn open(provider: Provider, way: WireKind) -> Result<NicId, ReturnCode> {
     let wire = provider.as_fd().try_clone_to_owned().map_err(|_| ReturnCode::ErrorResource)?;
     for (at, slot) in (0..).zip(&SLOTS) {
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        if slot.nic.is_none() {
+        if TAKEN.fetch_or(bit(at), Ordering::AcqRel) & bit(at) == 0 {
+            let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
             slot.generation = slot.generation.wrapping_add(1);
             let id = NicId { slot: at, generation: slot.generation };
             slot.nic = Some(Nic::new(id, provider, way, wire));
@@ -99,8 +118,40 @@ pub fn close(id: NicId) -> Result<(), ReturnCode> {
     if let Some(mut nic) = nic {
         nic.sleepers.iter().for_each(|bell| bell.ring());
         nic.attendant.take().into_iter().for_each(Attendant::end);
+        TAKEN.fetch_and(!bit(id.slot), Ordering::AcqRel);
     }
     Ok(())
+}
+
+/// This process was forked: what was open is its parent's, and is not touched.
+pub fn disown() {
+    FOREIGN.store(TAKEN.load(Ordering::Acquire), Ordering::Relaxed);
+}
+
+/// The process ends: peers are told, and get what was sent to them. Whoever still calls waits for the
+/// end, and so no lock is given back.
+pub fn end_all() {
+    for (at, slot) in (0..).zip(&SLOTS) {
+        let is_ours = TAKEN.load(Ordering::Acquire) & bit(at) != 0 && !is_foreign(at);
+        if is_ours && let Some(mut slot) = lock_in_time(slot) {
+            let nic = slot.nic.take();
+            // What goes wrong now is nobody's business any more.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(nic)));
+            mem::forget(slot);
+        }
+    }
+}
+
+fn lock_in_time(slot: &Mutex<Slot>) -> Option<MutexGuard<'_, Slot>> {
+    let began = Instant::now();
+    loop {
+        match slot.try_lock() {
+            Ok(slot) => return Some(slot),
+            Err(TryLockError::Poisoned(slot)) => return Some(slot.into_inner()),
+            Err(TryLockError::WouldBlock) if began.elapsed() > LONGEST_CALL => return None,
+            Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
+        }
+    }
 }
 
 /// A call of the program's.
@@ -189,13 +240,17 @@ impl Nic {
 
     /// A thread of the program is about to sleep, having looked.
     pub fn fall_asleep(&mut self, bell: &Arc<Bell>) {
-        self.told = self.provider.changes();
+        // What its look has done for others who sleep they are still to be told.
+        self.tell_sleepers();
         self.sleepers.push(Arc::clone(bell));
     }
 
-    /// It has woken.
+    /// It has woken. The attendant may have left the wire to it, and the program may not call again.
     pub fn wake_up(&mut self, bell: &Arc<Bell>) {
         self.sleepers.retain(|other| !Arc::ptr_eq(other, bell));
+        if self.sleepers.is_empty() {
+            self.attendant.iter_mut().for_each(Attendant::look_up);
+        }
     }
 
     /// Tells others what a call has done for them, and sees to it that the wire wakes those who sleep.
@@ -213,8 +268,14 @@ impl Nic {
         if is_news {
             self.attendant.iter().for_each(Attendant::ring);
         }
-        if self.has_sleepers() && self.provider.changes() != self.told {
-            self.told = self.provider.changes();
+        if self.has_sleepers() {
+            self.tell_sleepers();
+        }
+    }
+
+    fn tell_sleepers(&mut self) {
+        let changes = self.provider.changes();
+        if mem::replace(&mut self.told, changes) != changes {
             self.sleepers.iter().for_each(|bell| bell.ring());
         }
     }
@@ -238,7 +299,7 @@ impl Nic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use netdyno_stack::vi::Config;
+    use netdyno_stack::vi::{Config, Level, ViAttributes};
 
     fn opened() -> NicId {
         open(Provider::open(Config::default()).unwrap(), WireKind::Shm).unwrap()
@@ -253,6 +314,37 @@ mod tests {
         assert_eq!(call(first, |_| Ok(())), Err(ReturnCode::InvalidParameter));
         assert_eq!(close(first), Err(ReturnCode::InvalidParameter));
         assert_eq!(close(second), Ok(()));
+    }
+
+    /// What a thread finds in its last look may be another one's.
+    #[test]
+    fn who_falls_asleep_wakes_those_for_whom_something_was_done() {
+        let id = opened();
+        let [first, second] = [(); 2].map(|()| Bell::new().unwrap());
+        let vi = call(id, |nic| {
+            let tag = nic.provider.create_tag()?;
+            let attributes = ViAttributes {
+                level: Level::Delivery,
+                transfer_bytes: 1,
+                qos: 0,
+                tag,
+                can_be_written: false,
+                can_be_read: false,
+            };
+            let vi = nic.provider.create_vi(attributes, None, None)?;
+            nic.fall_asleep(&first);
+            Ok(vi)
+        });
+        let look = |nic: &mut Nic| {
+            // Whoever waits for something of this VI is to know.
+            nic.provider.destroy_vi(vi?)?;
+            nic.fall_asleep(&second);
+            Ok(())
+        };
+        assert_eq!(call(id, look), Ok(()));
+        assert!(first.is_rung() && !second.is_rung());
+        assert_eq!(close(id), Ok(()));
+        assert!(second.is_rung());
     }
 
     #[test]

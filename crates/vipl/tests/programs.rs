@@ -5,27 +5,7 @@
 
 mod library;
 
-use library::Library;
-
-/// Devices, by the wire that they are on.
-const DEVICES: &[&str] = &["shm", "udp:127.0.0.1:0"];
-
-/// Runs a program on each device; it ends with 0 if all went as it should, and by itself if it hangs.
-fn run(name: &str, arguments: &[&str]) {
-    run_on(DEVICES, name, arguments);
-}
-
-fn run_on(devices: &[&str], name: &str, arguments: &[&str]) {
-    let library = Library::built();
-    let program = library.compile(name);
-    for device in devices {
-        let output = library.run(&program).arg(device).args(arguments).output().unwrap();
-        let (said, complained) =
-            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success(), "{name} on {device}: {}\n{said}{complained}", output.status);
-        print!("{said}");
-    }
-}
+use library::{run, run_on};
 
 #[test]
 fn ping_pong() {
@@ -82,6 +62,39 @@ fn handlers() {
 #[test]
 fn threads_that_wait_at_once() {
     run("threads", &[]);
+}
+
+#[test]
+fn threads_that_sleep() {
+    run("wakes", &[]);
+}
+
+#[test]
+fn a_program_that_calls_nothing_behind_a_wait() {
+    run("silent", &[]);
+}
+
+#[test]
+fn signals_are_the_programs() {
+    run("signals", &[]);
+}
+
+#[test]
+fn a_process_forks() {
+    run("forks", &[]);
+}
+
+#[test]
+fn a_process_ends_behind_its_last_send() {
+    for how in ["return", "atexit", "handler", "thread", "signal"] {
+        run("ends", &[how]);
+    }
+}
+
+/// Over UDP whoever knows the place may ask.
+#[test]
+fn a_program_of_another_user() {
+    run_on(&["shm"], "other_user", &[]);
 }
 
 #[test]

@@ -45,6 +45,12 @@ impl Trouble {
         Self { status: None, error: AsyncError::RecvqEmpty, refusal: Refusal::NoReceive };
     const WRITE_DENIED: Self =
         Self { status: None, error: AsyncError::RdmawProt, refusal: Refusal::WriteDenied };
+    /// The write tells a receive of itself, and so it does that it is denied.
+    const WRITE_DENIED_TO_RECEIVE: Self = Self {
+        status: Some(Status::OP_REMOTE_WRITE.with(Status::RDMA_PROT_ERROR)),
+        error: AsyncError::ConnLost,
+        refusal: Refusal::WriteDenied,
+    };
     const READ_DENIED: Self =
         Self { status: None, error: AsyncError::RdmarProt, refusal: Refusal::ReadDenied };
     /// More bytes than the VIs have agreed on, or other ones than were announced.
@@ -90,7 +96,7 @@ impl Nic {
                 }
             }
             Kind::Write { remote, immediate } => {
-                self.examine_write(endpoint, remote, head.len)?;
+                self.examine_write(endpoint, remote, immediate, head.len)?;
                 if immediate.is_none() {
                     return Ok(());
                 }
@@ -106,11 +112,21 @@ impl Nic {
         }
     }
 
-    fn examine_write(&self, endpoint: &Vi, remote: Remote, len: u32) -> Result<(), Trouble> {
+    fn examine_write(
+        &self,
+        endpoint: &Vi,
+        remote: Remote,
+        immediate: Option<u32>,
+        len: u32,
+    ) -> Result<(), Trouble> {
         let tag = endpoint.attributes.tag;
         let is_allowed = endpoint.attributes.can_be_written
             && self.memory.check_remote(tag, remote, len, Access::PeerWrites).is_ok();
-        if is_allowed { Ok(()) } else { Err(Trouble::WRITE_DENIED) }
+        match (is_allowed, immediate.and(endpoint.receive.next())) {
+            (true, _) => Ok(()),
+            (false, None) => Err(Trouble::WRITE_DENIED),
+            (false, Some(_)) => Err(Trouble::WRITE_DENIED_TO_RECEIVE),
+        }
     }
 
     fn examine_read(&self, endpoint: &Vi, remote: Remote, len: u32) -> Result<(), Trouble> {
@@ -148,8 +164,8 @@ impl Nic {
         if at.checked_add(len).is_none_or(|end| end > head.len) {
             return Err(Trouble::MISBEHAVED);
         }
-        if let Kind::Write { remote, .. } = head.kind {
-            self.examine_write(endpoint, remote, head.len)?;
+        if let Kind::Write { remote, immediate } = head.kind {
+            self.examine_write(endpoint, remote, immediate, head.len)?;
             let Remote { address, handle } = remote;
             out.extend(cut(&[Segment { address, handle, len: head.len }], at, len));
             return Ok(());

@@ -105,6 +105,7 @@ pub(super) struct Meeting {
     /// VIs that ask.
     asking: Vec<ViHandle>,
     signals: VecDeque<(Vec<u8>, Signal)>,
+    answers: u64,
 }
 
 impl Meeting {
@@ -114,6 +115,7 @@ impl Meeting {
             incoming: Table::new(most),
             asking: Vec::new(),
             signals: VecDeque::new(),
+            answers: 0,
         }
     }
 }
@@ -299,6 +301,7 @@ impl Nic {
         if let Some(state) = endpoint.state.after(Change::GaveUp) {
             endpoint.state = state;
             endpoint.answer = Some(Err(error));
+            self.meeting.answers += 1;
         }
     }
 
@@ -340,6 +343,12 @@ impl Nic {
     fn linked(&self, host: &[u8], remote: u64) -> Option<(ViHandle, &Link)> {
         let mut links = self.vis.iter().filter_map(|(vi, endpoint)| Some((vi, endpoint.link.as_ref()?)));
         links.find(|(_, link)| link.remote == remote && link.host == host)
+    }
+
+    /// A number that grows when a request has come that is waited for, or when it is known what came
+    /// of asking: somebody may wait for that.
+    pub fn answers(&self) -> u64 {
+        self.meeting.answers
     }
 
     /// Whether any VI asks for a connection.
@@ -396,6 +405,7 @@ impl Nic {
             None => Why::NoMatch,
             Some(wait) => match self.meeting.incoming.insert(Incoming { request, is_given_up: false }) {
                 Ok(conn) => {
+                    self.meeting.answers += 1;
                     let wait = self.meeting.waits.get_mut(wait);
                     return wait.into_iter().for_each(|wait| wait.found = Some(conn));
                 }
@@ -448,6 +458,7 @@ impl Nic {
         }
         if let Some(endpoint) = self.vis.get_mut(vi) {
             endpoint.answer = Some(Ok(offer));
+            self.meeting.answers += 1;
         }
         self.link(vi, Change::Connected, Link { local: to, remote: number, host: host.to_vec(), offer });
     }

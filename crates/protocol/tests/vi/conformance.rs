@@ -338,6 +338,28 @@ fn an_rdma_write_needs_the_leave_of_the_vi_and_of_the_memory() {
 }
 
 #[test]
+fn an_rdma_write_with_immediate_that_is_denied_is_told_by_the_receive() {
+    for level in Level::ALL {
+        let mut world = World::new(2);
+        let [ours, theirs] = world.connect(level);
+        let host = &mut world.hosts[1];
+        let closed = MemAttributes { tag: host.tag, can_be_written: false, can_be_read: false };
+        host.nic.set_memory(BASE, host.all, closed).unwrap();
+        let told = receive(&mut world, 1, theirs, 500, 3);
+        let written = Work { immediate: Some(7), ..rdma(&world, true, 300, 4) };
+        world.hosts[0].post(ours, Side::Send, &written);
+        world.run();
+        let denied = failed(Status::OP_REMOTE_WRITE, Status::RDMA_PROT_ERROR);
+        assert_eq!(world.hosts[1].status(told), Completion { status: denied, len: 0, immediate: None });
+        assert_eq!(world.hosts[1].memory(BASE + 300, 4), [0; 4]);
+        let failures = if level.is_reliable() { vec![AsyncError::ConnLost] } else { Vec::new() };
+        assert_eq!(world.hosts[1].failures(), failures);
+        let expected = if level.is_reliable() { State::Error } else { State::Connected };
+        assert_eq!(state(&world, 1, theirs), expected);
+    }
+}
+
+#[test]
 fn an_rdma_read_brings_the_bytes_and_the_target_sees_nothing() {
     for level in RELIABLE {
         let mut world = World::new(2);

@@ -525,7 +525,12 @@ impl Model {
             }
             Kind::Write { remote, immediate } => {
                 if !can_be_written || !self.may_use(tag, &memory(remote), Access::PeerWrites) {
-                    return Some((None, AsyncError::RdmawProt, Refusal::WriteDenied));
+                    let denied = Status::OP_REMOTE_WRITE.with(Status::RDMA_PROT_ERROR);
+                    let told = match immediate.and(receive) {
+                        Some(_) => (Some(denied), AsyncError::ConnLost),
+                        None => (None, AsyncError::RdmawProt),
+                    };
+                    return Some((told.0, told.1, Refusal::WriteDenied));
                 }
                 if immediate.is_some() && receive.is_none() {
                     return no_receive;
@@ -607,12 +612,9 @@ impl Model {
             return self.trouble(vi, head);
         }
         if !matches!(head.kind, Kind::Send { .. }) {
-            let immediate = None;
-            let kind = match head.kind {
-                Kind::Write { remote, .. } => Kind::Write { remote, immediate },
-                kind => kind,
-            };
-            return self.trouble(vi, &Head { kind, ..*head });
+            // What stands against its receive was found as it began.
+            let is_denied = |refusal| matches!(refusal, Refusal::WriteDenied | Refusal::ReadDenied);
+            return self.trouble(vi, head).filter(|(_, _, refusal)| is_denied(*refusal));
         }
         let receive = &self.vi(vi).queues[1][self.next_receive(vi)?];
         let segments = receive.work.as_ref()?.segments.as_slice();

@@ -229,6 +229,7 @@ impl Provider {
     pub fn destroy_vi(&mut self, vi: ViHandle) -> Result<(), ResourceError> {
         self.nic.destroy_vi(vi)?;
         self.stop_asking(vi);
+        self.changes += 1;
         Ok(())
     }
 
@@ -257,6 +258,14 @@ impl Provider {
         self.nic.completes_elsewhere(vi, side)
     }
 
+    /// Whether nothing is in a queue: neither what waits nor what is done and not taken.
+    ///
+    /// # Errors
+    /// There is no such VI.
+    pub fn is_empty(&self, vi: ViHandle, side: Side) -> Result<bool, ResourceError> {
+        self.nic.is_empty(vi, side)
+    }
+
     /// A new completion queue of so many entries.
     ///
     /// # Errors
@@ -270,7 +279,9 @@ impl Provider {
     /// # Errors
     /// There is none, or it is in use.
     pub fn destroy_cq(&mut self, cq: CqHandle) -> Result<(), CqError> {
-        self.nic.destroy_cq(cq)
+        self.nic.destroy_cq(cq)?;
+        self.changes += 1;
+        Ok(())
     }
 
     /// Gives a completion queue room for so many entries; those in it stay.
@@ -472,6 +483,7 @@ impl Provider {
     pub fn disconnect(&mut self, vi: ViHandle) -> Result<(), ConnectError> {
         self.nic.disconnect(vi)?;
         self.stop_asking(vi);
+        self.changes += 1;
         self.settle();
         Ok(())
     }
@@ -481,8 +493,6 @@ impl Provider {
     pub fn progress(&mut self) -> bool {
         self.looks = 0;
         self.is_prepared = false;
-        // What comes of a request is no event.
-        self.changes += u64::from(!self.waits.is_empty() || self.nic.deadline().is_some());
         self.wire.hear(&mut self.nic);
         let now_ns = self.wire.now_ns();
         if self.nic.deadline().is_some_and(|at_ns| at_ns <= now_ns) {
@@ -527,7 +537,7 @@ impl Provider {
     /// A number that is another one whenever something has happened that somebody may wait for. Who
     /// shares a provider with others wakes them when it changes.
     pub fn changes(&self) -> u64 {
-        self.changes
+        self.changes.wrapping_add(self.nic.answers())
     }
 
     /// Gives the provider up: every VI breaks.

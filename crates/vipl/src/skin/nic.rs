@@ -6,6 +6,7 @@ use crate::abi::{CNicAttributes, ErrorHandler, Given};
 use crate::callbacks::Context;
 use crate::handle::Opaque;
 use crate::nic::{self, NicId};
+use crate::process;
 use crate::settings;
 use netdyno_stack::vi::{Config, Provider, ReturnCode};
 use std::ffi::{CStr, c_char, c_ulong};
@@ -24,6 +25,7 @@ unsafe extern "C" fn VipOpenNic(device: *const c_char, out: *mut Opaque) -> Retu
             unsafe { CStr::from_ptr(device) }
         })?;
         let wire = settings::wire(&device.to_string_lossy()).map_err(complain)?;
+        process::watch_forks()?;
         let provider = Provider::open(Config { wire, ..Config::default() }).map_err(complain)?;
         let id = nic::open(provider, wire)?;
         // SAFETY: the program has room for a handle there.

@@ -9,7 +9,7 @@ use crate::nic::{self, Nic};
 use crate::waiting::{self, timeout};
 use netdyno_stack::vi::{Completed, DescriptorAt, ReturnCode, Side, ViHandle};
 use std::ffi::c_ulong;
-use std::ptr;
+use std::{mem, ptr};
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn VipPostSend(vi: Opaque, descriptor: *mut Descriptor, handle: u32) -> ReturnCode {
@@ -69,9 +69,12 @@ unsafe fn post(vi: Opaque, side: Side, descriptor: *mut Descriptor, handle: u32)
 unsafe fn done(vi: Opaque, side: Side, out: *mut *mut Descriptor) -> Result<(), ReturnCode> {
     let (id, vi) = ViHandle::take(vi)?;
     let out = Given::new(out)?;
-    let completed = nic::call(id, |nic| Ok(nic.provider.done(vi, side)?))?;
+    let completed = nic::call(id, |nic| match nic.provider.done(vi, side)? {
+        Some(completed) => Ok(completed),
+        None => refuse_empty(nic, vi, side).and(Err(ReturnCode::NotDone)),
+    });
     // SAFETY: the caller's promise.
-    unsafe { tell(&out, completed.ok_or(ReturnCode::NotDone)) }
+    unsafe { tell(&out, completed) }
 }
 
 unsafe fn wait(
@@ -84,9 +87,9 @@ unsafe fn wait(
     let out = Given::new(out)?;
     let mut is_checked = false;
     let completed = waiting::wait(id, timeout(timeout_ms), |nic| {
-        if !is_checked {
+        if !mem::replace(&mut is_checked, true) {
             refuse_elsewhere(nic, vi, side)?;
-            is_checked = true;
+            refuse_empty(nic, vi, side)?;
         }
         Ok(nic.provider.done(vi, side)?)
     });
@@ -108,6 +111,12 @@ fn notify(vi: Opaque, side: Side, context: Opaque, handler: Option<ViCallback>) 
 /// Whoever waits for a queue that completes on a completion queue waits there.
 fn refuse_elsewhere(nic: &Nic, vi: ViHandle, side: Side) -> Result<(), ReturnCode> {
     if nic.provider.completes_elsewhere(vi, side)? { Err(ReturnCode::InvalidParameter) } else { Ok(()) }
+}
+
+/// Of an empty queue nothing will be done.
+#[inline]
+fn refuse_empty(nic: &Nic, vi: ViHandle, side: Side) -> Result<(), ReturnCode> {
+    if nic.provider.is_empty(vi, side)? { Err(ReturnCode::DescriptorError) } else { Ok(()) }
 }
 
 /// Gives the program the descriptor that is done, or NULL.

@@ -1,12 +1,40 @@
 //! The library as this test was built with it, and C programs that use it.
 
+#![allow(dead_code, reason = "each test file uses a part")]
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Devices, by the wire that they are on.
+pub const DEVICES: &[&str] = &["shm", "udp:127.0.0.1:0"];
+
+/// Runs one of the programs on each device; it ends with 0 if all went as it should, and by itself if it
+/// hangs.
+pub fn run(name: &str, arguments: &[&str]) {
+    run_on(DEVICES, name, arguments);
+}
+
+/// The same on these devices.
+pub fn run_on(devices: &[&str], name: &str, arguments: &[&str]) {
+    let library = Library::built();
+    let program = library.compile(name);
+    for device in devices {
+        let output = library.run(&program).arg(device).args(arguments).output().unwrap();
+        let (said, complained) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{name} {arguments:?} on {device}: {}\n{said}{complained}",
+            output.status
+        );
+        print!("{said}");
+    }
+}
+
 /// `libvipl.so`, and a folder for programs.
 pub struct Library {
-    pub path: PathBuf,
+    path: PathBuf,
     folder: tempfile::TempDir,
 }
 
@@ -18,7 +46,7 @@ impl Library {
         Self { path, folder: tempfile::tempdir().unwrap() }
     }
 
-    /// Compiles one of the programs and links it.
+    /// Compiles one of the programs as a user would, and links it.
     pub fn compile(&self, name: &str) -> PathBuf {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
         let program = self.folder.path().join(name);
@@ -28,10 +56,10 @@ impl Library {
     }
 
     /// Calls the C compiler so, with the header and the library at hand.
-    pub fn cc(&self, options: &[&str], arguments: &[OsString]) {
+    fn cc(&self, options: &[&str], arguments: &[OsString]) {
         let mut command = Command::new("cc");
         command.args(options).arg(concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include")).args(arguments);
-        command.arg("-L").arg(self.path.parent().unwrap()).arg("-lvipl");
+        command.arg("-L").arg(self.path.parent().unwrap()).args(["-lvipl", "-ldl"]);
         let output = command.output().unwrap();
         assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     }

@@ -64,7 +64,7 @@ static void send_all(void)
         hear(&byte, 1);
     }
     await_count(&sent, COUNT);
-    GIVES(VipSendDone(vi, &done), VIP_NOT_DONE);
+    GIVES(VipSendDone(vi, &done), VIP_DESCRIPTOR_ERROR);
 }
 
 static void run(VIP_CQ_HANDLE receive_cq)

@@ -43,6 +43,8 @@
 static struct {
     int is_client;
     int in, out;
+    /* Of the server. Names have it behind them, so that pairs which run at once do not meet. */
+    pid_t process;
     pid_t client;
     VIP_NIC_HANDLE nic;
     VIP_NIC_ATTRIBUTES attributes;
@@ -103,6 +105,7 @@ static void start(int argc, char **argv)
 {
     int to_client[2], to_server[2];
     const char *device = argc > 1 ? argv[1] : "shm";
+    pair.process = getpid();
     CHECK(pipe(to_client) == 0 && pipe(to_server) == 0);
     pair.client = fork();
     CHECK(pair.client >= 0);
@@ -136,12 +139,14 @@ typedef union {
 
 static place at_host(const void *host, const char *name)
 {
+    char own[64];
+    int count = snprintf(own, sizeof own, "%s %d", name, (int) pair.process);
     place at;
     memset(&at, 0, sizeof at);
     at.address.HostAddressLen = pair.attributes.NicAddressLen;
-    at.address.DiscriminatorLen = (VIP_UINT16) strlen(name);
+    at.address.DiscriminatorLen = (VIP_UINT16) count;
     memcpy(at.address.HostAddress, host, at.address.HostAddressLen);
-    memcpy(at.address.HostAddress + at.address.HostAddressLen, name, strlen(name));
+    memcpy(at.address.HostAddress + at.address.HostAddressLen, own, (size_t) count);
     return at;
 }
 
