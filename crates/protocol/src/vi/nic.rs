@@ -8,7 +8,7 @@ use super::connecting::{Asking, ConnectError, Meeting};
 use super::descriptor::{Completion, DescriptorAt, Side};
 use super::fragments::Fragments;
 use super::memory::{MemAttributes, MemHandle, Memory, MemoryError, Ptag, Region};
-use super::queue::WorkQueue;
+use super::queue::{Completed, WorkQueue};
 use super::state::State;
 use super::table::{Table, handle};
 use crate::frame::vi_message::Head;
@@ -162,6 +162,15 @@ impl Vi {
         match side {
             Side::Send => &mut self.send,
             Side::Receive => &mut self.receive,
+        }
+    }
+
+    /// The next descriptor to complete, if it is finished.
+    #[inline]
+    pub fn settle(&mut self) -> Option<(Side, Completed)> {
+        match self.send.settle() {
+            Some(completed) => Some((Side::Send, completed)),
+            None => Some((Side::Receive, self.receive.settle()?)),
         }
     }
 

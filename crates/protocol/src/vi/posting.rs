@@ -342,12 +342,7 @@ impl Nic {
 
     /// Lets all complete that is finished, and says so to whoever wants to know.
     pub(super) fn settle(&mut self, vi: ViHandle) {
-        loop {
-            let sides = [Side::Send, Side::Receive];
-            let settled = self.vis.get_mut(vi).and_then(|endpoint| {
-                sides.into_iter().find_map(|side| Some((side, endpoint.queue(side).settle()?)))
-            });
-            let Some((side, completed)) = settled else { break };
+        while let Some((side, completed)) = self.vis.get_mut(vi).and_then(Vi::settle) {
             self.announce(vi, side, completed);
         }
         self.call_back(vi, Side::Send);

@@ -127,6 +127,7 @@ impl WorkQueue {
     }
 
     /// The next to complete, if it is finished: from now on the program can take it.
+    #[inline]
     pub fn settle(&mut self) -> Option<Completed> {
         let Entry { at, finished, .. } = self.pending.front()?;
         let completed = Completed { at: *at, completion: (*finished)? };
@@ -148,6 +149,7 @@ impl WorkQueue {
     }
 
     /// One that is done and for which the program is to be called.
+    #[inline]
     pub fn take_for_callback(&mut self) -> Option<Completed> {
         if self.callbacks == 0 {
             return None;
