@@ -5,6 +5,7 @@ use crate::common::{Deadline, PATIENCE};
 use crate::end::{End, spell, spelled};
 use crate::wire;
 use netdyno_stack::vi::*;
+use std::process::Command;
 use std::time::Duration;
 
 const MESSAGES: usize = 300;
@@ -51,19 +52,20 @@ fn echo(end: &mut End, vi: ViHandle) {
     let (mut received, mut sent) = (0, 0);
     while sent < MESSAGES {
         deadline.check("messages to send back");
+        // First of all, or a parent that is always faster finds no receive in the end.
+        if let Some(Completed { completion, .. }) = end.done(vi, Side::Send) {
+            assert!(!completion.status.is_error(), "{completion:?}");
+            // What was sent is not needed any more, and the next may come there.
+            end.receive_into(vi, sent % 8 * LENS[3], LENS[3]);
+            sent += 1;
         // Behind the last one the parent leaves, and further receives are flushed.
-        if received < MESSAGES
+        } else if received < MESSAGES
             && let Some(Completed { at, completion }) = end.done(vi, Side::Receive)
         {
             let place = end.place_of(at);
             assert!(!completion.status.is_error(), "{completion:?}");
             end.send_from(vi, place, completion.len as usize);
             received += 1;
-        } else if let Some(Completed { completion, .. }) = end.done(vi, Side::Send) {
-            assert!(!completion.status.is_error(), "{completion:?}");
-            // What was sent is not needed any more, and the next may come there.
-            end.receive_into(vi, sent % 8 * LENS[3], LENS[3]);
-            sent += 1;
         } else {
             end.sleep(Duration::from_millis(100));
         }
@@ -73,7 +75,22 @@ fn echo(end: &mut End, vi: ViHandle) {
 
 #[test]
 fn messages_go_to_another_process_and_come_back() {
-    let child = Child::start(module_path!(), "echoes");
+    exchange_with(Child::start(module_path!(), "echoes"));
+}
+
+/// The same where one of them has no number for the other, as in a container.
+#[test]
+fn messages_go_to_another_namespace_of_processes_and_come_back() {
+    let unshare = ["unshare", "--pid", "--fork", "--kill-child"];
+    if Command::new(unshare[0]).args(&unshare[1..]).arg("true").status().is_ok_and(|status| status.success())
+    {
+        exchange_with(Child::start_under(&unshare, module_path!(), "echoes"));
+    } else {
+        println!("SKIPPED: no namespaces of processes: is this root, and is there unshare?");
+    }
+}
+
+fn exchange_with(child: Child) {
     let mut end = End::open(wire());
     let vi = end.vi(Level::Reception);
     let to = spelled(&child.hear());
