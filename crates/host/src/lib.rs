@@ -9,6 +9,7 @@
 //! * [`shared_word`]: a word in a file that others write.
 //! * [`stage`]: cells for what is too long for a message.
 //! * [`life`]: whether another process still lives.
+//! * [`credentials`]: who is at the other end of a Unix socket.
 //! * [`datagram`]: a UDP socket that never waits, and the faults under it.
 //! * [`interface`]: where other hosts reach this one.
 //! * [`lane`]: one direction between two Virtual Interfaces.
@@ -18,6 +19,7 @@
 
 pub mod bytes;
 mod copy;
+pub mod credentials;
 pub mod datagram;
 pub mod interface;
 pub mod lane;

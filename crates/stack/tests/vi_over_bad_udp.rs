@@ -14,6 +14,8 @@ mod ending;
 mod operations;
 #[path = "vi/processes.rs"]
 mod processes;
+#[path = "vi/protection.rs"]
+mod protection;
 
 use netdyno_stack::vi::{Faults, UdpOptions, WireKind};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -14,8 +14,14 @@ mod ending;
 mod operations;
 #[path = "vi/processes.rs"]
 mod processes;
+#[path = "vi/protection.rs"]
+mod protection;
 #[path = "vi/shm.rs"]
 mod shm;
+#[path = "vi/stranger.rs"]
+mod stranger;
+#[path = "vi/strangers.rs"]
+mod strangers;
 
 use netdyno_stack::vi::WireKind;
 

@@ -16,6 +16,8 @@ mod hostile;
 mod operations;
 #[path = "vi/processes.rs"]
 mod processes;
+#[path = "vi/protection.rs"]
+mod protection;
 #[path = "vi/udp.rs"]
 mod udp;
 

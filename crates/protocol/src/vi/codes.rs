@@ -244,7 +244,7 @@ impl From<ConnectError> for ReturnCode {
             ConnectError::NoSuchVi | ConnectError::NoSuchRequest | ConnectError::NoAddress => {
                 Self::InvalidParameter
             }
-            ConnectError::Taken | ConnectError::TooMany => Self::ErrorResource,
+            ConnectError::Taken | ConnectError::TooMany | ConnectError::Foreign => Self::ErrorResource,
             ConnectError::State => Self::InvalidState,
             ConnectError::Timeout => Self::Timeout,
             ConnectError::Rejected => Self::Reject,
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn every_error_has_its_code() {
-        let table: [(ReturnCode, u32); 32] = [
+        let table: [(ReturnCode, u32); 33] = [
             (Conflict::Level.into(), 6),
             (Conflict::Transfer.into(), 7),
             (Conflict::Qos.into(), 8),
@@ -376,6 +376,7 @@ mod tests {
             (ConnectError::Timeout.into(), 4),
             (ConnectError::Rejected.into(), 5),
             (ConnectError::NoMatch.into(), 14),
+            (ConnectError::Foreign.into(), 3),
             (ConnectError::Conflict(Conflict::Transfer).into(), 7),
         ];
         for (code, number) in table {

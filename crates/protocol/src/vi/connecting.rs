@@ -58,6 +58,8 @@ pub enum ConnectError {
     Rejected,
     /// Nobody waits for it.
     NoMatch,
+    /// Another user of this host has the name.
+    Foreign,
     /// The VIs do not fit together.
     Conflict(Conflict),
 }
@@ -328,6 +330,13 @@ impl Nic {
                 }
             }
             Signal::Disconnect { to, number } => self.take_disconnect(host, to, number),
+        }
+    }
+
+    /// The wire finds nobody to be asked under that number.
+    pub fn can_not_ask(&mut self, number: u64, error: ConnectError) {
+        if let Some(vi) = self.asks(|request| request.number == number) {
+            self.give_up(vi, error, false);
         }
     }
 

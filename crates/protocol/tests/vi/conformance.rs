@@ -957,6 +957,61 @@ fn a_peer_is_not_offered_to_another_one_while_it_may_be_connected() {
     }
 }
 
+/// One that was found and does not answer any more is asked whether it is connected, and another one
+/// takes its place if it is not.
+#[test]
+fn a_peer_that_is_gone_makes_place_for_another_one() {
+    let mut world = World::new(2);
+    let ours = world.hosts[0].create_vi(Level::Delivery);
+    let [gone, next] = [(); 2].map(|()| world.hosts[1].create_vi(Level::Delivery));
+    ask_as_peer(&mut world, ours, 0);
+    ask_as_peer(&mut world, gone, 1);
+    // Its request is found, and all else of it is lost.
+    world.signals.retain(|(from, ..)| *from == 1);
+    world.signal();
+    world.hosts[1].nic.disconnect(gone).unwrap();
+    world.attend();
+    world.signals.clear();
+    ask_as_peer(&mut world, next, 1);
+    for _ in 0..5 {
+        while world.signal() {}
+        world.now_ns += 20_000_000;
+        (0..2).for_each(|at| world.hosts[at].nic.on_time(world.now_ns));
+        world.attend();
+    }
+    assert_eq!(state(&world, 0, ours), State::Connected);
+    assert_eq!(state(&world, 1, next), State::Connected);
+}
+
+/// A signal is about the connection that both of its numbers name.
+#[test]
+fn a_disconnection_with_another_number_is_none_of_a_vis() {
+    let mut world = World::new(2);
+    let ends = world.connect(Level::Delivery);
+    let Link { local, remote, .. } = world.hosts[0].links[&ends[0]].clone();
+    world.hosts[0].nic.signal(&[1], Signal::Disconnect { to: local + 100, number: remote });
+    world.attend();
+    assert_eq!(state(&world, 0, ends[0]), State::Connected);
+    world.hosts[0].nic.signal(&[1], Signal::Disconnect { to: local, number: remote });
+    world.attend();
+    assert_eq!(state(&world, 0, ends[0]), State::Error);
+}
+
+/// Whoever accepts has looked at both; who asked looks all the same.
+#[test]
+fn an_acceptance_that_does_not_fit_is_none() {
+    let mut world = World::new(2);
+    let vi = world.hosts[0].create_vi(Level::Delivery);
+    let number = ask(&mut world, vi, b"name", None);
+    let ours = world.hosts[0].vi_attributes(Level::Reception);
+    let offer = world.hosts[0].nic.attributes().offer(&ours);
+    world.hosts[0].nic.signal(&[1], Signal::Accept { to: number, number: 77, offer });
+    world.attend();
+    assert_eq!(world.hosts[0].nic.answer(vi), Err(ConnectError::Conflict(Conflict::Level)));
+    assert_eq!(state(&world, 0, vi), State::Idle);
+    assert!(matches!(world.signals.back(), Some((0, 1, Signal::Disconnect { to: 77, .. }))));
+}
+
 #[test]
 fn an_answer_that_is_lost_is_given_again() {
     let mut world = World::new(2);

@@ -114,6 +114,13 @@ impl Model {
             coming: None,
             begun: Vec::new(),
         });
+        // A provider goes through them by the places that handles name.
+        self.vis.sort_by_key(|vi| vi.handle.0 & 0xffff);
+    }
+
+    pub fn remove_vi(&mut self, vi: ViHandle) {
+        self.vis.retain(|other| other.handle != vi);
+        self.cqs.iter_mut().for_each(|queue| queue.entries.retain(|(other, _)| *other != vi));
     }
 
     pub fn add_cq(&mut self, handle: CqHandle, most: u32) {
@@ -503,6 +510,12 @@ impl Model {
 
     fn next_receive(&self, vi: ViHandle) -> Option<usize> {
         self.vi(vi).queues[1].iter().position(|posted| posted.phase == Phase::Waiting)
+    }
+
+    /// Where the last bytes of the next message go.
+    pub fn next_place(&self, vi: ViHandle) -> Option<Segment> {
+        let receive = &self.vi(vi).queues[1][self.next_receive(vi)?];
+        receive.work.as_ref()?.segments.as_slice().last().copied()
     }
 
     /// What stands against a message: what its receive says, what the error callback is told and

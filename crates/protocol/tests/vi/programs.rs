@@ -1,7 +1,7 @@
 //! Random programs on three hosts, step by step: what the providers do is what the reference does.
 //! Programs post, also what is wrong; connect in both ways, over signals that get lost, come twice
-//! and in another order; disconnect, deregister memory, also in the middle of a message; and lose
-//! peers. On VIs that promise nothing pieces of messages get lost, come twice and in another order.
+//! and in another order; disconnect, do away with VIs, deregister memory, also in the middle of a
+//! message; and lose peers. On VIs that promise nothing pieces of messages get lost, come twice and in another order.
 //!
 //! How VIs find each other is not foretold but looked at: nobody is connected whom nobody asked,
 //! or with two, or with a VI that does not fit, and no time is up too early.
@@ -44,6 +44,8 @@ struct Run {
     patience: Vec<(usize, ViHandle, Option<u64>)>,
     /// How seldom things go wrong that a program can help.
     calm: u64,
+    /// That of all VIs, where they have one.
+    level: Option<Level>,
     /// What there was of everything, so that a run that does nothing is seen.
     pub counts: Counts,
 }
@@ -73,19 +75,18 @@ impl Run {
             asked: Vec::new(),
             patience: Vec::new(),
             calm: [1, 10, 1000][random.below(3) as usize],
+            level: None,
             counts: Counts::default(),
             random: Random::new(random.bits()),
             world,
         };
         // Most runs are about one level, so that VIs fit together.
-        let level = (random.below(4) > 0).then(|| Level::ALL[random.below(3) as usize]);
-        for at in 0..HOSTS {
-            run.set_up(at, level);
-        }
+        run.level = (random.below(4) > 0).then(|| Level::ALL[random.below(3) as usize]);
+        (0..HOSTS).for_each(|at| run.set_up(at));
         run
     }
 
-    fn set_up(&mut self, at: usize, level: Option<Level>) {
+    fn set_up(&mut self, at: usize) {
         let random = &mut self.random;
         let host = &mut self.world.hosts[at];
         host.bytes.iter_mut().for_each(|byte| *byte = random.bits() as u8);
@@ -99,20 +100,41 @@ impl Run {
             model.add_cq(cq, most);
             cqs.push(cq);
         }
-        for _ in 0..1 + random.below(3) {
-            let level = level.unwrap_or(Level::ALL[random.below(3) as usize]);
-            let attributes = ViAttributes {
-                transfer_bytes: if random.below(8) == 0 { 300 } else { 2000 },
-                can_be_written: random.below(8) > 0,
-                can_be_read: level != Level::Unreliable && random.below(8) > 0,
-                ..host.vi_attributes(level)
-            };
-            let chosen = [(); 2].map(|()| cqs.get(random.below(4) as usize).copied());
-            let vi = host.nic.create_vi(attributes, chosen[0], chosen[1]).unwrap();
-            model.add_vi(vi, attributes, chosen);
-        }
+        let vis = 1 + random.below(3);
         self.models.push(model);
         self.hosts.push(Kept { tags, cqs, ..Kept::default() });
+        (0..vis).for_each(|_| self.add_vi(at));
+    }
+
+    fn add_vi(&mut self, at: usize) {
+        let Self { random, world, hosts, models, level, .. } = self;
+        let Kept { tags, cqs, .. } = &hosts[at];
+        let level = level.unwrap_or(Level::ALL[random.below(3) as usize]);
+        let attributes = ViAttributes {
+            // With another one there is little that it may use.
+            tag: tags[usize::from(random.below(12) == 0)],
+            transfer_bytes: if random.below(8) == 0 { 300 } else { 2000 },
+            can_be_written: random.below(8) > 0,
+            can_be_read: level != Level::Unreliable && random.below(8) > 0,
+            ..world.hosts[at].vi_attributes(level)
+        };
+        let chosen = [(); 2].map(|()| cqs.get(random.below(4) as usize).copied());
+        let vi = world.hosts[at].nic.create_vi(attributes, chosen[0], chosen[1]).unwrap();
+        models[at].add_vi(vi, attributes, chosen);
+    }
+
+    /// A VI that is idle goes, with all that is in its queues, and another one comes.
+    fn replace_vi(&mut self, at: usize) {
+        let vi = self.some_vi(at);
+        let gone = self.world.hosts[at].nic.destroy_vi(vi);
+        if self.models[at].vi(vi).state != State::Idle {
+            return assert_eq!(gone, Err(ResourceError::State));
+        }
+        assert_eq!(gone, Ok(()));
+        self.models[at].remove_vi(vi);
+        self.unaccepted.retain(|(host, other, _)| (*host, *other) != (at, vi));
+        self.add_vi(at);
+        assert_eq!(self.world.hosts[at].nic.query_vi(vi), Err(ResourceError::NoSuchVi));
     }
 
     fn pick<T: Copy>(&mut self, things: &[T]) -> Option<T> {
@@ -159,6 +181,7 @@ impl Run {
                 }
                 14 => self.pass_time(),
                 15 => self.give_back(at),
+                16 => self.replace_vi(at),
                 _ => self.post(at, Side::Receive),
             };
         }
@@ -188,12 +211,16 @@ impl Run {
         let first = regions[0];
         let (handle, region) = if self.random.below(2) == 0 { first } else { self.pick(&regions).unwrap() };
         let len = shortest + self.random.below(longest.min(region.len) - shortest + 1);
-        let mut address = region.address + self.random.below(region.len - len + 1);
+        let last = region.address + region.len - len;
+        let is_at_end = self.random.below(6) == 0;
+        let mut address =
+            if is_at_end { last } else { region.address + self.random.below(region.len - len + 1) };
         let mut handle = handle.0;
         match self.random.below(60 * self.calm) {
             0 => handle ^= 1 << self.random.below(32),
             1 => address = address.wrapping_add(self.random.below(2 * MEMORY_LEN)),
             2 => address = address.wrapping_sub(1 + self.random.below(8)),
+            3 => address = last + 1,
             _ => {}
         }
         Segment { address, handle, len: len as u32 }
@@ -202,6 +229,8 @@ impl Run {
     fn post(&mut self, at: usize, side: Side) {
         let vi = self.some_busy_vi(at);
         let (count, lens) = match (side, self.goes_wrong(6)) {
+            // Of more than one piece, now and then.
+            (Side::Send, false) if self.random.below(4) == 0 => (3, [300, 640]),
             (Side::Send, false) => (self.random.below(4), [0, 300]),
             (Side::Receive, false) => (1 + self.random.below(2), [900, 1800]),
             _ => (self.random.below(4), [0, 1800]),
@@ -378,7 +407,7 @@ impl Run {
     }
 
     fn arrive(&mut self, at: usize, local: u64, to: usize, vi: ViHandle, packet: Packet) {
-        let interruption = self.interruption(to, vi);
+        let interruption = self.interruption(to, vi, &packet);
         let answers = self.world.hosts[to].links[&vi].local;
         let before = self.world.wire(to, answers).len();
         self.world.take(at, local, packet.clone(), &mut |world| {
@@ -418,14 +447,27 @@ impl Run {
         assert_eq!(replies, expected.into_iter().collect::<Vec<_>>());
     }
 
-    fn interruption(&mut self, to: usize, vi: ViHandle) -> Option<Interruption> {
+    fn interruption(&mut self, to: usize, vi: ViHandle, packet: &Packet) -> Option<Interruption> {
         match self.random.below(10 * self.calm) {
             0 | 1 => {
-                self.some_region(to).map(|(address, handle)| Interruption::Deregistered(address, handle))
+                let used = self.region_in_use(to, vi, packet).filter(|_| self.random.below(4) > 0);
+                let region = used.or_else(|| self.some_region(to));
+                region.map(|(address, handle)| Interruption::Deregistered(address, handle))
             }
             2 => Some(Interruption::Lost(vi)),
             _ => None,
         }
+    }
+
+    /// The region that a message goes to, or comes from, where that can go.
+    fn region_in_use(&self, to: usize, vi: ViHandle, packet: &Packet) -> Option<(u64, MemHandle)> {
+        let Packet::Message { head, .. } = packet else { return None };
+        let handle = match head.kind {
+            Kind::Write { remote, .. } | Kind::Read { remote } => remote.handle,
+            Kind::Send { .. } => self.models[to].next_place(vi)?.handle,
+        };
+        let region = self.models[to].regions.iter().skip(1).find(|(other, _)| other.0 == handle);
+        region.map(|(handle, region)| (region.address, *handle))
     }
 
     fn done(&mut self, at: usize) {

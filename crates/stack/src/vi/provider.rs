@@ -371,7 +371,7 @@ impl Provider {
     /// Waits for one request at a discriminator, for so long at most.
     ///
     /// # Errors
-    /// There can be no such address, or too many wait.
+    /// There can be no such address, another user has it, or too many wait.
     pub fn wait(
         &mut self,
         discriminator: &[u8],
@@ -379,9 +379,9 @@ impl Provider {
     ) -> Result<WaitHandle, ConnectError> {
         let local = Address { host: self.wire.host(), discriminator: discriminator.to_vec() };
         let until_ns = self.until(timeout);
-        let wait = self.nic.wait(local, until_ns)?;
+        self.wire.listen(discriminator)?;
+        let wait = self.nic.wait(local, until_ns).inspect_err(|_| self.wire.ignore(discriminator))?;
         self.waits.insert(wait, discriminator.to_vec());
-        self.wire.listen(discriminator);
         Ok(wait)
     }
 
@@ -445,15 +445,22 @@ impl Provider {
     ) -> Result<(), ConnectError> {
         let (now_ns, until_ns) = (self.wire.now_ns(), self.until(timeout));
         let local = Address { host: self.wire.host(), discriminator: from.to_vec() };
-        self.nic.ask(vi, [local, to], is_of_peer, number()?, until_ns, now_ns)?;
-        // It may have asked before, and not seen what came of that.
-        self.stop_asking(vi);
+        let number = number()?;
         if is_of_peer {
-            self.asks.insert(vi, from.to_vec());
-            self.wire.listen(from);
+            self.wire.listen(from)?;
+        }
+        let asked = self.nic.ask(vi, [local, to], is_of_peer, number, until_ns, now_ns);
+        if asked.is_ok() {
+            // It may have asked before, and not seen what came of that.
+            self.stop_asking(vi);
+        }
+        match (asked, is_of_peer) {
+            (Ok(()), true) => drop(self.asks.insert(vi, from.to_vec())),
+            (Err(_), true) => self.wire.ignore(from),
+            (_, false) => {}
         }
         self.settle();
-        Ok(())
+        asked
     }
 
     /// What came of asking, told once: the other side's VI. `None` where nothing has yet.

@@ -2,7 +2,7 @@
 
 use netdyno_host::loan::Loan;
 use netdyno_protocol::frame::vi_signal::Signal;
-use netdyno_protocol::vi::{Link, Nic, Parting, ViHandle};
+use netdyno_protocol::vi::{ConnectError, Link, Nic, Parting, ViHandle};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,10 @@ pub(super) trait Wire: Send {
 
     /// Somebody here may be asked for at a discriminator from now on. Said as often as
     /// [`Wire::ignore`].
-    fn listen(&mut self, discriminator: &[u8]);
+    ///
+    /// # Errors
+    /// Nobody here can be: another user of this host has the name.
+    fn listen(&mut self, discriminator: &[u8]) -> Result<(), ConnectError>;
 
     /// One who could be asked for at it is no longer.
     fn ignore(&mut self, discriminator: &[u8]);

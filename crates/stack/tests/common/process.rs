@@ -3,6 +3,7 @@
 
 use super::PATIENCE;
 use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write, stdin, stdout};
 use std::process::{ChildStdin, Command, Stdio};
 use std::str::FromStr;
@@ -30,9 +31,17 @@ impl Child {
     /// Starts a child that plays a role in the test `child_process` of a module; the role
     /// and its arguments are separated by spaces.
     pub fn start(module: &str, role: &str) -> Self {
+        Self::start_under(&[], module, role)
+    }
+
+    /// The same, by a program that becomes the child, or its parent.
+    pub fn start_under(launcher: &[&str], module: &str, role: &str) -> Self {
         let (_, module) = module.split_once("::").unwrap();
         let test = format!("{module}::child_process");
-        let mut process = Command::new(std::env::current_exe().unwrap())
+        let exe = std::env::current_exe().unwrap();
+        let words = launcher.iter().map(OsStr::new).chain([exe.as_os_str()]).collect::<Vec<_>>();
+        let mut process = Command::new(words[0])
+            .args(&words[1..])
             .args(["--exact", &test, "--nocapture", "--test-threads=1"])
             .env(ROLE, role)
             .stdin(Stdio::piped())
@@ -56,6 +65,11 @@ impl Child {
     /// The next thing that the child says.
     pub fn hear(&self) -> String {
         self.said.recv_timeout(PATIENCE).expect("the child says nothing")
+    }
+
+    /// The same, if it has said anything yet.
+    pub fn try_hear(&self) -> Option<String> {
+        self.said.try_recv().ok()
     }
 
     /// Tells the child something.

@@ -3,13 +3,13 @@
 //! Who waits at a discriminator listens at a Unix socket of that name, in the namespace that is
 //! abstract: nothing is left of it when the process is gone, however it went. Each request for a
 //! connection has a socket of its own, over which signals travel, and with them the memory that the
-//! peer may write to. Both sides ask the kernel who the other one is ([`socket_peercred`]), and speak
-//! to processes of their own user alone.
+//! peer may write to. Both sides ask the kernel who the other one is ([`credentials`]), and speak to
+//! processes of their own user alone, in whichever namespace of processes: nothing depends on a number.
 
+use netdyno_host::credentials;
 use netdyno_protocol::frame::vi_signal::LONGEST;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
-use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect,
@@ -95,11 +95,20 @@ impl Agent {
     }
 
     /// Requests may come at a discriminator from now on.
-    pub(super) fn listen(&mut self, discriminator: &[u8]) {
+    ///
+    /// # Errors
+    /// They can not, for another user has the name.
+    pub(super) fn listen(&mut self, discriminator: &[u8]) -> Result<(), Errno> {
         let id = self.number() | LISTENER;
         let place = self.places.entry(discriminator.to_vec());
         place.or_insert(Place { count: 0, id, fd: None }).count += 1;
         self.take_places();
+        let is_ours = self.places.get(discriminator).is_some_and(|place| place.fd.is_some());
+        if !is_ours && matches!(self.reach(discriminator), Err(Errno::ACCESS)) {
+            self.ignore(discriminator);
+            return Err(Errno::ACCESS);
+        }
+        Ok(())
     }
 
     /// One fewer waits there.
@@ -135,23 +144,31 @@ impl Agent {
 
     /// A socket to whoever listens at a discriminator.
     pub(super) fn connect(&mut self, discriminator: &[u8]) -> Result<Conn, Errno> {
+        let (fd, pid) = self.reach(discriminator)?;
+        self.admit(fd, pid)
+    }
+
+    /// The same, with the number of its process.
+    fn reach(&self, discriminator: &[u8]) -> Result<(OwnedFd, u32), Errno> {
         let fd = socket()?;
         connect(&fd, &self.name(discriminator)?)?;
-        self.admit(fd)
+        let pid = self.check(&fd)?;
+        Ok((fd, pid))
     }
 
     /// A socket is to a process of this user, or it is none for us.
-    fn admit(&mut self, fd: OwnedFd) -> Result<Conn, Errno> {
-        let peer = socket_peercred(&fd)?;
-        if peer.uid.as_raw() != self.user {
-            return Err(Errno::ACCESS);
-        }
+    fn check(&self, fd: &OwnedFd) -> Result<u32, Errno> {
+        let peer = credentials::of_peer(fd).map_err(|_| Errno::ACCESS)?;
+        if peer.uid == self.user { Ok(peer.pid) } else { Err(Errno::ACCESS) }
+    }
+
+    fn admit(&mut self, fd: OwnedFd, pid: u32) -> Result<Conn, Errno> {
         if self.peers.len() >= MOST {
             return Err(Errno::MFILE);
         }
         let id = self.number();
         self.watch(fd.as_fd(), id)?;
-        self.peers.insert(id, Peer { fd, pid: peer.pid.as_raw_nonzero().get().unsigned_abs() });
+        self.peers.insert(id, Peer { fd, pid });
         Ok(Conn(id))
     }
 
@@ -208,7 +225,7 @@ impl Agent {
         let come: Vec<OwnedFd> = (0..AT_ONCE).map_while(|_| accept_with(fd, flags).ok()).collect();
         for fd in come {
             // Whoever may not speak to us finds the socket closed.
-            if let Ok(conn) = self.admit(fd) {
+            if let Ok(conn) = self.check(&fd).and_then(|pid| self.admit(fd, pid)) {
                 self.silent.push_back(conn.0);
             }
         }

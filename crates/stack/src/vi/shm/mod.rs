@@ -19,8 +19,8 @@ use link::{INBOX_LEN, Link};
 use netdyno_host::loan::{Borrowed, Loan};
 use netdyno_host::segment::{Segment, map_segment};
 use netdyno_protocol::frame::vi_lending::Lending;
-use netdyno_protocol::frame::vi_signal::{Signal, Why};
-use netdyno_protocol::vi::{self, Nic, Parting, ViHandle};
+use netdyno_protocol::frame::vi_signal::Signal;
+use netdyno_protocol::vi::{self, ConnectError, Nic, Parting, ViHandle};
 use rustix::io::Errno;
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -101,28 +101,29 @@ impl ShmWire {
         Some(inbox)
     }
 
-    /// Asks whoever listens there. False where nobody does.
-    fn request(&mut self, number: u64, discriminator: &[u8], signal: &Signal) -> bool {
+    /// Asks whoever listens there. Why nobody can be asked.
+    fn request(&mut self, number: u64, discriminator: &[u8], signal: &Signal) -> Result<(), ConnectError> {
         if self.ours.get(&number).is_some_and(|ours| ours.is_stale) {
             let asked = self.ours.remove(&number).and_then(|ours| ours.asked);
             asked.into_iter().for_each(|conn| self.agent.close(conn));
         }
         // Without memory for it there is no connection now; it is asked for again.
-        let Some(inbox) = self.inbox(number) else { return true };
+        let Some(inbox) = self.inbox(number) else { return Ok(()) };
         let conn = match self.ours.get(&number).and_then(|ours| ours.asked) {
             Some(conn) => conn,
             None => match self.agent.connect(discriminator) {
                 Ok(conn) => conn,
-                // Too many ask at once, or another user has the name: that may pass.
-                Err(Errno::AGAIN | Errno::ACCESS) => return true,
-                Err(_) => return false,
+                // Too many ask at once: that passes.
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::ACCESS) => return Err(ConnectError::Foreign),
+                Err(_) => return Err(ConnectError::NoMatch),
             },
         };
         if let Some(ours) = self.ours.get_mut(&number) {
             ours.asked = Some(conn);
         }
         self.agent.say(conn, &signal.encode(), Some(inbox.as_fd()));
-        true
+        Ok(())
     }
 
     fn conn_of(&self, theirs: u64, ours: u64) -> Option<Conn> {
@@ -295,8 +296,8 @@ impl Wire for ShmWire {
         self.began.elapsed().as_nanos() as u64
     }
 
-    fn listen(&mut self, discriminator: &[u8]) {
-        self.agent.listen(discriminator);
+    fn listen(&mut self, discriminator: &[u8]) -> Result<(), ConnectError> {
+        self.agent.listen(discriminator).map_err(|_| ConnectError::Foreign)
     }
 
     fn ignore(&mut self, discriminator: &[u8]) {
@@ -306,11 +307,19 @@ impl Wire for ShmWire {
     fn say(&mut self, nic: &mut Nic, _: &[u8], signal: &Signal) {
         match signal {
             Signal::Request(request) => {
-                let is_heard = request.to.host == HOST
-                    && self.request(request.number, &request.to.discriminator, signal);
-                if !is_heard && !request.is_of_peer {
-                    self.forget(0, request.number);
-                    nic.signal(&request.to.host, Signal::Refuse { to: request.number, why: Why::NoMatch });
+                let asked = if request.to.host == HOST {
+                    self.request(request.number, &request.to.discriminator, signal)
+                } else {
+                    Err(ConnectError::NoMatch)
+                };
+                match asked {
+                    // A peer may come yet.
+                    Err(ConnectError::NoMatch) if request.is_of_peer => {}
+                    Err(error) => {
+                        self.forget(0, request.number);
+                        nic.can_not_ask(request.number, error);
+                    }
+                    Ok(()) => {}
                 }
             }
             Signal::Accept { to, number, .. } => {

@@ -53,7 +53,7 @@ use netdyno_protocol::faults::Faults;
 use netdyno_protocol::frame::datagram;
 use netdyno_protocol::frame::vi_fragment;
 use netdyno_protocol::frame::vi_signal::{self, Signal};
-use netdyno_protocol::vi::{Link, Nic, Parting, Segment, ViHandle};
+use netdyno_protocol::vi::{ConnectError, Link, Nic, Parting, Segment, ViHandle};
 use pieces::Pieces;
 use reliable::Reliable;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -353,9 +353,10 @@ impl Wire for UdpWire {
     }
 
     /// Whoever is asked for is asked at the socket.
-    fn listen(&mut self, _: &[u8]) {
+    fn listen(&mut self, _: &[u8]) -> Result<(), ConnectError> {
         self.listeners += 1;
         self.widen();
+        Ok(())
     }
 
     fn ignore(&mut self, _: &[u8]) {

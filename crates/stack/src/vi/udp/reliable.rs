@@ -143,7 +143,10 @@ impl Reliable {
 
     fn put_read(&mut self, outgoing: &Outgoing, now_ns: u64) -> Option<()> {
         let Kind::Read { remote } = outgoing.head.kind else { return None };
-        let range = [remote.handle.into(), remote.address, outgoing.head.len.into()];
+        let len = u64::from(outgoing.head.len);
+        // A range has an end. Bytes behind the last address are refused as those before it are, where
+        // nothing is registered.
+        let range = [remote.handle.into(), remote.address.min(u64::MAX - len), len];
         let get = self.connection.get(range, now_ns).ok()?;
         self.works.gets.push_back((get, outgoing.number));
         Some(())

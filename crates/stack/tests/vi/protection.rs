@@ -1,0 +1,126 @@
+//! Who may use which memory: what a VI may not touch is refused on the descriptor that names it, or
+//! flushed with the VI, and everybody else goes on.
+
+use crate::end::{End, connect, failed, pair, wait_for, work};
+use netdyno_stack::vi::*;
+
+const LEN: usize = 5000;
+
+/// One more connection of both sides.
+fn connected(ends: &mut [End; 2]) -> [ViHandle; 2] {
+    let vis = ends.each_mut().map(|end| end.vi(Level::Reception));
+    connect(ends, vis);
+    vis
+}
+
+fn exchange(ends: &mut [End; 2], vis: [ViHandle; 2]) {
+    for (from, to) in [(0, 1), (1, 0)] {
+        ends[to].receive_into(vis[to], 0, 10);
+        ends[from].send_from(vis[from], 0, 10);
+        assert!(!wait_for(ends, to, vis[to], Side::Receive).completion.status.is_error());
+        assert!(!wait_for(ends, from, vis[from], Side::Send).completion.status.is_error());
+    }
+}
+
+/// Handles that name nothing for a VI: of memory that is gone, of memory with another tag, and of none.
+fn useless(end: &mut End) -> [u32; 3] {
+    let open = |tag| MemAttributes { tag, can_be_written: true, can_be_read: true };
+    let tag = end.tag;
+    let gone = end.register(0, LEN, open(tag));
+    end.deregister(0, gone);
+    // Its place has somebody else's memory now.
+    let other = end.provider.create_tag().unwrap();
+    let foreign = end.register(0, LEN, open(other));
+    assert_ne!(gone, foreign);
+    [gone.0, foreign.0, 0]
+}
+
+#[test]
+fn memory_of_its_own_that_a_vi_may_not_use_fails_the_descriptor() {
+    // Their connection outlives whatever happens to others.
+    let (mut ends, bystanders) = pair(Level::Reception);
+    for nth in 0..6 {
+        let [ours, theirs] = connected(&mut ends);
+        let handle = useless(&mut ends[0])[nth / 2];
+        let segment = Segment { handle, ..ends[0].segment(0, LEN) };
+        let received = ends[1].receive_into(theirs, 0, LEN);
+        let remote = ends[1].remote(0);
+        let operation = if nth % 2 == 0 { Operation::Send } else { Operation::Write(remote) };
+        ends[0].post(ours, Side::Send, &work(operation, &[segment]));
+        let behind = ends[0].send_from(ours, 0, 10);
+        let completion = wait_for(&mut ends, 0, ours, Side::Send).completion;
+        assert!(completion.status.has(Status::PROTECTION_ERROR), "{completion:?}");
+        assert_eq!(failed(&mut ends, 0), AsyncError::PostDesc);
+        assert!(ends[0].completion(behind).status.has(Status::FLUSHED));
+        assert_eq!(failed(&mut ends, 1), AsyncError::ConnLost);
+        assert!(ends[1].completion(received).status.has(Status::FLUSHED));
+        exchange(&mut ends, bystanders);
+    }
+}
+
+/// A receive whose memory may not be used is told so, with whoever sent to it.
+#[test]
+fn a_receive_into_memory_that_may_not_be_used_fails() {
+    let (mut ends, bystanders) = pair(Level::Reception);
+    for nth in 0..3 {
+        let [ours, theirs] = connected(&mut ends);
+        let handle = useless(&mut ends[1])[nth];
+        let receive = work(Operation::Receive, &[Segment { handle, ..ends[1].segment(0, LEN) }]);
+        ends[1].post(theirs, Side::Receive, &receive);
+        ends[1].write(0, &[3; LEN]);
+        ends[0].send_from(ours, 0, LEN);
+        let sent = wait_for(&mut ends, 0, ours, Side::Send).completion;
+        assert!(sent.status.has(Status::REMOTE_DESC_ERROR), "{sent:?}");
+        let received = wait_for(&mut ends, 1, theirs, Side::Receive).completion;
+        assert!(received.status.has(Status::PROTECTION_ERROR), "{received:?}");
+        assert!(ends[1].read(0, LEN) == [3; LEN]);
+        assert_eq!([0, 1].map(|at| failed(&mut ends, at)), [AsyncError::ConnLost, AsyncError::PostDesc]);
+        exchange(&mut ends, bystanders);
+    }
+}
+
+/// What a peer names and may not use is neither written nor read.
+#[test]
+fn memory_of_the_peers_that_may_not_be_used_is_not_touched() {
+    let (mut ends, bystanders) = pair(Level::Reception);
+    for (nth, is_read) in (0..6).flat_map(|nth| [(nth, false), (nth, true)]) {
+        let [ours, _] = connected(&mut ends);
+        let useless = useless(&mut ends[1]);
+        let (here, all) = (ends[1].remote(0), ends[1].remote(0).handle);
+        let remote = match nth {
+            0..3 => Remote { handle: useless[nth], ..here },
+            3 => Remote { address: here.address - 1, handle: all },
+            4 => Remote { address: here.address + (64 << 20), handle: all },
+            _ => Remote { address: u64::MAX - 10, handle: all },
+        };
+        ends[0].write(0, &[5; LEN]);
+        ends[1].write(0, &[3; LEN]);
+        let operation = if is_read { Operation::Read(remote) } else { Operation::Write(remote) };
+        let segment = ends[0].segment(0, LEN);
+        ends[0].post(ours, Side::Send, &work(operation, &[segment]));
+        let completion = wait_for(&mut ends, 0, ours, Side::Send).completion;
+        assert!(completion.status.has(Status::RDMA_PROT_ERROR), "{remote:?}: {completion:?}");
+        let told = [AsyncError::RdmawProt, AsyncError::RdmarProt][usize::from(is_read)];
+        assert_eq!([0, 1].map(|at| failed(&mut ends, at)), [AsyncError::ConnLost, told]);
+        assert!(ends[1].read(0, LEN) == [3; LEN] && ends[0].read(0, LEN) == [5; LEN]);
+        exchange(&mut ends, bystanders);
+    }
+}
+
+/// A descriptor is what it was when it was posted, whatever the program makes of its memory.
+#[test]
+fn a_descriptor_that_is_changed_after_posting_is_the_one_that_was_posted() {
+    let (mut ends, vis) = pair(Level::Reception);
+    let [ours, theirs] = vis;
+    ends[0].write(0, &[5; LEN]);
+    let received = ends[1].receive_into(theirs, 0, LEN);
+    // It names all addresses now, and none that is registered.
+    let at = (received.address - ends[1].remote(0).address) as usize;
+    ends[1].write(at + 32, &[0xff; 32]);
+    ends[0].send_from(ours, 0, LEN);
+    let completion = wait_for(&mut ends, 1, theirs, Side::Receive).completion;
+    assert_eq!((completion.len as usize, completion.status.is_error()), (LEN, false));
+    assert!(ends[1].read(0, LEN) == [5; LEN]);
+    wait_for(&mut ends, 0, ours, Side::Send);
+    exchange(&mut ends, vis);
+}

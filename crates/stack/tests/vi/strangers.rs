@@ -1,0 +1,281 @@
+//! Strangers over shared memory: of another user, of another namespace of processes, and of this user
+//! with no good in mind.
+
+use crate::common::process::{Child, Parent, role};
+use crate::common::{Deadline, PATIENCE};
+use crate::end::{End, connect, drive, failed, pair, spell, spelled, wait_for};
+use crate::stranger::{Said, Stranger, squat};
+use netdyno_host::lane::{PIECE, WORDS};
+use netdyno_protocol::frame::vi_message::{Head, Kind, Refusal, Verdict};
+use netdyno_protocol::frame::vi_signal::Signal;
+use netdyno_stack::vi::*;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The number of the next one's connection.
+static STRANGERS: AtomicU64 = AtomicU64::new(7);
+
+/// Becomes nobody, who exists everywhere.
+const NOBODY: &[&str] = &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+
+/// Whether a program can be run so. A test without that is skipped.
+fn can_run(launcher: &[&str]) -> bool {
+    let exe = std::env::current_exe().unwrap();
+    let mut command = Command::new(launcher[0]);
+    command.args(&launcher[1..]).arg(exe).arg("--list").stdout(Stdio::null()).stderr(Stdio::null());
+    let can = command.status().is_ok_and(|status| status.success());
+    if !can {
+        println!("SKIPPED: {launcher:?} can not be run here: is this root, and is there util-linux?");
+    }
+    can
+}
+
+fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+#[test]
+fn child_process() {
+    let Some((role, parent)) = role() else { return };
+    let (user, address) = (role[1].parse().unwrap(), spelled(&role[2]));
+    match role[0].as_str() {
+        "squats" => {
+            let _socket = squat(user, &address).unwrap();
+            parent.say("there");
+            wait_for_end(&parent);
+        }
+        _ => intrude(&parent, user, &address),
+    }
+}
+
+fn wait_for_end(parent: &Parent) {
+    while !parent.is_gone() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Asks as a peer would, until there is an answer or an end.
+fn intrude(parent: &Parent, user: u32, address: &Address) {
+    let mut stranger = Stranger::connect(user, address).unwrap();
+    // It may be closed already.
+    let _ = stranger.say_with_inbox(&request(1, address.clone(), offer(Level::Delivery)).encode());
+    let deadline = Deadline::after(PATIENCE);
+    let said = loop {
+        deadline.check("an answer or an end");
+        match stranger.hear() {
+            Said::Nothing => std::thread::sleep(Duration::from_millis(1)),
+            said => break said,
+        }
+    };
+    parent.say(if said == Said::Closed { "closed" } else { "heard" });
+    wait_for_end(parent);
+}
+
+fn offer(level: Level) -> Offer {
+    let is_reliable = level.is_reliable();
+    Offer {
+        level,
+        transfer_bytes: crate::end::LONGEST,
+        qos: 0,
+        can_be_written: true,
+        can_be_read: is_reliable,
+        can_read: is_reliable,
+    }
+}
+
+fn request(number: u64, to: Address, offer: Offer) -> Signal {
+    let from = Address { host: to.host.clone(), discriminator: b"stranger".to_vec() };
+    Signal::Request(Request { number, is_of_peer: false, from, to, offer })
+}
+
+fn exchange(ends: &mut [End; 2], vis: [ViHandle; 2]) {
+    ends[1].receive_into(vis[1], 0, 10);
+    ends[0].send_from(vis[0], 0, 10);
+    assert!(!wait_for(ends, 1, vis[1], Side::Receive).completion.status.is_error());
+    assert!(!wait_for(ends, 0, vis[0], Side::Send).completion.status.is_error());
+}
+
+#[test]
+fn another_user_finds_the_socket_closed() {
+    if !can_run(NOBODY) {
+        return;
+    }
+    let (mut ends, vis) = pair(Level::Reception);
+    let wait = ends[1].wait("server", PATIENCE);
+    let role = format!("intrudes {} {}", user(), spell(&ends[1].address("server")));
+    let child = Child::start_under(NOBODY, module_path!(), &role);
+    let mut said = None;
+    drive(&mut ends, "what became of an intruder", |_| {
+        said = child.try_hear();
+        said.is_some()
+    });
+    assert_eq!(said.unwrap(), "closed");
+    assert_eq!(ends[1].provider.waited(wait), Ok(None));
+    exchange(&mut ends, vis);
+}
+
+/// Nobody waits for what can not be, on either side, and all is well when the name is free again.
+#[test]
+fn a_name_that_another_user_has_is_an_error_at_once() {
+    if !can_run(NOBODY) {
+        return;
+    }
+    let mut ends = [(); 2].map(|()| End::open(crate::wire()));
+    let vis = ends.each_mut().map(|end| end.vi(Level::Delivery));
+    let address = ends[1].address("peer");
+    let mut child =
+        Child::start_under(NOBODY, module_path!(), &format!("squats {} {}", user(), spell(&address)));
+    assert_eq!(child.hear(), "there");
+    let waits = ends[1].provider.wait(&address.discriminator, Some(PATIENCE));
+    assert_eq!(waits, Err(ConnectError::Foreign));
+    let to = ends[0].address("peer");
+    let asks = ends[1].provider.ask(vis[1], &address.discriminator, to, true, Some(PATIENCE));
+    assert_eq!((asks, ends[1].state(vis[1])), (Err(ConnectError::Foreign), State::Idle));
+    for is_of_peer in [false, true] {
+        ends[0].ask(vis[0], "peer", address.clone(), is_of_peer, PATIENCE);
+        let mut answer = None;
+        drive(&mut ends, "an answer", |ends| {
+            answer = ends[0].provider.answer(vis[0]).transpose();
+            answer.is_some()
+        });
+        assert_eq!(answer, Some(Err(ConnectError::Foreign)));
+    }
+    assert_eq!(ReturnCode::from(ConnectError::Foreign), ReturnCode::ErrorResource);
+    child.kill();
+    connect(&mut ends, vis);
+    exchange(&mut ends, vis);
+}
+
+/// A stranger of this user that is connected with a VI, and what it can do with that.
+fn admit(ends: &mut [End; 2], vi: ViHandle) -> Stranger {
+    let wait = ends[0].wait("strangers", PATIENCE);
+    let address = ends[0].address("strangers");
+    let mut stranger = Stranger::connect(user(), &address).unwrap();
+    let level = ends[0].provider.query_vi(vi).unwrap().attributes.level;
+    // One of its own, so that what is left of the stranger before is none of this one's.
+    let number = STRANGERS.fetch_add(1, Ordering::Relaxed);
+    stranger.say_with_inbox(&request(number, address, offer(level)).encode()).unwrap();
+    let mut conn = None;
+    drive(ends, "a stranger", |ends| {
+        conn = ends[0].provider.waited(wait).unwrap();
+        conn.is_some()
+    });
+    ends[0].provider.accept(conn.unwrap(), vi).unwrap();
+    drive(ends, "its admission", |_| matches!(stranger.hear(), Said::Bytes(_)));
+    stranger
+}
+
+/// A line, as [`Head::pack`] has it.
+fn line(kind: Kind, len: u32) -> [u64; WORDS] {
+    let mut words = [0; WORDS];
+    words[..4].copy_from_slice(&Head { number: 0, len, kind }.pack());
+    words
+}
+
+const SEND: Kind = Kind::Send { immediate: None };
+
+/// What is written into shared memory without a meaning ends that connection, and no other.
+#[test]
+fn forged_lines_break_one_vi() {
+    const WHOLE: u8 = 1;
+    const BESIDE: u8 = 2;
+    const BEGINS: u8 = 3;
+    const OF_MESSAGE: u8 = 4;
+    const SERVED: u8 = 6;
+    let (mut ends, vis) = pair(Level::Reception);
+    let verdict = Verdict { number: 0, refusal: None }.pack();
+    let forged = [
+        vec![(0, [0; WORDS])],
+        vec![(200, line(SEND, 4))],
+        vec![(WHOLE, [u64::MAX; WORDS])],
+        vec![(WHOLE, [verdict; WORDS])],
+        vec![(WHOLE, line(SEND, 41))],
+        vec![(WHOLE, line(SEND, u32::MAX))],
+        vec![(BESIDE, line(SEND, PIECE as u32 + 1))],
+        vec![(BEGINS, line(SEND, PIECE as u32))],
+        vec![(OF_MESSAGE, [PIECE as u64; WORDS])],
+        vec![(5, [0; WORDS])],
+        vec![(SERVED, [10; WORDS])],
+        vec![(BEGINS, line(SEND, 100_000)), (OF_MESSAGE, [100; WORDS])],
+        vec![(BEGINS, line(SEND, 100_000)), (OF_MESSAGE, [u64::MAX; WORDS])],
+        vec![(BEGINS, line(SEND, 100_000)), (WHOLE, line(SEND, 4))],
+    ];
+    for lines in forged {
+        let vi = ends[0].vi(Level::Delivery);
+        let receive = ends[0].receive_into(vi, 0, 100_000);
+        let stranger = admit(&mut ends, vi);
+        let mut writer = stranger.writer().unwrap();
+        lines.iter().for_each(|(code, words)| writer.write(*code, words));
+        assert_eq!(failed(&mut ends, 0), AsyncError::ConnLost, "{lines:?}");
+        assert_eq!(ends[0].state(vi), State::Error);
+        assert!(ends[0].completion(receive).status.has(Status::FLUSHED));
+        ends[0].provider.disconnect(vi).unwrap();
+        exchange(&mut ends, vis);
+    }
+}
+
+/// The words beside the lane: how far it was read, what was refused, where it ends.
+#[test]
+fn forged_words_break_one_vi() {
+    const TAKEN: usize = 256;
+    const LEFT: usize = 512;
+    const REFUSED: usize = 520;
+    let (mut ends, vis) = pair(Level::Reception);
+    // A lane that ended long before, or will end far behind, ends with its socket.
+    for (word, value) in [(TAKEN, 2), (TAKEN, u64::MAX), (REFUSED, 1), (REFUSED, u64::MAX), (LEFT, u64::MAX)]
+    {
+        let vi = ends[0].vi(Level::Reception);
+        let stranger = admit(&mut ends, vi);
+        stranger.inbox.region.word(word).store(value, Ordering::Release);
+        let sent = ends[0].send_from(vi, 0, 10);
+        if word == LEFT {
+            drop(stranger);
+        }
+        assert_eq!(failed(&mut ends, 0), AsyncError::ConnLost, "{word}: {value}");
+        assert!(ends[0].completion(sent).status.is_error());
+        ends[0].provider.disconnect(vi).unwrap();
+        exchange(&mut ends, vis);
+    }
+}
+
+/// Memory that a peer may not use is not touched, whatever it says of where that is.
+#[test]
+fn forged_places_are_refused() {
+    const REFUSED: usize = 520;
+    let (mut ends, vis) = pair(Level::Reception);
+    let other = ends[0].provider.create_tag().unwrap();
+    let open = |tag| MemAttributes { tag, can_be_written: true, can_be_read: true };
+    let tag = ends[0].tag;
+    let elsewhere = ends[0].register(0, 100, open(other)).0;
+    let gone = ends[0].register(0, 100, open(tag));
+    ends[0].deregister(0, gone);
+    let here = ends[0].remote(0);
+    let beyond = ends[0].remote(0).address + (64 << 20);
+    let forged = [
+        Remote { handle: elsewhere, ..here },
+        Remote { handle: gone.0, ..here },
+        Remote { handle: here.handle ^ 1 << 20, ..here },
+        Remote { handle: 0, ..here },
+        Remote { address: here.address - 1, ..here },
+        Remote { address: beyond, ..here },
+        Remote { address: u64::MAX - 3, ..here },
+        Remote { address: 0, ..here },
+    ];
+    ends[0].write(0, &[7; 200]);
+    for (remote, is_read) in forged.into_iter().flat_map(|remote| [(remote, false), (remote, true)]) {
+        let vi = ends[0].vi(Level::Reception);
+        let stranger = admit(&mut ends, vi);
+        let kind = if is_read { Kind::Read { remote } } else { Kind::Write { remote, immediate: None } };
+        stranger.writer().unwrap().write(1, &line(kind, 8));
+        let told = [AsyncError::RdmawProt, AsyncError::RdmarProt][usize::from(is_read)];
+        assert_eq!(failed(&mut ends, 0), told, "{remote:?}");
+        let refusal = [Refusal::WriteDenied, Refusal::ReadDenied][usize::from(is_read)];
+        let verdict = Verdict { number: 0, refusal: Some(refusal) };
+        let said = stranger.theirs().unwrap().word(REFUSED).load(Ordering::Acquire);
+        assert_eq!(Verdict::parse(said), Ok(verdict));
+        ends[0].provider.disconnect(vi).unwrap();
+        assert!(ends[0].read(0, 200) == [7; 200]);
+        exchange(&mut ends, vis);
+    }
+}

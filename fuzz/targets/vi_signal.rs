@@ -1,0 +1,22 @@
+//! Signals between providers: what parses is written as the same bytes again.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use netdyno_protocol::frame::vi_fragment;
+use netdyno_protocol::frame::vi_signal::{HEADER_LEN, Signal};
+
+fuzz_target!(|bytes: &[u8]| {
+    check(bytes);
+    if bytes.len() >= HEADER_LEN {
+        // With the checksum of a sender that means it, which all datagrams have in common.
+        let mut sealed = bytes.to_vec();
+        vi_fragment::seal(&mut sealed);
+        check(&sealed);
+    }
+});
+
+fn check(bytes: &[u8]) {
+    if let Ok(signal) = Signal::parse(bytes) {
+        assert_eq!(signal.encode(), bytes);
+    }
+}
