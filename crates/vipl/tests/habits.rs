@@ -90,3 +90,8 @@ fn a_library_with_buffers_behind_their_descriptors_over_two_nics() {
 fn a_device_of_credits_and_zero_segments_that_ends_in_the_error_callback() {
     meet("habit_control", Nics::One);
 }
+
+#[test]
+fn a_library_of_one_sided_operations_with_a_server_thread() {
+    meet("habit_onesided", Nics::Two);
+}

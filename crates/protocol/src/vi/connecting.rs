@@ -426,8 +426,12 @@ impl Nic {
 
     /// A peer asks. Where nobody here asks for it, it will ask again.
     fn take_peer(&mut self, theirs: &Request) {
+        // On one host both may have one address. A VI that hears itself has not found its peer.
         let is_meant = |ours: &Request| {
-            ours.is_of_peer && ours.from.discriminator == theirs.to.discriminator && ours.to == theirs.from
+            ours.is_of_peer
+                && ours.number != theirs.number
+                && ours.from.discriminator == theirs.to.discriminator
+                && ours.to == theirs.from
         };
         let Some(vi) = self.asks(is_meant) else { return };
         let Some(asking) = self.vis.get_mut(vi).and_then(|endpoint| endpoint.asking.as_mut()) else { return };

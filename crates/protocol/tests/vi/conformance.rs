@@ -919,6 +919,20 @@ fn two_vis_can_not_ask_the_same_peer_by_the_same_names() {
     assert_eq!(world.hosts[0].nic.ask(second, names(), true, 2, None, 0), Err(ConnectError::Taken));
 }
 
+/// Found by a program in the manner of ARMCI, whose ends have one discriminator: on one host its request
+/// may come back to itself.
+#[test]
+fn a_vi_does_not_connect_with_itself() {
+    let mut world = World::new(1);
+    let vi = world.hosts[0].create_vi(Level::Delivery);
+    let own = || address(0, b"both");
+    world.hosts[0].nic.ask(vi, [own(), own()], true, 1, None, 0).unwrap();
+    world.attend();
+    world.run();
+    assert_eq!(world.hosts[0].nic.answer(vi), Ok(None));
+    assert_eq!(state(&world, 0, vi), State::ConnectPending);
+}
+
 /// Found by a random program: a peer that connects and is not heard, and then another VI that asks by
 /// the same names.
 #[test]
