@@ -38,7 +38,7 @@ pub enum ConsumerError {
         error: std::io::Error,
     },
     /// The provider does not do what it is asked for.
-    #[error("the provider of Virtual Interfaces cannot {what}: {code:?}")]
+    #[error("the provider of Virtual Interfaces cannot {what}: {}", of_code(*.code))]
     Refused {
         /// What it was asked for.
         what: &'static str,
@@ -66,6 +66,17 @@ fn of_break(error: Option<AsyncError>, status: Status) -> String {
             "the other process has closed the connection, or is not heard of any more".into()
         }
         Some(error) => format!("the connection is broken: {error:?}, status {:#x}", status.0),
+    }
+}
+
+/// A code, in words where it is one that a connection may end with.
+fn of_code(code: ReturnCode) -> String {
+    match code {
+        ReturnCode::Timeout => "the time is up".into(),
+        ReturnCode::NoMatch => "nobody waits for it".into(),
+        ReturnCode::Reject => "the other side does not want it".into(),
+        ReturnCode::ErrorResource => "there is no room".into(),
+        code => format!("{code:?}"),
     }
 }
 
@@ -363,11 +374,6 @@ impl Consumer {
             News::Done { .. } | News::CqDone { .. } => None,
         });
         ConsumerError::Broken { error: told, status }
-    }
-
-    /// Looks at everything once.
-    pub fn progress(&mut self) {
-        self.provider.progress();
     }
 
     /// Sleeps in the kernel until something may have come, for so long at most, and looks. The caller
