@@ -47,7 +47,7 @@ fn the_simulated_layer_gives_back_its_g_and_its_change() {
 /// Real layers, as far as a busy machine allows to say anything.
 #[test]
 fn real_layers_are_measured_at_every_size() {
-    let args = ["bulk", "--over", "am+shm,udp,tcp", "--largest", "256KiB", "--launches", "2"];
+    let args = ["bulk", "--over", "am+shm,vi+shm,vi+udp,udp,tcp", "--largest", "256KiB", "--launches", "2"];
     let (record, text) = record(&[&args[..], &["--max-time", "1s", "--wait", wait()]].concat());
     assert_valid(&text);
     for result in &record.results {
@@ -68,9 +68,12 @@ fn real_layers_are_measured_at_every_size() {
 /// More than any buffer of the system holds, both ways at once.
 #[test]
 fn four_mebibytes_do_not_get_stuck() {
-    let args = ["bulk", "--over", "tcp", "--largest", "4MiB", "--launches", "1", "--max-time", "1s"];
+    let over = "tcp,vi+shm,vi+udp";
+    let args = ["bulk", "--over", over, "--largest", "4MiB", "--launches", "1", "--max-time", "1s"];
     let (record, _) = record(&[&args[..], &["--wait", "block"]].concat());
-    assert_eq!(record.results[0].bulk().unwrap().sizes.last().unwrap().size_bytes, 4 << 20);
+    for result in &record.results {
+        assert_eq!(result.bulk().unwrap().sizes.last().unwrap().size_bytes, 4 << 20, "{}", result.layer);
+    }
 }
 
 #[test]

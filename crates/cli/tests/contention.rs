@@ -42,9 +42,10 @@ fn the_simulated_layer_gives_the_ratios_of_the_model() {
 fn every_layer_is_measured_with_more_processes_than_processors() {
     // On one processor, wherever the test runs.
     let cpu = netdyno_clock::place::allowed().unwrap()[0].to_string();
-    let args = ["--over", "am+shm,am+udp,udp,tcp", "--procs", "4", "--cpus", &cpu, "--launches", "1"];
+    let args =
+        ["--over", "am+shm,am+udp,vi+shm,vi+udp,udp,tcp", "--procs", "4", "--cpus", &cpu, "--launches", "1"];
     let record = record(&[&args[..], &["--max-time", "1s"]].concat());
-    assert_eq!(record.results.len(), 4);
+    assert_eq!(record.results.len(), 6);
     for result in &record.results {
         assert_eq!((&*result.wait, result.cpus.len()), ("yield", 4), "{}", result.layer);
         assert!(result.doubts.iter().any(|doubt| doubt.name == "more_processes_than_processors"));
@@ -62,6 +63,8 @@ fn other_sizes_numbers_and_ways_to_wait_work() {
     for (over, procs, size, wait) in [
         ("am+shm", "3", "4096", "yield"),
         ("am+udp", "2", "100", "block"),
+        ("vi+shm", "3", "100000", "block"),
+        ("vi+udp", "3", "5000", "block"),
         ("udp", "5", "8192", "block"),
         ("tcp", "3", "4096", "block"),
     ] {
@@ -94,7 +97,7 @@ fn a_killed_process_is_named_and_nobody_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("result.json");
     let mut random = fastrand::Rng::with_seed(5);
-    for layer in ["am+shm", "am+udp", "udp", "tcp"] {
+    for layer in ["am+shm", "am+udp", "vi+shm", "vi+udp", "udp", "tcp"] {
         // A kill between two launches, or of a launch that has its data, hits nothing.
         let hit = (0..8).any(|_| {
             let args =

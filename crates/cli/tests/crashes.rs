@@ -78,7 +78,7 @@ fn kill_at_random(layers: &[&str], times: u64) {
 fn a_killed_peer_is_reported() {
     // 50 kills over shared memory are part of every check; the sockets are a sample.
     kill_at_random(&["am+shm"], 50);
-    kill_at_random(&["am+udp", "udp", "tcp"], 9);
+    kill_at_random(&["am+udp", "vi+shm", "vi+udp", "udp", "tcp"], 15);
 }
 
 /// The survivor itself notices, not only the process that launched both.

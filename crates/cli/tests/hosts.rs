@@ -72,14 +72,15 @@ fn a_served_host_is_measured_and_stands_in_the_record() {
     let mut served = Served::start(netdyno(&["serve", "--bind", "127.0.0.1:0", "--one-off"]));
     assert!(served.announcement().contains("Without a key, for this host alone"));
     let peer = address(&served).to_string();
-    let output =
-        netdyno(&measuring(&peer, &["--over", "am+udp,udp,tcp", "--format", "json"])).output().unwrap();
+    let output = netdyno(&measuring(&peer, &["--over", "am+udp,vi+udp,udp,tcp", "--format", "json"]))
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let record = Record::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap();
     let there = record.peer_environment.unwrap();
     assert_eq!(there.host, record.environment.host);
     assert!(there.clock.tick_ns > 0.0);
-    assert_eq!(record.results.len(), 3);
+    assert_eq!(record.results.len(), 4);
     for result in &record.results {
         assert_eq!((result.cpus.len(), result.distance.as_deref()), (2, Some("two hosts")));
     }
@@ -94,7 +95,7 @@ fn every_size_is_measured_between_hosts() {
     let served = served();
     let peer = address(&served).to_string();
     let every_size = ["bulk", "--wait", "block", "--launches", "1", "--max-time", "1s", "--largest", "1KiB"];
-    let between = ["--over", "tcp,am+udp", "--format", "json", "--peer", &peer];
+    let between = ["--over", "tcp,am+udp,vi+udp", "--format", "json", "--peer", &peer];
     let output = netdyno(&[&every_size[..], &between].concat()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let record = Record::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap();

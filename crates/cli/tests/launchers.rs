@@ -25,9 +25,10 @@ fn measuring<'a>(launcher: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn a_launcher_starts_pairs_and_many() {
     let launcher = launcher(START);
-    for verb in
-        [&["logp", "--over", "am+shm,udp,tcp"][..], &["contention", "--procs", "3", "--over", "am+udp"]]
-    {
+    for verb in [
+        &["logp", "--over", "am+shm,vi+shm,vi+udp,udp,tcp"][..],
+        &["contention", "--procs", "3", "--over", "am+udp,vi+shm,vi+udp"],
+    ] {
         let output =
             netdyno(&[&measuring(&launcher, verb)[..], &["--format", "json"]].concat()).output().unwrap();
         assert!(output.status.success(), "{verb:?}: {}", String::from_utf8_lossy(&output.stderr));

@@ -88,7 +88,7 @@ fn ends(worker: u32) {
 fn layers_are_measured_across() {
     let Some(network) = Network::new() else { return };
     let served = serve(&network);
-    for (client_at, peer, over) in [(A, B, "am+udp,udp,tcp"), ("fd77::1", B6, "am+udp,tcp")] {
+    for (client_at, peer, over) in [(A, B, "am+udp,vi+udp,udp,tcp"), ("fd77::1", B6, "am+udp,vi+udp,tcp")] {
         let args = [&["--over", over, "--peer", peer, "--format", "json"], &LITTLE[..]].concat();
         let record = record(client(&network, &served, &args).output().unwrap());
         assert!(record.peer_environment.is_some());

@@ -59,8 +59,8 @@ fn the_forms_of_a_result() {
     assert!(error_of(&["export", file, "--to", "simgrid"], 2).contains("o_s"));
 }
 
-/// A record of memory that is registered over a layer in C.
-fn of_plugin(command: &mut Command) -> Record {
+/// A record of memory that is registered over a layer, in short.
+fn of_layer(command: &mut Command) -> Record {
     let few = ["--launches", "2", "--max-time", "1s", "--largest", "1MiB", "--format", "json"];
     let output = command.args(few).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -82,6 +82,18 @@ fn assert_whole(record: &Record) {
 }
 
 #[test]
+fn virtual_interfaces_register_memory_and_cost_something_themselves() {
+    for layer in ["vi+shm", "vi+udp"] {
+        let record = of_layer(&mut netdyno(&["registration", "--over", layer]));
+        assert_whole(&record);
+        let fixed = &record.results[0].registration().unwrap().fixed;
+        let names: Vec<&str> = fixed.iter().map(|fixed| &fixed.name[..]).collect();
+        assert_eq!(names, ["create VI", "connect VI", "disconnect VI"], "{layer}");
+        assert!(fixed.iter().all(|fixed| fixed.cost.value_ns.unwrap() > 0.0), "{layer}: {fixed:?}");
+    }
+}
+
+#[test]
 fn a_layer_in_c_registers_memory_by_itself() {
     let folder = tempfile::tempdir().unwrap();
     let built = |name: &str| {
@@ -90,7 +102,7 @@ fn a_layer_in_c_registers_memory_by_itself() {
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
     };
     let mut command = netdyno(&["registration", "--over", "plugin"]);
-    assert_whole(&of_plugin(command.env("NETDYNO_PLUGIN", built("skeleton"))));
+    assert_whole(&of_layer(command.env("NETDYNO_PLUGIN", built("skeleton"))));
     let mut command = netdyno(&["registration", "--over", "plugin"]);
     let output = command.env("NETDYNO_PLUGIN", built("requests")).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -104,7 +116,7 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["registration", "--over", "sim"], "--truth"),
         (
             &["registration", "--over", "tcp"],
-            "tcp has no memory to register: use ofi:tcp, ucx:tcp, plugin, sim",
+            "tcp has no memory to register: use vi+shm, vi+udp, ofi:tcp, ucx:tcp, plugin, sim",
         ),
         (&["registration", "--over", "sim,am+shm", "--truth", TRUTH], "am+shm has no memory to register"),
         (&["registration", "--over", "sim", "--truth", TRUTH, "--size", "64"], "--largest"),

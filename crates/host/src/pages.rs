@@ -36,6 +36,16 @@ impl Pages {
         NonNull::new(base.cast()).map(|base| Self { base, bytes }).ok_or(Errno::NOMEM)
     }
 
+    /// Where they begin.
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Bytes that were asked for, one at least.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Writes to every page.
     pub fn touch(&mut self) {
         for offset in (0..self.bytes).step_by(page_bytes()) {

@@ -15,6 +15,10 @@ pub enum Layer {
     AmShm,
     /// Active Messages over UDP.
     AmUdp,
+    /// Virtual Interfaces over shared memory.
+    ViShm,
+    /// Virtual Interfaces over UDP.
+    ViUdp,
     /// Bare UDP sockets.
     Udp,
     /// Bare TCP sockets.
@@ -32,9 +36,11 @@ pub enum Layer {
 }
 
 /// All layers, in the order in which they are listed; one of those with a parameter.
-pub const ALL: [Layer; 9] = [
+pub const ALL: [Layer; 11] = [
     Layer::AmShm,
     Layer::AmUdp,
+    Layer::ViShm,
+    Layer::ViUdp,
     Layer::Udp,
     Layer::Tcp,
     Layer::Mpi,
@@ -53,6 +59,8 @@ impl Layer {
         match self {
             Self::AmShm => "am+shm",
             Self::AmUdp => "am+udp",
+            Self::ViShm => "vi+shm",
+            Self::ViUdp => "vi+udp",
             Self::Udp => "udp",
             Self::Tcp => "tcp",
             Self::Mpi => "mpi",
@@ -68,6 +76,8 @@ impl Layer {
         match self {
             Self::AmShm => "Active Messages over rings in shared memory",
             Self::AmUdp => "Active Messages over UDP, exactly once",
+            Self::ViShm => "Virtual Interfaces over shared memory, reliable delivery",
+            Self::ViUdp => "Virtual Interfaces over UDP, reliable delivery",
             Self::Udp => "bare UDP sockets, a system call a message",
             Self::Tcp => "bare TCP sockets, TCP_NODELAY",
             Self::Mpi => "the non-blocking calls of any MPI library, built on site",
@@ -82,7 +92,9 @@ impl Layer {
     pub const fn waits(self) -> &'static [Wait] {
         match self {
             Self::AmShm | Self::Mpi | Self::Ofi(_) | Self::Ucx(_) => &[Wait::Spin, Wait::Yield],
-            Self::AmUdp | Self::Udp | Self::Tcp | Self::Plugin => &[Wait::Spin, Wait::Yield, Wait::Block],
+            Self::AmUdp | Self::ViShm | Self::ViUdp | Self::Udp | Self::Tcp | Self::Plugin => {
+                &[Wait::Spin, Wait::Yield, Wait::Block]
+            }
             Self::Sim => &[],
         }
     }
@@ -92,6 +104,7 @@ impl Layer {
         match self {
             Self::AmShm => super::am::MAX_SHM_SIZE,
             Self::AmUdp => super::am::MAX_UDP_SIZE,
+            Self::ViShm | Self::ViUdp => super::vi::MAX_SIZE,
             Self::Udp => super::udp::MAX_SIZE,
             Self::Tcp => super::tcp::MAX_SIZE,
             Self::Mpi | Self::Ofi(_) | Self::Ucx(_) | Self::Plugin => super::plugin::MAX_SIZE,
@@ -127,7 +140,7 @@ impl Layer {
 
     /// Whether it has processes register memory.
     pub const fn registers(self) -> bool {
-        matches!(self, Self::Ofi(_) | Self::Ucx(_) | Self::Plugin | Self::Sim)
+        matches!(self, Self::ViShm | Self::ViUdp | Self::Ofi(_) | Self::Ucx(_) | Self::Plugin | Self::Sim)
     }
 
     /// Whether `--faults` can be put under it.
@@ -147,19 +160,20 @@ impl Layer {
 
     /// Whether all its processes have to be on one host.
     pub const fn is_of_one_host(self) -> bool {
-        matches!(self, Self::AmShm)
+        matches!(self, Self::AmShm | Self::ViShm)
     }
 
     /// Whether it has sockets, so that `--bind` says where they are.
     pub const fn has_sockets(self) -> bool {
-        matches!(self, Self::AmUdp | Self::Udp | Self::Tcp)
+        matches!(self, Self::AmUdp | Self::ViUdp | Self::Udp | Self::Tcp)
     }
 
     /// Why it cannot be measured here, where it cannot.
     pub fn unavailable(self) -> Option<String> {
         match self {
             Self::AmShm => shared_memory_with_oneself().err(),
-            Self::AmUdp | Self::Udp | Self::Tcp => UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
+            Self::ViShm => super::vi::is_missing(),
+            Self::AmUdp | Self::ViUdp | Self::Udp | Self::Tcp => UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
                 .err()
                 .map(|error| format!("no socket on the loopback interface: {error}")),
             Self::Mpi => super::plugin::mpi_is_missing(),

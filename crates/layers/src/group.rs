@@ -5,6 +5,7 @@ mod am;
 pub(crate) mod member;
 mod tcp;
 mod udp;
+mod vi;
 
 use crate::catalogue::Layer;
 use crate::half::LayerOptions;
@@ -13,6 +14,7 @@ use netdyno_measure::contention::member::Cues;
 use netdyno_measure::contention::step::Assignment;
 use netdyno_measure::layer::LayerError;
 use netdyno_stack::am::Wire;
+use netdyno_stack::vi::WireKind;
 use std::time::Duration;
 
 /// Requests to one peer without a reply at most, where there are few processes; with many the
@@ -70,6 +72,8 @@ pub fn open(layer: Layer, place: Place, options: LayerOptions) -> Result<Box<dyn
     Ok(match layer {
         Layer::AmShm => Box::new(am::AmGathering::open(Wire::Shm, place, options)?),
         Layer::AmUdp => Box::new(am::AmGathering::open(Wire::Udp, place, options)?),
+        Layer::ViShm => Box::new(vi::ViGathering::open(WireKind::Shm, place, options)?),
+        Layer::ViUdp => Box::new(vi::ViGathering::open(crate::vi::over_udp(options.bind), place, options)?),
         Layer::Udp => Box::new(udp::UdpGathering::open(place, options)?),
         Layer::Tcp => Box::new(tcp::TcpGathering::open(place, options)?),
         Layer::Mpi => Box::new(PluginGathering::open(&Extension::mpi()?, place, options)?),

@@ -9,6 +9,7 @@ use crate::plugin::{Extension, PluginHalf};
 use crate::sized::am::SizedHalf;
 use crate::tcp::TcpHalf;
 use crate::udp::UdpHalf;
+use crate::vi::{self, ViHalf};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::{Face, LayerError, Messenger};
 use netdyno_measure::order::Order;
@@ -16,6 +17,7 @@ use netdyno_measure::task::Subject;
 use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::faults::Faults;
 use netdyno_stack::am::Wire;
+use netdyno_stack::vi::WireKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -97,6 +99,8 @@ pub fn open(layer: Layer, role: Role, options: LayerOptions) -> Result<Box<dyn H
     Ok(match layer {
         Layer::AmShm => over_am(Wire::Shm, options)?,
         Layer::AmUdp => over_am(Wire::Udp, options)?,
+        Layer::ViShm => Box::new(ViHalf::open(WireKind::Shm, role, options)?),
+        Layer::ViUdp => Box::new(ViHalf::open(vi::over_udp(options.bind), role, options)?),
         Layer::Udp => Box::new(UdpHalf::open(options)?),
         Layer::Tcp => Box::new(TcpHalf::open(role, options)?),
         Layer::Mpi => Box::new(PluginHalf::open(&Extension::mpi()?, role, options)?),

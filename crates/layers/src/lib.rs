@@ -8,7 +8,7 @@
 //! * `messages`: layers whose processes exchange messages.
 //! * [`registrar`]: layers that register memory.
 //! * [`crowd`]: many simulated interfaces in one virtual time.
-//! * [`am`], [`udp`], [`tcp`], [`sim`]: the layers. * [`plugin`]: those written in C, such as MPI.
+//! * [`am`], `vi`, [`udp`], [`tcp`], [`sim`]: the layers. * [`plugin`]: those written in C, such as MPI.
 #![forbid(unsafe_code)]
 
 pub mod am;
@@ -28,3 +28,4 @@ mod socket;
 pub mod tcp;
 mod time;
 pub mod udp;
+mod vi;

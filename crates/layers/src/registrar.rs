@@ -5,10 +5,14 @@ use crate::catalogue::Layer;
 use crate::plugin::Extension;
 use crate::plugin::memory::PluginMemory;
 use crate::time::{RealTime, in_real_time};
+use crate::vi;
+use crate::vi::memory::ViMemory;
 use netdyno_host::pages::{Pages, lock_limit_bytes, page_bytes};
 use netdyno_measure::layer::{LayerError, Purpose, Registrar};
 use netdyno_measure::registration::data::MemorySystem;
 use netdyno_measure::task::{Memory, Subject};
+use netdyno_stack::vi::WireKind;
+use std::net::{Ipv4Addr, SocketAddr};
 
 /// Where the system says when it uses huge pages by itself.
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
@@ -27,6 +31,8 @@ pub struct Opened {
 /// The layer has no memory to register, or cannot be opened.
 pub fn open(layer: Layer) -> Result<Opened, LayerError> {
     match layer {
+        Layer::ViShm => of_vi(WireKind::Shm),
+        Layer::ViUdp => of_vi(vi::over_udp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))),
         Layer::Ofi(provider) => of_plugin(&Extension::ofi(provider)?),
         Layer::Ucx(transports) => of_plugin(&Extension::ucx(transports)?),
         Layer::Plugin => of_plugin(&Extension::own()?),
@@ -38,6 +44,11 @@ fn of_plugin(extension: &Extension) -> Result<Opened, LayerError> {
     let memory = PluginMemory::open(extension)?;
     let library = Some(memory.library());
     Ok(Opened { library, subject: Box::new(Memory(RealRegistrar::new(memory))) })
+}
+
+fn of_vi(wire: WireKind) -> Result<Opened, LayerError> {
+    let memory = ViMemory::open(wire)?;
+    Ok(Opened { library: None, subject: Box::new(Memory(RealRegistrar::new(memory))) })
 }
 
 /// A layer that can be told of memory. It has one region at a time.

@@ -11,6 +11,7 @@ use netdyno_layers::half::{self, Role};
 use netdyno_measure::layer::{LayerError, Messenger};
 use netdyno_measure::order::Order;
 use netdyno_stack::am::{Config, Endpoint, Handlers, Memory, PeerId, Port, Wire};
+use netdyno_stack::vi::{Address, Consumer, Operation, Remote, Side, UdpOptions, ViHandle, WireKind, Work};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::AtomicBool;
@@ -294,6 +295,157 @@ mod am {
                 stranger.store(peer, key, 0, &message);
             });
             assert!(error.contains("without an order"), "{way:?}: {error}");
+        }
+    }
+}
+
+mod vi {
+    use super::*;
+
+    /// Bytes of a key, and of a discriminator.
+    const KEY_LEN: usize = 12;
+    const DISCRIMINATOR_LEN: usize = 16;
+    /// A number of receives that nobody has posted.
+    const LIE: u32 = i32::MAX as u32;
+
+    const WAYS: [Layer; 2] = [Layer::ViShm, Layer::ViUdp];
+
+    fn wire(layer: Layer) -> WireKind {
+        let bind = Some(([127, 0, 0, 1], 0).into());
+        if layer == Layer::ViShm {
+            WireKind::Shm
+        } else {
+            WireKind::Udp(UdpOptions { bind, ..UdpOptions::default() })
+        }
+    }
+
+    /// A VI that knows nothing of messages, but has a word for what it is told.
+    struct Stranger {
+        consumer: Consumer,
+        vi: ViHandle,
+        /// Where the support is told of receives.
+        word: Remote,
+    }
+
+    impl Stranger {
+        /// What it says for an address is returned as well: its word, and where nobody waits.
+        fn open(layer: Layer) -> (Self, Vec<u8>) {
+            let mut consumer = Consumer::open(wire(layer), 1).unwrap();
+            let vi = consumer.create_vi(None).unwrap();
+            let own = consumer.allocate(8).unwrap();
+            consumer.register(own, true).unwrap();
+            let Remote { address, handle } = consumer.remote(own, 0);
+            let key = [&address.to_le_bytes()[..], &handle.to_le_bytes()].concat();
+            let address = [&key[..], &[0; DISCRIMINATOR_LEN]].concat();
+            (Self { consumer, vi, word: Remote::default() }, address)
+        }
+
+        /// Connects with the support of this address.
+        fn connect(&mut self, address: &[u8]) {
+            let (key, rest) = address.split_at(KEY_LEN);
+            let (discriminator, host) = rest.split_at(DISCRIMINATOR_LEN);
+            let (address, handle) = key.split_first_chunk().unwrap();
+            let handle = u32::from_le_bytes(handle.try_into().unwrap());
+            self.word = Remote { address: u64::from_le_bytes(*address), handle };
+            let to = Address { host: host.to_vec(), discriminator: discriminator.to_vec() };
+            self.consumer.ask(self.vi, b"stranger", to, Duration::from_secs(20)).unwrap();
+            while !self.consumer.is_answered(self.vi).unwrap() {
+                self.consumer.sleep(Duration::from_millis(1));
+            }
+        }
+
+        fn post(&mut self, operation: Operation, immediate: Option<u32>, bytes: &[u8]) {
+            let Self { consumer, vi, .. } = self;
+            let piece = consumer.allocate(bytes.len()).unwrap();
+            consumer.register(piece, false).unwrap();
+            consumer.write(piece, 0, bytes);
+            let segment = consumer.segment(piece, 0, bytes.len());
+            let segments = [segment].into_iter().collect();
+            consumer
+                .describe(0, &Work { operation, immediate, is_fenced: false, segments, len: segment.len });
+            consumer.post(*vi, Side::Send, 0).unwrap();
+            // What becomes of it is the support's business.
+            while matches!(consumer.done(*vi, Side::Send), Ok(None)) {
+                consumer.sleep(Duration::from_millis(1));
+            }
+        }
+
+        fn send(&mut self, immediate: Option<u32>, bytes: &[u8]) {
+            self.post(Operation::Send, immediate, bytes);
+        }
+    }
+
+    /// Why a support fails to which a stranger does this.
+    fn fails(layer: Layer, does: impl FnOnce(&mut Stranger) + Send + 'static) -> String {
+        let (to_stranger, at_stranger) = mpsc::channel::<Vec<u8>>();
+        let (to_half, at_half) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            let (mut stranger, address) = Stranger::open(layer);
+            to_half.send(address).unwrap();
+            stranger.connect(&at_stranger.recv().unwrap());
+            does(&mut stranger);
+            while at_stranger.try_recv() == Err(TryRecvError::Empty) {
+                stranger.consumer.sleep(Duration::from_millis(1));
+            }
+        });
+        let half = half::open(layer, Role::Replier, options(LARGEST)).unwrap();
+        to_stranger.send(half.address()).unwrap();
+        let error =
+            half.replier(&at_half.recv().unwrap()).unwrap().serve(&AtomicBool::new(false)).unwrap_err();
+        drop(to_stranger);
+        thread.join().unwrap();
+        error.0
+    }
+
+    #[test]
+    fn what_is_no_message_ends_the_support() {
+        for way in WAYS {
+            let error = fails(way, |stranger| stranger.send(None, &[0; 8]));
+            assert!(error.contains("are no message"), "{way}: {error}");
+            let error = fails(way, |stranger| stranger.send(Some(0), &[0; 7]));
+            assert!(error.contains("are no message"), "{way}: {error}");
+            let error = fails(way, |stranger| stranger.send(Some(0), &[0; LARGEST + 1]));
+            assert!(error.contains("longer than the receive"), "{way}: {error}");
+            let error = fails(way, |stranger| {
+                for _ in 0..100 {
+                    stranger.send(Some(0), &Order::NOTHING.to_bytes());
+                }
+                stranger.consumer.disconnect(stranger.vi).unwrap();
+            });
+            println!("{way}: {error}");
+            for message in unsound() {
+                let error = fails(way, move |stranger| stranger.send(Some(0), &message));
+                assert!(error.contains("without an order"), "{way}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_has_posted_more_receives_than_there_are_slots() {
+        for way in WAYS {
+            let error = fails(way, |stranger| stranger.send(Some(LIE), &Order::NOTHING.to_bytes()));
+            assert!(error.contains("receives that cannot be"), "{way}: {error}");
+            let error = fails(way, |stranger| {
+                stranger.post(Operation::Write(stranger.word), None, &LIE.to_le_bytes());
+                stranger.send(Some(0), &answers(1, 8).to_bytes());
+            });
+            assert!(error.contains("receives that cannot be"), "{way}: {error}");
+        }
+    }
+
+    /// Beside the word there is nothing that a stranger reaches.
+    #[test]
+    fn no_other_memory_is_written() {
+        for way in WAYS {
+            for (address, handle) in [(1, 0), (0_u64.wrapping_sub(1), 0), (0, 1)] {
+                let error = fails(way, move |stranger| {
+                    let Remote { address: base, handle: own } = stranger.word;
+                    let beside =
+                        Remote { address: base.wrapping_add(address), handle: own.wrapping_add(handle) };
+                    stranger.post(Operation::Write(beside), None, &LIE.to_le_bytes());
+                });
+                assert!(error.contains("RdmawProt"), "{way}: {error}");
+            }
         }
     }
 }

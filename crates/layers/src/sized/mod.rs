@@ -71,6 +71,11 @@ impl End {
         Self { is_requester, sizes: Sizes::SMALLEST, is_confirmed: false }
     }
 
+    /// An end of which both know the sizes.
+    pub(crate) fn agreed(is_requester: bool, sizes: Sizes) -> Self {
+        Self { is_requester, sizes, is_confirmed: true }
+    }
+
     pub(crate) fn outgoing(&self) -> usize {
         (if self.is_requester { self.sizes.request } else { self.sizes.reply }) as usize
     }

@@ -14,7 +14,8 @@ use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 
 /// The layers with processes.
-pub const LAYERS: [Layer; 4] = [Layer::AmShm, Layer::AmUdp, Layer::Udp, Layer::Tcp];
+pub const LAYERS: [Layer; 6] =
+    [Layer::AmShm, Layer::AmUdp, Layer::ViShm, Layer::ViUdp, Layer::Udp, Layer::Tcp];
 
 /// Messages up to `size_bytes`. There may be more processes than processors.
 pub fn options(size_bytes: usize) -> LayerOptions {

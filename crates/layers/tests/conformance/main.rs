@@ -50,6 +50,16 @@ fn am_udp() {
 }
 
 #[test]
+fn vi_shm() {
+    conforms(&Threads(Layer::ViShm));
+}
+
+#[test]
+fn vi_udp() {
+    conforms(&Threads(Layer::ViUdp));
+}
+
+#[test]
 fn udp() {
     conforms(&Threads(Layer::Udp));
 }
@@ -138,7 +148,7 @@ fn mpi() {
 fn no_layer_is_left_out() {
     for layer in ALL {
         match layer {
-            Layer::AmShm | Layer::AmUdp | Layer::Udp | Layer::Tcp => {}
+            Layer::AmShm | Layer::AmUdp | Layer::ViShm | Layer::ViUdp | Layer::Udp | Layer::Tcp => {}
             Layer::Mpi | Layer::Ofi(_) | Layer::Ucx(_) | Layer::Plugin | Layer::Sim => {}
         }
     }

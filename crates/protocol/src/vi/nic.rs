@@ -390,18 +390,6 @@ impl Nic {
         Ok(self.vi(vi)?.cq(side).is_some())
     }
 
-    /// Whether nothing is in a queue: neither what waits nor what is done and not taken.
-    ///
-    /// # Errors
-    /// There is no such VI.
-    pub fn is_empty(&self, vi: ViHandle, side: Side) -> Result<bool, ResourceError> {
-        let Vi { send, receive, .. } = self.vi(vi)?;
-        Ok(match side {
-            Side::Send => send.is_empty(),
-            Side::Receive => receive.is_empty(),
-        })
-    }
-
     fn vi(&self, vi: ViHandle) -> Result<&Vi, ResourceError> {
         self.vis.get(vi).ok_or(ResourceError::NoSuchVi)
     }

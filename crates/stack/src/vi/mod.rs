@@ -12,13 +12,18 @@
 //!
 //! A provider does nothing by itself. It makes progress when it is asked for what is done
 //! ([`Provider::done`], [`Provider::cq_done`]) or told to ([`Provider::progress`]).
+//!
+//! A program that has memory of its own sees to it that this stays for as long as it is registered. One
+//! that lets a [`Consumer`] have it need not.
 
+mod consumer;
 mod local;
 mod provider;
 mod shm;
 mod udp;
 mod wire;
 
+pub use consumer::{Consumer, ConsumerError, Finished, PieceId};
 pub use netdyno_host::loan::Loan;
 pub use netdyno_protocol::faults::Faults;
 pub use netdyno_protocol::frame::vi_signal::{Address, Request};

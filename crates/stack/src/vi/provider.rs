@@ -258,14 +258,6 @@ impl Provider {
         self.nic.completes_elsewhere(vi, side)
     }
 
-    /// Whether nothing is in a queue: neither what waits nor what is done and not taken.
-    ///
-    /// # Errors
-    /// There is no such VI.
-    pub fn is_empty(&self, vi: ViHandle, side: Side) -> Result<bool, ResourceError> {
-        self.nic.is_empty(vi, side)
-    }
-
     /// A new completion queue of so many entries.
     ///
     /// # Errors

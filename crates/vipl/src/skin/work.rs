@@ -71,7 +71,7 @@ unsafe fn done(vi: Opaque, side: Side, out: *mut *mut Descriptor) -> Result<(), 
     let out = Given::new(out)?;
     let completed = nic::call(id, |nic| match nic.provider.done(vi, side)? {
         Some(completed) => Ok(completed),
-        None => refuse_empty(nic, vi, side).and(Err(ReturnCode::NotDone)),
+        None => Err(ReturnCode::NotDone),
     });
     // SAFETY: the caller's promise.
     unsafe { tell(&out, completed) }
@@ -89,7 +89,6 @@ unsafe fn wait(
     let completed = waiting::wait(id, timeout(timeout_ms), |nic| {
         if !mem::replace(&mut is_checked, true) {
             refuse_elsewhere(nic, vi, side)?;
-            refuse_empty(nic, vi, side)?;
         }
         Ok(nic.provider.done(vi, side)?)
     });
@@ -111,12 +110,6 @@ fn notify(vi: Opaque, side: Side, context: Opaque, handler: Option<ViCallback>) 
 /// Whoever waits for a queue that completes on a completion queue waits there.
 fn refuse_elsewhere(nic: &Nic, vi: ViHandle, side: Side) -> Result<(), ReturnCode> {
     if nic.provider.completes_elsewhere(vi, side)? { Err(ReturnCode::InvalidParameter) } else { Ok(()) }
-}
-
-/// Of an empty queue nothing will be done.
-#[inline]
-fn refuse_empty(nic: &Nic, vi: ViHandle, side: Side) -> Result<(), ReturnCode> {
-    if nic.provider.is_empty(vi, side)? { Err(ReturnCode::DescriptorError) } else { Ok(()) }
 }
 
 /// Gives the program the descriptor that is done, or NULL.

@@ -64,7 +64,7 @@ static void send_all(void)
         hear(&byte, 1);
     }
     await_count(&sent, COUNT);
-    GIVES(VipSendDone(vi, &done), VIP_DESCRIPTOR_ERROR);
+    GIVES(VipSendDone(vi, &done), VIP_NOT_DONE);
 }
 
 static void run(VIP_CQ_HANDLE receive_cq)

@@ -24,7 +24,7 @@ use netdyno_host::lane::{self, Lied, PIECE, Reader, Writer};
 use netdyno_host::loan::{Borrowed, Loan};
 use netdyno_host::region::{PAGE, Region};
 use netdyno_host::segment::Segment;
-use netdyno_protocol::frame::vi_message::{Head, Kind, Refusal, Verdict};
+use netdyno_protocol::frame::vi_message::{Head, Kind, Refusal, Verdict, number_of};
 use netdyno_protocol::vi::{Arrival, Level, Nic, Outgoing, Parting, Progress, Segment as Part, ViHandle};
 use std::collections::VecDeque;
 use std::ptr::NonNull;

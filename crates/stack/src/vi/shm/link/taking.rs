@@ -268,10 +268,10 @@ impl Link {
             // What was taken before it is complete.
             Some(Ending::Refused(Verdict { number, refusal })) => {
                 self.confirm(nic);
-                let behind = (self.last_number as u32).wrapping_sub(number);
-                let number = self.last_number.wrapping_sub(behind.into());
-                let progress = refusal.map_or(Progress::Received, Progress::Refused);
-                nic.progress(self.vi, number, progress);
+                if let Some(number) = number_of(self.last_number, number) {
+                    let progress = refusal.map_or(Progress::Received, Progress::Refused);
+                    nic.progress(self.vi, number, progress);
+                }
                 nic.left(self.vi);
             }
             Some(Ending::Left(end)) if end <= self.reader.taken() => {
