@@ -395,7 +395,8 @@ fn untouched(bytes: usize) -> Result<Pages, ConsumerError> {
     Pages::untouched(bytes).map_err(|error| ConsumerError::Memory { bytes, error: error.into() })
 }
 
-#[cfg(all(test, not(miri)))]
+#[cfg(test)]
+#[cfg(not(miri))]
 mod tests {
     use super::super::udp::UdpOptions;
     use super::*;
