@@ -122,13 +122,13 @@ pub struct Measuring {
     pub cpus: Option<CpuList>,
 
     /// What a process does while nothing arrives; spin where there are two processors,
-    /// otherwise yield
-    #[arg(long, value_name = "HOW", value_parser = ["spin", "yield", "block"])]
-    wait: Option<String>,
+    /// otherwise yield. Several, as in block,spin: each layer is measured each way, interleaved
+    #[arg(long, value_name = "HOW[,HOW…]", value_delimiter = ',', value_parser = ["spin", "yield", "block"])]
+    wait: Vec<String>,
 
-    /// Address of this host for the sockets of am+udp, udp and tcp, and the replier's port,
-    /// where it is to be a certain one; by default 127.0.0.1, or the address that reaches
-    /// the peer
+    /// Address of this host for the sockets of am+udp, vi+udp, udp and tcp, and the replier's
+    /// port, where it is to be a certain one; by default 127.0.0.1, or the address that
+    /// reaches the peer
     #[arg(long, value_name = "HOST[:PORT]", value_parser = bind)]
     pub bind: Option<SocketAddr>,
 
@@ -157,9 +157,9 @@ impl Measuring {
         self.size.unwrap_or(DEFAULT_SIZE) as usize
     }
 
-    /// What to do while nothing arrives, where that was said.
-    pub fn wait(&self) -> Option<Wait> {
-        self.wait.as_deref().and_then(|name| name.parse().ok())
+    /// What to do while nothing arrives, as far as that was said.
+    pub fn waits(&self) -> Vec<Wait> {
+        self.wait.iter().filter_map(|name| name.parse().ok()).collect()
     }
 
     /// What goes into the record.

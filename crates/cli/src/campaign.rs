@@ -87,10 +87,14 @@ impl Campaign {
             return Err(Fault::BadInput(format!("--dials: {error}")));
         }
         let site = Site::find(layers, measuring, method.procs(), ranks)?;
-        let benches = layers
-            .iter()
-            .map(|&layer| bench(layer, conditions, measuring, &site))
-            .collect::<Result<Vec<_>, _>>()?;
+        let waits = waits(measuring)?;
+        let mut benches = Vec::new();
+        for &layer in layers {
+            for &wait in if layer == Layer::Sim { &[None][..] } else { &waits } {
+                let label = wait.filter(|_| waits.len() > 1).map(|wait| wait.name().to_owned());
+                benches.push(Bench { label, ..bench(layer, conditions, measuring, wait, &site)? });
+            }
+        }
         for (at, layer) in layers.iter().enumerate() {
             if layers[..at].contains(layer) {
                 return Err(Fault::BadInput(format!("the layer {layer} is named twice")));
@@ -119,6 +123,10 @@ impl Campaign {
         let mut meant: Vec<&mut Bench> = self.benches.iter_mut().filter(is_meant).collect();
         let [bench] = &mut meant[..] else {
             return Err(Fault::BadInput(match label.layer {
+                _ if self.measuring.waits().len() > 1 => {
+                    "the ways to wait are labels themselves: leave --label away, or name one with --wait"
+                        .into()
+                }
                 None => format!("--label '{0}' must name its layer, as in --label 'LAYER={0}'", label.text),
                 Some(layer) => format!("--label is of {layer}, which is not measured: name one of --over"),
             }));
@@ -264,7 +272,22 @@ impl<'a> Run<'a> {
     }
 }
 
-fn bench(layer: Layer, conditions: Conditions, measuring: &Measuring, site: &Site) -> Result<Bench, Fault> {
+/// The ways to wait in which each layer is measured; `None` is whatever suits the processors.
+fn waits(measuring: &Measuring) -> Result<Vec<Option<Wait>>, Fault> {
+    let waits = measuring.waits();
+    if let Some((_, twice)) = waits.iter().enumerate().find(|(at, wait)| waits[..*at].contains(wait)) {
+        return Err(Fault::BadInput(format!("--wait names {twice} twice")));
+    }
+    Ok(if waits.is_empty() { vec![None] } else { waits.into_iter().map(Some).collect() })
+}
+
+fn bench(
+    layer: Layer,
+    conditions: Conditions,
+    measuring: &Measuring,
+    wait: Option<Wait>,
+    site: &Site,
+) -> Result<Bench, Fault> {
     let size_bytes = measuring.size_bytes();
     if layer == Layer::Sim {
         let truth = conditions.truth.ok_or_else(|| {
@@ -303,7 +326,7 @@ fn bench(layer: Layer, conditions: Conditions, measuring: &Measuring, site: &Sit
     }
     let (cpus, processors) = (site.cpus.clone(), site.processors);
     let same = processors < cpus.len();
-    let wait = measuring.wait().unwrap_or(if same { Wait::Yield } else { Wait::Spin });
+    let wait = wait.unwrap_or(if same { Wait::Yield } else { Wait::Spin });
     if !layer.waits().contains(&wait) {
         let names: Vec<&str> = layer.waits().iter().map(|wait| wait.name()).collect();
         return Err(Fault::BadInput(format!("{layer} cannot {wait}: use --wait {}", names.join(" or "))));

@@ -84,6 +84,9 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
         return Err(Fault::BadInput(format!("{} has no dials: use mpi, am+shm or am+udp", args.over)));
     }
     let method = Validating::new(args);
+    if args.measuring.waits().len() > 1 {
+        return Err(Fault::BadInput("validate waits one way: name one of them with --wait".into()));
+    }
     let mut measuring = args.measuring.clone();
     measuring.launches = measuring.launches.saturating_mul(method.grids.len() as u16);
     let page = method.page(args);

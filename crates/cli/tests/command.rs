@@ -5,10 +5,12 @@
 mod common;
 
 use common::{error_of, run, stdout_of, wait};
-use netdyno_measure::record::{Limit, Record, Status};
+use netdyno_measure::record::{Limit, Ratio, Record, Status};
 use std::fs;
 
 const TRUTH: &str = "o_s=1us,o_r=2us,g=5us,L=7us";
+/// The layers that need nothing but this machine.
+const ALL: &str = "am+shm,am+udp,vi+shm,vi+udp,udp,tcp";
 
 fn record(args: &[&str]) -> (Record, String) {
     let text = stdout_of(args);
@@ -97,11 +99,10 @@ fn the_same_seed_gives_the_same_figures() {
 
 #[test]
 fn real_layers_are_measured_interleaved() {
-    let args =
-        ["logp", "--over", "am+shm,am+udp,udp,tcp", "--launches", "2", "--max-time", "2s", "--wait", wait()];
+    let args = ["logp", "--over", ALL, "--launches", "2", "--max-time", "2s", "--wait", wait()];
     let (record, text) = record(&[&args[..], &["--format", "json"]].concat());
     jsonschema::validate(&schema(), &serde_json::from_str(&text).unwrap()).unwrap();
-    assert_eq!(record.results.len(), 4);
+    assert_eq!(record.results.len(), 6);
     for result in &record.results {
         assert_eq!(result.cpus.len(), 2);
         assert!(result.distance.is_some());
@@ -133,6 +134,10 @@ fn every_size_and_way_to_wait_works() {
         ("am+udp", "1", "block"),
         ("am+udp", "33", "yield"),
         ("am+udp", "1380", "block"),
+        ("vi+shm", "1", "block"),
+        ("vi+shm", "20000", "yield"),
+        ("vi+udp", "33", "block"),
+        ("vi+udp", "5000", "yield"),
         ("udp", "1", "block"),
         ("udp", "32768", "block"),
         ("tcp", "1", "block"),
@@ -146,6 +151,25 @@ fn every_size_and_way_to_wait_works() {
             (size.to_owned(), how)
         );
     }
+}
+
+/// What polling takes of what blocking takes, of launches that are interleaved.
+#[test]
+fn ways_to_wait_are_measured_against_each_other() {
+    let args =
+        ["logp", "--over", "vi+shm,vi+udp", "--wait", "block,yield", "--launches", "2", "--max-time", "1s"];
+    let (record, text) = record(&[&args[..], &["--format", "json"]].concat());
+    jsonschema::validate(&schema(), &serde_json::from_str(&text).unwrap()).unwrap();
+    let measured: Vec<_> = record.results.iter().map(|result| (result.name(), &result.wait[..])).collect();
+    let expected = ["vi+shm (block)", "vi+shm (yield)", "vi+udp (block)", "vi+udp (yield)"];
+    assert_eq!(measured.iter().map(|(name, _)| &name[..]).collect::<Vec<_>>(), expected);
+    assert_eq!(
+        measured.iter().map(|(_, wait)| *wait).collect::<Vec<_>>(),
+        ["block", "yield", "block", "yield"]
+    );
+    let is_rtt = |ratio: &&Ratio| ratio.parameter == "rtt" && ratio.numerator == "vi+shm (yield)";
+    let ratio = record.ratios.iter().find(is_rtt).unwrap();
+    assert_eq!((&ratio.denominator[..], ratio.pairs), ("vi+shm (block)", 2));
 }
 
 #[test]
@@ -183,14 +207,25 @@ fn sockets_are_where_they_are_asked_for() {
     let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let has_ipv6 = std::net::UdpSocket::bind("[::1]:0").is_ok();
     for host in [Some("localhost"), has_ipv6.then_some("::1"), Some(&free)].into_iter().flatten() {
-        let args =
-            ["logp", "--over", "am+udp,udp,tcp", "--bind", host, "--launches", "1", "--max-time", "1s"];
+        let args = [
+            "logp",
+            "--over",
+            "am+udp,vi+udp,udp,tcp",
+            "--bind",
+            host,
+            "--launches",
+            "1",
+            "--max-time",
+            "1s",
+        ];
         stdout_of(&[&args[..], &["--wait", wait()]].concat());
     }
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let line = error_of(&["logp", "--over", "am+udp", "--bind", &address], 2);
-    assert!(line.contains(&address) && line.contains("choose another port"), "{line}");
+    for over in ["am+udp", "vi+udp"] {
+        let line = error_of(&["logp", "--over", over, "--bind", &address], 2);
+        assert!(line.contains(&address) && line.contains("choose another port"), "{line}");
+    }
 }
 
 #[test]
@@ -237,7 +272,7 @@ fn the_main_job_writes_record_and_report() {
 #[test]
 fn layers_are_listed() {
     let text = stdout_of(&["layers"]);
-    for layer in ["am+shm", "am+udp", "udp", "tcp", "sim"] {
+    for layer in ALL.split(',').chain(["sim"]) {
         assert!(text.lines().any(|line| line.starts_with(layer)), "{text}");
     }
 }
@@ -287,9 +322,16 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["logp", "--over", "udp", "--cpus", "0"], "two processors"),
         (&["logp", "--over", "udp", "--cpus", "0,0", "--wait", "spin"], "--wait yield"),
         (&["logp", "--over", "udp", "--wait", "sleep"], "spin"),
+        (&["logp", "--over", "udp", "--wait", "block,block"], "block twice"),
+        (&["logp", "--over", "udp", "--wait", "block,spin", "--label", "mine"], "leave --label away"),
+        (&["logp", "--over", "udp,am+shm", "--wait", "yield,block"], "am+shm cannot block"),
+        (&["validate", "--over", "am+shm", "--wait", "yield,spin"], "waits one way"),
         (&["logp", "--over", "am+shm", "--wait", "block"], "spin or yield"),
         (&["logp", "--over", "am+udp", "--faults", "loss"], "NAME=PROBABILITY"),
         (&["logp", "--over", "am+udp", "--faults", "loss=2"], "from 0 to 1"),
+        (&["logp", "--over", "vi+udb"], "'vi+udp'"),
+        (&["logp", "--over", "vi+shm", "--size", "1048577"], "1048576"),
+        (&["logp", "--over", "vi+udp", "--dials", "latency=1us"], "layers am+shm and am+udp"),
         (&["logp", "--over", "am+udp", "--faults", "lost=0.1"], "not a fault"),
         (&["logp", "--over", "udp", "--faults", "loss=0.1"], "--over am+udp"),
         (&["logp", "--over", "am+shm", "--dials", "latency=1"], "no unit"),

@@ -24,8 +24,8 @@ pub fn ratios(results: &[LayerResult], confidence: f64) -> Vec<Ratio> {
             }
             let values = sorted(pairs.map(|(above, below)| above / below));
             ratios.push(Ratio {
-                numerator: above.layer.clone(),
-                denominator: below.layer.clone(),
+                numerator: above.name(),
+                denominator: below.name(),
                 parameter: parameter.to_owned(),
                 value: quantile_of_sorted(&values, 0.5),
                 ci: median_interval_of_sorted(&values, confidence),
