@@ -46,11 +46,8 @@ impl Attendant {
         let bell = Bell::new()?;
         let own = Arc::clone(&bell);
         let thread = thread::Builder::new().name("vipl-attendant".to_owned());
-        let attend = move || {
-            process::leave_signals();
-            attend(id, &own);
-        };
-        let thread = thread.spawn(attend).map_err(|_| Errno::AGAIN)?;
+        let thread = process::without_signals(|| thread.spawn(move || attend(id, &own)));
+        let thread = thread.map_err(|_| Errno::AGAIN)?;
         Ok(Self { bell, thread, mode: Mode::Awake })
     }
 

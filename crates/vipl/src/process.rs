@@ -25,8 +25,8 @@ type Handler = extern "C" fn();
 #[repr(C)]
 struct SignalSet([u64; 16]);
 
-/// `SIG_BLOCK` of Linux.
-const BLOCK: c_int = 0;
+/// `SIG_SETMASK` of Linux.
+const SET: c_int = 2;
 
 /// What a thread does to itself, and so gets itself.
 const FAULTS: [Signal; 6] =
@@ -56,17 +56,22 @@ pub fn watch_forks() -> Result<(), ReturnCode> {
     if *is_watching { Ok(()) } else { Err(ReturnCode::ErrorResource) }
 }
 
-/// From now on this thread takes no signal, but for its own faults.
-pub fn leave_signals() {
-    let mut all = SignalSet([0; 16]);
-    // SAFETY: the set is one, and lives for the calls. None of them can fail with these arguments.
+/// Does something in which threads begin that take no signal, but for their own faults: they have that
+/// from the one that begins them, and so from their first instruction on.
+pub fn without_signals<T>(begin: impl FnOnce() -> T) -> T {
+    let (mut all, mut old) = (SignalSet([0; 16]), SignalSet([0; 16]));
+    // SAFETY: the sets are some, and live for the calls. None of them can fail with these arguments.
     unsafe {
         sigfillset(&mut all);
         for fault in FAULTS {
             sigdelset(&mut all, fault.as_raw());
         }
-        pthread_sigmask(BLOCK, &all, ptr::null_mut());
+        pthread_sigmask(SET, &all, &mut old);
     }
+    let begun = begin();
+    // SAFETY: as above.
+    unsafe { pthread_sigmask(SET, &old, ptr::null_mut()) };
+    begun
 }
 
 /// Called by the system behind all that the program wants to be called at its end.

@@ -183,6 +183,8 @@ fn forged_lines_break_one_vi() {
     const BEGINS: u8 = 3;
     const OF_MESSAGE: u8 = 4;
     const SERVED: u8 = 6;
+    const LENT: u8 = 7;
+    const WRITE: u8 = 8;
     let (mut ends, vis) = pair(Level::Reception);
     let verdict = Verdict { number: 0, refusal: None }.pack();
     let forged = [
@@ -197,6 +199,14 @@ fn forged_lines_break_one_vi() {
         vec![(OF_MESSAGE, [PIECE as u64; WORDS])],
         vec![(5, [0; WORDS])],
         vec![(SERVED, [10; WORDS])],
+        // Memory that was never lent, for a send and for a read, and behind one that has begun.
+        vec![(LENT, line(SEND, 100_000))],
+        vec![(LENT, line(Kind::Read { remote: ends[0].remote(0) }, 100_000))],
+        vec![(BEGINS, line(SEND, 100_000)), (LENT, line(SEND, 100_000))],
+        // A write in a line: a send, a read, and more bytes than fit.
+        vec![(WRITE, line(SEND, 4))],
+        vec![(WRITE, line(Kind::Read { remote: ends[0].remote(0) }, 0))],
+        vec![(WRITE, [33 << 16 | 2, 0, 0, 0, 0, 0, 0])],
         vec![(BEGINS, line(SEND, 100_000)), (OF_MESSAGE, [100; WORDS])],
         vec![(BEGINS, line(SEND, 100_000)), (OF_MESSAGE, [u64::MAX; WORDS])],
         vec![(BEGINS, line(SEND, 100_000)), (WHOLE, line(SEND, 4))],
@@ -267,7 +277,9 @@ fn forged_places_are_refused() {
         let vi = ends[0].vi(Level::Reception);
         let stranger = admit(&mut ends, vi);
         let kind = if is_read { Kind::Read { remote } } else { Kind::Write { remote, immediate: None } };
-        stranger.writer().unwrap().write(1, &line(kind, 8));
+        // A write of 8 bytes whose bytes are beside; a read is a head alone.
+        let code = if is_read { 1 } else { 2 };
+        stranger.writer().unwrap().write(code, &line(kind, 8));
         let told = [AsyncError::RdmawProt, AsyncError::RdmarProt][usize::from(is_read)];
         assert_eq!(failed(&mut ends, 0), told, "{remote:?}");
         let refusal = [Refusal::WriteDenied, Refusal::ReadDenied][usize::from(is_read)];
