@@ -8,6 +8,7 @@ int main(int argc, char **argv)
 {
     const char *what = argc > 2 ? argv[2] : "send";
     VIP_DESCRIPTOR *d;
+    int status;
     begin(argc, argv);
     level = VIP_SERVICE_RELIABLE_RECEPTION;
     join_vi("killed");
@@ -18,6 +19,7 @@ int main(int argc, char **argv)
             pause();
     /* It takes nothing any more, and the one under way is not complete. */
     kill(pair.client, SIGSTOP);
+    CHECK(waitpid(pair.client, &status, WUNTRACED) == pair.client && WIFSTOPPED(status));
     if (strcmp(what, "send") == 0)
         d = to_send(10);
     else

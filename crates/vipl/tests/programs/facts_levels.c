@@ -100,12 +100,14 @@ static void any_error_flushes_both_queues(void)
 static void completes_when(void)
 {
     VIP_DESCRIPTOR *d, *done;
+    int status;
     join_vi("completes");
     if (pair.is_client)
         post_receive(to_receive(0, LENGTH));
     meet();
     if (!pair.is_client) {
         kill(pair.client, SIGSTOP);
+        CHECK(waitpid(pair.client, &status, WUNTRACED) == pair.client && WIFSTOPPED(status));
         post_send(d = to_send(LENGTH));
         if (level == VIP_SERVICE_RELIABLE_DELIVERY) {
             sent(d, VIP_STATUS_OP_SEND);
