@@ -6,15 +6,12 @@
 
 use crate::bytes::Stretch;
 use crate::region::PAGE;
-use crate::segment::SegmentError;
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
+use crate::segment::{SEALS, SegmentError, is_segment};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-
-/// What whoever reads insists on: memory that went away under a reader would end its process.
-const FIXED: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
 /// A mapping, until it is dropped.
 #[derive(Debug)]
@@ -65,7 +62,7 @@ impl Loan {
         ftruncate(&fd, len as u64).map_err(system("size a memfd"))?;
         let memory =
             Mapping::new(&fd, len, ProtFlags::READ | ProtFlags::WRITE).map_err(system("map memory"))?;
-        fcntl_add_seals(&fd, SealFlags::FUTURE_WRITE | FIXED).map_err(system("seal a memfd"))?;
+        fcntl_add_seals(&fd, SealFlags::FUTURE_WRITE | SEALS).map_err(system("seal a memfd"))?;
         Ok(Self { memory, fd })
     }
 
@@ -99,9 +96,7 @@ impl Borrowed {
     /// become shorter.
     pub fn open(fd: impl AsFd, len: u64) -> Option<Self> {
         let len = usize::try_from(len).ok().filter(|len| *len > 0 && len.is_multiple_of(PAGE))?;
-        let is_fixed = fcntl_get_seals(&fd).is_ok_and(|seals| seals.contains(FIXED));
-        let is_as_long = fstat(&fd).is_ok_and(|stat| stat.st_size == len as i64);
-        if !is_fixed || !is_as_long {
+        if !is_segment(&fd, len) {
             return None;
         }
         Mapping::new(fd, len, ProtFlags::READ).ok().map(Self)

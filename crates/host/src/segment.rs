@@ -18,7 +18,9 @@ use thiserror::Error;
 /// Length of the random number that tells segments apart.
 pub const NONCE_LEN: usize = 16;
 
-const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
+/// What whoever maps memory of another process insists on: memory that went away under it would end
+/// its process.
+pub(crate) const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
 /// Why a segment could not be made or opened.
 #[derive(Debug, Error)]
@@ -148,7 +150,7 @@ pub fn map_segment(pid: u32, fd: impl AsFd, len: usize) -> Result<Region, Segmen
 }
 
 /// Whether a descriptor is a segment of that length, which nobody can shrink.
-fn is_segment(fd: impl AsFd, len: usize) -> bool {
+pub(crate) fn is_segment(fd: impl AsFd, len: usize) -> bool {
     fcntl_get_seals(&fd).is_ok_and(|seals| seals.contains(SEALS))
         && fstat(&fd).is_ok_and(|stat| stat.st_size == len as i64)
 }
