@@ -64,6 +64,35 @@ impl<'a, L: Time> Bench<'a, L> {
     }
 }
 
+impl<L: Time> Bench<'_, L> {
+    /// Measures all cells in random orders, pass after pass, one at least and `most` at most: until
+    /// as much time is up as the whole launch was given, which begins now.
+    pub(crate) fn pass_over<C>(
+        &mut self,
+        cells: &mut [C],
+        most: usize,
+        random: &mut fastrand::Rng,
+        progress: &mut dyn FnMut(f64),
+        mut measure: impl FnMut(&mut Self, &C, &mut fastrand::Rng) -> Result<(), LayerError>,
+    ) -> Result<(), LayerError> {
+        // What is chosen and searched has its own time.
+        let began = self.elapsed();
+        for pass in 0..most {
+            random.shuffle(cells);
+            for (nth, cell) in cells.iter().enumerate() {
+                let by_time = self.elapsed() - began;
+                if pass > 0 && by_time >= 1.0 {
+                    return Ok(());
+                }
+                let by_passes = pass as f64 + nth as f64 / cells.len() as f64;
+                progress(by_time.min(by_passes).min(1.0));
+                measure(self, cell, random)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl<R: Requester> Bench<'_, R> {
     /// Sets what must pass between measurements.
     pub(crate) fn set_rest(&mut self, rest_ns: f64) {

@@ -44,8 +44,7 @@ const TRIP_STEP: usize = 4;
 const WORK_CHECKS: usize = 8;
 const WORK_FROM_NS: f64 = 500.0;
 const WORK_STEP: f64 = 4.0;
-/// Passes however short the time, and at most.
-const PASSES_WITHOUT_TIME: usize = 1;
+/// Passes at most.
 const PASSES_AT_MOST: usize = 12;
 
 /// Runs one launch over `messenger`. `progress` is told the share that is done.
@@ -102,22 +101,11 @@ fn passes<M: Messenger>(
     random: &mut fastrand::Rng,
     progress: &mut dyn FnMut(f64),
 ) -> Result<(), LayerError> {
-    // What is chosen and searched has its own time.
-    let began = bench.elapsed();
     let mut cells = cells::all(data);
-    for pass in 0..PASSES_AT_MOST {
-        random.shuffle(&mut cells);
-        for (nth, cell) in cells.iter().enumerate() {
-            let by_time = bench.elapsed() - began;
-            if pass >= PASSES_WITHOUT_TIME && by_time >= 1.0 {
-                return Ok(());
-            }
-            let by_passes = (pass as f64 + nth as f64 / cells.len() as f64) / PASSES_WITHOUT_TIME as f64;
-            progress(0.3 + 0.7 * by_time.min(by_passes).min(1.0));
-            cell.measure(bench, data, random.bool())?;
-        }
-    }
-    Ok(())
+    let mut progress = |done| progress(0.3 + 0.7 * done);
+    bench.pass_over(&mut cells, PASSES_AT_MOST, random, &mut progress, |bench, cell, random| {
+        cell.measure(bench, data, random.bool())
+    })
 }
 
 /// Chooses what is measured, for all launches.

@@ -22,8 +22,7 @@ const SAMPLES_AT_MOST: u64 = 32;
 const FIXED_SAMPLES: u64 = 8;
 /// One size is so many times the one before.
 const SIZE_STEP: usize = 4;
-/// Passes however short the time, and at most.
-const PASSES_WITHOUT_TIME: usize = 1;
+/// Passes at most.
 const PASSES_AT_MOST: usize = 50;
 /// Samples before anything counts: what a library does once in a process is no cost of a region.
 const WARM_UP: u64 = 8;
@@ -118,25 +117,13 @@ fn passes<R: Registrar>(
     seed: u64,
     progress: &mut dyn FnMut(f64),
 ) -> Result<(), LayerError> {
-    // What is chosen has its own time.
-    let began = bench.elapsed();
     let mut random = fastrand::Rng::with_seed(seed);
     let of_size = |at| [Cell::Untouched(at), Cell::Touched(at), Cell::LockUntouched(at), Cell::Lock(at)];
     let mut cells: Vec<Cell> = (0..data.sizes.len()).flat_map(of_size).collect();
     cells.extend((0..data.fixed.len()).map(Cell::Fixed));
-    for pass in 0..PASSES_AT_MOST {
-        random.shuffle(&mut cells);
-        for (nth, cell) in cells.iter().enumerate() {
-            let by_time = bench.elapsed() - began;
-            if pass >= PASSES_WITHOUT_TIME && by_time >= 1.0 {
-                return Ok(());
-            }
-            let by_passes = (pass as f64 + nth as f64 / cells.len() as f64) / PASSES_WITHOUT_TIME as f64;
-            progress(by_time.min(by_passes).min(1.0));
-            cell.measure(bench, data)?;
-        }
-    }
-    Ok(())
+    bench.pass_over(&mut cells, PASSES_AT_MOST, &mut random, progress, |bench, cell, _| {
+        cell.measure(bench, data)
+    })
 }
 
 impl Cell {
