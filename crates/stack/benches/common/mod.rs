@@ -57,6 +57,29 @@ pub fn role() -> Option<bool> {
     Some(is_requester)
 }
 
+/// Figures of several pairs, of each in the same order.
+pub struct Pairs(Vec<Vec<f64>>);
+
+impl Pairs {
+    /// Runs so many pairs, one after the other.
+    pub fn run<Card>(count: usize, on: (usize, usize), patience: Duration) -> Self
+    where
+        Card: Serialize + DeserializeOwned,
+    {
+        Self((0..count).map(|_| pair::<Card, Vec<f64>>(on, patience)).collect())
+    }
+
+    /// One figure, of each pair.
+    pub fn of(&self, figure: usize) -> Vec<f64> {
+        self.0.iter().map(|figures| figures[figure]).collect()
+    }
+
+    /// One figure by another, of each pair.
+    pub fn ratio(&self, above: usize, below: usize) -> Vec<f64> {
+        self.0.iter().map(|figures| figures[above] / figures[below]).collect()
+    }
+}
+
 /// A median over pairs and its interval at 95 %.
 pub fn median_and_interval(values: &[f64]) -> (f64, [f64; 2]) {
     let values = sorted(values.to_vec());

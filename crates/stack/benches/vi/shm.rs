@@ -10,7 +10,7 @@
 mod common;
 mod line;
 
-use common::{pair, processors, show};
+use common::{Pairs, processors, show};
 use line::{LEN, Line, Place, Plan};
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::{place, ticks};
@@ -75,24 +75,19 @@ fn main() {
 fn compare() {
     let (a, b) = processors();
     println!("{PAIRS} pairs of processes on processors {a} and {b} ({})", place::distance(a, b));
-    let pairs: Vec<Figures> =
-        (0..PAIRS).map(|_| pair::<Card, Figures>((a, b), Duration::from_secs(60))).collect();
-    let all = |figure: usize| -> Vec<f64> { pairs.iter().map(|figures| figures[figure]).collect() };
-    let ratios = |of: usize, to: usize| -> Vec<f64> {
-        pairs.iter().map(|figures| figures[of] / figures[to]).collect()
-    };
-    show("two-line bounce, round trip", "ns", &all(BOUNCE));
+    let pairs = Pairs::run::<Card>(PAIRS, (a, b), Duration::from_secs(60));
+    show("two-line bounce, round trip", "ns", &pairs.of(BOUNCE));
     for (figure, (name, _)) in (FIRST_LINE..).zip(TRIP_PLANS) {
         println!("{name}, {LEN} bytes");
-        show("  round trip", "ns", &all(figure));
-        show("  against the two-line bounce (at most 1.6)", "x", &ratios(figure, BOUNCE));
+        show("  round trip", "ns", &pairs.of(figure));
+        show("  against the two-line bounce (at most 1.6)", "x", &pairs.ratio(figure, BOUNCE));
     }
-    show("one copy of 1 MiB into a mapped segment", "ns", &all(COPY));
+    show("one copy of 1 MiB into a mapped segment", "ns", &pairs.of(COPY));
     for (nth, (name, _, wanted)) in WRITE_PLANS.iter().enumerate() {
         println!("{name}");
-        show("  of several in a row", "ns", &all(FIRST_WRITE + nth));
-        show(&format!("  against one copy (at least {wanted})"), "x", &ratios(COPY, FIRST_WRITE + nth));
-        show("  each complete before the next", "x", &ratios(COPY, FIRST_ALONE + nth));
+        show("  of several in a row", "ns", &pairs.of(FIRST_WRITE + nth));
+        show(&format!("  against one copy (at least {wanted})"), "x", &pairs.ratio(COPY, FIRST_WRITE + nth));
+        show("  each complete before the next", "x", &pairs.ratio(COPY, FIRST_ALONE + nth));
     }
 }
 

@@ -10,7 +10,7 @@
 mod common;
 mod line;
 
-use common::{pair, processors, show};
+use common::{Pairs, processors, show};
 use line::{LEN, Line};
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::{place, ticks};
@@ -61,19 +61,14 @@ fn main() {
 fn compare() {
     let (a, b) = processors();
     println!("{PAIRS} pairs of processes on processors {a} and {b} ({}), {LEN} bytes", place::distance(a, b));
-    let pairs: Vec<Figures> =
-        (0..PAIRS).map(|_| pair::<Card, Figures>((a, b), Duration::from_secs(120))).collect();
-    let all = |kind: usize| -> Vec<f64> { pairs.iter().map(|p50| p50[kind]).collect() };
-    let ratio = |above: usize, below: usize| -> Vec<f64> {
-        pairs.iter().map(|p50| p50[above] / p50[below]).collect()
-    };
-    show("bare datagrams, looked for, round trip, p50", "ns", &all(BARE));
-    show("bare datagrams, waited for, p50", "ns", &all(BLOCKING));
+    let pairs = Pairs::run::<Card>(PAIRS, (a, b), Duration::from_secs(120));
+    show("bare datagrams, looked for, round trip, p50", "ns", &pairs.of(BARE));
+    show("bare datagrams, waited for, p50", "ns", &pairs.of(BLOCKING));
     for (kind, level) in LEVELS {
         println!("vi+udp, {level:?}");
-        show("  round trip, p50", "ns", &all(kind));
-        show("  against those looked for (delivery: at most 1.25)", "x", &ratio(kind, BARE));
-        show("  against those waited for (at most 0.6)", "x", &ratio(kind, BLOCKING));
+        show("  round trip, p50", "ns", &pairs.of(kind));
+        show("  against those looked for (delivery: at most 1.25)", "x", &pairs.ratio(kind, BARE));
+        show("  against those waited for (at most 0.6)", "x", &pairs.ratio(kind, BLOCKING));
     }
 }
 
