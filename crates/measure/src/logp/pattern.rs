@@ -80,6 +80,7 @@ pub fn run<R: Requester>(
     let rtt_ns = median(rtt.batches_ns.iter().copied());
     let o_poll_ns = launch.empty_polls()?;
     let issue = launch.issue_bursts()?;
+    progress(0.15);
     let (o_r_away_ns, o_r_away_late) = launch.receives_after_staying_away(rtt_ns)?;
     progress(0.2);
     let shape = match &plan.shape {
@@ -312,7 +313,10 @@ impl<R: Requester> Launch<'_, R> {
         let mut random = fastrand::Rng::with_seed(self.plan.seed);
         for pass in 1..=PASSES_AT_MOST {
             random.shuffle(&mut order);
-            for &curve in &order {
+            for (nth, &curve) in order.iter().enumerate() {
+                // A busy machine may take long for each: who waits sees that it goes on.
+                let by_passes = ((pass - 1) as f64 + nth as f64 / order.len() as f64) / PASSES_AT_MOST as f64;
+                progress(share(self.bench.elapsed()).max(by_passes).min(1.0));
                 self.curve(&mut data.signature[curve])?;
             }
             self.half_window(data)?;
@@ -322,9 +326,7 @@ impl<R: Requester> Launch<'_, R> {
                 let done = self.bench.burst(stream.messages, work)?.done;
                 stream.done_ns.push(self.bench.ns(done));
             }
-            let done = share(self.bench.elapsed());
-            progress(done.max(pass as f64 / PASSES_AT_MOST as f64).min(1.0));
-            let is_late = pass >= PASSES_WITHOUT_TIME && done >= 1.0;
+            let is_late = pass >= PASSES_WITHOUT_TIME && share(self.bench.elapsed()) >= 1.0;
             if is_late || (pass >= PASSES_AT_LEAST && self.passes_suffice(data)) {
                 break;
             }
