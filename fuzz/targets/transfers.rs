@@ -12,6 +12,7 @@ use netdyno_protocol::frame::datagram::{Arrived, Header, Kind, LONGEST, parse};
 use netdyno_protocol::frame::memory_key;
 use netdyno_protocol::frame::transfer::Range;
 use netdyno_protocol::reliability::{Config, Connection, Delivery, Event, Memories, Released};
+use std::collections::VecDeque;
 
 const WINDOW: u32 = 16;
 /// Unacknowledged are a window of requests, one of replies, and what the network holds of
@@ -32,6 +33,9 @@ enum Step {
 #[derive(Default)]
 struct Shelf {
     writing: Option<(Range, u64)>,
+    /// Stores of which all bytes are placed and nothing was told yet: on a dialled link that comes later,
+    /// when the next one may have begun.
+    placed: VecDeque<Range>,
     /// Gets in their order: number, length, what came.
     gets: Vec<(u32, u64, u64)>,
 }
@@ -65,6 +69,10 @@ impl Memories for Shelf {
         let end = at + bytes.len() as u64;
         assert!(end <= range.len);
         self.writing = Some((*range, end));
+        // One without bytes has nothing to be placed.
+        if end == range.len && end > 0 && is_there(range) {
+            self.placed.push_back(*range);
+        }
         is_there(range)
     }
 
@@ -91,9 +99,9 @@ fn handle(connection: &mut Connection, shelf: &mut Shelf, event: Event, now_ns: 
     match event {
         Event::Nothing => {}
         Event::Stored(stored) => {
-            // On a dialled link the next one may have begun.
-            let placed = shelf.writing.take_if(|(range, _)| *range == stored.range);
-            assert!(placed.is_none_or(|(range, end)| end == range.len));
+            if stored.range.len > 0 {
+                assert_eq!(shelf.placed.pop_front(), Some(stored.range));
+            }
             assert!(self::is_there(&stored.range), "a refused store is handled");
             connection.reply(0, &[], &[], now_ns);
         }
