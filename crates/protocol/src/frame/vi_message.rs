@@ -119,6 +119,7 @@ pub struct Malformed;
 
 impl Head {
     /// The words.
+    #[inline]
     pub fn pack(&self) -> [u64; WORDS] {
         let (kind, immediate, remote) = match self.kind {
             Kind::Send { immediate } => (SEND, immediate, Remote::default()),
@@ -137,19 +138,22 @@ impl Head {
     ///
     /// # Errors
     /// They have none, or that of a verdict.
+    #[inline]
     pub fn parse(words: [u64; WORDS]) -> Result<Self, Malformed> {
         let [first, second, address, handle] = words;
-        let immediate = (first & 0xff00 != 0).then_some((second >> 32) as u32);
-        let remote = Remote { address, handle: handle as u32 };
-        let kind = match first & 0xff {
-            SEND => Kind::Send { immediate },
-            WRITE => Kind::Write { remote, immediate },
-            READ => Kind::Read { remote },
+        let immediate = match (first as u32 >> 8, (second >> 32) as u32) {
+            (0, 0) => None,
+            (1, immediate) => Some(immediate),
             _ => return Err(Malformed),
         };
-        let head = Self { number: (first >> 32) as u32, len: second as u32, kind };
-        // What has another spelling has no meaning.
-        if head.pack() == words { Ok(head) } else { Err(Malformed) }
+        let remote = Remote { address, handle: handle as u32 };
+        let kind = match first & 0xff {
+            SEND if address | handle == 0 => Kind::Send { immediate },
+            WRITE if handle >> 32 == 0 => Kind::Write { remote, immediate },
+            READ if handle >> 32 == 0 && immediate.is_none() => Kind::Read { remote },
+            _ => return Err(Malformed),
+        };
+        Ok(Self { number: (first >> 32) as u32, len: second as u32, kind })
     }
 }
 

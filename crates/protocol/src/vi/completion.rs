@@ -52,6 +52,13 @@ impl CompletionQueue {
         Self { entries: VecDeque::new(), most: most as usize, users: 0, callbacks: 0 }
     }
 
+    /// Whether there is room for one more, and nobody wants to be called for it.
+    #[inline]
+    pub fn is_clear(&self) -> bool {
+        self.entries.len() < self.most && self.callbacks == 0
+    }
+
+    #[inline]
     pub fn put(&mut self, done: Done) -> Result<(), Full> {
         if self.entries.len() >= self.most {
             return Err(Full);
@@ -60,6 +67,7 @@ impl CompletionQueue {
         Ok(())
     }
 
+    #[inline]
     pub fn take(&mut self) -> Option<Done> {
         self.entries.pop_front()
     }

@@ -142,6 +142,7 @@ pub enum Segments {
 
 impl Segments {
     /// The segments.
+    #[inline]
     pub fn as_slice(&self) -> &[Segment] {
         match self {
             Self::Few(count, segments) => &segments[..usize::from(*count).min(2)],
@@ -198,11 +199,13 @@ impl<B: AsRef<[u8]>> View<B> {
     ///
     /// # Errors
     /// They are not.
+    #[inline]
     pub fn new(bytes: B) -> Result<Self, Malformed> {
         if bytes.as_ref().len() < CONTROL_LEN { Err(Malformed::Short) } else { Ok(Self(bytes)) }
     }
 
     /// How many segments are said to follow.
+    #[inline]
     pub fn segment_count(&self) -> u16 {
         quarter_at(self.0.as_ref(), SEGMENT_COUNT_AT)
     }
@@ -211,6 +214,7 @@ impl<B: AsRef<[u8]>> View<B> {
     ///
     /// # Errors
     /// There are more segments than there can be.
+    #[inline]
     pub fn whole_len(&self) -> Result<usize, Malformed> {
         let count = usize::from(self.segment_count());
         if count > MOST_SEGMENTS {
@@ -221,11 +225,13 @@ impl<B: AsRef<[u8]>> View<B> {
     }
 
     /// The control bits.
+    #[inline]
     pub fn control(&self) -> u16 {
         quarter_at(self.0.as_ref(), CONTROL_AT)
     }
 
     /// The immediate data, whether they mean anything or not.
+    #[inline]
     pub fn immediate(&self) -> u32 {
         half_at(self.0.as_ref(), IMMEDIATE_AT)
     }
@@ -244,6 +250,7 @@ impl<B: AsRef<[u8]>> View<B> {
     ///
     /// # Errors
     /// It has none.
+    #[inline]
     pub fn work(&self, side: Side) -> Result<Work, Malformed> {
         let control = self.control();
         if control & !KNOWN != 0 {
@@ -266,8 +273,16 @@ impl<B: AsRef<[u8]>> View<B> {
         if has_immediate && matches!(operation, Operation::Read(_)) {
             return Err(Malformed::Immediate);
         }
-        let segments: Segments = data.iter().map(segment).collect();
-        let len = segments.as_slice().iter().try_fold(0_u32, |len, segment| len.checked_add(segment.len));
+        let segments = match data {
+            // Most have one, and a loop takes longer than this.
+            [] => Segments::Few(0, [Segment::default(); 2]),
+            [only] => Segments::Few(1, [segment(only), Segment::default()]),
+            several => several.iter().map(segment).collect(),
+        };
+        let len = match &segments {
+            Segments::Few(0 | 1, [only, _]) => Some(only.len),
+            several => several.as_slice().iter().try_fold(0_u32, |len, segment| len.checked_add(segment.len)),
+        };
         Ok(Work {
             operation,
             immediate: has_immediate.then(|| self.immediate()),
@@ -333,6 +348,7 @@ pub fn cut(segments: &[Segment], at: u32, len: u32) -> impl Iterator<Item = Segm
     })
 }
 
+#[inline]
 fn segment(bytes: &[u8; SEGMENT_LEN]) -> Segment {
     Segment { address: word_at(bytes, 0), handle: half_at(bytes, 8), len: half_at(bytes, 12) }
 }
@@ -349,14 +365,17 @@ fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
     bytes[at..at + field.len()].copy_from_slice(field);
 }
 
+#[inline]
 fn word_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(half_at(bytes, at)) | u64::from(half_at(bytes, at + 4)) << 32
 }
 
+#[inline]
 fn half_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
+#[inline]
 fn quarter_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }

@@ -102,6 +102,7 @@ impl Region {
     ///
     /// # Errors
     /// They may not.
+    #[inline]
     pub fn check(&self, tag: Ptag, address: u64, len: u64, access: Access) -> Result<(), Denied> {
         let is_within = address
             .checked_sub(self.address)
@@ -253,6 +254,7 @@ impl Memory {
     }
 
     /// The region of a handle.
+    #[inline]
     pub fn region(&self, handle: u32) -> Option<&Region> {
         self.regions.get(MemHandle(handle))
     }
@@ -261,6 +263,7 @@ impl Memory {
     ///
     /// # Errors
     /// It may not.
+    #[inline]
     pub fn check(&self, tag: Ptag, segment: &Segment) -> Result<(), Denied> {
         let Segment { address, handle, len } = *segment;
         if len == 0 {
@@ -273,6 +276,7 @@ impl Memory {
     ///
     /// # Errors
     /// It may not.
+    #[inline]
     pub fn check_remote(&self, tag: Ptag, remote: Remote, len: u32, access: Access) -> Result<(), Denied> {
         let region = self.region(remote.handle).ok_or(Denied::Handle)?;
         region.check(tag, remote.address, len.into(), access)
@@ -283,6 +287,7 @@ impl Memory {
     ///
     /// # Errors
     /// It is not.
+    #[inline]
     pub fn check_descriptor(&self, tag: Ptag, at: DescriptorAt) -> Result<u64, Denied> {
         let region = self.region(at.handle).ok_or(Denied::Handle)?;
         region.check(tag, at.address, super::descriptor::CONTROL_LEN as u64, Access::Local)?;

@@ -43,12 +43,16 @@
 //!    completions are written into descriptors there;
 //! 5. come back at [`Nic::deadline`] at the latest.
 //!
+//! A carrier that moves short messages by itself may try the short way first, which comes to the same
+//! ([`Nic::send_at_once`], [`Nic::take_at_once`]).
+//!
 //! Within, [`descriptor`] reads what programs post, `memory` knows who may use what, `state` and
 //! `connecting` bring VIs together and part them, `queue` and `completion` keep the order, `posting`
-//! and `arriving` are the two ends of a message, `fragments` makes whole ones of pieces, `nic` has
+//! and `arriving` are the two ends of a message, `at_once` both for short ones, `fragments` makes whole ones of pieces, `nic` has
 //! them all. [`codes`] are the numbers that C programs see.
 
 mod arriving;
+mod at_once;
 pub mod attributes;
 pub mod codes;
 mod completion;
@@ -63,6 +67,7 @@ mod state;
 mod table;
 
 pub use arriving::Arrival;
+pub use at_once::Taken;
 pub use attributes::{Conflict, NicAttributes, Offer, Unsupported, ViAttributes};
 pub use codes::{AsyncError, Level, Resource, ReturnCode, Status};
 pub use completion::{CqError, CqHandle, Done};

@@ -199,6 +199,8 @@ pub struct Nic {
     pub(super) cqs: Table<CqHandle, CompletionQueue>,
     pub(super) meeting: Meeting,
     events: VecDeque<Event>,
+    /// Messages that went the short way.
+    at_once: u64,
 }
 
 impl Nic {
@@ -212,6 +214,7 @@ impl Nic {
             cqs: Table::new(attributes.cqs),
             meeting: Meeting::new(attributes.vis),
             events: VecDeque::new(),
+            at_once: 0,
         }
     }
 
@@ -221,8 +224,26 @@ impl Nic {
     }
 
     /// What it has to tell next.
+    #[inline]
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
+    }
+
+    /// Whether all was told: what is told at once would come before it.
+    #[inline]
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    #[inline]
+    pub(super) fn count_at_once(&mut self) {
+        self.at_once = self.at_once.wrapping_add(1);
+    }
+
+    /// How many messages were sent or taken in one step, of which no event tells.
+    #[inline]
+    pub fn at_once(&self) -> u64 {
+        self.at_once
     }
 
     pub(super) fn tell(&mut self, event: Event) {

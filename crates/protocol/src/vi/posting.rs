@@ -72,7 +72,8 @@ fn fault_of(nic: &Nic, vi: &Vi, entry: &Entry) -> Option<Status> {
 }
 
 /// What goes to the peer of a descriptor.
-fn head_of(number: u64, work: &Work) -> Head {
+#[inline]
+pub(super) fn head_of(number: u64, work: &Work) -> Head {
     let Work { operation, immediate, len, .. } = *work;
     let kind = match operation {
         Operation::Send | Operation::Receive => Kind::Send { immediate },
@@ -270,6 +271,7 @@ impl Nic {
     ///
     /// # Errors
     /// There is no such VI.
+    #[inline]
     pub fn done(&mut self, vi: ViHandle, side: Side) -> Result<Option<Completed>, PostError> {
         Ok(self.vis.get_mut(vi).ok_or(PostError::NoSuchVi)?.queue(side).take())
     }

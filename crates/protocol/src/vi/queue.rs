@@ -63,10 +63,12 @@ impl WorkQueue {
     }
 
     /// Whether one more would be too many.
+    #[inline]
     pub fn is_full(&self) -> bool {
         self.pending.len() + self.done.len() >= self.most
     }
 
+    #[inline]
     pub fn post(&mut self, at: DescriptorAt, work: Result<Work, Malformed>) -> Result<(), Full> {
         if self.is_full() {
             return Err(Full);
@@ -75,17 +77,57 @@ impl WorkQueue {
         Ok(())
     }
 
+    /// Whether nothing is before what is posted next, there is room for it, and nobody wants to be called
+    /// when it is done.
+    #[inline]
+    pub fn is_clear(&self) -> bool {
+        self.pending.is_empty() && self.callbacks == 0 && self.done.len() < self.most
+    }
+
+    /// The number of the next one that begins, where nothing is before it.
+    #[inline]
+    pub fn next_number(&self) -> u64 {
+        self.first
+    }
+
+    /// One that never had to wait, for nothing was before it, is complete.
+    #[inline]
+    pub fn pass(&mut self, completed: Completed) {
+        self.first += 1;
+        self.done.push_back(completed);
+    }
+
+    /// The first that has not begun, where nothing is before it and nobody wants to be called when it is
+    /// done.
+    #[inline]
+    pub fn next_alone(&self) -> Option<&Entry> {
+        self.pending.front().filter(|_| self.begun == 0 && self.callbacks == 0)
+    }
+
+    /// That one is complete.
+    #[inline]
+    pub fn complete_next(&mut self, completion: Completion) -> Option<Completed> {
+        let entry = self.pending.front()?;
+        let completed = Completed { at: entry.at, completion: completion.of(operation(self.side, entry)) };
+        self.pending.pop_front();
+        self.pass(completed);
+        Some(completed)
+    }
+
     /// The first that has not begun.
+    #[inline]
     pub fn next(&self) -> Option<&Entry> {
         self.pending.get(self.begun)
     }
 
     /// Whether all before it are complete.
+    #[inline]
     pub fn is_next_first(&self) -> bool {
         self.begun == 0
     }
 
     /// Begins with it; its number.
+    #[inline]
     pub fn begin(&mut self) -> Option<u64> {
         self.next()?;
         self.begun += 1;
@@ -93,6 +135,7 @@ impl WorkQueue {
     }
 
     /// One that has begun and is not finished.
+    #[inline]
     pub fn under_way(&self, number: u64) -> Option<&Entry> {
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
         self.pending.get(at).filter(|entry| at < self.begun && entry.finished.is_none())
@@ -111,8 +154,7 @@ impl WorkQueue {
         }
         let entry = self.pending.get_mut((number - self.first) as usize);
         if let Some(entry) = entry {
-            let status = Status::DONE.with(operation(self.side, entry)).with(completion.status);
-            entry.finished = Some(Completion { status, ..completion });
+            entry.finished = Some(completion.of(operation(self.side, entry)));
         }
         true
     }
@@ -121,8 +163,8 @@ impl WorkQueue {
     pub fn flush(&mut self) {
         self.begun = self.pending.len();
         for entry in self.pending.iter_mut().filter(|entry| entry.finished.is_none()) {
-            let status = Status::DONE.with(operation(self.side, entry)).with(Status::FLUSHED);
-            entry.finished = Some(Completion { status, ..Completion::default() });
+            let flushed = Completion { status: Status::FLUSHED, ..Completion::default() };
+            entry.finished = Some(flushed.of(operation(self.side, entry)));
         }
     }
 
@@ -139,6 +181,7 @@ impl WorkQueue {
     }
 
     /// Gives the program the first that is done.
+    #[inline]
     pub fn take(&mut self) -> Option<Completed> {
         self.done.pop_front()
     }
@@ -170,7 +213,16 @@ impl WorkQueue {
     }
 }
 
+impl Completion {
+    /// The same of a descriptor that is done, and was that operation.
+    #[inline]
+    fn of(self, operation: Status) -> Self {
+        Self { status: Status::DONE.with(operation).with(self.status), ..self }
+    }
+}
+
 /// How a status tells what a descriptor was, also where that was not to be understood.
+#[inline]
 fn operation(side: Side, entry: &Entry) -> Status {
     match (&entry.work, side) {
         (Ok(work), _) => work.operation.status(),

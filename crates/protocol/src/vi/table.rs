@@ -89,12 +89,14 @@ impl<H: Copy + From<u32> + Into<u32>, T> Table<H, T> {
     }
 
     /// What is under a handle.
+    #[inline]
     pub fn get(&self, handle: H) -> Option<&T> {
         let (at, generation) = Self::parts(handle);
         self.places.get(at).filter(|place| place.generation == generation)?.thing.as_ref()
     }
 
     /// The same, to be changed.
+    #[inline]
     pub fn get_mut(&mut self, handle: H) -> Option<&mut T> {
         let (at, generation) = Self::parts(handle);
         self.places.get_mut(at).filter(|place| place.generation == generation)?.thing.as_mut()
@@ -124,6 +126,7 @@ impl<H: Copy + From<u32> + Into<u32>, T> Table<H, T> {
         (u32::from(generation) << 16 | at as u32).into()
     }
 
+    #[inline]
     fn parts(handle: H) -> (usize, u16) {
         let raw = handle.into();
         ((raw & 0xffff) as usize, (raw >> 16) as u16)

@@ -60,6 +60,8 @@ pub struct Counts {
     pub completed: u64,
     pub failed: u64,
     pub interrupted: u64,
+    pub sent_at_once: u64,
+    pub taken_at_once: u64,
 }
 
 impl Run {
@@ -255,6 +257,10 @@ impl Run {
             segments: segments.into_iter().collect(),
         };
         let (at_memory, is_sound) = self.write_descriptor(at, &work);
+        let is_short = side == Side::Send && self.random.below(3) > 0;
+        if is_short && self.send_at_once(at, vi, at_memory, &work) {
+            return;
+        }
         let ours = self.world.hosts[at].post_at(vi, side, at_memory);
         let theirs = self.models[at].post(vi, side, at_memory, is_sound.then_some(work));
         assert_eq!(ours, theirs);
@@ -339,12 +345,43 @@ impl Run {
         let (Some(link), Some(number)) = (link, theirs) else {
             return assert_eq!((ours, theirs), (None, None));
         };
+        if self.compare_sent(at, vi, (&link, before), number, ours) {
+            self.unaccepted.push((at, vi, number as u64));
+        }
+    }
+
+    /// Whether a send takes the short way, to which what the reference does in its steps comes as well.
+    fn send_at_once(&mut self, at: usize, vi: ViHandle, descriptor: DescriptorAt, work: &Work) -> bool {
+        let Some(link) = self.models[at].vi(vi).link.clone() else { return false };
+        let before = self.world.wire(at, link.local).len();
+        let is_taken = self.random.below(4) > 0;
+        let Some(ours) = self.world.send_at_once(at, vi, descriptor, is_taken) else { return false };
+        self.counts.sent_at_once += 1;
+        assert_eq!(self.models[at].post(vi, Side::Send, descriptor, Some(work.clone())), Ok(()));
+        let number = self.models[at].next(vi).unwrap();
+        assert!(self.compare_sent(at, vi, (&link, before), number, Some(ours)));
+        self.models[at].progress(vi, number, Progress::Accepted);
+        true
+    }
+
+    /// What was put on a wire, behind so many packets, is what the reference sends. Whether it does.
+    fn compare_sent(
+        &mut self,
+        at: usize,
+        vi: ViHandle,
+        (link, before): (&Link, usize),
+        number: usize,
+        ours: Option<Outgoing>,
+    ) -> bool {
         let work = self.models[at].work(vi, number).clone();
         let bytes = match work.operation {
             Operation::Read(_) => Some(Vec::new()),
             _ => self.models[at].gather(vi, number),
         };
-        let Some(bytes) = bytes else { return assert_eq!(ours, None) };
+        let Some(bytes) = bytes else {
+            assert_eq!(ours, None);
+            return false;
+        };
         let Some(Outgoing { number: ours, head }) = ours else { panic!("{work:?} is not sent") };
         assert_eq!((ours, head.number, head.len), (number as u64, number as u32, work.len));
         match (head.kind, work.operation) {
@@ -366,7 +403,7 @@ impl Run {
             }
         }
         assert!(carried == bytes, "{work:?} carries something else");
-        self.unaccepted.push((at, vi, ours));
+        true
     }
 
     fn accepted(&mut self) {
@@ -410,6 +447,7 @@ impl Run {
         let interruption = self.interruption(to, vi, &packet);
         let answers = self.world.hosts[to].links[&vi].local;
         let before = self.world.wire(to, answers).len();
+        self.world.takes_at_once = interruption.is_none() && self.random.below(2) == 0;
         self.world.take(at, local, packet.clone(), &mut |world| {
             match interruption {
                 Some(Interruption::Deregistered(address, handle)) => {
@@ -739,6 +777,7 @@ impl Run {
                 self.look_at_memory();
             }
         }
+        self.counts.taken_at_once = self.world.taken_at_once;
         self.counts
     }
 }
@@ -789,12 +828,15 @@ fn random_programs_do_what_the_reference_does() {
         all.completed += counts.completed;
         all.failed += counts.failed;
         all.interrupted += counts.interrupted;
+        all.sent_at_once += counts.sent_at_once;
+        all.taken_at_once += counts.taken_at_once;
     }
     println!("{runs} programs from seed {first}: {all:?}");
     // That programs do something is part of the test.
     if runs >= 1_000 {
         let each = [all.connected, all.delivered, all.pieces, all.completed, all.failed];
         assert!(each.iter().all(|count| *count >= runs), "{all:?}");
+        assert!(all.sent_at_once >= runs / 4 && all.taken_at_once >= runs / 4, "{all:?}");
         assert!(all.refused >= runs / 20 && all.interrupted >= runs / 20, "{all:?}");
     }
 }

@@ -143,6 +143,9 @@ pub struct World {
     pub wires: BTreeMap<(usize, u64), VecDeque<Packet>>,
     pub signals: VecDeque<(usize, usize, Signal)>,
     pub now_ns: u64,
+    /// Whether messages take the short way where they come, if it is open, and how many have.
+    pub takes_at_once: bool,
+    pub taken_at_once: u64,
     numbers: u64,
 }
 
@@ -153,7 +156,15 @@ pub fn address(host: usize, discriminator: &[u8]) -> Address {
 impl World {
     pub fn new(hosts: usize) -> Self {
         let hosts = (0..hosts).map(|_| Host::new(NicAttributes::default())).collect();
-        Self { hosts, wires: BTreeMap::new(), signals: VecDeque::new(), now_ns: 0, numbers: 0 }
+        Self {
+            hosts,
+            wires: BTreeMap::new(),
+            signals: VecDeque::new(),
+            now_ns: 0,
+            takes_at_once: false,
+            taken_at_once: 0,
+            numbers: 0,
+        }
     }
 
     /// A number that nobody had before.
@@ -232,14 +243,47 @@ impl World {
             Kind::Read { .. } => Some(Vec::new()),
             _ => self.gather(at, vi, number, head.len),
         };
-        let bytes = bytes?;
+        self.carry(at, &link, Outgoing { number, head }, bytes?);
+        outgoing
+    }
+
+    fn carry(&mut self, at: usize, link: &Link, Outgoing { number, head }: Outgoing, bytes: Vec<u8>) {
         if link.offer.level.is_reliable() {
             self.wire(at, link.local).push_back(Packet::Message { number, head, bytes });
         } else {
             let pieces = fragments(link.remote, &head, &bytes);
             self.wire(at, link.local).extend(pieces.into_iter().map(Packet::Datagram));
         }
-        outgoing
+    }
+
+    /// Posts a send the short way, if it is open, onto a wire that takes it or not.
+    pub fn send_at_once(
+        &mut self,
+        at: usize,
+        vi: ViHandle,
+        descriptor: DescriptorAt,
+        is_taken: bool,
+    ) -> Option<Outgoing> {
+        let link = self.hosts[at].links.get(&vi)?.clone();
+        let Host { nic, bytes, .. } = &mut self.hosts[at];
+        let memory = |address: u64, len: u64| &bytes[(address - BASE) as usize..][..len as usize];
+        let read =
+            |room: u64| View::new(memory(descriptor.address, room.min(DESCRIPTOR_LEN)))?.work(Side::Send);
+        let mut sent = None;
+        let completed = nic.send_at_once(vi, descriptor, read, |number, head, segment| {
+            let bytes = if segment.len == 0 { &[] } else { memory(segment.address, segment.len.into()) };
+            sent = Some((Outgoing { number, head: *head }, bytes.to_vec()));
+            is_taken
+        });
+        let (outgoing, bytes) = sent?;
+        self.carry(at, &link, outgoing, completed.is_some().then_some(bytes)?);
+        self.complete(at, vi, Side::Send, completed?);
+        Some(outgoing)
+    }
+
+    /// A descriptor is complete of which no event tells.
+    fn complete(&mut self, host: usize, vi: ViHandle, side: Side, Completed { at, completion }: Completed) {
+        self.attend_to(host, Event::Completed { vi, side, at, completion });
     }
 
     /// The bytes of a message, in pieces.
@@ -300,6 +344,9 @@ impl World {
         bytes: &[u8],
         interrupt: &mut dyn FnMut(&mut Self),
     ) -> Option<Packet> {
+        if self.takes_at_once && self.take_at_once(to, vi, head, bytes) {
+            return Some(Packet::Verdict { number, refusal: None });
+        }
         let refused = |refusal| Some(Packet::Verdict { number, refusal: Some(refusal) });
         let arrival = self.hosts[to].nic.arrive(vi, head);
         let mut fetched = Vec::new();
@@ -335,6 +382,20 @@ impl World {
             Arrival::Refuse(refusal) => refused(refusal),
             Arrival::Drop => None,
         }
+    }
+
+    fn take_at_once(&mut self, to: usize, vi: ViHandle, head: &Head, bytes: &[u8]) -> bool {
+        let Host { nic, bytes: memory, .. } = &mut self.hosts[to];
+        let taken = nic.take_at_once(vi, head, |place| {
+            if place.len > 0 {
+                memory[(place.address - BASE) as usize..][..place.len as usize].copy_from_slice(bytes);
+            }
+        });
+        self.taken_at_once += u64::from(taken.is_some());
+        if let Some(completed) = taken.and_then(|taken| taken.receive) {
+            self.complete(to, vi, Side::Receive, completed);
+        }
+        taken.is_some()
     }
 
     fn take_datagram(&mut self, to: usize, vi: ViHandle, bytes: &[u8]) {

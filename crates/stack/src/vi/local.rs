@@ -24,6 +24,7 @@ fn pointer(address: u64) -> *mut u8 {
 ///
 /// # Safety
 /// The segment is in registered memory of this process, which stays until it is deregistered.
+#[inline]
 pub(super) unsafe fn stretch(segment: &Segment) -> Stretch {
     let base = NonNull::new(pointer(segment.address)).unwrap_or(NonNull::dangling());
     // SAFETY: the caller's promise. A segment at address 0 has no bytes: nothing is registered there.
@@ -35,16 +36,36 @@ pub(super) unsafe fn stretch(segment: &Segment) -> Stretch {
 ///
 /// # Safety
 /// So many bytes can be read there.
+#[inline]
 pub(super) unsafe fn read_descriptor(at: DescriptorAt, room: u64, side: Side) -> Result<Work, Malformed> {
+    if room < SHORT_LEN as u64 {
+        // SAFETY: the caller's promise.
+        return unsafe { read_other(at, room, side) };
+    }
     let mut short = [0; SHORT_LEN];
-    let len = SHORT_LEN.min(room as usize);
     // SAFETY: the caller's promise.
-    unsafe { pointer(at.address).copy_to_nonoverlapping(short.as_mut_ptr(), len) };
-    let view = View::new(&short[..len])?;
-    let whole = view.whole_len()?;
-    if whole <= len {
+    unsafe { pointer(at.address).copy_to_nonoverlapping(short.as_mut_ptr(), SHORT_LEN) };
+    let view = View::new(&short)?;
+    if view.whole_len()? <= SHORT_LEN {
         return view.work(side);
     }
+    // SAFETY: the caller's promise. It is read anew, and only that counts.
+    unsafe { read_other(at, room, side) }
+}
+
+/// The same of any length, and wherever registered memory ends.
+///
+/// # Safety
+/// So many bytes can be read there.
+#[cold]
+unsafe fn read_other(at: DescriptorAt, room: u64, side: Side) -> Result<Work, Malformed> {
+    let mut control = [0; CONTROL_LEN];
+    if room < CONTROL_LEN as u64 {
+        return Err(Malformed::Short);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { pointer(at.address).copy_to_nonoverlapping(control.as_mut_ptr(), CONTROL_LEN) };
+    let whole = View::new(&control)?.whole_len()?;
     if whole as u64 > room {
         return Err(Malformed::Short);
     }
@@ -52,7 +73,7 @@ pub(super) unsafe fn read_descriptor(at: DescriptorAt, room: u64, side: Side) ->
     // SAFETY: as above.
     unsafe { pointer(at.address).copy_to_nonoverlapping(bytes.as_mut_ptr(), whole) };
     // What was read first counts, should it say something else by now.
-    bytes[..CONTROL_LEN].copy_from_slice(&short[..CONTROL_LEN]);
+    bytes[..CONTROL_LEN].copy_from_slice(&control);
     View::new(&bytes[..])?.work(side)
 }
 
@@ -60,6 +81,7 @@ pub(super) unsafe fn read_descriptor(at: DescriptorAt, room: u64, side: Side) ->
 ///
 /// # Safety
 /// The control segment there can be written, and is aligned.
+#[inline]
 pub(super) unsafe fn complete(at: DescriptorAt, completion: &Completion) {
     let word = |offset: usize| {
         // SAFETY: the caller's promise; programs look at these words as this side writes them.

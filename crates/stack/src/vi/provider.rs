@@ -294,6 +294,9 @@ impl Provider {
     /// What [`Provider::register`] asks for holds of the memory that it is in.
     #[inline]
     pub unsafe fn post(&mut self, vi: ViHandle, side: Side, at: DescriptorAt) -> Result<(), PostError> {
+        if side == Side::Send && self.wire.send_at_once(&mut self.nic, vi, at) {
+            return Ok(());
+        }
         // SAFETY: so many bytes are registered there, and the caller has promised that they are
         // memory.
         self.nic.post(vi, side, at, |room| unsafe { local::read_descriptor(at, room, side) })?;
@@ -520,12 +523,15 @@ impl Provider {
         self.is_prepared = true;
         let is_any = self.wire.receive_all(&mut self.nic);
         self.settle();
-        if is_any {
-            return Duration::ZERO;
-        }
+        if is_any { Duration::ZERO } else { self.until_due().min(most) }
+    }
+
+    /// How long until something is due by the clock. Who sleeps since before a call may have to be woken
+    /// for it.
+    pub fn until_due(&mut self) -> Duration {
         let now_ns = self.wire.now_ns();
         let due = self.nic.deadline().map(|at_ns| Duration::from_nanos(at_ns.saturating_sub(now_ns)));
-        due.map_or(most, |due| due.min(most))
+        due.unwrap_or(Duration::MAX).min(self.wire.until_due())
     }
 
     /// Whether [`Provider::prepare_sleep`] still holds.
@@ -536,7 +542,7 @@ impl Provider {
     /// A number that is another one whenever something has happened that somebody may wait for. Who
     /// shares a provider with others wakes them when it changes.
     pub fn changes(&self) -> u64 {
-        self.changes.wrapping_add(self.nic.answers())
+        self.changes.wrapping_add(self.nic.answers()).wrapping_add(self.nic.at_once())
     }
 
     /// Gives the provider up: every VI breaks.

@@ -2,7 +2,7 @@
 
 use netdyno_host::loan::Loan;
 use netdyno_protocol::frame::vi_signal::Signal;
-use netdyno_protocol::vi::{ConnectError, Link, Nic, Parting, ViHandle};
+use netdyno_protocol::vi::{ConnectError, DescriptorAt, Link, Nic, Parting, ViHandle};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +39,13 @@ pub(super) trait Wire: Send {
     /// was sent.
     fn unlink(&mut self, nic: &mut Nic, vi: ViHandle, link: &Link, parting: Parting);
 
+    /// Posts a send and carries it, where that is one step: nothing stands before it, and it is short. False
+    /// where it is not, and nothing was done.
+    #[inline]
+    fn send_at_once(&mut self, _nic: &mut Nic, _vi: ViHandle, _at: DescriptorAt) -> bool {
+        false
+    }
+
     /// Carries what a VI sends, as far as there is room: all that [`Nic::next`] has.
     fn send(&mut self, nic: &mut Nic, vi: ViHandle);
 
@@ -51,6 +58,11 @@ pub(super) trait Wire: Send {
     /// From now on whoever has something for this process makes the descriptor readable, until the
     /// next [`Wire::hear`]. How long may be slept at most. The caller looks once more before it sleeps.
     fn prepare_sleep(&mut self) -> Duration;
+
+    /// How long until something is due by the clock.
+    fn until_due(&mut self) -> Duration {
+        Duration::MAX
+    }
 
     /// What becomes readable.
     fn descriptor(&self) -> BorrowedFd<'_>;

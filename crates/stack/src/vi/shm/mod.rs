@@ -20,7 +20,7 @@ use netdyno_host::loan::{Borrowed, Loan};
 use netdyno_host::segment::{Segment, map_segment};
 use netdyno_protocol::frame::vi_lending::Lending;
 use netdyno_protocol::frame::vi_signal::Signal;
-use netdyno_protocol::vi::{self, ConnectError, Nic, Parting, ViHandle};
+use netdyno_protocol::vi::{self, ConnectError, DescriptorAt, Nic, Parting, ViHandle};
 use rustix::io::Errno;
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -367,6 +367,16 @@ impl Wire for ShmWire {
             self.agent.kick(gone.conn);
         }
         self.forget(link.remote, link.local);
+    }
+
+    #[inline]
+    fn send_at_once(&mut self, nic: &mut Nic, vi: ViHandle, at: DescriptorAt) -> bool {
+        let Some(link) = link_of(&mut self.links, vi) else { return false };
+        let sent = link.send_at_once(nic, at);
+        if sent.is_some_and(|wakes| wakes) {
+            self.agent.kick(link.conn);
+        }
+        sent.is_some()
     }
 
     #[inline]

@@ -292,12 +292,6 @@ impl UdpWire {
             self.deadline_ns = self.deadline_ns.min(line.deadline());
         }
     }
-
-    fn until_due(&mut self) -> Duration {
-        let left = Duration::from_nanos(self.deadline_ns.saturating_sub(self.clock.now_ns()));
-        // Of a longer sleep a part would not count.
-        left.min(self.clock.longest_pause())
-    }
 }
 
 /// Where a datagram says of which kind it is.
@@ -423,6 +417,12 @@ impl Wire for UdpWire {
 
     fn prepare_sleep(&mut self) -> Duration {
         self.until_due()
+    }
+
+    fn until_due(&mut self) -> Duration {
+        let left = Duration::from_nanos(self.deadline_ns.saturating_sub(self.clock.now_ns()));
+        // Of a longer sleep a part would not count.
+        left.min(self.clock.longest_pause())
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {

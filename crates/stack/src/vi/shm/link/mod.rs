@@ -25,7 +25,10 @@ use netdyno_host::loan::{Borrowed, Loan};
 use netdyno_host::region::{PAGE, Region};
 use netdyno_host::segment::Segment;
 use netdyno_protocol::frame::vi_message::{Head, Kind, Refusal, Verdict, number_of};
-use netdyno_protocol::vi::{Arrival, Level, Nic, Outgoing, Parting, Progress, Segment as Part, ViHandle};
+use netdyno_protocol::vi::{
+    Arrival, Completed, DescriptorAt, Level, Nic, Outgoing, Parting, Progress, Segment as Part, Side,
+    ViHandle,
+};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -240,10 +243,12 @@ impl Link {
     }
 }
 
-/// The words of a head, and how many they are: of a send, which names no memory, two.
+/// A line with a head, and how many words of it that takes: of a send, which names no memory, two.
 #[inline]
-fn words_of(head: &Head) -> ([u64; 4], usize) {
-    (head.pack(), if matches!(head.kind, Kind::Send { .. }) { 2 } else { 4 })
+fn words_of(head: &Head) -> ([u64; lane::WORDS], usize) {
+    let [first, second, address, handle] = head.pack();
+    let count = if matches!(head.kind, Kind::Send { .. }) { 2 } else { 4 };
+    ([first, second, address, handle, 0, 0, 0], count)
 }
 
 /// The head in a line's words, and how many of them it takes.
@@ -273,6 +278,27 @@ fn short_head_of(words: &[u64; lane::WORDS]) -> Option<Head> {
 const SEND_ROOM: usize = 8 * (lane::WORDS - 2);
 const WRITE_ROOM: usize = 8 * (lane::WORDS - 3);
 
+/// Writes a message with all of its bytes into one line, if they fit.
+#[inline]
+fn write_whole(writer: &mut Writer, head: &Head, from: &[Stretch]) -> bool {
+    let len = head.len as usize;
+    match head.kind {
+        Kind::Send { .. } if len <= SEND_ROOM => {
+            let (mut words, count) = words_of(head);
+            put(from, &mut words[count..]);
+            writer.write(WHOLE, &words);
+        }
+        Kind::Write { .. } if len <= WRITE_ROOM => {
+            let [first, second, third] = short_words_of(head);
+            let mut words = [first, second, third, 0, 0, 0, 0];
+            put(from, &mut words[3..]);
+            writer.write(WRITE, &words);
+        }
+        _ => return false,
+    }
+    true
+}
+
 /// The words of a piece.
 fn piece_words(number: u32, len: u32) -> [u64; lane::WORDS] {
     let mut words = [0; lane::WORDS];
@@ -290,20 +316,19 @@ fn scatter(mut from: Stretch, to: &[Stretch]) {
     }
 }
 
-/// Copies what fits into words.
+/// Copies bytes into words, which have room for them.
 #[inline]
 fn put(from: &[Stretch], words: &mut [u64]) {
-    let mut bytes = [0_u8; 8 * lane::WORDS];
-    let mut at = 0;
+    let base = NonNull::from(&mut *words).cast();
+    // SAFETY: borrowed for longer than the copy takes, by nobody else; whatever the bytes are, words they
+    // are as well.
+    let mut room = unsafe { Stretch::new(base, size_of_val(words)) };
     for stretch in from {
-        // SAFETY: a local that outlives the copy, and has room for all.
-        let room = unsafe { Stretch::new(NonNull::from(&mut bytes[at..]).cast(), stretch.len()) };
-        stretch.copy_to(&room);
-        at += stretch.len();
+        let (now, rest) = room.split_at(stretch.len());
+        stretch.copy_to(&now);
+        room = rest;
     }
-    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
-        *word = u64::from_le_bytes(*bytes);
-    }
+    words.iter_mut().for_each(|word| *word = u64::from_le(*word));
 }
 
 #[cfg(test)]

@@ -24,6 +24,32 @@ impl Link {
         self.writer.written() != before && self.is_peer_asleep()
     }
 
+    /// Posts a send that fits into a line, where nothing stands before it, and writes that line. Whether
+    /// the peer is to be woken; `None` where it takes the long way.
+    #[inline]
+    pub(in crate::vi::shm) fn send_at_once(&mut self, nic: &mut Nic, at: DescriptorAt) -> Option<bool> {
+        let is_free = self.sending.is_none() && self.serving.is_empty() && self.unconfirmed.is_empty();
+        if !is_free || !self.writer.has_room() {
+            return None;
+        }
+        let Self { writer, last_number, .. } = self;
+        // SAFETY: so many bytes are registered there: they are memory, which stays until it is deregistered.
+        let read = |room| unsafe { local::read_descriptor(at, room, Side::Send) };
+        let sent = nic.send_at_once(self.vi, at, read, |number, head, part| {
+            // SAFETY: the rules have found it in registered memory.
+            let is_carried = write_whole(writer, head, &[unsafe { local::stretch(part) }]);
+            if is_carried {
+                *last_number = number;
+            }
+            is_carried
+        });
+        let Completed { at, completion } = sent?;
+        // SAFETY: the rules have found it in registered memory; it is aligned, or it would not have been
+        // sent.
+        unsafe { local::complete(at, &completion) };
+        Some(self.is_peer_asleep())
+    }
+
     /// Goes on with what was begun. Whether there is room for something new.
     #[inline]
     fn go_on(&mut self, nic: &mut Nic) -> bool {
@@ -59,9 +85,7 @@ impl Link {
     #[inline]
     fn begin(&mut self, nic: &mut Nic, lender: Lender<'_>, Outgoing { number, head }: Outgoing) {
         self.last_number = number;
-        let (head_words, count) = words_of(&head);
-        let mut words = [0; lane::WORDS];
-        words[..count].copy_from_slice(&head_words[..count]);
+        let (mut words, count) = words_of(&head);
         if let Kind::Read { .. } = head.kind {
             self.reads.push_back((number, head.len));
             return self.writer.write(WHOLE, &words);
@@ -70,15 +94,10 @@ impl Link {
             return;
         }
         let len = head.len as usize;
-        let is_write = matches!(head.kind, Kind::Write { .. });
-        if is_write && len <= WRITE_ROOM {
-            words[..3].copy_from_slice(&short_words_of(&head));
-            put(&self.stretches, &mut words[3..]);
-            self.writer.write(WRITE, &words);
-        } else if !is_write && len <= SEND_ROOM {
-            put(&self.stretches, &mut words[count..]);
-            self.writer.write(WHOLE, &words);
-        } else if len >= LENT_FROM
+        if write_whole(&mut self.writer, &head, &self.stretches) {
+            return self.sent(nic, number);
+        }
+        if len >= LENT_FROM
             && let Some((memory, place)) = self.lend(lender)
         {
             words[count..count + 2].copy_from_slice(&place);
