@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time without a call after which the program is left to itself no longer.
 const QUIET: Duration = Duration::from_millis(1);
@@ -35,6 +35,8 @@ pub struct Attendant {
     bell: Arc<Bell>,
     thread: JoinHandle<()>,
     mode: Mode,
+    /// When it wakes at the latest, where it watches.
+    until: Option<Instant>,
 }
 
 impl Attendant {
@@ -48,7 +50,7 @@ impl Attendant {
         let thread = thread::Builder::new().name("vipl-attendant".to_owned());
         let thread = process::without_signals(|| thread.spawn(move || attend(id, &own)));
         let thread = thread.map_err(|_| Errno::AGAIN)?;
-        Ok(Self { bell, thread, mode: Mode::Awake })
+        Ok(Self { bell, thread, mode: Mode::Awake, until: None })
     }
 
     /// There is something for it to do.
@@ -68,6 +70,11 @@ impl Attendant {
     /// Whether it sleeps on the wire.
     pub fn is_watching(&self) -> bool {
         self.mode == Mode::Watching
+    }
+
+    /// Its bell, and when it wakes at the latest, where it sleeps on the wire.
+    pub fn watching(&mut self) -> Option<(&Arc<Bell>, &mut Option<Instant>)> {
+        (self.mode == Mode::Watching).then_some((&self.bell, &mut self.until))
     }
 
     /// Its NIC is closed: waits until it has gone.
@@ -124,7 +131,8 @@ fn rest(nic: &mut Nic, seen: &mut Option<u64>) -> Option<Rest> {
     if nic.callbacks.are_due() {
         return None;
     }
-    nic.attendant.iter_mut().for_each(|attendant| attendant.mode = mode);
+    let until = if let Rest::Watch(sleep) = &rest { sleep.until() } else { None };
+    nic.attendant.iter_mut().for_each(|attendant| (attendant.mode, attendant.until) = (mode, until));
     Some(rest)
 }
 

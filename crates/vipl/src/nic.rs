@@ -21,6 +21,8 @@ const MOST: usize = u64::BITS as usize;
 /// How long the end of the process waits for a lock: whoever has it has it for one call. One who was
 /// interrupted, and now ends the process, does not give it back.
 const LONGEST_CALL: Duration = Duration::from_secs(1);
+/// What is due by so much earlier than somebody wakes is waited for by that much.
+const LATE: Duration = Duration::from_millis(1);
 
 static SLOTS: [Mutex<Slot>; MOST] = [const { Mutex::new(Slot { generation: 0, nic: None }) }; MOST];
 /// Slots that somebody has.
@@ -60,7 +62,7 @@ pub struct Nic {
     /// What had changed when the sleepers were last woken for it.
     told: u64,
     /// Threads of the program that sleep until something is done.
-    sleepers: Vec<Arc<Bell>>,
+    sleepers: Vec<Sleeper>,
     /// Something of ours went wrong that must not.
     has_failed: bool,
 }
@@ -69,6 +71,19 @@ pub struct Nic {
 pub struct Sleep {
     pub wire: Arc<OwnedFd>,
     pub most: Duration,
+}
+
+impl Sleep {
+    /// When it ends at the latest, if it begins now.
+    pub fn until(&self) -> Option<Instant> {
+        Instant::now().checked_add(self.most)
+    }
+}
+
+/// A thread that sleeps on the wire.
+struct Sleeper {
+    bell: Arc<Bell>,
+    until: Option<Instant>,
 }
 
 fn bit(slot: u8) -> u64 {
@@ -116,7 +131,7 @@ pub fn open(provider: Provider, way: WireKind) -> Result<NicId, ReturnCode> {
 pub fn close(id: NicId) -> Result<(), ReturnCode> {
     let nic = lock(id)?.nic.take();
     if let Some(mut nic) = nic {
-        nic.sleepers.iter().for_each(|bell| bell.ring());
+        nic.ring_sleepers();
         nic.attendant.take().into_iter().for_each(Attendant::end);
         TAKEN.fetch_and(!bit(id.slot), Ordering::AcqRel);
     }
@@ -238,16 +253,16 @@ impl Nic {
         Sleep { wire: Arc::clone(&self.wire), most: self.provider.prepare_sleep() }
     }
 
-    /// A thread of the program is about to sleep, having looked.
-    pub fn fall_asleep(&mut self, bell: &Arc<Bell>) {
+    /// A thread of the program is about to sleep so, having looked.
+    pub fn fall_asleep(&mut self, bell: &Arc<Bell>, sleep: &Sleep) {
         // What its look has done for others who sleep they are still to be told.
         self.tell_sleepers();
-        self.sleepers.push(Arc::clone(bell));
+        self.sleepers.push(Sleeper { bell: Arc::clone(bell), until: sleep.until() });
     }
 
     /// It has woken. The attendant may have left the wire to it, and the program may not call again.
     pub fn wake_up(&mut self, bell: &Arc<Bell>) {
-        self.sleepers.retain(|other| !Arc::ptr_eq(other, bell));
+        self.sleepers.retain(|other| !Arc::ptr_eq(&other.bell, bell));
         if self.sleepers.is_empty() {
             self.attendant.iter_mut().for_each(Attendant::look_up);
         }
@@ -257,8 +272,11 @@ impl Nic {
     #[inline]
     fn share(&mut self) {
         let is_watching = self.has_sleepers() || self.attendant.as_ref().is_some_and(Attendant::is_watching);
-        if is_watching && !self.provider.is_prepared() {
-            self.provider.prepare_sleep();
+        if is_watching {
+            if !self.provider.is_prepared() {
+                self.provider.prepare_sleep();
+            }
+            self.wake_in_time();
         }
         let mut is_news = false;
         while let Some(news) = self.provider.next_news() {
@@ -273,11 +291,29 @@ impl Nic {
         }
     }
 
+    /// What a call has done may be due by the clock before anybody who sleeps would look: then one of them
+    /// looks now, and sleeps for as long as is right.
+    fn wake_in_time(&mut self) {
+        let Some(due) = Instant::now().checked_add(self.provider.until_due()) else { return };
+        let is_in_time = |until: Option<Instant>| until.is_some_and(|until| until <= due + LATE);
+        let watching = self.attendant.iter_mut().filter_map(Attendant::watching);
+        let mut all = watching.chain(self.sleepers.iter_mut().map(|Sleeper { bell, until }| (&*bell, until)));
+        let Some((bell, until)) = all.next() else { return };
+        if !is_in_time(*until) && !all.any(|(_, until)| is_in_time(*until)) {
+            *until = Some(due);
+            bell.ring();
+        }
+    }
+
     fn tell_sleepers(&mut self) {
         let changes = self.provider.changes();
         if mem::replace(&mut self.told, changes) != changes {
-            self.sleepers.iter().for_each(|bell| bell.ring());
+            self.ring_sleepers();
         }
+    }
+
+    fn ring_sleepers(&self) {
+        self.sleepers.iter().for_each(|sleeper| sleeper.bell.ring());
     }
 
     /// It can not go on: every VI breaks, and the error callback is told.
@@ -292,14 +328,14 @@ impl Nic {
         }));
         let _ = self.ensure_attendant();
         self.attendant.iter().for_each(Attendant::ring);
-        self.sleepers.iter().for_each(|bell| bell.ring());
+        self.ring_sleepers();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use netdyno_stack::vi::{Config, Level, ViAttributes};
+    use netdyno_stack::vi::{Address, Config, Level, UdpOptions, ViAttributes};
 
     fn opened() -> NicId {
         open(Provider::open(Config::default()).unwrap(), WireKind::Shm).unwrap()
@@ -332,19 +368,54 @@ mod tests {
                 can_be_read: false,
             };
             let vi = nic.provider.create_vi(attributes, None, None)?;
-            nic.fall_asleep(&first);
+            let sleep = nic.prepare_sleep();
+            nic.fall_asleep(&first, &sleep);
             Ok(vi)
         });
         let look = |nic: &mut Nic| {
             // Whoever waits for something of this VI is to know.
             nic.provider.destroy_vi(vi?)?;
-            nic.fall_asleep(&second);
+            let sleep = nic.prepare_sleep();
+            nic.fall_asleep(&second, &sleep);
             Ok(())
         };
         assert_eq!(call(id, look), Ok(()));
         assert!(first.is_rung() && !second.is_rung());
         assert_eq!(close(id), Ok(()));
         assert!(second.is_rung());
+    }
+
+    /// What is said again by the clock is so in time, whoever sleeps.
+    #[test]
+    fn who_sleeps_is_woken_for_what_became_due_meanwhile() {
+        let way =
+            WireKind::Udp(UdpOptions { bind: Some(([127, 0, 0, 1], 0).into()), ..UdpOptions::default() });
+        let id = open(Provider::open(Config { wire: way, ..Config::default() }).unwrap(), way).unwrap();
+        let bell = Bell::new().unwrap();
+        let vi = call(id, |nic| {
+            let tag = nic.provider.create_tag()?;
+            let attributes = ViAttributes {
+                level: Level::Delivery,
+                transfer_bytes: 1,
+                qos: 0,
+                tag,
+                can_be_written: false,
+                can_be_read: false,
+            };
+            let vi = nic.provider.create_vi(attributes, None, None)?;
+            let sleep = nic.prepare_sleep();
+            nic.fall_asleep(&bell, &sleep);
+            Ok(vi)
+        });
+        assert!(vi.is_ok() && !bell.is_rung());
+        let ask = |nic: &mut Nic| {
+            // Nobody is there, and so it is asked again soon.
+            let to = Address { host: nic.provider.host(), discriminator: b"nobody".to_vec() };
+            Ok(nic.provider.ask(vi?, b"us", to, true, None)?)
+        };
+        assert_eq!(call(id, ask), Ok(()));
+        assert!(bell.is_rung());
+        assert_eq!(close(id), Ok(()));
     }
 
     #[test]

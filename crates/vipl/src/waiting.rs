@@ -50,7 +50,7 @@ pub fn wait<T>(
             Ok(match look(nic)? {
                 Some(found) => Ok(found),
                 None => {
-                    nic.fall_asleep(&bell);
+                    nic.fall_asleep(&bell, &sleep);
                     Err(sleep)
                 }
             })

@@ -1,8 +1,12 @@
 /*
  * Ping-pong at each reliability level, polling and blocking. Prints the round trip of both, the
- * best of five times, and their ratio. Descriptors by CS and DS.
+ * best of five times, and their ratio. Descriptors by CS and DS. It takes: the device; "poll"; how many
+ * round trips make a time; the processors of server and client.
  */
+#define _GNU_SOURCE
 #include "pair.h"
+
+#include <sched.h>
 
 #define MOST 32768
 
@@ -68,6 +72,14 @@ static double rounds(VIP_VI_HANDLE vi, VIP_ULONG count, int how_many, int blocks
     return (now_us() - began) / how_many;
 }
 
+static void stay_on(int processor)
+{
+    cpu_set_t only;
+    CPU_ZERO(&only);
+    CPU_SET(processor, &only);
+    CHECK(sched_setaffinity(0, sizeof only, &only) == 0);
+}
+
 int main(int argc, char **argv)
 {
     static const VIP_RELIABILITY_LEVEL levels[] = {
@@ -78,6 +90,8 @@ int main(int argc, char **argv)
     int how_many = argc > 3 ? atoi(argv[3]) : 50;
     unsigned level, count;
     start(argc, argv);
+    if (argc > 5)
+        stay_on(atoi(argv[4 + pair.is_client]));
     descriptors = memory_of(2 * sizeof(VIP_DESCRIPTOR));
     data = memory_of(2 * MOST);
     for (level = 0; level < 3; level++) {
