@@ -231,6 +231,44 @@ impl Stretch {
         }
     }
 
+    /// Copies the bytes into words, little endian. What is behind them stays.
+    ///
+    /// # Panics
+    /// Where they do not fit: the caller has checked.
+    #[inline(always)]
+    pub fn to_words(&self, words: &mut [u64]) {
+        let (whole, rest) = (self.len / 8, self.len % 8);
+        // Word by word: a processor waits for a wider copy when it then reads words of it.
+        for (at, word) in words[..whole].iter_mut().enumerate() {
+            // SAFETY: inside, and bytes need no alignment.
+            *word = u64::from_le_bytes(unsafe { self.base.add(8 * at).cast::<[u8; 8]>().read() });
+        }
+        if rest > 0 {
+            let mut last = words[whole].to_le_bytes();
+            // SAFETY: as many bytes are left, and fewer than a word has.
+            unsafe { copy(self.base.add(8 * whole).as_ptr(), last.as_mut_ptr(), rest) };
+            words[whole] = u64::from_le_bytes(last);
+        }
+    }
+
+    /// Copies the first bytes of words there, little endian: as many as there are.
+    ///
+    /// # Panics
+    /// Where the words have fewer: the caller has checked.
+    #[inline(always)]
+    pub fn fill_from_words(&self, words: &[u64]) {
+        let (whole, rest) = (self.len / 8, self.len % 8);
+        for (at, word) in words[..whole].iter().enumerate() {
+            // SAFETY: inside, and bytes need no alignment.
+            unsafe { self.base.add(8 * at).cast::<[u8; 8]>().write(word.to_le_bytes()) };
+        }
+        if rest > 0 {
+            let last = words[whole].to_le_bytes();
+            // SAFETY: as many bytes are left, and fewer than a word has.
+            unsafe { copy(last.as_ptr(), self.base.add(8 * whole).as_ptr(), rest) };
+        }
+    }
+
     /// Copies as many bytes to `to` as that has.
     ///
     /// # Panics
@@ -264,6 +302,22 @@ mod tests {
         assert_eq!(contents(&other), [0, 1, 7, 8]);
         bytes.copy(0, &bytes, 2, 4);
         assert_eq!(contents(&bytes), [1, 1, 1, 1, 7, 8]);
+    }
+
+    #[test]
+    fn bytes_go_into_words_and_out_of_them() {
+        for len in 0..=24 {
+            let mut from: Vec<u8> = (1..=24).collect();
+            let mut to = vec![0xff; 25];
+            // SAFETY: used before anybody else looks at them.
+            let stretch = |bytes: &mut [u8]| unsafe { Stretch::new(NonNull::from(bytes).cast(), len) };
+            let mut words = [u64::MAX; 4];
+            stretch(&mut from).to_words(&mut words);
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            assert!(bytes[..len] == from[..len] && bytes[len..].iter().all(|byte| *byte == 0xff));
+            stretch(&mut to).fill_from_words(&words);
+            assert!(to[..len] == from[..len] && to[len..].iter().all(|byte| *byte == 0xff), "{len} bytes");
+        }
     }
 
     #[test]

@@ -6,10 +6,8 @@
 
 use super::codes::{Level, Status};
 use super::completion::{CompletionQueue, CqHandle, Done};
-use super::descriptor::{
-    ALIGNMENT, Completion, DescriptorAt, Malformed, Operation, Segment, Segments, Side, Work,
-};
-use super::memory::{Access, Memory, Ptag};
+use super::descriptor::{ALIGNMENT, Completion, DescriptorAt, Segment, Segments, Short, Side, Work};
+use super::memory::{Access, Memory};
 use super::nic::{Nic, Vi, ViHandle};
 use super::posting::head_of;
 use super::queue::Completed;
@@ -24,24 +22,16 @@ pub struct Taken {
     pub receive: Option<Completed>,
 }
 
-/// The one segment of a work, of as many bytes as that moves.
-#[inline]
-fn only_segment<'a>(work: &'a Work, tag: Ptag, memory: &Memory) -> Option<&'a Segment> {
-    let Segments::Few(0 | 1, [segment, _]) = &work.segments else { return None };
-    memory.check(tag, segment).ok()?;
-    Some(segment)
-}
-
 impl Nic {
     /// Posts a send or a write, gives it to the wire, and completes it. `read` copies the descriptor, as
-    /// for [`Nic::post`]; `carry` is told the message and where its bytes are, and says whether the
+    /// for [`Nic::post`], if it is a short one; `carry` is told the message and where its bytes are, and says whether the
     /// wire has taken it. What is to be written into the descriptor now.
-    #[inline]
+    #[inline(always)]
     pub fn send_at_once(
         &mut self,
         vi: ViHandle,
         at: DescriptorAt,
-        read: impl FnOnce(u64) -> Result<Work, Malformed>,
+        read: impl FnOnce(u64) -> Option<Short>,
         carry: impl FnOnce(u64, &Head, &Segment) -> bool,
     ) -> Option<Completed> {
         if !self.is_at_rest() || !at.address.is_multiple_of(ALIGNMENT) || self.attributes().segments == 0 {
@@ -50,25 +40,27 @@ impl Nic {
         let Self { vis, memory, cqs, .. } = self;
         let endpoint = vis.get_mut(vi).filter(|endpoint| sends_at_once(endpoint, cqs))?;
         let tag = endpoint.attributes.tag;
-        let work = read(memory.check_descriptor(tag, at).ok()?).ok()?;
-        if matches!(work.operation, Operation::Read(_)) || work.len > endpoint.attributes.transfer_bytes {
+        let Short { operation, immediate, segment } = read(memory.check_descriptor(tag, at).ok()?)?;
+        let len = segment.len;
+        if len > endpoint.attributes.transfer_bytes || memory.check(tag, &segment).is_err() {
             return None;
         }
-        let segment = only_segment(&work, tag, memory)?;
         let number = endpoint.send.next_number();
-        if !carry(number, &head_of(number, &work), segment) {
+        if !carry(number, &head_of(number, operation, immediate, len), &segment) {
             return None;
         }
-        let status = Status::DONE.with(work.operation.status());
-        let completed = Completed { at, completion: Completion { status, len: work.len, immediate: None } };
+        let status = Status::DONE.with(operation.status());
+        let completed = Completed { at, completion: Completion { status, len, immediate: None } };
         endpoint.send.pass(completed);
         note(cqs, endpoint.send_cq, Done { vi, side: Side::Send });
         self.count_at_once();
         Some(completed)
     }
 
-    /// Takes a message whose bytes are all here. `place` is told where they belong, and copies them.
-    #[inline]
+    /// Takes a message whose bytes are all here. `place` is told where they belong, and copies them. Where
+    /// a receive is complete, either the program is given that now, if nothing is done that it has not
+    /// taken, or it is kept ([`Nic::keep`]).
+    #[inline(always)]
     pub fn take_at_once(&mut self, vi: ViHandle, head: &Head, place: impl FnOnce(&Segment)) -> Option<Taken> {
         if !self.is_at_rest() {
             return None;
@@ -84,8 +76,10 @@ impl Nic {
         let receive = match head.kind {
             Kind::Read { .. } => return None,
             Kind::Send { immediate } => {
-                let work = next_receive(endpoint, memory, cqs)?;
-                let segment = only_segment(work, endpoint.attributes.tag, memory)?;
+                let Segments::Few(0 | 1, [segment, _]) = &next_receive(endpoint, memory, cqs)?.segments
+                else {
+                    return None;
+                };
                 if segment.len < head.len {
                     return None;
                 }
@@ -114,6 +108,14 @@ impl Nic {
         self.count_at_once();
         Some(Taken { receive })
     }
+
+    /// The program takes a receive later that is complete.
+    #[inline]
+    pub fn keep(&mut self, vi: ViHandle, completed: Completed) {
+        if let Some(endpoint) = self.vis.get_mut(vi) {
+            endpoint.receive.keep(completed);
+        }
+    }
 }
 
 type Queues = Table<CqHandle, CompletionQueue>;
@@ -141,13 +143,12 @@ fn sends_at_once(endpoint: &Vi, cqs: &Queues) -> bool {
         && is_clear(cqs, endpoint.send_cq)
 }
 
-/// The receive that is next, if its completion can be written.
-#[inline]
+/// The receive that is next, if it is sound and its completion can be written.
+#[inline(always)]
 fn next_receive<'a>(endpoint: &'a Vi, memory: &Memory, cqs: &Queues) -> Option<&'a Work> {
     if !is_clear(cqs, endpoint.receive_cq) {
         return None;
     }
     let entry = endpoint.receive.next_alone()?;
-    memory.check_descriptor(endpoint.attributes.tag, entry.at).ok()?;
-    entry.work.as_ref().ok()
+    entry.work.as_ref().ok().filter(|_| entry.sound_at == Some(memory.changes()))
 }

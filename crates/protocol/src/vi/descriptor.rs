@@ -35,6 +35,8 @@ pub const ALIGNMENT: u64 = 64;
 pub const CONTROL_LEN: usize = 32;
 /// Bytes of a segment.
 pub const SEGMENT_LEN: usize = 16;
+/// Bytes of a descriptor with two segments, which most have at most.
+pub const SHORT_LEN: usize = CONTROL_LEN + 2 * SEGMENT_LEN;
 /// Most segments of a descriptor, the peer's address among them.
 pub const MOST_SEGMENTS: usize = 252;
 
@@ -129,6 +131,17 @@ pub struct Work {
     pub segments: Segments,
     /// The bytes of all segments.
     pub len: u32,
+}
+
+/// A send or an RDMA write of one segment at most, as most are. Nothing of it has memory of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Short {
+    /// What it asks for.
+    pub operation: Operation,
+    /// What is to be told to the peer's receive.
+    pub immediate: Option<u32>,
+    /// This side's memory; without bytes where it has none.
+    pub segment: Segment,
 }
 
 /// Data segments. As many as a descriptor of 64 bytes has take no memory of their own.
@@ -293,6 +306,30 @@ impl<B: AsRef<[u8]>> View<B> {
     }
 }
 
+impl View<&[u8; SHORT_LEN]> {
+    /// The descriptor's meaning in a send queue, if it is a short one.
+    #[inline]
+    pub fn short(&self) -> Option<Short> {
+        let (control, count) = (self.control(), self.segment_count());
+        let (first, second) = self.0[CONTROL_LEN..].split_at(SEGMENT_LEN);
+        let (operation, data, begin) = match control & OPERATION {
+            SEND => (Operation::Send, first, 0),
+            WRITE => {
+                let remote = Remote { address: word_at(first, 0), handle: half_at(first, 8) };
+                (Operation::Write(remote), second, 1)
+            }
+            _ => return None,
+        };
+        if control & !KNOWN != 0 || !(begin..=begin + 1).contains(&count) {
+            return None;
+        }
+        let segment = Segment { address: word_at(data, 0), handle: half_at(data, 8), len: half_at(data, 12) };
+        let segment = if count > begin { segment } else { Segment::default() };
+        let immediate = (control & IMMEDIATE != 0).then(|| self.immediate());
+        Some(Short { operation, immediate, segment })
+    }
+}
+
 impl<B: AsRef<[u8]> + AsMut<[u8]>> View<B> {
     /// Writes a descriptor that asks for `work`, over zeros.
     ///
@@ -411,6 +448,10 @@ mod tests {
         }
     }
 
+    fn is_long(work: &Work) -> bool {
+        work.segments.as_slice().len() > 1 || matches!(work.operation, Operation::Read(_))
+    }
+
     fn side_of(work: &Work) -> Side {
         if work.operation == Operation::Receive { Side::Receive } else { Side::Send }
     }
@@ -440,6 +481,26 @@ mod tests {
             let bytes = encoded(&work);
             prop_assert_eq!(View::new(&bytes).unwrap().work(side_of(&work)), Ok(work));
             prop_assert!(View::new(&bytes[..bytes.len() - 1]).and_then(|view| view.work(Side::Send)).is_err());
+        }
+
+        #[test]
+        fn a_short_one_means_the_same(work in works(), bit in 0..600_usize) {
+            let mut bytes = encoded(&work);
+            bytes.resize(bytes.len().max(SHORT_LEN), 0);
+            if bit < 8 * CONTROL_LEN {
+                bytes[bit / 8] ^= 1 << (bit % 8);
+            }
+            let short: &[u8; SHORT_LEN] = bytes.first_chunk().unwrap();
+            let whole = View::new(&bytes).unwrap().work(Side::Send);
+            match View::new(short).unwrap().short() {
+                Some(Short { operation, immediate, segment }) => {
+                    let work = whole.unwrap();
+                    prop_assert_eq!((work.operation, work.immediate), (operation, immediate));
+                    prop_assert!(work.segments.as_slice().len() <= 1);
+                    prop_assert_eq!(work.segments.as_slice().first().copied().unwrap_or_default(), segment);
+                }
+                None => prop_assert!(whole.is_err() || is_long(&whole.unwrap())),
+            }
         }
 
         #[test]

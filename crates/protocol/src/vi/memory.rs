@@ -132,13 +132,15 @@ pub struct Memory {
     tags: Table<Ptag, u32>,
     regions: Table<MemHandle, Region>,
     bytes: u64,
+    /// Counts what takes leave back: what was allowed before that may not be any more.
+    changes: u64,
 }
 
 impl Memory {
     /// No memory yet. `can_read` says whether peers can be let read at all.
     pub fn new(limits: Limits, can_read: bool) -> Self {
         let (tags, regions) = (Table::new(limits.tags), Table::new(limits.regions));
-        Self { limits, can_read, tags, regions, bytes: 0 }
+        Self { limits, can_read, tags, regions, bytes: 0, changes: 0 }
     }
 
     /// A new tag.
@@ -209,6 +211,7 @@ impl Memory {
     pub fn deregister(&mut self, address: u64, handle: MemHandle) -> Result<(), MemoryError> {
         let region = *self.query(address, handle)?;
         self.regions.remove(handle);
+        self.changes += 1;
         self.bytes -= region.len;
         self.leave_tag(region.attributes.tag);
         Ok(())
@@ -240,6 +243,7 @@ impl Memory {
         if let Some(region) = self.regions.get_mut(handle) {
             region.attributes = attributes;
         }
+        self.changes += 1;
         Ok(())
     }
 
@@ -251,6 +255,17 @@ impl Memory {
             return Err(MemoryError::ReadNotSupported);
         }
         Ok(())
+    }
+
+    /// A VI has another tag: what it was allowed it may not be any more.
+    pub fn note_change(&mut self) {
+        self.changes += 1;
+    }
+
+    /// Another number whenever something is not allowed any more that was.
+    #[inline]
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// The region of a handle.

@@ -397,6 +397,7 @@ impl Nic {
         self.attributes.check(&attributes).map_err(ResourceError::Unsupported)?;
         self.memory.take_tag(attributes.tag).map_err(|_| ResourceError::NoSuchTag)?;
         self.memory.leave_tag(old.tag);
+        self.memory.note_change();
         if let Some(vi) = self.vis.get_mut(vi) {
             vi.attributes = attributes;
         }

@@ -73,8 +73,7 @@ fn fault_of(nic: &Nic, vi: &Vi, entry: &Entry) -> Option<Status> {
 
 /// What goes to the peer of a descriptor.
 #[inline]
-pub(super) fn head_of(number: u64, work: &Work) -> Head {
-    let Work { operation, immediate, len, .. } = *work;
+pub(super) fn head_of(number: u64, operation: Operation, immediate: Option<u32>, len: u32) -> Head {
     let kind = match operation {
         Operation::Send | Operation::Receive => Kind::Send { immediate },
         Operation::Write(remote) => Kind::Write { remote, immediate },
@@ -112,7 +111,12 @@ impl Nic {
         let is_short = |work: &Work| work.segments.as_slice().len() <= most.into();
         let work =
             read(room).and_then(|work| if is_short(&work) { Ok(work) } else { Err(Malformed::SegmentCount) });
-        endpoint.queue(side).post(at, work).map_err(|_| PostError::Full)?;
+        let tag = endpoint.attributes.tag;
+        let is_sound =
+            |work: &Work| work.segments.as_slice().iter().all(|one| memory.check(tag, one).is_ok());
+        // A receive is looked at now, while nobody waits for it.
+        let sound_at = (side == Side::Receive && work.as_ref().is_ok_and(is_sound)).then(|| memory.changes());
+        endpoint.queue(side).post(at, work, sound_at).map_err(|_| PostError::Full)?;
         // There is nobody to send to, or nothing will be received any more.
         let is_hopeless = match side {
             Side::Send => !endpoint.is_connected(),
@@ -143,7 +147,8 @@ impl Nic {
             let number = queue.begin()?;
             let Some(status) = fault else {
                 let work = queue.under_way(number)?.work.as_ref().ok()?;
-                return Some(Outgoing { number, head: head_of(number, work) });
+                let Work { operation, immediate, len, .. } = *work;
+                return Some(Outgoing { number, head: head_of(number, operation, immediate, len) });
             };
             queue.finish(number, Completion { status, ..Completion::default() });
             if is_reliable {

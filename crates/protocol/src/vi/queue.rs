@@ -21,6 +21,9 @@ pub struct Entry {
     pub at: DescriptorAt,
     /// What it asks for, if that can be understood.
     pub work: Result<Work, Malformed>,
+    /// It was found sound, its own place and all of its memory, when these many changes of memory were
+    /// known ([`Memory::changes`](super::memory::Memory::changes)).
+    pub sound_at: Option<u64>,
     finished: Option<Completion>,
 }
 
@@ -69,11 +72,16 @@ impl WorkQueue {
     }
 
     #[inline]
-    pub fn post(&mut self, at: DescriptorAt, work: Result<Work, Malformed>) -> Result<(), Full> {
+    pub fn post(
+        &mut self,
+        at: DescriptorAt,
+        work: Result<Work, Malformed>,
+        sound_at: Option<u64>,
+    ) -> Result<(), Full> {
         if self.is_full() {
             return Err(Full);
         }
-        self.pending.push_back(Entry { at, work, finished: None });
+        self.pending.push_back(Entry { at, work, sound_at, finished: None });
         Ok(())
     }
 
@@ -94,6 +102,12 @@ impl WorkQueue {
     #[inline]
     pub fn pass(&mut self, completed: Completed) {
         self.first += 1;
+        self.keep(completed);
+    }
+
+    /// The program takes it later.
+    #[inline]
+    pub fn keep(&mut self, completed: Completed) {
         self.done.push_back(completed);
     }
 
@@ -104,13 +118,13 @@ impl WorkQueue {
         self.pending.front().filter(|_| self.begun == 0 && self.callbacks == 0)
     }
 
-    /// That one is complete.
+    /// That one is complete. It is to be kept, or given to the program.
     #[inline]
     pub fn complete_next(&mut self, completion: Completion) -> Option<Completed> {
         let entry = self.pending.front()?;
         let completed = Completed { at: entry.at, completion: completion.of(operation(self.side, entry)) };
         self.pending.pop_front();
-        self.pass(completed);
+        self.first += 1;
         Some(completed)
     }
 
@@ -279,7 +293,7 @@ mod tests {
                 match step {
                     Step::Post => {
                         let is_full = posted - taken == 16;
-                        prop_assert_eq!(queue.post(at(posted), send()).is_err(), is_full);
+                        prop_assert_eq!(queue.post(at(posted), send(), None).is_err(), is_full);
                         posted += u64::from(!is_full);
                     }
                     Step::Begin => if let Some(number) = queue.begin() {
@@ -319,7 +333,7 @@ mod tests {
     #[test]
     fn a_callback_takes_what_is_done_and_no_more() {
         let mut queue = WorkQueue::new(Side::Send, 4);
-        (0..2).for_each(|n| queue.post(at(n), send()).unwrap());
+        (0..2).for_each(|n| queue.post(at(n), send(), None).unwrap());
         queue.want_callback();
         assert_eq!(queue.take_for_callback(), None);
         queue.flush();
@@ -334,7 +348,7 @@ mod tests {
     fn what_could_not_be_understood_is_told_by_its_queue() {
         for (side, operation) in [(Side::Send, Status::OP_SEND), (Side::Receive, Status::OP_RECEIVE)] {
             let mut queue = WorkQueue::new(side, 1);
-            queue.post(at(0), Err(Malformed::Control)).unwrap();
+            queue.post(at(0), Err(Malformed::Control), None).unwrap();
             queue.flush();
             let status = Status::DONE.with(operation).with(Status::FLUSHED);
             assert_eq!(queue.settle().unwrap().completion.status, status);

@@ -481,6 +481,43 @@ fn memory_is_usable_only_under_a_registration_whose_tag_equals_the_vis() {
     }
 }
 
+/// Whatever a receive was allowed when it was posted: what counts is what holds when a message comes.
+#[test]
+fn what_a_receive_may_use_is_looked_at_when_a_message_comes() {
+    for takes_at_once in [false, true] {
+        for what in ["nothing", "tag", "memory"] {
+            let mut world = World::new(2);
+            world.takes_at_once = takes_at_once;
+            let [ours, theirs] = [0, 1].map(|at| world.hosts[at].create_vi(Level::Delivery));
+            let room = world.hosts[1].memory_of_its_own(500, 10);
+            let receive =
+                work(Operation::Receive, &[Segment { address: BASE + 500, handle: room.0, len: 10 }]);
+            let got = world.hosts[1].post(theirs, Side::Receive, &receive);
+            let host = &mut world.hosts[1];
+            match what {
+                "tag" => {
+                    let tag = host.nic.create_tag().unwrap();
+                    let attributes = ViAttributes { tag, ..host.vi_attributes(Level::Delivery) };
+                    host.nic.set_vi(theirs, attributes).unwrap();
+                }
+                "memory" => host.nic.deregister(BASE + 500, room).unwrap(),
+                _ => {}
+            }
+            world.connect_as_peers([ours, theirs]);
+            send(&mut world, 0, ours, b"text");
+            world.run();
+            if what == "nothing" {
+                assert_eq!(status(&mut world, 1, got), DONE_RECEIVE);
+                assert_eq!(world.taken_at_once, u64::from(takes_at_once));
+            } else {
+                assert_eq!(state(&world, 1, theirs), State::Error, "{what}");
+                assert_ne!(world.hosts[1].memory(BASE + 500, 4), b"text");
+                assert_eq!(world.taken_at_once, 0);
+            }
+        }
+    }
+}
+
 #[test]
 fn memory_that_is_deregistered_while_a_message_comes_is_not_written_any_more() {
     let mut world = World::new(2);

@@ -79,6 +79,12 @@ impl Host {
         Segment { address: BASE + offset, handle: self.all.0, len }
     }
 
+    /// Registers a part of the memory once more, by itself.
+    pub fn memory_of_its_own(&mut self, offset: u64, len: u64) -> MemHandle {
+        let attributes = MemAttributes { tag: self.tag, can_be_written: false, can_be_read: false };
+        self.nic.register(BASE + offset, len, attributes).unwrap()
+    }
+
     /// The place of the descriptor that is posted next.
     pub fn next_descriptor(&self) -> DescriptorAt {
         let slot = self.posted % (MEMORY_LEN / 2 / DESCRIPTOR_LEN);
@@ -267,8 +273,10 @@ impl World {
         let link = self.hosts[at].links.get(&vi)?.clone();
         let Host { nic, bytes, .. } = &mut self.hosts[at];
         let memory = |address: u64, len: u64| &bytes[(address - BASE) as usize..][..len as usize];
-        let read =
-            |room: u64| View::new(memory(descriptor.address, room.min(DESCRIPTOR_LEN)))?.work(Side::Send);
+        let read = |room: u64| {
+            let bytes = memory(descriptor.address, room.min(DESCRIPTOR_LEN)).first_chunk()?;
+            View::new(bytes).ok()?.short()
+        };
         let mut sent = None;
         let completed = nic.send_at_once(vi, descriptor, read, |number, head, segment| {
             let bytes = if segment.len == 0 { &[] } else { memory(segment.address, segment.len.into()) };
@@ -393,6 +401,7 @@ impl World {
         });
         self.taken_at_once += u64::from(taken.is_some());
         if let Some(completed) = taken.and_then(|taken| taken.receive) {
+            self.hosts[to].nic.keep(vi, completed);
             self.complete(to, vi, Side::Receive, completed);
         }
         taken.is_some()

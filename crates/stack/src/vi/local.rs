@@ -5,13 +5,11 @@
 //! Nobody is given a reference into such memory, for the program may write there at any time.
 
 use netdyno_host::bytes::Stretch;
-use netdyno_protocol::vi::descriptor::{CONTROL_LEN, STATUS_AT, View};
+use netdyno_protocol::vi::descriptor::{CONTROL_LEN, SHORT_LEN, STATUS_AT, Short, View};
 use netdyno_protocol::vi::{Completion, DescriptorAt, Segment, Side, Work, descriptor::Malformed};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A descriptor with two segments, which most have at most.
-const SHORT_LEN: usize = 64;
 /// Where the immediate data and the length are, in front of the status.
 const IMMEDIATE_AT: usize = 20;
 const LENGTH_AT: usize = 24;
@@ -29,6 +27,21 @@ pub(super) unsafe fn stretch(segment: &Segment) -> Stretch {
     let base = NonNull::new(pointer(segment.address)).unwrap_or(NonNull::dangling());
     // SAFETY: the caller's promise. A segment at address 0 has no bytes: nothing is registered there.
     unsafe { Stretch::new(base, segment.len as usize) }
+}
+
+/// Copies the descriptor at an address, of which `room` bytes are registered, and reads the copy, if it is
+/// one of a short send.
+///
+/// # Safety
+/// So many bytes can be read there.
+#[inline]
+pub(super) unsafe fn read_short(at: DescriptorAt, room: u64) -> Option<Short> {
+    if room < SHORT_LEN as u64 {
+        return None;
+    }
+    // SAFETY: the caller's promise; bytes need no alignment.
+    let bytes: [u8; SHORT_LEN] = unsafe { pointer(at.address).cast::<[u8; SHORT_LEN]>().read() };
+    View::new(&bytes).ok()?.short()
 }
 
 /// Copies the descriptor at an address, of which `room` bytes are registered, and reads the copy:

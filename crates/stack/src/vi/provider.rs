@@ -3,7 +3,7 @@
 use super::local;
 use super::shm;
 use super::udp::{UdpOptions, UdpWire};
-use super::wire::Wire;
+use super::wire::{Look, Wire};
 use netdyno_host::datagram::SocketError;
 use netdyno_host::loan::Loan;
 use netdyno_host::random;
@@ -297,6 +297,15 @@ impl Provider {
         if side == Side::Send && self.wire.send_at_once(&mut self.nic, vi, at) {
             return Ok(());
         }
+        // SAFETY: the caller's promise.
+        unsafe { self.post_anyhow(vi, side, at) }
+    }
+
+    /// The same by the long way.
+    ///
+    /// # Safety
+    /// As for [`Provider::post`].
+    unsafe fn post_anyhow(&mut self, vi: ViHandle, side: Side, at: DescriptorAt) -> Result<(), PostError> {
         // SAFETY: so many bytes are registered there, and the caller has promised that they are
         // memory.
         self.nic.post(vi, side, at, |room| unsafe { local::read_descriptor(at, room, side) })?;
@@ -316,6 +325,13 @@ impl Provider {
         self.count_look();
         if let Some(completed) = self.nic.done(vi, side)? {
             return Ok(Some(completed));
+        }
+        if side == Side::Receive {
+            match self.wire.receive_at_once(&mut self.nic, vi) {
+                Look::Done(completed) => return Ok(Some(completed)),
+                Look::Nothing => return Ok(None),
+                Look::Further => {}
+            }
         }
         self.wire.receive(&mut self.nic, vi);
         self.settle();

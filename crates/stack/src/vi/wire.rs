@@ -2,10 +2,20 @@
 
 use netdyno_host::loan::Loan;
 use netdyno_protocol::frame::vi_signal::Signal;
-use netdyno_protocol::vi::{ConnectError, DescriptorAt, Link, Nic, Parting, ViHandle};
+use netdyno_protocol::vi::{Completed, ConnectError, DescriptorAt, Link, Nic, Parting, ViHandle};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// What a short look for a VI has found.
+pub(super) enum Look {
+    /// A receive is complete, which the program is given at once: it has taken all that was done before.
+    Done(Completed),
+    /// Nothing has come, and nothing is to be done now.
+    Nothing,
+    /// That is not to be said in one step, and nothing was done.
+    Further,
+}
 
 /// One way down: it carries what a [`Nic`] decides, and tells it what comes. All of its calls return
 /// at once, but for [`Wire::linger`].
@@ -44,6 +54,12 @@ pub(super) trait Wire: Send {
     #[inline]
     fn send_at_once(&mut self, _nic: &mut Nic, _vi: ViHandle, _at: DescriptorAt) -> bool {
         false
+    }
+
+    /// Takes a message for a VI, where that is one step.
+    #[inline]
+    fn receive_at_once(&mut self, _nic: &mut Nic, _vi: ViHandle) -> Look {
+        Look::Further
     }
 
     /// Carries what a VI sends, as far as there is room: all that [`Nic::next`] has.

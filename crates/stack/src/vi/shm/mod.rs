@@ -12,7 +12,7 @@ mod lent;
 mod link;
 
 use super::provider::OpenError;
-use super::wire::Wire;
+use super::wire::{Look, Wire};
 use agent::{Agent, Conn, Heard};
 use lent::{Lender, Lent};
 use link::{INBOX_LEN, Link};
@@ -377,6 +377,16 @@ impl Wire for ShmWire {
             self.agent.kick(link.conn);
         }
         sent.is_some()
+    }
+
+    #[inline]
+    fn receive_at_once(&mut self, nic: &mut Nic, vi: ViHandle) -> Look {
+        let Some(link) = link_of(&mut self.links, vi) else { return Look::Further };
+        let (look, wakes) = link.receive_at_once(nic);
+        if wakes {
+            self.agent.kick(link.conn);
+        }
+        look
     }
 
     #[inline]

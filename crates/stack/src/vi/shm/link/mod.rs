@@ -26,8 +26,7 @@ use netdyno_host::region::{PAGE, Region};
 use netdyno_host::segment::Segment;
 use netdyno_protocol::frame::vi_message::{Head, Kind, Refusal, Verdict, number_of};
 use netdyno_protocol::vi::{
-    Arrival, Completed, DescriptorAt, Level, Nic, Outgoing, Parting, Progress, Segment as Part, Side,
-    ViHandle,
+    Arrival, Completed, DescriptorAt, Level, Nic, Outgoing, Parting, Progress, Segment as Part, ViHandle,
 };
 use std::collections::VecDeque;
 use std::ptr::NonNull;
@@ -204,6 +203,16 @@ impl Link {
         fence(Ordering::SeqCst);
     }
 
+    /// Whether nothing is under way but what the peer sends.
+    #[inline]
+    fn is_idle(&self) -> bool {
+        self.sending.is_none()
+            && self.serving.is_empty()
+            && self.unconfirmed.is_empty()
+            && !self.is_blocked
+            && !self.is_further
+    }
+
     /// Makes pointers of the parts that the rules have allowed.
     #[inline]
     fn spread(&mut self) {
@@ -244,7 +253,7 @@ impl Link {
 }
 
 /// A line with a head, and how many words of it that takes: of a send, which names no memory, two.
-#[inline]
+#[inline(always)]
 fn words_of(head: &Head) -> ([u64; lane::WORDS], usize) {
     let [first, second, address, handle] = head.pack();
     let count = if matches!(head.kind, Kind::Send { .. }) { 2 } else { 4 };
@@ -252,7 +261,7 @@ fn words_of(head: &Head) -> ([u64; lane::WORDS], usize) {
 }
 
 /// The head in a line's words, and how many of them it takes.
-#[inline]
+#[inline(always)]
 fn head_of(words: &[u64; lane::WORDS]) -> Option<(Head, usize)> {
     let is_send = words[0] & 0xff == 1;
     let (remote, count) = if is_send { ([0; 2], 2) } else { ([words[2], words[3]], 4) };
@@ -261,14 +270,14 @@ fn head_of(words: &[u64; lane::WORDS]) -> Option<(Head, usize)> {
 
 /// The three words of a write whose bytes are all in its line: the length is where the first word has
 /// zeros, and the handle where the length was.
-#[inline]
+#[inline(always)]
 fn short_words_of(head: &Head) -> [u64; 3] {
     let [first, second, address, handle] = head.pack();
     [first | u64::from(head.len) << 16, second & !0xffff_ffff | handle, address]
 }
 
 /// The head in the words of such a line.
-#[inline]
+#[inline(always)]
 fn short_head_of(words: &[u64; lane::WORDS]) -> Option<Head> {
     let (len, handle) = (words[0] >> 16 & 0xff, words[1] & 0xffff_ffff);
     Head::parse([words[0] & !0xff_0000, words[1] & !0xffff_ffff | len, words[2], handle]).ok()
@@ -279,7 +288,7 @@ const SEND_ROOM: usize = 8 * (lane::WORDS - 2);
 const WRITE_ROOM: usize = 8 * (lane::WORDS - 3);
 
 /// Writes a message with all of its bytes into one line, if they fit.
-#[inline]
+#[inline(always)]
 fn write_whole(writer: &mut Writer, head: &Head, from: &[Stretch]) -> bool {
     let len = head.len as usize;
     match head.kind {
@@ -317,8 +326,11 @@ fn scatter(mut from: Stretch, to: &[Stretch]) {
 }
 
 /// Copies bytes into words, which have room for them.
-#[inline]
+#[inline(always)]
 fn put(from: &[Stretch], words: &mut [u64]) {
+    if let [only] = from {
+        return only.to_words(words);
+    }
     let base = NonNull::from(&mut *words).cast();
     // SAFETY: borrowed for longer than the copy takes, by nobody else; whatever the bytes are, words they
     // are as well.

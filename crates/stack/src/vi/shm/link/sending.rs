@@ -28,13 +28,12 @@ impl Link {
     /// the peer is to be woken; `None` where it takes the long way.
     #[inline]
     pub(in crate::vi::shm) fn send_at_once(&mut self, nic: &mut Nic, at: DescriptorAt) -> Option<bool> {
-        let is_free = self.sending.is_none() && self.serving.is_empty() && self.unconfirmed.is_empty();
-        if !is_free || !self.writer.has_room() {
+        if !self.is_idle() || !self.writer.has_room() {
             return None;
         }
         let Self { writer, last_number, .. } = self;
         // SAFETY: so many bytes are registered there: they are memory, which stays until it is deregistered.
-        let read = |room| unsafe { local::read_descriptor(at, room, Side::Send) };
+        let read = |room| unsafe { local::read_short(at, room) };
         let sent = nic.send_at_once(self.vi, at, read, |number, head, part| {
             // SAFETY: the rules have found it in registered memory.
             let is_carried = write_whole(writer, head, &[unsafe { local::stretch(part) }]);

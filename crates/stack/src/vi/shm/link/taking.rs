@@ -1,6 +1,8 @@
 //! What comes to a VI.
 
 use super::*;
+use crate::vi::wire::Look;
+use netdyno_protocol::vi::Taken as TakenAtOnce;
 
 /// Lines taken in a row, so that others get their turn.
 const AT_ONCE: usize = 32;
@@ -97,10 +99,10 @@ impl Link {
         if !is_meant {
             return None;
         }
-        let bytes = words.map(u64::to_le_bytes);
-        // SAFETY: a local that outlives the copy.
-        let here = || unsafe { Stretch::new(NonNull::from(&bytes[inline..]).cast(), len) };
-        if matches!(code, WHOLE | WRITE) && !is_read && self.take_at_once(nic, &head, here()) {
+        if matches!(code, WHOLE | WRITE)
+            && let Some(TakenAtOnce { receive }) = self.take_at_once(nic, &head, &words[inline..])
+        {
+            receive.into_iter().for_each(|completed| nic.keep(self.vi, completed));
             return Some(());
         }
         // Its place in the buffer is behind, whatever becomes of it.
@@ -116,6 +118,9 @@ impl Link {
             }
             Arrival::Drop => {}
             Arrival::Place => {
+                let bytes = words.map(u64::to_le_bytes);
+                // SAFETY: a local that outlives the copy.
+                let here = || unsafe { Stretch::new(NonNull::from(&bytes[inline..]).cast(), len) };
                 let from = beside.unwrap_or_else(here);
                 if self.place(nic, &head, 0, from) {
                     nic.arrived(self.vi);
@@ -125,18 +130,62 @@ impl Link {
         Some(())
     }
 
-    /// Takes a message by the short way, if that is open.
+    /// Takes the message that has come, if it goes the short way and completes a receive. And whether the
+    /// peer is to be woken.
     #[inline]
-    fn take_at_once(&mut self, nic: &mut Nic, head: &Head, from: Stretch) -> bool {
+    pub(in crate::vi::shm) fn receive_at_once(&mut self, nic: &mut Nic) -> (Look, bool) {
+        if self.placing.is_some() || self.is_broken || self.has_refused || !self.is_idle() {
+            return (Look::Further, false);
+        }
+        let Some((code, words)) = self.reader.read() else {
+            // Now and then whether the peer has ended is looked for as well.
+            let is_long = self.idle % IDLE == IDLE - 1;
+            self.idle = self.idle.wrapping_add(u32::from(!is_long));
+            return (if is_long { Look::Further } else { Look::Nothing }, false);
+        };
+        let Some(completed) = self.take_receive(nic, code, &words) else { return (Look::Further, false) };
+        self.reader.advance();
+        self.idle = 0;
+        let is_due = self.is_awaited || self.reader.taken() - self.told >= TOLD_AFTER;
+        if is_due {
+            self.tell_taken();
+        }
+        (Look::Done(completed), is_due && self.is_peer_asleep())
+    }
+
+    /// The receive that a line completes which goes the short way.
+    #[inline(always)]
+    fn take_receive(&mut self, nic: &mut Nic, code: u8, words: &[u64; lane::WORDS]) -> Option<Completed> {
+        let (head, inline) = match code {
+            WHOLE => head_of(words)?,
+            WRITE => (short_head_of(words)?, 3),
+            _ => return None,
+        };
+        let is_meant = match head.kind {
+            Kind::Send { .. } => code == WHOLE && head.len as usize <= SEND_ROOM,
+            Kind::Write { immediate, .. } => {
+                code == WRITE && immediate.is_some() && head.len as usize <= WRITE_ROOM
+            }
+            Kind::Read { .. } => false,
+        };
+        if !is_meant {
+            return None;
+        }
+        self.take_at_once(nic, &head, &words[inline..])?.receive
+    }
+
+    /// Takes a message by the short way, if that is open.
+    #[inline(always)]
+    fn take_at_once(&mut self, nic: &mut Nic, head: &Head, words: &[u64]) -> Option<TakenAtOnce> {
         // SAFETY: the rules have found the place in registered memory.
-        let place = |part: &Part| from.copy_to(&unsafe { local::stretch(part) });
-        let taken = nic.take_at_once(self.vi, head, place);
-        if let Some(Completed { at, completion }) = taken.and_then(|taken| taken.receive) {
+        let place = |part: &Part| unsafe { local::stretch(part) }.fill_from_words(words);
+        let taken = nic.take_at_once(self.vi, head, place)?;
+        if let Some(Completed { at, completion }) = &taken.receive {
             // SAFETY: the rules have found the descriptor in registered memory; it is aligned, or it would
             // not have been posted.
-            unsafe { local::complete(at, &completion) };
+            unsafe { local::complete(*at, completion) };
         }
-        taken.is_some()
+        Some(taken)
     }
 
     /// Copies a piece of a message that is in memory of the peer's.
@@ -277,7 +326,7 @@ impl Link {
 
     #[inline]
     fn find_nothing(&mut self, nic: &mut Nic) {
-        self.idle = self.idle.saturating_add(1);
+        self.idle = self.idle.wrapping_add(1);
         if self.idle == IDLE && self.told != self.reader.taken() && !self.has_refused {
             self.tell_taken();
         }
