@@ -273,10 +273,9 @@ impl Nic {
     fn share(&mut self) {
         let is_watching = self.has_sleepers() || self.attendant.as_ref().is_some_and(Attendant::is_watching);
         if is_watching {
-            if !self.provider.is_prepared() {
-                self.provider.prepare_sleep();
-            }
-            self.wake_in_time();
+            let is_more = !self.provider.is_prepared() && self.provider.prepare_sleep().is_zero();
+            let left = if is_more { Duration::ZERO } else { self.provider.until_due() };
+            self.wake_in_time(left);
         }
         let mut is_news = false;
         while let Some(news) = self.provider.next_news() {
@@ -291,10 +290,14 @@ impl Nic {
         }
     }
 
-    /// What a call has done may be due by the clock before anybody who sleeps would look: then one of them
-    /// looks now, and sleeps for as long as is right.
-    fn wake_in_time(&mut self) {
-        let Some(due) = Instant::now().checked_add(self.provider.until_due()) else { return };
+    /// What a call has left may be due before anybody who sleeps would look: then one of them looks now, and
+    /// sleeps for as long as is right.
+    fn wake_in_time(&mut self, left: Duration) {
+        // Over shared memory nothing is due by the clock, mostly, and reading that takes longer than a look.
+        if left == Duration::MAX {
+            return;
+        }
+        let Some(due) = Instant::now().checked_add(left) else { return };
         let is_in_time = |until: Option<Instant>| until.is_some_and(|until| until <= due + LATE);
         let watching = self.attendant.iter_mut().filter_map(Attendant::watching);
         let mut all = watching.chain(self.sleepers.iter_mut().map(|Sleeper { bell, until }| (&*bell, until)));

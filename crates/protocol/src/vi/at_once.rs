@@ -10,7 +10,7 @@ use super::descriptor::{ALIGNMENT, Completion, DescriptorAt, Segment, Segments, 
 use super::memory::{Access, Memory};
 use super::nic::{Nic, Vi, ViHandle};
 use super::posting::head_of;
-use super::queue::Completed;
+use super::queue::{Completed, Entry};
 use super::table::Table;
 use crate::frame::vi_message::{Head, Kind};
 
@@ -23,9 +23,9 @@ pub struct Taken {
 }
 
 impl Nic {
-    /// Posts a send or a write, gives it to the wire, and completes it. `read` copies the descriptor, as
-    /// for [`Nic::post`], if it is a short one; `carry` is told the message and where its bytes are, and says whether the
-    /// wire has taken it. What is to be written into the descriptor now.
+    /// Posts a send or a write, gives it to the wire, and completes it. `read` copies the descriptor, as for
+    /// [`Nic::post`], if it is a short one; `carry` is told the message and where its bytes are, and says
+    /// whether the wire has taken it. What is to be written into the descriptor now.
     #[inline(always)]
     pub fn send_at_once(
         &mut self,
@@ -76,10 +76,7 @@ impl Nic {
         let receive = match head.kind {
             Kind::Read { .. } => return None,
             Kind::Send { immediate } => {
-                let Segments::Few(0 | 1, [segment, _]) = &next_receive(endpoint, memory, cqs)?.segments
-                else {
-                    return None;
-                };
+                let segment = next_receive(endpoint, memory, cqs)?;
                 if segment.len < head.len {
                     return None;
                 }
@@ -102,10 +99,12 @@ impl Nic {
             Some((status, immediate)) => {
                 let status = if immediate.is_some() { status.with(Status::IMMEDIATE) } else { status };
                 note(cqs, endpoint.receive_cq, Done { vi, side: Side::Receive });
-                endpoint.receive.complete_next(Completion { status, len: head.len, immediate })
+                let completed =
+                    endpoint.receive.complete_next(Completion { status, len: head.len, immediate });
+                self.count_at_once();
+                completed
             }
         };
-        self.count_at_once();
         Some(Taken { receive })
     }
 
@@ -143,12 +142,23 @@ fn sends_at_once(endpoint: &Vi, cqs: &Queues) -> bool {
         && is_clear(cqs, endpoint.send_cq)
 }
 
-/// The receive that is next, if it is sound and its completion can be written.
+/// The one segment of the receive that is next, if it is sound and its completion can be written.
 #[inline(always)]
-fn next_receive<'a>(endpoint: &'a Vi, memory: &Memory, cqs: &Queues) -> Option<&'a Work> {
+fn next_receive<'a>(endpoint: &'a Vi, memory: &Memory, cqs: &Queues) -> Option<&'a Segment> {
     if !is_clear(cqs, endpoint.receive_cq) {
         return None;
     }
-    let entry = endpoint.receive.next_alone()?;
-    entry.work.as_ref().ok().filter(|_| entry.sound_at == Some(memory.changes()))
+    let Entry { at, work: Ok(work), sound_at, .. } = endpoint.receive.next_alone()? else { return None };
+    let segment = only_segment(work)?;
+    let tag = endpoint.attributes.tag;
+    let is_known = *sound_at == Some(memory.changes());
+    let is_sound =
+        is_known || memory.check_descriptor(tag, *at).is_ok() && memory.check(tag, segment).is_ok();
+    is_sound.then_some(segment)
+}
+
+/// The segment of a work that has one, or none: then it has no bytes.
+#[inline]
+pub(super) fn only_segment(work: &Work) -> Option<&Segment> {
+    if let Segments::Few(0 | 1, [segment, _]) = &work.segments { Some(segment) } else { None }
 }

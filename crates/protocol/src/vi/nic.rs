@@ -199,7 +199,7 @@ pub struct Nic {
     pub(super) cqs: Table<CqHandle, CompletionQueue>,
     pub(super) meeting: Meeting,
     events: VecDeque<Event>,
-    /// Messages that went the short way.
+    /// Descriptors that were complete by the short way.
     at_once: u64,
 }
 
@@ -240,7 +240,7 @@ impl Nic {
         self.at_once = self.at_once.wrapping_add(1);
     }
 
-    /// How many messages were sent or taken in one step, of which no event tells.
+    /// How many descriptors were complete in one step, of which no event tells.
     #[inline]
     pub fn at_once(&self) -> u64 {
         self.at_once
@@ -397,7 +397,9 @@ impl Nic {
         self.attributes.check(&attributes).map_err(ResourceError::Unsupported)?;
         self.memory.take_tag(attributes.tag).map_err(|_| ResourceError::NoSuchTag)?;
         self.memory.leave_tag(old.tag);
-        self.memory.note_change();
+        if attributes.tag != old.tag {
+            self.memory.note_change();
+        }
         if let Some(vi) = self.vis.get_mut(vi) {
             vi.attributes = attributes;
         }

@@ -11,6 +11,7 @@
 //! told why, once. A descriptor at fault waits until all before it are complete, so that it is the
 //! first that fails. One with a fence waits as well.
 
+use super::at_once::only_segment;
 use super::codes::{AsyncError, Level, Resource, Status};
 use super::completion::{CqHandle, Done};
 use super::descriptor::{
@@ -112,9 +113,8 @@ impl Nic {
         let work =
             read(room).and_then(|work| if is_short(&work) { Ok(work) } else { Err(Malformed::SegmentCount) });
         let tag = endpoint.attributes.tag;
-        let is_sound =
-            |work: &Work| work.segments.as_slice().iter().all(|one| memory.check(tag, one).is_ok());
-        // A receive is looked at now, while nobody waits for it.
+        let is_sound = |work: &Work| only_segment(work).is_some_and(|only| memory.check(tag, only).is_ok());
+        // A short receive is looked at now, while nobody waits for it.
         let sound_at = (side == Side::Receive && work.as_ref().is_ok_and(is_sound)).then(|| memory.changes());
         endpoint.queue(side).post(at, work, sound_at).map_err(|_| PostError::Full)?;
         // There is nobody to send to, or nothing will be received any more.

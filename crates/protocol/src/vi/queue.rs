@@ -21,7 +21,7 @@ pub struct Entry {
     pub at: DescriptorAt,
     /// What it asks for, if that can be understood.
     pub work: Result<Work, Malformed>,
-    /// It was found sound, its own place and all of its memory, when these many changes of memory were
+    /// A short receive was found sound, its own place and its memory, when so many changes of memory were
     /// known ([`Memory::changes`](super::memory::Memory::changes)).
     pub sound_at: Option<u64>,
     finished: Option<Completion>,

@@ -545,9 +545,9 @@ impl Provider {
     /// How long until something is due by the clock. Who sleeps since before a call may have to be woken
     /// for it.
     pub fn until_due(&mut self) -> Duration {
-        let now_ns = self.wire.now_ns();
-        let due = self.nic.deadline().map(|at_ns| Duration::from_nanos(at_ns.saturating_sub(now_ns)));
-        due.unwrap_or(Duration::MAX).min(self.wire.until_due())
+        let left = |at_ns: u64| Duration::from_nanos(at_ns.saturating_sub(self.wire.now_ns()));
+        let due = self.nic.deadline().map_or(Duration::MAX, left);
+        due.min(self.wire.until_due())
     }
 
     /// Whether [`Provider::prepare_sleep`] still holds.

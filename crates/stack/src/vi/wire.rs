@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(super) enum Look {
     /// A receive is complete, which the program is given at once: it has taken all that was done before.
     Done(Completed),
-    /// Nothing has come, and nothing is to be done now.
+    /// Nothing has come, and nothing else is to be done.
     Nothing,
     /// That is not to be said in one step, and nothing was done.
     Further,

@@ -203,7 +203,7 @@ impl Link {
         fence(Ordering::SeqCst);
     }
 
-    /// Whether nothing is under way but what the peer sends.
+    /// Whether nothing is under way but what the peer sends, RDMA reads of ours among it.
     #[inline]
     fn is_idle(&self) -> bool {
         self.sending.is_none()
@@ -219,6 +219,13 @@ impl Link {
         self.stretches.clear();
         // SAFETY: the rules have found each in registered memory.
         self.stretches.extend(self.parts.iter().map(|part| unsafe { local::stretch(part) }));
+    }
+
+    /// Whether the peer has ended, or has said so.
+    #[inline]
+    fn is_ended(&self) -> bool {
+        let said = |word| self.theirs.word(word).load(Ordering::Relaxed) != 0;
+        self.is_closed || said(REFUSED) || said(LEFT)
     }
 
     #[inline]

@@ -208,19 +208,21 @@ impl Link {
         }
     }
 
-    /// What the peer has confirmed is complete.
+    /// What the peer has confirmed is complete. Whether anything is.
     #[inline]
-    pub(super) fn confirm(&mut self, nic: &mut Nic) {
+    pub(super) fn confirm(&mut self, nic: &mut Nic) -> bool {
         if self.unconfirmed.is_empty() {
-            return;
+            return false;
         }
+        let mut is_any = false;
         self.find_room();
         let taken = self.writer.taken();
         while let Some(message) = self.unconfirmed.front().filter(|message| message.lines <= taken) {
             let number = message.number;
             self.unconfirmed.pop_front();
-            self.is_further = true;
+            (self.is_further, is_any) = (true, true);
             nic.progress(self.vi, number, Progress::Received);
         }
+        is_any
     }
 }

@@ -28,7 +28,7 @@ enum Taken {
 }
 
 impl Link {
-    /// Takes what has come. Whether anything has, and whether the peer is to be woken.
+    /// Takes what has come. Whether anything has, or was complete, and whether the peer is to be woken.
     #[inline]
     pub(in crate::vi::shm) fn receive(&mut self, nic: &mut Nic, lender: Lender<'_>) -> (bool, bool) {
         let (mut count, mut pieces) = (0, 0);
@@ -47,7 +47,8 @@ impl Link {
             count += 1;
             pieces += u32::from(!matches!(code, WHOLE | WRITE));
         }
-        if count > 0 {
+        let mut is_any = count > 0;
+        if is_any {
             self.idle = 0;
             let is_due = self.is_awaited || self.reader.taken() - self.told >= TOLD_AFTER;
             // What was refused is not confirmed.
@@ -55,15 +56,15 @@ impl Link {
                 self.tell_taken();
             }
         } else {
-            self.find_nothing(nic);
+            is_any = self.find_nothing(nic);
         }
-        self.confirm(nic);
+        is_any |= self.confirm(nic);
         let has_more = self.is_blocked || self.is_further || !self.serving.is_empty();
         let wakes = has_more && self.send(nic, lender);
         // Who waits for a confirmation is woken by it as well.
         let is_told = self.has_refused || self.told == self.reader.taken();
         let wakes = wakes || count > 0 && is_told && self.is_peer_asleep();
-        (count > 0, wakes)
+        (is_any, wakes)
     }
 
     /// Takes a line. `None` where it has no meaning.
@@ -138,8 +139,8 @@ impl Link {
             return (Look::Further, false);
         }
         let Some((code, words)) = self.reader.read() else {
-            // Now and then whether the peer has ended is looked for as well.
-            let is_long = self.idle % IDLE == IDLE - 1;
+            // Then the peer is told how far this side is.
+            let is_long = self.idle % IDLE == IDLE - 1 || self.is_ended();
             self.idle = self.idle.wrapping_add(u32::from(!is_long));
             return (if is_long { Look::Further } else { Look::Nothing }, false);
         };
@@ -324,8 +325,9 @@ impl Link {
         Some(())
     }
 
+    /// No line has come. Whether the connection has ended.
     #[inline]
-    fn find_nothing(&mut self, nic: &mut Nic) {
+    fn find_nothing(&mut self, nic: &mut Nic) -> bool {
         self.idle = self.idle.wrapping_add(1);
         if self.idle == IDLE && self.told != self.reader.taken() && !self.has_refused {
             self.tell_taken();
@@ -348,8 +350,9 @@ impl Link {
                 self.confirm(nic);
                 nic.lost(self.vi);
             }
-            Some(Ending::Left(_)) | None => {}
+            Some(Ending::Left(_)) | None => return false,
         }
+        true
     }
 
     /// Tells the peer that a message of its own is refused, and with that all.
