@@ -149,12 +149,15 @@ fn a_name_that_another_user_has_is_an_error_at_once() {
 
 /// A stranger of this user that is connected with a VI, and what it can do with that.
 fn admit(ends: &mut [End; 2], vi: ViHandle) -> Stranger {
-    let wait = ends[0].wait("strangers", PATIENCE);
-    let address = ends[0].address("strangers");
+    // Of its own, so that what is left of the stranger before is none of this one's. Nor is the name: a
+    // socket that was closed goes on listening while another test begins a process, which has it until
+    // it is another program.
+    let number = STRANGERS.fetch_add(1, Ordering::Relaxed);
+    let name = format!("stranger-{number}");
+    let wait = ends[0].wait(&name, PATIENCE);
+    let address = ends[0].address(&name);
     let mut stranger = Stranger::connect(user(), &address).unwrap();
     let level = ends[0].provider.query_vi(vi).unwrap().attributes.level;
-    // One of its own, so that what is left of the stranger before is none of this one's.
-    let number = STRANGERS.fetch_add(1, Ordering::Relaxed);
     stranger.say_with_inbox(&request(number, address, offer(level)).encode()).unwrap();
     let mut conn = None;
     drive(ends, "a stranger", |ends| {
