@@ -62,9 +62,7 @@ impl<'a, L: Time> Bench<'a, L> {
         }
         (self.since(start) - self.timer_ns) / f64::from(repeats)
     }
-}
 
-impl<L: Time> Bench<'_, L> {
     /// Measures all cells in random orders, pass after pass, one at least and `most` at most: until
     /// as much time is up as the whole launch was given, which begins now.
     pub(crate) fn pass_over<C>(

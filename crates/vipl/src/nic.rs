@@ -338,10 +338,27 @@ impl Nic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use netdyno_stack::vi::{Address, Config, Level, UdpOptions, ViAttributes};
+    use netdyno_stack::vi::{Address, Config, Level, UdpOptions, ViAttributes, ViHandle};
 
     fn opened() -> NicId {
         open(Provider::open(Config::default()).unwrap(), WireKind::Shm).unwrap()
+    }
+
+    /// A new VI, and somebody who has fallen asleep since.
+    fn sleeping_beside_a_vi(nic: &mut Nic, bell: &Arc<Bell>) -> Result<ViHandle, ReturnCode> {
+        let tag = nic.provider.create_tag()?;
+        let attributes = ViAttributes {
+            level: Level::Delivery,
+            transfer_bytes: 1,
+            qos: 0,
+            tag,
+            can_be_written: false,
+            can_be_read: false,
+        };
+        let vi = nic.provider.create_vi(attributes, None, None)?;
+        let sleep = nic.prepare_sleep();
+        nic.fall_asleep(bell, &sleep);
+        Ok(vi)
     }
 
     #[test]
@@ -360,21 +377,7 @@ mod tests {
     fn who_falls_asleep_wakes_those_for_whom_something_was_done() {
         let id = opened();
         let [first, second] = [(); 2].map(|()| Bell::new().unwrap());
-        let vi = call(id, |nic| {
-            let tag = nic.provider.create_tag()?;
-            let attributes = ViAttributes {
-                level: Level::Delivery,
-                transfer_bytes: 1,
-                qos: 0,
-                tag,
-                can_be_written: false,
-                can_be_read: false,
-            };
-            let vi = nic.provider.create_vi(attributes, None, None)?;
-            let sleep = nic.prepare_sleep();
-            nic.fall_asleep(&first, &sleep);
-            Ok(vi)
-        });
+        let vi = call(id, |nic| sleeping_beside_a_vi(nic, &first));
         let look = |nic: &mut Nic| {
             // Whoever waits for something of this VI is to know.
             nic.provider.destroy_vi(vi?)?;
@@ -395,21 +398,7 @@ mod tests {
             WireKind::Udp(UdpOptions { bind: Some(([127, 0, 0, 1], 0).into()), ..UdpOptions::default() });
         let id = open(Provider::open(Config { wire: way, ..Config::default() }).unwrap(), way).unwrap();
         let bell = Bell::new().unwrap();
-        let vi = call(id, |nic| {
-            let tag = nic.provider.create_tag()?;
-            let attributes = ViAttributes {
-                level: Level::Delivery,
-                transfer_bytes: 1,
-                qos: 0,
-                tag,
-                can_be_written: false,
-                can_be_read: false,
-            };
-            let vi = nic.provider.create_vi(attributes, None, None)?;
-            let sleep = nic.prepare_sleep();
-            nic.fall_asleep(&bell, &sleep);
-            Ok(vi)
-        });
+        let vi = call(id, |nic| sleeping_beside_a_vi(nic, &bell));
         assert!(vi.is_ok() && !bell.is_rung());
         let ask = |nic: &mut Nic| {
             // Nobody is there, and so it is asked again soon.

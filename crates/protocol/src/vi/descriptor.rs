@@ -276,7 +276,7 @@ impl<B: AsRef<[u8]>> View<B> {
             (Side::Send, SEND) => (Operation::Send, segments),
             (Side::Send, operation @ (WRITE | READ)) => {
                 let (first, data) = segments.split_first().ok_or(Malformed::SegmentCount)?;
-                let remote = Remote { address: word_at(first, 0), handle: half_at(first, 8) };
+                let remote = remote(first);
                 let is_write = operation == WRITE;
                 (if is_write { Operation::Write(remote) } else { Operation::Read(remote) }, data)
             }
@@ -311,20 +311,16 @@ impl View<&[u8; SHORT_LEN]> {
     #[inline]
     pub fn short(&self) -> Option<Short> {
         let (control, count) = (self.control(), self.segment_count());
-        let (first, second) = self.0[CONTROL_LEN..].split_at(SEGMENT_LEN);
+        let ([first, second], _) = self.0[CONTROL_LEN..].as_chunks() else { return None };
         let (operation, data, begin) = match control & OPERATION {
             SEND => (Operation::Send, first, 0),
-            WRITE => {
-                let remote = Remote { address: word_at(first, 0), handle: half_at(first, 8) };
-                (Operation::Write(remote), second, 1)
-            }
+            WRITE => (Operation::Write(remote(first)), second, 1),
             _ => return None,
         };
         if control & !KNOWN != 0 || !(begin..=begin + 1).contains(&count) {
             return None;
         }
-        let segment = Segment { address: word_at(data, 0), handle: half_at(data, 8), len: half_at(data, 12) };
-        let segment = if count > begin { segment } else { Segment::default() };
+        let segment = if count > begin { segment(data) } else { Segment::default() };
         let immediate = (control & IMMEDIATE != 0).then(|| self.immediate());
         Some(Short { operation, immediate, segment })
     }
@@ -383,6 +379,11 @@ pub fn cut(segments: &[Segment], at: u32, len: u32) -> impl Iterator<Item = Segm
         let address = segment.address.wrapping_add(skipped.into());
         (taken > 0).then_some(Segment { address, handle: segment.handle, len: taken })
     })
+}
+
+#[inline]
+fn remote(bytes: &[u8; SEGMENT_LEN]) -> Remote {
+    Remote { address: word_at(bytes, 0), handle: half_at(bytes, 8) }
 }
 
 #[inline]

@@ -49,12 +49,7 @@ impl Link {
         }
         let mut is_any = count > 0;
         if is_any {
-            self.idle = 0;
-            let is_due = self.is_awaited || self.reader.taken() - self.told >= TOLD_AFTER;
-            // What was refused is not confirmed.
-            if is_due && !self.has_refused {
-                self.tell_taken();
-            }
+            self.tell_if_due();
         } else {
             is_any = self.find_nothing(nic);
         }
@@ -86,20 +81,8 @@ impl Link {
 
     #[inline]
     fn take_head(&mut self, nic: &mut Nic, code: u8, words: &[u64; lane::WORDS]) -> Option<()> {
-        let (head, inline) = if code == WRITE { (short_head_of(words)?, 3) } else { head_of(words)? };
-        let (len, is_read) = (head.len as usize, matches!(head.kind, Kind::Read { .. }));
-        let is_meant = self.placing.is_none()
-            && match (code, head.kind) {
-                (WHOLE, Kind::Read { .. }) => true,
-                (WHOLE, Kind::Send { .. }) => len <= SEND_ROOM,
-                (WRITE, Kind::Write { .. }) => len <= WRITE_ROOM,
-                (WHOLE | WRITE, _) => false,
-                (BESIDE, _) => !is_read && len <= PIECE,
-                _ => !is_read && len > PIECE,
-            };
-        if !is_meant {
-            return None;
-        }
+        let (head, inline) = meant_head_of(code, words).filter(|_| self.placing.is_none())?;
+        let len = head.len as usize;
         if matches!(code, WHOLE | WRITE)
             && let Some(TakenAtOnce { receive }) = self.take_at_once(nic, &head, &words[inline..])
         {
@@ -146,30 +129,30 @@ impl Link {
         };
         let Some(completed) = self.take_receive(nic, code, &words) else { return (Look::Further, false) };
         self.reader.advance();
+        let is_told = self.tell_if_due();
+        (Look::Done(completed), is_told && self.is_peer_asleep())
+    }
+
+    /// Lines were taken: tells the peer, where it waits for that or enough have come. Whether it did.
+    #[inline]
+    fn tell_if_due(&mut self) -> bool {
         self.idle = 0;
-        let is_due = self.is_awaited || self.reader.taken() - self.told >= TOLD_AFTER;
+        // What was refused is not confirmed.
+        let is_due = !self.has_refused && (self.is_awaited || self.reader.taken() - self.told >= TOLD_AFTER);
         if is_due {
             self.tell_taken();
         }
-        (Look::Done(completed), is_due && self.is_peer_asleep())
+        is_due
     }
 
     /// The receive that a line completes which goes the short way.
     #[inline(always)]
     fn take_receive(&mut self, nic: &mut Nic, code: u8, words: &[u64; lane::WORDS]) -> Option<Completed> {
-        let (head, inline) = match code {
-            WHOLE => head_of(words)?,
-            WRITE => (short_head_of(words)?, 3),
-            _ => return None,
-        };
-        let is_meant = match head.kind {
-            Kind::Send { .. } => code == WHOLE && head.len as usize <= SEND_ROOM,
-            Kind::Write { immediate, .. } => {
-                code == WRITE && immediate.is_some() && head.len as usize <= WRITE_ROOM
-            }
-            Kind::Read { .. } => false,
-        };
-        if !is_meant {
+        if !matches!(code, WHOLE | WRITE) {
+            return None;
+        }
+        let (head, inline) = meant_head_of(code, words)?;
+        if matches!(head.kind, Kind::Write { immediate: None, .. }) {
             return None;
         }
         self.take_at_once(nic, &head, &words[inline..])?.receive
@@ -371,4 +354,20 @@ impl Link {
         // Release: what was copied out of the lane was copied before.
         self.ours(TAKEN).store(self.told, Ordering::Release);
     }
+}
+
+/// The head in a line of that code, and how many words of it that takes. `None` where no peer writes it so.
+#[inline(always)]
+fn meant_head_of(code: u8, words: &[u64; lane::WORDS]) -> Option<(Head, usize)> {
+    let (head, inline) = if code == WRITE { (short_head_of(words)?, 3) } else { head_of(words)? };
+    let (len, is_read) = (head.len as usize, matches!(head.kind, Kind::Read { .. }));
+    let is_meant = match (code, head.kind) {
+        (WHOLE, Kind::Read { .. }) => true,
+        (WHOLE, Kind::Send { .. }) => len <= SEND_ROOM,
+        (WRITE, Kind::Write { .. }) => len <= WRITE_ROOM,
+        (WHOLE | WRITE, _) => false,
+        (BESIDE, _) => !is_read && len <= PIECE,
+        _ => !is_read && len > PIECE,
+    };
+    is_meant.then_some((head, inline))
 }
