@@ -1,0 +1,248 @@
+//! What a connection does for bulk transfers.
+
+use super::{Connection, Full, Loss};
+use crate::dial::timing::Departed;
+use crate::frame::datagram::{self, Datagram, Header, Kind, LONGEST};
+use crate::frame::memory_key;
+use crate::frame::transfer::Range;
+use crate::reliability::transfers::{
+    Arrival, Asked, Event, Memories, Step, Store, Stored, Stray, Turn, Waiting,
+};
+
+impl Connection {
+    /// Sends a request with `len` bytes for the peer's `memory`, from `offset` on. Gives the
+    /// number under which [`Connection::feed`] asks for them.
+    ///
+    /// # Errors
+    /// The window is full.
+    pub fn store(
+        &mut self,
+        handler: u8,
+        words: &[u64],
+        [memory, offset, len]: [u64; 3],
+        now_ns: u64,
+    ) -> Result<u32, Full> {
+        self.begin_request(now_ns)?;
+        let range = Range { number: self.transfers.number(), memory, offset, len };
+        let store = Store::new(range, handler, words, self.departs.take());
+        self.transfers.wait(Waiting::Store(store));
+        Ok(range.number)
+    }
+
+    /// Asks for `len` bytes of the peer's `memory`, from `offset` on. Gives the number under
+    /// which they come.
+    ///
+    /// # Errors
+    /// The window is full.
+    pub fn get(&mut self, [memory, offset, len]: [u64; 3], now_ns: u64) -> Result<u32, Full> {
+        self.begin_request(now_ns)?;
+        let range = Range { number: self.transfers.number(), memory, offset, len };
+        self.transfers.expect(range);
+        self.enqueue_request(Kind::Get, 0, &[], &range.encode());
+        Ok(range.number)
+    }
+
+    /// Asks whether the peer has the memory of that key, all of it just so. The answer comes like
+    /// that to a get of no bytes.
+    ///
+    /// # Errors
+    /// The window is full.
+    pub fn attach(&mut self, key: &[u8; memory_key::LEN], now_ns: u64) -> Result<u32, Full> {
+        self.begin_request(now_ns)?;
+        let number = self.transfers.number();
+        self.transfers.expect(Range { number, ..Range::default() });
+        self.enqueue_request(Kind::Attach, 0, &[number.into()], key);
+        Ok(number)
+    }
+
+    /// Takes a delivered message that belongs to a bulk transfer. Where that completes a store of
+    /// the peer's, its request counts as handled: the caller handles it, and may reply.
+    pub fn transfer(&mut self, datagram: &Datagram<'_>, memories: &mut impl Memories) -> Event {
+        match self.take_transfer(datagram, memories) {
+            Ok(event) => event,
+            Err(Stray) => {
+                self.lost = Some(Loss::Misbehaved);
+                Event::Nothing
+            }
+        }
+    }
+
+    fn take_transfer(
+        &mut self,
+        datagram: &Datagram<'_>,
+        memories: &mut impl Memories,
+    ) -> Result<Event, Stray> {
+        match self.place(datagram, memories)? {
+            None => Ok(Event::Nothing),
+            Some(step) => self.finish::<fn(usize) -> Departed>(step, None),
+        }
+    }
+
+    /// Places the bytes of a message that belongs to a transfer. What is to be done then, once it is
+    /// delivered.
+    pub(super) fn place(
+        &mut self,
+        datagram: &Datagram<'_>,
+        memories: &mut impl Memories,
+    ) -> Result<Option<Step>, Stray> {
+        let Datagram { header, words, word_count, payload, .. } = *datagram;
+        let leading_range = || Range::parse(payload).ok_or(Stray);
+        let departed = header.departed;
+        let request = |range| Stored { range, handler: header.handler, words, word_count, departed };
+        let arrival = match header.kind {
+            Kind::Store => {
+                let (range, bytes) = leading_range()?;
+                self.transfers.begin(request(range), bytes, memories)?
+            }
+            Kind::Chunk => self.transfers.arrive(words[0], payload, memories)?,
+            Kind::Get => return Ok(Some(Step::Asked(Asked { range: leading_range()?.0, has: None }))),
+            Kind::Attach => {
+                let number = u32::try_from(words[0]).map_err(|_| Stray)?;
+                let range = Range { number, ..Range::default() };
+                return Ok(Some(Step::Asked(Asked { range, has: Some(memories.has(payload)) })));
+            }
+            Kind::Fetched => {
+                return Ok(self.transfers.fetched(words[0], payload, memories)?.map(Step::Fetched));
+            }
+            Kind::Refused => {
+                return Ok(Some(Step::Refused(self.transfers.refused(request(leading_range()?.0))?)));
+            }
+            _ => return Err(Stray),
+        };
+        Ok(match arrival {
+            Arrival::Incomplete => None,
+            Arrival::Complete(request) => Some(Step::Stored(request)),
+            Arrival::Refused(request) => Some(Step::Refuse(request)),
+        })
+    }
+
+    /// Does what is to be done of a transfer. Where that is to answer, and dials are turned, `depart`
+    /// says when the answer's bytes depart.
+    pub(super) fn finish<D: FnOnce(usize) -> Departed>(
+        &mut self,
+        step: Step,
+        depart: Option<D>,
+    ) -> Result<Event, Stray> {
+        match step {
+            Step::Stored(request) => {
+                self.ledger.handle();
+                return Ok(Event::Stored(request));
+            }
+            Step::Refuse(request) => {
+                let words = request.words_sent();
+                self.departs = depart.map(|depart| depart(size_of_val(words)));
+                self.refuse(request.range, request.handler, words);
+            }
+            Step::Asked(asked) => {
+                let departed = depart.map(|depart| depart(asked.range.len as usize));
+                self.transfers.asked(asked, departed, self.window)?;
+            }
+            Step::Fetched(range) if self.completes => return Ok(Event::Fetched(range.number)),
+            Step::Fetched(_) => return Err(Stray),
+            Step::Refused(event) => return Ok(event),
+        }
+        Ok(Event::Nothing)
+    }
+
+    /// The reply to a request of the peer's of which nothing is done.
+    fn refuse(&mut self, range: Range, handler: u8, words: &[u64]) {
+        self.begin_waiting(self.received_ns);
+        self.ledger.handle();
+        self.enqueue(Kind::Refused, handler, words, &range.encode());
+    }
+
+    /// Whether bytes of our store of that number are still to be taken from where they are.
+    pub fn needs_source(&self, number: u32) -> bool {
+        self.lost.is_none() && self.transfers.is_waiting(number)
+    }
+
+    /// Puts a message of the transfers that wait into the order, if it can be transmitted at
+    /// once. Whether there was one: then [`Connection::transmit`] gives it.
+    #[inline]
+    pub fn feed(&mut self, memories: &mut impl Memories, now_ns: u64) -> bool {
+        !self.transfers.is_idle() && self.feed_some(memories, now_ns)
+    }
+
+    fn feed_some(&mut self, memories: &mut impl Memories, now_ns: u64) -> bool {
+        if self.is_over() || !self.sending.is_open() {
+            return false;
+        }
+        let Some(turn) = self.transfers.turn() else { return false };
+        self.begin_waiting(now_ns);
+        self.feed_from(turn, memories)
+            || self.transfers.other(turn).is_some_and(|other| self.feed_from(other, memories))
+    }
+
+    /// False where the bytes are not at hand.
+    fn feed_from(&mut self, turn: Turn, memories: &mut impl Memories) -> bool {
+        match turn {
+            Turn::Requests => self.feed_request(memories),
+            Turn::Answers => {
+                self.feed_answer(memories);
+                true
+            }
+        }
+    }
+
+    fn feed_request(&mut self, memories: &mut impl Memories) -> bool {
+        let len = match self.transfers.first_waiting() {
+            Some(Waiting::Store(store)) => {
+                let (at, len) = store.piece();
+                let Stored { range, handler, departed, .. } = store.request;
+                let mut bytes = self.buffers.take();
+                bytes.reserve(LONGEST);
+                let kind = if at == 0 { Kind::Store } else { Kind::Chunk };
+                let header = Header { departed, ..self.header(kind, handler) };
+                if kind == Kind::Store {
+                    datagram::write(&header, store.request.words_sent(), &range.encode(), &mut bytes);
+                } else {
+                    let header = Header { handler: 0, ..header };
+                    datagram::write(&header, &[range.number.into()], &[], &mut bytes);
+                }
+                if !memories.source(range.number, at, len, &mut bytes) {
+                    self.buffers.give_back(bytes);
+                    return false;
+                }
+                self.sending.enqueue(kind, bytes);
+                self.ledger.told();
+                len
+            }
+            Some(Waiting::Message(..)) => 0,
+            None => return false,
+        };
+        if let Some(Waiting::Message(kind, mut bytes)) = self.transfers.requested(len) {
+            datagram::set_completed(&mut bytes, self.ledger.completed());
+            self.sending.enqueue(kind, bytes);
+            self.ledger.told();
+        }
+        true
+    }
+
+    fn feed_answer(&mut self, memories: &mut impl Memories) {
+        let Some(answer) = self.transfers.first_answer() else { return };
+        let (range, (at, len), has, departed) = (answer.range, answer.piece(), answer.has, answer.departed);
+        let mut bytes = self.buffers.take();
+        bytes.reserve(LONGEST);
+        let header = Header { departed, ..self.header(Kind::Fetched, 0) };
+        datagram::write(&header, &[range.number.into()], &[], &mut bytes);
+        if !has.unwrap_or_else(|| memories.read(&range, at, len, &mut bytes)) {
+            self.buffers.give_back(bytes);
+            self.transfers.refuse();
+            self.departs = departed;
+            self.refuse(range, 0, &[]);
+            return;
+        }
+        if self.transfers.answered(len) {
+            self.ledger.handle();
+            datagram::set_completed(&mut bytes, self.ledger.completed());
+        }
+        self.sending.enqueue(Kind::Fetched, bytes);
+        self.ledger.told();
+    }
+
+    /// What of transfers is not in the order yet is not sent any more: for a side that closes, and has
+    /// the bytes no longer.
+    pub fn forget_transfers(&mut self) {
+        self.transfers.forget();
+    }
+}
