@@ -1,5 +1,6 @@
 //! What every test needs that waits: a seed, a deadline, and a way to wait.
 
+use netdyno_stack::am::Wait;
 use std::time::{Duration, Instant};
 
 /// The seed of a test: `NETDYNO_SEED` to replay one, otherwise a new one. It is printed,
@@ -43,7 +44,7 @@ impl Idler {
     pub fn idle(&mut self) {
         self.0 += 1;
         if self.0.is_multiple_of(256) {
-            std::thread::yield_now();
+            Wait::Yield.idle();
         }
     }
 }

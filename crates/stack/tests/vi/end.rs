@@ -287,7 +287,7 @@ pub fn drive(ends: &mut [End; 2], what: &str, mut is_done: impl FnMut(&mut [End;
         if idle > 200 {
             std::thread::sleep(Duration::from_micros(100));
         } else if idle > 0 {
-            std::thread::yield_now();
+            netdyno_stack::am::Wait::Yield.idle();
         }
     }
 }
