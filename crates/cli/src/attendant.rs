@@ -84,15 +84,14 @@ pub fn work(control: &mut Control<Order>, first: CrowdOrder) -> Result<(), End> 
             Order::Crowd(order) => order,
             other => return Err(unexpected(&other)),
         };
-        let before = preemptions();
+        let before = preemptions(wait);
         match order {
             CrowdOrder::Perform(assignment) => attendant.perform(&assignment, &mut Ears { control })?,
             CrowdOrder::Serve(requesters) => attendant.serve(&requesters, &mut Ears { control })?,
             other => return Err(unexpected(&Order::Crowd(other))),
         }
-        // A process that yields gives its processor away itself, which counts the same.
-        let lost = preemptions().zip(before).map(|(after, before)| after - before);
-        say(control, CrowdAnswer::Done(lost.filter(|_| wait != Wait::Yield)))?;
+        let lost = preemptions(wait).zip(before).map(|(after, before)| after - before);
+        say(control, CrowdAnswer::Done(lost))?;
     }
 }
 

@@ -6,7 +6,7 @@ use crate::dialled;
 use crate::fault::Fault;
 use crate::secret;
 use netdyno_clock::place;
-use netdyno_host::wait::Wait;
+use netdyno_host::wait::{Wait, lost_turns};
 use netdyno_job::lobby;
 use netdyno_job::member::{Control, MemberError};
 use netdyno_job::place::Place;
@@ -25,13 +25,16 @@ use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Patience with the launching side.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 /// Least change of the share that is done that is worth waking the launching side, which
 /// takes a processor from somebody.
 const PROGRESS_STEP: f64 = 0.1;
+/// Time after which it is told all the same, so that it knows that this side goes on: on a busy machine
+/// a share may take long, and what is left behind when the time is up has none.
+const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
 /// What the launching side says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -259,11 +262,11 @@ fn measure(control: &mut Control<Order>, mut subject: Box<dyn Subject>, wait: Wa
         Order::Measure(task) => task,
         other => return Err(unexpected(&other)),
     };
-    let preempted_before = preemptions();
-    let mut told = 0.0;
+    let preempted_before = preemptions(wait);
+    let (mut told, mut told_at) = (0.0, Instant::now());
     let mut progress = |share| {
-        if share - told >= PROGRESS_STEP {
-            told = share;
+        if share - told >= PROGRESS_STEP || told_at.elapsed() >= PROGRESS_EVERY {
+            (told, told_at) = (share, Instant::now());
             // Where nobody listens any more, the listening thread ends the process.
             let _ = control.send(&Answer::Progress(share));
         }
@@ -272,15 +275,16 @@ fn measure(control: &mut Control<Order>, mut subject: Box<dyn Subject>, wait: Wa
         Task::Dialled(planned) => dialled::measure(&mut *subject, planned, &mut progress)?,
         task => subject.measure(task, &mut progress)?,
     };
-    // A process that yields gives its processor away itself, which counts the same.
-    if wait != Wait::Yield {
-        data.set_preemptions(preemptions().zip(preempted_before).map(|(after, before)| after - before));
-    }
+    data.set_preemptions(preemptions(wait).zip(preempted_before).map(|(after, before)| after - before));
     Ok(control.send(&Answer::Measured(Box::new(data)))?)
 }
 
-/// Times that the system took the processor from this thread, where it says.
-pub fn preemptions() -> Option<u64> {
+/// Times that the system took the processor from this thread, where it says. One that yields gives its
+/// processor away itself, which the system counts the same: then, times that others kept it.
+pub fn preemptions(wait: Wait) -> Option<u64> {
+    if wait == Wait::Yield {
+        return Some(lost_turns());
+    }
     let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
     status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?.trim().parse().ok()
 }

@@ -202,13 +202,16 @@ impl<R: Requester> Bench<'_, R> {
         Ok(Ticks { issue: issued - start, done: done - start })
     }
 
-    /// Adds a batch to each of `bursts`.
+    /// Adds a batch to each of `bursts`, and calls `goes_on` before each: on a busy machine one may take
+    /// long.
     pub(crate) fn batch_of_each(
         &mut self,
         bursts: &mut [Burst],
         work: Option<Work>,
+        mut goes_on: impl FnMut(),
     ) -> Result<(), LayerError> {
         for burst in bursts {
+            goes_on();
             let (mut issue, mut done) = (Vec::new(), Vec::new());
             for _ in 0..burst.per_batch {
                 let ticks = self.burst(burst.m, work)?;

@@ -134,11 +134,11 @@ fn choose<R: SizedRequester>(
         let away = bench.layer.work(AWAY_ROUND_TRIPS * away);
         Ok(bench.receive_after(away)?.0)
     })?;
-    let sizes = found
-        .sizes
-        .iter()
-        .map(|&size| choose_for(bench, size, found.rest_ns, o_r_small))
-        .collect::<Result<_, _>>()?;
+    let mut sizes = Vec::with_capacity(found.sizes.len());
+    for (nth, &size) in found.sizes.iter().enumerate() {
+        progress(0.1 + 0.1 * nth as f64 / found.sizes.len() as f64);
+        sizes.push(choose_for(bench, size, found.rest_ns, o_r_small)?);
+    }
     progress(0.2);
     Ok((BulkShape { small_bytes: SMALL, sizes }, found.seen_ns))
 }
@@ -308,17 +308,17 @@ impl Size<'_> {
     /// The surface's row, and what tells what its far edge is set by.
     fn bursts<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
         bench.set_sizes(self.shape.size_bytes, SMALL, self.shape.rest_ns)?;
-        bench.batch_of_each(&mut self.data.stream, None)?;
+        bench.batch_of_each(&mut self.data.stream, None, || {})?;
         if !self.data.half_window.is_empty() {
             bench.layer.set_window(self.shape.window / 2);
-            let result = bench.batch_of_each(&mut self.data.half_window, None);
+            let result = bench.batch_of_each(&mut self.data.half_window, None, || {});
             bench.layer.set_window(self.shape.window);
             result?;
         }
         let work = bench.layer.work(self.shape.d_ns);
         let repeats = ((BATCH_NS / self.shape.d_ns.max(1.0)) as u32).clamp(1, 8 * TOGETHER);
         self.data.d_measured_ns.push(bench.measured_delay(work, repeats));
-        bench.batch_of_each(&mut self.data.delayed, Some(work))
+        bench.batch_of_each(&mut self.data.delayed, Some(work), || {})
     }
 
     fn receives<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {

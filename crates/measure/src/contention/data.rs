@@ -31,8 +31,8 @@ pub struct CrowdData {
     pub rtt: Vec<Vec<Option<Timed>>>,
     /// Repetitions of all streams, each in another order.
     pub rounds: Vec<Round>,
-    /// Times that the system took the processor from a requester, over all processes, where
-    /// none of them gives it away itself.
+    /// Times that the system took the processor from a requester, over all processes, or that
+    /// others kept it when it was offered to them.
     #[serde(default)]
     pub preemptions: Option<u64>,
 }

@@ -55,8 +55,8 @@ pub struct LaunchData {
     /// How long the launch measured.
     #[serde(default)]
     pub took_ns: f64,
-    /// Times that the system took the processor from the requester, where it did not give
-    /// it away itself.
+    /// Times that the system took the processor from the requester, or that others kept it when it was
+    /// offered to them.
     pub preemptions: Option<u64>,
     /// What happened on the requester's side of the way, where the layer keeps count.
     #[serde(default)]

@@ -34,6 +34,8 @@ const DELAYS: u32 = 256;
 const PASSES_AT_LEAST: usize = 8;
 const PASSES_WITHOUT_TIME: usize = 3;
 const PASSES_AT_MOST: usize = 40;
+/// The time for passes, so often over, after which no more is begun: others have the processor.
+const OVERDUE: f64 = 8.0;
 /// Length of the pause before a cold round trip, and how many of them.
 const PAUSE_NS: f64 = 2e6;
 const PAUSES: usize = 10;
@@ -314,10 +316,9 @@ impl<R: Requester> Launch<'_, R> {
         for pass in 1..=PASSES_AT_MOST {
             random.shuffle(&mut order);
             for (nth, &curve) in order.iter().enumerate() {
-                // A busy machine may take long for each: who waits sees that it goes on.
                 let by_passes = ((pass - 1) as f64 + nth as f64 / order.len() as f64) / PASSES_AT_MOST as f64;
-                progress(share(self.bench.elapsed()).max(by_passes).min(1.0));
-                self.curve(&mut data.signature[curve])?;
+                let done = share(self.bench.elapsed()).max(by_passes).min(1.0);
+                self.curve(&mut data.signature[curve], || progress(done))?;
             }
             self.half_window(data)?;
             for stream in &mut data.streams {
@@ -326,7 +327,8 @@ impl<R: Requester> Launch<'_, R> {
                 let done = self.bench.burst(stream.messages, work)?.done;
                 stream.done_ns.push(self.bench.ns(done));
             }
-            let is_late = pass >= PASSES_WITHOUT_TIME && share(self.bench.elapsed()) >= 1.0;
+            let time = share(self.bench.elapsed());
+            let is_late = time >= OVERDUE || (pass >= PASSES_WITHOUT_TIME && time >= 1.0);
             if is_late || (pass >= PASSES_AT_LEAST && self.passes_suffice(data)) {
                 break;
             }
@@ -343,10 +345,10 @@ impl<R: Requester> Launch<'_, R> {
         (d_ns > 0.0).then(|| self.bench.layer.work(d_ns))
     }
 
-    fn curve(&mut self, curve: &mut Curve) -> Result<(), LayerError> {
+    fn curve(&mut self, curve: &mut Curve, goes_on: impl FnMut()) -> Result<(), LayerError> {
         let work = self.delay(curve.d_ns);
         curve.d_measured_ns.push(self.measured_delay(work));
-        self.bench.batch_of_each(&mut curve.bursts, work)
+        self.bench.batch_of_each(&mut curve.bursts, work, goes_on)
     }
 
     fn half_window(&mut self, data: &mut LaunchData) -> Result<(), LayerError> {
@@ -354,7 +356,7 @@ impl<R: Requester> Launch<'_, R> {
             return Ok(());
         }
         self.bench.layer.set_window(data.shape.window / 2);
-        let result = self.bench.batch_of_each(&mut data.half_window, None);
+        let result = self.bench.batch_of_each(&mut data.half_window, None, || {});
         self.bench.layer.set_window(data.shape.window);
         result
     }

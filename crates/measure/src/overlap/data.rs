@@ -68,8 +68,8 @@ pub struct OverlapLaunch {
     pub sizes: Vec<SizeData>,
     /// How long the launch measured.
     pub took_ns: f64,
-    /// Times that the system took the processor from the worker, where it did not give it
-    /// away itself.
+    /// Times that the system took the processor from the worker, or that others kept it when it was
+    /// offered to them.
     pub preemptions: Option<u64>,
     /// What happened on the worker's side of the way, where the layer keeps count.
     #[serde(default)]

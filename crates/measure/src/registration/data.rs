@@ -51,8 +51,8 @@ pub struct RegistrationLaunch {
     pub fixed: Vec<FixedData>,
     /// How long the launch measured.
     pub took_ns: f64,
-    /// Times that the system took the processor from the process, where it did not give it away
-    /// itself.
+    /// Times that the system took the processor from the process, or that others kept it when it was
+    /// offered to them.
     pub preemptions: Option<u64>,
 }
 
