@@ -90,16 +90,35 @@ unsafe fn read_other(at: DescriptorAt, room: u64, side: Side) -> Result<Work, Ma
     View::new(&bytes[..])?.work(side)
 }
 
+/// A word of a descriptor.
+///
+/// # Safety
+/// It can be written, and is aligned.
+#[inline]
+unsafe fn word<'a>(at: DescriptorAt, offset: usize) -> &'a AtomicU32 {
+    // SAFETY: the caller's promise; programs look at these words as this side writes them.
+    unsafe { AtomicU32::from_ptr(pointer(at.address).add(offset).cast()) }
+}
+
+/// Nothing has come of a descriptor yet, whatever came of it the time before: a program that looks at
+/// the status again and again sees when something has.
+///
+/// # Safety
+/// The control segment there can be written, and is aligned.
+#[inline]
+pub(super) unsafe fn begin(at: DescriptorAt) {
+    // SAFETY: the caller's promise.
+    unsafe { word(at, STATUS_AT) }.store(0, Ordering::Relaxed);
+}
+
 /// Writes into a descriptor what has come of it, the status last of all.
 ///
 /// # Safety
 /// The control segment there can be written, and is aligned.
 #[inline]
 pub(super) unsafe fn complete(at: DescriptorAt, completion: &Completion) {
-    let word = |offset: usize| {
-        // SAFETY: the caller's promise; programs look at these words as this side writes them.
-        unsafe { AtomicU32::from_ptr(pointer(at.address).add(offset).cast()) }
-    };
+    // SAFETY: the caller's promise.
+    let word = |offset| unsafe { word(at, offset) };
     if let Some(immediate) = completion.immediate {
         word(IMMEDIATE_AT).store(immediate.to_le(), Ordering::Relaxed);
     }

@@ -306,9 +306,15 @@ impl Provider {
     /// # Safety
     /// As for [`Provider::post`].
     unsafe fn post_anyhow(&mut self, vi: ViHandle, side: Side, at: DescriptorAt) -> Result<(), PostError> {
-        // SAFETY: so many bytes are registered there, and the caller has promised that they are
-        // memory.
-        self.nic.post(vi, side, at, |room| unsafe { local::read_descriptor(at, room, side) })?;
+        self.nic.post(vi, side, at, |room| {
+            // SAFETY: so many bytes are registered there, and the caller has promised that they are memory.
+            let work = unsafe { local::read_descriptor(at, room, side) };
+            if work.is_ok() {
+                // SAFETY: a control segment has been read there. It is aligned, or nothing would be read.
+                unsafe { local::begin(at) };
+            }
+            work
+        })?;
         if side == Side::Send {
             self.wire.send(&mut self.nic, vi);
         }

@@ -11,12 +11,12 @@ use std::ffi::{CStr, c_char, c_ulong};
 
 #[unsafe(no_mangle)]
 extern "C" fn VipNSInit(nic: Opaque, _: Opaque) -> ReturnCode {
-    answer(|| set(nic, true))
+    answer(|| was_up(nic, true).map(drop))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn VipNSShutdown(nic: Opaque) -> ReturnCode {
-    answer(|| set(nic, false))
+    answer(|| if was_up(nic, false)? { Ok(()) } else { Err(ReturnCode::ErrorNameService) })
 }
 
 #[unsafe(no_mangle)]
@@ -70,11 +70,9 @@ unsafe extern "C" fn VipNSGetHostByAddr(
     })
 }
 
-fn set(nic: Opaque, has_names: bool) -> Result<(), ReturnCode> {
-    nic::call(NicId::take(nic)?, |nic| {
-        nic.has_names = has_names;
-        Ok(())
-    })
+/// Brings the name service up or down. Whether it was up.
+fn was_up(nic: Opaque, has_names: bool) -> Result<bool, ReturnCode> {
+    nic::call(NicId::take(nic)?, |nic| Ok(std::mem::replace(&mut nic.has_names, has_names)))
 }
 
 /// This host and its wire, where the name service is up.

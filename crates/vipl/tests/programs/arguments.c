@@ -187,6 +187,7 @@ static void names(void)
     REFUSED(VipNSGetHostByAddr(pair.nic, &address.address, name, &count));
     CHECK(count == strlen(own));
     OK(VipNSShutdown(pair.nic));
+    GIVES(VipNSShutdown(pair.nic), VIP_ERROR_NAMESERVICE);
     GIVES(VipNSGetHostByAddr(pair.nic, &address.address, name, &count), VIP_ERROR_NAMESERVICE);
 }
 

@@ -26,6 +26,35 @@ static void operation_0_sends_and_receives(void)
     part_vi();
 }
 
+/* From the post on until it is done the status says nothing: not what it said the time before. */
+static void status_begins_anew(void)
+{
+    int left = LONG_MS;
+    VIP_DESCRIPTOR *d;
+    join_vi("anew");
+    if (!pair.is_client)
+        post_receive(to_receive(0, LENGTH));
+    meet();
+    if (pair.is_client) {
+        post_send(d = to_send(1));
+        sent(d, VIP_STATUS_OP_SEND);
+        meet();
+        post_send(d);
+        sent(d, VIP_STATUS_OP_SEND);
+    } else {
+        d = descriptors_of(descriptors) + RECEIVES;
+        received(d, 0);
+        post_receive(d);
+        CHECK(d->CS.Status == 0);
+        meet();
+        while (*(volatile VIP_UINT32 *) &d->CS.Status == 0 && left-- > 0)
+            pause_ms(1);
+        CHECK(d->CS.Status != 0);
+        received(d, 0);
+    }
+    part_vi();
+}
+
 /* The peer has written all of what it may. */
 static void await_written(char mark)
 {
@@ -266,6 +295,7 @@ int main(int argc, char **argv)
 {
     begin(argc, argv);
     at_every_level(operation_0_sends_and_receives);
+    at_every_level(status_begins_anew);
     at_every_level(operation_1_writes);
     at_reliable_levels(operation_2_reads);
     at_every_level(bit_4_brings_immediate_data);
