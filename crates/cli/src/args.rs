@@ -196,7 +196,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "NAME=VALUE,…")]
     pub truth: Option<Truth>,
 
-    /// What goes wrong with each datagram of am+udp, on purpose, with which probability:
+    /// What goes wrong with each datagram of am+udp and vi+udp, on purpose, with which probability:
     /// loss=0.01,dup=0.01,reorder=0.02,corrupt=0.001, and burst=0.001 for bad times of up
     /// to 5 ms
     #[arg(long, value_name = "NAME=SHARE,…")]

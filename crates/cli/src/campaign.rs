@@ -76,7 +76,7 @@ impl Campaign {
             return Err(Fault::BadInput("--truth is for the sim layer: add --over sim".into()));
         }
         if conditions.faults.is_some() && !layers.iter().any(|layer| layer.takes_faults()) {
-            return Err(Fault::BadInput("--faults is for the am+udp layer: add --over am+udp".into()));
+            return Err(Fault::BadInput("--faults is for am+udp and vi+udp: add --over am+udp".into()));
         }
         if conditions.dials.is_some() && !layers.iter().any(|layer| layer.takes_dials()) {
             return Err(Fault::BadInput(

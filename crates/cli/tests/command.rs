@@ -175,14 +175,18 @@ fn ways_to_wait_are_measured_against_each_other() {
 #[test]
 fn a_bad_network_costs_time_and_no_message() {
     let faults = "loss=0.01,dup=0.01,reorder=0.02,corrupt=0.001";
-    let args = ["logp", "--over", "am+udp,udp", "--faults", faults, "--launches", "1", "--max-time", "1s"];
+    let layers = "am+udp,vi+udp,udp";
+    let args = ["logp", "--over", layers, "--faults", faults, "--launches", "1", "--max-time", "1s"];
     let (record, text) = record(&[&args[..], &["--wait", wait(), "--format", "json"]].concat());
     jsonschema::validate(&schema(), &serde_json::from_str(&text).unwrap()).unwrap();
-    let [spoilt, bare] = &record.results[..] else { panic!("{text}") };
-    assert_eq!((spoilt.faults.as_deref(), bare.faults.as_deref()), (Some(faults), None));
-    assert!(spoilt.doubts.iter().any(|doubt| doubt.name == "faults" && doubt.text.contains(faults)));
-    let transport = spoilt.logp().unwrap().launches[0].transport.unwrap();
-    assert!(transport.retransmitted > 0 && transport.malformed > 0, "{transport:?}");
+    let [messages, interfaces, bare] = &record.results[..] else { panic!("{text}") };
+    assert_eq!(bare.faults, None);
+    for spoilt in [messages, interfaces] {
+        assert_eq!(spoilt.faults.as_deref(), Some(faults));
+        assert!(spoilt.doubts.iter().any(|doubt| doubt.name == "faults" && doubt.text.contains(faults)));
+        let transport = spoilt.logp().unwrap().launches[0].transport.unwrap();
+        assert!(transport.retransmitted > 0 && transport.malformed > 0, "{transport:?}");
+    }
 }
 
 #[test]

@@ -2,13 +2,12 @@
 //! short one, a longer one a medium one; the reply is as long as the request.
 
 use crate::half::{Half, LayerOptions, PEER_TIMEOUT, Replier};
-use crate::real::{RealReplier, RealRequester, Wire};
+use crate::real::{RealReplier, RealRequester, Wire, counted};
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::data::Transport;
 use netdyno_measure::task::Subject;
 use netdyno_stack::am::{
-    Config, Endpoint, Handlers, LONGEST_PAYLOAD, PeerId, PeerStatistics, Port, Request, STAMP_LEN,
-    SharedWord, Strays, Wire as Way,
+    Config, Endpoint, Handlers, LONGEST_PAYLOAD, PeerId, Port, Request, STAMP_LEN, SharedWord, Wire as Way,
 };
 use std::time::Duration;
 
@@ -182,16 +181,5 @@ impl Wire for AmWire {
 
 /// What happened on the way to a peer so far, where its wire keeps count.
 pub(crate) fn transport<S>(endpoint: &Endpoint<S>, peer: PeerId) -> Option<Transport> {
-    let PeerStatistics { counters, memory_bytes } = endpoint.statistics(peer)?;
-    let Strays { malformed, foreign, refused } = endpoint.strays();
-    Some(Transport {
-        sent: counters.sent,
-        retransmitted: counters.retransmitted,
-        acknowledgements: counters.acknowledgements,
-        duplicates: counters.duplicates,
-        malformed,
-        foreign,
-        refused,
-        memory_bytes,
-    })
+    Some(counted(endpoint.statistics(peer)?, endpoint.strays()))
 }

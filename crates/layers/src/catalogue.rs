@@ -145,7 +145,7 @@ impl Layer {
 
     /// Whether `--faults` can be put under it.
     pub const fn takes_faults(self) -> bool {
-        matches!(self, Self::AmUdp)
+        matches!(self, Self::AmUdp | Self::ViUdp)
     }
 
     /// Whether `--dials` can be turned on it.

@@ -73,7 +73,7 @@ pub fn open(layer: Layer, place: Place, options: LayerOptions) -> Result<Box<dyn
         Layer::AmShm => Box::new(am::AmGathering::open(Wire::Shm, place, options)?),
         Layer::AmUdp => Box::new(am::AmGathering::open(Wire::Udp, place, options)?),
         Layer::ViShm => Box::new(vi::ViGathering::open(WireKind::Shm, place, options)?),
-        Layer::ViUdp => Box::new(vi::ViGathering::open(crate::vi::over_udp(options.bind), place, options)?),
+        Layer::ViUdp => Box::new(vi::ViGathering::open(crate::vi::over_udp(&options), place, options)?),
         Layer::Udp => Box::new(udp::UdpGathering::open(place, options)?),
         Layer::Tcp => Box::new(tcp::TcpGathering::open(place, options)?),
         Layer::Mpi => Box::new(PluginGathering::open(&Extension::mpi()?, place, options)?),

@@ -100,7 +100,7 @@ pub fn open(layer: Layer, role: Role, options: LayerOptions) -> Result<Box<dyn H
         Layer::AmShm => over_am(Wire::Shm, options)?,
         Layer::AmUdp => over_am(Wire::Udp, options)?,
         Layer::ViShm => Box::new(ViHalf::open(WireKind::Shm, role, options)?),
-        Layer::ViUdp => Box::new(ViHalf::open(vi::over_udp(options.bind), role, options)?),
+        Layer::ViUdp => Box::new(ViHalf::open(vi::over_udp(&options), role, options)?),
         Layer::Udp => Box::new(UdpHalf::open(options)?),
         Layer::Tcp => Box::new(TcpHalf::open(role, options)?),
         Layer::Mpi => Box::new(PluginHalf::open(&Extension::mpi()?, role, options)?),

@@ -5,6 +5,7 @@ use crate::time::{RealTime, in_real_time};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::{LayerError, Requester};
 use netdyno_measure::logp::data::Transport;
+use netdyno_stack::am::{PeerStatistics, Strays};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,22 @@ pub trait Wire {
     /// What happened on the way so far, where the wire keeps count.
     fn transport(&self) -> Option<Transport> {
         None
+    }
+}
+
+/// What netdyno's own stack has counted.
+pub(crate) fn counted(peer: PeerStatistics, strays: Strays) -> Transport {
+    let PeerStatistics { counters, memory_bytes } = peer;
+    let Strays { malformed, foreign, refused } = strays;
+    Transport {
+        sent: counters.sent,
+        retransmitted: counters.retransmitted,
+        acknowledgements: counters.acknowledgements,
+        duplicates: counters.duplicates,
+        malformed,
+        foreign,
+        refused,
+        memory_bytes,
     }
 }
 

@@ -32,7 +32,7 @@ pub struct Opened {
 pub fn open(layer: Layer) -> Result<Opened, LayerError> {
     match layer {
         Layer::ViShm => of_vi(WireKind::Shm),
-        Layer::ViUdp => of_vi(vi::over_udp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))),
+        Layer::ViUdp => of_vi(WireKind::Udp(vi::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))))),
         Layer::Ofi(provider) => of_plugin(&Extension::ofi(provider)?),
         Layer::Ucx(transports) => of_plugin(&Extension::ucx(transports)?),
         Layer::Plugin => of_plugin(&Extension::own()?),

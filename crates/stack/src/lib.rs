@@ -3,4 +3,5 @@
 
 pub mod am;
 mod clock;
+mod statistics;
 pub mod vi;

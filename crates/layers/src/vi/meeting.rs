@@ -2,8 +2,10 @@
 //! opened on; the other asks there once it knows that. So none has to ask again.
 
 use crate::half::{PEER_TIMEOUT, Role};
+use crate::real::counted;
 use netdyno_host::random;
 use netdyno_measure::layer::LayerError;
+use netdyno_measure::logp::data::Transport;
 use netdyno_stack::vi::{Address, Consumer, ViHandle, WaitHandle};
 use std::time::{Duration, Instant};
 
@@ -21,6 +23,13 @@ pub(crate) fn discriminator() -> Result<[u8; DISCRIMINATOR_LEN], LayerError> {
 pub(crate) struct Link {
     pub(crate) consumer: Consumer,
     pub(crate) vi: ViHandle,
+}
+
+impl Link {
+    /// What happened on the way so far, where the wire keeps count.
+    pub(crate) fn transport(&self) -> Option<Transport> {
+        Some(counted(self.consumer.statistics(self.vi)?, self.consumer.strays()))
+    }
 }
 
 /// What a process has for the other one to find it by.

@@ -9,6 +9,7 @@ use super::meeting::Link;
 use super::requests::{filled, work};
 use crate::messages::{DEPTH, MessageWire, Posted, Step};
 use netdyno_measure::layer::LayerError;
+use netdyno_measure::logp::data::Transport;
 use netdyno_measure::order::Order;
 use netdyno_stack::vi::{Consumer, Finished, Operation, PieceId, Remote, Side, WireKind};
 use rustix::event::PollFlags;
@@ -244,5 +245,9 @@ impl MessageWire for ViMessages {
     fn block(&mut self, _: PollFlags, timeout: Duration) -> Result<(), LayerError> {
         self.link.consumer.sleep(timeout);
         Ok(())
+    }
+
+    fn transport(&self) -> Option<Transport> {
+        self.link.transport()
     }
 }

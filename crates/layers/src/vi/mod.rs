@@ -32,10 +32,15 @@ pub const MAX_SIZE: usize = 1 << 20;
 pub(crate) const WINDOW: usize = 64;
 
 /// The way over UDP, from a socket there.
-pub(crate) fn over_udp(bind: SocketAddr) -> WireKind {
+pub(crate) fn at(bind: SocketAddr) -> UdpOptions {
     // Longer than the layer's own patience, which says what is wrong.
     let peer_timeout = 2 * PEER_TIMEOUT;
-    WireKind::Udp(UdpOptions { bind: Some(bind), peer_timeout, ..UdpOptions::default() })
+    UdpOptions { bind: Some(bind), peer_timeout, ..UdpOptions::default() }
+}
+
+/// The same as the options say.
+pub(crate) fn over_udp(&LayerOptions { bind, faults, seed, .. }: &LayerOptions) -> WireKind {
+    WireKind::Udp(UdpOptions { faults, seed, ..at(bind) })
 }
 
 /// Why there are none over shared memory here, where that is so: a process that connects with itself

@@ -12,6 +12,7 @@ use crate::real::{Patience, Wire};
 use crate::sized::{ANNOUNCEMENT_LEN, End, FILL, SizedWire, Sizes};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
+use netdyno_measure::logp::data::Transport;
 use netdyno_stack::vi::{Consumer, Finished, Operation, PieceId, Side, WireKind, Work};
 use std::time::Duration;
 
@@ -186,6 +187,10 @@ impl Wire for ViRequests {
     fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
         self.link.consumer.sleep(timeout);
         Ok(())
+    }
+
+    fn transport(&self) -> Option<Transport> {
+        self.link.transport()
     }
 }
 

@@ -114,6 +114,7 @@ mod port;
 mod shm;
 mod udp;
 
+pub use crate::statistics::{PeerStatistics, Strays};
 pub use bulk::{Fetched, Memory, Placed, Refused, Remote, Shared, Stored, Transfer};
 pub use config::{Config, PeerId, Wire};
 pub use endpoint::Endpoint;
@@ -132,4 +133,4 @@ pub use netdyno_protocol::faults::Faults;
 pub use netdyno_protocol::frame::datagram::{LONGEST_PAYLOAD, STAMP_LEN};
 pub use netdyno_protocol::reliability::Counters;
 pub use port::Port;
-pub use udp::{LINGER, PeerStatistics, Strays};
+pub use udp::LINGER;

@@ -6,6 +6,7 @@
 //! reliable delivery, and RDMA writes of the peer to the pieces that are registered for them.
 
 use super::provider::{Config, News, OpenError, Provider, WireKind};
+use crate::statistics::{PeerStatistics, Strays};
 use netdyno_host::bytes::Stretch;
 use netdyno_host::pages::Pages;
 use netdyno_protocol::frame::vi_signal::Address;
@@ -130,6 +131,16 @@ impl Consumer {
     /// This host, as peers name it.
     pub fn host(&self) -> Vec<u8> {
         self.provider.host()
+    }
+
+    /// What happened between a VI and its peer over UDP, and what the connection holds.
+    pub fn statistics(&self, vi: ViHandle) -> Option<PeerStatistics> {
+        self.provider.statistics(vi)
+    }
+
+    /// Datagrams that came and belong to no VI.
+    pub fn strays(&self) -> Strays {
+        self.provider.strays()
     }
 
     /// Takes memory that nothing has touched. It is not registered.

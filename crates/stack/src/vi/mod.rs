@@ -23,10 +23,12 @@ mod shm;
 mod udp;
 mod wire;
 
+pub use crate::statistics::{PeerStatistics, Strays};
 pub use consumer::{Consumer, ConsumerError, Finished, PieceId};
 pub use netdyno_host::loan::Loan;
 pub use netdyno_protocol::faults::Faults;
 pub use netdyno_protocol::frame::vi_signal::{Address, Request};
+pub use netdyno_protocol::reliability::Counters;
 pub use netdyno_protocol::vi::{
     AsyncError, Completed, Completion, ConnHandle, ConnectError, CqError, CqHandle, DescriptorAt, Done,
     Failure, Level, Limits, MemAttributes, MemHandle, MemoryError, NicAttributes, Offer, Operation,

@@ -4,6 +4,7 @@ use super::local;
 use super::shm;
 use super::udp::{UdpOptions, UdpWire};
 use super::wire::{Look, Wire};
+use crate::statistics::{PeerStatistics, Strays};
 use netdyno_host::datagram::SocketError;
 use netdyno_host::loan::Loan;
 use netdyno_host::random;
@@ -129,6 +130,17 @@ impl Provider {
     /// This host, as peers name it.
     pub fn host(&self) -> Vec<u8> {
         self.wire.host()
+    }
+
+    /// What happened between a reliable VI that is connected over UDP and its peer, and what the
+    /// connection holds; `None` of any other.
+    pub fn statistics(&self, vi: ViHandle) -> Option<PeerStatistics> {
+        self.wire.statistics(vi)
+    }
+
+    /// Datagrams that came and belong to no VI.
+    pub fn strays(&self) -> Strays {
+        self.wire.strays()
     }
 
     /// A new protection tag.

@@ -1,5 +1,6 @@
 //! What a way down does for a provider.
 
+use crate::statistics::{PeerStatistics, Strays};
 use netdyno_host::loan::Loan;
 use netdyno_protocol::frame::vi_signal::Signal;
 use netdyno_protocol::vi::{Completed, ConnectError, DescriptorAt, Link, Nic, Parting, ViHandle};
@@ -85,6 +86,16 @@ pub(super) trait Wire: Send {
 
     /// Memory is not registered any more: what is sent from there goes no further.
     fn withdraw(&mut self, _nic: &mut Nic) {}
+
+    /// What happened between a VI and its peer, where the wire keeps count.
+    fn statistics(&self, _vi: ViHandle) -> Option<PeerStatistics> {
+        None
+    }
+
+    /// Datagrams that came and belong to no VI.
+    fn strays(&self) -> Strays {
+        Strays::default()
+    }
 
     /// This process has memory that peers on its host may be let read.
     fn offer(&mut self, _memory: &Arc<Loan>) {}

@@ -15,6 +15,7 @@ use super::dial::Interface;
 use super::error::{ConnectError, Loss, OpenError, PeerLost, RequestError};
 use super::handlers::Offer;
 use crate::clock::Clock;
+use crate::statistics::{PeerStatistics, Strays};
 use bulk::Lent;
 use netdyno_clock::ticks;
 use netdyno_host::datagram::{DatagramSocket, Datagrams, ROOM, SocketError};
@@ -22,7 +23,7 @@ use netdyno_host::{interface, random};
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::frame::datagram::{self, Kind, LONGEST_PAYLOAD, STAMP_LEN};
 use netdyno_protocol::frame::udp_port::UdpPortAddress;
-use netdyno_protocol::reliability::{self, Connection, Counters, Full};
+use netdyno_protocol::reliability::{self, Connection, Full};
 use peer::UdpPeer;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -41,27 +42,6 @@ const POLLS_IN_A_FLOOD: u32 = 64;
 const WINDOW_AT_MOST: u32 = 1 << 14;
 /// Whoever closes says so more than once: nobody acknowledges it.
 const GOODBYES: usize = 3;
-
-/// What happened between an endpoint and one peer, and what their connection holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PeerStatistics {
-    /// Messages and acknowledgements, one by one.
-    pub counters: Counters,
-    /// Memory that the connection holds now, in bytes.
-    pub memory_bytes: usize,
-}
-
-/// Datagrams that came and were not taken as any peer's, and those that never left.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Strays {
-    /// Damaged, cut, or not ours at all: they have the number of a connection and not the
-    /// form, the checksum or the meaning.
-    pub malformed: u64,
-    /// Of no connection, or from another address than its peer's.
-    pub foreign: u64,
-    /// Those of our own that the system would not send.
-    pub refused: u64,
-}
 
 pub(super) struct UdpPeers {
     config: Config,
@@ -169,8 +149,7 @@ impl UdpPeers {
     }
 
     pub(super) fn statistics(&self, id: PeerId) -> PeerStatistics {
-        let connection = &self.peer(id).outbox.connection;
-        PeerStatistics { counters: connection.counters(), memory_bytes: connection.memory_bytes() }
+        PeerStatistics::of(&self.peer(id).outbox.connection)
     }
 
     pub(super) fn strays(&self) -> Strays {

@@ -4,6 +4,7 @@
 use super::Means;
 use super::pieces::Pieces;
 use super::reliable::Reliable;
+use crate::statistics::PeerStatistics;
 use netdyno_protocol::vi::{Parting, ViHandle};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -40,6 +41,14 @@ impl Line {
         match self {
             Self::Reliable(line) => line.take(bytes, means),
             Self::Pieces(line) => line.take(bytes, means),
+        }
+    }
+
+    /// What happened on it, where that is counted.
+    pub fn statistics(&self) -> Option<PeerStatistics> {
+        match self {
+            Self::Reliable(line) => Some(line.statistics()),
+            Self::Pieces(_) => None,
         }
     }
 
@@ -123,6 +132,11 @@ impl Lines {
             self.last = *self.by_vi.get(&vi)?;
         }
         Some(self.last)
+    }
+
+    /// That of a VI.
+    pub fn get(&self, vi: ViHandle) -> Option<&Line> {
+        self.by_vi.get(&vi).map(|at| &self.places[*at].line)
     }
 
     /// The VI is no longer connected: where its connection is, that nobody has.

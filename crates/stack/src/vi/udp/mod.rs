@@ -47,6 +47,7 @@ mod works;
 use super::provider::OpenError;
 use super::wire::Wire;
 use crate::clock::Clock;
+use crate::statistics::{PeerStatistics, Strays};
 use lines::{Line, Lines};
 use netdyno_host::datagram::{DatagramSocket, Datagrams, ROOM};
 use netdyno_protocol::faults::Faults;
@@ -124,6 +125,7 @@ pub(super) struct UdpWire {
     looks_in_flood: u32,
     /// When a stranger is answered again.
     stranger_ns: u64,
+    strays: Strays,
 }
 
 /// Room for what a message is made of.
@@ -168,6 +170,7 @@ impl UdpWire {
             deadline_ns: u64::MAX,
             looks_in_flood: 0,
             stranger_ns: 0,
+            strays: Strays::default(),
         })
     }
 
@@ -201,11 +204,17 @@ impl UdpWire {
         for at in (0..len).step_by(each) {
             let bytes = &self.room[at..len.min(at + each)];
             if bytes.get(KIND_AT) == Some(&vi_signal::CODE) {
-                is_any |= take_signal(bytes, from, &mut self.lines, nic);
+                let is_sound = take_signal(bytes, from, &mut self.lines, nic);
+                self.strays.malformed += u64::from(!is_sound);
+                is_any |= is_sound;
                 continue;
             }
-            let Some(number) = datagram::connection_of(bytes) else { continue };
+            let Some(number) = datagram::connection_of(bytes) else {
+                self.strays.foreign += 1;
+                continue;
+            };
             let Some(place) = self.lines.of_number(number) else {
+                self.strays.foreign += 1;
                 if now_ns >= self.stranger_ns && is_strangers(bytes, number, nic) {
                     self.stranger_ns = now_ns + BETWEEN_STRANGERS_NS;
                     nic.stranger(&host::encode(from), 0, number);
@@ -214,7 +223,9 @@ impl UdpWire {
                 continue;
             };
             let Self { lines, socket, scratch, .. } = self;
-            is_any |= lines.at(place).take(bytes, &mut Means { nic, socket, scratch, now_ns });
+            let is_sound = lines.at(place).take(bytes, &mut Means { nic, socket, scratch, now_ns });
+            self.strays.malformed += u64::from(!is_sound);
+            is_any |= is_sound;
             if let Some(other) = touched.replace(place).filter(|other| *other != place) {
                 self.pump(other, nic, now_ns);
             }
@@ -427,6 +438,14 @@ impl Wire for UdpWire {
 
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+
+    fn statistics(&self, vi: ViHandle) -> Option<PeerStatistics> {
+        self.lines.get(vi)?.statistics()
+    }
+
+    fn strays(&self) -> Strays {
+        Strays { refused: self.socket.refused(), ..self.strays }
     }
 
     fn linger(&mut self, nic: &mut Nic) {

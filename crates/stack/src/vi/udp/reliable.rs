@@ -10,6 +10,7 @@
 use super::Means;
 use super::memory::{gather, place};
 use super::works::{Announced, Reach, Works};
+use crate::statistics::PeerStatistics;
 use netdyno_protocol::frame::datagram::{self, Datagram, LONGEST_PAYLOAD};
 use netdyno_protocol::frame::vi_message::{Head, Kind, Refusal, Verdict};
 use netdyno_protocol::reliability::{Config, Connection, Delivery, Event, Loss};
@@ -79,6 +80,11 @@ impl Reliable {
             ending: None,
             is_left: false,
         }
+    }
+
+    /// What happened on it.
+    pub fn statistics(&self) -> PeerStatistics {
+        PeerStatistics::of(&self.connection)
     }
 
     /// Where the peer is.
