@@ -1,15 +1,17 @@
 //! What the environment and the name of a device say.
 
 use netdyno_stack::vi::{UdpOptions, WireKind};
-use std::num::NonZero;
 use std::sync::OnceLock;
-use std::thread::available_parallelism;
 use std::time::Duration;
 
 /// Overrules the wire that a device's name asks for.
 const WIRE: &str = "NETDYNO_VIPL_WIRE";
 /// For how long a thread that waits looks before it sleeps, in microseconds.
 const SPIN: &str = "NETDYNO_VIPL_SPIN_US";
+
+/// The processors that there are, as "0-3,6": not those that this process is let run on, for one that is
+/// bound to a processor most often waits for one that is bound to another.
+const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// About as long as it takes to fall asleep and be woken: who sleeps later waits at most twice as
 /// long as one who knew what comes (Karlin et al. 1991, "Empirical studies of competitive spinning").
@@ -52,16 +54,17 @@ pub fn name(wire: WireKind) -> &'static str {
 pub fn spin() -> Duration {
     static LENGTH: OnceLock<Duration> = OnceLock::new();
     *LENGTH.get_or_init(|| {
-        let processors = available_parallelism().map_or(1, NonZero::get);
-        spin_of(std::env::var(SPIN).ok().as_deref(), processors)
+        let processors = std::fs::read_to_string(ONLINE).unwrap_or_default();
+        spin_of(std::env::var(SPIN).ok().as_deref(), &processors)
     })
 }
 
-fn spin_of(asked: Option<&str>, processors: usize) -> Duration {
+fn spin_of(asked: Option<&str>, processors: &str) -> Duration {
+    let is_only_one = processors.trim().parse::<u32>().is_ok();
     match asked.and_then(|text| text.trim().parse().ok()) {
         Some(spin_us) => Duration::from_micros(spin_us),
         // Whoever is waited for needs this processor.
-        None if processors < 2 => Duration::ZERO,
+        None if is_only_one => Duration::ZERO,
         None => SPIN_DEFAULT,
     }
 }
@@ -86,10 +89,12 @@ mod tests {
 
     #[test]
     fn a_thread_spins_as_long_as_is_asked_and_not_on_the_only_processor() {
-        assert_eq!(spin_of(None, 1), Duration::ZERO);
-        assert_eq!(spin_of(None, 2), SPIN_DEFAULT);
-        assert_eq!(spin_of(Some("0"), 2), Duration::ZERO);
-        assert_eq!(spin_of(Some(" 7 "), 1), Duration::from_micros(7));
-        assert_eq!(spin_of(Some("long"), 2), SPIN_DEFAULT);
+        assert_eq!(spin_of(None, "0\n"), Duration::ZERO);
+        for several in ["0-1\n", "0,2\n", "1-3,7\n", ""] {
+            assert_eq!(spin_of(None, several), SPIN_DEFAULT);
+        }
+        assert_eq!(spin_of(Some("0"), "0-1\n"), Duration::ZERO);
+        assert_eq!(spin_of(Some(" 7 "), "0\n"), Duration::from_micros(7));
+        assert_eq!(spin_of(Some("long"), "0-1\n"), SPIN_DEFAULT);
     }
 }
