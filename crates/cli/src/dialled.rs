@@ -31,11 +31,11 @@ pub fn measure(
         page.turn(turn).map_err(LayerError::new)?;
         thread::sleep(PAUSE);
         let plan = Plan { seed: planned.plan.seed.wrapping_add(nth as u64), ..planned.plan.clone() };
-        match subject.measure(&Task::Logp(plan), &mut |_| {})? {
+        let mut within = |share| progress((nth as f64 + share) / planned.blocks.len() as f64);
+        match subject.measure(&Task::Logp(plan), &mut within)? {
             Data::Logp(launch) => data.blocks.push(Block::of(&launch, wanted_ns)),
             _ => return Err(LayerError("a signature was answered with something else".into())),
         }
-        progress((nth + 1) as f64 / planned.blocks.len() as f64);
     }
     Ok(Data::Dialled(data))
 }

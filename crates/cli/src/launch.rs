@@ -290,11 +290,7 @@ impl<'a> Team<'a> {
 }
 
 fn alone_order(bench: &Bench) -> Order {
-    Order::Alone {
-        layer: bench.layer.to_string(),
-        wait: bench.wait.name().into(),
-        cpu: bench.cpus.first().copied(),
-    }
+    Order::Alone { layer: bench.layer.to_string(), cpu: bench.cpus.first().copied() }
 }
 
 fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {

@@ -27,6 +27,9 @@ pub fn run(args: &RegistrationArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Faul
             "registration measures every size, so that --size means nothing: use --largest".into(),
         ));
     }
+    if bench.faults.is_some() {
+        return Err(Fault::BadInput("registration sends nothing, so that --faults means nothing".into()));
+    }
     if let Some(layer) = bench.over.iter().find(|layer| !layer.registers()) {
         let able: Vec<String> = ALL.iter().filter(|layer| layer.registers()).map(Layer::to_string).collect();
         return Err(Fault::BadInput(format!("{layer} has no memory to register: use {}", able.join(", "))));

@@ -68,8 +68,6 @@ pub enum Order {
     Alone {
         /// The layer's name.
         layer: String,
-        /// How to wait.
-        wait: String,
         /// Where to run.
         cpu: Option<usize>,
     },
@@ -219,10 +217,9 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
             let options = LayerOptions { size_bytes, face, wait, faults, dials, dials_word, seed, bind };
             (layer.parse::<Layer>().map_err(End::Layer)?, role, cpu, options)
         }
-        Order::Alone { layer, wait, cpu } => {
-            let wait = wait.parse().map_err(End::Layer)?;
+        Order::Alone { layer, cpu } => {
             pin(cpu)?;
-            return measure_alone(control, layer.parse().map_err(End::Layer)?, wait);
+            return measure_alone(control, layer.parse().map_err(End::Layer)?);
         }
         Order::Crowd(order) => return attendant::work(control, order),
         other => return Err(unexpected(&other)),
@@ -250,10 +247,11 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
     }
 }
 
-fn measure_alone(control: &mut Control<Order>, layer: Layer, wait: Wait) -> Result<(), End> {
+fn measure_alone(control: &mut Control<Order>, layer: Layer) -> Result<(), End> {
     let registrar = registrar::open(layer)?;
     control.send(&Answer::Opened { address: Vec::new(), library: registrar.library })?;
-    measure(control, registrar.subject, wait)
+    // It never waits.
+    measure(control, registrar.subject, Wait::Spin)
 }
 
 /// Does what it is told to measure.

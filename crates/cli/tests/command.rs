@@ -338,6 +338,7 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["logp", "--over", "vi+udp", "--dials", "latency=1us"], "layers am+shm and am+udp"),
         (&["logp", "--over", "am+udp", "--faults", "lost=0.1"], "not a fault"),
         (&["logp", "--over", "udp", "--faults", "loss=0.1"], "--over am+udp"),
+        (&["registration", "--over", "vi+udp", "--faults", "loss=0.1"], "--faults means nothing"),
         (&["logp", "--over", "am+shm", "--dials", "latency=1"], "no unit"),
         (&["logp", "--over", "am+shm", "--dials", "speed=1us"], "'speed' is no dial"),
         (&["logp", "--over", "am+shm", "--dials", "send-gap+1us"], "set it (=)"),

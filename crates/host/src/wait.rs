@@ -5,8 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// A turn of somebody else's that took longer was no look of a peer's: there is a program that takes all
-/// of the processor that it gets.
+/// A turn of somebody else's that took longer was no look of a peer's. One such turn may be a peer that
+/// computes; of two in a row the one behind is of a program that takes all of the processor that it gets.
 const LONG_TURN: Duration = Duration::from_millis(1);
 /// Who has slept is let in before such a program; who yields, behind it each time.
 const NAP: Duration = Duration::from_micros(20);
@@ -14,7 +14,8 @@ const NAP: Duration = Duration::from_micros(20);
 const NAPS: u32 = 64;
 
 thread_local! {
-    /// Naps that are left.
+    /// Whether the turn before was long.
+    static WAS_LONG: Cell<bool> = const { Cell::new(false) };
     static NAPS_LEFT: Cell<u32> = const { Cell::new(0) };
     static LOST: Cell<u64> = const { Cell::new(0) };
 }
@@ -68,9 +69,12 @@ fn give_way() {
     }
     let began = Instant::now();
     rustix::thread::sched_yield();
-    if began.elapsed() > LONG_TURN {
-        NAPS_LEFT.set(NAPS);
+    let is_long = began.elapsed() > LONG_TURN;
+    if is_long {
         LOST.set(LOST.get() + 1);
+    }
+    if WAS_LONG.replace(is_long) && is_long {
+        NAPS_LEFT.set(NAPS);
     }
 }
 
@@ -119,7 +123,7 @@ mod tests {
                 pin(cpu);
                 let began = Instant::now();
                 // The other one may not have begun.
-                while lost_turns() == 0 && began.elapsed() < Duration::from_secs(60) {
+                while NAPS_LEFT.get() == 0 && began.elapsed() < Duration::from_secs(60) {
                     Wait::Yield.idle();
                 }
                 let before = lost_turns();

@@ -58,7 +58,7 @@ pub struct BulkLaunch {
     #[serde(default)]
     pub took_ns: f64,
     /// Times that the system took the processor from the requester, or that others kept it when it was
-    /// offered to them.
+    /// offered to them, naps because of that among them.
     pub preemptions: Option<u64>,
     /// What happened on the requester's side of the way, where the layer keeps count.
     #[serde(default)]

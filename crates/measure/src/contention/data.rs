@@ -32,7 +32,7 @@ pub struct CrowdData {
     /// Repetitions of all streams, each in another order.
     pub rounds: Vec<Round>,
     /// Times that the system took the processor from a requester, over all processes, or that
-    /// others kept it when it was offered to them.
+    /// others kept it when it was offered to them, naps because of that among them.
     #[serde(default)]
     pub preemptions: Option<u64>,
 }

@@ -34,7 +34,7 @@ const DELAYS: u32 = 256;
 const PASSES_AT_LEAST: usize = 8;
 const PASSES_WITHOUT_TIME: usize = 3;
 const PASSES_AT_MOST: usize = 40;
-/// The time for passes, so often over, after which no more is begun: others have the processor.
+/// Times the launch's time, after which no further pass is begun: others have the processor.
 const OVERDUE: f64 = 8.0;
 /// Length of the pause before a cold round trip, and how many of them.
 const PAUSE_NS: f64 = 2e6;
@@ -320,15 +320,16 @@ impl<R: Requester> Launch<'_, R> {
                 let done = share(self.bench.elapsed()).max(by_passes).min(1.0);
                 self.curve(&mut data.signature[curve], || progress(done))?;
             }
-            self.half_window(data)?;
+            let done = share(self.bench.elapsed()).min(1.0);
+            self.half_window(data, || progress(done))?;
             for stream in &mut data.streams {
                 let work = self.delay(stream.d_ns);
                 stream.d_measured_ns.push(self.measured_delay(work));
                 let done = self.bench.burst(stream.messages, work)?.done;
                 stream.done_ns.push(self.bench.ns(done));
             }
-            let time = share(self.bench.elapsed());
-            let is_late = time >= OVERDUE || (pass >= PASSES_WITHOUT_TIME && time >= 1.0);
+            let elapsed = self.bench.elapsed();
+            let is_late = elapsed >= OVERDUE || (pass >= PASSES_WITHOUT_TIME && share(elapsed) >= 1.0);
             if is_late || (pass >= PASSES_AT_LEAST && self.passes_suffice(data)) {
                 break;
             }
@@ -351,12 +352,12 @@ impl<R: Requester> Launch<'_, R> {
         self.bench.batch_of_each(&mut curve.bursts, work, goes_on)
     }
 
-    fn half_window(&mut self, data: &mut LaunchData) -> Result<(), LayerError> {
+    fn half_window(&mut self, data: &mut LaunchData, goes_on: impl FnMut()) -> Result<(), LayerError> {
         if data.half_window.is_empty() {
             return Ok(());
         }
         self.bench.layer.set_window(data.shape.window / 2);
-        let result = self.bench.batch_of_each(&mut data.half_window, None, || {});
+        let result = self.bench.batch_of_each(&mut data.half_window, None, goes_on);
         self.bench.layer.set_window(data.shape.window);
         result
     }

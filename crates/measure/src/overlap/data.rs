@@ -69,7 +69,7 @@ pub struct OverlapLaunch {
     /// How long the launch measured.
     pub took_ns: f64,
     /// Times that the system took the processor from the worker, or that others kept it when it was
-    /// offered to them.
+    /// offered to them, naps because of that among them.
     pub preemptions: Option<u64>,
     /// What happened on the worker's side of the way, where the layer keeps count.
     #[serde(default)]

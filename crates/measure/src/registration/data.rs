@@ -52,7 +52,7 @@ pub struct RegistrationLaunch {
     /// How long the launch measured.
     pub took_ns: f64,
     /// Times that the system took the processor from the process, or that others kept it when it was
-    /// offered to them.
+    /// offered to them, naps because of that among them.
     pub preemptions: Option<u64>,
 }
 

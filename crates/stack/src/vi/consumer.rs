@@ -138,7 +138,7 @@ impl Consumer {
         self.provider.statistics(vi)
     }
 
-    /// Datagrams that came and belong to no VI.
+    /// Datagrams that came and were not taken as any peer's, and those that never left.
     pub fn strays(&self) -> Strays {
         self.provider.strays()
     }

@@ -138,7 +138,7 @@ impl Provider {
         self.wire.statistics(vi)
     }
 
-    /// Datagrams that came and belong to no VI.
+    /// Datagrams that came and were not taken as any peer's, and those that never left.
     pub fn strays(&self) -> Strays {
         self.wire.strays()
     }
@@ -321,10 +321,8 @@ impl Provider {
         self.nic.post(vi, side, at, |room| {
             // SAFETY: so many bytes are registered there, and the caller has promised that they are memory.
             let work = unsafe { local::read_descriptor(at, room, side) };
-            if work.is_ok() {
-                // SAFETY: a control segment has been read there. It is aligned, or nothing would be read.
-                unsafe { local::begin(at) };
-            }
+            // SAFETY: a control segment is registered there, and aligned, or nothing would be read.
+            unsafe { local::begin(at) };
             work
         })?;
         if side == Side::Send {

@@ -92,7 +92,7 @@ pub(super) trait Wire: Send {
         None
     }
 
-    /// Datagrams that came and belong to no VI.
+    /// Datagrams that came and were not taken as any peer's, and those that never left.
     fn strays(&self) -> Strays {
         Strays::default()
     }

@@ -11,12 +11,12 @@ use std::ffi::{CStr, c_char, c_ulong};
 
 #[unsafe(no_mangle)]
 extern "C" fn VipNSInit(nic: Opaque, _: Opaque) -> ReturnCode {
-    answer(|| was_up(nic, true).map(drop))
+    answer(|| set_names(nic, true).map(drop))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn VipNSShutdown(nic: Opaque) -> ReturnCode {
-    answer(|| if was_up(nic, false)? { Ok(()) } else { Err(ReturnCode::ErrorNameService) })
+    answer(|| if set_names(nic, false)? { Ok(()) } else { Err(ReturnCode::ErrorNameService) })
 }
 
 #[unsafe(no_mangle)]
@@ -70,8 +70,8 @@ unsafe extern "C" fn VipNSGetHostByAddr(
     })
 }
 
-/// Brings the name service up or down. Whether it was up.
-fn was_up(nic: Opaque, has_names: bool) -> Result<bool, ReturnCode> {
+/// Brings the name service up or down, and says whether it was up.
+fn set_names(nic: Opaque, has_names: bool) -> Result<bool, ReturnCode> {
     nic::call(NicId::take(nic)?, |nic| Ok(std::mem::replace(&mut nic.has_names, has_names)))
 }
 

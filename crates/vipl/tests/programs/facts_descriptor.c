@@ -51,6 +51,10 @@ static void status_begins_anew(void)
             pause_ms(1);
         CHECK(d->CS.Status != 0);
         received(d, 0);
+        /* One at fault as well: its error comes in its turn. */
+        d->CS.Control = 0x4000;
+        post_receive(d);
+        CHECK(d->CS.Status == 0);
     }
     part_vi();
 }
