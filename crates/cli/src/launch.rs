@@ -318,5 +318,6 @@ fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
         // Other faults in the other direction.
         seed: task.seed() ^ rank as u64,
         cpu: bench.cpus.get(rank).copied(),
+        has_own_cpu: bench.cpus.first() != bench.cpus.get(1) || bench.cpus.is_empty(),
     }
 }

@@ -6,7 +6,7 @@ use crate::dialled;
 use crate::fault::Fault;
 use crate::secret;
 use netdyno_clock::place;
-use netdyno_host::wait::{Wait, lost_turns};
+use netdyno_host::wait::{Wait, lost_turns, nap_beside_others};
 use netdyno_job::lobby;
 use netdyno_job::member::{Control, MemberError};
 use netdyno_job::place::Place;
@@ -63,6 +63,8 @@ pub enum Order {
         seed: u64,
         /// Where to run.
         cpu: Option<usize>,
+        /// Whether the other process runs elsewhere.
+        has_own_cpu: bool,
     },
     /// Open the layer, without another process.
     Alone {
@@ -207,7 +209,11 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
             bind,
             seed,
             cpu,
+            has_own_cpu,
         } => {
+            if has_own_cpu {
+                nap_beside_others();
+            }
             let role = if is_requester { Role::Requester } else { Role::Replier };
             let wait = wait.parse().map_err(End::Layer)?;
             let faults = faults.map_or(Ok(Faults::NONE), |faults| faults.parse());
@@ -278,10 +284,10 @@ fn measure(control: &mut Control<Order>, mut subject: Box<dyn Subject>, wait: Wa
 }
 
 /// Times that the system took the processor from this thread, where it says. One that yields gives its
-/// processor away itself, which the system counts the same: then, times that others kept it.
+/// processor away itself, which the system counts the same: then, times that others kept it, where that is known.
 pub fn preemptions(wait: Wait) -> Option<u64> {
     if wait == Wait::Yield {
-        return Some(lost_turns());
+        return lost_turns();
     }
     let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
     status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?.trim().parse().ok()

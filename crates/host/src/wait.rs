@@ -5,24 +5,30 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// A turn of somebody else's that took longer was no look of a peer's. One such turn may be a peer that
-/// computes; of two in a row the one behind is of a program that takes all of the processor that it gets.
+/// A turn of somebody else's that takes longer is one of a program that takes all of the processor that
+/// it gets.
 const LONG_TURN: Duration = Duration::from_millis(1);
 /// Who has slept is let in before such a program; who yields, behind it each time.
 const NAP: Duration = Duration::from_micros(20);
 /// Naps before it is seen whether such a program is still there.
-const NAPS: u32 = 64;
+const NAPS: u32 = 32;
 
 thread_local! {
-    /// Whether the turn before was long.
-    static WAS_LONG: Cell<bool> = const { Cell::new(false) };
+    static MAY_NAP: Cell<bool> = const { Cell::new(false) };
     static NAPS_LEFT: Cell<u32> = const { Cell::new(0) };
     static LOST: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Turns that this thread has lost to such programs, while it yielded or for naps.
-pub fn lost_turns() -> u64 {
-    LOST.get()
+/// From now on this thread, where it yields, naps beside a program that takes all of the processor. Not for
+/// one that shares its processor with the peer that it waits for: that may compute for as long.
+pub fn nap_beside_others() {
+    MAY_NAP.set(true);
+}
+
+/// Turns that this thread has lost to such programs, while it yielded or for naps. `None` where it does
+/// not nap.
+pub fn lost_turns() -> Option<u64> {
+    MAY_NAP.get().then(|| LOST.get())
 }
 
 /// How to wait.
@@ -31,7 +37,7 @@ pub enum Wait {
     /// Look again at once. Fastest, and wrong where there are more processes than cores.
     #[default]
     Spin,
-    /// Offer the processor to others between two looks, and nap where they keep it.
+    /// Offer the processor to others between two looks ([`nap_beside_others`]).
     Yield,
     /// Sleep in the kernel until something arrives, where the wire can wake.
     Block,
@@ -61,6 +67,9 @@ impl Wait {
 /// Offers the processor to others. Beside a program that takes all of it, a look would be as long after
 /// the one before as that program's turn takes: then it is after a nap.
 fn give_way() {
+    if !MAY_NAP.get() {
+        return rustix::thread::sched_yield();
+    }
     let left = NAPS_LEFT.get();
     if left > 0 {
         NAPS_LEFT.set(left - 1);
@@ -69,12 +78,9 @@ fn give_way() {
     }
     let began = Instant::now();
     rustix::thread::sched_yield();
-    let is_long = began.elapsed() > LONG_TURN;
-    if is_long {
-        LOST.set(LOST.get() + 1);
-    }
-    if WAS_LONG.replace(is_long) && is_long {
+    if began.elapsed() > LONG_TURN {
         NAPS_LEFT.set(NAPS);
+        LOST.set(LOST.get() + 1);
     }
 }
 
@@ -121,14 +127,16 @@ mod tests {
             });
             let naps = scope.spawn(move || {
                 pin(cpu);
+                assert_eq!(lost_turns(), None);
+                nap_beside_others();
                 let began = Instant::now();
                 // The other one may not have begun.
                 while NAPS_LEFT.get() == 0 && began.elapsed() < Duration::from_secs(60) {
                     Wait::Yield.idle();
                 }
-                let before = lost_turns();
+                let before = LOST.get();
                 (0..NAPS).for_each(|_| Wait::Yield.idle());
-                lost_turns() - before
+                LOST.get() - before
             });
             let naps = naps.join();
             is_over.store(true, Ordering::Relaxed);

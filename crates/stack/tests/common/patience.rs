@@ -1,6 +1,6 @@
 //! What every test needs that waits: a seed, a deadline, and a way to wait.
 
-use netdyno_stack::am::Wait;
+use netdyno_host::wait::{Wait, nap_beside_others};
 use std::time::{Duration, Instant};
 
 /// The seed of a test: `NETDYNO_SEED` to replay one, otherwise a new one. It is printed,
@@ -44,6 +44,7 @@ impl Idler {
     pub fn idle(&mut self) {
         self.0 += 1;
         if self.0.is_multiple_of(256) {
+            nap_beside_others();
             Wait::Yield.idle();
         }
     }

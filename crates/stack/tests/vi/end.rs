@@ -4,6 +4,7 @@
 
 use crate::common::process::{from_hex, to_hex};
 use crate::common::{Deadline, PATIENCE};
+use netdyno_host::wait::{Wait, nap_beside_others};
 use netdyno_stack::vi::*;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -287,7 +288,8 @@ pub fn drive(ends: &mut [End; 2], what: &str, mut is_done: impl FnMut(&mut [End;
         if idle > 200 {
             std::thread::sleep(Duration::from_micros(100));
         } else if idle > 0 {
-            netdyno_stack::am::Wait::Yield.idle();
+            nap_beside_others();
+            Wait::Yield.idle();
         }
     }
 }
