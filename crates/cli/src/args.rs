@@ -208,6 +208,11 @@ pub struct BenchArgs {
     #[arg(long, value_name = "DIAL=VALUE,…")]
     pub dials: Option<Dials>,
 
+    /// How that changes with time: a file (docs/dials.md), or interrupt-coalescing, slow-start or
+    /// congested-hour
+    #[arg(long, value_name = "FILE|NAME")]
+    pub profile: Option<String>,
+
     /// What tells this from other results of the same layer in a report, as in
     /// --label 'mpi=MPICH 5 over tcp'; the layer may be left away where there is one
     #[arg(long, value_name = "[LAYER=]TEXT", value_parser = label)]

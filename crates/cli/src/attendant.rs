@@ -1,7 +1,7 @@
 //! One process of many, on the far side of the control connection: it does what it is told in
 //! each step, until the launching side is gone.
 
-use crate::worker::{Answer, End, Order, PATIENCE, bound, pin, preemptions, turns, unexpected};
+use crate::worker::{Answer, DialOrder, End, Order, PATIENCE, bound, pin, preemptions, unexpected};
 use netdyno_host::wait::Wait;
 use netdyno_job::member::Control;
 use netdyno_layers::catalogue::Layer;
@@ -13,7 +13,6 @@ use netdyno_measure::layer::{Face, LayerError};
 use netdyno_protocol::faults::Faults;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 /// What the launching side says to one process of many.
@@ -46,10 +45,8 @@ pub struct Opening {
     pub wait: String,
     /// What goes wrong with what is sent, on purpose.
     pub faults: Option<String>,
-    /// What the link is made to be like, on purpose: the turns of which one is in force.
-    pub dials: Vec<String>,
-    /// The file and the byte of it where a word says which; without it, the first.
-    pub dials_word: Option<(PathBuf, usize)>,
+    /// What the link is made to be like, on purpose.
+    pub dials: DialOrder,
     /// Where its socket is, if it has one.
     pub bind: SocketAddr,
     /// Seed of what is random.
@@ -96,18 +93,17 @@ pub fn work(control: &mut Control<Order>, first: CrowdOrder) -> Result<(), End> 
 }
 
 fn take_place(control: &mut Control<Order>, opening: Opening, wait: Wait) -> Result<Box<dyn Attendant>, End> {
-    let Opening { layer, rank, procs, size_bytes, faults, dials, dials_word, bind, seed, cpu, .. } = opening;
+    let Opening { layer, rank, procs, size_bytes, faults, dials, bind, seed, cpu, .. } = opening;
     let layer: Layer = layer.parse().map_err(End::Layer)?;
     let faults = faults.map_or(Ok(Faults::NONE), |faults| faults.parse());
     let faults = faults.map_err(|error| End::Layer(error.to_string()))?;
-    let dials = turns(&dials)?;
+    let dials = dials.read()?;
     pin(cpu)?;
     if procs < 2 || rank >= procs {
         return Err(End::Layer(format!("there is no place {rank} among {procs}")));
     }
     let bind = bound(bind, control);
-    let options =
-        LayerOptions { size_bytes, face: Face::Requests, wait, faults, dials, dials_word, seed, bind };
+    let options = LayerOptions { size_bytes, face: Face::Requests, wait, faults, dials, seed, bind };
     let gathering = group::open(layer, Place { rank, procs }, options)?;
     say(control, CrowdAnswer::Gathered(gathering.addresses()))?;
     let addresses = match control.receive(PATIENCE)? {

@@ -4,21 +4,25 @@
 use crate::args::{BenchArgs, Label, Measuring};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
-use crate::launch::{Bench, Turns};
+use crate::launch::Bench;
 use crate::launching::Origin;
 use crate::machine;
 use crate::method::{Method, Terms};
 use crate::output::Sink;
+use crate::profiles;
 use crate::progress::Progress;
 use crate::ranks::Ranks;
 use crate::site::Site;
 use netdyno_clock::place::{self, Distance};
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
+use netdyno_layers::half::DialOptions;
 use netdyno_measure::logp::ratio::ratios;
 use netdyno_measure::record::{Doubt, LayerResult, Record, SCHEMA};
 use netdyno_measure::task::{Data, Task};
-use netdyno_protocol::dial::terms::{Dials, Own, Terms as DialTerms};
+use netdyno_protocol::dial::course::Course;
+use netdyno_protocol::dial::profile::Profile;
+use netdyno_protocol::dial::terms::{Dials, Own};
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
 use netdyno_protocol::sim::random::Random;
@@ -35,7 +39,7 @@ const LONGEST_LAUNCH: Duration = Duration::from_millis(1200);
 const MEASURING_SHARE: f64 = 0.8;
 
 /// What layers are put under on purpose.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Conditions {
     /// The parameters of the simulated layer.
     pub truth: Option<Truth>,
@@ -43,13 +47,16 @@ pub struct Conditions {
     pub faults: Option<Faults>,
     /// What a link is made to be like.
     pub dials: Option<Dials>,
+    /// How that changes with time.
+    pub profile: Option<Profile>,
 }
 
 /// Measures as a verb was asked to, and writes the result. Where it goes is tried before
 /// anything is measured. `ranks` is the job in which this command runs.
 pub fn run(method: Box<dyn Method>, args: &BenchArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
-    let conditions = Conditions { truth: args.truth, faults: args.faults, dials: args.dials };
-    let mut campaign = Campaign::new(method, &args.over, conditions, &args.measuring, ranks)?;
+    let profile = args.profile.as_deref().map(profiles::read).transpose()?;
+    let conditions = Conditions { truth: args.truth, faults: args.faults, dials: args.dials, profile };
+    let mut campaign = Campaign::new(method, &args.over, &conditions, &args.measuring, ranks)?;
     args.label.iter().try_for_each(|label| campaign.label(label))?;
     let sink = Sink::open(&args.output)?;
     sink.write(&campaign.run()?)
@@ -68,7 +75,7 @@ impl Campaign {
     pub fn new(
         method: Box<dyn Method>,
         layers: &[Layer],
-        conditions: Conditions,
+        conditions: &Conditions,
         measuring: &Measuring,
         ranks: Option<Rc<Ranks>>,
     ) -> Result<Self, Fault> {
@@ -78,13 +85,19 @@ impl Campaign {
         if conditions.faults.is_some() && !layers.iter().any(|layer| layer.takes_faults()) {
             return Err(Fault::BadInput("--faults is for am+udp and vi+udp: add --over am+udp".into()));
         }
-        if conditions.dials.is_some() && !layers.iter().any(|layer| layer.takes_dials()) {
-            return Err(Fault::BadInput(
-                "--dials is for the layers am+shm and am+udp: add --over am+shm".into(),
-            ));
-        }
-        if let Some(Err(error)) = conditions.dials.map(|dials| DialTerms::new(&dials, &Own::UNKNOWN, 1.0)) {
-            return Err(Fault::BadInput(format!("--dials: {error}")));
+        let are_dialled = layers.iter().any(|layer| layer.takes_dials());
+        let profile = conditions.profile.as_ref();
+        let options =
+            [("--dials", conditions.dials.is_some(), None), ("--profile", profile.is_some(), profile)];
+        for (option, _, profile) in options.into_iter().filter(|(_, is_given, _)| *is_given) {
+            if !are_dialled {
+                return Err(Fault::BadInput(format!(
+                    "{option} is for the layers am+shm and am+udp: add --over am+shm"
+                )));
+            }
+            let dials = conditions.dials.unwrap_or_default();
+            Course::new(&dials, profile, &Own::UNKNOWN, 1.0)
+                .map_err(|error| Fault::BadInput(format!("{option}: {error}")))?;
         }
         let site = Site::find(layers, measuring, method.procs(), ranks)?;
         let waits = waits(measuring)?;
@@ -111,9 +124,9 @@ impl Campaign {
     }
 
     /// Has the dials of layers of our own turned, one after the other.
-    pub fn turn(&mut self, turns: &Turns) {
+    pub fn turn(&mut self, dials: &DialOptions) {
         for bench in self.benches.iter_mut().filter(|bench| bench.layer.takes_dials()) {
-            bench.turns = Some(turns.clone());
+            bench.dials = dials.clone();
         }
     }
 
@@ -223,8 +236,8 @@ impl Campaign {
         doubts.extend(placement_doubt(bench, run.machines, distance));
         doubts.extend(same_processes_doubt(bench));
         doubts.extend(bench.faults.map(faults_doubt));
-        let dialled = !bench.dials.are_none();
-        doubts.extend(dialled.then(|| dials_doubt(&bench.dials)));
+        let (dials, profile) = dialled(&bench.dials);
+        doubts.extend(dials_doubt(dials.as_deref(), bench.dials.profile.as_ref()));
         Ok(LayerResult {
             layer: bench.layer.to_string(),
             label: bench.label.clone(),
@@ -238,7 +251,8 @@ impl Campaign {
             library: run.library,
             launcher: bench.origin.launcher(),
             faults: bench.faults.map(|faults| faults.to_string()),
-            dials: dialled.then(|| bench.dials.to_string()),
+            dials,
+            profile,
             parameters: reading.parameters,
             found: reading.found,
             doubts,
@@ -283,7 +297,7 @@ fn waits(measuring: &Measuring) -> Result<Vec<Option<Wait>>, Fault> {
 
 fn bench(
     layer: Layer,
-    conditions: Conditions,
+    conditions: &Conditions,
     measuring: &Measuring,
     wait: Option<Wait>,
     site: &Site,
@@ -304,8 +318,7 @@ fn bench(
             bind: site.bind,
             origin: Origin::Children,
             faults: None,
-            dials: Dials::NONE,
-            turns: None,
+            dials: DialOptions::default(),
             variables: Vec::new(),
         });
     }
@@ -317,7 +330,14 @@ fn bench(
     if let Some(why) = layer.unavailable() {
         return Err(Fault::BadInput(format!("the layer {layer} is not available here: {why}")));
     }
-    let dials = conditions.dials.filter(|_| layer.takes_dials()).unwrap_or_default();
+    let dials = match layer.takes_dials() {
+        true => DialOptions {
+            turns: vec![conditions.dials.unwrap_or_default()],
+            word: None,
+            profile: conditions.profile.clone(),
+        },
+        false => DialOptions::default(),
+    };
     let largest = if dials.are_none() { layer.max_size() } else { layer.max_dialled_size() };
     if size_bytes > largest {
         return Err(Fault::BadInput(format!(
@@ -356,7 +376,6 @@ fn bench(
         origin,
         faults,
         dials,
-        turns: None,
         variables: Vec::new(),
     })
 }
@@ -365,8 +384,18 @@ fn faults_doubt(faults: Faults) -> Doubt {
     Doubt::new("faults", format!("datagrams were spoilt on purpose, in each direction: {faults}"))
 }
 
-fn dials_doubt(dials: &Dials) -> Doubt {
-    Doubt::new("dialled", format!("the link was made so on purpose: {dials}"))
+/// What the record says of the dials of a link, and of how they changed with time. Those that are
+/// turned while it is measured are what is measured.
+fn dialled(dials: &DialOptions) -> (Option<String>, Option<String>) {
+    let steady = dials.turns.iter().filter(|turn| dials.word.is_none() && !turn.are_none());
+    (steady.map(Dials::to_string).next(), dials.profile.as_ref().map(Profile::to_string))
+}
+
+fn dials_doubt(dials: Option<&str>, profile: Option<&Profile>) -> Option<Doubt> {
+    let changes = profile.map(|profile| format!("a profile in time of {} points", profile.points().len()));
+    let all: Vec<&str> = dials.into_iter().chain(changes.as_deref()).collect();
+    let text = || format!("the link was made so on purpose: {}", all.join(" and "));
+    (!all.is_empty()).then(|| Doubt::new("dialled", text()))
 }
 
 /// In a job its own processes are measured again and again.

@@ -16,7 +16,7 @@ pub fn run(measuring: &Measuring, dir: &Path, ranks: Option<Rc<Ranks>>) -> Resul
     let reaches_others = measuring.peer.is_some() || ranks.as_ref().is_some_and(|ranks| ranks.machines() > 1);
     let layers: Vec<_> =
         EMBEDDED.into_iter().filter(|layer| !(reaches_others && layer.is_of_one_host())).collect();
-    let campaign = Campaign::new(Box::new(Signature), &layers, Conditions::default(), measuring, ranks)?;
+    let campaign = Campaign::new(Box::new(Signature), &layers, &Conditions::default(), measuring, ranks)?;
     let (record_file, report_file) = (dir.join("netdyno.json"), dir.join("netdyno-report.html"));
     check_writable(&record_file)?;
     check_writable(&report_file)?;

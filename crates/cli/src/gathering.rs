@@ -241,8 +241,7 @@ fn opening(bench: &Bench, rank: usize, plan: &CrowdPlan) -> Opening {
         size_bytes: bench.size_bytes,
         wait: bench.wait.name().into(),
         faults: bench.faults.map(|faults| faults.to_string()),
-        dials: bench.dials_in_turn(),
-        dials_word: bench.turns.as_ref().map(|turns| turns.word.clone()),
+        dials: (&bench.dials).into(),
         // A certain port is that of the one that many send to.
         bind: SocketAddr::new(bench.worker_ip(), if rank == 0 { bench.bind.port() } else { 0 }),
         // Other faults from every process.

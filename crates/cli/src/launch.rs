@@ -11,15 +11,14 @@ use netdyno_host::wait::Wait;
 use netdyno_job::crew::{Crew, CrewError, Event};
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::crowd;
+use netdyno_layers::half::DialOptions;
 use netdyno_layers::sim::{SimMessenger, SimRegistrar, SimRequester};
 use netdyno_measure::layer::{Face, SizedRequester};
 use netdyno_measure::task::{AnySize, Data, Memory, Messages, Subject, Task};
-use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How often a signal is looked for while a launch runs.
@@ -57,31 +56,12 @@ pub struct Bench {
     /// What goes wrong with what is sent, on purpose.
     pub faults: Option<Faults>,
     /// What the link is made to be like, on purpose.
-    pub dials: Dials,
-    /// The same, of several of which one is in force at a time.
-    pub turns: Option<Turns>,
+    pub dials: DialOptions,
     /// What its processes have in their environment besides.
     pub variables: Vec<(&'static str, OsString)>,
 }
 
-/// What the dials of a link are turned to, one after the other.
-#[derive(Clone, Debug)]
-pub struct Turns {
-    /// By turn.
-    pub dials: Vec<Dials>,
-    /// The file, and the byte of it, where a word says which is in force.
-    pub word: (PathBuf, usize),
-}
-
 impl Bench {
-    /// How its dials are turned, in the order of turns.
-    pub fn dials_in_turn(&self) -> Vec<String> {
-        match &self.turns {
-            Some(turns) => turns.dials.iter().map(Dials::to_string).collect(),
-            None => vec![self.dials.to_string()],
-        }
-    }
-
     /// Where workers on this side have their sockets. What this command has not started may be
     /// anywhere, and knows how it has reached this host.
     pub fn worker_ip(&self) -> IpAddr {
@@ -312,8 +292,7 @@ fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
         face,
         wait: bench.wait.name().into(),
         faults: bench.faults.map(|faults| faults.to_string()),
-        dials: bench.dials_in_turn(),
-        dials_word: bench.turns.as_ref().map(|turns| turns.word.clone()),
+        dials: (&bench.dials).into(),
         bind: SocketAddr::new(ip, if is_requester { 0 } else { bench.bind.port() }),
         // Other faults in the other direction.
         seed: task.seed() ^ rank as u64,

@@ -4,7 +4,6 @@ use crate::apparatus::{Apparatus, folder, grain_shift};
 use crate::args::{Measuring, OutputArgs};
 use crate::campaign::{Campaign, Conditions};
 use crate::fault::Fault;
-use crate::launch::Turns;
 use crate::ledger::Ledger;
 use crate::method::{Method, Reading, Terms};
 use crate::output::Sink;
@@ -13,6 +12,7 @@ use crate::turn::RouteArgs;
 use clap::Args;
 use netdyno_apparatus_fi::page::{CURRENT, FOLDER, NAME, Plan as Page, Turn};
 use netdyno_layers::catalogue::Layer;
+use netdyno_layers::half::DialOptions;
 use netdyno_measure::logp::pattern::Plan;
 use netdyno_measure::record::{Doubt, Found, Parameter, Parameters, PerByte, Record, Status};
 use netdyno_measure::stats::{median, median_interval_of_sorted, sorted};
@@ -91,7 +91,7 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     measuring.launches = measuring.launches.saturating_mul(method.grids.len() as u16);
     let page = method.page(args);
     let mut campaign =
-        Campaign::new(Box::new(method), &[args.over], Conditions::default(), &measuring, ranks)?;
+        Campaign::new(Box::new(method), &[args.over], &Conditions::default(), &measuring, ranks)?;
     let sink = Sink::open(&args.output)?;
     if args.over.takes_dials() {
         return of_ours(&mut campaign, &page, &sink);
@@ -121,8 +121,11 @@ fn write(record: &mut Record, sink: &Sink) -> Result<(), Fault> {
 /// The dials of our own stack, which need no hook.
 fn of_ours(campaign: &mut Campaign, page: &Page, sink: &Sink) -> Result<(), Fault> {
     let folder = folder(page)?;
-    let dials = page.turns.iter().map(|turn| turn.dials).collect();
-    campaign.turn(&Turns { dials, word: (folder.path().join(NAME), CURRENT) });
+    campaign.turn(&DialOptions {
+        turns: page.turns.iter().map(|turn| turn.dials).collect(),
+        word: Some((folder.path().join(NAME), CURRENT)),
+        profile: None,
+    });
     campaign.put(&[(FOLDER, folder.path().as_os_str().to_owned())]);
     write(&mut campaign.run()?, sink)
 }

@@ -11,10 +11,11 @@ use netdyno_job::lobby;
 use netdyno_job::member::{Control, MemberError};
 use netdyno_job::place::Place;
 use netdyno_layers::catalogue::Layer;
-use netdyno_layers::half::{self, LayerOptions, Role};
+use netdyno_layers::half::{self, DialOptions, LayerOptions, Role};
 use netdyno_layers::registrar;
 use netdyno_measure::layer::{Face, LayerError};
 use netdyno_measure::task::{Data, Subject, Task};
+use netdyno_protocol::dial::profile::{Profile, ProfileError};
 use netdyno_protocol::dial::setting::SettingError;
 use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::faults::Faults;
@@ -53,10 +54,8 @@ pub enum Order {
         wait: String,
         /// What goes wrong with what is sent, on purpose.
         faults: Option<String>,
-        /// What the link is made to be like, on purpose: the turns of which one is in force.
-        dials: Vec<String>,
-        /// The file and the byte of it where a word says which; without it, the first.
-        dials_word: Option<(PathBuf, usize)>,
+        /// What the link is made to be like, on purpose.
+        dials: DialOrder,
         /// Where its socket is, if it has one.
         bind: SocketAddr,
         /// Seed of what is random.
@@ -176,10 +175,35 @@ pub fn bound<T: DeserializeOwned + Send + 'static>(bind: SocketAddr, control: &C
     SocketAddr::new(here.unwrap_or(bind.ip()), bind.port())
 }
 
-/// The turns of the dials, as they were spelled.
-pub fn turns(texts: &[String]) -> Result<Vec<Dials>, End> {
-    let turns = texts.iter().map(|text| text.parse());
-    turns.collect::<Result<_, SettingError>>().map_err(|error| End::Layer(error.to_string()))
+/// How a link is to be dialled, as it is spelled.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DialOrder {
+    turns: Vec<String>,
+    word: Option<(PathBuf, usize)>,
+    profile: Option<String>,
+}
+
+impl From<&DialOptions> for DialOrder {
+    fn from(DialOptions { turns, word, profile }: &DialOptions) -> Self {
+        Self {
+            turns: turns.iter().map(Dials::to_string).collect(),
+            word: word.clone(),
+            profile: profile.as_ref().map(Profile::to_string),
+        }
+    }
+}
+
+impl DialOrder {
+    /// What it says.
+    pub fn read(self) -> Result<DialOptions, End> {
+        let turns = self.turns.iter().map(|text| text.parse()).collect::<Result<_, SettingError>>();
+        let profile = self.profile.map(|text| text.parse()).transpose();
+        Ok(DialOptions {
+            turns: turns.map_err(|error| End::Layer(error.to_string()))?,
+            word: self.word,
+            profile: profile.map_err(|error: ProfileError| End::Layer(error.to_string()))?,
+        })
+    }
 }
 
 /// What is said of an order that makes no sense.
@@ -205,7 +229,6 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
             wait,
             faults,
             dials,
-            dials_word,
             bind,
             seed,
             cpu,
@@ -218,9 +241,8 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
             let wait = wait.parse().map_err(End::Layer)?;
             let faults = faults.map_or(Ok(Faults::NONE), |faults| faults.parse());
             let faults = faults.map_err(|error| End::Layer(error.to_string()))?;
-            let dials = turns(&dials)?;
             let bind = bound(bind, control);
-            let options = LayerOptions { size_bytes, face, wait, faults, dials, dials_word, seed, bind };
+            let options = LayerOptions { size_bytes, face, wait, faults, dials: dials.read()?, seed, bind };
             (layer.parse::<Layer>().map_err(End::Layer)?, role, cpu, options)
         }
         Order::Alone { layer, cpu } => {

@@ -207,6 +207,28 @@ fn a_dialled_link_is_as_late_as_it_was_asked_to_be() {
 }
 
 #[test]
+fn a_dialled_link_changes_with_time_as_its_profile_says() {
+    let args = ["logp", "--over", "am+shm,am+udp,tcp", "--dials", "send-overhead+10us"];
+    let rest = ["--profile", "interrupt-coalescing", "--launches", "1", "--max-time", "1s", "--wait", wait()];
+    let (record, text) = record(&[&args[..], &rest, &["--format", "json"]].concat());
+    jsonschema::validate(&schema(), &serde_json::from_str(&text).unwrap()).unwrap();
+    let [shm, udp, bare] = &record.results[..] else { panic!("{text}") };
+    assert_eq!((&bare.dials, &bare.profile), (&None, &None));
+    for dialled in [shm, udp] {
+        assert!(
+            dialled.profile.as_ref().unwrap().starts_with("repeat 50us\nat 0ns latency+50us\n"),
+            "{text}"
+        );
+        let doubt = dialled.doubts.iter().find(|doubt| doubt.name == "dialled").unwrap();
+        assert!(doubt.text.ends_with("send-overhead+10us and a profile in time of 2 points"), "{doubt:?}");
+        // It begins with the first request: one round trip after the other ends with a period.
+        let rtt = &dialled.logp().unwrap().launches[0].rtt;
+        let mean = rtt.batches_ns.iter().sum::<f64>() / rtt.batches_ns.len() as f64;
+        assert!(mean >= 45_000.0, "{rtt:?}");
+    }
+}
+
+#[test]
 fn sockets_are_where_they_are_asked_for() {
     let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let has_ipv6 = std::net::UdpSocket::bind("[::1]:0").is_ok();
@@ -351,6 +373,19 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["logp", "--over", "am+shm", "--dials", "send-gap+9us±1us"], "set it (=)"),
         (&["logp", "--over", "udp", "--dials", "latency=1us"], "layers am+shm and am+udp: add --over am+shm"),
         (&["logp", "--over", "am+udp", "--dials", "latency=1us", "--size", "1373"], "1372"),
+        (&["logp", "--over", "am+udp", "--profile", "slow-start", "--size", "1373"], "1372"),
+        (
+            &["logp", "--over", "tcp", "--profile", "slow-start"],
+            "--profile is for the layers am+shm and am+udp",
+        ),
+        (
+            &["logp", "--over", "am+shm", "--profile", "slow"],
+            "or interrupt-coalescing, slow-start, congested",
+        ),
+        (
+            &["logp", "--over", "am+shm", "--profile", "interrupt-coalescing", "--dials", "latency=9us"],
+            "by the profile and by itself",
+        ),
         (&["logp", "--over", "am+udp", "--size", "1381"], "1380"),
         (&["logp", "--over", "am+udp", "--bind", "no-such-host.invalid"], "no host 'no-such-host.invalid'"),
         (&["logp", "--over", "am+udp", "--bind", "127.0.0.1:x"], "not a port"),

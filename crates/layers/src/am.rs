@@ -1,13 +1,14 @@
 //! Active Messages over shared memory, and over UDP. A message of up to four words is a
 //! short one, a longer one a medium one; the reply is as long as the request.
 
-use crate::half::{Half, LayerOptions, PEER_TIMEOUT, Replier};
+use crate::half::{DialOptions, Half, LayerOptions, PEER_TIMEOUT, Replier};
 use crate::real::{RealReplier, RealRequester, Wire, counted};
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::data::Transport;
 use netdyno_measure::task::Subject;
 use netdyno_stack::am::{
-    Config, Endpoint, Handlers, LONGEST_PAYLOAD, PeerId, Port, Request, STAMP_LEN, SharedWord, Wire as Way,
+    Config, Endpoint, Handlers, LONGEST_PAYLOAD, PeerId, Port, Request, STAMP_LEN, SharedWord, Turning,
+    Wire as Way,
 };
 use std::time::Duration;
 
@@ -57,9 +58,10 @@ pub(crate) fn dialled<S>(
     config: Config,
     options: &LayerOptions,
 ) -> Result<Endpoint<S>, LayerError> {
-    let word = options.dials_word.as_ref().map(|(path, offset)| SharedWord::map(path, *offset));
-    let word = word.transpose().map_err(LayerError::new)?;
-    Endpoint::with_turns(handlers, config, &options.dials, word).map_err(LayerError::new)
+    let DialOptions { turns, word, profile } = options.dials.clone();
+    let current = word.map(|(path, offset)| SharedWord::map(&path, offset));
+    let current = current.transpose().map_err(LayerError::new)?;
+    Endpoint::with_turns(handlers, config, Turning { turns, current, profile }).map_err(LayerError::new)
 }
 
 /// This process's half.

@@ -14,6 +14,7 @@ use netdyno_host::wait::Wait;
 use netdyno_measure::layer::{Face, LayerError, Messenger};
 use netdyno_measure::order::Order;
 use netdyno_measure::task::Subject;
+use netdyno_protocol::dial::profile::Profile;
 use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::faults::Faults;
 use netdyno_stack::am::Wire;
@@ -38,15 +39,30 @@ pub struct LayerOptions {
     pub wait: Wait,
     /// What goes wrong with what is sent, on purpose, where the layer takes faults.
     pub faults: Faults,
-    /// What the link is made to be like, on purpose, where the layer has dials: the turns of which
-    /// one is in force at a time.
-    pub dials: Vec<Dials>,
-    /// The file, and the byte of it, where a word says which turn that is; without it, the first.
-    pub dials_word: Option<(PathBuf, usize)>,
+    /// What the link is made to be like, on purpose, where the layer has dials.
+    pub dials: DialOptions,
     /// The seed of what is random.
     pub seed: u64,
     /// The socket of a layer that has one: an address of this host, and a port, 0 for any.
     pub bind: SocketAddr,
+}
+
+/// How a link is dialled.
+#[derive(Clone, Debug, Default)]
+pub struct DialOptions {
+    /// The turns of which one is in force at a time.
+    pub turns: Vec<Dials>,
+    /// The file, and the byte of it, where a word says which turn that is; without it, the first.
+    pub word: Option<(PathBuf, usize)>,
+    /// How the dials change with time.
+    pub profile: Option<Profile>,
+}
+
+impl DialOptions {
+    /// Whether the link is left as it is.
+    pub fn are_none(&self) -> bool {
+        self.turns.iter().all(Dials::are_none) && self.profile.is_none()
+    }
 }
 
 /// Which side a process is.
@@ -115,7 +131,7 @@ pub fn open(layer: Layer, role: Role, options: LayerOptions) -> Result<Box<dyn H
 fn check(layer: Layer, options: &LayerOptions) -> Result<(), LayerError> {
     let &LayerOptions { size_bytes, face, wait, .. } = options;
     let (least, most) = match face {
-        Face::Requests if options.dials.iter().all(Dials::are_none) => (1, layer.max_size()),
+        Face::Requests if options.dials.are_none() => (1, layer.max_size()),
         Face::Requests => (1, layer.max_dialled_size()),
         Face::Sized => (1, layer.max_transfer()),
         Face::Messages => (Order::LEN, layer.max_message()),

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use netdyno_host::wait::Wait;
-use netdyno_layers::half::{LayerOptions, Role};
+use netdyno_layers::half::{DialOptions, LayerOptions, Role};
 use netdyno_layers::plugin::{Extension, PluginHalf};
 use netdyno_measure::layer::Face;
 use netdyno_plugin::site::{build_in, find_compiler};
@@ -29,8 +29,7 @@ fn options(size_bytes: usize, face: Face) -> LayerOptions {
         face,
         wait: Wait::Spin,
         faults: Faults::NONE,
-        dials: Vec::new(),
-        dials_word: None,
+        dials: DialOptions::default(),
         seed: 1,
         bind,
     }

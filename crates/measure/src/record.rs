@@ -142,6 +142,9 @@ pub struct LayerResult {
     /// What the link was made to be like on purpose, as given to `--dials`.
     #[serde(default)]
     pub dials: Option<String>,
+    /// How the link changed with time on purpose, as `--profile` reads it.
+    #[serde(default)]
+    pub profile: Option<String>,
     /// The parameters.
     pub parameters: Parameters,
     /// The measuring verb, and what it found beside the parameters.

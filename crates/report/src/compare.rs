@@ -142,6 +142,8 @@ pub struct Setting {
     pub faults: Option<String>,
     /// What the link was made to be like on purpose.
     pub dials: Option<String>,
+    /// How that changed with time.
+    pub profile: Option<String>,
     /// Launches.
     pub launches: usize,
 }
@@ -311,6 +313,7 @@ fn take_like<'a>(
             other.wait == one.wait,
             other.faults == one.faults,
             other.dials == one.dials,
+            other.profile == one.profile,
             other.cpus == one.cpus,
         ];
         is_same.iter().filter(|&&same| same).count()

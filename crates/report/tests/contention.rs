@@ -53,6 +53,7 @@ fn record(procs: usize) -> Record {
         launcher: None,
         faults: None,
         dials: None,
+        profile: None,
         parameters: extracted.parameters,
         found: Found::Contention(extracted.found),
         doubts: extracted.doubts,

@@ -7,7 +7,7 @@ use netdyno_clock::ticks;
 use netdyno_protocol::frame::udp_port::UdpPortAddress;
 use netdyno_stack::am::{
     Config, ConnectError, Dial, Dials, Endpoint, Handlers, LONGEST_PAYLOAD, Loss, PeerId, PeerLost,
-    STAMP_LEN, Setting, SharedWord, Wait, Wire,
+    STAMP_LEN, Setting, SharedWord, Turning, Wait, Wire,
 };
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -65,6 +65,17 @@ impl Link {
     /// Nanoseconds from one reading to a later one.
     fn ns(&self, from: u64, to: u64) -> f64 {
         to.checked_sub(from).unwrap() as f64 * self.clock.tick_ns
+    }
+
+    /// What a request takes to be sent, and to be handled.
+    fn trip_ns(&mut self, at_a: &mut Seen, at_b: &mut Seen) -> [f64; 2] {
+        let [before_a, before_b] = [at_a.len(), at_b.len()];
+        let began = ticks::now();
+        self.a.request(at_a, self.to_b, ASK, [1]).unwrap();
+        let sent = ticks::now();
+        until(&mut self.b, at_b, before_b + 1);
+        until(&mut self.a, at_a, before_a + 1);
+        [self.ns(began, sent), self.ns(began, at_b[before_b])]
     }
 }
 
@@ -387,7 +398,8 @@ impl Page {
     fn link(&self, wire: Wire, turns: &[Dials]) -> Link {
         let [mut a, mut b] = [0, 1].map(|_| {
             let word = SharedWord::map(&self.0, Self::CURRENT).unwrap();
-            Endpoint::with_turns(handlers(), Config::default(), turns, Some(word)).unwrap()
+            let turning = Turning { turns: turns.to_vec(), current: Some(word), profile: None };
+            Endpoint::with_turns(handlers(), Config::default(), turning).unwrap()
         });
         let (to_b, _) = connect(wire, &mut a, &mut b);
         Link { a, b, to_b, clock: Clock::calibrate() }
@@ -426,6 +438,43 @@ fn dials_are_turned_while_the_link_is_open() {
     }
 }
 
+#[test]
+fn dials_change_with_time_and_begin_again_after_a_pause() {
+    WIRES.into_iter().for_each(dials_change_with_time_and_begin_again_after_a_pause_over);
+}
+
+fn dials_change_with_time_and_begin_again_after_a_pause_over(wire: Wire) {
+    const DIALLED: Duration = Duration::from_millis(50);
+    const PAUSE: Duration = Duration::from_millis(250);
+    let profile = "idle 200ms
+        at 0ms latency+300us send-overhead+200us
+        at 50ms latency+300us send-overhead+200us
+        at 50ms";
+    let [mut a, mut b] = [0, 1].map(|_| {
+        let turning = Turning {
+            turns: vec![Dials::NONE],
+            profile: Some(profile.parse().unwrap()),
+            ..Turning::default()
+        };
+        Endpoint::with_turns(handlers(), Config::default(), turning).unwrap()
+    });
+    let (to_b, _) = connect(wire, &mut a, &mut b);
+    let mut link = Link { a, b, to_b, clock: Clock::calibrate() };
+    let (mut at_a, mut at_b) = (Seen::new(), Seen::new());
+    for phase in ["the first", "the second"] {
+        let began = Instant::now();
+        let first = link.trip_ns(&mut at_a, &mut at_b);
+        assert!(first[0] >= 199_999.0 && first[1] >= 499_999.0, "{wire:?}, {phase}: {first:?}");
+        while began.elapsed() < DIALLED {
+            link.trip_ns(&mut at_a, &mut at_b);
+        }
+        let later: Vec<[f64; 2]> = (0..50).map(|_| link.trip_ns(&mut at_a, &mut at_b)).collect();
+        let least = |nth: usize| later.iter().map(|trip| trip[nth]).fold(f64::INFINITY, f64::min);
+        assert!(least(0) < 199_999.0 && least(1) < 299_999.0, "{wire:?}, {phase}: {later:?}");
+        std::thread::sleep(PAUSE);
+    }
+}
+
 /// Whatever is in force when a message is sent, seen or taken, and whatever becomes of its datagrams.
 #[test]
 fn nothing_is_lost_and_nothing_overtakes_where_dials_are_turned_meanwhile() {
@@ -445,7 +494,8 @@ fn nothing_is_lost_and_nothing_overtakes_where_dials_are_turned_meanwhile() {
             let word = SharedWord::map(&page.0, Page::CURRENT).unwrap();
             let faults = "loss=0.02,dup=0.02,reorder=0.02,corrupt=0.01".parse().unwrap();
             let config = Config { faults, ..Config::default() };
-            Endpoint::with_turns(handlers.clone(), config, &turns, Some(word)).unwrap()
+            let turning = Turning { turns: turns.to_vec(), current: Some(word), profile: None };
+            Endpoint::with_turns(handlers.clone(), config, turning).unwrap()
         });
         let (to_b, _) = connect(wire, &mut a, &mut b);
         let (mut at_a, mut at_b) = (Seen::new(), Seen::new());

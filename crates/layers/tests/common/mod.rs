@@ -4,7 +4,7 @@
 
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
-use netdyno_layers::half::{self, Half, LayerOptions, Replier, Role};
+use netdyno_layers::half::{self, DialOptions, Half, LayerOptions, Replier, Role};
 use netdyno_measure::layer::{Face, LayerError, Messenger};
 use netdyno_measure::order::Order;
 use netdyno_protocol::faults::Faults;
@@ -24,8 +24,7 @@ pub fn options(size_bytes: usize) -> LayerOptions {
         face: Face::Messages,
         wait: Wait::Yield,
         faults: Faults::NONE,
-        dials: Vec::new(),
-        dials_word: None,
+        dials: DialOptions::default(),
         seed: 1,
         bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
     }

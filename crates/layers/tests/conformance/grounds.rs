@@ -3,7 +3,7 @@
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::group::{self, Attendant, Place};
-use netdyno_layers::half::{self, Half, LayerOptions, Role};
+use netdyno_layers::half::{self, DialOptions, Half, LayerOptions, Role};
 use netdyno_layers::sim::{SimMessenger, SimRequester};
 use netdyno_measure::contention::member::Cues;
 use netdyno_measure::contention::step::{Activity, Assignment, Counted, Cue};
@@ -51,8 +51,7 @@ pub fn options(size_bytes: usize, face: Face) -> LayerOptions {
         face,
         wait: Wait::Yield,
         faults: Faults::NONE,
-        dials: Vec::new(),
-        dials_word: None,
+        dials: DialOptions::default(),
         seed: 1,
         bind,
     }

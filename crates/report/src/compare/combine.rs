@@ -123,6 +123,7 @@ fn setting(result: &LayerResult) -> Setting {
         distance: result.distance.clone(),
         faults: result.faults.clone(),
         dials: result.dials.clone(),
+        profile: result.profile.clone(),
         launches: result.launches(),
     }
 }

@@ -65,6 +65,7 @@ pub fn of_settings(a: &LayerResult, b: &LayerResult) -> Vec<Doubt> {
         difference("launcher_differs", "the launcher", &text(&a.launcher), &text(&b.launcher)),
         difference("faults_differ", "what went wrong on purpose", &text(&a.faults), &text(&b.faults)),
         difference("dials_differ", "what the link was made to be like", &text(&a.dials), &text(&b.dials)),
+        difference("profiles_differ", "how the link changed with time", &text(&a.profile), &text(&b.profile)),
     ]
     .into_iter()
     .flatten()

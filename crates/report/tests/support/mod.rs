@@ -312,6 +312,7 @@ fn measured(
         launcher: None,
         faults: None,
         dials: None,
+        profile: None,
         parameters,
         found,
         doubts,

@@ -3,7 +3,8 @@
 //! turned may change while links are open: the turns are known when they are opened, and a word says
 //! which is in force. A message goes by what is in force when it is sent, when it is seen and when it
 //! is taken. What varies by chance is drawn once for each message: o_s and g_s when it is sent, L when
-//! it is seen, g_r and o_r when it is taken.
+//! it is seen, g_r and o_r when it is taken; what a profile changes with time is looked up then, but L at
+//! the time at which the message would be due without one.
 //!
 //! Over shared memory the stamp of a message lies beside it in its slot, on a line that only dialled
 //! messages touch, and a message that is not due stays in its ring. Dialled are requests, replies and
@@ -13,7 +14,8 @@
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
 use netdyno_host::shared_word::SharedWord;
-use netdyno_protocol::dial::course::{Course, CourseError};
+use netdyno_protocol::dial::course::{Course, CourseError, Phase};
+use netdyno_protocol::dial::profile::Profile;
 use netdyno_protocol::dial::terms::{Dials, Latency, Own, Terms};
 use netdyno_protocol::dial::timing::{Departed, Departures, Gate, Lane, Seen};
 use netdyno_protocol::sim::random::Random;
@@ -24,10 +26,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const LONGEST_HOLD_NS: f64 = 600e9;
 /// What a peer has left behind that has ended, or closed, is held no longer than this.
 const LAST_HOLD_NS: f64 = 5e9;
-/// Nothing changes with time here.
-const NO_TIME: u64 = 0;
 /// What is in force where no turn is.
 static NO_TURN: Course = Course::NONE;
+
+/// How the links of an endpoint are dialled, where that changes while they are open.
+#[derive(Debug, Default)]
+pub struct Turning {
+    /// The turns, of which one is in force at a time.
+    pub turns: Vec<Dials>,
+    /// Says which, counted from 0; the link is as it is where it names none. Without it the first turn
+    /// is in force.
+    pub current: Option<SharedWord>,
+    /// How each of them changes with time, which begins with the first message that this endpoint
+    /// sends or sees. A dial is turned by the profile or by itself.
+    pub profile: Option<Profile>,
+}
 
 /// Both sides of the interface.
 #[derive(Debug)]
@@ -35,6 +48,8 @@ struct Sides {
     departures: Departures,
     gate: Gate,
     random: Random,
+    /// All turns change in the same way.
+    phase: Phase,
 }
 
 /// What all peers of an endpoint go through.
@@ -52,20 +67,18 @@ pub(super) struct Interface {
 impl Interface {
     /// `None` where no turn has a dial turned. What the link has of its own nobody has measured. What
     /// varies by chance is drawn from `seed`.
-    pub(super) fn of(
-        turns: &[Dials],
-        current: Option<SharedWord>,
-        seed: u64,
-    ) -> Result<Option<Arc<Self>>, CourseError> {
-        if turns.iter().all(Dials::are_none) {
+    pub(super) fn of(turning: Turning, seed: u64) -> Result<Option<Arc<Self>>, CourseError> {
+        let Turning { turns, current, profile } = turning;
+        if turns.iter().all(Dials::are_none) && profile.is_none() {
             return Ok(None);
         }
         let clock = Clock::calibrate();
-        let courses = turns.iter().map(|dials| Course::new(dials, None, &Own::UNKNOWN, clock.tick_ns));
-        let turns = courses.collect::<Result<_, _>>()?;
+        let course = |dials| Course::new(dials, profile.as_ref(), &Own::UNKNOWN, clock.tick_ns);
+        let turns: Box<[Course]> = turns.iter().map(course).collect::<Result<_, _>>()?;
         let [longest_hold, last_hold] = [LONGEST_HOLD_NS, LAST_HOLD_NS].map(|ns| clock.ticks(ns));
         let (departures, gate) = (Departures::default(), Gate::default());
-        let sides = Mutex::new(Sides { departures, gate, random: Random::new(seed) });
+        let phase = Phase::of(turns.first().unwrap_or(&NO_TURN));
+        let sides = Mutex::new(Sides { departures, gate, random: Random::new(seed), phase });
         let tick_ns = clock.tick_ns;
         Ok(Some(Arc::new(Self { turns, current, tick_ns, longest_hold, last_hold, sides })))
     }
@@ -81,10 +94,14 @@ impl Interface {
     pub(super) fn terms(&self) -> Cow<'_, Terms> {
         match self.course() {
             course if course.is_steady() => Cow::Borrowed(course.steady()),
-            course => Cow::Owned(Terms {
-                latency: Latency::After(course.longest_latency()),
-                ..draw(course, &mut self.sides().random)
-            }),
+            course => {
+                let Sides { random, phase, .. } = &mut *self.sides();
+                let elapsed = phase.elapsed(ticks::now());
+                Cow::Owned(Terms {
+                    latency: Latency::After(course.longest_latency()),
+                    ..course.terms_at(elapsed, random)
+                })
+            }
         }
     }
 
@@ -106,8 +123,12 @@ impl Interface {
         if course.is_steady() {
             return lane.due(departed, bytes, seen, course.steady());
         }
-        let latency = course.latency_at(NO_TIME, &mut self.sides().random);
-        lane.due_by(departed, bytes, seen, course.steady(), |_| latency)
+        let Sides { random, phase, .. } = &mut *self.sides();
+        phase.elapsed(seen.at);
+        // What its bytes took was in force when it departed.
+        let elapsed = phase.lookup(departed.map_or(seen.at, |departed| departed.at));
+        let terms = course.terms_at(elapsed, random);
+        lane.due_by(departed, bytes, seen, &terms, |here| course.latency_at(phase.lookup(here), random))
     }
 
     /// When the messages are released at the latest of a peer that sends no more, as is known now.
@@ -125,7 +146,7 @@ impl Interface {
     pub(super) fn releases(&self, due: u64, until: u64, now: u64) -> bool {
         let course = self.course();
         let recv_overhead = {
-            let Sides { gate, random, .. } = &mut *self.sides();
+            let Sides { gate, random, phase, .. } = &mut *self.sides();
             if now < gate.opens(due).min(until) {
                 return false;
             }
@@ -133,7 +154,7 @@ impl Interface {
             let terms = if course.is_steady() {
                 course.steady()
             } else {
-                drawn = draw(course, random);
+                drawn = course.terms_at(phase.lookup(now), random);
                 &drawn
             };
             // What is released before it is due is not to hold up what others send.
@@ -148,12 +169,6 @@ impl Interface {
     pub(super) fn ns_until(&self, at: u64) -> u64 {
         (at.saturating_sub(ticks::now()) as f64 * self.tick_ns) as u64
     }
-}
-
-/// What a message is put under, by a course that varies.
-#[cold]
-fn draw(course: &Course, random: &mut Random) -> Terms {
-    course.terms_at(NO_TIME, random)
 }
 
 /// Takes the send overhead of the processor. Returns when that is over.

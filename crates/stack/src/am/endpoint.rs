@@ -2,16 +2,14 @@
 
 use super::bulk::Memories;
 use super::config::{Config, PeerId, Wire};
-use super::dial::Interface;
+use super::dial::{Interface, Turning};
 use super::error::{ConnectError, OpenError, PeerLost, RequestError, TooLong};
 use super::handlers::{Handlers, Offer, spread};
 use super::port::{Port, Way};
 use super::shm::{ShmPeers, ShmPort};
 use super::udp::UdpPeers;
 use crate::statistics::{PeerStatistics, Strays};
-use netdyno_host::shared_word::SharedWord;
 use netdyno_host::wait::Wait;
-use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::frame::slot::MAX_WORDS;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,24 +44,19 @@ impl<S> Endpoint<S> {
     /// # Errors
     /// A window or a medium size that cannot be made, or dials that cannot be turned so.
     pub fn new(handlers: Handlers<S>, config: Config) -> Result<Self, OpenError> {
-        Self::with_turns(handlers, config, &[config.dials], None)
+        let turning = Turning { turns: vec![config.dials], ..Turning::default() };
+        Self::with_turns(handlers, config, turning)
     }
 
-    /// An endpoint without peers whose dials can be turned while links are open: not as
-    /// [`Config::dials`] say, but as that of the `turns` which `current` names, counted from 0, and not
-    /// at all where it names none. Without such a word the first turn is in force.
+    /// An endpoint without peers whose dials are turned while links are open: not as
+    /// [`Config::dials`] say, but as `turning` does.
     ///
     /// # Errors
     /// As of [`Endpoint::new`].
-    pub fn with_turns(
-        handlers: Handlers<S>,
-        config: Config,
-        turns: &[Dials],
-        current: Option<SharedWord>,
-    ) -> Result<Self, OpenError> {
+    pub fn with_turns(handlers: Handlers<S>, config: Config, turning: Turning) -> Result<Self, OpenError> {
         config.check()?;
         let offer = Offer { handlers, memories: Memories::new(ENDPOINTS.fetch_add(1, Ordering::Relaxed)) };
-        let interface = Interface::of(turns, current, config.seed)?;
+        let interface = Interface::of(turning, config.seed)?;
         let shm = ShmPeers::new(&config, interface.clone());
         Ok(Self { config, offer, interface, count: 0, shm, udp: None })
     }

@@ -117,6 +117,7 @@ mod udp;
 pub use crate::statistics::{PeerStatistics, Strays};
 pub use bulk::{Fetched, Memory, Placed, Refused, Remote, Shared, Stored, Transfer};
 pub use config::{Config, PeerId, Wire};
+pub use dial::Turning;
 pub use endpoint::Endpoint;
 pub use error::{
     AttachError, ConnectError, Loss, MemoryError, NotRegistered, OpenError, OutOfBounds, PeerLost,
@@ -126,6 +127,7 @@ pub use handlers::{Handlers, Reply, Request};
 pub use netdyno_host::shared_word::{SharedWord, SharedWordError};
 pub use netdyno_host::wait::Wait;
 pub use netdyno_protocol::dial::course::CourseError;
+pub use netdyno_protocol::dial::profile::{Profile, ProfileError};
 pub use netdyno_protocol::dial::setting::{Dial, Setting, SettingError};
 pub use netdyno_protocol::dial::spread::{Shape, Spread, Turned};
 pub use netdyno_protocol::dial::terms::{Dials, TermsError};
