@@ -6,13 +6,13 @@ use crate::between::{Between, Who};
 use crate::page::{self, Carrier, NO_TURN, PageError, Plan, Turn};
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
-use netdyno_protocol::dial::course::{Course, Phase};
+use netdyno_protocol::dial::course::Course;
 use netdyno_protocol::dial::profile::Profile;
 use netdyno_protocol::dial::setting::Dial;
 use netdyno_protocol::dial::stamp::Grain;
 use netdyno_protocol::dial::terms::Terms;
 use netdyno_protocol::dial::timing::{Capacity, Departed, Departures, Gate, SIZES, Usual, size_class};
-use netdyno_protocol::sim::random::Random;
+use netdyno_protocol::dial::variation::Variation;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
@@ -28,17 +28,10 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 pub struct Force {
     course: Course,
     /// Where messages are put under different things: what decides.
-    chance: Mutex<Chance>,
+    variation: Mutex<Variation>,
     capacity: usize,
     /// A message departs when it is sent, whatever was sent before.
     departs_at_once: bool,
-}
-
-/// What a message is put under, where that varies.
-#[derive(Debug)]
-struct Chance {
-    random: Random,
-    phase: Phase,
 }
 
 /// Both sides of the process's interface.
@@ -377,38 +370,37 @@ impl Force {
         let course = course.map_err(|error| PageError(error.to_string()))?;
         let turns = |dial| dials.get(dial).is_some() || profile.is_some_and(|profile| profile.turns(dial));
         Ok(Some(Self {
-            chance: Mutex::new(Chance { random: Random::new(seed), phase: Phase::of(&course) }),
+            variation: Mutex::new(Variation::new(&course, seed)),
             course,
             capacity: *capacity as usize,
             departs_at_once: !turns(Dial::SendGap) && !turns(Dial::GapPerByte) && *capacity == 0,
         }))
     }
 
-    /// What a message is put under that departs at `now`.
-    pub fn terms(&self, now: u64) -> Terms {
-        self.terms_of(|phase| phase.elapsed(now))
-    }
-
-    /// What a message is put under that is seen at `now`, as of its departure.
-    pub fn terms_seen(&self, now: u64, departed: u64) -> Terms {
-        self.terms_of(|phase| {
-            phase.elapsed(now);
-            phase.lookup(departed)
+    /// What a message is put under that is sent at `now`.
+    pub fn terms(&self, hook: &Hook, now: u64) -> Terms {
+        self.terms_of(|variation| {
+            let free = hook.sides().departures.free();
+            variation.departing(&self.course, now, free)
         })
     }
 
-    /// What a message is put under that is released at `now`.
-    pub fn terms_released(&self, now: u64) -> Terms {
-        self.terms_of(|phase| phase.lookup(now))
+    /// What a message is put under that is seen at `now`, and says when it departed.
+    pub fn terms_seen(&self, now: u64, departed: Option<u64>) -> Terms {
+        self.terms_of(|variation| variation.seen(&self.course, now, departed))
+    }
+
+    /// What a message is put under that is released then.
+    pub fn terms_released(&self, at: u64) -> Terms {
+        self.terms_of(|variation| variation.released(&self.course, at))
     }
 
     #[inline]
-    fn terms_of(&self, time: impl FnOnce(&mut Phase) -> u64) -> Terms {
+    fn terms_of(&self, vary: impl FnOnce(&mut Variation) -> Terms) -> Terms {
         if self.course.is_steady() {
             return *self.course.steady();
         }
-        let Chance { random, phase } = &mut *self.chance();
-        self.course.terms_at(time(phase), random)
+        vary(&mut self.variation())
     }
 
     /// The latency of a message that is here at that time.
@@ -416,13 +408,11 @@ impl Force {
         if self.course.is_steady() {
             return self.course.steady().latency.ticks();
         }
-        let mut chance = self.chance();
-        let elapsed = chance.phase.lookup(here);
-        self.course.latency_at(elapsed, &mut chance.random)
+        self.variation().latency(&self.course, here)
     }
 
-    fn chance(&self) -> MutexGuard<'_, Chance> {
-        self.chance.lock().unwrap_or_else(PoisonError::into_inner)
+    fn variation(&self) -> MutexGuard<'_, Variation> {
+        self.variation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has a message of `bytes` depart, if the capacity allows it.

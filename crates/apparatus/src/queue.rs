@@ -481,7 +481,8 @@ impl Queue {
         }
         let is_message = state.messages.peek().is_some_and(|next| next.kind != Kind::Other);
         let force = self.hook.force().filter(|_| is_message);
-        let terms = force.map_or(Terms::NONE, |force| force.terms_released(now));
+        let at = state.messages.next(&self.hook.sides().gate).filter(|&at| at <= now)?;
+        let terms = force.map_or(Terms::NONE, |force| force.terms_released(at));
         let released = state.messages.take(now, &mut self.hook.sides().gate, &terms)?;
         if is_open || released.item.kind == Kind::Other {
             return Some((released.item, 0));
@@ -510,7 +511,7 @@ impl Said {
 
     /// What the message is put under, seen now.
     fn terms(&self, force: Option<&Force>, now: u64) -> Terms {
-        let departed = self.departed.map_or(now, |departed| departed.at);
+        let departed = self.departed.map(|departed| departed.at);
         force.map_or(Terms::NONE, |force| force.terms_seen(now, departed))
     }
 }

@@ -228,15 +228,18 @@ fn other_surroundings_are_doubts() {
         let result = &mut record["results"][0];
         (result["wait"], result["distance"], result["faults"]) =
             ("yield".into(), "far".into(), "loss=0.1".into());
+        (result["dials"], result["profile"]) =
+            ("latency=1us".into(), "repeat 9us\nat 0ns latency+9us\nat 9us latency+0ns\n".into());
     });
     let comparison = json(&[&a, &b]);
     let expected =
         ["host_differs", "cpu_model_differs", "kernel_differs", "governor_differs", "version_differs"];
     assert!(expected.iter().all(|name| doubts(&comparison).contains(name)), "{:?}", doubts(&comparison));
     let of_pair = doubts(&comparison["comparisons"][0]);
-    for name in ["wait_differs", "distance_differs", "faults_differ"] {
+    for name in ["wait_differs", "distance_differs", "faults_differ", "dials_differ", "profiles_differ"] {
         assert!(of_pair.contains(&name), "{name}: {of_pair:?}");
     }
+    assert!(comparison.to_string().contains("repeat 9us; at 0ns latency+9us; at 9us latency+0ns"));
 }
 
 #[test]

@@ -465,12 +465,11 @@ fn dials_change_with_time_and_begin_again_after_a_pause_over(wire: Wire) {
         let began = Instant::now();
         let first = link.trip_ns(&mut at_a, &mut at_b);
         assert!(first[0] >= 199_999.0 && first[1] >= 499_999.0, "{wire:?}, {phase}: {first:?}");
-        while began.elapsed() < DIALLED {
-            link.trip_ns(&mut at_a, &mut at_b);
+        // One after the other: there is no pause but of the machine, and then it begins again.
+        while link.trip_ns(&mut at_a, &mut at_b)[1] >= 299_999.0 {
+            assert!(began.elapsed() < Duration::from_secs(30), "{wire:?}, {phase}: no trip was quick");
         }
-        let later: Vec<[f64; 2]> = (0..50).map(|_| link.trip_ns(&mut at_a, &mut at_b)).collect();
-        let least = |nth: usize| later.iter().map(|trip| trip[nth]).fold(f64::INFINITY, f64::min);
-        assert!(least(0) < 199_999.0 && least(1) < 299_999.0, "{wire:?}, {phase}: {later:?}");
+        assert!(began.elapsed() >= DIALLED, "{wire:?}, {phase}: {:?}", began.elapsed());
         std::thread::sleep(PAUSE);
     }
 }

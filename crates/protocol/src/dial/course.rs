@@ -123,12 +123,6 @@ impl Course {
         self.differences.is_none()
     }
 
-    /// Whether anything changes with time; where not, the time does not matter.
-    #[inline]
-    pub fn changes_with_time(&self) -> bool {
-        self.differences.as_ref().is_some_and(|differences| !differences.points.is_empty())
-    }
-
     /// What all messages are put under if they are put under the same; otherwise the means of what
     /// varies, and what changes as it begins.
     #[inline]
@@ -136,16 +130,22 @@ impl Course {
         &self.steady
     }
 
-    /// What a message is put under so many ticks after the profile's time began, by [`Phase`]. Each
-    /// call draws anew what varies by chance.
+    /// What a message is put under so many ticks after the profile's time began. Each call draws anew
+    /// what varies by chance.
     #[inline]
     pub fn terms_at(&self, elapsed: u64, random: &mut Random) -> Terms {
-        let Some(differences) = &self.differences else { return self.steady };
-        let mut terms = differences.means_at(elapsed).unwrap_or(self.steady);
-        for (dial, quantiles) in &differences.varying {
+        let mut terms = self.means_at(elapsed);
+        for (dial, quantiles) in self.differences.iter().flat_map(|differences| &differences.varying) {
             terms.turn(*dial, quantiles.draw(random));
         }
         terms
+    }
+
+    /// The same with the means of what varies by chance.
+    #[inline]
+    pub(super) fn means_at(&self, elapsed: u64) -> Terms {
+        let differences = self.differences.as_ref();
+        differences.and_then(|differences| differences.means_at(elapsed)).unwrap_or(self.steady)
     }
 
     /// The latency alone, of a message that would be due without one so many ticks after the profile's
@@ -155,8 +155,13 @@ impl Course {
         let Some(differences) = &self.differences else { return self.steady.latency.ticks() };
         match differences.latencies() {
             Some(latencies) => latencies.draw(random),
-            None => differences.means_at(elapsed).unwrap_or(self.steady).latency.ticks(),
+            None => self.means_at(elapsed).latency.ticks(),
         }
+    }
+
+    /// After what pause the time of the profile begins again, in ticks.
+    pub(super) fn idle(&self) -> Option<u64> {
+        self.differences.as_ref().and_then(|differences| differences.idle)
     }
 
     /// No message has a longer one.
@@ -280,43 +285,11 @@ impl Latency {
     }
 }
 
-/// The time of a process's profile: it begins with the first message, and again with the first after
-/// a pause, where the profile says so.
-#[derive(Clone, Debug)]
-pub struct Phase {
-    idle: Option<u64>,
-    began: Option<u64>,
-    last: u64,
-}
-
-impl Phase {
-    /// Before the first message.
-    pub fn of(course: &Course) -> Self {
-        let idle = course.differences.as_ref().and_then(|differences| differences.idle);
-        Self { idle, began: None, last: 0 }
-    }
-
-    /// A message departs, or is seen, at `now`: how long ago the profile's time began.
-    #[inline]
-    pub fn elapsed(&mut self, now: u64) -> u64 {
-        let was_idle = self.idle.is_some_and(|idle| now.saturating_sub(self.last) >= idle);
-        let began = self.began.filter(|_| !was_idle).unwrap_or(now);
-        (self.began, self.last) = (Some(began), self.last.max(now));
-        now.saturating_sub(began)
-    }
-
-    /// The same of any other time, of which nothing follows; 0 of one before it began.
-    #[inline]
-    pub fn lookup(&self, time: u64) -> u64 {
-        time.saturating_sub(self.began.unwrap_or(time))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::dial::math::sqrt;
-    use crate::dial::timing::{Departures, Gate, Lane, Seen};
+    use crate::dial::timing::{Departures, Lane, Seen};
     use alloc::string::ToString;
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -338,12 +311,12 @@ mod tests {
             [("", ""), ("latency+1us,send-gap=2us", ""), ("", "at 0us latency+1us\nat 9us latency+1us")]
         {
             let course = unknown(dials, profile);
-            assert!(course.is_steady() && !course.changes_with_time());
+            assert!(course.is_steady());
             assert_eq!(course.terms_at(5000, &mut Random::new(1)), *course.steady());
         }
         assert_eq!(unknown("latency+1us", "").steady().latency, Latency::Beyond(1000));
         assert!(!unknown("latency+1us±10ns", "").is_steady());
-        assert!(!unknown("", SAWTOOTH).is_steady() && unknown("", SAWTOOTH).changes_with_time());
+        assert!(!unknown("", SAWTOOTH).is_steady());
     }
 
     #[test]
@@ -461,53 +434,7 @@ mod tests {
         assert!(error.contains("gap-per-byte =1ns/B±1ns:normal cannot vary"), "{error}");
     }
 
-    #[test]
-    fn time_begins_with_the_first_message_and_again_after_a_pause() {
-        let course = unknown("", "idle 1us\nat 0us latency+1us\nat 9us");
-        let mut phase = Phase::of(&course);
-        assert_eq!(phase.lookup(77), 0);
-        let times = [5000, 5999, 6500, 6500, 7499, 8499, 8500, 12_000];
-        assert_eq!(times.map(|now| phase.elapsed(now)), [0, 999, 1500, 1500, 2499, 0, 1, 0]);
-        assert_eq!([11_000, 12_000, 12_345].map(|time| phase.lookup(time)), [0, 0, 345]);
-        let mut phase = Phase::of(&unknown("", SAWTOOTH));
-        assert_eq!([5000, 1 << 40].map(|now| phase.elapsed(now)), [0, (1 << 40) - 5000]);
-    }
-
     proptest! {
-        /// Whatever the tick, what arrives during a period is released at its end, all together and
-        /// in order; nothing is early.
-        #[test]
-        fn a_sawtooth_releases_at_multiples_of_its_period(
-            tick_ns in prop_oneof![Just(1.0), Just(0.4), 0.1..2.0f64],
-            began in 0..1u64 << 40,
-            messages in vec((0..100_000u64, 0..3000u64, 0..30_000u64), 1..80),
-        ) {
-            let profile: Profile = SAWTOOTH.parse().unwrap();
-            let course = Course::new(&Dials::NONE, Some(&profile), &Own::UNKNOWN, tick_ns).unwrap();
-            let period = course.differences.as_ref().unwrap().period.unwrap();
-            let (mut random, mut phase) = (Random::new(1), Phase::of(&course));
-            let (mut departures, mut lane, mut gate) = (Departures::default(), Lane::default(), Gate::default());
-            phase.elapsed(began);
-            let (mut now, mut last_seen, mut last) = (began, 0, 0);
-            for (pause, way, late) in messages {
-                now += pause;
-                let terms = course.terms_at(phase.elapsed(now), &mut random);
-                let departed = departures.depart(now, 8, &terms);
-                let seen = (now + way + late).max(last_seen);
-                last_seen = seen;
-                let mut arrived = 0;
-                let due = lane.due_by(Some(departed), 8, Seen::late(seen), &terms, |here| {
-                    arrived = here;
-                    course.latency_at(phase.lookup(here), &mut random)
-                });
-                prop_assert!(due > arrived && due >= last, "{} {} {}", due, arrived, last);
-                prop_assert_eq!((due - began) % period, 0);
-                // The next end of a period, unless one before it was later.
-                prop_assert!(due - arrived <= period || due == last);
-                last = gate.pass(due, &terms);
-            }
-        }
-
         /// A course of several dials stays between its points.
         #[test]
         fn nothing_leaves_the_range_of_its_points(

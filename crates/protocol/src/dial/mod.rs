@@ -20,7 +20,7 @@
 //!
 //! * [`setting`]: how a dial is spelled. * [`spread`]: what differs from message to message.
 //! * [`profile`]: what changes with time. * [`terms`]: what dials come to, in ticks. * [`course`]: the
-//!   same of what differs and changes.
+//!   same of what differs and changes. * [`variation`]: what a message is put under of it.
 //! * [`timing`]: the four lines above. * [`stamp`]: how a time travels. * [`hold`]: the messages that
 //!   are not due yet.
 
@@ -34,3 +34,4 @@ pub mod spread;
 pub mod stamp;
 pub mod terms;
 pub mod timing;
+pub mod variation;

@@ -19,6 +19,12 @@ pub struct Departed {
 }
 
 impl Departures {
+    /// When the next message can depart at the earliest.
+    #[inline]
+    pub const fn free(&self) -> u64 {
+        self.free
+    }
+
     /// A message of `bytes` is ready to depart at `now`.
     #[inline]
     pub fn depart(&mut self, now: u64, bytes: usize, terms: &Terms) -> Departed {

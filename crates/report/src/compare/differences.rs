@@ -51,6 +51,7 @@ fn of_hosts(prefix: &str, whose: &str, a: &Environment, b: &Environment) -> Vec<
 /// Doubts about two results measured differently.
 pub fn of_settings(a: &LayerResult, b: &LayerResult) -> Vec<Doubt> {
     let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".into());
+    let lines = |lines: &Option<String>| text(lines).trim_end().replace('\n', "; ");
     let cpus = |result: &LayerResult| format!("{:?}", result.cpus);
     [
         difference("wait_differs", "the way to wait", &a.wait, &b.wait),
@@ -65,7 +66,12 @@ pub fn of_settings(a: &LayerResult, b: &LayerResult) -> Vec<Doubt> {
         difference("launcher_differs", "the launcher", &text(&a.launcher), &text(&b.launcher)),
         difference("faults_differ", "what went wrong on purpose", &text(&a.faults), &text(&b.faults)),
         difference("dials_differ", "what the link was made to be like", &text(&a.dials), &text(&b.dials)),
-        difference("profiles_differ", "how the link changed with time", &text(&a.profile), &text(&b.profile)),
+        difference(
+            "profiles_differ",
+            "how the link changed with time",
+            &lines(&a.profile),
+            &lines(&b.profile),
+        ),
     ]
     .into_iter()
     .flatten()

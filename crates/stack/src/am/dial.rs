@@ -3,8 +3,8 @@
 //! turned may change while links are open: the turns are known when they are opened, and a word says
 //! which is in force. A message goes by what is in force when it is sent, when it is seen and when it
 //! is taken. What varies by chance is drawn once for each message: o_s and g_s when it is sent, L when
-//! it is seen, g_r and o_r when it is taken; what a profile changes with time is looked up then, but L at
-//! the time at which the message would be due without one.
+//! it is seen, g_r and o_r when it is taken. What a profile changes with time goes by other moments:
+//! `netdyno_protocol::dial::course`.
 //!
 //! Over shared memory the stamp of a message lies beside it in its slot, on a line that only dialled
 //! messages touch, and a message that is not due stays in its ring. Dialled are requests, replies and
@@ -14,11 +14,11 @@
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
 use netdyno_host::shared_word::SharedWord;
-use netdyno_protocol::dial::course::{Course, CourseError, Phase};
+use netdyno_protocol::dial::course::{Course, CourseError};
 use netdyno_protocol::dial::profile::Profile;
 use netdyno_protocol::dial::terms::{Dials, Latency, Own, Terms};
 use netdyno_protocol::dial::timing::{Departed, Departures, Gate, Lane, Seen};
-use netdyno_protocol::sim::random::Random;
+use netdyno_protocol::dial::variation::Variation;
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -32,7 +32,7 @@ static NO_TURN: Course = Course::NONE;
 /// How the links of an endpoint are dialled, where that changes while they are open.
 #[derive(Debug, Default)]
 pub struct Turning {
-    /// The turns, of which one is in force at a time.
+    /// The turns, of which one is in force at a time; with none of them there is one that turns nothing.
     pub turns: Vec<Dials>,
     /// Says which, counted from 0; the link is as it is where it names none. Without it the first turn
     /// is in force.
@@ -47,9 +47,8 @@ pub struct Turning {
 struct Sides {
     departures: Departures,
     gate: Gate,
-    random: Random,
-    /// All turns change in the same way.
-    phase: Phase,
+    /// All turns change in the same way with time.
+    variation: Variation,
 }
 
 /// What all peers of an endpoint go through.
@@ -65,10 +64,13 @@ pub(super) struct Interface {
 }
 
 impl Interface {
-    /// `None` where no turn has a dial turned. What the link has of its own nobody has measured. What
-    /// varies by chance is drawn from `seed`.
+    /// `None` where no turn has a dial turned, and nothing changes with time. What the link has of its
+    /// own nobody has measured. What varies by chance is drawn from `seed`.
     pub(super) fn of(turning: Turning, seed: u64) -> Result<Option<Arc<Self>>, CourseError> {
-        let Turning { turns, current, profile } = turning;
+        let Turning { mut turns, current, profile } = turning;
+        if turns.is_empty() {
+            turns.push(Dials::NONE);
+        }
         if turns.iter().all(Dials::are_none) && profile.is_none() {
             return Ok(None);
         }
@@ -77,8 +79,8 @@ impl Interface {
         let turns: Box<[Course]> = turns.iter().map(course).collect::<Result<_, _>>()?;
         let [longest_hold, last_hold] = [LONGEST_HOLD_NS, LAST_HOLD_NS].map(|ns| clock.ticks(ns));
         let (departures, gate) = (Departures::default(), Gate::default());
-        let phase = Phase::of(turns.first().unwrap_or(&NO_TURN));
-        let sides = Mutex::new(Sides { departures, gate, random: Random::new(seed), phase });
+        let variation = Variation::new(turns.first().unwrap_or(&NO_TURN), seed);
+        let sides = Mutex::new(Sides { departures, gate, variation });
         let tick_ns = clock.tick_ns;
         Ok(Some(Arc::new(Self { turns, current, tick_ns, longest_hold, last_hold, sides })))
     }
@@ -95,11 +97,10 @@ impl Interface {
         match self.course() {
             course if course.is_steady() => Cow::Borrowed(course.steady()),
             course => {
-                let Sides { random, phase, .. } = &mut *self.sides();
-                let elapsed = phase.elapsed(ticks::now());
+                let Sides { departures, variation, .. } = &mut *self.sides();
                 Cow::Owned(Terms {
                     latency: Latency::After(course.longest_latency()),
-                    ..course.terms_at(elapsed, random)
+                    ..variation.departing(course, ticks::now(), departures.free())
                 })
             }
         }
@@ -123,12 +124,9 @@ impl Interface {
         if course.is_steady() {
             return lane.due(departed, bytes, seen, course.steady());
         }
-        let Sides { random, phase, .. } = &mut *self.sides();
-        phase.elapsed(seen.at);
-        // What its bytes took was in force when it departed.
-        let elapsed = phase.lookup(departed.map_or(seen.at, |departed| departed.at));
-        let terms = course.terms_at(elapsed, random);
-        lane.due_by(departed, bytes, seen, &terms, |here| course.latency_at(phase.lookup(here), random))
+        let variation = &mut self.sides().variation;
+        let terms = variation.seen(course, seen.at, departed.map(|departed| departed.at));
+        lane.due_by(departed, bytes, seen, &terms, |here| variation.latency(course, here))
     }
 
     /// When the messages are released at the latest of a peer that sends no more, as is known now.
@@ -146,15 +144,16 @@ impl Interface {
     pub(super) fn releases(&self, due: u64, until: u64, now: u64) -> bool {
         let course = self.course();
         let recv_overhead = {
-            let Sides { gate, random, phase, .. } = &mut *self.sides();
-            if now < gate.opens(due).min(until) {
+            let Sides { gate, variation, .. } = &mut *self.sides();
+            let opens = gate.opens(due).min(until);
+            if now < opens {
                 return false;
             }
             let drawn;
             let terms = if course.is_steady() {
                 course.steady()
             } else {
-                drawn = course.terms_at(phase.lookup(now), random);
+                drawn = variation.released(course, opens);
                 &drawn
             };
             // What is released before it is due is not to hold up what others send.

@@ -1,0 +1,173 @@
+//! What differs from message to message: chance, and the time of a profile. The messages of a process
+//! go through one of these, whatever they are put under.
+
+use super::course::Course;
+use super::terms::Terms;
+use crate::sim::random::Random;
+
+/// Chance and the time of a profile. Times are in ticks.
+#[derive(Clone, Debug)]
+pub struct Variation {
+    random: Random,
+    phase: Phase,
+}
+
+impl Variation {
+    /// Before the first message, for `course` and others of the same profile. What varies by chance is
+    /// drawn from `seed`.
+    pub fn new(course: &Course, seed: u64) -> Self {
+        Self { random: Random::new(seed), phase: Phase { idle: course.idle(), began: None, last: 0 } }
+    }
+
+    /// What a message is put under that is sent at `now`, and departs when the interface is `free` of
+    /// those before it.
+    #[inline]
+    pub fn departing(&mut self, course: &Course, now: u64, free: u64) -> Terms {
+        self.phase.note(now, now);
+        course.terms_at(self.phase.elapsed(now.max(free)), &mut self.random)
+    }
+
+    /// For [`Lane::due_by`](super::timing::Lane::due_by): what a message is put under that is seen at
+    /// `now`, and whose last byte had left at `departed`, if it says so. What the bytes took is that of
+    /// this time, by the receiver's profile: who changes G while they leave has them take another time.
+    #[inline]
+    pub fn seen(&mut self, course: &Course, now: u64, departed: Option<u64>) -> Terms {
+        let departed = departed.unwrap_or(now);
+        self.phase.note(departed.min(now), now);
+        course.means_at(self.phase.elapsed(departed))
+    }
+
+    /// The latency of a message that would be due at `here` without one.
+    #[inline]
+    pub fn latency(&mut self, course: &Course, here: u64) -> u64 {
+        course.latency_at(self.phase.elapsed(here), &mut self.random)
+    }
+
+    /// What a message is put under that is released then.
+    #[inline]
+    pub fn released(&mut self, course: &Course, at: u64) -> Terms {
+        course.terms_at(self.phase.elapsed(at), &mut self.random)
+    }
+}
+
+/// The time of a process's profile: it begins with the first message, and again with the first after
+/// a pause, where the profile says so.
+#[derive(Clone, Debug)]
+struct Phase {
+    idle: Option<u64>,
+    began: Option<u64>,
+    last: u64,
+}
+
+impl Phase {
+    /// A message has moved at that time, of which this process knows at `now`. A program that looks
+    /// late has made no pause.
+    #[inline]
+    fn note(&mut self, moved: u64, now: u64) {
+        let was_idle = self.idle.is_some_and(|idle| moved.saturating_sub(self.last) >= idle);
+        let began = self.began.filter(|_| !was_idle).unwrap_or(now);
+        (self.began, self.last) = (Some(began), self.last.max(moved));
+    }
+
+    /// How long ago it began at that time; 0 of one before.
+    #[inline]
+    fn elapsed(&self, time: u64) -> u64 {
+        time.saturating_sub(self.began.unwrap_or(time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dial::profile::Profile;
+    use crate::dial::terms::{Dials, Own};
+    use crate::dial::timing::{Departures, Gate, Lane, Seen};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn course(profile: &str, tick_ns: f64) -> Course {
+        let profile: Profile = profile.parse().unwrap();
+        Course::new(&Dials::NONE, Some(&profile), &Own::UNKNOWN, tick_ns).unwrap()
+    }
+
+    const SAWTOOTH: &str = "repeat 50us\nat 0us latency+50us\nat 50us latency+0us";
+
+    #[test]
+    fn time_begins_with_the_first_message_and_again_after_a_pause() {
+        let Variation { mut phase, .. } =
+            Variation::new(&course("idle 1us\nat 0us latency+1us\nat 9us", 1.0), 1);
+        assert_eq!(phase.elapsed(77), 0);
+        let mut sent = |now| {
+            phase.note(now, now);
+            phase.elapsed(now)
+        };
+        let times = [5000, 5999, 6500, 6500, 7499, 8499, 8500, 12_000];
+        assert_eq!(times.map(&mut sent), [0, 999, 1500, 1500, 2499, 0, 1, 0]);
+        assert_eq!([11_000, 12_000, 12_345].map(|time| phase.elapsed(time)), [0, 0, 345]);
+        let Variation { mut phase, .. } = Variation::new(&course(SAWTOOTH, 1.0), 1);
+        phase.note(5000, 5000);
+        phase.note(1 << 40, 1 << 40);
+        assert_eq!(phase.elapsed(1 << 40), (1 << 40) - 5000);
+    }
+
+    #[test]
+    fn messages_that_kept_coming_make_no_pause_however_late_the_program_looks() {
+        let course = course("idle 1us\nat 0us gap-per-byte=1ns/B\nat 100us gap-per-byte=101ns/B", 1.0);
+        let mut variation = Variation::new(&course, 1);
+        let mut data = |seen, departed| variation.seen(&course, seen, departed).data(2);
+        assert_eq!([data(5000, Some(4900)), data(5000, Some(5000))], [1, 1]);
+        // The program computes until 10 000, while a message comes each 900.
+        assert_eq!([5900, 6800, 7700, 8600].map(|departed| data(10_000, Some(departed))), [2, 3, 4, 5]);
+        // Here nothing has come for long.
+        assert_eq!([data(11_000, Some(9700)), data(13_000, None)], [1, 1]);
+    }
+
+    #[test]
+    fn what_waits_for_those_before_it_is_put_under_the_terms_of_its_departure() {
+        let course =
+            course("at 0us gap-per-byte=10ns/B\nat 1us gap-per-byte=10ns/B\nat 1us gap-per-byte=1ns/B", 1.0);
+        let (mut variation, mut departures) = (Variation::new(&course, 1), Departures::default());
+        let mut depart = |now| {
+            let terms = variation.departing(&course, now, departures.free());
+            departures.depart(now, 101, &terms).at
+        };
+        // 100 bytes at 10 ns each; the second departs as the step is reached.
+        assert_eq!([7000; 3].map(&mut depart), [8000, 8100, 8200]);
+    }
+
+    proptest! {
+        /// Whatever the tick, what arrives during a period is released at its end, all together and
+        /// in order; nothing is early.
+        #[test]
+        fn a_sawtooth_releases_at_multiples_of_its_period(
+            tick_ns in prop_oneof![Just(1.0), Just(0.4), 0.1..2.0f64],
+            began in 0..1u64 << 40,
+            messages in vec((0..100_000u64, 0..3000u64, 0..30_000u64), 1..80),
+        ) {
+            let course = course(SAWTOOTH, tick_ns);
+            let period = (50_000.0 / tick_ns + 0.5) as u64;
+            let mut variation = Variation::new(&course, 1);
+            let (mut departures, mut lane, mut gate) = (Departures::default(), Lane::default(), Gate::default());
+            variation.departing(&course, began, 0);
+            let (mut now, mut last_seen, mut last) = (began, 0, 0);
+            for (pause, way, late) in messages {
+                now += pause;
+                let terms = variation.departing(&course, now, departures.free());
+                let departed = departures.depart(now, 8, &terms);
+                let seen = (now + way + late).max(last_seen);
+                last_seen = seen;
+                let terms = variation.seen(&course, seen, Some(departed.at));
+                let mut arrived = 0;
+                let due = lane.due_by(Some(departed), 8, Seen::late(seen), &terms, |here| {
+                    arrived = here;
+                    variation.latency(&course, here)
+                });
+                prop_assert!(due > arrived && due >= last, "{} {} {}", due, arrived, last);
+                prop_assert_eq!((due - began) % period, 0);
+                // The next end of a period, unless one before it was later.
+                prop_assert!(due - arrived <= period || due == last);
+                last = gate.pass(due, &variation.released(&course, due));
+            }
+        }
+    }
+}
