@@ -310,7 +310,7 @@ impl Endpoint {
     fn draft(&self, force: &Force, bytes: usize) -> Option<Draft> {
         self.hook.fail_if_asked();
         let entered = ticks::glance();
-        let terms = force.terms(self.hook, entered);
+        let terms = force.terms(entered, || self.hook.sides().departures.free());
         let overhead = terms.send_overhead;
         let began = if overhead > 0 && !self.is_paid.swap(true, Relaxed) {
             self.hook.count(Word::SendOverheadTicks, overhead);

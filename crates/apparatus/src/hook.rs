@@ -377,17 +377,15 @@ impl Force {
         }))
     }
 
-    /// What a message is put under that is sent at `now`.
-    pub fn terms(&self, hook: &Hook, now: u64) -> Terms {
-        self.terms_of(|variation| {
-            let free = hook.sides().departures.free();
-            variation.departing(&self.course, now, free)
-        })
+    /// What a message is put under that is sent at `now`, and can depart when its sender's interface
+    /// is `free` of those before it.
+    pub fn terms(&self, now: u64, free: impl FnOnce() -> u64) -> Terms {
+        self.terms_of(|variation| variation.departing(&self.course, now, free()))
     }
 
     /// What a message is put under that is seen at `now`, and says when it departed.
-    pub fn terms_seen(&self, now: u64, departed: Option<u64>) -> Terms {
-        self.terms_of(|variation| variation.seen(&self.course, now, departed))
+    pub fn terms_seen(&self, now: u64, departed: u64) -> Terms {
+        self.terms_of(|variation| variation.seen(&self.course, now, Some(departed)))
     }
 
     /// What a message is put under that is released then.

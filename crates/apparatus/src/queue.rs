@@ -427,7 +427,7 @@ impl Queue {
         let found = state.found.remove(&said.name(entry));
         let seen = found.map_or(seen, |found| Seen::late(found.first));
         let drawn = found.and_then(|found| found.latency);
-        let terms = said.terms(force, now);
+        let terms = said.terms(force, seen.at, state.lane(said.sender));
         let latency = |here| drawn.unwrap_or_else(|| force.map_or(0, |force| force.latency(here)));
         let due = state.lane(said.sender).due(said, entry.len, seen, &terms, latency);
         let due = state.in_order(entry, due, now);
@@ -454,7 +454,7 @@ impl Queue {
         // It may be looked for again and again: it came when it was found first.
         let name = said.name(&found.entry);
         let Found { first, mut latency } = state.found_first(name, now);
-        let terms = said.terms(Some(force), now);
+        let terms = said.terms(Some(force), first, state.lane(said.sender));
         let draw = |here| *latency.get_or_insert_with(|| force.latency(here));
         let due =
             state.lane(said.sender).would_be_due(said, found.entry.len, Seen::late(first), &terms, draw);
@@ -509,10 +509,14 @@ impl Said {
         (entry.tag, self.sender.unwrap_or(u64::MAX), entry.len)
     }
 
-    /// What the message is put under, seen now.
-    fn terms(&self, force: Option<&Force>, now: u64) -> Terms {
-        let departed = self.departed.map(|departed| departed.at);
-        force.map_or(Terms::NONE, |force| force.terms_seen(now, departed))
+    /// What the message is put under, seen then. Where it does not say when it departed, it departs
+    /// here.
+    fn terms(&self, force: Option<&Force>, seen: u64, sender: &Sender) -> Terms {
+        match (force, self.departed) {
+            (None, _) => Terms::NONE,
+            (Some(force), Some(departed)) => force.terms_seen(seen, departed.at),
+            (Some(force), None) => force.terms(seen, || sender.departures.free()),
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! put under
 //!
 //! ```text
-//! o_s, g_s and G    of the time at which it departs
+//! o_s, g_s and G    of the time at which it is sent or, behind others, those have left
 //! L                 of the time at which it would be due if L were dialled by nothing (Lane::due_by)
 //! g_r and o_r       of the time at which it is released
 //! ```

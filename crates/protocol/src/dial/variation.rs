@@ -1,5 +1,5 @@
-//! What differs from message to message: chance, and the time of a profile. The messages of a process
-//! go through one of these, whatever they are put under.
+//! What differs from message to message: chance, and the time of a profile, of a process whose dials
+//! are turned in one way, or in several that change alike.
 
 use super::course::Course;
 use super::terms::Terms;
@@ -20,9 +20,10 @@ impl Variation {
     }
 
     /// What a message is put under that is sent at `now`, and departs when the interface is `free` of
-    /// those before it.
+    /// those before it. While they leave there is no pause.
     #[inline]
     pub fn departing(&mut self, course: &Course, now: u64, free: u64) -> Terms {
+        self.phase.last = self.phase.last.max(free.min(now));
         self.phase.note(now, now);
         course.terms_at(self.phase.elapsed(now.max(free)), &mut self.random)
     }
@@ -120,6 +121,15 @@ mod tests {
         assert_eq!([5900, 6800, 7700, 8600].map(|departed| data(10_000, Some(departed))), [2, 3, 4, 5]);
         // Here nothing has come for long.
         assert_eq!([data(11_000, Some(9700)), data(13_000, None)], [1, 1]);
+    }
+
+    #[test]
+    fn there_is_no_pause_while_what_was_sent_is_leaving() {
+        let course = course("idle 1us\nat 0us gap-per-byte=1ns/B\nat 100us gap-per-byte=101ns/B", 1.0);
+        let mut variation = Variation::new(&course, 1);
+        let mut data = |now, free| variation.departing(&course, now, free).data(2);
+        assert_eq!([data(5000, 0), data(8000, 7500), data(8000, 9000), data(9999, 9000)], [1, 4, 5, 6]);
+        assert_eq!(data(12_000, 11_000), 1);
     }
 
     #[test]
