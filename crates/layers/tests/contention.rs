@@ -136,7 +136,7 @@ fn a_crowd_of_known_interfaces_gives_the_ratios_of_the_model() {
                             Some(Limit::Gap) => seen[0] += 1,
                             Some(Limit::Processor) => seen[1] += 1,
                             Some(Limit::Window) => seen[2] += 1,
-                            None => {}
+                            Some(Limit::Unknown) | None => {}
                         }
                     }
                 }

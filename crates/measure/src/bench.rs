@@ -4,6 +4,11 @@ use crate::layer::{LayerError, Requester, SizedRequester, Time, Work};
 use crate::logp::data::Burst;
 use crate::stats::{median, median_interval_of_sorted, quantile_of_sorted, sorted, trimmed_mean};
 
+/// Window of the first stream of a pilot.
+const PILOT_WINDOW: usize = 4;
+/// The window of the last one has room for so many times the messages that fit on the way.
+const PILOT_OVER_DEPTH: f64 = 4.0;
+
 /// Ticks that a burst took.
 pub(crate) struct Ticks {
     pub(crate) issue: u64,
@@ -18,12 +23,25 @@ pub(crate) struct Bench<'a, L> {
     budget_ns: f64,
     /// What must pass after a reply until the layer is quiet, where anything must.
     rest: Option<Work>,
+    /// Requests that may be without a reply.
+    window: usize,
+    /// Requests that a burst issues before its first poll.
+    unpolled: usize,
 }
 
 impl<'a, L: Time> Bench<'a, L> {
     pub(crate) fn new(layer: &'a mut L, budget_ns: f64) -> Self {
         let (tick_ns, began) = (layer.tick_ns(), layer.now());
-        let mut bench = Self { layer, timer_ns: 0.0, tick_ns, began, budget_ns, rest: None };
+        let mut bench = Self {
+            layer,
+            timer_ns: 0.0,
+            tick_ns,
+            began,
+            budget_ns,
+            rest: None,
+            window: usize::MAX,
+            unpolled: 0,
+        };
         bench.timer_ns = trimmed_mean((0..2000).map(|_| {
             let start = bench.layer.now();
             bench.since(start)
@@ -95,6 +113,17 @@ impl<R: Requester> Bench<'_, R> {
     /// Sets what must pass between measurements.
     pub(crate) fn set_rest(&mut self, rest_ns: f64) {
         self.rest = (rest_ns > 0.0).then(|| self.layer.work(rest_ns));
+    }
+
+    /// Limits the requests without a reply.
+    pub(crate) fn set_window(&mut self, window: usize) {
+        self.layer.set_window(window);
+        self.window = window;
+    }
+
+    /// Sets how many requests a burst issues before its first poll.
+    pub(crate) fn set_unpolled(&mut self, unpolled: usize) {
+        self.unpolled = unpolled;
     }
 
     /// Whether anything must.
@@ -175,22 +204,63 @@ impl<R: Requester> Bench<'_, R> {
         Ok((self.since(start) - self.timer_ns, had_to_wait))
     }
 
-    /// Time per message between two bursts of M/2 and M.
-    pub(crate) fn pilot_plateau(&mut self, m: usize) -> Result<f64, LayerError> {
-        let mut slopes = Vec::new();
-        for _ in 0..3 {
-            let (half, whole) = (self.burst(m / 2, None)?.done, self.burst(m, None)?.done);
-            slopes.push((whole as f64 - half as f64) * self.tick_ns / (m - m / 2) as f64);
-        }
-        Ok(median(slopes))
+    /// Time per message of a stream whose window is far deeper than the pipeline, or the layer's
+    /// own window, or `most`; none that takes longer than `limit_ns`. It never polls in vain. The
+    /// layer's own window is in force afterwards.
+    pub(crate) fn pilot_plateau(
+        &mut self,
+        rtt_ns: f64,
+        most: usize,
+        limit_ns: f64,
+    ) -> Result<f64, LayerError> {
+        let most = most.min(self.layer.max_window());
+        let mut window = PILOT_WINDOW.min(most);
+        let plateau_ns = loop {
+            let runs = (0..3).map(|_| self.windowed_stream(window)).collect::<Result<Vec<_>, _>>()?;
+            let plateau_ns = median(runs);
+            let lasts_ns = window as f64 * plateau_ns;
+            if window >= most || lasts_ns >= PILOT_OVER_DEPTH * rtt_ns || lasts_ns >= limit_ns {
+                break plateau_ns;
+            }
+            window = (2 * window).min(most);
+        };
+        self.set_window(self.layer.max_window());
+        Ok(plateau_ns)
     }
 
-    /// One burst of the signature: M times poll, issue, compute; then drain.
+    /// Time per message of a stream that keeps its window full, over two windows.
+    fn windowed_stream(&mut self, window: usize) -> Result<f64, LayerError> {
+        self.settle()?;
+        self.set_window(window);
+        for _ in 0..window {
+            self.issue()?;
+        }
+        // The first window fills the pipeline.
+        self.keep_full(window)?;
+        let start = self.layer.now();
+        self.keep_full(2 * window)?;
+        Ok((self.since(start) - self.timer_ns) / (2 * window) as f64)
+    }
+
+    /// So many times waits for a reply and issues a request.
+    fn keep_full(&mut self, messages: usize) -> Result<(), LayerError> {
+        for _ in 0..messages {
+            self.layer.wait()?;
+            self.issue()?;
+        }
+        Ok(())
+    }
+
+    /// One burst of the signature: M times poll, issue, compute; then drain. With a full window
+    /// it waits instead of polling, since nothing can be issued before a reply is there.
     pub(crate) fn burst(&mut self, m: usize, work: Option<Work>) -> Result<Ticks, LayerError> {
         self.settle()?;
         let start = self.layer.now();
-        for _ in 0..m {
-            self.layer.poll()?;
+        let unpolled = self.unpolled.min(m / 2);
+        for nth in 0..m {
+            if nth >= unpolled && self.layer.in_flight() < self.window {
+                self.layer.poll()?;
+            }
             self.issue()?;
             if let Some(work) = work {
                 self.layer.compute(work);
@@ -240,6 +310,7 @@ impl<R: SizedRequester> Bench<'_, R> {
     pub(crate) fn set_sizes(&mut self, request: usize, reply: usize, rest_ns: f64) -> Result<(), LayerError> {
         self.drain()?;
         self.layer.set_sizes(request, reply)?;
+        self.window = self.layer.max_window();
         self.set_rest(rest_ns);
         Ok(())
     }

@@ -30,6 +30,7 @@ pub mod record;
 pub mod registration;
 pub mod show;
 pub mod stats;
+mod steady;
 pub mod sweep;
 pub mod task;
 pub mod unpaired;

@@ -394,6 +394,9 @@ pub enum Limit {
     Processor,
     /// The number of requests that may be without a reply: g cannot be seen.
     Window,
+    /// Nothing that can be told: no burst was long enough to become steady, or its times
+    /// contradict each other. g cannot be seen.
+    Unknown,
 }
 
 /// The steady state of the signature without delay.

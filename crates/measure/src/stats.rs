@@ -69,6 +69,15 @@ pub fn trimmed_mean(values: impl IntoIterator<Item = f64>) -> f64 {
     middle.iter().sum::<f64>() / middle.len() as f64
 }
 
+/// The standard deviation of consecutive values that drift slowly, robust against outliers: by the
+/// median distance of neighbours. 0 for fewer than two.
+pub fn deviation_of_neighbours(values: &[f64]) -> f64 {
+    /// The median distance of two independent normal values, in standard deviations of one.
+    const MEDIAN_DISTANCE: f64 = 0.954;
+    let distance = median(values.windows(2).map(|pair| (pair[1] - pair[0]).abs()));
+    if distance.is_finite() { distance / MEDIAN_DISTANCE } else { 0.0 }
+}
+
 /// The ranks, counted from 0, of the order statistics that enclose the median of `n`
 /// independent values with at least `confidence`, whatever their distribution: exact
 /// binomial ranks (Hoefler and Belli 2015, section 3.1.3). `None` where `n` is too small

@@ -21,7 +21,8 @@ pub struct BulkShape {
 pub struct SizeShape {
     /// Bytes of the message.
     pub size_bytes: usize,
-    /// Lengths M of the bursts, ascending; the last is twice the one before.
+    /// Lengths M of the bursts, ascending; the last is twice the one before. The last two hold
+    /// whole windows where the window is shorter.
     pub bursts: Vec<usize>,
     /// Lengths of the bursts of requests alone, ascending.
     pub issue: Vec<usize>,
@@ -31,6 +32,10 @@ pub struct SizeShape {
     pub d_ns: f64,
     /// What must pass after a reply until the layer is quiet; 0 where nothing must.
     pub rest_ns: f64,
+    /// Requests that a burst issues before its first poll, where polls that find nothing are
+    /// costly; half of the burst at most.
+    #[serde(default)]
+    pub unpolled: usize,
     /// Messages in the bursts of one length that make a batch, or one longer burst.
     pub messages: usize,
     /// Round trips in a batch.

@@ -1,7 +1,6 @@
 //! Where the layer, the machine or the run do not allow a figure to be taken at its word.
 
 use super::extract::Launches;
-use super::pattern::LONGEST_AT_MOST;
 use super::record::{Bulk, SizeFigures};
 use crate::logp::doubts::{CLOCK_IS_FINE, PREEMPTIONS_PER_S, two_groups};
 use crate::record::{Doubt, Limit, Parameter, Parameters, PerByte, Status};
@@ -74,14 +73,30 @@ fn doubt_gap(bulk: &Bulk, doubts: &mut Vec<Doubt>) {
             ),
         ));
     }
-    if let Some(sizes) = sizes_where(bulk, |size| {
-        let depth = 2.0 * size.T.value_ns.unwrap_or(0.0) / size.plateau.value_ns;
-        depth.min(size.plateau.window as f64) > LONGEST_AT_MOST as f64 / 4.0
-    }) {
+    for segment in bulk.segments.iter().filter(|segment| segment.G.status == Status::Measured) {
+        let first_measured = bulk
+            .sizes
+            .iter()
+            .find(|size| size.size_bytes >= segment.from_bytes && size.g.status == Status::Measured);
+        let Some((from, first)) = segment.G_from_bytes.zip(first_measured) else { continue };
+        if first.size_bytes < from {
+            doubts.push(Doubt::about(
+                "gap_bends",
+                "G",
+                format!(
+                    "g(n) is no straight line from {} to {}: G is its slope from {} on",
+                    Bytes(first.size_bytes),
+                    Bytes(segment.to_bytes),
+                    Bytes(from)
+                ),
+            ));
+        }
+    }
+    if let Some(sizes) = limited(Limit::Unknown) {
         doubts.push(Doubt::about(
             "pipeline_too_deep",
             "g",
-            format!("at {sizes} too many messages fit on the way for bursts of {LONGEST_AT_MOST}"),
+            format!("at {sizes} too many messages fit on the way for the longest burst: g(n) cannot be seen"),
         ));
     }
 }

@@ -24,10 +24,11 @@ use super::pattern::{issue_rises, rises};
 use super::record::{Bulk, Carried, Change, Classic, Linear, Overlap, Overlaps, Rate, Segment, SizeFigures};
 use crate::figure::Figure;
 use crate::logp::data::Burst;
-use crate::logp::extract::{STEADY, limited_by, send_overhead};
+use crate::logp::extract::send_overhead;
 use crate::record::{Doubt, Limit, Parameter, Parameters, PerByte, Plateau, Status};
 use crate::show::{Bytes, Number, Percent};
-use crate::stats::{Interval, median};
+use crate::stats::{Interval, deviation_of_neighbours, median};
+use crate::steady::{self, Evidence, Varying, limited_by};
 use std::collections::BTreeMap;
 
 const NS_PER_S: f64 = 1e9;
@@ -35,6 +36,8 @@ const NS_PER_S: f64 = 1e9;
 const CARRIES: f64 = 0.9;
 /// One that is busy for no more than this share is free.
 const IS_FREE: f64 = 0.1;
+/// Distance of g(n) from a line, as a share, that is taken for noise where its interval is narrower.
+const NOISE_OF_GAP: f64 = 0.002;
 /// Share of the receives that may wait without making o_r a bound.
 const WAITED: f64 = 0.05;
 
@@ -57,6 +60,8 @@ struct Estimate {
     o_r: f64,
     latency: f64,
     steady: f64,
+    /// What g(n) is at most, whatever sets the pace.
+    bound: f64,
     half_window: f64,
     idle: f64,
 }
@@ -79,24 +84,38 @@ fn median_rise(bursts: &[Burst], times: fn(&Burst) -> &Vec<f64>) -> f64 {
     (median_of(whole) - median_of(half)) / whole.m.saturating_sub(half.m) as f64
 }
 
-/// Whether, at the size `at`, requests go as fast as replies come.
+/// Whether, at the size `at`, the steady time is read off the time to issue.
 fn issuing_is_steady(data: &[BulkLaunch], at: usize) -> bool {
     let over = |times: fn(&Burst) -> &Vec<f64>| {
         median(data.iter().map(|launch| median_rise(&launch.sizes[at].stream, times)))
     };
-    (over(|burst| &burst.issue_ns) / over(|burst| &burst.done_ns) - 1.0).abs() <= STEADY
+    let deviation_ns = burst_deviation(data, at);
+    let messages = data[0].sizes[at].stream.last().map_or(1, |burst| burst.m);
+    steady::is_by_issuing(over(|burst| &burst.issue_ns), over(|burst| &burst.done_ns), deviation_ns, messages)
+}
+
+/// The standard deviation of the time of the longest burst at the size `at`.
+fn burst_deviation(data: &[BulkLaunch], at: usize) -> f64 {
+    let longest = |launch: &BulkLaunch| launch.sizes[at].stream.last().map(Burst::deviation_ns);
+    median(data.iter().filter_map(longest))
 }
 
 impl Estimate {
-    fn of(size: &SizeData, timer_ns: f64, issuing_is_steady: bool) -> Self {
+    fn of(size: &SizeData, smallest: &SizeData, timer_ns: f64, issuing_is_steady: bool) -> Self {
         let med = |values: Vec<f64>| median(values);
         let one_way = med(size.rtt_ns.clone()) / 2.0;
+        let request_rtt_ns = one_way + med(smallest.rtt_ns.clone()) / 2.0;
         let o_s = send_overhead(&size.issue, timer_ns).value_ns;
         let o_r = med(size.o_r_ns.clone());
         let of_done: fn(&Burst) -> &Vec<f64> = |burst| &burst.done_ns;
         let times: fn(&Burst) -> &Vec<f64> =
             if issuing_is_steady { |burst| &burst.issue_ns } else { of_done };
         let steady = median_rise(&size.stream, times);
+        let longest = size.stream.last();
+        let bound = |burst: &Burst| {
+            let done_ns = med(burst.done_ns.clone()) - timer_ns;
+            steady::slowest_stage_at_most(done_ns, request_rtt_ns, burst.m)
+        };
         let busy = median_rise(&size.delayed, of_done) - med(size.d_measured_ns.clone());
         Self {
             one_way,
@@ -104,6 +123,7 @@ impl Estimate {
             o_r,
             latency: one_way - o_s - o_r,
             steady,
+            bound: longest.map_or(f64::NAN, bound),
             half_window: median_rise(&size.half_window, of_done),
             idle: steady - busy,
         }
@@ -135,7 +155,7 @@ pub fn extract(data: &[BulkLaunch], confidence: f64, precision: f64) -> Option<E
     let steady: Vec<bool> = (0..sizes.len()).map(|at| issuing_is_steady(data, at)).collect();
     let estimate = |launch: &BulkLaunch| {
         let sizes = launch.sizes.iter().zip(&steady);
-        sizes.map(|(size, &steady)| Estimate::of(size, launch.timer_ns, steady)).collect()
+        sizes.map(|(size, &steady)| Estimate::of(size, &launch.sizes[0], launch.timer_ns, steady)).collect()
     };
     let estimates = data.iter().map(estimate).collect();
     let launches = Launches { data, sizes, estimates, issuing_is_steady: steady, confidence };
@@ -211,14 +231,21 @@ impl Launches<'_> {
             self.estimates.iter().map(|sizes| sizes[at].latency).collect(),
         );
         let plateau = self.plateau(at);
-        let mut g = self.sampled(
-            self.figure(at, |e| e.steady),
-            self.batches(at, |_, s| steady_rises(s, self.issuing_is_steady[at])),
-        );
+        let g_of = |of: fn(&Estimate) -> f64| {
+            let samples = self.batches(at, |_, s| steady_rises(s, self.issuing_is_steady[at]));
+            self.sampled(self.figure(at, of), samples)
+        };
+        let mut g = g_of(|e| e.steady);
         match plateau.limited_by {
-            Limit::Gap => {}
-            Limit::Processor => g.status = Status::UpperBound,
-            Limit::Window => g = without_value(g),
+            Limit::Gap => {
+                let share = self.starvation(at, plateau.value_ns, plateau.window);
+                g.ci_ns = g.ci_ns.map(|ci| Interval { lo: ci.lo * (1.0 - share), ..ci });
+            }
+            Limit::Processor => {
+                g = g_of(|e| e.steady.max(e.bound));
+                g.status = Status::UpperBound;
+            }
+            Limit::Window | Limit::Unknown => g = without_value(g),
         }
         let bytes = size_bytes as f64;
         SizeFigures {
@@ -250,16 +277,55 @@ impl Launches<'_> {
         let idle = self.figure(at, |e| e.idle);
         let half = self.figure(at, |e| e.half_window).value;
         let half_window_ns = half.is_finite().then_some(half);
-        // A request of this size, and a small reply: never longer than with both of this size.
-        let rtt = 2.0 * self.figure(at, |e| e.one_way).value;
+        let rtt = self.request_rtt(at);
+        let shape = self.data[0].shape.sizes.get(at);
+        let window = shape.map_or(0, |size| size.window);
+        let longest = shape.and_then(|size| size.bursts.last().copied()).unwrap_or(0);
+        let evidence = Evidence {
+            window,
+            smaller_ns: half_window_ns,
+            noise: self.noise_of_trips(at),
+            starvation: self.starvation(at, steady.value, window),
+        };
         Plateau {
-            limited_by: limited_by(steady.value, idle.value, idle.ci, half_window_ns, rtt),
+            limited_by: if steady::is_too_deep(longest, rtt, steady.value, window) {
+                Limit::Unknown
+            } else {
+                limited_by(steady.value, idle.value, idle.ci, evidence, rtt)
+            },
             value_ns: steady.value,
             ci_ns: steady.ci,
-            window: self.data[0].shape.sizes.get(at).map_or(0, |size| size.window),
+            window,
             half_window_ns,
             idle_ns: Some(idle.value).filter(|ns| ns.is_finite()),
         }
+    }
+
+    /// The round trip of a request of the size `at` that the smallest reply answers.
+    fn request_rtt(&self, at: usize) -> f64 {
+        self.figure(at, |e| e.one_way).value + self.figure(0, |e| e.one_way).value
+    }
+
+    /// The standard deviation of a round trip at the size `at`, as a share.
+    fn noise_of_trips(&self, at: usize) -> f64 {
+        let trips = self.data[0].shape.sizes.get(at).map_or(1, |size| size.trips) as f64;
+        let of = |launch: &BulkLaunch| {
+            let batches = &launch.sizes[at].rtt_ns;
+            deviation_of_neighbours(batches) * trips.sqrt() / median(batches.iter().copied())
+        };
+        median(self.data.iter().map(of))
+    }
+
+    /// By how much the steady time at the size `at` may exceed g(n), as a share.
+    fn starvation(&self, at: usize, plateau_ns: f64, window: usize) -> f64 {
+        steady::starvation(Varying {
+            deviation_ns: burst_deviation(self.data, at),
+            messages: self.data[0].sizes[at].stream.last().map_or(1, |burst| burst.m),
+            plateau_ns,
+            rtt_ns: self.request_rtt(at),
+            window,
+            by_issuing: self.issuing_is_steady[at],
+        })
     }
 
     /// The runs of sizes over which T(n) is a line: first and last index of each.
@@ -314,16 +380,31 @@ impl Launches<'_> {
         let all: Vec<usize> = (from..=to).collect();
         let measured: Vec<usize> =
             all.iter().copied().filter(|&at| sizes[at].g.status == Status::Measured).collect();
+        let straight = &measured[self.last_bend(sizes, &measured)..];
         Segment {
             from_bytes: self.sizes[from],
             to_bytes: self.sizes[to],
-            G: self.gap_per_byte(sizes, &measured, to),
+            G: self.gap_per_byte(sizes, straight, to),
+            G_from_bytes: straight.first().map(|&at| self.sizes[at]),
             T: self.linear(&all, |e| e.one_way),
             o_s: self.linear(&all, |e| e.o_s),
             o_r: self.linear(&all, |e| e.o_r),
             steady: self.linear(&all, |e| e.steady),
-            g: (measured.len() > 1).then(|| self.linear(&measured, |e| e.steady)),
+            g: (straight.len() > 1).then(|| self.linear(straight, |e| e.steady)),
         }
+    }
+
+    /// Where in `measured` the last straight line of g(n) begins: another stage may take over at
+    /// some size, and a slope across that is nobody's.
+    fn last_bend(&self, sizes: &[SizeFigures], measured: &[usize]) -> usize {
+        let point = |&at: &usize| {
+            let g = &sizes[at].g;
+            let ns = g.value_ns.unwrap_or(f64::NAN);
+            let half_width = g.ci_ns.map_or(0.0, Interval::half_width);
+            Point::new(self.sizes[at], ns, half_width.max(NOISE_OF_GAP * ns))
+        };
+        let points: Vec<Point> = measured.iter().map(point).collect();
+        segments(&points, SIZES_AT_LEAST).last().copied().unwrap_or(0)
     }
 
     /// G of a segment that ends at the index `last`, from the indices at which g is measured.

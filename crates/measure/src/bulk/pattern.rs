@@ -21,6 +21,7 @@ use crate::layer::{LayerError, SizedRequester};
 use crate::logp::data::Burst;
 use crate::logp::extract::send_overhead;
 use crate::stats::{median, trimmed_mean};
+use crate::steady;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of the message that goes the other way.
@@ -35,11 +36,11 @@ const SETTLING_NS: f64 = 2e6;
 const LONGEST_AT_LEAST: usize = 8;
 const LONGEST_USUALLY: usize = 1024;
 /// The longest burst lasts about this long, where it can.
-const BURST_NS: f64 = 300e3;
+const BURST_NS: f64 = 1e6;
 /// No burst lasts much longer than this for the sake of a deep pipeline.
 const LONGEST_BURST_NS: f64 = 20e6;
 /// Messages in a burst beyond which a deep pipeline is a doubt, not a longer burst.
-pub(super) const LONGEST_AT_MOST: usize = 1 << 12;
+const LONGEST_AT_MOST: usize = 1 << 12;
 /// Messages in the bursts of one length that make a batch, where there is time, and bursts.
 const MESSAGES_IN_BATCH: usize = 128;
 const BURSTS_IN_BATCH: usize = 16;
@@ -109,10 +110,16 @@ impl SizeData {
             lengths.iter().map(|&m| Burst { m, per_batch: per_batch(m), ..Burst::default() }).collect()
         };
         let longest = &shape.bursts[shape.bursts.len().saturating_sub(2)..];
+        let half_window = match shape.bursts.last() {
+            Some(&longest) if shape.window > 1 => {
+                bursts(&steady::pair(longest, steady::smaller_window(shape.window)))
+            }
+            _ => Vec::new(),
+        };
         Self {
             size_bytes: shape.size_bytes,
             stream: bursts(&shape.bursts),
-            half_window: if shape.window > 1 { bursts(longest) } else { Vec::new() },
+            half_window,
             delayed: bursts(longest),
             issue: bursts(&shape.issue),
             ..Self::default()
@@ -134,10 +141,11 @@ fn choose<R: SizedRequester>(
         let away = bench.layer.work(AWAY_ROUND_TRIPS * away);
         Ok(bench.receive_after(away)?.0)
     })?;
+    let o_poll_ns = few(|| bench.empty_poll(TOGETHER))?;
     let mut sizes = Vec::with_capacity(found.sizes.len());
     for (nth, &size) in found.sizes.iter().enumerate() {
         progress(0.1 + 0.1 * nth as f64 / found.sizes.len() as f64);
-        sizes.push(choose_for(bench, size, found.rest_ns, o_r_small)?);
+        sizes.push(choose_for(bench, size, found.rest_ns, o_r_small, o_poll_ns)?);
     }
     progress(0.2);
     Ok((BulkShape { small_bytes: SMALL, sizes }, found.seen_ns))
@@ -154,6 +162,7 @@ fn choose_for<R: SizedRequester>(
     size_bytes: usize,
     rest_ns: f64,
     o_r_small_ns: f64,
+    o_poll_ns: f64,
 ) -> Result<SizeShape, LayerError> {
     bench.set_sizes(size_bytes, size_bytes, rest_ns)?;
     let both_ways_ns = few(|| bench.round_trip())?;
@@ -161,24 +170,20 @@ fn choose_for<R: SizedRequester>(
     let window = bench.layer.max_window();
     let rtt_ns = few(|| bench.round_trip())?;
     let o_s_ns = few(|| Ok(bench.requests_alone(1)? - bench.timer_ns))?.max(1e-3);
-    let mut longest = LONGEST_AT_LEAST;
-    let plateau_ns = loop {
-        // No message takes less than it takes to issue one, whatever noise makes of a rise.
-        let plateau_ns = bench.pilot_plateau(longest)?.max(o_s_ns);
-        let depth = ((rtt_ns / plateau_ns).ceil() as usize).min(window);
-        let is_long = longest >= LONGEST_AT_MOST || longest as f64 * plateau_ns >= LONGEST_BURST_NS;
-        if longest >= 4 * depth || is_long {
-            break plateau_ns;
-        }
-        longest *= 2;
-    };
-    let usual = ((BURST_NS / plateau_ns) as usize).clamp(LONGEST_AT_LEAST, LONGEST_USUALLY);
-    longest = longest.max(1 << usual.ilog2());
+    let most = LONGEST_AT_MOST / steady::BURST_OVER_DEPTH;
+    // No message takes less than it takes to issue one, whatever noise makes of a rise.
+    let plateau_ns = bench.pilot_plateau(rtt_ns, most, LONGEST_BURST_NS)?.max(o_s_ns);
+    let depth = steady::depth(rtt_ns, plateau_ns, window);
     let busy_ns = o_s_ns + o_r_small_ns;
-    let d_ns = 2.0 * (plateau_ns - busy_ns).max(busy_ns / 4.0);
+    let unpolled = steady::unpolled(o_poll_ns, busy_ns, plateau_ns, depth);
+    let usual = ((BURST_NS / plateau_ns) as usize).clamp(LONGEST_AT_LEAST, LONGEST_USUALLY);
+    let deep = (steady::BURST_OVER_DEPTH * depth.max(unpolled)).min(LONGEST_AT_MOST);
+    let longest = (1 << usual.ilog2()).max(deep.next_power_of_two());
+    // With a delay of o_s + o_r the requests before the first reply are no more than fit on the way.
+    let d_ns = 2.0 * (plateau_ns - busy_ns).max(busy_ns / 2.0);
     Ok(SizeShape {
         size_bytes,
-        bursts: (0..=longest.ilog2()).map(|log| 1 << log).collect(),
+        bursts: steady::bursts(longest, window),
         issue: ISSUE_BURSTS
             .into_iter()
             .filter(|&m| m == 1 || (m <= window && m as f64 * o_s_ns <= ISSUE_NS))
@@ -186,6 +191,7 @@ fn choose_for<R: SizedRequester>(
         window,
         d_ns: (d_ns * 1e3).round() / 1e3,
         rest_ns,
+        unpolled,
         messages: ((BATCH_NS / plateau_ns) as usize).clamp(1, MESSAGES_IN_BATCH),
         trips: ((BATCH_NS / both_ways_ns.max(1.0)) as usize).clamp(1, BATCH),
     })
@@ -308,11 +314,12 @@ impl Size<'_> {
     /// The surface's row, and what tells what its far edge is set by.
     fn bursts<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
         bench.set_sizes(self.shape.size_bytes, SMALL, self.shape.rest_ns)?;
+        bench.set_unpolled(self.shape.unpolled);
         bench.batch_of_each(&mut self.data.stream, None, || {})?;
         if !self.data.half_window.is_empty() {
-            bench.layer.set_window(self.shape.window / 2);
+            bench.set_window(steady::smaller_window(self.shape.window));
             let result = bench.batch_of_each(&mut self.data.half_window, None, || {});
-            bench.layer.set_window(self.shape.window);
+            bench.set_window(self.shape.window);
             result?;
         }
         let work = bench.layer.work(self.shape.d_ns);

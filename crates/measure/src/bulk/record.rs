@@ -74,6 +74,10 @@ pub struct Segment {
     /// Gap per byte: the slope of g(n) where that is measured; what it is at most where g is;
     /// no figure where g cannot be seen.
     pub G: PerByte,
+    /// The smallest size from which g(n) is one straight line up to the largest: G is the slope of
+    /// that line. Null where g is measured nowhere.
+    #[serde(default)]
+    pub G_from_bytes: Option<usize>,
     /// T(n) as a line.
     pub T: Linear,
     /// o_s(n) as a line.

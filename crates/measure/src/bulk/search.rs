@@ -8,6 +8,7 @@
 use super::fit::{NOISE, Point, segments};
 use crate::bench::{Bench, median_and_error};
 use crate::layer::{LayerError, SizedRequester};
+use crate::steady;
 
 /// A change by which T departs by more than this share is always found.
 pub const DEPARTURE: f64 = 0.1;
@@ -19,6 +20,9 @@ const LOOKS_AT_MOST: usize = 40;
 /// Round trips of a size that is looked at, and time for them.
 const TRIPS: (usize, usize) = (9, 250);
 const TRIPS_NS: f64 = 4e6;
+
+/// The gap of the smallest size is compared with its round trip by streams of this window.
+const PILOT_WINDOW_AT_MOST: usize = 64;
 
 /// What the search found.
 pub(super) struct Found {
@@ -75,21 +79,13 @@ fn middle(below: usize, beyond: usize) -> Option<usize> {
     Some(below.midpoint(beyond)).filter(|&size| is_wide && size != below)
 }
 
-/// Where the gap is longer than a round trip, the stage that takes it is still busy when the
-/// reply is there, and round trips in a row come a gap apart. Then, and only then, round
-/// trips after a rest of that length are shorter.
+/// What must pass between measurements of the smallest size. A larger one needs no more: its bytes
+/// take as long in the round trip as in the gap.
 fn rest_of_smallest<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<f64, LayerError> {
-    let mut rest_ns = 0.0;
-    // Noise alone hardly ever shortens them five times in a row.
-    for _ in 0..5 {
-        bench.set_sizes(1, 1, 0.0)?;
-        rest_ns = trips(bench)?.0;
-        bench.set_sizes(1, 1, rest_ns)?;
-        if trips(bench)?.0 >= 0.98 * rest_ns {
-            return Ok(0.0);
-        }
-    }
-    Ok(rest_ns)
+    bench.set_sizes(1, 1, 0.0)?;
+    let rtt_ns = trips(bench)?.0;
+    let plateau_ns = bench.pilot_plateau(rtt_ns, PILOT_WINDOW_AT_MOST, f64::INFINITY)?;
+    Ok(steady::rest_ns(plateau_ns, rtt_ns))
 }
 
 /// The median round trip at the sizes that are set, and its error.

@@ -7,6 +7,7 @@
 use super::data::{CrowdData, CrowdShape, PairTimes, PairsAtOnce, Round, Timed};
 use super::step::{Activity, Assignment, Counted, Step};
 use crate::layer::LayerError;
+use crate::steady;
 use serde::{Deserialize, Serialize};
 
 /// Repetitions of all streams.
@@ -21,8 +22,6 @@ const DELAY_OVER_PLATEAU: f64 = 2.0;
 const PILOT_WINDOW: usize = 1024;
 /// Windows that are counted where messages are.
 const WINDOWS: u64 = 2;
-/// Times that round trips must be shorter after a rest before that is believed.
-const RESTS: usize = 5;
 /// Share of the launch's time for the round trips of every pair, and for the rounds.
 const TRIPS_SHARE: f64 = 0.2;
 const ROUNDS_SHARE: f64 = 0.6;
@@ -151,17 +150,9 @@ impl<E: From<LayerError>> Director<'_, E> {
     fn choose_shape(&mut self) -> Result<CrowdShape, E> {
         let all = self.run_step(vec![(0, self.assignment(Doing::Stream, vec![1], PILOT_WINDOW))])?;
         let (plateau_ns, max_window) = (all[0].times[0].ns.max(1e-3), all[0].max_window);
-        let mut rtt_ns = 0.0;
-        // Noise alone hardly ever shortens round trips so many times in a row.
-        for _ in 0..RESTS {
-            self.shape.rest_ns = 0.0;
-            rtt_ns = self.alone(Doing::Trips)?.ns;
-            self.shape.rest_ns = rtt_ns;
-            if self.alone(Doing::Trips)?.ns >= 0.98 * rtt_ns {
-                self.shape.rest_ns = 0.0;
-                break;
-            }
-        }
+        let back_to_back_ns = self.alone(Doing::Trips)?.ns;
+        self.shape.rest_ns = steady::rest_ns(plateau_ns, back_to_back_ns);
+        let rtt_ns = if self.shape.rest_ns > 0.0 { self.alone(Doing::Trips)?.ns } else { back_to_back_ns };
         let depth = (WINDOW_OVER_DEPTH * rtt_ns / plateau_ns).ceil() as usize;
         let to_ps = |ns: f64| (ns * 1e3).round() / 1e3;
         Ok(CrowdShape {
@@ -188,7 +179,7 @@ impl<E: From<LayerError>> Director<'_, E> {
         match part {
             Part::Alone(doing) => *round.alone.of_mut(doing) = self.alone(doing)?,
             Part::HalfWindow => {
-                let window = (self.shape.window / 2).max(1);
+                let window = steady::smaller_window(self.shape.window).max(1);
                 let step = vec![(0, self.assignment(Doing::Stream, vec![1], window))];
                 round.half_window = self.run_step(step)?[0].times[0];
             }

@@ -62,6 +62,7 @@ fn doubt_plateau(found: &Contention, doubts: &mut Vec<Doubt>) {
             "g",
             format!("the window of {} sets the {steady} per message of one pair: more processes have more windows, and ratios of gaps come out too low", plateau.window),
         )),
+        Limit::Unknown => {}
     }
     if plateau.limited_by != Limit::Window
         && let Some(half) = plateau.half_window_ns.filter(|half| *half > WINDOW_NEAR * plateau.value_ns)

@@ -11,9 +11,10 @@
 use super::data::{CrowdData, PairTimes, Round, Timed};
 use super::doubts;
 use super::found::{Compared, Contention, Halves, ManyToOne, OneToMany, PairTrip, Pairs, Quotient, Rate};
-use crate::logp::extract::{NO_IDLE, WINDOW_AT_WORK, quantiles};
+use crate::logp::extract::quantiles;
 use crate::record::{Doubt, Limit, Parameter, Parameters, PerByte, Plateau, Status};
 use crate::stats::{median, median_interval_of_sorted, quantile_of_sorted, sorted};
+use crate::steady::{Evidence, limited_by};
 
 /// What several launches say about contention.
 #[derive(Clone, Debug, PartialEq)]
@@ -258,17 +259,10 @@ fn plateau(launches: &Launches<'_>, window: usize) -> Plateau {
     let idle = launches.quotient(|launch| alone_gap(launch) - over_rounds(launch, |r| r.alone.busy.ns));
     let half =
         (window > 1).then(|| launches.quotient(|launch| over_rounds(launch, |r| r.half_window.ns)).value);
-    let no_idle = idle.value <= NO_IDLE * steady.value || idle.ci.is_some_and(|ci| ci.lo <= 0.0);
-    let window_at_work = match half {
-        Some(half) => half >= WINDOW_AT_WORK * steady.value,
-        None => steady.value <= launches.quotient(|launch| of_pair(launch, alone)[0]).value * 1.05,
-    };
+    let rtt = launches.quotient(|launch| of_pair(launch, alone)[0]).value;
+    let evidence = Evidence { window, smaller_ns: half, noise: 0.0, starvation: 0.0 };
     Plateau {
-        limited_by: match (no_idle, window_at_work) {
-            (true, _) => Limit::Processor,
-            (false, true) => Limit::Window,
-            (false, false) => Limit::Gap,
-        },
+        limited_by: limited_by(steady.value, idle.value, idle.ci, evidence, rtt),
         value_ns: steady.value,
         ci_ns: steady.ci,
         window,
@@ -282,7 +276,7 @@ fn parameters(launches: &Launches<'_>, plateau: &Plateau) -> Parameters {
     match plateau.limited_by {
         Limit::Gap => {}
         Limit::Processor => g.status = Status::UpperBound,
-        Limit::Window => {
+        Limit::Window | Limit::Unknown => {
             g = Parameter { samples: g.samples, launches: g.launches, ..Parameter::unobservable() }
         }
     }

@@ -4,13 +4,15 @@
 //! ([`LaunchData::timer_ns`]) is still in it, except where a field says otherwise. The
 //! value of a batch is the mean of its middle 80 %.
 
+use crate::stats::deviation_of_neighbours;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The bursts and delays of a signature, the same in all launches of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Shape {
-    /// Burst sizes M, ascending; the last is twice the one before.
+    /// Burst sizes M, ascending; the last is twice the one before. The last two hold whole
+    /// windows where the window is shorter.
     pub bursts: Vec<usize>,
     /// Delays D between messages, ascending, the first 0.
     pub delays_ns: Vec<f64>,
@@ -19,6 +21,10 @@ pub struct Shape {
     /// What must pass after a reply until the layer is quiet; 0 where nothing must.
     #[serde(default)]
     pub rest_ns: f64,
+    /// Requests that a burst issues before its first poll, where polls that find nothing are
+    /// costly; half of the burst at most.
+    #[serde(default)]
+    pub unpolled: usize,
 }
 
 /// Everything that one launch measured.
@@ -113,6 +119,13 @@ pub struct Burst {
     pub issue_ns: Vec<f64>,
     /// Time until the last reply was handled: value of each batch.
     pub done_ns: Vec<f64>,
+}
+
+impl Burst {
+    /// The standard deviation of the time to the last reply of a single burst, without what drifts.
+    pub(crate) fn deviation_ns(&self) -> f64 {
+        deviation_of_neighbours(&self.done_ns) * (self.per_batch as f64).sqrt()
+    }
 }
 
 /// One curve of the signature.

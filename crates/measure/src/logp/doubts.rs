@@ -38,7 +38,7 @@ pub(super) fn find(
     let value = |p: &Parameter| p.value_ns.unwrap_or(f64::NAN);
     let rtt = value(&parameters.rtt);
     doubt_plateau(launches, rtt, plateau, &mut doubts);
-    doubt_overheads(launches, parameters, checks, &mut doubts);
+    doubt_overheads(launches, parameters, plateau, checks, &mut doubts);
     for (name, parameter) in [("o_s", &parameters.o_s), ("o_r", &parameters.o_r), ("L", &parameters.L)] {
         if value(parameter) < 0.0 {
             doubts.push(Doubt::about(
@@ -72,7 +72,8 @@ pub(super) fn find(
 /// What `g` is worth.
 fn doubt_plateau(launches: &Launches<'_>, rtt: f64, plateau: &Plateau, doubts: &mut Vec<Doubt>) {
     let steady = Time(plateau.value_ns);
-    if let Some(idle_ns) = plateau.idle_ns.filter(|idle_ns| *idle_ns < OVERLAP * plateau.value_ns) {
+    let overlapping = plateau.idle_ns.filter(|idle_ns| *idle_ns < OVERLAP * plateau.value_ns);
+    if let Some(idle_ns) = overlapping.filter(|_| plateau.limited_by != Limit::Unknown) {
         doubts.push(Doubt::new(
             "overheads_overlap",
             format!(
@@ -82,6 +83,7 @@ fn doubt_plateau(launches: &Launches<'_>, rtt: f64, plateau: &Plateau, doubts: &
         ));
     }
     let doubt = |name, text| Doubt::about(name, "g", text);
+    let longest = launches.data[0].shape.bursts.last().copied().unwrap_or(0);
     match plateau.limited_by {
         Limit::Gap => {}
         Limit::Processor => doubts.push(doubt(
@@ -92,8 +94,18 @@ fn doubt_plateau(launches: &Launches<'_>, rtt: f64, plateau: &Plateau, doubts: &
             "window_bound",
             format!("the window of {} sets the plateau of {steady}: g cannot be seen, only that it is at most that", plateau.window),
         )),
+        Limit::Unknown => {
+            let depth = (rtt / plateau.value_ns).min(plateau.window as f64);
+            doubts.push(doubt(
+                "pipeline_too_deep",
+                format!(
+                    "{depth:.0} messages fit on the way, too many for bursts of {longest}: g cannot be seen, and \
+                     o_r is that of a single receive"
+                ),
+            ));
+        }
     }
-    if plateau.limited_by != Limit::Window
+    if matches!(plateau.limited_by, Limit::Gap | Limit::Processor)
         && let Some(half) = plateau.half_window_ns
         && half > WINDOW_NEAR * plateau.value_ns
     {
@@ -102,17 +114,8 @@ fn doubt_plateau(launches: &Launches<'_>, rtt: f64, plateau: &Plateau, doubts: &
             format!("half the window raises the plateau from {steady} to {}", Time(half)),
         ));
     }
-    let shape = &launches.data[0].shape;
-    let longest = shape.bursts.last().copied().unwrap_or(0);
-    let depth = (rtt / plateau.value_ns).min(shape.window as f64);
-    if depth * 4.0 > longest as f64 {
-        doubts.push(doubt(
-            "pipeline_too_deep",
-            format!("{depth:.0} messages fit on the way, too many for bursts of {longest}"),
-        ));
-    }
     let issue_plateau = launches.figure(|e| e.issue_plateau).value;
-    if (issue_plateau / plateau.value_ns - 1.0).abs() > DISAGREEMENT {
+    if plateau.limited_by != Limit::Unknown && (issue_plateau / plateau.value_ns - 1.0).abs() > DISAGREEMENT {
         doubts.push(doubt(
             "issue_not_steady",
             format!(
@@ -127,6 +130,7 @@ fn doubt_plateau(launches: &Launches<'_>, rtt: f64, plateau: &Plateau, doubts: &
 fn doubt_overheads(
     launches: &Launches<'_>,
     parameters: &Parameters,
+    plateau: &Plateau,
     checks: &Checks,
     doubts: &mut Vec<Doubt>,
 ) {
@@ -134,6 +138,8 @@ fn doubt_overheads(
     let (rtt, o_r, away) = (value(&parameters.rtt), value(&parameters.o_r), value(&checks.o_r_away));
     let slope = match checks.delay_slope {
         Some(slope) if (slope - 1.0).abs() <= SLOPE_TOLERANCE => None,
+        // Then o_r is not read off delays.
+        _ if plateau.limited_by == Limit::Unknown => None,
         Some(slope) => Some(format!("the time per message rises by {slope:.2} per unit of delay, not by 1")),
         None => Some("too few delays were longer than the idle time".into()),
     };

@@ -17,26 +17,22 @@
 //! Which of the three terms set the plateau: the processor, where no idle time is left
 //! (g is then at most the plateau); the window, where halving it doubles the plateau
 //! (g cannot be seen); otherwise the plateau is g. Terms within 6 % of each other are
-//! not told apart.
+//! not told apart ([`crate::steady`]). Where more messages fit on the way than the longest burst
+//! has, the stream never becomes steady: g cannot be seen, and `o_r` is that of a single receive.
 
-use super::data::{Burst, Curve, LaunchData};
+use super::data::{Burst, Curve, LaunchData, RoundTrips};
 use super::doubts;
 use crate::figure::Figure;
 use crate::record::{Checks, Doubt, Limit, Parameter, Parameters, PerByte, Plateau, Status, StreamCheck};
 use crate::stats::{Interval, Line, median, median_interval_of_sorted, quantile_of_sorted, sorted};
+use crate::steady::{self, Evidence, Varying, limited_by};
 use std::collections::BTreeMap;
 
-/// Idle time below this share of the plateau is none.
-pub(crate) const NO_IDLE: f64 = 0.03;
-/// The window is at work where half of it raises the plateau by this factor.
-pub(crate) const WINDOW_AT_WORK: f64 = 1.9;
 /// Delays count as beyond the idle time with this margin.
 const BEYOND_IDLE: f64 = 1.1;
-/// Issuing is steady where requests go as fast as replies come, to this share.
-pub(crate) const STEADY: f64 = 0.01;
 /// A longer burst still counts as sending only where a message costs at most this share
 /// more than in a shorter one.
-const SEND_ONLY_GROWTH: f64 = 0.005;
+const SEND_ONLY_GROWTH: f64 = 0.001;
 
 /// What several launches say about a layer.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,13 +97,25 @@ pub fn steady_ns(curve: &Curve) -> Vec<f64> {
     rises(&curve.bursts, |burst| &burst.issue_ns)
 }
 
-/// Whether issuing has become steady in the undelayed curves, that is, replies come as
-/// fast as requests go.
+/// Whether the plateau is read off the time to issue.
 fn issuing_is_steady(launches: &[LaunchData]) -> bool {
     let over_launches = |times: fn(&Burst) -> &Vec<f64>| {
         median(launches.iter().filter_map(|l| l.signature.first()).map(|c| median(rises(&c.bursts, times))))
     };
-    (over_launches(|b| &b.issue_ns) / over_launches(|b| &b.done_ns) - 1.0).abs() <= STEADY
+    let messages = launches[0].shape.bursts.last().copied().unwrap_or(1);
+    let deviation_ns = burst_deviation(launches);
+    steady::is_by_issuing(
+        over_launches(|b| &b.issue_ns),
+        over_launches(|b| &b.done_ns),
+        deviation_ns,
+        messages,
+    )
+}
+
+/// The standard deviation of the time of the longest burst.
+fn burst_deviation(launches: &[LaunchData]) -> f64 {
+    let longest = |launch: &LaunchData| Some(launch.signature.first()?.bursts.last()?.deviation_ns());
+    median(launches.iter().filter_map(longest))
 }
 
 fn rises(bursts: &[Burst], times: impl Fn(&Burst) -> &Vec<f64>) -> Vec<f64> {
@@ -127,6 +135,8 @@ pub(super) struct Estimate {
     o_poll: f64,
     plateau: f64,
     pub(super) issue_plateau: f64,
+    /// What g is at most, whatever sets the plateau.
+    bound: f64,
     half_window_plateau: Option<f64>,
     idle: f64,
     slope: f64,
@@ -149,6 +159,9 @@ impl Estimate {
         let plateau_samples = undelayed.map(|c| rises(&c.bursts, times)).unwrap_or_default();
         let plateau = med(&plateau_samples);
         let issue_plateau = med(&undelayed.map(steady_ns).unwrap_or_default());
+        let longest = undelayed.and_then(|c| c.bursts.last());
+        let bound = longest
+            .map_or(f64::NAN, |b| steady::slowest_stage_at_most(med(&b.done_ns) - launch.timer_ns, rtt, b.m));
         let half_window = rises(&launch.half_window, |b| &b.done_ns);
 
         let idle_guess = if o_r_away.is_finite() { plateau - o_s.value_ns - o_r_away } else { 0.0 };
@@ -166,7 +179,7 @@ impl Estimate {
         }
         // The slope is 1 by the model, and checked; fixing it keeps its error out of o_r.
         let busy = line.iter().map(|(d, steady)| steady - d).sum::<f64>() / line.len() as f64;
-        let o_r = busy - o_s.value_ns;
+        let o_r = if is_too_deep(launch, rtt, plateau) { o_r_away } else { busy - o_s.value_ns };
         Self {
             rtt,
             o_s,
@@ -176,8 +189,9 @@ impl Estimate {
             o_poll: med(&launch.o_poll_ns),
             plateau,
             issue_plateau,
+            bound,
             half_window_plateau: (!half_window.is_empty()).then(|| med(&half_window)),
-            idle: plateau - busy,
+            idle: plateau - (o_s.value_ns + o_r),
             slope: Line::through(&line).map_or(f64::NAN, |line| line.slope),
             latency: rtt / 2.0 - o_s.value_ns - o_r,
             rtt_after_pause: med(&launch.rtt_after_pause_ns),
@@ -187,10 +201,18 @@ impl Estimate {
     }
 }
 
+/// Whether the stream never became steady.
+fn is_too_deep(launch: &LaunchData, rtt_ns: f64, plateau_ns: f64) -> bool {
+    let longest = launch.shape.bursts.last().copied().unwrap_or(0);
+    steady::is_too_deep(longest, rtt_ns, plateau_ns, launch.shape.window)
+}
+
 /// Several launches and what each of them says.
 pub(super) struct Launches<'a> {
     pub(super) data: &'a [LaunchData],
     pub(super) estimates: Vec<Estimate>,
+    /// Whether the plateau is read off the time to issue.
+    steady: bool,
     confidence: f64,
 }
 
@@ -243,6 +265,9 @@ pub(crate) fn quantiles(samples: impl IntoIterator<Item = (f64, u64)>) -> BTreeM
 /// The figures of each launch that ratios between layers are made of: rtt, o_s, o_r and
 /// the plateau.
 pub fn each_launch(data: &[LaunchData]) -> Vec<[f64; 4]> {
+    if data.is_empty() {
+        return Vec::new();
+    }
     let steady = issuing_is_steady(data);
     data.iter()
         .map(|launch| Estimate::of(launch, steady))
@@ -255,7 +280,7 @@ pub fn extract(data: &[LaunchData], confidence: f64, precision: f64) -> Option<E
     let first = data.first()?;
     let steady = issuing_is_steady(data);
     let estimates = data.iter().map(|launch| Estimate::of(launch, steady)).collect();
-    let launches = Launches { data, estimates, confidence };
+    let launches = Launches { data, estimates, steady, confidence };
     let plateau = plateau(&launches, first.shape.window);
     let parameters = parameters(&launches, &plateau);
     let checks = checks(&launches, &plateau);
@@ -270,8 +295,15 @@ fn plateau(launches: &Launches<'_>, window: usize) -> Plateau {
         .half_window_plateau
         .map(|_| launches.figure(|e| e.half_window_plateau.unwrap_or(f64::NAN)).value);
     let rtt = launches.figure(|e| e.rtt).value;
+    let noise = median(launches.data.iter().map(|launch| noise_of_trips(&launch.rtt)));
+    let starvation = starvation(launches, steady.value, window);
+    let evidence = Evidence { window, smaller_ns: half_window_ns, noise, starvation };
     Plateau {
-        limited_by: limited_by(steady.value, idle.value, idle.ci, half_window_ns, rtt),
+        limited_by: if is_too_deep(&launches.data[0], rtt, steady.value) {
+            Limit::Unknown
+        } else {
+            limited_by(steady.value, idle.value, idle.ci, evidence, rtt)
+        },
         value_ns: steady.value,
         ci_ns: steady.ci,
         window,
@@ -280,25 +312,24 @@ fn plateau(launches: &Launches<'_>, window: usize) -> Plateau {
     }
 }
 
-/// Which of the three sets a plateau.
-pub(crate) fn limited_by(
-    plateau_ns: f64,
-    idle_ns: f64,
-    idle_ci: Option<Interval>,
-    half_window_ns: Option<f64>,
-    rtt_ns: f64,
-) -> Limit {
-    let no_idle = idle_ns <= NO_IDLE * plateau_ns || idle_ci.is_some_and(|ci| ci.lo <= 0.0);
-    let window_at_work = match half_window_ns {
-        Some(half) => half >= WINDOW_AT_WORK * plateau_ns,
-        // With a window of 1 every message takes a round trip, unless the gap is longer.
-        None => plateau_ns <= rtt_ns * 1.05,
+/// The standard deviation of single round trips by the distance of their quartiles, as a share.
+fn noise_of_trips(trips: &RoundTrips) -> f64 {
+    let quantiles = quantiles(trips.histogram_ns.iter().copied());
+    let at = |name: &str| quantiles.get(name).copied().unwrap_or(f64::NAN);
+    (at("p75") - at("p25")) / 1.35 / at("p50")
+}
+
+/// By how much the plateau may exceed g because stage times vary, as a share.
+fn starvation(launches: &Launches<'_>, plateau_ns: f64, window: usize) -> f64 {
+    let stream = Varying {
+        deviation_ns: burst_deviation(launches.data),
+        messages: launches.data[0].shape.bursts.last().copied().unwrap_or(1),
+        plateau_ns,
+        rtt_ns: launches.figure(|e| e.rtt).value,
+        window,
+        by_issuing: launches.steady,
     };
-    match (no_idle, window_at_work) {
-        (true, _) => Limit::Processor,
-        (false, true) => Limit::Window,
-        (false, false) => Limit::Gap,
-    }
+    steady::starvation(stream)
 }
 
 fn parameters(launches: &Launches<'_>, plateau: &Plateau) -> Parameters {
@@ -322,12 +353,18 @@ fn parameters(launches: &Launches<'_>, plateau: &Plateau) -> Parameters {
         .iter()
         .flat_map(|e| e.busy_samples.iter().map(|busy| busy - e.o_s.value_ns).collect::<Vec<_>>());
 
-    let mut g = launches
-        .measured(|e| e.plateau, launches.estimates.iter().flat_map(|e| e.plateau_samples.clone()).collect());
+    let g_samples = || launches.estimates.iter().flat_map(|e| e.plateau_samples.clone()).collect();
+    let mut g = launches.measured(|e| e.plateau, g_samples());
     match plateau.limited_by {
-        Limit::Gap => {}
-        Limit::Processor => g.status = Status::UpperBound,
-        Limit::Window => {
+        Limit::Gap => {
+            let share = starvation(launches, plateau.value_ns, plateau.window);
+            g.ci_ns = g.ci_ns.map(|ci| Interval { lo: ci.lo * (1.0 - share), ..ci });
+        }
+        Limit::Processor => {
+            g = launches.measured(|e| e.plateau.max(e.bound), g_samples());
+            g.status = Status::UpperBound;
+        }
+        Limit::Window | Limit::Unknown => {
             g = Parameter {
                 status: Status::Unobservable,
                 value_ns: None,
@@ -375,8 +412,15 @@ fn streams(launches: &Launches<'_>, plateau: &Plateau) -> Vec<StreamCheck> {
     let over_launches = |at: usize, of: fn(&super::data::Stream) -> &Vec<f64>| {
         sorted(launches.data.iter().filter_map(|l| l.streams.get(at)).map(|s| median(of(s).iter().copied())))
     };
+    // The last window of a stream that the window limits takes g a message, which is not known.
+    let is_predictable = |d_ns: f64| match plateau.limited_by {
+        Limit::Gap | Limit::Processor => true,
+        Limit::Window => d_ns > 0.0,
+        Limit::Unknown => false,
+    };
     let streams = launches.data[0].streams.iter().enumerate();
     streams
+        .filter(|(_, stream)| is_predictable(stream.d_ns))
         .map(|(at, stream)| {
             let measured = over_launches(at, |s| &s.done_ns);
             let d = quantile_of_sorted(&over_launches(at, |s| &s.d_measured_ns), 0.5);
@@ -414,7 +458,12 @@ mod tests {
             issue: vec![burst(1, 10.0)],
             o_r_away_ns,
             signature: delays_ns.iter().map(curve).collect(),
-            shape: super::super::data::Shape { bursts: vec![8, 16], delays_ns, window: 64, rest_ns: 0.0 },
+            shape: super::super::data::Shape {
+                bursts: vec![8, 16],
+                delays_ns,
+                window: 64,
+                ..Default::default()
+            },
             ..LaunchData::default()
         }
     }

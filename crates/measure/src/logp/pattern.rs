@@ -9,6 +9,7 @@ use super::data::{Burst, Curve, LaunchData, RoundTrips, Shape, Stream};
 use crate::bench::{Bench, is_known};
 use crate::layer::{LayerError, Requester, Work};
 use crate::stats::{median, trimmed_mean};
+use crate::steady;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
@@ -69,12 +70,16 @@ pub fn run<R: Requester>(
     plan: &Plan,
     progress: &mut dyn FnMut(f64),
 ) -> Result<LaunchData, LayerError> {
-    requester.set_window(requester.max_window());
     let mut launch = Launch { bench: Bench::new(requester, plan.budget_ns), plan };
+    launch.bench.set_window(launch.bench.layer.max_window());
     launch.bench.warm_up()?;
+    let plateau_ns = match &plan.shape {
+        Some(_) => f64::NAN,
+        None => launch.pilot_plateau()?,
+    };
     let rest_ns = match &plan.shape {
         Some(shape) => shape.rest_ns,
-        None => launch.find_rest()?,
+        None => steady::rest_ns(plateau_ns, launch.pilot_round_trip()?),
     };
     launch.bench.set_rest(rest_ns);
     let rtt = launch.round_trips()?;
@@ -88,9 +93,21 @@ pub fn run<R: Requester>(
     let shape = match &plan.shape {
         Some(shape) => shape.clone(),
         None => {
-            Shape { rest_ns, ..launch.choose_shape(rtt_ns, &issue, median(o_r_away_ns.iter().copied()))? }
+            let o_s_ns = super::extract::send_overhead(&issue, launch.bench.timer_ns).value_ns;
+            let pilot = Pilot {
+                rtt_ns,
+                plateau_ns,
+                o_s_ns,
+                o_r_ns: Some(median(o_r_away_ns.iter().copied()))
+                    .filter(|ns| ns.is_finite())
+                    .unwrap_or(o_s_ns),
+                o_poll_ns: median(o_poll_ns.iter().copied()),
+                rest_ns,
+            };
+            launch.choose_shape(&pilot)
         }
     };
+    launch.bench.set_unpolled(shape.unpolled);
     let mut data = LaunchData {
         launch: plan.launch,
         timer_ns: launch.bench.timer_ns,
@@ -105,11 +122,7 @@ pub fn run<R: Requester>(
             .iter()
             .map(|&d_ns| Curve::empty(d_ns, &shape.bursts, plan.batch_messages))
             .collect(),
-        half_window: if shape.window > 1 {
-            empty_bursts(longest_two(&shape), plan.batch_messages)
-        } else {
-            Vec::new()
-        },
+        half_window: half_window_bursts(&shape, plan.batch_messages),
         streams: streams(&shape),
         shape,
         ..LaunchData::default()
@@ -133,8 +146,14 @@ fn empty_bursts(sizes: &[usize], messages: usize) -> Vec<Burst> {
     sizes.iter().map(|&m| Burst { m, per_batch: per_batch(m), ..Burst::default() }).collect()
 }
 
-fn longest_two(shape: &Shape) -> &[usize] {
-    &shape.bursts[shape.bursts.len() - 2..]
+/// The bursts that tell whether the window is at work.
+fn half_window_bursts(shape: &Shape, messages: usize) -> Vec<Burst> {
+    match shape.bursts.last() {
+        Some(&longest) if shape.window > 1 => {
+            empty_bursts(&steady::pair(longest, steady::smaller_window(shape.window)), messages)
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Two streams whose length and delay are not among those of the fit.
@@ -143,8 +162,23 @@ fn streams(shape: &Shape) -> Vec<Stream> {
     let [.., before_last, last] = shape.delays_ns[..] else { return Vec::new() };
     [(longest / 4 * 3, 0.0), (longest / 8 * 5, (before_last + last) / 2.0)]
         .into_iter()
-        .map(|(messages, d_ns)| Stream { messages, d_ns, ..Stream::default() })
+        .map(|(messages, d_ns)| Stream {
+            // Whole windows, where the window is shorter.
+            messages: (messages / shape.window * shape.window).max(messages % shape.window),
+            d_ns,
+            ..Stream::default()
+        })
         .collect()
+}
+
+/// What is known of a layer before its bursts and delays are chosen.
+struct Pilot {
+    rtt_ns: f64,
+    plateau_ns: f64,
+    o_s_ns: f64,
+    o_r_ns: f64,
+    o_poll_ns: f64,
+    rest_ns: f64,
 }
 
 /// One launch in its course.
@@ -165,21 +199,11 @@ impl<R: Requester> Launch<'_, R> {
         is_known(values, median(values.iter().copied()), self.plan.precision / 2.0, self.plan.confidence)
     }
 
-    /// Where the gap is longer than a round trip, the stage that takes it is still busy
-    /// when the reply is there, and round trips in a row come a gap apart. Then, and only
-    /// then, round trips after a rest of that length are shorter.
-    fn find_rest(&mut self) -> Result<f64, LayerError> {
-        let mut rest_ns = 0.0;
-        // Noise alone hardly ever shortens them five times in a row.
-        for _ in 0..5 {
-            self.bench.set_rest(0.0);
-            rest_ns = self.pilot_round_trip()?;
-            self.bench.set_rest(rest_ns);
-            if self.pilot_round_trip()? >= 0.98 * rest_ns {
-                return Ok(0.0);
-            }
-        }
-        Ok(rest_ns)
+    /// Time per message of a stream, to choose bursts, delays and the rest by.
+    fn pilot_plateau(&mut self) -> Result<f64, LayerError> {
+        let rtt_ns = self.pilot_round_trip()?;
+        let most = LONGEST_BURST_AT_MOST / steady::BURST_OVER_DEPTH;
+        Ok(self.bench.pilot_plateau(rtt_ns, most, f64::INFINITY)?.max(1e-3))
     }
 
     fn pilot_round_trip(&mut self) -> Result<f64, LayerError> {
@@ -282,29 +306,25 @@ impl<R: Requester> Launch<'_, R> {
 
     /// Chooses bursts beyond the depth of the pipeline and delays on both sides of the
     /// idle time.
-    fn choose_shape(&mut self, rtt_ns: f64, issue: &[Burst], o_r_ns: f64) -> Result<Shape, LayerError> {
+    fn choose_shape(&self, pilot: &Pilot) -> Shape {
         let window = self.bench.layer.max_window();
-        let o_s_ns = super::extract::send_overhead(issue, self.bench.timer_ns).value_ns;
-        let o_r_ns = if o_r_ns.is_finite() { o_r_ns } else { o_s_ns };
-        let mut longest = self.plan.longest_burst;
-        let plateau_ns = loop {
-            let plateau_ns = self.bench.pilot_plateau(longest)?.max(1e-3);
-            let depth = ((rtt_ns / plateau_ns).ceil() as usize).min(window);
-            if longest >= 4 * depth || longest >= LONGEST_BURST_AT_MOST {
-                break plateau_ns;
-            }
-            longest = (4 * depth).next_power_of_two().min(LONGEST_BURST_AT_MOST);
-        };
-        let busy_ns = o_s_ns + o_r_ns;
-        let unit_ns = (plateau_ns - busy_ns).max(busy_ns / 2.0);
-        Ok(Shape {
-            bursts: (0..=longest.ilog2()).map(|log| 1 << log).collect(),
+        let depth = steady::depth(pilot.rtt_ns, pilot.plateau_ns, window);
+        let busy_ns = pilot.o_s_ns + pilot.o_r_ns;
+        let unpolled = steady::unpolled(pilot.o_poll_ns, busy_ns, pilot.plateau_ns, depth);
+        // A pipeline that is too deep for any burst is not worth a long one.
+        let is_too_deep = steady::BURST_OVER_DEPTH * depth > LONGEST_BURST_AT_MOST;
+        let deep = if is_too_deep { 0 } else { steady::BURST_OVER_DEPTH * depth.max(unpolled) };
+        let longest = deep.next_power_of_two().clamp(self.plan.longest_burst, LONGEST_BURST_AT_MOST);
+        let unit_ns = (pilot.plateau_ns - busy_ns).max(busy_ns / 2.0);
+        Shape {
+            bursts: steady::bursts(longest, window),
             delays_ns: [0.0, 0.5, 1.25, 1.75, 2.5, 3.5]
                 .map(|share| (share * unit_ns * 1e3).round() / 1e3)
                 .to_vec(),
             window,
-            rest_ns: 0.0,
-        })
+            rest_ns: pilot.rest_ns,
+            unpolled,
+        }
     }
 
     fn passes(&mut self, data: &mut LaunchData, progress: &mut dyn FnMut(f64)) -> Result<(), LayerError> {
@@ -356,9 +376,9 @@ impl<R: Requester> Launch<'_, R> {
         if data.half_window.is_empty() {
             return Ok(());
         }
-        self.bench.layer.set_window(data.shape.window / 2);
+        self.bench.set_window(steady::smaller_window(data.shape.window));
         let result = self.bench.batch_of_each(&mut data.half_window, None, goes_on);
-        self.bench.layer.set_window(data.shape.window);
+        self.bench.set_window(data.shape.window);
         result
     }
 

@@ -75,6 +75,7 @@ fn caption(subject: &Subject<'_>, regimes: &Regimes, y: &Scale) -> Markup {
         Limit::Gap => "the slowest stage of the layer: the plateau is g",
         Limit::Processor => "the requester's processor: g is at most the plateau",
         Limit::Window => "the number of requests that may be without a reply: g cannot be seen",
+        Limit::Unknown => "not known: the longest burst did not reach a steady pace that can be trusted",
     };
     html! {
         figcaption {
@@ -159,7 +160,7 @@ fn levels(subject: &Subject<'_>) -> Vec<Level> {
         let label = match subject.logp.plateau.limited_by {
             Limit::Gap => format!("g = {}", time(plateau)),
             Limit::Processor => format!("g {}", in_words(&result.parameters.g)),
-            Limit::Window => format!("plateau {}", time(plateau)),
+            Limit::Window | Limit::Unknown => format!("plateau {}", time(plateau)),
         };
         levels.push(Level { ns: plateau, class: "g", label });
     }

@@ -238,7 +238,9 @@ fn stream(stream: &StreamCheck) -> Check {
 fn half_window(half_ns: Option<f64>, whole_ns: f64, window: usize, limit: Limit) -> Check {
     let means = match limit {
         Limit::Window => "2 where the window sets the plateau",
-        Limit::Gap | Limit::Processor => "1 where the window has no part in the plateau, 2 where it sets it",
+        Limit::Gap | Limit::Processor | Limit::Unknown => {
+            "1 where the window has no part in the plateau, 2 where it sets it"
+        }
     };
     Check {
         what: "plateau with half the window".into(),

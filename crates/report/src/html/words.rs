@@ -130,6 +130,9 @@ fn pace(subject: &Subject<'_>) -> String {
             let requests = counted(plateau.window, "request", "requests");
             format!("{label} allows {requests} without a reply, which makes it wait; its gap cannot be seen.")
         }
+        Limit::Unknown => {
+            format!("{label} never reached a steady pace that can be trusted; its gap cannot be seen.")
+        }
     }
 }
 

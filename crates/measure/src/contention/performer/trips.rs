@@ -51,7 +51,8 @@ impl Trips {
                 if !course.issue(member, course.assignment.peers[self.peer])? {
                     return Err(LayerError::new("a window without requests has no room"));
                 }
-                self.turn = Turn::Await { issued };
+                // A poll now would be in vain, and delay the next one.
+                self.turn = Turn::Idle { issued };
             }
             Turn::Await { issued } => {
                 if course.poll(member)? {

@@ -70,7 +70,7 @@ fn steady(subject: &Subject<'_>, size: &SizeFigures) -> Option<Point> {
     let by = match plateau.limited_by {
         Limit::Gap => format!("g {}", in_words(&size.g)),
         Limit::Processor => format!("the processor sets the pace: g {}", in_words(&size.g)),
-        Limit::Window => return None,
+        Limit::Window | Limit::Unknown => return None,
     };
     let is_drawable = plateau.value_ns.is_finite() && plateau.value_ns > 0.0;
     is_drawable.then(|| Point {

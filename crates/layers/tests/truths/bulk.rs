@@ -1,0 +1,165 @@
+//! Random truths of the parameters as functions of the size.
+
+use super::draw::{Drawn, Region};
+use super::known::Known;
+use super::{Coverage, Misses, assert_sound, each, seed, truths};
+use netdyno_layers::sim::SimRequester;
+use netdyno_measure::bulk::data::BulkLaunch;
+use netdyno_measure::bulk::extract::{Extracted, extract};
+use netdyno_measure::bulk::pattern::{self, BulkPlan};
+use netdyno_measure::bulk::record::{Segment, SizeFigures};
+use netdyno_measure::record::{Limit, Status};
+use netdyno_protocol::sim::Truth;
+
+const LARGEST: usize = 32 << 10;
+/// The times of large messages leave little room for a gap far above the round trip.
+const REGIONS: [Region; 6] = [
+    Region::Ordinary,
+    Region::Clumps,
+    Region::SmallWindows,
+    Region::GapNearRoundTrip,
+    Region::GapFarAbove,
+    Region::CostlyPolls,
+];
+
+fn launches(truth: Truth, seed: u64, count: usize) -> Vec<BulkLaunch> {
+    let mut shape = None;
+    (0..count)
+        .map(|launch| {
+            let plan = BulkPlan {
+                launch,
+                shape: shape.clone(),
+                largest_bytes: LARGEST,
+                budget_ns: 3e8,
+                precision: 0.02,
+                confidence: 0.95,
+                seed: seed ^ launch as u64,
+            };
+            let mut requester = SimRequester::new(truth, seed.wrapping_mul(1000).wrapping_add(launch as u64));
+            let data = pattern::run(&mut requester, &plan, &mut |_| {}).unwrap();
+            shape = Some(data.shape.clone());
+            data
+        })
+        .collect()
+}
+
+fn check_size(size: &SizeFigures, truth: &Truth, misses: &mut Misses) {
+    let known = Known::of(truth, size.size_bytes);
+    let at = size.size_bytes;
+    for (name, parameter, truth) in [
+        ("T", &size.T, known.one_way),
+        ("o_s", &size.o_s, known.o_s),
+        ("o_r", &size.o_r, known.o_r),
+        ("L", &size.L, known.latency),
+    ] {
+        match parameter.value_ns {
+            Some(found) if parameter.status == Status::Measured => {
+                misses.measured(&format!("{name}({at})"), found, truth);
+            }
+            _ => misses.note(&format!("{name}({at}) is not measured")),
+        }
+    }
+    match (size.g.status, size.g.value_ns) {
+        (Status::Measured, Some(found)) => misses.measured(&format!("g({at})"), found, known.g),
+        (Status::UpperBound, Some(bound)) if bound < known.g * 0.9999 => {
+            misses.note(&format!("g({at}) ≤ {bound}, but it is {}", known.g));
+        }
+        _ => {}
+    }
+    let found = size.plateau.limited_by;
+    if let Some(limit) = known.expected_limit()
+        && found != limit
+        && found != Limit::Unknown
+    {
+        misses.note(&format!(
+            "at {at} limited by {found:?}, not {limit:?}; plateau {}, not {}",
+            size.plateau.value_ns,
+            known.plateau()
+        ));
+    }
+}
+
+/// G where it is called measured: the slope of the slowest stage at the segment's largest sizes.
+fn check_segment(segment: &Segment, truth: &Truth, misses: &mut Misses) {
+    let (Status::Measured, Some(found)) = (segment.G.status, segment.G.value_ns_per_byte) else { return };
+    let g = |bytes: usize| Known::of(truth, bytes).g;
+    let slope = |from: usize, to: usize| (g(to) - g(from)) / (to - from) as f64;
+    let to = segment.to_bytes;
+    let (last, before) = (slope(to - to / 8, to), slope(to / 2, to - to / 8));
+    // A stage that takes over in between leaves no single slope.
+    if (last / before - 1.0).abs() < 0.001 {
+        misses.measured(&format!("1000 G up to {to}"), 1e3 * found, 1e3 * last);
+    }
+}
+
+fn check(region: Region, seed: u64) -> Misses {
+    let drawn = Drawn::from(region, seed).with_bytes();
+    let truth = drawn.truth();
+    let Extracted { bulk, doubts, .. } = extract(&launches(truth, seed, 1), 0.95, 0.02).unwrap();
+    let mut misses = Misses::default();
+    bulk.sizes.iter().for_each(|size| check_size(size, &truth, &mut misses));
+    bulk.segments.iter().for_each(|segment| check_segment(segment, &truth, &mut misses));
+    misses.report(&format!("{} # {region:?}", drawn.spelled()), &doubts)
+}
+
+#[test]
+fn random_functions_of_the_size_come_back() {
+    let seed = seed();
+    assert_sound(each(truths(60), seed, |seed| check(REGIONS[seed as usize % REGIONS.len()], seed)));
+}
+
+#[test]
+fn with_noise_the_intervals_cover_random_functions() {
+    let seed = seed();
+    let names = ["T", "o_s", "o_r", "g", "L", "G"];
+    let found = each(truths(24), seed, |seed| {
+        let region = REGIONS[seed as usize % REGIONS.len()];
+        let drawn = Drawn::from(region, seed).with_bytes().with_noise();
+        let truth = drawn.truth();
+        let Extracted { bulk, .. } = extract(&launches(truth, seed, 9), 0.95, 0.02).unwrap();
+        let mut coverage = [Coverage::default(); 6];
+        for size in &bulk.sizes {
+            let known = Known::of(&truth, size.size_bytes);
+            let values = [known.one_way, known.o_s, known.o_r, known.g, known.latency];
+            for (at, parameter) in [&size.T, &size.o_s, &size.o_r, &size.g, &size.L].into_iter().enumerate() {
+                if let Some(ci) = parameter.ci_ns.filter(|_| parameter.status == Status::Measured) {
+                    coverage[at].add(ci.contains(values[at]));
+                    if !ci.contains(values[at]) && at == 3 {
+                        println!(
+                            "{} # {region:?}: g({}) in {ci:?}, is {}",
+                            drawn.spelled(),
+                            size.size_bytes,
+                            values[at]
+                        );
+                    }
+                }
+            }
+        }
+        coverage
+    });
+    for (at, name) in names.iter().enumerate().take(5) {
+        let sum = |of: fn(&Coverage) -> usize| found.iter().map(|one| of(&one[at])).sum();
+        Coverage { covered: sum(|c| c.covered), intervals: sum(|c| c.intervals) }.assert(name);
+    }
+}
+
+#[test]
+fn one_truth_in_detail() {
+    let Ok(text) = std::env::var("NETDYNO_TRUTH") else { return };
+    let at: usize = std::env::var("NETDYNO_AT").unwrap().parse().unwrap();
+    let truth: Truth = text.parse().unwrap();
+    let data = launches(truth, 1, 1);
+    let i = data[0].sizes.iter().position(|s| s.size_bytes == at).unwrap();
+    println!("{:?}", data[0].shape.sizes[i]);
+    for (name, bs) in [
+        ("stream", &data[0].sizes[i].stream),
+        ("half", &data[0].sizes[i].half_window),
+        ("delayed", &data[0].sizes[i].delayed),
+    ] {
+        for b in bs.iter().rev().take(4) {
+            println!(" {name} M {} issue {:?} done {:?}", b.m, b.issue_ns, b.done_ns);
+        }
+    }
+    let e = extract(&data, 0.95, 0.02).unwrap();
+    println!("{:#?}", e.bulk.sizes[i]);
+}

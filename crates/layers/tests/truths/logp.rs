@@ -1,0 +1,145 @@
+//! Random truths of the LogP signature.
+
+use super::draw::{Drawn, REGIONS, Region};
+use super::known::Known;
+use super::{Coverage, Misses, assert_sound, each, seed, truths};
+use netdyno_layers::sim::SimRequester;
+use netdyno_measure::logp::data::LaunchData;
+use netdyno_measure::logp::extract::{Extracted, extract};
+use netdyno_measure::logp::pattern::{self, BATCH_MESSAGES, LONGEST_BURST, Plan};
+use netdyno_measure::record::{Limit, Status};
+use netdyno_protocol::sim::Truth;
+
+fn launches(truth: Truth, seed: u64, count: usize) -> Vec<LaunchData> {
+    let mut shape = None;
+    (0..count)
+        .map(|launch| {
+            let plan = Plan {
+                launch,
+                shape: shape.clone(),
+                budget_ns: 1e9,
+                precision: 0.02,
+                confidence: 0.95,
+                seed: seed ^ launch as u64,
+                longest_burst: LONGEST_BURST,
+                batch_messages: BATCH_MESSAGES,
+            };
+            let mut requester = SimRequester::new(truth, seed.wrapping_mul(1000).wrapping_add(launch as u64));
+            let data = pattern::run(&mut requester, &plan, &mut |_| {}).unwrap();
+            shape = Some(data.shape.clone());
+            data
+        })
+        .collect()
+}
+
+fn check(region: Region, seed: u64) -> Misses {
+    let drawn = Drawn::from(region, seed);
+    let truth = drawn.truth();
+    let known = Known::of(&truth, 1);
+    let Extracted { parameters, plateau, doubts, .. } =
+        extract(&launches(truth, seed, 1), 0.95, 0.02).unwrap();
+    let mut misses = Misses::default();
+    for (name, parameter, truth) in [
+        ("rtt", &parameters.rtt, 2.0 * known.one_way),
+        ("o_s", &parameters.o_s, known.o_s),
+        ("o_r", &parameters.o_r, known.o_r),
+        ("o_poll", &parameters.o_poll, known.o_poll),
+        ("L", &parameters.L, known.latency),
+    ] {
+        match parameter.value_ns {
+            Some(found) if parameter.status == Status::Measured => misses.measured(name, found, truth),
+            _ => misses.note(&format!("{name} is not measured")),
+        }
+    }
+    let g = &parameters.g;
+    match (g.status, g.value_ns) {
+        (Status::Measured, Some(found)) => misses.measured("g", found, known.g),
+        (Status::UpperBound, Some(bound)) if bound < known.g * 0.9999 => {
+            misses.note(&format!("g ≤ {bound}, but it is {}", known.g));
+        }
+        _ => {}
+    }
+    let found = plateau.limited_by;
+    if let Some(limit) = known.expected_limit()
+        && found != limit
+        && (found != Limit::Unknown || !doubts.iter().any(|doubt| doubt.name == "pipeline_too_deep"))
+    {
+        misses.note(&format!(
+            "limited by {found:?}, not {limit:?}; plateau {}, not {}",
+            plateau.value_ns,
+            known.plateau()
+        ));
+    }
+    for name in ["overheads_overlap", "delay_slope", "o_r_two_ways", "late_replies", "negative", "prediction"]
+    {
+        if let Some(doubt) = doubts.iter().find(|doubt| doubt.name == name) {
+            misses.note(&format!("doubt without a cause, {name}: {}", doubt.text));
+        }
+    }
+    misses.report(&format!("{} # {region:?}", drawn.spelled()), &doubts)
+}
+
+#[test]
+fn random_truths_come_back() {
+    let seed = seed();
+    assert_sound(each(truths(210), seed, |seed| check(REGIONS[seed as usize % REGIONS.len()], seed)));
+}
+
+#[test]
+fn with_noise_the_intervals_cover_random_truths() {
+    let seed = seed();
+    let names = ["rtt", "o_s", "o_r", "g", "L"];
+    let found = each(truths(140), seed, |seed| {
+        let region = REGIONS[seed as usize % REGIONS.len()];
+        let drawn = Drawn::from(region, seed).with_noise();
+        let truth = drawn.truth();
+        let known = Known::of(&truth, 1);
+        let Extracted { parameters, doubts, .. } = extract(&launches(truth, seed, 9), 0.95, 0.02).unwrap();
+        let values = [2.0 * known.one_way, known.o_s, known.o_r, known.g, known.latency];
+        let parameters = parameters.times();
+        let doubts: Vec<&str> = doubts.iter().map(|doubt| doubt.name.as_str()).collect();
+        std::array::from_fn::<_, 5, _>(|at| {
+            let parameter = parameters.iter().find(|(name, _)| *name == names[at]).unwrap().1;
+            let ci = parameter.ci_ns.filter(|_| parameter.status == Status::Measured)?;
+            let covered = ci.contains(values[at]);
+            if !covered {
+                println!(
+                    "--truth {} # {region:?}: {} in {ci:?}, is {} ({})",
+                    drawn.spelled(),
+                    names[at],
+                    values[at],
+                    doubts.join(", ")
+                );
+            }
+            Some(covered)
+        })
+    });
+    for (at, name) in names.iter().enumerate() {
+        let mut coverage = Coverage::default();
+        found.iter().filter_map(|one| one[at]).for_each(|covered| coverage.add(covered));
+        coverage.assert(name);
+    }
+}
+
+#[test]
+fn one_truth_in_detail() {
+    let Ok(text) = std::env::var("NETDYNO_TRUTH") else { return };
+    let truth: Truth = text.parse().unwrap();
+    let data = launches(truth, 1, 9);
+    let launch = &data[0];
+    println!("{:?}", launch.shape);
+    for curve in &launch.signature {
+        println!("D {} {:?}", curve.d_ns, curve.d_measured_ns);
+        for b in curve.bursts.iter().rev().take(3) {
+            println!("  M {} issue {:?} done {:?}", b.m, b.issue_ns, b.done_ns);
+        }
+    }
+    for b in &launch.half_window {
+        println!(" half M {} issue {:?} done {:?}", b.m, b.issue_ns, b.done_ns);
+    }
+    let e = extract(&data, 0.95, 0.02).unwrap();
+    println!("{:#?}\n{:?}", e.plateau, e.doubts);
+    for (name, p) in e.parameters.times() {
+        println!("{name} {:?} {:?} {:?}", p.status, p.value_ns, p.ci_ns);
+    }
+}

@@ -1,0 +1,121 @@
+//! Random model parameters come back: the instrument against interfaces that nobody chose.
+//!
+//! Each truth is drawn from one of the regions in which an instrument can be fooled ([`draw`]).
+//! Without noise every figure that is called measured is within 1 %; with noise the intervals
+//! cover the parameters as often as they promise, parameter by parameter.
+//!
+//! `NETDYNO_TRUTHS` says how many truths of each kind are drawn, `NETDYNO_SEED` from which seed.
+//! A miss prints the truth as `--truth` takes it.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod bulk;
+mod contention;
+mod draw;
+mod known;
+mod logp;
+
+use netdyno_measure::record::Doubt;
+use std::env;
+use std::fmt::Write;
+use std::thread;
+
+/// How many truths are drawn where `NETDYNO_TRUTHS` says nothing.
+fn truths(usually: usize) -> usize {
+    env::var("NETDYNO_TRUTHS").map_or(usually, |n| n.parse().unwrap())
+}
+
+/// The seed, printed so that a failure can be replayed.
+fn seed() -> u64 {
+    let seed = env::var("NETDYNO_SEED").map_or_else(|_| fastrand::u64(..), |n| n.parse().unwrap());
+    println!("NETDYNO_SEED={seed}");
+    seed
+}
+
+/// What `one` finds for each of `count` seeds, on all processors, in the order of the seeds.
+fn each<T: Send>(count: usize, seed: u64, one: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let mut found: Vec<(usize, T)> = thread::scope(|scope| {
+        let one = &one;
+        let of = |thread: usize| {
+            move || {
+                (thread..count)
+                    .step_by(threads)
+                    .map(|n| (n, one(seed.wrapping_add(n as u64))))
+                    .collect::<Vec<_>>()
+            }
+        };
+        let workers: Vec<_> = (0..threads).map(|thread| scope.spawn(of(thread))).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    found.sort_by_key(|(n, _)| *n);
+    found.into_iter().map(|(_, one)| one).collect()
+}
+
+/// What went wrong with one truth.
+#[derive(Default)]
+struct Misses {
+    text: String,
+    /// Figures that were called measured, and those among them that were wrong.
+    measured: usize,
+    wrong: usize,
+}
+
+impl Misses {
+    /// A figure that is called measured.
+    fn measured(&mut self, name: &str, found: f64, truth: f64) {
+        self.measured += 1;
+        // Virtual time has grains of a picosecond.
+        if (found - truth).abs() > 0.01 * truth.abs() + 0.004 {
+            self.wrong += 1;
+            let _ = write!(self.text, "\n    {name} = {found}, not {truth}");
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        let _ = write!(self.text, "\n    {text}");
+    }
+
+    fn report(self, spelled: &str, doubts: &[Doubt]) -> Self {
+        if !self.text.is_empty() {
+            let doubts: Vec<&str> = doubts.iter().map(|doubt| doubt.name.as_str()).collect();
+            println!("--truth {spelled} (doubts: {}){}", doubts.join(", "), self.text);
+        }
+        self
+    }
+}
+
+/// Fails where more than one in a thousand measured figures is wrong, or anything else is.
+fn assert_sound(found: Vec<Misses>) {
+    let measured: usize = found.iter().map(|one| one.measured).sum();
+    let wrong: usize = found.iter().map(|one| one.wrong).sum();
+    let missed = found.iter().filter(|one| !one.text.is_empty()).count();
+    println!(
+        "{} truths: {wrong} of {measured} measured figures are wrong, {missed} truths with a miss",
+        found.len()
+    );
+    assert!(missed * 1000 <= found.len(), "{missed} of {} truths with a miss", found.len());
+}
+
+/// How often the intervals of one parameter cover it.
+#[derive(Clone, Copy, Default)]
+struct Coverage {
+    covered: usize,
+    intervals: usize,
+}
+
+impl Coverage {
+    fn add(&mut self, covered: bool) {
+        self.covered += usize::from(covered);
+        self.intervals += 1;
+    }
+
+    /// Fails where the share is below 93 %, by more than chance.
+    fn assert(self, name: &str) {
+        let n = self.intervals as f64;
+        let share = self.covered as f64 / n;
+        println!("{name}: covered {} of {} ({:.1} %)", self.covered, self.intervals, 100.0 * share);
+        let chance = 3.0 * (0.95 * 0.05 / n).sqrt();
+        assert!(share >= 0.95 - chance.max(0.02), "{name}: {share}");
+    }
+}

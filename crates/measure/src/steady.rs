@@ -1,0 +1,226 @@
+//! The steady state of a stream of requests: which bursts it is read from, and what sets it.
+//!
+//! A message of a stream takes max(g, o_s + o_r, rtt / W) in the steady state, W being the window
+//! (Culler et al. 1996, section 3). With a window at work the replies come in clumps of W, so the
+//! time of a burst over its length is a staircase with steps of W. The rise between two bursts is
+//! therefore read between whole numbers of windows.
+
+use crate::record::Limit;
+use crate::stats::Interval;
+
+/// Idle time below this share of the plateau is none.
+const NO_IDLE: f64 = 0.03;
+/// The window is at work where a smaller one raises the plateau by this share of the ratio of
+/// the two.
+const WINDOW_AT_WORK: f64 = 0.95;
+/// With a window of 1 a message takes a round trip, to this share.
+const A_ROUND_TRIP: f64 = 1.05;
+/// Windows in the shorter of the two bursts at least: the first one fills the pipeline.
+const WINDOWS_AT_LEAST: usize = 2;
+/// Longest bursts that hold whole windows, in messages.
+const WHOLE_WINDOWS_AT_MOST: usize = 1 << 16;
+/// The longest burst has so many times the messages that fit on the way.
+pub(crate) const BURST_OVER_DEPTH: usize = 4;
+/// Share of a round trip from which on a gap may outlast the round trip, with its noise.
+const GAP_MAY_OUTLAST: f64 = 0.6;
+/// A rest lasts so many gaps, because a gap may take longer than the usual one.
+const GAPS_OF_REST: f64 = 2.0;
+/// Empty polls are costly from this share of o_s + o_r on.
+const COSTLY_POLL: f64 = 0.2;
+/// Requests beyond the pipeline's depth that are issued without a poll where polls are costly.
+const AHEAD: usize = 16;
+/// Noise of a round trip, as a share of it, that may count against a window at work at most.
+const NOISE_AT_MOST: f64 = 0.25;
+/// Issuing is steady where requests go as fast as replies come, to this share.
+const STEADY: f64 = 0.02;
+/// Growing queues explain so many times the share that they are expected to cost.
+const GROWING_AT_MOST: f64 = 3.0;
+/// How far noise slows a stream down, see [`starvation`]: found by simulating pipelines of four
+/// equal stages, and taken on the safe side.
+const STARVATION: f64 = 2.0;
+const STARVATION_OF_WINDOW: f64 = 12.0;
+/// The standard deviation of the time of a burst is about this share of that of as many
+/// independent stage times in a row.
+const BURST_DEVIATION: f64 = 0.8;
+
+/// The lengths of the two bursts between which the time per message is read: about `longest`
+/// messages and half of it, whole windows where the window is shorter.
+pub(crate) fn pair(longest: usize, window: usize) -> [usize; 2] {
+    let half = longest / 2;
+    if window > half || 2 * WINDOWS_AT_LEAST * window > WHOLE_WINDOWS_AT_MOST {
+        return [half, longest];
+    }
+    let windows = half.div_ceil(window).max(WINDOWS_AT_LEAST);
+    [windows * window, 2 * windows * window]
+}
+
+/// The lengths of all bursts up to `longest`: powers of two, the last two those of [`pair`].
+pub(crate) fn bursts(longest: usize, window: usize) -> Vec<usize> {
+    let [half, whole] = pair(longest, window);
+    (0..usize::BITS).map(|log| 1 << log).take_while(|&m| m < half).chain([half, whole]).collect()
+}
+
+/// Messages that fit on the way, at most as many as the window lets.
+pub(crate) fn depth(rtt_ns: f64, per_message_ns: f64, window: usize) -> usize {
+    ((rtt_ns / per_message_ns).ceil() as usize).min(window)
+}
+
+/// Whether bursts up to `longest` are too short for the stream to become steady.
+pub(crate) fn is_too_deep(longest: usize, rtt_ns: f64, per_message_ns: f64, window: usize) -> bool {
+    let depth = (rtt_ns / per_message_ns).min(window as f64);
+    // The depth of the pilot, by which bursts are chosen, is not exactly this one.
+    depth * BURST_OVER_DEPTH as f64 > 1.25 * longest as f64
+}
+
+/// The longest that any stage can take for a message of a burst of `messages`, by the time to the
+/// last reply: the stage had as many messages, one after the other, and a round trip of one of
+/// them went before and after. A stage that is slower than the others by little shows in the
+/// rise of no burst, but it is below this.
+pub(crate) fn slowest_stage_at_most(done_ns: f64, rtt_ns: f64, messages: usize) -> f64 {
+    (done_ns - rtt_ns) / messages.saturating_sub(1).max(1) as f64
+}
+
+/// What must pass after a reply until the layer is quiet; 0 where nothing must. Where the gap is
+/// longer than a round trip, the stage that takes it is still busy when the reply is there.
+pub(crate) fn rest_ns(plateau_ns: f64, rtt_ns: f64) -> f64 {
+    if plateau_ns >= GAP_MAY_OUTLAST * rtt_ns { GAPS_OF_REST * plateau_ns } else { 0.0 }
+}
+
+/// Requests that a burst issues before its first poll. Polls before the first reply are in vain;
+/// where they are costly they would set the pace, and are left out.
+///
+/// The replies to those beyond the pipeline's depth lie ready, so that later polls find one even
+/// where replies come unevenly: a poll in vain lets as many come as arrive during it.
+pub(crate) fn unpolled(o_poll_ns: f64, busy_ns: f64, plateau_ns: f64, depth: usize) -> usize {
+    if o_poll_ns <= COSTLY_POLL * busy_ns {
+        return 0;
+    }
+    let during_poll = (2.0 * o_poll_ns / plateau_ns) as usize;
+    depth + depth / 2 + during_poll + AHEAD
+}
+
+/// Whether a plateau is read off the time to issue, by the rises of both times. They are the same
+/// in the steady state. Where times vary, the rise of the time to the last reply is too large, for
+/// queues between the stages are still growing; that of the time to issue is not. But the latter
+/// is right only once every queue in front of the slowest stage is full.
+pub(crate) fn is_by_issuing(issue_ns: f64, done_ns: f64, deviation_ns: f64, messages: usize) -> bool {
+    let share = deviation_ns / (done_ns * (messages as f64).sqrt() * BURST_DEVIATION);
+    let growing = STARVATION * share / (messages as f64).sqrt();
+    let apart = (issue_ns / done_ns - 1.0).abs();
+    apart <= STEADY && apart <= GROWING_AT_MOST * growing
+}
+
+/// A stream in its steady state, and how its times vary.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Varying {
+    /// Standard deviation of the time of the longest burst.
+    pub(crate) deviation_ns: f64,
+    /// Messages in that burst.
+    pub(crate) messages: usize,
+    pub(crate) plateau_ns: f64,
+    pub(crate) rtt_ns: f64,
+    pub(crate) window: usize,
+    /// Whether the plateau is read off the time to issue.
+    pub(crate) by_issuing: bool,
+}
+
+/// By which share the plateau may exceed the mean of the slowest stage's time. Where stage times
+/// vary, the slowest stage now and then has nothing to do: the stages before it were late, or the
+/// window let no more in. The time to issue of a stream that no window holds back has none of it,
+/// for the first stage is always fed.
+///
+/// With the relative deviation s of a stage time it is about s / √M in a burst of M messages (the
+/// time of the last passage through equal queues in tandem), and about s² / (W - d) in a stream
+/// whose window W exceeds the messages on the way d; and it is at most of the order of s.
+pub(crate) fn starvation(stream: Varying) -> f64 {
+    let is_held_back = stream.window < stream.messages;
+    if stream.by_issuing && !is_held_back {
+        return 0.0;
+    }
+    let root = (stream.messages as f64).sqrt();
+    let share = stream.deviation_ns / (stream.plateau_ns * root * BURST_DEVIATION);
+    let room = (stream.window as f64 - stream.rtt_ns / stream.plateau_ns).max(0.0);
+    let by_window = STARVATION_OF_WINDOW * share * share / room;
+    let starved = STARVATION * share / root + if is_held_back && share > 0.0 { by_window } else { 0.0 };
+    starved.min(STARVATION * share)
+}
+
+/// What tells the processor and the window from the slowest stage.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Evidence {
+    pub(crate) window: usize,
+    /// Time per message with [`smaller_window`]; `None` where there is none.
+    pub(crate) smaller_ns: Option<f64>,
+    /// Standard deviation of a round trip, as a share of it. A window's replies wait for the
+    /// latest of them, which is the later the more there are: noise makes a large window look
+    /// less at work than it is.
+    pub(crate) noise: f64,
+    /// By which share the plateau may exceed what sets it ([`starvation`]).
+    pub(crate) starvation: f64,
+}
+
+/// The window that is compared with `window`: half of it, rounded down.
+pub(crate) fn smaller_window(window: usize) -> usize {
+    window / 2
+}
+
+/// What sets a plateau. The processor, where no idle time is left; the window, where a smaller
+/// one raises the plateau as the ratio of the two says; otherwise the slowest stage of the layer.
+pub(crate) fn limited_by(
+    plateau_ns: f64,
+    idle_ns: f64,
+    idle_ci: Option<Interval>,
+    evidence: Evidence,
+    rtt_ns: f64,
+) -> Limit {
+    let is_none_at = (NO_IDLE + evidence.starvation) * plateau_ns;
+    let no_idle = idle_ns <= is_none_at || idle_ci.is_some_and(|ci| ci.lo <= 0.0);
+    let window_at_work = match evidence.smaller_ns {
+        Some(smaller_ns) => {
+            let ratio = evidence.window as f64 / smaller_window(evidence.window).max(1) as f64;
+            let noise = evidence.noise.clamp(0.0, NOISE_AT_MOST);
+            smaller_ns >= WINDOW_AT_WORK * (1.0 - noise) * ratio * plateau_ns
+        }
+        None => plateau_ns <= A_ROUND_TRIP * rtt_ns,
+    };
+    match (no_idle, window_at_work) {
+        (true, _) => Limit::Processor,
+        (false, true) => Limit::Window,
+        (false, false) => Limit::Gap,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn bursts_without_a_window_are_powers_of_two() {
+        assert_eq!(bursts(16, 1 << 16), [1, 2, 4, 8, 16]);
+        assert_eq!(pair(1024, 1024), [512, 1024]);
+    }
+
+    #[test]
+    fn bursts_hold_whole_windows() {
+        assert_eq!(pair(1024, 108), [540, 1080]);
+        assert_eq!(pair(8, 3), [6, 12]);
+        assert_eq!(bursts(8, 3), [1, 2, 4, 6, 12]);
+        assert_eq!(pair(8, 1), [4, 8]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_rise_is_over_whole_windows(log in 3u32..16, window in 1usize..70_000) {
+            let longest = 1 << log;
+            let [half, whole] = pair(longest, window);
+            prop_assert!(whole == 2 * half && whole >= longest);
+            if window <= longest / 2 && 4 * window <= WHOLE_WINDOWS_AT_MOST {
+                prop_assert_eq!((whole - half) % window, 0);
+                prop_assert!(half >= 2 * window || half >= longest / 2);
+            }
+            let bursts = bursts(longest, window);
+            prop_assert!(bursts.windows(2).all(|pair| pair[0] < pair[1]));
+        }
+    }
+}
