@@ -11,12 +11,19 @@
 //! ```
 //!
 //! Signals may be lost, come twice and late. A request is sent again until it is answered or its time
-//! is up; an answer to a request that came before is given again. Who is told of a connection that he
-//! does not know says so, and then the other side's breaks. Numbers are chosen at random by the
-//! caller, so that nobody can guess one.
+//! is up. Every signal names the request or the connection that it is about by a number that is used
+//! once. A provider remembers the requests that it has answered and those that were withdrawn
+//! ([`super::settled`]): a late copy of one gets the same answer again and reaches no program. Who is
+//! told of a connection that he does not know says so, and then the other side's breaks. Numbers are
+//! chosen at random by the caller, so that nobody can guess one.
+//!
+//! A peer request that does not fit may be a late copy as well, of one that was withdrawn unheard. So
+//! the receiver does not give up its own request by itself: it answers with its offer, and the peer, if
+//! it still asks, refuses that.
 
 use super::codes::AsyncError;
 use super::nic::{Event, Link, Nic, Parting, ViHandle};
+use super::settled::Settled;
 use super::state::Change;
 use super::table::{Table, handle};
 use crate::frame::vi_signal::{Address, Request, Signal, Why};
@@ -106,6 +113,7 @@ pub(super) struct Meeting {
     incoming: Table<ConnHandle, Incoming>,
     /// VIs that ask.
     asking: Vec<ViHandle>,
+    settled: Settled,
     signals: VecDeque<(Vec<u8>, Signal)>,
     answers: u64,
 }
@@ -116,6 +124,7 @@ impl Meeting {
             waits: Table::new(most),
             incoming: Table::new(most),
             asking: Vec::new(),
+            settled: Settled::default(),
             signals: VecDeque::new(),
             answers: 0,
         }
@@ -190,6 +199,9 @@ impl Nic {
         }
         self.meeting.incoming.remove(conn);
         let host = request.from.host;
+        // While the connection lasts a copy of the request is answered with it. Afterwards nobody may
+        // take it for a new one.
+        self.meeting.settled.insert(&host, request.number, Some(Why::Rejected));
         self.say(&host, Signal::Accept { to: request.number, number, offer: ours });
         let link = Link { local: number, remote: request.number, host, offer: request.offer };
         self.link(vi, Change::Accepted, link);
@@ -204,9 +216,15 @@ impl Nic {
         let incoming = self.meeting.incoming.remove(conn).ok_or(ConnectError::NoSuchRequest)?;
         let Incoming { request, is_given_up } = incoming;
         if !is_given_up {
-            self.say(&request.from.host, Signal::Refuse { to: request.number, why: Why::Rejected });
+            self.refuse_request(&request.from.host, request.number, Why::Rejected);
         }
         Ok(())
+    }
+
+    /// Refuses a request, for good.
+    fn refuse_request(&mut self, host: &[u8], to: u64, why: Why) {
+        self.meeting.settled.insert(host, to, Some(why));
+        self.say(host, Signal::Refuse { to, why });
     }
 
     /// A VI asks for a connection: with whoever waits there, or with a peer that asks for it as
@@ -280,6 +298,9 @@ impl Nic {
         endpoint.arriving = None;
         endpoint.fragments = Default::default();
         if let Some(link) = endpoint.link.take() {
+            if parting == Parting::Peers {
+                self.meeting.settled.insert(&link.host, link.remote, None);
+            }
             self.tell(Event::Unlinked { vi, link, parting });
         }
         self.stop_asking(vi, true);
@@ -325,12 +346,22 @@ impl Nic {
             }
             Signal::Accept { to, number, offer } => self.take_accept(host, to, number, offer),
             Signal::Refuse { to, why } => {
-                if let Some(vi) = self.asks(|request| request.number == to && request.to.host == host) {
-                    self.give_up(vi, why.into(), false);
+                let asks = self.asks(|request| request.number == to && request.to.host == host);
+                if let Some(vi) = asks {
+                    let is_of_peer = self.request_of(vi).is_some_and(|request| request.is_of_peer);
+                    self.give_up(vi, why.into(), is_of_peer);
                 }
             }
-            Signal::Disconnect { to, number } => self.take_disconnect(host, to, number),
+            Signal::Disconnect { to, number } => {
+                self.meeting.settled.insert(host, number, None);
+                self.take_disconnect(host, to, number);
+            }
         }
+    }
+
+    /// The way is gone over which a peer asked under that number. The peer may ask again by another.
+    pub fn unreachable(&mut self, host: &[u8], number: u64) {
+        self.take_disconnect(host, 0, number);
     }
 
     /// The wire finds nobody to be asked under that number.
@@ -342,10 +373,12 @@ impl Nic {
 
     /// The VI that asks for something.
     fn asks(&self, is_it: impl Fn(&Request) -> bool) -> Option<ViHandle> {
-        self.meeting.asking.iter().copied().find(|vi| {
-            let asking = self.vis.get(*vi).and_then(|endpoint| endpoint.asking.as_ref());
-            asking.is_some_and(|asking| is_it(&asking.request))
-        })
+        self.meeting.asking.iter().copied().find(|vi| self.request_of(*vi).is_some_and(&is_it))
+    }
+
+    /// What a VI asks for.
+    fn request_of(&self, vi: ViHandle) -> Option<&Request> {
+        Some(&self.vis.get(vi)?.asking.as_ref()?.request)
     }
 
     /// The VI that is connected with a number of a host.
@@ -390,6 +423,10 @@ impl Nic {
             let Some(endpoint) = self.vis.get(vi) else { return };
             let offer = self.attributes().offer(&endpoint.attributes);
             self.say(&request.from.host, Signal::Accept { to: request.number, number, offer });
+        } else if let Some(answer) = self.meeting.settled.get(&request.from.host, request.number) {
+            if let Some(why) = answer {
+                self.say(&request.from.host, Signal::Refuse { to: request.number, why });
+            }
         } else if request.is_of_peer {
             self.take_peer(&request);
         } else {
@@ -421,7 +458,7 @@ impl Nic {
                 Err(_) => Why::NoRoom,
             },
         };
-        self.say(&host, Signal::Refuse { to: number, why });
+        self.refuse_request(&host, number, why);
     }
 
     /// A peer asks. Where nobody here asks for it, it will ask again.
@@ -440,11 +477,9 @@ impl Nic {
         if let Some(met) = asking.met.filter(|met| *met != to) {
             // It may be connected with us, and we have not heard. If it has given up, it says so.
             self.say(&theirs.from.host, Signal::Accept { to: met, number, offer });
-        } else if let Some(conflict) = offer.conflict(&theirs.offer) {
-            self.say(&theirs.from.host, Signal::Refuse { to, why: Why::Conflict(conflict) });
-            self.give_up(vi, ConnectError::Conflict(conflict), true);
         } else {
-            asking.met = Some(to);
+            // A peer that does not fit finds that out by our offer, if it still asks.
+            asking.met = offer.conflict(&theirs.offer).is_none().then_some(to);
             self.say(&theirs.from.host, Signal::Accept { to, number, offer });
         }
     }
@@ -453,16 +488,24 @@ impl Nic {
         if self.linked(host, number).is_some_and(|(_, link)| link.local == to) {
             return;
         }
+        // The connection has ended before this side heard of it. Our request is answered anew.
+        if self.meeting.settled.get(host, number).is_some() {
+            return;
+        }
         let asks = self.asks(|request| request.number == to && request.to.host == host);
         let Some(vi) = asks else {
             // Nobody asks any more.
             return self.say(host, Signal::Disconnect { to: number, number: to });
         };
-        let ours =
-            self.vis.get(vi).and_then(|endpoint| endpoint.asking.as_ref()).map(|asking| asking.request.offer);
-        if let Some(conflict) = ours.and_then(|ours| ours.conflict(&offer)) {
-            self.say(host, Signal::Disconnect { to: number, number: to });
-            return self.give_up(vi, ConnectError::Conflict(conflict), false);
+        let Some(ours) = self.request_of(vi) else { return };
+        let is_of_peer = ours.is_of_peer;
+        if let Some(conflict) = ours.offer.conflict(&offer) {
+            if is_of_peer {
+                self.refuse_request(host, number, Why::Conflict(conflict));
+            } else {
+                self.say(host, Signal::Disconnect { to: number, number: to });
+            }
+            return self.give_up(vi, ConnectError::Conflict(conflict), is_of_peer);
         }
         let Some(Asking { request, .. }) = self.stop_asking(vi, false) else { return };
         if request.is_of_peer {

@@ -47,7 +47,7 @@
 //! ([`Nic::send_at_once`], [`Nic::take_at_once`]).
 //!
 //! Within, [`descriptor`] reads what programs post, `memory` knows who may use what, `state` and
-//! `connecting` bring VIs together and part them, `queue` and `completion` keep the order, `posting`
+//! `connecting` bring VIs together and part them, `settled` knows old requests, `queue` and `completion` keep the order, `posting`
 //! and `arriving` are the two ends of a message, `at_once` both for short ones, `fragments` makes whole ones of pieces, `nic` has
 //! them all. [`codes`] are the numbers that C programs see.
 
@@ -63,6 +63,7 @@ mod memory;
 mod nic;
 mod posting;
 mod queue;
+mod settled;
 mod state;
 mod table;
 

@@ -4,13 +4,14 @@
 //! message; and lose peers. On VIs that promise nothing pieces of messages get lost, come twice and in another order.
 //!
 //! How VIs find each other is not foretold but looked at: nobody is connected whom nobody asked,
-//! or with two, or with a VI that does not fit, and no time is up too early.
+//! or with two, or with a VI that does not fit, and no time is up too early. A request comes to one
+//! program once, and its requester is told what that program said.
 
 use crate::model::{Interruption, Model, Reply, Told};
 use crate::world::{BASE, Host, MEMORY_LEN, Packet, World, address};
 use netdyno_protocol::frame::vi_fragment;
 use netdyno_protocol::frame::vi_message::Kind;
-use netdyno_protocol::frame::vi_signal::Signal;
+use netdyno_protocol::frame::vi_signal::{Request, Signal};
 use netdyno_protocol::sim::random::Random;
 use netdyno_protocol::vi::*;
 
@@ -40,14 +41,27 @@ struct Run {
     unaccepted: Vec<(usize, ViHandle, u64)>,
     /// Numbers under which somebody asked or accepted, with what he has.
     asked: Vec<(u64, Offer)>,
-    /// When VIs that ask have had enough.
-    patience: Vec<(usize, ViHandle, Option<u64>)>,
+    /// The requests of VIs.
+    requests: Vec<Requested>,
+    /// The numbers of requests that came to a program.
+    found: Vec<u64>,
+    /// Of these, the ones that it accepted or rejected.
+    answered: Vec<u64>,
     /// How seldom things go wrong that a program can help.
     calm: u64,
     /// That of all VIs, where they have one.
     level: Option<Level>,
     /// What there was of everything, so that a run that does nothing is seen.
     pub counts: Counts,
+}
+
+/// What a VI of a host asked for.
+struct Requested {
+    at: usize,
+    vi: ViHandle,
+    number: u64,
+    /// When the VI has had enough.
+    until_ns: Option<u64>,
 }
 
 /// How often what happened.
@@ -75,7 +89,9 @@ impl Run {
             hosts: Vec::new(),
             unaccepted: Vec::new(),
             asked: Vec::new(),
-            patience: Vec::new(),
+            requests: Vec::new(),
+            found: Vec::new(),
+            answered: Vec::new(),
             calm: [1, 10, 1000][random.below(3) as usize],
             level: None,
             counts: Counts::default(),
@@ -572,7 +588,7 @@ impl Run {
                 model.state = State::ConnectPending;
                 let attributes = model.attributes;
                 self.asked.push((number, self.world.hosts[at].nic.attributes().offer(&attributes)));
-                self.patience.push((at, vi, until_ns));
+                self.requests.push(Requested { at, vi, number, until_ns });
             }
             Err(ConnectError::State) => assert_ne!(model.state, State::Idle),
             Err(error) => assert_eq!(error, ConnectError::Taken),
@@ -590,9 +606,13 @@ impl Run {
         }
         let nic = &mut self.world.hosts[at].nic;
         let Kept { waits, conns, .. } = &mut self.hosts[at];
+        let found = &mut self.found;
         waits.retain(|wait| match nic.waited(*wait, now_ns) {
             Ok(None) => true,
             Ok(Some(conn)) => {
+                let number = nic.request(conn).unwrap().number;
+                assert!(!found.contains(&number), "request {number} comes a second time");
+                found.push(number);
                 conns.push(conn);
                 false
             }
@@ -603,20 +623,27 @@ impl Run {
         });
         let Some(conn) = self.hosts[at].conns.pop() else { return };
         if self.random.below(6) == 0 {
-            return self.world.hosts[at].nic.reject(conn).unwrap();
+            return self.reject(at, conn);
         }
         self.accept(at, conn);
+    }
+
+    fn reject(&mut self, at: usize, conn: ConnHandle) {
+        self.answered.push(self.world.hosts[at].nic.request(conn).unwrap().number);
+        self.world.hosts[at].nic.reject(conn).unwrap();
     }
 
     fn accept(&mut self, at: usize, conn: ConnHandle) {
         let (vi, number) = (self.some_vi(at), self.world.number());
         let model = self.models[at].vi(vi);
         let offer = self.world.hosts[at].nic.attributes().offer(&model.attributes);
-        let theirs = self.world.hosts[at].nic.request(conn).unwrap().offer;
+        let Request { offer: theirs, number: request, .. } =
+            *self.world.hosts[at].nic.request(conn).unwrap();
         match self.world.hosts[at].nic.accept(conn, vi, number) {
             Ok(()) => {
                 assert_eq!((model.state, offer.conflict(&theirs)), (State::Idle, None));
                 self.asked.push((number, offer));
+                self.answered.push(request);
             }
             Err(ConnectError::State) => {
                 assert_ne!(model.state, State::Idle);
@@ -624,7 +651,7 @@ impl Run {
             }
             Err(ConnectError::Conflict(conflict)) => {
                 assert_eq!(offer.conflict(&theirs), Some(conflict));
-                self.world.hosts[at].nic.reject(conn).unwrap();
+                self.reject(at, conn);
             }
             Err(error) => assert_eq!(error, ConnectError::Timeout),
         }
@@ -740,13 +767,16 @@ impl Run {
             let query = self.world.hosts[at].nic.query_vi(vi).unwrap();
             let answer = self.world.hosts[at].nic.answer(vi);
             if self.models[at].vi(vi).state == State::ConnectPending && query.state == State::Idle {
-                let until_ns =
-                    self.patience.iter().rev().find(|(host, other, _)| (*host, *other) == (at, vi));
+                let mut requests = self.requests.iter().rev();
+                let asked = requests.find(|asked| (asked.at, asked.vi) == (at, vi)).unwrap();
+                let (is_found, is_answered) =
+                    (self.found.contains(&asked.number), self.answered.contains(&asked.number));
                 match answer {
                     Err(ConnectError::Timeout) => {
-                        let (.., until_ns) = until_ns.unwrap();
-                        assert!(until_ns.unwrap() <= self.world.now_ns, "its time is not up");
+                        assert!(asked.until_ns.unwrap() <= self.world.now_ns, "its time is not up");
                     }
+                    Err(ConnectError::NoMatch) => assert!(!is_found, "a program has seen the request"),
+                    Err(ConnectError::Rejected) => assert!(is_answered, "no program has answered"),
                     Err(ConnectError::State) => panic!("nothing is said of why"),
                     Err(_) => {}
                     Ok(_) => panic!("{answer:?}"),

@@ -302,6 +302,193 @@ fn an_answer_that_is_lost_is_given_again() {
     assert_eq!(state(&world, 1, server), State::Connected);
 }
 
+/// Returns the request that a server's wait has found, once all signals have come.
+fn found(world: &mut World, wait: WaitHandle) -> ConnHandle {
+    world.run();
+    world.hosts[1].nic.waited(wait, 0).unwrap().unwrap()
+}
+
+/// Returns the request that is on its way from host 0, as the network may deliver it once more.
+fn copy_of_request(world: &mut World) -> (usize, usize, Signal) {
+    world.attend();
+    let is_request = |signal: &&(usize, usize, Signal)| signal.0 == 0 && matches!(signal.2, Signal::Request(_));
+    world.signals.iter().find(is_request).unwrap().clone()
+}
+
+/// How a request ends before a late copy of it comes.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Rejected,
+    NoMatch,
+    Withdrawn,
+    /// The request, too, comes after the withdrawal.
+    WithdrawnUnheard,
+    ClosedByServer,
+    ClosedByClient,
+}
+
+/// Found over a network with injected faults (`NETDYNO_SEED=7070276938517440111`): a late copy of a
+/// rejected request came to the program that waited next, and the request that it waited for was told
+/// that nobody waits.
+#[test]
+fn a_late_copy_of_a_settled_request_reaches_no_program() {
+    let ends = [
+        End::Rejected,
+        End::NoMatch,
+        End::Withdrawn,
+        End::WithdrawnUnheard,
+        End::ClosedByServer,
+        End::ClosedByClient,
+    ];
+    for end in ends {
+        let mut world = World::new(2);
+        let client = world.hosts[0].create_vi(Level::Delivery);
+        let server = world.hosts[1].create_vi(Level::Delivery);
+        let wait = |world: &mut World| world.hosts[1].nic.wait(address(1, b"name"), None).unwrap();
+        let first = if matches!(end, End::NoMatch) { None } else { Some(wait(&mut world)) };
+        ask(&mut world, client, b"name", None);
+        let late = copy_of_request(&mut world);
+        match end {
+            End::Rejected => {
+                let conn = found(&mut world, first.unwrap());
+                world.hosts[1].nic.reject(conn).unwrap();
+            }
+            End::NoMatch => {}
+            End::Withdrawn => {
+                world.run();
+                world.hosts[0].nic.disconnect(client).unwrap();
+            }
+            End::WithdrawnUnheard => {
+                world.signals.clear();
+                world.hosts[0].nic.disconnect(client).unwrap();
+            }
+            End::ClosedByServer | End::ClosedByClient => {
+                let conn = found(&mut world, first.unwrap());
+                let number = world.number();
+                world.hosts[1].nic.accept(conn, server, number).unwrap();
+                world.run();
+                let (at, vi) = if matches!(end, End::ClosedByServer) { (1, server) } else { (0, client) };
+                world.hosts[at].nic.disconnect(vi).unwrap();
+                world.run();
+                let (at, vi) = (1 - at, [client, server][1 - at]);
+                world.hosts[at].nic.disconnect(vi).unwrap();
+            }
+        }
+        world.run();
+        assert_eq!(state(&world, 0, client), State::Idle, "{end:?}");
+        let second = match end {
+            // That program waits still.
+            End::Withdrawn | End::WithdrawnUnheard => first.unwrap(),
+            _ => wait(&mut world),
+        };
+        world.signals.push_back(late);
+        world.run();
+        assert_eq!(world.hosts[1].nic.waited(second, 0), Ok(None), "{end:?}");
+        let number = ask(&mut world, client, b"name", None);
+        let conn = found(&mut world, second);
+        assert_eq!(world.hosts[1].nic.request(conn).unwrap().number, number, "{end:?}");
+        let accepted = world.number();
+        world.hosts[1].nic.accept(conn, server, accepted).unwrap();
+        world.run();
+        assert_eq!([state(&world, 0, client), state(&world, 1, server)], [State::Connected; 2], "{end:?}");
+    }
+}
+
+#[test]
+fn a_refusal_that_is_lost_is_said_again() {
+    let mut world = World::new(2);
+    let client = world.hosts[0].create_vi(Level::Delivery);
+    let wait = world.hosts[1].nic.wait(address(1, b"name"), None).unwrap();
+    ask(&mut world, client, b"name", None);
+    let conn = found(&mut world, wait);
+    world.hosts[1].nic.reject(conn).unwrap();
+    world.attend();
+    world.signals.clear();
+    let again_ns = world.hosts[0].nic.deadline().unwrap();
+    world.hosts[0].nic.on_time(again_ns);
+    world.run();
+    assert_eq!(world.hosts[0].nic.answer(client), Err(ConnectError::Rejected));
+}
+
+/// The server has accepted and disconnected before the client heard of either.
+#[test]
+fn a_client_whose_connection_has_ended_unheard_is_told() {
+    let mut world = World::new(2);
+    let client = world.hosts[0].create_vi(Level::Delivery);
+    let server = world.hosts[1].create_vi(Level::Delivery);
+    let wait = world.hosts[1].nic.wait(address(1, b"name"), None).unwrap();
+    ask(&mut world, client, b"name", None);
+    let conn = found(&mut world, wait);
+    world.hosts[1].nic.accept(conn, server, 1000).unwrap();
+    world.attend();
+    let late = world.signals.pop_front().unwrap();
+    assert!(matches!(late.2, Signal::Accept { .. }));
+    world.hosts[1].nic.disconnect(server).unwrap();
+    // The goodbye overtakes the acceptance, which is none any more.
+    world.signals.push_back((1, 0, Signal::Disconnect { to: 1, number: 1000 }));
+    world.signals.push_back(late);
+    while world.signal() {}
+    assert_eq!(state(&world, 0, client), State::ConnectPending);
+    let again_ns = world.hosts[0].nic.deadline().unwrap();
+    world.hosts[0].nic.on_time(again_ns);
+    world.run();
+    assert_eq!(world.hosts[0].nic.answer(client), Err(ConnectError::Rejected));
+}
+
+/// Two VIs ask as peers and give up; then two others do, by the same names and at another level.
+#[test]
+fn a_late_copy_of_a_peers_request_ends_no_newer_one() {
+    for is_heard in [false, true] {
+        let mut world = World::new(2);
+        let old = world.hosts[0].create_vi(Level::Delivery);
+        let new = [0, 1].map(|at| world.hosts[at].create_vi(Level::Reception));
+        ask_as_peer(&mut world, old, 0);
+        let late = copy_of_request(&mut world);
+        world.hosts[0].nic.disconnect(old).unwrap();
+        world.attend();
+        // Whether host 1 hears that it is withdrawn.
+        if !is_heard {
+            world.signals.clear();
+        }
+        world.run();
+        ask_as_peer(&mut world, new[1], 1);
+        world.signals.push_back(late);
+        world.run();
+        assert_eq!(world.hosts[1].nic.answer(new[1]), Ok(None), "{is_heard}");
+        ask_as_peer(&mut world, new[0], 0);
+        world.run();
+        assert_eq!([0, 1].map(|at| state(&world, at, new[at])), [State::Connected; 2], "{is_heard}");
+    }
+}
+
+#[test]
+fn peers_that_do_not_fit_are_both_told_whatever_signals_are_lost() {
+    for lost in 0..64_u32 {
+        let mut world = World::new(2);
+        let ends = [(0, Level::Delivery), (1, Level::Reception)];
+        let ends = ends.map(|(at, level)| world.hosts[at].create_vi(level));
+        let mut sent = 0;
+        world.ask_as_peers(ends);
+        for _ in 0..10 {
+            while !world.signals.is_empty() {
+                if sent < 6 && lost >> sent & 1 != 0 {
+                    world.signals.pop_front();
+                } else {
+                    world.signal();
+                }
+                sent += 1;
+            }
+            world.now_ns += 20_000_000;
+            (0..2).for_each(|at| world.hosts[at].nic.on_time(world.now_ns));
+            world.attend();
+        }
+        for (at, vi) in ends.into_iter().enumerate() {
+            let answer = world.hosts[at].nic.answer(vi);
+            assert_eq!(answer, Err(ConnectError::Conflict(Conflict::Level)), "{lost:#b}");
+        }
+    }
+}
+
 #[test]
 fn a_server_that_accepts_a_client_that_has_given_up_learns_it() {
     let mut world = World::new(2);

@@ -254,7 +254,7 @@ impl ShmWire {
         let asked = self.theirs.iter().filter(|(_, theirs)| theirs.conn == conn);
         for number in asked.map(|(number, _)| *number).collect::<Vec<_>>() {
             if !self.is_linked(number) {
-                nic.signal(HOST, Signal::Disconnect { to: 0, number });
+                nic.unreachable(HOST, number);
                 self.theirs.remove(&number);
             }
         }
