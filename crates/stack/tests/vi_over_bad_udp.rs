@@ -23,6 +23,19 @@ use std::net::{Ipv4Addr, SocketAddr};
 /// What goes wrong on it.
 const FAULTS: Faults = Faults { loss: 0.05, duplicate: 0.02, reorder: 0.05, corrupt: 0.01, burst: 0.0 };
 
+/// Seeds that tests have failed with, and the tests.
+const KEPT: &[(u64, fn())] = &[
+    // A late copy of a rejected request came to the program that waited next.
+    (7070276938517440111, connecting::a_request_is_rejected),
+];
+
+#[test]
+fn seeds_that_failed_once() {
+    for (seed, test) in KEPT {
+        common::patience::with_seed(*seed, test);
+    }
+}
+
 /// The wire that the suite runs over.
 fn wire() -> WireKind {
     let bind = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));

@@ -637,8 +637,7 @@ impl Run {
         let (vi, number) = (self.some_vi(at), self.world.number());
         let model = self.models[at].vi(vi);
         let offer = self.world.hosts[at].nic.attributes().offer(&model.attributes);
-        let Request { offer: theirs, number: request, .. } =
-            *self.world.hosts[at].nic.request(conn).unwrap();
+        let Request { offer: theirs, number: request, .. } = *self.world.hosts[at].nic.request(conn).unwrap();
         match self.world.hosts[at].nic.accept(conn, vi, number) {
             Ok(()) => {
                 assert_eq!((model.state, offer.conflict(&theirs)), (State::Idle, None));

@@ -1,17 +1,36 @@
 //! What every test needs that waits: a seed, a deadline, and a way to wait.
 
 use netdyno_host::wait::{Wait, nap_beside_others};
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// The seed of a test: `NETDYNO_SEED` to replay one, otherwise a new one. It is printed,
-/// and shown where the test fails.
+thread_local! {
+    /// The seed of the test that this thread runs, and how many seeds were derived from it.
+    static SEED: Cell<Option<(u64, u64)>> = const { Cell::new(None) };
+}
+
+/// Returns the seed of a test: `NETDYNO_SEED` to replay one, otherwise a new one. The seed is printed,
+/// and shown where the test fails. Each further call of a test returns another seed, derived from the
+/// first one.
 pub fn seed() -> u64 {
-    let seed = match std::env::var("NETDYNO_SEED") {
-        Ok(text) => text.parse().unwrap(),
-        Err(_) => fastrand::u64(..),
-    };
+    let (first, derived) = SEED.get().unwrap_or_else(|| {
+        let seed = match std::env::var("NETDYNO_SEED") {
+            Ok(text) => text.parse().unwrap(),
+            Err(_) => fastrand::u64(..),
+        };
+        println!("NETDYNO_SEED={seed}");
+        (seed, 0)
+    });
+    SEED.set(Some((first, derived + 1)));
+    // An odd constant: no two of them are the same (Knuth, The Art of Computer Programming, 6.4).
+    first.wrapping_add(derived.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+/// Runs a test with a seed that it has failed with.
+pub fn with_seed(seed: u64, test: impl FnOnce()) {
     println!("NETDYNO_SEED={seed}");
-    seed
+    SEED.set(Some((seed, 0)));
+    test();
 }
 
 /// Ends a wait that would not end.

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 #[path = "../common/patience.rs"]
-mod patience;
+pub mod patience;
 #[path = "../common/process.rs"]
 pub mod process;
 

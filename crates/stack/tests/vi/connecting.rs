@@ -64,7 +64,7 @@ fn a_client_finds_a_server() {
 }
 
 #[test]
-fn a_request_is_rejected() {
+pub fn a_request_is_rejected() {
     let mut ends = ends();
     let vi = ends[0].vi(Level::Delivery);
     let conn = asked(&mut ends, vi);

@@ -311,7 +311,8 @@ fn found(world: &mut World, wait: WaitHandle) -> ConnHandle {
 /// Returns the request that is on its way from host 0, as the network may deliver it once more.
 fn copy_of_request(world: &mut World) -> (usize, usize, Signal) {
     world.attend();
-    let is_request = |signal: &&(usize, usize, Signal)| signal.0 == 0 && matches!(signal.2, Signal::Request(_));
+    let is_request =
+        |signal: &&(usize, usize, Signal)| signal.0 == 0 && matches!(signal.2, Signal::Request(_));
     world.signals.iter().find(is_request).unwrap().clone()
 }
 
