@@ -28,7 +28,7 @@ pub fn seed() -> u64 {
 
 /// Runs a test with a seed that it has failed with.
 pub fn with_seed(seed: u64, test: impl FnOnce()) {
-    println!("NETDYNO_SEED={seed}");
+    println!("it has failed with NETDYNO_SEED={seed}");
     SEED.set(Some((seed, 0)));
     test();
 }
