@@ -252,6 +252,18 @@ struct Coverage {
     theoretical_width: f64,
 }
 
+/// What `one` returns for each run, of which as many go on at once as there are processors.
+fn on_all_processors<T: Send>(runs: usize, one: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let one = &one;
+        let workers: Vec<_> = (0..threads)
+            .map(|t| scope.spawn(move || (t..runs).step_by(threads).map(one).collect::<Vec<_>>()))
+            .collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    })
+}
+
 /// Coverage and width of the intervals over `runs` seeded runs of 9 launches.
 fn coverage(text: &str, runs: usize) -> [(&'static str, Coverage); 5] {
     let truth: Truth = text.parse().unwrap();
@@ -272,21 +284,14 @@ fn coverage(text: &str, runs: usize) -> [(&'static str, Coverage); 5] {
             }
         })
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut sums = truths.map(|(name, _)| (name, Coverage::default()));
-    std::thread::scope(|scope| {
-        let one = &one;
-        let workers: Vec<_> = (0..threads)
-            .map(|t| scope.spawn(move || (t..runs).step_by(threads).map(one).collect::<Vec<_>>()))
-            .collect();
-        for run in workers.into_iter().flat_map(|w| w.join().unwrap()) {
-            for (sum, one) in sums.iter_mut().zip(run) {
-                sum.1.covered += one.covered;
-                sum.1.width += one.width / runs as f64;
-                sum.1.theoretical_width += one.theoretical_width / runs as f64;
-            }
+    for run in on_all_processors(runs, one) {
+        for (sum, one) in sums.iter_mut().zip(run) {
+            sum.1.covered += one.covered;
+            sum.1.width += one.width / runs as f64;
+            sum.1.theoretical_width += one.theoretical_width / runs as f64;
         }
-    });
+    }
     sums
 }
 
@@ -310,8 +315,8 @@ fn intervals_cover_the_truth_where_they_decide_when_to_stop() {
     let truth: Truth = "o_s=1us,o_r=2us,g=5us,L=7us,noise=0.05".parse().unwrap();
     let known = Known::of(&truth);
     let precision = 0.001;
-    let (mut covered, mut intervals, mut added) = (0, 0, 0);
-    for seed in 0..30 {
+    let one = |seed: u64| {
+        let (mut covered, mut added) = (0, 0);
         let mut data = launches(truth, seed, 9, precision);
         let mut extracted = extract(&data, 0.95, precision).unwrap();
         while !is_precise(&extracted.parameters, precision) && data.len() < 24 {
@@ -321,13 +326,18 @@ fn intervals_cover_the_truth_where_they_decide_when_to_stop() {
             added += 3;
         }
         let p = &extracted.parameters;
-        for (parameter, truth) in
-            [(&p.rtt, known.rtt), (&p.o_s, known.o_s), (&p.o_r, known.o_r), (&p.g, known.g), (&p.L, known.l)]
-        {
-            let ci = parameter.ci_ns.unwrap();
-            covered += usize::from(ci.contains(truth));
-            intervals += 1;
+        let each =
+            [(&p.rtt, known.rtt), (&p.o_s, known.o_s), (&p.o_r, known.o_r), (&p.g, known.g), (&p.L, known.l)];
+        for (parameter, truth) in each {
+            covered += usize::from(parameter.ci_ns.unwrap().contains(truth));
         }
+        (covered, each.len(), added)
+    };
+    let (mut covered, mut intervals, mut added) = (0, 0, 0);
+    for one in on_all_processors(30, |seed| one(seed as u64)) {
+        covered += one.0;
+        intervals += one.1;
+        added += one.2;
     }
     println!("covered {covered} of {intervals}, {added} launches were added");
     assert!(added > 30, "the rule has added {added} launches: the test asks too little");
