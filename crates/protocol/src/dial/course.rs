@@ -257,6 +257,11 @@ fn between(from: &Terms, to: &Terms, share: f64) -> Terms {
         send_gap: ticks(from.send_gap, to.send_gap),
         recv_gap: ticks(from.recv_gap, to.recv_gap),
         gap_per_byte: real(from.gap_per_byte, to.gap_per_byte),
+        // A point that does not name an added gap adds nothing.
+        added_per_byte: match (from.added_per_byte, to.added_per_byte) {
+            (None, None) => None,
+            (from, to) => Some(real(from.unwrap_or(0.0), to.unwrap_or(0.0))),
+        },
     }
 }
 

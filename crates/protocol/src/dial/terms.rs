@@ -169,8 +169,11 @@ pub struct Terms {
     pub send_gap: u64,
     /// Least time from one release to the next.
     pub recv_gap: u64,
-    /// Time for each byte but the first.
+    /// Time for each byte but the first, as a whole: it keeps departures apart.
     pub gap_per_byte: f64,
+    /// Of it, what is added to a link that has the rest of its own; `None` where the whole is set. A
+    /// message is later by this much for each byte but the first.
+    pub added_per_byte: Option<f64>,
 }
 
 impl Terms {
@@ -182,6 +185,7 @@ impl Terms {
         send_gap: 0,
         recv_gap: 0,
         gap_per_byte: 0.0,
+        added_per_byte: None,
     };
 
     /// What `dials` come to on a link that has `own` of itself, where a tick takes `tick_ns`; the
@@ -205,14 +209,31 @@ impl Terms {
             send_gap: ticks(Dial::SendGap)?,
             recv_gap: ticks(Dial::RecvGap)?,
             gap_per_byte: term_ns(dials, own, Dial::GapPerByte)? / tick_ns,
+            added_per_byte: match dials.get(Dial::GapPerByte) {
+                Some(Setting::Add(added)) => Some(added / tick_ns),
+                _ => None,
+            },
         })
     }
 
-    /// From the first byte of a message to its last.
+    /// Returns the time from the first byte of a message to its last.
     #[inline]
     pub fn data(&self, bytes: usize) -> u64 {
-        (bytes.saturating_sub(1) as f64 * self.gap_per_byte + 0.5) as u64
+        further_bytes(bytes, self.gap_per_byte)
     }
+
+    /// Returns how much later a message of `bytes` has left than one of a byte. Where a gap is added,
+    /// the link itself takes its own part of [`Terms::data`].
+    #[inline]
+    pub fn delay(&self, bytes: usize) -> u64 {
+        further_bytes(bytes, self.added_per_byte.unwrap_or(self.gap_per_byte))
+    }
+}
+
+/// Time for each byte but the first.
+#[inline]
+fn further_bytes(bytes: usize, per_byte: f64) -> u64 {
+    (bytes.saturating_sub(1) as f64 * per_byte + 0.5) as u64
 }
 
 /// A value below the link's own cannot be had. Where that is not known, nothing is said.
@@ -286,6 +307,7 @@ mod tests {
             send_gap: 2600,
             recv_gap: 2800,
             gap_per_byte: 2001.0,
+            added_per_byte: Some(2000.0),
         };
         assert_eq!(Terms::new(&add, &own(), 0.5), Ok(expected));
         let set = dials(&Dial::ALL.map(|dial| (dial, Setting::Set(1000.0))));
@@ -296,6 +318,7 @@ mod tests {
             send_gap: 2000,
             recv_gap: 2000,
             gap_per_byte: 2000.0,
+            added_per_byte: None,
         };
         assert_eq!(Terms::new(&set, &own(), 0.5), Ok(expected));
     }
@@ -351,5 +374,9 @@ mod tests {
     fn the_first_byte_is_free() {
         let terms = Terms { gap_per_byte: 2.5, ..Terms::NONE };
         assert_eq!([0, 1, 2, 3, 1001].map(|bytes| terms.data(bytes)), [0, 0, 3, 5, 2500]);
+        assert_eq!(terms.delay(1001), 2500);
+        // The link itself takes half of it.
+        let added = Terms { added_per_byte: Some(1.25), ..terms };
+        assert_eq!((added.data(1001), added.delay(1001)), (2500, 1250));
     }
 }

@@ -28,9 +28,19 @@ impl Departures {
     /// A message of `bytes` is ready to depart at `now`.
     #[inline]
     pub fn depart(&mut self, now: u64, bytes: usize, terms: &Terms) -> Departed {
-        let at_once = now >= self.free;
-        let at = now.max(self.free).saturating_add(terms.data(bytes));
-        self.free = at.saturating_add(terms.send_gap);
+        self.depart_over(now, now, bytes, terms)
+    }
+
+    /// The same of a message whose first byte can leave at `began`, and which the link has taken as a
+    /// whole at `taken`: a link that copies large messages while it takes them has moved their bytes
+    /// then, so that this time is part of what the bytes take.
+    #[inline]
+    pub fn depart_over(&mut self, began: u64, taken: u64, bytes: usize, terms: &Terms) -> Departed {
+        let delay = terms.delay(bytes);
+        let at_once = self.free <= if delay == 0 { taken } else { began };
+        let first = began.max(self.free);
+        let at = first.saturating_add(delay).max(taken);
+        self.free = first.saturating_add(terms.data(bytes)).max(at).saturating_add(terms.send_gap);
         Departed { at, at_once }
     }
 }
@@ -53,12 +63,20 @@ pub struct Seen {
     pub at: u64,
     /// It had not been there a while before; `None` where nobody had looked.
     pub not_at: Option<u64>,
+    /// When the program had posted its last receive, where a message is not seen before it has one:
+    /// a message that departed earlier may have waited for its receive.
+    pub posted: Option<u64>,
 }
 
 impl Seen {
     /// By somebody who had not looked before.
     pub const fn late(at: u64) -> Self {
-        Self { at, not_at: None }
+        Self { at, not_at: None, posted: None }
+    }
+
+    /// When the receive of a message that departed at `stamp` was posted, if that was later.
+    fn posted_after(&self, stamp: u64) -> Option<u64> {
+        self.posted.filter(|&posted| posted > stamp)
     }
 }
 
@@ -77,6 +95,9 @@ struct Own {
     /// Of those that were seen as they came.
     seen_coming: Usual,
     least: Least,
+    /// Of those that may have waited for their receive, from there: they took that much at least,
+    /// beyond the little that it takes to look.
+    since_posted: Least,
 }
 
 /// What something usually takes: the mean of some of the latest, without what was held up.
@@ -119,10 +140,17 @@ impl Default for Usual {
 }
 
 impl Own {
-    const NONE: Self = Self { seen_coming: Usual::UNKNOWN, least: Least::NONE };
+    const NONE: Self = Self { seen_coming: Usual::UNKNOWN, least: Least::NONE, since_posted: Least::NONE };
+
     /// Notes a message that departed at `stamp`. Returns when it was here; `near` is what messages of
     /// about that size take that were seen as they came.
     fn note(&mut self, stamp: u64, seen: Seen, near: Option<u64>) -> u64 {
+        if let Some(posted) = seen.posted_after(stamp) {
+            // The time until the receive was posted is the program's. If it waits for a dialled link
+            // meanwhile, the dial must not be learnt as the link's own.
+            self.since_posted.note(seen.at.saturating_sub(posted));
+            return stamp.saturating_add(self.get(near)).min(seen.at);
+        }
         let took = seen.at.saturating_sub(stamp);
         self.least.note(took);
         let not_at = seen.not_at.unwrap_or(0);
@@ -146,7 +174,9 @@ impl Own {
     /// What a message takes for all that is known. Where none of its size was seen as it came, the
     /// least may be as late as the program looks, and those of another size know better.
     fn get(&self, near: Option<u64>) -> u64 {
-        self.seen_coming.get().or(self.least.get().into_iter().chain(near).min()).unwrap_or(0)
+        let least = self.least.get().map(|least| near.map_or(least, |near| near.min(least)));
+        let known = self.seen_coming.get().or(least);
+        known.or(self.since_posted.get().into_iter().chain(near).max()).unwrap_or(0)
     }
 }
 
@@ -242,8 +272,8 @@ impl Lane {
     /// When a message was here, of which only is known when it was seen: a program may look late,
     /// and what had to wait at its sender has come too early.
     fn was_here(&mut self, departed: Departed, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
-        let data = terms.data(bytes);
-        let began = departed.at.saturating_sub(data);
+        let delay = terms.delay(bytes);
+        let began = departed.at.saturating_sub(delay);
         let class = size_class(bytes);
         let near = self.near(class);
         let own = &mut self.own[class];
@@ -254,8 +284,11 @@ impl Lane {
         } else {
             began.saturating_add(own.get(near))
         };
-        if data == 0 {
+        if delay == 0 {
             return here;
+        }
+        if terms.added_per_byte.is_some() {
+            return here.saturating_add(delay);
         }
         // Its bytes take what they are to take, and the link besides what it takes for few of them.
         let known = self.own.iter().filter(|own| own.is_known());
@@ -387,7 +420,7 @@ mod tests {
         assert_eq!(lane.due(at(1000), 1, Seen::late(10_001_000), &add), 10_001_500);
         for nth in 2..100 {
             let stamp = nth * 20_000_000;
-            let seen = Seen { at: stamp - 100, not_at: Some(stamp - 200) };
+            let seen = Seen { not_at: Some(stamp - 200), ..Seen::late(stamp - 100) };
             assert_eq!(lane.due(at(stamp), 1, seen, &add), stamp + 500);
         }
     }
@@ -423,15 +456,68 @@ mod tests {
         let mut lane = Lane::default();
         for nth in 1..200u64 {
             let (stamp, took) = (10_000 * nth, if nth % 2 == 0 { 400 } else { 600 });
-            let seen = Seen { at: stamp + took + 10, not_at: Some(stamp + took - 10) };
+            let seen = Seen { not_at: Some(stamp + took - 10), ..Seen::late(stamp + took + 10) };
             assert_eq!(lane.due(at(stamp), 8, seen, &add), stamp + took + 500);
         }
-        let seen = Seen { at: 9_009_000, not_at: Some(8_000_000) };
+        let seen = Seen { not_at: Some(8_000_000), ..Seen::late(9_009_000) };
         let due = lane.due(at(9_000_000), 8, seen, &add);
         assert!((9_000_980..9_001_020).contains(&due), "{due}");
         // It was not here a while before: then it came later.
-        let seen = Seen { at: 9_109_000, not_at: Some(9_107_000) };
+        let seen = Seen { not_at: Some(9_107_000), ..Seen::late(9_109_000) };
         assert_eq!(lane.due(at(9_100_000), 8, seen, &add), 9_107_500);
+    }
+
+    /// A synchronous send returns when its answer is here, 2 L later: the receive is posted long after
+    /// the message has come, and that L is not the link's.
+    #[test]
+    fn a_latency_that_a_program_waits_for_is_not_learnt_as_the_links() {
+        let add = Terms { latency: Latency::Beyond(20_000), ..Terms::NONE };
+        let mut lane = Lane::default();
+        for nth in 1..200u64 {
+            let (stamp, posted) = (100_000 * nth, 100_000 * nth + 20_000);
+            let seen = Seen { posted: Some(posted), not_at: Some(posted + 50), ..Seen::late(posted + 100) };
+            let due = lane.due(at(stamp), 1 << 16, seen, &add);
+            assert_eq!(due - stamp, 20_100, "message {nth}");
+        }
+        // What comes into a receive that was posted before shows what the link takes.
+        for nth in 300..400u64 {
+            let stamp = 100_000 * nth;
+            let seen = Seen { posted: Some(stamp - 9), not_at: Some(stamp + 690), ..Seen::late(stamp + 710) };
+            assert_eq!(lane.due(at(stamp), 1 << 16, seen, &add) - stamp, 20_700, "message {nth}");
+        }
+        let stamp = 100_000 * 500;
+        let seen = Seen { posted: Some(stamp + 20_000), ..Seen::late(stamp + 20_100) };
+        assert_eq!(lane.due(at(stamp), 1 << 16, seen, &add) - stamp, 20_700);
+    }
+
+    /// A link that takes 3 for each byte, of which 2 while the sender's call copies them.
+    #[test]
+    fn the_bytes_of_a_message_count_once() {
+        let (bytes, own) = (1001, 500 + 3000);
+        let sent = |departures: &mut Departures, began: u64, terms: &Terms| {
+            departures.depart_over(began + 100, began + 100 + 2000, bytes, terms)
+        };
+        // Added: it comes by what is added for its bytes later than it would.
+        let add = Terms { gap_per_byte: 3.0 + 5.0, added_per_byte: Some(5.0), ..Terms::NONE };
+        let (mut departures, mut lane) = (Departures::default(), Lane::default());
+        for began in [100_000, 200_000, 300_000] {
+            let departed = sent(&mut departures, began, &add);
+            assert_eq!(lane.due(Some(departed), bytes, Seen::late(began + own), &add), began + own + 5000);
+        }
+        // The next one departs when all of its bytes have left.
+        assert_eq!(sent(&mut departures, 300_000, &add).at, 300_100 + 8000 + 5000);
+        // Set: its bytes take what is set, and the link for few of them besides.
+        let set = Terms { gap_per_byte: 8.0, ..Terms::NONE };
+        let (mut departures, mut lane) = (Departures::default(), Lane::default());
+        assert_eq!(lane.due(at(1056), 8, Seen::late(1400), &set), 1000 + 56 + 400);
+        for began in [100_000, 200_000] {
+            let departed = sent(&mut departures, began, &set);
+            assert_eq!(departed.at, began + 100 + 8000);
+            assert_eq!(
+                lane.due(Some(departed), bytes, Seen::late(began + own), &set),
+                began + 100 + 8000 + 400
+            );
+        }
     }
 
     /// A stream in a ring, faster than the latency that is added: each message is seen when the one
@@ -505,7 +591,8 @@ mod tests {
                 // The link itself carries it at once, and keeps the order.
                 seen = (now + way + late).max(seen);
                 // Polling, or looking late.
-                let seen_as = Seen { at: seen, not_at: looked.filter(|_| late % 2 == 0).map(|at: u64| at.max(seen - late)) };
+                let not_at = looked.filter(|_| late % 2 == 0).map(|at: u64| at.max(seen - late));
+                let seen_as = Seen { not_at, ..Seen::late(seen) };
                 looked = Some(seen);
                 most = most.max(seen.saturating_sub(stamp - terms.data(bytes)));
                 let due = lane.due(Some(departed), bytes, seen_as, &terms);

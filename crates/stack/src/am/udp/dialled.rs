@@ -139,7 +139,7 @@ impl UdpPeer {
     ) -> Result<usize, PeerLost> {
         let mut held = 0;
         if self.outbox.connection.receive(datagram, now_ns) == Delivery::Now {
-            let seen = Seen { at: ticks::now(), not_at };
+            let seen = Seen { not_at, ..Seen::late(ticks::now()) };
             self.hold(datagram, seen, now_ns, memories);
             held += 1;
             while let Some(bytes) = self.outbox.connection.buffered() {
