@@ -65,6 +65,10 @@ pub enum Word {
     Counters,
     /// Endpoints of a kind that is not dialled.
     OtherEndpoints,
+    /// Sends of endpoints that ask for delivery, which were taken to be over with their departure.
+    EndedLocally,
+    /// Sends that were held until their delivery was known.
+    EndedDelivered,
     /// How many bytes of the failure's text are used.
     FailureBytes,
 }

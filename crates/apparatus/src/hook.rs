@@ -3,7 +3,7 @@
 
 use crate::account::{self, State, Word, failure_words, lateness_at};
 use crate::between::{Between, Who};
-use crate::page::{self, Carrier, NO_TURN, PageError, Plan, Turn};
+use crate::page::{self, Carrier, Completion, GapAt, NO_TURN, PageError, Plan, Turn};
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
 use netdyno_protocol::dial::course::Course;
@@ -32,6 +32,8 @@ pub struct Force {
     capacity: usize,
     /// A message departs when it is sent, whatever was sent before.
     departs_at_once: bool,
+    /// A message may have to wait for the one released before it.
+    turns_recv_gap: bool,
 }
 
 /// Both sides of the process's interface.
@@ -41,9 +43,11 @@ pub struct Sides {
     pub gate: Gate,
     /// Of the messages that depart, and the turn that it was made for.
     capacity: Option<(usize, Capacity)>,
-    /// What the provider's part of sends has taken, by size, and the hook's own.
+    /// What the provider's part of sends has taken, by size, the hook's own, and of that the part
+    /// before the provider's.
     sending: [Usual; SIZES],
     own: Usual,
+    before: Usual,
 }
 
 /// The hook of this process.
@@ -71,8 +75,20 @@ pub struct Hook {
     /// What the provider's part of a send usually takes, by size, in ticks: a message departs at its
     /// end. As it was last found out.
     sending: [AtomicU64; SIZES],
+    /// Of the size that takes least: what there is to a send beside its bytes.
+    sending_least: AtomicU64,
     /// What the hook's own part takes beside a send overhead, of which it is a part.
     own: AtomicU64,
+    /// Of that, what passes before the provider has the message: part of an added latency.
+    before: AtomicU64,
+    /// When sends end whose endpoint asks for delivery.
+    pub completion: Completion,
+    /// Where a message waits for the gap of the one before it.
+    gap_at: GapAt,
+    /// A message may have to wait for the one released before it.
+    pub has_gate: bool,
+    /// A wait for the gap that is longer is the program's to pass, in ticks.
+    short_wait: u64,
     failed: AtomicBool,
     fail_at: u64,
 }
@@ -84,6 +100,9 @@ const AHEAD_NS: f64 = 1e6;
 const SKEW_NS: f64 = 10e3;
 /// Many times what looks in a row take.
 const AWAY_NS: f64 = 20e3;
+/// A send that waits for its gap at the sender is refused until so long before, so that the program
+/// makes progress meanwhile: several times what a program takes to send again.
+const SHORT_WAIT_NS: f64 = 20e3;
 
 /// Ranks draw different numbers of one seed: an odd number, which makes another of each rank's.
 const RANKS_APART: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -196,6 +215,10 @@ impl Hook {
             ahead: clock.ticks(AHEAD_NS),
             skew: clock.ticks(SKEW_NS),
             away: clock.ticks(AWAY_NS),
+            short_wait: clock.ticks(SHORT_WAIT_NS),
+            completion: plan.completion,
+            gap_at: plan.gap_at,
+            has_gate: forces.iter().flatten().any(|force| force.turns_recv_gap),
             account,
             ever_dials: forces.iter().any(Option::is_some),
             forces,
@@ -210,9 +233,12 @@ impl Hook {
                 capacity: None,
                 sending: [const { Usual::UNKNOWN }; SIZES],
                 own: Usual::UNKNOWN,
+                before: Usual::UNKNOWN,
             }),
             sending: [const { AtomicU64::new(0) }; SIZES],
+            sending_least: AtomicU64::new(0),
             own: AtomicU64::new(0),
+            before: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             fail_at: plan.fail_at.unwrap_or(u64::MAX),
         };
@@ -288,14 +314,24 @@ impl Hook {
         }
     }
 
-    /// Notes what a send of `bytes` has taken, and what the hook has taken with it.
-    pub fn note_send(&self, bytes: usize, took: u64, own: u64) {
+    /// Notes what a send of `bytes` has taken, and what the hook has taken before and after it.
+    pub fn note_send(&self, bytes: usize, took: u64, [before, after]: [u64; 2]) {
         let mut sides = self.sides();
         let size = size_class(bytes);
         sides.sending[size].note(took);
-        sides.own.note(own);
+        sides.before.note(before);
+        sides.own.note(before + after);
         self.sending[size].store(sides.sending[size].get().unwrap_or(0), Relaxed);
+        let least = sides.sending.iter().filter_map(Usual::get).min();
+        self.sending_least.store(least.unwrap_or(0), Relaxed);
         self.own.store(sides.own.get().unwrap_or(0), Relaxed);
+        self.before.store(sides.before.get().unwrap_or(0), Relaxed);
+    }
+
+    /// What a message usually passes in the hook of its sender before the provider has it, beside a
+    /// send overhead. This rank's sends stand for those of its peers.
+    pub fn before(&self, terms: &Terms) -> u64 {
+        if terms.send_overhead > 0 { 0 } else { self.before.load(Relaxed) }
     }
 
     /// What the hook usually takes beside a send overhead.
@@ -373,6 +409,7 @@ impl Force {
             variation: Mutex::new(Variation::new(&course, seed)),
             course,
             capacity: *capacity as usize,
+            turns_recv_gap: turns(Dial::RecvGap),
             departs_at_once: !turns(Dial::SendGap) && !turns(Dial::GapPerByte) && *capacity == 0,
         }))
     }
@@ -413,6 +450,19 @@ impl Force {
         self.variation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits at the sender for the gap of the message before, where that is to be so. Returns when it is
+    /// over; `None` where it is too long for the program to make no progress meanwhile.
+    pub fn wait_for_gap(&self, hook: &Hook, began: u64) -> Option<u64> {
+        if hook.gap_at == GapAt::Interface || self.departs_at_once {
+            return Some(began);
+        }
+        let free = hook.sides().departures.free();
+        if free > began.saturating_add(hook.short_wait) {
+            return None;
+        }
+        Some(if free > began { spin_until(free) } else { began })
+    }
+
     /// Has a message of `bytes` depart, if the capacity allows it.
     pub fn depart(&self, hook: &Hook, began: u64, bytes: usize, terms: Terms) -> Option<Draft> {
         let sent = began.saturating_add(hook.sending[size_class(bytes)].load(Relaxed));
@@ -425,7 +475,8 @@ impl Force {
             return None;
         }
         let before = sides.departures.clone();
-        let departs = sides.departures.depart(sent, bytes, &terms);
+        let first = began.saturating_add(hook.sending_least.load(Relaxed)).min(sent);
+        let departs = sides.departures.depart_over(first, sent, bytes, &terms);
         let change = Some((before, sides.departures.clone()));
         Some(Draft { terms, began, given: began, taken: 0, sent, departs, change })
     }

@@ -2,8 +2,9 @@
 //!
 //! A look that finds nothing is not always proof. A provider that was left alone for a while may need
 //! several looks until it shows what had come meanwhile (libfabric's tcp: one to see that a socket has
-//! something, one to read it), and a receive that is posted now takes what came before. So what counts
-//! is the last look before the program was away, until a few in a row have found nothing.
+//! something, one to read it). So what counts is the last look before the program was away, until a few
+//! in a row have found nothing. That a receive which is posted now takes what came before is known by
+//! the time of posting (`Seen::posted`).
 
 /// Looks in a row, after which there is nothing that had come before them.
 const SURE: u8 = 3;
@@ -15,7 +16,7 @@ pub struct Looks {
     vain: u64,
     /// When there surely was nothing, if that is known.
     sure: Option<u64>,
-    /// Looks in vain since the program was away or posted a receive.
+    /// Looks in vain since the program was away.
     in_a_row: u8,
 }
 
@@ -28,11 +29,6 @@ impl Looks {
     /// When nothing more was found last.
     pub fn vain(&self) -> u64 {
         self.vain
-    }
-
-    /// A receive was posted: what it brings may have come at any time.
-    pub fn posted(&mut self) {
-        (self.sure, self.in_a_row) = (None, 0);
     }
 
     /// When a message that is found now was surely not here, if that is known.
@@ -87,18 +83,5 @@ mod tests {
         // Who looks rarely knows by the look before the last.
         look(&mut looks, [2000, 3000]);
         assert_eq!(looks.not_at(), Some(2000));
-    }
-
-    #[test]
-    fn after_a_receive_was_posted_nothing_is_known_until_a_few_looks_were_in_vain() {
-        let mut looks = Looks::new(0);
-        looks.posted();
-        assert_eq!(looks.not_at(), None);
-        look(&mut looks, [10, 20]);
-        assert_eq!(looks.not_at(), None);
-        look(&mut looks, [1000]);
-        assert_eq!(looks.not_at(), None);
-        look(&mut looks, [1010, 1020, 1030]);
-        assert_eq!(looks.not_at(), Some(1030));
     }
 }

@@ -24,7 +24,7 @@ pub const FOLDER: &str = "NETDYNO_APPARATUS";
 /// The page in that folder.
 pub const NAME: &str = "page";
 /// Of page and accounts: changes whenever their form does.
-pub const LAYOUT: u32 = 2;
+pub const LAYOUT: u32 = 3;
 /// How the file begins.
 pub const MAGIC: [u8; 8] = *b"netdyno\0";
 /// Where the turn in force stands.
@@ -64,6 +64,54 @@ impl Carrier {
     }
 }
 
+/// When a send ends that ends with its delivery because its endpoint says so of all operations. The
+/// library that opened the endpoint may have chosen that for its one-sided operations alone, as MPICH
+/// does, and nothing tells whether the program waits for the delivery.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Completion {
+    /// With its departure, as LogGP has it, and not before the undialled link ends it.
+    #[default]
+    Local,
+    /// When the receiver's answer is back, a second latency after it is due there.
+    Delivered,
+}
+
+impl Completion {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Local, Self::Delivered];
+
+    /// Returns its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Delivered => "delivered",
+        }
+    }
+}
+
+/// Where a message waits for its departure behind the gap of the one before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GapAt {
+    /// In the network interface, whose queue has no end: the sender goes on at once.
+    #[default]
+    Interface,
+    /// At the sender, whose next send waits, as behind a full queue.
+    Sender,
+}
+
+impl GapAt {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Interface, Self::Sender];
+
+    /// Returns its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Interface => "interface",
+            Self::Sender => "sender",
+        }
+    }
+}
+
 /// Dials that are in force together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Turn {
@@ -90,6 +138,10 @@ pub struct Plan {
     pub grain_shift: u32,
     /// Between which ranks dials are turned; without it, between all.
     pub between: Option<Between>,
+    /// When sends end whose endpoint asks for delivery.
+    pub completion: Completion,
+    /// Where a message waits for the gap of the one before it.
+    pub gap_at: GapAt,
     /// Lets the hook fail at that message, to see what happens then.
     pub fail_at: Option<u64>,
 }
@@ -103,6 +155,8 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "carrier {}", self.carrier.name())?;
         writeln!(f, "grain {}", self.grain_shift)?;
+        writeln!(f, "completion {}", self.completion.name())?;
+        writeln!(f, "gap-at {}", self.gap_at.name())?;
         if let Some(between) = &self.between {
             writeln!(f, "between {between}")?;
         }
@@ -171,6 +225,14 @@ impl FromStr for Plan {
                 "carrier" => {
                     let named = Carrier::ALL.into_iter().find(|carrier| carrier.name() == value);
                     plan.carrier = named.ok_or_else(strange)?;
+                }
+                "completion" => {
+                    let named = Completion::ALL.into_iter().find(|completion| completion.name() == value);
+                    plan.completion = named.ok_or_else(strange)?;
+                }
+                "gap-at" => {
+                    let named = GapAt::ALL.into_iter().find(|gap_at| gap_at.name() == value);
+                    plan.gap_at = named.ok_or_else(strange)?;
                 }
                 "grain" => plan.grain_shift = value.parse().map_err(|_| strange())?,
                 "between" => plan.between = Some(value.parse().map_err(|_| strange())?),
@@ -284,6 +346,8 @@ mod tests {
             seed,
             grain_shift: 5,
             between,
+            completion: Completion::Delivered,
+            gap_at: GapAt::Sender,
             fail_at: Some(7),
         };
         assert!(plan.profile.is_some());

@@ -44,6 +44,10 @@ pub struct Rank {
     too_far_ahead: u64,
     refused: u64,
     spared: u64,
+    /// Sends that asked for delivery and were taken to be over with their departure, or held until their
+    /// delivery was known.
+    ended_locally: u64,
+    ended_delivered: u64,
     undialled_queues: u64,
     undialled_counters: u64,
     undialled_endpoints: u64,
@@ -105,6 +109,8 @@ impl Rank {
             too_far_ahead: account.get(Word::TooFarAhead),
             refused: account.get(Word::Refused),
             spared: account.get(Word::Spared),
+            ended_locally: account.get(Word::EndedLocally),
+            ended_delivered: account.get(Word::EndedDelivered),
             undialled_queues: account.get(Word::BareQueues),
             undialled_counters: account.get(Word::Counters),
             undialled_endpoints: account.get(Word::OtherEndpoints),

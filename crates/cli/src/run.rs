@@ -94,6 +94,8 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
         seed,
         grain_shift: grain_shift(),
         between: args.route.between(),
+        completion: args.route.completion(),
+        gap_at: args.route.gap_at(),
         fail_at: args.fail_at,
     };
     let apparatus = Apparatus::prepare(&plan, args.route.provider())?;

@@ -269,6 +269,8 @@ fn once(
         turns: vec![turn],
         grain_shift: grain_shift(),
         between: args.route.between(),
+        completion: args.route.completion(),
+        gap_at: args.route.gap_at(),
         ..Plan::default()
     };
     let apparatus = Apparatus::prepare(&plan, args.route.provider())?;

@@ -4,7 +4,7 @@ use crate::fault::Fault;
 use crate::profiles;
 use clap::Args;
 use netdyno_apparatus_fi::between::Between;
-use netdyno_apparatus_fi::page::Carrier;
+use netdyno_apparatus_fi::page::{Carrier, Completion, GapAt};
 use netdyno_protocol::dial::course::{Course, CourseError};
 use netdyno_protocol::dial::profile::Profile;
 use netdyno_protocol::dial::setting::Dial;
@@ -86,6 +86,16 @@ pub struct RouteArgs {
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = ["auto", "stamp", "arrival"])]
     carrier: String,
 
+    /// When a send ends whose endpoint asks for delivery, as those of MPICH do: with its departure
+    /// (local), or when the receiver's answer would be back, 2 L later (delivered)
+    #[arg(long, value_name = "WHEN", default_value = "local", value_parser = ["local", "delivered"])]
+    completion: String,
+
+    /// Where a message waits for the gap of the one before it: in the interface, so that the sender
+    /// goes on at once, or at the sender, whose next send waits
+    #[arg(long, value_name = "WHERE", default_value = "interface", value_parser = ["interface", "sender"])]
+    gap_at: String,
+
     /// Turn the dials between two groups of ranks or hosts alone, as in 0-3,4-7 for two racks, or
     /// node1+node2,node3; what stays within a group is left as it is
     #[arg(long, value_name = "GROUP,GROUP")]
@@ -101,6 +111,17 @@ impl RouteArgs {
     /// Between which ranks dials are turned.
     pub fn between(&self) -> Option<Between> {
         self.between.clone()
+    }
+
+    /// When sends end whose endpoint asks for delivery.
+    pub fn completion(&self) -> Completion {
+        let named = |completion: &Completion| completion.name() == self.completion;
+        Completion::ALL.into_iter().find(named).unwrap_or_default()
+    }
+
+    /// Where a message waits for the gap of the one before it.
+    pub fn gap_at(&self) -> GapAt {
+        GapAt::ALL.into_iter().find(|gap_at| gap_at.name() == self.gap_at).unwrap_or_default()
     }
 
     /// How departure times travel.

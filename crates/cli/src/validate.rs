@@ -224,6 +224,8 @@ impl Validating {
             turns,
             grain_shift: grain_shift(),
             between: args.route.between(),
+            completion: args.route.completion(),
+            gap_at: args.route.gap_at(),
             ..Page::default()
         }
     }

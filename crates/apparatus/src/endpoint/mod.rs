@@ -1,19 +1,21 @@
 //! Endpoints: what is sent takes its overhead, is given its departure, and says so in its stamp.
 
+mod messages;
+
 use crate::abi::{
-    self, Address, AtomicOps, Av, Cntr, Cq, Ep, Fid, IoVec, Msg, MsgOps, Opaque, Ops, RmaOps, TaggedMsg,
-    TaggedOps,
+    self, Address, AtomicOps, Av, Cntr, Cq, Ep, Fid, IoVec, MsgOps, Opaque, Ops, RmaOps, TaggedOps,
 };
 use crate::account::{State, Word};
 use crate::between::Between;
 use crate::counter::Counter;
 use crate::hook::{Draft, Force, Hook, inside, is_inside, spin_until};
 use crate::onesided;
-use crate::patch::{self, call};
+use crate::page::Completion;
+use crate::patch;
 use crate::peers;
 use crate::queue::Queue;
 use crate::replace;
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 use netdyno_clock::ticks;
 use netdyno_protocol::dial::stamp::{Stamp, is_stamped};
 use netdyno_protocol::dial::timing::Departed;
@@ -78,6 +80,10 @@ pub enum Counts {
 pub enum End {
     /// When its last byte has left.
     Sent,
+    /// The same of a send that ends with its delivery because its endpoint says so of all operations.
+    /// The library chose that when it opened the endpoint, and MPI's standard send does not wait for a
+    /// delivery.
+    Local,
     /// When it is there.
     There,
     /// When the answer is here.
@@ -139,17 +145,17 @@ unsafe fn patch_tables(ep: *mut Ep, state: *const Endpoint) {
         let dials = known.hook.ever_dials();
         table(&mut ep.msg, &known.msg, state, |ops| {
             if dials {
-                replace!(ops, recv => recv, recvv => recvv, recvmsg => recvmsg);
+                replace!(ops, recv => messages::recv, recvv => messages::recvv, recvmsg => messages::recvmsg);
             }
-            replace!(ops, send => send, sendv => sendv, sendmsg => sendmsg, inject => inject,
-                senddata => senddata, injectdata => injectdata);
+            replace!(ops, send => messages::send, sendv => messages::sendv, sendmsg => messages::sendmsg, inject => messages::inject,
+                senddata => messages::senddata, injectdata => messages::injectdata);
         });
         table(&mut ep.tagged, &known.tagged, state, |ops| {
             if dials {
-                replace!(ops, recv => trecv, recvv => trecvv, recvmsg => trecvmsg);
+                replace!(ops, recv => messages::trecv, recvv => messages::trecvv, recvmsg => messages::trecvmsg);
             }
-            replace!(ops, send => tsend, sendv => tsendv, sendmsg => tsendmsg, inject => tinject,
-                senddata => tsenddata, injectdata => tinjectdata);
+            replace!(ops, send => messages::tsend, sendv => messages::tsendv, sendmsg => messages::tsendmsg, inject => messages::tinject,
+                senddata => messages::tsenddata, injectdata => messages::tinjectdata);
         });
         table(&mut ep.rma, &known.rma, state, |ops| {
             replace!(ops, read => onesided::read, readv => onesided::readv, readmsg => onesided::readmsg,
@@ -295,9 +301,13 @@ impl Endpoint {
         result
     }
 
-    /// When a send ends.
+    /// When a send ends that has no flags of its own.
     fn sent(&self) -> End {
-        if self.delivers { End::Back } else { End::Sent }
+        match (self.delivers, self.hook.completion) {
+            (false, _) => End::Sent,
+            (true, Completion::Local) => End::Local,
+            (true, Completion::Delivered) => End::Back,
+        }
     }
 
     fn count_sent(&self, bytes: usize) {
@@ -318,7 +328,8 @@ impl Endpoint {
         } else {
             entered
         };
-        let draft = force.depart(self.hook, began, bytes, terms);
+        let began = force.wait_for_gap(self.hook, began);
+        let draft = began.and_then(|began| force.depart(self.hook, began, bytes, terms));
         if draft.is_none() {
             self.hook.count(Word::Refused, 1);
         }
@@ -363,8 +374,9 @@ impl Endpoint {
         if force.has_capacity() {
             force.sent(&mut self.hook.sides(), &draft);
         }
+        self.count_end(operation);
         let latencies = match operation.end {
-            End::Sent => 0,
+            End::Sent | End::Local => 0,
             End::There => 1,
             End::Back => 2,
         };
@@ -373,8 +385,21 @@ impl Endpoint {
             self.hold_end(operation, over);
         }
         if draft.taken > 0 {
-            let own = draft.given.saturating_sub(draft.began) + ticks::glance().saturating_sub(draft.taken);
-            self.hook.note_send(operation.bytes, draft.taken.saturating_sub(draft.began), own);
+            let before = draft.given.saturating_sub(draft.began);
+            let after = ticks::glance().saturating_sub(draft.taken);
+            self.hook.note_send(operation.bytes, draft.taken.saturating_sub(draft.began), [before, after]);
+        }
+    }
+
+    /// Counts a send by what was made of its delivery.
+    fn count_end(&self, operation: &Operation) {
+        if operation.context.is_null() || !matches!(operation.counts, Counts::Sends) {
+            return;
+        }
+        match operation.end {
+            End::Local => self.hook.count(Word::EndedLocally, 1),
+            End::Back => self.hook.count(Word::EndedDelivered, 1),
+            End::Sent | End::There => {}
         }
     }
 
@@ -454,7 +479,7 @@ impl Endpoint {
 
     fn note_receive(&self) {
         if let Some(queue) = self.arrivals() {
-            queue.note_receive();
+            queue.note_receive(ticks::glance());
         }
     }
 
@@ -481,15 +506,6 @@ fn go_stamped(
         Some(result) if result != 0 && result != -abi::EAGAIN && data.is_none() => (go(None), false),
         Some(result) => (result, true),
     }
-}
-
-/// When a send with flags of its own ends.
-fn sent_with(flags: u64) -> End {
-    if flags & abi::DELIVERY_COMPLETE != 0 { End::Back } else { End::Sent }
-}
-
-fn message(to: Address, bytes: usize, end: End, context: Opaque) -> Operation {
-    Operation { to, bytes, end, counts: Counts::Sends, context }
 }
 
 /// The bytes of a vector.
@@ -587,124 +603,3 @@ macro_rules! behind {
     }};
 }
 pub(crate) use behind;
-
-// Each of the following stands in for the provider's function of that name. SAFETY, for all of them:
-// they are reached through a table of ours, which leads to the state; the arguments are those that
-// the program gave, and go to the provider as they are.
-
-/// The provider's functions for messages, by what they are called with.
-macro_rules! messages {
-    ($table:ident $msg:ident; $send:ident $sendv:ident $sendmsg:ident $inject:ident $senddata:ident $injectdata:ident; $($tag:ident)?) => {
-        unsafe extern "C" fn $send(ep: *mut Ep, buf: *const c_void, len: usize, desc: Opaque, to: Address, $($tag: u64,)? context: Opaque) -> isize {
-            // SAFETY: see above.
-            unsafe {
-                let (state, theirs) = behind!(ep.$table);
-                state.send(&message(to, len, state.sent(), context), None, |data| match data {
-                    Some(data) => call!(theirs.senddata(ep, buf, len, desc, data, to, $($tag,)? context)),
-                    None => call!(theirs.send(ep, buf, len, desc, to, $($tag,)? context)),
-                })
-            }
-        }
-
-        unsafe extern "C" fn $senddata(ep: *mut Ep, buf: *const c_void, len: usize, desc: Opaque, data: u64, to: Address, $($tag: u64,)? context: Opaque) -> isize {
-            // SAFETY: see above.
-            unsafe {
-                let (state, theirs) = behind!(ep.$table);
-                state.send(&message(to, len, state.sent(), context), Some(data), |stamped| {
-                    call!(theirs.senddata(ep, buf, len, desc, stamped.unwrap_or(data), to, $($tag,)? context))
-                })
-            }
-        }
-
-        unsafe extern "C" fn $inject(ep: *mut Ep, buf: *const c_void, len: usize, to: Address $(, $tag: u64)?) -> isize {
-            // SAFETY: see above.
-            unsafe {
-                let (state, theirs) = behind!(ep.$table);
-                state.send(&message(to, len, End::Sent, ptr::null_mut()), None, |data| match data {
-                    Some(data) => call!(theirs.injectdata(ep, buf, len, data, to $(, $tag)?)),
-                    None => call!(theirs.inject(ep, buf, len, to $(, $tag)?)),
-                })
-            }
-        }
-
-        unsafe extern "C" fn $injectdata(ep: *mut Ep, buf: *const c_void, len: usize, data: u64, to: Address $(, $tag: u64)?) -> isize {
-            // SAFETY: see above.
-            unsafe {
-                let (state, theirs) = behind!(ep.$table);
-                state.send(&message(to, len, End::Sent, ptr::null_mut()), Some(data), |stamped| {
-                    call!(theirs.injectdata(ep, buf, len, stamped.unwrap_or(data), to $(, $tag)?))
-                })
-            }
-        }
-
-        unsafe extern "C" fn $sendv(ep: *mut Ep, iov: *const IoVec, desc: *mut Opaque, count: usize, to: Address, $($tag: u64,)? context: Opaque) -> isize {
-            // A vector with data has no function of its own, and one with flags loses those that the
-            // endpoint has: it goes without a stamp. SAFETY: see above.
-            unsafe {
-                let (state, theirs) = behind!(ep.$table);
-                state.send(&message(to, bytes_of(iov, count), state.sent(), context), None, |data| match data {
-                    Some(_) => -abi::ENOSYS,
-                    None => call!(theirs.sendv(ep, iov, desc, count, to, $($tag,)? context)),
-                })
-            }
-        }
-
-        unsafe extern "C" fn $sendmsg(ep: *mut Ep, msg: *const $msg, flags: u64) -> isize {
-            // SAFETY: see above.
-            unsafe {
-                let (state, theirs) = behind!(ep.$table);
-                let data = (flags & abi::REMOTE_CQ_DATA != 0).then_some((*msg).data);
-                let bytes = bytes_of((*msg).iov, (*msg).iov_count);
-                state.send(&message((*msg).addr, bytes, sent_with(flags), (*msg).context), data, |stamped| match stamped {
-                    Some(data) => {
-                        let msg = $msg { data, ..*msg };
-                        call!(theirs.sendmsg(ep, &raw const msg, flags | abi::REMOTE_CQ_DATA))
-                    }
-                    None => call!(theirs.sendmsg(ep, msg, flags)),
-                })
-            }
-        }
-    };
-}
-
-messages!(msg Msg; send sendv sendmsg inject senddata injectdata; );
-messages!(tagged TaggedMsg; tsend tsendv tsendmsg tinject tsenddata tinjectdata; tag);
-
-/// Receives: a message that one of them brings may have been here before.
-macro_rules! receives {
-    ($($table:ident: $ours:ident => $theirs:ident($($argument:ident: $kind:ty),*);)*) => {$(
-        unsafe extern "C" fn $ours(ep: *mut Ep, $($argument: $kind),*) -> isize {
-            // SAFETY: see above.
-            unsafe {
-                let (state, theirs) = behind!(ep.$table);
-                state.note_receive();
-                call!(theirs.$theirs(ep, $($argument),*))
-            }
-        }
-    )*};
-}
-
-receives! {
-    msg: recv => recv(buf: Opaque, len: usize, desc: Opaque, from: Address, context: Opaque);
-    msg: recvv => recvv(iov: *const IoVec, desc: *mut Opaque, count: usize, from: Address, context: Opaque);
-    msg: recvmsg => recvmsg(msg: *const Msg, flags: u64);
-    tagged: trecv => recv(buf: Opaque, len: usize, desc: Opaque, from: Address, tag: u64, ignore: u64, context: Opaque);
-    tagged: trecvv => recvv(iov: *const IoVec, desc: *mut Opaque, count: usize, from: Address, tag: u64, ignore: u64, context: Opaque);
-}
-
-unsafe extern "C" fn trecvmsg(ep: *mut Ep, msg: *const TaggedMsg, flags: u64) -> isize {
-    // SAFETY: see above.
-    unsafe {
-        let (state, theirs) = behind!(ep.tagged);
-        let queue = state.arrivals().filter(|_| flags & abi::PEEK != 0);
-        match queue {
-            Some(queue) => queue.expect_peek((*msg).context, flags & (abi::CLAIM | abi::DISCARD) != 0),
-            None => state.note_receive(),
-        }
-        let result = call!(theirs.recvmsg(ep, msg, flags));
-        if let Some(queue) = queue.filter(|_| result != 0) {
-            queue.forget_peek((*msg).context);
-        }
-        result
-    }
-}

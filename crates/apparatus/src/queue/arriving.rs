@@ -1,0 +1,278 @@
+//! What arrives: when the program may see it, and what it is released under.
+
+use super::{
+    Completion, Found, Kind, MANY_NOTES, Name, Queue, Said, Sender, State, TIMED_AT_FIRST, TIMED_EVERY,
+};
+use crate::abi::{self, Address, Entry, Opaque};
+use crate::account::Word;
+use crate::hook::Force;
+use netdyno_clock::ticks;
+use netdyno_protocol::dial::hold::Released;
+use netdyno_protocol::dial::terms::{Latency, Terms};
+use netdyno_protocol::dial::timing::{Departed, Gate, Seen};
+
+impl Queue {
+    /// Takes a completion of the provider's, and finds out when the program may see it.
+    pub(super) fn take(&self, state: &mut State, mut entry: Entry, source: Address, seen: Seen) {
+        let now = seen.at;
+        if entry.flags & (abi::RECV | abi::MULTI_RECV) == abi::MULTI_RECV {
+            // The provider has done with a buffer. The program may fill it again only when it has
+            // seen all that lies in it.
+            let last = state.buffers.remove(&(entry.op_context as u64)).unwrap_or(0);
+            // Among the messages, behind them: these may be released later than they are due.
+            state.messages.put(last, Completion { entry, source, kind: Kind::Other });
+            return;
+        }
+        if entry.flags & abi::RECV == 0 {
+            let end = state.ends.remove(&(entry.op_context as u64)).unwrap_or(0);
+            if end > now {
+                self.hook.count(Word::HeldEnds, 1);
+            }
+            state.others.put(end, Completion { entry, source, kind: Kind::Other });
+            return;
+        }
+        let said = self.unstamp(&mut entry, source, now);
+        let completion = Completion { entry, source, kind: Kind::Other };
+        if let Some((_, takes)) = state.peek(entry.op_context) {
+            self.found(state, completion, &said, now, takes);
+            return;
+        }
+        self.count_received(entry.len);
+        if said.is_spared {
+            let due = state.in_order(&entry, 0, now);
+            // Nothing waits for it, unless it ends a buffer in which something may wait.
+            let line = if due > 0 { &mut state.messages } else { &mut state.others };
+            line.put(due, completion);
+            return;
+        }
+        self.hold(state, completion, &said, seen);
+    }
+
+    /// Reads what the hook of the sender says, and takes it out of what the program will see.
+    fn unstamp(&self, entry: &mut Entry, source: Address, now: u64) -> Said {
+        let has_data = entry.flags & abi::REMOTE_CQ_DATA != 0;
+        let packed = if has_data { (entry.data >> 32) as u32 } else { 0 };
+        let stamp =
+            self.hook.marks().then(|| self.hook.grain.unpack(packed, self.hook.latest(now))).flatten();
+        // Programs that send data along say by it who they are.
+        let says_who = has_data && !stamp.is_some_and(|stamp| stamp.added);
+        let sender = match source {
+            Address::MAX if says_who => Some(entry.data & u64::from(u32::MAX)),
+            Address::MAX => None,
+            source => Some(source),
+        };
+        match stamp {
+            Some(stamp) if stamp.added => (entry.flags, entry.data) = (entry.flags & !abi::REMOTE_CQ_DATA, 0),
+            Some(_) => entry.data &= u64::from(u32::MAX),
+            None => {}
+        }
+        Said {
+            sender,
+            departed: stamp.filter(|_| self.hook.stamps).map(|stamp| stamp.departed),
+            is_spared: stamp.is_some_and(|stamp| stamp.spared),
+        }
+    }
+
+    /// Holds a message until it is due.
+    fn hold(&self, state: &mut State, completion: Completion, said: &Said, seen: Seen) {
+        let (force, entry, now) = (self.hook.force(), &completion.entry, seen.at);
+        if force.is_some() && self.hook.stamps && said.departed.is_none() {
+            self.hook.count(Word::Unstamped, 1);
+        }
+        let found = if state.found.is_empty() { None } else { state.found.remove(&said.name(entry)) };
+        let seen = found.map_or(seen, |found| Seen::late(found.first));
+        let drawn = found.and_then(|found| found.latency);
+        let releasing = state.releasing.get().unwrap_or(0);
+        let sender = state.lane(said.sender);
+        let terms = said.terms(force, seen.at, sender);
+        // Part of the latency has passed in the hook of the sender, and part will pass in this one.
+        let passed = self.hook.before(&terms) + if terms.recv_overhead > 0 { 0 } else { releasing };
+        let latency = |here| {
+            let latency = drawn.unwrap_or_else(|| force.map_or(0, |force| force.latency(here)));
+            latency.saturating_sub(passed)
+        };
+        let due = sender.due(said, entry.len, seen, &terms, latency);
+        let due = state.in_order(entry, due, now);
+        let waited = due > now;
+        if waited {
+            self.hook.count(Word::Held, 1);
+            self.hook.count(Word::HeldTicks, due - now);
+        } else if due < state.looks.vain()
+            && said.departed.is_some()
+            && matches!(terms.latency, Latency::After(_))
+        {
+            // It was not there when the program looked after its time.
+            self.hook.count(Word::Late, 1);
+        }
+        state.messages.put(due, Completion { kind: Kind::Message { waited }, ..completion });
+    }
+
+    /// A peek has found a message. One that is not due it does not find, unless it has taken it.
+    fn found(&self, state: &mut State, found: Completion, said: &Said, now: u64, takes: bool) {
+        let Some(force) = self.hook.force().filter(|_| !said.is_spared) else {
+            state.others.put(now, found);
+            return;
+        };
+        // It may be looked for again and again: it came when it was found first.
+        let name = said.name(&found.entry);
+        let Found { first, mut latency } = state.found_first(name, now);
+        let terms = said.terms(Some(force), first, state.lane(said.sender));
+        let draw = |here| *latency.get_or_insert_with(|| force.latency(here));
+        let due =
+            state.lane(said.sender).would_be_due(said, found.entry.len, Seen::late(first), &terms, draw);
+        state.found.insert(name, Found { first, latency });
+        if due <= now || takes {
+            state.others.put(due, found);
+        } else {
+            state.unfound.push_back(found.entry);
+        }
+    }
+
+    /// The next completion whose time has come, if any. A message takes its overhead first: until then,
+    /// or until 0 where it has none.
+    pub(super) fn release(&self, state: &mut State) -> Option<(Completion, u64)> {
+        if state.messages.is_empty() && state.others.is_empty() {
+            return None;
+        }
+        // Nobody is to wait for what does not work any more.
+        let is_open = self.hook.has_failed();
+        let now = if is_open { u64::MAX } else { ticks::glance() };
+        if !state.others.is_empty() {
+            let other = state.others.take(now, &mut Gate::default(), &Terms::NONE);
+            if let Some(other) = other {
+                return Some((other.item, 0));
+            }
+        }
+        let is_message = state.messages.peek()?.kind != Kind::Other;
+        let force = self.hook.force().filter(|_| is_message);
+        let (released, terms) = if self.hook.has_gate {
+            let mut sides = self.hook.sides();
+            state.take_message(now, &mut sides.gate, force)?
+        } else {
+            state.take_message(now, &mut Gate::default(), force)?
+        };
+        if is_open || released.item.kind == Kind::Other {
+            return Some((released.item, 0));
+        }
+        if released.item.kind == (Kind::Message { waited: true }) {
+            self.hook.note_lateness(now.saturating_sub(released.at));
+        }
+        if terms.recv_overhead == 0 {
+            return Some((released.item, 0));
+        }
+        self.hook.count(Word::RecvOverheadTicks, terms.recv_overhead);
+        // What has passed since the program could have had the message is part of it.
+        let began = state.began.max(released.at).min(now);
+        Some((released.item, began.saturating_add(terms.recv_overhead)))
+    }
+
+    pub(super) fn count_received(&self, bytes: usize) {
+        self.hook.count(Word::Received, 1);
+        self.hook.count(Word::ReceivedBytes, bytes as u64);
+    }
+}
+
+impl Said {
+    fn name(&self, entry: &Entry) -> Name {
+        (entry.tag, self.sender.unwrap_or(u64::MAX), entry.len)
+    }
+
+    /// What the message is put under, seen then. Where it does not say when it departed, it departs
+    /// here.
+    fn terms(&self, force: Option<&Force>, seen: u64, sender: &Sender) -> Terms {
+        match (force, self.departed) {
+            (None, _) => Terms::NONE,
+            (Some(force), Some(departed)) => force.terms_seen(seen, departed.at),
+            (Some(force), None) => force.terms(seen, || sender.departures.free()),
+        }
+    }
+}
+
+impl Sender {
+    /// When its next message is due. Where it does not say when it departed, it departs when it is
+    /// seen, and keeps its distance from the one before.
+    fn due(
+        &mut self,
+        said: &Said,
+        bytes: usize,
+        seen: Seen,
+        terms: &Terms,
+        latency: impl FnOnce(u64) -> u64,
+    ) -> u64 {
+        let departed = said.departed.unwrap_or_else(|| self.departures.depart(seen.at, bytes, terms));
+        match said.sender {
+            Some(_) => self.lane.due_by(Some(departed), bytes, seen, terms, latency),
+            // Several senders that nobody tells apart do not wait for each other.
+            None => self.lane.due_of_any_by(Some(departed), bytes, seen, terms, latency),
+        }
+    }
+
+    /// The same, of a message that stays where it is.
+    fn would_be_due(
+        &self,
+        said: &Said,
+        bytes: usize,
+        seen: Seen,
+        terms: &Terms,
+        latency: impl FnOnce(u64) -> u64,
+    ) -> u64 {
+        let departed = said.departed.unwrap_or(Departed { at: seen.at, at_once: true });
+        self.lane.clone().due_by(Some(departed), bytes, seen, terms, latency)
+    }
+}
+
+impl State {
+    /// The next message, if its time has come, and what it is released under.
+    fn take_message(
+        &mut self,
+        now: u64,
+        gate: &mut Gate,
+        force: Option<&Force>,
+    ) -> Option<(Released<Completion>, Terms)> {
+        let at = self.messages.next(gate).filter(|&at| at <= now)?;
+        let terms = force.map_or(Terms::NONE, |force| force.terms_released(at));
+        Some((self.messages.take(now, gate, &terms)?, terms))
+    }
+
+    /// A message was due then that the hook has waited for, and goes to the program now.
+    pub(super) fn time_release(&mut self, due: u64) {
+        if self.released < TIMED_AT_FIRST || self.released.is_multiple_of(TIMED_EVERY) {
+            self.releasing.note(ticks::glance().saturating_sub(due));
+        }
+        self.released = self.released.wrapping_add(1);
+    }
+
+    /// The lane of a sender, or of all that nobody tells apart.
+    fn lane(&mut self, sender: Option<u64>) -> &mut Sender {
+        self.lanes.entry(sender.unwrap_or(u64::MAX)).or_default()
+    }
+
+    /// Forgets a peek, if the context is one.
+    pub(super) fn peek(&mut self, context: Opaque) -> Option<(usize, bool)> {
+        let at = self.peeks.iter().position(|(of, _)| *of == context as usize)?;
+        Some(self.peeks.swap_remove(at))
+    }
+
+    /// When a message was found that a peek finds now.
+    fn found_first(&mut self, name: Name, now: u64) -> Found {
+        if self.found.len() >= MANY_NOTES {
+            // Received as something else than they were found as.
+            self.found.clear();
+        }
+        *self.found.entry(name).or_insert(Found { first: now, latency: None })
+    }
+
+    /// What lies in one buffer is released in order: with the last message the program may give the
+    /// buffer away.
+    fn in_order(&mut self, entry: &Entry, due: u64, now: u64) -> u64 {
+        if entry.flags & abi::TAGGED != 0 {
+            return due;
+        }
+        if self.buffers.len() >= MANY_NOTES {
+            self.buffers.retain(|_, &mut last| last > now);
+        }
+        let last = self.buffers.entry(entry.op_context as u64).or_default();
+        *last = due.max(*last);
+        *last
+    }
+}

@@ -1,0 +1,174 @@
+//! By how much plain MPI programs grow under a dial, whatever their messages' sizes: a program that knows
+//! nothing of the hook is run with it and without it in turn, and medians over runs are compared.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+#[path = "common/mpi.rs"]
+mod mpi;
+
+use common::netdyno;
+use mpi::{compilers, launcher, prepare};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tempfile::TempDir;
+
+/// Two ranks take both processors of a small machine: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Pairs of runs, with the dial and without it.
+const PAIRS: usize = 3;
+/// Others may use the processors: a growth that is out of bounds is looked at so often.
+const TRIES: usize = 4;
+
+/// An MPI, and the program as it has compiled it.
+struct Bench {
+    compiler: PathBuf,
+    folder: TempDir,
+}
+
+impl Bench {
+    fn all() -> Vec<Self> {
+        compilers().into_iter().map(Self::of).collect()
+    }
+
+    fn of(compiler: PathBuf) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/patterns.c");
+        let mut build = Command::new(&compiler);
+        build.arg("-O2").arg("-o").arg(folder.path().join("patterns")).arg(source);
+        let built = prepare(&mut build, &compiler).output().unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        Self { compiler, folder }
+    }
+
+    /// Open MPI sends nothing through libfabric's shared memory.
+    fn providers(&self) -> &'static [&'static str] {
+        if self.compiler.with_file_name("ompi_info").exists() { &["tcp"] } else { &["shm", "tcp"] }
+    }
+
+    /// The median time of an operation, in microseconds.
+    fn run(&self, provider: &str, dials: &[&str], program: &[&str]) -> f64 {
+        let report = self.folder.path().join("report.json").display().to_string();
+        let (mpiexec, app) = (launcher(&self.compiler), self.folder.path().join("patterns"));
+        let words = [&mpiexec.display().to_string(), "-n", "2", &app.display().to_string()];
+        let head = ["run", "--quiet", "--provider", provider, "--report", &report];
+        let args = [&head[..], dials, &["--"], &words, program].concat();
+        let mut command = netdyno(&args);
+        let output = prepare(&mut command, &self.compiler).current_dir(&self.folder).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let said = String::from_utf8_lossy(&output.stdout);
+        said.split("median_us=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap()
+    }
+
+    /// By how much an operation grows, in microseconds.
+    fn growth(&self, provider: &str, dials: &[&str], program: &[&str]) -> f64 {
+        let grown = |_| self.run(provider, dials, program) - self.run(provider, &[], program);
+        let mut all: Vec<f64> = (0..PAIRS).map(grown).collect();
+        all.sort_by(f64::total_cmp);
+        all[PAIRS / 2]
+    }
+
+    /// The growth is within these shares of what is wanted.
+    fn grows(&self, provider: &str, dials: &[&str], program: &[&str], wanted_us: f64, shares: [f64; 2]) {
+        let mut tries = Vec::new();
+        let is_met = (0..TRIES).any(|_| {
+            tries.push(self.growth(provider, dials, program) / wanted_us);
+            tries.last().is_some_and(|share| (shares[0]..=shares[1]).contains(share))
+        });
+        assert!(is_met, "{provider}, {dials:?}, {program:?}: grows by {tries:?} of {wanted_us} µs");
+    }
+
+    fn report(&self) -> Value {
+        serde_json::from_str(&fs::read_to_string(self.folder.path().join("report.json")).unwrap()).unwrap()
+    }
+}
+
+fn sum(report: &Value, name: &str) -> f64 {
+    report["ranks"].as_array().unwrap().iter().map(|rank| rank[name].as_f64().unwrap()).sum()
+}
+
+/// Beyond what a provider sends at once it was two latencies, since a send waited for its delivery.
+#[test]
+fn a_standard_send_of_any_size_pays_one_latency() {
+    let _alone = alone();
+    for bench in Bench::all() {
+        for provider in bench.providers() {
+            for program in [["pingpong", "60", "8"], ["pingpong", "60", "65536"], ["exchange", "20", "65536"]]
+            {
+                bench.grows(provider, &["--latency", "+400us"], &program, 400.0, [0.9, 1.25]);
+            }
+        }
+    }
+}
+
+/// A synchronous send posts its receive long after the message has come: that is not the link.
+#[test]
+fn an_added_latency_is_not_learnt_as_the_links() {
+    let _alone = alone();
+    for bench in Bench::all() {
+        for provider in bench.providers() {
+            // Open MPI and MPICH acknowledge a synchronous send by a message of its own.
+            let program = ["ssend", "60", "65536"];
+            let set = bench.growth(provider, &["--latency", "=400us", "--link", "none"], &program);
+            bench.grows(provider, &["--latency", "+400us"], &program, set, [0.9, 1.2]);
+        }
+    }
+}
+
+#[test]
+fn a_delivery_is_waited_for_where_the_program_is_said_to_wait() {
+    let _alone = alone();
+    for bench in Bench::all() {
+        let program = ["pingpong", "40", "65536"];
+        bench.run("tcp", &["--latency", "+400us"], &program);
+        let (local, report) = (sum(&bench.report(), "ended_locally"), bench.report());
+        assert_eq!(sum(&report, "ended_delivered"), 0.0, "{report}");
+        bench.run("tcp", &["--latency", "+400us", "--completion", "delivered"], &program);
+        let report = bench.report();
+        assert_eq!(sum(&report, "ended_locally"), 0.0, "{report}");
+        assert_eq!(sum(&report, "ended_delivered") > 0.0, local > 0.0, "{report}");
+        if local > 0.0 {
+            // Both sides send before they receive.
+            let exchange = ["exchange", "20", "65536"];
+            let delivered = ["--latency", "+400us", "--completion", "delivered"];
+            bench.grows("tcp", &delivered, &exchange, 800.0, [0.8, 1.25]);
+        }
+    }
+}
+
+#[test]
+fn the_bytes_of_a_message_count_once() {
+    let _alone = alone();
+    let dial = ["--gap-per-byte", "+6ns/B", "--link", "gap-per-byte=0.3ns/B"];
+    for bench in Bench::all() {
+        for provider in bench.providers() {
+            bench.grows(provider, &dial, &["pingpong", "60", "65536"], 6.0 * 65.535, [0.9, 1.15]);
+            bench.grows(provider, &dial, &["stream", "20", "65536"], 6.3 * 65.535, [0.8, 1.1]);
+        }
+    }
+}
+
+/// The calls of a flood show the gap where the sender waits for it, and not where the interface does.
+#[test]
+fn a_gap_can_be_waited_for_at_the_sender() {
+    let _alone = alone();
+    for bench in Bench::all() {
+        for provider in bench.providers() {
+            let flood = ["flood", "20", "8"];
+            bench.grows(provider, &["--send-gap", "=100us"], &flood, 100.0, [-1.0, 0.5]);
+            // The first message of a flood waits for none.
+            let at_sender = ["--send-gap", "=100us", "--gap-at", "sender"];
+            bench.grows(provider, &at_sender, &flood, 100.0, [0.9, 1.15]);
+            assert!(sum(&bench.report(), "refused") > 0.0);
+            bench.grows(provider, &at_sender, &["stream", "20", "8"], 100.0, [0.9, 1.15]);
+        }
+    }
+}
