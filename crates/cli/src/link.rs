@@ -2,6 +2,7 @@
 
 use crate::apparatus::{Apparatus, spawn};
 use crate::fault::{Fault, say};
+use crate::gauge::{self, Gauge};
 use crate::interrupt::Interrupt;
 use crate::run::wait;
 use crate::saved::Saved;
@@ -32,6 +33,11 @@ const LAUNCHERS: &[&str] = &[
 /// How launchers spell the number of ranks.
 const COUNTS: &[&str] = &["-n", "-np", "--n", "--np", "-c"];
 
+/// How often a link is measured whose figures are doubted.
+const ATTEMPTS: u32 = 3;
+/// Time that the first attempt gets for each verb, in seconds; each later one gets twice as much.
+const FIRST_S: u32 = 1;
+
 /// What is known of the link.
 #[derive(Clone, Debug, Args)]
 pub struct LinkArgs {
@@ -58,41 +64,44 @@ pub struct Wanted<'a> {
 }
 
 impl LinkArgs {
-    /// What the link has of its own, as far as that matters.
-    pub fn own(&self, wanted: &Wanted<'_>, interrupt: &Interrupt) -> Result<Own, Fault> {
+    /// What the link has of its own, as far as that matters, and why not to believe it.
+    pub fn own(&self, wanted: &Wanted<'_>, interrupt: &Interrupt) -> Result<Gauge, Fault> {
+        let sure = |own| Gauge { own, doubts: Vec::new() };
         match self.link.as_deref() {
-            Some("none") => Ok(Own::UNKNOWN),
-            Some(link) => said(link),
-            None if !wanted.dials.iter().any(depends_on_link) => Ok(Own::UNKNOWN),
+            Some("none") => Ok(sure(Own::UNKNOWN)),
+            Some(link) => said(link).map(sure),
+            None if !wanted.dials.iter().any(depends_on_link) => Ok(sure(Own::UNKNOWN)),
             None => self.measured(wanted, interrupt),
         }
     }
 
     /// Measures it, or says why it is not known: which is an error where dials mean nothing without it.
-    fn measured(&self, wanted: &Wanted<'_>, interrupt: &Interrupt) -> Result<Own, Fault> {
+    fn measured(&self, wanted: &Wanted<'_>, interrupt: &Interrupt) -> Result<Gauge, Fault> {
         let launcher = self.launcher.clone().or_else(|| launcher_of(wanted.command));
         let found = match launcher {
             Some(launcher) => measure(&launcher, wanted, interrupt),
             None => Err(Fault::Failed("it is no launcher that is known that starts the program".into())),
         };
         interrupt.check()?;
-        let own = match found {
+        let gauge = match found {
             Err(Fault::Failed(why) | Fault::BadInput(why) | Fault::Ended(_, why)) => Err(why),
             found => Ok(found?),
         };
-        match own {
-            Ok(own) => say(&format!("the link as it is, for --link of other runs: {}", spell_own(&own))),
+        match &gauge {
+            Ok(gauge) => {
+                say(&format!("the link as it is, for --link of other runs: {}", spell_own(&gauge.own)));
+            }
             Err(why) if wanted.dials.iter().any(needs_link) => {
                 return Err(Fault::BadInput(format!(
                     "what the link has of its own is not known ({why}): say it with --link, or what starts \
 two ranks with --launcher"
                 )));
             }
-            Err(ref why) => say(&format!(
+            Err(why) => say(&format!(
                 "warning: what the link has of its own is not known ({why}): values below it are not refused"
             )),
         }
-        Ok(own.unwrap_or(Own::UNKNOWN))
+        Ok(gauge.unwrap_or(Gauge { own: Own::UNKNOWN, doubts: Vec::new() }))
     }
 }
 
@@ -117,18 +126,57 @@ fn launcher_of(command: &[OsString]) -> Option<String> {
     (LAUNCHERS.contains(&name) && is_plain).then(|| format!("{} -n {{n}}", quoted.join(" ")))
 }
 
-/// Measures the link between two ranks as the program's messages will go, undialled.
-fn measure(launcher: &str, wanted: &Wanted<'_>, interrupt: &Interrupt) -> Result<Own, Fault> {
-    say("measuring the link …");
+/// Measures the link between two ranks as the program's messages will go, undialled: again and for
+/// longer where there are grave doubts.
+fn measure(launcher: &str, wanted: &Wanted<'_>, interrupt: &Interrupt) -> Result<Gauge, Fault> {
     let apparatus = Apparatus::prepare(&Plan::default(), wanted.provider)?;
-    let mut own = own_of(&measured(&["logp"], launcher, &apparatus, interrupt)?);
+    let needed = needed(wanted.dials);
+    let mut gauges = Vec::new();
+    for attempt in 0..ATTEMPTS {
+        say(if attempt == 0 {
+            "measuring the link …"
+        } else {
+            "measuring the link again: it is doubted …"
+        });
+        gauges.push(attempted(launcher, wanted, &needed, &apparatus, FIRST_S << attempt, interrupt)?);
+        if !gauges.last().is_some_and(Gauge::is_grave) {
+            break;
+        }
+    }
+    gauge::best(&gauges, &needed).ok_or_else(|| Fault::Failed("nothing was measured".into()))
+}
+
+/// The parameters that cannot be left unknown.
+fn needed(dials: &[Dials]) -> Vec<Dial> {
+    let needs = |dial: &Dial| {
+        dials.iter().any(|dials| {
+            let setting = dials.get(*dial);
+            setting.is_some_and(|setting| needs_link(&Dials::NONE.with(*dial, setting)))
+        })
+    };
+    Dial::ALL.into_iter().filter(needs).collect()
+}
+
+/// Measures the link once.
+fn attempted(
+    launcher: &str,
+    wanted: &Wanted<'_>,
+    needed: &[Dial],
+    apparatus: &Apparatus,
+    seconds: u32,
+    interrupt: &Interrupt,
+) -> Result<Gauge, Fault> {
+    let time = format!("{seconds}s");
+    let result = measured(&["logp", "--max-time", &time], launcher, apparatus, interrupt)?;
+    let mut own = own_of(&result);
     if wanted.dials.iter().any(|dials| dials.get(Dial::GapPerByte).is_some()) {
-        let bulk = own_of(&measured(&["bulk", "--largest", "1MiB"], launcher, &apparatus, interrupt)?);
+        let bulk = ["bulk", "--largest", "1MiB", "--max-time", &time];
+        let bulk = own_of(&measured(&bulk, launcher, apparatus, interrupt)?);
         if let Some(gap_per_byte) = bulk.get(Dial::GapPerByte) {
             own.note(Dial::GapPerByte, gap_per_byte);
         }
     }
-    Ok(own)
+    Ok(Gauge::of(&result, own, needed))
 }
 
 /// What one verb of this command finds.
@@ -142,7 +190,7 @@ fn measured(
     let folder = tempfile::tempdir().map_err(|error| unread(&error))?;
     let (record, errors) = (folder.path().join("link.json"), folder.path().join("errors"));
     let mut command = Command::new(env::current_exe().map_err(|error| unread(&error))?);
-    command.args(verb).args(["--over", "mpi", "--launches", "3", "--max-time", "1s", "--format", "json"]);
+    command.args(verb).args(["--over", "mpi", "--launches", "3", "--format", "json"]);
     command.args(["--launcher", launcher, "--out"]).arg(&record).envs(apparatus.variables());
     if let Some(compiler) = compiler_of(launcher) {
         command.env("NETDYNO_MPICC", compiler);

@@ -29,6 +29,7 @@ mod dialled;
 mod export;
 mod fault;
 mod gathering;
+mod gauge;
 mod grid;
 mod interrupt;
 mod journal;

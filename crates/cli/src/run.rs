@@ -84,7 +84,8 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
     let of_profile = profile.iter().flat_map(Profile::points).map(|point| point.dials);
     let all: Vec<Dials> = of_profile.chain([dials]).collect();
     let wanted = Wanted { dials: &all, command: &args.command, provider: args.route.provider() };
-    let own = args.link.own(&wanted, &interrupt)?;
+    let link = args.link.own(&wanted, &interrupt)?;
+    let own = link.own;
     turn::check(&dials, profile.as_ref(), &own)?;
     let capacity = args.dials.capacity.unwrap_or(0);
     let plan = Plan {
@@ -103,7 +104,9 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
     let status = wait(child, &interrupt)?;
     let ledger = Ledger::of(&apparatus.accounts()?);
     let is_silent = || ledger.is_silent().filter(|_| status.success());
-    let (failing, doubts) = (ledger.failing().or_else(is_silent), ledger.doubts());
+    let failing = ledger.failing().or_else(is_silent);
+    let of_link = link.doubts.iter().map(|doubt| format!("the link as it is, {doubt}"));
+    let doubts: Vec<String> = of_link.chain(ledger.doubts()).collect();
     if let Some(file) = &args.report {
         let command = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let report = Report {

@@ -199,7 +199,9 @@ fn own(args: &SweepArgs, grids: &[&Grid], interrupt: &Interrupt) -> Result<Own, 
     };
     let dials: Vec<Dials> = grids.iter().flat_map(dials).collect();
     let wanted = Wanted { dials: &dials, command: &args.command, provider: args.route.provider() };
-    let own = args.link.own(&wanted, interrupt)?;
+    let link = args.link.own(&wanted, interrupt)?;
+    link.doubts.iter().for_each(|doubt| say(&format!("doubt: the link as it is, {doubt}")));
+    let own = link.own;
     dials.iter().try_for_each(|dials| turn::check(dials, None, &own))?;
     Ok(own)
 }

@@ -1,0 +1,126 @@
+//! What measurements of one link say of it together: the figures of the one that is doubted least, and
+//! what speaks against them.
+
+use netdyno_apparatus_fi::page::spell_own;
+use netdyno_measure::logp::extract::each_launch;
+use netdyno_measure::record::{Found, LayerResult};
+use netdyno_measure::show::Time;
+use netdyno_protocol::dial::setting::Dial;
+use netdyno_protocol::dial::terms::Own;
+
+/// Doubts that a figure does not survive which dials are to be worked out from: the machine was busy, or
+/// the figure is no time.
+const GRAVE: &[&str] =
+    &["two_groups", "preempted", "negative", "o_r_two_ways", "delay_slope", "launches_without_value"];
+/// Launches of one link differ by no more than this factor and by this time, but on a busy machine.
+const LAUNCHES_AGREE: (f64, f64) = (1.5, 500.0);
+/// The figures of a launch, in the order of [`each_launch`].
+const FIGURES: [&str; 4] = ["rtt", "o_s", "o_r", "g"];
+
+/// One measurement of a link.
+#[derive(Clone, Debug)]
+pub struct Gauge {
+    /// What the link has of its own, as far as it was seen.
+    pub own: Own,
+    /// Why not to believe it, a sentence each.
+    pub doubts: Vec<String>,
+}
+
+impl Gauge {
+    /// Reads what a verb found. `wanted` are the parameters that dials need.
+    pub fn of(result: &LayerResult, own: Own, wanted: &[Dial]) -> Self {
+        let mut doubts: Vec<String> = result
+            .doubts
+            .iter()
+            .filter(|doubt| GRAVE.contains(&doubt.name.as_str()))
+            .map(|doubt| match &doubt.about {
+                Some(about) => format!("{about}: {}", doubt.text),
+                None => doubt.text.clone(),
+            })
+            .collect();
+        if let Found::Logp(logp) = &result.found {
+            doubts.extend(disagreements(&each_launch(&logp.launches)));
+        }
+        let unseen = wanted.iter().filter(|&&dial| own.get(dial).is_none());
+        doubts.extend(unseen.map(|dial| format!("{dial} could not be seen")));
+        Self { own, doubts }
+    }
+
+    /// Whether the measurement is to be repeated.
+    pub fn is_grave(&self) -> bool {
+        !self.doubts.is_empty()
+    }
+
+    /// How much there is against it: parameters that are missing count before anything else.
+    fn weight(&self, wanted: &[Dial]) -> (usize, usize) {
+        (wanted.iter().filter(|&&dial| self.own.get(dial).is_none()).count(), self.doubts.len())
+    }
+}
+
+/// Picks the measurement that is doubted least, the latest of equals. Where all are doubted, its doubts
+/// say between which values each parameter was found.
+pub fn best(gauges: &[Gauge], wanted: &[Dial]) -> Option<Gauge> {
+    let best = gauges.iter().rev().min_by_key(|gauge| gauge.weight(wanted))?;
+    let mut best = best.clone();
+    if best.is_grave() && gauges.len() > 1 {
+        let all: Vec<String> = gauges.iter().map(|gauge| spell_own(&gauge.own).to_string()).collect();
+        best.doubts.push(format!("measured {} times: {}", gauges.len(), all.join("; ")));
+    }
+    Some(best)
+}
+
+/// What launches of one link do not agree on.
+fn disagreements(launches: &[[f64; 4]]) -> Vec<String> {
+    let figure = |at: usize| {
+        let values = launches.iter().map(|launch| launch[at]).filter(|value| value.is_finite());
+        let (low, high) =
+            values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
+        let (factor, least) = LAUNCHES_AGREE;
+        (high > factor * low.max(0.0) && high - low > least).then(|| {
+            format!(
+                "{}: launches disagree, {} to {}: is the machine busy?",
+                FIGURES[at],
+                Time(low),
+                Time(high)
+            )
+        })
+    };
+    (0..FIGURES.len()).filter_map(figure).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gauge(o_r: f64, doubts: &[&str]) -> Gauge {
+        let mut own = Own::UNKNOWN;
+        if o_r > 0.0 {
+            own.note(Dial::RecvOverhead, o_r);
+        }
+        Gauge { own, doubts: doubts.iter().map(|&doubt| doubt.to_owned()).collect() }
+    }
+
+    #[test]
+    fn launches_that_disagree_are_told() {
+        let told = |o_r: [f64; 3]| disagreements(&o_r.map(|o_r| [6000.0, 900.0, o_r, 1000.0]));
+        assert_eq!(told([1300.0, 1250.0, 1420.0]), [""; 0]);
+        // Small figures vary by more than half, and it does not matter.
+        assert_eq!(told([30.0, 90.0, 300.0]), [""; 0]);
+        let told = told([1300.0, 13_000.0, 1250.0]);
+        assert_eq!(told.len(), 1);
+        assert!(told[0].contains("o_r: launches disagree, 1.25 µs to 13 µs"), "{told:?}");
+    }
+
+    #[test]
+    fn the_least_doubted_measurement_counts() {
+        let wanted = [Dial::RecvOverhead];
+        let gauges = [gauge(13e3, &["a", "b"]), gauge(1.3e3, &[]), gauge(1.4e3, &["a"])];
+        assert_eq!(best(&gauges, &wanted).unwrap().own.get(Dial::RecvOverhead), Some(1.3e3));
+        // One that is missing is worse than any doubt.
+        let gauges = [gauge(0.0, &["unseen"]), gauge(13e3, &["a", "b"])];
+        let found = best(&gauges, &wanted).unwrap();
+        assert_eq!(found.own.get(Dial::RecvOverhead), Some(13e3));
+        assert!(found.doubts.last().unwrap().contains("measured 2 times"), "{found:?}");
+        assert!(best(&[], &wanted).is_none());
+    }
+}
