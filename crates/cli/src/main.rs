@@ -44,6 +44,7 @@ mod method;
 mod output;
 mod overlap;
 mod peer;
+mod plain;
 mod plugin;
 mod profiles;
 mod progress;

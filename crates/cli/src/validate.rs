@@ -7,6 +7,7 @@ use crate::fault::Fault;
 use crate::ledger::Ledger;
 use crate::method::{Method, Reading, Terms};
 use crate::output::Sink;
+use crate::plain;
 use crate::ranks::Ranks;
 use crate::turn::RouteArgs;
 use clap::Args;
@@ -18,7 +19,8 @@ use netdyno_measure::record::{Doubt, Found, Parameter, Parameters, PerByte, Reco
 use netdyno_measure::stats::{median, median_interval_of_sorted, sorted};
 use netdyno_measure::task::{Data, Task};
 use netdyno_measure::validation::data::Block;
-use netdyno_measure::validation::extract::{Subject, doubts, extract};
+use netdyno_measure::validation::extract::{Subject, doubts, doubts_of_programs, extract};
+use netdyno_measure::validation::record::Program;
 use netdyno_measure::validation::{Dialled, Planned};
 use netdyno_protocol::dial::setting::{Dial, Setting};
 use netdyno_protocol::dial::terms::Dials;
@@ -103,13 +105,28 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     if let Some(text) = ledger.failing().or_else(|| ledger.is_silent()) {
         return Err(Fault::Failed(text));
     }
+    let programs = of_programs(args)?;
     for result in &mut record.results {
+        result.doubts.extend(doubts_of_programs(&programs));
+        if let Found::Validate(found) = &mut result.found {
+            found.programs.clone_from(&programs);
+        }
         let carrier = ledger.ranks.first().map_or("none", |rank| rank.carrier);
         result.label = result.label.take().or_else(|| apparatus.provider().map(str::to_owned));
         result.doubts.extend(ledger.doubts().into_iter().map(|text| Doubt::new("apparatus", text)));
         result.dials = Some(format!("each in turn, departure times travel by {carrier}"));
     }
     write(&mut record, &sink)
+}
+
+/// Plain MPI programs under the dials, where a launcher can start them: netdyno that was itself started
+/// by one cannot start another.
+fn of_programs(args: &ValidateArgs) -> Result<Vec<Program>, Fault> {
+    let measuring = &args.measuring;
+    let pairs = usize::from(measuring.launches);
+    measuring.launcher.as_ref().map_or(Ok(Vec::new()), |launcher| {
+        plain::measure(launcher, &args.route, &args.dial, pairs, measuring.confidence)
+    })
 }
 
 /// Writes a record; its figures of the link are those of small messages.

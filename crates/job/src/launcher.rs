@@ -63,18 +63,22 @@ impl Launcher {
         self.words.first().map_or("", String::as_str)
     }
 
+    /// Returns the command that starts `procs` processes of `program` with its arguments.
+    pub fn command(&self, procs: usize, program: &Command) -> Command {
+        let mut words = self.words.iter().map(|word| word.replace(NUMBER, &procs.to_string()));
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words).arg(program.get_program()).args(program.get_args());
+        command
+    }
+
     /// Starts `procs` processes of `program` with its arguments; `variables` go into the
     /// environment, which launchers pass on, some of them on their own host alone.
     ///
     /// # Errors
     /// It cannot be started.
     pub fn start(&self, procs: usize, program: &Command, variables: &[(&str, &OsStr)]) -> io::Result<Job> {
-        let mut words = self.words.iter().map(|word| word.replace(NUMBER, &procs.to_string()));
-        let mut command = Command::new(words.next().unwrap_or_default());
+        let mut command = self.command(procs, program);
         command
-            .args(words)
-            .arg(program.get_program())
-            .args(program.get_args())
             .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())

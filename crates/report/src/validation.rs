@@ -3,10 +3,10 @@
 use crate::lines::Lines;
 use crate::quantity::{NONE, time};
 use netdyno_measure::record::Status;
-use netdyno_measure::show::Percent;
+use netdyno_measure::show::{Bytes, Percent};
 use netdyno_measure::stats::Interval;
 use netdyno_measure::validation::data::NAMES;
-use netdyno_measure::validation::record::{CrossTalk, Figure, Row, Table, Validation};
+use netdyno_measure::validation::record::{CrossTalk, Figure, Program, Row, Table, Validation};
 
 /// Widths of the columns.
 const CELL: usize = 10;
@@ -30,6 +30,39 @@ pub fn write(lines: &mut Lines, found: &Validation) {
         let cells: String = of_dial.iter().map(|cell| format!("{:>CELL$}", slope(cell))).collect();
         lines.push(&format!("  {:<15}{cells}", of_dial.first().map_or("", |cell| &cell.dial)));
     }
+    of_programs(lines, &found.programs);
+}
+
+/// Writes by how much plain MPI programs grow.
+fn of_programs(lines: &mut Lines, programs: &[Program]) {
+    if programs.is_empty() {
+        return;
+    }
+    lines.blank();
+    lines.wrapped("Plain MPI programs, which know nothing of the dials", "  ", "    ");
+    lines.push(&format!(
+        "  {:<15}{:<10}{:<11}{:>9}{:>CELL$}{:>CELL$}{:>CELL$}{:>ERROR$}",
+        "dial", "", "operation", "bytes", "link", "wanted", "observed", "error"
+    ));
+    for program in programs {
+        lines.push(&format!(
+            "  {:<15}{:<10}{:<11}{:>9}{:>CELL$}{:>CELL$}{:>CELL$}{:>ERROR$}",
+            program.dial,
+            program.setting,
+            program.pattern,
+            Bytes(program.size_bytes).to_string(),
+            in_time(program.link_ns),
+            time(program.wanted_ns),
+            in_time(program.observed_ns),
+            off(program)
+        ));
+    }
+}
+
+/// The error of a program's operation, with a mark where it is more than it may be.
+pub fn off(program: &Program) -> String {
+    let mark = if program.is_met == Some(false) { "!" } else { "" };
+    program.error_ns.map_or(NONE.into(), |error| format!("{}{mark}", Percent(error / program.wanted_ns)))
 }
 
 /// What is done to a parameter by a unit of a dial.

@@ -1,10 +1,10 @@
 //! The tables, read off launches.
 
 use super::data::{Block, Dialled, NAMES};
-use super::record::{CrossTalk, Figure, Row, Table, Validation};
+use super::record::{CrossTalk, Figure, Program, Row, Table, Validation};
 use crate::figure::Figure as Median;
 use crate::record::Doubt;
-use crate::show::{Percent, Time};
+use crate::show::{Bytes, Percent, Time};
 use crate::stats::median;
 
 /// What a value may err by: a share of itself, or that many nanoseconds.
@@ -49,7 +49,7 @@ pub fn extract(subjects: &[Subject], launches: Vec<Dialled>, confidence: f64) ->
         subjects.iter().enumerate().map(|(at, subject)| table(subject, at, &launches, confidence)).collect();
     let cross_talk =
         subjects.iter().zip(&tables).flat_map(|(subject, table)| cross_talk(subject, table)).collect();
-    Validation { tables, cross_talk, launches }
+    Validation { tables, cross_talk, programs: Vec::new(), launches }
 }
 
 /// Every dialled block of a dial with its neighbours.
@@ -127,6 +127,23 @@ fn row(subject: &Subject, wanted_ns: f64, pairs: &[&Pair], link: &[f64], confide
     }
 }
 
+/// Completes what is known of an operation of a plain program by its times in pairs of launches, without
+/// the dial and with it. Where the dial `adds`, the difference is observed; otherwise the time itself.
+pub fn program(known: Program, pairs: &[[f64; 2]], adds: bool, confidence: f64) -> Program {
+    let observed = |&[link, dialled]: &[f64; 2]| if adds { dialled - link } else { dialled };
+    let seen = Median::over(pairs.iter().map(observed), confidence);
+    let error_ns = finite(seen.value - known.wanted_ns);
+    Program {
+        link_ns: finite(median(pairs.iter().map(|&[link, _]| link))),
+        observed_ns: finite(seen.value),
+        ci_ns: seen.ci,
+        error_ns,
+        is_met: error_ns.map(|error| within(error, known.wanted_ns, MAY_ERR)),
+        samples: pairs.len(),
+        ..known
+    }
+}
+
 fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }
@@ -158,7 +175,25 @@ fn cross_talk<'a>(subject: &'a Subject, table: &'a Table) -> impl Iterator<Item 
 
 /// Why not to take the dials at their word.
 pub fn doubts(validation: &Validation) -> Vec<Doubt> {
-    validation.tables.iter().flat_map(doubts_of).collect()
+    validation.tables.iter().flat_map(doubts_of).chain(doubts_of_programs(&validation.programs)).collect()
+}
+
+/// Why not to take the dials at their word under programs of other people.
+pub fn doubts_of_programs(programs: &[Program]) -> impl Iterator<Item = Doubt> + '_ {
+    programs.iter().filter(|program| program.is_met == Some(false)).map(|program| {
+        let noise = program.ci_ns.filter(|ci| ci.contains(program.wanted_ns)).is_some();
+        let text = format!(
+            "{} {} under {} of {}: {} was observed where {} was wanted{}",
+            program.dial,
+            program.setting,
+            program.pattern,
+            Bytes(program.size_bytes),
+            Time(program.observed_ns.unwrap_or(f64::NAN)),
+            Time(program.wanted_ns),
+            if noise { ", which is noise: the interval has what was wanted" } else { "" }
+        );
+        Doubt::about("dial_off_in_program", &program.dial, text)
+    })
 }
 
 fn doubts_of(table: &Table) -> Vec<Doubt> {
@@ -280,6 +315,22 @@ mod tests {
         let met: Vec<_> = found.tables[0].rows.iter().map(|row| row.is_met).collect();
         assert_eq!(met, [None, Some(true)]);
         assert!(doubts(&found).iter().any(|doubt| doubt.text.contains("the link has more of its own")));
+    }
+
+    #[test]
+    fn a_program_is_compared_in_pairs() {
+        let known = Program { pattern: "exchange".into(), wanted_ns: 10_000.0, ..Program::default() };
+        // The link drifts by as much as the dial adds.
+        let pairs = [[1000.0, 11_050.0], [5000.0, 15_020.0], [11_000.0, 21_090.0]];
+        let added = program(known.clone(), &pairs, true, 0.95);
+        assert_eq!(
+            (added.link_ns, added.observed_ns, added.is_met),
+            (Some(5000.0), Some(10_050.0), Some(true))
+        );
+        let doubled = program(known.clone(), &pairs.map(|[link, with]| [link, 2.0 * with]), true, 0.95);
+        assert_eq!(doubled.is_met, Some(false));
+        assert!(doubts_of_programs(&[added, doubled]).next().unwrap().text.contains("exchange"));
+        assert_eq!(program(known, &[], true, 0.95).observed_ns, None);
     }
 
     #[test]

@@ -12,8 +12,39 @@ pub struct Validation {
     pub tables: Vec<Table>,
     /// What each dial does to each parameter, for each unit that it is turned by.
     pub cross_talk: Vec<CrossTalk>,
+    /// By how much plain MPI programs grow, which know nothing of the dials.
+    #[serde(default)]
+    pub programs: Vec<Program>,
     /// The data behind all of it.
     pub launches: Vec<Dialled>,
+}
+
+/// An operation of a plain MPI program under a dial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Program {
+    /// The operation: pingpong (half a round trip), exchange, allreduce, barrier or stream (one message
+    /// of a one-way flood).
+    pub pattern: String,
+    /// Bytes of a message.
+    pub size_bytes: usize,
+    /// The dial, as on the command line.
+    pub dial: String,
+    /// How it is turned, as on the command line.
+    pub setting: String,
+    /// What the operation takes on the link as it is: median over the launches.
+    pub link_ns: Option<f64>,
+    /// What the dial is to add to that, or what the operation is to take where it is a gap.
+    pub wanted_ns: f64,
+    /// What was observed of that: median over pairs of launches, with the dial and without it.
+    pub observed_ns: Option<f64>,
+    /// Interval of that.
+    pub ci_ns: Option<Interval>,
+    /// The difference of the two.
+    pub error_ns: Option<f64>,
+    /// Whether that is at most 1 % of what was wanted, or 150 ns.
+    pub is_met: Option<bool>,
+    /// Pairs of launches behind it.
+    pub samples: usize,
 }
 
 /// A dial and the values that it was turned to.

@@ -5,13 +5,13 @@ use super::parts::{colour, line, pretty, text, time};
 use super::plot::{Curve, Plot, Point};
 use super::scale::Scale;
 use crate::notes::Notes;
-use crate::validation::{error, mean, slope, title};
+use crate::validation::{error, mean, off, slope, title};
 use maud::{Markup, html};
 use netdyno_measure::record::{LayerResult, Record};
 use netdyno_measure::show::Percent;
 use netdyno_measure::stats::Interval;
 use netdyno_measure::validation::data::NAMES;
-use netdyno_measure::validation::record::{Figure, Table, Validation};
+use netdyno_measure::validation::record::{Figure, Program, Table, Validation};
 
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 300.0;
@@ -65,6 +65,10 @@ pub fn sections(subjects: &[Subject<'_>], notes: &Notes<'_>) -> Markup {
                     h3 { (pretty(&title(table))) }
                     (values(table))
                     p.sub { (mean(table)) }
+                }
+                @if !subject.found.programs.is_empty() {
+                    h3 { "Plain MPI programs, which know nothing of the dials" }
+                    (programs(&subject.found.programs))
                 }
             }
         }
@@ -162,6 +166,33 @@ fn values(table: &Table) -> Markup {
                         td { (row.observed_ns.map_or("–".to_owned(), time)) }
                         td { (error(row)) }
                         @for figure in &row.figures { td { (cell(figure)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn programs(programs: &[Program]) -> Markup {
+    html! {
+        table {
+            thead {
+                tr {
+                    @for name in ["dial", "operation", "bytes", "link", "wanted", "observed", "error"] {
+                        th scope="col" { (name) }
+                    }
+                }
+            }
+            tbody {
+                @for program in programs {
+                    tr {
+                        th scope="row" { (program.dial) " " (program.setting) }
+                        td { (program.pattern) }
+                        td { (program.size_bytes) }
+                        td { (program.link_ns.map_or("–".to_owned(), time)) }
+                        td { (time(program.wanted_ns)) }
+                        td { (program.observed_ns.map_or("–".to_owned(), time)) }
+                        td { (off(program)) }
                     }
                 }
             }
