@@ -19,6 +19,8 @@ pub(super) enum Cell {
     Polling(usize, usize),
     /// Post-work-wait: size and interval.
     Pww(usize, usize),
+    /// The receive by itself: size.
+    Receive(usize),
 }
 
 /// All cells of a launch.
@@ -27,6 +29,7 @@ pub(super) fn all(data: &OverlapLaunch) -> Vec<Cell> {
     for (at, size) in data.shape.sizes.iter().enumerate() {
         cells.extend((0..size.polling.len()).map(|interval| Cell::Polling(at, interval)));
         cells.extend((0..size.pww.len()).map(|interval| Cell::Pww(at, interval)));
+        cells.extend((size.receive.repeats > 0).then_some(Cell::Receive(at)));
     }
     cells
 }
@@ -63,6 +66,12 @@ impl Cell {
                 let size = &data.shape.sizes[at];
                 let batch = pww(bench, size.size_bytes, size.pww[interval], work_first)?;
                 data.sizes[at].pww[interval].push(batch);
+            }
+            Self::Receive(at) => {
+                let size = &data.shape.sizes[at];
+                let between = bench.layer.work(size.receive.asked_ns);
+                let value = bench.receive_alone(size.size_bytes, between, size.receive.repeats)?;
+                data.sizes[at].receive_ns.extend(value);
             }
         }
         Ok(())

@@ -40,6 +40,10 @@ pub struct SizeShape {
     pub pww: Vec<Interval>,
     /// Cycles in a batch where the most work that is free is searched; 0 where it is not.
     pub knee_cycles: u32,
+    /// How the receive by itself is timed: the work between two tests, and how many messages a batch
+    /// has; none in records of versions that did not time it.
+    #[serde(default)]
+    pub receive: Interval,
 }
 
 /// An amount of work between two calls, or two rows of calls.
@@ -110,6 +114,9 @@ pub struct SizeData {
     pub pww: Vec<Vec<PwwBatch>>,
     /// The search for the most work that is free.
     pub knee: Option<Knee>,
+    /// The test that completes a receive, after tests in vain: value of each batch.
+    #[serde(default)]
+    pub receive_ns: Vec<f64>,
 }
 
 /// A batch of the polling method, from one arrival to a later one.
@@ -178,6 +185,12 @@ pub struct Look {
     pub cycle_ns: f64,
     /// A cycle without it, measured in turn.
     pub base_ns: f64,
+    /// The waiting in a cycle with it; null in records of versions that did not keep it.
+    #[serde(default)]
+    pub wait_ns: Option<f64>,
+    /// The waiting in a cycle without it; null likewise.
+    #[serde(default)]
+    pub base_wait_ns: Option<f64>,
 }
 
 impl Look {

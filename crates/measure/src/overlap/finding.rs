@@ -1,26 +1,22 @@
-//! What the figures of a size mean, by a predicate that docs/overlap.md writes down.
+//! What the figures of a size mean, by predicates that docs/overlap.md writes down.
 //!
 //! * Long work: that of all points of post-work-wait at which the work asked for is at least
 //!   twice a cycle without work.
 //! * Share of the waiting that goes behind work: what long work takes off the waiting, less what
 //!   it adds to posting, over the waiting without work. A layer that moves what is there when the
-//!   next message is posted has hidden nothing. Where post-work-wait was not run, the most work
-//!   that is free as a share of the cycle.
-//! * Progress is made without being called where the interval of that share lies above
-//!   [`WHOLE`], only inside calls where it lies below [`NONE`], partly where it lies between.
+//!   next message is posted has hidden nothing. Where post-work-wait was not run, the same of the
+//!   longest work in the search for the most work that is free.
+//! * What that says of progress: [`super::progress`].
 //! * Somebody pays where the interval of what they pay, as a share of the cycle without work,
 //!   lies above [`PAYS`]; they do not where it lies below.
 
 use super::data::{OverlapLaunch, PwwBatch};
 use super::extract::{Launches, over_batches};
+use super::progress::{Evidence, judge};
 use super::record::{Finding, Payer, Progress, Quantity, SizeOverlap};
 use crate::show::{Percent, Time};
 use crate::stats::median;
 
-/// From this share on all of the waiting goes behind work.
-pub(super) const WHOLE: f64 = 0.9;
-/// Up to this share none of it does.
-pub(super) const NONE: f64 = 0.1;
 /// From this share of a cycle on somebody pays.
 pub(super) const PAYS: f64 = 0.05;
 /// Work is long from so many cycles without work on.
@@ -31,12 +27,14 @@ pub(super) fn unknown() -> Finding {
     Finding {
         progress: Progress::CannotTell,
         hidden_share: Quantity::default(),
+        receive_ns: Quantity::default(),
         cycle_ns: Quantity::default(),
         calls_ns: Quantity::default(),
         stolen_ns: Quantity::default(),
         others_ns: Quantity::default(),
         payers: Vec::new(),
         undecided: Vec::new(),
+        reason: None,
         text: String::new(),
     }
 }
@@ -46,6 +44,12 @@ pub(super) fn unknown() -> Finding {
 struct Costs {
     cycle: f64,
     hidden: f64,
+    /// What work takes off the waiting, as a share of the cycle.
+    saved: f64,
+    /// The waiting that is left after long work, with what it adds to posting.
+    left: f64,
+    /// To post without work.
+    post: f64,
     calls: f64,
     stolen: f64,
     others: f64,
@@ -62,15 +66,64 @@ impl Costs {
         let over_long =
             |of: fn(&PwwBatch) -> f64| median(long.iter().map(|&nth| over_batches(&batches[nth], of)));
         let waiting = over_batches(none, |batch| batch.wait_ns);
-        let added = over_long(|batch| batch.post_ns) - over_batches(none, |batch| batch.post_ns);
+        let post = over_batches(none, |batch| batch.post_ns);
+        // Posting may become shorter: what interrupts it without work interrupts long work.
+        let added = (over_long(|batch| batch.post_ns) - post).max(0.0);
+        let left = over_long(|batch| batch.wait_ns) + added;
         Some(Self {
             cycle,
-            // Posting may become shorter: what interrupts it without work interrupts long work.
-            hidden: (waiting - over_long(|batch| batch.wait_ns) - added.max(0.0)) / waiting,
+            hidden: (waiting - left) / waiting,
+            saved: (waiting - left) / cycle,
+            left,
+            post,
             calls: over_long(PwwBatch::calls_ns),
             stolen: over_long(|batch| batch.work_ns - batch.alone_ns),
             others: over_long(|batch| batch.others_ns.unwrap_or(f64::NAN)),
         })
+    }
+
+    /// The same from the search for the most work that is free: its longest work is more than a cycle.
+    /// Nobody was looked at who pays.
+    fn of_search(launch: &OverlapLaunch, at: usize) -> Option<Self> {
+        let knee = launch.sizes[at].knee.as_ref()?;
+        let longest = knee.looks.iter().max_by(|a, b| a.work_ns.total_cmp(&b.work_ns))?;
+        let cycle = knee.base_ns;
+        let waiting = median(knee.looks.iter().filter_map(|look| look.base_wait_ns));
+        let left = longest.wait_ns.unwrap_or(f64::NAN);
+        let unknown = f64::NAN;
+        let (hidden, saved) = match longest.wait_ns {
+            Some(_) => ((waiting - left) / waiting, (waiting - left) / cycle),
+            // Records of versions that did not keep the waiting.
+            None => (knee.free_ns / cycle, unknown),
+        };
+        let post = cycle - waiting;
+        Some(Self { cycle, hidden, saved, left, post, calls: unknown, stolen: unknown, others: unknown })
+    }
+
+    /// What long work takes off the time of one message alone, less posting, as a share of that.
+    fn hidden_of_trip(&self, trip_ns: f64) -> f64 {
+        let alone = trip_ns - self.post;
+        if alone > 0.0 { 1.0 - self.left / alone } else { f64::NAN }
+    }
+}
+
+/// What the launches say of progress at the index `at`, from the costs of each.
+fn evidence(launches: &Launches<'_>, at: usize, costs: impl Fn(&OverlapLaunch) -> Option<Costs>) -> Evidence {
+    let size_bytes = launches.data[0].shape.sizes[at].size_bytes;
+    let over = |of: &dyn Fn(&OverlapLaunch, &Costs) -> f64| {
+        launches.quantity(|launch| costs(launch).map_or(f64::NAN, |costs| of(launch, &costs)))
+    };
+    let trip = |launch: &OverlapLaunch, nth: usize| median(launch.trips[nth].half_rtt_ns.iter().copied());
+    let own = launches.data[0].trips.iter().position(|trip| trip.size_bytes == size_bytes);
+    let of_size = |launch: &OverlapLaunch| own.map_or(f64::NAN, |nth| trip(launch, nth));
+    let receive = |launch: &OverlapLaunch| median(launch.sizes[at].receive_ns.iter().copied());
+    Evidence {
+        hidden: over(&|_, costs| costs.hidden),
+        hidden_of_trip: over(&|launch, costs| costs.hidden_of_trip(of_size(launch))),
+        saved_share: over(&|_, costs| costs.saved),
+        receive_ns: launches.quantity(receive),
+        receive_share: over(&|launch, costs| receive(launch) / costs.left),
+        data_share: over(&|launch, costs| (of_size(launch) - costs.post - trip(launch, 0)) / costs.left),
     }
 }
 
@@ -79,8 +132,13 @@ pub(super) fn of(launches: &Launches<'_>, at: usize, size: &SizeOverlap) -> Find
     let cost = |of: fn(&Costs) -> f64| {
         launches.quantity(|launch| Costs::of(launch, at).map_or(f64::NAN, |costs| of(&costs)))
     };
+    let evidence = match size.pww.is_empty() {
+        false => evidence(launches, at, |launch| Costs::of(launch, at)),
+        true => evidence(launches, at, |launch| Costs::of_search(launch, at)),
+    };
     let mut finding = Finding {
-        hidden_share: cost(|costs| costs.hidden),
+        hidden_share: evidence.hidden,
+        receive_ns: evidence.receive_ns,
         cycle_ns: cost(|costs| costs.cycle),
         calls_ns: cost(|costs| costs.calls),
         stolen_ns: cost(|costs| costs.stolen),
@@ -90,9 +148,15 @@ pub(super) fn of(launches: &Launches<'_>, at: usize, size: &SizeOverlap) -> Find
     if size.pww.is_empty()
         && let Some(free) = &size.free
     {
-        (finding.hidden_share, finding.cycle_ns) = (free.share, free.cycle_ns);
+        finding.cycle_ns = free.cycle_ns;
     }
-    finding.progress = progress(&finding.hidden_share);
+    match judge(&evidence) {
+        Ok(progress) => finding.progress = progress,
+        Err(_) if size.pww.is_empty() && size.free.is_none() => {
+            finding.reason = Some("the polling method alone does not tell: add --method pww".into());
+        }
+        Err(why) => finding.reason = Some(why),
+    }
     let shares = [
         (Payer::Calls, cost(|costs| costs.calls / costs.cycle)),
         (Payer::Stolen, cost(|costs| costs.stolen / costs.cycle)),
@@ -107,15 +171,6 @@ pub(super) fn of(launches: &Launches<'_>, at: usize, size: &SizeOverlap) -> Find
     }
     finding.text = text(&finding);
     finding
-}
-
-fn progress(hidden: &Quantity) -> Progress {
-    match hidden.ci {
-        Some(ci) if ci.lo >= WHOLE => Progress::ByItself,
-        Some(ci) if ci.hi <= NONE => Progress::OnlyInCalls,
-        Some(ci) if ci.lo > NONE && ci.hi < WHOLE => Progress::Partly,
-        _ => Progress::CannotTell,
-    }
 }
 
 fn pays(share: &Quantity) -> Option<bool> {
@@ -138,9 +193,14 @@ fn text(finding: &Finding) -> String {
             )
         }
         (Progress::OnlyInCalls, Some(share)) => {
-            format!("messages make progress inside calls only, {share} of the waiting goes behind work")
+            format!(
+                "messages make progress inside calls only: no overlap, {share} of the waiting goes behind work"
+            )
         }
-        _ => "the data do not tell whether messages make progress without being called".into(),
+        _ => {
+            let why = finding.reason.as_ref().map_or(String::new(), |why| format!(", because {why}"));
+            format!("the data do not tell whether messages make progress without being called{why}")
+        }
     };
     format!("{progress}; {}", who_pays(finding))
 }
@@ -190,23 +250,6 @@ mod tests {
 
     fn within(lo: f64, hi: f64) -> Quantity {
         Quantity { value: Some(f64::midpoint(lo, hi)), ci: Some([lo, hi].into()), launches: 9 }
-    }
-
-    #[test]
-    fn progress_is_said_where_the_interval_decides() {
-        for (lo, hi, expected) in [
-            (0.95, 0.99, Progress::ByItself),
-            (0.9, 1.2, Progress::ByItself),
-            (0.85, 0.95, Progress::CannotTell),
-            (0.2, 0.8, Progress::Partly),
-            (0.05, 0.2, Progress::CannotTell),
-            (-0.3, 0.1, Progress::OnlyInCalls),
-            (0.0, 1.0, Progress::CannotTell),
-        ] {
-            assert_eq!(progress(&within(lo, hi)), expected, "{lo} to {hi}");
-        }
-        let without = Quantity { value: Some(0.95), ci: None, launches: 2 };
-        assert_eq!(progress(&without), Progress::CannotTell);
     }
 
     #[test]

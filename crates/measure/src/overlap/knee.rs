@@ -36,7 +36,7 @@ impl Search {
         random: &mut fastrand::Rng,
     ) -> Result<Knee, LayerError> {
         let mut looks = Vec::new();
-        let base_ns = self.cycle(bench, 0.0)?;
+        let base_ns = self.cycle(bench, 0.0)?.cycle_ns;
         let (mut free_ns, mut not_free_ns) = (0.0, BEYOND * base_ns);
         let mut least = self.look(bench, not_free_ns, random)?;
         looks.push(least);
@@ -82,13 +82,26 @@ impl Search {
             }
             alone.push(bench.work_alone(work, self.cycles));
         }
-        let [with, without, alone] = [with, without, alone].map(median);
-        Ok(Look { work_ns: alone, cycle_ns: with, base_ns: without })
+        let over = |cycles: &[Cycle], of: fn(&Cycle) -> f64| median(cycles.iter().map(of));
+        Ok(Look {
+            work_ns: median(alone),
+            cycle_ns: over(&with, |cycle| cycle.cycle_ns),
+            base_ns: over(&without, |cycle| cycle.cycle_ns),
+            wait_ns: Some(over(&with, |cycle| cycle.wait_ns)),
+            base_wait_ns: Some(over(&without, |cycle| cycle.wait_ns)),
+        })
     }
 
-    fn cycle<M: Messenger>(&self, bench: &mut Bench<'_, M>, work_ns: f64) -> Result<f64, LayerError> {
+    fn cycle<M: Messenger>(&self, bench: &mut Bench<'_, M>, work_ns: f64) -> Result<Cycle, LayerError> {
         let work = bench.layer.work(work_ns);
         let cycled = bench.cycles(self.bytes, work, self.cycles)?;
-        Ok(cycled.post_ns + cycled.work_ns + cycled.wait_ns)
+        let cycle_ns = cycled.post_ns + cycled.work_ns + cycled.wait_ns;
+        Ok(Cycle { cycle_ns, wait_ns: cycled.wait_ns })
     }
+}
+
+/// A cycle, and the waiting in it: means over a batch.
+struct Cycle {
+    cycle_ns: f64,
+    wait_ns: f64,
 }

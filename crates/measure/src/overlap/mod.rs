@@ -9,5 +9,6 @@ mod finding;
 mod knee;
 pub mod pattern;
 pub mod plan;
+mod progress;
 pub mod record;
 mod worker;

@@ -38,6 +38,8 @@ const LONGEST_POLL: f64 = 4.0;
 const WORK_INTERVALS: usize = 11;
 const SHORTEST_WORK: f64 = 1.0 / 16.0;
 const LONGEST_WORK: f64 = 8.0;
+/// Work between two tests where the receive is timed by itself, as a share of a cycle.
+const BETWEEN_TESTS: f64 = 1.0 / 32.0;
 /// Sizes of round trips and rows besides those asked for are this factor apart.
 const TRIP_STEP: usize = 4;
 /// Amounts of work whose time is checked, from the shortest, a factor apart.
@@ -91,6 +93,7 @@ impl SizeData {
             polling: vec![Vec::new(); shape.polling.len()],
             pww: vec![Vec::new(); shape.pww.len()],
             knee: None,
+            receive_ns: Vec::new(),
         }
     }
 }
@@ -190,6 +193,13 @@ impl Pace {
             polling: poll_grid.into_iter().filter(|_| wants(Method::Polling)).map(polling).collect(),
             pww: [0.0].into_iter().chain(work_grid).filter(|_| wants(Method::Pww)).map(pww).collect(),
             knee_cycles: if wants(Method::Max) { cycles(cycle_ns) } else { 0 },
+            receive: match wants(Method::Pww) || wants(Method::Max) {
+                true => Interval {
+                    asked_ns: grid_point(BETWEEN_TESTS * cycle_ns),
+                    repeats: (BATCH_NS / self.rtt_ns).clamp(TRIPS.0, TRIPS.1) as u32,
+                },
+                false => Interval::default(),
+            },
         }
     }
 }
@@ -197,7 +207,12 @@ impl Pace {
 /// `count` values from `from` to `to`, a factor apart, to the picosecond.
 fn grid(from: f64, to: f64, count: usize) -> Vec<f64> {
     let factor = (to / from).powf(1.0 / (count - 1) as f64);
-    (0..count).map(|nth| (from * factor.powi(nth as i32) * 1e3).round() / 1e3).collect()
+    (0..count).map(|nth| grid_point(from * factor.powi(nth as i32))).collect()
+}
+
+/// To the picosecond: records need no more digits.
+fn grid_point(ns: f64) -> f64 {
+    (ns * 1e3).round() / 1e3
 }
 
 /// What amounts of work take without messages.

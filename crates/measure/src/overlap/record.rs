@@ -151,6 +151,9 @@ pub struct Finding {
     /// Share of the waiting that goes behind work, less what work adds to posting; by the most free
     /// work where post-work-wait was not run.
     pub hidden_share: Quantity,
+    /// What is left to wait for when a message is there: the receive by itself, which no work hides.
+    #[serde(default)]
+    pub receive_ns: Quantity,
     /// A cycle without work.
     pub cycle_ns: Quantity,
     /// Time inside the calls.
@@ -163,6 +166,9 @@ pub struct Finding {
     pub payers: Vec<Payer>,
     /// Of whom that is not decided.
     pub undecided: Vec<Payer>,
+    /// Where [`Progress::CannotTell`]: why, and what would tell.
+    #[serde(default)]
+    pub reason: Option<String>,
     /// The finding in words.
     pub text: String,
 }

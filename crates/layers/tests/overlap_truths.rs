@@ -1,0 +1,201 @@
+//! The instrument's own test of `overlap` by truths that are drawn at random: no verdict is wrong, and
+//! where there is none, the reason stands beside it.
+//!
+//! Messages that move by themselves are never said to move inside calls only. A share of the waiting
+//! goes behind work then: of the waiting without work, max(L + data + steal + o_r, g + data), all but o_r.
+//! Of messages that move inside calls only nothing does.
+//!
+//! `NETDYNO_SEED` replays a truth, `NETDYNO_RUNS` says how many are drawn.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use netdyno_layers::sim::SimMessenger;
+use netdyno_measure::overlap::data::OverlapLaunch;
+use netdyno_measure::overlap::extract::{Extracted, extract};
+use netdyno_measure::overlap::pattern;
+use netdyno_measure::overlap::plan::{METHODS, Method, OverlapPlan};
+use netdyno_measure::overlap::record::{Finding, Payer, Progress, SizeOverlap};
+use netdyno_protocol::sim::Truth;
+
+/// Truths in a run of the tests.
+const RUNS: u64 = 300;
+/// Launches of a truth with noise. Without any all launches are alike: an interval needs six.
+const LAUNCHES: usize = 9;
+/// What is known of a hidden share with noise. A share that lies nearer to a bound is not decided.
+const NEAR: f64 = 0.04;
+/// From this share of a cycle on somebody pays, and how near to it that is not decided.
+const PAYS: (f64, f64) = (0.05, 0.02);
+
+/// A truth, how it is spelled on the command line, and what is measured of it.
+struct Drawn {
+    truth: Truth,
+    text: String,
+    sizes: Vec<usize>,
+    methods: Vec<Method>,
+}
+
+fn draw(seed: u64) -> Drawn {
+    let mut random = fastrand::Rng::with_seed(seed);
+    // Uniform in its logarithm.
+    let mut between = |least: f64, most: f64| least * (most / least).powf(random.f64());
+    let (o_s, o_r, latency) = (between(50.0, 2e4), between(50.0, 2e4), between(10.0, 5e4));
+    let per_byte = between(0.01, 1.0);
+    let (wide, near) = (between(10.0, 5e4), (latency + o_r) * between(0.9, 4.0));
+    let (small, large) = (between(16.0, 1e3) as usize, between(1e3, 1e6) as usize);
+    // Near the round trip as often as anywhere.
+    let g = if random.bool() { wide } else { near };
+    let mut text = format!("o_s={o_s:.1}ns,o_r={o_r:.1}ns,g={g:.1}ns,L={latency:.1}ns,G={per_byte:.4}ns/B");
+    if random.bool() {
+        text.push_str(random.choice([",offload=off", ",offload=off,eager=8KiB"]).unwrap());
+    }
+    for (name, most) in [("steal", 0.3), ("helper", 0.3), ("O_s", 0.1), ("O_r", 2.0 * per_byte)] {
+        if random.u8(0..4) == 0 {
+            text.push_str(&format!(",{name}={:.4}ns/B", most * random.f64()));
+        }
+    }
+    if random.u8(0..4) == 0 {
+        text.push_str(&format!(",o_poll={:.1}ns", 500.0 * random.f64()));
+    }
+    if random.bool() {
+        text.push_str(&format!(",noise={:.3}", 0.25 * random.f64()));
+    }
+    let methods: &[Method] = match random.u8(0..8) {
+        0 => &METHODS,
+        1 => &[Method::Max],
+        2 | 3 => &[Method::Pww, Method::Max],
+        _ => &[Method::Pww],
+    };
+    Drawn { truth: text.parse().unwrap(), text, sizes: vec![small, large], methods: methods.into() }
+}
+
+fn launches(drawn: &Drawn, seed: u64, count: usize) -> Vec<OverlapLaunch> {
+    let mut shape = None;
+    (0..count)
+        .map(|launch| {
+            let plan = OverlapPlan {
+                launch,
+                shape: shape.clone(),
+                sizes: drawn.sizes.clone(),
+                queue: 4,
+                methods: drawn.methods.clone(),
+                budget_ns: 1e7,
+                precision: 0.02,
+                seed: seed ^ launch as u64,
+            };
+            let mut messenger =
+                SimMessenger::new(drawn.truth, seed.wrapping_mul(1000).wrapping_add(launch as u64));
+            let data = pattern::run(&mut messenger, &plan, &mut |_| {}).unwrap();
+            shape = Some(data.shape.clone());
+            data
+        })
+        .collect()
+}
+
+fn measured(drawn: &Drawn, seed: u64) -> Extracted {
+    let data = match drawn.truth.noise {
+        0.0 => vec![launches(drawn, seed, 1).remove(0); 6],
+        _ => launches(drawn, seed, LAUNCHES),
+    };
+    extract(&data, 0.95, 0.02).unwrap()
+}
+
+/// What the truth says of messages of one size.
+struct Known {
+    moves_by_itself: bool,
+    /// The share of the waiting that goes behind work.
+    hidden: f64,
+    /// What is paid, as shares of a cycle without work.
+    paid: [(Payer, f64); 3],
+}
+
+impl Known {
+    fn of(truth: &Truth, bytes: usize) -> Self {
+        let ns = |ps: u64| ps as f64 / 1e3;
+        let (o_s, o_r, data) = (ns(truth.o_s_of(bytes)), ns(truth.o_r_of(bytes)), ns(truth.data_of(bytes)));
+        let steal = ns(truth.steal_of(bytes));
+        let moves_by_itself = truth.offload || bytes <= truth.eager_bytes;
+        let waiting = (data + ns(truth.l_of(bytes)) + steal + o_r).max(data + ns(truth.g_ps));
+        let cycle = o_s + waiting;
+        let (calls, stolen) = if moves_by_itself { (o_s + o_r, steal) } else { (cycle, 0.0) };
+        let helper = ns(truth.helper_of(bytes));
+        Self {
+            moves_by_itself,
+            hidden: if moves_by_itself { 1.0 - o_r / waiting } else { 0.0 },
+            paid: [
+                (Payer::Calls, calls / cycle),
+                (Payer::Stolen, stolen / cycle),
+                (Payer::Others, helper / cycle),
+            ],
+        }
+    }
+
+    /// Why the finding cannot be true, where it cannot.
+    fn contradicts(&self, size: &SizeOverlap, noise: f64) -> Option<String> {
+        let finding = &size.finding;
+        let near = NEAR + noise / 4.0;
+        let is_wrong = match finding.progress {
+            Progress::ByItself => self.hidden < 0.9 - near,
+            Progress::Partly => self.hidden < 0.1 - near || self.hidden > 0.9 + near,
+            Progress::OnlyInCalls => self.moves_by_itself,
+            Progress::CannotTell => finding.reason.is_none(),
+        };
+        if is_wrong {
+            return Some(format!("{:.1} % go behind work", 100.0 * self.hidden));
+        }
+        if size.pww.is_empty() {
+            return None;
+        }
+        let is_wrong_of = |(payer, share): &&(Payer, f64)| {
+            let (bound, near) = (PAYS.0, PAYS.1 + noise / 4.0);
+            (*share < bound - near && finding.payers.contains(payer))
+                || (*share > bound + near && !pays_or_may(finding, *payer))
+        };
+        self.paid
+            .iter()
+            .find(is_wrong_of)
+            .map(|(payer, share)| format!("{payer:?} pays {share:.3} of a cycle"))
+    }
+}
+
+fn pays_or_may(finding: &Finding, payer: Payer) -> bool {
+    finding.payers.contains(&payer) || finding.undecided.contains(&payer)
+}
+
+#[test]
+fn no_verdict_on_a_random_truth_is_wrong() {
+    let first =
+        std::env::var("NETDYNO_SEED").map_or_else(|_| fastrand::u64(..1 << 48), |n| n.parse().unwrap());
+    let runs = std::env::var("NETDYNO_RUNS").map_or(RUNS, |n| n.parse().unwrap());
+    println!("NETDYNO_SEED={first}");
+    let (mut wrong, mut seen) = (Vec::new(), [0; 4]);
+    for seed in (0..runs).map(|nth| first.wrapping_add(nth)) {
+        let drawn = draw(seed);
+        let found = measured(&drawn, seed);
+        for size in &found.overlap.sizes {
+            seen[size.finding.progress as usize] += 1;
+            let known = Known::of(&drawn.truth, size.size_bytes);
+            if let Some(why) = known.contradicts(size, drawn.truth.noise) {
+                wrong.push(format!(
+                    "NETDYNO_SEED={seed} NETDYNO_RUNS=1 ({:?} of {} B, {}): {why}, found {:?} {:?}: {}",
+                    drawn.methods,
+                    size.size_bytes,
+                    drawn.text,
+                    size.finding.hidden_share.value,
+                    size.finding.hidden_share.ci,
+                    size.finding.text
+                ));
+            } else if size.finding.progress == Progress::CannotTell
+                && std::env::var_os("NETDYNO_SHOW").is_some()
+            {
+                println!(
+                    "{seed} {} {:.3}: {} {}",
+                    size.size_bytes, known.hidden, drawn.text, size.finding.text
+                );
+            }
+        }
+    }
+    println!("by itself {}, partly {}, only in calls {}, cannot tell {}", seen[0], seen[1], seen[2], seen[3]);
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    let told: usize = seen[..3].iter().sum();
+    assert!(runs < RUNS || told > 4 * seen[3], "few verdicts: {seen:?}");
+}
