@@ -86,7 +86,7 @@ impl Method for Registering {
     fn is_precise(&self, launches: &[Data], terms: &Terms) -> bool {
         let launches: Vec<RegistrationLaunch> = own(launches).cloned().collect();
         extract(&launches, terms.confidence, terms.precision)
-            .is_some_and(|extracted| is_precise(&extracted.registration, terms.precision))
+            .is_some_and(|extracted| is_precise(&launches, &extracted.registration, terms.precision))
     }
 
     fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading> {

@@ -105,10 +105,12 @@ fn what_memory_costs_comes_back() {
             vec!["lock_refused"],
         ),
     ] {
-        let (truth, found) = measured(rest, 6);
+        let truth: Truth = format!("{LINK},{rest}").parse().unwrap();
+        let data = launches(truth, 6);
+        let found = extract(&data, 0.95, 0.02).unwrap();
         assert_known(&truth, &found, NEAR);
         assert_eq!(doubted(&found), doubts, "{rest}: {:?}", found.doubts);
-        assert!(is_precise(&found.registration, 0.001), "{rest}");
+        assert!(is_precise(&data, &found.registration, 0.001), "{rest}");
     }
 }
 

@@ -13,9 +13,17 @@ const PAGES_THAT_TELL: usize = 64;
 /// caches do that are cold after a large region was touched.
 const GROWS: f64 = 2.0;
 const PINNING_NS: f64 = 0.1;
-/// Registering again is much cheaper than for the first time below this share, where the difference is more
-/// than caches make.
+/// Registering again is much cheaper than for the first time below this share.
 const KEPT: f64 = 0.5;
+/// What a library saves for each page by keeping it grows with the pages: of two sizes far apart at least by
+/// this share of what they differ by. What a processor's caches save is the same for all large regions.
+const IN_PROPORTION: f64 = 0.6;
+/// Registering again what is kept takes no more than so many hits.
+const HIT: f64 = 2.0;
+/// The cost of reading the clock, which is taken off, is known to this share of it: no figure is known better.
+const CLOCK_IS_KNOWN: f64 = 0.05;
+/// No clock is finer, in nanoseconds.
+const GRAIN_NS: f64 = 1e-3;
 
 /// Where the figures mean something else than what they are called, or are not known well.
 pub(super) fn find(
@@ -30,7 +38,7 @@ pub(super) fn find(
     doubts.extend(huge_pages(registration));
     doubts.extend(coarse_clock(launches, registration));
     doubts.extend(preempted(launches));
-    doubts.extend(imprecise(launches.len(), registration, precision));
+    doubts.extend(imprecise(launches, registration, precision));
     doubts
 }
 
@@ -78,19 +86,52 @@ fn not_pinned(registration: &Registration) -> Option<Doubt> {
     })
 }
 
-/// A library may keep what is deregistered, and unpin it when it likes.
+/// A library may keep what is deregistered, and unpin it when it likes. Registering again is then much
+/// cheaper than for the first time. So it is for the processor's caches, which are cold after a large region
+/// was touched: what they save is told apart by its amount, by how it grows with the size, and by small
+/// regions, which are in the caches.
 fn kept(registration: &Registration) -> Option<Doubt> {
     let large = registration.sizes.last()?;
-    let (again, touched) = (large.again.value_ns?, large.touched.value_ns?);
-    (again < KEPT * touched && touched - again > PINNING_NS * pages(registration, large)).then(|| {
-        let text = format!(
-            "to register {} again takes {} of the first time: the library keeps what is deregistered, so that \
-             deregistering does not say what it costs to let go of memory",
-            Bytes(large.size_bytes),
-            Percent(again / touched)
-        );
-        Doubt::about("kept_after_deregistering", "again", text)
-    })
+    let is_more_than_caches = || {
+        let (again, touched) = (large.again.value_ns?, large.touched.value_ns?);
+        Some(touched - again > PINNING_NS * pages(registration, large))
+    };
+    let by_size = is_much_cheaper(large)
+        && (is_more_than_caches() == Some(true) || grows_with_pages(registration) == Some(true));
+    let page = registration.system.page_bytes.max(1);
+    let small = registration.sizes.iter().rev().find(|size| size.size_bytes <= page);
+    let of = small.filter(|small| is_much_cheaper(small)).or(by_size.then_some(large))?;
+    let share = of.again.value_ns? / of.touched.value_ns?;
+    let text = format!(
+        "to register {} again takes {} of the first time: the library keeps what is deregistered, so that \
+         deregistering does not say what it costs to let go of memory",
+        Bytes(of.size_bytes),
+        Percent(share)
+    );
+    Some(Doubt::about("kept_after_deregistering", "again", text))
+}
+
+/// Whether registering again takes much less than for the first time, by their intervals where there are any.
+fn is_much_cheaper(size: &SizeCosts) -> bool {
+    let ends = |cost: &Parameter| Some((cost.value_ns?, cost.ci_ns));
+    let (Some((again, again_ci)), Some((touched, touched_ci))) = (ends(&size.again), ends(&size.touched))
+    else {
+        return false;
+    };
+    let (most, least) = (again_ci.map_or(again, |ci| ci.hi), touched_ci.map_or(touched, |ci| ci.lo));
+    most < KEPT * least
+}
+
+/// Whether registering again is a hit, and saves more for more pages, in proportion: seen at the largest size
+/// and the next two.
+fn grows_with_pages(registration: &Registration) -> Option<bool> {
+    let [.., smallest, middle, largest] = &registration.sizes[..] else { return None };
+    let is_hit = largest.again.value_ns? <= HIT * largest.cached.value_ns?;
+    let saved = |size: &SizeCosts| Some(size.touched.value_ns? - size.again.value_ns?);
+    let pages = |size: &SizeCosts| pages(registration, size);
+    let slope = (saved(middle)? - saved(smallest)?) / (pages(middle) - pages(smallest));
+    let more = (saved(largest)? - saved(middle)?) / (slope * (pages(largest) - pages(middle)));
+    Some(is_hit && slope > 0.0 && (IN_PROPORTION..1.0 / IN_PROPORTION).contains(&more))
 }
 
 fn huge_pages(registration: &Registration) -> Option<Doubt> {
@@ -143,32 +184,41 @@ fn costs(registration: &Registration) -> Vec<(String, &Parameter)> {
     of_sizes.chain(fixed).filter(|(_, cost)| cost.value_ns.is_some()).collect()
 }
 
-/// How many times as wide as asked for a figure is.
-fn excess(cost: &Parameter, precision: f64) -> f64 {
-    let share = || Some(cost.ci_ns?.half_width() / cost.value_ns?.abs());
-    share().map_or(f64::INFINITY, |share| share / precision)
+/// How many times as wide as asked for a figure is. A figure of nothing has no share of itself: none has to
+/// be known better than the clock tells, `finest_ns`.
+fn excess(cost: &Parameter, precision: f64, finest_ns: f64) -> f64 {
+    let excess = || Some(cost.ci_ns?.half_width() / (precision * cost.value_ns?.abs()).max(finest_ns));
+    excess().unwrap_or(f64::INFINITY)
 }
 
-/// Whether every figure that there is is known as precisely as asked for.
-pub fn is_precise(registration: &Registration, precision: f64) -> bool {
-    costs(registration).iter().all(|(_, cost)| excess(cost, precision) <= 1.0)
+/// The half-width below which the clock tells nothing.
+fn finest_ns(launches: &[RegistrationLaunch]) -> f64 {
+    let timer = median_timer(launches);
+    if timer > 0.0 { (CLOCK_IS_KNOWN * timer).max(GRAIN_NS) } else { GRAIN_NS }
 }
 
-fn imprecise(launches: usize, registration: &Registration, precision: f64) -> Option<Doubt> {
+/// Whether every figure that there is is known as precisely as asked for, or as the clock tells.
+pub fn is_precise(launches: &[RegistrationLaunch], registration: &Registration, precision: f64) -> bool {
+    let finest = finest_ns(launches);
+    costs(registration).iter().all(|(_, cost)| excess(cost, precision, finest) <= 1.0)
+}
+
+fn imprecise(launches: &[RegistrationLaunch], registration: &Registration, precision: f64) -> Option<Doubt> {
     let costs = costs(registration);
     if costs.iter().any(|(_, cost)| cost.ci_ns.is_none()) {
-        let text = format!("{launches} launches are too few for an interval at this confidence");
+        let text = format!("{} launches are too few for an interval at this confidence", launches.len());
         return Some(Doubt::new("too_few_launches", text));
     }
-    let wide = costs.iter().filter(|(_, cost)| excess(cost, precision) > 1.0);
-    let (widest, cost) =
-        wide.clone().max_by(|(_, a), (_, b)| excess(a, precision).total_cmp(&excess(b, precision)))?;
+    let finest = finest_ns(launches);
+    let excess = |cost: &Parameter| excess(cost, precision, finest);
+    let wide = costs.iter().filter(|(_, cost)| excess(cost) > 1.0);
+    let (widest, cost) = wide.clone().max_by(|(_, a), (_, b)| excess(a).total_cmp(&excess(b)))?;
     let text = format!(
         "{} of {} figures are wider than the ±{} asked for; the widest, {} times that, is {widest}",
         wide.count(),
         costs.len(),
         Percent(precision),
-        Number(excess(cost, precision))
+        Number(excess(cost))
     );
     Some(Doubt::new("imprecise", text))
 }
