@@ -55,7 +55,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Measure o_s, o_r, g, L and the round trip of layers, by the LogP signature
-    Logp(Box<BenchArgs>),
+    Logp(Box<LogpArgs>),
     /// Measure layers at every size: T(n), bandwidth, o_s(n), o_r(n), g(n), L(n), G, and where
     /// the protocol changes
     Bulk(Box<BulkArgs>),
@@ -232,6 +232,19 @@ pub struct Label {
     pub text: String,
 }
 
+/// `netdyno logp`.
+#[derive(Debug, Args)]
+pub struct LogpArgs {
+    /// Do not add the lean layer beside which MPI, libfabric and UCX stand: am+shm within a host,
+    /// am+udp over sockets and between hosts
+    #[arg(long)]
+    pub no_reference: bool,
+
+    /// What is measured, and how.
+    #[command(flatten)]
+    pub bench: BenchArgs,
+}
+
 /// `netdyno bulk`.
 #[derive(Debug, Args)]
 #[command(mut_arg("size", |size| size.hide(true)))]
@@ -403,7 +416,7 @@ impl Cli {
     pub fn measuring(&self) -> Option<&Measuring> {
         match &self.verb {
             None => Some(&self.measuring),
-            Some(Verb::Logp(bench)) => Some(&bench.measuring),
+            Some(Verb::Logp(args)) => Some(&args.bench.measuring),
             Some(Verb::Bulk(args)) => Some(&args.bench.measuring),
             Some(Verb::Contention(args)) => Some(&args.bench.measuring),
             Some(Verb::Overlap(args)) => Some(&args.bench.measuring),

@@ -2,7 +2,7 @@
 //! precisely as asked for, or the time is up.
 
 use crate::args::{BenchArgs, Label, Measuring};
-use crate::fault::Fault;
+use crate::fault::{Fault, say};
 use crate::interrupt::Interrupt;
 use crate::launch::Bench;
 use crate::launching::Origin;
@@ -17,7 +17,6 @@ use netdyno_clock::place::{self, Distance};
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::half::DialOptions;
-use netdyno_measure::logp::ratio::ratios;
 use netdyno_measure::record::{Doubt, LayerResult, Record, SCHEMA};
 use netdyno_measure::task::{Data, Task};
 use netdyno_protocol::dial::course::Course;
@@ -155,6 +154,7 @@ impl Campaign {
         let environment =
             machine::environment(self.benches.iter().find_map(|bench| bench.cpus.first().copied()));
         let peer_environment = self.site.peer_environment(&interrupt)?;
+        self.method.notes().iter().for_each(|note| say(note));
         let mut runs: Vec<Run<'_>> = self.benches.iter().map(Run::new).collect();
         let progress = Progress::new();
         let started = Instant::now();
@@ -192,7 +192,7 @@ impl Campaign {
         doubts.extend(peer_environment.iter().flat_map(machine::doubts_about_peer));
         doubts.extend(other_machines(&self.site.origin));
         let results = runs.into_iter().map(|run| self.result(run)).collect::<Result<Vec<_>, _>>()?;
-        let ratios = ratios(&results, self.measuring.confidence);
+        let ratios = self.method.ratios(&results, self.measuring.confidence);
         Ok(Record {
             schema: SCHEMA.into(),
             version: env!("CARGO_PKG_VERSION").into(),

@@ -4,6 +4,7 @@ use crate::fault::{Fault, say};
 use crate::output::{check_writable, write_stdout, write_whole};
 use crate::saved::Saved;
 use clap::{Args, ValueEnum};
+use netdyno_measure::record::LayerResult;
 use netdyno_report::export::curve::Curve;
 use netdyno_report::export::loggopsim::{self, TimeUnit};
 use netdyno_report::export::{ExportError, Exported, csv, simgrid};
@@ -58,7 +59,9 @@ pub fn run(args: &ExportArgs) -> Result<(), Fault> {
     let all = args.files.iter().map(|named| Saved::read(named)).collect::<Result<Vec<_>, _>>()?;
     let mut results = Vec::new();
     for saved in &all {
-        results.extend(saved.results()?);
+        // A simulator knows one layer: beside a library's it is not the lean one.
+        let is_wanted = |result: &&LayerResult| args.to == Reader::Csv || !saved.is_reference(result);
+        results.extend(saved.results()?.into_iter().filter(is_wanted));
     }
     let bad = |error: ExportError| Fault::BadInput(error.to_string());
     let Exported { text, notes } = match args.to {

@@ -50,6 +50,7 @@ mod profiles;
 mod progress;
 mod rank;
 mod ranks;
+mod reference;
 mod registration;
 mod report;
 mod run;

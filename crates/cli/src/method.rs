@@ -4,7 +4,8 @@ use netdyno_measure::logp::data::LaunchData;
 use netdyno_measure::logp::doubts::is_precise;
 use netdyno_measure::logp::extract::extract;
 use netdyno_measure::logp::pattern::{BATCH_MESSAGES, LONGEST_BURST, Plan};
-use netdyno_measure::record::{Doubt, Found, Logp, Parameters};
+use netdyno_measure::logp::ratio::{ratios, shares};
+use netdyno_measure::record::{Doubt, Found, LayerResult, Logp, Parameters, Ratio};
 use netdyno_measure::task::{Data, Task};
 
 /// What every launch is told, whatever the verb.
@@ -47,6 +48,16 @@ pub trait Method {
 
     /// What the launches say; `None` where they say nothing.
     fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading>;
+
+    /// What is said before the first launch.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Ratios between the layers of a run.
+    fn ratios(&self, results: &[LayerResult], confidence: f64) -> Vec<Ratio> {
+        ratios(results, confidence)
+    }
 }
 
 /// The LogP signature.
@@ -81,7 +92,12 @@ impl Method for Signature {
         let extracted = extract(&launches, terms.confidence, terms.precision)?;
         Some(Reading {
             parameters: extracted.parameters,
-            found: Found::Logp(Logp { plateau: extracted.plateau, checks: extracted.checks, launches }),
+            found: Found::Logp(Logp {
+                plateau: extracted.plateau,
+                checks: extracted.checks,
+                shares: shares(&launches, terms.confidence),
+                launches,
+            }),
             doubts: extracted.doubts,
         })
     }

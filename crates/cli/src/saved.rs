@@ -1,7 +1,7 @@
 //! Saved records, named on the command line as a file, or as FILE:LAYER.
 
 use crate::fault::Fault;
-use netdyno_measure::record::{LayerResult, Record};
+use netdyno_measure::record::{LayerResult, Ratio, Record};
 use netdyno_measure::sweep::Sweep;
 use std::fmt::Display;
 use std::fs;
@@ -37,6 +37,12 @@ impl Saved {
             }
             _ => Ok(results),
         }
+    }
+
+    /// Whether a result only stands beside that of a library, and was not named itself.
+    pub fn is_reference(&self, result: &LayerResult) -> bool {
+        let is_of = |ratio: &Ratio| ratio.to_reference && ratio.denominator == result.name();
+        self.layer.is_none() && self.record.ratios.iter().any(is_of)
     }
 }
 

@@ -93,6 +93,36 @@ fn messages_are_measured_by_every_verb() {
     }
 }
 
+/// Whether a library is good is seen beside the lean layer on the same path, in the same run.
+#[test]
+fn a_library_stands_beside_the_lean_layer_on_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    for layer in layers() {
+        let lean = if layer.ends_with(":tcp") { "am+udp" } else { "am+shm" };
+        let args = [&["logp", "--over", layer, "--wait", "yield"], &FEW[..]].concat();
+        let output = command(folder.path(), &[&args[..], &["--format", "json"]].concat()).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && stderr.contains(&format!("{lean} is measured as well")),
+            "{stderr}"
+        );
+        let found = Record::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap();
+        let names: Vec<&str> = found.results.iter().map(|result| &result.layer[..]).collect();
+        assert_eq!(names, [layer, lean]);
+        let beside = found.ratios.iter().filter(|ratio| ratio.to_reference);
+        assert!(
+            beside.clone().any(|ratio| ratio.parameter == "rtt" && ratio.value > 0.0),
+            "{:?}",
+            found.ratios
+        );
+        assert!(beside.clone().all(|ratio| (&ratio.numerator[..], &ratio.denominator[..]) == (layer, lean)));
+        assert_eq!(beside.count(), found.ratios.len(), "no ratio stands twice: {:?}", found.ratios);
+        assert!(found.results.iter().all(|result| result.logp().unwrap().shares.is_some()));
+        let alone = record(&mut command(folder.path(), &[&args[..], &["--no-reference"]].concat()));
+        assert_eq!((alone.results.len(), alone.ratios.len()), (1, 0));
+    }
+}
+
 #[test]
 fn what_is_missing_says_how_to_get_it() {
     let folder = tempfile::tempdir().unwrap();

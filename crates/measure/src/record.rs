@@ -181,8 +181,39 @@ pub struct Logp {
     pub plateau: Plateau,
     /// Figures that check the parameters or stand beside them.
     pub checks: Checks,
+    /// Where the round trip goes; null where that is not known, or not in a record of its version.
+    #[serde(default)]
+    pub shares: Option<Shares>,
     /// The data behind all of it.
     pub launches: Vec<LaunchData>,
+}
+
+/// Where the round trip 2 (o_s + L + o_r) goes: the parameters as shares of half of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(non_snake_case, reason = "the names of the field")]
+pub struct Shares {
+    /// Issuing.
+    pub o_s: Share,
+    /// Receiving.
+    pub o_r: Share,
+    /// On the way.
+    pub L: Share,
+}
+
+impl Shares {
+    /// All of them, by name.
+    pub fn all(&self) -> [(&'static str, &Share); 3] {
+        [("o_s", &self.o_s), ("o_r", &self.o_r), ("L", &self.L)]
+    }
+}
+
+/// A share of something.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Share {
+    /// Median over the launches.
+    pub value: f64,
+    /// Interval of that median; null with too few launches.
+    pub ci: Option<Interval>,
 }
 
 impl LayerResult {
@@ -465,6 +496,9 @@ pub struct Ratio {
     pub ci: Option<Interval>,
     /// Pairs behind it.
     pub pairs: usize,
+    /// Whether the layer below the line is the lean layer on the path that the one above takes.
+    #[serde(default)]
+    pub to_reference: bool,
 }
 
 /// Why a figure should not be taken at its word.

@@ -1,9 +1,12 @@
 //! What `bulk` found, for the terminal and for CSV.
 
+mod verdict;
+
 use crate::quantity::{NONE, bytes, number_and_interval, rate, time, time_and_interval};
 use netdyno_measure::bulk::record::{Bulk, Change, Classic, Segment, SizeFigures};
 use netdyno_measure::record::{Parameter, Status};
 use netdyno_measure::stats::Interval;
+pub use verdict::verdict;
 
 /// Sizes that a table shows beside those around changes: every other octave.
 const EVERY: u32 = 2;

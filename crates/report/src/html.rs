@@ -8,6 +8,7 @@ mod bulk;
 mod contention;
 mod dots;
 mod environment;
+mod lean;
 mod overlap;
 mod parts;
 mod plot;
@@ -131,6 +132,7 @@ fn overview(records: &[Record], subjects: &[Subject<'_>], notes: &Notes<'_>) -> 
         section {
             h2 #parameters { "LogP parameters" }
             (tables::parameters(subjects, notes))
+            (lean::table(subjects))
             (tables::ratios(records))
             @if !notes.all().is_empty() { h3 { "Doubts" } (tables::notes(records, notes)) }
             h2 { "Time on the way, and the gap between messages" }

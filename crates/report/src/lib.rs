@@ -16,6 +16,7 @@ pub mod csv;
 pub mod export;
 pub mod html;
 mod launches;
+mod lean;
 mod lines;
 mod notes;
 mod overlap;

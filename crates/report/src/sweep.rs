@@ -1,9 +1,16 @@
 //! What a sweep found, for the terminal and for CSV.
 
+mod verdict;
+
 use crate::lines::Lines;
 use crate::quantity::{NONE, round_time};
 use netdyno_measure::show::{Number, Percent, Time};
 use netdyno_measure::sweep::{Sweep, Swept};
+use verdict::is_insignificant;
+pub use verdict::verdict;
+
+/// A slope of more than so many times what is predicted is of something else.
+const MOST_OF_PREDICTED: f64 = 10.0;
 
 /// The sweep as text in lines of at most `width` columns.
 pub fn table(sweep: &Sweep, width: usize) -> String {
@@ -30,6 +37,8 @@ pub fn table(sweep: &Sweep, width: usize) -> String {
         lines.rule();
         sweep.doubts.iter().for_each(|doubt| lines.wrapped(&format!("doubt: {doubt}"), "", "    "));
     }
+    lines.rule();
+    lines.wrapped(&verdict(sweep), "", "    ");
     lines.text
 }
 
@@ -58,15 +67,23 @@ pub fn sentences(sweep: &Sweep, swept: &Swept) -> Vec<String> {
             swept.slope_ci.map_or(String::new(), |ci| format!(" [{}, {}]", exact(ci.lo), exact(ci.hi)));
         let straight =
             swept.linearity.map_or(String::new(), |share| format!("; a line explains {}", Percent(share)));
-        sentences.push(format!("{}{interval} {} for each {per}{straight}", exact(slope), sweep.unit));
-    }
-    if let (Some(predicted), Some(slope)) = (swept.predicted, swept.slope) {
+        let doubtful = if is_insignificant(swept) { ", a slope that cannot be told from 0" } else { "" };
         sentences.push(format!(
-            "predicted from what was counted, if each is paid for: {} for each {per}, measured {} of it",
-            exact(predicted),
-            Percent(slope / predicted)
+            "{}{interval} {} for each {per}{doubtful}{straight}",
+            exact(slope),
+            sweep.unit
         ));
-    } else if let Some(share) = swept.slope_per_message {
+    }
+    if let Some(predicted) = swept.predicted {
+        let measured = match of_predicted(swept) {
+            Some(share) => format!(", measured {} of it", Percent(share)),
+            None => ", with which the slope as measured cannot be compared".into(),
+        };
+        let predicted = exact(predicted);
+        sentences.push(format!(
+            "predicted from what was counted, if each is paid for: {predicted} for each {per}{measured}"
+        ));
+    } else if let Some(share) = swept.slope_per_message.filter(|_| !is_insignificant(swept)) {
         sentences
             .push(format!("that is {} of a latency for each message of the busiest rank", Number(share)));
     }
@@ -88,6 +105,14 @@ pub fn sentences(sweep: &Sweep, swept: &Swept) -> Vec<String> {
     });
     sentences.push(tolerated.collect::<Vec<_>>().join(", "));
     sentences
+}
+
+/// The slope as a share of what is predicted, where both are told from 0 and of one kind: a slope that may be
+/// 0 is no share of anything, nor is one of a program that messages speed up, or of much more than its
+/// messages.
+pub fn of_predicted(swept: &Swept) -> Option<f64> {
+    let share = swept.slope? / swept.predicted.filter(|predicted| *predicted > 0.0)?;
+    (!is_insignificant(swept) && (0.0..=MOST_OF_PREDICTED).contains(&share)).then_some(share)
 }
 
 /// Four digits of any size.

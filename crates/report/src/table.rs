@@ -6,6 +6,7 @@
 
 use crate::bulk;
 use crate::contention;
+use crate::lean;
 pub use crate::lines::WIDTH_AT_LEAST;
 use crate::lines::{Lines, length};
 use crate::notes::{Note, Notes, marks};
@@ -53,14 +54,28 @@ pub fn render(record: &Record, width: usize) -> String {
         if at > 0 {
             lines.blank();
         }
-        layer(&mut lines, &notes, at, result);
+        layer(&mut lines, &notes, at, result, &record.ratios);
     }
     ratios(&mut lines, &record.ratios);
     doubts(&mut lines, &notes, record);
+    verdicts(&mut lines, record);
     lines.text
 }
 
-fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult) {
+/// What messages of every size come to, a sentence for each layer.
+fn verdicts(lines: &mut Lines, record: &Record) {
+    let sized: Vec<_> =
+        record.results.iter().filter_map(|result| Some((result.name(), result.bulk()?))).collect();
+    if sized.is_empty() {
+        return;
+    }
+    lines.rule();
+    for (name, bulk) in sized {
+        lines.wrapped(&format!("{name}: {}", bulk::verdict(bulk)), "", "    ");
+    }
+}
+
+fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult, ratios: &[Ratio]) {
     let about_layer = marks(&notes.elsewhere(0, at, &PARAMETERS));
     let title = format!("{}  {}  {about_layer}", result.name(), circumstances(result));
     lines.wrapped(title.trim_end(), "", "    ");
@@ -68,6 +83,10 @@ fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult) 
         parameters(lines, notes, at, result);
     }
     found(lines, result);
+    if let Some(logp) = result.logp() {
+        lines.wrapped(&lean::shares(logp).unwrap_or_default(), "  ", "    ");
+        lines.wrapped(&lean::sentence(&lean::beside(result, ratios)).unwrap_or_default(), "  ", "    ");
+    }
 }
 
 /// Whether there is a parameter to show: who registers memory sends nothing.
@@ -231,7 +250,9 @@ fn asked_for(options: &Options) -> String {
     )
 }
 
+/// The ratios between layers, but for those that stand with their layer.
 fn ratios(lines: &mut Lines, ratios: &[Ratio]) {
+    let ratios: Vec<&Ratio> = ratios.iter().filter(|ratio| !ratio.to_reference).collect();
     if ratios.is_empty() {
         return;
     }

@@ -3,6 +3,7 @@
 mod support;
 
 use netdyno_measure::logp::data::LaunchData;
+use netdyno_measure::logp::ratio::ratio;
 use netdyno_measure::record::{Doubt, Found, Logp, Parameter, Record, Status};
 use netdyno_measure::stats::Interval;
 use netdyno_report::{csv, html, table};
@@ -45,6 +46,7 @@ sim  16 B, spin, CPUs 0 and 1 (same package), 1 launch  c
      19.8 µs      1.00 µs      2.00 µs b          –    ≤ 5.00 µs     -34.1 ns
   [19.8, 20.1]
   rtt min 19.4 µs, p50 20.0 µs, p99 28.0 µs, max 2.80 ms, after a pause 21.0 µs
+  round trip: o_s 9.98 %, o_r 20.2 %, L 69.9 %
 ────────────────────────────────────────────────────────────────────────────────
 a  this run: a hypervisor is underneath: it may take a processor away without a
    trace
@@ -286,4 +288,28 @@ proptest! {
         });
         prop_assert!(drawn);
     }
+}
+
+/// The answer to "is that good?" stands with its layer, on a terminal and on a page.
+#[test]
+fn a_layer_stands_beside_the_lean_one_on_its_path() {
+    let mut record = support::record(vec![
+        support::layer("mpi", "o_s=400ns,o_r=300ns,g=900ns,L=300ns,noise=0.02", 6),
+        support::layer("am+shm", "o_s=20ns,o_r=30ns,g=40ns,L=50ns,noise=0.02", 6),
+    ]);
+    record.ratios = ratio(&record.results[0], &record.results[1], 0.95);
+    record.ratios.iter_mut().for_each(|ratio| ratio.to_reference = true);
+    let text = table::render(&record, 80);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["beside am+shm: rtt 10.", "round trip: o_s 40", "o_r 30", "L 30", "round trip: o_s 20"] {
+        assert!(words.contains(part), "{part}\n{text}");
+    }
+    assert!(!text.contains("mpi / am+shm"), "it stands once\n{text}");
+    let page = html::render(std::slice::from_ref(&record));
+    assert!(page.contains("is that good?") && page.contains("Beside the lean layer on the same path"));
+    record.ratios.clear();
+    assert!(!table::render(&record, 80).contains("beside"));
+    let page = html::render(std::slice::from_ref(&record));
+    assert!(page.contains("Where the round trip goes") && !page.contains("is that good?"));
 }

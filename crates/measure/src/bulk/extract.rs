@@ -21,7 +21,9 @@ use super::data::{BulkLaunch, SizeData};
 use super::doubts;
 use super::fit::{NOISE, Point, SIZES_AT_LEAST, Straight, segments};
 use super::pattern::{issue_rises, rises};
-use super::record::{Bulk, Carried, Change, Classic, Linear, Overlap, Overlaps, Rate, Segment, SizeFigures};
+use super::record::{
+    Bulk, CARRIES, Carried, Change, Classic, IS_FREE, Linear, Overlap, Overlaps, Rate, Segment, SizeFigures,
+};
 use crate::figure::Figure;
 use crate::logp::data::Burst;
 use crate::logp::extract::send_overhead;
@@ -32,10 +34,6 @@ use crate::steady::{self, Evidence, Varying, limited_by};
 use std::collections::BTreeMap;
 
 const NS_PER_S: f64 = 1e9;
-/// A processor that is busy for this share of the time that data flow carries it.
-const CARRIES: f64 = 0.9;
-/// One that is busy for no more than this share is free.
-const IS_FREE: f64 = 0.1;
 /// Distance of g(n) from a line, as a share, that is taken for noise where its interval is narrower.
 const NOISE_OF_GAP: f64 = 0.002;
 /// Share of the receives that may wait without making o_r a bound.

@@ -6,6 +6,11 @@ use crate::stats::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// A processor that is busy for this share of the time that data flow carries it.
+pub const CARRIES: f64 = 0.9;
+/// One that is busy for no more than this share is free.
+pub const IS_FREE: f64 = 0.1;
+
 /// The parameters of a layer as functions of the message's size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bulk {

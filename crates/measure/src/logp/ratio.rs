@@ -1,37 +1,58 @@
 //! Ratios of layers whose launches were interleaved: paired by launch, so that what
 //! drifts with the machine falls out.
 
+use super::data::LaunchData;
 use super::extract::each_launch;
-use crate::record::{LayerResult, Ratio, Status};
+use crate::figure::Figure;
+use crate::record::{LayerResult, Ratio, Share, Shares, Status};
 use crate::stats::{median_interval_of_sorted, quantile_of_sorted, sorted};
 
 /// The ratio of every signature to the first one, for each parameter for which every pair of
 /// launches has one. Of plateaus that are not both a measured `g` it is called `plateau`.
 pub fn ratios(results: &[LayerResult], confidence: f64) -> Vec<Ratio> {
-    let mut signatures = results.iter().filter_map(|result| Some((result, result.logp()?)));
-    let Some((below, found_below)) = signatures.next() else { return Vec::new() };
-    let below_each = each_launch(&found_below.launches);
+    let mut signatures = results.iter().filter(|result| result.logp().is_some());
+    let Some(below) = signatures.next() else { return Vec::new() };
+    signatures.flat_map(|above| ratio(above, below, confidence)).collect()
+}
+
+/// The ratios of one signature to another one, of a run in which both were interleaved.
+pub fn ratio(above: &LayerResult, below: &LayerResult, confidence: f64) -> Vec<Ratio> {
+    let (Some(found_above), Some(found_below)) = (above.logp(), below.logp()) else { return Vec::new() };
+    let [above_each, below_each] = [found_above, found_below].map(|found| each_launch(&found.launches));
+    let is_measured = |result: &LayerResult| result.parameters.g.status == Status::Measured;
+    let last = if is_measured(above) && is_measured(below) { "g" } else { "plateau" };
     let mut ratios = Vec::new();
-    for (above, found_above) in signatures {
-        let is_measured = |result: &LayerResult| result.parameters.g.status == Status::Measured;
-        let last = if is_measured(above) && is_measured(below) { "g" } else { "plateau" };
-        let above_each = each_launch(&found_above.launches);
-        for (at, parameter) in ["rtt", "o_s", "o_r", last].into_iter().enumerate() {
-            let pairs = above_each.iter().zip(&below_each).map(|(above, below)| (above[at], below[at]));
-            // Ratios of figures around 0 say nothing, and leaving pairs out would choose.
-            if !pairs.clone().all(|(above, below)| above > 0.0 && below > 0.0) {
-                continue;
-            }
-            let values = sorted(pairs.map(|(above, below)| above / below));
-            ratios.push(Ratio {
-                numerator: above.name(),
-                denominator: below.name(),
-                parameter: parameter.to_owned(),
-                value: quantile_of_sorted(&values, 0.5),
-                ci: median_interval_of_sorted(&values, confidence),
-                pairs: values.len(),
-            });
+    for (at, parameter) in ["rtt", "o_s", "o_r", last].into_iter().enumerate() {
+        let pairs = above_each.iter().zip(&below_each).map(|(above, below)| (above[at], below[at]));
+        // Ratios of figures around 0 say nothing, and leaving pairs out would choose.
+        if !pairs.clone().all(|(above, below)| above > 0.0 && below > 0.0) {
+            continue;
         }
+        let values = sorted(pairs.map(|(above, below)| above / below));
+        ratios.push(Ratio {
+            numerator: above.name(),
+            denominator: below.name(),
+            parameter: parameter.to_owned(),
+            value: quantile_of_sorted(&values, 0.5),
+            ci: median_interval_of_sorted(&values, confidence),
+            pairs: values.len(),
+            to_reference: false,
+        });
     }
     ratios
+}
+
+/// Where the round trip goes, by what each launch says of it. `None` where none says anything.
+pub fn shares(launches: &[LaunchData], confidence: f64) -> Option<Shares> {
+    let each = each_launch(launches);
+    let share = |of: fn([f64; 3]) -> f64| {
+        let figure =
+            Figure::over(each.iter().map(|&[rtt, o_s, o_r, _]| of([rtt / 2.0, o_s, o_r])), confidence);
+        figure.value.is_finite().then_some(Share { value: figure.value, ci: figure.ci })
+    };
+    Some(Shares {
+        o_s: share(|[one_way, o_s, _]| o_s / one_way)?,
+        o_r: share(|[one_way, _, o_r]| o_r / one_way)?,
+        L: share(|[one_way, o_s, o_r]| (one_way - o_s - o_r) / one_way)?,
+    })
 }

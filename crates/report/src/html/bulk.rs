@@ -14,7 +14,7 @@ pub use subject::{Subject, subjects};
 
 /// What was found, in a paragraph for each layer.
 pub fn summary(subjects: &[Subject<'_>]) -> Vec<String> {
-    subjects.iter().map(|subject| format!("{}: {}", subject.label, subject.bulk.overlap.finding)).collect()
+    subjects.iter().map(|subject| format!("{}: {}.", subject.label, text::verdict(subject.bulk))).collect()
 }
 
 /// All layers side by side.
@@ -51,6 +51,7 @@ pub fn layer(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {
             ul.findings {
                 @for change in &subject.bulk.changes { li { (pretty(&text::change(change))) "." } }
                 li { (pretty(&text::classic(&subject.bulk.classic))) "." }
+                li { (pretty(&subject.bulk.overlap.finding)) }
             }
         }
     }

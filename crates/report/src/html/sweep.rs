@@ -2,7 +2,7 @@
 
 use super::parts::{colour, line, pretty};
 use super::plot::{Curve, Plot, Point};
-use crate::sweep::{link, metric, sentences, tolerated, value};
+use crate::sweep::{link, metric, of_predicted, sentences, tolerated, value, verdict};
 use maud::{Markup, html};
 use netdyno_measure::show::{Number, Percent};
 use netdyno_measure::stats::Interval;
@@ -21,7 +21,7 @@ pub fn header(sweep: &Sweep) -> Markup {
         h1 { (TITLE) }
         p.sub { (sweep.began) " · " (sweep.place) @if let Some(provider) = &sweep.provider { " · " (provider) } }
         p.sub { code { (sweep.command.join(" ")) } }
-        p.lead { (pretty(&summary(sweep))) }
+        p.lead { (pretty(&verdict(sweep))) "." }
     }
 }
 
@@ -52,21 +52,6 @@ pub fn main(sweep: &Sweep) -> Markup {
     }
 }
 
-/// Which dial costs most, in a sentence.
-fn summary(sweep: &Sweep) -> String {
-    let worst = |swept: &Swept| swept.points.iter().map(|point| point.slowdown).fold(1.0, f64::max);
-    let mut dials: Vec<&Swept> = sweep.dials.iter().collect();
-    dials.sort_by(|a, b| worst(b).total_cmp(&worst(a)));
-    let each: Vec<String> = dials
-        .iter()
-        .map(|swept| {
-            let last = swept.points.last().map_or(String::new(), |point| value(swept, point.value));
-            format!("{:.2} times by {} up to {last}", worst(swept), swept.dial)
-        })
-        .collect();
-    format!("At worst it is slowed down {}.", each.join(", "))
-}
-
 fn tolerances(sweep: &Sweep) -> Markup {
     html! {
         table {
@@ -95,8 +80,7 @@ fn tolerances(sweep: &Sweep) -> Markup {
 }
 
 fn share(swept: &Swept) -> String {
-    let share = swept.slope.zip(swept.predicted).map(|(slope, predicted)| slope / predicted);
-    share.map_or("–".to_owned(), |share| Percent(share).to_string())
+    of_predicted(swept).map_or("–".to_owned(), |share| Percent(share).to_string())
 }
 
 /// The slowdown over the values of a dial, with their range; 1 is the link as it is.

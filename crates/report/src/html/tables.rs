@@ -127,7 +127,8 @@ fn concern(note: &Note<'_>, records: &[Record]) -> String {
 
 /// Ratios between layers.
 pub fn ratios(records: &[Record]) -> Markup {
-    let all: Vec<_> = records.iter().flat_map(|record| &record.ratios).collect();
+    let all: Vec<_> =
+        records.iter().flat_map(|record| &record.ratios).filter(|ratio| !ratio.to_reference).collect();
     html! {
         @if !all.is_empty() {
             h3 { "Ratios, paired by launch" }

@@ -10,6 +10,7 @@ use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Time, Work};
 use netdyno_measure::logp::data::{LaunchData, Shape};
 use netdyno_measure::logp::extract::extract;
 use netdyno_measure::logp::pattern::{self, BATCH_MESSAGES, LONGEST_BURST, Plan};
+use netdyno_measure::logp::ratio::shares;
 use netdyno_measure::overlap;
 use netdyno_measure::overlap::data::OverlapLaunch;
 use netdyno_measure::overlap::plan::{METHODS, OverlapPlan};
@@ -201,7 +202,12 @@ pub fn layer(name: &str, truth: &str, launches: usize) -> LayerResult {
 /// What the extraction makes of `launches`.
 pub fn result(name: &str, launches: Vec<LaunchData>) -> LayerResult {
     let extracted = extract(&launches, 0.95, 0.02).expect("launches");
-    let found = Found::Logp(Logp { plateau: extracted.plateau, checks: extracted.checks, launches });
+    let found = Found::Logp(Logp {
+        plateau: extracted.plateau,
+        checks: extracted.checks,
+        shares: shares(&launches, 0.95),
+        launches,
+    });
     measured(name, 16, extracted.parameters, found, extracted.doubts)
 }
 
@@ -235,6 +241,7 @@ pub fn record(results: Vec<LayerResult>) -> Record {
             [lo * ratio, hi * ratio].into()
         }),
         pairs: pair[0].launches(),
+        to_reference: false,
     });
     Record {
         schema: SCHEMA.into(),

@@ -1,0 +1,140 @@
+//! Which lean layer of our own takes the same path as a library's: beside it stands whether a figure is good.
+
+use crate::args::{BenchArgs, Measuring};
+use crate::ranks::Ranks;
+use netdyno_layers::catalogue::Layer;
+
+/// What UCX calls transports in shared memory.
+const SHARED_MEMORY: [&str; 11] =
+    ["posix", "sysv", "cma", "knem", "xpmem", "shm", "sm", "mm", "shared_memory", "all", "self"];
+/// What libfabric calls providers in shared memory.
+const SHARED_PROVIDERS: [&str; 3] = ["shm", "sm2", "sm"];
+/// What libfabric and UCX call what they have over sockets.
+const SOCKETS: [&str; 4] = ["tcp", "udp", "sockets", "net"];
+/// What launchers are told where processes are to be on other hosts.
+const OF_HOSTS: [&str; 11] = [
+    "-f",
+    "-host",
+    "--host",
+    "-H",
+    "-hosts",
+    "--hosts",
+    "-hostfile",
+    "--hostfile",
+    "-machinefile",
+    "--machinefile",
+    "-w",
+];
+
+/// Whether messages stay within this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// All processes are on this host.
+    WithinHost,
+    /// They may be on several.
+    BetweenHosts,
+}
+
+impl Route {
+    /// Where the processes of a measurement are.
+    pub fn of(measuring: &Measuring, ranks: Option<&Ranks>) -> Self {
+        let launcher = measuring.launcher.as_ref().map(ToString::to_string);
+        let leaves = measuring.peer.is_some()
+            || ranks.is_some_and(|ranks| ranks.machines() > 1)
+            || launcher.is_some_and(|launcher| names_hosts(&launcher));
+        if leaves { Self::BetweenHosts } else { Self::WithinHost }
+    }
+
+    /// The lean layer on the path that a library's layer takes; none where there is none.
+    pub fn lean_beside(self, layer: Layer) -> Option<Layer> {
+        let parts = |text: &str, by: &[char]| -> Vec<String> { text.split(by).map(String::from).collect() };
+        let has = |parts: &[String], names: &[&str]| parts.iter().any(|part| names.contains(&&part[..]));
+        let (shared, sockets) = match layer {
+            Layer::Mpi => (true, true),
+            // The core provider comes first, as in tcp;ofi_rxm.
+            Layer::Ofi(provider) => {
+                let core = parts(provider.as_str(), &[';']);
+                (has(&core[..1], &SHARED_PROVIDERS), has(&core[..1], &SOCKETS))
+            }
+            // UCX takes the fastest of them, which is shared memory within a host.
+            Layer::Ucx(transports) => {
+                let all = parts(transports.as_str(), &['+']);
+                (has(&all, &SHARED_MEMORY), has(&all, &SOCKETS) || has(&all, &["all"]))
+            }
+            _ => (false, false),
+        };
+        match self {
+            Self::WithinHost if shared => Some(Layer::AmShm),
+            _ if sockets => Some(Layer::AmUdp),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a launcher may start processes on other hosts: srun does, others where they are told of some.
+fn names_hosts(launcher: &str) -> bool {
+    let words: Vec<&str> = launcher.split_whitespace().collect();
+    let is_of_hosts = |word: &&str| OF_HOSTS.contains(&word.split('=').next().unwrap_or(word));
+    words.first().is_some_and(|program| program.ends_with("srun")) || words.iter().any(is_of_hosts)
+}
+
+/// The lean layers that are not asked for, beside layers that are, where they can be measured as asked for.
+pub fn missing(bench: &BenchArgs, route: Route) -> Vec<Layer> {
+    let mut missing = Vec::new();
+    // What is spoilt or slowed down on purpose is no reference.
+    if bench.faults.is_some() || bench.dials.is_some() || bench.profile.is_some() {
+        return missing;
+    }
+    for lean in bench.over.iter().filter_map(|&layer| route.lean_beside(layer)) {
+        let waits = bench.measuring.waits();
+        let can = lean.unavailable().is_none()
+            && bench.measuring.size_bytes() <= lean.max_size()
+            && waits.iter().all(|wait| lean.waits().contains(wait));
+        if can && !bench.over.contains(&lean) && !missing.contains(&lean) {
+            missing.push(lean);
+        }
+    }
+    missing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lean_layer_takes_the_same_path() {
+        for (layer, within, between) in [
+            ("mpi", Some("am+shm"), Some("am+udp")),
+            ("ofi:tcp", Some("am+udp"), Some("am+udp")),
+            ("ofi:tcp;ofi_rxm", Some("am+udp"), Some("am+udp")),
+            ("ofi:udp;ofi_rxd", Some("am+udp"), Some("am+udp")),
+            ("ofi:sockets", Some("am+udp"), Some("am+udp")),
+            ("ofi:shm", Some("am+shm"), None),
+            ("ofi:verbs;ofi_rxm", None, None),
+            ("ucx:tcp", Some("am+udp"), Some("am+udp")),
+            ("ucx:posix+cma", Some("am+shm"), None),
+            ("ucx:sysv", Some("am+shm"), None),
+            ("ucx:posix+tcp", Some("am+shm"), Some("am+udp")),
+            ("ucx:rc_mlx5", None, None),
+            ("tcp", None, None),
+            ("am+shm", None, None),
+        ] {
+            let lean = |route: Route| route.lean_beside(layer.parse().unwrap()).map(|lean| lean.to_string());
+            assert_eq!(lean(Route::WithinHost).as_deref(), within, "{layer}");
+            assert_eq!(lean(Route::BetweenHosts).as_deref(), between, "{layer}");
+        }
+    }
+
+    #[test]
+    fn launchers_that_are_told_of_hosts_may_leave_this_one() {
+        for (launcher, leaves) in [
+            ("mpiexec -n {n}", false),
+            ("mpiexec --mca pml cm -n {n}", false),
+            ("mpiexec -host a,b -n {n}", true),
+            ("mpiexec --hostfile=hosts -n {n}", true),
+            ("/usr/bin/srun -n {n}", true),
+        ] {
+            assert_eq!(names_hosts(launcher), leaves, "{launcher}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What messages of every size come to, in a sentence: the same on a terminal and on a page.
+//!
+//! No statement goes beyond its interval: how much of the data a processor carries is said where the
+//! interval of that share decides it.
+
+use crate::quantity::{bytes, rate, time_and_interval};
+use netdyno_measure::bulk::record::{Bulk, CARRIES, Carried, IS_FREE, SizeFigures};
+use netdyno_measure::record::Status;
+use netdyno_measure::show::Percent;
+use netdyno_measure::stats::Interval;
+
+/// The sentence.
+pub fn verdict(bulk: &Bulk) -> String {
+    let parts = [smallest(bulk), fastest(bulk), half(bulk)];
+    let mut parts: Vec<String> = parts.into_iter().flatten().collect();
+    parts.push(carried("sending", &bulk.overlap.sending));
+    parts.push(carried("receiving", &bulk.overlap.receiving));
+    parts.join("; ")
+}
+
+fn smallest(bulk: &Bulk) -> Option<String> {
+    let size = bulk.sizes.first().filter(|size| size.T.status == Status::Measured)?;
+    let ns = size.T.value_ns.filter(|ns| ns.is_finite())?;
+    Some(format!("{} one way for {}", time_and_interval(ns, size.T.ci_ns), bytes(size.size_bytes as f64)))
+}
+
+fn fastest(bulk: &Bulk) -> Option<String> {
+    let of = |size: &&SizeFigures| size.streaming.value_bytes_per_s;
+    let best =
+        bulk.sizes.iter().filter(|size| of(size).is_finite()).max_by(|a, b| of(a).total_cmp(&of(b)))?;
+    let between = within(best.streaming.ci_bytes_per_s, rate);
+    Some(format!("{}{between} at most, in a stream of {}", rate(of(&best)), bytes(best.size_bytes as f64)))
+}
+
+fn half(bulk: &Bulk) -> Option<String> {
+    let classic = &bulk.classic;
+    let at = classic.n_half_measured_bytes.filter(|at| at.is_finite())?;
+    let between = within(classic.n_half_measured_ci_bytes, bytes);
+    Some(format!("messages one by one reach half of their best rate at {}{between}", bytes(at)))
+}
+
+/// The ends of an interval, where they are shown to differ.
+fn within(ci: Option<Interval>, shown: impl Fn(f64) -> String) -> String {
+    match ci.map(|ci| (shown(ci.lo), shown(ci.hi))) {
+        Some((lo, hi)) if lo != hi => format!(" ({lo} to {hi})"),
+        _ => String::new(),
+    }
+}
+
+/// How much of the data a processor carries, as far as the interval decides.
+fn carried(verb: &str, carried: &Carried) -> String {
+    let (Some(share), Some(ci)) = (carried.share, carried.share_ci) else {
+        return format!("whether {verb} can be overlapped is not known from so few launches");
+    };
+    let busy =
+        format!("{} of a byte's time{}", Percent(share), within(Some(ci), |end| Percent(end).to_string()));
+    match ci {
+        ci if ci.lo >= CARRIES => {
+            format!("{verb} cannot be overlapped, the processor carries the data: {busy}")
+        }
+        ci if ci.hi <= IS_FREE => format!("{verb} can be overlapped, it takes the processor {busy}"),
+        ci if ci.lo > IS_FREE && ci.hi < CARRIES => {
+            format!("{verb} can be overlapped in part, it takes the processor {busy}")
+        }
+        _ => format!("how far {verb} can be overlapped is not decided, it takes the processor {busy}"),
+    }
+}

@@ -1,0 +1,196 @@
+//! What the dials of a sweep do to the program, in a sentence: the same on a terminal and on a page.
+//!
+//! No statement goes beyond its interval: a dial whose slope may be 0 has no effect that can be told, a
+//! value at which the program is slower stands beside the values between which it lies, and dials whose
+//! values cannot be told apart share their place.
+
+use super::value;
+use crate::quantity::round_rate;
+use netdyno_measure::show::Percent;
+use netdyno_measure::sweep::{Point, Sweep, Swept};
+
+/// The slowdown that the sentence is about.
+const SLOWER: f64 = 0.10;
+/// A dial that slows the program down by less does not matter.
+const MATTERS: f64 = 0.01;
+/// The dial that is a rate and no time.
+const RATE: &str = "gap-per-byte";
+
+/// The sentence.
+pub fn verdict(sweep: &Sweep) -> String {
+    let dials = sweep.dials.iter().map(|swept| Dial { sweep, swept });
+    let (rates, times): (Vec<Dial<'_>>, Vec<Dial<'_>>) = dials.partition(|dial| dial.swept.dial == RATE);
+    let (felt, unfelt): (Vec<Dial<'_>>, Vec<Dial<'_>>) = times.into_iter().partition(Dial::is_felt);
+    let mut parts = ranked(felt, !unfelt.is_empty());
+    parts.extend(unfelt.iter().map(Dial::without_effect));
+    parts.extend(rates.iter().map(Dial::bandwidth));
+    if parts.is_empty() {
+        return "no dial was turned".into();
+    }
+    parts.join("; ")
+}
+
+/// Dials that slow the program down, the most sensitive first.
+fn ranked(mut felt: Vec<Dial<'_>>, has_others: bool) -> Vec<String> {
+    let reach = |dial: &Dial<'_>| dial.reach();
+    felt.sort_by(|a, b| earlier(reach(a).at).total_cmp(&earlier(reach(b).at)));
+    let Some(first) = felt.first() else { return Vec::new() };
+    let are_compared = reach(first).at.is_some() && (felt.len() > 1 || has_others);
+    // A dial whose range begins before that of the first one ends may be the more sensitive one.
+    let end = earlier(reach(first).latest);
+    let alike = felt.iter().skip(1).take_while(|dial| earlier(reach(dial).earliest) <= end).count() + 1;
+    let named = |dials: &[Dial<'_>], separator: &str| {
+        let each: Vec<String> =
+            dials.iter().map(|dial| format!("{}: {}", dial.swept.dial, dial.slower())).collect();
+        each.join(separator)
+    };
+    let head = if are_compared { "most sensitive to" } else { "sensitive to" };
+    let mut parts = vec![format!("{head} {}", named(&felt[..alike], " and, not told apart from it, to "))];
+    if alike < felt.len() {
+        parts.push(format!("less to {}", named(&felt[alike..], ", to ")));
+    }
+    parts
+}
+
+/// What is not reached comes last.
+fn earlier(value: Option<f64>) -> f64 {
+    value.unwrap_or(f64::INFINITY)
+}
+
+/// A dial of a sweep.
+struct Dial<'a> {
+    sweep: &'a Sweep,
+    swept: &'a Swept,
+}
+
+/// How much slower than the link as it is the program is at a value, at least and at most.
+#[derive(Clone, Copy)]
+struct Slowdown {
+    least: f64,
+    most: f64,
+}
+
+/// The value at which the program is slower by [`SLOWER`]: by the medians, and the values between which it
+/// lies by the ranges of the runs.
+struct Reach {
+    at: Option<f64>,
+    earliest: Option<f64>,
+    latest: Option<f64>,
+}
+
+impl Dial<'_> {
+    /// Whether it slows the program down: as the interval of its slope says, which is wrong about one dial in
+    /// twenty, and as all runs of some value are slower than all of the link as it is.
+    fn is_felt(&self) -> bool {
+        let slows = self.swept.slope.is_some_and(|slope| (slope < 0.0) == self.sweep.higher_is_better);
+        let is_apart = |point: &Point| self.slowdown(point).is_some_and(|slowdown| slowdown.least > 1.0);
+        slows && !is_insignificant(self.swept) && self.swept.points.iter().any(is_apart)
+    }
+
+    fn last(&self) -> Option<&Point> {
+        self.swept.points.last().filter(|point| point.value > 0.0)
+    }
+
+    fn slowdown(&self, point: &Point) -> Option<Slowdown> {
+        let link = self.swept.points.first().filter(|link| link.value == 0.0)?;
+        let (least, most) = match self.sweep.higher_is_better {
+            _ if point.value == 0.0 => (1.0, 1.0),
+            true => (link.range.lo / point.range.hi, link.range.hi / point.range.lo),
+            false => (point.range.lo / link.range.hi, point.range.hi / link.range.lo),
+        };
+        (least.is_finite() && most.is_finite()).then_some(Slowdown { least, most })
+    }
+
+    fn reach(&self) -> Reach {
+        let is_meant = |slowdown: f64| (slowdown - SLOWER).abs() < 1e-9;
+        let tolerance = self.swept.tolerance.iter().find(|tolerance| is_meant(tolerance.slowdown));
+        Reach {
+            at: tolerance.and_then(|tolerance| tolerance.value),
+            earliest: self.crossing(|slowdown| slowdown.most),
+            latest: self.crossing(|slowdown| slowdown.least),
+        }
+    }
+
+    /// The value at which the slowdowns, joined by lines, first leave what is allowed.
+    fn crossing(&self, of: impl Fn(Slowdown) -> f64) -> Option<f64> {
+        self.swept.points.windows(2).find_map(|pair| {
+            let [from, to] = [self.slowdown(&pair[0])?, self.slowdown(&pair[1])?].map(&of);
+            let share = ((1.0 + SLOWER - from) / (to - from)).clamp(0.0, 1.0);
+            let (a, b) = (pair[0].value, pair[1].value);
+            // Between the link and the first value that it is set to nobody knows where the link is.
+            let at = if self.swept.adds || a > 0.0 { a + share * (b - a) } else { b };
+            (to > 1.0 + SLOWER).then_some(at)
+        })
+    }
+
+    /// How far it goes, as `10 % slower at +31 µs (+28 µs to +35 µs)`.
+    fn slower(&self) -> String {
+        let reach = self.reach();
+        let Some(at) = reach.at else {
+            return format!("less than {} slower {}", Percent(SLOWER), self.up_to_last());
+        };
+        let between = match (reach.earliest, reach.latest) {
+            (Some(from), Some(to)) if self.named(from) == self.named(to) => String::new(),
+            (Some(from), Some(to)) => format!(" ({} to {})", self.named(from), self.named(to)),
+            (Some(from), None) => format!(" ({} at the earliest)", self.named(from)),
+            _ => String::new(),
+        };
+        format!("{} slower at {}{between}", Percent(SLOWER), self.named(at))
+    }
+
+    /// What can be said of a dial whose slope may be 0.
+    fn without_effect(&self) -> String {
+        let name = &self.swept.dial;
+        match self.last().and_then(|last| self.slowdown(last)) {
+            None => format!("{name} was not compared with the link as it is"),
+            Some(slowdown) if slowdown.most <= 1.0 + MATTERS => {
+                format!("{name} does not matter {}", self.up_to_last())
+            }
+            Some(slowdown) => format!(
+                "no effect of {name} can be told {} (at most {} slower)",
+                self.up_to_last(),
+                Percent(slowdown.most - 1.0)
+            ),
+        }
+    }
+
+    /// What the gap per byte does, as a bandwidth where that is known: what is added to a link's own is not.
+    fn bandwidth(&self) -> String {
+        let does_not_matter =
+            |point: &&Point| self.slowdown(point).is_some_and(|slowdown| slowdown.most <= 1.0 + MATTERS);
+        let turned = self.swept.points.iter().filter(|point| point.value > 0.0);
+        let last_without = turned.take_while(does_not_matter).last();
+        let without =
+            last_without.map(|point| format!("bandwidth does not matter {}", self.down_to(point.value)));
+        match (without, self.is_felt()) {
+            (Some(without), true) if self.reach().at.is_some() => format!("{without}, {}", self.slower()),
+            (Some(without), _) => without,
+            (None, true) => format!("sensitive to bandwidth: {}", self.slower()),
+            (None, false) => self.without_effect(),
+        }
+    }
+
+    fn down_to(&self, value: f64) -> String {
+        let word = if self.is_bandwidth() { "above" } else { "up to" };
+        format!("{word} {}", self.named(value))
+    }
+
+    fn up_to_last(&self) -> String {
+        self.down_to(self.last().map_or(f64::NAN, |last| last.value))
+    }
+
+    /// Whether its values are known as bandwidths.
+    fn is_bandwidth(&self) -> bool {
+        self.swept.dial == RATE && !self.swept.adds
+    }
+
+    /// A value as it was turned, or the bandwidth that it is.
+    fn named(&self, at: f64) -> String {
+        if self.is_bandwidth() { round_rate(1e9 / at) } else { value(self.swept, at) }
+    }
+}
+
+/// Whether the interval of a slope holds 0, or there is none.
+pub fn is_insignificant(swept: &Swept) -> bool {
+    swept.slope_ci.is_none_or(|ci| ci.contains(0.0))
+}

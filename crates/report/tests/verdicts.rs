@@ -1,0 +1,150 @@
+//! The sentence in which a sweep and messages of every size end, on a terminal and on a page.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod support;
+
+use netdyno_measure::sweep::{Counted, Counts, Run, Subject, Sweep, Swept, read};
+use netdyno_report::sweep::{sentences, table, verdict};
+use netdyno_report::{html, table as tables};
+
+/// A dial: its name, its values in its own unit, whether they are added, and what the program takes with
+/// each, in seconds.
+type Dial<'a> = (&'a str, &'a [f64], bool, &'a dyn Fn(f64) -> f64);
+
+/// A sweep of a program that takes 1 s over the link as it is, with noise of that share.
+fn sweep(dials: &[Dial<'_>], noise: f64) -> Sweep {
+    let mut random = fastrand::Rng::with_seed(5);
+    let mut runs = Vec::new();
+    for repetition in 0..4 {
+        for (dial, values, _, takes) in dials {
+            for &value in [0.0].iter().chain(values.iter()) {
+                runs.push(Run {
+                    dial: (value > 0.0).then(|| (*dial).to_owned()),
+                    value,
+                    repetition,
+                    metric: takes(value) * (1.0 + noise * (random.f64() - 0.5)),
+                    counted: Counted { most_sent: 10, most_bytes: 1000, ..Counted::default() },
+                    ..Run::default()
+                });
+            }
+        }
+    }
+    let mut sweep = Sweep { unit: "s".into(), confidence: 0.95, ..Sweep::default() };
+    for (dial, _, adds, _) in dials {
+        let is_rate = *dial == "gap-per-byte";
+        let subject = Subject {
+            dial: (*dial).into(),
+            adds: *adds,
+            unit_ns: if is_rate { 1.0 } else { 1e3 },
+            counts: if is_rate { Counts::Bytes } else { Counts::Sent },
+        };
+        let swept = read(&subject, &runs, &sweep);
+        sweep.dials.push(swept);
+    }
+    sweep.runs = runs;
+    sweep
+}
+
+const TIMES: [f64; 4] = [10e3, 20e3, 40e3, 80e3];
+
+#[test]
+fn a_sweep_ends_in_what_matters_most() {
+    let found = sweep(
+        &[
+            ("send-overhead", &TIMES, true, &|ns| 1.0 + 0.1 * ns / 60e3),
+            ("latency", &TIMES, true, &|ns| 1.0 + 0.1 * ns / 31e3),
+            ("gap-per-byte", &[0.5, 1.0, 2.0, 4.0], false, &|ns| {
+                if ns > 1.0 { 1.0 + 0.03 * ns } else { 1.0 }
+            }),
+        ],
+        0.001,
+    );
+    let text = verdict(&found);
+    assert!(text.starts_with("most sensitive to latency: 10 % slower at +31"), "{text}");
+    assert!(text.contains(" µs to +"), "the values between which that lies: {text}");
+    assert!(text.contains("less to send-overhead: 10 % slower at +60"), "{text}");
+    assert!(text.contains("bandwidth does not matter above 1 GB/s, 10 % slower at 300 MB/s (30"), "{text}");
+    let shown = table(&found, 80);
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    let last: Vec<&str> = shown.rsplit('─').next().unwrap().split_whitespace().collect();
+    assert_eq!(last, text.split_whitespace().collect::<Vec<_>>(), "the last thing that is said");
+    let page = html::of_sweep(&found);
+    assert!(page.contains("most sensitive to latency") && page.contains("bandwidth does not matter above"));
+}
+
+#[test]
+fn a_slope_that_may_be_nothing_is_called_that() {
+    let found = sweep(
+        &[
+            ("send-gap", &TIMES, true, &|_| 1.0),
+            ("latency", &TIMES, true, &|_| 1.0),
+            ("gap-per-byte", &[0.5, 1.0], true, &|_| 1.0),
+        ],
+        0.2,
+    );
+    let text = verdict(&found);
+    assert!(text.contains("no effect of send-gap can be told up to +80 µs (at most"), "{text}");
+    assert!(!text.contains("sensitive"), "{text}");
+    let insignificant = |swept: &&Swept| swept.slope_ci.unwrap().contains(0.0);
+    assert!(found.dials.iter().filter(insignificant).count() >= 2, "one in twenty is not, by chance");
+    for swept in found.dials.iter().filter(insignificant) {
+        let said = sentences(&found, swept).join("\n");
+        assert!(said.contains("a slope that cannot be told from 0"), "{said}");
+        let predicted = said.lines().find(|line| line.starts_with("predicted")).unwrap_or_default();
+        assert!(swept.dial == "latency" || predicted.ends_with("cannot be compared"), "{said}");
+    }
+    let page = html::of_sweep(&found);
+    assert!(page.contains("a slope that cannot be told from 0"));
+    let still = sweep(&[("latency", &TIMES, true, &|_| 1.0)], 0.001);
+    assert_eq!(verdict(&still), "latency does not matter up to +80 µs");
+}
+
+/// A program that has nothing to do with its messages may take longer or shorter by chance.
+#[test]
+fn no_prediction_is_thousands_of_percent() {
+    for slope in [-0.5, 0.5] {
+        let found = sweep(&[("send-gap", &TIMES, true, &|ns| 1.0 + slope * ns / 80e3)], 0.001);
+        let said = sentences(&found, &found.dials[0]).join("\n");
+        assert!(said.contains("cannot be compared"), "{said}");
+    }
+    let paid = sweep(&[("send-gap", &TIMES, true, &|ns| 1.0 + 20.0 * ns * 1e-9)], 0.000_001);
+    let said = sentences(&paid, &paid.dials[0]).join("\n");
+    assert!(said.contains("measured 200 % of it"), "{said}");
+}
+
+#[test]
+fn dials_that_are_not_told_apart_share_their_place() {
+    let felt = |ns: f64| 1.0 + 0.1 * ns / 31e3;
+    let found = sweep(&[("latency", &TIMES, true, &felt), ("send-gap", &TIMES, true, &felt)], 0.02);
+    let text = verdict(&found);
+    assert!(text.starts_with("most sensitive to ") && text.contains("not told apart from it"), "{text}");
+    let alone = sweep(&[("latency", &TIMES, true, &felt)], 0.001);
+    assert!(verdict(&alone).starts_with("sensitive to latency: 10 % slower at +3"), "{}", verdict(&alone));
+    assert_eq!(verdict(&Sweep::default()), "no dial was turned");
+}
+
+#[test]
+fn messages_of_every_size_end_in_what_they_come_to() {
+    let carried = "o_s=30ns,o_r=40ns,g=20ns,L=100ns,O_s=0.08ns/B,noise=0.03";
+    let record = support::record(vec![
+        support::bulk_layer("am+shm", carried, 6),
+        support::bulk_layer("tcp", "o_s=1us,o_r=2us,g=5us,L=7us,G=0.5ns/B", 1),
+    ]);
+    let shown = tables::render(&record, 80);
+    let last = shown.rsplit('─').next().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(last.starts_with("am+shm: 17"), "{last}");
+    for words in [
+        "one way for 1 B",
+        "GB/s at most, in a stream of",
+        "reach half of their best rate at",
+        "sending cannot be overlapped, the processor carries the data: ",
+        "receiving can be overlapped, it takes the processor ",
+        "whether sending can be overlapped is not known from so few launches",
+    ] {
+        assert!(last.contains(words), "{words}\n{last}");
+    }
+    let page = html::render(std::slice::from_ref(&record));
+    assert!(page.contains("sending cannot be overlapped, the processor carries the data"));
+    assert!(!netdyno_report::csv::render(&record).contains("overlapped"));
+}
