@@ -102,7 +102,7 @@ pub struct Measuring {
     #[arg(long, value_name = "SHARE", default_value = "0.95", value_parser = confidence, allow_negative_numbers = true)]
     pub confidence: f64,
 
-    /// Time for each layer: after it no launch is begun beyond those asked for
+    /// Time for each layer at most: launches are shortened to fit into it, and after it none is begun
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = max_time)]
     pub max_time: Duration,
 

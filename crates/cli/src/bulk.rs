@@ -40,7 +40,7 @@ struct EverySize {
 
 impl Method for EverySize {
     fn task(&self, terms: &Terms, before: &[Data]) -> Task {
-        let &Terms { launch, budget_ns, precision, confidence, seed } = terms;
+        let &Terms { launch, budget_ns, precision, confidence, seed, .. } = terms;
         // The first launch chooses sizes and bursts for all.
         let shape = own(before).next().map(|data| data.shape.clone());
         let largest_bytes = self.largest_bytes;

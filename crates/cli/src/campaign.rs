@@ -9,6 +9,7 @@ use crate::launching::Origin;
 use crate::machine;
 use crate::method::{Method, Terms};
 use crate::output::Sink;
+use crate::pace::Pace;
 use crate::profiles;
 use crate::progress::Progress;
 use crate::ranks::Ranks;
@@ -34,8 +35,8 @@ use std::time::{Duration, Instant, SystemTime};
 const LAUNCHES_PER_LOOK: usize = 3;
 /// Time of one launch at most: more launches say more than longer ones.
 const LONGEST_LAUNCH: Duration = Duration::from_millis(1200);
-/// Share of a launch's time that starting its processes leaves for measuring.
-const MEASURING_SHARE: f64 = 0.8;
+/// Launches of each layer from which an interrupted run has a result.
+const LAUNCHES_WORTH_WRITING: usize = 3;
 
 /// What layers are put under on purpose.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +59,15 @@ pub fn run(method: Box<dyn Method>, args: &BenchArgs, ranks: Option<Rc<Ranks>>) 
     let mut campaign = Campaign::new(method, &args.over, &conditions, &args.measuring, ranks)?;
     args.label.iter().try_for_each(|label| campaign.label(label))?;
     let sink = Sink::open(&args.output)?;
-    sink.write(&campaign.run()?)
+    let record = campaign.run()?;
+    sink.write(&record)?;
+    conclude(&record)
+}
+
+/// How the command ends once a record is written: as the signal asks for, where one ended the run early.
+pub fn conclude(record: &Record) -> Result<(), Fault> {
+    let launches = record.results.iter().map(LayerResult::launches).min().unwrap_or(0);
+    record.interrupted.map_or(Ok(()), |signal| Err(Fault::CutShort { signal, launches }))
 }
 
 /// What is to be measured, checked.
@@ -156,41 +165,17 @@ impl Campaign {
         let peer_environment = self.site.peer_environment(&interrupt)?;
         self.method.notes().iter().for_each(|note| say(note));
         let mut runs: Vec<Run<'_>> = self.benches.iter().map(Run::new).collect();
-        let progress = Progress::new();
-        let started = Instant::now();
-        let time = self.measuring.max_time * u32::try_from(runs.len()).unwrap_or(1);
-        let at_least = usize::from(self.measuring.launches);
-        let (mut rounds, mut shortest) = (0, Duration::MAX);
-        loop {
-            // Every other round runs the layers in the opposite order, so that none is
-            // always the first.
-            let began = Instant::now();
-            let order: Vec<usize> =
-                if rounds % 2 == 0 { (0..runs.len()).collect() } else { (0..runs.len()).rev().collect() };
-            for (nth, &at) in order.iter().enumerate() {
-                let task = self.method.task(&self.terms(rounds), &runs[at].launches);
-                let doing = format!("{} launch {}", runs[at].bench.layer, rounds + 1);
-                let steps = (rounds.max(at_least - 1) + 1) * order.len();
-                runs[at].launch(&task, &interrupt, &mut |share| {
-                    let by_launches = (rounds * order.len() + nth) as f64 + share;
-                    let by_time = started.elapsed().as_secs_f64() / time.as_secs_f64();
-                    let share = if rounds < at_least { by_launches / steps as f64 } else { by_time };
-                    progress.show(share, &doing);
-                })?;
-            }
-            rounds += 1;
-            shortest = shortest.min(began.elapsed());
-            let is_look = rounds >= at_least && (rounds - at_least).is_multiple_of(LAUNCHES_PER_LOOK);
-            // None is begun that would not be at its end in time.
-            let time_is_up = rounds >= at_least && started.elapsed() + shortest > time;
-            if time_is_up || (is_look && self.is_precise(&runs)) {
-                break;
-            }
-        }
-        drop(progress);
+        let asked_for = usize::from(self.measuring.launches);
+        let pace = Pace::new(Instant::now(), self.measuring.max_time, runs.len(), asked_for);
+        let interrupted = self.measure(&mut runs, &pace, &interrupt)?;
         let mut doubts = machine::doubts(&environment);
         doubts.extend(peer_environment.iter().flat_map(machine::doubts_about_peer));
         doubts.extend(other_machines(&self.site.origin));
+        let fewest = runs.iter().map(|run| run.launches.len()).min().unwrap_or(0);
+        match interrupted {
+            Some(signal) => doubts.push(interrupted_doubt(signal, fewest)),
+            None => doubts.extend(too_few_doubt(fewest, asked_for)),
+        }
         let results = runs.into_iter().map(|run| self.result(run)).collect::<Result<Vec<_>, _>>()?;
         let ratios = self.method.ratios(&results, self.measuring.confidence);
         Ok(Record {
@@ -202,16 +187,81 @@ impl Campaign {
             peer_environment,
             results,
             ratios,
+            interrupted,
             doubts,
         })
     }
 
-    fn terms(&self, launch: usize) -> Terms {
-        let share = self.measuring.max_time / u32::from(self.measuring.launches);
-        let budget = share.mul_f64(MEASURING_SHARE).min(LONGEST_LAUNCH);
+    /// Launches the layers, round after round, until the figures are known or the time is up. Returns
+    /// the signal that ended it early, where one did and what there is has a result.
+    fn measure(
+        &self,
+        runs: &mut [Run<'_>],
+        pace: &Pace,
+        interrupt: &Interrupt,
+    ) -> Result<Option<i32>, Fault> {
+        let asked_for = usize::from(self.measuring.launches);
+        let progress = Progress::limited();
+        let mut rounds = 0;
+        loop {
+            let began = Instant::now();
+            match self.round(rounds, runs, pace, interrupt, &progress) {
+                Err(Fault::Interrupted(signal)) if is_worth_writing(runs) => return Ok(Some(signal)),
+                other => other?,
+            }
+            rounds += 1;
+            let now = Instant::now();
+            let goes_on = if rounds < asked_for {
+                pace.has_time(now)
+            } else {
+                let is_look = (rounds - asked_for).is_multiple_of(LAUNCHES_PER_LOOK);
+                pace.fits(now, now - began) && !(is_look && self.is_precise(runs))
+            };
+            if !goes_on {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Launches each layer once, in the order given or in the opposite one, so that none is always the
+    /// first. Every layer has its first launch; the time may be up before the last of a later round.
+    fn round(
+        &self,
+        round: usize,
+        runs: &mut [Run<'_>],
+        pace: &Pace,
+        interrupt: &Interrupt,
+        progress: &Progress,
+    ) -> Result<(), Fault> {
+        let mut order: Vec<usize> = (0..runs.len()).collect();
+        if round % 2 == 1 {
+            order.reverse();
+        }
+        for (nth, &at) in order.iter().enumerate() {
+            let now = Instant::now();
+            if round > 0 && !pace.has_time(now) {
+                break;
+            }
+            // Virtual time passes at a pace of its own: what is left on this clock has no say.
+            let is_virtual = runs[at].bench.truth.is_some();
+            let share = if is_virtual { pace.planned() } else { pace.share_of_next(now, round, nth) };
+            let task = self.method.task(&self.terms(round, share), &runs[at].launches);
+            let doing = format!("{} launch {}", runs[at].bench.layer, round + 1);
+            let mut show = |_| {
+                let now = Instant::now();
+                progress.show_left(pace.passed(now), pace.left(now), &doing);
+            };
+            show(0.0);
+            runs[at].launch(&task, interrupt, &mut show)?;
+        }
+        Ok(())
+    }
+
+    fn terms(&self, launch: usize, share: Duration) -> Terms {
         Terms {
             launch,
-            budget_ns: budget.as_nanos() as f64,
+            budget_ns: share.min(LONGEST_LAUNCH).as_nanos() as f64,
+            share_ns: share.as_nanos() as f64,
             precision: self.measuring.precision,
             confidence: self.measuring.confidence,
             seed: Random::new(self.measuring.seed ^ (launch as u64) << 32).bits(),
@@ -219,12 +269,13 @@ impl Campaign {
     }
 
     fn is_precise(&self, runs: &[Run<'_>]) -> bool {
-        runs.iter().all(|run| self.method.is_precise(&run.launches, &self.terms(run.launches.len())))
+        runs.iter()
+            .all(|run| self.method.is_precise(&run.launches, &self.terms(run.launches.len(), Duration::ZERO)))
     }
 
     fn result(&self, run: Run<'_>) -> Result<LayerResult, Fault> {
         let bench = run.bench;
-        let Some(reading) = self.method.read(run.launches, &self.terms(0)) else {
+        let Some(reading) = self.method.read(run.launches, &self.terms(0, Duration::ZERO)) else {
             return Err(Fault::Failed(format!("{}: no launch has measured anything", bench.layer)));
         };
         let distance = match bench.cpus[..] {
@@ -258,6 +309,20 @@ impl Campaign {
             doubts,
         })
     }
+}
+
+fn is_worth_writing(runs: &[Run<'_>]) -> bool {
+    runs.iter().all(|run| run.launches.len() >= LAUNCHES_WORTH_WRITING)
+}
+
+fn interrupted_doubt(signal: i32, launches: usize) -> Doubt {
+    let text = format!("signal {signal} interrupted the run after {launches} launches of each layer");
+    Doubt::new("interrupted", text)
+}
+
+fn too_few_doubt(launches: usize, asked_for: usize) -> Option<Doubt> {
+    let text = format!("the time was up after {launches} of {asked_for} launches: give more with --max-time");
+    (launches < asked_for).then(|| Doubt::new("fewer_launches", text))
 }
 
 /// A layer in the course of a campaign.

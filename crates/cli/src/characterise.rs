@@ -1,7 +1,7 @@
 //! The main job: the layers that need nothing but this machine.
 
 use crate::args::{Format, Measuring};
-use crate::campaign::{Campaign, Conditions};
+use crate::campaign::{Campaign, Conditions, conclude};
 use crate::fault::{Fault, say};
 use crate::method::Signature;
 use crate::output::{check_writable, render, write_stdout, write_whole};
@@ -25,5 +25,5 @@ pub fn run(measuring: &Measuring, dir: &Path, ranks: Option<Rc<Ranks>>) -> Resul
     write_whole(&report_file, &render(&records, Format::Html)?)?;
     write_stdout(&render(&records, Format::Table)?)?;
     say(&format!("wrote {} and {}", record_file.display(), report_file.display()));
-    Ok(())
+    conclude(&records[0])
 }

@@ -16,6 +16,13 @@ pub enum Fault {
     Failed(String),
     /// A signal ended it: exit code 128 and its number.
     Interrupted(i32),
+    /// A signal ended it after so many launches of each layer, whose result is written: the same exit code.
+    CutShort {
+        /// The signal.
+        signal: i32,
+        /// The launches.
+        launches: usize,
+    },
     /// A signal ended what goes on until one comes: the same exit code.
     Stopped(i32),
     /// Not a fault: help or version, printed as asked for.
@@ -54,7 +61,9 @@ impl Fault {
             Self::Help(_) => 0,
             Self::Failed(_) => 1,
             Self::BadInput(_) => 2,
-            Self::Interrupted(signal) | Self::Stopped(signal) => u8::try_from(128 + signal).unwrap_or(1),
+            Self::Interrupted(signal) | Self::Stopped(signal) | Self::CutShort { signal, .. } => {
+                u8::try_from(128 + signal).unwrap_or(1)
+            }
             Self::Ended(code, _) | Self::Quiet(code) => *code,
         }
     }
@@ -66,6 +75,9 @@ impl Fault {
                 say(&format!("error: {text}"))
             }
             Self::Interrupted(_) => say("interrupted: nothing was written"),
+            Self::CutShort { launches, .. } => {
+                say(&format!("interrupted: wrote the result of {launches} launches"));
+            }
             Self::Stopped(_) => say("stopped"),
             Self::Quiet(_) => {}
             Self::Help(help) => {

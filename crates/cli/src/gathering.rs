@@ -29,7 +29,9 @@ pub fn launch(
     progress: &mut dyn FnMut(f64),
 ) -> Result<Launched, End> {
     let mut gathering = Gathering::begin(bench, plan, interrupt)?;
-    let mut data = direct(plan, None, &mut |step| gathering.run(step), progress)?;
+    let (began, budget) = (Instant::now(), Duration::from_nanos(plan.budget_ns as u64));
+    let mut is_over = || began.elapsed() >= budget;
+    let mut data = direct(plan, None, &mut |step| gathering.run(step), &mut is_over, progress)?;
     data.preemptions = gathering.preemptions;
     let machines = gathering.started.machines;
     Ok(Launched { data: Data::Contention(data), library: None, machines })

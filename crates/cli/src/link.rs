@@ -190,7 +190,7 @@ fn measured(
     let folder = tempfile::tempdir().map_err(|error| unread(&error))?;
     let (record, errors) = (folder.path().join("link.json"), folder.path().join("errors"));
     let mut command = Command::new(env::current_exe().map_err(|error| unread(&error))?);
-    command.args(verb).args(["--over", "mpi", "--launches", "3", "--format", "json"]);
+    command.args(verb).args(["--over", "mpi", "--launches", "3", "--max-time", "3s", "--format", "json"]);
     command.args(["--launcher", launcher, "--out"]).arg(&record).envs(apparatus.variables());
     if let Some(compiler) = compiler_of(launcher) {
         command.env("NETDYNO_MPICC", compiler);

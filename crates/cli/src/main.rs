@@ -5,7 +5,7 @@
 //!   [`compare`], [`export`], [`serve`], [`plugin`], [`soak`]: the verbs.
 //! * [`run`]: a program under dials. [`sweep`], [`grid`], [`journal`]: the same again and again. [`validate`], [`dialled`]: whether dials do what they say. [`turn`]: the dials on the command line. [`apparatus`]: the hook
 //!   in the program's way. [`ledger`]: what its ranks say afterwards.
-//! * [`campaign`]: launches of several layers, interleaved, until the figures are known.
+//! * [`campaign`], [`pace`]: launches of several layers, interleaved, until the figures are known or the time is up.
 //! * [`method`]: what a measuring verb runs in a launch, and what it reads off launches.
 //! * [`launch`], [`worker`]: one launch, from both sides of the control connection.
 //! * [`launching`]: where the processes of a launch come from.
@@ -43,6 +43,7 @@ mod meeting;
 mod method;
 mod output;
 mod overlap;
+mod pace;
 mod peer;
 mod plain;
 mod plugin;

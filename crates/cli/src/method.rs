@@ -15,6 +15,8 @@ pub struct Terms {
     pub launch: usize,
     /// Time for it, on the layer's clock.
     pub budget_ns: f64,
+    /// Its whole share of the time, of which `budget_ns` is what more launches leave of it.
+    pub share_ns: f64,
     /// Half-width, as a share of the value, at which a figure is known well enough.
     pub precision: f64,
     /// Confidence of that half-width.
@@ -66,7 +68,7 @@ pub struct Signature;
 
 impl Method for Signature {
     fn task(&self, terms: &Terms, before: &[Data]) -> Task {
-        let &Terms { launch, budget_ns, precision, confidence, seed } = terms;
+        let &Terms { launch, budget_ns, precision, confidence, seed, .. } = terms;
         // The first launch chooses bursts and delays for all.
         let shape = signatures(before).next().map(|data| data.shape.clone());
         Task::Logp(Plan {

@@ -2,7 +2,7 @@
 
 use crate::apparatus::{Apparatus, folder, grain_shift};
 use crate::args::{Measuring, OutputArgs};
-use crate::campaign::{Campaign, Conditions};
+use crate::campaign::{Campaign, Conditions, conclude};
 use crate::fault::Fault;
 use crate::ledger::Ledger;
 use crate::method::{Method, Reading, Terms};
@@ -31,7 +31,8 @@ use std::rc::Rc;
 /// Bytes of a message, as in the paper, and for the gap per byte.
 const SIZE_BYTES: usize = 8;
 const BULK_BYTES: usize = 4088;
-/// Time of a block, at least as long as its patterns need.
+/// Time of a block; less where the launch's share of the time is less, and at least as long as its patterns
+/// need.
 const BLOCK_NS: f64 = 150e6;
 /// The signature is shorter than where it is all that is measured: there are many of them.
 const LONGEST_BURST: usize = 128;
@@ -102,7 +103,10 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     campaign.put(&apparatus.variables());
     let mut record = campaign.run()?;
     let ledger = Ledger::of(&apparatus.accounts()?);
-    if let Some(text) = ledger.failing().or_else(|| ledger.is_silent()) {
+    // The ranks of an interrupted launch were ended in the middle.
+    if let Some(text) =
+        ledger.failing().or_else(|| ledger.is_silent()).filter(|_| record.interrupted.is_none())
+    {
         return Err(Fault::Failed(text));
     }
     let programs = of_programs(args)?;
@@ -132,7 +136,8 @@ fn of_programs(args: &ValidateArgs) -> Result<Vec<Program>, Fault> {
 /// Writes a record; its figures of the link are those of small messages.
 fn write(record: &mut Record, sink: &Sink) -> Result<(), Fault> {
     record.results.iter_mut().for_each(|result| result.size_bytes = SIZE_BYTES);
-    sink.write(record)
+    sink.write(record)?;
+    conclude(record)
 }
 
 /// The dials of our own stack, which need no hook.
@@ -250,7 +255,7 @@ impl Validating {
 
 impl Method for Validating {
     fn task(&self, terms: &Terms, _before: &[Data]) -> Task {
-        let &Terms { launch, precision, confidence, seed, .. } = terms;
+        let &Terms { launch, share_ns, precision, confidence, seed, .. } = terms;
         let dial = launch % self.grids.len();
         let grid = &self.grids[dial];
         let mut order: Vec<usize> = (0..grid.values.len()).collect();
@@ -263,7 +268,7 @@ impl Method for Validating {
         let plan = Plan {
             launch,
             shape: None,
-            budget_ns: BLOCK_NS,
+            budget_ns: BLOCK_NS.min(share_ns / blocks.len() as f64),
             precision,
             confidence,
             seed,

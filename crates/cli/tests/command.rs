@@ -99,8 +99,9 @@ fn the_same_seed_gives_the_same_figures() {
 
 #[test]
 fn real_layers_are_measured_interleaved() {
-    let args = ["logp", "--over", ALL, "--launches", "2", "--max-time", "2s", "--wait", wait()];
-    let (record, text) = record(&[&args[..], &["--format", "json"]].concat());
+    let args = ["logp", "--over", ALL, "--launches", "2", "--max-time", "10s", "--wait", wait()];
+    // Launches that know enough soon.
+    let (record, text) = record(&[&args[..], &["--precision", "0.5", "--format", "json"]].concat());
     jsonschema::validate(&schema(), &serde_json::from_str(&text).unwrap()).unwrap();
     assert_eq!(record.results.len(), 6);
     for result in &record.results {
@@ -157,8 +158,9 @@ fn every_size_and_way_to_wait_works() {
 #[test]
 fn ways_to_wait_are_measured_against_each_other() {
     let args =
-        ["logp", "--over", "vi+shm,vi+udp", "--wait", "block,yield", "--launches", "2", "--max-time", "1s"];
-    let (record, text) = record(&[&args[..], &["--format", "json"]].concat());
+        ["logp", "--over", "vi+shm,vi+udp", "--wait", "block,yield", "--launches", "2", "--max-time", "10s"];
+    // Launches that know enough soon.
+    let (record, text) = record(&[&args[..], &["--precision", "0.5", "--format", "json"]].concat());
     jsonschema::validate(&schema(), &serde_json::from_str(&text).unwrap()).unwrap();
     let measured: Vec<_> = record.results.iter().map(|result| (result.name(), &result.wait[..])).collect();
     let expected = ["vi+shm (block)", "vi+shm (yield)", "vi+udp (block)", "vi+udp (yield)"];
@@ -176,7 +178,7 @@ fn ways_to_wait_are_measured_against_each_other() {
 fn a_bad_network_costs_time_and_no_message() {
     let faults = "loss=0.01,dup=0.01,reorder=0.02,corrupt=0.001";
     let layers = "am+udp,vi+udp,udp";
-    let args = ["logp", "--over", layers, "--faults", faults, "--launches", "1", "--max-time", "1s"];
+    let args = ["logp", "--over", layers, "--faults", faults, "--launches", "1", "--max-time", "5s"];
     let (record, text) = record(&[&args[..], &["--wait", wait(), "--format", "json"]].concat());
     jsonschema::validate(&schema(), &serde_json::from_str(&text).unwrap()).unwrap();
     let [messages, interfaces, bare] = &record.results[..] else { panic!("{text}") };

@@ -6,6 +6,7 @@
 mod common;
 
 use common::{netdyno, wait, workers_of};
+use netdyno_measure::record::Record;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::process::{Child, Stdio};
@@ -97,11 +98,18 @@ fn the_survivor_reports_what_it_saw() {
     assert!(seen);
 }
 
+/// Before there are three launches there is no result.
 #[test]
 fn ctrl_c_leaves_nothing() {
     for (name, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let folder = tempfile::tempdir().unwrap();
-        let mut child = measuring("am+shm", folder.path().join("result.json").to_str().unwrap());
+        let out = folder.path().join("result.json");
+        // A launch takes a second.
+        let long =
+            ["logp", "--over", "am+shm", "--max-time", "20s", "--precision", "0.001", "--wait", wait()];
+        let mut command = netdyno(&long);
+        command.arg("--out").arg(&out).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let workers = two_workers(&mut child);
         std::thread::sleep(Duration::from_millis(200));
         assert!(signal(name, child.id()));
@@ -113,6 +121,51 @@ fn ctrl_c_leaves_nothing() {
         assert_eq!(stderr, "interrupted: nothing was written\n");
         assert!(workers.iter().all(|pid| !fs::exists(format!("/proc/{pid}")).unwrap()), "a worker is left");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "a file is left");
+    }
+}
+
+/// Waits until so many launches of two processes have ended. The workers of the last one.
+fn after_launches(child: &mut Child, count: usize) -> Vec<u32> {
+    let until = Instant::now() + Duration::from_secs(60);
+    let mut seen = Vec::new();
+    loop {
+        let workers = workers_of(child.id());
+        seen.extend(workers.iter().copied());
+        seen.sort_unstable();
+        seen.dedup();
+        if seen.len() > 2 * count {
+            return workers;
+        }
+        assert!(Instant::now() < until && child.try_wait().unwrap().is_none(), "{} workers", seen.len());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn ctrl_c_after_three_launches_writes_what_there_is() {
+    for (verb, name, code) in
+        [("logp", Signal::INT, 130), ("logp", Signal::TERM, 143), ("bulk", Signal::INT, 130)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("result.json");
+        let args = [verb, "--over", "am+shm", "--max-time", "40s", "--launches", "500", "--wait", wait()];
+        let mut command = netdyno(&args);
+        command.arg("--out").arg(&out).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let workers = after_launches(&mut child, 4);
+        assert!(signal(name, child.id()));
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(code));
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.starts_with("interrupted: wrote the result of "), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        assert!(workers.iter().all(|pid| !fs::exists(format!("/proc/{pid}")).unwrap()), "a worker is left");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "a file is left");
+        let record = Record::from_json(&fs::read_to_string(out).unwrap()).unwrap();
+        assert_eq!(record.interrupted, Some(code - 128));
+        assert!(record.doubts.iter().any(|doubt| doubt.name == "interrupted"));
+        assert!((3..500).contains(&record.results[0].launches()));
+        assert!(record.results[0].parameters.rtt.value_ns.is_some());
     }
 }
 

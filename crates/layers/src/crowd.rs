@@ -22,7 +22,8 @@ pub fn launch(
     progress: &mut dyn FnMut(f64),
 ) -> Result<CrowdData, LayerError> {
     let mut crowd = Crowd::new(truth, plan.procs, size_bytes, plan.seed);
-    direct(plan, Some(ENOUGH), &mut |step| run(&mut crowd, truth.window, step), progress)
+    // Nobody waits for virtual time.
+    direct(plan, Some(ENOUGH), &mut |step| run(&mut crowd, truth.window, step), &mut || false, progress)
 }
 
 /// Runs a step: all requesters warm, then all of them counting, then all of them stopping.
@@ -82,6 +83,10 @@ impl Time for SimMember<'_> {
 
     fn compute(&mut self, work: Work) {
         self.crowd.compute(self.rank, work.0);
+    }
+
+    fn is_virtual(&self) -> bool {
+        true
     }
 }
 

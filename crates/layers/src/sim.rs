@@ -48,6 +48,10 @@ impl Time for SimRequester {
     fn compute(&mut self, work: Work) {
         self.interface.compute(work.0);
     }
+
+    fn is_virtual(&self) -> bool {
+        true
+    }
 }
 
 impl Requester for SimRequester {
@@ -116,6 +120,10 @@ impl Time for SimMessenger {
 
     fn compute(&mut self, work: Work) {
         self.messages.compute(work.0);
+    }
+
+    fn is_virtual(&self) -> bool {
+        true
     }
 }
 
@@ -196,6 +204,10 @@ impl Time for SimRegistrar {
 
     fn compute(&mut self, work: Work) {
         self.memory.compute(work.0);
+    }
+
+    fn is_virtual(&self) -> bool {
+        true
     }
 }
 

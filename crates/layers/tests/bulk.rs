@@ -355,6 +355,10 @@ impl Time for Cold {
     fn compute(&mut self, work: Work) {
         self.layer.compute(work);
     }
+
+    fn is_virtual(&self) -> bool {
+        true
+    }
 }
 
 impl Requester for Cold {

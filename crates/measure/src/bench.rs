@@ -67,6 +67,25 @@ impl<'a, L: Time> Bench<'a, L> {
         self.since(began) / self.budget_ns
     }
 
+    /// How many of `most` things that take `each_ns` fit into `share` of the launch's time, and no fewer
+    /// than `least`. All of them do in virtual time, which nobody waits for.
+    pub(crate) fn fitting(&self, each_ns: f64, share: f64, (least, most): (usize, usize)) -> usize {
+        if self.layer.is_virtual() {
+            return most;
+        }
+        ((share * self.budget_ns / each_ns.max(1.0)) as usize).clamp(least, most)
+    }
+
+    /// So much of the launch's time; without end in virtual time, which nobody waits for.
+    pub(crate) fn time_ns(&self, share: f64) -> f64 {
+        if self.layer.is_virtual() { f64::INFINITY } else { share * self.budget_ns }
+    }
+
+    /// Whether somebody has waited for `times` the launch's time: then only the least is measured.
+    pub(crate) fn is_overdue(&mut self, times: f64) -> bool {
+        !self.layer.is_virtual() && self.elapsed() >= times
+    }
+
     pub(crate) fn took_ns(&mut self) -> f64 {
         let began = self.began;
         self.since(began)
@@ -134,7 +153,10 @@ impl<R: Requester> Bench<'_, R> {
     /// Round trips until caches, branches and clocks have warmed up.
     pub(crate) fn warm_up(&mut self) -> Result<(), LayerError> {
         let mut trips = 0;
-        while trips < 20 || (trips < 100_000 && self.elapsed() < 0.02) {
+        while trips < 3
+            || (trips < 20 && !self.is_overdue(0.05))
+            || (trips < 100_000 && self.elapsed() < 0.02)
+        {
             self.trip()?;
             trips += 1;
         }

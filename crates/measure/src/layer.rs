@@ -47,6 +47,12 @@ pub trait Time {
 
     /// Computes without touching the layer.
     fn compute(&mut self, work: Work);
+
+    /// Whether this is the time of a simulation. Nobody waits for it, so that a pattern is not
+    /// shortened to fit into its budget.
+    fn is_virtual(&self) -> bool {
+        false
+    }
 }
 
 /// The requester's side of a request/reply layer, in its own time.

@@ -40,6 +40,9 @@ pub struct Record {
     /// Ratios between layers whose launches were interleaved, paired by launch.
     #[serde(default)]
     pub ratios: Vec<Ratio>,
+    /// Number of the signal that ended the run early; null where it ended by itself.
+    #[serde(default)]
+    pub interrupted: Option<i32>,
     /// Doubts about the run as a whole.
     #[serde(default)]
     pub doubts: Vec<Doubt>,

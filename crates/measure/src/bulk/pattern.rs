@@ -53,6 +53,8 @@ const AWAY_ROUND_TRIPS: f64 = 1.2;
 const PASSES_AT_LEAST: usize = 6;
 const PASSES_WITHOUT_TIME: usize = 2;
 const PASSES_AT_MOST: usize = 60;
+/// Times the launch's time, beside that of the search, after which one pass must do, where somebody waits.
+const OVERDUE: f64 = 1.5;
 /// Polls, and delays, timed together.
 const TOGETHER: u32 = 32;
 
@@ -216,7 +218,8 @@ fn passes<R: SizedRequester>(
         for (nth, &at) in order.iter().enumerate() {
             let by_time = bench.elapsed() - began;
             // With the time up, a pass that is needed no more is not brought to its end.
-            if pass > PASSES_WITHOUT_TIME && by_time >= 1.0 {
+            let is_overdue = pass > 1 && bench.is_overdue(began + OVERDUE);
+            if is_overdue || (pass > PASSES_WITHOUT_TIME && by_time >= 1.0) {
                 return Ok(());
             }
             let by_passes =

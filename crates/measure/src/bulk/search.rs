@@ -17,12 +17,18 @@ pub const DEPARTURE: f64 = 0.1;
 pub const STEP: f64 = 1.0 / 64.0;
 /// Sizes looked at to enclose changes, at most.
 const LOOKS_AT_MOST: usize = 40;
+/// Times the launch's time after which nothing is searched any more, where somebody waits.
+const OVERDUE: f64 = 4.0;
 /// Round trips of a size that is looked at, and time for them.
 const TRIPS: (usize, usize) = (9, 250);
 const TRIPS_NS: f64 = 4e6;
+/// The least of them where the launch's time is up.
+const TRIPS_OVERDUE: usize = 3;
 
 /// The gap of the smallest size is compared with its round trip by streams of this window.
 const PILOT_WINDOW_AT_MOST: usize = 64;
+/// Share of the launch's time for one window of them.
+const PILOT_SHARE: f64 = 0.01;
 
 /// What the search found.
 pub(super) struct Found {
@@ -46,6 +52,9 @@ pub(super) fn sizes<R: SizedRequester>(
         search.look(size)?;
     }
     for _ in 0..LOOKS_AT_MOST {
+        if search.bench.is_overdue(OVERDUE) {
+            break;
+        }
         let Some(middle) = search.changes().into_iter().find_map(|(below, beyond)| middle(below, beyond))
         else {
             break;
@@ -84,7 +93,7 @@ fn middle(below: usize, beyond: usize) -> Option<usize> {
 fn rest_of_smallest<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<f64, LayerError> {
     bench.set_sizes(1, 1, 0.0)?;
     let rtt_ns = trips(bench)?.0;
-    let plateau_ns = bench.pilot_plateau(rtt_ns, PILOT_WINDOW_AT_MOST, f64::INFINITY)?;
+    let plateau_ns = bench.pilot_plateau(rtt_ns, PILOT_WINDOW_AT_MOST, bench.time_ns(PILOT_SHARE))?;
     Ok(steady::rest_ns(plateau_ns, rtt_ns))
 }
 
@@ -92,7 +101,8 @@ fn rest_of_smallest<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<f64, 
 fn trips<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<(f64, f64), LayerError> {
     // The first one after a change of sizes is not like the others.
     let first = bench.round_trip()?;
-    let count = ((TRIPS_NS / first.max(1.0)) as usize).clamp(TRIPS.0, TRIPS.1);
+    let least = if bench.is_overdue(1.0) { TRIPS_OVERDUE } else { TRIPS.0 };
+    let count = ((TRIPS_NS / first.max(1.0)) as usize).clamp(least, TRIPS.1);
     let trips: Vec<f64> = (0..count).map(|_| bench.round_trip()).collect::<Result<_, _>>()?;
     Ok(median_and_error(trips))
 }

@@ -67,11 +67,13 @@ enum Part {
 }
 
 /// Directs one launch: `run` is given each step and brings what its requesters counted, in
-/// their order. `enough` is how many messages of a stream are enough, whatever the time.
+/// their order. `enough` is how many messages of a stream are enough, whatever the time. `is_over` says
+/// whether the launch's time is up: then no round beyond the first one is begun.
 pub fn direct<E: From<LayerError>>(
     plan: &CrowdPlan,
     enough: Option<u64>,
     run: &mut dyn FnMut(&Step) -> Result<Vec<Counted>, E>,
+    is_over: &mut dyn FnMut() -> bool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<CrowdData, E> {
     let parts = parts(plan.procs);
@@ -101,6 +103,9 @@ pub fn direct<E: From<LayerError>>(
     let mut random = fastrand::Rng::with_seed(plan.seed);
     let mut order = parts.clone();
     for nth in 0..ROUNDS {
+        if nth > 0 && is_over() {
+            break;
+        }
         random.shuffle(&mut order);
         let mut round = Round::empty(plan.procs);
         for (done, &part) in order.iter().enumerate() {

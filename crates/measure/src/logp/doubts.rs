@@ -157,7 +157,8 @@ fn doubt_overheads(
     }
     let (late, seen) = launches.data.iter().fold((0, 0), |(late, seen), l| {
         // A record is a file: what it says of counts may be anything.
-        let here = l.o_r_away_late.saturating_add((BATCH * l.o_r_away_ns.len()) as u64);
+        let batch = l.issue.first().map_or(BATCH, |burst| burst.per_batch.min(BATCH));
+        let here = l.o_r_away_late.saturating_add((batch * l.o_r_away_ns.len()) as u64);
         (u64::saturating_add(late, l.o_r_away_late), u64::saturating_add(seen, here))
     });
     if late as f64 > LATE * seen as f64 && away.is_finite() {

@@ -21,8 +21,15 @@ pub const BATCH_MESSAGES: usize = 256;
 pub const LONGEST_BURST_AT_MOST: usize = 1 << 15;
 /// Sizes of the bursts of requests alone.
 const ISSUE_BURSTS: [usize; 5] = [1, 2, 4, 8, 16];
-/// Consecutive samples in a batch (Culler et al. batch by 50 as well).
+/// Consecutive samples in a batch (Culler et al. batch by 50 as well), and where time is short.
 pub(super) const BATCH: usize = 50;
+const BATCH_AT_LEAST: usize = 10;
+/// Share of the launch's time for one window of the pilot.
+const PILOT_SHARE: f64 = 0.01;
+/// Share of the launch's time for the round trips that stand for a batch of each phase.
+const BATCH_SHARE: f64 = 1.0 / 300.0;
+/// Share of the launch's time for the least batches of the bursts of one length.
+const ISSUE_SHARE: f64 = 0.1;
 /// Batches of each small measurement, where there is time, and where there is none.
 const BATCHES: usize = 24;
 const BATCHES_AT_LEAST: usize = 3;
@@ -37,9 +44,19 @@ const PASSES_WITHOUT_TIME: usize = 3;
 const PASSES_AT_MOST: usize = 40;
 /// Times the launch's time, after which no further pass is begun: others have the processor.
 const OVERDUE: f64 = 8.0;
-/// Length of the pause before a cold round trip, and how many of them.
+/// The same where somebody waits for the launch.
+const OVERDUE_IN_REAL_TIME: f64 = 1.5;
+/// Length of the pause before a cold round trip, and how many of them: at least, and at most.
 const PAUSE_NS: f64 = 2e6;
-const PAUSES: usize = 10;
+const PAUSES: (usize, usize) = (3, 10);
+/// Share of the launch's time for them.
+const PAUSES_SHARE: f64 = 0.2;
+/// The longest burst of a signature where time is short.
+const SHORTEST_SIGNATURE: usize = 8;
+/// Bursts of that length that a delay takes in a launch without time.
+const LENGTHS_IN_CURVES: f64 = 4.0 * PASSES_WITHOUT_TIME as f64;
+/// The delays of a signature: shares of the idle time, or of half of the busy one.
+const DELAYS_IN_UNITS: [f64; 6] = [0.0, 0.5, 1.25, 1.75, 2.5, 3.5];
 /// A layer is left alone for this many round trips before its reply is received.
 const AWAY_ROUND_TRIPS: f64 = 1.2;
 
@@ -70,9 +87,10 @@ pub fn run<R: Requester>(
     plan: &Plan,
     progress: &mut dyn FnMut(f64),
 ) -> Result<LaunchData, LayerError> {
-    let mut launch = Launch { bench: Bench::new(requester, plan.budget_ns), plan };
+    let mut launch = Launch { bench: Bench::new(requester, plan.budget_ns), plan, batch: BATCH };
     launch.bench.set_window(launch.bench.layer.max_window());
     launch.bench.warm_up()?;
+    launch.choose_batch()?;
     let plateau_ns = match &plan.shape {
         Some(_) => f64::NAN,
         None => launch.pilot_plateau()?,
@@ -86,7 +104,7 @@ pub fn run<R: Requester>(
     progress(0.1);
     let rtt_ns = median(rtt.batches_ns.iter().copied());
     let o_poll_ns = launch.empty_polls()?;
-    let issue = launch.issue_bursts()?;
+    let issue = launch.issue_bursts(rtt_ns)?;
     progress(0.15);
     let (o_r_away_ns, o_r_away_late) = launch.receives_after_staying_away(rtt_ns)?;
     progress(0.2);
@@ -108,6 +126,7 @@ pub fn run<R: Requester>(
         }
     };
     launch.bench.set_unpolled(shape.unpolled);
+    let batch_messages = batch_messages(plan, &shape);
     let mut data = LaunchData {
         launch: plan.launch,
         timer_ns: launch.bench.timer_ns,
@@ -120,9 +139,9 @@ pub fn run<R: Requester>(
         signature: shape
             .delays_ns
             .iter()
-            .map(|&d_ns| Curve::empty(d_ns, &shape.bursts, plan.batch_messages))
+            .map(|&d_ns| Curve::empty(d_ns, &shape.bursts, batch_messages))
             .collect(),
-        half_window: half_window_bursts(&shape, plan.batch_messages),
+        half_window: half_window_bursts(&shape, batch_messages),
         streams: streams(&shape),
         shape,
         ..LaunchData::default()
@@ -132,6 +151,12 @@ pub fn run<R: Requester>(
     data.took_ns = launch.bench.took_ns();
     progress(1.0);
     Ok(data)
+}
+
+/// Messages of short bursts that make a batch: fewer where the longest burst is shorter than planned.
+fn batch_messages(plan: &Plan, shape: &Shape) -> usize {
+    let longest = shape.bursts.last().copied().unwrap_or(plan.longest_burst);
+    if longest < plan.longest_burst { plan.batch_messages.min(longest / 2) } else { plan.batch_messages }
 }
 
 impl Curve {
@@ -185,9 +210,21 @@ struct Pilot {
 struct Launch<'a, R> {
     bench: Bench<'a, R>,
     plan: &'a Plan,
+    /// Consecutive samples in a batch.
+    batch: usize,
 }
 
 impl<R: Requester> Launch<'_, R> {
+    /// Chooses how many samples make a batch: fewer where even the least would take too long.
+    fn choose_batch(&mut self) -> Result<(), LayerError> {
+        if self.bench.layer.is_virtual() {
+            return Ok(());
+        }
+        let trips: Vec<f64> = (0..3).map(|_| self.bench.round_trip()).collect::<Result<_, _>>()?;
+        self.batch = self.bench.fitting(median(trips), BATCH_SHARE, (BATCH_AT_LEAST, BATCH));
+        Ok(())
+    }
+
     /// Whether another batch is due after `batches`, in a phase that ends when `share` of the
     /// launch's time has passed.
     fn goes_on(&mut self, batches: usize, share: f64) -> bool {
@@ -203,11 +240,12 @@ impl<R: Requester> Launch<'_, R> {
     fn pilot_plateau(&mut self) -> Result<f64, LayerError> {
         let rtt_ns = self.pilot_round_trip()?;
         let most = LONGEST_BURST_AT_MOST / steady::BURST_OVER_DEPTH;
-        Ok(self.bench.pilot_plateau(rtt_ns, most, f64::INFINITY)?.max(1e-3))
+        let limit_ns = self.bench.time_ns(PILOT_SHARE);
+        Ok(self.bench.pilot_plateau(rtt_ns, most, limit_ns)?.max(1e-3))
     }
 
     fn pilot_round_trip(&mut self) -> Result<f64, LayerError> {
-        let trips: Vec<f64> = (0..BATCH).map(|_| self.bench.round_trip()).collect::<Result<_, _>>()?;
+        let trips: Vec<f64> = (0..self.batch).map(|_| self.bench.round_trip()).collect::<Result<_, _>>()?;
         Ok(median(trips))
     }
 
@@ -215,7 +253,7 @@ impl<R: Requester> Launch<'_, R> {
     fn round_trips(&mut self) -> Result<RoundTrips, LayerError> {
         let mut trips = RoundTrips::default();
         let mut histogram = Histogram::<u64>::new(3).map_err(LayerError::new)?;
-        let mut batch = Vec::with_capacity(BATCH);
+        let mut batch = Vec::with_capacity(self.batch);
         let (mut least, mut most) = (u64::MAX, 0);
         while self.goes_on(trips.batches_ns.len(), 0.1)
             || (trips.batches_ns.len() < 200
@@ -224,7 +262,7 @@ impl<R: Requester> Launch<'_, R> {
         {
             batch.clear();
             let mut before = self.bench.layer.now();
-            for _ in 0..BATCH {
+            for _ in 0..self.batch {
                 self.bench.trip()?;
                 let after = self.bench.layer.now();
                 batch.push(after - before);
@@ -256,18 +294,20 @@ impl<R: Requester> Launch<'_, R> {
         let mut batches = Vec::with_capacity(BATCHES);
         while self.goes_on(batches.len(), 0.12) {
             let batch: Vec<f64> =
-                (0..BATCH / 2).map(|_| self.bench.empty_poll(POLLS)).collect::<Result<_, _>>()?;
+                (0..self.batch / 2).map(|_| self.bench.empty_poll(POLLS)).collect::<Result<_, _>>()?;
             batches.push(trimmed_mean(batch));
         }
         Ok(batches)
     }
 
-    fn issue_bursts(&mut self) -> Result<Vec<Burst>, LayerError> {
+    fn issue_bursts(&mut self, rtt_ns: f64) -> Result<Vec<Burst>, LayerError> {
         let window = self.bench.layer.max_window();
+        let of_one = (BATCHES_AT_LEAST * self.batch) as f64 * rtt_ns;
+        let longest = self.bench.fitting(of_one, ISSUE_SHARE, (1, ISSUE_BURSTS[ISSUE_BURSTS.len() - 1]));
         let mut bursts: Vec<Burst> = ISSUE_BURSTS
             .into_iter()
-            .filter(|&m| m <= window)
-            .map(|m| Burst { m, per_batch: BATCH, ..Burst::default() })
+            .filter(|&m| m <= window && m <= longest)
+            .map(|m| Burst { m, per_batch: self.batch, ..Burst::default() })
             .collect();
         while self.goes_on(bursts[0].issue_ns.len(), 0.2) {
             for burst in &mut bursts {
@@ -284,12 +324,12 @@ impl<R: Requester> Launch<'_, R> {
     fn receives_after_staying_away(&mut self, rtt_ns: f64) -> Result<(Vec<f64>, u64), LayerError> {
         let away = self.bench.layer.work(AWAY_ROUND_TRIPS * rtt_ns);
         let mut batches = Vec::with_capacity(BATCHES);
-        let mut batch = Vec::with_capacity(BATCH);
+        let mut batch = Vec::with_capacity(self.batch);
         let (mut rounds, mut late) = (0, 0);
         while self.goes_on(rounds, 0.25) {
             rounds += 1;
             batch.clear();
-            for _ in 0..BATCH {
+            for _ in 0..self.batch {
                 let (ns, had_to_wait) = self.bench.receive_after(away)?;
                 if had_to_wait {
                     late += 1;
@@ -304,27 +344,27 @@ impl<R: Requester> Launch<'_, R> {
         Ok((batches, late))
     }
 
-    /// Chooses bursts beyond the depth of the pipeline and delays on both sides of the
-    /// idle time.
+    /// Chooses bursts beyond the depth of the pipeline, as far as the launch has time for them, and
+    /// delays on both sides of the idle time.
     fn choose_shape(&self, pilot: &Pilot) -> Shape {
         let window = self.bench.layer.max_window();
         let depth = steady::depth(pilot.rtt_ns, pilot.plateau_ns, window);
         let busy_ns = pilot.o_s_ns + pilot.o_r_ns;
         let unpolled = steady::unpolled(pilot.o_poll_ns, busy_ns, pilot.plateau_ns, depth);
+        let unit_ns = (pilot.plateau_ns - busy_ns).max(busy_ns / 2.0);
+        let delays_ns = DELAYS_IN_UNITS.map(|share| (share * unit_ns * 1e3).round() / 1e3).to_vec();
+        let curves_ns: f64 = delays_ns.iter().map(|delay_ns| pilot.plateau_ns.max(busy_ns + delay_ns)).sum();
+        let planned = self.plan.longest_burst;
+        let fitting = self.bench.fitting(
+            LENGTHS_IN_CURVES * curves_ns,
+            1.0,
+            (SHORTEST_SIGNATURE.min(planned), planned),
+        );
         // A pipeline that is too deep for any burst is not worth a long one.
         let is_too_deep = steady::BURST_OVER_DEPTH * depth > LONGEST_BURST_AT_MOST;
         let deep = if is_too_deep { 0 } else { steady::BURST_OVER_DEPTH * depth.max(unpolled) };
-        let longest = deep.next_power_of_two().clamp(self.plan.longest_burst, LONGEST_BURST_AT_MOST);
-        let unit_ns = (pilot.plateau_ns - busy_ns).max(busy_ns / 2.0);
-        Shape {
-            bursts: steady::bursts(longest, window),
-            delays_ns: [0.0, 0.5, 1.25, 1.75, 2.5, 3.5]
-                .map(|share| (share * unit_ns * 1e3).round() / 1e3)
-                .to_vec(),
-            window,
-            rest_ns: pilot.rest_ns,
-            unpolled,
-        }
+        let longest = deep.next_power_of_two().clamp(1 << fitting.ilog2(), LONGEST_BURST_AT_MOST);
+        Shape { bursts: steady::bursts(longest, window), delays_ns, window, rest_ns: pilot.rest_ns, unpolled }
     }
 
     fn passes(&mut self, data: &mut LaunchData, progress: &mut dyn FnMut(f64)) -> Result<(), LayerError> {
@@ -349,7 +389,9 @@ impl<R: Requester> Launch<'_, R> {
                 stream.done_ns.push(self.bench.ns(done));
             }
             let elapsed = self.bench.elapsed();
-            let is_late = elapsed >= OVERDUE || (pass >= PASSES_WITHOUT_TIME && share(elapsed) >= 1.0);
+            let is_late = elapsed >= OVERDUE
+                || self.bench.is_overdue(OVERDUE_IN_REAL_TIME)
+                || (pass >= PASSES_WITHOUT_TIME && share(elapsed) >= 1.0);
             if is_late || (pass >= PASSES_AT_LEAST && self.passes_suffice(data)) {
                 break;
             }
@@ -388,8 +430,9 @@ impl<R: Requester> Launch<'_, R> {
 
     fn round_trips_after_pause(&mut self) -> Result<Vec<f64>, LayerError> {
         let pause = self.bench.layer.work(PAUSE_NS);
-        let mut trips = Vec::with_capacity(PAUSES);
-        for _ in 0..PAUSES {
+        let count = self.bench.fitting(PAUSE_NS, PAUSES_SHARE, PAUSES);
+        let mut trips = Vec::with_capacity(count);
+        for _ in 0..count {
             self.bench.layer.compute(pause);
             trips.push(self.bench.round_trip()?);
         }

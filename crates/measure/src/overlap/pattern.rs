@@ -21,14 +21,20 @@ use crate::stats::median;
 const BATCH_NS: f64 = 400e3;
 /// Round trips in a batch.
 const TRIPS: (f64, f64) = (4.0, 50.0);
+/// The least share of these times, and of what is counted below, where the launch's time is short.
+const LEAST_THRIFT: f64 = 0.1;
+/// Batches of each method and interval, as a share of the launch's time, that are to fit into it.
+const PASS_SHARE: f64 = 0.7;
 /// Messages in the shorter row.
 const ROW: (f64, f64) = (8.0, 128.0);
 /// Cycles in a batch: an even number, for a cycle and the next one share what is under way.
 const CYCLES: (f64, f64) = (8.0, 256.0);
+const CYCLES_AT_LEAST: f64 = 2.0;
 /// Polls in a batch.
 const POLLS: (f64, f64) = (4.0, 65536.0);
 /// In a batch the queue drains at least so many times.
 const DRAINS: f64 = 6.0;
+const DRAINS_AT_LEAST: f64 = 2.0;
 /// Poll intervals: how many, the shortest as a share of a round trip, the longest in times in
 /// which the queue drains.
 const POLL_INTERVALS: usize = 11;
@@ -119,15 +125,27 @@ fn choose<M: Messenger>(bench: &mut Bench<'_, M>, plan: &OverlapPlan) -> Result<
         return Err(LayerError(format!("no message is larger than {largest} bytes, and all sizes are")));
     };
     let queue = plan.queue.clamp(1, bench.layer.depth());
-    let trips = trip_sizes(&sizes, last)
-        .into_iter()
-        .map(|size| Ok(Pace::of(bench, size)?.trip_shape(size)))
-        .collect::<Result<_, LayerError>>()?;
-    let sizes = sizes
-        .iter()
-        .map(|&size| Ok(Pace::of(bench, size)?.size_shape(size, queue, &plan.methods)))
-        .collect::<Result<_, LayerError>>()?;
-    Ok(OverlapShape { queue, trips, sizes })
+    let paced = |sizes: Vec<usize>, bench: &mut Bench<'_, M>| -> Result<Vec<(usize, Pace)>, LayerError> {
+        sizes.into_iter().map(|size| Ok((size, Pace::of(bench, size)?))).collect()
+    };
+    let trips = paced(trip_sizes(&sizes, last), bench)?;
+    let sizes = paced(sizes, bench)?;
+    let pass_ns: f64 = sizes.iter().map(|(_, pace)| pace.pass_ns(queue, &plan.methods)).sum();
+    let thrift = if bench.layer.is_virtual() {
+        1.0
+    } else {
+        (PASS_SHARE * plan.budget_ns / pass_ns.max(1.0)).clamp(LEAST_THRIFT, 1.0)
+    };
+    let thrifty = |(size, pace): (usize, Pace)| (size, Pace { thrift, ..pace });
+    Ok(OverlapShape {
+        queue,
+        trips: trips.into_iter().map(thrifty).map(|(size, pace)| pace.trip_shape(size)).collect(),
+        sizes: sizes
+            .into_iter()
+            .map(thrifty)
+            .map(|(size, pace)| pace.size_shape(size, queue, &plan.methods))
+            .collect(),
+    })
 }
 
 /// The smallest size of which round trips are measured where `sizes` are asked for.
@@ -150,6 +168,8 @@ struct Pace {
     rtt_ns: f64,
     /// Per message, one way.
     gap_ns: f64,
+    /// The share of the usual time for each batch: 1, or less where the launch's time is short.
+    thrift: f64,
 }
 
 impl Pace {
@@ -160,7 +180,7 @@ impl Pace {
         let rises: Vec<f64> = (0..3).map(|_| rise(bench, bytes, ROW.0 as usize)).collect::<Result<_, _>>()?;
         let rtt_ns = median(trips).max(1.0);
         // A row that was disturbed says more than there can be.
-        Ok(Self { rtt_ns, gap_ns: median(rises).clamp(0.0, rtt_ns) })
+        Ok(Self { rtt_ns, gap_ns: median(rises).clamp(0.0, rtt_ns), thrift: 1.0 })
     }
 
     /// About what a cycle takes without work.
@@ -168,25 +188,49 @@ impl Pace {
         (self.rtt_ns / 2.0).max(self.gap_ns)
     }
 
+    fn batch_ns(&self) -> f64 {
+        BATCH_NS * self.thrift
+    }
+
+    /// The time in which the queue drains.
+    fn drain_ns(&self, queue: usize) -> f64 {
+        self.rtt_ns.max(queue as f64 * self.gap_ns)
+    }
+
+    /// About what a pass over all intervals takes, half of it without messages.
+    fn pass_ns(&self, queue: usize, methods: &[Method]) -> f64 {
+        let wants = |method| f64::from(u8::from(methods.contains(&method)));
+        let polling = POLL_INTERVALS as f64 * BATCH_NS.max(DRAINS * self.drain_ns(queue));
+        let pww: f64 = work_grid(self.cycle_ns())
+            .into_iter()
+            .map(|work_ns| BATCH_NS.max(CYCLES.0 * (self.cycle_ns() + work_ns)))
+            .sum();
+        2.0 * (wants(Method::Polling) * polling + wants(Method::Pww) * pww)
+    }
+
     fn trip_shape(&self, size_bytes: usize) -> TripShape {
-        let fit = |each_ns: f64, (least, most): (f64, f64)| (BATCH_NS / each_ns).clamp(least, most) as usize;
+        let fit =
+            |each_ns: f64, (least, most): (f64, f64)| (self.batch_ns() / each_ns).clamp(least, most) as usize;
         TripShape { size_bytes, trips: fit(self.rtt_ns, TRIPS), row: fit(self.gap_ns.max(1.0), ROW) }
     }
 
     fn size_shape(&self, size_bytes: usize, queue: usize, methods: &[Method]) -> SizeShape {
-        let drain_ns = self.rtt_ns.max(queue as f64 * self.gap_ns);
+        let drain_ns = self.drain_ns(queue);
+        let drains = (DRAINS * self.thrift).max(DRAINS_AT_LEAST);
+        let cycles_at_least = (CYCLES.0 * self.thrift).max(CYCLES_AT_LEAST);
         let polling = |asked_ns: f64| {
-            let repeats = (BATCH_NS.max(DRAINS * drain_ns) / asked_ns).ceil().clamp(POLLS.0, POLLS.1);
+            let repeats = (self.batch_ns().max(drains * drain_ns) / asked_ns).ceil().clamp(POLLS.0, POLLS.1);
             Interval { asked_ns, repeats: repeats as u32 }
         };
         let cycles = |work_ns: f64| {
-            let cycles = (BATCH_NS / (self.cycle_ns() + work_ns)).clamp(CYCLES.0, CYCLES.1) as u32;
+            let cycles =
+                (self.batch_ns() / (self.cycle_ns() + work_ns)).clamp(cycles_at_least, CYCLES.1) as u32;
             cycles + cycles % 2
         };
         let pww = |asked_ns: f64| Interval { asked_ns, repeats: cycles(asked_ns) };
         let poll_grid = grid(SHORTEST_POLL * self.rtt_ns, LONGEST_POLL * drain_ns, POLL_INTERVALS);
         let cycle_ns = self.cycle_ns();
-        let work_grid = grid(SHORTEST_WORK * cycle_ns, LONGEST_WORK * cycle_ns, WORK_INTERVALS);
+        let work_grid = work_grid(cycle_ns);
         let wants = |method| methods.contains(&method);
         SizeShape {
             size_bytes,
@@ -202,6 +246,11 @@ impl Pace {
             },
         }
     }
+}
+
+/// Work intervals beside none at all, where a cycle takes `cycle_ns`.
+fn work_grid(cycle_ns: f64) -> Vec<f64> {
+    grid(SHORTEST_WORK * cycle_ns, LONGEST_WORK * cycle_ns, WORK_INTERVALS)
 }
 
 /// `count` values from `from` to `to`, a factor apart, to the picosecond.

@@ -47,6 +47,10 @@ impl Time for Simulated {
     fn compute(&mut self, work: Work) {
         self.interface.compute(work.0);
     }
+
+    fn is_virtual(&self) -> bool {
+        true
+    }
 }
 
 impl Requester for Simulated {
@@ -251,6 +255,7 @@ pub fn record(results: Vec<LayerResult>) -> Record {
         options: Options { precision: 0.02, confidence: 0.95, max_time_s: 60.0, launches: 9, seed: 1 },
         environment: environment(),
         ratios: ratios.collect(),
+        interrupted: None,
         doubts: vec![Doubt::new(
             "virtualised",
             "a hypervisor is underneath: it may take a processor away without a trace".into(),
