@@ -10,15 +10,18 @@ use crate::machine;
 use crate::method::{Method, Terms};
 use crate::output::Sink;
 use crate::pace::Pace;
+use crate::probe::Prober;
 use crate::profiles;
 use crate::progress::Progress;
 use crate::ranks::Ranks;
 use crate::site::Site;
+use crate::stratify;
 use netdyno_clock::place::{self, Distance};
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::half::DialOptions;
 use netdyno_measure::record::{Doubt, LayerResult, Record, SCHEMA};
+use netdyno_measure::strata::{Distance as Apart, Probe, Strata};
 use netdyno_measure::task::{Data, Task};
 use netdyno_protocol::dial::course::Course;
 use netdyno_protocol::dial::profile::Profile;
@@ -35,6 +38,8 @@ use std::time::{Duration, Instant, SystemTime};
 const LAUNCHES_PER_LOOK: usize = 3;
 /// Time of one launch at most: more launches say more than longer ones.
 const LONGEST_LAUNCH: Duration = Duration::from_millis(1200);
+/// Times that a launch is repeated whose processors were moved.
+const REPEATS: usize = 2;
 /// Launches of each layer from which an interrupted run has a result.
 const LAUNCHES_WORTH_WRITING: usize = 3;
 
@@ -176,7 +181,8 @@ impl Campaign {
             Some(signal) => doubts.push(interrupted_doubt(signal, fewest)),
             None => doubts.extend(too_few_doubt(fewest, asked_for)),
         }
-        let results = runs.into_iter().map(|run| self.result(run)).collect::<Result<Vec<_>, _>>()?;
+        let strata = strata(&runs);
+        let results = runs.into_iter().map(|run| self.result(run, &strata)).collect::<Result<Vec<_>, _>>()?;
         let ratios = self.method.ratios(&results, self.measuring.confidence);
         Ok(Record {
             schema: SCHEMA.into(),
@@ -252,7 +258,7 @@ impl Campaign {
                 progress.show_left(pace.passed(now), pace.left(now), &doing);
             };
             show(0.0);
-            runs[at].launch(&task, interrupt, &mut show)?;
+            runs[at].launch(&task, pace, interrupt, &mut show)?;
         }
         Ok(())
     }
@@ -269,13 +275,18 @@ impl Campaign {
     }
 
     fn is_precise(&self, runs: &[Run<'_>]) -> bool {
-        runs.iter()
-            .all(|run| self.method.is_precise(&run.launches, &self.terms(run.launches.len(), Duration::ZERO)))
+        let strata = strata(runs);
+        runs.iter().all(|run| {
+            let launches = stratify::headline(&*self.method, &run.launches, &run.probes, &strata);
+            self.method.is_precise(&launches, &self.terms(launches.len(), Duration::ZERO))
+        })
     }
 
-    fn result(&self, run: Run<'_>) -> Result<LayerResult, Fault> {
+    fn result(&self, run: Run<'_>, strata: &Strata) -> Result<LayerResult, Fault> {
         let bench = run.bench;
-        let Some(reading) = self.method.read(run.launches, &self.terms(0, Duration::ZERO)) else {
+        let terms = self.terms(0, Duration::ZERO);
+        let read = stratify::read(&*self.method, run.launches, &run.probes, strata, &terms);
+        let Some(stratify::Stratified { reading, strata }) = read else {
             return Err(Fault::Failed(format!("{}: no launch has measured anything", bench.layer)));
         };
         let distance = match bench.cpus[..] {
@@ -305,6 +316,8 @@ impl Campaign {
             dials,
             profile,
             parameters: reading.parameters,
+            strata,
+            probes: run.probes,
             found: reading.found,
             doubts,
         })
@@ -325,28 +338,56 @@ fn too_few_doubt(launches: usize, asked_for: usize) -> Option<Doubt> {
     (launches < asked_for).then(|| Doubt::new("fewer_launches", text))
 }
 
+/// The strata of all launches so far, of all layers.
+fn strata(runs: &[Run<'_>]) -> Strata {
+    Strata::of(runs.iter().flat_map(|run| &run.probes))
+}
+
 /// A layer in the course of a campaign.
 struct Run<'a> {
     bench: &'a Bench,
     launches: Vec<Data>,
+    prober: Option<Prober>,
+    /// One for each launch, where they are probed.
+    probes: Vec<Probe>,
     library: Option<String>,
     machines: usize,
 }
 
 impl<'a> Run<'a> {
     fn new(bench: &'a Bench) -> Self {
-        Self { bench, launches: Vec::new(), library: None, machines: 1 }
+        let prober = Prober::of(bench);
+        Self { bench, launches: Vec::new(), prober, probes: Vec::new(), library: None, machines: 1 }
     }
 
+    /// Launches once; again where the processors were moved meanwhile, as long as there is time.
     fn launch(
         &mut self,
         task: &Task,
+        pace: &Pace,
         interrupt: &Interrupt,
         progress: &mut dyn FnMut(f64),
     ) -> Result<(), Fault> {
-        let launched = self.bench.launch(task, interrupt, progress)?;
-        self.launches.push(launched.data);
-        (self.library, self.machines) = (launched.library, launched.machines);
+        for repeats in 0.. {
+            let began = Instant::now();
+            let begun = self.prober.as_ref().map(Prober::begin);
+            let launched = self.bench.launch(task, interrupt, progress)?;
+            (self.library, self.machines) = (launched.library, launched.machines);
+            if launched.machines > 1 {
+                // These processors are not where it ran.
+                self.prober = None;
+            }
+            let probe = self.prober.as_ref().zip(begun);
+            let probe = probe.map(|(prober, begun)| prober.end(&begun, task.launch(), repeats));
+            let has_moved = probe.is_some_and(|probe| probe.distance() == Apart::Moved);
+            let now = Instant::now();
+            if has_moved && repeats < REPEATS && pace.fits(now, now - began) {
+                continue;
+            }
+            self.launches.push(launched.data);
+            self.probes.extend(probe);
+            break;
+        }
         Ok(())
     }
 }

@@ -71,6 +71,15 @@ impl Bench {
         }
     }
 
+    /// Whether all its processes are on this host, as far as is known before they are started.
+    pub fn is_of_one_host(&self) -> bool {
+        match &self.origin {
+            Origin::Children | Origin::Launcher(_) => true,
+            Origin::Peer(_) => false,
+            Origin::Job(ranks) => ranks.machines() == 1,
+        }
+    }
+
     /// Measures once. `progress` is told the share that is done.
     pub fn launch(
         &self,

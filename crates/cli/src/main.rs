@@ -6,6 +6,7 @@
 //! * [`run`]: a program under dials. [`sweep`], [`grid`], [`journal`]: the same again and again. [`validate`], [`dialled`]: whether dials do what they say. [`turn`]: the dials on the command line. [`apparatus`]: the hook
 //!   in the program's way. [`ledger`]: what its ranks say afterwards.
 //! * [`campaign`], [`pace`]: launches of several layers, interleaved, until the figures are known or the time is up.
+//! * [`probe`], [`stratify`]: launches by how far their processors were apart.
 //! * [`method`]: what a measuring verb runs in a launch, and what it reads off launches.
 //! * [`launch`], [`worker`]: one launch, from both sides of the control connection.
 //! * [`launching`]: where the processes of a launch come from.
@@ -47,6 +48,7 @@ mod pace;
 mod peer;
 mod plain;
 mod plugin;
+mod probe;
 mod profiles;
 mod progress;
 mod rank;
@@ -61,6 +63,7 @@ mod serve;
 mod session;
 mod site;
 mod soak;
+mod stratify;
 mod sweep;
 mod turn;
 mod validate;

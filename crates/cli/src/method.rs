@@ -42,6 +42,12 @@ pub trait Method {
         None
     }
 
+    /// Whether its figures depend on how far the processors are apart, so that launches that differ in
+    /// that must not be mixed. Not where every figure is a difference within a launch.
+    fn is_stratified(&self) -> bool {
+        true
+    }
+
     /// What the next launch of a layer is to run, after those before.
     fn task(&self, terms: &Terms, before: &[Data]) -> Task;
 

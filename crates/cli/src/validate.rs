@@ -278,6 +278,11 @@ impl Method for Validating {
         Task::Dialled(Planned { dial, size_bytes: grid.size_bytes(), blocks, plan })
     }
 
+    /// What a dial does is a difference between blocks of one launch, and each launch turns another one.
+    fn is_stratified(&self) -> bool {
+        false
+    }
+
     /// More launches make the intervals narrower, and the tables no truer.
     fn is_precise(&self, _launches: &[Data], _terms: &Terms) -> bool {
         true

@@ -5,6 +5,7 @@
 //! * [`layer`]: the face that a layer shows to the patterns.
 //! * [`order`]: what a message asks of its receiver.
 //! * [`stats`]: medians with distribution-free intervals, regression.
+//! * [`strata`]: launches whose processors were equally far apart.
 //! * [`unpaired`]: the ratio of two samples that nothing pairs.
 //! * [`bulk`]: the parameters as functions of the message's size.
 //! * [`logp`]: the LogP signature: what is run in a launch, and what is read off launches.
@@ -31,6 +32,7 @@ pub mod registration;
 pub mod show;
 pub mod stats;
 mod steady;
+pub mod strata;
 pub mod sweep;
 pub mod task;
 pub mod unpaired;

@@ -10,6 +10,7 @@ use crate::logp::data::LaunchData;
 use crate::overlap::record::Overlap;
 use crate::registration::record::Registration;
 use crate::stats::Interval;
+use crate::strata::{Probe, Stratum};
 use crate::validation::record::Validation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -56,7 +57,7 @@ pub struct Options {
     pub precision: f64,
     /// Confidence of every interval.
     pub confidence: f64,
-    /// Time after which no launch of a layer beyond those asked for is begun.
+    /// Time for each layer at most, after which no launch is begun.
     pub max_time_s: f64,
     /// Fresh process pairs at least.
     pub launches: usize,
@@ -148,8 +149,15 @@ pub struct LayerResult {
     /// How the link changed with time on purpose, as `--profile` reads it.
     #[serde(default)]
     pub profile: Option<String>,
-    /// The parameters.
+    /// The parameters, of the launches of the headline where there are several strata.
     pub parameters: Parameters,
+    /// The launches by what they found of their processors, from near to far. Empty where no two
+    /// processors of one host were probed.
+    #[serde(default)]
+    pub strata: Vec<Stratum>,
+    /// What each launch found of its processors.
+    #[serde(default)]
+    pub probes: Vec<Probe>,
     /// The measuring verb, and what it found beside the parameters.
     #[serde(flatten)]
     pub found: Found,
@@ -290,13 +298,20 @@ impl LayerResult {
 
     /// How many launches are behind the figures.
     pub fn launches(&self) -> usize {
-        match &self.found {
-            Found::Logp(logp) => logp.launches.len(),
-            Found::Bulk(bulk) => bulk.launches.len(),
-            Found::Contention(contention) => contention.launches.len(),
-            Found::Overlap(overlap) => overlap.launches.len(),
-            Found::Registration(registration) => registration.launches.len(),
-            Found::Validate(validation) => validation.launches.len(),
+        self.found.launches()
+    }
+}
+
+impl Found {
+    /// How many launches are behind it.
+    pub fn launches(&self) -> usize {
+        match self {
+            Self::Logp(logp) => logp.launches.len(),
+            Self::Bulk(bulk) => bulk.launches.len(),
+            Self::Contention(contention) => contention.launches.len(),
+            Self::Overlap(overlap) => overlap.launches.len(),
+            Self::Registration(registration) => registration.launches.len(),
+            Self::Validate(validation) => validation.launches.len(),
         }
     }
 }

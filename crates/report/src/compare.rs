@@ -6,6 +6,7 @@
 //! ([`netdyno_measure::unpaired`]), and what drifted between the two runs is in the ratio:
 //! that is a doubt, always. Others name what differed besides.
 
+mod alike;
 mod combine;
 pub mod csv;
 mod differences;
@@ -13,6 +14,7 @@ mod figures;
 pub mod table;
 
 use crate::quantity::{NONE, number, percent};
+use alike::Alike;
 use netdyno_measure::record::{Doubt, LayerResult, Record, Status};
 use netdyno_measure::stats::Interval;
 use schemars::JsonSchema;
@@ -146,6 +148,8 @@ pub struct Setting {
     pub profile: Option<String>,
     /// Launches.
     pub launches: usize,
+    /// How far its processors were apart, where that was probed, as `near, bounce 119 ns`.
+    pub stratum: Option<String>,
 }
 
 /// A parameter on both sides.
@@ -251,7 +255,10 @@ pub fn compare(a: Side<'_>, b: Side<'_>, terms: Terms) -> Result<Comparison, Com
     let mut comparisons = Vec::new();
     for one in &in_a {
         match take_like(&mut rest_of_b, one, of_a != of_b) {
-            Some(other) => comparisons.push(combine::pair(one, other, interleaved, terms)),
+            Some(other) => {
+                let alike = Alike::of(one, other, interleaved);
+                comparisons.push(combine::pair(&alike, interleaved, terms));
+            }
             None => only_in_a.push(heading(one)),
         }
     }

@@ -12,7 +12,7 @@ use netdyno_measure::record::{Doubt, Found, LayerResult, Parameter, PerByte, Rec
 use netdyno_measure::stats::Interval;
 
 /// The header row.
-pub const COLUMNS: [&str; 13] = [
+pub const COLUMNS: [&str; 14] = [
     "layer",
     "verb",
     "size_bytes",
@@ -26,6 +26,7 @@ pub const COLUMNS: [&str; 13] = [
     "launches",
     "doubts",
     "label",
+    "stratum",
 ];
 
 /// A parameter, whatever its unit.
@@ -47,6 +48,12 @@ pub fn render(record: &Record) -> String {
     for result in &record.results {
         for row in rows(result) {
             text.push_str(&line(&cells(record, result, &row)));
+        }
+        let others = (0..result.strata.len()).filter(|&at| !result.strata[at].is_headline);
+        for other in others.filter_map(|at| result.of_stratum(at)) {
+            for row in rows(&other) {
+                text.push_str(&line(&cells(record, &other, &row)));
+            }
         }
     }
     text
@@ -168,7 +175,7 @@ fn per_byte(parameter: &str, p: &PerByte) -> Row {
     }
 }
 
-fn cells(record: &Record, result: &LayerResult, row: &Row) -> [String; 13] {
+fn cells(record: &Record, result: &LayerResult, row: &Row) -> [String; 14] {
     let is_about = |about: &str| {
         row.parameter.strip_prefix(about).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
@@ -188,6 +195,7 @@ fn cells(record: &Record, result: &LayerResult, row: &Row) -> [String; 13] {
         row.launches.to_string(),
         doubts.map(|doubt| doubt.name.as_str()).collect::<Vec<_>>().join(";"),
         result.label.clone().unwrap_or_default(),
+        result.headline().map(|stratum| stratum.name.clone()).unwrap_or_default(),
     ]
 }
 
@@ -255,7 +263,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_cell_reads_back(cell in "[a-z,\"\r\n ]{0,12}") {
-            let cells: [String; 13] = std::array::from_fn(|at| format!("{cell}{at}"));
+            let cells: [String; 14] = std::array::from_fn(|at| format!("{cell}{at}"));
             prop_assert_eq!(parsed(&line(&cells)), cells.to_vec());
         }
     }

@@ -15,6 +15,7 @@ mod plot;
 mod registration;
 mod scale;
 mod signature;
+mod strata;
 mod strips;
 mod subject;
 mod sweep;
@@ -77,6 +78,7 @@ pub fn render(records: &[Record]) -> String {
         (overlap::sections(&overlaps, &notes))
         (registration::sections(&registrations, &notes))
         (validation::sections(&validations, &notes))
+        (strata::section(records))
         h2 #environment { "Where and how it was measured" }
         @for record in records { (environment::list(record)) }
     };

@@ -22,6 +22,7 @@ mod notes;
 mod overlap;
 mod quantity;
 mod registration;
+mod strata;
 pub mod sweep;
 pub mod table;
 mod transport;

@@ -13,6 +13,7 @@ use crate::notes::{Note, Notes, marks};
 use crate::overlap;
 use crate::quantity::{NONE, counted, number_and_interval, percent, time, time_interval};
 use crate::registration;
+use crate::strata;
 use crate::transport::transport;
 use crate::validation;
 use netdyno_measure::record::{
@@ -82,6 +83,7 @@ fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult, 
     if has_parameters(result) {
         parameters(lines, notes, at, result);
     }
+    strata::lines(result).iter().for_each(|line| lines.wrapped(line, "  ", "    "));
     found(lines, result);
     if let Some(logp) = result.logp() {
         lines.wrapped(&lean::shares(logp).unwrap_or_default(), "  ", "    ");
@@ -194,8 +196,18 @@ fn circumstances(result: &LayerResult) -> String {
         let cpus = if cpus.len() > 2 { in_turn(&cpus) } else { cpus.join(" and ") };
         parts.push(format!("{noun} {cpus}{distance}"));
     }
-    parts.push(counted(result.launches(), "launch", "launches"));
+    parts.push(launches(result));
     parts.join(", ")
+}
+
+/// How many launches the figures are of, and which.
+fn launches(result: &LayerResult) -> String {
+    let launches = counted(result.launches(), "launch", "launches");
+    let all: usize = result.strata.iter().map(|stratum| stratum.launches).sum();
+    match result.headline().filter(|_| result.is_split()) {
+        Some(headline) => format!("{launches} of {all} ({})", headline.in_words()),
+        None => launches,
+    }
 }
 
 /// Many processors by rank, as `0, 1 in turn` where they come again.

@@ -54,6 +54,8 @@ fn record(procs: usize) -> Record {
         faults: None,
         dials: None,
         profile: None,
+        strata: Vec::new(),
+        probes: Vec::new(),
         parameters: extracted.parameters,
         found: Found::Contention(extracted.found),
         doubts: extracted.doubts,
@@ -90,7 +92,7 @@ fn many_processes_are_told_in_few_lines() {
 fn csv_has_a_row_for_each_figure() {
     let text = csv::render(&EIGHT);
     let row = |start: &str| text.lines().find(|row| row.starts_with(start)).expect(start);
-    assert!(row("am+shm,contention,32,rtt,measured,ns,20").ends_with(",virtualised,"));
+    assert!(row("am+shm,contention,32,rtt,measured,ns,20").ends_with(",virtualised,,"));
     assert!(row("am+shm,contention,32,many_to_one.7.ratio,").contains(",measured,ratio,7"));
     assert!(row("am+shm,contention,32,halves.rtt.difference,").contains(",ns,"));
     assert!(row("am+shm,contention,32,rate.4,").contains(",messages_per_s,7"));

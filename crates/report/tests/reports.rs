@@ -99,7 +99,7 @@ fn csv_has_a_row_for_each_layer_and_parameter() {
     assert_eq!(rows.len(), 1 + 4 * 9);
     let row = |start: &str| *rows.iter().find(|row| row.starts_with(start)).unwrap();
     assert!(row("udp,logp,16,g,").contains(",unobservable,ns,,,,"));
-    assert!(row("udp,logp,16,g,").ends_with(",window_bound;virtualised,"));
+    assert!(row("udp,logp,16,g,").ends_with(",window_bound;virtualised,,"));
     assert!(row("am+shm,logp,16,g,").contains(",upper_bound,ns,6"));
     assert!(row("sim,logp,16,G,").contains(",unobservable,ns_per_byte,,,,0,9,virtualised"));
 }

@@ -6,6 +6,7 @@ use super::extract::each_launch;
 use crate::figure::Figure;
 use crate::record::{LayerResult, Ratio, Share, Shares, Status};
 use crate::stats::{median_interval_of_sorted, quantile_of_sorted, sorted};
+use std::collections::BTreeMap;
 
 /// The ratio of every signature to the first one, for each parameter for which every pair of
 /// launches has one. Of plateaus that are not both a measured `g` it is called `plateau`.
@@ -15,17 +16,23 @@ pub fn ratios(results: &[LayerResult], confidence: f64) -> Vec<Ratio> {
     signatures.flat_map(|above| ratio(above, below, confidence)).collect()
 }
 
-/// The ratios of one signature to another one, of a run in which both were interleaved.
+/// The ratios of one signature to another one, of a run in which both were interleaved. None where
+/// their launches are of different strata, which differ in more than the layer.
 pub fn ratio(above: &LayerResult, below: &LayerResult, confidence: f64) -> Vec<Ratio> {
     let (Some(found_above), Some(found_below)) = (above.logp(), below.logp()) else { return Vec::new() };
-    let [above_each, below_each] = [found_above, found_below].map(|found| each_launch(&found.launches));
+    if above.headline().map(|stratum| &stratum.name) != below.headline().map(|stratum| &stratum.name) {
+        return Vec::new();
+    }
+    let [above_each, below_each] = [found_above, found_below].map(|found| by_launch(&found.launches));
     let is_measured = |result: &LayerResult| result.parameters.g.status == Status::Measured;
     let last = if is_measured(above) && is_measured(below) { "g" } else { "plateau" };
     let mut ratios = Vec::new();
     for (at, parameter) in ["rtt", "o_s", "o_r", last].into_iter().enumerate() {
-        let pairs = above_each.iter().zip(&below_each).map(|(above, below)| (above[at], below[at]));
+        let pair = |(launch, above): (&usize, &[f64; 4])| Some((above[at], below_each.get(launch)?[at]));
+        let pairs = above_each.iter().filter_map(pair);
         // Ratios of figures around 0 say nothing, and leaving pairs out would choose.
-        if !pairs.clone().all(|(above, below)| above > 0.0 && below > 0.0) {
+        let are_positive = pairs.clone().all(|(above, below)| above > 0.0 && below > 0.0);
+        if pairs.clone().next().is_none() || !are_positive {
             continue;
         }
         let values = sorted(pairs.map(|(above, below)| above / below));
@@ -55,4 +62,9 @@ pub fn shares(launches: &[LaunchData], confidence: f64) -> Option<Shares> {
         o_r: share(|[one_way, _, o_r]| o_r / one_way)?,
         L: share(|[one_way, o_s, o_r]| (one_way - o_s - o_r) / one_way)?,
     })
+}
+
+/// The figures of each launch, by where it stood in the order.
+fn by_launch(launches: &[LaunchData]) -> BTreeMap<usize, [f64; 4]> {
+    launches.iter().map(|launch| launch.launch).zip(each_launch(launches)).collect()
 }

@@ -1,13 +1,16 @@
 //! One result of A and one of B, parameter by parameter.
 
+use super::alike::Alike;
 use super::figures::{self, Candidate, PLATEAU};
 use super::{Change, Compared, Pair, Setting, Terms, Verdict, differences};
 use netdyno_measure::record::{LayerResult, Status};
 use netdyno_measure::stats::{Interval, median_interval_of_sorted, quantile_of_sorted, sorted};
+use netdyno_measure::strata::Stratum;
 use netdyno_measure::unpaired;
 
 /// Compares two results.
-pub fn pair(a: &LayerResult, b: &LayerResult, interleaved: bool, terms: Terms) -> Pair {
+pub fn pair(alike: &Alike, interleaved: bool, terms: Terms) -> Pair {
+    let Alike { a, b, doubt: unlike } = alike;
     let mut doubts = differences::of_settings(a, b);
     let (in_a, mut in_b) = (figures::of(a), figures::of(b));
     let (mut parameters, mut only_in_a) = (Vec::new(), Vec::new());
@@ -24,13 +27,15 @@ pub fn pair(a: &LayerResult, b: &LayerResult, interleaved: bool, terms: Terms) -
         if one.name == PLATEAU && parameters.iter().any(|p| is_measured_g(p, one.size_bytes)) {
             continue;
         }
-        let (compared, doubt) = parameter(one, &other, interleaved, terms);
+        let is_alike = unlike.is_none();
+        let (compared, doubt) = parameter(one, &other, is_alike, interleaved, terms);
         parameters.push(compared);
         // The same of many sizes is said once.
         doubts.extend(doubt.filter(|doubt| !doubts.contains(doubt)));
     }
     let only_in_b = in_b.iter().map(|candidate| candidate.size_bytes).collect();
     doubts.extend(differences::of_sizes(only_in_a, only_in_b));
+    doubts.extend(unlike.clone());
     doubts.extend(differences::own_doubts(a, b));
     Pair { verb: a.verb().into(), size_bytes: a.size_bytes, a: setting(a), b: setting(b), parameters, doubts }
 }
@@ -38,6 +43,7 @@ pub fn pair(a: &LayerResult, b: &LayerResult, interleaved: bool, terms: Terms) -
 fn parameter(
     a: &Candidate,
     b: &Candidate,
+    is_alike: bool,
     interleaved: bool,
     terms: Terms,
 ) -> (Compared, Option<netdyno_measure::record::Doubt>) {
@@ -53,7 +59,7 @@ fn parameter(
         verdict: None,
     };
     let mut doubt = None;
-    if is_measured_in_both(&compared) {
+    if is_alike && is_measured_in_both(&compared) {
         let found = if interleaved {
             paired(&a.launches, &b.launches, terms.confidence)
         } else {
@@ -125,6 +131,7 @@ fn setting(result: &LayerResult) -> Setting {
         dials: result.dials.clone(),
         profile: result.profile.clone(),
         launches: result.launches(),
+        stratum: result.headline().map(Stratum::in_words),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use netdyno_measure::record::{Doubt, Environment, LayerResult, Record};
 use netdyno_measure::stats::{quantile_of_sorted, sorted};
+use netdyno_measure::strata::Stratum;
 
 /// Launches of one side spread this many times as wide as those of the other make the interval
 /// of an unpaired ratio claim too much. Nine launches and nine of one distribution look so in
@@ -76,6 +77,21 @@ pub fn of_settings(a: &LayerResult, b: &LayerResult) -> Vec<Doubt> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// A doubt about two results whose processors were not equally far apart in any launches.
+pub fn of_strata(a: &LayerResult, b: &LayerResult) -> Option<Doubt> {
+    let all = |result: &LayerResult| {
+        let known = result.strata.iter().filter(|stratum| stratum.bounce_ns.is_some());
+        known.map(Stratum::in_words).collect::<Vec<_>>().join(" and ")
+    };
+    let (in_a, in_b) = (all(a), all(b));
+    let text = || {
+        format!(
+            "the processors were not equally far apart: {in_a} in A, {in_b} in B, so that there is no ratio"
+        )
+    };
+    (!in_a.is_empty() && !in_b.is_empty()).then(|| Doubt::new("strata_differ", text()))
 }
 
 /// A doubt about sizes that only one side has, as where they were refined differently.

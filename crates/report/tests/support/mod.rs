@@ -325,6 +325,8 @@ fn measured(
         faults: None,
         dials: None,
         profile: None,
+        strata: Vec::new(),
+        probes: Vec::new(),
         parameters,
         found,
         doubts,

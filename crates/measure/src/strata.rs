@@ -1,0 +1,352 @@
+//! Strata: launches whose processors were equally far apart.
+//!
+//! A hypervisor moves virtual processors among real ones. The same launch then takes 104 ns in one minute
+//! and 404 ns in the next, and a median over both describes neither. Before and after each launch the two
+//! processors are therefore probed: how long a cache line bounces between them. Launches are put into
+//! strata by that probe alone, never by the figures that they measured: a selection by the outcome would
+//! make every interval too narrow.
+//!
+//! The rule: sort the launches of all layers by their bounce. Where one is more than [`ALIKE`] times the
+//! one before, a new stratum begins; where that happens more than three times, at the three widest gaps.
+//! A launch whose two probes differ by more than that factor was moved, and belongs to none of them.
+
+use crate::record::{Doubt, Found, LayerResult, Parameters};
+use crate::show::{Percent, Time};
+use crate::stats::{Interval, median, sorted};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Bounces that differ by no more than this factor are of one stratum.
+pub const ALIKE: f64 = 1.3;
+/// Strata at most.
+const STRATA_AT_MOST: usize = 4;
+/// Share of the processors' time, lost to the host, from which it is a doubt.
+const STOLEN: f64 = 0.05;
+
+/// What a probe of two processors found.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Look {
+    /// A cache line from one processor to the other, and another one back: median of some batches.
+    pub bounce_ns: f64,
+    /// Share of the probe's time that either processor was elsewhere.
+    pub lost_share: f64,
+}
+
+/// The probes of one launch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Probe {
+    /// Where in the order of launches it stood.
+    pub launch: usize,
+    /// Before its processes were started; null where other programs left no time for it.
+    pub before: Option<Look>,
+    /// After they had ended.
+    pub after: Option<Look>,
+    /// Share of the processors' time that the hypervisor gave to others in between, where the system
+    /// tells that.
+    pub stolen_share: Option<f64>,
+    /// Launches in its place that were left out, because the processors were moved during them.
+    pub repeats: usize,
+}
+
+/// What the probes of a launch say about its processors.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Distance {
+    /// They were so far apart: the geometric mean of both probes, in nanoseconds.
+    Bounce(f64),
+    /// They were moved.
+    Moved,
+    /// There is no probe.
+    Unknown,
+}
+
+impl Probe {
+    /// How far apart the processors were.
+    pub fn distance(&self) -> Distance {
+        // Where there is one look alone, nothing says that they were moved.
+        let looks = self.before.or(self.after).zip(self.after.or(self.before));
+        let Some((before, after)) = looks else { return Distance::Unknown };
+        let (before, after) = (before.bounce_ns, after.bounce_ns);
+        if !(before > 0.0 && after > 0.0) {
+            Distance::Unknown
+        } else if are_alike(before, after) {
+            Distance::Bounce((before * after).sqrt())
+        } else {
+            Distance::Moved
+        }
+    }
+}
+
+/// Whether two bounces, in whatever unit, are of one stratum.
+pub fn are_alike(a: f64, b: f64) -> bool {
+    a.max(b) <= ALIKE * a.min(b)
+}
+
+/// The launches of a layer whose processors were equally far apart.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Stratum {
+    /// `all` where there is one alone; else `near`, `middle`, `far`, or with a number between these;
+    /// `moved` and `unknown` for launches whose probes differ or are missing.
+    pub name: String,
+    /// Whether the result's own figures are of this stratum.
+    pub is_headline: bool,
+    /// Median bounce of its launches; null of `moved` and `unknown`.
+    pub bounce_ns: Option<f64>,
+    /// The shortest and the longest of them.
+    pub bounce_range_ns: Option<Interval>,
+    /// Median share of the processors' time that the hypervisor gave to others, where that is known.
+    pub stolen_share: Option<f64>,
+    /// How many launches.
+    pub launches: usize,
+    /// Their parameters; null where they say nothing.
+    pub parameters: Option<Parameters>,
+    /// What the verb found beside the parameters; null of the headline, where it is the result's own.
+    #[serde(default)]
+    pub found: Option<Box<Found>>,
+    /// Doubts about these figures; none of the headline, where they are the result's own.
+    #[serde(default)]
+    pub doubts: Vec<Doubt>,
+}
+
+impl Stratum {
+    /// What people call it, as `near, bounce 119 ns`.
+    pub fn in_words(&self) -> String {
+        match self.bounce_ns {
+            Some(ns) => format!("{}, bounce {}", self.name, Time(ns)),
+            None => self.name.clone(),
+        }
+    }
+
+    /// Whether its launches found their processors as far apart as those of `other`.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.bounce_ns.zip(other.bounce_ns).is_some_and(|(a, b)| are_alike(a, b))
+    }
+}
+
+impl Found {
+    /// Leaves out the data of launches by where they stood in their order.
+    pub fn retain_launches(&mut self, mut keep: impl FnMut(usize) -> bool) {
+        match self {
+            Self::Logp(found) => found.launches.retain(|data| keep(data.launch)),
+            Self::Bulk(found) => found.launches.retain(|data| keep(data.launch)),
+            Self::Contention(found) => found.launches.retain(|data| keep(data.launch)),
+            Self::Overlap(found) => found.launches.retain(|data| keep(data.launch)),
+            Self::Registration(found) => found.launches.retain(|data| keep(data.launch)),
+            Self::Validate(found) => found.launches.retain(|data| keep(data.launch)),
+        }
+    }
+}
+
+impl LayerResult {
+    /// The stratum that the figures are of.
+    pub fn headline(&self) -> Option<&Stratum> {
+        self.strata.iter().find(|stratum| stratum.is_headline)
+    }
+
+    /// Whether there is more than one stratum.
+    pub fn is_split(&self) -> bool {
+        self.strata.len() > 1
+    }
+
+    /// The result of one stratum alone, as if no other launch had been made. `None` where its launches
+    /// say nothing, or it is not there.
+    pub fn of_stratum(&self, at: usize) -> Option<Self> {
+        let stratum = self.strata.get(at)?;
+        let mut result = self.clone();
+        if !stratum.is_headline {
+            result.parameters = stratum.parameters.clone()?;
+            result.found = *stratum.found.clone()?;
+            result.doubts = stratum.doubts.clone();
+        }
+        result.strata = vec![Stratum { is_headline: true, found: None, ..stratum.clone() }];
+        Some(result)
+    }
+}
+
+/// The strata of all launches of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Strata {
+    /// The least bounce of each, ascending.
+    least: Vec<f64>,
+    /// Launches of each, over all layers.
+    launches: Vec<usize>,
+}
+
+/// Where a launch belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// The stratum, from near to far.
+    Of(usize),
+    /// It was moved.
+    Moved,
+    /// It was not probed.
+    Unknown,
+}
+
+impl Strata {
+    /// Reads the strata off all probes of a run.
+    pub fn of<'a>(probes: impl IntoIterator<Item = &'a Probe>) -> Self {
+        let bounces = sorted(probes.into_iter().filter_map(|probe| match probe.distance() {
+            Distance::Bounce(ns) => Some(ns),
+            _ => None,
+        }));
+        let mut gaps: Vec<usize> =
+            (1..bounces.len()).filter(|&at| !are_alike(bounces[at - 1], bounces[at])).collect();
+        gaps.sort_by(|&a, &b| (bounces[b] / bounces[b - 1]).total_cmp(&(bounces[a] / bounces[a - 1])));
+        gaps.truncate(STRATA_AT_MOST - 1);
+        gaps.sort_unstable();
+        let begins: Vec<usize> = (!bounces.is_empty()).then_some(0).into_iter().chain(gaps).collect();
+        let ends = begins.iter().skip(1).copied().chain([bounces.len()]);
+        Self {
+            least: begins.iter().map(|&at| bounces[at]).collect(),
+            launches: begins.iter().zip(ends).map(|(begin, end)| end - begin).collect(),
+        }
+    }
+
+    /// Where a launch belongs.
+    pub fn place(&self, probe: &Probe) -> Place {
+        match probe.distance() {
+            // Of those that were read off, which it belongs to.
+            Distance::Bounce(ns) => match self.least.iter().rposition(|&least| least <= ns) {
+                Some(at) => Place::Of(at),
+                None => Place::Unknown,
+            },
+            Distance::Moved => Place::Moved,
+            // Where no launch found them at another distance, it was not at another one either.
+            Distance::Unknown if self.least.len() == 1 => Place::Of(0),
+            Distance::Unknown => Place::Unknown,
+        }
+    }
+
+    /// The place whose launches are the figures of a layer that has launches in `places`: the stratum
+    /// with the most launches over all layers, the nearer one of two, so that layers can be compared;
+    /// the largest of its own where it has none there.
+    pub fn headline(&self, places: &[Place]) -> Place {
+        let count = |place: Place| places.iter().filter(|&&other| other == place).count();
+        let of_all = (0..self.launches.len()).rev().max_by_key(|&at| self.launches[at]).map(Place::Of);
+        let all = (0..self.least.len()).map(Place::Of).chain([Place::Unknown, Place::Moved]);
+        let largest = || all.rev().max_by_key(|&place| count(place));
+        of_all.filter(|&place| count(place) > 0).or_else(largest).unwrap_or(Place::Unknown)
+    }
+
+    /// What a place is called.
+    pub fn name(&self, place: Place) -> String {
+        match place {
+            Place::Moved => "moved".into(),
+            Place::Unknown => "unknown".into(),
+            Place::Of(_) if self.least.len() == 1 => "all".into(),
+            Place::Of(0) => "near".into(),
+            Place::Of(at) if at + 1 == self.least.len() => "far".into(),
+            Place::Of(1) if self.least.len() == 3 => "middle".into(),
+            Place::Of(at) => format!("middle {at}"),
+        }
+    }
+}
+
+/// The median bounce of launches, with the shortest and the longest.
+pub fn bounce(probes: &[Probe]) -> Option<(f64, Interval)> {
+    let bounces = sorted(probes.iter().filter_map(|probe| match probe.distance() {
+        Distance::Bounce(ns) => Some(ns),
+        _ => None,
+    }));
+    let (&lo, &hi) = (bounces.first()?, bounces.last()?);
+    Some((median(bounces), Interval { lo, hi }))
+}
+
+/// The median share of time that the hypervisor gave to others, where any launch knows.
+pub fn stolen_share(probes: &[Probe]) -> Option<f64> {
+    Some(median(probes.iter().filter_map(|probe| probe.stolen_share))).filter(|share| share.is_finite())
+}
+
+/// Doubts about what a layer's launches found of their processors.
+pub fn doubts(strata: &[Stratum]) -> Vec<Doubt> {
+    let total: usize = strata.iter().map(|stratum| stratum.launches).sum();
+    let left_out = |name: &str| strata.iter().find(|stratum| stratum.name == name && !stratum.is_headline);
+    let mut doubts = Vec::new();
+    if let Some(moved) = left_out("moved") {
+        let text = format!(
+            "the processors were moved during {} of {total} launches, repeated in vain: these are in no figure",
+            moved.launches
+        );
+        doubts.push(Doubt::new("processors_moved", text));
+    }
+    let headline = strata.iter().find(|stratum| stratum.is_headline);
+    if let Some(stolen) = headline.and_then(|headline| headline.stolen_share).filter(|&share| share > STOLEN)
+    {
+        let text = format!("the host took {} of the processors' time during the launches", Percent(stolen));
+        doubts.push(Doubt::new("stolen_time", text));
+    }
+    doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn probe(before_ns: f64, after_ns: f64) -> Probe {
+        let look = |bounce_ns| Some(Look { bounce_ns, lost_share: 0.0 });
+        Probe { launch: 0, before: look(before_ns), after: look(after_ns), stolen_share: None, repeats: 0 }
+    }
+
+    fn places(bounces: &[f64]) -> (Strata, Vec<Place>) {
+        let probes: Vec<Probe> = bounces.iter().map(|&ns| probe(ns, ns)).collect();
+        let strata = Strata::of(&probes);
+        let places = probes.iter().map(|probe| strata.place(probe)).collect();
+        (strata, places)
+    }
+
+    #[test]
+    fn launches_that_find_their_processors_near_or_far_are_two_strata() {
+        let (strata, places) = places(&[119.0, 538.0, 121.0, 530.0, 117.0]);
+        let [near, far] = [Place::Of(0), Place::Of(1)];
+        assert_eq!(places, [near, far, near, far, near]);
+        assert_eq!((strata.name(near), strata.name(far)), ("near".into(), "far".into()));
+        assert_eq!(strata.headline(&places), near);
+        assert_eq!(strata.headline(&[far, far]), far, "a layer without launches there has its own");
+        assert_eq!(strata.place(&probe(119.0, 538.0)), Place::Moved);
+        assert_eq!(strata.place(&Probe { after: None, ..probe(538.0, 119.0) }), far);
+        assert_eq!(strata.place(&Probe { before: None, after: None, ..probe(119.0, 119.0) }), Place::Unknown);
+    }
+
+    #[test]
+    fn what_drifts_is_one_stratum() {
+        let (strata, places) = places(&[100.0, 140.0, 120.0, 175.0, 110.0]);
+        let unknown = Probe { before: None, after: None, ..probe(100.0, 100.0) };
+        assert_eq!(strata.place(&unknown), Place::Of(0), "there is no other distance");
+        assert!(places.iter().all(|&place| place == Place::Of(0)));
+        assert_eq!(strata.name(Place::Of(0)), "all");
+        let none = Strata::of(&[]);
+        assert_eq!(none.headline(&[Place::Unknown, Place::Unknown, Place::Moved]), Place::Unknown);
+        assert_eq!(none.headline(&[Place::Moved]), Place::Moved);
+    }
+
+    #[test]
+    fn there_are_a_few_strata_at_most() {
+        let bounces: Vec<f64> = (0..9).map(|nth| 100.0 * 1.5f64.powi(nth)).collect();
+        let (strata, places) = places(&bounces);
+        let names: Vec<String> = (0..4).map(|at| strata.name(Place::Of(at))).collect();
+        assert_eq!(names, ["near", "middle 1", "middle 2", "far"]);
+        assert!(places.iter().all(|place| matches!(place, Place::Of(0..4))));
+    }
+
+    proptest! {
+        /// A stratum is an interval of bounces, and nothing but the probes decides.
+        #[test]
+        fn strata_are_intervals(bounces in proptest::collection::vec(10.0..2000.0f64, 1..60)) {
+            let (strata, of) = places(&bounces);
+            let mut pairs: Vec<(f64, Place)> = bounces.iter().copied().zip(of.iter().copied()).collect();
+            pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
+            prop_assert!(pairs.windows(2).all(|pair| pair[0].1 <= pair[1].1));
+            let headline = strata.headline(&of);
+            let count = |place| of.iter().filter(|&&other| other == place).count();
+            prop_assert!(of.iter().all(|&place| count(place) <= count(headline)));
+        }
+
+        #[test]
+        fn no_probe_panics(before in proptest::num::f64::ANY, after in proptest::num::f64::ANY) {
+            let probe = probe(before, after);
+            let strata = Strata::of(&[probe]);
+            strata.name(strata.headline(&[strata.place(&probe)]));
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Strata as tables: of each result that has several, what its launches say by how far their processors
+//! were apart.
+
+use super::parts::{pretty, with_minus};
+use crate::quantity::{counted, percent, time};
+use crate::strata::figures;
+use maud::{Markup, html};
+use netdyno_measure::record::{LayerResult, Record};
+use netdyno_measure::strata::Stratum;
+
+/// The part of the page; nothing where no result has several strata.
+pub fn section(records: &[Record]) -> Markup {
+    let results: Vec<&LayerResult> =
+        records.iter().flat_map(|record| &record.results).filter(|result| result.is_split()).collect();
+    html! {
+        @if !results.is_empty() {
+            section {
+                h2 #strata { "By the distance of the processors" }
+                p {
+                    "The host moves virtual processors. Launches are told apart by how long a cache line \
+                     bounces between the two processors before and after them, not by what they measured. \
+                     All other figures and plots of the page are of the stratum in bold."
+                }
+                @for result in results { (of_result(result)) }
+            }
+        }
+    }
+}
+
+fn of_result(result: &LayerResult) -> Markup {
+    html! {
+        h3 { (result.name()) ", " (result.verb()) }
+        div.scroll {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { "stratum" }
+                        th scope="col" { "launches" }
+                        th scope="col" { "taken by the host" }
+                        th.text scope="col" { "figures" }
+                    }
+                }
+                tbody { @for stratum in &result.strata { (row(stratum)) } }
+            }
+        }
+    }
+}
+
+fn row(stratum: &Stratum) -> Markup {
+    let range = stratum.bounce_range_ns.map(|range| format!("{} to {}", time(range.lo), time(range.hi)));
+    let figures = stratum.parameters.as_ref().map(figures).unwrap_or_default();
+    html! {
+        tr {
+            th scope="row" {
+                @if stratum.is_headline { b { (stratum.in_words()) } } @else { (stratum.in_words()) }
+                @if let Some(range) = range { small { " " (range) } }
+            }
+            td { (counted(stratum.launches, "launch", "launches")) }
+            td { @if let Some(share) = stratum.stolen_share { (percent(share)) } }
+            td.text { @for figure in figures { (pretty(&with_minus(&figure))) br; } }
+        }
+    }
+}

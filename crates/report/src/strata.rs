@@ -1,0 +1,43 @@
+//! Strata in words, for the table: a line for each where there are several.
+
+use crate::quantity::{counted, number_and_interval, time, time_and_interval};
+use netdyno_measure::record::{LayerResult, Parameters, Status};
+use netdyno_measure::strata::Stratum;
+
+/// A line for each stratum of a result that has several.
+pub fn lines(result: &LayerResult) -> Vec<String> {
+    if !result.is_split() {
+        return Vec::new();
+    }
+    result.strata.iter().map(line).collect()
+}
+
+/// As `near, bounce 119 ns: 104 ns [102, 106], 17 launches`.
+fn line(stratum: &Stratum) -> String {
+    let launches = counted(stratum.launches, "launch", "launches");
+    let figures = match &stratum.parameters {
+        _ if stratum.is_headline => vec!["the figures above".to_owned()],
+        Some(parameters) => figures(parameters),
+        None => vec!["no figure".to_owned()],
+    };
+    format!("{}: {}, {launches}", stratum.in_words(), figures.join(", "))
+}
+
+/// The parameters that have a value, each with its interval.
+pub fn figures(parameters: &Parameters) -> Vec<String> {
+    let bound = |status| if status == Status::UpperBound { "≤ " } else { "" };
+    let mut figures = Vec::new();
+    for (name, p) in parameters.times() {
+        let Some(ns) = p.value_ns.filter(|ns| ns.is_finite() && p.status != Status::Unobservable) else {
+            continue;
+        };
+        let figure = if p.ci_ns.is_some() { time_and_interval(ns, p.ci_ns) } else { time(ns) };
+        figures.push(format!("{name} {}{figure}", bound(p.status)));
+    }
+    let per_byte = &parameters.G;
+    if let Some(value) = per_byte.value_ns_per_byte.filter(|_| per_byte.status != Status::Unobservable) {
+        let figure = number_and_interval(value, per_byte.ci_ns_per_byte);
+        figures.push(format!("G {}{figure} ns/B", bound(per_byte.status)));
+    }
+    figures
+}
