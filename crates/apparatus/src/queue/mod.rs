@@ -322,14 +322,14 @@ impl Queue {
             // come.
             let not_at = not_at.map(|at| at.saturating_add(now.saturating_sub(entered)));
             let seen = Seen { at: now, not_at, posted: Some(self.posted.load(Relaxed)) };
-            for nth in 0..got as usize {
+            for (nth, source) in from.iter().enumerate().take(got as usize) {
                 let mut entry = MaybeUninit::<Entry>::zeroed();
                 // SAFETY: the provider has written so many entries of so many bytes, and their sources
                 // where it was asked for them.
                 let (entry, source) = unsafe {
                     let place = raw.as_ptr().cast::<u8>().add(nth * bytes);
                     ptr::copy_nonoverlapping(place, entry.as_mut_ptr().cast(), bytes);
-                    let source = if sources.is_null() { Address::MAX } else { from[nth].assume_init() };
+                    let source = if sources.is_null() { Address::MAX } else { source.assume_init() };
                     (entry.assume_init(), source)
                 };
                 let taken = self.hook.guarded(|| self.take(&mut state, entry, source, seen));
