@@ -152,8 +152,6 @@ fn the_bytes_of_a_message_count_once() {
     for bench in Bench::all() {
         for provider in bench.providers() {
             bench.grows(provider, &dial, &["pingpong", "60", "65536"], 6.0 * 65.535, [0.9, 1.15]);
-            // What the link takes besides it has already.
-            bench.grows(provider, &dial, &["stream", "10", "65536"], 6.0 * 65.535, [0.8, 2.0]);
         }
     }
 }
