@@ -309,8 +309,8 @@ impl Queue {
             }
         }
         let mut raw = [MaybeUninit::<Entry>::uninit(); FETCHED];
-        let mut from = [MaybeUninit::<Address>::uninit(); FETCHED];
-        let from_place = if sources.is_null() { ptr::null_mut() } else { from.as_mut_ptr().cast() };
+        let mut from = [Address::MAX; FETCHED];
+        let from_place = if sources.is_null() { ptr::null_mut() } else { from.as_mut_ptr() };
         let got = inside(|| fetch(raw.as_mut_ptr().cast(), FETCHED, from_place));
         // What came meanwhile may have departed meanwhile.
         let now = if got > 0 || holds { ticks::glance() } else { entered };
@@ -322,15 +322,13 @@ impl Queue {
             // come.
             let not_at = not_at.map(|at| at.saturating_add(now.saturating_sub(entered)));
             let seen = Seen { at: now, not_at, posted: Some(self.posted.load(Relaxed)) };
-            for (nth, source) in from.iter().enumerate().take(got as usize) {
+            for (nth, &source) in from.iter().enumerate().take(got as usize) {
                 let mut entry = MaybeUninit::<Entry>::zeroed();
-                // SAFETY: the provider has written so many entries of so many bytes, and their sources
-                // where it was asked for them.
-                let (entry, source) = unsafe {
+                // SAFETY: the provider has written so many entries of so many bytes.
+                let entry = unsafe {
                     let place = raw.as_ptr().cast::<u8>().add(nth * bytes);
                     ptr::copy_nonoverlapping(place, entry.as_mut_ptr().cast(), bytes);
-                    let source = if sources.is_null() { Address::MAX } else { source.assume_init() };
-                    (entry.assume_init(), source)
+                    entry.assume_init()
                 };
                 let taken = self.hook.guarded(|| self.take(&mut state, entry, source, seen));
                 if taken.is_none() {
