@@ -78,7 +78,7 @@ fn a_label_tells_results_of_one_layer_apart() {
     record.results[1].label = Some("second <one>".into());
     let name = format!("{layer} (second <one>)");
     assert!(table::render(&record, 100).contains(&name));
-    assert!(csv::render(&record).contains(",second <one>\r\n"));
+    assert!(csv::render(&record).contains(",second <one>,\r\n"));
     let page = html::render(&[VARIOUS.clone(), record]);
     check_page(&page);
     assert!(page.contains(&name.replace('<', "&lt;").replace('>', "&gt;")));
