@@ -117,7 +117,11 @@ fn a_library_stands_beside_the_lean_layer_on_its_path() {
         );
         assert!(beside.clone().all(|ratio| (&ratio.numerator[..], &ratio.denominator[..]) == (layer, lean)));
         assert_eq!(beside.count(), found.ratios.len(), "no ratio stands twice: {:?}", found.ratios);
-        assert!(found.results.iter().all(|result| result.logp().unwrap().shares.is_some()));
+        for result in &found.results {
+            // On a busy machine a launch may leave o_r unknown, and with it where the round trip goes.
+            let is_known = result.parameters.o_r.value_ns.is_some();
+            assert_eq!(result.logp().unwrap().shares.is_some(), is_known, "{:?}", result.parameters);
+        }
         let alone = record(&mut command(folder.path(), &[&args[..], &["--no-reference"]].concat()));
         assert_eq!((alone.results.len(), alone.ratios.len()), (1, 0));
     }
