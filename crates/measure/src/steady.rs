@@ -7,6 +7,7 @@
 
 use crate::record::Limit;
 use crate::stats::Interval;
+use std::cmp::Ordering;
 
 /// Idle time below this share of the plateau is none.
 const NO_IDLE: f64 = 0.03;
@@ -33,6 +34,8 @@ const AHEAD: usize = 16;
 const NOISE_AT_MOST: f64 = 0.25;
 /// Issuing is steady where requests go as fast as replies come, to this share.
 const STEADY: f64 = 0.02;
+/// A rise below this share of the time per message of a whole burst contradicts it.
+const CONTRADICTION: f64 = 0.5;
 /// Growing queues explain so many times the share that they are expected to cost.
 const GROWING_AT_MOST: f64 = 3.0;
 /// How far noise slows a stream down, see [`starvation`]: found by simulating pipelines of four
@@ -80,13 +83,20 @@ pub(crate) fn slowest_stage_at_most(done_ns: f64, rtt_ns: f64, messages: usize) 
     (done_ns - rtt_ns) / messages.saturating_sub(1).max(1) as f64
 }
 
+/// Whether two bursts contradict each other: by their rise a message takes nothing, or less than
+/// half of what it takes in the longer one as a whole. One of them was disturbed.
+pub(crate) fn contradict(rise_ns: f64, whole_ns: f64) -> bool {
+    // Times that are no numbers give no figure either.
+    rise_ns.partial_cmp(&(CONTRADICTION * whole_ns)) != Some(Ordering::Greater)
+}
+
 /// What must pass after a reply until the layer is quiet; 0 where nothing must. Where the gap is
 /// longer than a round trip, the stage that takes it is still busy when the reply is there.
 pub(crate) fn rest_ns(plateau_ns: f64, rtt_ns: f64) -> f64 {
     if plateau_ns >= GAP_MAY_OUTLAST * rtt_ns { GAPS_OF_REST * plateau_ns } else { 0.0 }
 }
 
-/// Requests that a burst issues before its first poll. Polls before the first reply are in vain;
+/// Requests that a burst issues before its first poll; as many in each of two that are compared. Polls before the first reply are in vain;
 /// where they are costly they would set the pace, and are left out.
 ///
 /// The replies to those beyond the pipeline's depth lie ready, so that later polls find one even
@@ -199,6 +209,13 @@ mod tests {
     fn bursts_without_a_window_are_powers_of_two() {
         assert_eq!(bursts(16, 1 << 16), [1, 2, 4, 8, 16]);
         assert_eq!(pair(1024, 1024), [512, 1024]);
+    }
+
+    #[test]
+    fn a_rise_that_cannot_be_contradicts() {
+        assert!(contradict(-9.6, 5.0) && contradict(0.0, 5.0) && contradict(2.0, 5.0));
+        assert!(contradict(f64::NAN, 5.0));
+        assert!(!contradict(4.9, 5.0) && !contradict(7.0, 5.0));
     }
 
     #[test]

@@ -111,13 +111,13 @@ fn random_functions_of_the_size_come_back() {
 #[test]
 fn with_noise_the_intervals_cover_random_functions() {
     let seed = seed();
-    let names = ["T", "o_s", "o_r", "g", "L", "G"];
+    let names = ["T", "o_s", "o_r", "g", "L"];
     let found = each(truths(24), seed, |seed| {
         let region = REGIONS[seed as usize % REGIONS.len()];
         let drawn = Drawn::from(region, seed).with_bytes().with_noise();
         let truth = drawn.truth();
         let Extracted { bulk, .. } = extract(&launches(truth, seed, 9), 0.95, 0.02).unwrap();
-        let mut coverage = [Coverage::default(); 6];
+        let mut coverage = [Coverage::default(); 5];
         for size in &bulk.sizes {
             let known = Known::of(&truth, size.size_bytes);
             let values = [known.one_way, known.o_s, known.o_r, known.g, known.latency];
@@ -137,29 +137,10 @@ fn with_noise_the_intervals_cover_random_functions() {
         }
         coverage
     });
-    for (at, name) in names.iter().enumerate().take(5) {
+    for (at, name) in names.iter().enumerate() {
         let sum = |of: fn(&Coverage) -> usize| found.iter().map(|one| of(&one[at])).sum();
-        Coverage { covered: sum(|c| c.covered), intervals: sum(|c| c.intervals) }.assert(name);
+        let coverage = Coverage { covered: sum(|c| c.covered), intervals: sum(|c| c.intervals) };
+        // The sizes of one truth are alike.
+        coverage.assert(name, found.len());
     }
-}
-
-#[test]
-fn one_truth_in_detail() {
-    let Ok(text) = std::env::var("NETDYNO_TRUTH") else { return };
-    let at: usize = std::env::var("NETDYNO_AT").unwrap().parse().unwrap();
-    let truth: Truth = text.parse().unwrap();
-    let data = launches(truth, 1, 1);
-    let i = data[0].sizes.iter().position(|s| s.size_bytes == at).unwrap();
-    println!("{:?}", data[0].shape.sizes[i]);
-    for (name, bs) in [
-        ("stream", &data[0].sizes[i].stream),
-        ("half", &data[0].sizes[i].half_window),
-        ("delayed", &data[0].sizes[i].delayed),
-    ] {
-        for b in bs.iter().rev().take(4) {
-            println!(" {name} M {} issue {:?} done {:?}", b.m, b.issue_ns, b.done_ns);
-        }
-    }
-    let e = extract(&data, 0.95, 0.02).unwrap();
-    println!("{:#?}", e.bulk.sizes[i]);
 }

@@ -45,7 +45,7 @@ fn check(region: Region, seed: u64) -> Misses {
     }
     match (parameters.g.status, parameters.g.value_ns) {
         (Status::Measured, Some(found)) => misses.measured("g", found, known.g),
-        (Status::UpperBound, Some(bound)) if bound < known.g * 0.9999 => {
+        (Status::UpperBound, Some(bound)) if bound < known.g * 0.9995 => {
             misses.note(&format!("g ≤ {bound}, but it is {}", known.g));
         }
         _ => {}

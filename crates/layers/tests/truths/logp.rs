@@ -117,29 +117,6 @@ fn with_noise_the_intervals_cover_random_truths() {
     for (at, name) in names.iter().enumerate() {
         let mut coverage = Coverage::default();
         found.iter().filter_map(|one| one[at]).for_each(|covered| coverage.add(covered));
-        coverage.assert(name);
-    }
-}
-
-#[test]
-fn one_truth_in_detail() {
-    let Ok(text) = std::env::var("NETDYNO_TRUTH") else { return };
-    let truth: Truth = text.parse().unwrap();
-    let data = launches(truth, 1, 9);
-    let launch = &data[0];
-    println!("{:?}", launch.shape);
-    for curve in &launch.signature {
-        println!("D {} {:?}", curve.d_ns, curve.d_measured_ns);
-        for b in curve.bursts.iter().rev().take(3) {
-            println!("  M {} issue {:?} done {:?}", b.m, b.issue_ns, b.done_ns);
-        }
-    }
-    for b in &launch.half_window {
-        println!(" half M {} issue {:?} done {:?}", b.m, b.issue_ns, b.done_ns);
-    }
-    let e = extract(&data, 0.95, 0.02).unwrap();
-    println!("{:#?}\n{:?}", e.plateau, e.doubts);
-    for (name, p) in e.parameters.times() {
-        println!("{name} {:?} {:?} {:?}", p.status, p.value_ns, p.ci_ns);
+        coverage.assert(name, coverage.intervals);
     }
 }

@@ -85,7 +85,11 @@ impl Misses {
     }
 }
 
-/// Fails where more than one in a thousand measured figures is wrong, or anything else is.
+/// Truths with a miss that chance may bring into a few.
+const MISSES_BY_CHANCE: usize = 2;
+
+/// Fails where more than one in a thousand measured figures is wrong, or one truth in five hundred
+/// has any miss; of few truths, where that is no chance.
 fn assert_sound(found: Vec<Misses>) {
     let measured: usize = found.iter().map(|one| one.measured).sum();
     let wrong: usize = found.iter().map(|one| one.wrong).sum();
@@ -94,7 +98,11 @@ fn assert_sound(found: Vec<Misses>) {
         "{} truths: {wrong} of {measured} measured figures are wrong, {missed} truths with a miss",
         found.len()
     );
-    assert!(missed * 1000 <= found.len(), "{missed} of {} truths with a miss", found.len());
+    assert!(missed <= MISSES_BY_CHANCE + found.len() / 500, "{missed} of {} truths with a miss", found.len());
+    assert!(
+        missed <= MISSES_BY_CHANCE || wrong * 1000 <= measured,
+        "{wrong} of {measured} figures are wrong"
+    );
 }
 
 /// How often the intervals of one parameter cover it.
@@ -110,12 +118,13 @@ impl Coverage {
         self.intervals += 1;
     }
 
-    /// Fails where the share is below 93 %, by more than chance.
-    fn assert(self, name: &str) {
+    /// Fails where the share is below 95 % by more than chance, and more than 2 %, of so many
+    /// independent intervals.
+    fn assert(self, name: &str, independent: usize) {
         let n = self.intervals as f64;
         let share = self.covered as f64 / n;
         println!("{name}: covered {} of {} ({:.1} %)", self.covered, self.intervals, 100.0 * share);
-        let chance = 3.0 * (0.95 * 0.05 / n).sqrt();
+        let chance = 3.0 * (0.95 * 0.05 / independent as f64).sqrt();
         assert!(share >= 0.95 - chance.max(0.02), "{name}: {share}");
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn find(
     precision: f64,
 ) -> Vec<Doubt> {
     let mut doubts = Vec::new();
-    doubt_gap(bulk, &mut doubts);
+    doubt_gap(launches, bulk, &mut doubts);
     doubt_overheads(bulk, &mut doubts);
     doubt_lines(bulk, &mut doubts);
     doubt_machine(launches, parameters, &mut doubts);
@@ -46,7 +46,7 @@ fn sizes_where(bulk: &Bulk, is: impl Fn(&SizeFigures) -> bool) -> Option<String>
 }
 
 /// What `g(n)` and `G` are worth.
-fn doubt_gap(bulk: &Bulk, doubts: &mut Vec<Doubt>) {
+fn doubt_gap(launches: &Launches<'_>, bulk: &Bulk, doubts: &mut Vec<Doubt>) {
     let limited = |limit| sizes_where(bulk, |size| size.plateau.limited_by == limit);
     if let Some(sizes) = limited(Limit::Processor) {
         doubts.push(Doubt::about(
@@ -92,11 +92,28 @@ fn doubt_gap(bulk: &Bulk, doubts: &mut Vec<Doubt>) {
             ));
         }
     }
-    if let Some(sizes) = limited(Limit::Unknown) {
+    let (contradictory, deep): (Vec<_>, Vec<_>) = (0..bulk.sizes.len())
+        .filter(|&at| bulk.sizes[at].plateau.limited_by == Limit::Unknown)
+        .partition(|&at| launches.contradicts(at));
+    let listed = |at: &[usize]| listed(&at.iter().map(|&at| bulk.sizes[at].size_bytes).collect::<Vec<_>>());
+    if !contradictory.is_empty() {
+        doubts.push(Doubt::about(
+            "bursts_contradict",
+            "g",
+            format!(
+                "at {} the bursts contradict each other, as where a busy machine disturbs them: g(n) cannot be seen",
+                listed(&contradictory)
+            ),
+        ));
+    }
+    if !deep.is_empty() {
         doubts.push(Doubt::about(
             "pipeline_too_deep",
             "g",
-            format!("at {sizes} too many messages fit on the way for the longest burst: g(n) cannot be seen"),
+            format!(
+                "at {} too many messages fit on the way for the longest burst: g(n) cannot be seen",
+                listed(&deep)
+            ),
         ));
     }
 }

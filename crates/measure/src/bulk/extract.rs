@@ -248,7 +248,12 @@ impl Launches<'_> {
         let bytes = size_bytes as f64;
         SizeFigures {
             size_bytes,
-            streaming: self.rate(self.estimates.iter().map(|sizes| bytes / sizes[at].steady)),
+            // Where the rise of bursts cannot be, their length over their time is the stream's rate.
+            streaming: self.rate(
+                self.estimates.iter().map(|sizes| {
+                    bytes / if self.contradicts(at) { sizes[at].bound } else { sizes[at].steady }
+                }),
+            ),
             single: self.rate(self.estimates.iter().map(|sizes| bytes / sizes[at].one_way)),
             T,
             o_s,
@@ -286,7 +291,7 @@ impl Launches<'_> {
             starvation: self.starvation(at, steady.value, window),
         };
         Plateau {
-            limited_by: if steady::is_too_deep(longest, rtt, steady.value, window) {
+            limited_by: if self.contradicts(at) || steady::is_too_deep(longest, rtt, steady.value, window) {
                 Limit::Unknown
             } else {
                 limited_by(steady.value, idle.value, idle.ci, evidence, rtt)
@@ -297,6 +302,11 @@ impl Launches<'_> {
             half_window_ns,
             idle_ns: Some(idle.value).filter(|ns| ns.is_finite()),
         }
+    }
+
+    /// Whether the bursts at the size `at` contradict each other.
+    pub(super) fn contradicts(&self, at: usize) -> bool {
+        steady::contradict(self.figure(at, |e| e.steady).value, self.figure(at, |e| e.bound).value)
     }
 
     /// The round trip of a request of the size `at` that the smallest reply answers.
@@ -488,7 +498,8 @@ impl Launches<'_> {
 
     /// How much of the data of the sizes of `run` a processor carries that is busy for `of`.
     fn carried(&self, (from, to): (usize, usize), of: impl Fn(&Estimate) -> f64 + Copy) -> Carried {
-        let at: Vec<usize> = (from..=to).collect();
+        // Nothing is concluded from what cannot be.
+        let at: Vec<usize> = (from..=to).filter(|&at| !self.contradicts(at)).collect();
         let overheads = self.slopes(&at, of);
         let share = self.over(
             overheads.iter().zip(self.slopes(&at, |e| e.steady)).map(|(overhead, steady)| overhead / steady),

@@ -55,6 +55,8 @@ const PASSES_WITHOUT_TIME: usize = 2;
 const PASSES_AT_MOST: usize = 60;
 /// Times the launch's time, beside that of the search, after which one pass must do, where somebody waits.
 const OVERDUE: f64 = 1.5;
+/// Batches of a stream that are thrown away because their bursts contradict each other, at most.
+const BATCHES_IN_VAIN: usize = 2;
 /// Polls, and delays, timed together.
 const TOGETHER: u32 = 32;
 
@@ -193,7 +195,7 @@ fn choose_for<R: SizedRequester>(
         window,
         d_ns: (d_ns * 1e3).round() / 1e3,
         rest_ns,
-        unpolled,
+        unpolled: unpolled.min(longest / steady::BURST_OVER_DEPTH),
         messages: ((BATCH_NS / plateau_ns) as usize).clamp(1, MESSAGES_IN_BATCH),
         trips: ((BATCH_NS / both_ways_ns.max(1.0)) as usize).clamp(1, BATCH),
     })
@@ -318,7 +320,7 @@ impl Size<'_> {
     fn bursts<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
         bench.set_sizes(self.shape.size_bytes, SMALL, self.shape.rest_ns)?;
         bench.set_unpolled(self.shape.unpolled);
-        bench.batch_of_each(&mut self.data.stream, None, || {})?;
+        self.stream(bench)?;
         if !self.data.half_window.is_empty() {
             bench.set_window(steady::smaller_window(self.shape.window));
             let result = bench.batch_of_each(&mut self.data.half_window, None, || {});
@@ -329,6 +331,25 @@ impl Size<'_> {
         let repeats = ((BATCH_NS / self.shape.d_ns.max(1.0)) as u32).clamp(1, 8 * TOGETHER);
         self.data.d_measured_ns.push(bench.measured_delay(work, repeats));
         bench.batch_of_each(&mut self.data.delayed, Some(work), || {})
+    }
+
+    /// A batch of the stream; measured again where its bursts contradict each other.
+    fn stream<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
+        for _ in 0..BATCHES_IN_VAIN {
+            bench.batch_of_each(&mut self.data.stream, None, || {})?;
+            let whole =
+                self.data.stream.last().and_then(|burst| Some(burst.done_ns.last()? / burst.m as f64));
+            let rise = rises(&self.data.stream).last().copied();
+            let is_sound = rise.zip(whole).is_none_or(|(rise, whole)| !steady::contradict(rise, whole / 2.0));
+            if is_sound {
+                return Ok(());
+            }
+            for burst in &mut self.data.stream {
+                burst.issue_ns.pop();
+                burst.done_ns.pop();
+            }
+        }
+        bench.batch_of_each(&mut self.data.stream, None, || {})
     }
 
     fn receives<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {

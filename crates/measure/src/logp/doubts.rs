@@ -1,6 +1,6 @@
 //! Where the layer, the machine or the run do not allow a figure to be taken at its word.
 
-use super::extract::Launches;
+use super::extract::{Launches, contradicts};
 use super::pattern::BATCH;
 use crate::record::{Checks, Doubt, Limit, Parameter, Parameters, Plateau, Status};
 use crate::show::{Percent, Time};
@@ -93,6 +93,10 @@ fn doubt_plateau(launches: &Launches<'_>, rtt: f64, plateau: &Plateau, doubts: &
         Limit::Window => doubts.push(doubt(
             "window_bound",
             format!("the window of {} sets the plateau of {steady}: g cannot be seen, only that it is at most that", plateau.window),
+        )),
+        Limit::Unknown if contradicts(launches) => doubts.push(doubt(
+            "bursts_contradict",
+            format!("two bursts contradict each other: by their rise a message takes {steady}, g cannot be seen"),
         )),
         Limit::Unknown => {
             let depth = (rtt / plateau.value_ns).min(plateau.window as f64);

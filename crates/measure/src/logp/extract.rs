@@ -288,6 +288,11 @@ pub fn extract(data: &[LaunchData], confidence: f64, precision: f64) -> Option<E
     Some(Extracted { parameters, plateau, checks, doubts })
 }
 
+/// Whether the bursts of the signature contradict each other.
+pub(super) fn contradicts(launches: &Launches<'_>) -> bool {
+    steady::contradict(launches.figure(|e| e.plateau).value, launches.figure(|e| e.bound).value)
+}
+
 fn plateau(launches: &Launches<'_>, window: usize) -> Plateau {
     let steady = launches.figure(|e| e.plateau);
     let idle = launches.figure(|e| e.idle);
@@ -299,7 +304,7 @@ fn plateau(launches: &Launches<'_>, window: usize) -> Plateau {
     let starvation = starvation(launches, steady.value, window);
     let evidence = Evidence { window, smaller_ns: half_window_ns, noise, starvation };
     Plateau {
-        limited_by: if is_too_deep(&launches.data[0], rtt, steady.value) {
+        limited_by: if contradicts(launches) || is_too_deep(&launches.data[0], rtt, steady.value) {
             Limit::Unknown
         } else {
             limited_by(steady.value, idle.value, idle.ci, evidence, rtt)

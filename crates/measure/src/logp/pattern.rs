@@ -364,7 +364,13 @@ impl<R: Requester> Launch<'_, R> {
         let is_too_deep = steady::BURST_OVER_DEPTH * depth > LONGEST_BURST_AT_MOST;
         let deep = if is_too_deep { 0 } else { steady::BURST_OVER_DEPTH * depth.max(unpolled) };
         let longest = deep.next_power_of_two().clamp(1 << fitting.ilog2(), LONGEST_BURST_AT_MOST);
-        Shape { bursts: steady::bursts(longest, window), delays_ns, window, rest_ns: pilot.rest_ns, unpolled }
+        Shape {
+            bursts: steady::bursts(longest, window),
+            delays_ns,
+            window,
+            rest_ns: pilot.rest_ns,
+            unpolled: unpolled.min(longest / steady::BURST_OVER_DEPTH),
+        }
     }
 
     fn passes(&mut self, data: &mut LaunchData, progress: &mut dyn FnMut(f64)) -> Result<(), LayerError> {

@@ -13,6 +13,8 @@ use crate::stats::median;
 /// Batches of delays by which a delay is measured, and how many are in a batch.
 const GAUGES: usize = 9;
 const DELAYS: u32 = 8;
+/// Messages in which queues fill at least, however small the window.
+const FILLING: usize = 32;
 /// Messages of a delayed stream between two readings of the clock: less than a time slice.
 const DELAYED: u64 = 16;
 
@@ -133,8 +135,9 @@ impl Stream {
     #[inline(always)]
     fn note_reply<M: Member>(&mut self, course: &mut Course, member: &mut M) -> Result<(), LayerError> {
         self.replies += 1;
-        // By then every queue that the window can fill is full.
-        if self.replies == 2 * course.window as u64 {
+        // By then every queue that the window can fill is full, also where one stage is slower than
+        // the others by little.
+        if self.replies == 2 * course.window.max(FILLING) as u64 {
             course.is_warm_now();
         }
         if !course.is_counting() {
