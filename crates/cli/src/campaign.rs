@@ -69,10 +69,10 @@ pub fn run(method: Box<dyn Method>, args: &BenchArgs, ranks: Option<Rc<Ranks>>) 
     conclude(&record)
 }
 
-/// How the command ends once a record is written: as the signal asks for, where one ended the run early.
+/// How the command ends once a record is written: as interrupted, where a signal ended the run early.
 pub fn conclude(record: &Record) -> Result<(), Fault> {
     let launches = record.results.iter().map(LayerResult::launches).min().unwrap_or(0);
-    record.interrupted.map_or(Ok(()), |signal| Err(Fault::CutShort { signal, launches }))
+    record.interrupted.map_or(Ok(()), |_| Err(Fault::CutShort { launches }))
 }
 
 /// What is to be measured, checked.

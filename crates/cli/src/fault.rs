@@ -7,6 +7,9 @@ use std::process::ExitCode;
 /// The exit code of a command that runs another where it fails itself.
 pub const RUNNER: u8 = 125;
 
+/// The exit code where a signal ended the run and what it had was written.
+const CUT_SHORT: u8 = 130;
+
 /// Why the command ends without its result. One line each.
 #[derive(Debug)]
 pub enum Fault {
@@ -16,14 +19,13 @@ pub enum Fault {
     Failed(String),
     /// A signal ended it: exit code 128 and its number.
     Interrupted(i32),
-    /// A signal ended it after so many launches of each layer, whose result is written: the same exit code.
+    /// A signal ended it after so many launches of each layer, whose result is written: exit code 130,
+    /// whichever signal it was.
     CutShort {
-        /// The signal.
-        signal: i32,
         /// The launches.
         launches: usize,
     },
-    /// A signal ended what goes on until one comes: the same exit code.
+    /// A signal ended what goes on until one comes: exit code 128 and its number.
     Stopped(i32),
     /// Not a fault: help or version, printed as asked for.
     Help(clap::Error),
@@ -61,9 +63,8 @@ impl Fault {
             Self::Help(_) => 0,
             Self::Failed(_) => 1,
             Self::BadInput(_) => 2,
-            Self::Interrupted(signal) | Self::Stopped(signal) | Self::CutShort { signal, .. } => {
-                u8::try_from(128 + signal).unwrap_or(1)
-            }
+            Self::Interrupted(signal) | Self::Stopped(signal) => u8::try_from(128 + signal).unwrap_or(1),
+            Self::CutShort { .. } => CUT_SHORT,
             Self::Ended(code, _) | Self::Quiet(code) => *code,
         }
     }
@@ -75,7 +76,7 @@ impl Fault {
                 say(&format!("error: {text}"))
             }
             Self::Interrupted(_) => say("interrupted: nothing was written"),
-            Self::CutShort { launches, .. } => {
+            Self::CutShort { launches } => {
                 say(&format!("interrupted: wrote the result of {launches} launches"));
             }
             Self::Stopped(_) => say("stopped"),

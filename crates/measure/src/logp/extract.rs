@@ -17,7 +17,7 @@
 //! Which of the three terms set the plateau: the processor, where no idle time is left
 //! (g is then at most the plateau); the window, where halving it doubles the plateau
 //! (g cannot be seen); otherwise the plateau is g. Terms within 6 % of each other are
-//! not told apart ([`crate::steady`]). Where more messages fit on the way than the longest burst
+//! not told apart (`steady.rs`). Where more messages fit on the way than the longest burst
 //! has, the stream never becomes steady: g cannot be seen, and `o_r` is that of a single receive.
 
 use super::data::{Burst, Curve, LaunchData, RoundTrips};
