@@ -1,16 +1,14 @@
 //! The table of where round trips go, and of layers beside the lean ones on the same path.
 
-use super::parts::pretty;
+use super::parts::{pretty, with_minus};
 use super::subject::Subject;
 use crate::lean::beside;
 use crate::quantity::{NONE, number_and_interval};
 use maud::{Markup, html};
 use netdyno_measure::record::{Ratio, Share};
-use netdyno_measure::show::Percent;
 
-/// What stands in a column of ratios.
-const RATIOS: [(&str, &[&str]); 4] =
-    [("rtt", &["rtt"]), ("o_s", &["o_s"]), ("o_r", &["o_r"]), ("g", &["g", "plateau"])];
+/// The parameters in each column of ratios; the plateau where g is not measured.
+const RATIOS: [&[&str]; 4] = [&["rtt"], &["o_s"], &["o_r"], &["g", "plateau"]];
 
 /// A row for each layer; nothing where no record says where the round trips go.
 pub fn table(subjects: &[Subject<'_>]) -> Markup {
@@ -24,10 +22,13 @@ pub fn table(subjects: &[Subject<'_>]) -> Markup {
                     thead {
                         tr {
                             th scope="col" { "layer" }
-                            @for name in ["o_s", "o_r", "L"] { th scope="col" { (pretty(name)) } }
+                            @for name in ["o_s", "o_r"] { th scope="col" { (pretty(name)) } }
+                            th scope="col" { i { "L" } }
                             @if has_lean {
                                 th.text scope="col" { "beside" }
-                                @for (name, _) in RATIOS { th scope="col" { (pretty(name)) } }
+                                th scope="col" { "round trip" }
+                                @for name in ["o_s", "o_r"] { th scope="col" { (pretty(name)) } }
+                                th scope="col" { i { "g" } }
                             }
                         }
                     }
@@ -57,15 +58,26 @@ fn row(subject: &Subject<'_>, has_lean: bool) -> Markup {
             }
             @if has_lean {
                 td.text { (ratios.first().map_or(NONE, |ratio| &ratio.denominator)) }
-                @for (_, names) in RATIOS {
-                    td { (named(names).map_or(NONE.into(), |ratio| number_and_interval(ratio.value, ratio.ci))) }
+                @for names in RATIOS {
+                    td { @match named(names) { Some(ratio) => (times(ratio)), None => (NONE) } }
                 }
             }
         }
     }
 }
 
+fn times(ratio: &Ratio) -> Markup {
+    interval_below(&number_and_interval(ratio.value, ratio.ci), "")
+}
+
 fn cell(share: &Share) -> Markup {
-    let ci = share.ci.map(|ci| format!("[{}, {}]", Percent(ci.lo), Percent(ci.hi)));
-    html! { (Percent(share.value)) @if let Some(ci) = ci { span.ci { (ci) } } }
+    let percent = |end: f64| 100.0 * end;
+    let ci = share.ci.map(|ci| [percent(ci.lo), percent(ci.hi)].into());
+    interval_below(&number_and_interval(percent(share.value), ci), " %")
+}
+
+/// A figure as it is written with its interval behind it, with the interval below it.
+fn interval_below(text: &str, unit: &str) -> Markup {
+    let (figure, ci) = text.split_once(' ').unwrap_or((text, ""));
+    html! { (with_minus(figure)) (unit) @if !ci.is_empty() { span.ci { (with_minus(ci)) } } }
 }
