@@ -28,7 +28,7 @@ pub fn table(subjects: &[Subject<'_>]) -> Markup {
                                 th.text scope="col" { "beside" }
                                 th scope="col" { "round trip" }
                                 @for name in ["o_s", "o_r"] { th scope="col" { (pretty(name)) } }
-                                th scope="col" { i { "g" } }
+                                th scope="col" { i { "g" } ", or plateau" }
                             }
                         }
                     }
