@@ -36,7 +36,7 @@ const COUNTS: &[&str] = &["-n", "-np", "--n", "--np", "-c"];
 /// How often a link is measured whose figures are doubted.
 const ATTEMPTS: u32 = 3;
 /// Time that the first attempt gets for each verb, in seconds; each later one gets twice as much.
-const FIRST_S: u32 = 1;
+const FIRST_S: u32 = 3;
 
 /// What is known of the link.
 #[derive(Clone, Debug, Args)]
@@ -167,7 +167,7 @@ fn attempted(
     interrupt: &Interrupt,
 ) -> Result<Gauge, Fault> {
     let time = format!("{seconds}s");
-    let result = measured(&["logp", "--max-time", &time], launcher, apparatus, interrupt)?;
+    let result = measured(&["logp", "--no-reference", "--max-time", &time], launcher, apparatus, interrupt)?;
     let mut own = own_of(&result);
     if wanted.dials.iter().any(|dials| dials.get(Dial::GapPerByte).is_some()) {
         let bulk = ["bulk", "--largest", "1MiB", "--max-time", &time];
@@ -190,7 +190,7 @@ fn measured(
     let folder = tempfile::tempdir().map_err(|error| unread(&error))?;
     let (record, errors) = (folder.path().join("link.json"), folder.path().join("errors"));
     let mut command = Command::new(env::current_exe().map_err(|error| unread(&error))?);
-    command.args(verb).args(["--over", "mpi", "--launches", "3", "--max-time", "3s", "--format", "json"]);
+    command.args(verb).args(["--over", "mpi", "--launches", "3", "--format", "json"]);
     command.args(["--launcher", launcher, "--out"]).arg(&record).envs(apparatus.variables());
     if let Some(compiler) = compiler_of(launcher) {
         command.env("NETDYNO_MPICC", compiler);
