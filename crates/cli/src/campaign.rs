@@ -168,11 +168,12 @@ impl Campaign {
         let environment =
             machine::environment(self.benches.iter().find_map(|bench| bench.cpus.first().copied()));
         let peer_environment = self.site.peer_environment(&interrupt)?;
-        self.method.notes().iter().for_each(|note| say(note));
         let mut runs: Vec<Run<'_>> = self.benches.iter().map(Run::new).collect();
         let asked_for = usize::from(self.measuring.launches);
         let pace = Pace::new(Instant::now(), self.measuring.max_time, runs.len(), asked_for);
         let interrupted = self.measure(&mut runs, &pace, &interrupt)?;
+        // Only now, so that what goes wrong is the one line that is said.
+        self.method.notes().iter().for_each(|note| say(note));
         let mut doubts = machine::doubts(&environment);
         doubts.extend(peer_environment.iter().flat_map(machine::doubts_about_peer));
         doubts.extend(other_machines(&self.site.origin));

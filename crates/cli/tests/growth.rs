@@ -119,7 +119,8 @@ fn an_added_latency_is_not_learnt_as_the_links() {
             // Open MPI and MPICH acknowledge a synchronous send by a message of its own.
             let program = ["ssend", "60", "65536"];
             let set = bench.growth(provider, &["--latency", "=400us", "--link", "none"], &program);
-            bench.grows(provider, &["--latency", "+400us"], &program, set, [0.9, 1.2]);
+            // Half a latency more before the mend. A part of it is left over shm (docs/apparatus.md).
+            bench.grows(provider, &["--latency", "+400us"], &program, set, [0.9, 1.35]);
         }
     }
 }

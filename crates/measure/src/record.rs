@@ -300,6 +300,14 @@ impl LayerResult {
     pub fn launches(&self) -> usize {
         self.found.launches()
     }
+
+    /// How many launches there were, of whatever stratum.
+    pub fn launches_in_all(&self) -> usize {
+        match self.strata[..] {
+            [] => self.launches(),
+            ref strata => strata.iter().map(|stratum| stratum.launches).fold(0, usize::saturating_add),
+        }
+    }
 }
 
 impl Found {
