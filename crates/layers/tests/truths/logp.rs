@@ -82,14 +82,14 @@ fn check(region: Region, seed: u64) -> Misses {
 #[test]
 fn random_truths_come_back() {
     let seed = seed();
-    assert_sound(each(truths(210), seed, |seed| check(REGIONS[seed as usize % REGIONS.len()], seed)));
+    assert_sound(each(truths(140), seed, |seed| check(REGIONS[seed as usize % REGIONS.len()], seed)));
 }
 
 #[test]
 fn with_noise_the_intervals_cover_random_truths() {
     let seed = seed();
     let names = ["rtt", "o_s", "o_r", "g", "L"];
-    let found = each(truths(140), seed, |seed| {
+    let found = each(truths(35), seed, |seed| {
         let region = REGIONS[seed as usize % REGIONS.len()];
         let drawn = Drawn::from(region, seed).with_noise();
         let truth = drawn.truth();
