@@ -71,8 +71,8 @@ pub(crate) fn depth(rtt_ns: f64, per_message_ns: f64, window: usize) -> usize {
 /// Whether bursts up to `longest` are too short for the stream to become steady.
 pub(crate) fn is_too_deep(longest: usize, rtt_ns: f64, per_message_ns: f64, window: usize) -> bool {
     let depth = (rtt_ns / per_message_ns).min(window as f64);
-    // The depth of the pilot, by which bursts are chosen, is not exactly this one.
-    depth * BURST_OVER_DEPTH as f64 > 1.25 * longest as f64
+    // The shorter of the two bursts that are compared fills the pipeline.
+    2.0 * depth > longest as f64
 }
 
 /// The longest that any stage can take for a message of a burst of `messages`, by the time to the

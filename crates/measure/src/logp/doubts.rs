@@ -51,7 +51,13 @@ pub(super) fn find(
             ));
         }
     }
-    for stream in &checks.streams {
+    // The last window of a stream that the window limits takes g a message, which is not known.
+    let is_predictable = |d_ns: f64| match plateau.limited_by {
+        Limit::Gap | Limit::Processor => true,
+        Limit::Window => d_ns > 0.0,
+        Limit::Unknown => false,
+    };
+    for stream in checks.streams.iter().filter(|stream| is_predictable(stream.d_ns)) {
         let ratio = stream.predicted_ns / stream.measured_ns;
         if (ratio - 1.0).abs() > DISAGREEMENT {
             doubts.push(Doubt::new(

@@ -417,15 +417,8 @@ fn streams(launches: &Launches<'_>, plateau: &Plateau) -> Vec<StreamCheck> {
     let over_launches = |at: usize, of: fn(&super::data::Stream) -> &Vec<f64>| {
         sorted(launches.data.iter().filter_map(|l| l.streams.get(at)).map(|s| median(of(s).iter().copied())))
     };
-    // The last window of a stream that the window limits takes g a message, which is not known.
-    let is_predictable = |d_ns: f64| match plateau.limited_by {
-        Limit::Gap | Limit::Processor => true,
-        Limit::Window => d_ns > 0.0,
-        Limit::Unknown => false,
-    };
     let streams = launches.data[0].streams.iter().enumerate();
     streams
-        .filter(|(_, stream)| is_predictable(stream.d_ns))
         .map(|(at, stream)| {
             let measured = over_launches(at, |s| &s.done_ns);
             let d = quantile_of_sorted(&over_launches(at, |s| &s.d_measured_ns), 0.5);
