@@ -27,6 +27,7 @@ struct Pair {
     at_b: Seen,
     relay: Relay,
     asked: u64,
+    lost_by_b: Option<PeerLost>,
 }
 
 impl Pair {
@@ -48,7 +49,17 @@ impl Pair {
         let mut a = Endpoint::new(handlers.clone(), config).unwrap();
         let mut b = Endpoint::new(handlers, config).unwrap();
         let (to_b, to_a, relay) = relay::connect(&mut a, &mut b, seed());
-        Self { a, b, to_b, to_a, at_a: Seen::default(), at_b: Seen::default(), relay, asked: 0 }
+        Self {
+            a,
+            b,
+            to_b,
+            to_a,
+            at_a: Seen::default(),
+            at_b: Seen::default(),
+            relay,
+            asked: 0,
+            lost_by_b: None,
+        }
     }
 
     fn ask(&mut self) {
@@ -78,11 +89,18 @@ impl Pair {
         assert_eq!((self.at_b.requests, self.at_a.replies), (self.asked, self.asked));
     }
 
+    /// Polls b, whose loss of a is reported once, whenever that is.
+    fn poll_b(&mut self) {
+        if let Err(lost) = self.b.poll(&mut self.at_b) {
+            self.lost_by_b.get_or_insert(lost);
+        }
+    }
+
     /// Both sides poll until a knows that b is lost.
     fn until_a_has_lost(&mut self) -> PeerLost {
         let mut found = None;
         until("the loss is reported", || {
-            let _ = self.b.poll(&mut self.at_b);
+            self.poll_b();
             found = self.a.poll(&mut self.at_a).err();
             found.is_some()
         });
@@ -143,13 +161,12 @@ fn away_for_longer_than_anybody_waits() {
         assert_eq!(pair.a.request(&mut pair.at_a, pair.to_b, ASK, [0]), Err(lost));
         assert_eq!(pair.a.in_flight(pair.to_b), ASKED);
         if handled > 0 {
-            let mut found = None;
             until("the other side learns of it", || {
                 assert_eq!(pair.a.poll(&mut pair.at_a), Ok(0));
-                found = pair.b.poll(&mut pair.at_b).err();
-                found.is_some()
+                pair.poll_b();
+                pair.lost_by_b.is_some()
             });
-            let found = found.unwrap();
+            let found = pair.lost_by_b.unwrap();
             assert_eq!((found.peer, found.unresolved), (pair.to_a, 0));
             assert!(matches!(found.loss, Loss::Closed | Loss::Silent(_)), "{found}");
         }
