@@ -11,6 +11,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+#[path = "simulated/mod.rs"]
+mod simulated;
+
 use netdyno_layers::sim::SimRequester;
 use netdyno_measure::bulk::data::BulkLaunch;
 use netdyno_measure::bulk::doubts::is_precise;
@@ -21,75 +24,10 @@ use netdyno_measure::bulk::search::{DEPARTURE, STEP};
 use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Time, Work};
 use netdyno_measure::record::{Limit, Parameter, Parameters, Status};
 use netdyno_protocol::sim::Truth;
+use simulated::known::Known;
+use simulated::sizes;
 
-/// Terms of a maximum so near to each other are not told apart.
-const UNDECIDED: f64 = 1.06;
 const LARGEST: usize = 4 << 20;
-
-fn ns(ps: u64) -> f64 {
-    ps as f64 / 1e3
-}
-
-/// What the truth says of messages of one size.
-struct Known {
-    one_way: f64,
-    o_s: f64,
-    o_r: f64,
-    g: f64,
-    latency: f64,
-    /// The requester's processor.
-    busy: f64,
-    /// The replier's processor: one of the stages of the layer.
-    turnaround: f64,
-    by_window: f64,
-}
-
-impl Known {
-    fn of(truth: &Truth, bytes: usize) -> Self {
-        let way =
-            |bytes| ns(truth.o_s_of(bytes) + truth.l_of(bytes) + truth.data_of(bytes) + truth.o_r_of(bytes));
-        Self {
-            one_way: way(bytes),
-            o_s: ns(truth.o_s_of(bytes)),
-            o_r: ns(truth.o_r_of(bytes)),
-            g: ns(truth.g_ps + truth.data_of(bytes)),
-            latency: ns(truth.l_of(bytes) + truth.data_of(bytes)),
-            busy: ns(truth.o_s_of(bytes) + truth.o_r_of(1)),
-            turnaround: ns(truth.o_r_of(bytes) + truth.o_s_of(1)),
-            by_window: (way(bytes) + way(1)) / truth.window as f64,
-        }
-    }
-
-    /// What g is read as: the slowest stage of the layer.
-    fn slowest_stage(&self) -> f64 {
-        if self.processors_are_alike() { self.g } else { self.g.max(self.turnaround) }
-    }
-
-    fn processors_are_alike(&self) -> bool {
-        (self.turnaround / self.busy - 1.0).abs() < 0.001
-    }
-
-    fn terms(&self) -> [(f64, Limit); 3] {
-        let mut terms = [
-            (self.slowest_stage(), Limit::Gap),
-            (self.busy, Limit::Processor),
-            (self.by_window, Limit::Window),
-        ];
-        terms.sort_by(|a, b| b.0.total_cmp(&a.0));
-        terms
-    }
-
-    /// What sets the steady state, and how long a message takes in it, where one term clearly is
-    /// the largest. Of two processors that differ by little the slower one's queue fills so
-    /// slowly that no burst sees the end of it.
-    fn expected(&self) -> Option<(Limit, f64)> {
-        let [(most, limit), (next, _), _] = self.terms();
-        let differ_by_little = (0.8..1.25).contains(&(self.turnaround / self.busy));
-        let is_undecided = limit != Limit::Window && differ_by_little && !self.processors_are_alike();
-        let processors_set_it = most <= UNDECIDED * self.turnaround.max(self.busy);
-        (most > UNDECIDED * next && !(is_undecided && processors_set_it)).then_some((limit, most))
-    }
-}
 
 /// By which share T departs where the truth changes.
 fn departure(truth: &Truth) -> f64 {
@@ -99,24 +37,7 @@ fn departure(truth: &Truth) -> f64 {
 }
 
 fn launches(truth: Truth, seed: u64, count: usize) -> Vec<BulkLaunch> {
-    let mut shape = None;
-    (0..count)
-        .map(|launch| {
-            let plan = BulkPlan {
-                launch,
-                shape: shape.clone(),
-                largest_bytes: LARGEST,
-                budget_ns: 1e9,
-                precision: 0.02,
-                confidence: 0.95,
-                seed: seed ^ launch as u64,
-            };
-            let mut requester = SimRequester::new(truth, seed.wrapping_mul(1000).wrapping_add(launch as u64));
-            let data = pattern::run(&mut requester, &plan, &mut |_| {}).unwrap();
-            shape = Some(data.shape.clone());
-            data
-        })
-        .collect()
+    sizes(truth, seed, count, LARGEST, 1e9)
 }
 
 fn measured(truth: Truth) -> Extracted {

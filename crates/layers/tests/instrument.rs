@@ -10,13 +10,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use netdyno_layers::sim::SimRequester;
+#[path = "simulated/mod.rs"]
+mod simulated;
+
 use netdyno_measure::logp::data::LaunchData;
 use netdyno_measure::logp::doubts::is_precise;
 use netdyno_measure::logp::extract::{Extracted, extract};
-use netdyno_measure::logp::pattern::{self, BATCH_MESSAGES, LONGEST_BURST, Plan};
 use netdyno_measure::record::{Limit, Parameter, Status};
 use netdyno_protocol::sim::Truth;
+use simulated::signatures;
 
 const UNDECIDED: f64 = 1.06;
 
@@ -64,30 +66,8 @@ impl Known {
     }
 }
 
-fn launches(truth: Truth, seed: u64, count: usize, precision: f64) -> Vec<LaunchData> {
-    let mut shape = None;
-    (0..count)
-        .map(|launch| {
-            let plan = Plan {
-                launch,
-                shape: shape.clone(),
-                budget_ns: 1e9,
-                precision,
-                confidence: 0.95,
-                seed: seed ^ launch as u64,
-                longest_burst: LONGEST_BURST,
-                batch_messages: BATCH_MESSAGES,
-            };
-            let mut requester = SimRequester::new(truth, seed.wrapping_mul(1000).wrapping_add(launch as u64));
-            let data = pattern::run(&mut requester, &plan, &mut |_| {}).unwrap();
-            shape = Some(data.shape.clone());
-            data
-        })
-        .collect()
-}
-
 fn measured(truth: Truth) -> Extracted {
-    extract(&launches(truth, 1, 1, 0.02), 0.95, 0.02).unwrap()
+    extract(&signatures(truth, 1, 1, 0.02), 0.95, 0.02).unwrap()
 }
 
 /// Truths around every regime; those that the predicate does not decide are left out.
@@ -200,7 +180,7 @@ fn the_simulated_signature_matches_its_closed_form() {
         if truth.window < 65536 || known.o_poll > 0.0 || known.g < known.o_s || stops_early {
             continue;
         }
-        let launch = &launches(truth, 1, 1, 0.02)[0];
+        let launch = &signatures(truth, 1, 1, 0.02)[0];
         for burst in &launch.signature[0].bursts {
             let simulated = burst.issue_ns[0];
             let expected = closed_form_issue_ns(&known, truth.capacity as f64, burst.m);
@@ -270,7 +250,7 @@ fn coverage(text: &str, runs: usize) -> [(&'static str, Coverage); 5] {
     let known = Known::of(&truth);
     let truths = [("rtt", known.rtt), ("o_s", known.o_s), ("o_r", known.o_r), ("g", known.g), ("L", known.l)];
     let one = |seed: usize| {
-        let launches = launches(truth, seed as u64, 9, 0.02);
+        let launches = signatures(truth, seed as u64, 9, 0.02);
         let extracted = extract(&launches, 0.95, 0.02).unwrap();
         let deviations = theoretical_deviations(&known, truth.noise, &launches[0]);
         let parameters = extracted.parameters.times();
@@ -317,11 +297,11 @@ fn intervals_cover_the_truth_where_they_decide_when_to_stop() {
     let precision = 0.001;
     let one = |seed: u64| {
         let (mut covered, mut added) = (0, 0);
-        let mut data = launches(truth, seed, 9, precision);
+        let mut data = signatures(truth, seed, 9, precision);
         let mut extracted = extract(&data, 0.95, precision).unwrap();
         while !is_precise(&extracted.parameters, precision) && data.len() < 24 {
             let seed = (seed + 1) * 1_000_003 + data.len() as u64;
-            data.extend(launches(truth, seed, 3, precision));
+            data.extend(signatures(truth, seed, 3, precision));
             extracted = extract(&data, 0.95, precision).unwrap();
             added += 3;
         }

@@ -1,46 +1,20 @@
 //! Random truths of the parameters as functions of the size.
 
-use super::draw::{Drawn, Region};
-use super::known::Known;
+use super::draw::{Drawn, Region, SHALLOW};
+use super::simulated::known::Known;
+use super::simulated::sizes;
 use super::{Coverage, Misses, assert_sound, each, seed, truths};
-use netdyno_layers::sim::SimRequester;
 use netdyno_measure::bulk::data::BulkLaunch;
 use netdyno_measure::bulk::extract::{Extracted, extract};
-use netdyno_measure::bulk::pattern::{self, BulkPlan};
 use netdyno_measure::bulk::record::{Segment, SizeFigures};
 use netdyno_measure::record::{Limit, Status};
 use netdyno_protocol::sim::Truth;
 
 const LARGEST: usize = 32 << 10;
-/// The times of large messages leave little room for a gap far above the round trip.
-const REGIONS: [Region; 6] = [
-    Region::Ordinary,
-    Region::Clumps,
-    Region::SmallWindows,
-    Region::GapNearRoundTrip,
-    Region::GapFarAbove,
-    Region::CostlyPolls,
-];
 
+/// Short launches of small and middling sizes.
 fn launches(truth: Truth, seed: u64, count: usize) -> Vec<BulkLaunch> {
-    let mut shape = None;
-    (0..count)
-        .map(|launch| {
-            let plan = BulkPlan {
-                launch,
-                shape: shape.clone(),
-                largest_bytes: LARGEST,
-                budget_ns: 3e8,
-                precision: 0.02,
-                confidence: 0.95,
-                seed: seed ^ launch as u64,
-            };
-            let mut requester = SimRequester::new(truth, seed.wrapping_mul(1000).wrapping_add(launch as u64));
-            let data = pattern::run(&mut requester, &plan, &mut |_| {}).unwrap();
-            shape = Some(data.shape.clone());
-            data
-        })
-        .collect()
+    sizes(truth, seed, count, LARGEST, 3e8)
 }
 
 fn check_size(size: &SizeFigures, truth: &Truth, misses: &mut Misses) {
@@ -60,21 +34,20 @@ fn check_size(size: &SizeFigures, truth: &Truth, misses: &mut Misses) {
         }
     }
     match (size.g.status, size.g.value_ns) {
-        (Status::Measured, Some(found)) => misses.measured(&format!("g({at})"), found, known.g),
-        (Status::UpperBound, Some(bound)) if bound < known.g * 0.9999 => {
-            misses.note(&format!("g({at}) ≤ {bound}, but it is {}", known.g));
+        (Status::Measured, Some(found)) => misses.measured(&format!("g({at})"), found, known.slowest_stage()),
+        (Status::UpperBound, Some(bound)) if bound < known.slowest_stage() * 0.9999 => {
+            misses.note(&format!("g({at}) ≤ {bound}, but it is {}", known.slowest_stage()));
         }
         _ => {}
     }
     let found = size.plateau.limited_by;
-    if let Some(limit) = known.expected_limit()
+    if let Some((limit, plateau)) = known.expected()
         && found != limit
         && found != Limit::Unknown
     {
         misses.note(&format!(
             "at {at} limited by {found:?}, not {limit:?}; plateau {}, not {}",
-            size.plateau.value_ns,
-            known.plateau()
+            size.plateau.value_ns, plateau
         ));
     }
 }
@@ -82,7 +55,7 @@ fn check_size(size: &SizeFigures, truth: &Truth, misses: &mut Misses) {
 /// G where it is called measured: the slope of the slowest stage at the segment's largest sizes.
 fn check_segment(segment: &Segment, truth: &Truth, misses: &mut Misses) {
     let (Status::Measured, Some(found)) = (segment.G.status, segment.G.value_ns_per_byte) else { return };
-    let g = |bytes: usize| Known::of(truth, bytes).g;
+    let g = |bytes: usize| Known::of(truth, bytes).slowest_stage();
     let slope = |from: usize, to: usize| (g(to) - g(from)) / (to - from) as f64;
     let to = segment.to_bytes;
     let (last, before) = (slope(to - to / 8, to), slope(to / 2, to - to / 8));
@@ -105,7 +78,7 @@ fn check(region: Region, seed: u64) -> Misses {
 #[test]
 fn random_functions_of_the_size_come_back() {
     let seed = seed();
-    assert_sound(each(truths(60), seed, |seed| check(REGIONS[seed as usize % REGIONS.len()], seed)));
+    assert_sound(each(truths(60), seed, |seed| check(SHALLOW[seed as usize % SHALLOW.len()], seed)));
 }
 
 #[test]
@@ -113,14 +86,14 @@ fn with_noise_the_intervals_cover_random_functions() {
     let seed = seed();
     let names = ["T", "o_s", "o_r", "g", "L"];
     let found = each(truths(24), seed, |seed| {
-        let region = REGIONS[seed as usize % REGIONS.len()];
+        let region = SHALLOW[seed as usize % SHALLOW.len()];
         let drawn = Drawn::from(region, seed).with_bytes().with_noise();
         let truth = drawn.truth();
         let Extracted { bulk, .. } = extract(&launches(truth, seed, 9), 0.95, 0.02).unwrap();
         let mut coverage = [Coverage::default(); 5];
         for size in &bulk.sizes {
             let known = Known::of(&truth, size.size_bytes);
-            let values = [known.one_way, known.o_s, known.o_r, known.g, known.latency];
+            let values = [known.one_way, known.o_s, known.o_r, known.slowest_stage(), known.latency];
             for (at, parameter) in [&size.T, &size.o_s, &size.o_r, &size.g, &size.L].into_iter().enumerate() {
                 if let Some(ci) = parameter.ci_ns.filter(|_| parameter.status == Status::Measured) {
                     coverage[at].add(ci.contains(values[at]));

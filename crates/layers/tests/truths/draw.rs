@@ -21,14 +21,14 @@ pub enum Region {
     Deep,
 }
 
-pub const REGIONS: [Region; 7] = [
+/// All but the last.
+pub const SHALLOW: [Region; 6] = [
     Region::Ordinary,
     Region::Clumps,
     Region::SmallWindows,
     Region::GapNearRoundTrip,
     Region::GapFarAbove,
     Region::CostlyPolls,
-    Region::Deep,
 ];
 
 /// The parameters of a truth before they are spelled, in nanoseconds.

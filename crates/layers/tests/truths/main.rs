@@ -12,8 +12,9 @@
 mod bulk;
 mod contention;
 mod draw;
-mod known;
 mod logp;
+#[path = "../simulated/mod.rs"]
+mod simulated;
 
 use netdyno_measure::record::Doubt;
 use std::env;

@@ -1,0 +1,75 @@
+//! What a truth says of messages of one size that small replies answer.
+
+use netdyno_measure::record::Limit;
+use netdyno_protocol::sim::Truth;
+
+/// Terms of a maximum so near to each other are not told apart.
+const UNDECIDED: f64 = 1.06;
+fn ns(ps: u64) -> f64 {
+    ps as f64 / 1e3
+}
+
+/// What the truth says of messages of one size.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    pub one_way: f64,
+    pub o_s: f64,
+    pub o_r: f64,
+    pub o_poll: f64,
+    /// The stages of the interface; see [`Known::slowest_stage`].
+    pub g: f64,
+    pub latency: f64,
+    /// The requester's processor.
+    busy: f64,
+    /// The replier's processor: one of the stages of the layer.
+    turnaround: f64,
+    by_window: f64,
+}
+
+impl Known {
+    pub fn of(truth: &Truth, bytes: usize) -> Self {
+        let way =
+            |bytes| ns(truth.o_s_of(bytes) + truth.l_of(bytes) + truth.data_of(bytes) + truth.o_r_of(bytes));
+        Self {
+            one_way: way(bytes),
+            o_s: ns(truth.o_s_of(bytes)),
+            o_r: ns(truth.o_r_of(bytes)),
+            o_poll: ns(truth.o_poll_ps),
+            g: ns(truth.g_ps + truth.data_of(bytes)),
+            latency: ns(truth.l_of(bytes) + truth.data_of(bytes)),
+            busy: ns(truth.o_s_of(bytes) + truth.o_r_of(1)),
+            turnaround: ns(truth.o_r_of(bytes) + truth.o_s_of(1)),
+            by_window: (way(bytes) + way(1)) / truth.window as f64,
+        }
+    }
+
+    /// What g is read as: the slowest stage of the layer.
+    pub fn slowest_stage(&self) -> f64 {
+        if self.processors_are_alike() { self.g } else { self.g.max(self.turnaround) }
+    }
+
+    fn processors_are_alike(&self) -> bool {
+        (self.turnaround / self.busy - 1.0).abs() < 0.001
+    }
+
+    fn terms(&self) -> [(f64, Limit); 3] {
+        let mut terms = [
+            (self.slowest_stage(), Limit::Gap),
+            (self.busy, Limit::Processor),
+            (self.by_window, Limit::Window),
+        ];
+        terms.sort_by(|a, b| b.0.total_cmp(&a.0));
+        terms
+    }
+
+    /// What sets the steady state, and how long a message takes in it, where one term clearly is
+    /// the largest. Of two processors that differ by little the slower one's queue fills so
+    /// slowly that no burst sees the end of it.
+    pub fn expected(&self) -> Option<(Limit, f64)> {
+        let [(most, limit), (next, _), _] = self.terms();
+        let differ_by_little = (0.8..1.25).contains(&(self.turnaround / self.busy));
+        let is_undecided = limit != Limit::Window && differ_by_little && !self.processors_are_alike();
+        let processors_set_it = most <= UNDECIDED * self.turnaround.max(self.busy);
+        (most > UNDECIDED * next && !(is_undecided && processors_set_it)).then_some((limit, most))
+    }
+}
