@@ -2,54 +2,27 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+#[path = "common/bench.rs"]
+mod bench;
 mod common;
 #[path = "common/mpi.rs"]
 mod mpi;
 
+use bench::{Bench, alone};
 use common::netdyno;
-use mpi::{compilers, launcher, prepare};
+use mpi::{launcher, prepare};
 use netdyno_measure::sweep::Sweep;
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
-use tempfile::TempDir;
 
-/// Two ranks take both processors of a small machine: one test at a time.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// An MPI, and a program of ours that was compiled by it.
-struct Bench {
-    compiler: PathBuf,
-    folder: TempDir,
-}
+/// The program.
+const PROGRAM: &str = "tests/programs/slopes.c";
 
 impl Bench {
-    fn all() -> Vec<Self> {
-        compilers().into_iter().map(Self::of).collect()
-    }
-
-    fn of(compiler: PathBuf) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/slopes.c");
-        let mut build = Command::new(&compiler);
-        build.arg("-O2").arg("-o").arg(folder.path().join("slopes")).arg(source);
-        let built = prepare(&mut build, &compiler).output().unwrap();
-        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-        Self { compiler, folder }
-    }
-
-    fn is_open_mpi(&self) -> bool {
-        self.compiler.with_file_name("ompi_info").exists()
-    }
-
     fn file(&self, name: &str) -> String {
         self.folder.path().join(name).display().to_string()
     }
@@ -111,7 +84,7 @@ fn sum(report: &Value, name: &str) -> f64 {
 #[test]
 fn what_waits_for_each_message_pays_for_every_latency() {
     let _alone = alone();
-    for bench in Bench::all() {
+    for bench in Bench::all(PROGRAM) {
         for carrier in ["auto", "arrival"] {
             let took = elapsed_s(&bench.run(&["--latency", "=2ms", "--carrier", carrier], "chain 50 8"));
             assert!(took >= 2.0 * 50.0 * 2e-3, "{carrier}: {took}");
@@ -132,7 +105,7 @@ fn what_waits_for_each_message_pays_for_every_latency() {
 #[test]
 fn overheads_take_the_processor_and_gaps_the_wire() {
     let _alone = alone();
-    for bench in Bench::all() {
+    for bench in Bench::all(PROGRAM) {
         for (dial, value, least) in
             [("--send-overhead", "+1ms", 2.0 * 50.0 * 1e-3), ("--recv-overhead", "+1ms", 2.0 * 50.0 * 1e-3)]
         {
@@ -157,7 +130,7 @@ fn overheads_take_the_processor_and_gaps_the_wire() {
 fn dials_are_turned_between_groups_alone() {
     let _alone = alone();
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    for bench in Bench::all() {
+    for bench in Bench::all(PROGRAM) {
         for carrier in ["auto", "arrival"] {
             for (between, is_dialled) in [("0,1", true), (&*format!("{host},1"), true), ("0,2-9", false)] {
                 let dials = ["--latency", "=2ms", "--carrier", carrier, "--between", between];
@@ -182,7 +155,7 @@ fn dials_are_turned_between_groups_alone() {
 #[test]
 fn groups_are_told_apart_over_shared_memory() {
     let _alone = alone();
-    for bench in Bench::all().into_iter().filter(|bench| !bench.is_open_mpi()) {
+    for bench in Bench::all(PROGRAM).into_iter().filter(|bench| !bench.is_open_mpi()) {
         let dials = ["--provider", "shm", "--latency", "=2ms", "--between", "0,1"];
         assert!(elapsed_s(&bench.run(&dials, "chain 20 8")) >= 2.0 * 20.0 * 2e-3);
         assert!(sum(&bench.report(), "held") > 0.0);
@@ -193,7 +166,7 @@ fn groups_are_told_apart_over_shared_memory() {
 #[test]
 fn some_peers_are_dialled_and_others_are_not() {
     let _alone = alone();
-    for bench in Bench::all().into_iter().filter(|bench| !bench.is_open_mpi()) {
+    for bench in Bench::all(PROGRAM).into_iter().filter(|bench| !bench.is_open_mpi()) {
         let dials = ["--latency", "+100us", "--recv-overhead", "+10us", "--between", "0,1"];
         elapsed_s(&bench.run_program(&dials, &bench.program_of(3, "allreduce 50")));
         let report = bench.report();
@@ -207,7 +180,7 @@ fn some_peers_are_dialled_and_others_are_not() {
 #[test]
 fn a_write_into_memory_ends_when_it_would_be_there() {
     let _alone = alone();
-    for bench in Bench::all() {
+    for bench in Bench::all(PROGRAM) {
         let took = elapsed_s(&bench.run(&["--latency", "=5ms"], "puts 20 8"));
         if sum(&bench.report(), "one_sided") == 0.0 {
             assert!(bench.is_open_mpi(), "{}", bench.report());
@@ -223,7 +196,7 @@ fn a_write_into_memory_ends_when_it_would_be_there() {
 #[test]
 fn dials_vary_by_chance_and_with_time() {
     let _alone = alone();
-    for bench in Bench::all() {
+    for bench in Bench::all(PROGRAM) {
         let profile = bench.file("coalescing.profile");
         fs::write(&profile, "repeat 4ms\nat 0ms latency+4ms\nat 4ms latency+0ms\n").unwrap();
         let took = elapsed_s(&bench.run(&["--profile", &profile], "chain 50 8"));
@@ -244,7 +217,7 @@ fn dials_vary_by_chance_and_with_time() {
 #[test]
 fn a_probe_waits_for_the_latency_and_no_longer() {
     let _alone = alone();
-    for bench in Bench::all() {
+    for bench in Bench::all(PROGRAM) {
         for dials in
             [["--latency", "+2ms", "--carrier", "stamp"], ["--latency", "=2ms", "--carrier", "arrival"]]
         {
@@ -258,7 +231,7 @@ fn a_probe_waits_for_the_latency_and_no_longer() {
 #[test]
 fn a_receive_that_is_posted_late_does_not_pay_again() {
     let _alone = alone();
-    for bench in Bench::all() {
+    for bench in Bench::all(PROGRAM) {
         elapsed_s(&bench.run(&["--latency", "+1ms"], "late 40 5000"));
         let report = bench.report();
         // Some of MPI's own messages are waited for.
@@ -270,7 +243,7 @@ fn a_receive_that_is_posted_late_does_not_pay_again() {
 #[test]
 fn a_gap_is_added_to_what_the_link_has_and_nothing_is_set_below_it() {
     let _alone = alone();
-    let Some(bench) = Bench::all().into_iter().next() else { return };
+    let Some(bench) = Bench::all(PROGRAM).into_iter().next() else { return };
     let program = bench.program("stream 100 8");
     let words: Vec<&str> = program.iter().map(String::as_str).collect();
     let run = |dial: &[&str]| bench.netdyno(&[&["run"], dial, &["--"], &words].concat()).output().unwrap();
@@ -289,7 +262,7 @@ fn a_gap_is_added_to_what_the_link_has_and_nothing_is_set_below_it() {
 #[test]
 fn a_capacity_keeps_the_sender_waiting() {
     let _alone = alone();
-    for bench in Bench::all() {
+    for bench in Bench::all(PROGRAM) {
         let took = elapsed_s(&bench.run(&["--latency", "=5ms", "--capacity", "4"], "stream 64 8"));
         // Four at once, every five milliseconds.
         assert!(took >= 60.0 / 4.0 * 5e-3, "{took}");
@@ -300,7 +273,7 @@ fn a_capacity_keeps_the_sender_waiting() {
 #[test]
 fn a_latency_that_is_hidden_is_not_paid_for() {
     let _alone = alone();
-    for bench in Bench::all() {
+    for bench in Bench::all(PROGRAM) {
         let paid = || {
             let base = elapsed_s(&bench.run(&["--latency", "+0us"], "hidden 20 20000"));
             let took = elapsed_s(&bench.run(&["--latency", "+10ms"], "hidden 20 20000"));
@@ -373,7 +346,7 @@ fn what_runs_under_no_hook_is_told() {
 #[test]
 fn an_mpi_that_goes_another_way_is_told() {
     let _alone = alone();
-    for bench in Bench::all() {
+    for bench in Bench::all(PROGRAM) {
         let program = bench.program("chain 10 8");
         let with = |args: &[&str], words: &[&str]| {
             let output = bench.netdyno(&[&["run"], args, &["--"], words].concat()).output().unwrap();
@@ -404,7 +377,7 @@ fn an_mpi_that_goes_another_way_is_told() {
 #[test]
 fn a_hook_that_fails_lets_the_program_end() {
     let _alone = alone();
-    for bench in Bench::all() {
+    for bench in Bench::all(PROGRAM) {
         let output = bench.run(&["--fail-at", "150", "--latency", "=2ms"], "chain 500 8");
         let text = stderr(&output);
         assert_eq!(output.status.code(), Some(125), "{text}");
@@ -419,7 +392,7 @@ fn a_hook_that_fails_lets_the_program_end() {
 #[test]
 fn a_sweep_goes_on_after_a_kill() {
     let _alone = alone();
-    let Some(bench) = Bench::all().into_iter().next() else { return };
+    let Some(bench) = Bench::all(PROGRAM).into_iter().next() else { return };
     let program = bench.program("chain 50 8");
     let words: Vec<&str> = program.iter().map(String::as_str).collect();
     let head = ["sweep", "--latency", "+0:4:1ms", "--metric", "elapsed_s=([0-9.]+)", "--repetitions", "2"];
@@ -467,7 +440,7 @@ fn the_published_schema_is_that_of_the_sweep() {
 #[test]
 fn the_dials_are_proved_in_one_command() {
     let _alone = alone();
-    let Some(bench) = Bench::all().into_iter().next() else { return };
+    let Some(bench) = Bench::all(PROGRAM).into_iter().next() else { return };
     let launcher = format!("'{}' -n {{n}}", launcher(&bench.compiler).display());
     let args = ["validate", "--dial", "send-overhead,send-gap", "--launches", "1", "--launcher", &launcher];
     let output = bench.netdyno(&[&args[..], &["--format", "json"]].concat()).output().unwrap();

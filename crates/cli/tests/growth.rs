@@ -3,55 +3,30 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+#[path = "common/bench.rs"]
+mod bench;
 mod common;
 #[path = "common/mpi.rs"]
 mod mpi;
 
+use bench::{Bench, alone};
 use common::netdyno;
-use mpi::{compilers, launcher, prepare};
+use mpi::{launcher, prepare};
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use tempfile::TempDir;
 
-/// Two ranks take both processors of a small machine: one test at a time.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// The program.
+const PROGRAM: &str = "programs/patterns.c";
 
 /// Pairs of runs, with the dial and without it.
 const PAIRS: usize = 3;
 /// Others may use the processors: a growth that is out of bounds is looked at so often.
 const TRIES: usize = 4;
 
-/// An MPI, and the program as it has compiled it.
-struct Bench {
-    compiler: PathBuf,
-    folder: TempDir,
-}
-
 impl Bench {
-    fn all() -> Vec<Self> {
-        compilers().into_iter().map(Self::of).collect()
-    }
-
-    fn of(compiler: PathBuf) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/patterns.c");
-        let mut build = Command::new(&compiler);
-        build.arg("-O2").arg("-o").arg(folder.path().join("patterns")).arg(source);
-        let built = prepare(&mut build, &compiler).output().unwrap();
-        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-        Self { compiler, folder }
-    }
-
     /// Open MPI sends nothing through libfabric's shared memory.
     fn providers(&self) -> &'static [&'static str] {
-        if self.compiler.with_file_name("ompi_info").exists() { &["tcp"] } else { &["shm", "tcp"] }
+        if self.is_open_mpi() { &["tcp"] } else { &["shm", "tcp"] }
     }
 
     /// The time of an operation, in microseconds: the tenth percentile, for others may use the
@@ -100,7 +75,7 @@ fn sum(report: &Value, name: &str) -> f64 {
 #[test]
 fn a_standard_send_of_any_size_pays_one_latency() {
     let _alone = alone();
-    for bench in Bench::all() {
+    for bench in Bench::all(PROGRAM) {
         for provider in bench.providers() {
             for program in [["pingpong", "60", "8"], ["pingpong", "60", "65536"], ["exchange", "20", "65536"]]
             {
@@ -114,7 +89,7 @@ fn a_standard_send_of_any_size_pays_one_latency() {
 #[test]
 fn an_added_latency_is_not_learnt_as_the_links() {
     let _alone = alone();
-    for bench in Bench::all() {
+    for bench in Bench::all(PROGRAM) {
         for provider in bench.providers() {
             // Open MPI and MPICH acknowledge a synchronous send by a message of its own.
             let program = ["ssend", "60", "65536"];
@@ -128,7 +103,7 @@ fn an_added_latency_is_not_learnt_as_the_links() {
 #[test]
 fn a_delivery_is_waited_for_where_the_program_is_said_to_wait() {
     let _alone = alone();
-    for bench in Bench::all() {
+    for bench in Bench::all(PROGRAM) {
         let program = ["pingpong", "40", "65536"];
         bench.run("tcp", &["--latency", "+400us"], &program);
         let (local, report) = (sum(&bench.report(), "ended_locally"), bench.report());
@@ -150,7 +125,7 @@ fn a_delivery_is_waited_for_where_the_program_is_said_to_wait() {
 fn the_bytes_of_a_message_count_once() {
     let _alone = alone();
     let dial = ["--gap-per-byte", "+6ns/B", "--link", "gap-per-byte=0.3ns/B"];
-    for bench in Bench::all() {
+    for bench in Bench::all(PROGRAM) {
         for provider in bench.providers() {
             bench.grows(provider, &dial, &["pingpong", "60", "65536"], 6.0 * 65.535, [0.9, 1.15]);
         }
@@ -161,7 +136,7 @@ fn the_bytes_of_a_message_count_once() {
 #[test]
 fn a_gap_can_be_waited_for_at_the_sender() {
     let _alone = alone();
-    for bench in Bench::all() {
+    for bench in Bench::all(PROGRAM) {
         for provider in bench.providers() {
             let flood = ["flood", "20", "8"];
             let at_interface = ["--send-gap", "=100us", "--link", "none"];

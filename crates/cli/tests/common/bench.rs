@@ -1,0 +1,42 @@
+//! MPI programs of our own, compiled by each MPI that there is.
+
+use super::mpi::{compilers, prepare};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tempfile::TempDir;
+
+/// Two ranks take both processors of a small machine: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+pub fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An MPI, and a program of ours that was compiled by it.
+pub struct Bench {
+    pub compiler: PathBuf,
+    /// Where the program lies, by the name of its source.
+    pub folder: TempDir,
+}
+
+impl Bench {
+    /// One for each MPI; `source` is a file of this package.
+    pub fn all(source: &str) -> Vec<Self> {
+        compilers().into_iter().map(|compiler| Self::of(compiler, source)).collect()
+    }
+
+    fn of(compiler: PathBuf, source: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+        let mut build = Command::new(&compiler);
+        build.arg("-O2").arg("-o").arg(folder.path().join(source.file_stem().unwrap())).arg(source);
+        let built = prepare(&mut build, &compiler).output().unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        Self { compiler, folder }
+    }
+
+    pub fn is_open_mpi(&self) -> bool {
+        self.compiler.with_file_name("ompi_info").exists()
+    }
+}
