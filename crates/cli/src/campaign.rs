@@ -21,7 +21,7 @@ use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::half::DialOptions;
 use netdyno_measure::record::{Doubt, LayerResult, Record, SCHEMA};
-use netdyno_measure::strata::{Distance as Apart, Probe, Strata};
+use netdyno_measure::strata::{Distance as Apart, LAUNCHES_AT_LEAST, Probe, Strata};
 use netdyno_measure::task::{Data, Task};
 use netdyno_protocol::dial::course::Course;
 use netdyno_protocol::dial::profile::Profile;
@@ -341,6 +341,9 @@ fn too_few_doubt(launches: usize, asked_for: usize) -> Option<Doubt> {
 
 /// The strata of all launches so far, of all layers.
 fn strata(runs: &[Run<'_>]) -> Strata {
+    if runs.iter().all(|run| run.launches.len() < LAUNCHES_AT_LEAST) {
+        return Strata::undivided();
+    }
     Strata::of(runs.iter().flat_map(|run| &run.probes))
 }
 

@@ -9,6 +9,7 @@
 //! The rule: sort the launches of all layers by their bounce. Where one is more than [`ALIKE`] times the
 //! one before, a new stratum begins; where that happens more than three times, at the three widest gaps.
 //! A launch whose two probes differ by more than that factor was moved, and belongs to none of them.
+//! Fewer than [`LAUNCHES_AT_LEAST`] launches of each layer stay together.
 
 use crate::record::{Doubt, Found, LayerResult, Parameters};
 use crate::show::{Percent, Time};
@@ -18,6 +19,8 @@ use serde::{Deserialize, Serialize};
 
 /// Bounces that differ by no more than this factor are of one stratum.
 pub const ALIKE: f64 = 1.3;
+/// Launches of a layer from which on they are divided: of two, each alone would say less than both.
+pub const LAUNCHES_AT_LEAST: usize = 3;
 /// Strata at most.
 const STRATA_AT_MOST: usize = 4;
 /// Share of the processors' time, lost to the host, from which it is a doubt.
@@ -169,6 +172,8 @@ pub struct Strata {
     least: Vec<f64>,
     /// Launches of each, over all layers.
     launches: Vec<usize>,
+    /// Whether all launches are one stratum, whatever was found of their processors.
+    is_undivided: bool,
 }
 
 /// Where a launch belongs.
@@ -183,6 +188,11 @@ pub enum Place {
 }
 
 impl Strata {
+    /// One stratum of all launches: fewer than [`LAUNCHES_AT_LEAST`] of a layer are not divided.
+    pub fn undivided() -> Self {
+        Self { least: vec![0.0], launches: vec![0], is_undivided: true }
+    }
+
     /// Reads the strata off all probes of a run.
     pub fn of<'a>(probes: impl IntoIterator<Item = &'a Probe>) -> Self {
         let bounces = sorted(probes.into_iter().filter_map(|probe| match probe.distance() {
@@ -199,12 +209,14 @@ impl Strata {
         Self {
             least: begins.iter().map(|&at| bounces[at]).collect(),
             launches: begins.iter().zip(ends).map(|(begin, end)| end - begin).collect(),
+            is_undivided: false,
         }
     }
 
     /// Where a launch belongs.
     pub fn place(&self, probe: &Probe) -> Place {
         match probe.distance() {
+            _ if self.is_undivided => Place::Of(0),
             // Of those that were read off, which it belongs to.
             Distance::Bounce(ns) => match self.least.iter().rposition(|&least| least <= ns) {
                 Some(at) => Place::Of(at),
@@ -293,6 +305,15 @@ mod tests {
         let strata = Strata::of(&probes);
         let places = probes.iter().map(|probe| strata.place(probe)).collect();
         (strata, places)
+    }
+
+    #[test]
+    fn too_few_launches_are_not_divided() {
+        let strata = Strata::undivided();
+        let places =
+            [probe(119.0, 119.0), probe(538.0, 538.0), probe(119.0, 538.0)].map(|probe| strata.place(&probe));
+        assert_eq!(places, [Place::Of(0); 3]);
+        assert_eq!((strata.headline(&places), strata.name(places[0]).as_str()), (Place::Of(0), "all"));
     }
 
     #[test]
