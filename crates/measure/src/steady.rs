@@ -5,8 +5,9 @@
 //! time of a burst over its length is a staircase with steps of W. The rise between two bursts is
 //! therefore read between whole numbers of windows.
 
+use crate::logp::data::Burst;
 use crate::record::Limit;
-use crate::stats::Interval;
+use crate::stats::{Interval, deviation_of_neighbours};
 use std::cmp::Ordering;
 
 /// Idle time below this share of the plateau is none.
@@ -107,6 +108,14 @@ pub(crate) fn unpolled(o_poll_ns: f64, busy_ns: f64, plateau_ns: f64, depth: usi
     }
     let during_poll = (2.0 * o_poll_ns / plateau_ns) as usize;
     depth + depth / 2 + during_poll + AHEAD
+}
+
+/// The standard deviation of the time to the last reply of one burst, without what drifts, by the
+/// batches of bursts of one length in the order of the launches: a launch may have but one of them.
+pub(crate) fn burst_deviation<'a>(bursts: impl Iterator<Item = &'a Burst> + Clone) -> f64 {
+    let per_batch = bursts.clone().map(|burst| burst.per_batch).next().unwrap_or(1);
+    let done_ns: Vec<f64> = bursts.flat_map(|burst| burst.done_ns.iter().copied()).collect();
+    deviation_of_neighbours(&done_ns) * (per_batch as f64).sqrt()
 }
 
 /// Whether a plateau is read off the time to issue, by the rises of both times. They are the same

@@ -94,8 +94,7 @@ fn issuing_is_steady(data: &[BulkLaunch], at: usize) -> bool {
 
 /// The standard deviation of the time of the longest burst at the size `at`.
 fn burst_deviation(data: &[BulkLaunch], at: usize) -> f64 {
-    let longest = |launch: &BulkLaunch| launch.sizes[at].stream.last().map(Burst::deviation_ns);
-    median(data.iter().filter_map(longest))
+    steady::burst_deviation(data.iter().filter_map(|launch| launch.sizes[at].stream.last()))
 }
 
 impl Estimate {

@@ -4,7 +4,6 @@
 //! ([`LaunchData::timer_ns`]) is still in it, except where a field says otherwise. The
 //! value of a batch is the mean of its middle 80 %.
 
-use crate::stats::deviation_of_neighbours;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -119,13 +118,6 @@ pub struct Burst {
     pub issue_ns: Vec<f64>,
     /// Time until the last reply was handled: value of each batch.
     pub done_ns: Vec<f64>,
-}
-
-impl Burst {
-    /// The standard deviation of the time to the last reply of a single burst, without what drifts.
-    pub(crate) fn deviation_ns(&self) -> f64 {
-        deviation_of_neighbours(&self.done_ns) * (self.per_batch as f64).sqrt()
-    }
 }
 
 /// One curve of the signature.

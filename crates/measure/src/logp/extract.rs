@@ -114,8 +114,7 @@ fn issuing_is_steady(launches: &[LaunchData]) -> bool {
 
 /// The standard deviation of the time of the longest burst.
 fn burst_deviation(launches: &[LaunchData]) -> f64 {
-    let longest = |launch: &LaunchData| Some(launch.signature.first()?.bursts.last()?.deviation_ns());
-    median(launches.iter().filter_map(longest))
+    steady::burst_deviation(launches.iter().filter_map(|launch| launch.signature.first()?.bursts.last()))
 }
 
 fn rises(bursts: &[Burst], times: impl Fn(&Burst) -> &Vec<f64>) -> Vec<f64> {
