@@ -146,8 +146,7 @@ fn check_page(page: &str) {
 fn a_page_is_whole() {
     let page = html::render(std::slice::from_ref(&VARIOUS));
     check_page(&page);
-    for text in
-        ["LogP of am+shm, sim, udp and tcp", "L −2.4", "g ≤ 6", "window full at M = 2", "g cannot"]
+    for text in ["LogP of am+shm, sim, udp and tcp", "L −2.4", "g ≤ 6", "window full at M = 2", "g cannot"]
     {
         assert!(page.contains(text), "{text}");
     }
