@@ -187,7 +187,8 @@ pub struct BenchArgs {
     pub measuring: Measuring,
 
     /// Parameters of the sim layer: o_s=1us,o_r=2us,g=5us,L=7us, and, where wanted,
-    /// capacity=64, window=65536, o_poll=0ns, noise=0.05; by the size of a message
+    /// capacity=64, window=65536, o_poll=0ns, noise=0.05 (a standard deviation, as a share), noise_shape=normal
+    /// (or uniform, laplace or exponential); by the size of a message
     /// G=0.5ns/B, processor time per byte as in O_s=0.1ns/B,O_r=0.1ns/B, and another protocol
     /// for large messages as in change=8KiB,change_G=0.25ns/B,change_L=20us; for overlap who
     /// moves messages, as in offload=off,eager=8KiB,steal=0.1ns/B,helper=0.1ns/B; for registration

@@ -252,7 +252,7 @@ fn coverage(text: &str, runs: usize) -> [(&'static str, Coverage); 5] {
     let one = |seed: usize| {
         let launches = signatures(truth, seed as u64, 9, 0.02);
         let extracted = extract(&launches, 0.95, 0.02).unwrap();
-        let deviations = theoretical_deviations(&known, truth.noise, &launches[0]);
+        let deviations = theoretical_deviations(&known, truth.noise.share, &launches[0]);
         let parameters = extracted.parameters.times();
         std::array::from_fn::<_, 5, _>(|at| {
             let (name, value) = truths[at];

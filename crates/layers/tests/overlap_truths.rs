@@ -57,7 +57,8 @@ fn draw(seed: u64) -> Drawn {
         text.push_str(&format!(",o_poll={:.1}ns", 500.0 * random.f64()));
     }
     if random.bool() {
-        text.push_str(&format!(",noise={:.3}", 0.25 * random.f64()));
+        let shape = random.choice(["normal", "uniform", "laplace"]).unwrap();
+        text.push_str(&format!(",noise={:.3},noise_shape={shape}", 0.25 * random.f64()));
     }
     let methods: &[Method] = match random.u8(0..8) {
         0 => &METHODS,
@@ -92,7 +93,7 @@ fn launches(drawn: &Drawn, seed: u64, count: usize) -> Vec<OverlapLaunch> {
 }
 
 fn measured(drawn: &Drawn, seed: u64) -> Extracted {
-    let data = match drawn.truth.noise {
+    let data = match drawn.truth.noise.share {
         0.0 => vec![launches(drawn, seed, 1).remove(0); 6],
         _ => launches(drawn, seed, LAUNCHES),
     };
@@ -174,7 +175,7 @@ fn no_verdict_on_a_random_truth_is_wrong() {
         for size in &found.overlap.sizes {
             seen[size.finding.progress as usize] += 1;
             let known = Known::of(&drawn.truth, size.size_bytes);
-            if let Some(why) = known.contradicts(size, drawn.truth.noise) {
+            if let Some(why) = known.contradicts(size, drawn.truth.noise.share) {
                 wrong.push(format!(
                     "NETDYNO_SEED={seed} NETDYNO_RUNS=1 ({:?} of {} B, {}): {why}, found {:?} {:?}: {}",
                     drawn.methods,

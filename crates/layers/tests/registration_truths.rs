@@ -52,7 +52,8 @@ fn draw(seed: u64) -> Drawn {
         text.push_str(random.choice(["", ",kept=on", ",kept=off"]).unwrap());
     }
     if random.u8(0..4) == 0 {
-        text.push_str(&format!(",noise={:.3}", 0.25 * random.f64()));
+        let shape = random.choice(["normal", "uniform", "laplace"]).unwrap();
+        text.push_str(&format!(",noise={:.3},noise_shape={shape}", 0.25 * random.f64()));
     }
     Drawn {
         truth: text.parse().unwrap(),
@@ -77,7 +78,7 @@ fn launches(drawn: &Drawn, seed: u64) -> Vec<RegistrationLaunch> {
         shape = Some(data.shape.clone());
         data
     };
-    match drawn.truth.noise {
+    match drawn.truth.noise.share {
         0.0 => vec![launch(0); 6],
         _ => (0..LAUNCHES).map(launch).collect(),
     }
@@ -127,7 +128,7 @@ fn is_known(cost: &Parameter, truth: f64, noise: f64) -> bool {
 
 fn contradictions(drawn: &Drawn, data: &[RegistrationLaunch], found: &Extracted) -> Vec<String> {
     let mut wrong = Vec::new();
-    let noise = drawn.truth.noise;
+    let noise = drawn.truth.noise.share;
     for size in &found.registration.sizes {
         for ((name, cost), (_, truth)) in size.times().into_iter().zip(known(&drawn.truth, size.size_bytes)) {
             if !is_known(cost, truth, noise) {
@@ -156,7 +157,7 @@ fn what_memory_costs_comes_back_from_random_truths() {
         let drawn = draw(seed);
         let data = launches(&drawn, seed);
         let found = extract(&data, 0.95, PRECISION).unwrap();
-        if drawn.truth.noise > 0.01 {
+        if drawn.truth.noise.share > 0.01 {
             for size in &found.registration.sizes {
                 for ((_, cost), (_, truth)) in
                     size.times().into_iter().zip(known(&drawn.truth, size.size_bytes))

@@ -101,10 +101,11 @@ impl Drawn {
         self
     }
 
-    /// Adds standard deviations of up to a quarter of every duration.
+    /// Adds standard deviations of up to a quarter of every duration, of every shape.
     pub fn with_noise(mut self) -> Self {
         let noise = log_uniform(&mut self.random, 0.003, 0.25);
-        self.rest += &format!(",noise={noise:.4}");
+        let shape = ["normal", "uniform", "laplace"][self.random.usize(..3)];
+        self.rest += &format!(",noise={noise:.4},noise_shape={shape}");
         self
     }
 

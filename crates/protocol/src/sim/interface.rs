@@ -154,10 +154,7 @@ impl Interface {
 
     /// A duration with its noise.
     fn draw(&mut self, mean_ps: Ps) -> Ps {
-        if self.truth.noise == 0.0 {
-            return mean_ps;
-        }
-        (mean_ps as f64 * (1.0 + self.truth.noise * self.random.normal()) + 0.5) as Ps
+        self.truth.noise.around(mean_ps, &mut self.random)
     }
 
     fn schedule(&mut self, at_ps: Ps, event: Event) {

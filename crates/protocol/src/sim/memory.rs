@@ -8,6 +8,7 @@
 //! `register=1us+50ns/page,fault=250ns,cached=100ns,kept=on,deregister=500ns+10ns/page,`
 //! `lock=1us+30ns/page,unlock=300ns+5ns/page,lock_limit=8MiB,create=5us`.
 
+use super::noise::Noise;
 use super::random::Random;
 use super::truth::{Ps, Truth, TruthError, bytes, duration, error, switch};
 
@@ -97,7 +98,7 @@ fn cost(name: &str, text: &str) -> Result<Cost, TruthError> {
 #[derive(Clone, Debug)]
 pub struct Memory {
     truth: MemoryTruth,
-    noise: f64,
+    noise: Noise,
     random: Random,
     now_ps: Ps,
     bytes: usize,
@@ -193,10 +194,7 @@ impl Memory {
 
     /// Passes a duration with its noise.
     fn spend(&mut self, mean_ps: Ps) {
-        self.now_ps += match self.noise {
-            0.0 => mean_ps,
-            noise => (mean_ps as f64 * (1.0 + noise * self.random.normal()) + 0.5) as Ps,
-        };
+        self.now_ps += self.noise.around(mean_ps, &mut self.random);
     }
 }
 

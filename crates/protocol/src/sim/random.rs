@@ -26,7 +26,12 @@ impl Random {
 
     /// True with `probability`.
     pub fn chance(&mut self, probability: f64) -> bool {
-        probability > 0.0 && (self.bits() >> 11) as f64 / ((1u64 << 53) as f64) < probability
+        probability > 0.0 && self.unit() < probability
+    }
+
+    /// A uniform number from 0 to below 1.
+    pub const fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// A number with mean 0 and standard deviation 1, symmetric and within ±3.47: the sum
@@ -38,6 +43,27 @@ impl Random {
         let sum: u64 = (0..4).map(|quarter| (bits >> (16 * quarter)) & 0xffff).sum();
         // Each quarter stands for the middle of its 65536th.
         SQRT_3 * ((sum + 2) as f64 / 65536.0 - 2.0)
+    }
+
+    /// A number with mean 1 and deviation 1 that is never below 0 (von Neumann 1951, which compares uniform
+    /// numbers and so is free of libm).
+    pub fn exponential(&mut self) -> f64 {
+        let mut whole = 0.0;
+        loop {
+            let first = self.bits();
+            let (mut last, mut falls) = (first, 1);
+            loop {
+                let next = self.bits();
+                if next >= last {
+                    break;
+                }
+                (last, falls) = (next, falls + 1);
+            }
+            if falls % 2 == 1 {
+                return whole + first as f64 / u64::MAX as f64;
+            }
+            whole += 1.0;
+        }
     }
 }
 

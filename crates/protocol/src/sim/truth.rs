@@ -1,5 +1,5 @@
 //! What a simulated interface is told to be, and how it is spelled on the command
-//! line: `o_s=1us,o_r=2us,g=5us,L=7us[,capacity=64][,window=65536][,o_poll=0ns][,noise=0.05]`,
+//! line: `o_s=1us,o_r=2us,g=5us,L=7us[,capacity=64][,window=65536][,o_poll=0ns][,noise=0.05][,noise_shape=normal]`,
 //! for messages of one byte. What each further byte costs (LogGP, Alexandrov et al. 1995; LogGOPS,
 //! Hoefler et al. 2010): `[,G=0.5ns/B][,O_s=0ns/B][,O_r=0ns/B]`. A second protocol for the messages
 //! from some size on: `[,change=8KiB][,change_G=0.25ns/B][,change_L=2us]`. Who moves the data of
@@ -8,6 +8,7 @@
 //! ([`memory`](super::memory)).
 
 use super::memory::MemoryTruth;
+use super::noise::{self, Noise};
 use crate::quantity::{self, NoTime};
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -48,8 +49,8 @@ pub struct Truth {
     pub capacity: usize,
     /// Requests that may be without a reply.
     pub window: usize,
-    /// Standard deviation of every duration above, as a share of it.
-    pub noise: f64,
+    /// How every duration above varies.
+    pub noise: Noise,
     /// What registering memory costs.
     pub memory: MemoryTruth,
 }
@@ -115,8 +116,6 @@ fn rounded(ps: f64) -> Ps {
 pub const DEFAULT_CAPACITY: usize = 64;
 /// Default limit of requests without a reply: far beyond what the pipeline holds.
 pub const DEFAULT_WINDOW: usize = 1 << 16;
-/// The noise beyond which a duration could come out negative.
-pub const MAX_NOISE: f64 = 0.25;
 /// The longest duration, 10 s: keeps sums of virtual time far from overflow.
 const MAX_PS: f64 = 1e13;
 /// The longest time for a byte, 1 ms, and the largest size, 1 GiB: for the same reason.
@@ -144,7 +143,7 @@ impl core::str::FromStr for Truth {
 
     fn from_str(text: &str) -> Result<Self, TruthError> {
         let (mut o_s, mut o_r, mut g, mut l, mut o_poll) = (None, None, None, None, None);
-        let (mut capacity, mut window, mut noise) = (None, None, None);
+        let (mut capacity, mut window, mut share, mut shape) = (None, None, None, None);
         let (mut gap, mut o_s_byte, mut o_r_byte) = (None, None, None);
         let (mut change, mut change_gap, mut change_l) = (None, None, None);
         let (mut offload, mut eager, mut steal, mut helper) = (None, None, None, None);
@@ -172,12 +171,13 @@ impl core::str::FromStr for Truth {
                 "helper" => helper.replace(per_byte(name, value)?).is_none(),
                 "capacity" => capacity.replace(count(name, value)?).is_none(),
                 "window" => window.replace(count(name, value)?).is_none(),
-                "noise" => noise.replace(share(value)?).is_none(),
+                "noise" => share.replace(noise::share(value)?).is_none(),
+                "noise_shape" => shape.replace(noise::shape(value)?).is_none(),
                 _ => memory.take(name, value)?.ok_or_else(|| {
                     error(format_args!(
                         "'{name}' is not a parameter: use o_s, o_r, g, L, G, O_s, O_r, o_poll, \
                          change, change_G, change_L, offload, eager, steal, helper, capacity, window, noise, \
-                         register, fault, cached, kept, deregister, lock, unlock, lock_limit or create"
+                         noise_shape, register, fault, cached, kept, deregister, lock, unlock, lock_limit or create"
                     ))
                 })?,
             };
@@ -220,7 +220,7 @@ impl core::str::FromStr for Truth {
             o_poll_ps: o_poll.unwrap_or(0),
             capacity: capacity.unwrap_or(DEFAULT_CAPACITY),
             window: window.unwrap_or(DEFAULT_WINDOW),
-            noise: noise.unwrap_or(0.0),
+            noise: Noise { share: share.unwrap_or(0.0), shape: shape.unwrap_or_default() },
             memory,
         };
         if truth.o_s_ps == 0 || truth.o_r_ps == 0 {
@@ -292,13 +292,6 @@ fn count(name: &str, text: &str) -> Result<usize, TruthError> {
         .ok_or_else(|| error(format_args!("{name}={text} is not a whole number from 1 to 1048576")))
 }
 
-fn share(text: &str) -> Result<f64, TruthError> {
-    text.parse()
-        .ok()
-        .filter(|x| (0.0..=MAX_NOISE).contains(x))
-        .ok_or_else(|| error(format_args!("noise={text} is not a share from 0 to {MAX_NOISE}")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -307,12 +300,14 @@ mod tests {
 
     #[test]
     fn the_spelling_of_the_manual_parses() {
-        let truth: Truth = "o_s=1us,o_r=2us,g=5us,L=7us,capacity=8,noise=0.05".parse().unwrap();
+        let truth: Truth =
+            "o_s=1us,o_r=2us,g=5us,L=7us,capacity=8,noise=0.05,noise_shape=laplace".parse().unwrap();
         assert_eq!(
             (truth.o_s_ps, truth.o_r_ps, truth.g_ps, truth.l_ps),
             (1_000_000, 2_000_000, 5_000_000, 7_000_000)
         );
-        assert_eq!((truth.capacity, truth.window, truth.noise), (8, DEFAULT_WINDOW, 0.05));
+        assert_eq!(truth.noise, Noise { share: 0.05, shape: noise::Shape::Laplace });
+        assert_eq!((truth.capacity, truth.window), (8, DEFAULT_WINDOW));
         assert_eq!("o_s=0.5us,o_r=1.5µs,g=0ns,L=0s".parse::<Truth>().unwrap().o_s_ps, 500_000);
     }
 
@@ -368,6 +363,7 @@ mod tests {
             ("eager=1", "2B to"),
             ("capacity=0", "whole number"),
             ("noise=0.5", "share"),
+            ("noise_shape=flat", "exponential"),
         ] {
             let message = format!("{}", text.parse::<Truth>().unwrap_err());
             assert!(message.contains(names), "{text}: {message}");
