@@ -3,10 +3,11 @@
 use crate::args::{BenchArgs, Measuring};
 use crate::ranks::Ranks;
 use netdyno_layers::catalogue::Layer;
+use std::env;
 
 /// What UCX calls transports in shared memory.
-const SHARED_MEMORY: [&str; 11] =
-    ["posix", "sysv", "cma", "knem", "xpmem", "shm", "sm", "mm", "shared_memory", "all", "self"];
+const SHARED_MEMORY: [&str; 10] =
+    ["posix", "sysv", "cma", "knem", "xpmem", "shm", "sm", "mm", "shared_memory", "all"];
 /// What libfabric calls providers in shared memory.
 const SHARED_PROVIDERS: [&str; 3] = ["shm", "sm2", "sm"];
 /// What libfabric and UCX call what they have over sockets.
@@ -30,7 +31,10 @@ const OF_HOSTS: [&str; 11] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
     /// All processes are on this host.
-    WithinHost,
+    WithinHost {
+        /// MPI is told to use sockets there too.
+        mpi_uses_sockets: bool,
+    },
     /// They may be on several.
     BetweenHosts,
 }
@@ -42,7 +46,11 @@ impl Route {
         let leaves = measuring.peer.is_some()
             || ranks.is_some_and(|ranks| ranks.machines() > 1)
             || launcher.is_some_and(|launcher| names_hosts(&launcher));
-        if leaves { Self::BetweenHosts } else { Self::WithinHost }
+        if leaves {
+            return Self::BetweenHosts;
+        }
+        let launcher = measuring.launcher.as_ref().map(ToString::to_string).unwrap_or_default();
+        Self::WithinHost { mpi_uses_sockets: uses_sockets(&launcher, |name| env::var(name).ok()) }
     }
 
     /// The lean layer on the path that a library's layer takes; none where there is none.
@@ -50,7 +58,7 @@ impl Route {
         let parts = |text: &str, by: &[char]| -> Vec<String> { text.split(by).map(String::from).collect() };
         let has = |parts: &[String], names: &[&str]| parts.iter().any(|part| names.contains(&&part[..]));
         let (shared, sockets) = match layer {
-            Layer::Mpi => (true, true),
+            Layer::Mpi => (self != Self::WithinHost { mpi_uses_sockets: true }, true),
             // The core provider comes first, as in tcp;ofi_rxm.
             Layer::Ofi(provider) => {
                 let core = parts(provider.as_str(), &[';']);
@@ -64,7 +72,7 @@ impl Route {
             _ => (false, false),
         };
         match self {
-            Self::WithinHost if shared => Some(Layer::AmShm),
+            Self::WithinHost { .. } if shared => Some(Layer::AmShm),
             _ if sockets => Some(Layer::AmUdp),
             _ => None,
         }
@@ -76,6 +84,30 @@ fn names_hosts(launcher: &str) -> bool {
     let words: Vec<&str> = launcher.split_whitespace().collect();
     let is_of_hosts = |word: &&str| OF_HOSTS.contains(&word.split('=').next().unwrap_or(word));
     words.first().is_some_and(|program| program.ends_with("srun")) || words.iter().any(is_of_hosts)
+}
+
+/// Whether MPI is told to use sockets between processes of one host as well, by words of its launcher or by the
+/// environment: MPICH and Open MPI over libfabric, Open MPI's own transports, UCX under either.
+fn uses_sockets(launcher: &str, environment: impl Fn(&str) -> Option<String>) -> bool {
+    let words: Vec<&str> = launcher.split_whitespace().collect();
+    let by_launcher = |name: &str| {
+        let pair = words.windows(3).find(|w| ["-env", "-genv"].contains(&w[0]) && w[1] == name);
+        let assigned = words.windows(2).filter(|w| w[0] == "-x").find_map(|w| w[1].strip_prefix(name));
+        pair.map(|w| w[2].to_owned()).or(assigned.and_then(|rest| rest.strip_prefix('=')).map(String::from))
+    };
+    let variable = |name: &str| by_launcher(name).or_else(|| environment(name)).unwrap_or_default();
+    let component = |name: &str| {
+        let words = words.windows(3).find(|w| ["--mca", "-mca"].contains(&w[0]) && w[1] == name);
+        words.map_or_else(|| variable(&format!("OMPI_MCA_{name}")), |w| w[2].to_owned())
+    };
+    let are_sockets = |list: &str, shared: &[&str]| {
+        let parts: Vec<&str> = list.split([',', ';']).collect();
+        parts.iter().any(|part| SOCKETS.contains(part)) && !parts.iter().any(|part| shared.contains(part))
+    };
+    let past_shared_memory = variable("MPIR_CVAR_NOLOCAL") == "1" || component("pml") == "cm";
+    (past_shared_memory && are_sockets(&variable("FI_PROVIDER"), &SHARED_PROVIDERS))
+        || are_sockets(&variable("UCX_TLS"), &SHARED_MEMORY)
+        || are_sockets(&component("btl"), &["sm", "vader"])
 }
 
 /// The lean layers that are not asked for, beside layers that are, where they can be measured as asked for.
@@ -120,8 +152,34 @@ mod tests {
             ("am+shm", None, None),
         ] {
             let lean = |route: Route| route.lean_beside(layer.parse().unwrap()).map(|lean| lean.to_string());
-            assert_eq!(lean(Route::WithinHost).as_deref(), within, "{layer}");
+            assert_eq!(lean(Route::WithinHost { mpi_uses_sockets: false }).as_deref(), within, "{layer}");
             assert_eq!(lean(Route::BetweenHosts).as_deref(), between, "{layer}");
+        }
+    }
+
+    #[test]
+    fn mpi_that_is_told_to_use_sockets_is_compared_with_sockets() {
+        let route = Route::WithinHost { mpi_uses_sockets: true };
+        assert_eq!(route.lean_beside(Layer::Mpi), Some(Layer::AmUdp));
+        assert_eq!(route.lean_beside("ofi:shm".parse().unwrap()), Some(Layer::AmShm));
+        let nolocal = ("MPIR_CVAR_NOLOCAL", "1");
+        for (launcher, environment, expected) in [
+            ("mpiexec -n {n}", &[][..], false),
+            ("mpiexec -n {n}", &[("FI_PROVIDER", "tcp")], false),
+            ("mpiexec -n {n}", &[("FI_PROVIDER", "tcp"), nolocal], true),
+            ("mpiexec -n {n}", &[("FI_PROVIDER", "shm"), nolocal], false),
+            ("mpiexec -genv FI_PROVIDER tcp -genv MPIR_CVAR_NOLOCAL 1 -n {n}", &[], true),
+            ("mpirun --mca pml cm -x FI_PROVIDER=tcp -n {n}", &[], true),
+            ("mpirun --mca pml ob1 --mca btl tcp,self -n {n}", &[], true),
+            ("mpirun --mca btl sm,tcp,self -n {n}", &[], false),
+            ("mpirun -n {n}", &[("OMPI_MCA_btl", "self,tcp")], true),
+            ("mpirun -n {n}", &[("UCX_TLS", "tcp,self")], true),
+            ("mpirun -n {n}", &[("UCX_TLS", "tcp,posix")], false),
+        ] {
+            let variable = |name: &str| {
+                environment.iter().find(|(other, _)| *other == name).map(|(_, value)| value.to_string())
+            };
+            assert_eq!(uses_sockets(launcher, variable), expected, "{launcher} {environment:?}");
         }
     }
 

@@ -60,7 +60,9 @@ fn real_layers_are_measured_at_every_size() {
         for size in &bulk.sizes {
             assert!(size.T.value_ns.unwrap() > 0.0 && size.o_s.value_ns.is_some(), "{}", result.layer);
             assert_ne!(size.T.status, Status::Unobservable);
-            assert!(size.T.samples >= 2 && size.T.launches == 2);
+            // A launch whose processors moved meanwhile counts elsewhere.
+            assert_eq!(size.T.launches, result.launches(), "{}", result.layer);
+            assert!(size.T.launches >= 1 && size.T.samples >= size.T.launches as u64);
         }
     }
 }

@@ -99,7 +99,7 @@ fn the_same_seed_gives_the_same_figures() {
 
 #[test]
 fn real_layers_are_measured_interleaved() {
-    let args = ["logp", "--over", ALL, "--launches", "2", "--max-time", "10s", "--wait", wait()];
+    let args = ["logp", "--over", ALL, "--launches", "2", "--max-time", "4s", "--wait", wait()];
     // Launches that know enough soon.
     let (record, text) = record(&[&args[..], &["--precision", "0.5", "--format", "json"]].concat());
     jsonschema::validate(&schema(), &serde_json::from_str(&text).unwrap()).unwrap();
@@ -158,7 +158,7 @@ fn every_size_and_way_to_wait_works() {
 #[test]
 fn ways_to_wait_are_measured_against_each_other() {
     let args =
-        ["logp", "--over", "vi+shm,vi+udp", "--wait", "block,yield", "--launches", "2", "--max-time", "10s"];
+        ["logp", "--over", "vi+shm,vi+udp", "--wait", "block,yield", "--launches", "2", "--max-time", "4s"];
     // Launches that know enough soon.
     let (record, text) = record(&[&args[..], &["--precision", "0.5", "--format", "json"]].concat());
     jsonschema::validate(&schema(), &serde_json::from_str(&text).unwrap()).unwrap();
@@ -184,7 +184,7 @@ fn ways_to_wait_are_measured_against_each_other() {
 fn a_bad_network_costs_time_and_no_message() {
     let faults = "loss=0.01,dup=0.01,reorder=0.02,corrupt=0.001";
     let layers = "am+udp,vi+udp,udp";
-    let args = ["logp", "--over", layers, "--faults", faults, "--launches", "1", "--max-time", "5s"];
+    let args = ["logp", "--over", layers, "--faults", faults, "--launches", "1", "--max-time", "2s"];
     let (record, text) = record(&[&args[..], &["--wait", wait(), "--format", "json"]].concat());
     jsonschema::validate(&schema(), &serde_json::from_str(&text).unwrap()).unwrap();
     let [messages, interfaces, bare] = &record.results[..] else { panic!("{text}") };

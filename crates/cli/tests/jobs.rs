@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 const LONG: Duration = Duration::from_secs(60);
 /// Arguments that measure little.
 const LITTLE: [&str; 10] =
-    ["--wait", "yield", "--launches", "2", "--max-time", "10s", "--precision", "0.5", "--format", "json"];
+    ["--wait", "yield", "--launches", "2", "--max-time", "4s", "--precision", "0.5", "--format", "json"];
 
 /// So many processes of the command.
 fn job(compiler: &Path, procs: &str, args: &[&str]) -> Command {

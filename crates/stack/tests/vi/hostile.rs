@@ -16,7 +16,7 @@ use std::net::{SocketAddr, UdpSocket};
 
 const PEERS: usize = 150;
 const STEPS: usize = 60;
-/// The number under which it asks.
+/// The number under which the first one asks.
 const NUMBER: u64 = 0x5eed;
 
 /// Bytes of anything.
@@ -138,15 +138,16 @@ fn received(socket: &UdpSocket, room: &mut [u8]) -> Option<usize> {
     }
 }
 
-/// Lets a stranger have a connection with a VI.
-fn admit(end: &mut End, vi: ViHandle, offer: Offer) -> Hostile {
+/// Lets a stranger have a connection with a VI. Its request has a number of its own: strangers come from the
+/// same port now and then, and the late copy of a request is answered no more.
+fn admit(end: &mut End, vi: ViHandle, offer: Offer, number: u64) -> Hostile {
     let host = end.provider.host();
     let victim = SocketAddr::from(([127, 0, 0, 1], u16::from_be_bytes([host[4], host[5]])));
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_nonblocking(true).unwrap();
     let wait = end.wait("server", PATIENCE);
     let to = end.address("server");
-    let request = Request { number: NUMBER, is_of_peer: false, from: Address::default(), to, offer };
+    let request = Request { number, is_of_peer: false, from: Address::default(), to, offer };
     let (deadline, mut room) = (Deadline::after(PATIENCE), [0; 2048]);
     let mut conn = None;
     loop {
@@ -158,8 +159,8 @@ fn admit(end: &mut End, vi: ViHandle, offer: Offer) -> Hostile {
             conn.into_iter().for_each(|conn| end.provider.accept(conn, vi).unwrap());
         }
         while let Some(len) = received(&socket, &mut room) {
-            if let Ok(Signal::Accept { number, .. }) = Signal::parse(&room[..len]) {
-                let connection = Connection::new(Config::default(), NUMBER, number, 0);
+            if let Ok(Signal::Accept { number: of_end, .. }) = Signal::parse(&room[..len]) {
+                let connection = Connection::new(Config::default(), number, of_end, 0);
                 return Hostile { socket, victim, connection, now_ns: 0 };
             }
         }
@@ -174,7 +175,7 @@ fn a_peer_that_says_anything_breaks_its_own_vi_at_most() {
         let level = [Level::Delivery, Level::Reception][nth % 2];
         let vi = ends[0].vi(level);
         let offer = ends[0].provider.attributes().offer(&ends[0].attributes(level));
-        let mut hostile = admit(&mut ends[0], vi, offer);
+        let mut hostile = admit(&mut ends[0], vi, offer, NUMBER + nth as u64);
         for _ in 0..STEPS {
             match rng.u32(..4) {
                 0 => {
