@@ -277,10 +277,10 @@ impl Lane {
         let class = size_class(bytes);
         let near = self.near(class);
         let own = &mut self.own[class];
-        // One that was seen before its sender thought that it had sent it has taken nothing.
         let is_known = departed.at_once && began >= self.open_since;
         let here = if is_known {
-            own.note(began, seen, near).max(began)
+            // Its sender wrote down when it expected to have sent it: it may have been seen before that.
+            own.note(began, seen, near).max(began.min(seen.at))
         } else {
             began.saturating_add(own.get(near))
         };
@@ -406,8 +406,8 @@ mod tests {
         assert_eq!((slower[0], slower[2500]), (570, 750));
     }
 
-    /// The first message has made a connection, and a sender that errs a little about when its messages
-    /// leave has them seen before that.
+    /// The first message has made a connection. A sender that errs a little about when its messages leave
+    /// has them seen before that, and they were there then.
     #[test]
     fn what_was_held_up_once_is_forgotten() {
         let mut usual = Usual::UNKNOWN;
@@ -421,7 +421,7 @@ mod tests {
         for nth in 2..100 {
             let stamp = nth * 20_000_000;
             let seen = Seen { not_at: Some(stamp - 200), ..Seen::late(stamp - 100) };
-            assert_eq!(lane.due(at(stamp), 1, seen, &add), stamp + 500);
+            assert_eq!(lane.due(at(stamp), 1, seen, &add), stamp - 100 + 500);
         }
     }
 
