@@ -21,9 +21,7 @@ use super::data::{BulkLaunch, SizeData};
 use super::doubts;
 use super::fit::{NOISE, Point, SIZES_AT_LEAST, Straight, segments};
 use super::pattern::{issue_rises, rises};
-use super::record::{
-    Bulk, CARRIES, Carried, Change, Classic, IS_FREE, Linear, Overlap, Overlaps, Rate, Segment, SizeFigures,
-};
+use super::record::{Bulk, Carried, Change, Classic, Linear, Overlap, Overlaps, Rate, Segment, SizeFigures};
 use crate::figure::Figure;
 use crate::logp::data::Burst;
 use crate::logp::extract::send_overhead;
@@ -506,12 +504,7 @@ impl Launches<'_> {
         let slope = self.over(overheads);
         let status = if slope.value.is_finite() { Status::Measured } else { Status::Unobservable };
         Carried {
-            overlaps: match share.value {
-                share if share >= CARRIES => Overlaps::Nothing,
-                share if share <= IS_FREE => Overlaps::Fully,
-                share if share.is_finite() => Overlaps::Partly,
-                _ => Overlaps::Unknown,
-            },
+            overlaps: Overlaps::of(share.ci),
             per_byte: per_byte(status, slope, slope.launches as u64),
             share: share.value.is_finite().then_some(share.value),
             share_ci: share.ci,

@@ -166,6 +166,19 @@ pub enum Overlaps {
     Unknown,
 }
 
+impl Overlaps {
+    /// What the interval of the share that a processor carries decides; nothing where it reaches across
+    /// [`IS_FREE`] or [`CARRIES`], or where launches are too few for one.
+    pub fn of(share: Option<Interval>) -> Self {
+        match share {
+            Some(ci) if ci.lo >= CARRIES => Self::Nothing,
+            Some(ci) if ci.hi <= IS_FREE => Self::Fully,
+            Some(ci) if ci.lo > IS_FREE && ci.hi < CARRIES => Self::Partly,
+            _ => Self::Unknown,
+        }
+    }
+}
+
 /// Whether the processor is free while data moves, as the slope of the overhead over the
 /// size says (Culler et al. 1996, figure 10).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

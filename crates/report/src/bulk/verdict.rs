@@ -4,7 +4,7 @@
 //! interval of that share decides it.
 
 use crate::quantity::{bytes, rate, time_and_interval};
-use netdyno_measure::bulk::record::{Bulk, CARRIES, Carried, IS_FREE, SizeFigures};
+use netdyno_measure::bulk::record::{Bulk, Carried, Overlaps, SizeFigures};
 use netdyno_measure::record::Status;
 use netdyno_measure::show::Percent;
 use netdyno_measure::stats::Interval;
@@ -54,14 +54,15 @@ fn carried(verb: &str, carried: &Carried) -> String {
     };
     let busy =
         format!("{} of a byte's time{}", Percent(share), within(Some(ci), |end| Percent(end).to_string()));
-    match ci {
-        ci if ci.lo >= CARRIES => {
+    // Records of other versions may say more than their intervals do.
+    match Overlaps::of(Some(ci)) {
+        Overlaps::Nothing => {
             format!("{verb} cannot be overlapped, the processor carries the data: {busy}")
         }
-        ci if ci.hi <= IS_FREE => format!("{verb} can be overlapped, it takes the processor {busy}"),
-        ci if ci.lo > IS_FREE && ci.hi < CARRIES => {
-            format!("{verb} can be overlapped in part, it takes the processor {busy}")
+        Overlaps::Fully => format!("{verb} can be overlapped, it takes the processor {busy}"),
+        Overlaps::Partly => format!("{verb} can be overlapped in part, it takes the processor {busy}"),
+        Overlaps::Unknown => {
+            format!("how far {verb} can be overlapped is not decided, it takes the processor {busy}")
         }
-        _ => format!("how far {verb} can be overlapped is not decided, it takes the processor {busy}"),
     }
 }
