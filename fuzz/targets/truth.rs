@@ -16,7 +16,7 @@ fuzz_target!(|text: &str| {
     assert!(durations.iter().all(|&ps| ps <= MAX_PS));
     assert!(truth.o_s_ps > 0 && truth.o_r_ps > 0);
     assert!((1..=1 << 20).contains(&truth.capacity) && (1..=1 << 20).contains(&truth.window));
-    assert!((0.0..=0.25).contains(&truth.noise));
+    assert!((0.0..=0.25).contains(&truth.noise.share));
     let again = spelled(&truth).parse::<Truth>().map(|again| spelled(&again));
     assert_eq!(again, Ok(spelled(&truth)));
 });
