@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use netdyno_protocol::sim::Truth;
+use netdyno_protocol::sim::{Shape, Truth};
 
 const MAX_PS: u64 = 10_000_000_000_000;
 
@@ -24,7 +24,7 @@ fuzz_target!(|text: &str| {
 fn spelled(truth: &Truth) -> String {
     let ns = |ps: u64| format!("{}.{:03}ns", ps / 1000, ps % 1000);
     format!(
-        "o_s={},o_r={},o_poll={},g={},L={},capacity={},window={},noise={}",
+        "o_s={},o_r={},o_poll={},g={},L={},capacity={},window={},noise={},noise_shape={}",
         ns(truth.o_s_ps),
         ns(truth.o_r_ps),
         ns(truth.o_poll_ps),
@@ -32,6 +32,12 @@ fn spelled(truth: &Truth) -> String {
         ns(truth.l_ps),
         truth.capacity,
         truth.window,
-        truth.noise,
+        truth.noise.share,
+        match truth.noise.shape {
+            Shape::Normal => "normal",
+            Shape::Uniform => "uniform",
+            Shape::Laplace => "laplace",
+            Shape::Exponential => "exponential",
+        },
     )
 }
