@@ -7,11 +7,12 @@ use crate::page::{self, Carrier, Completion, GapAt, NO_TURN, PageError, Plan, Tu
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
 use netdyno_protocol::dial::course::Course;
+use netdyno_protocol::dial::link::{SIZES, Usual, size_class};
 use netdyno_protocol::dial::profile::Profile;
 use netdyno_protocol::dial::setting::Dial;
 use netdyno_protocol::dial::stamp::Grain;
 use netdyno_protocol::dial::terms::Terms;
-use netdyno_protocol::dial::timing::{Capacity, Departed, Departures, Gate, SIZES, Usual, size_class};
+use netdyno_protocol::dial::timing::{Capacity, Departed, Departures, Gate};
 use netdyno_protocol::dial::variation::Variation;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::cell::Cell;

@@ -8,8 +8,9 @@ use crate::account::Word;
 use crate::hook::Force;
 use netdyno_clock::ticks;
 use netdyno_protocol::dial::hold::Released;
+use netdyno_protocol::dial::link::Seen;
 use netdyno_protocol::dial::terms::{Latency, Terms};
-use netdyno_protocol::dial::timing::{Departed, Gate, Seen};
+use netdyno_protocol::dial::timing::{Departed, Gate};
 
 impl Queue {
     /// Takes a completion of the provider's, and finds out when the program may see it.

@@ -293,8 +293,9 @@ impl Latency {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dial::link::Seen;
     use crate::dial::math::sqrt;
-    use crate::dial::timing::{Departures, Lane, Seen};
+    use crate::dial::timing::{Departures, Lane};
     use alloc::string::ToString;
     use proptest::collection::vec;
     use proptest::prelude::*;

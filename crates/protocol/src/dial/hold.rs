@@ -105,8 +105,9 @@ impl<T> Ord for Held<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dial::link::Seen;
     use crate::dial::terms::Latency;
-    use crate::dial::timing::{Departures, Lane, Seen};
+    use crate::dial::timing::{Departures, Lane};
     use alloc::vec;
     use alloc::vec::Vec;
     use proptest::collection::vec;

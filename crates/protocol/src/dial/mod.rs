@@ -21,11 +21,12 @@
 //! * [`setting`]: how a dial is spelled. * [`spread`]: what differs from message to message.
 //! * [`profile`]: what changes with time. * [`terms`]: what dials come to, in ticks. * [`course`]: the
 //!   same of what differs and changes. * [`variation`]: what a message is put under of it.
-//! * [`timing`]: the four lines above. * [`stamp`]: how a time travels. * [`hold`]: the messages that
+//! * [`timing`]: the four lines above. * [`link`]: what the link itself takes. * [`stamp`]: how a time travels. * [`hold`]: the messages that
 //!   are not due yet. * [`polls`]: when to wait for them, and when to look at the link.
 
 pub mod course;
 pub mod hold;
+pub mod link;
 mod math;
 pub mod polls;
 pub mod profile;

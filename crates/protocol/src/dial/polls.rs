@@ -4,7 +4,7 @@
 //! late by the rest of it. So no look is begun that would not be over before the next release; the
 //! processor waits for the release instead, which is no longer than the look would have taken.
 
-use super::timing::Usual;
+use super::link::Usual;
 
 /// The cost of looks that found nothing, in ticks.
 #[derive(Clone, Debug, Default)]

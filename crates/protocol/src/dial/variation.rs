@@ -80,9 +80,10 @@ impl Phase {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dial::link::Seen;
     use crate::dial::profile::Profile;
     use crate::dial::terms::{Dials, Own};
-    use crate::dial::timing::{Departures, Gate, Lane, Seen};
+    use crate::dial::timing::{Departures, Gate, Lane};
     use proptest::collection::vec;
     use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 //! How durations vary around their means.
 
-use super::random::Random;
+use super::random::{Random, SQRT_3};
 use super::truth::{Ps, TruthError, error};
 
 /// The noise beyond which a duration could come out negative.
@@ -8,7 +8,6 @@ const MAX_SHARE: f64 = 0.25;
 /// The largest distance from the mean, in standard deviations, so that no duration is negative.
 const FARTHEST: f64 = 3.9;
 const SQRT_2: f64 = core::f64::consts::SQRT_2;
-const SQRT_3: f64 = 1.732_050_807_568_877_2;
 
 /// Noise on every duration; its mean is 0, so that a duration's mean is its truth.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,5 +1,8 @@
 //! A seeded random source without dependencies (SplitMix64, Steele et al. 2014).
 
+/// For what is uniform: its variance is a twelfth of its width squared.
+pub(super) const SQRT_3: f64 = 1.732_050_807_568_877_2;
+
 /// The generator. The same seed gives the same numbers on every machine.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
@@ -37,8 +40,7 @@ impl Random {
     /// A number with mean 0 and standard deviation 1, symmetric and within ±3.47: the sum
     /// of four uniform ones, near to normal and free of libm.
     pub fn normal(&mut self) -> f64 {
-        /// The sum of four uniform numbers from 0 to 1 has the variance 4 / 12.
-        const SQRT_3: f64 = 1.732_050_807_568_877_2;
+        // The sum of four uniform numbers from 0 to 1 has the variance 4 / 12.
         let bits = self.bits();
         let sum: u64 = (0..4).map(|quarter| (bits >> (16 * quarter)) & 0xffff).sum();
         // Each quarter stands for the middle of its 65536th.
