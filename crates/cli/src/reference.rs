@@ -42,32 +42,29 @@ pub enum Route {
 impl Route {
     /// Where the processes of a measurement are.
     pub fn of(measuring: &Measuring, ranks: Option<&Ranks>) -> Self {
-        let launcher = measuring.launcher.as_ref().map(ToString::to_string);
+        let launcher = measuring.launcher.as_ref().map(ToString::to_string).unwrap_or_default();
         let leaves = measuring.peer.is_some()
             || ranks.is_some_and(|ranks| ranks.machines() > 1)
-            || launcher.is_some_and(|launcher| names_hosts(&launcher));
+            || names_hosts(&launcher);
         if leaves {
             return Self::BetweenHosts;
         }
-        let launcher = measuring.launcher.as_ref().map(ToString::to_string).unwrap_or_default();
         Self::WithinHost { mpi_uses_sockets: uses_sockets(&launcher, |name| env::var(name).ok()) }
     }
 
     /// The lean layer on the path that a library's layer takes; none where there is none.
     pub fn lean_beside(self, layer: Layer) -> Option<Layer> {
-        let parts = |text: &str, by: &[char]| -> Vec<String> { text.split(by).map(String::from).collect() };
-        let has = |parts: &[String], names: &[&str]| parts.iter().any(|part| names.contains(&&part[..]));
         let (shared, sockets) = match layer {
             Layer::Mpi => (self != Self::WithinHost { mpi_uses_sockets: true }, true),
             // The core provider comes first, as in tcp;ofi_rxm.
             Layer::Ofi(provider) => {
-                let core = parts(provider.as_str(), &[';']);
-                (has(&core[..1], &SHARED_PROVIDERS), has(&core[..1], &SOCKETS))
+                let core = provider.as_str().split(';').next().unwrap_or_default();
+                (SHARED_PROVIDERS.contains(&core), SOCKETS.contains(&core))
             }
             // UCX takes the fastest of them, which is shared memory within a host.
             Layer::Ucx(transports) => {
-                let all = parts(transports.as_str(), &['+']);
-                (has(&all, &SHARED_MEMORY), has(&all, &SOCKETS) || has(&all, &["all"]))
+                let all = transports.as_str();
+                (has_any(all, &SHARED_MEMORY), has_any(all, &SOCKETS) || has_any(all, &["all"]))
             }
             _ => (false, false),
         };
@@ -77,6 +74,11 @@ impl Route {
             _ => None,
         }
     }
+}
+
+/// Whether a list of transports, as libfabric, UCX or Open MPI write one, has any of these names.
+fn has_any(list: &str, names: &[&str]) -> bool {
+    list.split([',', ';', '+']).any(|part| names.contains(&part))
 }
 
 /// Whether a launcher may start processes on other hosts: srun does, others where they are told of some.
@@ -100,10 +102,7 @@ fn uses_sockets(launcher: &str, environment: impl Fn(&str) -> Option<String>) ->
         let words = words.windows(3).find(|w| ["--mca", "-mca"].contains(&w[0]) && w[1] == name);
         words.map_or_else(|| variable(&format!("OMPI_MCA_{name}")), |w| w[2].to_owned())
     };
-    let are_sockets = |list: &str, shared: &[&str]| {
-        let parts: Vec<&str> = list.split([',', ';']).collect();
-        parts.iter().any(|part| SOCKETS.contains(part)) && !parts.iter().any(|part| shared.contains(part))
-    };
+    let are_sockets = |list: &str, shared: &[&str]| has_any(list, &SOCKETS) && !has_any(list, shared);
     let past_shared_memory = variable("MPIR_CVAR_NOLOCAL") == "1" || component("pml") == "cm";
     (past_shared_memory && are_sockets(&variable("FI_PROVIDER"), &SHARED_PROVIDERS))
         || are_sockets(&variable("UCX_TLS"), &SHARED_MEMORY)

@@ -129,7 +129,8 @@ fn a_killed_process_is_named_and_nobody_is_left() {
             let output = child.wait_with_output().unwrap();
             let stderr = String::from_utf8(output.stderr).unwrap();
             if output.status.success() {
-                // The launch had its data: the command went on to its end.
+                // The launch had its data: the command went on to its end, and nothing is missing.
+                Record::from_json(&fs::read_to_string(&out).unwrap()).unwrap();
                 fs::remove_file(&out).unwrap();
                 return false;
             }

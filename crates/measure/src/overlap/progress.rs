@@ -7,8 +7,8 @@
 //!   share is also taken of the time of one message alone, its half round trip less posting.
 //! * Progress is made by itself where the first share lies above [`WHOLE`], partly where it lies between
 //!   [`NONE`] and [`WHOLE`]; if the second one lies above [`NONE`] as well (for the whole, not below
-//!   [`WHOLE`]), or work takes more off a cycle than fluctuations add to it, [`FLUCTUATION`]. Nothing is hidden where one of both shares lies below
-//!   [`NONE`].
+//!   [`WHOLE`]), or work takes more off a cycle than fluctuations add to it, [`FLUCTUATION`]. Nothing is
+//!   hidden where one of both shares lies below [`NONE`].
 //! * Nothing hidden means progress inside calls only, if there was something to hide. The receive by
 //!   itself is inside a call on every layer. Where it is all that is waited for, only data that move in
 //!   it tell: a time that grows with the size, none of which is hidden.
@@ -87,13 +87,17 @@ pub(super) fn judge(evidence: &Evidence) -> Result<Progress, String> {
 /// Whether work takes more off the waiting than what the fluctuations of both sides have added to it.
 fn is_no_fluctuation(evidence: &Evidence) -> bool {
     let is_hidden = evidence.hidden_of_trip.ci.is_none_or(|ci| ci.lo > NONE);
-    is_hidden || evidence.saved_share.ci.is_some_and(|ci| ci.lo > FLUCTUATION)
+    is_hidden || saves_more_than_fluctuations(evidence)
+}
+
+fn saves_more_than_fluctuations(evidence: &Evidence) -> bool {
+    evidence.saved_share.ci.is_some_and(|ci| ci.lo > FLUCTUATION)
 }
 
 /// Whether all of the waiting is hidden only because the fluctuations of both sides are a part of it.
 fn is_whole_of_fluctuation(evidence: &Evidence) -> bool {
     let is_left = evidence.hidden_of_trip.ci.is_some_and(|ci| ci.hi < WHOLE);
-    is_left && evidence.saved_share.ci.is_some_and(|ci| ci.lo <= FLUCTUATION)
+    is_left && !saves_more_than_fluctuations(evidence)
 }
 
 /// Whether the receive by itself may be all that is waited for after long work, no data among it.
