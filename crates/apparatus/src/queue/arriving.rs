@@ -82,6 +82,10 @@ impl Queue {
         }
         let found = if state.found.is_empty() { None } else { state.found.remove(&said.name(entry)) };
         let seen = found.map_or(seen, |found| Seen::late(found.first));
+        // What says nothing of its sender, as the acknowledgements of synchronous sends, is seen coming even
+        // where the program posts each receive when its message has long been here.
+        let elsewhere = state.lanes.get(&u64::MAX).and_then(|other| other.lane.seen_coming(entry.len));
+        let seen = Seen { elsewhere, ..seen };
         let drawn = found.and_then(|found| found.latency);
         let releasing = state.releasing.get().unwrap_or(0);
         let sender = state.lane(said.sender);

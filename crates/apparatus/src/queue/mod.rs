@@ -322,7 +322,7 @@ impl Queue {
             // The provider works on a message before it shows it: that is no time in which it could have
             // come.
             let not_at = not_at.map(|at| at.saturating_add(now.saturating_sub(entered)));
-            let seen = Seen { at: now, not_at, posted: Some(self.posted.load(Relaxed)) };
+            let seen = Seen { not_at, posted: Some(self.posted.load(Relaxed)), ..Seen::late(now) };
             for (nth, &source) in from.iter().enumerate().take(got as usize) {
                 let mut entry = MaybeUninit::<Entry>::zeroed();
                 // SAFETY: the provider has written so many entries of so many bytes.

@@ -10,12 +10,15 @@ pub struct Seen {
     /// When the program had posted its last receive, where a message is not seen before it has one:
     /// a message that departed earlier may have waited for its receive.
     pub posted: Option<u64>,
+    /// What messages of about its size take that come another way, if that is known: it serves where none
+    /// was seen coming on this one.
+    pub elsewhere: Option<u64>,
 }
 
 impl Seen {
     /// By somebody who had not looked before.
     pub const fn late(at: u64) -> Self {
-        Self { at, not_at: None, posted: None }
+        Self { at, not_at: None, posted: None, elsewhere: None }
     }
 
     /// When the receive of a message that departed at `stamp` was posted, if that was later.

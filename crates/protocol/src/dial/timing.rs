@@ -121,7 +121,7 @@ impl Lane {
         let delay = terms.delay(bytes);
         let began = departed.at.saturating_sub(delay);
         let class = size_class(bytes);
-        let near = self.near(class);
+        let near = self.near(class).or(seen.elsewhere);
         let own = &mut self.own[class];
         let is_known = departed.at_once && began >= self.open_since;
         let here = if is_known {
@@ -140,6 +140,12 @@ impl Lane {
         let known = self.own.iter().filter(|own| own.is_known());
         let quickest = known.map(|own| own.get(near)).min().unwrap_or(0);
         here.max(departed.at.saturating_add(quickest))
+    }
+
+    /// What messages take that were seen as they came, of the size that is nearest to `bytes`.
+    pub fn seen_coming(&self, bytes: usize) -> Option<u64> {
+        let class = size_class(bytes);
+        self.own[class].seen_coming().or_else(|| self.near(class))
     }
 
     /// What messages take that were seen as they came, of the size that is nearest below `class`, or
@@ -329,6 +335,28 @@ mod tests {
         let stamp = 100_000 * 500;
         let seen = Seen { posted: Some(stamp + 20_000), ..Seen::late(stamp + 20_100) };
         assert_eq!(lane.due(at(stamp), 1 << 16, seen, &add) - stamp, 20_700);
+    }
+
+    /// The first message made a connection, and all others wait for their receive: what answers take, which
+    /// say nothing of their sender, is known.
+    #[test]
+    fn what_is_known_of_another_way_serves_where_nothing_was_seen_coming() {
+        let add = Terms { latency: Latency::Beyond(20_000), ..Terms::NONE };
+        let (mut answers, mut lane) = (Lane::default(), Lane::default());
+        assert_eq!(answers.seen_coming(8), None);
+        for nth in 0..10u64 {
+            let stamp = 100_000 * nth;
+            let seen = Seen { not_at: Some(stamp + 90), ..Seen::late(stamp + 110) };
+            answers.due(at(stamp), 32, seen, &add);
+        }
+        assert_eq!(answers.seen_coming(8), Some(100));
+        let mut due = |stamp: u64, seen: Seen| {
+            lane.due(at(stamp), 8, Seen { elsewhere: answers.seen_coming(8), ..seen }, &add) - stamp
+        };
+        assert_eq!(due(0, Seen::late(30_000)), 20_100);
+        let stamp = 100_000;
+        let posted = Seen { posted: Some(stamp + 40_000), ..Seen::late(stamp + 40_020) };
+        assert_eq!(due(stamp, posted), 20_100);
     }
 
     /// A link that takes 3 for each byte, of which 2 while the sender's call copies them.
