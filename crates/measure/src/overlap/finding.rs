@@ -120,6 +120,7 @@ fn evidence(launches: &Launches<'_>, at: usize, costs: impl Fn(&OverlapLaunch) -
     Evidence {
         hidden: over(&|_, costs| costs.hidden),
         hidden_of_trip: over(&|launch, costs| costs.hidden_of_trip(of_size(launch))),
+        alone_share: over(&|launch, costs| 1.0 - costs.post / of_size(launch)),
         saved_share: over(&|_, costs| costs.saved),
         receive_ns: launches.quantity(receive),
         receive_share: over(&|launch, costs| receive(launch) / costs.left),

@@ -9,6 +9,7 @@
 //!   [`NONE`] and [`WHOLE`]; if the second one lies above [`NONE`] as well (for the whole, not below
 //!   [`WHOLE`]), or work takes more off a cycle than fluctuations add to it, [`FLUCTUATION`]. Nothing is
 //!   hidden where one of both shares lies below [`NONE`].
+//! * Where a message takes hardly anything beside its posting, [`TOO_LITTLE`], only that last one counts.
 //! * Nothing hidden means progress inside calls only, if there was something to hide. The receive by
 //!   itself is inside a call on every layer. Where it is all that is waited for, only data that move in
 //!   it tell: a time that grows with the size, none of which is hidden.
@@ -24,6 +25,9 @@ pub(super) const NONE: f64 = 0.1;
 /// Both sides together fluctuate by less than this share of a cycle: the mean of the longer of two times is
 /// their mean and 0.56 deviations, of which each is a quarter at most, and rarely both are.
 const FLUCTUATION: f64 = 0.25;
+/// A message that takes no larger share of its time beside posting is too little to tell by: an error of a
+/// hundredth in either time is a tenth of what could be hidden.
+const TOO_LITTLE: f64 = 0.1;
 /// From this share of the waiting after long work on, the receive by itself may be all of it.
 const RECEIVE_ALONE: f64 = 0.8;
 /// From this share of the waiting after long work on, data are what is waited for.
@@ -40,6 +44,8 @@ pub(super) struct Evidence {
     pub(super) hidden: Quantity,
     /// The same as a share of the time of one message alone, less posting.
     pub(super) hidden_of_trip: Quantity,
+    /// The time of one message alone, less posting, as a share of the whole of it.
+    pub(super) alone_share: Quantity,
     /// What long work takes off the waiting, as a share of a cycle.
     pub(super) saved_share: Quantity,
     /// The receive by itself.
@@ -63,6 +69,9 @@ pub(super) fn judge(evidence: &Evidence) -> Result<Progress, String> {
             }
         ));
     };
+    if ci.lo > NONE && is_too_little(evidence) {
+        return Err(too_little(evidence));
+    }
     if ci.lo > NONE && is_no_fluctuation(evidence) {
         if ci.lo >= WHOLE {
             return match is_whole_of_fluctuation(evidence) {
@@ -82,6 +91,11 @@ pub(super) fn judge(evidence: &Evidence) -> Result<Progress, String> {
         };
     }
     Err(undecided(hidden, of_trip, ci))
+}
+
+/// Whether a message takes hardly more than posting it, and work takes off no more than fluctuations add.
+fn is_too_little(evidence: &Evidence) -> bool {
+    evidence.alone_share.ci.is_some_and(|ci| ci.lo <= TOO_LITTLE) && !saves_more_than_fluctuations(evidence)
 }
 
 /// Whether work takes more off the waiting than what the fluctuations of both sides have added to it.
@@ -118,6 +132,14 @@ fn nothing_to_hide(evidence: &Evidence) -> String {
          larger messages would tell (--sizes)",
         time(waiting),
         time(evidence.receive_ns.value)
+    )
+}
+
+fn too_little(evidence: &Evidence) -> String {
+    format!(
+        "all but {} of a message's time is posting, too much to see what work hides of the rest: larger messages \
+         would tell (--sizes)",
+        Percent(evidence.alone_share.value.unwrap_or(f64::NAN).max(0.0))
     )
 }
 
@@ -226,6 +248,23 @@ mod tests {
         assert_eq!(judge(&Evidence { hidden_of_trip: within(0.85, 0.95), ..small }), Ok(Progress::ByItself));
         // A gap that is longer than the message takes is no fluctuation.
         assert_eq!(judge(&Evidence { saved_share: within(0.3, 0.4), ..small }), Ok(Progress::ByItself));
+    }
+
+    #[test]
+    fn a_message_that_is_hardly_more_than_its_posting_tells_nothing() {
+        // Seeds of the random truths: overheads of 5 and 17 µs, messages that take 0.1 and 0.2 µs besides.
+        let small = Evidence {
+            alone_share: within(0.01, 0.04),
+            hidden_of_trip: within(0.15, 0.5),
+            ..hidden(0.12, 0.41)
+        };
+        let why = judge(&small).unwrap_err();
+        assert!(why.contains("all but 2.5 %") && why.contains("larger messages"), "{why}");
+        assert!(judge(&Evidence { hidden_of_trip: within(0.91, 0.97), ..hidden(0.94, 0.95) }).is_ok());
+        assert!(judge(&Evidence { hidden: within(0.94, 0.95), ..small }).is_err());
+        // Nothing hidden is seen all the same, and so is a gap that is longer than the posting.
+        assert_eq!(judge(&Evidence { hidden: within(-0.1, 0.05), ..small }), Ok(Progress::OnlyInCalls));
+        assert_eq!(judge(&Evidence { saved_share: within(0.3, 0.4), ..small }), Ok(Progress::Partly));
     }
 
     #[test]
