@@ -1,8 +1,9 @@
-//! A figure over launches: the median of what each of them says, with its interval.
+//! A figure over launches: the median of what each of them says, with its interval, which is wider where the
+//! launches drift.
 
 use crate::logp::extract::quantiles;
 use crate::record::{Parameter, Status};
-use crate::stats::{Interval, median_interval_of_sorted, quantile_of_sorted, sorted};
+use crate::stats::{Interval, median_interval_of_sorted, quantile_of_sorted, sorted, widening_by_drift};
 
 /// A figure over the launches.
 #[derive(Clone, Copy, Debug)]
@@ -14,14 +15,14 @@ pub(crate) struct Figure {
 }
 
 impl Figure {
-    /// The median over the launches that gave a value, and its interval.
+    /// The median over the launches that gave a value, in the order of the launches, and its interval.
     pub(crate) fn over(values: impl IntoIterator<Item = f64>, confidence: f64) -> Self {
-        let values = sorted(values.into_iter().filter(|value| value.is_finite()));
-        Self {
-            value: quantile_of_sorted(&values, 0.5),
-            ci: median_interval_of_sorted(&values, confidence),
-            launches: values.len(),
-        }
+        let in_time: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
+        let values = sorted(in_time.iter().copied());
+        let value = quantile_of_sorted(&values, 0.5);
+        let ci = median_interval_of_sorted(&values, confidence)
+            .map(|ci| ci.widened(value, widening_by_drift(&in_time)));
+        Self { value, ci, launches: values.len() }
     }
 
     /// The parameter in time that it is, with the samples behind it; `count` of them, where

@@ -5,7 +5,6 @@ use super::data::LaunchData;
 use super::extract::each_launch;
 use crate::figure::Figure;
 use crate::record::{LayerResult, Ratio, Share, Shares, Status};
-use crate::stats::{median_interval_of_sorted, quantile_of_sorted, sorted};
 use std::collections::BTreeMap;
 
 /// The ratio of every signature to the first one, for each parameter for which every pair of
@@ -35,14 +34,14 @@ pub fn ratio(above: &LayerResult, below: &LayerResult, confidence: f64) -> Vec<R
         if pairs.clone().next().is_none() || !are_positive {
             continue;
         }
-        let values = sorted(pairs.map(|(above, below)| above / below));
+        let ratio = Figure::over(pairs.map(|(above, below)| above / below), confidence);
         ratios.push(Ratio {
             numerator: above.name(),
             denominator: below.name(),
             parameter: parameter.to_owned(),
-            value: quantile_of_sorted(&values, 0.5),
-            ci: median_interval_of_sorted(&values, confidence),
-            pairs: values.len(),
+            value: ratio.value,
+            ci: ratio.ci,
+            pairs: ratio.launches,
             to_reference: false,
         });
     }
