@@ -26,7 +26,7 @@ impl Progress {
         // Not as wide as a terminal: the ^C that a terminal echoes must not begin a new line,
         // or the bar is not cleared. Should the template ever be wrong, the plain bar does.
         if let Ok(style) =
-            ProgressStyle::with_template(&format!("{{msg:20}} {{bar:36}} {{percent:>3}} %  {left}"))
+            ProgressStyle::with_template(&format!("{{msg:20}} {{bar:24}} {{percent:>3}} %  {left}"))
         {
             bar.set_style(style);
         }
