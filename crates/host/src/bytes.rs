@@ -5,7 +5,7 @@
 //! (for the language a race with another process); that it is nothing worse is why every way
 //! in and out is a copy.
 
-use crate::copy::copy;
+use crate::copy::{FLAG, copy, copy_in_order, store_in_order};
 use crate::region::{PAGE, Region};
 use crate::segment::{NONCE_LEN, Segment, SegmentError, open_segment};
 use std::ptr::NonNull;
@@ -99,7 +99,7 @@ impl Bytes {
         }
     }
 
-    /// Copies `from` to the bytes from `offset` on.
+    /// Copies `from` to the bytes from `offset` on: the last 8 become visible after all others, in order.
     ///
     /// # Panics
     /// Where it does not fit: the caller has checked.
@@ -107,7 +107,7 @@ impl Bytes {
     pub fn write(&self, offset: usize, from: &[u8]) {
         let at = self.at(offset, from.len());
         // SAFETY: as many bytes lie there, and nobody holds a reference to them.
-        unsafe { copy(from.as_ptr(), at.as_ptr(), from.len()) };
+        unsafe { copy_in_order(from.as_ptr(), at.as_ptr(), from.len()) };
     }
 
     /// Copies the bytes from `offset` on to `into`.
@@ -208,7 +208,7 @@ impl Stretch {
         (Self { len: at, ..self }, Self { base: behind, len: self.len - at })
     }
 
-    /// Copies `from` there.
+    /// Copies `from` there: the last 8 bytes become visible after all others, in order.
     ///
     /// # Panics
     /// Where it does not fit: the caller has checked.
@@ -216,7 +216,7 @@ impl Stretch {
     pub fn write(&self, from: &[u8]) {
         assert!(from.len() <= self.len, "bytes that are not there");
         // SAFETY: as many bytes can be written, and nobody holds a reference to them.
-        unsafe { copy(from.as_ptr(), self.base.as_ptr(), from.len()) };
+        unsafe { copy_in_order(from.as_ptr(), self.base.as_ptr(), from.len()) };
     }
 
     /// Puts a copy of the bytes behind `out`.
@@ -251,25 +251,36 @@ impl Stretch {
         }
     }
 
-    /// Copies the first bytes of words there, little endian: as many as there are.
+    /// Copies the first bytes of words there, little endian: as many as there are, the last 8 after all
+    /// others, in order.
     ///
     /// # Panics
     /// Where the words have fewer: the caller has checked.
     #[inline(always)]
     pub fn fill_from_words(&self, words: &[u64]) {
-        let (whole, rest) = (self.len / 8, self.len % 8);
-        for (at, word) in words[..whole].iter().enumerate() {
+        let (whole, rest) = (self.len / FLAG, self.len % FLAG);
+        // SAFETY: callers ask for offsets inside.
+        let at = |offset| unsafe { self.base.add(offset) };
+        if whole == 0 {
+            let bytes = words.first().map_or([0; FLAG], |word| word.to_le_bytes());
+            // SAFETY: all that there are, fewer than a word has.
+            return unsafe { store_in_order(self.base.as_ptr(), &bytes[..rest]) };
+        }
+        for (nth, word) in words[..whole - 1].iter().enumerate() {
             // SAFETY: inside, and bytes need no alignment.
-            unsafe { self.base.add(8 * at).cast::<[u8; 8]>().write(word.to_le_bytes()) };
+            unsafe { at(FLAG * nth).cast::<[u8; FLAG]>().write(word.to_le_bytes()) };
         }
+        let mut last = words[whole - 1];
         if rest > 0 {
-            let last = words[whole].to_le_bytes();
-            // SAFETY: as many bytes are left, and fewer than a word has.
-            unsafe { copy(last.as_ptr(), self.base.add(8 * whole).as_ptr(), rest) };
+            // SAFETY: inside, and fewer than a word has.
+            unsafe { copy(last.to_le_bytes().as_ptr(), at(FLAG * (whole - 1)).as_ptr(), rest) };
+            last = last >> (8 * rest) | words[whole] << (8 * (FLAG - rest));
         }
+        // SAFETY: the last bytes that there are.
+        unsafe { store_in_order(at(self.len - FLAG).as_ptr(), &last.to_le_bytes()) };
     }
 
-    /// Copies as many bytes to `to` as that has.
+    /// Copies as many bytes to `to` as that has: the last 8 become visible after all others, in order.
     ///
     /// # Panics
     /// Where there are fewer: the caller has checked.
@@ -277,7 +288,7 @@ impl Stretch {
     pub fn copy_to(&self, to: &Self) {
         assert!(to.len <= self.len, "bytes that are not there");
         // SAFETY: as many can be read here and written there.
-        unsafe { copy(self.base.as_ptr(), to.base.as_ptr(), to.len) };
+        unsafe { copy_in_order(self.base.as_ptr(), to.base.as_ptr(), to.len) };
     }
 }
 

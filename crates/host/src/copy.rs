@@ -1,4 +1,7 @@
-//! A copy that is as fast wherever the bytes lie, and whoever wrote them last.
+//! Two copies. One is as fast wherever the bytes lie, and whoever wrote them last. A reader may wait for the
+//! end of the other.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// From more bytes than this on, `memcpy` may leave the copying to one instruction of the
 /// processor, `rep movsb`.
@@ -42,14 +45,68 @@ unsafe fn copy_in_pieces(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
+/// Bytes that are stored after all others of a copy in order.
+pub(crate) const FLAG: usize = 8;
+
+/// Copies `len` bytes in an order that a reader can rely on. A reader that sees any of the last 8 bytes
+/// sees all before those 8 as well, and of the 8 those in front of it. So it may wait for the last byte and
+/// then take the rest. (`memcpy` stores the end of a copy before the middle of it.)
+///
+/// # Safety
+/// As for [`copy`].
+#[inline]
+pub(crate) unsafe fn copy_in_order(from: *const u8, to: *mut u8, len: usize) {
+    let before = len.saturating_sub(FLAG);
+    let mut last = [0; FLAG];
+    let last = &mut last[..len - before];
+    // SAFETY: the caller's promise. The last bytes are read first, for the others may be copied over them.
+    unsafe {
+        from.add(before).copy_to_nonoverlapping(last.as_mut_ptr(), last.len());
+        copy(from, to, before);
+        store_in_order(to.add(before), last);
+    }
+}
+
+/// Stores up to 8 bytes after all that was stored before, and each after the one in front of it. Those of
+/// an aligned word become visible together.
+///
+/// # Safety
+/// So many bytes can be written there.
+#[inline(always)]
+pub(crate) unsafe fn store_in_order(to: *mut u8, bytes: &[u8]) {
+    if let Ok(word) = bytes.try_into()
+        && to.addr().is_multiple_of(FLAG)
+    {
+        // SAFETY: as many bytes, aligned. Release: pairs with whatever the reader waits with.
+        unsafe { AtomicU64::from_ptr(to.cast()) }.store(u64::from_ne_bytes(word), Ordering::Release);
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { store_bytes_in_order(to, bytes) };
+    }
+}
+
+/// # Safety
+/// As for [`store_in_order`].
+#[inline(never)]
+unsafe fn store_bytes_in_order(to: *mut u8, bytes: &[u8]) {
+    for (at, &byte) in bytes.iter().enumerate() {
+        // SAFETY: the caller's promise.
+        unsafe { AtomicU8::from_ptr(to.add(at)) }.store(byte, Ordering::Release);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ring::LINE;
+    use netdyno_protocol::sim::random::Random;
+    use std::ptr::with_exposed_provenance_mut;
+
+    type Copy = unsafe fn(*const u8, *mut u8, usize);
 
     /// Any distance, overlapping or not.
-    #[test]
-    fn the_bytes_arrive_wherever_they_lie() {
-        let lens = if cfg!(miri) { vec![3, 2500] } else { vec![0, 1, 2048, 2049, 2560, 9001] };
+    fn arrive_wherever_they_lie(copy: Copy) {
+        let lens = if cfg!(miri) { vec![3, 2500] } else { vec![0, 1, 7, 8, 9, 2048, 2049, 2560, 9001] };
         for len in lens {
             for distance in [0, 1, 16, 63, 64, 4000, 4096, 4097, 4112, 4159, 4160, 8200, 12_300] {
                 for (from, to) in [(0, distance), (distance, 0)] {
@@ -63,5 +120,65 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_bytes_arrive_wherever_they_lie() {
+        arrive_wherever_they_lie(copy);
+        arrive_wherever_they_lie(copy_in_order);
+    }
+
+    /// Spins, and lets others have the processor now and then.
+    #[cfg(not(miri))]
+    fn wait_until(is_so: impl Fn() -> bool) {
+        for look in 1_u32.. {
+            if is_so() {
+                return;
+            }
+            if look.is_multiple_of(256) { std::thread::yield_now() } else { std::hint::spin_loop() }
+        }
+    }
+
+    /// A reader that waits for one of the last 8 bytes, and then looks at all in front of it.
+    #[cfg(not(miri))]
+    #[test]
+    fn no_byte_is_seen_before_those_in_front_of_it() {
+        const LONGEST: usize = 3000;
+        const ROUNDS: u64 = 100_000;
+        let seed = u64::from_ne_bytes(crate::random::bytes().unwrap());
+        let mut memory = vec![0_u8; LINE + LONGEST];
+        let base = memory.as_mut_ptr().expose_provenance();
+        // What a round copies, and the byte that is waited for: the same for both.
+        let draw = (1..=ROUNDS).scan(Random::new(seed), |random, _| {
+            let len = 1 + random.below(LONGEST as u64) as usize;
+            let (offset, back) = (random.below(LINE as u64) as usize, random.below(len.min(FLAG) as u64));
+            Some((base + offset, len, len - 1 - back as usize))
+        });
+        let rounds = draw.clone();
+        let [begun, looked, early] = [const { AtomicU64::new(0) }; 3];
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for (nth, (base, _, flag)) in draw.enumerate() {
+                    // SAFETY: inside of the memory, which both threads look at by atomics alone.
+                    let byte = |nth| unsafe { AtomicU8::from_ptr(with_exposed_provenance_mut(base + nth)) };
+                    wait_until(|| begun.load(Ordering::Acquire) > nth as u64);
+                    wait_until(|| byte(flag).load(Ordering::Acquire) == 1);
+                    let is_early = (0..flag).any(|nth| byte(nth).load(Ordering::Relaxed) != 1);
+                    early.fetch_add(u64::from(is_early), Ordering::Relaxed);
+                    looked.fetch_add(1, Ordering::Release);
+                }
+            });
+            let ones = vec![1; LONGEST];
+            for (nth, (base, len, _)) in rounds.enumerate() {
+                let to = with_exposed_provenance_mut::<u8>(base);
+                // SAFETY: inside, and the other thread waits.
+                unsafe { to.write_bytes(0, len) };
+                begun.fetch_add(1, Ordering::Release);
+                // SAFETY: as above.
+                unsafe { copy_in_order(ones.as_ptr(), to, len) };
+                wait_until(|| looked.load(Ordering::Acquire) > nth as u64);
+            }
+        });
+        assert_eq!(early.into_inner(), 0, "of {ROUNDS} copies, with seed {seed}");
     }
 }

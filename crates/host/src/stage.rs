@@ -11,7 +11,7 @@
 //! breaks them spoils what he sends.
 
 use crate::bytes::Bytes;
-use crate::copy::copy;
+use crate::copy::{copy, copy_in_order};
 use crate::region::Region;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ impl Stage {
         unsafe { copy(from.as_ptr(), cell.as_ptr(), len) };
     }
 
-    /// Empties the next cell, which has `len` bytes.
+    /// Empties the next cell, which has `len` bytes: the last 8 become visible after all others, in order.
     ///
     /// # Panics
     /// Where no cell has so many, or there is no room for them: the caller has checked.
@@ -89,7 +89,7 @@ impl Stage {
         let (cell, to) = (self.turn(len), to.at(offset, len));
         // SAFETY: a cell has so many bytes, and so much room is there. A correct peer leaves
         // the cell alone; a hostile one spoils what it sends.
-        unsafe { copy(cell.as_ptr(), to.as_ptr(), len) };
+        unsafe { copy_in_order(cell.as_ptr(), to.as_ptr(), len) };
     }
 
     /// Passes the next cell by.

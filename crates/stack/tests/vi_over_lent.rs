@@ -10,6 +10,8 @@ mod connecting;
 mod end;
 #[path = "vi/ending.rs"]
 mod ending;
+#[path = "vi/flags.rs"]
+mod flags;
 #[path = "vi/lent.rs"]
 mod lent;
 #[path = "vi/operations.rs"]

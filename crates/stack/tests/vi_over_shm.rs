@@ -10,6 +10,8 @@ mod connecting;
 mod end;
 #[path = "vi/ending.rs"]
 mod ending;
+#[path = "vi/flags.rs"]
+mod flags;
 #[path = "vi/operations.rs"]
 mod operations;
 #[path = "vi/processes.rs"]

@@ -1,0 +1,80 @@
+//! A program that waits for the last bytes of an RDMA write, and then takes the others.
+
+use crate::common::{seed, until};
+use crate::end::{End, drive, pair, work};
+use fastrand::Rng;
+use netdyno_stack::vi::*;
+use std::ptr::with_exposed_provenance_mut;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+/// Where an end sends from, and is written.
+const SENT: usize = 0;
+const WRITTEN: usize = 1 << 20;
+/// Bytes of a write at most: more than one piece of any wire.
+const LONGEST: usize = 3000;
+/// Bytes at the end of a write that may be waited for.
+const FLAG: usize = 8;
+/// Writes of a test; `NETDYNO_RUNS` for another number.
+const RUNS: u64 = 2000;
+
+/// A write, and which of its bytes is waited for.
+#[derive(Clone, Copy)]
+struct Draw {
+    from: usize,
+    to: usize,
+    len: usize,
+    flag: usize,
+}
+
+fn draws(seed: u64) -> impl Iterator<Item = Draw> {
+    let runs = std::env::var("NETDYNO_RUNS").map_or(RUNS, |runs| runs.parse().unwrap());
+    let mut rng = Rng::with_seed(seed);
+    (0..runs).map(move |_| {
+        let len = rng.usize(1..=LONGEST);
+        let flag = len - 1 - rng.usize(..len.min(FLAG));
+        Draw { from: SENT + rng.usize(..64), to: WRITTEN + rng.usize(..64), len, flag }
+    })
+}
+
+/// Waits for one byte of each write and looks at those in front of it. How many writes had one that was
+/// not there.
+fn watch(base: usize, draws: impl Iterator<Item = Draw>, begun: &AtomicU64, seen: &AtomicU64) -> u64 {
+    let mut early = 0;
+    for (nth, draw) in (1..).zip(draws) {
+        // SAFETY: in the memory of an end, at which this thread looks by atomics alone.
+        let byte = |at| unsafe { AtomicU8::from_ptr(with_exposed_provenance_mut(base + draw.to + at)) };
+        until("a write that is begun", || begun.load(Ordering::Acquire) >= nth);
+        until("the byte of a write", || byte(draw.flag).load(Ordering::Acquire) == 1);
+        early += u64::from((0..draw.flag).any(|at| byte(at).load(Ordering::Relaxed) != 1));
+        seen.store(nth, Ordering::Release);
+    }
+    early
+}
+
+#[test]
+fn no_byte_of_a_write_is_seen_before_those_in_front_of_the_last_ones() {
+    let seed = seed();
+    for level in [Level::Delivery, Level::Reception] {
+        let (mut ends, [ours, _theirs]) = pair(level);
+        ends[0].write(SENT, &[1; LONGEST + 64]);
+        let base = ends[1].remote(0).address as usize;
+        let [begun, seen] = [const { AtomicU64::new(0) }; 2];
+        let early = std::thread::scope(|scope| {
+            let watcher = scope.spawn(|| watch(base, draws(seed), &begun, &seen));
+            for (nth, draw) in (1..).zip(draws(seed)) {
+                ends[1].write(draw.to, &vec![0; draw.len]);
+                begun.store(nth, Ordering::Release);
+                let to = Operation::Write(ends[1].remote(draw.to));
+                let segments = [ends[0].segment(draw.from, draw.len)];
+                ends[0].post(ours, Side::Send, &work(to, &segments));
+                let mut is_done = false;
+                drive(&mut ends, "a write that is seen", |ends: &mut [End; 2]| {
+                    is_done = is_done || ends[0].done(ours, Side::Send).is_some();
+                    is_done && seen.load(Ordering::Acquire) == nth
+                });
+            }
+            watcher.join().unwrap()
+        });
+        assert_eq!(early, 0, "{level:?}");
+    }
+}
