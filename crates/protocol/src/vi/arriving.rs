@@ -86,7 +86,7 @@ impl Nic {
         }
         match head.kind {
             Kind::Send { .. } => {
-                let (fault, room) = self.next_receive(vi).ok_or(Trouble::NO_RECEIVE)?;
+                let (fault, room) = self.next_receive(vi, head.len).ok_or(Trouble::NO_RECEIVE)?;
                 match fault {
                     Some(status) => Err(Trouble::of_receive(status, Refusal::BadReceive)),
                     None if room < head.len => {
@@ -101,7 +101,7 @@ impl Nic {
                     return Ok(());
                 }
                 // The receive is told of it. Its segments are not used.
-                match self.next_receive(vi).ok_or(Trouble::NO_RECEIVE)? {
+                match self.next_receive(vi, head.len).ok_or(Trouble::NO_RECEIVE)? {
                     (Some(status @ Status::FORMAT_ERROR), _) => {
                         Err(Trouble::of_receive(status, Refusal::BadReceive))
                     }

@@ -58,8 +58,9 @@ pub enum Progress {
     Refused(Refusal),
 }
 
-/// The way in which a descriptor is at fault.
-fn fault_of(nic: &Nic, vi: &Vi, entry: &Entry) -> Option<Status> {
+/// The way in which a descriptor is at fault, of whose memory the first `used` bytes are used. What is not
+/// used may lie anywhere: programs post receives that reach beyond their memory, for messages that do not.
+fn fault_of(nic: &Nic, vi: &Vi, entry: &Entry, used: u32) -> Option<Status> {
     let Ok(work) = &entry.work else { return Some(Status::FORMAT_ERROR) };
     let is_read = matches!(work.operation, Operation::Read(_));
     if is_read && !nic.attributes().can_read(vi.attributes.level) {
@@ -68,8 +69,8 @@ fn fault_of(nic: &Nic, vi: &Vi, entry: &Entry) -> Option<Status> {
     if work.operation != Operation::Receive && work.len > vi.attributes.transfer_bytes {
         return Some(Status::LENGTH_ERROR);
     }
-    let is_allowed = |segment| nic.memory.check(vi.attributes.tag, segment).is_ok();
-    (!work.segments.as_slice().iter().all(is_allowed)).then_some(Status::PROTECTION_ERROR)
+    let is_allowed = |segment| nic.memory.check(vi.attributes.tag, &segment).is_ok();
+    (!cut(work.segments.as_slice(), 0, used).all(is_allowed)).then_some(Status::PROTECTION_ERROR)
 }
 
 /// What goes to the peer of a descriptor.
@@ -137,7 +138,7 @@ impl Nic {
             let endpoint = self.vis.get(vi).filter(|endpoint| endpoint.is_connected())?;
             let entry = endpoint.send.next()?;
             let at = entry.at;
-            let fault = fault_of(self, endpoint, entry);
+            let fault = fault_of(self, endpoint, entry, u32::MAX);
             let is_fenced = fault.is_some() || entry.work.as_ref().is_ok_and(|work| work.is_fenced);
             if is_fenced && !endpoint.send.is_next_first() {
                 return None;
@@ -304,18 +305,19 @@ impl Nic {
         let endpoint = self.vis.get(vi);
         endpoint.into_iter().flat_map(move |endpoint| {
             endpoint.receive.waiting().map(move |entry| {
-                let is_sound = fault_of(self, endpoint, entry).is_none();
+                let is_sound = fault_of(self, endpoint, entry, u32::MAX).is_none();
                 entry.work.as_ref().ok().filter(|_| is_sound)
             })
         })
     }
 
-    /// In which way the receive that is next is at fault; `None` where there is none.
-    pub(super) fn next_receive(&self, vi: ViHandle) -> Option<(Option<Status>, u32)> {
+    /// In which way the receive that is next is at fault for a message of `len` bytes, and its room; `None`
+    /// where there is none.
+    pub(super) fn next_receive(&self, vi: ViHandle, len: u32) -> Option<(Option<Status>, u32)> {
         let endpoint = self.vis.get(vi)?;
         let entry = endpoint.receive.next()?;
-        let len = entry.work.as_ref().map_or(0, |work| work.len);
-        Some((fault_of(self, endpoint, entry), len))
+        let room = entry.work.as_ref().map_or(0, |work| work.len);
+        Some((fault_of(self, endpoint, entry, len), room))
     }
 
     /// Something went wrong that breaks a VI, and the error callback is told. Completions are

@@ -384,7 +384,8 @@ impl Model {
         }
     }
 
-    fn fault(&self, vi: ViHandle, posted: &Posted) -> Option<Status> {
+    /// `used` bytes of its memory are used.
+    fn fault(&self, vi: ViHandle, posted: &Posted, used: u32) -> Option<Status> {
         let endpoint = self.vi(vi);
         let Some(work) = &posted.work else { return Some(Status::FORMAT_ERROR) };
         match work.operation {
@@ -396,7 +397,12 @@ impl Model {
             _ => {}
         }
         let tag = endpoint.attributes.tag;
-        let may = work.segments.as_slice().iter().all(|segment| self.may_use(tag, segment, Access::Local));
+        let mut left = used;
+        let may = work.segments.as_slice().iter().all(|segment| {
+            let len = segment.len.min(left);
+            left -= len;
+            self.may_use(tag, &Segment { len, ..*segment }, Access::Local)
+        });
         if may { None } else { Some(Status::PROTECTION_ERROR) }
     }
 
@@ -411,7 +417,7 @@ impl Model {
             let is_complete = |posted: &Posted| matches!(posted.phase, Phase::Complete | Phase::Taken);
             let all_before = queue[..next].iter().all(is_complete);
             let is_fenced = queue[next].work.as_ref().is_some_and(|work| work.is_fenced);
-            let fault = self.fault(vi, &queue[next]);
+            let fault = self.fault(vi, &queue[next], u32::MAX);
             if (is_fenced || fault.is_some()) && !all_before {
                 return None;
             }
@@ -438,7 +444,7 @@ impl Model {
     /// What a message carries. `None` where it may not be read any more.
     pub fn gather(&mut self, vi: ViHandle, number: usize) -> Option<Vec<u8>> {
         let work = self.work(vi, number).clone();
-        if self.fault(vi, &self.vi(vi).queues[0][number].clone()).is_some() {
+        if self.fault(vi, &self.vi(vi).queues[0][number].clone(), u32::MAX).is_some() {
             self.fail_work(vi, number, Status::PROTECTION_ERROR, AsyncError::PostDesc);
             return None;
         }
@@ -492,7 +498,7 @@ impl Model {
             return;
         }
         let work = self.work(vi, number).clone();
-        if self.fault(vi, &self.vi(vi).queues[0][number].clone()).is_some() {
+        if self.fault(vi, &self.vi(vi).queues[0][number].clone(), u32::MAX).is_some() {
             return self.fail_work(vi, number, Status::PROTECTION_ERROR, AsyncError::PostDesc);
         }
         self.scatter(work.segments.as_slice(), 0, bytes);
@@ -523,7 +529,7 @@ impl Model {
     fn trouble(&self, vi: ViHandle, head: &Head) -> Option<(Option<Status>, AsyncError, Refusal)> {
         let ViAttributes { tag, can_be_written, can_be_read, level, .. } = self.vi(vi).attributes;
         let receive = self.next_receive(vi);
-        let fault = receive.and_then(|receive| self.fault(vi, &self.vi(vi).queues[1][receive]));
+        let fault = receive.and_then(|receive| self.fault(vi, &self.vi(vi).queues[1][receive], head.len));
         let memory = |Remote { address, handle }| Segment { address, handle, len: head.len };
         let no_receive = Some((None, AsyncError::RecvqEmpty, Refusal::NoReceive));
         match head.kind {
