@@ -80,6 +80,11 @@ typedef enum {
     VIP_ERROR = 17
 } VIP_RETURN;
 
+/* So that programs can ask whether there are such codes. */
+#define VIP_NOT_REACHABLE VIP_NOT_REACHABLE
+#define VIP_ERROR_NOT_SUPPORTED VIP_ERROR_NOT_SUPPORTED
+#define VIP_ERROR VIP_ERROR
+
 /* ---- Descriptors ---- */
 
 /* Descriptors begin at multiples of this. */

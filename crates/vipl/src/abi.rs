@@ -4,7 +4,7 @@
 use crate::handle::{Handled, Opaque};
 use crate::nic::{Nic, NicId};
 use crate::settings;
-use netdyno_stack::vi::{Address, Level, MemAttributes, Offer, Ptag, ReturnCode, ViAttributes};
+use netdyno_stack::vi::{Address, Level, MemAttributes, Offer, ReturnCode, ViAttributes};
 use std::ffi::{c_char, c_int, c_ulong};
 use std::ptr;
 
@@ -243,12 +243,12 @@ impl CViAttributes {
     ///
     /// # Errors
     /// There is no such thing.
-    pub fn read(&self, nic: NicId) -> Result<ViAttributes, ReturnCode> {
+    pub fn read(&self, nic: &mut Nic) -> Result<ViAttributes, ReturnCode> {
         Ok(ViAttributes {
             level: Level::of(self.level).ok_or(ReturnCode::InvalidReliabilityLevel)?,
             transfer_bytes: self.transfer_bytes.try_into().map_err(|_| ReturnCode::InvalidMtu)?,
             qos: self.qos.addr() as u64,
-            tag: Ptag::take_of(nic, self.ptag)?,
+            tag: nic.tag(self.ptag)?,
             can_be_written: self.can_be_written != 0,
             can_be_read: self.can_be_read != 0,
         })
@@ -284,13 +284,16 @@ impl CMemAttributes {
     ///
     /// # Errors
     /// There is no such tag.
-    pub fn read(&self, nic: NicId) -> Result<MemAttributes, ReturnCode> {
+    pub fn read(&self, nic: &mut Nic) -> Result<MemAttributes, ReturnCode> {
         Ok(MemAttributes {
-            tag: Ptag::take_of(nic, self.ptag)?,
+            tag: nic.tag(self.ptag)?,
             can_be_written: self.can_be_written != 0,
             can_be_read: self.can_be_read != 0,
         })
     }
+
+    /// What memory is used for that was registered without attributes: by this side alone.
+    pub const NONE: Self = Self { ptag: ptr::null_mut(), can_be_written: 0, can_be_read: 0 };
 
     /// What memory may be used for.
     pub fn of(nic: NicId, attributes: &MemAttributes) -> Self {

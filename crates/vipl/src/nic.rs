@@ -7,7 +7,9 @@
 use crate::attendant::Attendant;
 use crate::bell::Bell;
 use crate::callbacks::{Call, Callbacks};
-use netdyno_stack::vi::{Provider, ReturnCode, WireKind};
+use crate::handle::{Handled, Opaque};
+use crate::settings;
+use netdyno_stack::vi::{Provider, Ptag, ReturnCode, WireKind};
 use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,6 +54,8 @@ pub struct Nic {
     /// This host's address. Programs keep the pointer for as long as they like.
     pub address: &'static [u8],
     pub callbacks: Callbacks,
+    /// What stands for a protection tag that was never set.
+    default_tag: DefaultTag,
     /// Whether the name service is up.
     pub has_names: bool,
     pub attendant: Option<Attendant>,
@@ -65,6 +69,15 @@ pub struct Nic {
     sleepers: Vec<Sleeper>,
     /// Something of ours went wrong that must not.
     has_failed: bool,
+}
+
+/// The tag of what has none: the first one of a NIC. Programs that leave the tag of a VI at zero, and make
+/// one for their memory, have run on hardware whose first tag is zero.
+#[derive(Clone, Copy, Default)]
+struct DefaultTag {
+    tag: Option<Ptag>,
+    /// The program has it from `VipCreatePtag`.
+    is_given: bool,
 }
 
 /// How a thread is to sleep: on the wire, for so long at most.
@@ -217,6 +230,7 @@ impl Nic {
             address: provider.host().leak(),
             provider,
             callbacks: Callbacks::default(),
+            default_tag: DefaultTag::default(),
             has_names: false,
             attendant: None,
             wire: Arc::new(wire),
@@ -235,6 +249,48 @@ impl Nic {
     /// Whether threads of the program sleep on it, and so look when the wire wakes them.
     pub fn has_sleepers(&self) -> bool {
         !self.sleepers.is_empty()
+    }
+
+    /// A tag for the program.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn create_tag(&mut self) -> Result<Ptag, ReturnCode> {
+        if self.default_tag.is_given {
+            return Ok(self.provider.create_tag()?);
+        }
+        let tag = self.default_tag.tag.map_or_else(|| self.provider.create_tag(), Ok)?;
+        self.default_tag = DefaultTag { tag: Some(tag), is_given: true };
+        Ok(tag)
+    }
+
+    /// Does away with a tag.
+    ///
+    /// # Errors
+    /// There is none, or somebody has it.
+    pub fn destroy_tag(&mut self, tag: Opaque) -> Result<(), ReturnCode> {
+        let tag = Ptag::take_of(self.id, tag)?;
+        self.provider.destroy_tag(tag)?;
+        if self.default_tag.tag == Some(tag) {
+            self.default_tag = DefaultTag::default();
+        }
+        Ok(())
+    }
+
+    /// The tag that a program means, which may have left it at NULL.
+    ///
+    /// # Errors
+    /// There is no such tag, or NULL is none.
+    pub fn tag(&mut self, given: Opaque) -> Result<Ptag, ReturnCode> {
+        if !given.is_null() || settings::is_strict() {
+            return Ptag::take_of(self.id, given);
+        }
+        if let Some(tag) = self.default_tag.tag {
+            return Ok(tag);
+        }
+        let tag = self.provider.create_tag()?;
+        self.default_tag = DefaultTag { tag: Some(tag), is_given: false };
+        Ok(tag)
     }
 
     /// Has the attendant come, if it is not there yet.

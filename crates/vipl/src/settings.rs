@@ -9,6 +9,9 @@ const WIRE: &str = "NETDYNO_VIPL_WIRE";
 /// For how long a thread that waits looks before it sleeps, in microseconds.
 const SPIN: &str = "NETDYNO_VIPL_SPIN_US";
 
+/// Refuses what the specification does not know and programs do all the same.
+const STRICT: &str = "NETDYNO_VIPL_STRICT";
+
 /// The processors that there are, as "0-3,6": not those that this process is let run on, for one that is
 /// bound to a processor most often waits for one that is bound to another.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
@@ -48,6 +51,12 @@ pub fn name(wire: WireKind) -> &'static str {
         WireKind::Shm => "netdyno-shm",
         WireKind::Udp(_) => "netdyno-udp",
     }
+}
+
+/// Whether NULL is no protection tag and no attributes, as the specification has it.
+pub fn is_strict() -> bool {
+    static STRICTLY: OnceLock<bool> = OnceLock::new();
+    *STRICTLY.get_or_init(|| std::env::var_os(STRICT).is_some_and(|text| text == "1"))
 }
 
 /// For how long a thread that waits looks before it sleeps.

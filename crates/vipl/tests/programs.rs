@@ -54,6 +54,12 @@ fn a_peer_is_killed() {
     run_on(&["shm"], "killed", &[]);
 }
 
+/// What programs leave out that were written on hardware.
+#[test]
+fn neither_tags_nor_attributes() {
+    run("no_tag", &[]);
+}
+
 #[test]
 fn handlers() {
     run("notify", &[]);

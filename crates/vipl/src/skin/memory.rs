@@ -4,8 +4,9 @@
 use super::answer;
 use crate::abi::{CMemAttributes, Given};
 use crate::handle::{Handled, Opaque};
-use crate::nic::{self, NicId};
-use netdyno_stack::vi::{MemHandle, Ptag, ReturnCode};
+use crate::nic::{self, Nic, NicId};
+use crate::settings;
+use netdyno_stack::vi::{MemHandle, ReturnCode};
 use std::ffi::c_ulong;
 
 #[unsafe(no_mangle)]
@@ -13,7 +14,7 @@ unsafe extern "C" fn VipCreatePtag(nic: Opaque, out: *mut Opaque) -> ReturnCode 
     answer(|| {
         let id = NicId::take(nic)?;
         let out = Given::new(out)?;
-        let tag = nic::call(id, |nic| Ok(nic.provider.create_tag()?))?;
+        let tag = nic::call(id, Nic::create_tag)?;
         // SAFETY: the program has room for a handle there.
         unsafe { out.put(tag.give(id)) };
         Ok(())
@@ -24,7 +25,7 @@ unsafe extern "C" fn VipCreatePtag(nic: Opaque, out: *mut Opaque) -> ReturnCode 
 extern "C" fn VipDestroyPtag(nic: Opaque, tag: Opaque) -> ReturnCode {
     answer(|| {
         let id = NicId::take(nic)?;
-        nic::call(id, |nic| Ok(nic.provider.destroy_tag(Ptag::take_of(id, tag)?)?))
+        nic::call(id, |nic| nic.destroy_tag(tag))
     })
 }
 
@@ -38,11 +39,15 @@ unsafe extern "C" fn VipRegisterMem(
 ) -> ReturnCode {
     answer(|| {
         let id = NicId::take(nic)?;
-        let (base, attributes, out) = (Given::new(base)?, Given::new(attributes)?, Given::new(out)?);
-        // SAFETY: the program has attributes there.
-        let attributes = unsafe { attributes.get() };
+        let (base, out) = (Given::new(base)?, Given::new(out)?);
+        let attributes = if attributes.is_null() && !settings::is_strict() {
+            CMemAttributes::NONE
+        } else {
+            // SAFETY: the program has attributes there.
+            unsafe { Given::new(attributes)?.get() }
+        };
         let handle = nic::call(id, |nic| {
-            let attributes = attributes.read(id)?;
+            let attributes = attributes.read(nic)?;
             // SAFETY: what the program registers is its memory, until it deregisters it.
             Ok(unsafe { nic.provider.register(base.pointer().cast(), len as usize, attributes) }?)
         })?;
@@ -89,7 +94,8 @@ unsafe extern "C" fn VipSetMemAttributes(
         // SAFETY: the program has attributes there.
         let attributes = unsafe { Given::new(attributes)?.get() };
         nic::call(id, |nic| {
-            Ok(nic.provider.set_memory(base.cast(), MemHandle(handle), attributes.read(id)?)?)
+            let attributes = attributes.read(nic)?;
+            Ok(nic.provider.set_memory(base.cast(), MemHandle(handle), attributes)?)
         })
     })
 }

@@ -24,7 +24,7 @@ unsafe extern "C" fn VipCreateVi(
         let vi = nic::call(id, |nic| {
             let send_cq = CqHandle::take_any_of(id, send_cq)?;
             let receive_cq = CqHandle::take_any_of(id, receive_cq)?;
-            let attributes = attributes.read(id)?;
+            let attributes = attributes.read(nic)?;
             nic.ensure_attendant()?;
             Ok(nic.provider.create_vi(attributes, send_cq, receive_cq)?)
         })?;
@@ -76,6 +76,9 @@ unsafe extern "C" fn VipSetViAttributes(vi: Opaque, attributes: *mut CViAttribut
         let (id, vi) = ViHandle::take(vi)?;
         // SAFETY: the program has attributes there.
         let attributes = unsafe { Given::new(attributes)?.get() };
-        nic::call(id, |nic| Ok(nic.provider.set_vi(vi, attributes.read(id)?)?))
+        nic::call(id, |nic| {
+            let attributes = attributes.read(nic)?;
+            Ok(nic.provider.set_vi(vi, attributes)?)
+        })
     })
 }

@@ -215,6 +215,8 @@ int main(int argc, char **argv)
     VIP_CQ_HANDLE cq;
     char mine[64];
     alarm(60);
+    /* Programs that leave tags and attributes out are let do so otherwise: no_tag.c. */
+    CHECK(setenv("NETDYNO_VIPL_STRICT", "1", 1) == 0);
     open_nic(argc > 1 ? argv[1] : "shm");
     address = here("");
     truth();
