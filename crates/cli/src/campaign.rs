@@ -414,6 +414,7 @@ fn bench(
 ) -> Result<Bench, Fault> {
     let size_bytes = measuring.size_bytes();
     if layer == Layer::Sim {
+        check_size(layer, size_bytes, layer.max_size())?;
         let truth = conditions.truth.ok_or_else(|| {
             Fault::BadInput("the sim layer needs its parameters: --truth o_s=1us,o_r=2us,g=5us,L=7us".into())
         })?;
@@ -449,11 +450,7 @@ fn bench(
         false => DialOptions::default(),
     };
     let largest = if dials.are_none() { layer.max_size() } else { layer.max_dialled_size() };
-    if size_bytes > largest {
-        return Err(Fault::BadInput(format!(
-            "--size {size_bytes} is more than the {largest} bytes that {layer} carries in a message"
-        )));
-    }
+    check_size(layer, size_bytes, largest)?;
     let (cpus, processors) = (site.cpus.clone(), site.processors);
     let same = processors < cpus.len();
     let wait = wait.unwrap_or(if same { Wait::Yield } else { Wait::Spin });
@@ -488,6 +485,15 @@ fn bench(
         dials,
         variables: Vec::new(),
     })
+}
+
+fn check_size(layer: Layer, size_bytes: usize, largest: usize) -> Result<(), Fault> {
+    if size_bytes <= largest {
+        return Ok(());
+    }
+    Err(Fault::BadInput(format!(
+        "--size {size_bytes} is more than the {largest} bytes that {layer} carries in a message"
+    )))
 }
 
 fn faults_doubt(faults: Faults) -> Doubt {

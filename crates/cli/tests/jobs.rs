@@ -9,6 +9,7 @@ mod mpi;
 #[path = "common/network.rs"]
 mod network;
 
+use common::{alone, assert_launched};
 use mpi::{compilers, launcher, prepare};
 use netdyno_measure::record::Record;
 use network::{A, B, Network};
@@ -55,10 +56,10 @@ fn a_pair_measures_mpi_and_other_layers() {
     for compiler in compilers() {
         let args =
             [&["logp", "--over", "mpi,am+shm,am+udp,udp,tcp", "--label", "mpi=own"], &LITTLE[..]].concat();
-        let record = record(job(&compiler, "2", &args).output().unwrap());
+        let record = record(alone(&mut job(&compiler, "2", &args)));
         assert_eq!(record.results.len(), 5);
+        assert_launched(&record, 2);
         for result in &record.results {
-            assert!(result.launches_in_all() >= 2, "{}", result.layer);
             assert!(result.parameters.rtt.value_ns.is_some_and(|ns| ns > 0.0), "{}", result.layer);
             assert_eq!(result.launcher.as_deref(), Some("in a job of 2 processes"));
         }
@@ -78,11 +79,11 @@ fn every_verb_measures() {
             ("3", &["contention", "--over", "mpi,am+udp"]),
             ("2", &["overlap", "--method", "pww", "--sizes", "64", "--over", "mpi,udp"]),
         ] {
-            let record = record(job(&compiler, procs, &[verb, &LITTLE[..]].concat()).output().unwrap());
+            let record = record(alone(&mut job(&compiler, procs, &[verb, &LITTLE[..]].concat())));
             for result in &record.results {
                 assert_eq!(result.verb(), verb[0]);
-                assert!(result.launches_in_all() >= 2, "{}", result.layer);
             }
+            assert_launched(&record, 2);
             assert!(record.results[0].cpus.len().to_string() == procs);
         }
     }
@@ -93,7 +94,7 @@ fn the_main_job_writes_its_files_once() {
     let Some(compiler) = compilers().into_iter().next() else { return };
     let folder = tempfile::tempdir().unwrap();
     let args = ["--dir", folder.path().to_str().unwrap()];
-    let output = job(&compiler, "2", &[&args, &LITTLE[..6]].concat()).output().unwrap();
+    let output = alone(&mut job(&compiler, "2", &[&args, &LITTLE[..6]].concat()));
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{stderr}");
     assert_eq!(stderr.matches("wrote ").count(), 1, "{stderr}");
@@ -249,9 +250,9 @@ fn a_job_reaches_across_hosts() {
                 continue;
             };
             // One is enough; each of them passes the cable.
-            let record = record(job.output().unwrap());
+            let record = record(alone(&mut job));
+            assert_launched(&record, 2);
             for result in &record.results {
-                assert!(result.launches_in_all() >= 2, "{}", result.layer);
                 assert!(result.parameters.rtt.value_ns.is_some_and(|ns| ns > 0.0), "{}", result.layer);
             }
         }

@@ -108,7 +108,7 @@ impl Layer {
             Self::Udp => super::udp::MAX_SIZE,
             Self::Tcp => super::tcp::MAX_SIZE,
             Self::Mpi | Self::Ofi(_) | Self::Ucx(_) | Self::Plugin => super::plugin::MAX_SIZE,
-            Self::Sim => usize::MAX,
+            Self::Sim => super::sim::LARGEST_MESSAGE,
         }
     }
 
@@ -124,7 +124,7 @@ impl Layer {
     pub const fn max_transfer(self) -> usize {
         match self {
             Self::Udp => super::sized::udp::MAX_SIZE,
-            Self::Sim => usize::MAX,
+            Self::Sim => super::sim::LARGEST_MESSAGE,
             _ => super::sized::MAX_SIZE,
         }
     }

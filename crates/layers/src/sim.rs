@@ -12,6 +12,8 @@ use netdyno_protocol::sim::{Interface, Message, Messages, Stuck, Truth};
 const PS_PER_NS: f64 = 1e3;
 /// Messages each way that may be under way, where the truth's window is not smaller.
 const DEPTH: usize = 64;
+/// Virtual time ends here: what a message adds to it is less than what is left of its 64 bits.
+const LATEST_PS: u64 = 1 << 62;
 /// The largest message.
 pub const LARGEST_MESSAGE: usize = 1 << 30;
 
@@ -56,6 +58,11 @@ impl Time for SimRequester {
 
 impl Requester for SimRequester {
     fn issue(&mut self) -> Result<bool, LayerError> {
+        if self.interface.now_ps() > LATEST_PS {
+            return Err(LayerError::new(
+                "virtual time is over, after 53 days: choose smaller messages or shorter times in --truth",
+            ));
+        }
         Ok(self.interface.issue())
     }
 

@@ -91,6 +91,18 @@ impl<'a, L: Time> Bench<'a, L> {
         self.since(began)
     }
 
+    /// Sets what must pass between measurements.
+    pub(crate) fn set_rest(&mut self, rest_ns: f64) {
+        self.rest = (rest_ns > 0.0).then(|| self.layer.work(rest_ns));
+    }
+
+    /// Lets that pass.
+    pub(crate) fn rest(&mut self) {
+        if let Some(rest) = self.rest {
+            self.layer.compute(rest);
+        }
+    }
+
     /// What a delay costs without messages, so that its error is not taken for overhead.
     pub(crate) fn measured_delay(&mut self, work: Work, repeats: u32) -> f64 {
         let start = self.layer.now();
@@ -129,11 +141,6 @@ impl<'a, L: Time> Bench<'a, L> {
 }
 
 impl<R: Requester> Bench<'_, R> {
-    /// Sets what must pass between measurements.
-    pub(crate) fn set_rest(&mut self, rest_ns: f64) {
-        self.rest = (rest_ns > 0.0).then(|| self.layer.work(rest_ns));
-    }
-
     /// Limits the requests without a reply.
     pub(crate) fn set_window(&mut self, window: usize) {
         self.layer.set_window(window);
@@ -181,9 +188,7 @@ impl<R: Requester> Bench<'_, R> {
     /// Waits until nothing of what went before slows down what comes next.
     pub(crate) fn settle(&mut self) -> Result<(), LayerError> {
         self.drain()?;
-        if let Some(rest) = self.rest {
-            self.layer.compute(rest);
-        }
+        self.rest();
         Ok(())
     }
 

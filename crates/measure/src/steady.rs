@@ -194,13 +194,13 @@ pub(crate) fn limited_by(
 ) -> Limit {
     let is_none_at = (NO_IDLE + evidence.starvation) * plateau_ns;
     let no_idle = idle_ns <= is_none_at || idle_ci.is_some_and(|ci| ci.lo <= 0.0);
+    let noise = evidence.noise.clamp(0.0, NOISE_AT_MOST);
     let window_at_work = match evidence.smaller_ns {
         Some(smaller_ns) => {
             let ratio = evidence.window as f64 / smaller_window(evidence.window).max(1) as f64;
-            let noise = evidence.noise.clamp(0.0, NOISE_AT_MOST);
             smaller_ns >= WINDOW_AT_WORK * (1.0 - noise) * ratio * plateau_ns
         }
-        None => plateau_ns <= A_ROUND_TRIP * rtt_ns,
+        None => plateau_ns <= A_ROUND_TRIP * (1.0 + noise) * rtt_ns,
     };
     match (no_idle, window_at_work) {
         (true, _) => Limit::Processor,

@@ -202,11 +202,10 @@ fn circumstances(result: &LayerResult) -> String {
 
 /// How many launches the figures are of, and which.
 fn launches(result: &LayerResult) -> String {
-    let launches = counted(result.launches(), "launch", "launches");
     let all: usize = result.strata.iter().map(|stratum| stratum.launches).sum();
     match result.headline().filter(|_| result.is_split()) {
-        Some(headline) => format!("{launches} of {all} ({})", headline.in_words()),
-        None => launches,
+        Some(headline) => format!("{} of {all} launches, {}", result.launches(), headline.name),
+        None => counted(result.launches(), "launch", "launches"),
     }
 }
 

@@ -56,7 +56,7 @@ fn compared(a: &Record, b: &Record) -> Comparison {
 #[test]
 fn a_table_has_a_line_for_each_stratum() {
     let text = table::render(&NEAR_AND_FAR, 100);
-    assert!(text.contains("17 launches of 30 (near, bounce 119 ns)"), "{text}");
+    assert!(text.contains("17 of 30 launches, near"), "{text}");
     assert!(text.contains("near, bounce 119 ns: the figures above, 17 launches"), "{text}");
     assert!(text.contains("far, bounce 538 ns: rtt 400 ns [39"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+use netdyno_measure::record::Record;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -18,9 +19,22 @@ pub fn netdyno(args: &[&str]) -> Command {
 
 /// Runs the built command to its end, and no other meanwhile.
 pub fn run(args: &[&str]) -> Output {
+    alone(&mut netdyno(args))
+}
+
+/// Runs a command to its end, and no other that measures meanwhile.
+pub fn alone(command: &mut Command) -> Output {
     // A test that failed has left nothing behind.
     let _alone = PROCESSORS.lock().unwrap_or_else(PoisonError::into_inner);
-    netdyno(args).output().unwrap()
+    command.output().unwrap()
+}
+
+/// There were so many launches of each layer, or fewer because the time was up.
+pub fn assert_launched(record: &Record, launches: usize) {
+    let were_fewer = record.doubts.iter().any(|doubt| doubt.name == "fewer_launches");
+    for result in &record.results {
+        assert!(result.launches_in_all() >= launches || were_fewer, "{}", result.layer);
+    }
 }
 
 /// Standard output of a run that must succeed.

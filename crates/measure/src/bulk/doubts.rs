@@ -1,7 +1,7 @@
 //! Where the layer, the machine or the run do not allow a figure to be taken at its word.
 
-use super::extract::Launches;
-use super::record::{Bulk, SizeFigures};
+use super::extract::{HOPS, Launches};
+use super::record::{Bulk, Segment, SizeFigures};
 use crate::logp::doubts::{CLOCK_IS_FINE, PREEMPTIONS_PER_S, two_groups};
 use crate::record::{Doubt, Limit, Parameter, Parameters, PerByte, Status};
 use crate::show::{Bytes, Number, Percent, Time};
@@ -92,6 +92,7 @@ fn doubt_gap(launches: &Launches<'_>, bulk: &Bulk, doubts: &mut Vec<Doubt>) {
             ));
         }
     }
+    doubts.extend(bulk.segments.iter().filter_map(|segment| doubt_pace(bulk, segment)));
     let (contradictory, deep): (Vec<_>, Vec<_>) = (0..bulk.sizes.len())
         .filter(|&at| bulk.sizes[at].plateau.limited_by == Limit::Unknown)
         .partition(|&at| launches.contradicts(at));
@@ -116,6 +117,25 @@ fn doubt_gap(launches: &Launches<'_>, bulk: &Bulk, doubts: &mut Vec<Doubt>) {
             ),
         ));
     }
+}
+
+/// What a byte adds to a stream says little where it adds many times that to a message alone.
+fn doubt_pace(bulk: &Bulk, segment: &Segment) -> Option<Doubt> {
+    let gap = segment.G.value_ns_per_byte.filter(|_| segment.G.status == Status::Measured)?;
+    let latency =
+        |bytes| bulk.sizes.iter().find(|size| size.size_bytes == bytes).and_then(|size| size.L.value_ns);
+    let from = segment.G_from_bytes.unwrap_or(segment.from_bytes);
+    let bytes = segment.to_bytes.checked_sub(from).filter(|bytes| *bytes > 0)? as f64;
+    let way = (latency(segment.to_bytes)? - latency(from)?) / bytes;
+    (way > HOPS * gap.max(0.0)).then(|| {
+        let text = format!(
+            "a byte takes {} ns on the way of a message alone, {} ns in a stream: something else than bytes \
+             paces the stream, as the replier's processor may",
+            Number(way),
+            Number(gap)
+        );
+        Doubt::about("not_paced_by_bytes", "G", text)
+    })
 }
 
 fn doubt_overheads(bulk: &Bulk, doubts: &mut Vec<Doubt>) {

@@ -31,6 +31,11 @@ use crate::stats::{Interval, deviation_of_neighbours, median};
 use crate::steady::{self, Evidence, Varying, limited_by};
 use std::collections::BTreeMap;
 
+/// A call timed by itself may take so many times what it takes in a stream, whose data lie in caches.
+const BEYOND_STREAM: f64 = 2.0;
+/// Stages on the way that take up a message whole, one after the other, at most: a few.
+pub(super) const HOPS: f64 = 2.5;
+
 const NS_PER_S: f64 = 1e9;
 /// Distance of g(n) from a line, as a share, that is taken for noise where its interval is narrower.
 const NOISE_OF_GAP: f64 = 0.002;
@@ -498,16 +503,19 @@ impl Launches<'_> {
         // Nothing is concluded from what cannot be.
         let at: Vec<usize> = (from..=to).filter(|&at| !self.contradicts(at)).collect();
         let overheads = self.slopes(&at, of);
-        let share = self.over(
-            overheads.iter().zip(self.slopes(&at, |e| e.steady)).map(|(overhead, steady)| overhead / steady),
-        );
-        let slope = self.over(overheads);
+        let stream = self.slopes(&at, |e| e.steady);
+        let way = self.slopes(&at, |e| e.latency);
+        let shares = overheads.iter().zip(&stream).zip(&way).map(|((overhead, stream), way)| {
+            if is_paced_by_bytes(*stream, *overhead, *way) { overhead / stream } else { f64::NAN }
+        });
+        let (share, slope) = (self.over(shares), self.over(overheads));
+        let is_known = share.launches == slope.launches;
         let status = if slope.value.is_finite() { Status::Measured } else { Status::Unobservable };
         Carried {
-            overlaps: Overlaps::of(share.ci),
+            overlaps: Overlaps::of(share.ci.filter(|_| is_known)),
             per_byte: per_byte(status, slope, slope.launches as u64),
-            share: share.value.is_finite().then_some(share.value),
-            share_ci: share.ci,
+            share: Some(share.value).filter(|share| is_known && share.is_finite()),
+            share_ci: share.ci.filter(|_| is_known),
             from_bytes: self.sizes[from],
             to_bytes: self.sizes[to],
         }
@@ -551,6 +559,13 @@ fn per_byte(status: Status, figure: Figure, samples: u64) -> PerByte {
         samples,
         launches: figure.launches,
     }
+}
+
+/// Whether what a byte takes in a stream says what carries it: no stage can take longer for it than the
+/// stream, nor can it take a message alone many times as long on the way. Otherwise something else than
+/// bytes paces the stream, as where the peer is busy for long with each message, of whatever size.
+pub(super) fn is_paced_by_bytes(stream: f64, overhead: f64, way: f64) -> bool {
+    overhead <= BEYOND_STREAM * stream && way <= HOPS * stream
 }
 
 /// What a processor's share in the transfer means, in a sentence.

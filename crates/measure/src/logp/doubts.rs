@@ -6,6 +6,8 @@ use crate::record::{Checks, Doubt, Limit, Parameter, Parameters, Plateau, Status
 use crate::show::{Percent, Time};
 use crate::stats::{median, quantile_of_sorted, sorted};
 
+/// A figure so little below 0, as a share of the round trip, is 0 with the error of its digits.
+const ROUNDING: f64 = 1e-6;
 /// The window is close to being at work.
 const WINDOW_NEAR: f64 = 1.25;
 /// The slope over D may be off by this much.
@@ -40,7 +42,7 @@ pub(super) fn find(
     doubt_plateau(launches, rtt, plateau, &mut doubts);
     doubt_overheads(launches, parameters, plateau, checks, &mut doubts);
     for (name, parameter) in [("o_s", &parameters.o_s), ("o_r", &parameters.o_r), ("L", &parameters.L)] {
-        if value(parameter) < 0.0 {
+        if value(parameter) < -ROUNDING * rtt {
             doubts.push(Doubt::about(
                 "negative",
                 name,
@@ -94,7 +96,7 @@ fn doubt_plateau(launches: &Launches<'_>, rtt: f64, plateau: &Plateau, doubts: &
         Limit::Gap => {}
         Limit::Processor => doubts.push(doubt(
             "processor_bound",
-            format!("the requester's processor sets the plateau of {steady}: g is at most that"),
+            format!("the requester's processor sets the plateau of {steady}: only an upper bound of g is known"),
         )),
         Limit::Window => doubts.push(doubt(
             "window_bound",
@@ -179,13 +181,13 @@ fn doubt_overheads(
         ));
     }
     let burst = launches.figure(|e| e.o_s.m as f64).value;
-    if burst < ISSUE_BURST_TRUSTED && launches.data[0].shape.window > 1 {
+    let longest = launches.data[0].issue.last().map_or(0, |burst| burst.m);
+    if burst < ISSUE_BURST_TRUSTED.min(longest as f64) && launches.data[0].shape.window > 1 {
         doubts.push(Doubt::about(
             "short_send_burst",
             "o_s",
             format!(
-                "o_s is that of a burst of {burst:.0}; in one of {} a request costs {}",
-                launches.data[0].issue.last().map_or(0, |burst| burst.m),
+                "o_s is that of a burst of {burst:.0}; in one of {longest} a request costs {}",
                 Time(launches.figure(|e| e.longest_burst_o_s).value)
             ),
         ));

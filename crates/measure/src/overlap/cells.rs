@@ -45,12 +45,16 @@ impl Cell {
     ) -> Result<(), LayerError> {
         match self {
             Self::Trip(at) => {
-                let TripShape { size_bytes, trips, row } = data.shape.trips[at];
+                let TripShape { size_bytes, trips, row, rest_ns } = data.shape.trips[at];
                 let trip = &mut data.trips[at];
                 // The last message of what was measured before may still be on its way.
                 bench.exchange(size_bytes)?;
+                bench.set_rest(rest_ns);
                 let halves: Vec<f64> = (0..trips)
-                    .map(|_| Ok(bench.exchange(size_bytes)? / 2.0))
+                    .map(|_| {
+                        bench.rest();
+                        Ok(bench.exchange(size_bytes)? / 2.0)
+                    })
                     .collect::<Result<_, LayerError>>()?;
                 trip.half_rtt_ns.push(trimmed_mean(halves));
                 trip.samples += trips as u64;

@@ -27,6 +27,9 @@ pub struct TripShape {
     pub trips: usize,
     /// Messages in the shorter of two rows; the longer one has twice as many.
     pub row: usize,
+    /// What must pass after a round trip until the layer is quiet; 0 where nothing must.
+    #[serde(default)]
+    pub rest_ns: f64,
 }
 
 /// The intervals of one size.

@@ -16,6 +16,7 @@ use crate::bench::Bench;
 use crate::layer::{LayerError, Messenger};
 use crate::order::Order;
 use crate::stats::median;
+use crate::steady;
 
 /// Time for a batch, where more than a few of what it is of fit into it.
 const BATCH_NS: f64 = 400e3;
@@ -211,7 +212,12 @@ impl Pace {
     fn trip_shape(&self, size_bytes: usize) -> TripShape {
         let fit =
             |each_ns: f64, (least, most): (f64, f64)| (self.batch_ns() / each_ns).clamp(least, most) as usize;
-        TripShape { size_bytes, trips: fit(self.rtt_ns, TRIPS), row: fit(self.gap_ns.max(1.0), ROW) }
+        TripShape {
+            size_bytes,
+            trips: fit(self.rtt_ns, TRIPS),
+            row: fit(self.gap_ns.max(1.0), ROW),
+            rest_ns: grid_point(steady::rest_ns(self.gap_ns, self.rtt_ns)),
+        }
     }
 
     fn size_shape(&self, size_bytes: usize, queue: usize, methods: &[Method]) -> SizeShape {

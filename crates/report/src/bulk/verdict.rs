@@ -49,6 +49,11 @@ fn within(ci: Option<Interval>, shown: impl Fn(f64) -> String) -> String {
 
 /// How much of the data a processor carries, as far as the interval decides.
 fn carried(verb: &str, carried: &Carried) -> String {
+    if carried.share.is_none() && carried.per_byte.status == Status::Measured {
+        return format!(
+            "whether {verb} can be overlapped is not known: something else than bytes paces the stream"
+        );
+    }
     let (Some(share), Some(ci)) = (carried.share, carried.share_ci) else {
         return format!("whether {verb} can be overlapped is not known from so few launches");
     };

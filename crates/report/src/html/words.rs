@@ -123,7 +123,7 @@ fn pace(subject: &Subject<'_>) -> String {
         Limit::Gap => format!("{label} takes a message every {every}: that is its gap g."),
         Limit::Processor => {
             format!(
-                "{label} takes messages as fast as one processor sends them, one every {every}: g is at most that."
+                "{label} takes messages as fast as one processor sends them, one every {every}: only an upper bound of g is known."
             )
         }
         Limit::Window => {
