@@ -31,6 +31,9 @@ const GAPS_OF_REST: f64 = 2.0;
 const COSTLY_POLL: f64 = 0.2;
 /// Requests beyond the pipeline's depth that are issued without a poll where polls are costly.
 const AHEAD: usize = 16;
+/// A burst that issues this share of the requests that it should issue without a poll issues enough:
+/// the number goes by figures of short runs.
+const ENOUGH_UNPOLLED: f64 = 0.8;
 /// Noise of a round trip, as a share of it, that may count against a window at work at most.
 const NOISE_AT_MOST: f64 = 0.25;
 /// Issuing is steady where requests go as fast as replies come, to this share.
@@ -97,8 +100,8 @@ pub(crate) fn rest_ns(plateau_ns: f64, rtt_ns: f64) -> f64 {
     if plateau_ns >= GAP_MAY_OUTLAST * rtt_ns { GAPS_OF_REST * plateau_ns } else { 0.0 }
 }
 
-/// Requests that a burst issues before its first poll; as many in each of two that are compared. Polls before the first reply are in vain;
-/// where they are costly they would set the pace, and are left out.
+/// Requests that a burst issues before its first poll; as many in each of two that are compared. Polls
+/// before the first reply are in vain; where they are costly they would set the pace, and are left out.
 ///
 /// The replies to those beyond the pipeline's depth lie ready, so that later polls find one even
 /// where replies come unevenly: a poll in vain lets as many come as arrive during it.
@@ -108,6 +111,19 @@ pub(crate) fn unpolled(o_poll_ns: f64, busy_ns: f64, plateau_ns: f64, depth: usi
     }
     let during_poll = (2.0 * o_poll_ns / plateau_ns) as usize;
     depth + depth / 2 + during_poll + AHEAD
+}
+
+/// Whether empty polls set the pace of bursts that issued `granted` requests before their first poll:
+/// [`unpolled`] asks for more, and no burst was long enough.
+pub(crate) fn is_paced_by_polls(
+    granted: usize,
+    o_poll_ns: f64,
+    busy_ns: f64,
+    plateau_ns: f64,
+    depth: usize,
+) -> bool {
+    let wanted = unpolled(o_poll_ns, busy_ns, plateau_ns, depth);
+    (granted as f64) < ENOUGH_UNPOLLED * wanted as f64
 }
 
 /// The standard deviation of the time to the last reply of one burst, without what drifts, by the
@@ -225,6 +241,15 @@ mod tests {
         assert!(contradict(-9.6, 5.0) && contradict(0.0, 5.0) && contradict(2.0, 5.0));
         assert!(contradict(f64::NAN, 5.0));
         assert!(!contradict(4.9, 5.0) && !contradict(7.0, 5.0));
+    }
+
+    #[test]
+    fn costly_polls_set_the_pace_of_bursts_that_poll_too_early() {
+        // A round trip of 60 µs, 55 ns a message, polls of 16 µs; then the same with cheap polls.
+        let depth = depth(60_000.0, 70.6, usize::MAX);
+        assert!(is_paced_by_polls(1024, 15_866.0, 55.0, 70.6, depth));
+        assert!(!is_paced_by_polls(unpolled(15_866.0, 55.0, 70.6, depth), 15_866.0, 55.0, 70.6, depth));
+        assert!(!is_paced_by_polls(0, 5.0, 55.0, 70.6, depth));
     }
 
     #[test]

@@ -93,29 +93,32 @@ fn doubt_gap(launches: &Launches<'_>, bulk: &Bulk, doubts: &mut Vec<Doubt>) {
         }
     }
     doubts.extend(bulk.segments.iter().filter_map(|segment| doubt_pace(bulk, segment)));
-    let (contradictory, deep): (Vec<_>, Vec<_>) = (0..bulk.sizes.len())
-        .filter(|&at| bulk.sizes[at].plateau.limited_by == Limit::Unknown)
-        .partition(|&at| launches.contradicts(at));
-    let listed = |at: &[usize]| listed(&at.iter().map(|&at| bulk.sizes[at].size_bytes).collect::<Vec<_>>());
-    if !contradictory.is_empty() {
-        doubts.push(Doubt::about(
+    doubt_unknown(launches, bulk, doubts);
+}
+
+/// Why g(n) is not known at some sizes.
+fn doubt_unknown(launches: &Launches<'_>, bulk: &Bulk, doubts: &mut Vec<Doubt>) {
+    let mut reasons: [(_, Vec<usize>, _); 3] = [
+        (
             "bursts_contradict",
-            "g",
-            format!(
-                "at {} the bursts contradict each other, as where a busy machine disturbs them: g(n) cannot be seen",
-                listed(&contradictory)
-            ),
-        ));
+            Vec::new(),
+            "the bursts contradict each other, as where a busy machine disturbs them",
+        ),
+        ("paced_by_polls", Vec::new(), "polls that find nothing set the pace, since no burst outlasts them"),
+        ("pipeline_too_deep", Vec::new(), "too many messages fit on the way for the longest burst"),
+    ];
+    for (at, size) in bulk.sizes.iter().enumerate() {
+        if size.plateau.limited_by == Limit::Unknown {
+            let reason = match () {
+                () if launches.contradicts(at) => 0,
+                () if launches.is_paced_by_polls(at) => 1,
+                () => 2,
+            };
+            reasons[reason].1.push(size.size_bytes);
+        }
     }
-    if !deep.is_empty() {
-        doubts.push(Doubt::about(
-            "pipeline_too_deep",
-            "g",
-            format!(
-                "at {} too many messages fit on the way for the longest burst: g(n) cannot be seen",
-                listed(&deep)
-            ),
-        ));
+    for (name, sizes, why) in reasons.iter().filter(|(_, sizes, _)| !sizes.is_empty()) {
+        doubts.push(Doubt::about(name, "g", format!("at {} {why}: g(n) cannot be seen", listed(sizes))));
     }
 }
 

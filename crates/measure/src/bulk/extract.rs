@@ -293,7 +293,10 @@ impl Launches<'_> {
             starvation: self.starvation(at, steady.value, window),
         };
         Plateau {
-            limited_by: if self.contradicts(at) || steady::is_too_deep(longest, rtt, steady.value, window) {
+            limited_by: if self.contradicts(at)
+                || steady::is_too_deep(longest, rtt, steady.value, window)
+                || self.is_paced_by_polls(at)
+            {
                 Limit::Unknown
             } else {
                 limited_by(steady.value, idle.value, idle.ci, evidence, rtt)
@@ -309,6 +312,22 @@ impl Launches<'_> {
     /// Whether the bursts at the size `at` contradict each other.
     pub(super) fn contradicts(&self, at: usize) -> bool {
         steady::contradict(self.figure(at, |e| e.steady).value, self.figure(at, |e| e.bound).value)
+    }
+
+    /// The median of a poll that finds nothing.
+    fn o_poll(&self) -> Figure {
+        self.over(self.data.iter().map(|launch| median(launch.o_poll_ns.iter().copied())))
+    }
+
+    /// Whether empty polls set the pace at the size `at`.
+    pub(super) fn is_paced_by_polls(&self, at: usize) -> bool {
+        let shape = self.data[0].shape.sizes.get(at);
+        let (granted, window) = shape.map_or((0, 0), |size| (size.unpolled, size.window));
+        let o_poll = self.o_poll().value;
+        let busy = self.figure(at, |e| e.o_s).value + self.figure(0, |e| e.o_r).value;
+        let steady = self.figure(at, |e| e.steady).value;
+        let depth = steady::depth(self.request_rtt(at), steady, window);
+        steady::is_paced_by_polls(granted, o_poll, busy, steady, depth)
     }
 
     /// The round trip of a request of the size `at` that the smallest reply answers.
@@ -526,12 +545,11 @@ impl Launches<'_> {
         let smallest = &bulk.sizes[0];
         let trips = self.batches(0, |_, size| size.rtt_ns.clone());
         let polls = self.data.iter().flat_map(|launch| launch.o_poll_ns.clone()).collect();
-        let each_poll = self.data.iter().map(|launch| median(launch.o_poll_ns.iter().copied()));
         Parameters {
             rtt: self.figure(0, |e| 2.0 * e.one_way).parameter(trips, smallest.T.samples),
             o_s: smallest.o_s.clone(),
             o_r: smallest.o_r.clone(),
-            o_poll: self.sampled(self.over(each_poll), polls),
+            o_poll: self.sampled(self.o_poll(), polls),
             g: smallest.g.clone(),
             L: smallest.L.clone(),
             G: bulk.segments[bulk.segments.len() - 1].G.clone(),

@@ -1,6 +1,6 @@
 //! Where the layer, the machine or the run do not allow a figure to be taken at its word.
 
-use super::extract::{Launches, contradicts};
+use super::extract::{Launches, contradicts, is_too_deep};
 use super::pattern::BATCH;
 use crate::record::{Checks, Doubt, Limit, Parameter, Parameters, Plateau, Status};
 use crate::show::{Percent, Time};
@@ -106,7 +106,7 @@ fn doubt_plateau(launches: &Launches<'_>, rtt: f64, plateau: &Plateau, doubts: &
             "bursts_contradict",
             format!("two bursts contradict each other: by their rise a message takes {steady}, g cannot be seen"),
         )),
-        Limit::Unknown => {
+        Limit::Unknown if is_too_deep(&launches.data[0], rtt, plateau.value_ns) => {
             let depth = (rtt / plateau.value_ns).min(plateau.window as f64);
             doubts.push(doubt(
                 "pipeline_too_deep",
@@ -116,6 +116,12 @@ fn doubt_plateau(launches: &Launches<'_>, rtt: f64, plateau: &Plateau, doubts: &
                 ),
             ));
         }
+        Limit::Unknown => doubts.push(doubt(
+            "paced_by_polls",
+            format!(
+                "polls that find nothing set the plateau of {steady}, since no burst outlasts them: g cannot be seen"
+            ),
+        )),
     }
     if matches!(plateau.limited_by, Limit::Gap | Limit::Processor)
         && let Some(half) = plateau.half_window_ns

@@ -201,7 +201,7 @@ impl Estimate {
 }
 
 /// Whether the stream never became steady.
-fn is_too_deep(launch: &LaunchData, rtt_ns: f64, plateau_ns: f64) -> bool {
+pub(super) fn is_too_deep(launch: &LaunchData, rtt_ns: f64, plateau_ns: f64) -> bool {
     let longest = launch.shape.bursts.last().copied().unwrap_or(0);
     steady::is_too_deep(longest, rtt_ns, plateau_ns, launch.shape.window)
 }
@@ -292,6 +292,16 @@ pub(super) fn contradicts(launches: &Launches<'_>) -> bool {
     steady::contradict(launches.figure(|e| e.plateau).value, launches.figure(|e| e.bound).value)
 }
 
+/// Whether empty polls set the pace of the signature.
+fn is_paced_by_polls(launches: &Launches<'_>) -> bool {
+    let shape = &launches.data[0].shape;
+    let of = |of: fn(&Estimate) -> f64| launches.figure(of).value;
+    let plateau = of(|e| e.plateau);
+    let depth = steady::depth(of(|e| e.rtt), plateau, shape.window);
+    let busy = of(|e| e.o_s.value_ns + e.o_r);
+    steady::is_paced_by_polls(shape.unpolled, of(|e| e.o_poll), busy, plateau, depth)
+}
+
 fn plateau(launches: &Launches<'_>, window: usize) -> Plateau {
     let steady = launches.figure(|e| e.plateau);
     let idle = launches.figure(|e| e.idle);
@@ -303,7 +313,10 @@ fn plateau(launches: &Launches<'_>, window: usize) -> Plateau {
     let starvation = starvation(launches, steady.value, window);
     let evidence = Evidence { window, smaller_ns: half_window_ns, noise, starvation };
     Plateau {
-        limited_by: if contradicts(launches) || is_too_deep(&launches.data[0], rtt, steady.value) {
+        limited_by: if contradicts(launches)
+            || is_too_deep(&launches.data[0], rtt, steady.value)
+            || is_paced_by_polls(launches)
+        {
             Limit::Unknown
         } else {
             limited_by(steady.value, idle.value, idle.ci, evidence, rtt)
