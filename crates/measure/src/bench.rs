@@ -233,16 +233,18 @@ impl<R: Requester> Bench<'_, R> {
 
     /// Time per message of a stream whose window is far deeper than the pipeline, or the layer's
     /// own window, or `most`; none that takes longer than `limit_ns`. It never polls in vain. The
-    /// layer's own window is in force afterwards.
+    /// layer's own window is in force afterwards. Calls `goes_on` before each window.
     pub(crate) fn pilot_plateau(
         &mut self,
         rtt_ns: f64,
         most: usize,
         limit_ns: f64,
+        mut goes_on: impl FnMut(),
     ) -> Result<f64, LayerError> {
         let most = most.min(self.layer.max_window());
         let mut window = PILOT_WINDOW.min(most);
         let plateau_ns = loop {
+            goes_on();
             let runs = (0..3).map(|_| self.windowed_stream(window)).collect::<Result<Vec<_>, _>>()?;
             let plateau_ns = median(runs);
             let lasts_ns = window as f64 * plateau_ns;

@@ -137,10 +137,10 @@ fn choose<R: SizedRequester>(
     largest: usize,
     progress: &mut dyn FnMut(f64),
 ) -> Result<(BulkShape, Vec<(usize, f64)>), LayerError> {
-    let found = search::sizes(bench, largest)?;
+    let found = search::sizes(bench, largest, || progress(0.0))?;
     progress(0.1);
     bench.set_sizes(SMALL, SMALL, found.rest_ns)?;
-    let o_r_small = few(|| {
+    let o_r_small_ns = few(|| {
         let away = bench.round_trip()?;
         let away = bench.layer.work(AWAY_ROUND_TRIPS * away);
         Ok(bench.receive_after(away)?.0)
@@ -148,8 +148,9 @@ fn choose<R: SizedRequester>(
     let o_poll_ns = few(|| bench.empty_poll(TOGETHER))?;
     let mut sizes = Vec::with_capacity(found.sizes.len());
     for (nth, &size) in found.sizes.iter().enumerate() {
-        progress(0.1 + 0.1 * nth as f64 / found.sizes.len() as f64);
-        sizes.push(choose_for(bench, size, found.rest_ns, o_r_small, o_poll_ns)?);
+        let done = 0.1 + 0.1 * nth as f64 / found.sizes.len() as f64;
+        let pilot = Pilot { rest_ns: found.rest_ns, o_r_small_ns, o_poll_ns };
+        sizes.push(choose_for(bench, size, &pilot, || progress(done))?);
     }
     progress(0.2);
     Ok((BulkShape { small_bytes: SMALL, sizes }, found.seen_ns))
@@ -161,12 +162,19 @@ fn few(mut one: impl FnMut() -> Result<f64, LayerError>) -> Result<f64, LayerErr
     Ok(median(values))
 }
 
+/// What is known of a layer before it is chosen how a size is measured.
+struct Pilot {
+    rest_ns: f64,
+    /// o_r of the smallest reply.
+    o_r_small_ns: f64,
+    o_poll_ns: f64,
+}
+
 fn choose_for<R: SizedRequester>(
     bench: &mut Bench<'_, R>,
     size_bytes: usize,
-    rest_ns: f64,
-    o_r_small_ns: f64,
-    o_poll_ns: f64,
+    &Pilot { rest_ns, o_r_small_ns, o_poll_ns }: &Pilot,
+    goes_on: impl FnMut(),
 ) -> Result<SizeShape, LayerError> {
     bench.set_sizes(size_bytes, size_bytes, rest_ns)?;
     let both_ways_ns = few(|| bench.round_trip())?;
@@ -176,7 +184,7 @@ fn choose_for<R: SizedRequester>(
     let o_s_ns = few(|| Ok(bench.requests_alone(1)? - bench.timer_ns))?.max(1e-3);
     let most = LONGEST_AT_MOST / steady::BURST_OVER_DEPTH;
     // No message takes less than it takes to issue one, whatever noise makes of a rise.
-    let plateau_ns = bench.pilot_plateau(rtt_ns, most, LONGEST_BURST_NS)?.max(o_s_ns);
+    let plateau_ns = bench.pilot_plateau(rtt_ns, most, LONGEST_BURST_NS, goes_on)?.max(o_s_ns);
     let depth = steady::depth(rtt_ns, plateau_ns, window);
     let busy_ns = o_s_ns + o_r_small_ns;
     let unpolled = steady::unpolled(o_poll_ns, busy_ns, plateau_ns, depth);

@@ -40,15 +40,17 @@ pub(super) struct Found {
     pub(super) seen_ns: Vec<(usize, f64)>,
 }
 
-/// Searches sizes from 1 byte to `largest`.
+/// Searches sizes from 1 byte to `largest`. Calls `goes_on` before each that it looks at.
 pub(super) fn sizes<R: SizedRequester>(
     bench: &mut Bench<'_, R>,
     largest: usize,
+    mut goes_on: impl FnMut(),
 ) -> Result<Found, LayerError> {
-    let rest_ns = rest_of_smallest(bench)?;
+    let rest_ns = rest_of_smallest(bench, &mut goes_on)?;
     let mut search = Search { bench, rest_ns, points: Vec::new(), seen_ns: Vec::new() };
     let mut sizes = octaves(largest);
     for &size in &sizes {
+        goes_on();
         search.look(size)?;
     }
     for _ in 0..LOOKS_AT_MOST {
@@ -59,6 +61,7 @@ pub(super) fn sizes<R: SizedRequester>(
         else {
             break;
         };
+        goes_on();
         search.look(middle)?;
     }
     let changes = search.changes();
@@ -90,10 +93,14 @@ fn middle(below: usize, beyond: usize) -> Option<usize> {
 
 /// What must pass between measurements of the smallest size. A larger one needs no more: its bytes
 /// take as long in the round trip as in the gap.
-fn rest_of_smallest<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<f64, LayerError> {
+fn rest_of_smallest<R: SizedRequester>(
+    bench: &mut Bench<'_, R>,
+    goes_on: impl FnMut(),
+) -> Result<f64, LayerError> {
     bench.set_sizes(1, 1, 0.0)?;
     let rtt_ns = trips(bench)?.0;
-    let plateau_ns = bench.pilot_plateau(rtt_ns, PILOT_WINDOW_AT_MOST, bench.time_ns(PILOT_SHARE))?;
+    let limit_ns = bench.time_ns(PILOT_SHARE);
+    let plateau_ns = bench.pilot_plateau(rtt_ns, PILOT_WINDOW_AT_MOST, limit_ns, goes_on)?;
     Ok(steady::rest_ns(plateau_ns, rtt_ns))
 }
 

@@ -87,7 +87,7 @@ pub fn run<R: Requester>(
     plan: &Plan,
     progress: &mut dyn FnMut(f64),
 ) -> Result<LaunchData, LayerError> {
-    let mut launch = Launch { bench: Bench::new(requester, plan.budget_ns), plan, batch: BATCH };
+    let mut launch = Launch { bench: Bench::new(requester, plan.budget_ns), plan, batch: BATCH, progress };
     launch.bench.set_window(launch.bench.layer.max_window());
     launch.bench.warm_up()?;
     launch.choose_batch()?;
@@ -101,13 +101,10 @@ pub fn run<R: Requester>(
     };
     launch.bench.set_rest(rest_ns);
     let rtt = launch.round_trips()?;
-    progress(0.1);
     let rtt_ns = median(rtt.batches_ns.iter().copied());
     let o_poll_ns = launch.empty_polls()?;
     let issue = launch.issue_bursts(rtt_ns)?;
-    progress(0.15);
     let (o_r_away_ns, o_r_away_late) = launch.receives_after_staying_away(rtt_ns)?;
-    progress(0.2);
     let shape = match &plan.shape {
         Some(shape) => shape.clone(),
         None => {
@@ -146,10 +143,10 @@ pub fn run<R: Requester>(
         shape,
         ..LaunchData::default()
     };
-    launch.passes(&mut data, &mut |share| progress(0.2 + 0.75 * share))?;
+    launch.passes(&mut data)?;
     data.rtt_after_pause_ns = launch.round_trips_after_pause()?;
     data.took_ns = launch.bench.took_ns();
-    progress(1.0);
+    (launch.progress)(1.0);
     Ok(data)
 }
 
@@ -212,6 +209,8 @@ struct Launch<'a, R> {
     plan: &'a Plan,
     /// Consecutive samples in a batch.
     batch: usize,
+    /// Is told the share that is done, between any two batches: on a busy machine one may take long.
+    progress: &'a mut dyn FnMut(f64),
 }
 
 impl<R: Requester> Launch<'_, R> {
@@ -228,7 +227,9 @@ impl<R: Requester> Launch<'_, R> {
     /// Whether another batch is due after `batches`, in a phase that ends when `share` of the
     /// launch's time has passed.
     fn goes_on(&mut self, batches: usize, share: f64) -> bool {
-        batches < BATCHES_AT_LEAST || (batches < BATCHES && self.bench.elapsed() < share)
+        let elapsed = self.bench.elapsed();
+        (self.progress)(elapsed.min(share));
+        batches < BATCHES_AT_LEAST || (batches < BATCHES && elapsed < share)
     }
 
     /// Whether the median of `values` is known to half of the precision asked for.
@@ -241,7 +242,8 @@ impl<R: Requester> Launch<'_, R> {
         let rtt_ns = self.pilot_round_trip()?;
         let most = LONGEST_BURST_AT_MOST / steady::BURST_OVER_DEPTH;
         let limit_ns = self.bench.time_ns(PILOT_SHARE);
-        Ok(self.bench.pilot_plateau(rtt_ns, most, limit_ns)?.max(1e-3))
+        let plateau_ns = self.bench.pilot_plateau(rtt_ns, most, limit_ns, || (self.progress)(0.0))?;
+        Ok(plateau_ns.max(1e-3))
     }
 
     fn pilot_round_trip(&mut self) -> Result<f64, LayerError> {
@@ -373,21 +375,22 @@ impl<R: Requester> Launch<'_, R> {
         }
     }
 
-    fn passes(&mut self, data: &mut LaunchData, progress: &mut dyn FnMut(f64)) -> Result<(), LayerError> {
+    fn passes(&mut self, data: &mut LaunchData) -> Result<(), LayerError> {
         let began = self.bench.elapsed();
         // The pauses still to come take their share.
         let share = |elapsed: f64| (elapsed - began) / (0.95 - began).max(0.05);
+        let told = |share: f64| 0.2 + 0.75 * share.min(1.0);
         let mut order: Vec<usize> = (0..data.signature.len()).collect();
         let mut random = fastrand::Rng::with_seed(self.plan.seed);
         for pass in 1..=PASSES_AT_MOST {
             random.shuffle(&mut order);
             for (nth, &curve) in order.iter().enumerate() {
                 let by_passes = ((pass - 1) as f64 + nth as f64 / order.len() as f64) / PASSES_AT_MOST as f64;
-                let done = share(self.bench.elapsed()).max(by_passes).min(1.0);
-                self.curve(&mut data.signature[curve], || progress(done))?;
+                let done = told(share(self.bench.elapsed()).max(by_passes));
+                self.curve(&mut data.signature[curve], done)?;
             }
-            let done = share(self.bench.elapsed()).min(1.0);
-            self.half_window(data, || progress(done))?;
+            let done = told(share(self.bench.elapsed()));
+            self.half_window(data, done)?;
             for stream in &mut data.streams {
                 let work = self.delay(stream.d_ns);
                 stream.d_measured_ns.push(self.measured_delay(work));
@@ -414,18 +417,19 @@ impl<R: Requester> Launch<'_, R> {
         (d_ns > 0.0).then(|| self.bench.layer.work(d_ns))
     }
 
-    fn curve(&mut self, curve: &mut Curve, goes_on: impl FnMut()) -> Result<(), LayerError> {
+    /// A batch of each burst of a curve, `done` being the share that was done before.
+    fn curve(&mut self, curve: &mut Curve, done: f64) -> Result<(), LayerError> {
         let work = self.delay(curve.d_ns);
         curve.d_measured_ns.push(self.measured_delay(work));
-        self.bench.batch_of_each(&mut curve.bursts, work, goes_on)
+        self.bench.batch_of_each(&mut curve.bursts, work, || (self.progress)(done))
     }
 
-    fn half_window(&mut self, data: &mut LaunchData, goes_on: impl FnMut()) -> Result<(), LayerError> {
+    fn half_window(&mut self, data: &mut LaunchData, done: f64) -> Result<(), LayerError> {
         if data.half_window.is_empty() {
             return Ok(());
         }
         self.bench.set_window(steady::smaller_window(data.shape.window));
-        let result = self.bench.batch_of_each(&mut data.half_window, None, goes_on);
+        let result = self.bench.batch_of_each(&mut data.half_window, None, || (self.progress)(done));
         self.bench.set_window(data.shape.window);
         result
     }
