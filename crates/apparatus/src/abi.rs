@@ -16,6 +16,35 @@ macro_rules! functions {
             pub size: usize,
             $(pub $member: Option<unsafe extern "C" fn($($argument),*) $(-> $result)?>,)*
         }
+
+        #[cfg(test)]
+        #[allow(dead_code, reason = "the hook replaces no function of some tables")]
+        impl $table {
+            /// Returns the table of a fake provider, every function of which notes that it was called.
+            pub fn fake() -> Self {
+                Self {
+                    size: size_of::<Self>(),
+                    $($member: Some({
+                        unsafe extern "C" fn fake($(_: $argument),*) $(-> $result)? {
+                            crate::fakes::called(concat!(stringify!($table), ".", stringify!($member)))
+                        }
+                        fake
+                    }),)*
+                }
+            }
+
+            /// Returns all functions of a table, to be called with what [`crate::fakes`] has of each type.
+            pub fn calls(table: *const Self) -> Vec<crate::fakes::Call> {
+                vec![$((
+                    concat!(stringify!($table), ".", stringify!($member)),
+                    // SAFETY: the tests keep the table and the arguments alive for the call.
+                    Box::new(move || unsafe {
+                        let function = (*table).$member.unwrap();
+                        crate::fakes::Number::number(function($(<$argument as crate::fakes::Sample>::sample()),*))
+                    }),
+                )),*]
+            }
+        }
     };
 }
 
@@ -538,6 +567,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "runs a compiler")]
     fn the_structures_are_those_of_the_headers() {
         if !Path::new("/usr/include/rdma/providers/fi_prov.h").exists() {
             // Where `check` has installed them, they are there.

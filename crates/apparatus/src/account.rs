@@ -235,6 +235,7 @@ mod tests {
 
     proptest! {
         #[test]
+        #[cfg_attr(miri, ignore = "takes long")]
         fn lateness_is_kept_to_a_sixteenth(ticks in 0..1u64 << 46) {
             let at = lateness_at(ticks);
             prop_assert!(at < WORDS);
@@ -243,6 +244,7 @@ mod tests {
         }
 
         #[test]
+        #[cfg_attr(miri, ignore = "takes long")]
         fn no_file_panics(mut words in proptest::collection::vec(any::<u64>(), WORDS)) {
             words[0] = MAGIC;
             let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();

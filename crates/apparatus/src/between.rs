@@ -176,6 +176,7 @@ mod tests {
 
     proptest! {
         #[test]
+        #[cfg_attr(miri, ignore = "takes long")]
         fn what_is_read_is_written_again(text in "[0-9a-z*+,. -]{0,24}") {
             if let Ok(between) = text.parse::<Between>() {
                 prop_assert_eq!(between.to_string().parse(), Ok(between));

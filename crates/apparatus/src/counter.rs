@@ -2,14 +2,15 @@
 //! end.
 
 use crate::abi::{self, Cntr, CntrOps, Fid, Ops};
+use crate::guard::{Provider, entries};
 use crate::hook::Hook;
-use crate::patch;
+use crate::patch::{self, call};
 use crate::replace;
 use core::ffi::c_int;
 use netdyno_clock::ticks;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::ptr;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -51,15 +52,16 @@ impl Counter {
     /// # Safety
     /// The counter is a live one of libfabric's, and nobody else uses it yet.
     pub unsafe fn install(hook: &'static Hook, cntr: *mut Cntr) {
-        // SAFETY: as the caller says; the state lives until the counter is closed.
+        // SAFETY: the caller says that the counter is live, so that its tables are. The state lives until
+        // the counter is closed.
         unsafe {
-            let state = Box::into_raw(Box::new(Self {
+            let state = NonNull::from(Box::leak(Box::new(Self {
                 hook,
                 fid_ops: (*cntr).fid.ops,
                 ops: (*cntr).ops,
                 holds: AtomicBool::new(false),
                 state: Mutex::default(),
-            }));
+            })));
             (*cntr).fid.ops =
                 patch::copy((*cntr).fid.ops, state, |ops: &mut Ops| replace!(ops, close => close));
             (*cntr).ops = patch::copy((*cntr).ops, state, |ops: &mut CntrOps| {
@@ -72,8 +74,8 @@ impl Counter {
     ///
     /// # Safety
     /// The counter is live.
-    pub unsafe fn of<'a>(cntr: *mut Cntr) -> Option<&'a Self> {
-        // SAFETY: a table of ours leads to the state.
+    pub unsafe fn of(cntr: *mut Cntr) -> Option<NonNull<Self>> {
+        // SAFETY: the caller says that the counter is live. A table of ours leads to the state.
         unsafe { patch::is_ours((*cntr).ops).then(|| patch::state((*cntr).ops)) }
     }
 
@@ -93,58 +95,45 @@ impl Counter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns what the program sees of a count of the provider's.
     fn show(&self, count: u64) -> u64 {
         if !self.holds.load(Relaxed) || self.hook.has_failed() {
             return count;
         }
-        self.hook.guarded(|| self.state().show(count, ticks::glance())).unwrap_or(count)
+        self.state().show(count, ticks::glance())
     }
 
     /// The program counts for itself from here.
     fn forget_shown(&self) {
-        self.hook.guarded(|| self.state().shown = 0);
+        self.state().shown = 0;
     }
-}
 
-// Each of the following stands in for the provider's function of that name. SAFETY, for all of them:
-// they are reached through a table of ours, which leads to the state; the arguments are those that
-// the program gave.
-
-unsafe extern "C" fn read(cntr: *mut Cntr) -> u64 {
-    // SAFETY: see above.
-    unsafe {
-        let counter: &Counter = patch::state((*cntr).ops);
-        (*counter.ops).read.map_or(0, |theirs| counter.show(theirs(cntr)))
+    /// Returns what the provider has counted.
+    ///
+    /// # Safety
+    /// The counter is the live one that this is known of.
+    unsafe fn count(&self, cntr: *mut Cntr) -> u64 {
+        let theirs = self.ops;
+        // SAFETY: the caller says that the counter is live, and so is the provider's table.
+        unsafe { call!(theirs.read(cntr)) }
     }
-}
 
-unsafe extern "C" fn add(cntr: *mut Cntr, value: u64) -> c_int {
-    // SAFETY: see above.
-    unsafe {
-        let counter: &Counter = patch::state((*cntr).ops);
-        counter.forget_shown();
-        (*counter.ops).add.map_or(-(abi::ENOSYS as c_int), |theirs| theirs(cntr, value))
-    }
-}
-
-unsafe extern "C" fn set(cntr: *mut Cntr, value: u64) -> c_int {
-    // SAFETY: see above.
-    unsafe {
-        let counter: &Counter = patch::state((*cntr).ops);
-        counter.forget_shown();
-        (*counter.ops).set.map_or(-(abi::ENOSYS as c_int), |theirs| theirs(cntr, value))
-    }
-}
-
-/// Waits for the provider first, and then for the time. A negative timeout has no end.
-unsafe extern "C" fn wait(cntr: *mut Cntr, threshold: u64, timeout: c_int) -> c_int {
-    // SAFETY: see above.
-    unsafe {
-        let counter: &Counter = patch::state((*cntr).ops);
-        let Some(theirs) = (*counter.ops).wait else { return -(abi::ENOSYS as c_int) };
-        let end = u64::try_from(timeout).ok().map(|ms| Instant::now() + Duration::from_millis(ms));
-        let result = theirs(cntr, threshold, timeout);
-        while result == 0 && read(cntr) < threshold {
+    /// Waits for the provider first, and then for the time. A negative timeout has no end.
+    ///
+    /// # Safety
+    /// The counter is the live one that this is known of.
+    unsafe fn wait(
+        &self,
+        cntr: *mut Cntr,
+        threshold: u64,
+        timeout: c_int,
+        provider: &Provider<'_, c_int>,
+    ) -> c_int {
+        let (theirs, end) = (self.ops, end_of(timeout));
+        // SAFETY: the caller says that the counter is live, and so is the provider's table.
+        let result = provider.call(|| unsafe { call!(theirs.wait(cntr, threshold, timeout)) });
+        // SAFETY: the caller says that the counter is live.
+        while result == 0 && self.show(unsafe { self.count(cntr) }) < threshold {
             if end.is_some_and(|end| Instant::now() >= end) {
                 return -(abi::ETIMEDOUT as c_int);
             }
@@ -155,23 +144,97 @@ unsafe extern "C" fn wait(cntr: *mut Cntr, threshold: u64, timeout: c_int) -> c_
     }
 }
 
-unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    // SAFETY: libfabric closes what it opened; the tables are put back first.
+/// Returns when a timeout in milliseconds ends; a negative one does not.
+fn end_of(timeout: c_int) -> Option<Instant> {
+    u64::try_from(timeout).ok().map(|ms| Instant::now() + Duration::from_millis(ms))
+}
+
+/// Returns what the hook knows of a counter.
+///
+/// # Safety
+/// The counter is a live one that has a table of ours.
+unsafe fn of<'a>(cntr: *mut Cntr) -> &'a Counter {
+    // SAFETY: a table of ours leads to the state, which lives until the counter is closed.
+    unsafe { patch::state::<_, Counter>((*cntr).ops).as_ref() }
+}
+
+entries! {
+    fn read(cntr: *mut Cntr) -> u64, Counter {
+        let counter = of(cntr);
+        hook: counter.hook,
+        pass: counter.count(cntr),
+        |provider| counter.show(provider.call(|| counter.count(cntr))),
+    }
+
+    fn add(cntr: *mut Cntr, value: u64) -> c_int, Counter {
+        let counter = of(cntr);
+        hook: counter.hook,
+        pass: { let theirs = counter.ops; call!(theirs.add(cntr, value)) },
+        |provider| {
+            counter.forget_shown();
+            let theirs = counter.ops;
+            provider.call(|| call!(theirs.add(cntr, value)))
+        },
+    }
+
+    fn set(cntr: *mut Cntr, value: u64) -> c_int, Counter {
+        let counter = of(cntr);
+        hook: counter.hook,
+        pass: { let theirs = counter.ops; call!(theirs.set(cntr, value)) },
+        |provider| {
+            counter.forget_shown();
+            let theirs = counter.ops;
+            provider.call(|| call!(theirs.set(cntr, value)))
+        },
+    }
+
+    fn wait(cntr: *mut Cntr, threshold: u64, timeout: c_int) -> c_int, Counter {
+        let counter = of(cntr);
+        hook: counter.hook,
+        pass: { let theirs = counter.ops; call!(theirs.wait(cntr, threshold, timeout)) },
+        |provider| counter.wait(cntr, threshold, timeout, provider),
+    }
+
+    fn close(fid: *mut Fid) -> c_int, Close {
+        let state = patch::state::<_, Counter>((*fid).ops);
+        hook: (*state.as_ptr()).hook,
+        pass: close_theirs(fid.cast(), state.as_ref()),
+        |provider| close_and_free(fid.cast(), state, provider),
+    }
+}
+
+/// Puts the provider's tables back, as the provider may look at them, and closes the counter.
+///
+/// # Safety
+/// The counter is live and the state is its own.
+unsafe fn close_theirs(cntr: *mut Cntr, state: &Counter) -> c_int {
+    // SAFETY: the caller says that the counter is live.
     unsafe {
-        let cntr = fid.cast::<Cntr>();
-        let state = ptr::from_ref::<Counter>(patch::state((*fid).ops)).cast_mut();
-        let (fid_ops, ops) = ((*fid).ops, (*cntr).ops);
-        (*fid).ops = (*state).fid_ops;
-        if patch::is_ours(ops) {
-            (*cntr).ops = (*state).ops;
+        (*cntr).fid.ops = state.fid_ops;
+        if patch::is_ours((*cntr).ops) {
+            (*cntr).ops = state.ops;
         }
-        let result = (*(*state).fid_ops).close.map_or(0, |theirs| theirs(fid));
+        let theirs = state.fid_ops;
+        call!(theirs.close(&raw mut (*cntr).fid))
+    }
+}
+
+/// Closes a counter, and frees what the hook knows of it once the provider has.
+///
+/// # Safety
+/// The counter is live and the state is its own; nobody uses either afterwards if it is closed.
+unsafe fn close_and_free(cntr: *mut Cntr, state: NonNull<Counter>, provider: &Provider<'_, c_int>) -> c_int {
+    // SAFETY: the caller says that the counter is live. Once it is closed, nothing leads to its tables and
+    // its state any more, which came from `Box::leak`.
+    unsafe {
+        let (fid_ops, ops) = ((*cntr).fid.ops, (*cntr).ops);
+        let result = provider.call(|| close_theirs(cntr, state.as_ref()));
         if result == 0 {
             patch::free(fid_ops);
             patch::free(ops);
-            drop(Box::from_raw(state));
+            drop(Box::from_raw(state.as_ptr()));
         } else {
-            ((*fid).ops, (*cntr).ops) = (fid_ops, ops);
+            ((*cntr).fid.ops, (*cntr).ops) = (fid_ops, ops);
         }
         result
     }

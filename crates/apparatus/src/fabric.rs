@@ -6,11 +6,13 @@ use crate::abi::{
 };
 use crate::account::Word;
 use crate::counter::Counter;
+use crate::guard::{self, entries};
 use crate::hook::{Hook, hook, load};
+use crate::patch::{self, call};
 use crate::queue::Queue;
-use crate::{endpoint, patch, replace};
+use crate::{endpoint, replace};
 use core::ffi::c_int;
-use std::ptr;
+use std::ptr::{self, NonNull};
 
 /// Endpoints that can only do other things (collective operations of their own) are left alone.
 const TRANSPORT: u64 = abi::MSG | abi::TAGGED | abi::RMA | abi::ATOMIC;
@@ -19,7 +21,7 @@ const TRANSPORT: u64 = abi::MSG | abi::TAGGED | abi::RMA | abi::ATOMIC;
 const FI_VERSION: u32 = 1 << 16 | 17;
 
 /// What the hook knows of a fabric or a domain: the provider's table.
-struct Known<T> {
+pub struct Known<T> {
     hook: &'static Hook,
     ops: *const T,
 }
@@ -30,7 +32,8 @@ struct Known<T> {
 /// libfabric calls it, once for each copy of itself that a program has.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fi_prov_ini() -> *mut Provider {
-    load();
+    // Without an account there is no hook: everything passes, and the command says so.
+    guard::enter_first(load, || ());
     // libfabric writes into it, and keeps it as long as the process lives.
     Box::into_raw(Box::new(Provider {
         version: 1,
@@ -45,92 +48,141 @@ pub unsafe extern "C" fn fi_prov_ini() -> *mut Provider {
 
 /// Is given a fabric that was opened, and gives it back.
 unsafe extern "C" fn fabric(attr: *mut FabricAttr, out: *mut *mut Fabric, _provider: Opaque) -> c_int {
-    // SAFETY: libfabric hands over a live fabric in the attributes.
+    // SAFETY: libfabric hands over attributes with a live fabric or none, and room for a pointer to it.
+    guard::enter_first(|| unsafe { give_back(attr, out) }, || 0)
+}
+
+/// Gives the fabric back, with a hook on it unless it has one. Whatever goes wrong with the hook, the
+/// fabric was given back first.
+///
+/// # Safety
+/// The fabric is live, and nobody else uses it yet; there is room for a pointer to it.
+unsafe fn give_back(attr: *mut FabricAttr, out: *mut *mut Fabric) -> c_int {
+    // SAFETY: the caller says that the fabric is live, so that its table is one of libfabric's.
     unsafe {
         let fabric = (*attr).fabric;
         *out = fabric;
         if let Some(hook) = hook().filter(|_| !fabric.is_null() && !patch::is_ours((*fabric).ops)) {
-            let known = Box::into_raw(Box::new(Known { hook, ops: (*fabric).ops }));
-            (*fabric).ops = patch::copy((*fabric).ops, known, |ops: &mut FabricOps| {
-                replace!(ops, domain => domain, domain2 => domain2, trywait => trywait);
-            });
+            hook_fabric(hook, fabric);
         }
-        0
+    }
+    0
+}
+
+/// Puts a hook on a fabric that has none.
+///
+/// # Safety
+/// The fabric is live, and nobody else uses it yet.
+pub unsafe fn hook_fabric(hook: &'static Hook, fabric: *mut Fabric) {
+    // SAFETY: the caller says that the fabric is live, so that its table is one of libfabric's.
+    unsafe {
+        let known = Known::keep(hook, (*fabric).ops);
+        (*fabric).ops = patch::copy((*fabric).ops, known, |ops: &mut FabricOps| {
+            replace!(ops, domain => domain, domain2 => domain2, trywait => trywait);
+        });
     }
 }
 
-/// Functions of the provider's that open an object: what they have opened is given a hook. SAFETY, for
-/// all of them: they are reached through a table of ours, which leads to what is known; the arguments
-/// are the program's.
+impl<T> Known<T> {
+    /// Lives as long as the process: fabrics and domains are few, and their end is not seen here.
+    fn keep(hook: &'static Hook, ops: *const T) -> NonNull<Self> {
+        NonNull::from(Box::leak(Box::new(Self { hook, ops })))
+    }
+}
+
+/// Returns what the hook knows of a fabric or a domain by its table.
+///
+/// # Safety
+/// The table is a copy that was made of a table of that type.
+unsafe fn known<T>(table: *const T) -> &'static Known<T> {
+    // SAFETY: a table of ours leads to what is known, which lives as long as the process.
+    unsafe { patch::state::<_, Known<T>>(table).as_ref() }
+}
+
+/// Functions of the provider's that open an object: what they have opened is given a hook.
 macro_rules! opens {
     ($(
-        $name:ident($table:ident of $parent:ty, $attr:ident: $attributes:ty $(, $flags:ident)?) -> $child:ty {
+        $name:ident($parent:ty, $attr:ident: $attributes:ty $(, $flags:ident)?) -> $child:ty {
             |$hook:ident, $opened:ident| $then:expr
         }
-    )*) => {$(
-        unsafe extern "C" fn $name(
-            parent: *mut $parent,
-            $attr: $attributes,
-            out: *mut *mut $child,
-            $($flags: u64,)?
-            context: Opaque,
-        ) -> c_int {
-            // SAFETY: see above.
-            unsafe {
-                let known: &Known<$table> = patch::state((*parent).ops);
-                let Some(theirs) = (*known.ops).$name else { return -(abi::ENOSYS as c_int) };
-                let result = theirs(parent, $attr, out, $($flags,)? context);
+    )*) => { entries! {$(
+        fn $name(parent: *mut $parent, $attr: $attributes, out: *mut *mut $child, $($flags: u64,)? context: Opaque) -> c_int, Open {
+            let known = known((*parent).ops);
+            hook: known.hook,
+            pass: { let theirs = known.ops; call!(theirs.$name(parent, $attr, out, $($flags,)? context)) },
+            |provider| {
+                let theirs = known.ops;
+                let result = provider.call(|| call!(theirs.$name(parent, $attr, out, $($flags,)? context)));
                 if result == 0 {
                     let ($hook, $opened) = (known.hook, *out);
                     $then;
                 }
                 result
-            }
+            },
         }
-    )*};
+    )*} };
 }
 
 opens! {
-    domain(FabricOps of Fabric, info: *mut Info) -> Domain { |hook, domain| install(hook, domain) }
-    domain2(FabricOps of Fabric, info: *mut Info, flags) -> Domain { |hook, domain| install(hook, domain) }
-    endpoint(DomainOps of Domain, info: *mut Info) -> Ep { |hook, ep| made(hook, info, ep) }
-    endpoint2(DomainOps of Domain, info: *mut Info, flags) -> Ep { |hook, ep| made(hook, info, ep) }
-    cq_open(DomainOps of Domain, attr: *mut CqAttr) -> Cq {
+    domain(Fabric, info: *mut Info) -> Domain { |hook, domain| install(hook, domain) }
+    domain2(Fabric, info: *mut Info, flags) -> Domain { |hook, domain| install(hook, domain) }
+    endpoint(Domain, info: *mut Info) -> Ep { |hook, ep| made(hook, info, ep) }
+    endpoint2(Domain, info: *mut Info, flags) -> Ep { |hook, ep| made(hook, info, ep) }
+    scalable_ep(Domain, info: *mut Info) -> Ep { |hook, _ep| hook.count(Word::OtherEndpoints, 1) }
+    cq_open(Domain, attr: *mut CqAttr) -> Cq {
         // A queue that one provider lends another is seen at the one that the program reads.
         |hook, cq| if (*attr).flags & abi::PEER == 0 { Queue::install(hook, cq, (*attr).format) }
     }
-    cntr_open(DomainOps of Domain, attr: Opaque) -> Cntr {
+    cntr_open(Domain, attr: Opaque) -> Cntr {
         |hook, cntr| if hook.ever_dials() { Counter::install(hook, cntr) }
     }
 }
 
-/// A program that would sleep until something arrives is told to look, while something is held.
-unsafe extern "C" fn trywait(fabric: *mut Fabric, fids: *mut *mut Fid, count: c_int) -> c_int {
-    // SAFETY: as above; there are `count` objects.
-    unsafe {
-        let known: &Known<FabricOps> = patch::state((*fabric).ops);
-        for &fid in std::slice::from_raw_parts(fids, count.max(0) as usize) {
-            let holds = match fid.as_ref().map(|fid| fid.fclass) {
-                Some(abi::CLASS_CQ) => Queue::of(fid.cast::<Cq>()).is_some_and(Queue::holds),
-                Some(abi::CLASS_CNTR) => Counter::of(fid.cast::<Cntr>()).is_some_and(Counter::holds),
-                _ => false,
-            };
-            if holds {
+entries! {
+    /// A program that would sleep until something arrives is told to look, while something is held.
+    fn trywait(fabric: *mut Fabric, fids: *mut *mut Fid, count: c_int) -> c_int, Wait {
+        let known = known((*fabric).ops);
+        hook: known.hook,
+        pass: { let theirs = known.ops; call!(theirs.trywait(fabric, fids, count)) },
+        |provider| {
+            let is_held = |nth| holds(*fids.add(nth));
+            if (0..count.max(0) as usize).any(is_held) {
                 return -(abi::EAGAIN as c_int);
             }
+            let theirs = known.ops;
+            provider.call(|| call!(theirs.trywait(fabric, fids, count)))
+        },
+    }
+}
+
+/// Whether the hook holds something back of a queue or a counter.
+///
+/// # Safety
+/// The object is live, or null.
+unsafe fn holds(fid: *mut Fid) -> bool {
+    // SAFETY: the caller says that the object is live; its class says of which type it is.
+    unsafe {
+        match fid.as_ref().map(|fid| fid.fclass) {
+            Some(abi::CLASS_CQ) => Queue::of(fid.cast::<Cq>()).is_some_and(|queue| queue.as_ref().holds()),
+            Some(abi::CLASS_CNTR) => {
+                Counter::of(fid.cast::<Cntr>()).is_some_and(|counter| counter.as_ref().holds())
+            }
+            _ => false,
         }
-        (*known.ops).trywait.map_or(-(abi::ENOSYS as c_int), |theirs| theirs(fabric, fids, count))
     }
 }
 
 /// Puts a hook on a domain that has just been opened.
+///
+/// # Safety
+/// The domain is live, and nobody else uses it yet.
 unsafe fn install(hook: &'static Hook, domain: *mut Domain) {
-    // SAFETY: it is live, and nobody else uses it yet.
+    // SAFETY: the caller says that the domain is live, so that its table is one of libfabric's.
     unsafe {
         if patch::is_ours((*domain).ops) {
             return;
         }
-        let known = Box::into_raw(Box::new(Known { hook, ops: (*domain).ops }));
+        let known = Known::keep(hook, (*domain).ops);
         (*domain).ops = patch::copy((*domain).ops, known, |ops: &mut DomainOps| {
             replace!(ops, endpoint => endpoint, endpoint2 => endpoint2, cq_open => cq_open, cntr_open => cntr_open, scalable_ep => scalable_ep);
         });
@@ -139,8 +191,11 @@ unsafe fn install(hook: &'static Hook, domain: *mut Domain) {
 
 /// An endpoint was made: those that any peer can be reached through are dialled. What they are made
 /// of, one connection each (as in `tcp;ofi_rxm`), is not: it would be dialled twice.
+///
+/// # Safety
+/// The endpoint is live, nobody else uses it yet, and it was made by that information.
 unsafe fn made(hook: &'static Hook, info: *const Info, ep: *mut Ep) {
-    // SAFETY: libfabric filled the information that it was made by; absent parts are null.
+    // SAFETY: libfabric filled the information that the endpoint was made by; absent parts are null.
     unsafe {
         let Some(info) = info.as_ref() else { return };
         let is_rdm = info.ep_attr.as_ref().is_some_and(|attr| attr.kind == abi::EP_RDM);
@@ -150,19 +205,5 @@ unsafe fn made(hook: &'static Hook, info: *const Info, ep: *mut Ep) {
         let has_data = info.domain_attr.as_ref().is_some_and(|attr| attr.cq_data_size >= 8);
         let delivers = info.tx_attr.as_ref().is_some_and(|attr| attr.op_flags & abi::DELIVERY_COMPLETE != 0);
         endpoint::install(hook, ep, has_data, delivers);
-    }
-}
-
-unsafe extern "C" fn scalable_ep(
-    domain: *mut Domain,
-    info: *mut Info,
-    out: *mut *mut Ep,
-    context: Opaque,
-) -> c_int {
-    // SAFETY: as above.
-    unsafe {
-        let known: &Known<DomainOps> = patch::state((*domain).ops);
-        known.hook.count(Word::OtherEndpoints, 1);
-        (*known.ops).scalable_ep.map_or(-(abi::ENOSYS as c_int), |theirs| theirs(domain, info, out, context))
     }
 }

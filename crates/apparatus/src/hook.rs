@@ -3,6 +3,7 @@
 
 use crate::account::{self, State, Word, failure_words, lateness_at};
 use crate::between::{Between, Who};
+use crate::fault::{Entry, InjectedFault, Side};
 use crate::page::{self, Carrier, Completion, GapAt, NO_TURN, PageError, Plan, Turn};
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
@@ -15,6 +16,7 @@ use netdyno_protocol::dial::terms::Terms;
 use netdyno_protocol::dial::timing::{Capacity, Departed, Departures, Gate};
 use netdyno_protocol::dial::variation::Variation;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
+use std::any::Any;
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsFd;
@@ -91,7 +93,7 @@ pub struct Hook {
     /// A wait for the gap that is longer is the program's to pass, in ticks.
     short_wait: u64,
     failed: AtomicBool,
-    fail_at: u64,
+    fault: Option<InjectedFault>,
 }
 
 /// How far ahead of what has to be known the furthest departure is written.
@@ -141,13 +143,25 @@ pub fn hook() -> Option<&'static Hook> {
     .as_ref()
 }
 
-/// Maps the beginning of a file for as long as the process lives.
-fn map<T: Sync>(file: &File, count: usize) -> Result<&'static [T], rustix::io::Errno> {
+/// A word of memory that other processes change at any time.
+///
+/// # Safety
+/// It is an atomic: it may change behind a shared reference, and any bits are a value of it.
+unsafe trait SharedWord: Sync + 'static {}
+
+// SAFETY: the type is an atomic integer.
+unsafe impl SharedWord for AtomicU32 {}
+// SAFETY: the type is an atomic integer.
+unsafe impl SharedWord for AtomicU64 {}
+
+/// Maps the first `count` words of a file for as long as the process lives.
+fn map<T: SharedWord>(file: &File, count: usize) -> Result<&'static [T], rustix::io::Errno> {
     let length = count * size_of::<T>();
     let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new mapping is made; nothing that exists is touched.
+    // SAFETY: the system chooses where the mapping lies, so that it touches nothing that exists.
     let start = unsafe { mmap(ptr::null_mut(), length, protection, MapFlags::SHARED, file.as_fd(), 0)? };
-    // SAFETY: the mapping has so many bytes, is never undone, and begins at a page; T is an atomic.
+    // SAFETY: the mapping has so many bytes, is never undone, and begins at a page; any bits are words,
+    // which other processes may change.
     Ok(unsafe { std::slice::from_raw_parts(start.cast(), count) })
 }
 
@@ -188,6 +202,14 @@ fn note_failure(account: &[AtomicU64], text: &str) {
     account[Word::State as usize].store(State::Failed as u64, Relaxed);
 }
 
+/// The words of the page that all ranks of the host share.
+pub struct Shared {
+    /// The turn in force.
+    pub current: &'static AtomicU32,
+    /// The furthest departure.
+    pub furthest: &'static AtomicU64,
+}
+
 impl Hook {
     fn open(folder: &'static Path, account: &'static [AtomicU64]) -> Result<Self, PageError> {
         let path = folder.join(page::NAME);
@@ -196,8 +218,21 @@ impl Hook {
         let bytes = std::fs::read(&path).map_err(|error| broken(&error))?;
         let plan = Plan::read(&bytes)?;
         let words: &[AtomicU32] = map(&file, page::TEXT / 4).map_err(|error| broken(&error))?;
-        let clock = Clock::calibrate();
+        let longs: &[AtomicU64] = map(&file, page::TEXT / 8).map_err(|error| broken(&error))?;
+        let shared = Shared { current: &words[page::CURRENT / 4], furthest: &longs[page::FURTHEST / 8] };
         let who = Who { rank: environment(RANK), host: host() };
+        Self::new(plan, &Clock::calibrate(), shared, account, who, folder)
+    }
+
+    /// The hook of a process that is `who`, under `plan`.
+    pub fn new(
+        plan: Plan,
+        clock: &Clock,
+        shared: Shared,
+        account: &'static [AtomicU64],
+        who: Who,
+        folder: &'static Path,
+    ) -> Result<Self, PageError> {
         let seed = plan.seed ^ who.rank.unwrap_or(u64::MAX).wrapping_mul(RANKS_APART);
         let forces =
             plan.turns.iter().map(|turn| Force::of(turn, plan.profile.as_ref(), clock.tick_ns, seed));
@@ -210,9 +245,8 @@ impl Hook {
             Carrier::Arrival => false,
         };
         let hook = Self {
-            current: &words[page::CURRENT / 4],
-            furthest: &map::<AtomicU64>(&file, page::TEXT / 8).map_err(|error| broken(&error))?
-                [page::FURTHEST / 8],
+            current: shared.current,
+            furthest: shared.furthest,
             ahead: clock.ticks(AHEAD_NS),
             skew: clock.ticks(SKEW_NS),
             away: clock.ticks(AWAY_NS),
@@ -241,7 +275,7 @@ impl Hook {
             own: AtomicU64::new(0),
             before: AtomicU64::new(0),
             failed: AtomicBool::new(false),
-            fail_at: plan.fail_at.unwrap_or(u64::MAX),
+            fault: plan.fail_at,
         };
         hook.set(Word::TickNs, clock.tick_ns.to_bits());
         hook.set(Word::Stamps, u64::from(stamps));
@@ -340,16 +374,10 @@ impl Hook {
         self.own.load(Relaxed)
     }
 
-    /// Does something of ours that must not bring the program down. From the first failure on
-    /// everything passes, in all ranks of the host.
+    /// Does a part of what a function is for, whose failure must not lose the other parts. From the
+    /// first failure on everything passes, in all ranks of the host.
     pub fn guarded<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
-        match catch_unwind(AssertUnwindSafe(work)) {
-            Ok(done) => Some(done),
-            Err(panic) => {
-                self.fail(panic.downcast_ref::<&str>().copied().unwrap_or("the hook has failed"));
-                None
-            }
-        }
+        catch_unwind(AssertUnwindSafe(work)).map_err(|panic| self.fail_by(&*panic)).ok()
     }
 
     /// Lets everything pass from now on.
@@ -360,16 +388,42 @@ impl Hook {
         self.current.store(NO_TURN, Relaxed);
     }
 
+    /// Lets everything pass after a panic.
+    #[cold]
+    pub fn fail_by(&self, panic: &(dyn Any + Send)) {
+        self.fail(words_of(panic));
+    }
+
     pub fn has_failed(&self) -> bool {
         self.failed.load(Relaxed)
     }
 
-    /// For whoever wants to see what a failure does.
-    pub fn fail_if_asked(&self) {
-        assert!(
-            self.account[Word::Sent as usize].load(Relaxed) < self.fail_at,
-            "the hook has failed, as it was asked to"
-        );
+    /// Panics where the plan injects a fault, once.
+    #[inline]
+    pub fn panic_if_asked(&self, entry: Entry, side: Side) {
+        if let Some(fault) = self.fault
+            && (fault.entry, fault.side) == (entry, side)
+            && self.account[Word::Sent as usize].load(Relaxed) >= fault.sent
+            && !self.has_failed()
+        {
+            panic!("the hook has failed, as it was asked to");
+        }
+    }
+}
+
+/// What a panic says.
+fn words_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("the hook has failed")
+}
+
+/// Lets everything pass after a panic, whether there is a hook yet or not.
+#[cold]
+pub fn fail_by(panic: &(dyn Any + Send)) {
+    if let Some(Some(hook)) = HOOK.get() {
+        hook.fail_by(panic);
+    } else if let Some(Some((_, account))) = ACCOUNT.get() {
+        note_failure(account, words_of(panic));
     }
 }
 
@@ -522,10 +576,15 @@ thread_local! {
 /// here again: such a call is not the program's.
 #[inline]
 pub fn inside<T>(call: impl FnOnce() -> T) -> T {
-    let was = INSIDE.replace(true);
-    let result = call();
-    INSIDE.set(was);
-    result
+    /// Says again what was so before, also where the call ends by a panic.
+    struct Leave(bool);
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            INSIDE.set(self.0);
+        }
+    }
+    let _leave = Leave(INSIDE.replace(true));
+    call()
 }
 
 /// Whether it is a provider that calls.

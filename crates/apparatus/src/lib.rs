@@ -18,6 +18,8 @@
 //!   account and interface. * `fabric`: from the fabric to its endpoints. * `endpoint`: sending;
 //!   `onesided`: reading and writing the peer's memory. * `queue`: receiving; `looks`: since when a
 //!   message may be here; `counter`: what is counted.
+//! * `guard`: no panic of the hook's leaves a function that C calls; [`fault`]: panics that are
+//!   injected.
 //! * [`page`]: what the command asks for. * [`between`]: which ranks that is for; `peers`: where these
 //!   are. * [`account`]: what a rank has done.
 
@@ -27,6 +29,10 @@ pub mod between;
 mod counter;
 mod endpoint;
 mod fabric;
+#[cfg(test)]
+mod fakes;
+pub mod fault;
+mod guard;
 mod hook;
 mod looks;
 mod onesided;

@@ -2,6 +2,7 @@
 
 use crate::abi::{self, Address, AtomicMsg, Ep, IoCount, IoVec, Opaque, RmaMsg};
 use crate::endpoint::{Counts, End, Endpoint, Operation, behind, bytes_of};
+use crate::guard::entries;
 use crate::patch::{self, call};
 use core::ffi::{c_int, c_void};
 use std::ptr;
@@ -15,20 +16,23 @@ unsafe fn count_of(iov: *const IoCount, count: usize) -> usize {
     if iov.is_null() {
         return 0;
     }
-    // SAFETY: as the caller says.
-    unsafe { std::slice::from_raw_parts(iov, count) }.iter().map(|part| part.count).sum()
+    // SAFETY: the caller says that there are so many.
+    let parts = unsafe { std::slice::from_raw_parts(iov, count) };
+    // What is too much for a number is refused by the provider.
+    parts.iter().fold(0, |sum, part| part.count.saturating_add(sum))
 }
 
-/// `FI_INT8`, `FI_UINT8`, … up to the 64-bit ones and beyond, in bytes.
-fn size_of_type(datatype: c_int) -> usize {
-    match datatype {
+/// The bytes of so many data of a type: `FI_INT8`, `FI_UINT8`, … up to the 64-bit ones and beyond.
+fn data_bytes(count: usize, datatype: c_int) -> usize {
+    let bytes = match datatype {
         0 | 1 => 1,
         2 | 3 => 2,
         4 | 5 | 8 => 4,
         11 | 12 => 16,
         13 => 32,
         _ => 8,
-    }
+    };
+    count.saturating_mul(bytes)
 }
 
 /// When a write ends.
@@ -42,21 +46,21 @@ fn there_with(flags: u64) -> End {
 }
 
 /// Functions that stand in for the provider's: each is the provider's between the beginning and the
-/// end of an operation. SAFETY, for all of them: they are reached through a table of ours, which
-/// leads to the state; the arguments are those that the program gave.
+/// end of an operation.
 macro_rules! operations {
     ($table:ident $state:ident; $(
         $ours:ident => $theirs:ident($($argument:ident: $kind:ty),*) { $to:expr, $bytes:expr, $counts:ident, $end:expr, $context:expr }
-    )*) => {$(
-        pub unsafe extern "C" fn $ours(ep: *mut Ep, $($argument: $kind),*) -> isize {
-            // SAFETY: see above.
-            unsafe {
-                let ($state, theirs) = behind!(ep.$table);
+    )*) => { entries! {$(
+        pub fn $ours(ep: *mut Ep, $($argument: $kind),*) -> isize, OneSided {
+            let ($state, theirs) = behind!(ep.$table);
+            hook: $state.hook,
+            pass: call!(theirs.$theirs(ep, $($argument),*)),
+            |provider| {
                 let operation = Operation { to: $to, bytes: $bytes, counts: Counts::$counts, end: $end, context: $context };
-                $state.act(&operation, || call!(theirs.$theirs(ep, $($argument),*)))
-            }
+                $state.act(&operation, provider, || call!(theirs.$theirs(ep, $($argument),*)))
+            },
         }
-    )*};
+    )*} };
 }
 
 operations! {
@@ -93,31 +97,31 @@ operations! {
 operations! {
     atomic state;
     atomic_write => write(buf: *const c_void, count: usize, desc: Opaque, to: Address, addr: u64, key: u64, datatype: c_int, op: c_int, context: Opaque) {
-        to, count * size_of_type(datatype), Writes, there(state), context
+        to, data_bytes(count, datatype), Writes, there(state), context
     }
     atomic_writev => writev(iov: *const IoCount, desc: *mut Opaque, count: usize, to: Address, addr: u64, key: u64, datatype: c_int, op: c_int, context: Opaque) {
-        to, count_of(iov, count) * size_of_type(datatype), Writes, there(state), context
+        to, data_bytes(count_of(iov, count), datatype), Writes, there(state), context
     }
     atomic_writemsg => writemsg(msg: *const AtomicMsg, flags: u64) {
         (*msg).addr, bytes_of_atomic(msg), Writes, there_with(flags), (*msg).context
     }
     atomic_inject => inject(buf: *const c_void, count: usize, to: Address, addr: u64, key: u64, datatype: c_int, op: c_int) {
-        to, count * size_of_type(datatype), Writes, End::There, ptr::null_mut()
+        to, data_bytes(count, datatype), Writes, End::There, ptr::null_mut()
     }
     readwrite => readwrite(buf: *const c_void, count: usize, desc: Opaque, result: Opaque, result_desc: Opaque, to: Address, addr: u64, key: u64, datatype: c_int, op: c_int, context: Opaque) {
-        to, count * size_of_type(datatype), Reads, End::Back, context
+        to, data_bytes(count, datatype), Reads, End::Back, context
     }
     readwritev => readwritev(iov: *const IoCount, desc: *mut Opaque, count: usize, result: *const IoCount, result_desc: *mut Opaque, result_count: usize, to: Address, addr: u64, key: u64, datatype: c_int, op: c_int, context: Opaque) {
-        to, count_of(iov, count) * size_of_type(datatype), Reads, End::Back, context
+        to, data_bytes(count_of(iov, count), datatype), Reads, End::Back, context
     }
     readwritemsg => readwritemsg(msg: *const AtomicMsg, result: *const IoCount, result_desc: *mut Opaque, result_count: usize, flags: u64) {
         (*msg).addr, bytes_of_atomic(msg), Reads, End::Back, (*msg).context
     }
     compwrite => compwrite(buf: *const c_void, count: usize, desc: Opaque, compare: *const c_void, compare_desc: Opaque, result: Opaque, result_desc: Opaque, to: Address, addr: u64, key: u64, datatype: c_int, op: c_int, context: Opaque) {
-        to, count * size_of_type(datatype), Reads, End::Back, context
+        to, data_bytes(count, datatype), Reads, End::Back, context
     }
     compwritev => compwritev(iov: *const IoCount, desc: *mut Opaque, count: usize, compare: *const IoCount, compare_desc: *mut Opaque, compare_count: usize, result: *const IoCount, result_desc: *mut Opaque, result_count: usize, to: Address, addr: u64, key: u64, datatype: c_int, op: c_int, context: Opaque) {
-        to, count_of(iov, count) * size_of_type(datatype), Reads, End::Back, context
+        to, data_bytes(count_of(iov, count), datatype), Reads, End::Back, context
     }
     compwritemsg => compwritemsg(msg: *const AtomicMsg, compare: *const IoCount, compare_desc: *mut Opaque, compare_count: usize, result: *const IoCount, result_desc: *mut Opaque, result_count: usize, flags: u64) {
         (*msg).addr, bytes_of_atomic(msg), Reads, End::Back, (*msg).context
@@ -127,8 +131,8 @@ operations! {
 /// The bytes of an atomic operation.
 ///
 /// # Safety
-/// It is the program's.
+/// It is the program's, which describes its data truly.
 unsafe fn bytes_of_atomic(msg: *const AtomicMsg) -> usize {
-    // SAFETY: as the caller says.
-    unsafe { count_of((*msg).iov, (*msg).iov_count) * size_of_type((*msg).datatype) }
+    // SAFETY: the caller says that the message is the program's, which describes its data truly.
+    unsafe { data_bytes(count_of((*msg).iov, (*msg).iov_count), (*msg).datatype) }
 }

@@ -9,6 +9,7 @@
 //! writing one word, which all ranks see at their next message.
 
 use crate::between::Between;
+use crate::fault::InjectedFault;
 use netdyno_protocol::dial::profile::Profile;
 use netdyno_protocol::dial::setting::{Dial, Setting};
 use netdyno_protocol::dial::terms::{Dials, Own};
@@ -142,8 +143,8 @@ pub struct Plan {
     pub completion: Completion,
     /// Where a message waits for the gap of the one before it.
     pub gap_at: GapAt,
-    /// Lets the hook fail at that message, to see what happens then.
-    pub fail_at: Option<u64>,
+    /// Where the hook is to panic, to see what happens then.
+    pub fail_at: Option<InjectedFault>,
 }
 
 /// Why a page cannot be used. One line.
@@ -160,8 +161,8 @@ impl fmt::Display for Plan {
         if let Some(between) = &self.between {
             writeln!(f, "between {between}")?;
         }
-        if let Some(nth) = self.fail_at {
-            writeln!(f, "fail-at {nth}")?;
+        if let Some(fault) = self.fail_at {
+            writeln!(f, "fail-at {fault}")?;
         }
         for Turn { dials, own, capacity } in &self.turns {
             writeln!(f, "turn {dials};{};{capacity}", spell_own(own))?;
@@ -348,9 +349,9 @@ mod tests {
             between,
             completion: Completion::Delivered,
             gap_at: GapAt::Sender,
-            fail_at: Some(7),
+            fail_at: "after-queue:7".parse().ok(),
         };
-        assert!(plan.profile.is_some());
+        assert!(plan.profile.is_some() && plan.fail_at.is_some());
         assert_eq!(Plan::read(&plan.page()).unwrap(), plan);
         let steady = Plan { profile: None, ..plan };
         assert_eq!(Plan::read(&steady.page()).unwrap(), steady);
@@ -373,6 +374,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "writes files")]
     fn one_word_changes_the_turn() {
         let folder = tempfile::tempdir().unwrap();
         let page = Page::create(folder.path(), &Plan::default()).unwrap();
@@ -385,6 +387,7 @@ mod tests {
 
     proptest! {
         #[test]
+        #[cfg_attr(miri, ignore = "takes long")]
         fn no_page_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in "((turn|profile|seed) [ -~]{0,40}\n)?[ -~\n]{0,60}") {
             let _ = Plan::read(&bytes);
             let mut page = Plan::default().page();

@@ -11,7 +11,7 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::HashMap;
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// In front of a copy; as long as the strictest alignment asks.
@@ -30,7 +30,7 @@ fn layout(size: usize) -> Layout {
 
 /// Whether the table is a copy of ours.
 pub fn is_ours<T>(table: *const T) -> bool {
-    copies().as_ref().is_some_and(|copies| copies.contains_key(&(table as usize)))
+    copies().as_ref().is_some_and(|copies| copies.contains_key(&table.addr()))
 }
 
 /// Copies a table, and changes the copy.
@@ -38,8 +38,9 @@ pub fn is_ours<T>(table: *const T) -> bool {
 /// # Safety
 /// The table is one of libfabric's: it begins with its size, in bytes, of which it has so many; `T`
 /// is its beginning, or a later form of it with more at the end. Null members may be all zero.
-pub unsafe fn copy<T: Copy, S>(table: *const T, state: *const S, change: impl FnOnce(&mut T)) -> *const T {
-    // SAFETY: as the caller says; the copy has room for whichever is longer, and its front.
+pub unsafe fn copy<T: Copy, S>(table: *const T, state: NonNull<S>, change: impl FnOnce(&mut T)) -> *const T {
+    // SAFETY: the table has as many bytes as its first word says. The copy has room for these and for
+    // a `T`, zeroed where the table is shorter, and in front of it for the state.
     unsafe {
         let size = *table.cast::<usize>();
         let room = size.max(size_of::<T>());
@@ -47,23 +48,23 @@ pub unsafe fn copy<T: Copy, S>(table: *const T, state: *const S, change: impl Fn
         if front.is_null() {
             return table;
         }
-        front.cast::<*const S>().write(state);
+        front.cast::<NonNull<S>>().write(state);
         let copy = front.add(FRONT);
         ptr::copy_nonoverlapping(table.cast::<u8>(), copy, size);
         change(&mut *copy.cast::<T>());
-        copies().get_or_insert_default().insert(copy as usize, room);
+        copies().get_or_insert_default().insert(copy.addr(), room);
         copy.cast()
     }
 }
 
-/// What stands in front of a copy.
+/// Returns the state that stands in front of a copy, as it was handed to [`copy`].
 ///
 /// # Safety
 /// The table is a copy made for a state of that type.
 #[inline(always)]
-pub unsafe fn state<'a, T, S>(table: *const T) -> &'a S {
-    // SAFETY: as the caller says.
-    unsafe { &**table.cast::<u8>().sub(FRONT).cast::<*const S>() }
+pub unsafe fn state<T, S>(table: *const T) -> NonNull<S> {
+    // SAFETY: in front of the table of a copy stands a pointer to a state of that type.
+    unsafe { table.cast::<u8>().sub(FRONT).cast::<NonNull<S>>().read() }
 }
 
 /// Gives a copy back, if it is one.
@@ -71,9 +72,10 @@ pub unsafe fn state<'a, T, S>(table: *const T) -> &'a S {
 /// # Safety
 /// Nobody uses it any more.
 pub unsafe fn free<T>(table: *const T) {
-    let room = copies().as_mut().and_then(|copies| copies.remove(&(table as usize)));
+    let room = copies().as_mut().and_then(|copies| copies.remove(&table.addr()));
     if let Some(room) = room {
-        // SAFETY: it was allocated so, and is used no more.
+        // SAFETY: `copy` allocated so many bytes from `FRONT` before the table on, and nobody uses them
+        // any more.
         unsafe { dealloc(table.cast::<u8>().cast_mut().sub(FRONT), layout(room)) };
     }
 }
@@ -87,12 +89,13 @@ macro_rules! replace {
     };
 }
 
-/// Calls a function of the provider's.
+/// Calls a function of the provider's, by a pointer to its table. A table of an older library may be
+/// shorter than ours, so that no reference to it is made.
 macro_rules! call {
     ($table:ident.$member:ident($($argument:expr),* $(,)?)) => {
         match (*$table).$member {
             Some(theirs) => theirs($($argument),*),
-            None => -$crate::abi::ENOSYS,
+            None => $crate::guard::Answer::MISSING,
         }
     };
 }
@@ -124,22 +127,23 @@ mod tests {
         let (short, long) =
             ([16, theirs as *const () as usize], [40, theirs as *const () as usize, 0, 77, 78]);
         for table in [&short[..], &long[..]] {
-            let state = String::from("of the object");
+            let state = NonNull::from(Box::leak(Box::new(String::from("of the object"))));
             // SAFETY: both begin with their size.
             let copy = unsafe {
-                copy(table.as_ptr().cast::<Table>(), &raw const state, |copy| {
+                copy(table.as_ptr().cast::<Table>(), state, |copy| {
                     replace!(copy, one => ours, two => ours);
                 })
             };
             assert!(is_ours(copy) && !is_ours(table.as_ptr()));
             // SAFETY: it was just made so.
             unsafe {
-                assert_eq!(super::state::<_, String>(copy), "of the object");
+                assert_eq!(super::state::<_, String>(copy), state);
                 assert_eq!((*copy).one.map(|call| call()), Some(2));
                 assert!((*copy).two.is_none(), "what the provider lacks is not made up");
                 let words = std::slice::from_raw_parts(copy.cast::<usize>(), table.len());
                 assert_eq!(words[2..], table[2..]);
                 free(copy);
+                assert_eq!(*Box::from_raw(state.as_ptr()), "of the object");
             }
             assert!(!is_ours(copy));
         }

@@ -48,9 +48,9 @@ pub fn find(folder: &Path, address: &[u8]) -> Option<Who> {
 /// # Safety
 /// It is live.
 pub unsafe fn own_address(ep: *mut Ep) -> Option<Vec<u8>> {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller says that the endpoint is live, and so is its table.
     let getname = unsafe { (*ep).cm.as_ref() }?.getname?;
-    // SAFETY: there is room for so many bytes.
+    // SAFETY: the endpoint is live, and there is room for as many bytes as `length` says.
     written(|address, length| unsafe { getname(ep.cast::<Fid>(), address, length) })
 }
 
@@ -59,9 +59,9 @@ pub unsafe fn own_address(ep: *mut Ep) -> Option<Vec<u8>> {
 /// # Safety
 /// The vector is live.
 pub unsafe fn address_of(av: *mut Av, to: Address) -> Option<Vec<u8>> {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller says that the vector is live, and so is its table.
     let lookup = unsafe { (*(*av).ops).lookup }?;
-    // SAFETY: there is room for so many bytes.
+    // SAFETY: the vector is live, and there is room for as many bytes as `length` says.
     written(|address, length| unsafe { lookup(av, to, address, length) })
 }
 
@@ -77,6 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "writes files")]
     fn who_has_said_where_it_is_is_found_there() {
         let folder = tempfile::tempdir().unwrap();
         let who = Who { rank: Some(3), host: "node1".into() };

@@ -47,9 +47,9 @@ pub struct RunArgs {
     #[arg(long)]
     quiet: bool,
 
-    /// Lets the hook fail at that message
-    #[arg(long, value_name = "N", hide = true)]
-    fail_at: Option<u64>,
+    /// Lets the hook panic after so many messages, in a function of the kind named: 150, queue:150, after-send:150
+    #[arg(long, value_name = "[KIND:]N", hide = true)]
+    fail_at: Option<netdyno_apparatus_fi::fault::InjectedFault>,
 
     /// The program, with whatever starts its ranks, as in mpiexec -n 4 ./app
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]

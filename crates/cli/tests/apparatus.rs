@@ -389,6 +389,37 @@ fn a_hook_that_fails_lets_the_program_end() {
     }
 }
 
+/// Whichever kind of function of the hook panics, before or after the provider's, the ranks end as they would
+/// have. (Each single function over a fake provider: the hook's own tests.)
+#[test]
+fn a_panic_in_any_kind_of_function_lets_the_program_end() {
+    let _alone = alone();
+    let places = [
+        "open:0",
+        "endpoint:0",
+        "receive:20",
+        "queue:20",
+        "after-send:20",
+        "after-queue:20",
+        "after-one-sided:0",
+        "close:20",
+    ];
+    for bench in Bench::all(PROGRAM) {
+        for place in places {
+            let program = if place.contains("one-sided") { "puts 20 8" } else { "chain 50 8" };
+            let output = bench.run(&["--fail-at", place, "--latency", "=100us"], program);
+            if program.starts_with("puts") && sum(&bench.report(), "one_sided") == 0.0 {
+                assert!(bench.is_open_mpi(), "{}", bench.report());
+                continue;
+            }
+            let text = stderr(&output);
+            assert_eq!(output.status.code(), Some(125), "{place}: {text}");
+            assert!(text.contains("the hook failed in rank"), "{place}: {text}");
+            assert!(String::from_utf8_lossy(&output.stdout).contains("elapsed_s="), "{place}: {text}");
+        }
+    }
+}
+
 #[test]
 fn a_sweep_goes_on_after_a_kill() {
     let _alone = alone();

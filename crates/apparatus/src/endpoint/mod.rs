@@ -8,10 +8,11 @@ use crate::abi::{
 use crate::account::{State, Word};
 use crate::between::Between;
 use crate::counter::Counter;
+use crate::guard::{Provider, entries};
 use crate::hook::{Draft, Force, Hook, inside, is_inside, spin_until};
 use crate::onesided;
 use crate::page::Completion;
-use crate::patch;
+use crate::patch::{self, call};
 use crate::peers;
 use crate::queue::Queue;
 use crate::replace;
@@ -20,7 +21,7 @@ use netdyno_clock::ticks;
 use netdyno_protocol::dial::stamp::{Stamp, is_stamped};
 use netdyno_protocol::dial::timing::Departed;
 use std::collections::HashMap;
-use std::ptr;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
@@ -30,7 +31,7 @@ const TIMED_EVERY: u32 = 16;
 
 /// What the hook knows of an endpoint.
 pub struct Endpoint {
-    hook: &'static Hook,
+    pub hook: &'static Hook,
     ops: *const Ops,
     msg: AtomicPtr<MsgOps>,
     tagged: AtomicPtr<TaggedOps>,
@@ -95,9 +96,10 @@ pub enum End {
 /// # Safety
 /// The endpoint is a live one of libfabric's, and nobody else uses it yet.
 pub unsafe fn install(hook: &'static Hook, ep: *mut Ep, has_data: bool, delivers: bool) {
-    // SAFETY: as the caller says; the state lives until the endpoint is closed.
+    // SAFETY: the endpoint is live, so that its tables are, and nobody else uses it yet. The state lives
+    // until the endpoint is closed.
     unsafe {
-        let state = Box::into_raw(Box::new(Endpoint {
+        let state = NonNull::from(Box::leak(Box::new(Endpoint {
             hook,
             ops: (*ep).fid.ops,
             msg: AtomicPtr::default(),
@@ -114,7 +116,7 @@ pub unsafe fn install(hook: &'static Hook, ep: *mut Ep, has_data: bool, delivers
             is_paid: AtomicBool::new(false),
             sends: AtomicU32::new(0),
             is_sending: AtomicBool::new(false),
-        }));
+        })));
         (*ep).fid.ops = patch::copy((*ep).fid.ops, state, |ops: &mut Ops| {
             replace!(ops, close => close, bind => bind, control => control);
         });
@@ -124,45 +126,52 @@ pub unsafe fn install(hook: &'static Hook, ep: *mut Ep, has_data: bool, delivers
 
 /// Copies the tables that are not ours yet: a provider may exchange them when the endpoint is
 /// enabled.
-unsafe fn patch_tables(ep: *mut Ep, state: *const Endpoint) {
+///
+/// # Safety
+/// The endpoint is live and the state is its own; nobody else uses it while it is made or enabled.
+unsafe fn patch_tables(ep: *mut Ep, state: NonNull<Endpoint>) {
     /// One table: noted in the state, then exchanged in the endpoint.
     unsafe fn table<T: Copy>(
-        place: &mut *const T,
+        place: *mut *const T,
         note: &AtomicPtr<T>,
-        state: *const Endpoint,
+        state: NonNull<Endpoint>,
         change: impl FnOnce(&mut T),
     ) {
-        if place.is_null() || patch::is_ours(*place) {
-            return;
+        // SAFETY: the place is a member of an endpoint that is live and that nobody else uses. A table
+        // of the provider's begins with its size.
+        unsafe {
+            let theirs = *place;
+            if theirs.is_null() || patch::is_ours(theirs) {
+                return;
+            }
+            note.store(theirs.cast_mut(), Relaxed);
+            *place = patch::copy(theirs, state, change);
         }
-        note.store(place.cast_mut(), Relaxed);
-        // SAFETY: a table of the provider's, which begins with its size.
-        *place = unsafe { patch::copy(*place, state, change) };
     }
-    // SAFETY: the endpoint is live; nobody uses it while it is being made or enabled.
+    // SAFETY: the caller says that the endpoint and its state are live, and that nobody else uses them.
     unsafe {
-        let (ep, known) = (&mut *ep, &*state);
+        let known = state.as_ref();
         let dials = known.hook.ever_dials();
-        table(&mut ep.msg, &known.msg, state, |ops| {
+        table(&raw mut (*ep).msg, &known.msg, state, |ops| {
             if dials {
                 replace!(ops, recv => messages::recv, recvv => messages::recvv, recvmsg => messages::recvmsg);
             }
             replace!(ops, send => messages::send, sendv => messages::sendv, sendmsg => messages::sendmsg, inject => messages::inject,
                 senddata => messages::senddata, injectdata => messages::injectdata);
         });
-        table(&mut ep.tagged, &known.tagged, state, |ops| {
+        table(&raw mut (*ep).tagged, &known.tagged, state, |ops| {
             if dials {
                 replace!(ops, recv => messages::trecv, recvv => messages::trecvv, recvmsg => messages::trecvmsg);
             }
             replace!(ops, send => messages::tsend, sendv => messages::tsendv, sendmsg => messages::tsendmsg, inject => messages::tinject,
                 senddata => messages::tsenddata, injectdata => messages::tinjectdata);
         });
-        table(&mut ep.rma, &known.rma, state, |ops| {
+        table(&raw mut (*ep).rma, &known.rma, state, |ops| {
             replace!(ops, read => onesided::read, readv => onesided::readv, readmsg => onesided::readmsg,
                 write => onesided::write, writev => onesided::writev, writemsg => onesided::writemsg,
                 inject => onesided::inject, writedata => onesided::writedata, injectdata => onesided::injectdata);
         });
-        table(&mut ep.atomic, &known.atomic, state, |ops| {
+        table(&raw mut (*ep).atomic, &known.atomic, state, |ops| {
             replace!(ops, write => onesided::atomic_write, writev => onesided::atomic_writev,
                 writemsg => onesided::atomic_writemsg, inject => onesided::atomic_inject,
                 readwrite => onesided::readwrite, readwritev => onesided::readwritev,
@@ -173,14 +182,16 @@ unsafe fn patch_tables(ep: *mut Ep, state: *const Endpoint) {
 }
 
 impl Endpoint {
-    /// Sends a message under what is in force. `data` is what the program sends along; `go` sends
-    /// with the data it is given, or without.
+    /// Sends a message under what is in force. `data` is what the program sends along; `go` has the
+    /// provider send with the data it is given, or without.
     fn send(
         &self,
         operation: &Operation,
         data: Option<u64>,
+        provider: &Provider<'_, isize>,
         mut go: impl FnMut(Option<u64>) -> isize,
     ) -> isize {
+        let mut go = |data| provider.call(|| go(data));
         let bytes = operation.bytes;
         if !self.hook.ever_dials() {
             return self.send_undialled(bytes, || go(data));
@@ -199,11 +210,7 @@ impl Endpoint {
         if self.is_spared(operation.to) {
             return self.send_spared(bytes, data, go);
         }
-        let mut draft = match self.hook.guarded(|| self.draft(force, bytes)) {
-            Some(Some(draft)) => draft,
-            Some(None) => return -abi::EAGAIN,
-            None => return go(data),
-        };
+        let Some(mut draft) = self.draft(force, bytes) else { return -abi::EAGAIN };
         let stamped = self.stamped(data, &draft);
         let is_timed = self.is_timed();
         if is_timed {
@@ -213,7 +220,7 @@ impl Endpoint {
         if is_timed {
             draft.taken = ticks::glance();
         }
-        self.hook.guarded(|| self.settle(force, draft, operation, result));
+        self.settle(force, draft, operation, result);
         if result == 0 {
             self.count_sent(bytes);
         }
@@ -255,15 +262,13 @@ impl Endpoint {
     /// Whether the link to that address is left as it is.
     fn is_spared(&self, to: Address) -> bool {
         let Some(between) = &self.hook.between else { return false };
-        let spared = || self.spared.lock().unwrap_or_else(PoisonError::into_inner);
-        self.hook
-            .guarded(|| *spared().entry(to).or_insert_with(|| !self.is_dialled(between, to)))
-            .unwrap_or(true)
+        let mut spared = self.spared.lock().unwrap_or_else(PoisonError::into_inner);
+        *spared.entry(to).or_insert_with(|| !self.is_dialled(between, to))
     }
 
     fn is_dialled(&self, between: &Between, to: Address) -> bool {
         let peers = self.peers.load(Relaxed);
-        // SAFETY: an address vector outlives the endpoints that are bound to it, by libfabric's rules.
+        // SAFETY: by libfabric's rules an address vector outlives the endpoints that are bound to it.
         let address = if peers.is_null() { None } else { inside(|| unsafe { peers::address_of(peers, to) }) };
         match address.and_then(|address| peers::find(self.hook.folder, &address)) {
             Some(who) => between.dials(&self.hook.who, &who),
@@ -275,7 +280,13 @@ impl Endpoint {
     }
 
     /// Starts an operation on the peer's memory under what is in force.
-    pub fn act(&self, operation: &Operation, go: impl FnOnce() -> isize) -> isize {
+    pub fn act(
+        &self,
+        operation: &Operation,
+        provider: &Provider<'_, isize>,
+        go: impl FnOnce() -> isize,
+    ) -> isize {
+        let go = || provider.call(go);
         if is_inside() {
             return go();
         }
@@ -283,15 +294,14 @@ impl Endpoint {
         let is_spared = force.is_some() && self.is_spared(operation.to);
         let draft = match force.filter(|_| !is_spared) {
             None => None,
-            Some(force) => match self.hook.guarded(|| self.draft(force, operation.bytes)) {
-                Some(Some(draft)) => Some((force, draft)),
-                Some(None) => return -abi::EAGAIN,
-                None => None,
+            Some(force) => match self.draft(force, operation.bytes) {
+                Some(draft) => Some((force, draft)),
+                None => return -abi::EAGAIN,
             },
         };
         let result = inside(go);
         if let Some((force, draft)) = draft {
-            self.hook.guarded(|| self.settle(force, draft, operation, result));
+            self.settle(force, draft, operation, result);
         }
         if result == 0 {
             self.hook.count(Word::OneSided, 1);
@@ -318,7 +328,6 @@ impl Endpoint {
     /// Takes the overhead, once for each message that is accepted in the end, and gives the
     /// departure; `None` while there is no room for more.
     fn draft(&self, force: &Force, bytes: usize) -> Option<Draft> {
-        self.hook.fail_if_asked();
         let entered = ticks::glance();
         let terms = force.terms(entered, || self.hook.sides().departures.free());
         let overhead = terms.send_overhead;
@@ -409,7 +418,7 @@ impl Endpoint {
         if let Some(queue) = queue {
             queue.not_before(operation.context, over);
         }
-        // SAFETY: a counter outlives the endpoints that are bound to it, by libfabric's rules.
+        // SAFETY: by libfabric's rules a counter outlives the endpoints that are bound to it.
         if let Some(counter) = unsafe { self.counters[operation.counts as usize].load(Relaxed).as_ref() } {
             counter.not_before(over);
             // The queue counts what it holds.
@@ -429,7 +438,7 @@ impl Endpoint {
     /// # Safety
     /// The endpoint is the live one that this is known of.
     unsafe fn introduce(&self, ep: *mut Ep) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller says that the endpoint is live.
         let address = inside(|| unsafe { peers::own_address(ep) });
         let is_said = address
             .is_some_and(|address| peers::announce(self.hook.folder, &address, &self.hook.who).is_ok());
@@ -445,15 +454,15 @@ impl Endpoint {
     /// # Safety
     /// The queue is live, as long as the endpoint.
     unsafe fn use_queue(&self, cq: *mut Cq, flags: u64) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller says that the queue is live.
         let Some(queue) = (unsafe { Queue::of(cq) }) else { return };
-        let place = ptr::from_ref(queue).cast_mut();
         if flags & abi::RECV != 0 {
-            self.arrivals.store(place, Relaxed);
-            queue.expect_messages();
+            self.arrivals.store(queue.as_ptr(), Relaxed);
+            // SAFETY: a live queue leads to a live state.
+            unsafe { queue.as_ref() }.expect_messages();
         }
         if flags & abi::TRANSMIT != 0 {
-            self.ends.store(place, Relaxed);
+            self.ends.store(queue.as_ptr(), Relaxed);
         }
     }
 
@@ -462,14 +471,13 @@ impl Endpoint {
     /// # Safety
     /// The counter is live, as long as the endpoint.
     unsafe fn use_counter(&self, cntr: *mut Cntr, flags: u64) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller says that the counter is live.
         let Some(counter) = (unsafe { Counter::of(cntr) }) else { return };
-        let place = ptr::from_ref(counter).cast_mut();
         for (counts, flag) in
             [(Counts::Sends, abi::TRANSMIT), (Counts::Writes, abi::WRITE), (Counts::Reads, abi::READ)]
         {
             if flags & flag != 0 {
-                self.counters[counts as usize].store(place, Relaxed);
+                self.counters[counts as usize].store(counter.as_ptr(), Relaxed);
             }
         }
         if flags & (abi::RECV | abi::REMOTE_READ | abi::REMOTE_WRITE) != 0 {
@@ -484,12 +492,12 @@ impl Endpoint {
     }
 
     fn ends(&self) -> Option<&Queue> {
-        // SAFETY: a queue outlives the endpoints that are bound to it, by libfabric's rules.
+        // SAFETY: by libfabric's rules a queue outlives the endpoints that are bound to it.
         unsafe { self.ends.load(Relaxed).as_ref() }
     }
 
     fn arrivals(&self) -> Option<&Queue> {
-        // SAFETY: as above.
+        // SAFETY: by libfabric's rules a queue outlives the endpoints that are bound to it.
         unsafe { self.arrivals.load(Relaxed).as_ref() }
     }
 }
@@ -516,39 +524,50 @@ pub unsafe fn bytes_of(iov: *const IoVec, count: usize) -> usize {
     if iov.is_null() {
         return 0;
     }
-    // SAFETY: as the caller says.
-    unsafe { std::slice::from_raw_parts(iov, count) }.iter().map(|part| part.len).sum()
+    // SAFETY: the caller says that there are so many.
+    let parts = unsafe { std::slice::from_raw_parts(iov, count) };
+    // What is too much for a number is refused by the provider.
+    parts.iter().fold(0, |bytes, part| part.len.saturating_add(bytes))
 }
 
-unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    // SAFETY: libfabric closes what it opened; the tables are put back first, as the provider may
-    // look at them.
+/// Puts the provider's tables back, as the provider may look at them, and closes the endpoint.
+///
+/// # Safety
+/// The endpoint is live and the state is its own.
+unsafe fn close_theirs(ep: *mut Ep, state: &Endpoint) -> c_int {
+    fn theirs<T>(now: *const T, note: &AtomicPtr<T>) -> *const T {
+        if patch::is_ours(now) { note.load(Relaxed) } else { now }
+    }
+    // SAFETY: the caller says that the endpoint is live.
     unsafe {
-        let ep = fid.cast::<Ep>();
-        let ours = (*fid).ops;
-        let state: &Endpoint = patch::state(ours);
-        let state = ptr::from_ref(state).cast_mut();
+        (*ep).fid.ops = state.ops;
+        (*ep).msg = theirs((*ep).msg, &state.msg);
+        (*ep).tagged = theirs((*ep).tagged, &state.tagged);
+        (*ep).rma = theirs((*ep).rma, &state.rma);
+        (*ep).atomic = theirs((*ep).atomic, &state.atomic);
+        let theirs = state.ops;
+        call!(theirs.close(&raw mut (*ep).fid))
+    }
+}
+
+/// Closes an endpoint, and frees what the hook knows of it once the provider has.
+///
+/// # Safety
+/// The endpoint is live and the state is its own; nobody uses either afterwards if it is closed.
+unsafe fn close_and_free(ep: *mut Ep, state: NonNull<Endpoint>, provider: &Provider<'_, c_int>) -> c_int {
+    // SAFETY: the caller says that the endpoint is live. Once it is closed, nothing leads to its tables
+    // and its state any more, which came from `Box::leak`.
+    unsafe {
+        let ours = (*ep).fid.ops;
         let tables = ((*ep).msg, (*ep).tagged, (*ep).rma, (*ep).atomic);
-        let restore = |ep: *mut Ep| {
-            fn theirs<T>(now: *const T, note: &AtomicPtr<T>) -> *const T {
-                if patch::is_ours(now) { note.load(Relaxed) } else { now }
-            }
-            (*ep).fid.ops = (*state).ops;
-            (*ep).msg = theirs((*ep).msg, &(*state).msg);
-            (*ep).tagged = theirs((*ep).tagged, &(*state).tagged);
-            (*ep).rma = theirs((*ep).rma, &(*state).rma);
-            (*ep).atomic = theirs((*ep).atomic, &(*state).atomic);
-        };
-        restore(ep);
-        let Some(theirs) = (*(*state).ops).close else { return 0 };
-        let result = theirs(fid);
+        let result = provider.call(|| close_theirs(ep, state.as_ref()));
         if result == 0 {
             patch::free(ours);
             patch::free(tables.0);
             patch::free(tables.1);
             patch::free(tables.2);
             patch::free(tables.3);
-            drop(Box::from_raw(state));
+            drop(Box::from_raw(state.as_ptr()));
         } else {
             (*ep).fid.ops = ours;
             ((*ep).msg, (*ep).tagged, (*ep).rma, (*ep).atomic) = tables;
@@ -557,49 +576,94 @@ unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
     }
 }
 
-unsafe extern "C" fn bind(fid: *mut Fid, to: *mut Fid, flags: u64) -> c_int {
-    // SAFETY: the provider's own function; a queue is one of ours if its table is.
-    unsafe {
-        let state: &Endpoint = patch::state((*fid).ops);
-        let Some(theirs) = (*state.ops).bind else { return 0 };
-        let result = theirs(fid, to, flags);
-        if result != 0 || to.is_null() {
-            return result;
+impl Endpoint {
+    /// The provider has bound the endpoint.
+    ///
+    /// # Safety
+    /// What it is bound to is live, as long as the endpoint.
+    unsafe fn bound(&self, to: *mut Fid, flags: u64) {
+        // SAFETY: the caller says that the object is live; its class says of which type it is.
+        unsafe {
+            match to.as_ref().map(|fid| fid.fclass) {
+                Some(abi::CLASS_CQ) => self.use_queue(to.cast(), flags),
+                Some(abi::CLASS_AV) => self.peers.store(to.cast(), Relaxed),
+                Some(abi::CLASS_CNTR) => self.use_counter(to.cast(), flags),
+                _ => {}
+            }
         }
-        match (*to).fclass {
-            abi::CLASS_CQ => state.use_queue(to.cast(), flags),
-            abi::CLASS_AV => state.peers.store(to.cast(), Relaxed),
-            abi::CLASS_CNTR => state.use_counter(to.cast(), flags),
-            _ => {}
+    }
+
+    /// The provider has enabled the endpoint, and may have exchanged its tables.
+    ///
+    /// # Safety
+    /// The endpoint is live, the state is its own, and nobody else uses it yet.
+    unsafe fn enabled(state: NonNull<Self>, ep: *mut Ep) {
+        // SAFETY: the caller says that the state and the endpoint are live.
+        unsafe {
+            patch_tables(ep, state);
+            let known = state.as_ref();
+            if known.arrivals().is_some() {
+                known.hook.reach(State::InForce);
+            }
+            if known.hook.between.is_some() {
+                known.introduce(ep);
+            }
         }
-        result
     }
 }
 
-unsafe extern "C" fn control(fid: *mut Fid, command: c_int, argument: Opaque) -> c_int {
-    // SAFETY: the provider's own function; the endpoint is not in use before it is enabled.
+entries! {
+    fn close(fid: *mut Fid) -> c_int, Close {
+        let state = patch::state::<_, Endpoint>((*fid).ops);
+        hook: (*state.as_ptr()).hook,
+        pass: close_theirs(fid.cast(), state.as_ref()),
+        |provider| close_and_free(fid.cast(), state, provider),
+    }
+
+    fn bind(fid: *mut Fid, to: *mut Fid, flags: u64) -> c_int, Endpoint {
+        let (state, theirs) = of(fid);
+        hook: (*state.as_ptr()).hook,
+        pass: call!(theirs.bind(fid, to, flags)),
+        |provider| {
+            let result = provider.call(|| call!(theirs.bind(fid, to, flags)));
+            if result == 0 {
+                state.as_ref().bound(to, flags);
+            }
+            result
+        },
+    }
+
+    fn control(fid: *mut Fid, command: c_int, argument: Opaque) -> c_int, Endpoint {
+        let (state, theirs) = of(fid);
+        hook: (*state.as_ptr()).hook,
+        pass: call!(theirs.control(fid, command, argument)),
+        |provider| {
+            let result = provider.call(|| call!(theirs.control(fid, command, argument)));
+            if result == 0 && command == abi::ENABLE {
+                Endpoint::enabled(state, fid.cast());
+            }
+            result
+        },
+    }
+}
+
+/// Returns the hook's state of an endpoint, and the provider's table.
+///
+/// # Safety
+/// The endpoint is a live one that has a table of ours.
+unsafe fn of(fid: *mut Fid) -> (NonNull<Endpoint>, *const Ops) {
+    // SAFETY: a table of ours leads to the state.
     unsafe {
-        let state: *const Endpoint = patch::state::<_, Endpoint>((*fid).ops);
-        let Some(theirs) = (*(*state).ops).control else { return 0 };
-        let result = theirs(fid, command, argument);
-        if result == 0 && command == abi::ENABLE {
-            patch_tables(fid.cast(), state);
-            if (*state).arrivals().is_some() {
-                (*state).hook.reach(State::InForce);
-            }
-            if (*state).hook.between.is_some() {
-                (*state).hook.guarded(|| (*state).introduce(fid.cast()));
-            }
-        }
-        result
+        let state = patch::state::<_, Endpoint>((*fid).ops);
+        (state, (*state.as_ptr()).ops)
     }
 }
 
 /// What stands behind an endpoint's table: the hook's state, and the provider's table.
 macro_rules! behind {
     ($ep:ident.$table:ident) => {{
-        let state: &Endpoint = patch::state((*$ep).$table);
-        (state, &*state.$table.load(Relaxed))
+        let state: &Endpoint = patch::state((*$ep).$table).as_ref();
+        (state, state.$table.load(Relaxed).cast_const())
     }};
 }
 pub(crate) use behind;

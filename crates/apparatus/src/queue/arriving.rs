@@ -5,6 +5,7 @@ use super::{
 };
 use crate::abi::{self, Address, Entry, Opaque};
 use crate::account::Word;
+use crate::fault::{self, Side};
 use crate::hook::Force;
 use netdyno_clock::ticks;
 use netdyno_protocol::dial::hold::Released;
@@ -13,40 +14,49 @@ use netdyno_protocol::dial::terms::{Latency, Terms};
 use netdyno_protocol::dial::timing::{Departed, Gate};
 
 impl Queue {
-    /// Takes a completion of the provider's, and finds out when the program may see it.
-    pub(super) fn take(&self, state: &mut State, mut entry: Entry, source: Address, seen: Seen) {
+    /// Takes a completion of the provider's, and finds out when the program may see it. The stamp is
+    /// taken out of the entry first: the program does not see it even if the rest panics.
+    pub(super) fn take(&self, state: &mut State, entry: &mut Entry, source: Address, seen: Seen) {
         let now = seen.at;
-        if entry.flags & (abi::RECV | abi::MULTI_RECV) == abi::MULTI_RECV {
-            // The provider has done with a buffer. The program may fill it again only when it has
-            // seen all that lies in it.
-            let last = state.buffers.remove(&(entry.op_context as u64)).unwrap_or(0);
-            // Among the messages, behind them: these may be released later than they are due.
-            state.messages.put(last, Completion { entry, source, kind: Kind::Other });
-            return;
-        }
         if entry.flags & abi::RECV == 0 {
-            let end = state.ends.remove(&(entry.op_context as u64)).unwrap_or(0);
-            if end > now {
-                self.hook.count(Word::HeldEnds, 1);
-            }
-            state.others.put(end, Completion { entry, source, kind: Kind::Other });
+            self.hook.panic_if_asked(fault::Entry::Queue, Side::After);
+            self.take_other(state, Completion { entry: *entry, source, kind: Kind::Other }, now);
             return;
         }
-        let said = self.unstamp(&mut entry, source, now);
-        let completion = Completion { entry, source, kind: Kind::Other };
+        let said = self.unstamp(entry, source, now);
+        self.hook.panic_if_asked(fault::Entry::Queue, Side::After);
+        let completion = Completion { entry: *entry, source, kind: Kind::Other };
         if let Some((_, takes)) = state.peek(entry.op_context) {
             self.found(state, completion, &said, now, takes);
             return;
         }
         self.count_received(entry.len);
         if said.is_spared {
-            let due = state.in_order(&entry, 0, now);
+            let due = state.in_order(entry, 0, now);
             // Nothing waits for it, unless it ends a buffer in which something may wait.
             let line = if due > 0 { &mut state.messages } else { &mut state.others };
             line.put(due, completion);
             return;
         }
         self.hold(state, completion, &said, seen);
+    }
+
+    /// Takes the end of an operation, or of a buffer.
+    fn take_other(&self, state: &mut State, completion: Completion, now: u64) {
+        let entry = completion.entry;
+        if entry.flags & abi::MULTI_RECV != 0 {
+            // The provider has done with a buffer. The program may fill it again only when it has
+            // seen all that lies in it.
+            let last = state.buffers.remove(&(entry.op_context as u64)).unwrap_or(0);
+            // Among the messages, behind them: these may be released later than they are due.
+            state.messages.put(last, completion);
+            return;
+        }
+        let end = state.ends.remove(&(entry.op_context as u64)).unwrap_or(0);
+        if end > now {
+            self.hook.count(Word::HeldEnds, 1);
+        }
+        state.others.put(end, completion);
     }
 
     /// Reads what the hook of the sender says, and takes it out of what the program will see.

@@ -1,157 +1,197 @@
 //! The functions of a completion queue that the hook stands in for.
+//!
+//! A read that panics finds nothing: the program looks again, and the hook, which has failed, hands out
+//! what it holds. What the provider has handed over is kept (`Queue::take_all`).
 
 use super::Queue;
 use crate::abi::{self, Address, Cq, Entry, ErrEntry, Fid, Opaque};
+use crate::guard::{Provider, entries};
 use crate::hook::{inside, is_inside};
 use crate::patch::{self, call};
 use core::ffi::{c_int, c_void};
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::Relaxed;
 
-// Each of the following stands in for the provider's function of that name. SAFETY, for all of them:
-// they are reached through a table of ours, which leads to the state; the arguments are those that
-// the program gave.
+/// Returns what the hook knows of a queue.
+///
+/// # Safety
+/// The queue is a live one that has a table of ours.
+unsafe fn of<'a>(cq: *mut Cq) -> &'a Queue {
+    // SAFETY: a table of ours leads to the state, which lives until the queue is closed.
+    unsafe { patch::state::<_, Queue>((*cq).ops).as_ref() }
+}
 
-pub(super) unsafe extern "C" fn read(cq: *mut Cq, out: Opaque, count: usize) -> isize {
-    // SAFETY: see above.
-    unsafe {
-        let queue: &Queue = patch::state((*cq).ops);
-        let theirs = queue.ops;
-        queue.read(out.cast(), count, ptr::null_mut(), |raw, count, _| call!(theirs.read(cq, raw, count)))
+entries! {
+    pub(super) fn read(cq: *mut Cq, out: Opaque, count: usize) -> isize, Queue {
+        let queue = of(cq);
+        hook: queue.hook,
+        pass: -abi::EAGAIN,
+        |_| {
+            let theirs = queue.ops;
+            queue.read(out.cast(), count, ptr::null_mut(), |raw, count, _| call!(theirs.read(cq, raw, count)))
+        },
+    }
+
+    /// Where nothing is ever dialled: a look at an empty queue costs next to nothing, and what is read
+    /// by other functions is not counted.
+    pub(super) fn read_and_count(cq: *mut Cq, out: Opaque, count: usize) -> isize, Queue {
+        let queue = of(cq);
+        hook: queue.hook,
+        pass: { let theirs = queue.ops; call!(theirs.read(cq, out, count)) },
+        |provider| {
+            let theirs = queue.ops;
+            let got = provider.call(|| call!(theirs.read(cq, out, count)));
+            if got > 0 && queue.is_used.load(Relaxed) {
+                queue.count_read(out.cast(), got as usize);
+            }
+            got
+        },
+    }
+
+    pub(super) fn readfrom(cq: *mut Cq, out: Opaque, count: usize, sources: *mut Address) -> isize, Queue {
+        let queue = of(cq);
+        hook: queue.hook,
+        pass: -abi::EAGAIN,
+        |_| {
+            let theirs = queue.ops;
+            queue
+                .read(out.cast(), count, sources, |raw, count, from| call!(theirs.readfrom(cq, raw, count, from)))
+        },
+    }
+
+    pub(super) fn readerr(cq: *mut Cq, out: *mut ErrEntry, flags: u64) -> isize, Queue {
+        let queue = of(cq);
+        hook: queue.hook,
+        pass: { let theirs = queue.ops; call!(theirs.readerr(cq, out, flags)) },
+        |provider| {
+            let theirs = queue.ops;
+            let theirs = || provider.call(|| call!(theirs.readerr(cq, out, flags)));
+            if is_inside() {
+                return theirs();
+            }
+            if let Some(entry) = queue.take_unfound() {
+                (*out).op_context = entry.op_context;
+                (*out).flags = entry.flags;
+                (*out).tag = entry.tag;
+                ((*out).len, (*out).olen) = (0, 0);
+                ((*out).err, (*out).prov_errno) = (abi::ENOMSG, -abi::ENOMSG);
+                (*out).err_data_size = 0;
+                return 1;
+            }
+            let result = inside(theirs);
+            if result > 0 && !queue.passes() {
+                queue.forget_peek((*out).op_context);
+            }
+            result
+        },
+    }
+
+    pub(super) fn sread(
+        cq: *mut Cq, out: Opaque, count: usize, condition: *const c_void, timeout: c_int,
+    ) -> isize, Queue {
+        let queue = of(cq);
+        hook: queue.hook,
+        pass: -abi::EAGAIN,
+        |_| {
+            let theirs = queue.ops;
+            queue.sleep(
+                timeout,
+                |fetch| queue.read(out.cast(), count, ptr::null_mut(), fetch),
+                |raw, count, _| call!(theirs.read(cq, raw, count)),
+                |raw, count, _, nap| call!(theirs.sread(cq, raw, count, condition, nap)),
+            )
+        },
+    }
+
+    pub(super) fn sreadfrom(
+        cq: *mut Cq, out: Opaque, count: usize, sources: *mut Address, condition: *const c_void, timeout: c_int,
+    ) -> isize, Queue {
+        let queue = of(cq);
+        hook: queue.hook,
+        pass: -abi::EAGAIN,
+        |_| {
+            let theirs = queue.ops;
+            queue.sleep(
+                timeout,
+                |fetch| queue.read(out.cast(), count, sources, fetch),
+                |raw, count, from| call!(theirs.readfrom(cq, raw, count, from)),
+                |raw, count, from, nap| call!(theirs.sreadfrom(cq, raw, count, from, condition, nap)),
+            )
+        },
+    }
+
+    /// A provider may keep the signal for whoever sleeps next, which is a nap.
+    pub(super) fn signal(cq: *mut Cq) -> c_int, Queue {
+        let queue = of(cq);
+        hook: queue.hook,
+        pass: { let theirs = queue.ops; call!(theirs.signal(cq)) },
+        |provider| {
+            queue.is_signalled.store(true, Relaxed);
+            let theirs = queue.ops;
+            provider.call(|| call!(theirs.signal(cq)))
+        },
+    }
+
+    pub(super) fn close(fid: *mut Fid) -> c_int, Close {
+        let state = patch::state::<_, Queue>((*fid).ops);
+        hook: (*state.as_ptr()).hook,
+        pass: close_theirs(fid.cast(), state.as_ref()),
+        |provider| close_and_free(fid.cast(), state, provider),
     }
 }
 
-/// Where nothing is ever dialled: a look at an empty queue costs next to nothing, and what is read
-/// by other functions is not counted.
-pub(super) unsafe extern "C" fn read_and_count(cq: *mut Cq, out: Opaque, count: usize) -> isize {
-    // SAFETY: see above; so many entries were written, of so many bytes.
-    unsafe {
-        let queue: &Queue = patch::state((*cq).ops);
-        let theirs = queue.ops;
-        let got = call!(theirs.read(cq, out, count));
-        if got > 0 && queue.is_used.load(Relaxed) {
-            let bytes = queue.entry_bytes.unwrap_or(size_of::<Entry>());
-            for nth in 0..got as usize {
-                let entry = out.cast::<u8>().add(nth * bytes).cast::<Entry>();
+impl Queue {
+    /// Counts the messages among completions that the program has just read.
+    ///
+    /// # Safety
+    /// The provider has written `got` entries of the queue's format to `out`.
+    unsafe fn count_read(&self, out: *const u8, got: usize) {
+        let bytes = self.entry_bytes.unwrap_or(size_of::<Entry>());
+        for nth in 0..got {
+            // SAFETY: the caller says that there are so many. Every format begins with a context, flags and
+            // a length, and only these are looked at.
+            unsafe {
+                let entry = out.add(nth * bytes).cast::<Entry>();
                 if (*entry).flags & abi::RECV != 0 {
-                    queue.count_received((*entry).len);
+                    self.count_received((*entry).len);
                 }
             }
         }
-        got
     }
 }
 
-pub(super) unsafe extern "C" fn readfrom(
-    cq: *mut Cq,
-    out: Opaque,
-    count: usize,
-    sources: *mut Address,
-) -> isize {
-    // SAFETY: see above.
+/// Puts the provider's tables back, as the provider may look at them, and closes the queue.
+///
+/// # Safety
+/// The queue is live and the state is its own.
+unsafe fn close_theirs(cq: *mut Cq, state: &Queue) -> c_int {
+    // SAFETY: the caller says that the queue is live.
     unsafe {
-        let queue: &Queue = patch::state((*cq).ops);
-        let theirs = queue.ops;
-        queue
-            .read(out.cast(), count, sources, |raw, count, from| call!(theirs.readfrom(cq, raw, count, from)))
-    }
-}
-
-pub(super) unsafe extern "C" fn readerr(cq: *mut Cq, out: *mut ErrEntry, flags: u64) -> isize {
-    // SAFETY: see above; an error's description is a structure of the program's.
-    unsafe {
-        let queue: &Queue = patch::state((*cq).ops);
-        let theirs = queue.ops;
-        if is_inside() {
-            return call!(theirs.readerr(cq, out, flags));
+        (*cq).fid.ops = state.fid_ops;
+        if patch::is_ours((*cq).ops) {
+            (*cq).ops = state.ops;
         }
-        if let Some(entry) = queue.hook.guarded(|| queue.state().unfound.pop_front()).flatten() {
-            (*out).op_context = entry.op_context;
-            (*out).flags = entry.flags;
-            (*out).tag = entry.tag;
-            ((*out).len, (*out).olen) = (0, 0);
-            ((*out).err, (*out).prov_errno) = (abi::ENOMSG, -abi::ENOMSG);
-            (*out).err_data_size = 0;
-            return 1;
-        }
-        let result = inside(|| call!(theirs.readerr(cq, out, flags)));
-        if result > 0 && !queue.passes() {
-            queue.hook.guarded(|| queue.state().peek((*out).op_context));
-        }
-        result
+        let theirs = state.fid_ops;
+        call!(theirs.close(&raw mut (*cq).fid))
     }
 }
 
-pub(super) unsafe extern "C" fn sread(
-    cq: *mut Cq,
-    out: Opaque,
-    count: usize,
-    condition: *const c_void,
-    timeout: c_int,
-) -> isize {
-    // SAFETY: see above.
+/// Closes a queue, and frees what the hook knows of it once the provider has.
+///
+/// # Safety
+/// The queue is live and the state is its own; nobody uses either afterwards if it is closed.
+unsafe fn close_and_free(cq: *mut Cq, state: NonNull<Queue>, provider: &Provider<'_, c_int>) -> c_int {
+    // SAFETY: the caller says that the queue is live. Once it is closed, nothing leads to its tables and
+    // its state any more, which came from `Box::leak`.
     unsafe {
-        let queue: &Queue = patch::state((*cq).ops);
-        let theirs = queue.ops;
-        queue.sleep(
-            timeout,
-            |fetch| queue.read(out.cast(), count, ptr::null_mut(), fetch),
-            |raw, count, _| call!(theirs.read(cq, raw, count)),
-            |raw, count, _, nap| call!(theirs.sread(cq, raw, count, condition, nap)),
-        )
-    }
-}
-
-pub(super) unsafe extern "C" fn sreadfrom(
-    cq: *mut Cq,
-    out: Opaque,
-    count: usize,
-    sources: *mut Address,
-    condition: *const c_void,
-    timeout: c_int,
-) -> isize {
-    // SAFETY: see above.
-    unsafe {
-        let queue: &Queue = patch::state((*cq).ops);
-        let theirs = queue.ops;
-        queue.sleep(
-            timeout,
-            |fetch| queue.read(out.cast(), count, sources, fetch),
-            |raw, count, from| call!(theirs.readfrom(cq, raw, count, from)),
-            |raw, count, from, nap| call!(theirs.sreadfrom(cq, raw, count, from, condition, nap)),
-        )
-    }
-}
-
-/// A provider may keep the signal for whoever sleeps next, which is a nap.
-pub(super) unsafe extern "C" fn signal(cq: *mut Cq) -> c_int {
-    // SAFETY: see above.
-    unsafe {
-        let queue: &Queue = patch::state((*cq).ops);
-        queue.is_signalled.store(true, Relaxed);
-        (*queue.ops).signal.map_or(-(abi::ENOSYS as c_int), |theirs| theirs(cq))
-    }
-}
-
-pub(super) unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    // SAFETY: libfabric closes what it opened; the tables are put back first.
-    unsafe {
-        let cq = fid.cast::<Cq>();
-        let state: &Queue = patch::state((*fid).ops);
-        let state = ptr::from_ref(state).cast_mut();
-        let (fid_ops, ops) = ((*fid).ops, (*cq).ops);
-        (*fid).ops = (*state).fid_ops;
-        if patch::is_ours(ops) {
-            (*cq).ops = (*state).ops;
-        }
-        let Some(theirs) = (*(*state).fid_ops).close else { return 0 };
-        let result = theirs(fid);
+        let (fid_ops, ops) = ((*cq).fid.ops, (*cq).ops);
+        let result = provider.call(|| close_theirs(cq, state.as_ref()));
         if result == 0 {
             patch::free(fid_ops);
             patch::free(ops);
-            drop(Box::from_raw(state));
+            drop(Box::from_raw(state.as_ptr()));
         } else {
-            ((*fid).ops, (*cq).ops) = (fid_ops, ops);
+            ((*cq).fid.ops, (*cq).ops) = (fid_ops, ops);
         }
         result
     }

@@ -19,7 +19,7 @@ use netdyno_protocol::dial::timing::{Departed, Departures, Gate, Lane};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::mem::MaybeUninit;
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -158,8 +158,8 @@ struct Sender {
     departures: Departures,
 }
 
-// SAFETY: the pointers are the provider's tables, which do not change, and contexts, which are
-// handed on and never followed.
+// SAFETY: the pointers in it are contexts and buffers of the program's, which are handed on and never
+// followed.
 unsafe impl Send for Completion {}
 
 impl Queue {
@@ -173,9 +173,10 @@ impl Queue {
             abi::FORMAT_TAGGED => Some(size_of::<Entry>()),
             _ => None,
         };
-        // SAFETY: as the caller says; the state lives until the queue is closed.
+        // SAFETY: the caller says that the queue is live, so that its tables are. The state lives until the
+        // queue is closed.
         unsafe {
-            let state = Box::into_raw(Box::new(Self {
+            let state = NonNull::from(Box::leak(Box::new(Self {
                 hook,
                 fid_ops: (*cq).fid.ops,
                 ops: (*cq).ops,
@@ -185,7 +186,7 @@ impl Queue {
                 posted: AtomicU64::new(0),
                 next: AtomicU64::new(NEVER),
                 state: Mutex::new(State { looks: Looks::new(ticks::now()), ..State::default() }),
-            }));
+            })));
             (*cq).fid.ops =
                 patch::copy((*cq).fid.ops, state, |ops: &mut Ops| replace!(ops, close => calls::close));
             (*cq).ops = patch::copy((*cq).ops, state, |ops: &mut CqOps| {
@@ -203,8 +204,8 @@ impl Queue {
     ///
     /// # Safety
     /// The queue is live.
-    pub unsafe fn of<'a>(cq: *mut Cq) -> Option<&'a Self> {
-        // SAFETY: a table of ours leads to the state.
+    pub unsafe fn of(cq: *mut Cq) -> Option<NonNull<Self>> {
+        // SAFETY: the caller says that the queue is live. A table of ours leads to the state.
         unsafe { patch::is_ours((*cq).ops).then(|| patch::state((*cq).ops)) }
     }
 
@@ -234,6 +235,11 @@ impl Queue {
     /// The next completion of that context is not a message, but says that there is one.
     pub fn expect_peek(&self, context: Opaque, takes: bool) {
         self.state().peeks.push((context as usize, takes));
+    }
+
+    /// Takes a peek that has found nothing, to report it as an error.
+    fn take_unfound(&self) -> Option<Entry> {
+        self.state().unfound.pop_front()
     }
 
     /// There will be none.
@@ -303,7 +309,7 @@ impl Queue {
         let next = self.next.load(Relaxed);
         let holds = next != NEVER;
         if holds {
-            // SAFETY: as the caller says.
+            // SAFETY: the caller says that `out` and `sources` have room for `count` entries.
             let written = unsafe { self.read_held(out, count, sources, bytes, entered, next) };
             if let Some(written) = written {
                 return written as isize;
@@ -325,15 +331,16 @@ impl Queue {
             let seen = Seen { not_at, posted: Some(self.posted.load(Relaxed)), ..Seen::late(now) };
             for (nth, &source) in from.iter().enumerate().take(got as usize) {
                 let mut entry = MaybeUninit::<Entry>::zeroed();
-                // SAFETY: the provider has written so many entries of so many bytes.
-                let entry = unsafe {
+                // SAFETY: the provider has written so many entries of so many bytes. Where an entry of the
+                // queue's format is shorter, the rest is zero.
+                let mut entry = unsafe {
                     let place = raw.as_ptr().cast::<u8>().add(nth * bytes);
                     ptr::copy_nonoverlapping(place, entry.as_mut_ptr().cast(), bytes);
                     entry.assume_init()
                 };
-                let taken = self.hook.guarded(|| self.take(&mut state, entry, source, seen));
+                let taken = self.hook.guarded(|| self.take(&mut state, &mut entry, source, seen));
                 if taken.is_none() {
-                    // It is not lost: it goes on as it came.
+                    // It is not lost: it goes on undialled.
                     state.others.put(0, Completion { entry, source, kind: Kind::Other });
                 }
             }
@@ -344,7 +351,7 @@ impl Queue {
             state.looks.in_vain(entered, self.hook.away);
         }
         let (written, busy_until) = if got > 0 || holds {
-            // SAFETY: as the caller says.
+            // SAFETY: the caller says that `out` and `sources` have room for `count` entries.
             unsafe { self.hand_out(&mut state, out, count, sources, bytes) }
         } else {
             (0, 0)
@@ -391,7 +398,7 @@ impl Queue {
             }
         }
         state.began = now;
-        // SAFETY: as the caller says.
+        // SAFETY: the caller says that `out` and `sources` have room for `count` entries.
         let (written, busy_until) = unsafe { self.hand_out(&mut state, out, count, sources, bytes) };
         if let Some(due) = state.awaited.take() {
             state.time_release(due);
@@ -420,7 +427,8 @@ impl Queue {
         while written < count {
             let released = self.hook.guarded(|| self.release(state)).flatten();
             let Some((completion, until)) = released else { break };
-            // SAFETY: there is room for `count`.
+            // SAFETY: the caller says that `out` and `sources` have room for `count`, and so many are not
+            // written yet.
             unsafe {
                 let place = out.add(written * bytes);
                 ptr::copy_nonoverlapping((&raw const completion.entry).cast::<u8>(), place, bytes);
