@@ -96,7 +96,8 @@ impl Row {
             return Err(PluginError::new("the memory of all slots is under way"));
         }
         let place = self.place(slot, bytes)?;
-        // SAFETY: as in `bytes`; nobody else refers to it, as the row is borrowed for writing.
+        // SAFETY: the place lies within the memory, which is initialised. The layer writes to slots that are
+        // under way alone, and nobody else refers to it, as the row is borrowed for writing.
         Ok(unsafe { std::slice::from_raw_parts_mut(place.as_ptr(), bytes) })
     }
 }

@@ -107,7 +107,7 @@ impl<T> Given<T> {
     /// # Safety
     /// It can be written there.
     pub unsafe fn put(&self, value: T) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller says that a `T` can be written there; it need not be aligned.
         unsafe { self.0.write_unaligned(value) };
     }
 }
@@ -118,7 +118,7 @@ impl<T: Copy> Given<T> {
     /// # Safety
     /// It can be read there.
     pub unsafe fn get(&self) -> T {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller says that a `T` can be read there; it need not be aligned.
         unsafe { self.0.read_unaligned() }
     }
 }
@@ -135,7 +135,7 @@ impl Given<NetAddress> {
     /// # Safety
     /// An address can be read there.
     pub unsafe fn address(&self, nic: &Nic) -> Result<Address, ReturnCode> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller says that an address can be read there, which begins with its lengths.
         let NetAddress { host_len, discriminator_len } = unsafe { self.get() };
         let most = nic.provider.attributes();
         if host_len > most.host_bytes.into() || discriminator_len > most.discriminator_bytes.into() {
@@ -143,7 +143,8 @@ impl Given<NetAddress> {
         }
         let bytes = |at: usize, len: u16| {
             let mut bytes = vec![0; len.into()];
-            // SAFETY: the caller's promise: the address is as long as it says.
+            // SAFETY: the caller says that an address can be read there, which has as many bytes as its lengths
+            // say.
             unsafe { self.0.cast::<u8>().add(LENGTHS + at).copy_to(bytes.as_mut_ptr(), len.into()) };
             bytes
         };
@@ -156,9 +157,9 @@ impl Given<NetAddress> {
     /// It is none on this wire.
     ///
     /// # Safety
-    /// As above.
+    /// An address can be read there.
     pub unsafe fn remote_address(&self, nic: &Nic) -> Result<Address, ReturnCode> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller says that an address can be read there.
         let address = unsafe { self.address(nic) }?;
         let is_whole = address.host.len() == usize::from(nic.provider.attributes().host_bytes);
         if is_whole { Ok(address) } else { Err(ReturnCode::InvalidParameter) }
@@ -169,7 +170,7 @@ impl Given<NetAddress> {
     /// # Safety
     /// There is room for them.
     pub unsafe fn put_host(&self, host: &[u8]) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller says that there is room for the host's bytes behind their length.
         unsafe {
             self.0.cast::<u16>().write_unaligned(host.len() as u16);
             self.put_bytes(0, host);
@@ -183,7 +184,7 @@ impl Given<NetAddress> {
     pub unsafe fn put_address(&self, Address { host, discriminator }: &Address) {
         let lengths =
             NetAddress { host_len: host.len() as u16, discriminator_len: discriminator.len() as u16 };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller says that there is room for the lengths, the host and the discriminator.
         unsafe {
             self.put(lengths);
             self.put_bytes(0, host);
@@ -192,7 +193,7 @@ impl Given<NetAddress> {
     }
 
     unsafe fn put_bytes(&self, at: usize, bytes: &[u8]) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller says that there is room for so many bytes from there on.
         unsafe { self.0.cast::<u8>().add(LENGTHS + at).copy_from(bytes.as_ptr(), bytes.len()) };
     }
 }

@@ -106,13 +106,13 @@ impl Call {
             Self::Vi(handler, context, nic, vi, at) => unsafe {
                 handler(context.0, nic.give(), vi.give(nic), descriptor_at(at));
             },
-            // SAFETY: as above.
+            // SAFETY: the program has registered this function for such a call.
             Self::Cq(handler, context, nic, vi, side) => unsafe {
                 handler(context.0, nic.give(), vi.give(nic), i32::from(side == Side::Receive));
             },
             Self::Error(Some((handler, context)), nic, failure) => {
                 let mut error = describe(nic, &failure);
-                // SAFETY: as above; the structure lives for the call.
+                // SAFETY: the program has registered this function for such a call; the structure lives for it.
                 unsafe { handler(context.0, &mut error) };
             }
             Self::Error(None, nic, failure) => log(nic, &failure),

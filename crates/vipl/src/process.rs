@@ -16,6 +16,7 @@ use crate::{bell, nic};
 use netdyno_stack::vi::ReturnCode;
 use rustix::process::Signal;
 use std::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::OnceLock;
 
@@ -40,8 +41,16 @@ unsafe extern "C" {
 }
 
 extern "C" fn in_child() {
-    nic::disown();
-    bell::disown();
+    quietly(|| {
+        nic::disown();
+        bell::disown();
+    });
+}
+
+/// Does what the system calls for, which no panic may leave: the program goes on or ends as it would.
+fn quietly(work: impl FnOnce()) {
+    // Nothing is left to be told. What a panic carries is dropped.
+    let _ = catch_unwind(AssertUnwindSafe(work));
 }
 
 /// Sees to it that children are told.
@@ -69,7 +78,7 @@ pub fn without_signals<T>(begin: impl FnOnce() -> T) -> T {
         pthread_sigmask(SET, &all, &mut old);
     }
     let begun = begin();
-    // SAFETY: as above.
+    // SAFETY: the set is the one that the call above has filled, and lives for this call.
     unsafe { pthread_sigmask(SET, &old, ptr::null_mut()) };
     begun
 }
@@ -80,5 +89,5 @@ pub fn without_signals<T>(begin: impl FnOnce() -> T) -> T {
 static AT_EXIT: Handler = at_exit;
 
 extern "C" fn at_exit() {
-    nic::end_all();
+    quietly(nic::end_all);
 }

@@ -175,7 +175,8 @@ impl Channel {
         self.check_quiet()?;
         let place = self.held.regions.find(id)?.place(offset, bytes)?;
         let mut read = vec![0u8; bytes];
-        // SAFETY: as in `write_region`.
+        // SAFETY: the place lies within the region. Others may write to it at the same time: nothing refers to
+        // it, and what they make of it are bytes.
         unsafe { place.as_ptr().copy_to_nonoverlapping(read.as_mut_ptr(), bytes) };
         Ok(read)
     }

@@ -89,9 +89,13 @@ fn count(entries: c_ulong) -> Result<u32, ReturnCode> {
     entries.try_into().map_err(|_| ReturnCode::InvalidParameter)
 }
 
+/// Tells the program which VI has completed something, and on which side.
+///
+/// # Safety
+/// There is room for a handle and a number.
 #[inline]
 unsafe fn tell(id: NicId, done: Done, vi: &Given<Opaque>, is_receive: &Given<c_int>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller says that there is room for both.
     unsafe {
         vi.put(done.vi.give(id));
         is_receive.put((done.side == Side::Receive).into());

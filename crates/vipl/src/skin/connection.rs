@@ -114,6 +114,9 @@ unsafe extern "C" fn VipConnectPeerWait(vi: Opaque, attributes: *mut CViAttribut
 }
 
 /// Has a VI ask for a connection. Nothing can come of that in no time.
+///
+/// # Safety
+/// Each address is null, or can be read.
 unsafe fn ask(
     vi: Opaque,
     local: *mut NetAddress,
@@ -127,17 +130,20 @@ unsafe fn ask(
         return Err(ReturnCode::InvalidParameter);
     }
     nic::call(id, |nic| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller says that two addresses can be read there.
         let (local, remote) = unsafe { (local.address(nic)?, remote.remote_address(nic)?) };
         Ok(nic.provider.ask(vi, &local.discriminator, remote, is_of_peer, timeout(timeout_ms))?)
     })
 }
 
 /// Waits for what comes of that. The provider knows when the time is up.
+///
+/// # Safety
+/// There is room for attributes.
 unsafe fn await_answer(vi: Opaque, attributes: &Given<CViAttributes>) -> Result<(), ReturnCode> {
     let (id, vi) = ViHandle::take(vi)?;
     let offer: Offer = waiting::wait(id, None, |nic| Ok(nic.provider.answer(vi)?))?;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller says that there is room for attributes.
     unsafe { attributes.put(CViAttributes::of_peer(&offer)) };
     Ok(())
 }

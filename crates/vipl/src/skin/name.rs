@@ -54,7 +54,7 @@ unsafe extern "C" fn VipNSGetHostByAddr(
         let found = names::name_of(&address.host, own, way).ok_or(ReturnCode::ErrorNameService)?;
         // SAFETY: the program says there how much room it has.
         let room = unsafe { len.get() };
-        // SAFETY: as above.
+        // SAFETY: the number that the program has there is its own to be written.
         unsafe { len.put(found.len() as c_ulong) };
         // A zero ends it.
         if found.len() as c_ulong >= room {

@@ -13,13 +13,13 @@ use std::{mem, ptr};
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn VipPostSend(vi: Opaque, descriptor: *mut Descriptor, handle: u32) -> ReturnCode {
-    // SAFETY: the program has a descriptor there.
+    // SAFETY: what the program has registered is its memory, until it deregisters it.
     answer(|| unsafe { post(vi, Side::Send, descriptor, handle) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn VipPostRecv(vi: Opaque, descriptor: *mut Descriptor, handle: u32) -> ReturnCode {
-    // SAFETY: the program has a descriptor there.
+    // SAFETY: what the program has registered is its memory, until it deregisters it.
     answer(|| unsafe { post(vi, Side::Receive, descriptor, handle) })
 }
 
@@ -57,14 +57,18 @@ extern "C" fn VipRecvNotify(vi: Opaque, context: Opaque, handler: Option<ViCallb
     answer(|| notify(vi, Side::Receive, context, handler))
 }
 
+/// # Safety
+/// What the program has registered is its memory, until it deregisters it.
 #[inline]
 unsafe fn post(vi: Opaque, side: Side, descriptor: *mut Descriptor, handle: u32) -> Result<(), ReturnCode> {
     let (id, vi) = ViHandle::take(vi)?;
     let at = DescriptorAt { address: Given::new(descriptor)?.pointer().expose_provenance() as u64, handle };
-    // SAFETY: what the program has registered is its memory.
+    // SAFETY: the caller says that what the program has registered is its memory.
     nic::call(id, |nic| Ok(unsafe { nic.provider.post(vi, side, at) }?))
 }
 
+/// # Safety
+/// `out` is null, or there is room for a pointer.
 #[inline]
 unsafe fn done(vi: Opaque, side: Side, out: *mut *mut Descriptor) -> Result<(), ReturnCode> {
     let (id, vi) = ViHandle::take(vi)?;
@@ -73,10 +77,12 @@ unsafe fn done(vi: Opaque, side: Side, out: *mut *mut Descriptor) -> Result<(), 
         Some(completed) => Ok(completed),
         None => Err(ReturnCode::NotDone),
     });
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller says that there is room for a pointer there.
     unsafe { tell(&out, completed) }
 }
 
+/// # Safety
+/// `out` is null, or there is room for a pointer.
 unsafe fn wait(
     vi: Opaque,
     side: Side,
@@ -92,7 +98,7 @@ unsafe fn wait(
         }
         Ok(nic.provider.done(vi, side)?)
     });
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller says that there is room for a pointer there.
     unsafe { tell(&out, completed) }
 }
 
@@ -113,13 +119,16 @@ fn refuse_elsewhere(nic: &Nic, vi: ViHandle, side: Side) -> Result<(), ReturnCod
 }
 
 /// Gives the program the descriptor that is done, or NULL.
+///
+/// # Safety
+/// There is room for a pointer.
 #[inline]
 unsafe fn tell(
     out: &Given<*mut Descriptor>,
     completed: Result<Completed, ReturnCode>,
 ) -> Result<(), ReturnCode> {
     let descriptor = completed.as_ref().map_or(ptr::null_mut(), |completed| descriptor_at(completed.at));
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller says that there is room for a pointer there.
     unsafe { out.put(descriptor) };
     if completed?.completion.status.is_error() { Err(ReturnCode::DescriptorError) } else { Ok(()) }
 }
