@@ -364,7 +364,8 @@ impl<'a> Run<'a> {
         Self { bench, launches: Vec::new(), prober, probes: Vec::new(), library: None, machines: 1 }
     }
 
-    /// Launches once; again where the processors were moved meanwhile, as long as there is time.
+    /// Launches once; again where the processors were moved meanwhile, as long as there is time. The
+    /// launch that moved is kept until its repeat has ended: a signal may come before that.
     fn launch(
         &mut self,
         task: &Task,
@@ -372,6 +373,7 @@ impl<'a> Run<'a> {
         interrupt: &Interrupt,
         progress: &mut dyn FnMut(f64),
     ) -> Result<(), Fault> {
+        let at = self.launches.len();
         for repeats in 0.. {
             let began = Instant::now();
             let begun = self.prober.as_ref().map(Prober::begin);
@@ -384,15 +386,21 @@ impl<'a> Run<'a> {
             let probe = self.prober.as_ref().zip(begun);
             let probe = probe.map(|(prober, begun)| prober.end(&begun, task.launch(), repeats));
             let has_moved = probe.is_some_and(|probe| probe.distance() == Apart::Moved);
+            self.keep(at, launched.data, probe);
             let now = Instant::now();
-            if has_moved && repeats < REPEATS && pace.fits(now, now - began) {
-                continue;
+            if !has_moved || repeats == REPEATS || !pace.fits(now, now - began) {
+                break;
             }
-            self.launches.push(launched.data);
-            self.probes.extend(probe);
-            break;
         }
         Ok(())
+    }
+
+    /// Keeps a launch as number `at`, in the place of the one that it repeats.
+    fn keep(&mut self, at: usize, data: Data, probe: Option<Probe>) {
+        self.launches.truncate(at);
+        self.launches.push(data);
+        self.probes.truncate(at);
+        self.probes.extend(probe);
     }
 }
 
@@ -558,5 +566,53 @@ fn placement_doubt(bench: &Bench, machines: usize, distance: Option<Distance>) -
             "requester and replier are threads of one core and take each other's issue slots".into(),
         )),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::Signature;
+
+    fn simulated() -> Bench {
+        Bench {
+            layer: Layer::Sim,
+            label: None,
+            size_bytes: 0,
+            wait: Wait::Spin,
+            cpus: Vec::new(),
+            processors: 0,
+            truth: Some("o_s=1us,o_r=2us,g=5us,L=7us".parse().unwrap()),
+            bind: "127.0.0.1:0".parse().unwrap(),
+            origin: Origin::Children,
+            faults: None,
+            dials: DialOptions::default(),
+            variables: Vec::new(),
+        }
+    }
+
+    /// A signal may come while the third launch is repeated: there are three all the same.
+    #[test]
+    fn a_launch_that_moved_counts_until_its_repeat_has_ended() {
+        let bench = simulated();
+        let mut run = Run::new(&bench);
+        let terms =
+            Terms { launch: 0, budget_ns: 1e6, share_ns: 1e6, precision: 0.02, confidence: 0.95, seed: 1 };
+        let interrupt = Interrupt::catch().unwrap();
+        let mut launch = |at: usize, repeats| {
+            let task = Signature.task(&Terms { launch: at, ..terms }, &run.launches);
+            let data = bench.launch(&task, &interrupt, &mut |_| {}).unwrap().data;
+            run.keep(
+                at,
+                data,
+                Some(Probe { launch: at, before: None, after: None, stolen_share: None, repeats }),
+            );
+            (is_worth_writing(std::slice::from_ref(&run)), run.launches.len(), run.probes.len())
+        };
+        assert_eq!(launch(0, 0), (false, 1, 1));
+        assert_eq!(launch(1, 0), (false, 2, 2));
+        assert_eq!(launch(2, 0), (true, 3, 3));
+        assert_eq!(launch(2, 1), (true, 3, 3));
+        assert_eq!(run.probes[2].repeats, 1);
     }
 }
