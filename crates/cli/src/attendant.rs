@@ -3,7 +3,8 @@
 
 use crate::worker::{Answer, DialOrder, End, Order, PATIENCE, bound, pin, preemptions, unexpected};
 use netdyno_host::wait::Wait;
-use netdyno_job::member::Control;
+use netdyno_job::member::{Control, MemberError};
+use netdyno_job::shared_files::SharedFiles;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::group::{self, Attendant, Place};
 use netdyno_layers::half::LayerOptions;
@@ -58,8 +59,13 @@ pub struct Opening {
 /// What one process of many says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum CrowdAnswer {
-    /// Its ports have these addresses, by rank.
-    Gathered(Vec<Vec<u8>>),
+    /// Its ports are open.
+    Gathered {
+        /// Where they are reached, by rank.
+        addresses: Vec<Vec<u8>>,
+        /// The files in shared memory that they have.
+        shared: SharedFiles,
+    },
     /// It is connected to all others.
     Met,
     /// It does what it is asked to.
@@ -77,9 +83,12 @@ pub fn work(control: &mut Control<Order>, first: CrowdOrder) -> Result<(), End> 
     let wait: Wait = opening.wait.parse().map_err(End::Layer)?;
     let mut attendant = take_place(control, *opening, wait)?;
     loop {
-        let order = match control.receive(PATIENCE)? {
-            Order::Crowd(order) => order,
-            other => return Err(unexpected(&other)),
+        let order = match control.receive(PATIENCE) {
+            Ok(Order::Crowd(order)) => order,
+            Ok(other) => return Err(unexpected(&other)),
+            // All steps are done.
+            Err(MemberError::Over) => return Ok(()),
+            Err(error) => return Err(error.into()),
         };
         let before = preemptions(wait);
         match order {
@@ -105,7 +114,8 @@ fn take_place(control: &mut Control<Order>, opening: Opening, wait: Wait) -> Res
     let bind = bound(bind, control);
     let options = LayerOptions { size_bytes, face: Face::Requests, wait, faults, dials, seed, bind };
     let gathering = group::open(layer, Place { rank, procs }, options)?;
-    say(control, CrowdAnswer::Gathered(gathering.addresses()))?;
+    let (addresses, shared) = (gathering.addresses(), control.shared_files());
+    say(control, CrowdAnswer::Gathered { addresses, shared })?;
     let addresses = match control.receive(PATIENCE)? {
         Order::Crowd(CrowdOrder::Meet(addresses)) if addresses.len() == procs => addresses,
         other => return Err(unexpected(&other)),

@@ -34,6 +34,9 @@ pub fn launch(
     let mut data = direct(plan, None, &mut |step| gathering.run(step), &mut is_over, progress)?;
     data.preemptions = gathering.preemptions;
     let machines = gathering.started.machines;
+    if bench.layer.is_of_library() {
+        gathering.crew.dismiss();
+    }
     Ok(Launched { data: Data::Contention(data), library: None, machines })
 }
 
@@ -75,7 +78,10 @@ impl<'a> Gathering<'a> {
         let mut addresses: Vec<Vec<Vec<u8>>> = vec![Vec::new(); procs];
         for _ in 0..procs {
             match gathering.next()? {
-                (rank, CrowdAnswer::Gathered(own)) if own.len() == procs => addresses[rank] = own,
+                (rank, CrowdAnswer::Gathered { addresses: own, shared }) if own.len() == procs => {
+                    gathering.started.leftovers.note(shared);
+                    addresses[rank] = own;
+                }
                 (rank, other) => return Err(out_of_turn(rank, &other)),
             }
         }

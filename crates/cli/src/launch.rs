@@ -204,7 +204,8 @@ impl<'a> Team<'a> {
         let (mut addresses, mut connected, mut library) = (vec![None; self.procs], 0, None);
         loop {
             match self.next()? {
-                (rank, Answer::Opened { address, library: behind }) => {
+                (rank, Answer::Opened { address, library: behind, shared }) => {
+                    self.started.leftovers.note(shared);
                     addresses[rank] = Some(address);
                     library = library.or(behind);
                     match &addresses[..] {
@@ -226,6 +227,9 @@ impl<'a> Team<'a> {
                 (_, Answer::Progress(share)) => progress(share),
                 // The replier serves until its crew is gone.
                 (_, Answer::Measured(data)) => {
+                    if bench.layer.is_of_library() {
+                        self.crew.dismiss();
+                    }
                     return Ok(Launched { data: *data, library, machines: self.started.machines });
                 }
                 (_, Answer::Crowd(_)) => return Err(End::Failed("a pair was answered as a crowd".into())),

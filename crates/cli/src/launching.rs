@@ -10,6 +10,7 @@ use crate::{secret, worker};
 use netdyno_job::crew::{Crew, CrewError};
 use netdyno_job::launcher::{Job, Launcher};
 use netdyno_job::lobby::{Guest, Lobby};
+use netdyno_job::shared_files::SharedFiles;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
@@ -50,6 +51,32 @@ pub struct Started {
     pub job: Option<Job>,
     /// How many machines the workers are on.
     pub machines: usize,
+    /// Removed once everything above has ended.
+    pub leftovers: Leftovers,
+}
+
+impl Started {
+    fn new(job: Option<Job>, machines: usize) -> Self {
+        Self { job, machines, leftovers: Leftovers::default() }
+    }
+}
+
+/// Files in shared memory of the workers on this machine. Those that outlive their workers are removed
+/// when this is dropped.
+#[derive(Default)]
+pub struct Leftovers(SharedFiles);
+
+impl Leftovers {
+    /// Notes those of a worker.
+    pub fn note(&mut self, files: SharedFiles) {
+        self.0.add(files);
+    }
+}
+
+impl Drop for Leftovers {
+    fn drop(&mut self) {
+        std::mem::take(&mut self.0).remove_unused();
+    }
 }
 
 /// Starts `procs` workers and takes them into the crew, by rank.
@@ -78,7 +105,7 @@ pub fn launch(bench: &Bench, procs: usize, crew: &mut Crew, interrupt: &Interrup
             1
         }
     };
-    Ok(Started { job: None, machines })
+    Ok(Started::new(None, machines))
 }
 
 /// How many different texts there are.
@@ -112,7 +139,7 @@ fn by_launcher(
     for guest in guests {
         crew.enlist(guest.control)?;
     }
-    Ok(Started { job: Some(job), machines })
+    Ok(Started::new(Some(job), machines))
 }
 
 /// What a launcher says of why its processes have failed.

@@ -22,10 +22,12 @@ use netdyno_measure::layer::LayerError;
 use std::process::{Child, Stdio};
 use std::rc::Rc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time for all processes to come together.
 const MEETING: Duration = Duration::from_secs(90);
+/// Time for a worker to close its layer.
+const GRACE: Duration = Duration::from_secs(3);
 /// Time for MPI to end.
 const ENDING: Duration = Duration::from_secs(5);
 
@@ -115,9 +117,8 @@ fn follow(door: &Door) -> Result<u8, Fault> {
     loop {
         let call = control.wait().map_err(gone)?;
         // Its launch is over.
-        if let Some(mut worker) = last.take() {
-            let _ = worker.kill();
-            let _ = worker.wait();
+        if let Some(worker) = last.take() {
+            end_worker(worker);
         }
         let done = match call {
             Call::Environment(cpu) => {
@@ -142,6 +143,16 @@ fn start_worker(door: &Door) -> Result<Child, LayerError> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()
     };
     start().map_err(|error| LayerError(format!("cannot start a worker: {error}")))
+}
+
+/// Waits for a worker to close its layer, which it does when its connection is closed; one that does not is killed.
+fn end_worker(mut worker: Child) {
+    let until = Instant::now() + GRACE;
+    while Instant::now() < until && matches!(worker.try_wait(), Ok(None)) {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let _ = worker.kill();
+    let _ = worker.wait();
 }
 
 /// Is a worker for one launch. Afterwards this thread may run where it might before.

@@ -7,9 +7,11 @@ use crate::fault::Fault;
 use crate::secret;
 use netdyno_clock::place;
 use netdyno_host::wait::{Wait, lost_turns, nap_beside_others};
+use netdyno_job::frame::FrameError;
 use netdyno_job::lobby;
 use netdyno_job::member::{Control, MemberError};
 use netdyno_job::place::Place;
+use netdyno_job::shared_files::SharedFiles;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::half::{self, DialOptions, LayerOptions, Role};
 use netdyno_layers::registrar;
@@ -89,6 +91,9 @@ pub enum Answer {
         address: Vec<u8>,
         /// Which library is behind the layer, where one is.
         library: Option<String>,
+        /// The files in shared memory that it has.
+        #[serde(default)]
+        shared: SharedFiles,
     },
     /// It is connected.
     Connected,
@@ -141,9 +146,16 @@ pub fn run(args: &WorkerArgs) -> Result<(), Fault> {
     let silent = |error: MemberError| Fault::Failed(error.to_string());
     match work(&mut control) {
         Ok(()) => Ok(()),
+        // There is nobody left to report to.
+        Err(End::Control(MemberError::Over | MemberError::Control(FrameError::Closed))) => {
+            Err(Fault::Quiet(1))
+        }
         Err(End::Control(error)) => Err(silent(error)),
         // Told to the launching side, which tells the user.
-        Err(End::Layer(text)) => control.send(&Answer::Failed(text)).map_err(silent),
+        Err(End::Layer(text)) => match control.send(&Answer::Failed(text)) {
+            Err(MemberError::Control(FrameError::Closed)) => Err(Fault::Quiet(1)),
+            sent => sent.map_err(silent),
+        },
     }
 }
 
@@ -256,7 +268,8 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
     let wait = options.wait;
     let half = half::open(layer, role, options)?;
     let library = half.library().map(str::to_owned);
-    control.send(&Answer::Opened { address: half.address(), library })?;
+    let shared = control.shared_files();
+    control.send(&Answer::Opened { address: half.address(), library, shared })?;
     let peer = match control.receive(PATIENCE)? {
         Order::Connect(peer) => peer,
         other => return Err(unexpected(&other)),
@@ -277,7 +290,8 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
 
 fn measure_alone(control: &mut Control<Order>, layer: Layer) -> Result<(), End> {
     let registrar = registrar::open(layer)?;
-    control.send(&Answer::Opened { address: Vec::new(), library: registrar.library })?;
+    let shared = control.shared_files();
+    control.send(&Answer::Opened { address: Vec::new(), library: registrar.library, shared })?;
     // It never waits.
     measure(control, registrar.subject, Wait::Spin)
 }
@@ -291,9 +305,10 @@ fn measure(control: &mut Control<Order>, mut subject: Box<dyn Subject>, wait: Wa
     let preempted_before = preemptions(wait);
     let (mut told, mut told_at) = (0.0, Instant::now());
     let mut progress = |share| {
+        control.end_if_over();
         if share - told >= PROGRESS_STEP || told_at.elapsed() >= PROGRESS_EVERY {
             (told, told_at) = (share, Instant::now());
-            // Where nobody listens any more, the listening thread ends the process.
+            // Where nobody listens any more, the next look ends the process.
             let _ = control.send(&Answer::Progress(share));
         }
     };

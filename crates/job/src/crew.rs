@@ -3,8 +3,10 @@
 
 use crate::frame::{self, FrameError};
 use crate::remote::hear_out;
+use crate::shared_files::SharedFiles;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::net;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -16,13 +18,15 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use thiserror::Error;
 
 /// Once a message has begun to come, the rest must come within this time.
 const REST_OF_MESSAGE: Duration = Duration::from_secs(10);
 /// How long a member may take to end by itself when its connection is closed.
 const GRACE: Duration = Duration::from_millis(500);
+/// How long a member may take to close its layer when it is dismissed.
+const GRACE_DISMISSED: Duration = Duration::from_secs(3);
 
 /// Why a crew could not be launched or heard.
 #[derive(Debug, Error)]
@@ -118,6 +122,7 @@ struct Member {
     control: File,
     kind: Kind,
     has_ended: bool,
+    began: SystemTime,
 }
 
 #[derive(Debug)]
@@ -153,7 +158,8 @@ impl Crew {
     }
 
     fn add(&mut self, control: OwnedFd, kind: Kind) -> usize {
-        self.members.push(Member { control: File::from(control), kind, has_ended: false });
+        let began = SystemTime::now();
+        self.members.push(Member { control: File::from(control), kind, has_ended: false, began });
         self.members.len() - 1
     }
 
@@ -201,7 +207,30 @@ impl Crew {
     }
 }
 
+impl Crew {
+    /// Ends the members when they have done their work: each closes its layer first, for which all of
+    /// them have to be there. Without this, or where that takes too long, they are killed.
+    pub fn dismiss(mut self) {
+        for member in &self.members {
+            // One that is gone already hears nothing.
+            let _ = net::shutdown(&member.control, net::Shutdown::Write);
+        }
+        let until = Instant::now() + GRACE_DISMISSED;
+        while Instant::now() < until && !self.members.iter_mut().all(Member::is_gone) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
 impl Member {
+    /// Whether a child has ended. One on another host is heard out when the crew is.
+    fn is_gone(&mut self) -> bool {
+        match &mut self.kind {
+            Kind::Child(child) => !matches!(child.try_wait(), Ok(None)),
+            Kind::Remote(..) => true,
+        }
+    }
+
     fn place(&self) -> Place {
         match &self.kind {
             Kind::Child(child) => Place::Child(child.id()),
@@ -237,7 +266,10 @@ impl Drop for Crew {
         }
         for member in &mut self.members {
             match &mut member.kind {
-                Kind::Child(child) => drop(child.wait()),
+                Kind::Child(child) => {
+                    drop(child.wait());
+                    SharedFiles::of_ended_process(child.id(), member.began).remove();
+                }
                 Kind::Remote(control, _) => hear_out(control, GRACE),
             }
         }

@@ -8,8 +8,10 @@
 //! * [`place`]: what they say of a process's place.
 //! * [`key`], [`greeting`], [`handshake`], [`remote`]: control connections between hosts.
 //!
+//! * [`shared_files`]: what libraries leave in shared memory.
+//!
 //! Nothing outlives the side that launches: its end closes the connections, and the
-//! kernel kills its children.
+//! kernel tells its children.
 #![forbid(unsafe_code)]
 
 pub mod crew;
@@ -22,3 +24,4 @@ pub mod lobby;
 pub mod member;
 pub mod place;
 pub mod remote;
+pub mod shared_files;

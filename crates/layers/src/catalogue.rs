@@ -158,6 +158,11 @@ impl Layer {
         matches!(self, Self::Mpi)
     }
 
+    /// Whether a library is behind it that may leave something behind where it is not closed.
+    pub const fn is_of_library(self) -> bool {
+        matches!(self, Self::Mpi | Self::Ofi(_) | Self::Ucx(_) | Self::Plugin)
+    }
+
     /// Whether all its processes have to be on one host.
     pub const fn is_of_one_host(self) -> bool {
         matches!(self, Self::AmShm | Self::ViShm)

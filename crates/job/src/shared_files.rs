@@ -1,0 +1,205 @@
+//! Files in shared memory that libraries make for their processes, and that stay when a process is
+//! killed: libfabric's `PID:0:0`, MPICH's `mpich_shm_…`.
+
+use crate::place;
+use rustix::process::getuid;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Where POSIX shared memory has its files.
+const FOLDER: &str = "/dev/shm/";
+/// How libraries begin the names of files that nothing is to outlive: MPICH, Open MPI, UCX, PSM. Those of
+/// programs are their own.
+const PREFIXES: [&str; 6] =
+    ["mpich_shm_", "sm_segment.", "vader_segment.", "ucx_shm_posix_", "psm2_shm.", "psm3_shm."];
+/// The clock of a file system steps: a file may seem to be older than it is by that.
+const CLOCK_STEP: Duration = Duration::from_millis(20);
+
+/// Files of libraries in shared memory that processes of one machine have mapped.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedFiles {
+    machine: String,
+    files: Vec<SharedFile>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct SharedFile {
+    path: PathBuf,
+    inode: u64,
+}
+
+impl SharedFiles {
+    /// Returns what a process has mapped of the files that its user made after `since`. A process
+    /// that has ended, or that may not be looked at, has mapped nothing.
+    pub fn of_process(pid: u32, since: SystemTime) -> Self {
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+        let mut files: Vec<SharedFile> = mapped(&maps).filter(|file| file.was_made_after(since)).collect();
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        files.dedup();
+        Self { machine: place::machine(), files }
+    }
+
+    /// Returns what this process has mapped.
+    pub fn of_this_process(since: SystemTime) -> Self {
+        Self::of_process(std::process::id(), since)
+    }
+
+    /// Returns what libfabric made after `since` for a process that has ended: these files bear its number.
+    pub fn of_ended_process(pid: u32, since: SystemTime) -> Self {
+        let prefix = format!("{pid}:");
+        let entries = fs::read_dir(FOLDER).into_iter().flatten().flatten();
+        let named =
+            entries.filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)));
+        let files = named
+            .filter_map(|entry| Some(SharedFile { inode: entry.metadata().ok()?.ino(), path: entry.path() }));
+        Self { machine: place::machine(), files: files.filter(|file| file.was_made_after(since)).collect() }
+    }
+
+    /// Adds others. Those of another machine cannot be removed here, and are left out.
+    pub fn add(&mut self, others: Self) {
+        let here = place::machine();
+        if others.machine == here {
+            self.machine = here;
+            self.files.extend(others.files);
+        }
+    }
+
+    /// Removes them. A process that has mapped one keeps its memory.
+    pub fn remove(self) {
+        for file in self.files.iter().filter(|file| file.is_there()) {
+            // A file that another process has removed meanwhile needs no removing.
+            let _ = fs::remove_file(&file.path);
+        }
+    }
+
+    /// Removes those that no process has mapped any more.
+    pub fn remove_unused(mut self) {
+        self.files.retain(SharedFile::is_there);
+        if self.files.is_empty() {
+            return;
+        }
+        for pid in processes() {
+            let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+            let used: Vec<SharedFile> = mapped(&maps).collect();
+            self.files.retain(|file| !used.contains(file));
+        }
+        self.remove();
+    }
+}
+
+impl SharedFile {
+    /// Whether the path still leads to this file, and not to a later one of the same name.
+    fn is_there(&self) -> bool {
+        fs::symlink_metadata(&self.path)
+            .is_ok_and(|meta| meta.ino() == self.inode && meta.uid() == getuid().as_raw())
+    }
+
+    fn was_made_after(&self, since: SystemTime) -> bool {
+        // Where a system does not keep the time of birth: a library sets the size of what it makes.
+        let born =
+            fs::symlink_metadata(&self.path).and_then(|meta| meta.created().or_else(|_| meta.modified()));
+        self.is_there() && born.is_ok_and(|born| born + CLOCK_STEP >= since)
+    }
+}
+
+/// Whether a library names its files so. libfabric's begin with a process's number and a colon.
+fn is_of_library(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || name.split_once(':').is_some_and(|(pid, _)| is_number(pid))
+}
+
+/// The libraries' files in shared memory among the mappings of a process, as `/proc/PID/maps` lists them. One that was
+/// removed has another name there.
+fn mapped(maps: &str) -> impl Iterator<Item = SharedFile> {
+    maps.lines().filter_map(|line| {
+        let (fields, name) = line.split_once(FOLDER)?;
+        let name = Some(name).filter(|name| is_of_library(name))?;
+        let inode = fields.split_whitespace().nth(4)?.parse().ok()?;
+        Some(SharedFile { path: Path::new(FOLDER).join(name), inode })
+    })
+}
+
+/// All processes of this machine that can be seen from here.
+pub fn processes() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use netdyno_host::shared_word::SharedWord;
+    use std::process::Command;
+
+    /// A file in shared memory, named as MPICH does it and yet this test's own.
+    fn made(name: &str) -> PathBuf {
+        let path = PathBuf::from(format!("{FOLDER}mpich_shm_netdyno-{name}-{}", std::process::id()));
+        fs::write(&path, [0; 4096]).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_file_is_removed_once_nothing_has_it_mapped() {
+        let since = SystemTime::now();
+        let path = made("unused");
+        assert_eq!(SharedFiles::of_this_process(since).files, []);
+        let word = SharedWord::map(&path, 0).unwrap();
+        let mut found = SharedFiles::default();
+        found.add(SharedFiles::of_this_process(since));
+        assert_eq!(found.files.iter().map(|file| &file.path).collect::<Vec<_>>(), [&path]);
+        found.clone().remove_unused();
+        assert!(path.exists(), "it is mapped");
+        drop(word);
+        found.clone().remove_unused();
+        assert!(!path.exists(), "it is not mapped any more");
+        // Another file of that name is somebody else's.
+        fs::write(&path, [0; 4096]).unwrap();
+        found.remove_unused();
+        assert!(path.exists());
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn files_from_before_and_of_other_machines_are_left() {
+        let path = made("before");
+        let _word = SharedWord::map(&path, 0).unwrap();
+        let later = SystemTime::now() + 2 * CLOCK_STEP;
+        assert_eq!(SharedFiles::of_this_process(later).files, []);
+        let mut elsewhere = SharedFiles::of_this_process(SystemTime::UNIX_EPOCH);
+        elsewhere.machine = "another".into();
+        let mut found = SharedFiles::default();
+        found.add(elsewhere);
+        assert_eq!(found.files, []);
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn only_libraries_files_are_known() {
+        for name in ["123:0:0", "mpich_shm_1f_0", "sm_segment.host.0.1.0", "ucx_shm_posix_4f"] {
+            assert!(is_of_library(name), "{name}");
+        }
+        for name in ["checkpoint", "results:1", ":0:0", "mpich"] {
+            assert!(!is_of_library(name), "{name}");
+        }
+        let maps = "7f00-7f10 rw-s 00000000 00:1b 7 /dev/shm/mpich_shm_1_0\n7f20-7f30 rw-s 00000000 00:1b 8 /dev/shm/own\n";
+        let found: Vec<SharedFile> = mapped(maps).collect();
+        assert_eq!(found, [SharedFile { path: "/dev/shm/mpich_shm_1_0".into(), inode: 7 }]);
+    }
+
+    #[test]
+    fn a_process_that_has_ended_has_only_what_bears_its_number() {
+        let since = SystemTime::now();
+        let mut child = Command::new("true").spawn().unwrap();
+        let path = PathBuf::from(format!("{FOLDER}{}:0:0", child.id()));
+        fs::write(&path, "").unwrap();
+        child.wait().unwrap();
+        assert_eq!(SharedFiles::of_process(child.id(), since).files, []);
+        assert_eq!(SharedFiles::of_ended_process(child.id(), since + 2 * CLOCK_STEP).files, []);
+        SharedFiles::of_ended_process(child.id(), since).remove();
+        assert!(!path.exists());
+    }
+}
