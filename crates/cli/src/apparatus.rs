@@ -2,6 +2,7 @@
 //! what its ranks say afterwards.
 
 use crate::fault::Fault;
+use crate::guard::GuardedFolder;
 use netdyno_apparatus_fi::account::Account;
 use netdyno_apparatus_fi::page::{self, Page, Plan};
 use netdyno_clock::calibrate::Clock;
@@ -13,7 +14,6 @@ use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
-use tempfile::TempDir;
 
 /// The hook, as libfabric finds it in a folder.
 const HOOK: &str = "libnetdyno_apparatus-fi.so";
@@ -27,7 +27,7 @@ const FABRICS: &[&str] =
 
 /// What a program is run with, and how its run is looked at.
 pub struct Apparatus {
-    folder: TempDir,
+    folder: GuardedFolder,
     provider: Option<String>,
 }
 
@@ -89,6 +89,11 @@ impl Apparatus {
         self.provider.as_deref()
     }
 
+    /// The folder of the run.
+    pub fn folder(&self) -> &GuardedFolder {
+        &self.folder
+    }
+
     /// What the ranks say of themselves.
     pub fn accounts(&self) -> Result<Vec<Account>, Fault> {
         Account::read_all(self.folder.path())
@@ -102,8 +107,8 @@ pub fn grain_shift() -> u32 {
 }
 
 /// A folder with a page alone.
-pub fn folder(plan: &Plan) -> Result<TempDir, Fault> {
-    let folder = tempfile::Builder::new().prefix("netdyno-run-").tempdir().map_err(|error| unlaid(&error))?;
+pub fn folder(plan: &Plan) -> Result<GuardedFolder, Fault> {
+    let folder = GuardedFolder::new().map_err(|error| unlaid(&error))?;
     Page::create(folder.path(), plan).map_err(|error| unlaid(&error))?;
     Ok(folder)
 }

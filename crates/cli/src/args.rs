@@ -3,6 +3,7 @@
 use crate::compare::CompareArgs;
 use crate::export::ExportArgs;
 use crate::fault::Fault;
+use crate::guard::GuardArgs;
 use crate::overlap::SIZES;
 use crate::plugin::PluginArgs;
 use crate::run::RunArgs;
@@ -88,6 +89,9 @@ pub enum Verb {
     /// One process of a launch; started by netdyno itself
     #[command(hide = true)]
     Worker(WorkerArgs),
+    /// Ends a run whose command was killed; started by netdyno itself
+    #[command(hide = true)]
+    Guard(GuardArgs),
 }
 
 /// How to measure: the options of every measuring verb.

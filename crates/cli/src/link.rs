@@ -64,6 +64,15 @@ pub struct Wanted<'a> {
 }
 
 impl LinkArgs {
+    /// What is known, by the names of the options.
+    pub fn spelled(&self) -> [(&'static str, String); 2] {
+        let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".into());
+        [
+            ("--link", self.link.clone().unwrap_or_else(|| "measured".into())),
+            ("--launcher", or_none(&self.launcher)),
+        ]
+    }
+
     /// What the link has of its own, as far as that matters, and why not to believe it.
     pub fn own(&self, wanted: &Wanted<'_>, interrupt: &Interrupt) -> Result<Gauge, Fault> {
         let sure = |own| Gauge { own, doubts: Vec::new() };
@@ -187,7 +196,7 @@ fn measured(
     interrupt: &Interrupt,
 ) -> Result<LayerResult, Fault> {
     let unread = |error: &dyn std::fmt::Display| Fault::Failed(format!("no {}: {error}", verb[0]));
-    let folder = tempfile::tempdir().map_err(|error| unread(&error))?;
+    let folder = tempfile::tempdir_in(apparatus.folder().path()).map_err(|error| unread(&error))?;
     let (record, errors) = (folder.path().join("link.json"), folder.path().join("errors"));
     let mut command = Command::new(env::current_exe().map_err(|error| unread(&error))?);
     command.args(verb).args(["--over", "mpi", "--launches", "3", "--format", "json"]);
@@ -197,7 +206,7 @@ fn measured(
     }
     let output = File::create(&errors).map_err(|error| unread(&error))?;
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(output);
-    let status = wait(spawn(&mut command)?, interrupt)?;
+    let status = wait(spawn(&mut command)?, apparatus.folder(), interrupt)?;
     if !status.success() {
         let said = fs::read_to_string(&errors).unwrap_or_default();
         let last = said.lines().rfind(|line| line.starts_with("error: ")).unwrap_or("error: it was killed");

@@ -4,7 +4,7 @@
 //! * [`characterise`], [`logp`], [`bulk`], [`contention`], [`overlap`], [`registration`], [`catalogue`], [`report`],
 //!   [`compare`], [`export`], [`serve`], [`plugin`], [`soak`]: the verbs.
 //! * [`run`]: a program under dials. [`sweep`], [`grid`], [`journal`]: the same again and again. [`validate`], [`dialled`]: whether dials do what they say. [`turn`]: the dials on the command line. [`apparatus`]: the hook
-//!   in the program's way. [`ledger`]: what its ranks say afterwards.
+//!   in the program's way. [`guard`]: the end of a run whose command was killed. [`ledger`]: what its ranks say afterwards.
 //! * [`campaign`], [`pace`]: launches of several layers, interleaved, until the figures are known or the time is up.
 //! * [`probe`], [`stratify`]: launches by how far their processors were apart.
 //! * [`method`]: what a measuring verb runs in a launch, and what it reads off launches.
@@ -32,6 +32,7 @@ mod fault;
 mod gathering;
 mod gauge;
 mod grid;
+mod guard;
 mod interrupt;
 mod journal;
 mod launch;
@@ -118,5 +119,6 @@ fn act(cli: &Cli, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
         Some(Verb::Plugin(args)) => plugin::run(args),
         Some(Verb::Soak(args)) => soak::run(args),
         Some(Verb::Worker(args)) => worker::run(args),
+        Some(Verb::Guard(args)) => guard::run(args),
     }
 }

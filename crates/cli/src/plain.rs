@@ -6,6 +6,7 @@
 
 use crate::apparatus::{Apparatus, grain_shift};
 use crate::fault::{Fault, say};
+use crate::guard::GuardedFolder;
 use crate::turn::RouteArgs;
 use netdyno_apparatus_fi::page::{Plan, Turn};
 use netdyno_job::launcher::Launcher;
@@ -140,7 +141,7 @@ pub fn measure(
     pairs: usize,
     confidence: f64,
 ) -> Result<Vec<Program>, Fault> {
-    let folder = tempfile::tempdir().map_err(|error| Fault::Failed(format!("cannot compile: {error}")))?;
+    let folder = GuardedFolder::new().map_err(|error| Fault::Failed(format!("cannot compile: {error}")))?;
     let binary = compile(folder.path(), launcher)?;
     let mut all = Vec::new();
     for case in CASES.iter().filter(|case| dials.is_empty() || dials.contains(&case.dial)) {

@@ -2,6 +2,7 @@
 
 use crate::apparatus::{Apparatus, code, grain_shift, spawn};
 use crate::fault::{Fault, RUNNER, say};
+use crate::guard::GuardedFolder;
 use crate::interrupt::Interrupt;
 use crate::ledger::Ledger;
 use crate::link::{LinkArgs, Wanted};
@@ -9,6 +10,7 @@ use crate::output::{check_writable, write_whole};
 use crate::turn::{self, DialArgs, RouteArgs};
 use clap::Args;
 use netdyno_apparatus_fi::page::{Plan, Turn};
+use netdyno_job::shared_files::SharedFiles;
 use netdyno_protocol::dial::profile::Profile;
 use netdyno_protocol::dial::terms::Dials;
 use rustix::process::{Pid, Signal, kill_process};
@@ -19,10 +21,13 @@ use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a signal is looked for while the program runs.
 const LOOK: Duration = Duration::from_millis(20);
+/// After this time, and after twice as long each time, the program's files in shared memory are looked
+/// for: rarely, as each look takes milliseconds of a processor.
+const FIRST_LOOK: Duration = Duration::from_millis(250);
 
 /// `netdyno run`.
 #[derive(Debug, Args)]
@@ -101,7 +106,7 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
     };
     let apparatus = Apparatus::prepare(&plan, args.route.provider())?;
     let child = spawn(&mut apparatus.command(&args.command))?;
-    let status = wait(child, &interrupt)?;
+    let status = wait(child, apparatus.folder(), &interrupt)?;
     let ledger = Ledger::of(&apparatus.accounts()?);
     let is_silent = || ledger.is_silent().filter(|_| status.success());
     let failing = ledger.failing().or_else(is_silent);
@@ -143,19 +148,32 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
     }
 }
 
-/// Waits for the program to end; a signal to this command goes on to it.
-pub fn wait(mut child: Child, interrupt: &Interrupt) -> Result<ExitStatus, Fault> {
+/// Waits for the program of a run to end; a signal to this command goes on to it, and what the program
+/// then leaves in shared memory is removed.
+pub fn wait(mut child: Child, run: &GuardedFolder, interrupt: &Interrupt) -> Result<ExitStatus, Fault> {
     let lost = |error: &dyn std::fmt::Display| Fault::Failed(format!("cannot wait for the program: {error}"));
     let pid = Pid::from_child(&child);
     let (ended, end) = mpsc::channel();
     thread::spawn(move || ended.send(child.wait()));
-    let mut is_told = false;
+    let (mut is_told, mut shared) = (false, SharedFiles::default());
+    let (began, mut look_at) = (Instant::now(), FIRST_LOOK);
     loop {
         match end.recv_timeout(LOOK) {
-            Ok(status) => return status.map_err(|error| lost(&error)),
+            Ok(status) => {
+                if interrupt.check().is_err() {
+                    shared.remove_unused();
+                }
+                return status.map_err(|error| lost(&error));
+            }
             Err(RecvTimeoutError::Timeout) if !is_told && interrupt.check().is_err() => {
                 is_told = true;
+                shared.add(run.shared_files());
                 let _ = kill_process(pid, Signal::TERM);
+            }
+            // A terminal's Ctrl-C ends the ranks before this side has looked.
+            Err(RecvTimeoutError::Timeout) if began.elapsed() > look_at => {
+                look_at *= 2;
+                shared.add(run.shared_files());
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Err(lost(&"its thread is gone")),

@@ -282,7 +282,7 @@ fn once(
     command.stdin(std::process::Stdio::null());
     command.stdout(output.try_clone().map_err(unread)?).stderr(output.try_clone().map_err(unread)?);
     let began = Instant::now();
-    let status = wait(spawn(&mut command)?, interrupt)?;
+    let status = wait(spawn(&mut command)?, apparatus.folder(), interrupt)?;
     let wall_s = began.elapsed().as_secs_f64();
     interrupt.check()?;
     let said = said(&mut output).map_err(unread)?;

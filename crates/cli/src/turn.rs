@@ -108,6 +108,18 @@ impl RouteArgs {
         self.provider.as_deref()
     }
 
+    /// Everything, by the names of its options.
+    pub fn spelled(&self) -> [(&'static str, String); 5] {
+        let between = self.between.as_ref().map_or("all ranks".into(), Between::to_string);
+        [
+            ("--provider", self.provider.clone().unwrap_or_else(|| "none".into())),
+            ("--carrier", self.carrier.clone()),
+            ("--completion", self.completion.clone()),
+            ("--gap-at", self.gap_at.clone()),
+            ("--between", between),
+        ]
+    }
+
     /// Between which ranks dials are turned.
     pub fn between(&self) -> Option<Between> {
         self.between.clone()
