@@ -3,7 +3,7 @@
 //! * [`args`]: what can be asked for. * [`fault`]: how a run can fail, and its exit code.
 //! * [`characterise`], [`logp`], [`bulk`], [`contention`], [`overlap`], [`registration`], [`catalogue`], [`report`],
 //!   [`compare`], [`export`], [`serve`], [`plugin`], [`soak`]: the verbs.
-//! * [`run`]: a program under dials. [`sweep`], [`grid`], [`journal`]: the same again and again. [`validate`], [`dialled`]: whether dials do what they say. [`turn`]: the dials on the command line. [`apparatus`]: the hook
+//! * [`run`]: a program under dials. [`sweep`], [`grid`], [`journal`], [`identity`]: the same again and again. [`validate`], [`dialled`]: whether dials do what they say. [`turn`]: the dials on the command line. [`apparatus`]: the hook
 //!   in the program's way. [`guard`]: the end of a run whose command was killed. [`ledger`]: what its ranks say afterwards.
 //! * [`campaign`], [`pace`]: launches of several layers, interleaved, until the figures are known or the time is up.
 //! * [`probe`], [`stratify`]: launches by how far their processors were apart.
@@ -33,6 +33,7 @@ mod gathering;
 mod gauge;
 mod grid;
 mod guard;
+mod identity;
 mod interrupt;
 mod journal;
 mod launch;

@@ -4,6 +4,7 @@ use crate::apparatus::{Apparatus, code, grain_shift, spawn};
 use crate::args::{Format, OutputArgs, confidence};
 use crate::fault::{Fault, RUNNER, clean, say};
 use crate::grid::Grid;
+use crate::identity::Identity;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::ledger::{Ledger, Rank};
@@ -150,10 +151,11 @@ pub fn run(args: &SweepArgs) -> Result<(), Fault> {
     }
     let format = args.output.format.or_else(|| args.output.out.as_deref().and_then(format_of));
     let interrupt = Interrupt::catch()?;
+    // Before the link is measured, which takes long.
+    let mut journal = Journal::open(&args.journal, &plan(args, &grids), &identity(args, &grids))?;
     let own = own(args, &grids, &interrupt)?;
     let began = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let steps = steps(&grids, usize::from(args.repetitions), args.seed);
-    let mut journal = Journal::open(&args.journal, &plan(args, &grids))?;
     if !journal.runs().is_empty() {
         say(&format!(
             "going on after {} of {} runs, as noted in {}",
@@ -255,6 +257,26 @@ fn plan(args: &SweepArgs, grids: &[&Grid]) -> String {
         args.repetitions,
         args.seed
     )
+}
+
+/// What runs in common are runs of, each by a name that people know.
+fn identity(args: &SweepArgs, grids: &[&Grid]) -> Identity {
+    let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
+    let grids: Vec<String> = grids.iter().map(|grid| grid.to_string()).collect();
+    let provider = std::env::var_os("FI_PROVIDER");
+    let provider = provider.map_or("none".into(), |name| name.to_string_lossy().into_owned());
+    let mut asked = vec![
+        ("netdyno", env!("CARGO_PKG_VERSION").to_owned()),
+        ("the command", format!("'{}'", words.join(" "))),
+        ("the sweep of dials", grids.join(" ")),
+        ("FI_PROVIDER", provider),
+        ("--metric", args.metric.as_ref().map_or("none".into(), |pattern| format!("'{pattern}'"))),
+        ("--repetitions", args.repetitions.to_string()),
+        ("--seed", args.seed.to_string()),
+    ];
+    asked.extend(args.route.spelled());
+    asked.extend(args.link.spelled());
+    Identity::new(&asked, &args.command)
 }
 
 /// One run. Also gives the provider that it was over.

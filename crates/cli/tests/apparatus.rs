@@ -14,6 +14,7 @@ use mpi::{launcher, prepare};
 use netdyno_measure::sweep::Sweep;
 use serde_json::Value;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::thread::sleep;
@@ -452,6 +453,38 @@ fn a_sweep_goes_on_after_a_kill() {
     let output = bench.netdyno(&without).output().unwrap();
     assert_eq!(output.status.code(), Some(125), "{}", stderr(&output));
     assert!(stderr(&output).contains("finds nothing"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_journal_is_of_one_sweep_and_of_one_program() {
+    let _alone = alone();
+    let Some(bench) = Bench::all(PROGRAM).into_iter().next() else { return };
+    let program = bench.program("chain 50 8");
+    let words: Vec<&str> = program.iter().map(String::as_str).collect();
+    let args = [&["sweep", "--latency", "+0:2:1ms", "--out", "sweep.json", "--"], &words[..]].concat();
+    let mut first = bench.netdyno(&args).spawn().unwrap();
+    let journal = bench.folder.path().join("netdyno-sweep.journal");
+    while fs::read_to_string(&journal).map_or(0, |text| text.lines().count()) < 3 {
+        sleep(Duration::from_millis(10));
+    }
+    let refused = |why: &str| {
+        let output = bench.netdyno(&args).output().unwrap();
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(125), "{text}");
+        assert!(text.lines().count() == 1 && text.contains(why), "{text}");
+    };
+    refused("another sweep has the journal netdyno-sweep.journal open");
+    first.kill().unwrap();
+    first.wait().unwrap();
+    // A linker makes a new file as well: the old one may still run.
+    let (built, before) = (bench.file("slopes"), bench.file("before"));
+    fs::rename(&built, &before).unwrap();
+    fs::copy(&before, &built).unwrap();
+    fs::OpenOptions::new().append(true).open(&built).unwrap().write_all(b"rebuilt").unwrap();
+    refused(&format!("the program {built} has changed"));
+    fs::rename(&before, &built).unwrap();
+    let output = bench.netdyno(&args).output().unwrap();
+    assert!(output.status.success() && stderr(&output).contains("going on after"), "{}", stderr(&output));
 }
 
 /// What readers of the record rely on.
