@@ -11,6 +11,7 @@ use crate::handle::{Handled, Opaque};
 use crate::settings;
 use netdyno_stack::vi::{Provider, Ptag, ReturnCode, WireKind};
 use std::mem;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,6 +49,8 @@ struct Slot {
 /// An open NIC.
 pub struct Nic {
     pub id: NicId,
+    /// The name that it was opened by.
+    device: String,
     pub provider: Provider,
     /// The way down.
     pub way: WireKind,
@@ -122,18 +125,29 @@ fn lock(id: NicId) -> Result<MutexGuard<'static, Slot>, ReturnCode> {
 ///
 /// # Errors
 /// There is none, or the system refuses what a NIC needs.
-pub fn open(provider: Provider, way: WireKind) -> Result<NicId, ReturnCode> {
+pub fn open(device: &str, provider: Provider, way: WireKind) -> Result<NicId, ReturnCode> {
     let wire = provider.as_fd().try_clone_to_owned().map_err(|_| ReturnCode::ErrorResource)?;
     for (at, slot) in (0..).zip(&SLOTS) {
         if TAKEN.fetch_or(bit(at), Ordering::AcqRel) & bit(at) == 0 {
             let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
             slot.generation = slot.generation.wrapping_add(1);
             let id = NicId { slot: at, generation: slot.generation };
-            slot.nic = Some(Nic::new(id, provider, way, wire));
+            slot.nic = Some(Nic::new(id, device, provider, way, wire));
             return Ok(id);
         }
     }
     Err(ReturnCode::ErrorResource)
+}
+
+/// Returns the address of a device that this process has opened, which all its NICs of that name share.
+pub fn shared_address(device: &str) -> Option<SocketAddr> {
+    let taken = TAKEN.load(Ordering::Acquire);
+    let is_open = |at: u8| taken & bit(at) != 0 && !is_foreign(at);
+    (0..).zip(&SLOTS).filter(|(at, _)| is_open(*at)).find_map(|(_, slot)| {
+        let slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let nic = slot.nic.as_ref().filter(|nic| nic.device == device)?;
+        nic.provider.shared_address()
+    })
 }
 
 /// Closes a NIC. Whoever sleeps on it wakes and finds none; no handler is called any more when this
@@ -223,9 +237,10 @@ pub fn next_callback(id: NicId) -> Option<Call> {
 }
 
 impl Nic {
-    fn new(id: NicId, provider: Provider, way: WireKind, wire: OwnedFd) -> Self {
+    fn new(id: NicId, device: &str, provider: Provider, way: WireKind, wire: OwnedFd) -> Self {
         Self {
             id,
+            device: device.to_owned(),
             way,
             address: provider.host().leak(),
             provider,
@@ -397,7 +412,7 @@ mod tests {
     use netdyno_stack::vi::{Address, Config, Level, UdpOptions, ViAttributes, ViHandle};
 
     fn opened() -> NicId {
-        open(Provider::open(Config::default()).unwrap(), WireKind::Shm).unwrap()
+        open("nic0", Provider::open(Config::default()).unwrap(), WireKind::Shm).unwrap()
     }
 
     /// A new VI, and somebody who has fallen asleep since.
@@ -452,7 +467,8 @@ mod tests {
     fn who_sleeps_is_woken_for_what_became_due_meanwhile() {
         let way =
             WireKind::Udp(UdpOptions { bind: Some(([127, 0, 0, 1], 0).into()), ..UdpOptions::default() });
-        let id = open(Provider::open(Config { wire: way, ..Config::default() }).unwrap(), way).unwrap();
+        let provider = Provider::open(Config { wire: way, ..Config::default() }).unwrap();
+        let id = open("udp", provider, way).unwrap();
         let bell = Bell::new().unwrap();
         let vi = call(id, |nic| sleeping_beside_a_vi(nic, &bell));
         assert!(vi.is_ok() && !bell.is_rung());

@@ -1,6 +1,7 @@
 //! What the environment and the name of a device say.
 
 use netdyno_stack::vi::{UdpOptions, WireKind};
+use std::net::SocketAddr;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -42,7 +43,12 @@ fn wire_of(device: &str, asked: Option<&str>) -> Result<WireKind, String> {
     let bind = device.strip_prefix("udp:").map(|place| {
         place.parse().map_err(|_| format!("'{device}' is no place for a socket: say udp:IP:PORT"))
     });
-    Ok(WireKind::Udp(UdpOptions { bind: bind.transpose()?, ..UdpOptions::default() }))
+    Ok(udp(bind.transpose()?))
+}
+
+/// UDP as NICs have it: one address is that of all programs that open it.
+pub fn udp(bind: Option<SocketAddr>) -> WireKind {
+    WireKind::Udp(UdpOptions { bind, is_shared: true, ..UdpOptions::default() })
 }
 
 /// What `VipQueryNic` calls a NIC on that wire.
@@ -86,12 +92,10 @@ mod tests {
     fn a_device_is_on_the_wire_that_its_name_says_and_the_environment_overrules_it() {
         for device in ["", "nic0", "/dev/via0", "VINIC"] {
             assert_eq!(wire_of(device, None), Ok(WireKind::Shm), "{device}");
-            assert_eq!(wire_of(device, Some("udp")), Ok(WireKind::Udp(UdpOptions::default())), "{device}");
+            assert_eq!(wire_of(device, Some("udp")), Ok(udp(None)), "{device}");
         }
-        let bind = "127.0.0.1:7".parse().ok();
-        let bound = WireKind::Udp(UdpOptions { bind, ..UdpOptions::default() });
-        assert_eq!(wire_of("udp:127.0.0.1:7", None), Ok(bound));
-        assert_eq!(wire_of("/dev/UDP0", None), Ok(WireKind::Udp(UdpOptions::default())));
+        assert_eq!(wire_of("udp:127.0.0.1:7", None), Ok(udp("127.0.0.1:7".parse().ok())));
+        assert_eq!(wire_of("/dev/UDP0", None), Ok(udp(None)));
         assert_eq!(wire_of("udp:127.0.0.1:7", Some("shm")), Ok(WireKind::Shm));
         assert!(wire_of("udp:here", None).is_err() && wire_of("nic0", Some("tin")).is_err());
     }

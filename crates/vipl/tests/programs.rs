@@ -60,6 +60,12 @@ fn neither_tags_nor_attributes() {
     run("no_tag", &[]);
 }
 
+/// Over UDP one NIC has the socket of the address, and the others are found by way of it.
+#[test]
+fn one_device_opened_several_times() {
+    run("one_device", &[]);
+}
+
 #[test]
 fn handlers() {
     run("notify", &[]);

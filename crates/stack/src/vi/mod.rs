@@ -16,6 +16,7 @@
 //! A program that has memory of its own sees to it that this stays for as long as it is registered. One
 //! that lets a [`Consumer`] have it need not.
 
+mod agent;
 mod consumer;
 mod local;
 mod provider;

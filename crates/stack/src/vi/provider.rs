@@ -12,6 +12,7 @@ use netdyno_host::segment::SegmentError;
 use netdyno_protocol::frame::vi_signal::{Address, Request};
 use netdyno_protocol::vi::*;
 use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,6 +131,12 @@ impl Provider {
     /// This host, as peers name it.
     pub fn host(&self) -> Vec<u8> {
         self.wire.host()
+    }
+
+    /// Returns the address that other providers of this host may be opened at as well
+    /// ([`UdpOptions::is_shared`]).
+    pub fn shared_address(&self) -> Option<SocketAddr> {
+        self.wire.shared_address()
     }
 
     /// What happened between a reliable VI that is connected over UDP and its peer, and what the

@@ -4,6 +4,7 @@ use crate::statistics::{PeerStatistics, Strays};
 use netdyno_host::loan::Loan;
 use netdyno_protocol::frame::vi_signal::Signal;
 use netdyno_protocol::vi::{Completed, ConnectError, DescriptorAt, Link, Nic, Parting, ViHandle};
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,6 +84,11 @@ pub(super) trait Wire: Send {
 
     /// What becomes readable.
     fn descriptor(&self) -> BorrowedFd<'_>;
+
+    /// The address that other providers of this host may have as well, where it is shared.
+    fn shared_address(&self) -> Option<SocketAddr> {
+        None
+    }
 
     /// Memory is not registered any more: what is sent from there goes no further.
     fn withdraw(&mut self, _nic: &mut Nic) {}

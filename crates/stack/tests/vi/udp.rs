@@ -83,6 +83,80 @@ fn a_host_says_where_it_is_reached() {
     assert!(error.contains("choose another port"), "{error}");
 }
 
+fn shared(bind: Option<SocketAddr>) -> WireKind {
+    WireKind::Udp(UdpOptions { bind, is_shared: true, ..UdpOptions::default() })
+}
+
+/// Connects two ends as peers and sends a message each way.
+fn exchange(ends: &mut [End; 2], level: Level) {
+    let vis = ends.each_mut().map(|end| end.vi(level));
+    connect(ends, vis);
+    for (from, to) in [(0, 1), (1, 0)] {
+        ends[from].write(0, b"some bytes");
+        let received = ends[to].receive_into(vis[to], 100, 10);
+        ends[from].send_from(vis[from], 0, 10);
+        drive(ends, "a message", |ends| ends[to].completion(received).status.has(Status::DONE));
+        assert_eq!(ends[to].read(100, 10), b"some bytes");
+    }
+    for (end, vi) in ends.iter_mut().zip(vis) {
+        end.provider.disconnect(vi).unwrap();
+    }
+}
+
+/// Neither of the two has the socket of the address that both have; while the provider that has it is there,
+/// and when it has gone.
+#[test]
+fn providers_at_one_address_are_told_apart_by_discriminators() {
+    let mut holder = End::open(shared(Some("127.0.0.1:0".parse().unwrap())));
+    let address = holder.provider.shared_address();
+    let mut guests = [(); 2].map(|()| End::open(shared(address)));
+    let host = holder.provider.host();
+    assert!(guests.iter().all(|guest| guest.provider.host() == host));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                holder.sleep(Duration::from_millis(1));
+            }
+        });
+        for level in Level::ALL {
+            exchange(&mut guests, level);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    drop(holder);
+    exchange(&mut guests, Level::Delivery);
+}
+
+/// A copy of a request may come late, when the request is refused and given up.
+#[test]
+fn a_request_that_was_refused_is_for_no_provider_that_has_come_since() {
+    let holder = End::open(shared(Some("127.0.0.1:0".parse().unwrap())));
+    let address = holder.provider.shared_address().unwrap();
+    let mut ends = [holder, End::open(shared(Some(address)))];
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.set_nonblocking(true).unwrap();
+    let offer = ends[0].provider.attributes().offer(&ends[0].attributes(Level::Delivery));
+    let to = ends[1].address("server");
+    let request = |number| {
+        let (from, to) = (Address::default(), to.clone());
+        let request = Request { number, is_of_peer: false, from, to, offer };
+        client.send_to(&Signal::Request(request).encode(), address).unwrap();
+    };
+    let refused = |ends: &mut [End; 2]| {
+        let mut room = [0; 1500];
+        drive(ends, "a refusal", |_| client.recv(&mut room).is_ok());
+    };
+    request(1);
+    refused(&mut ends);
+    let wait = ends[1].wait("server", PATIENCE);
+    request(1);
+    refused(&mut ends);
+    assert_eq!(ends[1].provider.waited(wait), Ok(None));
+    request(2);
+    drive(&mut ends, "a request", |ends| ends[1].provider.waited(wait).unwrap().is_some());
+}
+
 fn impatient(bind: Option<SocketAddr>, peer_timeout: Duration) -> WireKind {
     WireKind::Udp(UdpOptions { bind, peer_timeout, ..UdpOptions::default() })
 }

@@ -5,10 +5,10 @@ use super::answer;
 use crate::abi::{CNicAttributes, ErrorHandler, Given};
 use crate::callbacks::Context;
 use crate::handle::Opaque;
-use crate::nic::{self, NicId};
+use crate::nic::{self, Nic, NicId};
 use crate::process;
 use crate::settings;
-use netdyno_stack::vi::{Config, Provider, ReturnCode};
+use netdyno_stack::vi::{Config, Provider, ReturnCode, WireKind};
 use std::ffi::{CStr, c_char, c_ulong};
 use std::fmt::Display;
 use std::io::Write;
@@ -24,10 +24,22 @@ unsafe extern "C" fn VipOpenNic(device: *const c_char, out: *mut Opaque) -> Retu
             // SAFETY: the program hands in a string.
             unsafe { CStr::from_ptr(device) }
         })?;
-        let wire = settings::wire(&device.to_string_lossy()).map_err(complain)?;
+        let device = device.to_string_lossy();
+        let mut wire = settings::wire(&device).map_err(complain)?;
         process::watch_forks()?;
+        if let WireKind::Udp(_) = wire
+            && let Some(address) = nic::shared_address(&device)
+        {
+            wire = settings::udp(Some(address));
+        }
         let provider = Provider::open(Config { wire, ..Config::default() }).map_err(complain)?;
-        let id = nic::open(provider, wire)?;
+        let id = nic::open(&device, provider, wire)?;
+        if let WireKind::Udp(_) = wire {
+            // Other NICs at its address are asked for by way of it, whether the program calls or not.
+            nic::call(id, Nic::ensure_attendant).inspect_err(|_| {
+                let _ = nic::close(id);
+            })?;
+        }
         // SAFETY: the program has room for a handle there.
         unsafe { out.put(id.give()) };
         Ok(())

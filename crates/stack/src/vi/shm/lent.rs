@@ -1,6 +1,6 @@
 //! Memory of this process that peers may be let read.
 
-use super::agent::{Agent, Conn};
+use crate::vi::agent::{Agent, Conn};
 use netdyno_host::loan::Loan;
 use netdyno_protocol::frame::vi_lending::Lending;
 use netdyno_protocol::vi::Segment;

@@ -2,18 +2,17 @@
 //!
 //! Each side of a connection has an inbox, memory that its peer maps: a lane of messages, and a page of
 //! words that say how far this side has come with the peer's ([`link`]). An inbox is passed with the
-//! request for a connection, or with its acceptance ([`agent`]). All bytes are placed by the process
+//! request for a connection, or with its acceptance ([`super::agent`]). All bytes are placed by the process
 //! whose memory they go to, after its own rules have allowed it: a peer reaches its inbox and nothing
 //! else. A short message is one line; a longer one is copied into the lane by one side while the
 //! other copies the piece before out of it.
 
-mod agent;
 mod lent;
 mod link;
 
+use super::agent::{Agent, Conn, Heard};
 use super::provider::OpenError;
 use super::wire::{Look, Wire};
-use agent::{Agent, Conn, Heard};
 use lent::{Lender, Lent};
 use link::{INBOX_LEN, Link};
 use netdyno_host::loan::{Borrowed, Loan};
@@ -29,6 +28,8 @@ use std::time::{Duration, Instant};
 
 /// All processes of a host have one address.
 const HOST: &[u8] = &[127, 0, 0, 1, 0, 0];
+/// What the names of sockets begin with.
+const SPACE: &str = "netdyno-vi";
 /// Who sleeps looks after so long whether a place has become free where it listens.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
@@ -76,7 +77,7 @@ impl ShmWire {
     pub(super) fn open() -> Result<Self, OpenError> {
         let error = |error: Errno| OpenError::System { what: "watch sockets", error: error.into() };
         Ok(Self {
-            agent: Agent::open().map_err(error)?,
+            agent: Agent::open(SPACE).map_err(error)?,
             began: Instant::now(),
             heard: VecDeque::new(),
             ours: HashMap::new(),

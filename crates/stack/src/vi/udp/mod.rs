@@ -26,6 +26,9 @@
 //!   answer ([`presence`]). Who disconnects says goodbye when what it sent has arrived, or after a
 //!   second; one that promises nothing does so at once.
 //!
+//! **Addresses.** A provider has an address of its own, or shares one with others of its user on this host
+//! ([`UdpOptions::is_shared`]): then requests are told apart by the discriminator ([`sharing`]).
+//!
 //! **What is believed.** A datagram for a connection is believed if it has the connection's number, 64
 //! random bits that were told to the peer alone, the checksum, and a meaning. From which address it
 //! comes says nothing, for a host has several, and answers from the one that leads to whoever asked:
@@ -42,6 +45,8 @@ mod memory;
 mod pieces;
 mod presence;
 mod reliable;
+mod sharing;
+mod ways;
 mod works;
 
 use super::provider::OpenError;
@@ -49,7 +54,7 @@ use super::wire::Wire;
 use crate::clock::Clock;
 use crate::statistics::{PeerStatistics, Strays};
 use lines::{Line, Lines};
-use netdyno_host::datagram::{DatagramSocket, Datagrams, ROOM};
+use netdyno_host::datagram::{DatagramSocket, Datagrams, ROOM, SocketError};
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::frame::datagram;
 use netdyno_protocol::frame::vi_fragment;
@@ -57,9 +62,13 @@ use netdyno_protocol::frame::vi_signal::{self, Signal};
 use netdyno_protocol::vi::{ConnectError, Link, Nic, Parting, Segment, ViHandle};
 use pieces::Pieces;
 use reliable::Reliable;
+use rustix::io::Errno;
+use sharing::Sharing;
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
+use ways::Ways;
 
 /// The port of a provider that is not told another one: so that programs need to name nothing but a
 /// host. Nobody has registered it, it is none of those that systems give away by themselves, and it is
@@ -84,6 +93,9 @@ pub struct UdpOptions {
     /// any that is free. `None` is all addresses of IPv4 at [`UDP_PORT`], or at any port where that is
     /// taken.
     pub bind: Option<SocketAddr>,
+    /// Whether the address is shared with other providers of this user on this host that share theirs: they
+    /// are told apart by discriminators. Otherwise an address is one provider's.
+    pub is_shared: bool,
     /// What goes wrong with the datagrams that are sent, on purpose.
     pub faults: Faults,
     /// The seed of that. Another one at each end, or both draw the same.
@@ -97,6 +109,7 @@ impl Default for UdpOptions {
     fn default() -> Self {
         Self {
             bind: None,
+            is_shared: false,
             faults: Faults::NONE,
             seed: 0,
             // A program may compute for long without a call, and then nobody drives its NIC.
@@ -106,13 +119,16 @@ impl Default for UdpOptions {
 }
 
 pub(super) struct UdpWire {
+    // Before what is shared: a guest that learns of the holder's end finds the address free.
     socket: DatagramSocket,
+    sharing: Option<Sharing>,
     host: Vec<u8>,
     began: Instant,
     /// Time in which this side paid attention, which counts for peers.
     clock: Clock,
     patience_ns: u64,
     lines: Lines,
+    ways: Ways,
     /// Those who may be asked for.
     listeners: usize,
     /// The kernel sends to the one peer alone, and takes from nobody else.
@@ -155,14 +171,18 @@ pub struct Means<'a> {
 impl UdpWire {
     pub(super) fn open(options: &UdpOptions) -> Result<Self, OpenError> {
         let patience = options.peer_timeout.max(Duration::from_millis(1));
-        let socket = bind(options)?;
+        let (socket, sharing) =
+            if options.is_shared { bind_shared(options)? } else { (bind(options)?, None) };
+        let address = sharing.as_ref().map_or(socket.local(), Sharing::address);
         Ok(Self {
-            host: host::encode(host::reachable(socket.local())),
+            host: host::encode(host::reachable(address)),
             socket,
+            sharing,
             began: Instant::now(),
             clock: Clock::new(patience),
             patience_ns: u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX / 2),
             lines: Lines::default(),
+            ways: Ways::default(),
             listeners: 0,
             is_narrow: false,
             scratch: Scratch::default(),
@@ -204,7 +224,8 @@ impl UdpWire {
         for at in (0..len).step_by(each) {
             let bytes = &self.room[at..len.min(at + each)];
             if bytes.get(KIND_AT) == Some(&vi_signal::CODE) {
-                let is_sound = take_signal(bytes, from, &mut self.lines, nic);
+                let Self { lines, ways, sharing, .. } = self;
+                let is_sound = take_signal(bytes, from, lines, ways, sharing.as_mut(), nic);
                 self.strays.malformed += u64::from(!is_sound);
                 is_any |= is_sound;
                 continue;
@@ -244,6 +265,7 @@ impl UdpWire {
     /// of a round trip on loopback.
     fn narrow(&mut self, from: SocketAddr, nic: &Nic) {
         let is_alone = self.lines.len() == 1 && self.listeners == 0 && !nic.is_asking();
+        let is_alone = is_alone && self.sharing.as_ref().is_none_or(Sharing::is_alone);
         if is_alone && self.lines.at(0).to() == from {
             self.socket.set_only_peer(Some(from));
             self.is_narrow = true;
@@ -308,20 +330,65 @@ impl UdpWire {
 /// Where a datagram says of which kind it is.
 const KIND_AT: usize = 4;
 
+fn faults_of(options: &UdpOptions) -> Option<(Faults, u64)> {
+    (options.faults != Faults::NONE).then_some((options.faults, options.seed))
+}
+
+fn everywhere(port: u16, options: &UdpOptions) -> Result<DatagramSocket, SocketError> {
+    DatagramSocket::bind_wide((Ipv4Addr::UNSPECIFIED, port).into(), faults_of(options))
+}
+
 fn bind(options: &UdpOptions) -> Result<DatagramSocket, OpenError> {
-    let faults = (options.faults != Faults::NONE).then_some((options.faults, options.seed));
-    let everywhere = |port| DatagramSocket::bind_wide((Ipv4Addr::UNSPECIFIED, port).into(), faults);
     Ok(match options.bind {
-        Some(address) => DatagramSocket::bind_wide(address, faults)?,
-        None => everywhere(UDP_PORT).or_else(|_| everywhere(0))?,
+        Some(address) => DatagramSocket::bind_wide(address, faults_of(options))?,
+        None => everywhere(UDP_PORT, options).or_else(|_| everywhere(0, options))?,
     })
 }
 
+/// The provider's own socket, at an address that it shares from now on or at another port of one that is
+/// shared already.
+fn bind_shared(options: &UdpOptions) -> Result<(DatagramSocket, Option<Sharing>), OpenError> {
+    let refused = |error: Errno| OpenError::System { what: "watch sockets", error: error.into() };
+    let address = options.bind.unwrap_or((Ipv4Addr::UNSPECIFIED, UDP_PORT).into());
+    let bound = DatagramSocket::bind_wide(address, faults_of(options));
+    let is_taken = |error: &SocketError| matches!(error, SocketError::Bind { error, .. } if error.kind() == ErrorKind::AddrInUse);
+    let guest = match &bound {
+        Err(error) if is_taken(error) => Sharing::join(address).map_err(refused)?,
+        _ => None,
+    };
+    let (socket, sharing) = match (bound, guest) {
+        (Ok(socket), _) => (socket, None),
+        (Err(_), Some(guest)) => {
+            (DatagramSocket::bind_wide((address.ip(), 0).into(), faults_of(options))?, Some(guest))
+        }
+        (Err(_), None) if options.bind.is_none() => (everywhere(0, options)?, None),
+        (Err(error), None) => return Err(error.into()),
+    };
+    let sharing = sharing.map_or_else(|| Sharing::hold(&socket), Ok).map_err(refused)?;
+    sharing.watch(&socket).map_err(refused)?;
+    Ok((socket, Some(sharing)))
+}
+
 /// Takes a signal. Whether it is one.
-fn take_signal(bytes: &[u8], from: SocketAddr, lines: &mut Lines, nic: &mut Nic) -> bool {
+fn take_signal(
+    bytes: &[u8],
+    from: SocketAddr,
+    lines: &mut Lines,
+    ways: &mut Ways,
+    sharing: Option<&mut Sharing>,
+    nic: &mut Nic,
+) -> bool {
     let Ok(signal) = Signal::parse(bytes) else { return false };
+    if sharing.is_some_and(|sharing| sharing.pass_on(&signal, bytes, from)) {
+        return true;
+    }
     let to = match &signal {
-        Signal::Request(_) => 0,
+        Signal::Request(request) => {
+            let host = shared_by(&request.from.host, from);
+            ways.note(request.number, host, from);
+            nic.signal(&host::encode(host), signal);
+            return true;
+        }
         Signal::Accept { to, .. } | Signal::Refuse { to, .. } | Signal::Disconnect { to, .. } => *to,
     };
     let host = match &signal {
@@ -330,12 +397,24 @@ fn take_signal(bytes: &[u8], from: SocketAddr, lines: &mut Lines, nic: &mut Nic)
         _ => nic.host_told(to),
     };
     match host.map(<[u8]>::to_vec) {
-        Some(host) => nic.signal(&host, signal),
+        Some(host) => {
+            if let (Signal::Accept { number, .. }, Some(named)) = (&signal, host::parse(&host)) {
+                ways.note(*number, named, SocketAddr::new(named.ip(), from.port()));
+            }
+            nic.signal(&host, signal);
+        }
         // It has ended, and what there is to say of that is on its way.
         None if lines.of_number(to).is_some() => {}
         None => nic.signal(&host::encode(from), signal),
     }
     true
+}
+
+/// The address by which whoever speaks from `from` is known, and says it is: that of its host, with the
+/// port that it shares.
+fn shared_by(host: &[u8], from: SocketAddr) -> SocketAddr {
+    let port = host::parse(host).map_or(from.port(), |named| named.port());
+    SocketAddr::new(from.ip(), if port == 0 { from.port() } else { port })
 }
 
 /// Whether bytes are for a connection that has ended or never was: not for one that is asked for, of
@@ -358,18 +437,26 @@ impl Wire for UdpWire {
     }
 
     /// Whoever is asked for is asked at the socket.
-    fn listen(&mut self, _: &[u8]) -> Result<(), ConnectError> {
+    fn listen(&mut self, discriminator: &[u8]) -> Result<(), ConnectError> {
         self.listeners += 1;
         self.widen();
+        self.sharing.iter_mut().for_each(|sharing| sharing.listen(discriminator));
         Ok(())
     }
 
-    fn ignore(&mut self, _: &[u8]) {
+    fn ignore(&mut self, discriminator: &[u8]) {
         self.listeners = self.listeners.saturating_sub(1);
+        self.sharing.iter_mut().for_each(|sharing| sharing.ignore(discriminator));
     }
 
     fn say(&mut self, _: &mut Nic, host: &[u8], signal: &Signal) {
-        let address = host::parse(host);
+        let way = match signal {
+            Signal::Request(_) => None,
+            Signal::Accept { to, .. } | Signal::Refuse { to, .. } | Signal::Disconnect { to, .. } => {
+                self.ways.get(*to)
+            }
+        };
+        let address = way.or_else(|| host::parse(host));
         // To a host that is not reached nothing is said: whoever waits for it waits in vain.
         if let Some(to) = address.and_then(|address| host::reached_from(self.socket.local(), address)) {
             let now_ns = self.clock.now_ns();
@@ -379,11 +466,19 @@ impl Wire for UdpWire {
         }
     }
 
-    /// Signals come with all else.
-    fn hear(&mut self, _: &mut Nic) {}
+    /// Signals come with all else, but for those that come to an address that is shared.
+    fn hear(&mut self, nic: &mut Nic) {
+        let Some(sharing) = &mut self.sharing else { return };
+        for (bytes, from) in sharing.hear() {
+            take_signal(&bytes, from, &mut self.lines, &mut self.ways, self.sharing.as_mut(), nic);
+        }
+        if self.sharing.as_ref().is_some_and(|sharing| !sharing.is_alone()) {
+            self.widen();
+        }
+    }
 
     fn link(&mut self, nic: &mut Nic, vi: ViHandle, link: &Link) {
-        let address = host::parse(&link.host);
+        let address = self.ways.get(link.remote).or_else(|| host::parse(&link.host));
         let Some(to) = address.and_then(|address| host::reached_from(self.socket.local(), address)) else {
             // It was reached a moment ago.
             return nic.lost(vi);
@@ -432,12 +527,17 @@ impl Wire for UdpWire {
 
     fn until_due(&mut self) -> Duration {
         let left = Duration::from_nanos(self.deadline_ns.saturating_sub(self.clock.now_ns()));
+        let left = self.sharing.as_ref().map_or(left, |sharing| left.min(sharing.until_due()));
         // Of a longer sleep a part would not count.
         left.min(self.clock.longest_pause())
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.sharing.as_ref().map_or(self.socket.as_fd(), Sharing::descriptor)
+    }
+
+    fn shared_address(&self) -> Option<SocketAddr> {
+        self.sharing.as_ref().map(Sharing::address)
     }
 
     fn statistics(&self, vi: ViHandle) -> Option<PeerStatistics> {

@@ -16,8 +16,8 @@
 mod sending;
 mod taking;
 
-use super::agent::Conn;
 use super::lent::Lender;
+use crate::vi::agent::Conn;
 use crate::vi::local;
 use netdyno_host::bytes::Stretch;
 use netdyno_host::lane::{self, Lied, PIECE, Reader, Writer};

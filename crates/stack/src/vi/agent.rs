@@ -1,10 +1,11 @@
-//! The agent: by which processes find each other and come to share memory.
+//! The agent: by which processes of one host find each other, and speak beside the wire.
 //!
-//! Who waits at a discriminator listens at a Unix socket of that name, in the namespace that is
-//! abstract: nothing is left of it when the process is gone, however it went. Each request for a
-//! connection has a socket of its own, over which signals travel, and with them the memory that the
-//! peer may write to. Both sides ask the kernel who the other one is ([`credentials`]), and speak to
-//! processes of their own user alone, in whichever namespace of processes: nothing depends on a number.
+//! An agent that listens under a name has a Unix socket of that name, in the namespace that is abstract:
+//! nothing is left of it when the process is gone, however it went. Over shared memory the names are
+//! discriminators. Each request for a connection has a socket of its own, over which signals travel, and
+//! with them the memory that the peer may write to. Over UDP the names are addresses that NICs share. Both
+//! sides ask the kernel for the other's user ([`credentials`]), and speak to processes of their own user
+//! alone, in whichever namespace of processes: nothing depends on a number.
 
 use netdyno_host::credentials;
 use netdyno_protocol::frame::vi_signal::LONGEST;
@@ -20,7 +21,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Requests that may wait at a discriminator.
+/// Sockets that may wait to be admitted under a name.
 const BACKLOG: i32 = 64;
 /// Peers at once, linked or about to be: whoever comes then is turned away.
 const MOST: usize = 4096;
@@ -32,6 +33,10 @@ const AT_ONCE: usize = 64;
 const KICK: &[u8] = &[0];
 /// Of an event: it is of a place where requests come.
 const LISTENER: u64 = 1 << 63;
+/// Of an event: it is of a socket of the caller's own.
+const OTHER: u64 = LISTENER;
+/// Bytes of a message at most: a signal, and what is said about it.
+const LONGEST_MESSAGE: usize = LONGEST + 64;
 
 /// The socket to one peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,6 +64,8 @@ struct Place {
 
 pub(super) struct Agent {
     epoll: OwnedFd,
+    /// What its names begin with.
+    space: &'static str,
     user: u32,
     next: u64,
     places: HashMap<Vec<u8>, Place>,
@@ -68,9 +75,11 @@ pub(super) struct Agent {
 }
 
 impl Agent {
-    pub(super) fn open() -> Result<Self, Errno> {
+    /// Opens an agent whose names are told apart from those of other spaces.
+    pub(super) fn open(space: &'static str) -> Result<Self, Errno> {
         Ok(Self {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            space,
             user: rustix::process::geteuid().as_raw(),
             next: 0,
             places: HashMap::new(),
@@ -80,7 +89,7 @@ impl Agent {
     }
 
     fn name(&self, discriminator: &[u8]) -> Result<SocketAddrUnix, Errno> {
-        let mut name = format!("netdyno-vi/{}/", self.user).into_bytes();
+        let mut name = format!("{}/{}/", self.space, self.user).into_bytes();
         name.extend_from_slice(discriminator);
         SocketAddrUnix::new_abstract_name(&name)
     }
@@ -103,12 +112,16 @@ impl Agent {
         let place = self.places.entry(discriminator.to_vec());
         place.or_insert(Place { count: 0, id, fd: None }).count += 1;
         self.take_places();
-        let is_ours = self.places.get(discriminator).is_some_and(|place| place.fd.is_some());
-        if !is_ours && matches!(self.reach(discriminator), Err(Errno::ACCESS)) {
+        if !self.has_place(discriminator) && matches!(self.reach(discriminator), Err(Errno::ACCESS)) {
             self.ignore(discriminator);
             return Err(Errno::ACCESS);
         }
         Ok(())
+    }
+
+    /// Whether requests come to this process that are for a discriminator.
+    pub(super) fn has_place(&self, discriminator: &[u8]) -> bool {
+        self.places.get(discriminator).is_some_and(|place| place.fd.is_some())
     }
 
     /// One fewer waits there.
@@ -238,7 +251,7 @@ impl Agent {
     pub(super) fn hear_from(&mut self, Conn(id): Conn, heard: &mut VecDeque<Heard>) {
         for _ in 0..AT_ONCE {
             let Some(peer) = self.peers.get(&id) else { return };
-            let mut bytes = [0; LONGEST + 1];
+            let mut bytes = [0; LONGEST_MESSAGE + 1];
             let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
             let mut passed = RecvAncillaryBuffer::new(&mut room);
             let flags = RecvFlags::CMSG_CLOEXEC;
@@ -265,6 +278,14 @@ impl Agent {
                 }
             }
         }
+    }
+
+    /// Makes the agent's descriptor readable when a socket of the caller's own is.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(super) fn watch_other(&self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
+        self.watch(fd, OTHER)
     }
 
     /// Becomes readable when there is something to hear.

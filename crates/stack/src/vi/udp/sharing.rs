@@ -1,0 +1,327 @@
+//! An address that several providers of this host share, told apart by discriminators.
+//!
+//! On hardware all programs of a host open one NIC, which has one address. A UDP socket is one provider's.
+//! So the first provider at an address holds the socket of it, and each other one is its guest: a guest has
+//! a socket at another port, and registers with the holder the discriminators at which it may be asked for.
+//!
+//! ```text
+//!   peer                         holder                     guest
+//!
+//!                                       <--- register ----  listens at a discriminator
+//!   request to the address --->  passes it on ----------->
+//!          <------------------------------- accept --------  from its own port
+//! ```
+//!
+//! From then on the two speak without the holder ([`super::ways`]). Guests and the holder speak over a Unix
+//! socket each ([`Agent`]), so that each learns of the other's end. When the holder has gone, one of the
+//! guests takes the address, and the others register with that one.
+
+use super::host;
+use crate::vi::agent::{Agent, Conn, Heard};
+use netdyno_host::datagram::DatagramSocket;
+use netdyno_protocol::frame::vi_signal::{LONGEST, Request, Signal};
+use rustix::io::Errno;
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What the names of holders begin with.
+const SPACE: &str = "netdyno-vi-udp";
+/// Attempts to find the holder of an address that is taken: it may have come a moment ago.
+const ATTEMPTS: u32 = 10;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(1);
+/// Time between two attempts of a guest to find a holder, or to become it.
+const SEEK_AGAIN: Duration = Duration::from_millis(100);
+/// Requests of each kind that the holder remembers: they are sent again until they are answered.
+const MOST_REMEMBERED: usize = 1024;
+/// Datagrams at the address that are taken in one look.
+const AT_ONCE: usize = 16;
+
+/// The first byte of what a guest says: it is there, it listens at the discriminator that follows, or listens
+/// there no more.
+const HERE: u8 = b'=';
+const LISTEN: u8 = b'+';
+const IGNORE: u8 = b'-';
+/// The first byte of a request that the holder passes on. The length of the sender's host follows, then that
+/// host and the datagram.
+const PASSED: u8 = b'>';
+
+/// A datagram for this provider that came to the shared address.
+pub type Passed = (Vec<u8>, SocketAddr);
+
+pub struct Sharing {
+    agent: Agent,
+    address: SocketAddr,
+    /// The address as the holder's Unix socket is named.
+    name: Vec<u8>,
+    part: Part,
+    /// The discriminators at which this provider may be asked for, and how often.
+    listening: HashMap<Vec<u8>, usize>,
+    heard: VecDeque<Heard>,
+    passed: VecDeque<Passed>,
+}
+
+enum Part {
+    Holder(Box<Holder>),
+    Guest(Conn),
+    /// The holder has gone.
+    Seeking {
+        again: Instant,
+    },
+}
+
+#[derive(Default)]
+struct Holder {
+    /// The discriminators at which each guest listens.
+    guests: HashMap<Conn, Vec<Vec<u8>>>,
+    /// The requests that were passed on, and to which guest.
+    passed: VecDeque<(u64, Conn)>,
+    /// Those that the holder has answered itself. A late copy is none for a guest that has come since.
+    own: VecDeque<u64>,
+    /// The socket at the address, where that was another provider's before.
+    socket: Option<DatagramSocket>,
+}
+
+impl Holder {
+    /// Returns the guest that the request of a number was passed on to.
+    fn passed_to(&self, number: u64) -> Option<Conn> {
+        self.passed.iter().find(|(known, _)| *known == number).map(|(_, guest)| *guest)
+    }
+
+    /// Returns the guest that a request is for, and remembers that. `is_own`: the holder listens there.
+    fn guest_of(&mut self, request: &Request, is_own: bool) -> Option<Conn> {
+        if self.own.contains(&request.number) {
+            return None;
+        }
+        let known = self.passed_to(request.number);
+        if known.is_some() {
+            return known;
+        }
+        let guest = if is_own { None } else { self.guest_at(&request.to.discriminator) };
+        match guest {
+            Some(guest) => remember(&mut self.passed, (request.number, guest)),
+            // A peer may come yet for which it is.
+            None if request.is_of_peer && !is_own => {}
+            None => remember(&mut self.own, request.number),
+        }
+        guest
+    }
+
+    fn guest_at(&self, discriminator: &[u8]) -> Option<Conn> {
+        let listens = |places: &[Vec<u8>]| places.iter().any(|place| place == discriminator);
+        self.guests.iter().find(|(_, places)| listens(places)).map(|(conn, _)| *conn)
+    }
+
+    /// Takes what a guest says.
+    fn take(&mut self, conn: Conn, said: &[u8]) {
+        let places = self.guests.entry(conn).or_default();
+        match said.split_first() {
+            Some((&LISTEN, place)) => places.push(place.to_vec()),
+            Some((&IGNORE, place)) => places.retain(|known| known != place),
+            _ => {}
+        }
+    }
+
+    fn lose(&mut self, conn: Conn) {
+        self.guests.remove(&conn);
+        self.passed.retain(|(_, guest)| *guest != conn);
+    }
+}
+
+impl Sharing {
+    /// Holds the address of the provider's own socket.
+    ///
+    /// # Errors
+    /// The system does not give what it needs.
+    pub fn hold(socket: &DatagramSocket) -> Result<Self, Errno> {
+        let mut sharing = Self::open(socket.local(), Part::Holder(Box::default()))?;
+        // Where another user has the name, nobody shares the address.
+        let _ = sharing.agent.listen(&sharing.name);
+        Ok(sharing)
+    }
+
+    /// Becomes a guest at an address. `None` where no provider of this user holds it.
+    ///
+    /// # Errors
+    /// The system does not give what it needs.
+    pub fn join(address: SocketAddr) -> Result<Option<Self>, Errno> {
+        let mut sharing = Self::open(address, Part::Seeking { again: Instant::now() })?;
+        for _ in 0..ATTEMPTS {
+            if sharing.register() {
+                return Ok(Some(sharing));
+            }
+            thread::sleep(BETWEEN_ATTEMPTS);
+        }
+        Ok(None)
+    }
+
+    fn open(address: SocketAddr, part: Part) -> Result<Self, Errno> {
+        Ok(Self {
+            agent: Agent::open(SPACE)?,
+            address,
+            name: address.to_string().into_bytes(),
+            part,
+            listening: HashMap::new(),
+            heard: VecDeque::new(),
+            passed: VecDeque::new(),
+        })
+    }
+
+    /// Returns the shared address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Makes the descriptor readable when the provider's own socket is.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn watch(&self, socket: &DatagramSocket) -> Result<(), Errno> {
+        self.agent.watch_other(socket.as_fd())
+    }
+
+    /// Becomes readable when there is something for the provider.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.agent.descriptor()
+    }
+
+    /// Returns whether no other provider gets anything by this one.
+    pub fn is_alone(&self) -> bool {
+        !matches!(&self.part, Part::Holder(holder) if !holder.guests.is_empty())
+    }
+
+    /// Returns how long until the provider looks again whether it finds a holder, or is found as one: the
+    /// holder before may not have gone for good.
+    pub fn until_due(&self) -> Duration {
+        match self.part {
+            Part::Seeking { again } => again.saturating_duration_since(Instant::now()),
+            Part::Holder(_) if !self.agent.has_place(&self.name) => SEEK_AGAIN,
+            Part::Holder(_) | Part::Guest(_) => Duration::MAX,
+        }
+    }
+
+    /// The provider may be asked for at a discriminator.
+    pub fn listen(&mut self, discriminator: &[u8]) {
+        let count = self.listening.entry(discriminator.to_vec()).or_default();
+        *count += 1;
+        if *count == 1 {
+            self.tell_holder(LISTEN, discriminator);
+        }
+    }
+
+    /// One fewer may be asked for there.
+    pub fn ignore(&mut self, discriminator: &[u8]) {
+        let Some(count) = self.listening.get_mut(discriminator) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.listening.remove(discriminator);
+            self.tell_holder(IGNORE, discriminator);
+        }
+    }
+
+    fn tell_holder(&self, what: u8, discriminator: &[u8]) {
+        if let Part::Guest(holder) = self.part {
+            self.agent.say(holder, &[&[what], discriminator].concat(), None);
+        }
+    }
+
+    /// Registers with the holder. False where there is none.
+    fn register(&mut self) -> bool {
+        let Ok(holder) = self.agent.connect(&self.name) else { return false };
+        self.part = Part::Guest(holder);
+        self.tell_holder(HERE, &[]);
+        self.listening.keys().for_each(|discriminator| self.tell_holder(LISTEN, discriminator));
+        true
+    }
+
+    /// Becomes the holder where there is none, or registers with the new one.
+    fn seek(&mut self) {
+        if let Ok(socket) = DatagramSocket::bind_wide(self.address, None)
+            && self.watch(&socket).is_ok()
+        {
+            let _ = self.agent.listen(&self.name);
+            self.part = Part::Holder(Box::new(Holder { socket: Some(socket), ..Holder::default() }));
+        } else if !self.register() {
+            self.part = Part::Seeking { again: Instant::now() + SEEK_AGAIN };
+        }
+    }
+
+    /// Takes what guests or the holder have said.
+    fn attend(&mut self) {
+        self.agent.hear(&mut self.heard);
+        while let Some(heard) = self.heard.pop_front() {
+            match heard {
+                Heard::Message { conn, bytes, .. } => match &mut self.part {
+                    Part::Holder(holder) => holder.take(conn, &bytes),
+                    Part::Guest(_) | Part::Seeking { .. } => self.passed.extend(parse_passed(&bytes)),
+                },
+                Heard::Gone(conn) => self.lose(conn),
+            }
+        }
+        if matches!(self.part, Part::Seeking { again } if again <= Instant::now()) {
+            self.seek();
+        }
+    }
+
+    fn lose(&mut self, conn: Conn) {
+        self.agent.close(conn);
+        match &mut self.part {
+            Part::Holder(holder) => holder.lose(conn),
+            Part::Guest(holder) if *holder == conn => self.part = Part::Seeking { again: Instant::now() },
+            Part::Guest(_) | Part::Seeking { .. } => {}
+        }
+    }
+
+    /// Returns the datagrams for this provider that have come to the shared address and not to its own socket.
+    pub fn hear(&mut self) -> VecDeque<Passed> {
+        self.attend();
+        if let Part::Holder(holder) = &mut self.part
+            && let Some(socket) = &mut holder.socket
+        {
+            let mut room = [0; LONGEST + 1];
+            for _ in 0..AT_ONCE {
+                let Some(datagrams) = socket.receive(&mut room) else { break };
+                self.passed.push_back((room[..datagrams.len].to_vec(), datagrams.from));
+            }
+        }
+        std::mem::take(&mut self.passed)
+    }
+
+    /// Passes a signal that has come to the shared address on to the guest that it is for. Returns whether
+    /// there is one.
+    pub fn pass_on(&mut self, signal: &Signal, bytes: &[u8], from: SocketAddr) -> bool {
+        if !matches!(self.part, Part::Holder(_)) {
+            return false;
+        }
+        // A guest may have registered since.
+        self.attend();
+        let Part::Holder(holder) = &mut self.part else { return false };
+        let guest = match signal {
+            Signal::Request(request) => {
+                holder.guest_of(request, self.listening.contains_key(&request.to.discriminator))
+            }
+            Signal::Disconnect { to: 0, number } => holder.passed_to(*number),
+            Signal::Accept { .. } | Signal::Refuse { .. } | Signal::Disconnect { .. } => None,
+        };
+        let Some(guest) = guest else { return false };
+        let origin = host::encode(from);
+        self.agent.say(guest, &[&[PASSED, origin.len() as u8], &origin[..], bytes].concat(), None);
+        true
+    }
+}
+
+fn remember<T>(known: &mut VecDeque<T>, new: T) {
+    if known.len() == MOST_REMEMBERED {
+        known.pop_front();
+    }
+    known.push_back(new);
+}
+
+/// The datagram in what the holder says.
+fn parse_passed(said: &[u8]) -> Option<Passed> {
+    let (&[PASSED, len], rest) = said.split_first_chunk()? else { return None };
+    let (origin, datagram) = rest.split_at_checked(len.into())?;
+    Some((datagram.to_vec(), host::parse(origin)?))
+}
