@@ -56,8 +56,10 @@ impl Trouble {
     /// More bytes than the VIs have agreed on, or other ones than were announced.
     const MISBEHAVED: Self = Self { status: None, error: AsyncError::ConnLost, refusal: Refusal::TooLong };
 
+    /// The receive says what was wrong with it. That it was posted is long ago: the program is told that the
+    /// connection has ended by it.
     const fn of_receive(status: Status, refusal: Refusal) -> Self {
-        Self { status: Some(status), error: AsyncError::PostDesc, refusal }
+        Self { status: Some(status), error: AsyncError::ConnLost, refusal }
     }
 }
 
@@ -269,14 +271,13 @@ impl Nic {
         let Some(endpoint) = self.vis.get_mut(vi) else { return Arrival::Refuse(refusal) };
         endpoint.arriving = None;
         let is_reliable = endpoint.is_reliable();
-        let receive = endpoint.receive.next().map(|entry| entry.at).filter(|_| status.is_some());
         if let Some(status) = status
             && let Some(number) = endpoint.receive.begin()
         {
             endpoint.receive.finish(number, Completion { status, ..Completion::default() });
         }
         if is_reliable {
-            self.break_vi(vi, error, receive, Parting::Refusal);
+            self.break_vi(vi, error, None, Parting::Refusal);
         } else if matches!(error, AsyncError::RdmawProt) {
             self.tell_of_write(vi);
         }

@@ -54,9 +54,9 @@ pub enum ReturnCode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum AsyncError {
-    /// A descriptor that was posted is not one that can be processed, and the VI broke of it.
+    /// A send that was posted is not one that can be processed, and the VI broke of it.
     PostDesc = 0,
-    /// The connection has ended, and not by this side.
+    /// The connection has ended: by the peer, or with a receive whose status says what was wrong.
     ConnLost = 1,
     /// A message has come and no receive was posted.
     RecvqEmpty = 2,

@@ -536,11 +536,11 @@ impl Model {
             Kind::Send { .. } => {
                 let Some(receive) = receive else { return no_receive };
                 if let Some(status) = fault {
-                    return Some((Some(status), AsyncError::PostDesc, Refusal::BadReceive));
+                    return Some((Some(status), AsyncError::ConnLost, Refusal::BadReceive));
                 }
                 let room = self.vi(vi).queues[1][receive].work.as_ref().unwrap().len;
                 let is_too_long = room < head.len;
-                is_too_long.then_some((Some(Status::LENGTH_ERROR), AsyncError::PostDesc, Refusal::TooLong))
+                is_too_long.then_some((Some(Status::LENGTH_ERROR), AsyncError::ConnLost, Refusal::TooLong))
             }
             Kind::Write { remote, immediate } => {
                 if !can_be_written || !self.may_use(tag, &memory(remote), Access::PeerWrites) {
@@ -555,7 +555,7 @@ impl Model {
                     return no_receive;
                 }
                 let is_none = fault == Some(Status::FORMAT_ERROR) && immediate.is_some();
-                is_none.then_some((fault, AsyncError::PostDesc, Refusal::BadReceive))
+                is_none.then_some((fault, AsyncError::ConnLost, Refusal::BadReceive))
             }
             Kind::Read { remote } => {
                 let may = can_be_read
@@ -644,7 +644,7 @@ impl Model {
         });
         let mut piece = bytes.skip(at as usize).take(len as usize);
         let may = piece.all(|byte| self.may_use(tag, &byte, Access::Local));
-        (!may).then_some((Some(Status::PROTECTION_ERROR), AsyncError::PostDesc, Refusal::BadReceive))
+        (!may).then_some((Some(Status::PROTECTION_ERROR), AsyncError::ConnLost, Refusal::BadReceive))
     }
 
     fn place(&mut self, vi: ViHandle, head: &Head, at: u32, bytes: &[u8]) {

@@ -139,7 +139,7 @@ fn a_receive_is_too_short() {
         ends[1].receive_into(theirs, 0, len - 1);
         work(Operation::Send, &[ends[0].segment(0, len)])
     };
-    let refused = Refused { at_receiver: AsyncError::PostDesc, at_sender: Status::REMOTE_DESC_ERROR };
+    let refused = Refused { at_receiver: AsyncError::ConnLost, at_sender: Status::REMOTE_DESC_ERROR };
     is_refused(prepare, &refused);
 }
 

@@ -108,8 +108,10 @@ static void too_long_for_the_receive(VIP_RELIABILITY_LEVEL level)
     }
     if (level == VIP_SERVICE_UNRELIABLE)
         CHECK(state_of(vi) == VIP_STATE_CONNECTED);
-    else
+    else {
         await_state(vi, VIP_STATE_ERROR);
+        await_error(VIP_ERROR_CONN_LOST);
+    }
     parted(vi);
 }
 

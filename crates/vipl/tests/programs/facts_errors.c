@@ -35,6 +35,31 @@ static void post_desc_and_conn_lost(void)
     part_vi();
 }
 
+/* A receive that fails says why in its status. The callback is told that the connection has ended by it. */
+static void failed_receive(void)
+{
+    VIP_DESCRIPTOR *done, *d = to_receive(0, 9);
+    join_vi("failed receive");
+    if (!pair.is_client)
+        post_receive(d);
+    meet();
+    if (pair.is_client) {
+        post_send(to_send(10));
+        VipSendWait(vi, LONG_MS, &done);
+    } else {
+        received(d, VIP_STATUS_LENGTH_ERROR);
+    }
+    if (is_reliable()) {
+        await_told(VIP_ERROR_CONN_LOST);
+        CHECK(last_told.ViHandle == vi && state_of(vi) == VIP_STATE_ERROR);
+        CHECK(pair.is_client || last_told.ResourceCode == VIP_RESOURCE_VI);
+    }
+    meet();
+    if (!is_reliable())
+        told_nothing();
+    part_vi();
+}
+
 /* CONN_LOST: the peer has disconnected. Whoever disconnects is told nothing. */
 static void conn_lost(void)
 {
@@ -214,6 +239,7 @@ int main(int argc, char **argv)
     closed.Ptag = open_to_all.Ptag = pair.ptag;
     open_to_all.EnableRdmaWrite = open_to_all.EnableRdmaRead = VIP_TRUE;
     at_every_level(post_desc_and_conn_lost);
+    at_every_level(failed_receive);
     at_every_level(conn_lost);
     at_reliable_levels(recvq_empty);
     at_reliable_levels(vi_overrun);
