@@ -103,6 +103,16 @@ fn exchange(ends: &mut [End; 2], level: Level) {
     }
 }
 
+/// Connects two ends that share an address as peers, by one name.
+fn meet_by_one_name(ends: &mut [End; 2]) {
+    let vis = ends.each_mut().map(|end| end.vi(Level::Delivery));
+    let to = Address { host: ends[0].provider.host(), discriminator: b"both".to_vec() };
+    for (end, vi) in ends.iter_mut().zip(vis) {
+        end.provider.ask(vi, b"both", to.clone(), true, Some(PATIENCE)).unwrap();
+    }
+    drive(ends, "two peers", |ends| (0..2).all(|at| ends[at].state(vis[at]) == State::Connected));
+}
+
 /// Neither of the two has the socket of the address that both have; while the provider that has it is there,
 /// and when it has gone.
 #[test]
@@ -122,6 +132,7 @@ fn providers_at_one_address_are_told_apart_by_discriminators() {
         for level in Level::ALL {
             exchange(&mut guests, level);
         }
+        meet_by_one_name(&mut guests);
         is_over.store(true, Ordering::Relaxed);
     });
     drop(holder);

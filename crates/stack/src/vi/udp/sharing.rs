@@ -85,33 +85,45 @@ struct Holder {
 }
 
 impl Holder {
-    /// Returns the guest that the request of a number was passed on to.
-    fn passed_to(&self, number: u64) -> Option<Conn> {
-        self.passed.iter().find(|(known, _)| *known == number).map(|(_, guest)| *guest)
+    /// Returns the guests that the request of a number was passed on to.
+    fn passed_to(&self, number: u64) -> Vec<Conn> {
+        self.passed.iter().filter(|(known, _)| *known == number).map(|(_, guest)| *guest).collect()
     }
 
-    /// Returns the guest that a request is for, and remembers that. `is_own`: the holder listens there.
-    fn guest_of(&mut self, request: &Request, is_own: bool) -> Option<Conn> {
+    fn guests_at(&self, discriminator: &[u8]) -> Vec<Conn> {
+        let listens = |places: &[Vec<u8>]| places.iter().any(|place| place == discriminator);
+        self.guests.iter().filter(|(_, places)| listens(places)).map(|(conn, _)| *conn).collect()
+    }
+
+    fn remember_passed(&mut self, number: u64, guest: Conn) {
+        if !self.passed.contains(&(number, guest)) {
+            remember(&mut self.passed, (number, guest));
+        }
+    }
+
+    /// Returns the guests that a request of a peer is for. Two that ask each other by one name are both asked:
+    /// each knows which request is its own.
+    fn peers_of(&mut self, request: &Request) -> Vec<Conn> {
+        let guests = self.guests_at(&request.to.discriminator);
+        guests.iter().for_each(|guest| self.remember_passed(request.number, *guest));
+        guests
+    }
+
+    /// Returns the guest that the request of a client is for, where that is not the holder.
+    fn server_of(&mut self, request: &Request, is_own: bool) -> Option<Conn> {
         if self.own.contains(&request.number) {
             return None;
         }
-        let known = self.passed_to(request.number);
+        let known = self.passed_to(request.number).first().copied();
         if known.is_some() {
             return known;
         }
-        let guest = if is_own { None } else { self.guest_at(&request.to.discriminator) };
-        match guest {
-            Some(guest) => remember(&mut self.passed, (request.number, guest)),
-            // A peer may come yet for which it is.
-            None if request.is_of_peer && !is_own => {}
+        let guests = if is_own { Vec::new() } else { self.guests_at(&request.to.discriminator) };
+        match guests.first() {
+            Some(guest) => self.remember_passed(request.number, *guest),
             None => remember(&mut self.own, request.number),
         }
-        guest
-    }
-
-    fn guest_at(&self, discriminator: &[u8]) -> Option<Conn> {
-        let listens = |places: &[Vec<u8>]| places.iter().any(|place| place == discriminator);
-        self.guests.iter().find(|(_, places)| listens(places)).map(|(conn, _)| *conn)
+        guests.first().copied()
     }
 
     /// Takes what a guest says.
@@ -289,8 +301,8 @@ impl Sharing {
         std::mem::take(&mut self.passed)
     }
 
-    /// Passes a signal that has come to the shared address on to the guest that it is for. Returns whether
-    /// there is one.
+    /// Passes a signal that has come to the shared address on to the guests that it is for. Returns whether it
+    /// is for nobody else.
     pub fn pass_on(&mut self, signal: &Signal, bytes: &[u8], from: SocketAddr) -> bool {
         if !matches!(self.part, Part::Holder(_)) {
             return false;
@@ -298,17 +310,22 @@ impl Sharing {
         // A guest may have registered since.
         self.attend();
         let Part::Holder(holder) = &mut self.part else { return false };
-        let guest = match signal {
+        let (guests, is_theirs) = match signal {
+            Signal::Request(request) if request.is_of_peer => (holder.peers_of(request), false),
             Signal::Request(request) => {
-                holder.guest_of(request, self.listening.contains_key(&request.to.discriminator))
+                let is_own = self.listening.contains_key(&request.to.discriminator);
+                let server = holder.server_of(request, is_own);
+                (server.into_iter().collect(), server.is_some())
             }
-            Signal::Disconnect { to: 0, number } => holder.passed_to(*number),
-            Signal::Accept { .. } | Signal::Refuse { .. } | Signal::Disconnect { .. } => None,
+            Signal::Disconnect { to: 0, number } => (holder.passed_to(*number), false),
+            Signal::Accept { .. } | Signal::Refuse { .. } | Signal::Disconnect { .. } => return false,
         };
-        let Some(guest) = guest else { return false };
         let origin = host::encode(from);
-        self.agent.say(guest, &[&[PASSED, origin.len() as u8], &origin[..], bytes].concat(), None);
-        true
+        let passed = [&[PASSED, origin.len() as u8], &origin[..], bytes].concat();
+        for guest in guests {
+            self.agent.say(guest, &passed, None);
+        }
+        is_theirs
     }
 }
 
