@@ -15,7 +15,7 @@ const LONGEST: usize = 3000;
 /// Bytes at the end of a write that may be waited for.
 const FLAG: usize = 8;
 /// Writes of a test; `NETDYNO_RUNS` for another number.
-const RUNS: u64 = 2000;
+const RUNS: u64 = 10_000;
 
 /// A write, and which of its bytes is waited for.
 #[derive(Clone, Copy)]
