@@ -351,9 +351,10 @@ fn bind_shared(options: &UdpOptions) -> Result<(DatagramSocket, Option<Sharing>)
     let refused = |error: Errno| OpenError::System { what: "watch sockets", error: error.into() };
     let address = options.bind.unwrap_or((Ipv4Addr::UNSPECIFIED, UDP_PORT).into());
     let bound = DatagramSocket::bind_wide(address, faults_of(options));
-    let is_taken = |error: &SocketError| matches!(error, SocketError::Bind { error, .. } if error.kind() == ErrorKind::AddrInUse);
     let guest = match &bound {
-        Err(error) if is_taken(error) => Sharing::join(address).map_err(refused)?,
+        Err(SocketError::Bind { error, .. }) if error.kind() == ErrorKind::AddrInUse => {
+            Sharing::join(address).map_err(refused)?
+        }
         _ => None,
     };
     let (socket, sharing) = match (bound, guest) {
