@@ -8,7 +8,7 @@ mod stranger;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use netdyno_host::lane::{PIECE, WORDS};
+use netdyno_host::lane::{PIECE, WORDS, Writer};
 use netdyno_protocol::frame::vi_fragment;
 use netdyno_protocol::frame::vi_message::{Head, Kind};
 use netdyno_protocol::frame::vi_signal::{HEADER_LEN, Signal};
@@ -233,13 +233,13 @@ fuzz_target!(|input: Input| {
                 if code % 8 == 4 {
                     words[0] = u64::from(number) << 32 | u64::from(len.min(PIECE as u32));
                 }
-                if let Some(writer) = writer.as_mut().filter(|writer| writer.has_room()) {
-                    writer.write(code % 8, &words);
+                if let Some(room) = writer.as_mut().and_then(Writer::room) {
+                    room.write(code % 8, &words);
                 }
             }
             Step::Line { code, words } => {
-                if let Some(writer) = writer.as_mut().filter(|writer| writer.has_room()) {
-                    writer.write(code, &words);
+                if let Some(room) = writer.as_mut().and_then(Writer::room) {
+                    room.write(code, &words);
                 }
             }
             Step::Word { at, value } => {

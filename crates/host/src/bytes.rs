@@ -1,13 +1,14 @@
-//! Bytes that others write to while this process looks at them: nobody is ever given a
+//! Bytes that other threads and processes write to while this thread looks at them: nobody is ever given a
 //! reference to them, they are copied in and out.
 //!
-//! A copy that overlaps with a write of another process is some mixture of old and new bytes
-//! (for the language a race with another process); that it is nothing worse is why every way
-//! in and out is a copy.
+//! A copy that overlaps with a write brings some mixture of old and new bytes. It is nothing worse, because
+//! every way in and out is a copy of relaxed atomic bytes.
 
-use crate::copy::{FLAG, copy, copy_in_order, store_in_order};
-use crate::region::{PAGE, Region};
+use crate::copy::{FLAG, copy, copy_in_order, copy_slice, copy_slice_in_order, store_in_order};
+use crate::pages::page_bytes;
+use crate::region::{CONTROL_BYTES, Region};
 use crate::segment::{NONCE_LEN, Segment, SegmentError, open_segment};
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
@@ -21,9 +22,9 @@ pub struct Bytes {
 
 #[derive(Debug)]
 enum Owner {
-    /// A segment that this process made, behind its first page.
+    /// A segment that this process made, behind its control block.
     Made(Segment),
-    /// One that another process made, behind its first page.
+    /// One that another process made, behind its control block.
     Opened(Region),
     /// Memory of this process, freed with the bytes.
     Boxed,
@@ -31,11 +32,17 @@ enum Owner {
     Lent,
 }
 
-// SAFETY: plain memory, of which only copies are made; it is owned, or lent by somebody who
-// has promised that it stays.
+// SAFETY: memory belongs to the process, not to a thread: it is owned, or lent by a caller that has promised
+// that it stays.
 unsafe impl Send for Bytes {}
-// SAFETY: as above.
+// SAFETY: threads that read and write at once do so by copies of atomic bytes, which may race.
 unsafe impl Sync for Bytes {}
+
+/// Bytes of the control block of a segment with bytes, in front of them: whole pages, so that the bytes can be
+/// withdrawn without it. All processes of a host have pages of one size.
+fn control_bytes() -> usize {
+    page_bytes().max(CONTROL_BYTES)
+}
 
 impl Bytes {
     /// Zeroed bytes in a segment of their own.
@@ -43,8 +50,9 @@ impl Bytes {
     /// # Errors
     /// The system gives no such memory.
     pub fn in_segment(len: usize) -> Result<Self, SegmentError> {
-        let segment = Segment::create(PAGE + len)?;
-        Ok(Self { base: segment.region.at(PAGE, len), len, owner: Owner::Made(segment) })
+        let control = control_bytes();
+        let segment = Segment::create(control + len)?;
+        Ok(Self { base: segment.region.at(control, len), len, owner: Owner::Made(segment) })
     }
 
     /// The bytes that another process has in a segment.
@@ -52,8 +60,9 @@ impl Bytes {
     /// # Errors
     /// There is no such segment.
     pub fn of_segment(pid: u32, fd: u32, nonce: [u8; NONCE_LEN], len: usize) -> Result<Self, SegmentError> {
-        let region = open_segment(pid, fd, nonce, PAGE + len)?;
-        Ok(Self { base: region.at(PAGE, len), len, owner: Owner::Opened(region) })
+        let control = control_bytes();
+        let region = open_segment(pid, fd, nonce, control + len)?;
+        Ok(Self { base: region.at(control, len), len, owner: Owner::Opened(region) })
     }
 
     /// Bytes of this process.
@@ -66,8 +75,8 @@ impl Bytes {
     /// Bytes of this process that somebody else keeps.
     ///
     /// # Safety
-    /// From `base` on, `len` bytes can be read and written for as long as this lives, and
-    /// nobody holds a reference to them while they are copied.
+    /// From `base` on, `len` bytes can be read and written for as long as this lives. Meanwhile nobody holds a
+    /// reference to them, and other threads access them by atomics alone.
     pub unsafe fn lent(base: NonNull<u8>, len: usize) -> Self {
         Self { base, len, owner: Owner::Lent }
     }
@@ -90,7 +99,7 @@ impl Bytes {
         }
     }
 
-    /// A word of the segment's first page; `None` where there is no segment.
+    /// A word of the segment's control block; `None` where there is no segment.
     pub fn word(&self, offset: usize) -> Option<&AtomicU64> {
         match &self.owner {
             Owner::Made(segment) => Some(segment.region.word(offset)),
@@ -106,8 +115,8 @@ impl Bytes {
     #[inline]
     pub fn write(&self, offset: usize, from: &[u8]) {
         let at = self.at(offset, from.len());
-        // SAFETY: as many bytes lie there, and nobody holds a reference to them.
-        unsafe { copy_in_order(from.as_ptr(), at.as_ptr(), from.len()) };
+        // SAFETY: as many bytes lie there; nobody holds a reference to them, and all that access them copy.
+        unsafe { copy_slice_in_order(from, at.as_ptr()) };
     }
 
     /// Copies the bytes from `offset` on to `into`.
@@ -117,7 +126,7 @@ impl Bytes {
     #[inline]
     pub fn read(&self, offset: usize, into: &mut [u8]) {
         let at = self.at(offset, into.len());
-        // SAFETY: as many bytes lie there; `into` is borrowed by nobody else.
+        // SAFETY: as many bytes lie there, and all that access them copy; `into` is borrowed by nobody else.
         unsafe { copy(at.as_ptr(), into.as_mut_ptr(), into.len()) };
     }
 
@@ -128,7 +137,7 @@ impl Bytes {
     #[inline]
     pub fn copy(&self, offset: usize, to: &Self, at: usize, len: usize) {
         let (from, to) = (self.at(offset, len), to.at(at, len));
-        // SAFETY: as many bytes lie at both; they may be the same ones.
+        // SAFETY: as many bytes lie at both, which may be the same ones, and all that access them copy.
         unsafe { copy(from.as_ptr(), to.as_ptr(), len) };
     }
 
@@ -144,13 +153,13 @@ impl Bytes {
     }
 
     /// Takes the bytes out of the reach of other processes, whatever those do: here they stay
-    /// as they are now, at the same address.
+    /// as they are now, at the same address. What another thread writes meanwhile may be lost.
     ///
     /// # Errors
     /// The system has no memory for them.
     pub fn withdraw(&self) -> Result<(), SegmentError> {
         match &self.owner {
-            Owner::Made(segment) => segment.withdraw(PAGE),
+            Owner::Made(segment) => segment.withdraw(control_bytes()),
             // Others do not reach them.
             Owner::Opened(_) | Owner::Boxed | Owner::Lent => Ok(()),
         }
@@ -174,15 +183,17 @@ pub struct Stretch {
     len: usize,
 }
 
-// SAFETY: plain memory, of which only copies are made; who made it has promised that it stays.
+// SAFETY: memory belongs to the process, not to a thread; the code that made the stretch has promised that it
+// stays.
 unsafe impl Send for Stretch {}
 
 impl Stretch {
     /// The `len` bytes from `base` on.
     ///
     /// # Safety
-    /// They can be read and written for as long as this or a copy of it is used, and nobody holds a
-    /// reference to them meanwhile.
+    /// They can be read and written for as long as this or a copy of it is used. Meanwhile nobody holds a
+    /// reference to them, and no other thread accesses them, but for one that waits by atomics for the last 8
+    /// bytes of what is written.
     pub const unsafe fn new(base: NonNull<u8>, len: usize) -> Self {
         Self { base, len }
     }
@@ -197,15 +208,20 @@ impl Stretch {
         self.len == 0
     }
 
+    /// The same bytes, to be copied from.
+    #[inline(always)]
+    pub const fn readable(&self) -> Readable<'_> {
+        Readable { base: self.base, len: self.len, kept: PhantomData }
+    }
+
     /// The first `at` bytes, and the others.
     ///
     /// # Panics
     /// Where there are fewer: the caller has checked.
+    #[inline]
     pub fn split_at(self, at: usize) -> (Self, Self) {
-        assert!(at <= self.len, "bytes that are not there");
-        // SAFETY: inside, or just behind the last byte.
-        let behind = unsafe { self.base.add(at) };
-        (Self { len: at, ..self }, Self { base: behind, len: self.len - at })
+        let (first, rest) = self.readable().split_at(at);
+        (Self { base: first.base, len: first.len }, Self { base: rest.base, len: rest.len })
     }
 
     /// Copies `from` there: the last 8 bytes become visible after all others, in order.
@@ -215,20 +231,8 @@ impl Stretch {
     #[inline]
     pub fn write(&self, from: &[u8]) {
         assert!(from.len() <= self.len, "bytes that are not there");
-        // SAFETY: as many bytes can be written, and nobody holds a reference to them.
-        unsafe { copy_in_order(from.as_ptr(), self.base.as_ptr(), from.len()) };
-    }
-
-    /// Puts a copy of the bytes behind `out`.
-    #[inline]
-    pub fn append_to(&self, out: &mut Vec<u8>) {
-        out.reserve(self.len);
-        // SAFETY: as many bytes can be read, there is room for them, and they count as filled when
-        // they are.
-        unsafe {
-            copy(self.base.as_ptr(), out.as_mut_ptr().add(out.len()), self.len);
-            out.set_len(out.len() + self.len);
-        }
+        // SAFETY: as many bytes can be written, as `new` was promised.
+        unsafe { copy_slice_in_order(from, self.base.as_ptr()) };
     }
 
     /// Copies the bytes into words, little endian. What is behind them stays.
@@ -273,11 +277,104 @@ impl Stretch {
         let mut last = words[whole - 1];
         if rest > 0 {
             // SAFETY: inside, and fewer than a word has.
-            unsafe { copy(last.to_le_bytes().as_ptr(), at(FLAG * (whole - 1)).as_ptr(), rest) };
+            unsafe { copy_slice(&last.to_le_bytes()[..rest], at(FLAG * (whole - 1)).as_ptr()) };
             last = last >> (8 * rest) | words[whole] << (8 * (FLAG - rest));
         }
         // SAFETY: the last bytes that there are.
         unsafe { store_in_order(at(self.len - FLAG).as_ptr(), &last.to_le_bytes()) };
+    }
+}
+
+/// Bytes that can be copied from for as long as `'a` lasts, and are not written through this.
+///
+/// It does not outlive what keeps them:
+///
+/// ```compile_fail,E0597
+/// use netdyno_host::bytes::Readable;
+/// let readable = {
+///     let mut bytes = [0; 8];
+///     Readable::of(&mut bytes)
+/// };
+/// assert_eq!(readable.len(), 8);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Readable<'a> {
+    base: NonNull<u8>,
+    len: usize,
+    kept: PhantomData<&'a [u8]>,
+}
+
+impl<'a> Readable<'a> {
+    /// The bytes of a slice.
+    pub const fn of(bytes: &'a mut [u8]) -> Self {
+        let len = bytes.len();
+        Self { base: NonNull::from_mut(bytes).cast(), len, kept: PhantomData }
+    }
+
+    /// The `len` bytes from `base` on.
+    ///
+    /// # Safety
+    /// They can be read as long as `'a` lasts. Meanwhile nobody holds a reference to them, and other threads
+    /// access them by atomics alone.
+    pub(crate) const unsafe fn new(base: NonNull<u8>, len: usize) -> Self {
+        Self { base, len, kept: PhantomData }
+    }
+
+    /// How many bytes there are.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The first `at` bytes, and the others.
+    ///
+    /// # Panics
+    /// Where there are fewer: the caller has checked.
+    #[inline]
+    pub fn split_at(self, at: usize) -> (Self, Self) {
+        assert!(at <= self.len, "bytes that are not there");
+        // SAFETY: inside, or just behind the last byte.
+        let behind = unsafe { self.base.add(at) };
+        (Self { len: at, ..self }, Self { base: behind, len: self.len - at, ..self })
+    }
+
+    /// Puts a copy of the bytes behind `out`.
+    #[inline]
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        out.reserve(self.len);
+        // SAFETY: as many bytes can be read, as the code that made this has promised; there is room for them,
+        // and they count as filled when they are.
+        unsafe {
+            copy(self.base.as_ptr(), out.as_mut_ptr().add(out.len()), self.len);
+            out.set_len(out.len() + self.len);
+        }
+    }
+
+    /// Copies the first bytes to `into`, which has no more than there are.
+    ///
+    /// # Panics
+    /// Where there are fewer: the caller has checked.
+    #[inline]
+    pub fn read(&self, into: &mut [u8]) {
+        assert!(into.len() <= self.len, "bytes that are not there");
+        // SAFETY: as many bytes can be read, as the code that made this has promised; `into` is borrowed by
+        // nobody else.
+        unsafe { copy(self.base.as_ptr(), into.as_mut_ptr(), into.len()) };
+    }
+
+    /// Copies all of them to where others may access them.
+    ///
+    /// # Safety
+    /// As many bytes can be written at `to`, and other threads access them by such copies and by atomics alone.
+    #[inline]
+    pub(crate) unsafe fn copy_out(&self, to: NonNull<u8>) {
+        // SAFETY: as many bytes can be read, as the code that made this has promised, and be written, as the
+        // caller has.
+        unsafe { copy(self.base.as_ptr(), to.as_ptr(), self.len) };
     }
 
     /// Copies as many bytes to `to` as that has: the last 8 become visible after all others, in order.
@@ -285,9 +382,9 @@ impl Stretch {
     /// # Panics
     /// Where there are fewer: the caller has checked.
     #[inline]
-    pub fn copy_to(&self, to: &Self) {
+    pub fn copy_to(&self, to: &Stretch) {
         assert!(to.len <= self.len, "bytes that are not there");
-        // SAFETY: as many can be read here and written there.
+        // SAFETY: as many bytes can be read here and written there, as the code that made the two has promised.
         unsafe { copy_in_order(self.base.as_ptr(), to.base.as_ptr(), to.len) };
     }
 }
@@ -295,6 +392,8 @@ impl Stretch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(not(miri))]
+    use crate::pages::pretended::with_pages_of;
 
     fn contents(bytes: &Bytes) -> Vec<u8> {
         let mut found = vec![0; bytes.len()];
@@ -341,6 +440,40 @@ mod tests {
     #[should_panic(expected = "not there")]
     fn offsets_do_not_overflow() {
         Bytes::of_box(vec![0; 8].into()).read(usize::MAX, &mut [0, 0]);
+    }
+
+    /// Safe code may do this: under Miri it is the test that such a race is no undefined behaviour.
+    #[test]
+    fn threads_may_write_and_read_the_same_bytes_at_once() {
+        let bytes = &Bytes::of_box(vec![0; 40].into());
+        let rounds = if cfg!(miri) { 3 } else { 10_000 };
+        std::thread::scope(|scope| {
+            for value in [1, 2] {
+                scope.spawn(move || (0..rounds).for_each(|at| bytes.write(at % 8, &[value; 30])));
+            }
+            for _ in 0..rounds {
+                assert!(contents(bytes).iter().all(|byte| *byte <= 2));
+                bytes.copy(0, bytes, 20, 20);
+            }
+        });
+    }
+
+    /// Withdrawing replaces whole pages, and not the control block.
+    #[cfg(not(miri))]
+    #[test]
+    fn the_bytes_of_a_segment_begin_at_a_page_whatever_its_size() {
+        for page in [page_bytes(), 64 << 10] {
+            with_pages_of(page, || {
+                let made = Bytes::in_segment(10).unwrap();
+                let segment = made.segment().unwrap();
+                assert_eq!((segment.region.len(), segment.region.at(page, 0)), (2 * page, made.base));
+                let pid = std::process::id();
+                let theirs = Bytes::of_segment(pid, segment.descriptor(), segment.nonce(), 10).unwrap();
+                theirs.write(0, &[1; 10]);
+                made.withdraw().unwrap();
+                assert_eq!(contents(&made), [1; 10]);
+            });
+        }
     }
 
     #[cfg(not(miri))]

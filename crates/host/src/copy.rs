@@ -1,9 +1,12 @@
-//! Two copies. One is as fast wherever the bytes lie, and whoever wrote them last. A reader may wait for the
-//! end of the other.
+//! Copies of bytes that other threads or processes may access meanwhile. One copy is as fast wherever the
+//! bytes lie, and whoever wrote them last. A reader may wait for the end of the other.
+//!
+//! For the language each byte is loaded and stored by itself, as a relaxed atomic. A copy that races with
+//! another access therefore brings some mixture of old and new bytes, and is never undefined behaviour.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// From more bytes than this on, `memcpy` may leave the copying to one instruction of the
+/// From more bytes than this on, `memmove` may leave the copying to one instruction of the
 /// processor, `rep movsb`.
 const SHORT: usize = 2048;
 /// From so many on it does not, on the processors that are slow at it.
@@ -12,7 +15,7 @@ const LONG: usize = 1 << 20;
 /// as well where bytes lie badly.
 const PIECE: usize = 512;
 
-/// Copies `len` bytes, which may overlap.
+/// Copies `len` bytes, which may overlap, and which others may access.
 ///
 /// With `rep movsb` AMD's processors copy at a tenth to a twentieth of their speed where the
 /// bytes are in the cache of another one (a stage of 64 KiB cells: 2.5 instead of 31 GB/s),
@@ -21,28 +24,127 @@ const PIECE: usize = 512;
 /// too short for that instruction; where it is fast they take a twentieth longer.
 ///
 /// # Safety
-/// `from` can be read and `to` written, each for `len` bytes.
+/// `from` can be read and `to` written, each for `len` bytes, from pointers that allow writing. Other
+/// threads access these bytes by such copies and by atomics alone.
 #[inline]
 pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: both can be accessed for `len` bytes, and all access them so, as the caller has promised.
+    unsafe { copy_from::<true>(from, to, len) };
+}
+
+/// Copies bytes of this thread's to where others may access them.
+///
+/// # Safety
+/// As many bytes can be written at `to`, and lie apart from `from`. Other threads access them by such copies
+/// and by atomics alone.
+#[inline]
+pub(crate) unsafe fn copy_slice(from: &[u8], to: *mut u8) {
+    // SAFETY: so many bytes can be written at `to`, as the caller has promised; nobody writes to `from` as long as it
+    // is borrowed.
+    unsafe { copy_from::<false>(from.as_ptr(), to, from.len()) };
+}
+
+/// # Safety
+/// As for [`copy`]; `from` need not allow writing where nobody else writes there (`SHARED` is false).
+#[inline]
+unsafe fn copy_from<const SHARED: bool>(from: *const u8, to: *mut u8, len: usize) {
     let is_apart = to.addr().abs_diff(from.addr()) >= len;
     if SHORT < len && len < LONG && is_apart {
-        // SAFETY: the caller's promise, and they do not overlap.
-        unsafe { copy_in_pieces(from, to, len) };
+        // SAFETY: both can be accessed for `len` bytes, as the caller has promised, and do not overlap.
+        unsafe { copy_in_pieces::<SHARED>(from, to, len) };
     } else {
-        // SAFETY: the caller's promise.
-        unsafe { to.copy_from(from, len) };
+        // SAFETY: both can be accessed for `len` bytes, as the caller has promised.
+        unsafe { copy_bytes::<SHARED>(from, to, len) };
     }
 }
 
 /// # Safety
-/// As for [`copy`], and the bytes do not overlap.
+/// As for [`copy_from`], and the bytes do not overlap.
 #[inline(never)]
-unsafe fn copy_in_pieces(from: *const u8, to: *mut u8, len: usize) {
+unsafe fn copy_in_pieces<const SHARED: bool>(from: *const u8, to: *mut u8, len: usize) {
     for at in (0..len).step_by(PIECE) {
         let piece = PIECE.min(len - at);
-        // SAFETY: the piece is inside.
-        unsafe { to.add(at).copy_from_nonoverlapping(from.add(at), piece) };
+        // SAFETY: the piece is inside of what the caller may copy.
+        unsafe { copy_bytes::<SHARED>(from.add(at), to.add(at), piece) };
     }
+}
+
+/// Has the C library's `memmove` copy the bytes.
+///
+/// The compiler takes a plain call for an access that nothing races with. It does not know which function
+/// this one calls, so that the call may be one of a function that copies byte by byte, with a relaxed atomic
+/// load and store of each; the instructions of `memmove` do no less.
+///
+/// # Safety
+/// As for [`copy_from`].
+#[cfg(all(target_arch = "x86_64", not(any(miri, netdyno_tsan))))]
+#[inline(always)]
+unsafe fn copy_bytes<const SHARED: bool>(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: both can be accessed for `len` bytes, as the caller has promised and `memmove` asks for; the call
+    // follows the C ABI, and writes to the registers alone that the ABI lets it.
+    unsafe {
+        std::arch::asm!(
+            "call {memmove}",
+            memmove = in(reg) memmove as Memmove,
+            inout("rdi") to => _,
+            inout("rsi") from => _,
+            inout("rdx") len => _,
+            clobber_abi("C"),
+        );
+    }
+}
+
+/// Has the C library's `memmove` copy the bytes, in a call that the compiler does not look into: as on x86-64.
+///
+/// # Safety
+/// As for [`copy_from`].
+#[cfg(all(target_arch = "aarch64", not(any(miri, netdyno_tsan))))]
+#[inline(always)]
+unsafe fn copy_bytes<const SHARED: bool>(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: both can be accessed for `len` bytes, as the caller has promised and `memmove` asks for; the call
+    // follows the C ABI, and writes to the registers alone that the ABI lets it.
+    unsafe {
+        std::arch::asm!(
+            "blr {memmove}",
+            memmove = in(reg) memmove as Memmove,
+            inout("x0") to => _,
+            inout("x1") from => _,
+            inout("x2") len => _,
+            clobber_abi("C"),
+        );
+    }
+}
+
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(any(miri, netdyno_tsan))))]
+type Memmove =
+    unsafe extern "C" fn(*mut std::ffi::c_void, *const std::ffi::c_void, usize) -> *mut std::ffi::c_void;
+
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(any(miri, netdyno_tsan))))]
+unsafe extern "C" {
+    fn memmove(to: *mut std::ffi::c_void, from: *const std::ffi::c_void, len: usize)
+    -> *mut std::ffi::c_void;
+}
+
+/// The same in the language itself: for other processors, and for tools that look at each access.
+///
+/// # Safety
+/// As for [`copy_from`].
+#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(any(miri, netdyno_tsan)))))]
+unsafe fn copy_bytes<const SHARED: bool>(from: *const u8, to: *mut u8, len: usize) {
+    let copy_byte = |at: usize| {
+        // SAFETY: inside of what the caller may copy. Where others write to `from`, it allows writing, which a
+        // reference to an atomic asks for; where nobody does, a plain read races with nothing.
+        unsafe {
+            let byte = if SHARED {
+                AtomicU8::from_ptr(from.add(at).cast_mut()).load(Ordering::Relaxed)
+            } else {
+                from.add(at).read()
+            };
+            AtomicU8::from_ptr(to.add(at)).store(byte, Ordering::Relaxed);
+        }
+    };
+    // Bytes that overlap are read before they are written over.
+    if to.addr() <= from.addr() { (0..len).for_each(copy_byte) } else { (0..len).rev().for_each(copy_byte) }
 }
 
 /// Bytes that are stored after all others of a copy in order.
@@ -50,19 +152,39 @@ pub(crate) const FLAG: usize = 8;
 
 /// Copies `len` bytes in an order that a reader can rely on. A reader that sees any of the last 8 bytes
 /// sees all before those 8 as well, and of the 8 those in front of it. So it may wait for the last byte and
-/// then take the rest. (`memcpy` stores the end of a copy before the middle of it.)
+/// then take the rest. (`memmove` stores the end of a copy before the middle of it.)
 ///
 /// # Safety
 /// As for [`copy`].
 #[inline]
 pub(crate) unsafe fn copy_in_order(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: both can be accessed for `len` bytes, and all access them so, as the caller has promised.
+    unsafe { copy_from_in_order::<true>(from, to, len) };
+}
+
+/// Copies bytes of this thread's in the order of [`copy_in_order`].
+///
+/// # Safety
+/// As for [`copy_slice`].
+#[inline]
+pub(crate) unsafe fn copy_slice_in_order(from: &[u8], to: *mut u8) {
+    // SAFETY: so many bytes can be written at `to`, as the caller has promised; nobody writes to `from` as long as it
+    // is borrowed.
+    unsafe { copy_from_in_order::<false>(from.as_ptr(), to, from.len()) };
+}
+
+/// # Safety
+/// As for [`copy_from`].
+#[inline]
+unsafe fn copy_from_in_order<const SHARED: bool>(from: *const u8, to: *mut u8, len: usize) {
     let before = len.saturating_sub(FLAG);
     let mut last = [0; FLAG];
     let last = &mut last[..len - before];
-    // SAFETY: the caller's promise. The last bytes are read first, for the others may be copied over them.
+    // SAFETY: both can be accessed for `len` bytes, as the caller has promised. The last bytes are read first, for
+    // the others may be copied over them.
     unsafe {
-        from.add(before).copy_to_nonoverlapping(last.as_mut_ptr(), last.len());
-        copy(from, to, before);
+        copy_bytes::<SHARED>(from.add(before), last.as_mut_ptr(), last.len());
+        copy_from::<SHARED>(from, to, before);
         store_in_order(to.add(before), last);
     }
 }
@@ -77,10 +199,10 @@ pub(crate) unsafe fn store_in_order(to: *mut u8, bytes: &[u8]) {
     if let Ok(word) = bytes.try_into()
         && to.addr().is_multiple_of(FLAG)
     {
-        // SAFETY: as many bytes, aligned. Release: pairs with whatever the reader waits with.
+        // SAFETY: a word can be written there, as the caller has promised, and is aligned. Release: pairs with whatever the reader waits with.
         unsafe { AtomicU64::from_ptr(to.cast()) }.store(u64::from_ne_bytes(word), Ordering::Release);
     } else {
-        // SAFETY: the caller's promise.
+        // SAFETY: so many bytes can be written there, as the caller has promised.
         unsafe { store_bytes_in_order(to, bytes) };
     }
 }
@@ -90,7 +212,7 @@ pub(crate) unsafe fn store_in_order(to: *mut u8, bytes: &[u8]) {
 #[inline(never)]
 unsafe fn store_bytes_in_order(to: *mut u8, bytes: &[u8]) {
     for (at, &byte) in bytes.iter().enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: so many bytes can be written from `to` on, as the caller has promised.
         unsafe { AtomicU8::from_ptr(to.add(at)) }.store(byte, Ordering::Release);
     }
 }
@@ -174,8 +296,8 @@ mod tests {
                 // SAFETY: inside, and the other thread waits.
                 unsafe { to.write_bytes(0, len) };
                 begun.fetch_add(1, Ordering::Release);
-                // SAFETY: as above.
-                unsafe { copy_in_order(ones.as_ptr(), to, len) };
+                // SAFETY: inside of the memory, which both threads look at by atomics alone.
+                unsafe { copy_slice_in_order(&ones[..len], to) };
                 wait_until(|| looked.load(Ordering::Acquire) > nth as u64);
             }
         });

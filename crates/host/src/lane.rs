@@ -7,48 +7,79 @@
 //!
 //! A line is written again once the reader has taken so many; the writer is told how many those are.
 
-use crate::bytes::Stretch;
+use crate::bytes::{Readable, Stretch};
 use crate::region::Region;
-use crate::ring::{LINE, Order, STRIDE};
+#[cfg(not(loom))]
+use crate::ring::APART;
+use crate::ring::{LINE, Order};
+use crate::sync::{AtomicU64, Ordering, Tracked};
 use netdyno_protocol::frame::slot::{sequence_at, sequence_of};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Lines of a lane.
-pub const LINES: usize = 128;
+/// Lines of a lane; few in a model.
+pub const LINES: usize = if cfg!(loom) { 2 } else { 128 };
 /// Words of a line.
 pub const WORDS: usize = 7;
 /// Most bytes of a piece in the buffer.
-pub const PIECE: usize = 64 * 1024;
+pub const PIECE: usize = if cfg!(loom) { LINE } else { 64 * 1024 };
 /// Bytes of the buffer: longer than what a processor caches for itself alone, as a
 /// [`stage`](crate::stage) is.
-const BUFFER: usize = 32 * PIECE;
+const BUFFER: usize = if cfg!(loom) { 2 } else { 32 } * PIECE;
 /// Bytes of a lane.
-pub const LEN: usize = LINES * STRIDE + BUFFER;
+pub const LEN: usize = LINES * STRIDE + BUFFER + size_of::<Tracks>();
 
 #[repr(C)]
+#[cfg_attr(loom, derive(Default))]
 struct Line {
     header: AtomicU64,
     words: [AtomicU64; WORDS],
-    _apart: [AtomicU64; (STRIDE - LINE) / 8],
+    #[cfg(not(loom))]
+    _apart: [AtomicU64; (APART - LINE) / 8],
 }
 
-const _: () = assert!(size_of::<Line>() == STRIDE);
+/// From one line to the next; a model's are larger.
+const STRIDE: usize = size_of::<Line>();
+#[cfg(not(loom))]
+const _: () = assert!(STRIDE == APART);
+
+/// One for as much of the buffer as a cache line has.
+type Tracks = [Tracked; BUFFER / LINE];
 
 /// What both ends have: the memory, and where the next line and the next piece are.
 struct End {
     lines: NonNull<Line>,
     buffer: NonNull<u8>,
+    tracks: NonNull<Tracks>,
     order: Order,
     next: u64,
     bytes: u64,
     _region: Arc<Region>,
 }
 
-// SAFETY: an end is used by one thread at a time; what it shares with the other end is shared through
-// atomics and handed over by them.
+/// Makes the atomics of a model, before its ends: memory of zeros is none of loom's.
+#[cfg(all(test, loom))]
+pub(crate) fn lay_out(region: &Region, offset: usize) {
+    for nth in 0..LINES {
+        let line = region.at(offset + nth * STRIDE, STRIDE).cast::<Line>();
+        // SAFETY: inside of the region, aligned, and used by nobody yet.
+        unsafe { line.write(Line::default()) };
+    }
+    let tracks = region.at(offset + LINES * STRIDE + BUFFER, size_of::<Tracks>()).cast::<Tracks>();
+    // SAFETY: inside of the region, aligned, and used by nobody yet.
+    unsafe { tracks.write(Tracks::default()) };
+}
+
+/// Where a piece lies in the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    at: usize,
+    len: usize,
+}
+
+// SAFETY: memory belongs to the process, not to a thread. What an end shares with the other one it accesses by
+// atomics and copies of atomic bytes.
 unsafe impl Send for End {}
 
 impl End {
@@ -57,6 +88,7 @@ impl End {
         Self {
             lines: region.at(offset, LEN).cast(),
             buffer: region.at(offset + LINES * STRIDE, BUFFER),
+            tracks: region.at(offset + LINES * STRIDE + BUFFER, size_of::<Tracks>()).cast(),
             order: Order::new(LINES),
             next: 0,
             bytes: 0,
@@ -77,14 +109,18 @@ impl End {
         if (len as u64) <= left { self.bytes } else { self.bytes + left }
     }
 
-    /// The memory of the next piece, which has `len` bytes.
-    fn piece(&mut self, len: usize) -> Stretch {
+    /// The next piece, which has `len` bytes: all of it is in the buffer.
+    fn take_piece(&mut self, len: usize) -> Piece {
         assert!(len <= PIECE, "more than a piece has");
         let begin = self.begin(len);
         self.bytes = begin + len.next_multiple_of(LINE) as u64;
-        // SAFETY: all of it is in the buffer, and whoever's turn it is not leaves it alone: a correct
-        // peer does, and a hostile one spoils what it sends.
-        unsafe { Stretch::new(self.buffer.add((begin % BUFFER as u64) as usize), len) }
+        Piece { at: (begin % BUFFER as u64) as usize, len }
+    }
+
+    fn tracks(&self, Piece { at, len }: Piece) -> &[Tracked] {
+        // SAFETY: they lie in the region; nothing writes to them but by shared references.
+        let tracks = unsafe { self.tracks.as_ref() };
+        &tracks[at / LINE..(at + len).div_ceil(LINE)]
     }
 }
 
@@ -144,39 +180,70 @@ impl Writer {
         Ok(())
     }
 
+    /// The room for a line, and for a piece with it; `None` where there is none.
+    #[inline(always)]
+    pub fn room(&mut self) -> Option<Room<'_>> {
+        self.has_room().then_some(Room(self))
+    }
+
     /// Whether there is room for a line, and for a piece with it.
     #[inline]
     pub fn has_room(&self) -> bool {
         self.end.next - self.taken < LINES as u64
             && self.end.begin(PIECE) + PIECE as u64 - self.freed <= BUFFER as u64
     }
+}
 
-    /// Writes a line. There is room for it.
+/// The right to write one line, with a piece or without: there is room for both, and nothing else is written
+/// meanwhile.
+///
+/// A second line is a type error:
+///
+/// ```compile_fail,E0382
+/// use netdyno_host::lane::{WORDS, Writer};
+/// fn write_two(lane: &mut Writer) {
+///     if let Some(room) = lane.room() {
+///         room.write(0, &[0; WORDS]);
+///         room.write(0, &[0; WORDS]);
+///     }
+/// }
+/// ```
+#[must_use]
+pub struct Room<'a>(&'a mut Writer);
+
+impl Room<'_> {
+    /// Writes a line.
     #[inline]
-    pub fn write(&mut self, code: u8, words: &[u64; WORDS]) {
-        let line = self.end.line();
+    pub fn write(self, code: u8, words: &[u64; WORDS]) {
+        let Self(Writer { end, taken, .. }) = self;
+        debug_assert!(end.next - *taken < LINES as u64);
+        let line = end.line();
         for (word, &value) in line.words.iter().zip(words) {
             word.store(value, Ordering::Relaxed);
         }
-        let header = u64::from(sequence_at(self.end.next)) | u64::from(code) << 32;
+        let header = u64::from(sequence_at(end.next)) | u64::from(code) << 32;
         // Release: pairs with the acquire in `Reader::read`; words and piece come first.
         line.header.store(header, Ordering::Release);
-        self.end.next += 1;
+        end.next += 1;
     }
 
     /// Writes a line with a piece: all bytes of `from`, at most [`PIECE`] of them.
     ///
     /// # Panics
     /// Where there are more: the caller has checked.
-    pub fn write_piece(&mut self, code: u8, words: &[u64; WORDS], from: &[Stretch]) {
-        let len = from.iter().map(Stretch::len).sum();
-        let mut room = self.end.piece(len);
+    pub fn write_piece(self, code: u8, words: &[u64; WORDS], from: &[Stretch]) {
+        let Writer { end, freed, pieces, .. } = &mut *self.0;
+        let piece = end.take_piece(from.iter().map(Stretch::len).sum());
+        debug_assert!(end.bytes - *freed <= BUFFER as u64);
+        end.tracks(piece).iter().for_each(|track| track.write(|| ()));
+        let mut at = piece.at;
         for stretch in from {
-            let (place, rest) = room.split_at(stretch.len());
-            stretch.copy_to(&place);
-            room = rest;
+            // SAFETY: the stretches are together as long as the piece, which is in the buffer. That is in a region,
+            // which has no reference to its bytes; both ends access it by such copies.
+            unsafe { stretch.readable().copy_out(end.buffer.add(at)) };
+            at += stretch.len();
         }
-        self.pieces.push_back((self.end.next, self.end.bytes));
+        pieces.push_back((end.next, end.bytes));
         self.write(code, words);
     }
 }
@@ -218,12 +285,22 @@ impl Reader {
         self.0.next += 1;
     }
 
-    /// The bytes of the line's piece, which has so many: to be copied out before anybody looks at them.
+    /// Goes past the piece of the line, which has so many bytes.
     ///
     /// # Panics
     /// Where no piece has so many: the caller has checked.
-    pub fn piece(&mut self, len: usize) -> Stretch {
-        self.0.piece(len)
+    pub fn take_piece(&mut self, len: usize) -> Piece {
+        self.0.take_piece(len)
+    }
+
+    /// The bytes of a piece: to be copied out before anybody looks at them, and before the writer is told that its
+    /// line was taken.
+    pub fn bytes(&self, piece: Piece) -> Readable<'_> {
+        self.0.tracks(piece).iter().for_each(|track| track.read(|| ()));
+        // SAFETY: a piece of any lane is in the buffer, which lives as long as `self`, in a region, which has no
+        // reference to its bytes. The other end accesses it by copies of atomic bytes: a correct peer not before it
+        // is told, and a hostile one spoils what it sends.
+        unsafe { Readable::new(self.0.buffer.add(piece.at), piece.len) }
     }
 }
 
@@ -253,13 +330,15 @@ mod tests {
                 let (nth, len): (usize, usize) = waiting.pop_front().unwrap();
                 assert_eq!(reader.read().unwrap(), (nth as u8, [nth as u64; WORDS]));
                 let mut got = vec![0; len];
-                reader.piece(len).copy_to(&stretch(&mut got));
+                let piece = reader.take_piece(len);
+                reader.bytes(piece).read(&mut got);
                 assert!(got.iter().all(|byte| *byte == nth as u8));
                 reader.advance();
                 writer.free(reader.taken()).unwrap();
             }
             let mut bytes = vec![nth as u8; len];
-            writer.write_piece(nth as u8, &[nth as u64; WORDS], &[stretch(&mut bytes)]);
+            let room = writer.room().unwrap();
+            room.write_piece(nth as u8, &[nth as u64; WORDS], &[stretch(&mut bytes)]);
             waiting.push_back((nth, len));
         }
         assert!(writer.written() as usize == most && reader.taken() > 0);
@@ -270,10 +349,9 @@ mod tests {
         let (mut writer, mut reader) = lane();
         assert_eq!(reader.read(), None);
         for nth in 0..LINES as u64 {
-            assert!(writer.has_room());
-            writer.write(1, &[nth; WORDS]);
+            writer.room().unwrap().write(1, &[nth; WORDS]);
         }
-        assert!(!writer.has_room());
+        assert!(writer.room().is_none());
         assert_eq!(reader.read(), Some((1, [0; WORDS])));
         reader.advance();
         writer.free(1).unwrap();
@@ -283,7 +361,7 @@ mod tests {
     #[test]
     fn a_reader_that_takes_what_was_not_written_lies() {
         let (mut writer, _) = lane();
-        writer.write(1, &[0; WORDS]);
+        writer.room().unwrap().write(1, &[0; WORDS]);
         assert_eq!(writer.free(2), Err(Lied));
         assert_eq!(writer.free(1), Ok(()));
         assert_eq!(writer.free(0), Err(Lied));

@@ -15,6 +15,7 @@
 //! * [`lane`]: one direction between two Virtual Interfaces.
 //! * [`pages`]: memory that nothing has touched, and what the system takes to lock it.
 //! * [`random`]: bits that nobody guesses.
+//! * [`sleep`]: how a side that sleeps is woken by the other one.
 //! * [`wait`]: what an idle process does.
 
 pub mod bytes;
@@ -25,11 +26,15 @@ pub mod interface;
 pub mod lane;
 pub mod life;
 pub mod loan;
+#[cfg(all(test, loom))]
+mod models;
 pub mod pages;
 pub mod random;
 pub mod region;
 pub mod ring;
 pub mod segment;
 pub mod shared_word;
+pub mod sleep;
 pub mod stage;
+mod sync;
 pub mod wait;

@@ -5,9 +5,30 @@ use rustix::mm::{MapFlags, ProtFlags, mlock, mmap_anonymous, munlock, munmap};
 use rustix::process::{Resource, getrlimit};
 use std::ptr::{NonNull, null_mut};
 
-/// Bytes of a page of this system.
+/// Bytes of a page of this system: 4 KiB on x86-64, up to 64 KiB on aarch64.
 pub fn page_bytes() -> usize {
+    #[cfg(test)]
+    if let Some(bytes) = pretended::BYTES.get() {
+        return bytes;
+    }
     rustix::param::page_size()
+}
+
+/// Larger pages than those of the system, for tests.
+#[cfg(test)]
+pub(crate) mod pretended {
+    use std::cell::Cell;
+
+    thread_local! {
+        pub(super) static BYTES: Cell<Option<usize>> = const { Cell::new(None) };
+    }
+
+    /// Runs a test with pages of so many bytes, a multiple of those of the system.
+    pub(crate) fn with_pages_of(bytes: usize, test: impl FnOnce()) {
+        BYTES.set(Some(bytes));
+        test();
+        BYTES.set(None);
+    }
 }
 
 /// The most bytes that a process may lock, where there is a limit. Privileged ones may lock more.
@@ -73,7 +94,7 @@ impl Pages {
     /// # Errors
     /// The system fails.
     pub fn unlock(&mut self) -> Result<(), Errno> {
-        // SAFETY: as for locking.
+        // SAFETY: a mapping of this length is there; unlocking changes nothing of what is in it.
         unsafe { munlock(self.base.as_ptr().cast(), self.bytes) }
     }
 }

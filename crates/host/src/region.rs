@@ -1,13 +1,14 @@
 //! Memory that both sides of a ring see: mapped from a segment, or, for tests and
 //! within one process, from the heap.
 
+use crate::pages::page_bytes;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap_anonymous, mremap_fixed, munmap};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
-/// Zeroed memory that starts on a page.
+/// Zeroed memory that starts on a page, or as a page of 4 KiB would.
 #[derive(Debug)]
 pub struct Region {
     base: NonNull<u8>,
@@ -21,13 +22,14 @@ enum Owner {
     Heap,
 }
 
-/// Where regions start and end.
-pub const PAGE: usize = 4096;
+/// Bytes of the control block at the start of every region, which is accessed by atomics alone. The same on all
+/// systems, whatever their pages: it is part of how memory that processes share is laid out.
+pub const CONTROL_BYTES: usize = 4096;
 
-// SAFETY: a region is plain memory; who may touch which part of it, and how, is the
-// business of the rings in it, which use atomics or hand over by them.
+// SAFETY: memory belongs to the process, not to a thread.
 unsafe impl Send for Region {}
-// SAFETY: as above.
+// SAFETY: a shared region gives out addresses and atomics alone. Safe code reaches atomics of the control block;
+// whoever is given an address, or another atomic, has promised how it is used.
 unsafe impl Sync for Region {}
 
 impl Region {
@@ -36,7 +38,7 @@ impl Region {
     /// # Panics
     /// Where no memory could be that long.
     pub fn on_heap(len: usize) -> Self {
-        let len = len.max(1).checked_next_multiple_of(PAGE).expect("a length that memory can have");
+        let len = len.max(1).checked_next_multiple_of(CONTROL_BYTES).expect("a length that memory can have");
         let layout = Self::layout(len);
         // SAFETY: the layout is not empty.
         let base = unsafe { alloc_zeroed(layout) };
@@ -54,7 +56,7 @@ impl Region {
     }
 
     fn layout(len: usize) -> Layout {
-        Layout::from_size_align(len, PAGE).expect("a length that memory can have")
+        Layout::from_size_align(len, CONTROL_BYTES).expect("a length that memory can have")
     }
 
     /// Length in bytes.
@@ -67,14 +69,14 @@ impl Region {
         self.len == 0
     }
 
-    /// The word at byte `offset` of the first page, shared with the other side. Rings lie
-    /// behind that page.
+    /// The word at byte `offset` of the control block, shared with the other side. Rings lie
+    /// behind that block.
     ///
     /// # Panics
     /// Where there is none at that offset.
     pub fn word(&self, offset: usize) -> &AtomicU64 {
-        assert!(offset < PAGE);
-        // SAFETY: both sides touch the first page by atomics only.
+        assert!(offset < CONTROL_BYTES);
+        // SAFETY: both sides access the control block by atomics alone, once the region is shared.
         unsafe { self.any_word(offset) }
     }
 
@@ -99,17 +101,17 @@ impl Region {
     /// # Errors
     /// The system has no memory for it. Nothing has changed then.
     pub(crate) fn make_private(&self, from: usize) -> Result<(), Errno> {
-        assert!(from.is_multiple_of(PAGE) && matches!(self.owner, Owner::Mapping));
+        assert!(from.is_multiple_of(page_bytes()) && matches!(self.owner, Owner::Mapping));
         let (shared, len) = (self.at(from, self.len - from), self.len - from);
         // SAFETY: a new mapping at an address that the kernel chooses.
         let copy = unsafe {
             mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
         };
-        // SAFETY: both are as long, and mapped; nobody has a reference into a region that is
-        // shared. The copy moves to where the region was in one step, so that every address
-        // in it stays valid at any moment, and is unmapped with it.
+        // SAFETY: both are as long, and mapped. References into a shared region are to atomics, which may race
+        // with copies. The copy moves to where the region was in one step, so that every address in it stays
+        // valid at any moment, and is unmapped with it.
         unsafe {
-            copy.cast::<u8>().copy_from_nonoverlapping(shared.as_ptr(), len);
+            crate::copy::copy(shared.as_ptr(), copy.cast(), len);
             if let Err(error) = mremap_fixed(copy, len, len, MremapFlags::MAYMOVE, shared.as_ptr().cast()) {
                 let _ = munmap(copy, len);
                 return Err(error);

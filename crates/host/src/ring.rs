@@ -12,27 +12,33 @@
 //! two-line bounces, a stream with replies 38 instead of 24 ns a message. What
 //! prefetching is good for, a reader far behind its writer, is asked for explicitly.
 //!
-//! The ring has no rule of its own about when a slot may be written again: the credits
-//! of `netdyno_protocol::am` see to that. A writer that breaks them loses messages, but
-//! touches no memory outside of the ring.
+//! The ring has no rule of its own about when a slot may be written again: the credits of
+//! `netdyno_protocol::am` see to that, and a writer takes one for each message. A peer that
+//! breaks that rule spoils messages of its own. It reaches no memory outside of the ring, and
+//! since words and payload are copied as atomics, what is read is some value and never undefined
+//! behaviour.
 //!
 //! What the other side wrote is read once, into values of our own.
 
+use crate::copy::{copy, copy_slice};
 use crate::region::Region;
+use crate::sync::{AtomicU64, Ordering, Tracked};
+use netdyno_protocol::am::Credit;
 use netdyno_protocol::frame::slot::{Header, MAX_WORDS, Malformed, sequence_at, sequence_of};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a cache line.
 pub const LINE: usize = 64;
-/// From one slot to the next: processors also fetch lines in pairs.
-pub(crate) const STRIDE: usize = 3 * LINE;
+/// From one slot, or line of a lane, to the next: processors also fetch lines in pairs.
+#[cfg(not(loom))]
+pub(crate) const APART: usize = 3 * LINE;
 /// How far ahead of itself a reader prefetches.
 const AHEAD: u64 = 12;
 
 /// One message. The arguments come first so that they fill the first half of the line.
 #[repr(C)]
+#[cfg_attr(loom, derive(Default))]
 struct Slot {
     words: [AtomicU64; MAX_WORDS],
     header: AtomicU64,
@@ -43,10 +49,15 @@ struct Slot {
     /// When the message departs, where dials are turned; never written otherwise.
     stamp: AtomicU64,
     /// Atomic as well: the other side may write to all of a slot that is borrowed here.
-    _apart: [AtomicU64; STRIDE / 8 - MAX_WORDS - 5],
+    #[cfg(not(loom))]
+    _apart: [AtomicU64; APART / 8 - MAX_WORDS - 5],
+    payload: Tracked,
 }
 
-const _: () = assert!(size_of::<Slot>() == STRIDE);
+/// From one slot to the next; a model's are larger.
+const STRIDE: usize = size_of::<Slot>();
+#[cfg(not(loom))]
+const _: () = assert!(STRIDE == APART);
 
 /// Where a ring lies in a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +82,18 @@ impl Place {
     }
 }
 
+#[cfg(all(test, loom))]
+impl Place {
+    /// Makes the atomics of a model, before its ends: memory of zeros is none of loom's.
+    pub(crate) fn lay_out(&self, region: &Region) {
+        for nth in 0..self.slots {
+            let slot = region.at(self.offset + nth * STRIDE, STRIDE).cast::<Slot>();
+            // SAFETY: inside of the region, aligned, and used by nobody yet.
+            unsafe { slot.write(Slot::default()) };
+        }
+    }
+}
+
 /// What both ends of a ring hold: its memory, and where the next message goes.
 struct End {
     slots: NonNull<Slot>,
@@ -84,8 +107,8 @@ struct End {
     _region: Arc<Region>,
 }
 
-// SAFETY: an end is used by one thread at a time; what it shares with the other end is
-// shared through atomics and handed over by them.
+// SAFETY: memory belongs to the process, not to a thread. What an end shares with the other one it accesses by
+// atomics and copies of atomic bytes.
 unsafe impl Send for End {}
 
 impl End {
@@ -122,7 +145,7 @@ impl End {
 
     #[inline(always)]
     fn cell(&self) -> *mut u8 {
-        // SAFETY: as for the slot, with a cell for each.
+        // SAFETY: an index of the order is below the number of slots, and the region has a cell for each slot.
         unsafe { self.cells.add(self.index * self.cell).as_ptr() }
     }
 }
@@ -204,10 +227,17 @@ impl Writer {
         self.0.slot().stamp.store(stamp, Ordering::Relaxed);
     }
 
-    /// Writes the next message. The caller has a credit for its slot. The sequence number
-    /// of `header` is set here.
+    /// Writes the next message, with a credit for its slot. The sequence number of `header` is set here.
+    ///
+    /// ```compile_fail,E0061
+    /// use netdyno_host::ring::Writer;
+    /// use netdyno_protocol::frame::slot::Header;
+    /// fn write_without_a_credit(ring: &mut Writer, header: Header) {
+    ///     ring.write(header, &[]);
+    /// }
+    /// ```
     #[inline(always)]
-    pub fn write(&mut self, header: Header, words: &[u64]) {
+    pub fn write(&mut self, _credit: Credit, header: Header, words: &[u64]) {
         let slot = self.0.slot();
         for (slot, &word) in slot.words.iter().zip(words) {
             slot.store(word, Ordering::Relaxed);
@@ -224,23 +254,24 @@ impl Writer {
     /// # Panics
     /// Where the payload is longer: the caller has checked.
     #[inline]
-    pub fn write_with_payload(&mut self, header: Header, words: &[u64], payload: &[u8]) {
+    pub fn write_with_payload(&mut self, credit: Credit, header: Header, words: &[u64], payload: &[u8]) {
         assert!(payload.len() <= self.0.cell);
-        // SAFETY: the cell is as long, and the reader leaves it alone until the header of
-        // its slot says that it may look.
-        unsafe { self.0.cell().copy_from_nonoverlapping(payload.as_ptr(), payload.len()) };
-        self.0.slot().payload_len.store(payload.len() as u64, Ordering::Relaxed);
-        self.write(header, words);
+        let (slot, cell) = (self.0.slot(), self.0.cell());
+        // SAFETY: the cell is as long, and in a region, which has no reference to its bytes; both ends access it by
+        // such copies.
+        slot.payload.write(|| unsafe { copy_slice(payload, cell) });
+        slot.payload_len.store(payload.len() as u64, Ordering::Relaxed);
+        self.write(credit, header, words);
     }
 
     /// Writes the next message with the extent that it is about, in the same line.
     #[inline]
-    pub fn write_with_extent(&mut self, header: Header, words: &[u64], extent: Extent) {
+    pub fn write_with_extent(&mut self, credit: Credit, header: Header, words: &[u64], extent: Extent) {
         let slot = self.0.slot();
         slot.payload_len.store(extent.len, Ordering::Relaxed);
         slot.place[0].store(extent.memory, Ordering::Relaxed);
         slot.place[1].store(extent.offset, Ordering::Relaxed);
-        self.write(header, words);
+        self.write(credit, header, words);
     }
 }
 
@@ -282,13 +313,12 @@ impl Reader {
         let len = usize::try_from(len).ok().filter(|&len| len <= self.0.cell).ok_or(Malformed)?;
         into.clear();
         into.reserve(len);
-        // SAFETY: the cell is as long, and so is the vector's room, all of which is written
-        // before it counts as filled. A correct peer leaves the cell alone until it has a
-        // credit for it again; a hostile one spoils bytes that nobody has looked at yet.
-        unsafe {
-            self.0.cell().copy_to_nonoverlapping(into.as_mut_ptr(), len);
-            into.set_len(len);
-        }
+        // SAFETY: the cell is as long, and both ends access it by such copies: a correct peer leaves it alone until
+        // it has a credit for it again, and a hostile one spoils bytes that nobody has looked at yet. So long is the
+        // vector's room as well.
+        self.0.slot().payload.read(|| unsafe { copy(self.0.cell(), into.as_mut_ptr(), len) });
+        // SAFETY: so many bytes were just written.
+        unsafe { into.set_len(len) };
         Ok(())
     }
 
@@ -301,7 +331,8 @@ impl Reader {
     #[cold]
     pub fn reread(&self) -> Result<(Message, Extent), Malformed> {
         let last = self.0.order.index(self.0.next.checked_sub(1).expect("a message was read"));
-        // SAFETY: as in `End::slot`.
+        // SAFETY: an index of the order is below the number of slots, all of which lie in the region; both sides
+        // touch them by atomics only.
         let slot = unsafe { self.0.slots.add(last).as_ref() };
         let words = std::array::from_fn(|i| slot.words[i].load(Ordering::Relaxed));
         let extent = Extent {
@@ -339,8 +370,14 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use netdyno_protocol::am::Credits;
     use netdyno_protocol::frame::slot::Kind;
     use std::sync::mpsc;
+
+    /// A credit where the test sees to it that there is room.
+    fn credit() -> Credit {
+        Credits::new(1).take().unwrap()
+    }
 
     const SHORT: Header = Header { sequence: 0, completed: 0, handler: 3, kind: Kind::Short, words: 4 };
 
@@ -367,7 +404,7 @@ mod tests {
     fn an_empty_ring_has_no_message() {
         let (mut writer, mut reader) = ring(2, 0);
         assert_eq!(reader.read(), None);
-        writer.write(SHORT, &[1, 2, 3, 4]);
+        writer.write(credit(), SHORT, &[1, 2, 3, 4]);
         assert_eq!(reader.read().unwrap().unwrap().words, [1, 2, 3, 4]);
         reader.advance();
         assert_eq!(reader.read(), None);
@@ -380,17 +417,21 @@ mod tests {
         let messages: u64 = if cfg!(miri) { 60 } else { 200_000 };
         let slots = 8;
         let (mut writer, mut reader) = ring(slots, 64);
-        let (credit, credits) = mpsc::channel();
-        for _ in 0..slots {
-            credit.send(()).unwrap();
-        }
+        // What the reader has taken is a credit again.
+        let mut credits = Credits::new(slots as u32);
+        let (took, taken) = mpsc::channel();
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 for n in 0..messages {
-                    credits.recv().unwrap();
+                    let credit = loop {
+                        match credits.take() {
+                            Some(credit) => break credit,
+                            None => drop(credits.complete_to(taken.recv().unwrap())),
+                        }
+                    };
                     let header = Header { handler: n as u8, kind: Kind::Medium, ..SHORT };
                     let payload = &[n as u8; 64][..(n % 64) as usize];
-                    writer.write_with_payload(header, &[n, !n, n * 3, n % 64], payload);
+                    writer.write_with_payload(credit, header, &[n, !n, n * 3, n % 64], payload);
                 }
             });
             let mut payload = Vec::new();
@@ -406,7 +447,32 @@ mod tests {
                 reader.read_payload(&mut payload).unwrap();
                 assert_eq!(payload, vec![n as u8; (n % 64) as usize]);
                 reader.advance();
-                credit.send(()).unwrap_or(());
+                took.send((n + 1) as u16).unwrap_or(());
+            }
+        });
+    }
+
+    /// A peer that writes without credits. Under Miri it is the test that this is no undefined behaviour.
+    #[test]
+    fn a_writer_without_credits_spoils_its_own_messages_and_nothing_else() {
+        let (mut writer, mut reader) = ring(2, 64);
+        let messages: u64 = if cfg!(miri) { 30 } else { 100_000 };
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for n in 0..messages {
+                    let header = Header { kind: Kind::Medium, ..SHORT };
+                    writer.write_with_payload(credit(), header, &[n], &[n as u8; 64]);
+                }
+            });
+            let mut payload = Vec::new();
+            for _ in 0..messages {
+                if let Some(message) = reader.read() {
+                    assert_eq!(message.unwrap().header.kind, Kind::Medium);
+                    reader.read_payload(&mut payload).unwrap();
+                    assert_eq!(payload.len(), 64);
+                    reader.advance();
+                }
+                std::thread::yield_now();
             }
         });
     }
@@ -422,7 +488,7 @@ mod tests {
     #[test]
     fn a_payload_longer_than_its_cell_is_not_read() {
         let (mut writer, reader) = ring(2, 64);
-        writer.write_with_payload(SHORT, &[], &[7; 64]);
+        writer.write_with_payload(credit(), SHORT, &[], &[7; 64]);
         reader.0.slot().payload_len.store(65, Ordering::Relaxed);
         let mut payload = vec![1];
         assert_eq!(reader.read_payload(&mut payload), Err(Malformed));

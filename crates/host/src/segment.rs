@@ -2,8 +2,10 @@
 //! maker's descriptor. Anonymous, so that nothing is left when both are gone; sealed,
 //! so that neither can shrink it under the other.
 
+use crate::copy::copy;
+use crate::pages::page_bytes;
 use crate::random;
-use crate::region::{PAGE, Region};
+use crate::region::Region;
 use rustix::fs::{
     FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat,
     ftruncate, memfd_create, open,
@@ -66,7 +68,7 @@ pub struct Segment {
 impl Segment {
     /// Makes a segment of at least `len` bytes.
     pub fn create(len: usize) -> Result<Self, SegmentError> {
-        let len = len.max(1).next_multiple_of(PAGE);
+        let len = len.max(1).next_multiple_of(page_bytes());
         let fd = memfd_create(c"netdyno", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
             .map_err(system("make a memfd"))?;
         ftruncate(&fd, len as u64).map_err(system("size a memfd"))?;
@@ -120,7 +122,7 @@ impl Segment {
 /// Opens the segment of at least `len` bytes that process `pid` has at descriptor `fd`.
 /// Whatever else is found there is refused.
 pub fn open_segment(pid: u32, fd: u32, nonce: [u8; NONCE_LEN], len: usize) -> Result<Region, SegmentError> {
-    let len = len.max(1).next_multiple_of(PAGE);
+    let len = len.max(1).next_multiple_of(page_bytes());
     let path = format!("/proc/{pid}/fd/{fd}");
     // Without NONBLOCK a pipe at that descriptor would hang the open; without NOCTTY a
     // terminal there could become ours.
@@ -131,8 +133,9 @@ pub fn open_segment(pid: u32, fd: u32, nonce: [u8; NONCE_LEN], len: usize) -> Re
     }
     let region = map(&fd, len)?;
     let mut found = [0; NONCE_LEN];
-    // SAFETY: the region is longer than a nonce; the copy is checked, not the original.
-    unsafe { region.at(0, NONCE_LEN).as_ptr().copy_to_nonoverlapping(found.as_mut_ptr(), NONCE_LEN) };
+    // SAFETY: the region is longer than a nonce, and all that access it do so by atomics and such copies. The copy
+    // is checked, not the original.
+    unsafe { copy(region.at(0, NONCE_LEN).as_ptr(), found.as_mut_ptr(), NONCE_LEN) };
     if found != nonce {
         return Err(SegmentError::Foreign(pid));
     }
@@ -145,7 +148,7 @@ pub fn open_segment(pid: u32, fd: u32, nonce: [u8; NONCE_LEN], len: usize) -> Re
 /// # Errors
 /// It is no such segment, or the system does not map it.
 pub fn map_segment(pid: u32, fd: impl AsFd, len: usize) -> Result<Region, SegmentError> {
-    let len = len.max(1).next_multiple_of(PAGE);
+    let len = len.max(1).next_multiple_of(page_bytes());
     if is_segment(&fd, len) { map(fd, len) } else { Err(SegmentError::Foreign(pid)) }
 }
 
@@ -185,22 +188,23 @@ mod tests {
 
     #[test]
     fn what_is_not_the_segment_is_refused() {
-        let made = Segment::create(4096).unwrap();
+        let page = page_bytes();
+        let made = Segment::create(page).unwrap();
         let pid = std::process::id();
         let open = |fd, nonce, len| open_segment(pid, fd, nonce, len).unwrap_err();
-        assert!(matches!(open(made.descriptor(), [0; 16], 4096), SegmentError::Foreign(_)));
-        assert!(matches!(open(made.descriptor(), made.nonce(), 8192), SegmentError::Foreign(_)));
+        assert!(matches!(open(made.descriptor(), [0; 16], page), SegmentError::Foreign(_)));
+        assert!(matches!(open(made.descriptor(), made.nonce(), 2 * page), SegmentError::Foreign(_)));
         assert!(matches!(
-            open(0, made.nonce(), 4096),
+            open(0, made.nonce(), page),
             SegmentError::Foreign(_) | SegmentError::NotThere { .. }
         ));
-        assert!(matches!(open(9999, made.nonce(), 4096), SegmentError::NotThere { .. }));
-        assert!(matches!(open_segment(u32::MAX, 0, made.nonce(), 4096), Err(SegmentError::NotThere { .. })));
+        assert!(matches!(open(9999, made.nonce(), page), SegmentError::NotThere { .. }));
+        assert!(matches!(open_segment(u32::MAX, 0, made.nonce(), page), Err(SegmentError::NotThere { .. })));
     }
 
     #[test]
     fn a_segment_cannot_be_shrunk() {
-        let made = Segment::create(4096).unwrap();
+        let made = Segment::create(1).unwrap();
         assert_eq!(ftruncate(&made.fd, 0), Err(Errno::PERM));
     }
 }

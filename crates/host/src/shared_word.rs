@@ -1,7 +1,7 @@
 //! A word in a file that others write: what is said to all processes of a host at once, and heard for
 //! the price of a load.
 
-use crate::region::PAGE;
+use crate::pages::page_bytes;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::fs::File;
@@ -41,13 +41,14 @@ pub enum SharedWordError {
 pub struct SharedWord {
     /// The page that it is on.
     page: NonNull<u8>,
+    page_bytes: usize,
     /// Where on it.
     at: usize,
 }
 
-// SAFETY: a mapping belongs to the process, not to a thread; it is only read, and atomically.
+// SAFETY: a mapping belongs to the process, not to a thread.
 unsafe impl Send for SharedWord {}
-// SAFETY: as above.
+// SAFETY: threads that read at once do so by atomics.
 unsafe impl Sync for SharedWord {}
 
 impl SharedWord {
@@ -63,14 +64,17 @@ impl SharedWord {
         if file.metadata().map_err(refused)?.len() < end as u64 {
             return Err(SharedWordError::Short { path: path.into(), offset });
         }
-        let at = offset % PAGE;
+        // A mapping begins at a page of the system.
+        let page_bytes = page_bytes();
+        let at = offset % page_bytes;
         // SAFETY: a new mapping at an address that the kernel chooses.
         let page = unsafe {
-            mmap(std::ptr::null_mut(), PAGE, ProtFlags::READ, MapFlags::SHARED, &file, (offset - at) as u64)
+            let start = (offset - at) as u64;
+            mmap(std::ptr::null_mut(), page_bytes, ProtFlags::READ, MapFlags::SHARED, &file, start)
         };
         let page = page.map_err(|error| refused(error.into()))?;
         let page = NonNull::new(page.cast()).ok_or_else(|| refused(Errno::FAULT.into()))?;
-        Ok(Self { page, at })
+        Ok(Self { page, page_bytes, at })
     }
 
     /// What it says now.
@@ -88,7 +92,7 @@ impl Drop for SharedWord {
         // SAFETY: the mapping is ours and ends with us.
         unsafe {
             // Unmapping what is mapped cannot fail.
-            let _ = munmap(self.page.as_ptr().cast(), PAGE);
+            let _ = munmap(self.page.as_ptr().cast(), self.page_bytes);
         }
     }
 }
@@ -96,6 +100,7 @@ impl Drop for SharedWord {
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
+    use crate::pages::pretended::with_pages_of;
     use std::fs::OpenOptions;
     use std::os::unix::fs::FileExt;
 
@@ -118,7 +123,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_seen() {
-        for offset in [0, 12, PAGE + 8] {
+        for offset in [0, 12, page_bytes() + 8] {
             let scratch = Scratch::new(&format!("word-{offset}"), &vec![0; offset + 4]);
             let word = SharedWord::map(&scratch.0, offset).unwrap();
             let file = OpenOptions::new().write(true).open(&scratch.0).unwrap();
@@ -126,6 +131,19 @@ mod tests {
                 file.write_all_at(&u32::to_ne_bytes(value), offset as u64).unwrap();
                 assert_eq!(word.get(), value);
             }
+        }
+    }
+
+    #[test]
+    fn a_word_is_found_in_its_page_whatever_the_size_of_pages() {
+        for page in [page_bytes(), 64 << 10] {
+            with_pages_of(page, || {
+                let mut bytes = vec![0; page + 12];
+                bytes[page + 8] = 9;
+                let scratch = Scratch::new(&format!("word-{page}"), &bytes);
+                let word = SharedWord::map(&scratch.0, page + 8).unwrap();
+                assert_eq!((word.page_bytes, word.at, word.get().to_le()), (page, 8, 9));
+            });
         }
     }
 

@@ -17,6 +17,18 @@
 //! From 1 and 3 follows that neither ring ever holds more than `window` unread
 //! messages (the tests drive this against a model of the rings).
 
+/// The right to write one message into a ring: a slot of it is free, and is this message's.
+///
+/// [`Credits`] and [`Ledger`] give them out, and a writer takes one for each message. There is no other way to have
+/// one:
+///
+/// ```compile_fail,E0423
+/// let credit = netdyno_protocol::am::Credit(());
+/// ```
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "the slot stays taken until a message is written into it"]
+pub struct Credit(());
+
 /// The requester's half: how many requests may still be issued to one peer.
 #[derive(Clone, Copy, Debug)]
 pub struct Credits {
@@ -59,11 +71,22 @@ impl Credits {
         self.in_flight() < self.window
     }
 
-    /// Takes the credit of one request. The caller has asked [`Credits::has_room`].
+    /// Takes the credit of one request; `None` where the window is full.
     #[inline]
-    pub const fn take(&mut self) {
-        debug_assert!(self.has_room());
+    pub const fn take(&mut self) -> Option<Credit> {
+        if !self.has_room() {
+            return None;
+        }
         self.sent += 1;
+        Some(Credit(()))
+    }
+
+    /// Takes back the credit that was taken last, where its request was not written.
+    #[inline]
+    pub const fn give_back(&mut self, credit: Credit) {
+        debug_assert!(self.sent > self.completed);
+        let Credit(()) = credit;
+        self.sent -= 1;
     }
 
     /// Learns from a reply or a credit that `completed` requests (mod 2^16) were
@@ -106,6 +129,15 @@ impl Ledger {
     #[inline]
     pub const fn told(&mut self) {
         self.owed = 0;
+    }
+
+    /// Takes the credit of a message in the reply ring, which tells everything. A request that was handled since the
+    /// last such message has reserved its slot.
+    #[inline]
+    pub const fn answer(&mut self) -> Credit {
+        debug_assert!(self.owed > 0);
+        self.told();
+        Credit(())
     }
 
     /// Whether an explicit credit is due: half the window is owed and nothing flowed
@@ -161,20 +193,19 @@ mod tests {
             let drain = core::iter::repeat_n([Step::Respond, Step::IdleCredit, Step::Collect], 3 * window as usize);
             for step in steps.into_iter().chain(drain.flatten()) {
                 match step {
-                    Step::Request { answered } => if credits.has_room() {
-                        credits.take();
+                    Step::Request { answered } => if credits.take().is_some() {
                         requests.push_back(answered);
                     },
                     Step::Respond => if let Some(answered) = requests.pop_front() {
                         let completed = ledger.handle();
                         if answered || ledger.credit_is_due() {
+                            let _credit = ledger.answer();
                             replies.push_back(completed);
-                            ledger.told();
                         }
                     },
                     Step::IdleCredit => if ledger.is_owing() {
                         replies.push_back(ledger.completed());
-                        ledger.told();
+                        let _credit = ledger.answer();
                     },
                     Step::Collect => if let Some(completed) = replies.pop_front() {
                         credits.complete_to(completed).unwrap();
@@ -190,7 +221,7 @@ mod tests {
     #[test]
     fn a_peer_cannot_complete_what_was_not_sent() {
         let mut credits = Credits::new(4);
-        credits.take();
+        assert!(credits.take().is_some());
         assert_eq!(credits.complete_to(2), Err(Overclaim));
         assert_eq!(credits.complete_to(1), Ok(1));
         assert_eq!(credits.complete_to(0), Err(Overclaim));
@@ -200,8 +231,22 @@ mod tests {
     fn counts_wrap_at_sixteen_bits() {
         let (mut credits, mut ledger) = (Credits::new(1), Ledger::new(1));
         for _ in 0..200_000 {
-            credits.take();
+            assert!(credits.take().is_some());
             assert_eq!(credits.complete_to(ledger.handle()), Ok(1));
         }
+    }
+
+    #[test]
+    fn a_full_window_has_no_credit_until_one_comes_back() {
+        let mut credits = Credits::new(2);
+        let first = credits.take().unwrap();
+        let second = credits.take().unwrap();
+        assert_eq!(credits.take(), None);
+        credits.give_back(second);
+        assert_eq!((credits.in_flight(), credits.sent()), (1, 1));
+        assert_eq!(credits.take(), Some(first));
+        assert_eq!(credits.take(), None);
+        assert_eq!(credits.complete_to(1), Ok(1));
+        assert!(credits.take().is_some());
     }
 }

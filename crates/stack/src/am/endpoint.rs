@@ -10,6 +10,7 @@ use super::shm::{ShmPeers, ShmPort};
 use super::udp::UdpPeers;
 use crate::statistics::{PeerStatistics, Strays};
 use netdyno_host::wait::Wait;
+use netdyno_protocol::am::Credit;
 use netdyno_protocol::frame::slot::MAX_WORDS;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -156,8 +157,8 @@ impl<S> Endpoint<S> {
         match peer.wire() {
             Wire::Shm => {
                 let wanted = self.shm.peer_mut(peer);
-                if wanted.is_ready() {
-                    wanted.send(handler, &words);
+                if let Some(credit) = wanted.simple_credit() {
+                    wanted.send(credit, handler, &words);
                     return Ok(());
                 }
                 let [a, b, c, d] = spread(words);
@@ -187,17 +188,18 @@ impl<S> Endpoint<S> {
     ) -> Result<(), PeerLost> {
         const { assert!(N <= MAX_WORDS) };
         match peer.wire() {
-            Wire::Shm => {
-                while !self.shm.peer(peer).is_ready() {
-                    if self.shm.peer(peer).is_dialled() {
-                        let [a, b, c, d] = spread(words);
-                        return self.request_slowly(state, peer, handler, N, a, b, c, d);
-                    }
-                    self.poll_for_room(state, peer)?;
+            Wire::Shm => loop {
+                let wanted = self.shm.peer_mut(peer);
+                if let Some(credit) = wanted.simple_credit() {
+                    wanted.send(credit, handler, &words);
+                    return Ok(());
                 }
-                self.shm.peer_mut(peer).send(handler, &words);
-                Ok(())
-            }
+                if wanted.is_dialled() {
+                    let [a, b, c, d] = spread(words);
+                    return self.request_slowly(state, peer, handler, N, a, b, c, d);
+                }
+                self.poll_for_room(state, peer)?;
+            },
             Wire::Udp => {
                 let [a, b, c, d] = spread(words);
                 self.request_slowly(state, peer, handler, N, a, b, c, d)
@@ -205,11 +207,14 @@ impl<S> Endpoint<S> {
         }
     }
 
-    pub(super) fn wait_for_shm_room(&mut self, state: &mut S, peer: PeerId) -> Result<(), PeerLost> {
-        while !self.shm.peer(peer).may_send() {
+    /// Polls until there is room for a request to a peer over shared memory.
+    pub(super) fn wait_for_shm_credit(&mut self, state: &mut S, peer: PeerId) -> Result<Credit, PeerLost> {
+        loop {
+            if let Some(credit) = self.shm.peer_mut(peer).credit() {
+                return Ok(credit);
+            }
             self.poll_for_room(state, peer)?;
         }
-        Ok(())
     }
 
     /// Polls once, as long as the peer lives for which there is no room.

@@ -13,7 +13,6 @@ use netdyno_protocol::frame::vi_signal::Address;
 use netdyno_protocol::vi::*;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
-use std::ptr::NonNull;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -227,9 +226,7 @@ impl Consumer {
     /// Where there are fewer: the caller has checked.
     #[inline]
     pub fn read(&self, piece: PieceId, offset: usize, into: &mut [u8]) {
-        // SAFETY: borrowed for longer than the copy takes, by nobody else.
-        let into = unsafe { Stretch::new(NonNull::from(&mut *into).cast(), into.len()) };
-        self.stretch(piece, offset, into.len()).copy_to(&into);
+        self.stretch(piece, offset, into.len()).readable().read(into);
     }
 
     fn stretch(&self, PieceId(nth): PieceId, offset: usize, len: usize) -> Stretch {

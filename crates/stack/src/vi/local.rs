@@ -25,7 +25,7 @@ fn pointer(address: u64) -> *mut u8 {
 #[inline]
 pub(super) unsafe fn stretch(segment: &Segment) -> Stretch {
     let base = NonNull::new(pointer(segment.address)).unwrap_or(NonNull::dangling());
-    // SAFETY: the caller's promise. A segment at address 0 has no bytes: nothing is registered there.
+    // SAFETY: the segment is registered memory, as the caller has promised. One at address 0 has no bytes: nothing is registered there.
     unsafe { Stretch::new(base, segment.len as usize) }
 }
 
@@ -39,7 +39,7 @@ pub(super) unsafe fn read_short(at: DescriptorAt, room: u64) -> Option<Short> {
     if room < SHORT_LEN as u64 {
         return None;
     }
-    // SAFETY: the caller's promise; bytes need no alignment.
+    // SAFETY: `room` bytes can be read there, as the caller has promised, and bytes need no alignment.
     let bytes: [u8; SHORT_LEN] = unsafe { pointer(at.address).cast::<[u8; SHORT_LEN]>().read() };
     View::new(&bytes).ok()?.short()
 }
@@ -52,17 +52,17 @@ pub(super) unsafe fn read_short(at: DescriptorAt, room: u64) -> Option<Short> {
 #[inline]
 pub(super) unsafe fn read_descriptor(at: DescriptorAt, room: u64, side: Side) -> Result<Work, Malformed> {
     if room < SHORT_LEN as u64 {
-        // SAFETY: the caller's promise.
+        // SAFETY: `room` bytes can be read there, as the caller has promised.
         return unsafe { read_other(at, room, side) };
     }
     let mut short = [0; SHORT_LEN];
-    // SAFETY: the caller's promise.
+    // SAFETY: `room` bytes can be read there, as the caller has promised, and those are enough.
     unsafe { pointer(at.address).copy_to_nonoverlapping(short.as_mut_ptr(), SHORT_LEN) };
     let view = View::new(&short)?;
     if view.whole_len()? <= SHORT_LEN {
         return view.work(side);
     }
-    // SAFETY: the caller's promise. It is read anew, and only that counts.
+    // SAFETY: `room` bytes can be read there, as the caller has promised. It is read anew, and only that counts.
     unsafe { read_other(at, room, side) }
 }
 
@@ -76,14 +76,14 @@ unsafe fn read_other(at: DescriptorAt, room: u64, side: Side) -> Result<Work, Ma
     if room < CONTROL_LEN as u64 {
         return Err(Malformed::Short);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `room` bytes can be read there, as the caller has promised, and those are enough.
     unsafe { pointer(at.address).copy_to_nonoverlapping(control.as_mut_ptr(), CONTROL_LEN) };
     let whole = View::new(&control)?.whole_len()?;
     if whole as u64 > room {
         return Err(Malformed::Short);
     }
     let mut bytes = vec![0; whole];
-    // SAFETY: as above.
+    // SAFETY: so many bytes can be read there, as the caller has promised: there are no more than `room`.
     unsafe { pointer(at.address).copy_to_nonoverlapping(bytes.as_mut_ptr(), whole) };
     // What was read first counts, should it say something else by now.
     bytes[..CONTROL_LEN].copy_from_slice(&control);
@@ -96,7 +96,7 @@ unsafe fn read_other(at: DescriptorAt, room: u64, side: Side) -> Result<Work, Ma
 /// It can be written, and is aligned.
 #[inline]
 unsafe fn word<'a>(at: DescriptorAt, offset: usize) -> &'a AtomicU32 {
-    // SAFETY: the caller's promise; programs look at these words as this side writes them.
+    // SAFETY: the word can be written, and is aligned, as the caller has promised; programs look at these words as this side writes them.
     unsafe { AtomicU32::from_ptr(pointer(at.address).add(offset).cast()) }
 }
 
@@ -107,7 +107,7 @@ unsafe fn word<'a>(at: DescriptorAt, offset: usize) -> &'a AtomicU32 {
 /// The control segment there can be written, and is aligned.
 #[inline]
 pub(super) unsafe fn begin(at: DescriptorAt) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the control segment can be written, and is aligned, as the caller has promised.
     unsafe { word(at, STATUS_AT) }.store(0, Ordering::Relaxed);
 }
 
@@ -117,7 +117,7 @@ pub(super) unsafe fn begin(at: DescriptorAt) {
 /// The control segment there can be written, and is aligned.
 #[inline]
 pub(super) unsafe fn complete(at: DescriptorAt, completion: &Completion) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the control segment can be written, and is aligned, as the caller has promised.
     let word = |offset| unsafe { word(at, offset) };
     if let Some(immediate) = completion.immediate {
         word(IMMEDIATE_AT).store(immediate.to_le(), Ordering::Relaxed);

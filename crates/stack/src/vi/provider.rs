@@ -316,7 +316,7 @@ impl Provider {
         if side == Side::Send && self.wire.send_at_once(&mut self.nic, vi, at) {
             return Ok(());
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: what is registered is memory that stays until it is deregistered, as the caller has promised.
         unsafe { self.post_anyhow(vi, side, at) }
     }
 

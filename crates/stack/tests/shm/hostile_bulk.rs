@@ -5,10 +5,11 @@ use crate::common::bulk::{BLANK, FETCHED, Origin, QUIET, Seen, Side, config, con
 use crate::common::{PATIENCE, seed, until};
 use fastrand::Rng;
 use netdyno_host::bytes::Bytes;
-use netdyno_host::region::PAGE;
+use netdyno_host::region::CONTROL_BYTES;
 use netdyno_host::ring::{Extent, Place, Writer};
 use netdyno_host::segment::open_segment;
 use netdyno_host::stage::CELL;
+use netdyno_protocol::am::{Credit, Credits};
 use netdyno_protocol::frame::memory_key::{self, MemoryKey};
 use netdyno_protocol::frame::port::PortAddress;
 use netdyno_protocol::frame::slot::{Header, Kind};
@@ -18,6 +19,8 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 const WINDOW: u32 = 16;
+/// Bytes of a page, at least.
+const PAGE: usize = 4096;
 
 /// A victim, and the rings that its peer writes to, in the hands of somebody else.
 struct Scene {
@@ -38,12 +41,17 @@ fn scene() -> Scene {
     let (address, peers_address) = (port.address(), peers_port.address());
     let id = victim.connect(port, &peers_address).unwrap();
     peer.connect(peers_port, &address).unwrap();
-    let first = Place { offset: PAGE, slots: WINDOW as usize, cell: 64 };
+    let first = Place { offset: CONTROL_BYTES, slots: WINDOW as usize, cell: 64 };
     let second = (first.offset + first.len()).next_multiple_of(PAGE) + PAGE / 2;
     // SAFETY: the peer that could write to them as well is not used.
     let [requests, replies] =
         [first.offset, second].map(|offset| unsafe { Writer::new(&memory, Place { offset, ..first }) });
     Scene { victim: Side { endpoint: victim, peer: id, seen: Seen::default() }, requests, replies, peer }
+}
+
+/// A credit that no victim has given.
+fn credit() -> Credit {
+    Credits::new(1).take().unwrap()
 }
 
 fn header(kind: Kind, handler: u8, completed: u16) -> Header {
@@ -52,7 +60,7 @@ fn header(kind: Kind, handler: u8, completed: u16) -> Header {
 
 impl Scene {
     fn request(&mut self, kind: Kind, handler: u8, extent: Extent) -> Result<usize, PeerLost> {
-        self.requests.write_with_extent(header(kind, handler, 0), &[], extent);
+        self.requests.write_with_extent(credit(), header(kind, handler, 0), &[], extent);
         self.victim.endpoint.poll(&mut self.victim.seen)
     }
 }
@@ -133,7 +141,7 @@ fn answers_to_what_was_not_asked() {
         let mut scene = scene();
         let memory = scene.victim.memory(Origin::Registered, 100);
         scene.victim.endpoint.try_request(scene.victim.peer, 0, []).unwrap();
-        scene.replies.write_with_extent(header(kind, QUIET, 1), &[], whole(&memory));
+        scene.replies.write_with_extent(credit(), header(kind, QUIET, 1), &[], whole(&memory));
         let lost = scene.victim.endpoint.poll(&mut scene.victim.seen).unwrap_err();
         assert_eq!(lost.loss, Loss::Misbehaved, "{kind:?}");
         assert!(contents(&memory).iter().all(|&byte| byte == BLANK), "{kind:?}");
@@ -149,10 +157,10 @@ fn a_get_that_is_answered_by_something_else() {
         let key = scene.peer.register(vec![0; 100].into()).unwrap().key();
         let Side { endpoint, peer, seen } = &mut scene.victim;
         let granted = Extent { memory: 0, offset: 0, len: 0 };
-        scene.replies.write_with_extent(header(Kind::Granted, 0, 1), &[], granted);
+        scene.replies.write_with_extent(credit(), header(Kind::Granted, 0, 1), &[], granted);
         let remote = endpoint.attach(seen, *peer, &key).unwrap();
         endpoint.get(seen, remote, 0, 100, &local, 0, FETCHED, []).unwrap();
-        scene.replies.write(header(kind, crate::common::bulk::DONE, 2), &[]);
+        scene.replies.write(credit(), header(kind, crate::common::bulk::DONE, 2), &[]);
         let mut lost = None;
         until("the peer is found out", || {
             lost = endpoint.poll(seen).err();
@@ -168,7 +176,7 @@ fn a_get_that_is_answered_by_something_else() {
 fn a_question_that_is_answered_by_something_else() {
     let mut scene = scene();
     let key = scene.peer.register(vec![0; 100].into()).unwrap().key();
-    scene.replies.write(header(Kind::Credit, 0, 1), &[]);
+    scene.replies.write(credit(), header(Kind::Credit, 0, 1), &[]);
     let (tell, told) = channel();
     std::thread::spawn(move || {
         let Side { endpoint, peer, seen } = &mut scene.victim;

@@ -104,7 +104,11 @@ pub struct End {
 
 impl End {
     pub fn open(wire: WireKind) -> Self {
-        let config = Config { wire, attributes: NicAttributes::default() };
+        Self::open_with(wire, NicAttributes::default())
+    }
+
+    pub fn open_with(wire: WireKind, attributes: NicAttributes) -> Self {
+        let config = Config { wire, attributes };
         let mut provider = Provider::open(config).unwrap();
         let arena = if crate::IS_LENT { Arena::of(&mut provider) } else { Arena::new() };
         let tag = provider.create_tag().unwrap();

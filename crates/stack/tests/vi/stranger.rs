@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each user has its part")]
 
 use netdyno_host::lane::{self, Writer};
-use netdyno_host::region::{PAGE, Region};
+use netdyno_host::region::{CONTROL_BYTES, Region};
 use netdyno_host::segment::{Segment, map_segment};
 use netdyno_stack::vi::Address;
 use rustix::io::Errno;
@@ -17,8 +17,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// Bytes of an inbox: a page of words, and a lane.
-pub const INBOX_LEN: usize = PAGE + lane::LEN;
+/// Bytes of an inbox: a control block of words, and a lane.
+pub const INBOX_LEN: usize = CONTROL_BYTES + lane::LEN;
 
 /// Where those of a user wait at a discriminator.
 fn name(user: u32, discriminator: &[u8]) -> SocketAddrUnix {
@@ -107,6 +107,6 @@ impl Stranger {
     /// The end of its lane that a peer writes to.
     pub fn writer(&self) -> Option<Writer> {
         // SAFETY: in this process the provider reads there, as it does what others write.
-        self.theirs().map(|theirs| unsafe { Writer::new(&theirs, PAGE) })
+        self.theirs().map(|theirs| unsafe { Writer::new(&theirs, CONTROL_BYTES) })
     }
 }

@@ -3,9 +3,11 @@
 
 use crate::common::process::{Child, Parent, role};
 use crate::common::{Deadline, PATIENCE};
-use crate::end::{End, connect, drive, failed, pair, spell, spelled, wait_for};
+use crate::end::{End, connect, drive, failed, pair, spell, spelled, wait_for, work};
 use crate::stranger::{Said, Stranger, squat};
 use netdyno_host::lane::{PIECE, WORDS};
+use netdyno_host::loan::Loan;
+use netdyno_protocol::frame::vi_lending::Lending;
 use netdyno_protocol::frame::vi_message::{Head, Kind, Refusal, Verdict};
 use netdyno_protocol::frame::vi_signal::Signal;
 use netdyno_stack::vi::*;
@@ -149,6 +151,11 @@ fn a_name_that_another_user_has_is_an_error_at_once() {
 
 /// A stranger of this user that is connected with a VI, and what it can do with that.
 fn admit(ends: &mut [End; 2], vi: ViHandle) -> Stranger {
+    admit_numbered(ends, vi).0
+}
+
+/// The same with the number of its connection.
+fn admit_numbered(ends: &mut [End; 2], vi: ViHandle) -> (Stranger, u64) {
     // Of its own, so that what is left of the stranger before is none of this one's. Nor is the name: a
     // socket that was closed goes on listening while another test begins a process, which has it until
     // it is another program.
@@ -157,8 +164,9 @@ fn admit(ends: &mut [End; 2], vi: ViHandle) -> Stranger {
     let wait = ends[0].wait(&name, PATIENCE);
     let address = ends[0].address(&name);
     let mut stranger = Stranger::connect(user(), &address).unwrap();
-    let level = ends[0].provider.query_vi(vi).unwrap().attributes.level;
-    stranger.say_with_inbox(&request(number, address, offer(level)).encode()).unwrap();
+    let ViAttributes { level, transfer_bytes, .. } = ends[0].provider.query_vi(vi).unwrap().attributes;
+    let offer = Offer { transfer_bytes, ..offer(level) };
+    stranger.say_with_inbox(&request(number, address, offer).encode()).unwrap();
     let mut conn = None;
     drive(ends, "a stranger", |ends| {
         conn = ends[0].provider.waited(wait).unwrap();
@@ -166,7 +174,7 @@ fn admit(ends: &mut [End; 2], vi: ViHandle) -> Stranger {
     });
     ends[0].provider.accept(conn.unwrap(), vi).unwrap();
     drive(ends, "its admission", |_| matches!(stranger.hear(), Said::Bytes(_)));
-    stranger
+    (stranger, number)
 }
 
 /// A line, as [`Head::pack`] has it.
@@ -219,13 +227,45 @@ fn forged_lines_break_one_vi() {
         let receive = ends[0].receive_into(vi, 0, 100_000);
         let stranger = admit(&mut ends, vi);
         let mut writer = stranger.writer().unwrap();
-        lines.iter().for_each(|(code, words)| writer.write(*code, words));
+        lines.iter().for_each(|(code, words)| writer.room().unwrap().write(*code, words));
         assert_eq!(failed(&mut ends, 0), AsyncError::ConnLost, "{lines:?}");
         assert_eq!(ends[0].state(vi), State::Error);
         assert!(ends[0].completion(receive).status.has(Status::FLUSHED));
         ends[0].provider.disconnect(vi).unwrap();
         exchange(&mut ends, vis);
     }
+}
+
+/// Memory that a peer takes back while its message is being copied: what was begun is copied to its end.
+#[test]
+fn memory_that_is_taken_back_stays_until_its_message_is_copied() {
+    const LENT: u8 = 7;
+    /// More than is copied in one turn, into two segments.
+    const LONG: usize = 6 << 20;
+    let long = NicAttributes { transfer_bytes: LONG as u32, ..NicAttributes::default() };
+    let mut ends = [(); 2].map(|()| End::open_with(crate::wire(), long));
+    let attributes = ViAttributes { transfer_bytes: LONG as u32, ..ends[0].attributes(Level::Delivery) };
+    let vi = ends[0].provider.create_vi(attributes, None, None).unwrap();
+    let segments = [0, 1 << 20].map(|offset| ends[0].segment(offset, LONG / 2));
+    let end = (1 << 20) + LONG / 2;
+    ends[0].post(vi, Side::Receive, &work(Operation::Receive, &segments));
+    let (stranger, number) = admit_numbered(&mut ends, vi);
+    let memory = Loan::create(LONG).unwrap();
+    // SAFETY: inside, and nobody has a reference.
+    unsafe { memory.base().as_ptr().write_bytes(7, LONG) };
+    let lent = Lending { number, id: 1, len: Some(memory.len() as u64) };
+    stranger.say(&lent.encode(), Some(memory.as_fd())).unwrap();
+    let mut words = line(SEND, LONG as u32);
+    words[2..4].copy_from_slice(&[1, 0]);
+    stranger.writer().unwrap().room().unwrap().write(LENT, &words);
+    drive(&mut ends, "a part of it", |ends| ends[0].read(0, 1) == [7]);
+    assert_ne!(ends[0].read(end - 1, 1), [7]);
+    stranger.say(&Lending { len: None, ..lent }.encode(), None).unwrap();
+    drop(memory);
+    drive(&mut ends, "all of it", |ends| ends[0].read(end - 1, 1) == [7]);
+    let received = wait_for(&mut ends, 0, vi, Side::Receive).completion;
+    assert_eq!((received.len as usize, received.status.is_error()), (LONG, false));
+    assert!(ends[0].read(0, end).iter().all(|byte| *byte == 7));
 }
 
 /// The words beside the lane: how far it was read, what was refused, where it ends.
@@ -282,7 +322,7 @@ fn forged_places_are_refused() {
         let kind = if is_read { Kind::Read { remote } } else { Kind::Write { remote, immediate: None } };
         // A write of 8 bytes whose bytes are beside; a read is a head alone.
         let code = if is_read { 1 } else { 2 };
-        stranger.writer().unwrap().write(code, &line(kind, 8));
+        stranger.writer().unwrap().room().unwrap().write(code, &line(kind, 8));
         let told = [AsyncError::RdmawProt, AsyncError::RdmarProt][usize::from(is_read)];
         assert_eq!(failed(&mut ends, 0), told, "{remote:?}");
         let refusal = [Refusal::WriteDenied, Refusal::ReadDenied][usize::from(is_read)];

@@ -254,7 +254,8 @@ impl Connection {
             return Err(Full);
         }
         self.begin_waiting(now_ns);
-        self.credits.take();
+        // What it is for is kept until it is acknowledged, in a place of the connection's.
+        let _credit = self.credits.take().ok_or(Full)?;
         Ok(())
     }
 

@@ -114,7 +114,7 @@ impl<S> Endpoint<S> {
     /// (those of the program, and, until its handler has run or the peer is lost, that of a
     /// `get` into them), and nobody holds a reference to them meanwhile.
     pub unsafe fn register_raw(&mut self, base: NonNull<u8>, len: usize) -> Result<Memory, MemoryError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the bytes stay until the last handle is gone, and nobody refers to them, as the caller has promised.
         unsafe { self.offer.memories.register_raw(base, len) }
     }
 

@@ -136,7 +136,7 @@ impl Memories {
         len: usize,
     ) -> Result<Memory, MemoryError> {
         check_len(len)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the bytes stay until the last handle is gone, and nobody refers to them, as the caller has promised.
         self.insert(unsafe { Bytes::lent(base, len) })
     }
 

@@ -22,7 +22,8 @@ use crate::am::error::{AttachError, PeerLost, TransferError};
 use netdyno_host::region::Region;
 use netdyno_host::ring::Extent;
 use netdyno_host::segment::SegmentError;
-use netdyno_host::stage::{CELL, CELLS, Stage};
+use netdyno_host::stage::{CELL, CELLS, StageReader, StageWriter};
+use netdyno_protocol::am::Credit;
 use netdyno_protocol::frame::memory_key::{MemoryKey, Place};
 use netdyno_protocol::frame::slot::Kind;
 use std::collections::VecDeque;
@@ -35,13 +36,11 @@ const ELSEWHERE: u32 = u32::MAX;
 pub(super) struct Bulk {
     attached: Attached,
     /// What is stored by this side, and by the other one.
-    pub(super) stored_out: Stage,
-    pub(super) stored_in: Stage,
+    pub(super) stored_out: StageWriter,
+    pub(super) stored_in: StageReader,
     /// What is got by the other side, and by this one.
-    pub(super) fetched_out: Stage,
-    pub(super) fetched_in: Stage,
-    /// The requests that went with the cells filled last.
-    filled: VecDeque<u64>,
+    pub(super) fetched_out: StageWriter,
+    pub(super) fetched_in: StageReader,
     /// What was asked for and has not come, in order.
     pub(super) fetches: VecDeque<Fetch>,
     /// The request that asks for a memory, and what the peer said.
@@ -76,15 +75,14 @@ impl Bulk {
         their_inbox: &Arc<Region>,
         theirs: Layout,
     ) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller has promised that each stage is used here alone, and lies where the layouts say.
         unsafe {
             Self {
                 attached: Attached::default(),
-                stored_out: Stage::new(their_inbox, theirs.stored()),
-                stored_in: Stage::new(inbox, ours.stored()),
-                fetched_out: Stage::new(their_inbox, theirs.fetched()),
-                fetched_in: Stage::new(inbox, ours.fetched()),
-                filled: VecDeque::new(),
+                stored_out: StageWriter::new(their_inbox, theirs.stored()),
+                stored_in: StageReader::new(inbox, ours.stored()),
+                fetched_out: StageWriter::new(their_inbox, theirs.fetched()),
+                fetched_in: StageReader::new(inbox, ours.fetched()),
                 fetches: VecDeque::new(),
                 asked: None,
                 granted: None,
@@ -145,30 +143,27 @@ impl<S> Endpoint<S> {
 
     /// Asks the peer whether it has that memory.
     fn ask(&mut self, state: &mut S, id: PeerId, extent: Extent) -> Result<(), AttachError> {
-        self.wait_for_shm_room(state, id)?;
+        let credit = self.wait_for_shm_credit(state, id)?;
         let peer = self.shm.peer_mut(id);
         peer.bulk.granted = None;
-        peer.bulk.asked = Some(peer.credits.sent());
-        peer.send_with_extent(Kind::Ask, 0, &[], extent);
-        self.poll_until(state, id, |peer| peer.bulk.granted.is_some())?;
-        match self.shm.peer_mut(id).bulk.granted.take() {
-            Some(true) => Ok(()),
-            _ => Err(AttachError::NotRegistered),
-        }
+        peer.bulk.asked = Some(peer.last_sent());
+        peer.send_with_extent(credit, Kind::Ask, 0, &[], extent);
+        let is_granted = self.poll_until(state, id, |peer| peer.bulk.granted.take())?;
+        if is_granted { Ok(()) } else { Err(AttachError::NotRegistered) }
     }
 
-    /// Polls until a peer that lives is ready for something.
-    fn poll_until(
+    /// Polls until a peer that lives gives something.
+    fn poll_until<T>(
         &mut self,
         state: &mut S,
         id: PeerId,
-        is_ready: impl Fn(&mut ShmPeer) -> bool,
-    ) -> Result<(), PeerLost> {
+        mut attempt: impl FnMut(&mut ShmPeer) -> Option<T>,
+    ) -> Result<T, PeerLost> {
         loop {
             let peer = self.shm.peer_mut(id);
             peer.check_connected()?;
-            if is_ready(peer) {
-                return Ok(());
+            if let Some(given) = attempt(peer) {
+                return Ok(given);
             }
             if self.poll(state)? == 0 {
                 self.config.wait.idle();
@@ -187,8 +182,8 @@ impl<S> Endpoint<S> {
         if remote.place == ELSEWHERE {
             return Ok(self.store_by_chunks(state, remote, offset, source.bytes(), &note)?);
         }
-        self.wait_for_shm_room(state, remote.peer)?;
-        self.shm.peer_mut(remote.peer).store(remote, offset, source.bytes(), &note)
+        let credit = self.wait_for_shm_credit(state, remote.peer)?;
+        self.shm.peer_mut(remote.peer).store(credit, remote, offset, source.bytes(), &note)
     }
 
     fn store_by_chunks(
@@ -206,16 +201,17 @@ impl<S> Endpoint<S> {
         };
         let last = last_chunk(bytes.len());
         for at in (0..last).step_by(CELL) {
-            self.poll_until(state, remote.peer, |peer| peer.may_send() && peer.has_cell())?;
-            let peer = self.shm.peer_mut(remote.peer);
-            peer.fill(&bytes[at..at + CELL]);
-            peer.send_with_extent(Kind::Chunk, 0, &[], extent(at, CELL));
+            self.poll_until(state, remote.peer, |peer| {
+                let credit = peer.fill(&bytes[at..at + CELL])?;
+                peer.send_with_extent(credit, Kind::Chunk, 0, &[], extent(at, CELL));
+                Some(())
+            })?;
         }
-        self.poll_until(state, remote.peer, |peer| peer.may_send() && peer.has_cell())?;
-        let peer = self.shm.peer_mut(remote.peer);
-        peer.fill(&bytes[last..]);
-        peer.send_with_extent(Kind::StagedStore, note.handler, note.words(), extent(0, bytes.len()));
-        Ok(())
+        self.poll_until(state, remote.peer, |peer| {
+            let (credit, whole) = (peer.fill(&bytes[last..])?, extent(0, bytes.len()));
+            peer.send_with_extent(credit, Kind::StagedStore, note.handler, note.words(), whole);
+            Some(())
+        })
     }
 
     pub(in crate::am) fn get_over_shm(
@@ -253,7 +249,9 @@ impl<S> Endpoint<S> {
         let memory = remote.memory;
         let last = last_chunk(to.len);
         for at in (0..=last).step_by(CELL) {
-            self.poll_until(state, remote.peer, |peer| peer.may_send() && peer.bulk.fetches.len() < CELLS)?;
+            let credit = self.poll_until(state, remote.peer, |peer| {
+                if peer.bulk.fetches.len() < CELLS { peer.credits.take() } else { None }
+            })?;
             let len = CELL.min(to.len - at);
             let whole = (at == last).then(|| Get {
                 from: Extent { memory, offset: offset as u64, len: to.len as u64 },
@@ -261,11 +259,11 @@ impl<S> Endpoint<S> {
                 note,
             });
             let peer = self.shm.peer_mut(remote.peer);
-            let position = peer.credits.sent();
+            let position = peer.last_sent();
             let part = Fetch { position, memory: to.memory.clone(), offset: to.offset + at, len, whole };
             peer.bulk.fetches.push_back(part);
             let extent = Extent { memory, offset: (offset + at) as u64, len: len as u64 };
-            peer.send_with_extent(Kind::Fetch, 0, &[], extent);
+            peer.send_with_extent(credit, Kind::Fetch, 0, &[], extent);
         }
         Ok(())
     }
@@ -281,42 +279,45 @@ impl ShmPeer {
         self.bulk.attached.remove(remote);
     }
 
-    /// Stores bytes that fit into memory that is mapped; the caller has seen that there is
-    /// room for a request.
+    /// Stores bytes that fit into memory that is mapped.
     fn store(
         &mut self,
+        credit: Credit,
         remote: Remote,
         offset: usize,
         bytes: &[u8],
         note: &Note,
     ) -> Result<(), TransferError> {
-        self.bulk.attached.get(remote)?.write(offset, bytes);
+        match self.bulk.attached.get(remote) {
+            Ok(memory) => memory.write(offset, bytes),
+            Err(error) => {
+                self.credits.give_back(credit);
+                return Err(error);
+            }
+        }
         let extent = Extent { memory: remote.memory, offset: offset as u64, len: bytes.len() as u64 };
-        self.send_with_extent(Kind::Store, note.handler, note.words(), extent);
+        self.send_with_extent(credit, Kind::Store, note.handler, note.words(), extent);
         Ok(())
     }
 
-    /// Sends a request; the caller has seen that there is room.
-    fn send_with_extent(&mut self, kind: Kind, handler: u8, words: &[u64], extent: Extent) {
+    fn send_with_extent(&mut self, credit: Credit, kind: Kind, handler: u8, words: &[u64], extent: Extent) {
         if matches!(kind, Kind::Store | Kind::StagedStore) {
             self.depart(extent.len as usize);
         }
-        self.credits.take();
-        self.requests_out.write_with_extent(header(kind, handler, 0, words), words, extent);
+        self.requests_out.write_with_extent(credit, header(kind, handler, 0, words), words, extent);
     }
 
-    /// Whether a cell for what is stored is empty.
-    fn has_cell(&mut self) -> bool {
-        let completed = self.credits.completed();
-        while self.bulk.filled.front().is_some_and(|&position| position < completed) {
-            self.bulk.filled.pop_front();
-        }
-        self.bulk.filled.len() < CELLS
+    /// The number of the request whose credit was taken last.
+    fn last_sent(&self) -> u64 {
+        self.credits.sent() - 1
     }
 
-    /// Fills a cell, of which the next request will tell.
-    fn fill(&mut self, bytes: &[u8]) {
-        self.bulk.stored_out.fill(bytes);
-        self.bulk.filled.push_back(self.credits.sent());
+    /// Fills a cell, of which the next request tells. Returns the credit for that; `None` where there is none, or
+    /// no empty cell.
+    fn fill(&mut self, bytes: &[u8]) -> Option<Credit> {
+        let cell = self.bulk.stored_out.empty_cell(self.credits.completed())?;
+        let credit = self.credits.take()?;
+        cell.fill(bytes, self.credits.sent() - 1);
+        Some(credit)
     }
 }

@@ -11,7 +11,7 @@ use netdyno_host::life::Life;
 use netdyno_host::region::Region;
 use netdyno_host::ring::{Message, Reader, Writer};
 use netdyno_host::segment::{Segment, open_segment};
-use netdyno_protocol::am::{Credits, Ledger};
+use netdyno_protocol::am::{Credit, Credits, Ledger};
 use netdyno_protocol::frame::port::PortAddress;
 use netdyno_protocol::frame::slot::{Header, Kind};
 use std::sync::Arc;
@@ -42,15 +42,14 @@ impl Outbox {
     #[inline(always)]
     pub(in crate::am) fn reply(&mut self, handler: u8, words: &[u64]) {
         self.depart(size_of_val(words));
-        self.replies.write(header(Kind::Short, handler, self.ledger.completed(), words), words);
-        self.ledger.told();
+        let header = header(Kind::Short, handler, self.ledger.completed(), words);
+        self.replies.write(self.ledger.answer(), header, words);
     }
 
     pub(in crate::am) fn reply_medium(&mut self, handler: u8, words: &[u64], payload: &[u8]) {
         self.depart(size_of_val(words) + payload.len());
         let header = header(Kind::Medium, handler, self.ledger.completed(), words);
-        self.replies.write_with_payload(header, words, payload);
-        self.ledger.told();
+        self.replies.write_with_payload(self.ledger.answer(), header, words, payload);
     }
 
     pub(in crate::am) fn medium_bytes(&self) -> usize {
@@ -60,8 +59,8 @@ impl Outbox {
     /// Tells the peer what was handled, in a slot that one of its unanswered requests had
     /// reserved.
     pub(super) fn credit(&mut self) {
-        self.replies.write(header(Kind::Credit, 0, self.ledger.completed(), &[]), &[]);
-        self.ledger.told();
+        let header = header(Kind::Credit, 0, self.ledger.completed(), &[]);
+        self.replies.write(self.ledger.answer(), header, &[]);
     }
 }
 
@@ -154,9 +153,9 @@ impl ShmPeer {
         if their_inbox.word(TAKEN).swap(1, Ordering::Relaxed) != 0 {
             return Err(ConnectError::Taken(address.pid));
         }
-        // SAFETY: a port is connected once, so its rings have one reader and its stages one
-        // that empties them; the peer's port was taken by nobody before, so its rings have one
-        // writer and its stages one that fills them.
+        // SAFETY: a port is connected once, so its rings and stages have one reader here; the peer's port was
+        // taken by nobody before, so its rings and stages have one writer. The two layouts say which part of
+        // either region is whose.
         let (requests_out, replies_out, requests_in, replies_in, bulk) = unsafe {
             (
                 Writer::new(&their_inbox, theirs.requests()),
@@ -206,10 +205,10 @@ impl ShmPeer {
         self.their_inbox.word(ENDPOINT).load(Ordering::Relaxed)
     }
 
-    /// Whether a request may be sent now, by a [`ShmPeer::send`] that knows nothing of dials.
+    /// The credit for a request that may be sent now, by a [`ShmPeer::send`] that knows nothing of dials.
     #[inline(always)]
-    pub(in crate::am) fn is_ready(&self) -> bool {
-        matches!(self.state, State::Connected) && self.credits.has_room()
+    pub(in crate::am) fn simple_credit(&mut self) -> Option<Credit> {
+        if matches!(self.state, State::Connected) { self.credits.take() } else { None }
     }
 
     pub(in crate::am) fn check_connected(&self) -> Result<(), PeerLost> {
@@ -225,9 +224,9 @@ impl ShmPeer {
         matches!(self.state, State::Dialled)
     }
 
-    /// Whether a request may be sent now.
-    pub(in crate::am) fn may_send(&self) -> bool {
-        self.check_connected().is_ok() && self.credits.has_room()
+    /// The credit for a request that may be sent now, as the dials say.
+    pub(in crate::am) fn credit(&mut self) -> Option<Credit> {
+        if self.check_connected().is_ok() { self.credits.take() } else { None }
     }
 
     /// Why none may.
@@ -248,12 +247,10 @@ impl ShmPeer {
         c: u64,
         d: u64,
     ) -> Result<(), RequestError> {
-        if !self.may_send() {
-            return Err(self.why_not_ready());
-        }
+        let Some(credit) = self.credit() else { return Err(self.why_not_ready()) };
         let words = &[a, b, c, d][..count];
         self.depart(size_of_val(words));
-        self.send(handler, words);
+        self.send(credit, handler, words);
         Ok(())
     }
 
@@ -263,12 +260,9 @@ impl ShmPeer {
         words: &[u64],
         payload: &[u8],
     ) -> Result<(), RequestError> {
-        if !self.may_send() {
-            return Err(self.why_not_ready());
-        }
+        let Some(credit) = self.credit() else { return Err(self.why_not_ready()) };
         self.depart(size_of_val(words) + payload.len());
-        self.credits.take();
-        self.requests_out.write_with_payload(header(Kind::Medium, handler, 0, words), words, payload);
+        self.requests_out.write_with_payload(credit, header(Kind::Medium, handler, 0, words), words, payload);
         Ok(())
     }
 
@@ -281,11 +275,10 @@ impl ShmPeer {
         }
     }
 
-    /// Sends a request; the caller has seen that there is room, and to the dials.
+    /// Sends a request; the caller has seen to the dials.
     #[inline(always)]
-    pub(in crate::am) fn send(&mut self, handler: u8, words: &[u64]) {
-        self.credits.take();
-        self.requests_out.write(header(Kind::Short, handler, 0, words), words);
+    pub(in crate::am) fn send(&mut self, credit: Credit, handler: u8, words: &[u64]) {
+        self.requests_out.write(credit, header(Kind::Short, handler, 0, words), words);
     }
 
     /// Takes at most one reply and a few requests. Returns how many were handled.

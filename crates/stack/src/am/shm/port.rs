@@ -14,7 +14,7 @@
 //! The side that reads makes the memory; only the peer writes to the rest.
 
 use crate::am::error::OpenError;
-use netdyno_host::region::{PAGE, Region};
+use netdyno_host::region::{CONTROL_BYTES, Region};
 use netdyno_host::ring::{LINE, Place};
 use netdyno_host::segment::Segment;
 use netdyno_host::stage;
@@ -26,6 +26,10 @@ use std::sync::atomic::Ordering;
 pub(super) const CLOSED: usize = LINE;
 /// Where the peer says that it is the one that writes here.
 pub(super) const TAKEN: usize = 2 * LINE;
+
+/// What rings and stages begin at a multiple of, but for replies: those begin half way, so that their first slots
+/// are in other sets of a cache than those of requests.
+const SPACING: usize = 4096;
 
 /// Where the endpoint is named whose memory this is.
 pub(super) const ENDPOINT: usize = 3 * LINE;
@@ -49,17 +53,18 @@ pub(super) struct Layout {
 
 impl Layout {
     pub(super) fn requests(self) -> Place {
-        Place { offset: PAGE, slots: self.window as usize, cell: self.medium_bytes as usize }
+        Place { offset: CONTROL_BYTES, slots: self.window as usize, cell: self.medium_bytes as usize }
     }
 
     pub(super) fn replies(self) -> Place {
         let requests = self.requests();
-        Place { offset: (requests.offset + requests.len()).next_multiple_of(PAGE) + PAGE / 2, ..requests }
+        let end = requests.offset + requests.len();
+        Place { offset: end.next_multiple_of(SPACING) + SPACING / 2, ..requests }
     }
 
     /// Pages that nobody uses take no memory.
     pub(super) fn stored(self) -> usize {
-        (self.replies().offset + self.replies().len()).next_multiple_of(PAGE)
+        (self.replies().offset + self.replies().len()).next_multiple_of(SPACING)
     }
 
     pub(super) fn fetched(self) -> usize {

@@ -94,7 +94,7 @@ impl ShmPeer {
         }
         let kind = match offer.memories.find(extent.memory, extent.offset, extent.len) {
             Some((memory, offset, len)) => {
-                self.bulk.fetched_out.fill_from(memory.bytes(), offset, len);
+                self.bulk.fetched_out.granted_cell().fill_from(memory.bytes(), offset, len);
                 Kind::Fetched
             }
             None => {
@@ -178,14 +178,12 @@ impl Outbox {
         let words = &request.words[..usize::from(request.header.words)];
         self.depart(size_of_val(words));
         let header = header(Kind::Refused, request.header.handler, self.ledger.completed(), words);
-        self.replies.write_with_extent(header, words, extent);
-        self.ledger.told();
+        self.replies.write_with_extent(self.ledger.answer(), header, words, extent);
     }
 
     /// Answers what no handler is for.
     fn answer(&mut self, kind: Kind, extent: Extent) {
         let header = header(kind, 0, self.ledger.completed(), &[]);
-        self.replies.write_with_extent(header, &[], extent);
-        self.ledger.told();
+        self.replies.write_with_extent(self.ledger.answer(), header, &[], extent);
     }
 }

@@ -9,8 +9,8 @@ use netdyno_protocol::vi::Segment;
 /// As [`local::stretch`] says of each.
 pub unsafe fn gather(segments: &[Segment], out: &mut Vec<u8>) {
     for segment in segments {
-        // SAFETY: the caller's promise.
-        unsafe { local::stretch(segment) }.append_to(out);
+        // SAFETY: each segment is in registered memory of this process, as the caller has promised.
+        unsafe { local::stretch(segment) }.readable().append_to(out);
     }
 }
 
@@ -21,7 +21,7 @@ pub unsafe fn gather(segments: &[Segment], out: &mut Vec<u8>) {
 pub unsafe fn place(segments: &[Segment], mut bytes: &[u8]) {
     for segment in segments {
         let (now, rest) = bytes.split_at(bytes.len().min(segment.len as usize));
-        // SAFETY: the caller's promise.
+        // SAFETY: each segment is in registered memory of this process, as the caller has promised.
         unsafe { local::stretch(segment) }.write(now);
         bytes = rest;
     }

@@ -19,11 +19,12 @@ mod taking;
 use super::lent::Lender;
 use crate::vi::agent::Conn;
 use crate::vi::local;
-use netdyno_host::bytes::Stretch;
-use netdyno_host::lane::{self, Lied, PIECE, Reader, Writer};
+use netdyno_host::bytes::{Readable, Stretch};
+use netdyno_host::lane::{self, Lied, PIECE, Reader, Room, Writer};
 use netdyno_host::loan::{Borrowed, Loan};
-use netdyno_host::region::{PAGE, Region};
+use netdyno_host::region::{CONTROL_BYTES, Region};
 use netdyno_host::segment::Segment;
+use netdyno_host::sleep;
 use netdyno_protocol::frame::vi_message::{Head, Kind, Refusal, Verdict, number_of};
 use netdyno_protocol::vi::{
     Arrival, Completed, DescriptorAt, Level, Nic, Outgoing, Parting, Progress, Segment as Part, ViHandle,
@@ -33,10 +34,10 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Bytes of the memory that a peer writes to: a page of words, and a lane.
-pub(super) const INBOX_LEN: usize = PAGE + lane::LEN;
+/// Bytes of the memory that a peer writes to: a control block of words, and a lane.
+pub(super) const INBOX_LEN: usize = CONTROL_BYTES + lane::LEN;
 
-/// Words of the first page, each on lines of its own. The owner writes the first three.
+/// Words of the control block, each on lines of its own. The owner writes the first three.
 const TAKEN: usize = 256;
 /// What the end of the owner's lane is, plus one, once it has left.
 const LEFT: usize = 512;
@@ -71,13 +72,19 @@ struct Unconfirmed {
 }
 
 /// A message of the peer's, of which not all has come.
-#[derive(Clone, Copy)]
 struct Placing {
     head: Head,
     at: u32,
-    is_wanted: bool,
-    /// All of its bytes, where this side reads them itself.
-    from: Option<Stretch>,
+    source: Source,
+}
+
+/// Where the bytes of a message are that is longer than a piece.
+enum Source {
+    /// In the lines behind its head, in pieces.
+    Pieces { is_wanted: bool },
+    /// In memory of the peer's, from byte `offset` on. It stays mapped until all is copied, even where the peer takes
+    /// it back meanwhile.
+    Lent { memory: Arc<Borrowed>, offset: u64 },
 }
 
 /// What the peer's memory says of its end.
@@ -143,8 +150,9 @@ impl Link {
         ours: Arc<Segment>,
         theirs: Arc<Region>,
     ) -> Self {
-        // SAFETY: the caller's promise; both are as long.
-        let (writer, reader) = unsafe { (Writer::new(&theirs, PAGE), Reader::new(&ours.region, PAGE)) };
+        // SAFETY: the caller has promised that nobody else uses the two, each of which has a lane there.
+        let (writer, reader) =
+            unsafe { (Writer::new(&theirs, CONTROL_BYTES), Reader::new(&ours.region, CONTROL_BYTES)) };
         Self {
             vi,
             level,
@@ -190,17 +198,12 @@ impl Link {
     /// Whether the peer sleeps and nobody has woken it.
     #[inline]
     fn is_peer_asleep(&self) -> bool {
-        // Pairs with the fence of `fall_asleep`: either it sees the line, or this side that it sleeps.
-        fence(Ordering::SeqCst);
-        let asleep = self.theirs.word(ASLEEP);
-        asleep.load(Ordering::Relaxed) != 0 && asleep.swap(0, Ordering::Relaxed) != 0
+        sleep::is_to_be_woken(self.theirs.word(ASLEEP))
     }
 
     /// The peer is to wake this side from now on.
     pub(super) fn fall_asleep(&self) {
-        self.ours(ASLEEP).store(1, Ordering::Relaxed);
-        // Pairs with the fence of `is_peer_asleep`.
-        fence(Ordering::SeqCst);
+        sleep::announce(self.ours(ASLEEP));
     }
 
     /// Whether nothing is under way but what the peer sends, RDMA reads of ours among it.
@@ -217,7 +220,8 @@ impl Link {
     #[inline]
     fn spread(&mut self) {
         self.stretches.clear();
-        // SAFETY: the rules have found each in registered memory.
+        // SAFETY: the rules have found each in registered memory, which stays until it is deregistered; the
+        // stretches are used before that can be.
         self.stretches.extend(self.parts.iter().map(|part| unsafe { local::stretch(part) }));
     }
 
@@ -296,19 +300,19 @@ const WRITE_ROOM: usize = 8 * (lane::WORDS - 3);
 
 /// Writes a message with all of its bytes into one line, if they fit.
 #[inline(always)]
-fn write_whole(writer: &mut Writer, head: &Head, from: &[Stretch]) -> bool {
+fn write_whole(room: Room<'_>, head: &Head, from: &[Stretch]) -> bool {
     let len = head.len as usize;
     match head.kind {
         Kind::Send { .. } if len <= SEND_ROOM => {
             let (mut words, count) = words_of(head);
             put(from, &mut words[count..]);
-            writer.write(WHOLE, &words);
+            room.write(WHOLE, &words);
         }
         Kind::Write { .. } if len <= WRITE_ROOM => {
             let [first, second, third] = short_words_of(head);
             let mut words = [first, second, third, 0, 0, 0, 0];
             put(from, &mut words[3..]);
-            writer.write(WRITE, &words);
+            room.write(WRITE, &words);
         }
         _ => return false,
     }
@@ -324,7 +328,7 @@ fn piece_words(number: u32, len: u32) -> [u64; lane::WORDS] {
 
 /// Copies all of `from` to where it belongs.
 #[inline]
-fn scatter(mut from: Stretch, to: &[Stretch]) {
+fn scatter(mut from: Readable<'_>, to: &[Stretch]) {
     for place in to {
         let (now, rest) = from.split_at(place.len());
         now.copy_to(place);
@@ -344,7 +348,7 @@ fn put(from: &[Stretch], words: &mut [u64]) {
     let mut room = unsafe { Stretch::new(base, size_of_val(words)) };
     for stretch in from {
         let (now, rest) = room.split_at(stretch.len());
-        stretch.copy_to(&now);
+        stretch.readable().copy_to(&now);
         room = rest;
     }
     words.iter_mut().for_each(|word| *word = u64::from_le(*word));

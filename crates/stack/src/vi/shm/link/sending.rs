@@ -28,15 +28,16 @@ impl Link {
     /// the peer is to be woken; `None` where it takes the long way.
     #[inline]
     pub(in crate::vi::shm) fn send_at_once(&mut self, nic: &mut Nic, at: DescriptorAt) -> Option<bool> {
-        if !self.is_idle() || !self.writer.has_room() {
+        if !self.is_idle() {
             return None;
         }
         let Self { writer, last_number, .. } = self;
+        let line = writer.room()?;
         // SAFETY: so many bytes are registered there: they are memory, which stays until it is deregistered.
         let read = |room| unsafe { local::read_short(at, room) };
         let sent = nic.send_at_once(self.vi, at, read, |number, head, part| {
-            // SAFETY: the rules have found it in registered memory.
-            let is_carried = write_whole(writer, head, &[unsafe { local::stretch(part) }]);
+            // SAFETY: the rules have found it in registered memory, which stays until it is deregistered.
+            let is_carried = write_whole(line, head, &[unsafe { local::stretch(part) }]);
             if is_carried {
                 *last_number = number;
             }
@@ -72,6 +73,30 @@ impl Link {
         }
     }
 
+    /// Writes a line, for which `go_on` has found room.
+    fn write(&mut self, code: u8, words: &[u64; lane::WORDS]) {
+        match self.writer.room() {
+            Some(line) => line.write(code, words),
+            None => self.find_no_room(),
+        }
+    }
+
+    /// The same with a piece of the bytes that were gathered.
+    fn write_piece(&mut self, code: u8, words: &[u64; lane::WORDS]) {
+        match self.writer.room() {
+            Some(line) => line.write_piece(code, words, &self.stretches),
+            None => self.find_no_room(),
+        }
+    }
+
+    /// There is no room, where `go_on` had found some: a fault of this side's, which ends the connection before the
+    /// peer misses a line.
+    #[cold]
+    fn find_no_room(&mut self) {
+        debug_assert!(false, "a line is written without room for it");
+        self.is_broken = true;
+    }
+
     /// Looks how much the peer has taken.
     pub(super) fn find_room(&mut self) {
         // Acquire: what the peer has copied out of the lane is copied before it says so.
@@ -87,27 +112,28 @@ impl Link {
         let (mut words, count) = words_of(&head);
         if let Kind::Read { .. } = head.kind {
             self.reads.push_back((number, head.len));
-            return self.writer.write(WHOLE, &words);
+            return self.write(WHOLE, &words);
         }
         if !self.gather(nic, number, 0, head.len) {
             return;
         }
         let len = head.len as usize;
-        if write_whole(&mut self.writer, &head, &self.stretches) {
+        let Some(line) = self.writer.room() else { return self.find_no_room() };
+        if write_whole(line, &head, &self.stretches) {
             return self.sent(nic, number);
         }
         if len >= LENT_FROM
             && let Some((memory, place)) = self.lend(lender)
         {
             words[count..count + 2].copy_from_slice(&place);
-            self.writer.write(LENT, &words);
+            self.write(LENT, &words);
             let lines = self.writer.written();
             let lent = Some((memory, head.len));
             return self.unconfirmed.push_back(Unconfirmed { number, lines, lent });
         } else if len <= PIECE {
-            self.writer.write_piece(BESIDE, &words, &self.stretches);
+            self.write_piece(BESIDE, &words);
         } else {
-            self.writer.write(BEGINS, &words);
+            self.write(BEGINS, &words);
             self.sending = Some(Sending { number, head, at: 0 });
             return;
         }
@@ -177,9 +203,9 @@ impl Link {
     fn send_piece(&mut self, nic: &mut Nic, Sending { number, head, at }: Sending) {
         let len = (head.len - at).min(PIECE as u32);
         if !self.gather(nic, number, at, len) {
-            return self.writer.write(ABANDONED, &[0; lane::WORDS]);
+            return self.write(ABANDONED, &[0; lane::WORDS]);
         }
-        self.writer.write_piece(OF_MESSAGE, &piece_words(head.number, len), &self.stretches);
+        self.write_piece(OF_MESSAGE, &piece_words(head.number, len));
         if at + len == head.len {
             self.sent(nic, number);
         } else {
@@ -197,7 +223,7 @@ impl Link {
                 self.parts.clear();
                 self.parts.push(part);
                 self.spread();
-                self.writer.write_piece(SERVED, &piece_words(head.number, len), &self.stretches);
+                self.write_piece(SERVED, &piece_words(head.number, len));
                 if let Some((_, served)) = self.serving.front_mut() {
                     *served += len;
                 }

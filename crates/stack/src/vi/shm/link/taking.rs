@@ -90,7 +90,7 @@ impl Link {
             return Some(());
         }
         // Its place in the buffer is behind, whatever becomes of it.
-        let beside = (code == BESIDE).then(|| self.reader.piece(len));
+        let beside = (code == BESIDE).then(|| self.reader.take_piece(len));
         match nic.arrive(self.vi, &head) {
             Arrival::Refuse(refusal) => self.refuse(head.number, refusal),
             // More than a VI can ask for.
@@ -98,15 +98,18 @@ impl Link {
             Arrival::Serve => self.serving.push_back((head, 0)),
             arrival if code == BEGINS => {
                 let is_wanted = arrival == Arrival::Place;
-                self.placing = Some(Placing { head, at: 0, is_wanted, from: None });
+                self.placing = Some(Placing { head, at: 0, source: Source::Pieces { is_wanted } });
             }
             Arrival::Drop => {}
             Arrival::Place => {
-                let bytes = words.map(u64::to_le_bytes);
-                // SAFETY: a local that outlives the copy.
-                let here = || unsafe { Stretch::new(NonNull::from(&bytes[inline..]).cast(), len) };
-                let from = beside.unwrap_or_else(here);
-                if self.place(nic, &head, 0, from) {
+                if self.find_places(nic, &head, 0, len as u32) {
+                    let mut bytes = words.map(u64::to_le_bytes);
+                    let here = Readable::of(bytes[inline..].as_flattened_mut());
+                    let from = match beside {
+                        Some(piece) => self.reader.bytes(piece),
+                        None => here.split_at(len).0,
+                    };
+                    scatter(from, &self.stretches);
                     nic.arrived(self.vi);
                 }
             }
@@ -161,7 +164,7 @@ impl Link {
     /// Takes a message by the short way, if that is open.
     #[inline(always)]
     fn take_at_once(&mut self, nic: &mut Nic, head: &Head, words: &[u64]) -> Option<TakenAtOnce> {
-        // SAFETY: the rules have found the place in registered memory.
+        // SAFETY: the rules have found the place in registered memory, which stays until it is deregistered.
         let place = |part: &Part| unsafe { local::stretch(part) }.fill_from_words(words);
         let taken = nic.take_at_once(self.vi, head, place)?;
         if let Some(Completed { at, completion }) = &taken.receive {
@@ -174,12 +177,20 @@ impl Link {
 
     /// Copies a piece of a message that is in memory of the peer's.
     fn take_lent(&mut self, nic: &mut Nic, words: &[u64; lane::WORDS]) -> Option<Taken> {
-        let (placing, from) = match self.placing.take() {
+        let (head, at, memory, offset) = match self.placing.take() {
+            Some(Placing { head, at, source: Source::Lent { memory, offset } }) => (head, at, memory, offset),
+            Some(Placing { source: Source::Pieces { .. }, .. }) => return None,
             None => {
                 let (head, inline) = head_of(words)?;
-                let Some(from) = self.find_lent(&head, words[inline], words[inline + 1])? else {
+                if matches!(head.kind, Kind::Read { .. }) {
+                    return None;
+                }
+                let (id, offset) = (words[inline], words[inline + 1]);
+                let Some(memory) = self.find_borrowed(id) else {
+                    self.wants = Some(id);
                     return Some(Taken::Nothing);
                 };
+                memory.bytes(offset, head.len as usize)?;
                 // It may have been cut off before anybody looked at it.
                 if self.has_ended() {
                     return Some(Taken::Nothing);
@@ -194,20 +205,18 @@ impl Link {
                         self.refuse(head.number, refusal);
                         return Some(Taken::Whole);
                     }
-                    Arrival::Place => (Placing { head, at: 0, is_wanted: true, from: None }, from),
+                    Arrival::Place => (head, 0, memory, offset),
                 }
             }
-            Some(placing) => (placing, placing.from?),
         };
-        let Placing { head, at, .. } = placing;
         let len = (head.len - at).min(LENT_AT_ONCE);
-        let (piece, rest) = from.split_at(len as usize);
         self.is_awaited = true;
-        if !self.place(nic, &head, at, piece) {
+        if !self.find_places(nic, &head, at, len) {
             return Some(Taken::Whole);
         }
-        if !rest.is_empty() {
-            self.placing = Some(Placing { at: at + len, from: Some(rest), ..placing });
+        scatter(memory.bytes(offset + u64::from(at), len as usize)?, &self.stretches);
+        if at + len < head.len {
+            self.placing = Some(Placing { head, at: at + len, source: Source::Lent { memory, offset } });
             return Some(Taken::Part);
         }
         // Pairs with the fence of `leave`: whatever was copied, if the peer's program wrote it when it
@@ -220,19 +229,9 @@ impl Link {
         Some(Taken::Whole)
     }
 
-    /// Where the bytes of a message are that the peer lets this side read: `None` where there can be
-    /// none, `Some(None)` where the memory is not known here.
-    fn find_lent(&mut self, head: &Head, id: u64, offset: u64) -> Option<Option<Stretch>> {
-        if matches!(head.kind, Kind::Read { .. }) {
-            return None;
-        }
-        match self.borrowed.iter().find(|(known, _)| *known == id) {
-            Some((_, memory)) => Some(Some(memory.stretch(offset, head.len as usize)?)),
-            None => {
-                self.wants = Some(id);
-                Some(None)
-            }
-        }
+    /// Memory of the peer's that this side may read, by its name.
+    fn find_borrowed(&self, id: u64) -> Option<Arc<Borrowed>> {
+        self.borrowed.iter().find(|(known, _)| *known == id).map(|(_, memory)| Arc::clone(memory))
     }
 
     /// Whether the peer's lane ends here.
@@ -254,11 +253,11 @@ impl Link {
         self.borrowed.retain(|(known, _)| *known != id);
     }
 
-    /// Places bytes of the message that is coming. Whether they have a place.
+    /// Finds the places of so many bytes of the message that is coming. Whether they have any.
     #[inline]
-    fn place(&mut self, nic: &mut Nic, head: &Head, at: u32, from: Stretch) -> bool {
+    fn find_places(&mut self, nic: &mut Nic, head: &Head, at: u32, len: u32) -> bool {
         self.parts.clear();
-        match nic.places(self.vi, at, from.len() as u32, &mut self.parts) {
+        match nic.places(self.vi, at, len, &mut self.parts) {
             Err(refusal) => {
                 if self.level.is_reliable() {
                     self.refuse(head.number, refusal);
@@ -267,22 +266,26 @@ impl Link {
             }
             Ok(()) => {
                 self.spread();
-                scatter(from, &self.stretches);
                 true
             }
         }
     }
 
     fn take_piece(&mut self, nic: &mut Nic, words: &[u64; lane::WORDS]) -> Option<()> {
-        let Placing { head, at, is_wanted, from: None } = self.placing.take()? else { return None };
+        let Placing { head, at, source: Source::Pieces { is_wanted } } = self.placing.take()? else {
+            return None;
+        };
         let len = (head.len - at).min(PIECE as u32);
         if words[0] != piece_words(head.number, len)[0] {
             return None;
         }
-        let from = self.reader.piece(len as usize);
-        let is_wanted = is_wanted && self.place(nic, &head, at, from);
+        let piece = self.reader.take_piece(len as usize);
+        let is_wanted = is_wanted && self.find_places(nic, &head, at, len);
+        if is_wanted {
+            scatter(self.reader.bytes(piece), &self.stretches);
+        }
         if at + len < head.len {
-            self.placing = Some(Placing { head, at: at + len, is_wanted, from: None });
+            self.placing = Some(Placing { head, at: at + len, source: Source::Pieces { is_wanted } });
         } else if is_wanted {
             nic.arrived(self.vi);
         }
@@ -295,9 +298,9 @@ impl Link {
         if words[0] != piece_words(number as u32, len)[0] {
             return None;
         }
-        let from = self.reader.piece(len as usize);
+        let piece = self.reader.take_piece(len as usize);
         if self.gather(nic, number, self.fetched, len) {
-            scatter(from, &self.stretches);
+            scatter(self.reader.bytes(piece), &self.stretches);
         }
         self.fetched += len;
         if self.fetched == whole {

@@ -1,0 +1,174 @@
+//! Models of what two processes share, run by loom in every order of their accesses that differs, as far as
+//! `LOOM_MAX_PREEMPTIONS` goes, and with every value that a relaxed load may find:
+//!
+//! ```text
+//! RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test -p netdyno-host --lib models::
+//! ```
+//!
+//! Loom fails a model where bytes are accessed that were not handed over ([`Tracked`](crate::sync::Tracked)): a
+//! release or an acquire too few, or a write without a credit.
+
+use crate::bytes::{Bytes, Stretch};
+use crate::lane::{self, WORDS};
+use crate::region::{CONTROL_BYTES, Region};
+use crate::ring::{self, Place};
+use crate::sleep;
+use crate::stage::{self, CELLS, StageReader, StageWriter};
+use crate::sync::{AtomicU64, Ordering};
+use loom::thread;
+use netdyno_protocol::am::{Credit, Credits, Ledger};
+use netdyno_protocol::frame::slot::{Header, Kind};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// More messages than a ring, a lane or a stage of a model has room for, so that all of it is used again.
+const MESSAGES: u64 = 3;
+const SLOTS: usize = 2;
+
+/// Repeats an attempt, and lets the other thread go on in between.
+fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
+    loop {
+        if let Some(given) = attempt() {
+            return given;
+        }
+        thread::yield_now();
+    }
+}
+
+fn ring() -> (ring::Writer, ring::Reader) {
+    let place = Place { offset: CONTROL_BYTES, slots: SLOTS, cell: ring::LINE };
+    let region = Arc::new(Region::on_heap(CONTROL_BYTES + place.len()));
+    place.lay_out(&region);
+    // SAFETY: one end of each kind, on memory of its own.
+    unsafe { (ring::Writer::new(&region, place), ring::Reader::new(&region, place)) }
+}
+
+fn header(kind: Kind, completed: u16) -> Header {
+    Header { sequence: 0, completed, handler: 0, kind, words: 1 }
+}
+
+/// A requester with a window, and a responder whose answers are its credits: a payload is never written over before
+/// it was read.
+#[test]
+fn a_payload_is_read_before_its_slot_is_written_again() {
+    loom::model(|| {
+        let ((mut requests_out, mut requests_in), (mut replies_out, mut replies_in)) = (ring(), ring());
+        let responder = thread::spawn(move || {
+            let (mut ledger, mut payload) = (Ledger::new(SLOTS as u32), Vec::new());
+            for nth in 0..MESSAGES {
+                let message = until(|| requests_in.read()).unwrap();
+                assert_eq!(message.words[0], nth);
+                requests_in.read_payload(&mut payload).unwrap();
+                assert_eq!(payload, [nth as u8; 4]);
+                requests_in.advance();
+                let completed = ledger.handle();
+                replies_out.write(ledger.answer(), header(Kind::Credit, completed), &[]);
+            }
+        });
+        let mut credits = Credits::new(SLOTS as u32);
+        for nth in 0..MESSAGES {
+            let credit: Credit = until(|| {
+                if let Some(reply) = replies_in.read() {
+                    credits.complete_to(reply.unwrap().header.completed).unwrap();
+                    replies_in.advance();
+                }
+                credits.take()
+            });
+            requests_out.write_with_payload(credit, header(Kind::Medium, 0), &[nth], &[nth as u8; 4]);
+        }
+        responder.join().unwrap();
+    });
+}
+
+/// A writer that waits for room, and a reader that tells what it has taken.
+#[test]
+fn a_piece_is_read_before_its_place_is_written_again() {
+    loom::model(|| {
+        let region = Arc::new(Region::on_heap(CONTROL_BYTES + lane::LEN));
+        lane::lay_out(&region, CONTROL_BYTES);
+        // SAFETY: one end of each kind, on memory of its own.
+        let (mut writer, mut reader) =
+            unsafe { (lane::Writer::new(&region, CONTROL_BYTES), lane::Reader::new(&region, CONTROL_BYTES)) };
+        let taken = loom::sync::Arc::new(AtomicU64::new(0));
+        let told = taken.clone();
+        let receiver = thread::spawn(move || {
+            for nth in 0..MESSAGES {
+                let (code, words) = until(|| reader.read());
+                assert_eq!((u64::from(code), words[0]), (nth, nth));
+                let piece = reader.take_piece(8);
+                let mut bytes = [0; 8];
+                reader.bytes(piece).read(&mut bytes);
+                assert_eq!(bytes, [nth as u8; 8]);
+                reader.advance();
+                told.store(reader.taken(), Ordering::Release);
+            }
+        });
+        for nth in 0..MESSAGES {
+            until(|| {
+                writer.free(taken.load(Ordering::Acquire)).unwrap();
+                writer.has_room().then_some(())
+            });
+            let mut bytes = [nth as u8; 8];
+            // SAFETY: copied before the bytes are touched again.
+            let from = unsafe { Stretch::new(NonNull::from(&mut bytes).cast(), 8) };
+            writer.room().unwrap().write_piece(nth as u8, &[nth; WORDS], &[from]);
+        }
+        receiver.join().unwrap();
+    });
+}
+
+/// Cells of which one side tells when it has filled them, and the other one when it has emptied them.
+#[test]
+fn a_cell_is_emptied_before_it_is_filled_again() {
+    loom::model(|| {
+        let region = Arc::new(Region::on_heap(CONTROL_BYTES + stage::LEN));
+        stage::lay_out(&region, CONTROL_BYTES);
+        // SAFETY: one side of each kind, on memory of its own.
+        let (mut writer, mut reader) =
+            unsafe { (StageWriter::new(&region, CONTROL_BYTES), StageReader::new(&region, CONTROL_BYTES)) };
+        let words = loom::sync::Arc::new([(); 2].map(|()| AtomicU64::new(0)));
+        let theirs = words.clone();
+        let emptier = thread::spawn(move || {
+            let [filled, emptied] = &*theirs;
+            let bytes = Bytes::of_box(vec![0; 8].into());
+            for nth in 0..MESSAGES {
+                until(|| (filled.load(Ordering::Acquire) > nth).then_some(()));
+                reader.empty_into(&bytes, 0, 8);
+                let mut found = [0; 8];
+                bytes.read(0, &mut found);
+                assert_eq!(found, [nth as u8; 8]);
+                emptied.store(nth + 1, Ordering::Release);
+            }
+        });
+        let [filled, emptied] = &*words;
+        for nth in 0..MESSAGES {
+            until(|| {
+                let cell = writer.empty_cell(emptied.load(Ordering::Acquire))?;
+                cell.fill(&[nth as u8; 8], nth);
+                Some(())
+            });
+            filled.store(nth + 1, Ordering::Release);
+        }
+        emptier.join().unwrap();
+        assert!(MESSAGES > CELLS as u64);
+    });
+}
+
+/// A side that falls asleep, and one that sends it a message: it finds the message, or is woken.
+#[test]
+fn no_message_is_slept_over() {
+    loom::model(|| {
+        let words = loom::sync::Arc::new([(); 2].map(|()| AtomicU64::new(0)));
+        let theirs = words.clone();
+        let sender = thread::spawn(move || {
+            let [message, asleep] = &*theirs;
+            message.store(1, Ordering::Release);
+            sleep::is_to_be_woken(asleep)
+        });
+        let [message, asleep] = &*words;
+        sleep::announce(asleep);
+        let has_found = message.load(Ordering::Acquire) != 0;
+        let is_woken = sender.join().unwrap();
+        assert!(has_found || is_woken);
+    });
+}
