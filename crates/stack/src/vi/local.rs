@@ -126,3 +126,48 @@ pub(super) unsafe fn complete(at: DescriptorAt, completion: &Completion) {
     // Release: a program that polls the status and sees it sees the bytes as well.
     word(STATUS_AT).store(completion.status.0.to_le(), Ordering::Release);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use netdyno_protocol::vi::{Operation, Status};
+
+    /// Memory of a program, with a descriptor at its beginning. It is looked at through pointers alone.
+    #[repr(align(64))]
+    struct Memory([u8; SHORT_LEN]);
+
+    fn work() -> Work {
+        let segment = Segment { address: 64, handle: 5, len: 9 };
+        let segments = [segment].into_iter().collect();
+        Work { operation: Operation::Send, immediate: Some(7), is_fenced: false, segments, len: 9 }
+    }
+
+    #[test]
+    fn a_descriptor_is_read_where_it_is_and_completed_there() {
+        let mut memory = Memory([0; SHORT_LEN]);
+        View::new(&mut memory.0[..]).unwrap().set_work(&work()).unwrap();
+        let base = (&raw mut memory).cast::<u8>();
+        let at = DescriptorAt { address: base.expose_provenance() as u64, handle: 0 };
+        let whole = SHORT_LEN as u64;
+        // SAFETY: so many bytes can be read there, or fewer.
+        unsafe {
+            assert_eq!(read_short(at, whole).map(|short| short.segment.len), Some(9));
+            assert_eq!(read_short(at, whole - 1), None);
+            assert_eq!(read_descriptor(at, whole, Side::Send), Ok(work()));
+            assert_eq!(read_descriptor(at, (CONTROL_LEN + 16) as u64, Side::Send), Ok(work()));
+            assert_eq!(read_descriptor(at, CONTROL_LEN as u64, Side::Send), Err(Malformed::Short));
+            assert_eq!(read_descriptor(at, 0, Side::Send), Err(Malformed::Short));
+        }
+        let completion = Completion { status: Status::DONE, len: 9, immediate: Some(3) };
+        // SAFETY: the memory is aligned, and longer than a control segment.
+        unsafe {
+            begin(at);
+            complete(at, &completion);
+        }
+        let words = [IMMEDIATE_AT, LENGTH_AT, STATUS_AT].map(|offset| {
+            // SAFETY: inside of the memory, and nobody writes to it any more.
+            u32::from_le_bytes(unsafe { base.add(offset).cast::<[u8; 4]>().read() })
+        });
+        assert_eq!(words, [3, 9, Status::DONE.0]);
+    }
+}

@@ -26,3 +26,26 @@ pub unsafe fn place(segments: &[Segment], mut bytes: &[u8]) {
         bytes = rest;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_placed_in_segments_and_gathered_from_them() {
+        let mut memory = [0; 20];
+        let base = memory.as_mut_ptr();
+        let address = base.expose_provenance() as u64;
+        let segment = |offset, len| Segment { address: address + offset, handle: 0, len };
+        let segments = [segment(10, 3), segment(0, 0), segment(2, 5)];
+        let mut gathered = vec![9];
+        // SAFETY: all inside of the memory, which is looked at through its address alone.
+        unsafe {
+            place(&segments, &[1, 2, 3, 4, 5, 6, 7, 8]);
+            gather(&segments, &mut gathered);
+        }
+        assert_eq!(gathered, [9, 1, 2, 3, 4, 5, 6, 7, 8]);
+        // SAFETY: nobody writes to it any more.
+        assert_eq!(unsafe { base.cast::<[u8; 20]>().read() }[..8], [0, 0, 4, 5, 6, 7, 8, 0]);
+    }
+}

@@ -370,4 +370,51 @@ mod tests {
             }
         }
     }
+
+    fn stretch(bytes: &mut [u8]) -> Stretch {
+        // SAFETY: used before the bytes are touched again.
+        unsafe { Stretch::new(NonNull::from(&mut *bytes).cast(), bytes.len()) }
+    }
+
+    /// Messages of any length that fits, of one segment or of two, through a lane in memory of this process.
+    #[test]
+    fn a_message_in_a_line_comes_as_it_was_sent() {
+        let memory = Arc::new(Region::on_heap(CONTROL_BYTES + lane::LEN));
+        // SAFETY: one end each, on memory of its own.
+        let (mut writer, mut reader) =
+            unsafe { (Writer::new(&memory, CONTROL_BYTES), Reader::new(&memory, CONTROL_BYTES)) };
+        let write = Kind::Write { remote: Remote { address: 3, handle: 4 }, immediate: None };
+        for (kind, room) in [(Kind::Send { immediate: None }, SEND_ROOM), (write, WRITE_ROOM)] {
+            for (len, cut) in (0..=room + 1).flat_map(|len| [(len, 0), (len, len / 3)]) {
+                let mut bytes: Vec<u8> = (1..=len as u8).collect();
+                let head = Head { number: 7, len: len as u32, kind };
+                let (first, second) = bytes.split_at_mut(cut);
+                let all = [stretch(first), stretch(second)];
+                let from = if cut == 0 { &all[1..] } else { &all[..] };
+                assert_eq!(write_whole(writer.room().unwrap(), &head, from), len <= room);
+                let Some((code, words)) = reader.read() else { continue };
+                reader.advance();
+                writer.free(reader.taken()).unwrap();
+                let is_write = code == WRITE;
+                let (found, inline) = if is_write {
+                    (short_head_of(&words), 3)
+                } else {
+                    head_of(&words).map(|(h, n)| (Some(h), n)).unwrap()
+                };
+                assert_eq!(found, Some(head));
+                let mut placed = vec![0; len];
+                stretch(&mut placed).fill_from_words(&words[inline..]);
+                assert_eq!(placed, bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn a_piece_is_scattered_over_all_places() {
+        let mut from: Vec<u8> = (1..=20).collect();
+        let mut to = [vec![0; 3], vec![], vec![0; 17]];
+        let places = to.each_mut().map(|place| stretch(place));
+        scatter(Readable::of(&mut from), &places);
+        assert_eq!(to.concat(), from);
+    }
 }
