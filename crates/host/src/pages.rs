@@ -7,7 +7,7 @@ use std::ptr::{NonNull, null_mut};
 
 /// Bytes of a page of this system: 4 KiB on x86-64, up to 64 KiB on aarch64.
 pub fn page_bytes() -> usize {
-    #[cfg(test)]
+    #[cfg(all(test, not(miri)))]
     if let Some(bytes) = pretended::BYTES.get() {
         return bytes;
     }
@@ -15,7 +15,7 @@ pub fn page_bytes() -> usize {
 }
 
 /// Larger pages than those of the system, for tests.
-#[cfg(test)]
+#[cfg(all(test, not(miri)))]
 pub(crate) mod pretended {
     use std::cell::Cell;
 
