@@ -2,64 +2,14 @@
 
 mod support;
 
-use netdyno_measure::contention::data::{CrowdData, CrowdShape, PairTimes, PairsAtOnce, Round, Timed};
-use netdyno_measure::contention::extract::extract;
-use netdyno_measure::record::{Found, LayerResult, Record};
+use netdyno_measure::record::{Found, Record};
 use netdyno_report::{csv, html, table};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 
-/// A layer on which K requesters to one replier wait K gaps, and a crowd costs a tenth.
-fn launch(launch: usize, procs: usize) -> CrowdData {
-    let off = 1.0 + 0.001 * (launch * 7 % 5) as f64;
-    let timed = |ns: f64| Timed { ns: ns * off, samples: 100 };
-    let pair = |factor: f64| PairTimes {
-        rtt: timed(20e3 * factor),
-        o_s: timed(1e3),
-        busy: timed(3e3 * factor),
-        stream: timed(5e3 * factor),
-    };
-    let round = Round {
-        alone: pair(1.0),
-        half_window: timed(5e3),
-        halves: vec![pair(1.1); procs / 2],
-        one_to_many: timed(4e3),
-        many_to_one: (1..procs).map(|k| vec![timed(5e3 * k as f64); k]).collect(),
-        pairs: vec![PairsAtOnce { pairs: 2, streams: vec![timed(5e3); 2] }],
-    };
-    let rtt = |from: usize, to: usize| (from != to).then(|| timed(20e3 + 1e3 * from.abs_diff(to) as f64));
-    CrowdData {
-        launch,
-        procs,
-        shape: CrowdShape { window: 64, delay_ns: 10e3, rest_ns: 0.0 },
-        rtt: (0..procs).map(|from| (0..procs).map(|to| rtt(from, to)).collect()).collect(),
-        rounds: vec![round; 3],
-        preemptions: Some(3),
-    }
-}
-
 fn record(procs: usize) -> Record {
-    let launches: Vec<CrowdData> = (0..9).map(|nth| launch(nth, procs)).collect();
-    let extracted = extract(&launches, 0.95, 0.02).expect("launches");
-    support::record(vec![LayerResult {
-        layer: "am+shm".into(),
-        label: None,
-        size_bytes: 32,
-        wait: "yield".into(),
-        cpus: (0..procs).map(|rank| rank % 2).collect(),
-        distance: None,
-        library: None,
-        launcher: None,
-        faults: None,
-        dials: None,
-        profile: None,
-        strata: Vec::new(),
-        probes: Vec::new(),
-        parameters: extracted.parameters,
-        found: Found::Contention(extracted.found),
-        doubts: extracted.doubts,
-    }])
+    support::record(vec![support::contention_layer("am+shm", procs)])
 }
 
 static EIGHT: LazyLock<Record> = LazyLock::new(|| record(8));

@@ -4,13 +4,10 @@
 
 mod support;
 
-use netdyno_measure::sweep::{Counted, Counts, Run, Subject, Sweep, Swept, read};
+use netdyno_measure::sweep::{Sweep, Swept};
 use netdyno_report::sweep::{sentences, table, verdict};
 use netdyno_report::{html, table as tables};
-
-/// A dial: its name, its values in its own unit, whether they are added, and what the program takes with
-/// each, in seconds.
-type Dial<'a> = (&'a str, &'a [f64], bool, &'a dyn Fn(f64) -> f64);
+use support::Dial;
 
 /// A sweep of a program that takes 1 s over the link as it is, with noise of that share.
 fn sweep(dials: &[Dial<'_>], noise: f64) -> Sweep {
@@ -18,36 +15,7 @@ fn sweep(dials: &[Dial<'_>], noise: f64) -> Sweep {
 }
 
 fn seeded(dials: &[Dial<'_>], noise: f64, seed: u64) -> Sweep {
-    let mut random = fastrand::Rng::with_seed(seed);
-    let mut runs = Vec::new();
-    for repetition in 0..4 {
-        for (dial, values, _, takes) in dials {
-            for &value in [0.0].iter().chain(values.iter()) {
-                runs.push(Run {
-                    dial: (value > 0.0).then(|| (*dial).to_owned()),
-                    value,
-                    repetition,
-                    metric: takes(value) * (1.0 + noise * (random.f64() - 0.5)),
-                    counted: Counted { most_sent: 10, most_bytes: 1000, ..Counted::default() },
-                    ..Run::default()
-                });
-            }
-        }
-    }
-    let mut sweep = Sweep { unit: "s".into(), confidence: 0.95, ..Sweep::default() };
-    for (dial, _, adds, _) in dials {
-        let is_rate = *dial == "gap-per-byte";
-        let subject = Subject {
-            dial: (*dial).into(),
-            adds: *adds,
-            unit_ns: if is_rate { 1.0 } else { 1e3 },
-            counts: if is_rate { Counts::Bytes } else { Counts::Sent },
-        };
-        let swept = read(&subject, &runs, &sweep);
-        sweep.dials.push(swept);
-    }
-    sweep.runs = runs;
-    sweep
+    support::sweep(dials, noise, seed)
 }
 
 const TIMES: [f64; 4] = [10e3, 20e3, 40e3, 80e3];

@@ -6,6 +6,8 @@ use netdyno_layers::sim::{SimMessenger, SimRegistrar};
 use netdyno_measure::bulk::data::BulkLaunch;
 use netdyno_measure::bulk::pattern::BulkPlan;
 use netdyno_measure::bulk::record::Bulk;
+use netdyno_measure::contention;
+use netdyno_measure::contention::data::{CrowdData, CrowdShape, PairTimes, PairsAtOnce, Round, Timed};
 use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Time, Work};
 use netdyno_measure::logp::data::{LaunchData, Shape};
 use netdyno_measure::logp::extract::extract;
@@ -23,6 +25,9 @@ use netdyno_measure::registration;
 use netdyno_measure::registration::data::RegistrationLaunch;
 use netdyno_measure::registration::pattern::RegistrationPlan;
 use netdyno_measure::registration::record::Registration;
+use netdyno_measure::sweep::{Counted, Counts, Run, Subject, Sweep, read};
+use netdyno_measure::validation::data::NAMES;
+use netdyno_measure::validation::record::{CrossTalk, Figure, Program, Row, Table, Validation};
 use netdyno_protocol::sim::{Interface, Truth};
 
 /// A simulated interface as a layer; a tick is a picosecond.
@@ -170,6 +175,148 @@ pub fn registration_layer(name: &str, memory: &str, launches: usize) -> LayerRes
     let found = Found::Registration(Registration { launches, ..extracted.registration });
     let result = measured(name, 1, extracted.parameters, found, extracted.doubts);
     LayerResult { cpus: vec![0], distance: None, ..result }
+}
+
+/// A launch of a layer on which K requesters to one replier wait K gaps, and a crowd costs a tenth.
+fn crowd(launch: usize, procs: usize) -> CrowdData {
+    let off = 1.0 + 0.001 * (launch * 7 % 5) as f64;
+    let timed = |ns: f64| Timed { ns: ns * off, samples: 100 };
+    let pair = |factor: f64| PairTimes {
+        rtt: timed(20e3 * factor),
+        o_s: timed(1e3),
+        busy: timed(3e3 * factor),
+        stream: timed(5e3 * factor),
+    };
+    let round = Round {
+        alone: pair(1.0),
+        half_window: timed(5e3),
+        halves: vec![pair(1.1); procs / 2],
+        one_to_many: timed(4e3),
+        many_to_one: (1..procs).map(|k| vec![timed(5e3 * k as f64); k]).collect(),
+        pairs: vec![PairsAtOnce { pairs: 2, streams: vec![timed(5e3); 2] }],
+    };
+    let rtt = |from: usize, to: usize| (from != to).then(|| timed(20e3 + 1e3 * from.abs_diff(to) as f64));
+    CrowdData {
+        launch,
+        procs,
+        shape: CrowdShape { window: 64, delay_ns: 10e3, rest_ns: 0.0 },
+        rtt: (0..procs).map(|from| (0..procs).map(|to| rtt(from, to)).collect()).collect(),
+        rounds: vec![round; 3],
+        preemptions: Some(3),
+    }
+}
+
+/// Contention of `procs` processes, made up by hand.
+pub fn contention_layer(name: &str, procs: usize) -> LayerResult {
+    let launches: Vec<CrowdData> = (0..9).map(|nth| crowd(nth, procs)).collect();
+    let extracted = contention::extract::extract(&launches, 0.95, 0.02).expect("launches");
+    let found = Found::Contention(extracted.found);
+    let result = measured(name, 32, extracted.parameters, found, extracted.doubts);
+    LayerResult {
+        wait: "yield".into(),
+        cpus: (0..procs).map(|rank| rank % 2).collect(),
+        distance: None,
+        ..result
+    }
+}
+
+/// Dials that do nearly what they are asked for, made up by hand: times from nanoseconds to a millisecond.
+pub fn validation_layer(name: &str) -> LayerResult {
+    let figure = |(name, ns): (&str, f64)| Figure {
+        name: name.into(),
+        value_ns: Some(ns),
+        is_steady: Some(name != "o_r"),
+        ..Figure::default()
+    };
+    let figures = |added: f64| {
+        let times = [312.0, 405.0, 950.0 + added, 1.4e3 + added, 3.9e3 + 2.0 * added];
+        NAMES.into_iter().zip(times).map(figure).collect::<Vec<_>>()
+    };
+    let row = |wanted_ns: f64| Row {
+        wanted_ns,
+        observed_ns: Some(1.004 * wanted_ns),
+        ci_ns: Some([wanted_ns, 1.01 * wanted_ns].into()),
+        error_ns: Some(0.004 * wanted_ns),
+        is_met: Some(true),
+        samples: 9,
+        figures: figures(wanted_ns),
+    };
+    let table = |(dial, parameter): (&str, &str)| Table {
+        dial: dial.into(),
+        parameter: parameter.into(),
+        size_bytes: 8,
+        adds: true,
+        link: figures(0.0),
+        rows: [500.0, 2e3, 10e3, 120e3].map(row).into(),
+    };
+    let dials = [("latency", "L"), ("send-overhead", "o_s"), ("recv-overhead", "o_r"), ("send-gap", "g_s")];
+    let talk = |dial: &str, parameter: &str| CrossTalk {
+        dial: dial.into(),
+        parameter: parameter.into(),
+        slope: Some(-0.0123),
+        is_demanded: parameter == "rtt",
+    };
+    let program = |pattern: &str| Program {
+        pattern: pattern.into(),
+        size_bytes: 1024,
+        dial: "latency".into(),
+        setting: "+20us".into(),
+        link_ns: Some(900.0),
+        wanted_ns: 20e3,
+        observed_ns: Some(20.1e3),
+        error_ns: Some(100.0),
+        is_met: Some(true),
+        ..Program::default()
+    };
+    let found = Validation {
+        tables: dials.map(table).into(),
+        cross_talk: dials.iter().flat_map(|(dial, _)| NAMES.map(|name| talk(dial, name))).collect(),
+        programs: vec![program("pingpong"), program("allreduce")],
+        launches: Vec::new(),
+    };
+    let doubts = vec![
+        Doubt::new("few_launches", "1 launch is too few for an interval at this confidence".into()),
+        Doubt::about("not_met", "L", "latency 2 µs: 2.10 µs was observed, 5 % off".into()),
+    ];
+    measured(name, 8, Parameters::unobservable(), Found::Validate(found), doubts)
+}
+
+/// A dial: its name, its values in its own unit, whether they are added, and what the program takes with
+/// each, in seconds.
+pub type Dial<'a> = (&'a str, &'a [f64], bool, &'a dyn Fn(f64) -> f64);
+
+/// A sweep of a program that takes 1 s over the link as it is, with noise of that share.
+pub fn sweep(dials: &[Dial<'_>], noise: f64, seed: u64) -> Sweep {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut runs = Vec::new();
+    for repetition in 0..4 {
+        for (dial, values, _, takes) in dials {
+            for &value in [0.0].iter().chain(values.iter()) {
+                runs.push(Run {
+                    dial: (value > 0.0).then(|| (*dial).to_owned()),
+                    value,
+                    repetition,
+                    metric: takes(value) * (1.0 + noise * (random.f64() - 0.5)),
+                    counted: Counted { most_sent: 10, most_bytes: 1000, ..Counted::default() },
+                    ..Run::default()
+                });
+            }
+        }
+    }
+    let mut sweep = Sweep { unit: "s".into(), confidence: 0.95, ..Sweep::default() };
+    for (dial, _, adds, _) in dials {
+        let is_rate = *dial == "gap-per-byte";
+        let subject = Subject {
+            dial: (*dial).into(),
+            adds: *adds,
+            unit_ns: if is_rate { 1.0 } else { 1e3 },
+            counts: if is_rate { Counts::Bytes } else { Counts::Sent },
+        };
+        let swept = read(&subject, &runs, &sweep);
+        sweep.dials.push(swept);
+    }
+    sweep.runs = runs;
+    sweep
 }
 
 /// Measures a simulated interface in `launches` launches.
