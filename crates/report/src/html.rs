@@ -5,6 +5,7 @@
 
 mod bars;
 mod bulk;
+mod chart;
 mod contention;
 mod dots;
 mod environment;

@@ -1,6 +1,6 @@
 //! Figures as people read them: three significant digits and a unit.
 
-use netdyno_measure::stats::Interval;
+use netdyno_measure::stats::{Interval, median};
 
 /// What stands where there is no figure.
 pub const NONE: &str = "–";
@@ -31,6 +31,17 @@ impl Unit {
     pub fn of(ns: f64) -> Self {
         let size = round_to_three_digits(ns).abs();
         UNITS.into_iter().rev().find(|unit| size >= unit.ns).unwrap_or(UNITS[0])
+    }
+
+    /// The one unit in which to read all of `times` (ns): that of the middle one of those that are not 0.
+    pub fn common(times: impl IntoIterator<Item = f64>) -> Self {
+        let known = times.into_iter().map(f64::abs).filter(|ns| ns.is_finite() && *ns > 0.0);
+        Self::of(median(known))
+    }
+
+    /// A time (ns) as a number of this unit, without its sign, as `0.312`.
+    pub fn number(self, ns: f64) -> String {
+        number(ns / self.ns)
     }
 }
 
@@ -109,6 +120,13 @@ pub fn rate(bytes_per_s: f64) -> String {
 /// A number without a unit, as `0.0312`.
 pub fn number(value: f64) -> String {
     if value.is_finite() { with_decimals(value, ratio_decimals(value)) } else { NONE.into() }
+}
+
+/// A round number, such as a tick of an axis, without zeros that say nothing, as `1.5`.
+pub fn round_number(value: f64) -> String {
+    let text = number(value);
+    let is_fraction = text.contains('.') && !text.contains('e');
+    if is_fraction { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 /// A number with its interval, as `0.0312 [0.0301, 0.0325]`.
@@ -250,6 +268,17 @@ mod tests {
             (percent(0.95), percent(0.999), percent(0.02)),
             ("95 %".into(), "99.9 %".into(), "2 %".into())
         );
+    }
+
+    #[test]
+    fn times_that_stand_together_share_a_unit() {
+        let unit = Unit::common([f64::NAN, 0.0, 312.0, -4_500.0, 1.2e6]);
+        assert_eq!(unit.name, "µs");
+        assert_eq!(
+            [312.0, -4_500.0, 1.2e6, f64::NAN].map(|ns| unit.number(ns)),
+            ["0.312", "-4.50", "1200", "–"]
+        );
+        assert_eq!(Unit::common([]).name, "ns");
     }
 
     proptest! {

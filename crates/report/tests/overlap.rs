@@ -83,6 +83,25 @@ fn a_page_has_every_layer_in_every_chart() {
     }
 }
 
+/// Work of a certain length may take longer than that of the next one when it is measured.
+#[test]
+fn no_curve_runs_backwards() {
+    let mut record = RECORD.clone();
+    let size = &mut overlap(&mut record.results[0]).sizes[0];
+    let (third, fifth) = (size.polling[2].interval_ns, size.polling[4].interval_ns);
+    (size.polling[2].interval_ns, size.polling[4].interval_ns) = (fifth, third);
+    let (third, fifth) = (size.pww[2].alone_ns, size.pww[4].alone_ns);
+    (size.pww[2].alone_ns, size.pww[4].alone_ns) = (fifth, third);
+    let page = html::render(&[record]);
+    let curves = page.split("<path class=\"line layer-").skip(1);
+    let curves = curves.map(|curve| curve.split("d=\"M").nth(1).unwrap().split('"').next().unwrap());
+    let across = |place: &str| place.split(' ').next().unwrap().parse::<f64>().unwrap();
+    for curve in curves.filter(|curve| !curve.is_empty()) {
+        let across: Vec<f64> = curve.split('L').map(across).collect();
+        assert!(across.is_sorted(), "{curve}");
+    }
+}
+
 /// Whether all that is drawn has a place.
 fn is_drawn(page: &str) -> bool {
     page.split("<svg").skip(1).all(|svg| {

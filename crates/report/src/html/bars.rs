@@ -3,6 +3,7 @@
 //! The left bar of a layer is the one-way time, stacked from o_s, L and o_r; the right
 //! one is g, hatched where it is a bound. A negative part hangs below zero.
 
+use super::chart::width_of;
 use super::parts::{
     cut, figure as in_words, line, parameter_tip, rect, rect_with_tip, round_time, shown, text, time,
 };
@@ -14,14 +15,14 @@ use netdyno_measure::record::{Parameter, Parameters, Status};
 /// Layers share one axis where the tallest is at most this many times the lowest.
 const ONE_AXIS: f64 = 6.0;
 
-const WIDTH: f64 = 242.0;
+const WIDTH: f64 = 248.0;
 const HEIGHT: f64 = 262.0;
 const TOP: f64 = 44.0;
 const BOTTOM: f64 = 232.0;
-const LEFT: f64 = 56.0;
-const BAR: f64 = 30.0;
-const ONE_WAY_AT: f64 = LEFT + 10.0;
-const GAP_AT: f64 = LEFT + 142.0;
+const LEFT: f64 = 50.0;
+const BAR: f64 = 28.0;
+const ONE_WAY_AT: f64 = LEFT + 8.0;
+const GAP_AT: f64 = LEFT + 144.0;
 
 /// The figure with its caption.
 pub fn figure(subjects: &[Subject<'_>]) -> Markup {
@@ -75,9 +76,10 @@ fn panel(subject: &Subject<'_>, (lo, hi): (f64, f64)) -> Markup {
                     (text("soft end", LEFT - 6.0, y + 4.0, &round_time(tick)))
                 }
             }
+            // Before the labels: one may stand on it.
+            (line("axis", (LEFT, zero), (WIDTH, zero)))
             (one_way(subject, &scale))
             (gap(subject, &scale, zero))
-            (line("axis", (LEFT, zero), (WIDTH, zero)))
             (text("soft mid", ONE_WAY_AT + BAR / 2.0, BOTTOM + 18.0, "one way"))
             (text("soft mid", GAP_AT + BAR / 2.0, BOTTOM + 18.0, "gap"))
         }
@@ -114,7 +116,9 @@ fn one_way(subject: &Subject<'_>, scale: &Scale) -> Markup {
             @let class = format!("{} {}", if part.is_negative { "below" } else { "bar" }, part.name);
             (rect_with_tip(&class, (ONE_WAY_AT, part.from), (right, part.to), &tip(subject, part.name, part.parameter)))
             path.lead-line d={ "M" (px(right + 1.0)) " " (px(*middle)) "L" (px(right + 7.0)) " " (px(*label)) } {}
-            (text(&format!("fill halo {}", part.name), right + 10.0, label + 4.0, &format!("{} {}", part.name, time(shown(part.parameter).unwrap_or(0.0)))))
+            @let says = format!("{} {}", part.name, time(shown(part.parameter).unwrap_or(0.0)));
+            (on_paper(&says, right + 10.0, label + 4.0, -2.0))
+            (text(&format!("fill {}", part.name), right + 10.0, label + 4.0, &says))
         }
     }
 }
@@ -132,8 +136,15 @@ fn gap(subject: &Subject<'_>, scale: &Scale, zero: f64) -> Markup {
     let class = if g.status == Status::UpperBound { "bound g" } else { "bar g" };
     html! {
         (rect_with_tip(class, (GAP_AT, zero), (GAP_AT + BAR, top), &tip(subject, "g", g)))
-        (text("fill g mid halo", middle, top.min(zero) - 6.0, &format!("g {}", in_words(g))))
+        @let says = format!("g {}", in_words(g));
+        (on_paper(&says, middle, top.min(zero) - 6.0, -width_of(&says) / 2.0))
+        (text("fill g mid", middle, top.min(zero) - 6.0, &says))
     }
+}
+
+/// Paper under a label with its baseline at `y`, so that no line goes through it; it begins at `x + from`.
+fn on_paper(label: &str, x: f64, y: f64, from: f64) -> Markup {
+    rect("paper", (x + from, y - 10.0), (x + from + width_of(label), y + 3.0))
 }
 
 fn tip(subject: &Subject<'_>, name: &str, p: &Parameter) -> String {

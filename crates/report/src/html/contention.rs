@@ -5,6 +5,7 @@ mod against;
 mod matrix;
 
 use super::parts::{pretty, shown, sound, time, with_minus};
+use super::tables::two_lines;
 use crate::contention::{per_second, ratio};
 use crate::quantity::{NONE, counted, number, percent, time_and_interval};
 use maud::{Markup, html};
@@ -147,31 +148,20 @@ fn halves(found: &Contention) -> Markup {
 fn halves_row(compared: &Compared) -> Markup {
     let Compared { parameter, alone, crowd, .. } = compared;
     let value = |p: &Parameter| shown(p).map_or(NONE.into(), time);
-    let (text, bracket) = two_lines(ratio(compared.ratio));
     let difference = compared.difference_ns;
     let difference = if is_known(&difference) {
         time_and_interval(difference.value, sound(difference.ci))
     } else {
         NONE.into()
     };
-    let (apart, apart_bracket) = two_lines(difference);
     html! {
         tr {
             th scope="row" { (pretty(parameter)) }
             td { (value(alone)) } td { (value(crowd)) }
-            td { (text) span.ci { (bracket) } }
-            td { (apart) span.ci { (apart_bracket) } }
+            td { (two_lines(&ratio(compared.ratio))) }
+            td { (two_lines(&difference)) }
             td { (time(compared.least_ns)) " to " (time(compared.most_ns)) }
         }
-    }
-}
-
-/// A figure, and its interval for the line below.
-fn two_lines(text: String) -> (String, String) {
-    let text = with_minus(&text);
-    match text.split_once(" [") {
-        Some((value, bracket)) => (value.to_owned(), format!("[{bracket}")),
-        None => (text, String::new()),
     }
 }
 

@@ -1,23 +1,23 @@
 //! All parameters of all layers on one logarithmic axis, with their intervals.
 
+use super::chart::{WIDE, chart, names_along};
 use super::parts::{cut, line, parameter_tip, point, rect, round_time, shown, sound, text, time};
 use super::scale::Scale;
 use super::subject::Subject;
 use maud::{Markup, html};
 use netdyno_measure::record::{Parameter, Status};
 
-const WIDTH: f64 = 1040.0;
 const ROW: f64 = 17.0;
 const BETWEEN: f64 = 12.0;
 const TOP: f64 = 8.0;
 /// Characters of a layer's name beside the name of a parameter, and below it.
 const BESIDE: usize = 14;
-const BELOW: usize = 36;
+const BELOW: usize = 30;
 /// Names of parameters, then of layers, then the lane of what is not above zero.
-const LAYERS_AT: f64 = 250.0;
-const LANE: (f64, f64) = (262.0, 330.0);
-const LEFT: f64 = 342.0;
-const RIGHT: f64 = 1020.0;
+const LAYERS_AT: f64 = 264.0;
+const LANE: (f64, f64) = (272.0, 354.0);
+const LEFT: f64 = 366.0;
+const RIGHT: f64 = 790.0;
 
 /// The figure with its caption.
 pub fn figure(subjects: &[Subject<'_>]) -> Markup {
@@ -29,28 +29,27 @@ pub fn figure(subjects: &[Subject<'_>]) -> Markup {
     let group = below + ROW * subjects.len() as f64 + BETWEEN;
     let bottom = TOP + 6.0 * group;
     let has_lane = values.iter().any(|ns| *ns <= 0.0);
+    let ticks = scale.ticks(8).into_iter().filter_map(|tick| Some((scale.at(tick)?, round_time(tick))));
+    let ticks: Vec<(f64, String)> = ticks.collect();
+    let drawn = html! {
+        @if has_lane {
+            (rect("band", (LANE.0, TOP - 6.0), (LANE.1, bottom - 4.0)))
+            (text("soft mid", (LANE.0 + LANE.1) / 2.0, bottom + 14.0, "≤ 0"))
+        }
+        @for (x, _) in &ticks { (line("grid", (*x, TOP - 6.0), (*x, bottom - 4.0))) }
+        (names_along(bottom + 14.0, &ticks))
+        @for row in 0..6 {
+            @let name = subjects.first().map_or("", |s| s.result.parameters.times()[row].0);
+            @let top = TOP + group * row as f64;
+            (text(&format!("fill {name} head"), 0.0, top + 12.0, long_name(name)))
+            @for (at, subject) in subjects.iter().enumerate() {
+                (dot(subject, row, top + below + ROW * at as f64 + 8.0, &scale))
+            }
+        }
+    };
     html! {
         figure {
-            svg viewBox={ "0 0 " (WIDTH) " " (bottom + 26.0) } role="group" aria-label="All parameters of all layers on a logarithmic axis" {
-                @if has_lane {
-                    (rect("band", (LANE.0, TOP - 6.0), (LANE.1, bottom - 4.0)))
-                    (text("soft mid", (LANE.0 + LANE.1) / 2.0, bottom + 14.0, "≤ 0"))
-                }
-                @for tick in scale.ticks(12) {
-                    @if let Some(x) = scale.at(tick) {
-                        (line("grid", (x, TOP - 6.0), (x, bottom - 4.0)))
-                        (text("soft mid", x, bottom + 14.0, &round_time(tick)))
-                    }
-                }
-                @for row in 0..6 {
-                    @let name = subjects.first().map_or("", |s| s.result.parameters.times()[row].0);
-                    @let top = TOP + group * row as f64;
-                    (text(&format!("fill {name} head"), 0.0, top + 12.0, long_name(name)))
-                    @for (at, subject) in subjects.iter().enumerate() {
-                        (dot(subject, row, top + below + ROW * at as f64 + 8.0, &scale))
-                    }
-                }
-            }
+            (chart(WIDE, bottom + 26.0, "All parameters of all layers on a logarithmic axis", &drawn))
             figcaption {
                 "Every parameter on one logarithmic axis. Bars: the interval, often narrower than the point. "
                 "Open points with an arrow are upper bounds."

@@ -13,28 +13,38 @@ pub fn colour(before: usize) -> String {
     format!("layer-{}", before % COLOURS + 1)
 }
 
-/// Names with a subscript, the longest first.
-const SUBSCRIPTED: [&str; 3] = ["o_poll", "o_s", "o_r"];
+/// Names with a subscript.
+const SUBSCRIPTED: [&str; 5] = ["o_poll", "o_s", "o_r", "g_s", "g_r"];
 
-/// A text cut into plain pieces and names with a subscript.
-fn pieces(text: &str) -> Vec<(&str, Option<&str>)> {
+/// A text cut into plain pieces and names with a subscript: letter and index.
+fn pieces(text: &str) -> Vec<(&str, Option<(&str, &str)>)> {
     let mut pieces = Vec::new();
-    let mut rest = text;
-    loop {
-        let found = SUBSCRIPTED.iter().filter_map(|name| rest.find(name).map(|at| (at, *name)));
-        let Some((at, name)) = found.min_by_key(|(at, name)| (*at, usize::MAX - name.len())) else { break };
-        pieces.push((&rest[..at], Some(&name[2..])));
-        rest = &rest[at + name.len()..];
+    let mut from = 0;
+    let mut found: Vec<(usize, &str)> = SUBSCRIPTED
+        .iter()
+        .flat_map(|name| text.match_indices(name))
+        .filter(|found| is_word(text, found))
+        .collect();
+    found.sort_unstable();
+    for (at, name) in found {
+        pieces.push((&text[from..at], name.split_once('_')));
+        from = at + name.len();
     }
-    pieces.push((rest, None));
+    pieces.push((&text[from..], None));
     pieces
+}
+
+/// Whether what was found is a word, and no part of one.
+fn is_word(text: &str, (at, name): &(usize, &str)) -> bool {
+    let is_inside = |c: char| c.is_alphanumeric() || c == '_';
+    !text[..*at].ends_with(is_inside) && !text[at + name.len()..].starts_with(is_inside)
 }
 
 /// A text in which `o_s` is set as o with an index, for HTML.
 pub fn pretty(text: &str) -> Markup {
     let text = with_minus(text);
     html! {
-        @for (plain, index) in pieces(&text) { (plain) @if let Some(index) = index { i { "o" } sub { (index) } } }
+        @for (plain, index) in pieces(&text) { (plain) @if let Some((letter, index)) = index { i { (letter) } sub { (index) } } }
     }
 }
 
@@ -45,8 +55,8 @@ pub fn pretty_svg(text: &str) -> Markup {
         @for (at, (plain, index)) in pieces(&text).into_iter().enumerate() {
             // What follows an index goes back to the line.
             @if at > 0 && !plain.is_empty() { tspan dy="-3" { (plain) } } @else { (plain) }
-            @if let Some(index) = index {
-                @if at > 0 && plain.is_empty() { tspan dy="-3" { "o" } } @else { "o" }
+            @if let Some((letter, index)) = index {
+                @if at > 0 && plain.is_empty() { tspan dy="-3" { (letter) } } @else { (letter) }
                 tspan dy="3" font-size="9" { (index) }
             }
         }
@@ -188,6 +198,8 @@ mod tests {
         let svg = pretty_svg("o_s = 1").into_string();
         assert_eq!(svg, "o<tspan dy=\"3\" font-size=\"9\">s</tspan><tspan dy=\"-3\"> = 1</tspan>");
         assert_eq!(pretty("<b>").into_string(), "&lt;b&gt;");
+        assert_eq!(pretty("g_r").into_string(), "<i>g</i><sub>r</sub>");
+        assert_eq!(pretty("long_send, no_s").into_string(), "long_send, no_s");
     }
 
     #[test]

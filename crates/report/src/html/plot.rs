@@ -1,14 +1,14 @@
 //! Curves over a logarithmic axis: what the figures have in common.
 
+use super::chart::{EndLabel, end_labels, names_along, room_for};
 use super::parts::{cut, line, point, round_time, text};
-use super::scale::{Scale, path, spread};
+use super::scale::{Scale, path};
 use crate::quantity::bytes;
 use maud::{Markup, html};
 use netdyno_measure::record::LayerResult;
 use netdyno_measure::stats::Interval;
 
-/// Room for labels at the ends of curves, and characters in it.
-pub const LABELS: f64 = 126.0;
+/// Characters of a label at the end of a curve.
 const LABEL_AT_MOST: usize = 16;
 
 /// What stands at the end of a curve, of a result that is called `name`: its own label is enough.
@@ -43,8 +43,6 @@ pub struct Curve {
 
 /// The paper of a plot and its axes.
 pub struct Plot {
-    /// Width of the paper.
-    pub width: f64,
     /// Height of the paper.
     pub height: f64,
     /// Where the horizontal axis ends; labels stand behind it.
@@ -62,26 +60,26 @@ const BELOW: f64 = 46.0;
 const TICK_EVERY: usize = 2;
 
 impl Plot {
-    /// A plot in which all of `curves` have a place, with room for labels of `labels` pixels;
-    /// both axes are logarithmic.
-    pub fn of(curves: &[Curve], width: f64, height: f64, labels: f64) -> Self {
-        let right = width - labels;
+    /// A plot in which all of `curves` have a place, with room for their labels; both axes are
+    /// logarithmic.
+    pub fn of(curves: &[Curve], width: f64, height: f64) -> Self {
+        let right = right_of(curves, width);
         let points = || curves.iter().flat_map(|curve| &curve.points);
         let x = Scale::log(points().map(|p| p.x), 1.25, LEFT, right);
         let y = Scale::log(points().map(|p| p.value), 1.2, height - BELOW, TOP);
-        Self { width, height, right, x, y }
+        Self { height, right, x, y }
     }
 
     /// A plot of what becomes of something as a dial is turned: both axes are linear, and begin at
     /// the link as it is.
-    pub fn of_dial(curves: &[Curve], width: f64, height: f64, labels: f64) -> Self {
-        let right = width - labels;
+    pub fn of_dial(curves: &[Curve], width: f64, height: f64) -> Self {
+        let right = right_of(curves, width);
         let points = || curves.iter().flat_map(|curve| &curve.points);
         let x = Scale::linear(points().map(|p| p.x).chain([0.0]), LEFT, right);
         let highest = points().map(|p| p.ci.map_or(p.value, |ci| ci.hi)).fold(1.1, f64::max);
         let lowest = points().map(|p| p.ci.map_or(p.value, |ci| ci.lo)).fold(0.98, f64::min);
         let y = Scale::between(lowest, highest, height - BELOW, TOP);
-        Self { width, height, right, x, y }
+        Self { height, right, x, y }
     }
 
     /// Grid and ticks of such a plot; `name` says a value of the dial.
@@ -92,13 +90,18 @@ impl Plot {
         of: &str,
         name: impl Fn(f64) -> String,
     ) -> Markup {
-        self.frame((title, tick), (of, name), &self.x.ticks(5), |_| true)
+        self.frame((title, tick), (of, name), &self.x.ticks(5))
     }
 
     /// The same with a linear axis for figures, from 0 to at least `to`.
     pub fn linear(self, curves: &[Curve], to: f64) -> Self {
         let values = curves.iter().flat_map(|curve| &curve.points).map(|p| p.value).chain([to]);
         Self { y: Scale::linear(values, self.height - BELOW, TOP), ..self }
+    }
+
+    /// Where the horizontal axis begins.
+    pub fn left(&self) -> f64 {
+        LEFT
     }
 
     /// The lowest place of the plot.
@@ -121,14 +124,12 @@ impl Plot {
         let (lo, hi) = self.x.domain();
         let sizes = (0..usize::BITS as usize).step_by(TICK_EVERY).map(|log| (1u64 << log) as f64);
         let sizes: Vec<f64> = sizes.filter(|size| (lo..=hi).contains(size)).collect();
-        let every: usize = if self.right - LEFT < 500.0 { 2 } else { 1 };
-        let named = |nth: usize| nth.is_multiple_of(every);
-        self.frame((title, tick), (of, bytes), &sizes, named)
+        self.frame((title, tick), (of, bytes), &sizes)
     }
 
     /// The same over times, which `of` names.
     pub fn axes_over_time(&self, title: &str, tick: impl Fn(f64) -> String, of: &str) -> Markup {
-        self.frame((title, tick), (of, round_time), &self.x.ticks(6), |_| true)
+        self.frame((title, tick), (of, round_time), &self.x.ticks(6))
     }
 
     fn frame(
@@ -136,8 +137,9 @@ impl Plot {
         (title, tick): (&str, impl Fn(f64) -> String),
         (of, name): (&str, impl Fn(f64) -> String),
         along: &[f64],
-        is_named: impl Fn(usize) -> bool,
     ) -> Markup {
+        let places: Vec<(f64, String)> =
+            along.iter().filter_map(|value| Some((self.x.at(*value)?, name(*value)))).collect();
         html! {
             @for value in self.y.ticks(7) {
                 @if let Some(at) = self.y.at(value) {
@@ -145,12 +147,8 @@ impl Plot {
                     (text("soft end", LEFT - 8.0, at + 4.0, &tick(value)))
                 }
             }
-            @for (nth, value) in along.iter().enumerate() {
-                @if let Some(at) = self.x.at(*value) {
-                    (line("grid", (at, TOP), (at, self.bottom())))
-                    @if is_named(nth) { (text("soft mid", at, self.bottom() + 18.0, &name(*value))) }
-                }
-            }
+            @for (at, _) in &places { (line("grid", (*at, TOP), (*at, self.bottom()))) }
+            (names_along(self.bottom() + 18.0, &places))
             (line("axis", (LEFT, self.bottom()), (self.right, self.bottom())))
             (text("soft mid", (LEFT + self.right) / 2.0, self.bottom() + 38.0, of))
             (text("soft", 0.0, 12.0, title))
@@ -159,13 +157,17 @@ impl Plot {
 
     /// The lines of all curves, then their intervals, points and names.
     pub fn draw(&self, curves: &[Curve]) -> Markup {
+        self.draw_beside(curves, Vec::new())
+    }
+
+    /// The same, where other lines end at the right as well, with labels of their own.
+    pub fn draw_beside<'a>(&self, curves: &'a [Curve], others: Vec<EndLabel<'a>>) -> Markup {
         let place = |p: &Point| Some((self.x.at(p.x)?, self.y.at(p.value)?));
-        let ends: Vec<Option<f64>> =
-            curves.iter().map(|curve| curve.points.iter().rev().find_map(place).map(|(_, y)| y)).collect();
-        let named: Vec<(&Curve, f64)> =
-            curves.iter().zip(&ends).filter_map(|(curve, end)| Some((curve, (*end)?))).collect();
-        let at: Vec<f64> = named.iter().map(|(_, end)| *end).collect();
-        let moved = spread(&at, 15.0, TOP, self.bottom());
+        let end = |curve: &'a Curve| {
+            let (_, y) = curve.points.iter().rev().find_map(place)?;
+            Some(EndLabel { y, class: &curve.class, label: &curve.label })
+        };
+        let labels: Vec<EndLabel<'_>> = curves.iter().filter_map(end).chain(others).collect();
         html! {
             @for curve in curves {
                 path class={ "line " (curve.class) } d=(path(curve.points.iter().filter_map(place))) {}
@@ -173,10 +175,7 @@ impl Plot {
             @for curve in curves {
                 @for p in &curve.points { @if let Some(at) = place(p) { (self.mark(curve, p, at)) } }
             }
-            @for ((curve, end), to) in named.iter().zip(&moved) {
-                path.lead-line d=(path([(self.right + 4.0, *end), (self.right + 16.0, *to)])) {}
-                (text(&format!("fill {}", curve.class), self.right + 20.0, to + 4.0, &curve.label))
-            }
+            (end_labels(self.right, (TOP, self.bottom()), &labels))
         }
     }
 
@@ -190,4 +189,9 @@ impl Plot {
             (point(x, y, "2.6", &format!("{kind} {}", curve.class), &curve.label, &p.tip))
         }
     }
+}
+
+/// Where the horizontal axis of a plot ends that has room for the labels of `curves`.
+fn right_of(curves: &[Curve], width: f64) -> f64 {
+    width - room_for(curves.iter().map(|curve| &curve.label[..]))
 }

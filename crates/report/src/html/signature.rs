@@ -4,8 +4,9 @@
 //! The parameters are drawn in where they are read: o_s where the curve without delay
 //! begins, g or its bound where it ends, o_s + o_r + D where a delayed curve ends.
 
+use super::chart::{EndLabel, WIDE, chart, end_labels, names_along};
 use super::parts::{figure as in_words, interval_words, line, point, rect, round_time, shown, text, time};
-use super::scale::{Scale, extremes, path, px, spread};
+use super::scale::{Scale, extremes, path, px};
 use super::subject::Subject;
 use crate::quantity::{counted, number};
 use maud::{Markup, html};
@@ -18,14 +19,11 @@ const LINEAR_UP_TO: f64 = 40.0;
 /// The steady state begins where the curve without delay stays this close to its plateau.
 const STEADY_WITHIN: f64 = 0.2;
 
-const WIDTH: f64 = 1040.0;
-const HEIGHT: f64 = 460.0;
+const HEIGHT: f64 = 440.0;
 const TOP: f64 = 66.0;
-const BOTTOM: f64 = 414.0;
+const BOTTOM: f64 = 394.0;
 const LEFT: f64 = 62.0;
-const RIGHT: f64 = 896.0;
-/// Labels of curves and levels.
-const LABELS_AT: f64 = 918.0;
+const RIGHT: f64 = 680.0;
 
 /// A curve, summed up over the launches.
 struct Series {
@@ -54,17 +52,18 @@ pub fn figure(subject: &Subject<'_>) -> Markup {
     let levels = levels(subject);
     let (x, y) = scales(&series, &levels);
     let regimes = Regimes::of(subject, &series);
+    let drawn = html! {
+        (regimes.bands(&x))
+        (axes(&series, &x, &y))
+        (regimes.onset_mark(&x))
+        @for level in &levels { (level.draw(&y)) }
+        @for series in series.iter().rev() { (expected(subject, series, &x, &y)) (curve(series, &x, &y)) }
+        (labels(&series, &levels, &y))
+        @for series in series.iter().rev() { (points(subject, series, &x, &y)) }
+    };
     html! {
         figure {
-            svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="group" aria-label={ "Signature of " (subject.label) } {
-                (regimes.bands(&x))
-                (axes(&series, &x, &y))
-                (regimes.onset_mark(&x))
-                @for level in &levels { (level.draw(&y)) }
-                @for series in series.iter().rev() { (expected(subject, series, &x, &y)) (curve(series, &x, &y)) }
-                (labels(&series, &levels, &y))
-                @for series in series.iter().rev() { (points(subject, series, &x, &y)) }
-            }
+            (chart(WIDE, HEIGHT, &format!("Signature of {}", subject.label), &drawn))
             (caption(subject, &regimes, &y))
         }
     }
@@ -258,7 +257,8 @@ fn axes(series: &[Series], x: &Scale, y: &Scale) -> Markup {
         series.iter().flat_map(|series| &series.points).map(|point| point.m).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let every = sizes.len().div_ceil(14).max(1);
+    let places: Vec<(f64, String)> =
+        sizes.iter().filter_map(|m| Some((place(x, *m)?, m.to_string()))).collect();
     html! {
         @for tick in y.ticks(6) {
             @if let Some(at) = y.at(tick) {
@@ -267,12 +267,8 @@ fn axes(series: &[Series], x: &Scale, y: &Scale) -> Markup {
             }
         }
         (line("axis", (LEFT, BOTTOM), (RIGHT, BOTTOM)))
-        @for (nth, m) in sizes.iter().enumerate() {
-            @if let Some(at) = place(x, *m) {
-                (line("axis", (at, BOTTOM), (at, BOTTOM + 4.0)))
-                @if nth % every == 0 { (text("soft mid", at, BOTTOM + 18.0, &m.to_string())) }
-            }
-        }
+        @for (at, _) in &places { (line("axis", (*at, BOTTOM), (*at, BOTTOM + 4.0))) }
+        (names_along(BOTTOM + 18.0, &places))
         (text("soft mid", (LEFT + RIGHT) / 2.0, BOTTOM + 38.0, "messages in a burst, M"))
         (text("soft", 0.0, 12.0, "time per message"))
     }
@@ -351,12 +347,7 @@ fn labels(series: &[Series], levels: &[Level], y: &Scale) -> Markup {
     for level in levels {
         labels.extend(y.at(level.ns).map(|at| (at, level.class, level.label.clone())));
     }
-    let places: Vec<f64> = labels.iter().map(|(at, ..)| *at).collect();
-    let moved = spread(&places, 15.0, TOP - 4.0, BOTTOM);
-    html! {
-        @for ((at, class, label), to) in labels.iter().zip(&moved) {
-            path.lead-line d=(path([(RIGHT + 4.0, *at), (LABELS_AT - 4.0, *to)])) {}
-            (text(&format!("fill {class}"), LABELS_AT, to + 4.0, label))
-        }
-    }
+    let labels: Vec<EndLabel<'_>> =
+        labels.iter().map(|(y, class, label)| EndLabel { y: *y, class, label }).collect();
+    end_labels(RIGHT, (TOP - 4.0, BOTTOM), &labels)
 }

@@ -4,6 +4,7 @@
 //! Deviations are in the terms in which precision is asked for: a share of the value, or,
 //! for a parameter that is small beside the round trip, of the one-way time.
 
+use super::chart::{HALF, chart, names_along};
 use super::parts::{line, point, rect, sound, text, time};
 use super::scale::{Scale, extremes};
 use super::subject::Subject;
@@ -12,9 +13,8 @@ use crate::quantity::percent;
 use maud::{Markup, html};
 use netdyno_measure::stats::{Interval, median};
 
-const WIDTH: f64 = 500.0;
-const LEFT: f64 = 112.0;
-const RIGHT: f64 = 488.0;
+const LEFT: f64 = 100.0;
+const RIGHT: f64 = 366.0;
 const TOP: f64 = 8.0;
 const ROW: f64 = 52.0;
 const HEIGHT: f64 = 372.0;
@@ -53,21 +53,20 @@ pub fn figure(subject: &Subject<'_>) -> Markup {
     let reach = 1.05 * farthest.min(FARTHEST);
     let x = Scale::between(-reach, reach, LEFT, RIGHT);
     let bottom = TOP + ROW * strips.len() as f64;
+    let ticks: Vec<(f64, String)> =
+        x.ticks(5).into_iter().filter_map(|tick| Some((x.at(tick)?, signed_percent(tick)))).collect();
+    let drawn = html! {
+        @if let (Some(from), Some(to)) = (x.within(-precision), x.within(precision)) {
+            (rect("band", (from, TOP), (to, bottom)))
+        }
+        @for (at, _) in &ticks { (line("grid", (*at, TOP), (*at, bottom))) }
+        (names_along(bottom + 18.0, &ticks))
+        (text("soft mid", (LEFT + RIGHT) / 2.0, bottom + 37.0, "deviation from the median"))
+        @for (at, strip) in strips.iter().enumerate() { (row(strip, TOP + ROW * at as f64, &x)) }
+    };
     html! {
         figure {
-            svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="group" aria-label={ "Spread between the launches of " (subject.label) } {
-                @if let (Some(from), Some(to)) = (x.within(-precision), x.within(precision)) {
-                    (rect("band", (from, TOP), (to, bottom)))
-                }
-                @for tick in x.ticks(5) {
-                    @if let Some(at) = x.at(tick) {
-                        (line("grid", (at, TOP), (at, bottom)))
-                        (text("soft mid", at, bottom + 18.0, &signed_percent(tick)))
-                    }
-                }
-                (text("soft mid", (LEFT + RIGHT) / 2.0, bottom + 37.0, "deviation from the median"))
-                @for (at, strip) in strips.iter().enumerate() { (row(strip, TOP + ROW * at as f64, &x)) }
-            }
+            (chart(HALF, HEIGHT, &format!("Spread between the launches of {}", subject.label), &drawn))
             figcaption {
                 "One point per launch, the first on top. Coloured: the interval; grey: the precision asked for (±" (percent(precision)) "). "
                 "Deviations are shares of the value, those of small parameters of the one-way time."

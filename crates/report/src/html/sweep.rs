@@ -1,5 +1,6 @@
 //! A sweep on one page: a plot of the slowdown for each dial, as Martin et al. (ISCA 1997) drew them.
 
+use super::chart::{HALF, chart};
 use super::parts::{colour, line, pretty};
 use super::plot::{Curve, Plot, Point};
 use crate::sweep::{link, metric, of_predicted, sentences, tolerated, value, verdict};
@@ -8,8 +9,7 @@ use netdyno_measure::show::{Number, Percent};
 use netdyno_measure::stats::Interval;
 use netdyno_measure::sweep::{SLOWDOWNS, Sweep, Swept};
 
-const WIDTH: f64 = 480.0;
-const HEIGHT: f64 = 300.0;
+const HEIGHT: f64 = 280.0;
 
 /// The title of the page. Which word of a command is the program, and which its launcher's or its
 /// arguments, nobody can tell: it stands below as a whole.
@@ -54,24 +54,26 @@ pub fn main(sweep: &Sweep) -> Markup {
 
 fn tolerances(sweep: &Sweep) -> Markup {
     html! {
-        table {
-            thead {
-                tr {
-                    th scope="col" { "dial" }
-                    @for share in SLOWDOWNS { th scope="col" { (Percent(share)) " slower at" } }
-                    th scope="col" { "slope" }
-                    th scope="col" { "of the predicted" }
-                    th scope="col" { "knee" }
-                }
-            }
-            tbody {
-                @for swept in &sweep.dials {
+        div.scroll {
+            table {
+                thead {
                     tr {
-                        th scope="row" { (swept.dial) }
-                        @for tolerance in &swept.tolerance { td { (tolerated(swept, tolerance.value)) } }
-                        td { (swept.slope.map_or("–".to_owned(), |slope| format!("{slope:.4}"))) }
-                        td { (share(swept)) }
-                        td { (tolerated(swept, swept.knee.map(|knee| knee.at))) }
+                        th scope="col" { "dial" }
+                        @for share in SLOWDOWNS { th scope="col" { (Percent(share)) " slower at" } }
+                        th scope="col" { "slope" }
+                        th scope="col" { "of the predicted" }
+                        th scope="col" { "knee" }
+                    }
+                }
+                tbody {
+                    @for swept in &sweep.dials {
+                        tr {
+                            th scope="row" { (swept.dial) }
+                            @for tolerance in &swept.tolerance { td { (tolerated(swept, tolerance.value)) } }
+                            td { (swept.slope.map_or("–".to_owned(), |slope| format!("{slope:.4}"))) }
+                            td { (share(swept)) }
+                            td { (tolerated(swept, swept.knee.map(|knee| knee.at))) }
+                        }
                     }
                 }
             }
@@ -107,34 +109,37 @@ fn plot(sweep: &Sweep, swept: &Swept) -> Markup {
         })
         .collect();
     let curves = [Curve { class: colour(0), label: "measured".into(), points: drawn }];
-    let plot = Plot::of_dial(&curves, WIDTH, HEIGHT, 80.0);
+    let plot = Plot::of_dial(&curves, HALF, HEIGHT);
     let ends = swept.points.first().zip(swept.points.last());
-    html! {
-        svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(format!("Slowdown over {}", swept.dial)) {
-            (plot.axes_over_dial("slowdown", |value| format!("{value:.3}").trim_end_matches('0').trim_end_matches('.').to_owned(), &swept.dial, |at| value(swept, at)))
-            @if let Some((first, last)) = ends {
-                @if let (Some(from), Some(to), Some(one)) = (plot.x.at(first.value), plot.x.at(last.value), plot.y.at(1.0)) {
-                    (line("axis", (from, one), (to, one)))
-                }
+    let times =
+        |slowdown: f64| format!("{slowdown:.3}").trim_end_matches('0').trim_end_matches('.').to_owned();
+    let drawn = html! {
+        (plot.axes_over_dial("slowdown", times, &swept.dial, |at| value(swept, at)))
+        @if let Some((first, last)) = ends {
+            @if let (Some(from), Some(to), Some(one)) = (plot.x.at(first.value), plot.x.at(last.value), plot.y.at(1.0)) {
+                (line("axis", (from, one), (to, one)))
             }
-            (plot.draw(&curves))
         }
-    }
+        (plot.draw(&curves))
+    };
+    chart(HALF, HEIGHT, &format!("Slowdown over {}", swept.dial), &drawn)
 }
 
 fn points(swept: &Swept) -> Markup {
     html! {
-        table {
-            thead { tr { @for name in ["value", "median", "least", "greatest", "slowdown", "runs"] { th scope="col" { (name) } } } }
-            tbody {
-                @for point in &swept.points {
-                    tr {
-                        th scope="row" { (value(swept, point.value)) }
-                        td { (format!("{:.6}", point.median)) }
-                        td { (format!("{:.6}", point.range.lo)) }
-                        td { (format!("{:.6}", point.range.hi)) }
-                        td { (format!("{:.3}", point.slowdown)) }
-                        td { (point.runs) }
+        div.scroll {
+            table {
+                thead { tr { @for name in ["value", "median", "least", "greatest", "slowdown", "runs"] { th scope="col" { (name) } } } }
+                tbody {
+                    @for point in &swept.points {
+                        tr {
+                            th scope="row" { (value(swept, point.value)) }
+                            td { (format!("{:.6}", point.median)) }
+                            td { (format!("{:.6}", point.range.lo)) }
+                            td { (format!("{:.6}", point.range.hi)) }
+                            td { (format!("{:.3}", point.slowdown)) }
+                            td { (point.runs) }
+                        }
                     }
                 }
             }

@@ -97,9 +97,19 @@ fn per_byte_interval(value: f64, ci: Option<Interval>) -> String {
     text.split_once(' ').map(|(_, bracket)| with_minus(bracket)).unwrap_or_default()
 }
 
+/// The letters of doubts, which lead to them: raised, and apart from the word before them and from each
+/// other, also where the page is read aloud or copied.
 pub fn marks(notes: &[&Note<'_>]) -> Markup {
     html! {
-        @for note in notes { a.mark href={ "#note-" (note.mark()) } { (note.mark()) } }
+        @if !notes.is_empty() {
+            "\u{202f}"
+            sup.marks {
+                @for (nth, note) in notes.iter().enumerate() {
+                    @if nth > 0 { ", " }
+                    a href={ "#note-" (note.mark()) } { (note.mark()) }
+                }
+            }
+        }
     }
 }
 
@@ -132,15 +142,17 @@ pub fn ratios(records: &[Record]) -> Markup {
     html! {
         @if !all.is_empty() {
             h3 { "Ratios, paired by launch" }
-            table {
-                thead { tr { th scope="col" { "layers" } th.text scope="col" { "parameter" } th scope="col" { "ratio" } th scope="col" { "pairs" } } }
-                tbody {
-                    @for ratio in all {
-                        tr {
-                            th scope="row" { (ratio.numerator) " / " (ratio.denominator) }
-                            td.text { (pretty(&ratio.parameter)) }
-                            td { (with_minus(&number_and_interval(ratio.value, sound(ratio.ci)))) }
-                            td { (ratio.pairs) }
+            div.scroll {
+                table {
+                    thead { tr { th scope="col" { "layers" } th.text scope="col" { "parameter" } th scope="col" { "ratio" } th scope="col" { "pairs" } } }
+                    tbody {
+                        @for ratio in all {
+                            tr {
+                                th scope="row" { (ratio.numerator) " / " (ratio.denominator) }
+                                td.text { (pretty(&ratio.parameter)) }
+                                td { (with_minus(&number_and_interval(ratio.value, sound(ratio.ci)))) }
+                                td { (ratio.pairs) }
+                            }
                         }
                     }
                 }
@@ -281,6 +293,15 @@ pub fn launches(subject: &Subject<'_>) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// A figure, and its interval on the line below.
+pub fn two_lines(text: &str) -> Markup {
+    let text = with_minus(text);
+    match text.split_once(" [") {
+        Some((value, bracket)) => html! { (value) span.ci { "[" (bracket) } },
+        None => html! { (text) },
     }
 }
 

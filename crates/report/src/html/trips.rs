@@ -1,6 +1,7 @@
 //! The distribution of single round trips: where nearly all of them lie, and how many
 //! take how much longer than that.
 
+use super::chart::{HALF, chart, names_along};
 use super::parts::{line, point, round_time, text, time};
 use super::scale::{Scale, path};
 use super::subject::Subject;
@@ -8,10 +9,9 @@ use crate::quantity::percent;
 use maud::{Markup, html};
 use netdyno_measure::logp::data::LaunchData;
 
-const WIDTH: f64 = 500.0;
 const HEIGHT: f64 = 372.0;
 const LEFT: f64 = 62.0;
-const RIGHT: f64 = 488.0;
+const RIGHT: f64 = 366.0;
 /// Density above, share of longer trips below, each with its own axis of time.
 const DENSITY: (f64, f64) = (8.0, 104.0);
 const LONGER: (f64, f64) = (148.0, 330.0);
@@ -77,19 +77,20 @@ pub fn figure(subject: &Subject<'_>) -> Markup {
     }
     let x = Scale::log(trips.values.iter().map(|(ns, _)| *ns), 1.06, LEFT, RIGHT);
     let y = Scale::log([1.0, (0.6 / trips.total).min(1e-3)], 1.0, LONGER.1, LONGER.0);
+    let drawn = html! {
+        (density(&trips))
+        (time_axis(&x, LONGER))
+        (share_axis(&y))
+        (text("soft mid", (LEFT + RIGHT) / 2.0, LONGER.1 + 37.0, "round trip time"))
+        @for launch in &subject.logp.launches {
+            path class="line rtt ghost" d=(steps(&Trips::of([launch]), &x, &y)) {}
+        }
+        path class="line rtt" d=(steps(&trips, &x, &y)) {}
+        @for (name, q, is_named) in QUANTILES { (quantile(&trips, name, q, is_named, &x, &y)) }
+    };
     html! {
         figure {
-            svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="group" aria-label={ "Distribution of round trips of " (subject.label) } {
-                (density(&trips))
-                (time_axis(&x, LONGER))
-                (share_axis(&y))
-                (text("soft mid", (LEFT + RIGHT) / 2.0, LONGER.1 + 37.0, "round trip time"))
-                @for launch in &subject.logp.launches {
-                    path class="line rtt ghost" d=(steps(&Trips::of([launch]), &x, &y)) {}
-                }
-                path class="line rtt" d=(steps(&trips, &x, &y)) {}
-                @for (name, q, is_named) in QUANTILES { (quantile(&trips, name, q, is_named, &x, &y)) }
-            }
+            (chart(HALF, HEIGHT, &format!("Distribution of round trips of {}", subject.label), &drawn))
             figcaption {
                 "Above: where the fastest 99 % lie. Below: the share that takes longer; all launches together and, pale, each by itself. "
                 (format!("{:.0}", trips.total)) " round trips."
@@ -99,13 +100,11 @@ pub fn figure(subject: &Subject<'_>) -> Markup {
 }
 
 fn time_axis(x: &Scale, (top, bottom): (f64, f64)) -> Markup {
+    let ticks: Vec<(f64, String)> =
+        x.ticks(6).into_iter().filter_map(|tick| Some((x.at(tick)?, round_time(tick)))).collect();
     html! {
-        @for tick in x.ticks(6) {
-            @if let Some(at) = x.at(tick) {
-                (line("grid", (at, top), (at, bottom)))
-                (text("soft mid", at, bottom + 18.0, &round_time(tick)))
-            }
-        }
+        @for (at, _) in &ticks { (line("grid", (*at, top), (*at, bottom))) }
+        (names_along(bottom + 18.0, &ticks))
         (line("axis", (LEFT, bottom), (RIGHT, bottom)))
     }
 }

@@ -1,10 +1,12 @@
 //! The part of the page that is about dials: what was wanted against what was observed, a plot and
 //! a table for each dial (León et al. 2002, tables 1 to 6), and what each does to the others.
 
-use super::parts::{colour, line, pretty, text, time};
+use super::chart::{EndLabel, HALF, chart};
+use super::parts::{colour, line, pretty, time, with_minus};
 use super::plot::{Curve, Plot, Point};
 use super::scale::Scale;
 use crate::notes::Notes;
+use crate::quantity::{NONE, Unit};
 use crate::validation::{error, mean, off, slope, title};
 use maud::{Markup, html};
 use netdyno_measure::record::{LayerResult, Record};
@@ -13,8 +15,7 @@ use netdyno_measure::stats::Interval;
 use netdyno_measure::validation::data::NAMES;
 use netdyno_measure::validation::record::{Figure, Program, Table, Validation};
 
-const WIDTH: f64 = 480.0;
-const HEIGHT: f64 = 300.0;
+const HEIGHT: f64 = 280.0;
 
 /// What validating found about a layer of a record.
 pub struct Subject<'a> {
@@ -64,7 +65,6 @@ pub fn sections(subjects: &[Subject<'_>], notes: &Notes<'_>) -> Markup {
                 @for table in &subject.found.tables {
                     h3 { (pretty(&title(table))) }
                     (values(table))
-                    p.sub { (mean(table)) }
                 }
                 @if !subject.found.programs.is_empty() {
                     h3 { "Plain MPI programs, which know nothing of the dials" }
@@ -94,14 +94,17 @@ that a dial is not to touch, {steady} stayed where they were, within 2 % or 100 
 
 fn cross_talk(found: &Validation) -> Markup {
     html! {
-        table {
-            thead { tr { th scope="col" { "dial" } @for name in NAMES { th scope="col" { (pretty(name)) } } } }
-            tbody {
-                @for of_dial in found.cross_talk.chunk_by(|a, b| a.dial == b.dial) {
-                    tr {
-                        th scope="row" { (of_dial.first().map_or("", |cell| &cell.dial)) }
-                        @for cell in of_dial {
-                            td { @if cell.is_demanded { b { (slope(cell)) } } @else { (slope(cell)) } }
+        div.scroll {
+            table {
+                thead { tr { th scope="col" { "dial" } @for name in NAMES { th scope="col" { (pretty(name)) } } } }
+                tbody {
+                    @for of_dial in found.cross_talk.chunk_by(|a, b| a.dial == b.dial) {
+                        tr {
+                            th scope="row" { (of_dial.first().map_or("", |cell| &cell.dial)) }
+                            @for cell in of_dial {
+                                @let slope = with_minus(&slope(cell));
+                                td { @if cell.is_demanded { b { (slope) } } @else { (slope) } }
+                            }
                         }
                     }
                 }
@@ -132,67 +135,78 @@ fn plot(table: &Table) -> Markup {
     let Some(Interval { lo, hi }) = super::scale::extremes(wanted).map(|(lo, hi)| Interval { lo, hi }) else {
         return html! { p.sub { "Nothing was observed." } };
     };
-    let plot = Plot::of(&curves, WIDTH, HEIGHT, 90.0);
+    let plot = Plot::of(&curves, HALF, HEIGHT);
     // One scale for both: the line of what is wanted is straight.
     let all = || curves[0].points.iter().map(|p| p.value).chain([lo, hi]);
     let plot = Plot { y: Scale::log(all(), 1.2, plot.bottom(), plot.top()), ..plot };
     let at = |value: f64| Some((plot.x.at(value)?, plot.y.at(value)?));
-    html! {
-        svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(title(table)) {
-            (plot.axes_over_time("observed", super::parts::round_time, "wanted"))
-            @if let (Some(from), Some(to)) = (at(lo), at(hi)) {
-                (line("axis", from, to))
-                (text("soft", to.0 + 20.0, to.1 + 16.0, "wanted"))
-            }
-            (plot.draw(&curves))
-        }
-    }
+    let end = at(hi).map(|(_, y)| EndLabel { y, class: "plain", label: "wanted" });
+    let drawn = html! {
+        (plot.axes_over_time("observed", super::parts::round_time, "wanted"))
+        @if let (Some(from), Some(to)) = (at(lo), at(hi)) { (line("axis", from, to)) }
+        (plot.draw_beside(&curves, end.into_iter().collect()))
+    };
+    chart(HALF, HEIGHT, &title(table), &drawn)
 }
 
+/// The values of a dial as rows, the parameters as columns; all times in one unit.
 fn values(table: &Table) -> Markup {
+    let figures = table.link.iter().chain(table.rows.iter().flat_map(|row| &row.figures));
+    let observed = table.rows.iter().flat_map(|row| [Some(row.wanted_ns), row.observed_ns]);
+    let unit = Unit::common(figures.map(|figure| figure.value_ns).chain(observed).flatten());
     html! {
-        table {
-            thead {
-                tr {
-                    @for name in ["wanted", "observed", "error"] { th scope="col" { (name) } }
-                    @for name in NAMES { th scope="col" { (pretty(name)) } }
-                }
-            }
-            tbody {
-                tr { th scope="row" { "link" } td {} td {} @for figure in &table.link { td { (cell(figure)) } } }
-                @for row in &table.rows {
+        div.scroll {
+            table {
+                thead {
                     tr {
-                        th scope="row" { (time(row.wanted_ns)) }
-                        td { (row.observed_ns.map_or("–".to_owned(), time)) }
-                        td { (error(row)) }
-                        @for figure in &row.figures { td { (cell(figure)) } }
+                        th scope="col" { "wanted, " (unit.name) }
+                        th scope="col" { "observed" }
+                        th scope="col" { "error" }
+                        @for name in NAMES { th scope="col" { (pretty(name)) } }
+                    }
+                }
+                tbody {
+                    tr { th scope="row" { "link" } td {} td {} @for figure in &table.link { (cell(figure, unit)) } }
+                    @for row in &table.rows {
+                        tr {
+                            th scope="row" { (unit.number(row.wanted_ns)) }
+                            td { (in_unit(row.observed_ns, unit)) }
+                            td { (with_minus(&error(row))) }
+                            @for figure in &row.figures { (cell(figure, unit)) }
+                        }
                     }
                 }
             }
         }
+        p.sub { "All times in " (unit.name) "; " (mean(table)) "." }
     }
 }
 
+/// Operations of plain programs as rows; all times in one unit.
 fn programs(programs: &[Program]) -> Markup {
+    let times = |program: &Program| [program.link_ns, Some(program.wanted_ns), program.observed_ns];
+    let unit = Unit::common(programs.iter().flat_map(times).flatten());
     html! {
-        table {
-            thead {
-                tr {
-                    @for name in ["dial", "operation", "bytes", "link", "wanted", "observed", "error"] {
-                        th scope="col" { (name) }
+        div.scroll {
+            table {
+                thead {
+                    tr {
+                        @for name in ["dial", "operation", "bytes"] { th scope="col" { (name) } }
+                        @for name in ["link", "wanted", "observed"] { th scope="col" { (name) ", " (unit.name) } }
+                        th scope="col" { "error" }
                     }
                 }
-            }
-            tbody {
-                @for program in programs {
-                    tr {
-                        th scope="row" { (program.dial) " " (program.setting) }
-                        td { (program.pattern) }
-                        td { (program.size_bytes) }
-                        td { (program.link_ns.map_or("–".to_owned(), time)) }
-                        td { (time(program.wanted_ns)) }
-                        td { (program.observed_ns.map_or("–".to_owned(), time)) }
-                        td { (off(program)) }
+                tbody {
+                    @for program in programs {
+                        tr {
+                            th scope="row" { (program.dial) " " (program.setting) }
+                            td { (program.pattern) }
+                            td { (program.size_bytes) }
+                            td { (in_unit(program.link_ns, unit)) }
+                            td { (in_unit(Some(program.wanted_ns), unit)) }
+                            td { (in_unit(program.observed_ns, unit)) }
+                            td { (with_minus(&off(program))) }
+                        }
                     }
                 }
             }
@@ -200,7 +214,10 @@ fn programs(programs: &[Program]) -> Markup {
     }
 }
 
-fn cell(figure: &Figure) -> Markup {
-    let value = figure.value_ns.map_or("–".to_owned(), time);
-    html! { (value) @if figure.is_steady == Some(false) { b { " !" } } }
+fn in_unit(ns: Option<f64>, unit: Unit) -> String {
+    ns.map_or(NONE.to_owned(), |ns| with_minus(&unit.number(ns)))
+}
+
+fn cell(figure: &Figure, unit: Unit) -> Markup {
+    html! { td { (in_unit(figure.value_ns, unit)) @if figure.is_steady == Some(false) { b { "\u{202f}!" } } } }
 }

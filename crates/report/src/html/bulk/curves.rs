@@ -2,22 +2,23 @@
 //! and 10).
 
 use super::subject::Subject;
+use crate::html::chart::{HALF, WIDE, chart};
 use crate::html::parts::{parameter_tip, round_time, shown, sound};
-use crate::html::plot::{Curve, LABELS, Plot, Point, end_label};
+use crate::html::plot::{Curve, Plot, Point, end_label};
 use crate::quantity::{bytes, rate, round_rate};
 use maud::{Markup, html};
 use netdyno_measure::bulk::record::{Rate, SizeFigures};
 use netdyno_measure::record::{Parameter, Status};
 
-const WIDE: (f64, f64) = (1040.0, 420.0);
-const HALF: (f64, f64) = (500.0, 360.0);
+const ONE_WAY: (f64, f64) = (WIDE, 400.0);
+const SMALL: (f64, f64) = (HALF, 320.0);
 
 /// T(n) of all layers.
 pub fn one_way(subjects: &[Subject<'_>]) -> Markup {
     let curves = curves(subjects, |subject, size| time_point(subject, size, "T", &size.T));
     html! {
         figure {
-            (plot(&curves, WIDE, "time on the way", "T(n) of all layers", round_time))
+            (plot(&curves, ONE_WAY, "time on the way", "T(n) of all layers", round_time))
             figcaption { "One-way time over size, both axes logarithmic. Vertical bars: the interval of the median over launches, mostly narrower than the points." }
         }
     }
@@ -28,7 +29,7 @@ pub fn bandwidth(subjects: &[Subject<'_>]) -> Markup {
     let curves = curves(subjects, rate_point);
     html! {
         figure {
-            (plot(&curves, HALF, "bytes per second", "Bandwidth of all layers", round_rate))
+            (plot(&curves, SMALL, "bytes per second", "Bandwidth of all layers", round_rate))
             figcaption {
                 "n over the steady time per message of a stream: messages of n bytes one after the other, as many under way as the window allows, small replies. "
                 "What one message at a time reaches, n / T(n), is in the tips."
@@ -42,7 +43,7 @@ pub fn send_overhead(subjects: &[Subject<'_>]) -> Markup {
     let curves = curves(subjects, |subject, size| time_point(subject, size, "o_s", &size.o_s));
     html! {
         figure {
-            (plot(&curves, HALF, "processor time to send", "Send overhead of all layers", round_time))
+            (plot(&curves, SMALL, "processor time to send", "Send overhead of all layers", round_time))
             figcaption {
                 "As in figure 10 of Culler et al. 1996: a level line leaves the processor free while data move; one that rises with n means that the processor carries them."
             }
@@ -57,13 +58,8 @@ fn plot(
     label: &str,
     tick: impl Fn(f64) -> String,
 ) -> Markup {
-    let plot = Plot::of(curves, width, height, LABELS);
-    html! {
-        svg viewBox={ "0 0 " (plot.width) " " (plot.height) } role="group" aria-label=(label) {
-            (plot.axes(title, tick))
-            (plot.draw(curves))
-        }
-    }
+    let plot = Plot::of(curves, width, height);
+    chart(width, height, label, &html! { (plot.axes(title, tick)) (plot.draw(curves)) })
 }
 
 fn curves(

@@ -2,6 +2,7 @@
 //! to issue a message over the length of the burst M and the size n, as a map.
 
 use super::subject::Subject;
+use crate::html::chart::{WIDE, chart, names_along};
 use crate::html::parts::{rect, rect_with_tip, round_time, text, time};
 use crate::html::scale::{extremes, px};
 use crate::quantity::bytes;
@@ -9,9 +10,8 @@ use maud::{Markup, html};
 use netdyno_measure::bulk::data::BulkLaunch;
 use netdyno_measure::stats::median;
 
-const WIDTH: f64 = 1040.0;
 const LEFT: f64 = 66.0;
-const RIGHT: f64 = 930.0;
+const RIGHT: f64 = 704.0;
 const TOP: f64 = 24.0;
 const ROW: f64 = 24.0;
 /// The palest and the fullest colour.
@@ -40,27 +40,28 @@ pub fn figure(subject: &Subject<'_>) -> Markup {
     let (low, span) = (lo.ln(), hi.ln() - lo.ln());
     let shade = |share: f64| OPACITY.0 + (OPACITY.1 - OPACITY.0) * share;
     let share_of = |ns: f64| if span > 0.0 { (ns.ln() - low) / span } else { 1.0 };
-    let every = sizes.len().div_ceil(14).max(1);
+    let columns = sizes.iter().enumerate();
+    let columns: Vec<(f64, String)> =
+        columns.map(|(at, size)| (LEFT + width * (at as f64 + 0.5), bytes(*size as f64))).collect();
+    let drawn = html! {
+        @for cell in &cells {
+            @let left = LEFT + width * cell.size_at as f64;
+            @let floor = bottom - ROW * f64::from(cell.m.max(1).ilog2());
+            g style={ "fill-opacity:" (format!("{:.2}", shade(share_of(cell.ns)))) } {
+                (rect_with_tip("cell", (left, floor - ROW), (left + width, floor), &tip(subject, &sizes, cell)))
+            }
+        }
+        @for row in 0..rows {
+            (text("soft end", LEFT - 8.0, bottom - ROW * (row as f64 + 0.5) + 4.0, &(1u64 << row).to_string()))
+        }
+        (names_along(bottom + 18.0, &columns))
+        (text("soft", 0.0, 12.0, "messages in a burst, M"))
+        (text("soft mid", (LEFT + RIGHT) / 2.0, bottom + 38.0, "bytes in a message, n"))
+        (legend(|share| (low + share * span).exp(), (TOP, bottom), shade))
+    };
     html! {
         figure {
-            svg viewBox={ "0 0 " (WIDTH) " " (bottom + 46.0) } role="group" aria-label={ "Signature surface of " (subject.label) } {
-                @for cell in &cells {
-                    @let left = LEFT + width * cell.size_at as f64;
-                    @let floor = bottom - ROW * f64::from(cell.m.max(1).ilog2());
-                    g style={ "fill-opacity:" (format!("{:.2}", shade(share_of(cell.ns)))) } {
-                        (rect_with_tip("cell", (left, floor - ROW), (left + width, floor), &tip(subject, &sizes, cell)))
-                    }
-                }
-                @for row in 0..rows {
-                    (text("soft end", LEFT - 8.0, bottom - ROW * (row as f64 + 0.5) + 4.0, &(1u64 << row).to_string()))
-                }
-                @for (at, size) in sizes.iter().enumerate().step_by(every) {
-                    (text("soft mid", LEFT + width * (at as f64 + 0.5), bottom + 18.0, &bytes(*size as f64)))
-                }
-                (text("soft", 0.0, 12.0, "messages in a burst, M"))
-                (text("soft mid", (LEFT + RIGHT) / 2.0, bottom + 38.0, "bytes in a message, n"))
-                (legend(|share| (low + share * span).exp(), (TOP, bottom), shade))
-            }
+            (chart(WIDE, bottom + 46.0, &format!("Signature surface of {}", subject.label), &drawn))
             figcaption {
                 "The deeper the colour, the longer a message takes to issue, on a logarithmic scale. Along a column runs the signature of that size: "
                 "sending only below, the steady state above. Where colours deepen to the right although few messages are in a burst, overhead rises with the size."

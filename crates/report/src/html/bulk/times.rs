@@ -3,32 +3,32 @@
 
 use super::curves::time_point;
 use super::subject::Subject;
-use crate::html::parts::{figure as in_words, line, round_time, sound, text, time};
+use crate::html::chart::{WIDE, chart, width_of};
+use crate::html::parts::{figure as in_words, round_time, sound, text, time};
 use crate::html::plot::{Curve, Plot, Point};
-use crate::html::scale::path;
+use crate::html::scale::{path, spread};
 use crate::quantity::bytes;
 use maud::{Markup, html};
 use netdyno_measure::bulk::record::SizeFigures;
 use netdyno_measure::record::Limit;
 
-const WIDTH: f64 = 1040.0;
-const HEIGHT: f64 = 440.0;
-const LABELS: f64 = 130.0;
+const HEIGHT: f64 = 420.0;
 /// Points of the classic line, which is none on logarithmic axes.
 const STEPS: usize = 120;
 
 /// The figure with its caption.
 pub fn figure(subject: &Subject<'_>) -> Markup {
     let curves = curves(subject);
-    let plot = Plot::of(&curves, WIDTH, HEIGHT, LABELS);
+    let plot = Plot::of(&curves, WIDE, HEIGHT);
+    let drawn = html! {
+        (plot.axes("time", round_time))
+        (changes(subject, &plot))
+        path class="line expected plain" d=(classic(subject, &plot)) {}
+        (plot.draw(&curves))
+    };
     html! {
         figure {
-            svg viewBox={ "0 0 " (plot.width) " " (plot.height) } role="group" aria-label={ "Times of " (subject.label) " over the size" } {
-                (plot.axes("time", round_time))
-                @for change in &subject.bulk.changes { (mark(&plot, change.at_most_bytes)) }
-                path class="line expected plain" d=(classic(subject, &plot)) {}
-                (plot.draw(&curves))
-            }
+            (chart(WIDE, HEIGHT, &format!("Times of {} over the size", subject.label), &drawn))
             figcaption {
                 "Dotted: the classic line T" sub { "0" } " + n / R∞, fitted to all sizes without weights; where it leaves T(n), T"
                 sub { "0" } " is no time of the layer. Stream: the steady time per message; g(n) is that, or at most that (open points), or hidden by the window (left out). "
@@ -102,10 +102,18 @@ fn classic(subject: &Subject<'_>, plot: &Plot) -> String {
     path(places)
 }
 
-fn mark(plot: &Plot, at_most_bytes: usize) -> Markup {
-    let Some(x) = plot.x.at(at_most_bytes as f64) else { return html! {} };
+/// Uprights where T(n) leaves its line, with their sizes above, moved apart where they would touch.
+fn changes(subject: &Subject<'_>, plot: &Plot) -> Markup {
+    let at = |bytes_at: usize| Some((plot.x.at(bytes_at as f64)?, bytes(bytes_at as f64)));
+    let marks: Vec<(f64, String)> =
+        subject.bulk.changes.iter().filter_map(|change| at(change.at_most_bytes)).collect();
+    let places: Vec<f64> = marks.iter().map(|(x, _)| *x).collect();
+    let widest = marks.iter().map(|(_, size)| width_of(size)).fold(0.0, f64::max);
+    let moved = spread(&places, widest, plot.left() + widest / 2.0, plot.right - widest / 2.0);
     html! {
-        (line("mark-line", (x, plot.top()), (x, plot.bottom())))
-        (text("soft mid halo", x, plot.top() - 6.0, &bytes(at_most_bytes as f64)))
+        @for ((x, size), to) in marks.iter().zip(&moved) {
+            path.mark-line d=(path([(*to, plot.top() - 2.0), (*x, plot.top() + 10.0), (*x, plot.bottom())])) {}
+            (text("soft mid halo", *to, plot.top() - 6.0, size))
+        }
     }
 }

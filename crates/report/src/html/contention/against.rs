@@ -2,18 +2,21 @@
 
 use super::interval_of;
 use crate::contention::per_second;
+use crate::html::chart::{EndLabel, HALF, chart, end_labels, names_along};
 use crate::html::parts::{line, point, shown, sound, text, time};
 use crate::html::scale::{Scale, path};
-use crate::quantity::number;
+use crate::quantity::{number, round_number};
 use maud::{Markup, html};
 use netdyno_measure::contention::found::{Contention, Quotient};
 
-const WIDTH: f64 = 500.0;
-const HEIGHT: f64 = 330.0;
+const HEIGHT: f64 = 290.0;
 const LEFT: f64 = 48.0;
-const RIGHT: f64 = 484.0;
-const TOP: f64 = 14.0;
-const BOTTOM: f64 = 284.0;
+/// Labels of the model and of what was measured stand behind it.
+const RIGHT: f64 = 300.0;
+const TOP: f64 = 24.0;
+const BOTTOM: f64 = 244.0;
+/// Counts that are named along the axis at most.
+const COUNTS_AT_MOST: usize = 16;
 
 /// A ratio at a count.
 struct Point {
@@ -40,7 +43,7 @@ pub fn many_to_one(found: &Contention, confidence: f64) -> Markup {
     });
     html! {
         figure {
-            (chart(&points.collect::<Vec<_>>(), "requesters K", "g(K) / g(1)", "by the model K"))
+            (over_count(&points.collect::<Vec<_>>(), "requesters K", "g(K) / g(1)", "model: K"))
             figcaption {
                 "Time per message of one of K requesters over that of one alone, in the same launch. "
                 "Dotted: by the LogP model the receiver takes one message in a gap, so that each of K waits K gaps."
@@ -65,7 +68,7 @@ pub fn rates(found: &Contention, confidence: f64) -> Markup {
     });
     html! {
         figure {
-            (chart(&points.collect::<Vec<_>>(), "pairs", "messages, of one pair's", "by the model"))
+            (over_count(&points.collect::<Vec<_>>(), "pairs", "messages, of one pair's", "model"))
             figcaption {
                 "What pairs get through together over what one gets through alone, in the same launch. "
                 "Dotted: by the LogP model pairs do not notice each other."
@@ -74,7 +77,7 @@ pub fn rates(found: &Contention, confidence: f64) -> Markup {
     }
 }
 
-fn chart(points: &[Point], of: &str, what: &str, model: &str) -> Markup {
+fn over_count(points: &[Point], of: &str, what: &str, model: &str) -> Markup {
     let known: Vec<&Point> =
         points.iter().filter(|point| point.ratio.launches > 0 && point.ratio.value.is_finite()).collect();
     let most = points.iter().map(|point| point.count).max().unwrap_or(1);
@@ -85,46 +88,41 @@ fn chart(points: &[Point], of: &str, what: &str, model: &str) -> Markup {
     });
     let models = points.iter().map(|point| point.model).filter(|model| model.is_finite());
     let y = Scale::linear(ends.chain(models.clone()).map(|value| value * 1.06), BOTTOM, TOP);
-    let stride = most.div_ceil(16).max(1);
     let model_path =
         path(points.iter().filter_map(|point| Some((x.at(point.count as f64)?, y.within(point.model)?))));
-    html! {
-        svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="group" aria-label={ (what) " over " (of) } {
-            @for tick in y.ticks(6) {
-                @if let Some(at) = y.at(tick) {
-                    (line("grid", (LEFT, at), (RIGHT, at)))
-                    (text("soft end", LEFT - 6.0, at + 4.0, &plain(tick)))
-                }
-            }
-            (line("axis", (LEFT, BOTTOM), (RIGHT, BOTTOM)))
-            @for count in (stride..=most).step_by(stride) {
-                @if let Some(at) = x.at(count as f64) { (text("soft mid", at, BOTTOM + 18.0, &count.to_string())) }
-            }
-            (text("soft mid", (LEFT + RIGHT) / 2.0, BOTTOM + 38.0, of))
-            (text("soft halo", LEFT + 6.0, TOP + 4.0, what))
-            path.line.expected.plain d=(model_path) {}
-            @if let Some(last) = points.last() {
-                @if let (Some(at), Some(level)) = (x.at(last.count as f64), y.within(last.model)) {
-                    (text("soft end halo", at - 8.0, level + 2.0, model))
-                }
-            }
-            @for point_of in &known {
-                @if let (Some(at), Some(level)) = (x.at(point_of.count as f64), y.within(point_of.ratio.value)) {
-                    @if let Some(ci) = sound(point_of.ratio.ci) {
-                        @if let (Some(lo), Some(hi)) = (y.within(ci.lo), y.within(ci.hi)) {
-                            g.g { (line("whisker", (at, lo), (at, hi))) }
-                        }
-                    }
-                    (point(at, level, "3.5", "fill g", "ratio", &point_of.tip))
-                }
+    let stride = most.div_ceil(COUNTS_AT_MOST).max(1);
+    let counts: Vec<(f64, String)> = (stride..=most)
+        .step_by(stride)
+        .filter_map(|count| Some((x.at(count as f64)?, count.to_string())))
+        .collect();
+    let end_of_model = points.last().and_then(|last| y.within(last.model));
+    let end_of_measured = known.last().and_then(|last| y.within(last.ratio.value));
+    let ends = [(end_of_model, "plain", model), (end_of_measured, "g", "measured")];
+    let ends: Vec<EndLabel<'_>> =
+        ends.into_iter().filter_map(|(y, class, label)| Some(EndLabel { y: y?, class, label })).collect();
+    let drawn = html! {
+        @for tick in y.ticks(6) {
+            @if let Some(at) = y.at(tick) {
+                (line("grid", (LEFT, at), (RIGHT, at)))
+                (text("soft end", LEFT - 6.0, at + 4.0, &round_number(tick)))
             }
         }
-    }
-}
-
-/// A round number of an axis, without zeros that say nothing.
-fn plain(value: f64) -> String {
-    let text = number(value);
-    let is_fraction = text.contains('.') && !text.contains('e');
-    if is_fraction { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+        (line("axis", (LEFT, BOTTOM), (RIGHT, BOTTOM)))
+        (names_along(BOTTOM + 18.0, &counts))
+        (text("soft mid", (LEFT + RIGHT) / 2.0, BOTTOM + 38.0, of))
+        (text("soft", 0.0, 12.0, what))
+        path.line.expected.plain d=(model_path) {}
+        (end_labels(RIGHT, (TOP, BOTTOM), &ends))
+        @for point_of in &known {
+            @if let (Some(at), Some(level)) = (x.at(point_of.count as f64), y.within(point_of.ratio.value)) {
+                @if let Some(ci) = sound(point_of.ratio.ci) {
+                    @if let (Some(lo), Some(hi)) = (y.within(ci.lo), y.within(ci.hi)) {
+                        g.g { (line("whisker", (at, lo), (at, hi))) }
+                    }
+                }
+                (point(at, level, "3.5", "fill g", "ratio", &point_of.tip))
+            }
+        }
+    };
+    chart(HALF, HEIGHT, &format!("{what} over {of}"), &drawn)
 }

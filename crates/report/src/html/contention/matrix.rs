@@ -1,11 +1,11 @@
 //! The round trips of all pairs as a matrix: requesters as rows, repliers as columns.
 
+use crate::html::chart::{HALF, chart};
 use crate::html::parts::{rect, spoken, text, time};
 use crate::html::scale::{extremes, px};
 use maud::{Markup, html};
 use netdyno_measure::contention::found::Contention;
 
-const SIZE: f64 = 420.0;
 const LEFT: f64 = 64.0;
 const TOP: f64 = 40.0;
 /// Ranks beyond these are not drawn.
@@ -29,34 +29,35 @@ pub fn figure(found: &Contention) -> Markup {
         return html! { p.none { "This record holds no round trips of pairs." } };
     };
     let darkest = most.max(DARKEST_AT_LEAST * least);
-    let cell = (SIZE - LEFT) / rows.len() as f64;
+    let cell = (HALF - LEFT) / rows.len() as f64;
     let stride = rows.len().div_ceil(LABELS_AT_MOST);
-    html! {
-        figure {
-            svg viewBox={ "0 0 " (SIZE) " " (TOP + cell * rows.len() as f64 + 4.0) } role="group"
-                aria-label="Round trips of all pairs: requesters as rows, repliers as columns" {
-                (text("soft mid", (LEFT + SIZE) / 2.0, 12.0, "replier"))
-                (text("soft", 0.0, TOP + 14.0, "requester"))
-                @for rank in (0..rows.len()).step_by(stride) {
-                    @let middle = cell * (rank as f64 + 0.5);
-                    (text("soft mid", LEFT + middle, TOP - 8.0, &rank.to_string()))
-                    (text("soft end", LEFT - 8.0, TOP + middle + if rank == 0 && cell < 40.0 { 12.0 } else { 4.0 }, &rank.to_string()))
-                }
-                @for (from, row) in rows.iter().enumerate() {
-                    @for (to, ns) in row.iter().take(rows.len()).enumerate() {
-                        @let (x, y) = (LEFT + cell * to as f64, TOP + cell * from as f64);
-                        @match ns.filter(drawable) {
-                            None => (rect("band", (x + 0.5, y + 0.5), (x + cell - 0.5, y + cell - 0.5))),
-                            Some(ns) => {
-                                (pair((x, y), cell, shade(ns, least, darkest), &tip(from, to, ns)))
-                                @if rows.len() <= FIGURES_AT_MOST {
-                                    (text("mid", x + cell / 2.0, y + cell / 2.0 + 4.0, &time(ns)))
-                                }
-                            },
+    let drawn = html! {
+        (text("soft mid", (LEFT + HALF) / 2.0, 12.0, "replier"))
+        (text("soft", 0.0, 12.0, "requester"))
+        @for rank in (0..rows.len()).step_by(stride) {
+            @let middle = cell * (rank as f64 + 0.5);
+            (text("soft mid", LEFT + middle, TOP - 8.0, &rank.to_string()))
+            (text("soft end", LEFT - 8.0, TOP + middle + 4.0, &rank.to_string()))
+        }
+        @for (from, row) in rows.iter().enumerate() {
+            @for (to, ns) in row.iter().take(rows.len()).enumerate() {
+                @let (x, y) = (LEFT + cell * to as f64, TOP + cell * from as f64);
+                @match ns.filter(drawable) {
+                    None => (rect("band", (x + 0.5, y + 0.5), (x + cell - 0.5, y + cell - 0.5))),
+                    Some(ns) => {
+                        (pair((x, y), cell, shade(ns, least, darkest), &tip(from, to, ns)))
+                        @if rows.len() <= FIGURES_AT_MOST {
+                            (text("mid", x + cell / 2.0, y + cell / 2.0 + 4.0, &time(ns)))
                         }
-                    }
+                    },
                 }
             }
+        }
+    };
+    let label = "Round trips of all pairs: requesters as rows, repliers as columns";
+    html! {
+        figure {
+            (chart(HALF, TOP + cell * rows.len() as f64 + 4.0, label, &drawn))
             figcaption {
                 "Medians over the launches, from " (time(least)) " to " (time(most)) "; all other processes only wait for requests. "
                 "The strongest shade is " (time(darkest)) "."

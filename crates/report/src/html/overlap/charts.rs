@@ -1,16 +1,16 @@
 //! The charts: figures 4 to 15 of Brightwell et al. 2003, all layers in each.
 
 use super::Subject;
+use crate::html::chart::{HALF, chart};
 use crate::html::parts::{parameter_tip, round_time, shown, sound, time};
-use crate::html::plot::{Curve, LABELS, Plot, Point, end_label};
+use crate::html::plot::{Curve, Plot, Point, end_label};
 use crate::overlap::{in_percent, in_rate, in_time};
 use crate::quantity::{percent, round_rate};
 use maud::{Markup, html};
 use netdyno_measure::overlap::record::{PollPoint, Quantity, WorkPoint};
 use netdyno_measure::show::Size;
 
-const WIDTH: f64 = 500.0;
-const HEIGHT: f64 = 330.0;
+const HEIGHT: f64 = 300.0;
 /// Where an axis of shares ends, so that 1 has a place.
 const ALL: f64 = 1.04;
 const POLL_INTERVAL: &str = "poll interval";
@@ -36,7 +36,7 @@ pub fn half_round_trips(subjects: &[Subject<'_>]) -> Markup {
         };
         subject.overlap.trips.iter().filter_map(point).collect()
     });
-    let plot = Plot::of(&curves, WIDTH, HEIGHT, LABELS);
+    let plot = Plot::of(&curves, HALF, HEIGHT);
     let axes = plot.axes("half a round trip", round_time);
     figure(
         "Half round trips of all layers",
@@ -61,7 +61,7 @@ pub fn one_way(subjects: &[Subject<'_>]) -> Markup {
         };
         subject.overlap.trips.iter().filter_map(point).collect()
     });
-    let plot = Plot::of(&curves, WIDTH, HEIGHT, LABELS);
+    let plot = Plot::of(&curves, HALF, HEIGHT);
     let axes = plot.axes("bytes per second", round_rate);
     figure(
         "One-way bandwidth of all layers",
@@ -75,7 +75,7 @@ pub fn one_way(subjects: &[Subject<'_>]) -> Markup {
 /// Figures 6 and 7.
 pub fn polling_bandwidth(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
     let curves = polling(subjects, size_bytes, |p| &p.bandwidth_bytes_per_s);
-    let plot = Plot::of(&curves, WIDTH, HEIGHT, LABELS);
+    let plot = Plot::of(&curves, HALF, HEIGHT);
     let axes = plot.axes_over_time("bytes per second", round_rate, POLL_INTERVAL);
     figure(
         "Bandwidth while polling",
@@ -89,7 +89,7 @@ pub fn polling_bandwidth(subjects: &[Subject<'_>], size_bytes: usize) -> Markup 
 /// Figures 9 and 10.
 pub fn polling_availability(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
     let curves = polling(subjects, size_bytes, |p| &p.availability);
-    let plot = Plot::of(&curves, WIDTH, HEIGHT, LABELS).linear(&curves, ALL);
+    let plot = Plot::of(&curves, HALF, HEIGHT).linear(&curves, ALL);
     let axes = plot.axes_over_time("availability", percent, POLL_INTERVAL);
     figure(
         "Availability while polling",
@@ -103,7 +103,7 @@ pub fn polling_availability(subjects: &[Subject<'_>], size_bytes: usize) -> Mark
 /// Figure 8.
 pub fn pww_bandwidth(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
     let curves = pww(subjects, size_bytes, |p| &p.bandwidth_bytes_per_s);
-    let plot = Plot::of(&curves, WIDTH, HEIGHT, LABELS);
+    let plot = Plot::of(&curves, HALF, HEIGHT);
     let axes = plot.axes_over_time("bytes per second", round_rate, WORK_INTERVAL);
     figure(
         "Bandwidth of post, work, wait",
@@ -117,7 +117,7 @@ pub fn pww_bandwidth(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
 /// Figures 11 and 12.
 pub fn pww_availability(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
     let curves = pww(subjects, size_bytes, |p| &p.availability);
-    let plot = Plot::of(&curves, WIDTH, HEIGHT, LABELS).linear(&curves, ALL);
+    let plot = Plot::of(&curves, HALF, HEIGHT).linear(&curves, ALL);
     let axes = plot.axes_over_time("availability", percent, WORK_INTERVAL);
     figure(
         "Availability in post, work, wait",
@@ -131,7 +131,7 @@ pub fn pww_availability(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
 /// Figures 13 to 15.
 pub fn stolen(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
     let curves = pww(subjects, size_bytes, |p| &p.stolen_ns);
-    let plot = Plot::of(&curves, WIDTH, HEIGHT, LABELS).linear(&curves, 0.0);
+    let plot = Plot::of(&curves, HALF, HEIGHT).linear(&curves, 0.0);
     let axes = plot.axes_over_time("stolen from the work", round_time, WORK_INTERVAL);
     figure(
         "Stolen time",
@@ -145,7 +145,7 @@ pub fn stolen(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
 /// What is left to wait for.
 pub fn wait(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
     let curves = pww(subjects, size_bytes, |p| &p.wait_ns);
-    let plot = Plot::of(&curves, WIDTH, HEIGHT, LABELS);
+    let plot = Plot::of(&curves, HALF, HEIGHT);
     let axes = plot.axes_over_time("waiting", round_time, WORK_INTERVAL);
     figure(
         "Waiting after work",
@@ -159,20 +159,18 @@ pub fn wait(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
 fn figure(label: &str, plot: &Plot, axes: Markup, curves: &[Curve], caption: &str) -> Markup {
     html! {
         figure {
-            svg viewBox={ "0 0 " (plot.width) " " (plot.height) } role="group" aria-label=(label) {
-                (axes)
-                (plot.draw(curves))
-            }
+            (chart(HALF, HEIGHT, label, &html! { (axes) (plot.draw(curves)) }))
             figcaption { (caption) }
         }
     }
 }
 
 fn curves<'a>(subjects: &'a [Subject<'a>], points: impl Fn(&'a Subject<'a>) -> Vec<Point>) -> Vec<Curve> {
-    let curve = |subject: &'a Subject<'a>| Curve {
-        class: subject.colour.clone(),
-        label: end_label(subject.result, &subject.label),
-        points: points(subject),
+    let curve = |subject: &'a Subject<'a>| {
+        let mut points = points(subject);
+        // Intervals of work are asked for in rising order, but are where they were measured to be.
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        Curve { class: subject.colour.clone(), label: end_label(subject.result, &subject.label), points }
     };
     subjects.iter().map(curve).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::Subject;
 use crate::html::parts::with_minus;
-use crate::html::tables::marks;
+use crate::html::tables::{marks, two_lines};
 use crate::notes::Notes;
 use crate::overlap::{in_percent, in_rate, in_time, percent_and_interval};
 use crate::quantity::{NONE, time_and_interval};
@@ -61,15 +61,6 @@ fn progress(progress: Progress) -> &'static str {
 
 fn with_interval(quantity: &Quantity) -> String {
     quantity.value.map_or(NONE.into(), |ns| time_and_interval(ns, quantity.ci))
-}
-
-/// A figure, and its interval on the line below.
-fn two_lines(text: &str) -> Markup {
-    let text = with_minus(text);
-    match text.split_once(" [") {
-        Some((value, bracket)) => html! { (value) span.ci { "[" (bracket) } },
-        None => html! { (text) },
-    }
 }
 
 /// Every cycle of every layer.

@@ -1,16 +1,16 @@
 //! Costs over the size of a region, both axes logarithmic (Speight et al. 1999, figure 10).
 
 use super::Subject;
+use crate::html::chart::{WIDE, chart};
 use crate::html::parts::{colour, parameter_tip, round_time, shown, sound};
-use crate::html::plot::{Curve, LABELS, Plot, Point, end_label};
+use crate::html::plot::{Curve, Plot, Point, end_label};
 use crate::registration::HEADINGS;
 use maud::{Markup, html};
 use netdyno_measure::record::Parameter;
 use netdyno_measure::registration::record::SizeCosts;
 use netdyno_measure::show::Bytes;
 
-const WIDTH: f64 = 1040.0;
-const HEIGHT: f64 = 480.0;
+const HEIGHT: f64 = 440.0;
 /// Where what all layers have in common stands in [`SizeCosts::times`]: touched memory.
 const TOUCHED: usize = 1;
 const LOCK: usize = 6;
@@ -67,13 +67,11 @@ fn cost_point(subject: &Subject<'_>, size: &SizeCosts, at: usize) -> Option<Poin
 }
 
 fn figure(label: &str, curves: &[Curve], caption: &str) -> Markup {
-    let plot = Plot::of(curves, WIDTH, HEIGHT, LABELS);
+    let plot = Plot::of(curves, WIDE, HEIGHT);
+    let drawn = html! { (plot.axes_over_bytes("time", round_time, "bytes in a region")) (plot.draw(curves)) };
     html! {
         figure {
-            svg viewBox={ "0 0 " (plot.width) " " (plot.height) } role="group" aria-label=(label) {
-                (plot.axes_over_bytes("time", round_time, "bytes in a region"))
-                (plot.draw(curves))
-            }
+            (chart(WIDE, HEIGHT, label, &drawn))
             figcaption { (caption) }
         }
     }

@@ -52,9 +52,11 @@ pub fn fixed(subject: &Subject<'_>) -> Markup {
     html! {
         @if !subject.registration.fixed.is_empty() {
             h3 { "Whatever the size" }
-            table {
-                tbody {
-                    @for fixed in &subject.registration.fixed { tr { th scope="row" { (fixed.name) } td { (cell(&fixed.cost)) } } }
+            div.scroll {
+                table {
+                    tbody {
+                        @for fixed in &subject.registration.fixed { tr { th scope="row" { (fixed.name) } td { (cell(&fixed.cost)) } } }
+                    }
                 }
             }
         }
