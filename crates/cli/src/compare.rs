@@ -7,6 +7,7 @@ use crate::saved::Saved;
 use clap::{Args, ValueEnum};
 use netdyno_measure::show::Percent;
 use netdyno_report::compare::{Comparison, Side, Terms, Verdict, compare, csv, table};
+use netdyno_report::html;
 use std::path::PathBuf;
 
 /// The largest limit: a thousandfold.
@@ -51,11 +52,13 @@ enum Form {
     Json,
     /// One row per layer and parameter
     Csv,
+    /// One self-contained page with plots
+    Html,
 }
 
 /// Compares, writes, and judges.
 pub fn run(args: &CompareArgs) -> Result<(), Fault> {
-    let form = form(args)?;
+    let form = form(args);
     if let Some(file) = &args.out {
         check_writable(file)?;
     }
@@ -78,17 +81,15 @@ fn side(saved: &Saved) -> Side<'_> {
     Side { name: &saved.name, record: &saved.record, layer: saved.layer.as_deref() }
 }
 
-fn form(args: &CompareArgs) -> Result<Form, Fault> {
+fn form(args: &CompareArgs) -> Form {
     if let Some(form) = args.format {
-        return Ok(form);
+        return form;
     }
     match args.out.as_deref().and_then(format_of) {
-        None | Some(Format::Table) => Ok(Form::Table),
-        Some(Format::Json) => Ok(Form::Json),
-        Some(Format::Csv) => Ok(Form::Csv),
-        Some(Format::Html) => {
-            Err(Fault::BadInput("a comparison has no page: use --format table, json or csv".into()))
-        }
+        None | Some(Format::Table) => Form::Table,
+        Some(Format::Json) => Form::Json,
+        Some(Format::Csv) => Form::Csv,
+        Some(Format::Html) => Form::Html,
     }
 }
 
@@ -96,6 +97,7 @@ fn render(comparison: &Comparison, form: Form) -> Result<String, Fault> {
     match form {
         Form::Table => Ok(table::render(comparison, COLUMNS)),
         Form::Csv => Ok(csv::render(comparison)),
+        Form::Html => Ok(html::of_comparison(comparison)),
         Form::Json => serde_json::to_string(comparison)
             .map(|text| text + "\n")
             .map_err(|error| Fault::Failed(format!("cannot write the comparison as JSON: {error}"))),

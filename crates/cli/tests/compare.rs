@@ -243,6 +243,21 @@ fn other_surroundings_are_doubts() {
 }
 
 #[test]
+fn a_comparison_has_a_page() {
+    let folder = Folder::new();
+    let a = folder.measured("a.json", TRUTH, &["--launches", "6"]);
+    let b = folder.measured("b.json", "o_s=3us,o_r=2us,g=5us,L=7us", &["--launches", "6"]);
+    let page = folder.path("page.html");
+    assert!(stdout_of(&["compare", &a, &b, "--out", &page]).is_empty());
+    let page = fs::read_to_string(&page).unwrap();
+    assert_eq!(stdout_of(&["compare", &a, &b, "--format", "html"]), page);
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>"));
+    for words in ["b.json against", "Larger in B: ", "data-series=\"ratios\"", "not interleaved"] {
+        assert!(page.contains(words), "{words}");
+    }
+}
+
+#[test]
 fn bad_input_is_one_line_and_exit_code_2() {
     let folder = Folder::new();
     let a = folder.measured("a.json", TRUTH, &["--launches", "1"]);
@@ -264,7 +279,6 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&[&a, &a, "--fail-on", "NaN%"], "as in 5%"),
         (&[&a, &a, "--confidence", "2"], "0.95"),
         (&[&a, &a, "--out", "/nonexistent/file"], "/nonexistent/file"),
-        (&[&a, &a, "--out", &folder.path("page.html")], "table, json or csv"),
     ];
     for (args, names) in cases {
         let line = error_of(&[&["compare"], *args].concat(), 2);

@@ -6,6 +6,7 @@
 mod bars;
 mod bulk;
 mod chart;
+mod compare;
 mod contention;
 mod dots;
 mod environment;
@@ -25,6 +26,7 @@ mod trips;
 mod validation;
 mod words;
 
+use crate::compare::Comparison;
 use crate::notes::Notes;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use netdyno_measure::record::Record;
@@ -89,6 +91,11 @@ pub fn render(records: &[Record]) -> String {
 /// What a program's run time depends on.
 pub fn of_sweep(sweep: &Sweep) -> String {
     page(sweep::TITLE, &sweep::header(sweep), &sweep::main(sweep))
+}
+
+/// What differs between two records.
+pub fn of_comparison(comparison: &Comparison) -> String {
+    page(&compare::title(comparison), &compare::header(comparison), &compare::main(comparison))
 }
 
 fn page(title: &str, header: &Markup, main: &Markup) -> String {

@@ -40,13 +40,15 @@ pub fn render(comparison: &Comparison, width: usize) -> String {
     lines.text
 }
 
-fn source(source: &Source) -> String {
+/// A record and its run, in a line.
+pub(crate) fn source(source: &Source) -> String {
     let layer = source.layer.iter().map(|layer| format!("{layer} of ")).collect::<String>();
     let Source { name, began, host, version, .. } = source;
     format!("{layer}{name}, {began}, {host}, netdyno {version}")
 }
 
-fn method(comparison: &Comparison) -> String {
+/// How ratios come about, in a line.
+pub(crate) fn method(comparison: &Comparison) -> String {
     let pairing = if comparison.interleaved {
         "paired by launch"
     } else {
@@ -56,7 +58,7 @@ fn method(comparison: &Comparison) -> String {
 }
 
 /// The layers of a pair, as `udp`, or `am+shm against udp`.
-fn layers(pair: &Pair) -> String {
+pub(crate) fn layers(pair: &Pair) -> String {
     if pair.a.layer == pair.b.layer {
         pair.a.layer.clone()
     } else {
@@ -64,7 +66,8 @@ fn layers(pair: &Pair) -> String {
     }
 }
 
-fn title(pair: &Pair) -> String {
+/// The layers of a pair and how both were measured.
+pub(crate) fn title(pair: &Pair) -> String {
     let both = |of: fn(&Setting) -> String| {
         let (a, b) = (of(&pair.a), of(&pair.b));
         if a == b { a } else { format!("{a} and {b}") }
@@ -89,7 +92,8 @@ fn row(cells: [&str; 5]) -> String {
     format!("{name:<15}{a:>12} {b:>12}   {ratio:<21}  {words}").trim_end().to_owned()
 }
 
-fn value(figure: &Figure, unit: &str) -> String {
+/// A figure with its unit, `≤` before a bound.
+pub(crate) fn value(figure: &Figure, unit: &str) -> String {
     let Some(value) = figure.value.filter(|value| value.is_finite()) else { return NONE.into() };
     let text = if unit == "ns" { time(value) } else { format!("{} ns/B", number(value)) };
     match figure.status {
@@ -100,7 +104,7 @@ fn value(figure: &Figure, unit: &str) -> String {
 }
 
 /// What is made of a ratio, in a word or two.
-fn words(compared: &Compared) -> &'static str {
+pub(crate) fn words(compared: &Compared) -> &'static str {
     match (compared.verdict, compared.change) {
         (Some(Verdict::Fail), _) => "FAIL",
         (Some(Verdict::Undecided), _) => "undecided",
@@ -112,7 +116,8 @@ fn words(compared: &Compared) -> &'static str {
     }
 }
 
-fn judgement(comparison: &Comparison) -> String {
+/// How many parameters the limit judges how; empty without one.
+pub(crate) fn judgement(comparison: &Comparison) -> String {
     let Some(limit) = comparison.fail_on else { return String::new() };
     let count = |verdict| comparison.with(verdict).count();
     format!(
@@ -125,7 +130,8 @@ fn judgement(comparison: &Comparison) -> String {
     )
 }
 
-fn concern(layer: &str, doubt: &Doubt) -> String {
+/// A doubt with what it is about.
+pub(crate) fn concern(layer: &str, doubt: &Doubt) -> String {
     match &doubt.about {
         Some(parameter) => format!("{parameter} of {layer}: {}", doubt.text),
         None => format!("{layer}: {}", doubt.text),

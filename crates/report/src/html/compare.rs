@@ -1,0 +1,296 @@
+//! A comparison on one page: what differs, ratios with their intervals as charts and as tables, and
+//! what speaks against them.
+
+use super::chart::{HALF, chart, names_along, width_of};
+use super::parts::{line, point, pretty, sound, text, with_minus};
+use super::plot::{Curve, Plot, Point};
+use super::scale::Scale;
+use super::tables::two_lines;
+use super::words::listed;
+use crate::compare::table::{concern, judgement, layers, method, source, title as of_pair, value, words};
+use crate::compare::{Change, Compared, Comparison, Figure, Pair, Source};
+use crate::quantity::{NONE, Unit, bytes, number_and_interval, percent, round_number};
+use maud::{Markup, html};
+use netdyno_measure::record::Status;
+use netdyno_measure::stats::Interval;
+
+/// Rows of a chart of one size.
+const ROW: f64 = 26.0;
+const TOP: f64 = 14.0;
+const LEFT: f64 = 76.0;
+const RIGHT: f64 = 368.0;
+/// A chart over the size.
+const HEIGHT: f64 = 280.0;
+/// Room beyond the ends of intervals, as a factor.
+const MARGIN: f64 = 1.03;
+
+/// The title of the page.
+pub fn title(comparison: &Comparison) -> String {
+    let side = |source: &Source| match &source.layer {
+        Some(layer) => format!("{layer} of {}", source.name),
+        None => source.name.clone(),
+    };
+    format!("{} against {}", side(&comparison.b), side(&comparison.a))
+}
+
+/// What stands above the charts.
+pub fn header(comparison: &Comparison) -> Markup {
+    let judgement = judgement(comparison);
+    html! {
+        h1 { (title(comparison)) }
+        p.sub { b { "A" } " " (source(&comparison.a)) br; b { "B" } " " (source(&comparison.b)) br; (method(comparison)) }
+        @if !judgement.is_empty() { p.lead { (judgement) "." } }
+    }
+}
+
+/// All pairs, then what is on one side alone, then the warnings.
+pub fn main(comparison: &Comparison) -> Markup {
+    let warnings: Vec<String> = comparison
+        .doubts
+        .iter()
+        .map(|doubt| doubt.text.clone())
+        .chain(comparison.comparisons.iter().flat_map(|pair| {
+            let layers = layers(pair);
+            pair.doubts.iter().map(move |doubt| concern(&layers, doubt))
+        }))
+        .collect();
+    let alone = [("A", &comparison.only_in_a), ("B", &comparison.only_in_b)];
+    html! {
+        @for pair in &comparison.comparisons { (section(comparison, pair)) }
+        @if alone.iter().any(|(_, names)| !names.is_empty()) {
+            section {
+                h2 { "On one side alone" }
+                @for (side, names) in alone {
+                    @if !names.is_empty() { p { "Only in " (side) ": " (listed(names)) "." } }
+                }
+            }
+        }
+        @if !warnings.is_empty() {
+            section {
+                h2 { "Warnings" }
+                ul.findings { @for warning in &warnings { li { (pretty(warning)) } } }
+            }
+        }
+    }
+}
+
+fn section(comparison: &Comparison, pair: &Pair) -> Markup {
+    let names = names(pair);
+    let is_over_sizes = names.len() < pair.parameters.len();
+    html! {
+        section {
+            h2 { (layers(pair)) }
+            p.facts { (of_pair(pair)) }
+            ul.findings { @for sentence in differences(pair, &names) { li { (pretty(&sentence)) } } }
+            @if is_over_sizes {
+                div.pair { @for name in &names { (over_sizes(pair, name)) } }
+                details { summary { "Figures one by one" } (table(pair)) }
+            } @else {
+                div.beside { (ratios(comparison, pair)) (table(pair)) }
+            }
+        }
+    }
+}
+
+/// The parameters of a pair, each once.
+fn names(pair: &Pair) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for compared in &pair.parameters {
+        if !names.contains(&&compared.parameter[..]) {
+            names.push(&compared.parameter);
+        }
+    }
+    names
+}
+
+/// Which parameters are larger in B, which smaller, and which cannot be told apart.
+fn differences(pair: &Pair, names: &[&str]) -> Vec<String> {
+    let of = |change: Change| {
+        let with = |name: &&str| {
+            let all = pair.parameters.iter().filter(|compared| compared.parameter == *name);
+            let (count, sizes) = all.fold((0, 0), |(count, sizes), compared| {
+                (count + usize::from(compared.change == change), sizes + 1)
+            });
+            match (count, sizes) {
+                (0, _) => None,
+                (_, 1) => Some((*name).to_owned()),
+                _ => Some(format!("{name} at {count} of {sizes} sizes")),
+            }
+        };
+        names.iter().filter_map(with).collect::<Vec<_>>()
+    };
+    [
+        ("Larger in B", Change::Larger),
+        ("Smaller in B", Change::Smaller),
+        ("Not told apart, the interval holds 1", Change::Unclear),
+        ("Without an interval of the ratio", Change::Unknown),
+    ]
+    .into_iter()
+    .map(|(what, change)| (what, of(change)))
+    .filter(|(_, names)| !names.is_empty())
+    .map(|(what, names)| format!("{what}: {}", listed(&names)))
+    .collect()
+}
+
+fn class(change: Change) -> &'static str {
+    match change {
+        Change::Larger => "larger",
+        Change::Smaller => "smaller",
+        Change::Unclear | Change::Unknown => "unclear",
+    }
+}
+
+/// A ratio that a logarithmic axis has a place for.
+fn drawable(compared: &Compared) -> Option<f64> {
+    compared.ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+}
+
+/// All that the axis of ratios must hold: each ratio, the ends of its interval, and 1.
+fn reach<'a>(all: impl IntoIterator<Item = &'a Compared>) -> Vec<f64> {
+    let ends = |compared: &Compared| {
+        let ci = sound(compared.ratio_ci);
+        [compared.ratio, ci.map(|ci| ci.lo), ci.map(|ci| ci.hi)].into_iter().flatten().collect::<Vec<_>>()
+    };
+    all.into_iter().flat_map(ends).chain([1.0]).collect()
+}
+
+/// The ratios of one size: a row for each parameter, with its interval.
+fn ratios(comparison: &Comparison, pair: &Pair) -> Markup {
+    let limit = comparison.fail_on.map(|limit| 1.0 + limit);
+    let values = reach(&pair.parameters).into_iter().chain(limit);
+    let x = Scale::log(values, MARGIN, LEFT, RIGHT);
+    let bottom = TOP + ROW * pair.parameters.len() as f64;
+    let ticks = x.ticks(7).into_iter().filter_map(|ratio| Some((x.at(ratio)?, round_number(ratio))));
+    let ticks: Vec<(f64, String)> = ticks.collect();
+    let drawn = html! {
+        @for (at, _) in &ticks { (line("grid", (*at, TOP), (*at, bottom))) }
+        (names_along(bottom + 18.0, &ticks))
+        @if let Some(one) = x.at(1.0) { (line("axis", (one, TOP), (one, bottom))) }
+        @if let (Some(share), Some(at)) = (comparison.fail_on, limit.and_then(|limit| x.at(limit))) {
+            (line("mark-line", (at, TOP), (at, bottom)))
+            (limit_label(at, &format!("limit {}", percent(share))))
+        }
+        (text("soft mid", (LEFT + RIGHT) / 2.0, bottom + 38.0, "B / A"))
+        @for (at, compared) in pair.parameters.iter().enumerate() {
+            (row(compared, TOP + ROW * (at as f64 + 0.5), &x))
+        }
+    };
+    let label = format!("Ratios of {}", layers(pair));
+    html! {
+        figure {
+            (chart(HALF, bottom + 44.0, &label, &drawn))
+            figcaption {
+                "The ratio of each parameter, B / A, with its " (percent(comparison.confidence)) " interval, on a logarithmic axis. "
+                "A parameter differs where the interval does not hold 1."
+            }
+        }
+    }
+}
+
+fn limit_label(at: f64, label: &str) -> Markup {
+    let within = (LEFT + width_of(label) / 2.0, RIGHT - width_of(label) / 2.0);
+    text("soft mid", at.clamp(within.0, within.1), TOP - 3.0, label)
+}
+
+fn row(compared: &Compared, y: f64, x: &Scale) -> Markup {
+    let class = class(compared.change);
+    let ends = sound(compared.ratio_ci).and_then(|ci| Some((x.within(ci.lo)?, x.within(ci.hi)?)));
+    html! {
+        (text("", 0.0, y + 4.0, &compared.parameter))
+        @if let Some(at) = drawable(compared).and_then(|ratio| x.at(ratio)) {
+            @if let Some((lo, hi)) = ends { g class=(class) { (line("whisker", (lo, y), (hi, y))) } }
+            (point(at, y, "3.5", &format!("fill {class}"), "ratios", &tip(compared)))
+        }
+    }
+}
+
+fn tip(compared: &Compared) -> String {
+    format!(
+        "{}: B / A {}\nA {}\nB {}",
+        compared.parameter,
+        compared.in_words(),
+        value(&compared.a, &compared.unit),
+        value(&compared.b, &compared.unit)
+    )
+}
+
+/// The ratio of one parameter over the size.
+fn over_sizes(pair: &Pair, name: &str) -> Markup {
+    let all = || pair.parameters.iter().filter(|compared| compared.parameter == name);
+    let point = |compared: &Compared| {
+        let value = drawable(compared)?;
+        let tip = format!("{}, {}", bytes(compared.size_bytes as f64), tip(compared));
+        Some(Point {
+            x: compared.size_bytes as f64,
+            value,
+            ci: sound(compared.ratio_ci),
+            is_bound: false,
+            tip,
+        })
+    };
+    let mut points: Vec<Point> = all().filter_map(point).collect();
+    points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    let is_empty = points.is_empty();
+    let curves = [Curve { class: "layer-1".into(), label: "B / A".into(), points }];
+    let plot = Plot::of(&curves, HALF, HEIGHT);
+    let plot = Plot { y: Scale::log(reach(all()), MARGIN, plot.bottom(), plot.top()), ..plot };
+    let drawn = html! {
+        (plot.axes("B / A", round_number))
+        @if let Some(one) = plot.y.at(1.0) { (line("axis", (plot.left(), one), (plot.right, one))) }
+        (plot.draw(&curves))
+    };
+    html! {
+        @if !is_empty {
+            div { h3 { (pretty(name)) } figure { (chart(HALF, HEIGHT, &format!("Ratios of {name} over the size"), &drawn)) } }
+        }
+    }
+}
+
+/// Every figure and its ratio; both figures of a row in one unit.
+fn table(pair: &Pair) -> Markup {
+    let has_sizes = pair.parameters.iter().any(|compared| compared.size_bytes != pair.size_bytes);
+    let has_verdicts = pair.parameters.iter().any(|compared| compared.verdict.is_some());
+    html! {
+        div.scroll {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { "parameter" }
+                        @if has_sizes { th scope="col" { "bytes" } }
+                        th scope="col" { "A" } th scope="col" { "B" } th scope="col" { "B / A" } th.text scope="col" { @if has_verdicts { "verdict" } @else { "B is" } }
+                    }
+                }
+                tbody {
+                    @for compared in &pair.parameters {
+                        @let both = [compared.a.value, compared.b.value];
+                        @let unit = Unit::common(both.into_iter().flatten());
+                        tr {
+                            th scope="row" { (pretty(&compared.parameter)) }
+                            @if has_sizes { td { (compared.size_bytes) } }
+                            @for figure in [&compared.a, &compared.b] { td { (cell(figure, &compared.unit, unit)) } }
+                            td { (two_lines(&compared.in_words())) }
+                            td.text { (words(compared).replace(' ', "\u{a0}")) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A figure of one side with its interval below it, in `time` where it is one.
+fn cell(figure: &Figure, unit: &str, time: Unit) -> Markup {
+    let scale = if unit == "ns" { time } else { Unit { name: "ns/B", ns: 1.0 } };
+    let Some(value) = figure.value.filter(|value| value.is_finite() && figure.status != Status::Unobservable)
+    else {
+        return html! { span.none { (NONE) } };
+    };
+    let bound = if figure.status == Status::UpperBound { "≤ " } else { "" };
+    let ends = |ci: Interval| Interval { lo: ci.lo / scale.ns, hi: ci.hi / scale.ns };
+    let text = number_and_interval(value / scale.ns, sound(figure.ci).map(ends));
+    let (number, interval) = text.split_once(' ').unwrap_or((&text, ""));
+    html! {
+        (bound) (with_minus(number)) "\u{a0}" (scale.name)
+        @if !interval.is_empty() { span.ci { (with_minus(interval)) } }
+    }
+}
