@@ -150,7 +150,7 @@ pub fn ratios(records: &[Record]) -> Markup {
                             tr {
                                 th scope="row" { (ratio.numerator) " / " (ratio.denominator) }
                                 td.text { (pretty(&ratio.parameter)) }
-                                td { (with_minus(&number_and_interval(ratio.value, sound(ratio.ci)))) }
+                                td { (two_lines(&number_and_interval(ratio.value, sound(ratio.ci)))) }
                                 td { (ratio.pairs) }
                             }
                         }

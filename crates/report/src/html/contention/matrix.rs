@@ -7,6 +7,8 @@ use maud::{Markup, html};
 use netdyno_measure::contention::found::Contention;
 
 const LEFT: f64 = 64.0;
+/// Half a label above the last column has room behind it.
+const RIGHT: f64 = HALF - 8.0;
 const TOP: f64 = 40.0;
 /// Ranks beyond these are not drawn.
 const RANKS_AT_MOST: usize = 64;
@@ -29,10 +31,10 @@ pub fn figure(found: &Contention) -> Markup {
         return html! { p.none { "This record holds no round trips of pairs." } };
     };
     let darkest = most.max(DARKEST_AT_LEAST * least);
-    let cell = (HALF - LEFT) / rows.len() as f64;
+    let cell = (RIGHT - LEFT) / rows.len() as f64;
     let stride = rows.len().div_ceil(LABELS_AT_MOST);
     let drawn = html! {
-        (text("soft mid", (LEFT + HALF) / 2.0, 12.0, "replier"))
+        (text("soft mid", (LEFT + RIGHT) / 2.0, 12.0, "replier"))
         (text("soft", 0.0, 12.0, "requester"))
         @for rank in (0..rows.len()).step_by(stride) {
             @let middle = cell * (rank as f64 + 0.5);
