@@ -1,0 +1,118 @@
+//! What a run has in the system while it runs, and what of it is left afterwards. Others use the same
+//! machine: what counts is what belongs to processes of the run, which have its folder in their environment.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Time for everything to be gone once the command is.
+const GONE_WITHIN: Duration = Duration::from_secs(15);
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The traces of a run.
+pub struct Traces {
+    /// Where it has its temporary files.
+    folder: TempDir,
+    /// Files in shared memory that it had mapped, with their inodes.
+    shared: BTreeSet<(PathBuf, u64)>,
+    /// Inodes of sockets that it had open.
+    sockets: BTreeSet<u64>,
+}
+
+impl Traces {
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), shared: BTreeSet::new(), sockets: BTreeSet::new() }
+    }
+
+    /// Makes a command, and all that it starts, leave its traces here.
+    pub fn of(&self, command: &mut Command) {
+        command.env("TMPDIR", self.folder.path());
+    }
+
+    /// Notes what the run has now. Returns its processes.
+    pub fn look(&mut self) -> Vec<u32> {
+        let processes = self.processes();
+        for pid in &processes {
+            let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+            let files = maps.lines().filter_map(|line| Some(line.split_at(line.find("/dev/shm/")?).1));
+            for path in files.map(Path::new) {
+                self.shared.extend(fs::metadata(path).map(|meta| (path.to_owned(), meta.ino())));
+            }
+            let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+            let open = open.filter_map(|entry| fs::read_link(entry.path()).ok());
+            self.sockets.extend(open.filter_map(|target| {
+                target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse::<u64>().ok()
+            }));
+        }
+        processes
+    }
+
+    pub fn has_shared_files(&self) -> bool {
+        !self.shared.is_empty()
+    }
+
+    /// Its processes. A zombie that nobody has collected has no environment.
+    pub fn processes(&self) -> Vec<u32> {
+        let variable = [b"TMPDIR=", self.folder.path().as_os_str().as_bytes()].concat();
+        let pids = fs::read_dir("/proc").unwrap().flatten();
+        let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter(|pid: &u32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|&byte| byte == 0).any(|entry| entry == variable)
+        })
+        .collect()
+    }
+
+    /// Waits until nothing is left, but for so many processes.
+    pub fn assert_gone_but(&self, processes: usize, of: &str) {
+        let until = Instant::now() + GONE_WITHIN;
+        while self.processes().len() > processes && Instant::now() < until {
+            std::thread::sleep(LOOK);
+        }
+        let left: Vec<String> = self.processes().iter().map(|pid| described(*pid)).collect();
+        assert!(left.len() <= processes, "{of}: processes are left: {left:?}");
+        // A file goes a moment after the last process that had it.
+        while !(self.files().is_empty() && self.left_shared().is_empty()) && Instant::now() < until {
+            std::thread::sleep(LOOK);
+        }
+        assert_eq!(self.files(), Vec::<PathBuf>::new(), "{of}: temporary files are left");
+        assert_eq!(self.left_shared(), Vec::<&PathBuf>::new(), "{of}: files are left in shared memory");
+        if processes == 0 {
+            let left: Vec<u64> = open_sockets().intersection(&self.sockets).copied().collect();
+            assert_eq!(left, Vec::<u64>::new(), "{of}: sockets are left");
+        }
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        fs::read_dir(self.folder.path()).unwrap().flatten().map(|entry| entry.path()).collect()
+    }
+
+    fn left_shared(&self) -> Vec<&PathBuf> {
+        let is_there =
+            |(path, inode): &&(PathBuf, u64)| fs::metadata(path).is_ok_and(|meta| meta.ino() == *inode);
+        self.shared.iter().filter(is_there).map(|(path, _)| path).collect()
+    }
+}
+
+fn described(pid: u32) -> String {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    format!("{pid} {}", String::from_utf8_lossy(&words).replace('\0', " "))
+}
+
+/// The inodes of all sockets of this machine that are open.
+fn open_sockets() -> BTreeSet<u64> {
+    // Where the inode stands in a line.
+    let tables = [("tcp", 9), ("tcp6", 9), ("udp", 9), ("udp6", 9), ("unix", 6)];
+    let inodes = tables.iter().flat_map(|(name, column)| {
+        let text = fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();
+        let inode = |line: &str| line.split_whitespace().nth(*column)?.parse().ok();
+        text.lines().filter_map(inode).collect::<Vec<u64>>()
+    });
+    inodes.collect()
+}

@@ -1,0 +1,273 @@
+//! What a run leaves, however it ends: no process, no socket, no file in shared memory, no temporary file.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+#[path = "common/bench.rs"]
+mod bench;
+mod common;
+#[path = "common/mpi.rs"]
+mod mpi;
+#[path = "common/served.rs"]
+mod served;
+#[path = "common/traces.rs"]
+mod traces;
+
+use bench::{Bench, alone};
+use common::netdyno;
+use mpi::{launcher, prepare};
+use netdyno_plugin::site::find;
+use netdyno_plugin::source::Source;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use served::Served;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+use traces::Traces;
+
+/// How a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// By itself.
+    Itself,
+    /// By a terminal's Ctrl-C, which goes to all that the user has started.
+    CtrlC,
+    /// By a signal to the command alone.
+    Term,
+    /// The same, which it does not notice.
+    Kill,
+}
+
+const ALL: [Ending; 4] = [Ending::Itself, Ending::CtrlC, Ending::Term, Ending::Kill];
+const EARLY: [Ending; 3] = [Ending::CtrlC, Ending::Term, Ending::Kill];
+
+/// Time for a run to be under way, also on a busy machine.
+const BEGINS_WITHIN: Duration = Duration::from_secs(60);
+/// Runs beside one another: most of the time they wait.
+const BESIDE: usize = 3;
+
+/// A command line, and what it has when it is under way.
+#[derive(Clone)]
+struct Run {
+    words: Vec<String>,
+    /// Processes besides the command.
+    processes: usize,
+    shares: bool,
+    endings: &'static [Ending],
+}
+
+impl Run {
+    fn of(words: &[&str], processes: usize, shares: bool, endings: &'static [Ending]) -> Self {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        Self { words, processes, shares, endings }
+    }
+
+    /// Short where it ends by itself, and otherwise longer than anybody waits.
+    fn command(&self, ending: Ending) -> Command {
+        let time = if ending == Ending::Itself { "1s" } else { "60s" };
+        let words: Vec<&str> = self.words.iter().map(|word| word.as_str()).collect();
+        let words: Vec<&str> = words.iter().map(|word| if *word == TIME { time } else { word }).collect();
+        netdyno(&words)
+    }
+}
+
+/// Stands for how long a run is to take.
+const TIME: &str = "TIME";
+
+fn end(command: u32, ending: Ending) {
+    let pid = Pid::from_raw(command as i32).unwrap();
+    match ending {
+        Ending::Itself => {}
+        Ending::CtrlC => kill_process_group(pid, Signal::INT).unwrap(),
+        Ending::Term => kill_process(pid, Signal::TERM).unwrap(),
+        Ending::Kill => kill_process(pid, Signal::KILL).unwrap(),
+    }
+}
+
+/// Runs the command until it ends so, and looks at what is left.
+fn leaves_nothing(run: &Run, ending: Ending, cache: &Path, prepare: &(dyn Fn(&mut Command) + Sync)) {
+    let name = format!("{} ({ending:?})", run.words.join(" "));
+    let (mut traces, place) = (Traces::new(), tempfile::tempdir().unwrap());
+    let mut command = run.command(ending);
+    prepare(&mut command);
+    traces.of(&mut command);
+    command.env("XDG_CACHE_HOME", cache).current_dir(place.path()).process_group(0);
+    command.stdout(Stdio::null()).stderr(fs::File::create(place.path().join("stderr")).unwrap());
+    let mut child = command.spawn().unwrap();
+    let said = || fs::read_to_string(place.path().join("stderr")).unwrap();
+    let (began, until) = (Instant::now(), Instant::now() + BEGINS_WITHIN);
+    let status = loop {
+        let processes = traces.look();
+        if let Some(status) = child.try_wait().unwrap() {
+            break Some(status);
+        }
+        let is_under_way = processes.len() > run.processes && (traces.has_shared_files() || !run.shares);
+        if ending != Ending::Itself && is_under_way {
+            break None;
+        }
+        assert!(Instant::now() < until, "{name} does not begin or end: {}", said());
+        thread::sleep(Duration::from_millis(20));
+    };
+    match status {
+        Some(status) => assert!(ending == Ending::Itself && status.success(), "{name}: {status}: {}", said()),
+        None => {
+            if ending == Ending::CtrlC {
+                // It ends a program's ranks before the command can look at them, which it does after
+                // 0.25, 0.5, 1, … seconds.
+                thread::sleep(began.elapsed() + Duration::from_millis(300));
+            }
+            end(child.id(), ending);
+            child.wait().unwrap();
+        }
+    }
+    traces.assert_gone_but(0, &name);
+}
+
+/// Every run with each of its endings, some beside one another.
+fn all_leave_nothing(runs: &[Run], cache: &Path, prepare: &(dyn Fn(&mut Command) + Sync)) {
+    let all: Vec<(&Run, Ending)> =
+        runs.iter().flat_map(|run| run.endings.iter().map(move |&ending| (run, ending))).collect();
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..BESIDE {
+            scope.spawn(|| {
+                while let Some((run, ending)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    leaves_nothing(run, *ending, cache, prepare);
+                }
+            });
+        }
+    });
+}
+
+/// A layer whose library leaves files behind, where there is one: NETDYNO_TEST_LIBRARIES says that there is.
+fn layer() -> (&'static str, bool) {
+    match find(&Source::ofi(), None) {
+        Ok(_) => ("ofi:shm", true),
+        Err(error) => {
+            assert!(std::env::var_os("NETDYNO_TEST_LIBRARIES").is_none(), "{error}");
+            println!("SKIPPED: {error}");
+            ("am+shm", false)
+        }
+    }
+}
+
+#[test]
+fn verbs_leave_nothing() {
+    let _alone = alone();
+    let (layer, shares) = layer();
+    let cache = tempfile::tempdir().unwrap();
+    let how = ["--over", layer, "--launches", "1", "--precision", "0.0001", "--wait", "yield"];
+    let how = [&how[..], &["--format", "json", "--max-time", TIME]].concat();
+    let run = |verb: &[&str], processes| Run::of(&[verb, &how].concat(), processes, shares, &ALL);
+    all_leave_nothing(
+        &[
+            run(&["logp", "--no-reference"], 2),
+            run(&["bulk", "--largest", "64KiB"], 2),
+            run(&["contention", "--procs", "3"], 3),
+            run(&["overlap", "--sizes", "1kB"], 2),
+            run(&["registration", "--largest", "64KiB"], 1),
+            Run::of(
+                &[
+                    "validate",
+                    "--over",
+                    "am+shm",
+                    "--dial",
+                    "latency",
+                    "--max-time",
+                    "60s",
+                    "--wait",
+                    "yield",
+                ],
+                3,
+                false,
+                &EARLY,
+            ),
+            Run::of(&["layers"], 0, false, &[Ending::Itself]),
+        ],
+        cache.path(),
+        &|_| {},
+    );
+}
+
+#[test]
+fn programs_and_launchers_leave_nothing() {
+    let _alone = alone();
+    // The first MPI: each takes seconds.
+    let Some(bench) = Bench::all("tests/programs/slopes.c").into_iter().next() else { return };
+    let prepare = |command: &mut Command| {
+        prepare(command, &bench.compiler);
+    };
+    let cache = tempfile::tempdir().unwrap();
+    let mpiexec = launcher(&bench.compiler).display().to_string();
+    let slopes = bench.folder.path().join("slopes").display().to_string();
+    let start = format!("{mpiexec} -n {{n}}");
+    let program = |trips| ["--", &mpiexec, "-n", "2", &slopes, "chain", trips, "8"];
+    let (short, long) = (program("10"), program("100000000"));
+    let within = ["--", "sh", "-c", &format!("'{}'; true", long[1..].join("' '"))];
+    // Open MPI's launcher has no process of its own for each host. Its files are with its temporary ones.
+    let is_open_mpi = bench.is_open_mpi();
+    let (ranks, shares) = (if is_open_mpi { 3 } else { 4 }, !is_open_mpi);
+    let (run, sweep) =
+        (["run", "--latency", "+1us"], ["sweep", "--latency", "+0:1:1ms", "--repetitions", "1"]);
+    let own = ["--over", "mpi", "--launcher", &start, "--wait", "yield", "--max-time", TIME];
+    let logp = ["logp", "--no-reference", "--launches", "1", "--precision", "0.0001", "--format", "json"];
+    // A guard is beside each program.
+    all_leave_nothing(
+        &[
+            Run::of(&[&run[..], &short].concat(), 0, false, &[Ending::Itself]),
+            Run::of(&[&run[..], &long].concat(), ranks + 1, shares, &EARLY),
+            // The program's ranks are not the command's grandchildren.
+            Run::of(&[&run[..], &within].concat(), ranks + 2, shares, &[Ending::Kill]),
+            // Another command measures the link first.
+            Run::of(
+                &[&["run", "--latency", "=900us"][..], &long].concat(),
+                ranks + 2,
+                shares,
+                &[Ending::Term, Ending::Kill],
+            ),
+            Run::of(&[&sweep[..], &short].concat(), 0, false, &[Ending::Itself]),
+            Run::of(&[&sweep[..], &long].concat(), ranks + 1, shares, &EARLY),
+            Run::of(&[&logp[..], &own].concat(), ranks, shares, &ALL),
+            Run::of(&[&["validate", "--dial", "latency"][..], &own].concat(), ranks + 1, shares, &EARLY),
+        ],
+        cache.path(),
+        &prepare,
+    );
+}
+
+#[test]
+fn hosts_leave_nothing() {
+    let _alone = alone();
+    for ending in [Ending::Itself, Ending::CtrlC, Ending::Term, Ending::Kill] {
+        let (mut there, mut here) = (Traces::new(), Traces::new());
+        let mut serve = netdyno(&["serve", "--bind", "127.0.0.1:0"]);
+        there.of(&mut serve);
+        serve.process_group(0);
+        let mut served = Served::start(serve);
+        let peer = format!("127.0.0.1:{}", served.port());
+        let how = ["logp", "--over", "udp", "--wait", "block", "--peer", &peer, "--launches", "1"];
+        let time = if ending == Ending::Itself { "1s" } else { "60s" };
+        let mut client = netdyno(&[&how[..], &["--precision", "0.0001", "--max-time", time]].concat());
+        here.of(&mut client);
+        client.process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut client = client.spawn().unwrap();
+        let until = Instant::now() + BEGINS_WITHIN;
+        while client.try_wait().unwrap().is_none() {
+            let is_under_way = there.look().len() > 1 && here.look().len() > 1;
+            if ending != Ending::Itself && is_under_way {
+                break;
+            }
+            assert!(Instant::now() < until, "{ending:?}: it does not begin or end");
+            thread::sleep(Duration::from_millis(20));
+        }
+        end(client.id(), ending);
+        client.wait().unwrap();
+        here.assert_gone_but(0, &format!("the client ({ending:?})"));
+        there.assert_gone_but(1, &format!("the served host, after the client ({ending:?})"));
+        end(served.pid(), if ending == Ending::Itself { Ending::Term } else { ending });
+        served.code();
+        there.assert_gone_but(0, &format!("the served host ({ending:?})"));
+    }
+}
