@@ -44,6 +44,18 @@ impl Between {
     }
 }
 
+impl Between {
+    /// Returns the first rank of its groups that a program of `ranks` ranks does not have.
+    pub fn rank_beyond(&self, ranks: u64) -> Option<u64> {
+        let members = self.0.iter().flat_map(|group| &group.0);
+        let beyond = members.filter_map(|member| match member {
+            Member::Ranks { first, last } => (*last >= ranks).then_some(ranks.max(*first)),
+            Member::Host(_) | Member::Hosts(_) => None,
+        });
+        beyond.min()
+    }
+}
+
 impl Group {
     fn has(&self, who: &Who) -> bool {
         self.0.iter().any(|member| match member {

@@ -2,7 +2,7 @@
 //! precisely as asked for, or the time is up.
 
 use crate::args::{BenchArgs, Label, Measuring};
-use crate::fault::{Fault, say};
+use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::launch::Bench;
 use crate::launching::Origin;
@@ -16,6 +16,7 @@ use crate::progress::Progress;
 use crate::ranks::Ranks;
 use crate::site::Site;
 use crate::stratify;
+use crate::voice::{detail, note};
 use netdyno_clock::place::{self, Distance};
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
@@ -96,7 +97,11 @@ impl Campaign {
             return Err(Fault::BadInput("--truth is for the sim layer: add --over sim".into()));
         }
         if conditions.faults.is_some() && !layers.iter().any(|layer| layer.takes_faults()) {
-            return Err(Fault::BadInput("--faults is for am+udp and vi+udp: add --over am+udp".into()));
+            let names: Vec<String> = layers.iter().map(Layer::to_string).collect();
+            return Err(Fault::BadInput(format!(
+                "--faults is for the datagrams of am+udp and vi+udp, not for {}: use --over am+udp",
+                names.join(" and ")
+            )));
         }
         let are_dialled = layers.iter().any(|layer| layer.takes_dials());
         let profile = conditions.profile.as_ref();
@@ -173,7 +178,7 @@ impl Campaign {
         let pace = Pace::new(Instant::now(), self.measuring.max_time, runs.len(), asked_for);
         let interrupted = self.measure(&mut runs, &pace, &interrupt)?;
         // Only now, so that what goes wrong is the one line that is said.
-        self.method.notes().iter().for_each(|note| say(note));
+        self.method.notes().iter().for_each(|text| note(text));
         let mut doubts = machine::doubts(&environment);
         doubts.extend(peer_environment.iter().flat_map(machine::doubts_about_peer));
         doubts.extend(other_machines(&self.site.origin));
@@ -189,6 +194,7 @@ impl Campaign {
             schema: SCHEMA.into(),
             version: env!("CARGO_PKG_VERSION").into(),
             began: humantime::format_rfc3339_seconds(began).to_string(),
+            command_line: machine::command_line(),
             options: self.measuring.options(),
             environment,
             peer_environment,
@@ -254,6 +260,7 @@ impl Campaign {
             let share = if is_virtual { pace.planned() } else { pace.share_of_next(now, round, nth) };
             let task = self.method.task(&self.terms(round, share), &runs[at].launches);
             let doing = format!("{} launch {}", runs[at].bench.layer, round + 1);
+            detail(|| format!("{doing}, at most {:.1} s left for all layers", pace.left(now).as_secs_f64()));
             let mut show = |_| {
                 let now = Instant::now();
                 progress.show_left(pace.passed(now), pace.left(now), &doing);

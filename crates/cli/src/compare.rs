@@ -1,9 +1,11 @@
 //! `netdyno compare`: two records, or two layers of one, against each other.
 
 use crate::args::{Format, confidence};
-use crate::fault::{Fault, say};
+use crate::fault::Fault;
+use crate::help::{HOW_PRECISELY, OUTPUT};
 use crate::output::{COLUMNS, check_writable, format_of, write_stdout, write_whole};
 use crate::saved::Saved;
+use crate::voice::note;
 use clap::{Args, ValueEnum};
 use netdyno_measure::show::Percent;
 use netdyno_report::compare::{Comparison, Side, Terms, Verdict, compare, csv, table};
@@ -16,30 +18,33 @@ const LIMIT_AT_MOST: f64 = 1000.0;
 /// `netdyno compare`.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// The record to compare with, as written by --format json; FILE:LAYER for one layer of it
+    /// Compare with this record; FILE:LAYER names one layer of it
     #[arg(value_name = "A")]
     a: String,
 
-    /// The record to be compared; two layers of one file are paired by launch
+    /// Compare this record; two layers of one file are paired by launch
     #[arg(value_name = "B")]
     b: String,
 
-    /// Exit with 1 where a parameter that is measured in both is larger in B by more than
-    /// this, as in 5%, with its whole interval; where the interval holds the limit, it is
-    /// shown as undecided and is no failure
-    #[arg(long, value_name = "PERCENT", value_parser = limit, allow_hyphen_values = true)]
+    /// Exit with 1 where B is larger by more than this, as in 5%
+    ///
+    /// A parameter that is measured in both fails with its whole interval. Where the interval holds the limit,
+    /// the parameter is shown as undecided and is no failure.
+    #[arg(long, value_name = "PERCENT", value_parser = limit, allow_hyphen_values = true, help_heading = HOW_PRECISELY)]
     fail_on: Option<f64>,
 
-    /// Confidence of the intervals of ratios
-    #[arg(long, value_name = "SHARE", default_value = "0.95", value_parser = confidence, allow_negative_numbers = true)]
+    /// Set the confidence of the intervals of ratios
+    #[arg(long, value_name = "SHARE", default_value = "0.95", value_parser = confidence, help_heading = HOW_PRECISELY, hide_short_help = true)]
     confidence: f64,
 
-    /// Form of the result; by default that of the file's ending, or a table
-    #[arg(long, value_enum)]
+    /// Print a table, json or csv
+    ///
+    /// json has the schema netdyno-compare/1, csv one row for each layer and parameter. By default that of the file's ending (.json, .csv, .txt), or a table.
+    #[arg(long, value_enum, help_heading = OUTPUT, hide_possible_values = true)]
     format: Option<Form>,
 
-    /// File for the result, instead of standard output
-    #[arg(long, value_name = "FILE")]
+    /// Write to this file, not to standard output
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     out: Option<PathBuf>,
 }
 
@@ -58,7 +63,7 @@ enum Form {
 
 /// Compares, writes, and judges.
 pub fn run(args: &CompareArgs) -> Result<(), Fault> {
-    let form = form(args);
+    let form = form(args)?;
     if let Some(file) = &args.out {
         check_writable(file)?;
     }
@@ -72,7 +77,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Fault> {
         None => write_stdout(&text)?,
     }
     for doubt in comparison.doubts.iter().filter(|doubt| doubt.name == "nothing_judged") {
-        say(&format!("warning: {}", doubt.text));
+        note(&format!("warning: {}", doubt.text));
     }
     judge(&comparison)
 }
@@ -81,16 +86,16 @@ fn side(saved: &Saved) -> Side<'_> {
     Side { name: &saved.name, record: &saved.record, layer: saved.layer.as_deref() }
 }
 
-fn form(args: &CompareArgs) -> Form {
+fn form(args: &CompareArgs) -> Result<Form, Fault> {
     if let Some(form) = args.format {
-        return form;
+        return Ok(form);
     }
-    match args.out.as_deref().and_then(format_of) {
+    Ok(match args.out.as_deref().map_or(Ok(None), format_of)? {
         None | Some(Format::Table) => Form::Table,
         Some(Format::Json) => Form::Json,
         Some(Format::Csv) => Form::Csv,
         Some(Format::Html) => Form::Html,
-    }
+    })
 }
 
 fn render(comparison: &Comparison, form: Form) -> Result<String, Fault> {

@@ -1,8 +1,10 @@
 //! `netdyno export`: measured parameters in the forms that simulators read.
 
-use crate::fault::{Fault, say};
+use crate::fault::Fault;
+use crate::help::OUTPUT;
 use crate::output::{check_writable, write_stdout, write_whole};
 use crate::saved::Saved;
+use crate::voice::note;
 use clap::{Args, ValueEnum};
 use netdyno_measure::record::LayerResult;
 use netdyno_report::export::curve::Curve;
@@ -13,21 +15,22 @@ use std::path::PathBuf;
 /// `netdyno export`.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// Records, as written by --format json; FILE:LAYER for one layer of it. Several of one
-    /// layer, of different sizes, make one curve
+    /// Read these records; FILE:LAYER names one layer of a record
+    ///
+    /// Records are written by --format json. Several of one layer, of different sizes, make one curve.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,
 
-    /// Who is to read it
-    #[arg(long, value_enum)]
+    /// Write for this reader
+    #[arg(long, value_enum, help_heading = OUTPUT)]
     to: Reader,
 
-    /// Unit of all times for LogGOPSim, which reads integers
-    #[arg(long, value_enum, default_value = "ns")]
+    /// Use this unit for LogGOPSim, which reads integers
+    #[arg(long, value_enum, default_value = "ns", help_heading = OUTPUT)]
     time_unit: Unit,
 
-    /// File for the result, instead of standard output
-    #[arg(long, value_name = "FILE")]
+    /// Write to this file, not to standard output
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     out: Option<PathBuf>,
 }
 
@@ -72,7 +75,7 @@ pub fn run(args: &ExportArgs) -> Result<(), Fault> {
             loggopsim::render(&Curve::of(&results).map_err(bad)?, unit).map_err(bad)?
         }
     };
-    notes.iter().for_each(|note| say(&format!("note: {note}")));
+    notes.iter().for_each(|text| note(&format!("note: {text}")));
     match &args.out {
         Some(file) => write_whole(file, &text),
         None => write_stdout(&text),

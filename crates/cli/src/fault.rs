@@ -1,7 +1,14 @@
 //! How a run can fail, and its exit code: 1 once measuring has begun, 2 for bad input.
 
+use crate::help::example_of;
+use crate::voice::coloured;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use std::io::Write;
+use netdyno_host::standard::output_was_closed;
+use std::env;
+use std::error::Error as _;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::num::ParseIntError;
 use std::process::ExitCode;
 
 /// The exit code of a command that runs another where it fails itself.
@@ -81,9 +88,14 @@ impl Fault {
             }
             Self::Stopped(_) => say("stopped"),
             Self::Quiet(_) => {}
+            Self::Help(_) if output_was_closed() => {
+                return Self::Failed("cannot write to standard output: it is closed".into()).told();
+            }
             Self::Help(help) => {
-                if help.print().is_err() {
-                    return Self::Quiet(1);
+                if let Err(error) = help.print()
+                    && error.kind() != io::ErrorKind::BrokenPipe
+                {
+                    return Self::Failed(format!("cannot write to standard output: {error}")).told();
                 }
             }
         }
@@ -93,7 +105,7 @@ impl Fault {
 
 /// Says something on standard error. Where that is closed there is nobody to tell.
 pub fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(anstream::stderr(), "{}", coloured(text));
 }
 
 /// What a program or a file says must not steer the terminal.
@@ -110,15 +122,34 @@ impl From<clap::Error> for Fault {
     }
 }
 
+/// The verb on the command line: its first word that is no option.
+pub fn verb_asked_for() -> Option<OsString> {
+    env::args_os().skip(1).find(|word| !word.as_encoded_bytes().starts_with(b"-"))
+}
+
 /// What clap says in a paragraph, on one line.
 fn one_line(error: &clap::Error) -> String {
+    let verb = verb_asked_for().and_then(|verb| verb.into_string().ok());
+    let known = verb.as_deref().and_then(|verb| Some((verb, example_of(verb)?)));
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default();
     let mut line = first.strip_prefix("error: ").unwrap_or(first).trim_end_matches(':').to_owned();
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        line = "a command is missing".into();
+        if let Some((_, example)) = known {
+            line = format!("{line}, as in `{example}`");
+        }
+    }
+    if let Some((option, value, why)) = bad_value(error) {
+        line = format!("{option} '{value}': {why}");
+    }
     if error.kind() == ErrorKind::MissingRequiredArgument {
         let missing: Vec<&str> =
             text.lines().skip(1).take_while(|l| l.starts_with("  ")).map(str::trim).collect();
-        line = format!("{line}: {}", missing.join(", "));
+        line = format!("required arguments are missing: {}", missing.join(", "));
+        if let Some((_, example)) = known {
+            line = format!("{line}; as in `{example}`");
+        }
     }
     if let Some(ContextValue::Strings(valid)) = error.get(ContextKind::ValidValue)
         && !valid.is_empty()
@@ -135,5 +166,27 @@ fn one_line(error: &clap::Error) -> String {
             line = format!("{line}; did you mean '{nearest}'?");
         }
     }
-    format!("{line} (see `netdyno --help`)")
+    match known {
+        Some((verb, _)) => format!("{line} (see `netdyno {verb} --help`)"),
+        None => format!("{line} (see `netdyno --help`)"),
+    }
+}
+
+/// The option, the value that its parser refuses, and why.
+fn bad_value(error: &clap::Error) -> Option<(&str, &str, String)> {
+    if error.kind() != ErrorKind::ValueValidation {
+        return None;
+    }
+    let (Some(ContextValue::String(option)), Some(ContextValue::String(value))) =
+        (error.get(ContextKind::InvalidArg), error.get(ContextKind::InvalidValue))
+    else {
+        return None;
+    };
+    // What clap calls an option has its value's name behind it.
+    let why = error.source()?;
+    let why = match why.downcast_ref::<ParseIntError>() {
+        Some(_) => "invalid number: use a whole one, as in 7".to_owned(),
+        None => why.to_string(),
+    };
+    Some((option.split(' ').next()?, value, why))
 }

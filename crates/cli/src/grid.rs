@@ -34,7 +34,7 @@ impl Grid {
             |text: &str| text.parse::<f64>().map_err(|_| format!("'{text}' is not a number, {example}"));
         let amounts = match numbers.split(':').collect::<Vec<_>>()[..] {
             [from, to, step] => steps(number(from)?, number(to)?, number(step)?)
-                .ok_or_else(|| format!("'{numbers}' does not rise in steps, {example}"))?,
+                .map_err(|why| format!("'{numbers}' {why}, {example}"))?,
             [list] => list.split(',').map(number).collect::<Result<_, _>>()?,
             _ => return Err(format!("'{numbers}' is not from:to:step, {example}")),
         };
@@ -66,11 +66,16 @@ impl fmt::Display for Grid {
     }
 }
 
-/// From, to and step, with the end where a step falls on it.
-fn steps(from: f64, to: f64, step: f64) -> Option<Vec<f64>> {
+/// From, to and step, with the end where a step falls on it; or why not.
+fn steps(from: f64, to: f64, step: f64) -> Result<Vec<f64>, String> {
     let count = ((to - from) / step + 1e-9).floor();
-    let is_fit = step > 0.0 && count >= 0.0 && count < VALUES_AT_MOST as f64;
-    is_fit.then(|| (0..=count as usize).map(|nth| from + nth as f64 * step).collect())
+    if !(step > 0.0 && count >= 0.0) {
+        return Err("does not rise in steps".into());
+    }
+    if count >= VALUES_AT_MOST as f64 {
+        return Err(format!("has more than {VALUES_AT_MOST} values: use larger steps"));
+    }
+    Ok((0..=count as usize).map(|nth| from + nth as f64 * step).collect())
 }
 
 #[cfg(test)]
@@ -95,7 +100,7 @@ mod tests {
             ("+0:100us", "from:to:step"),
             ("+0:100:0us", "does not rise"),
             ("+100:0:10us", "does not rise"),
-            ("+0:1000000:1us", "does not rise"),
+            ("+0:1000000:1us", "more than 1000 values: use larger steps"),
             ("+0:100:10", "no unit"),
             ("+1,x,3us", "not a number"),
             ("+0us", "0 values beyond 0"),

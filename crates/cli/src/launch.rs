@@ -263,6 +263,7 @@ impl<'a> Team<'a> {
             _ => "replier",
         };
         let mut lines = vec![format!("the {} ({}) {text}", name(rank), self.crew.place(rank))];
+        let mut texts = vec![text];
         let until = Instant::now() + AFTERMATH;
         while lines.len() < procs
             && let Some(left) = until.checked_duration_since(Instant::now())
@@ -275,7 +276,13 @@ impl<'a> Team<'a> {
             };
             if other != rank {
                 lines.push(format!("the {} ({}) {text}", name(other), self.crew.place(other)));
+                texts.push(text);
             }
+        }
+        if let [one, other] = &texts[..]
+            && one == other
+        {
+            lines = vec![format!("both processes: {one}")];
         }
         lines.extend(launching::parting_words(self.started.job.as_mut()));
         End::Failed(lines.join("; "))

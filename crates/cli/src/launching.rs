@@ -96,7 +96,7 @@ pub fn launch(bench: &Bench, procs: usize, crew: &mut Crew, interrupt: &Interrup
                     _ => crew.launch(worker::command(&bench.variables).map_err(CrewError::Spawn)?)?,
                 };
             }
-            2
+            if peer.is_this_host() { 1 } else { 2 }
         }
         Origin::Children => {
             for _ in 0..procs {
@@ -131,6 +131,10 @@ fn by_launcher(
     let program = launcher.program();
     let guests = gather(&lobby, procs, interrupt, &mut || match job.ended().map_err(CrewError::Wait)? {
         None => Ok(()),
+        Some((status, words)) if words.is_empty() => Err(End::Failed(format!(
+            "'{program}' ended ({status}) before its {procs} processes had come, and said nothing: does \
+             --launcher start processes, as 'mpiexec -n {{n}}' does?"
+        ))),
         Some((status, words)) => Err(End::Failed(format!(
             "'{program}' ended ({status}) before its {procs} processes had come: {words}"
         ))),

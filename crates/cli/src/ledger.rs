@@ -2,6 +2,7 @@
 //! it did.
 
 use netdyno_apparatus_fi::account::{Account, State, Word};
+use netdyno_apparatus_fi::between::Between;
 use netdyno_measure::show::Time;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -173,8 +174,9 @@ launcher drops FI_HOOK, FI_PROVIDER_PATH and NETDYNO_APPARATUS"
         is_silent.then(|| format!("no message of any rank went through the hook: {ROUTES}"))
     }
 
-    /// What is worth knowing before the figures are believed.
-    pub fn doubts(&self) -> Vec<String> {
+    /// What is worth knowing before the figures are believed. `between` are the groups of ranks, where the
+    /// dials were turned between two alone.
+    pub fn doubts(&self, between: Option<&Between>) -> Vec<String> {
         let sum = |of: fn(&Rank) -> u64| self.ranks.iter().map(of).sum::<u64>();
         let mut doubts = Vec::new();
         let mut doubt = |count: u64, text: &str| {
@@ -199,7 +201,14 @@ launcher drops FI_HOOK, FI_PROVIDER_PATH and NETDYNO_APPARATUS"
         doubt(sum(|rank| rank.undialled_queues), "completion queues say too little to dial what they bring");
         doubt(sum(|rank| rank.undialled_endpoints), "scalable endpoints were not dialled");
         if self.messages() > 0 && sum(|rank| rank.spared) == self.messages() {
-            doubts.push("no message was dialled: none went from one group of --between to the other".into());
+            let ranks = self.ranks.len() as u64;
+            doubts.push(match between.and_then(|between| Some((between, between.rank_beyond(ranks)?))) {
+                Some((between, rank)) => format!(
+                    "no message was dialled: --between {between} names rank {rank}, and the ranks are 0 to {}",
+                    ranks - 1
+                ),
+                None => "no message was dialled: none went from one group of --between to the other".into(),
+            });
         }
         doubts
     }

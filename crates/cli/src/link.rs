@@ -1,11 +1,13 @@
 //! What the link has of its own: said, taken from a record, or measured before the program runs.
 
 use crate::apparatus::{Apparatus, spawn};
-use crate::fault::{Fault, say};
+use crate::fault::Fault;
 use crate::gauge::{self, Gauge};
+use crate::help::HOSTS;
 use crate::interrupt::Interrupt;
 use crate::run::wait;
 use crate::saved::Saved;
+use crate::voice::note;
 use clap::Args;
 use netdyno_apparatus_fi::page::{Plan, read_own, spell_own};
 use netdyno_measure::record::LayerResult;
@@ -41,15 +43,18 @@ const FIRST_S: u32 = 3;
 /// What is known of the link.
 #[derive(Clone, Debug, Args)]
 pub struct LinkArgs {
-    /// What the link has of its own: a record of `netdyno bulk` or `logp` over it (FILE or
-    /// FILE:LAYER), or latency=1.2us,send-gap=300ns,…, or none; without this it is measured where a
-    /// dial is set (=) or a gap added to, by two ranks of the program's own launcher
-    #[arg(long, value_name = "RECORD|VALUES|none")]
+    /// Say what the link has of its own: a record, values or none
+    ///
+    /// A record of `netdyno bulk` or `logp` over it (FILE or FILE:LAYER), or latency=1.2us,send-gap=300ns,…, or
+    /// none. Without this the link is measured where a dial is set (=) or a gap added to, by two ranks of the
+    /// program's own launcher.
+    #[arg(long, value_name = "RECORD|VALUES|none", help_heading = HOSTS, hide_short_help = true)]
     link: Option<String>,
 
-    /// What starts the two ranks that measure the link, as in 'mpiexec -n {n}'; by default what
-    /// starts the program
-    #[arg(long, value_name = "COMMAND", conflicts_with = "link")]
+    /// Measure the link by this launcher, as in 'mpiexec -n {n}'
+    ///
+    /// By default by that of the program.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "link", help_heading = HOSTS, hide_short_help = true)]
     launcher: Option<String>,
 }
 
@@ -98,7 +103,7 @@ impl LinkArgs {
         };
         match &gauge {
             Ok(gauge) => {
-                say(&format!("the link as it is, for --link of other runs: {}", spell_own(&gauge.own)));
+                note(&format!("the link as it is, for --link of other runs: {}", spell_own(&gauge.own)));
             }
             Err(why) if wanted.dials.iter().any(needs_link) => {
                 return Err(Fault::BadInput(format!(
@@ -106,7 +111,7 @@ impl LinkArgs {
 two ranks with --launcher"
                 )));
             }
-            Err(why) => say(&format!(
+            Err(why) => note(&format!(
                 "warning: what the link has of its own is not known ({why}): values below it are not refused"
             )),
         }
@@ -142,7 +147,7 @@ fn measure(launcher: &str, wanted: &Wanted<'_>, interrupt: &Interrupt) -> Result
     let needed = needed(wanted.dials);
     let mut gauges = Vec::new();
     for attempt in 0..ATTEMPTS {
-        say(if attempt == 0 {
+        note(if attempt == 0 {
             "measuring the link …"
         } else {
             "measuring the link again: it is doubted …"

@@ -42,6 +42,11 @@ pub fn environment(cpu: Option<usize>) -> Environment {
     }
 }
 
+/// The command line of netdyno, word by word, as records keep it.
+pub fn command_line() -> Vec<String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
 /// Doubts about the machine.
 pub fn doubts(environment: &Environment) -> Vec<Doubt> {
     let mut doubts = Vec::new();

@@ -1,6 +1,7 @@
 //! The `netdyno` command.
 //!
-//! * [`args`]: what can be asked for. * [`fault`]: how a run can fail, and its exit code.
+//! * [`args`]: what can be asked for. * [`help`], [`completions`], [`man`]: its help, completions and manual
+//!   pages. * [`fault`]: how a run can fail, and its exit code. * [`voice`]: what is said besides results.
 //! * [`characterise`], [`logp`], [`bulk`], [`contention`], [`overlap`], [`registration`], [`catalogue`], [`report`],
 //!   [`compare`], [`export`], [`serve`], [`plugin`], [`soak`]: the verbs.
 //! * [`run`]: a program under dials. [`sweep`], [`grid`], [`journal`], [`identity`]: the same again and again. [`validate`], [`dialled`]: whether dials do what they say. [`turn`]: the dials on the command line. [`apparatus`]: the hook
@@ -25,6 +26,7 @@ mod campaign;
 mod catalogue;
 mod characterise;
 mod compare;
+mod completions;
 mod contention;
 mod dialled;
 mod export;
@@ -33,6 +35,7 @@ mod gathering;
 mod gauge;
 mod grid;
 mod guard;
+mod help;
 mod identity;
 mod interrupt;
 mod journal;
@@ -42,6 +45,7 @@ mod ledger;
 mod link;
 mod logp;
 mod machine;
+mod man;
 mod meeting;
 mod method;
 mod output;
@@ -69,6 +73,7 @@ mod stratify;
 mod sweep;
 mod turn;
 mod validate;
+mod voice;
 mod worker;
 
 use args::{Cli, Verb};
@@ -79,7 +84,11 @@ use std::rc::Rc;
 
 fn main() -> ExitCode {
     let parsed = Cli::from_command_line().map_err(rank::said_once).map_err(as_verb);
-    match parsed.and_then(|cli| perform(&cli)) {
+    let performed = parsed.and_then(|cli| {
+        voice::set(&cli.common);
+        perform(&cli)
+    });
+    match performed {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => fault.exit(),
     }
@@ -87,7 +96,7 @@ fn main() -> ExitCode {
 
 /// What is wrong with the command line, as the verb would say it that was meant.
 fn as_verb(fault: Fault) -> Fault {
-    let runs = std::env::args_os().nth(1).is_some_and(|verb| verb == "run" || verb == "sweep");
+    let runs = fault::verb_asked_for().is_some_and(|verb| verb == "run" || verb == "sweep");
     if runs { fault.of_runner() } else { fault }
 }
 
@@ -103,7 +112,7 @@ fn perform(cli: &Cli) -> Result<(), Fault> {
 
 fn act(cli: &Cli, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     match &cli.verb {
-        None => characterise::run(&cli.measuring, &cli.dir, ranks),
+        None => characterise::run(cli, ranks),
         Some(Verb::Logp(args)) => logp::run(args, ranks),
         Some(Verb::Bulk(args)) => bulk::run(args, ranks),
         Some(Verb::Contention(args)) => contention::run(args, ranks),
@@ -119,6 +128,8 @@ fn act(cli: &Cli, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
         Some(Verb::Export(args)) => export::run(args),
         Some(Verb::Plugin(args)) => plugin::run(args),
         Some(Verb::Soak(args)) => soak::run(args),
+        Some(Verb::Completions(args)) => completions::run(args),
+        Some(Verb::Man(args)) => man::run(args),
         Some(Verb::Worker(args)) => worker::run(args),
         Some(Verb::Guard(args)) => guard::run(args),
     }

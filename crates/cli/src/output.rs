@@ -3,6 +3,9 @@
 
 use crate::args::{Format, OutputArgs};
 use crate::fault::Fault;
+use crate::voice;
+use anstream::{AutoStream, ColorChoice};
+use netdyno_host::standard::output_was_closed;
 use netdyno_measure::record::Record;
 use netdyno_measure::sweep::Sweep;
 use netdyno_report::{csv, html, sweep, table};
@@ -24,9 +27,13 @@ pub struct Sink {
 impl Sink {
     /// Chooses the form and checks the place.
     pub fn open(args: &OutputArgs) -> Result<Self, Fault> {
-        let format = args.format.or_else(|| args.out.as_deref().and_then(format_of)).unwrap_or(Format::Table);
-        if let Some(file) = &args.out {
-            check_writable(file)?;
+        let format = form_of(args)?.unwrap_or(Format::Table);
+        match &args.out {
+            Some(file) => check_writable(file)?,
+            None if output_was_closed() => {
+                return Err(Fault::BadInput("standard output is closed: name a file with --out".into()));
+            }
+            None => {}
         }
         Ok(Self { format, file: args.out.clone() })
     }
@@ -36,19 +43,43 @@ impl Sink {
         let text = render(std::slice::from_ref(record), self.format)?;
         match &self.file {
             Some(file) => write_whole(file, &text),
+            None if self.format == Format::Table && has_colours(&io::stdout()) => {
+                write_stdout(&voice::painted(&text))
+            }
             None => write_stdout(&text),
         }
     }
 }
 
-/// The form that a file's ending names.
-pub fn format_of(file: &Path) -> Option<Format> {
-    match file.extension()?.to_str()? {
-        "json" => Some(Format::Json),
-        "csv" => Some(Format::Csv),
-        "html" | "htm" => Some(Format::Html),
-        "txt" => Some(Format::Table),
-        _ => None,
+/// Whether standard output takes colours: it is a terminal, and NO_COLOR is not set.
+fn has_colours(stdout: &io::Stdout) -> bool {
+    AutoStream::choice(stdout) != ColorChoice::Never
+}
+
+/// The form that was asked for, by name or by the file's ending.
+pub fn form_of(args: &OutputArgs) -> Result<Option<Format>, Fault> {
+    match (args.format, &args.out) {
+        (None, Some(file)) => format_of(file),
+        (format, _) => Ok(format),
+    }
+}
+
+/// The form that a file's ending names; `None` of a file without one.
+///
+/// # Errors
+/// The ending names no form.
+pub fn format_of(file: &Path) -> Result<Option<Format>, Fault> {
+    let Some(ending) = file.extension() else { return Ok(None) };
+    match ending.to_str() {
+        Some("json") => Ok(Some(Format::Json)),
+        Some("csv") => Ok(Some(Format::Csv)),
+        Some("html" | "htm") => Ok(Some(Format::Html)),
+        Some("txt") => Ok(Some(Format::Table)),
+        _ => Err(Fault::BadInput(format!(
+            "--out {}: the ending .{} names no form: use .json, .csv, .html or .txt, or say --format",
+            file.display(),
+            ending.to_string_lossy()
+        ))),
     }
 }
 
@@ -88,6 +119,9 @@ pub fn render_sweep(sweep: &Sweep, format: Format) -> Result<String, Fault> {
 
 /// Writes text to standard output. A reader that went away is no fault.
 pub fn write_stdout(text: &str) -> Result<(), Fault> {
+    if output_was_closed() {
+        return Err(Fault::Failed("cannot write to standard output: it is closed".into()));
+    }
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -124,8 +158,18 @@ pub fn check_writable(file: &Path) -> Result<(), Fault> {
         // What may not be written may not be replaced either.
         OpenOptions::new().append(true).open(file).map_err(|error| bad(&error))?;
     }
-    NamedTempFile::new_in(folder(file)).map_err(|error| bad(&error))?;
+    let folder = folder(file);
+    if !folder.is_dir() {
+        return Err(bad(&format!("there is no folder {}: create it, or name another one", folder.display())));
+    }
+    // The error of a temporary file names that one, which nobody has asked for.
+    NamedTempFile::new_in(folder).map_err(|error| bad(&plain(&error)))?;
     Ok(())
+}
+
+/// An error of the system without what a library has added to it.
+fn plain(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
 /// Writes a file whole: under another name first, then in its place.
@@ -141,5 +185,5 @@ pub fn write_whole(file: &Path, text: &str) -> Result<(), Fault> {
         temporary.persist(file)?;
         Ok(())
     };
-    write().map_err(|error| Fault::Failed(format!("cannot write {}: {error}", file.display())))
+    write().map_err(|error| Fault::Failed(format!("cannot write {}: {}", file.display(), plain(&error))))
 }

@@ -5,6 +5,7 @@ use crate::campaign;
 use crate::fault::Fault;
 use crate::method::{Method, Reading, Terms};
 use crate::ranks::Ranks;
+use netdyno_layers::catalogue::Layer;
 use netdyno_measure::order::Order;
 use netdyno_measure::overlap::data::OverlapLaunch;
 use netdyno_measure::overlap::doubts::is_precise;
@@ -29,6 +30,7 @@ pub fn run(args: &OverlapArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
             "overlap measures several sizes: use --sizes, as in --sizes 5kB,100kB".into(),
         ));
     }
+    check_smallest(sizes.first().copied().unwrap_or(0), &bench.over)?;
     let methods: Vec<plan::Method> = METHODS
         .into_iter()
         .filter(|method| {
@@ -37,6 +39,18 @@ pub fn run(args: &OverlapArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
         .collect();
     let comb = Comb { sizes, queue: usize::from(args.queue), methods };
     campaign::run(Box::new(comb), &bench, ranks)
+}
+
+/// A layer that carries no message of any of the sizes has nothing to measure.
+fn check_smallest(smallest: usize, layers: &[Layer]) -> Result<(), Fault> {
+    match layers.iter().find(|layer| smallest > layer.max_message()) {
+        Some(layer) => Err(Fault::BadInput(format!(
+            "--sizes: {layer} carries messages of up to {}, and {} is more: name a smaller size",
+            Size(layer.max_message()),
+            Size(smallest)
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Computation behind messages.

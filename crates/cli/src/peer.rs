@@ -84,6 +84,12 @@ impl Peer {
         self.local_ip
     }
 
+    /// Whether it is this host: both ends of the connection have one address, or are on the loopback.
+    pub fn is_this_host(&self) -> bool {
+        let ip = self.address.ip().to_canonical();
+        ip.is_loopback() || ip == self.local_ip
+    }
+
     /// The address of the other host, as it sees it.
     pub fn ip(&self) -> IpAddr {
         self.reserved.ip

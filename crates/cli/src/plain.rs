@@ -5,9 +5,10 @@
 //! the program grows, which LogGP says: a message in one direction at a time pays each dial once.
 
 use crate::apparatus::{Apparatus, grain_shift};
-use crate::fault::{Fault, say};
+use crate::fault::Fault;
 use crate::guard::GuardedFolder;
 use crate::turn::RouteArgs;
+use crate::voice::note;
 use netdyno_apparatus_fi::page::{Plan, Turn};
 use netdyno_job::launcher::Launcher;
 use netdyno_measure::validation::extract::program;
@@ -145,7 +146,7 @@ pub fn measure(
     let binary = compile(folder.path(), launcher)?;
     let mut all = Vec::new();
     for case in CASES.iter().filter(|case| dials.is_empty() || dials.contains(&case.dial)) {
-        say(&format!("plain MPI programs under {} …", Dials::NONE.with(case.dial, case.setting)));
+        note(&format!("plain MPI programs under {} …", Dials::NONE.with(case.dial, case.setting)));
         let mut seen: BTreeMap<(String, usize), Vec<[f64; 2]>> = BTreeMap::new();
         for nth in 0..pairs {
             let run = |is_dialled| once(case, launcher, route, &binary, is_dialled);

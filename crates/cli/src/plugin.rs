@@ -18,19 +18,21 @@ pub struct PluginArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Build a layer, unless that was done before, and print the file that came of it
+    /// Build a layer, unless it is built already, and print its file
     Build {
-        /// mpi, ofi, ucx, skeleton, requests, or a file of your own that ends in .c
+        /// Build mpi, ofi, ucx, skeleton, requests, or a file of your own (.c)
         #[arg(value_name = "NAME")]
         name: String,
 
-        /// The compiler; by default $NETDYNO_MPICC or mpicc for mpi, $CC or cc for others
-        #[arg(long, value_name = "CC")]
+        /// Build by this compiler
+        ///
+        /// By default $NETDYNO_MPICC or mpicc for mpi, $CC or cc for others.
+        #[arg(long, value_name = "CC", help_heading = "How to build")]
         cc: Option<PathBuf>,
     },
-    /// Print a source: mpi, ofi, ucx, skeleton or requests, or the interface itself, layer.h
+    /// Print the source of a layer, or the interface, layer.h
     Show {
-        /// mpi, ofi, ucx, skeleton, requests or layer.h
+        /// Print this source
         #[arg(value_name = "NAME", value_parser = ["mpi", "ofi", "ucx", "skeleton", "requests", "layer.h"])]
         name: String,
     },

@@ -1,5 +1,6 @@
 //! Progress on a terminal; nothing in a pipe.
 
+use crate::voice::{is_quiet, is_verbose};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
 
@@ -22,7 +23,9 @@ impl Progress {
     }
 
     fn with(left: &str) -> Self {
-        let bar = ProgressBar::new(STEPS);
+        // Between lines that say what is done, a bar would be torn.
+        let is_shown = !is_quiet() && !is_verbose();
+        let bar = if is_shown { ProgressBar::new(STEPS) } else { ProgressBar::hidden() };
         // Not as wide as a terminal: the ^C that a terminal echoes must not begin a new line,
         // or the bar is not cleared. Should the template ever be wrong, the plain bar does.
         if let Ok(style) =

@@ -1,9 +1,10 @@
 //! `netdyno report`: draws saved records.
 
 use crate::args::{Format, ReportArgs};
-use crate::fault::{Fault, say};
+use crate::fault::Fault;
 use crate::output::{check_writable, format_of, render, render_sweep, write_stdout, write_whole};
 use crate::saved::{read, read_sweep};
+use crate::voice::note;
 use std::path::{Path, PathBuf};
 
 /// Reads the records and writes the report.
@@ -12,13 +13,17 @@ pub fn run(args: &ReportArgs) -> Result<(), Fault> {
     if !to_stdout {
         check_writable(&args.out)?;
     }
-    let format = args.format.or_else(|| format_of(&args.out)).unwrap_or(Format::Html);
+    let format = match args.format {
+        None if !to_stdout => format_of(&args.out)?,
+        format => format,
+    };
+    let format = format.unwrap_or(Format::Html);
     let text = text(&args.files, format)?;
     if to_stdout {
         return write_stdout(&text);
     }
     write_whole(&args.out, &text)?;
-    say(&format!("wrote {}", args.out.display()));
+    note(&format!("wrote {}", args.out.display()));
     Ok(())
 }
 

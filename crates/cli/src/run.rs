@@ -1,13 +1,16 @@
 //! `netdyno run`: a program as it is, over a link as it is wanted.
 
 use crate::apparatus::{Apparatus, code, grain_shift, spawn};
-use crate::fault::{Fault, RUNNER, say};
+use crate::fault::{Fault, RUNNER};
 use crate::guard::GuardedFolder;
+use crate::help::OUTPUT;
 use crate::interrupt::Interrupt;
 use crate::ledger::Ledger;
 use crate::link::{LinkArgs, Wanted};
+use crate::machine;
 use crate::output::{check_writable, write_whole};
 use crate::turn::{self, DialArgs, RouteArgs};
+use crate::voice::note;
 use clap::Args;
 use netdyno_apparatus_fi::page::{Plan, Turn};
 use netdyno_job::shared_files::SharedFiles;
@@ -23,6 +26,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// The heading of the program.
+pub const WHAT_TO_RUN: &str = "What to run";
 /// How often a signal is looked for while the program runs.
 const LOOK: Duration = Duration::from_millis(20);
 /// After this time, and after twice as long each time, the program's files in shared memory are looked
@@ -40,24 +45,27 @@ pub struct RunArgs {
     #[command(flatten)]
     route: RouteArgs,
 
+    /// Write what each rank did to this file, as JSON
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT, hide_short_help = true)]
+    report: Option<PathBuf>,
+
     /// What is known of the link.
     #[command(flatten)]
     link: LinkArgs,
-
-    /// File for what each rank did, as JSON
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
-
-    /// Say nothing at the end where all went well
-    #[arg(long)]
-    quiet: bool,
 
     /// Lets the hook panic after so many messages, in a function of the kind named: 150, queue:150, after-send:150
     #[arg(long, value_name = "[KIND:]N", hide = true)]
     fail_at: Option<netdyno_apparatus_fi::fault::InjectedFault>,
 
-    /// The program, with whatever starts its ranks, as in mpiexec -n 4 ./app
-    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    /// Run this program, with what starts its ranks
+    #[arg(
+        value_name = "COMMAND",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        help_heading = WHAT_TO_RUN,
+        hide_short_help = true
+    )]
     command: Vec<OsString>,
 }
 
@@ -71,6 +79,8 @@ struct Report<'a> {
     /// Of what varied by chance.
     seed: u64,
     command: Vec<String>,
+    /// The whole command line of netdyno.
+    command_line: Vec<String>,
     exit_code: u8,
     /// Why the dials were not in force everywhere.
     not_in_force: Option<String>,
@@ -83,6 +93,12 @@ struct Report<'a> {
 pub fn run(args: &RunArgs) -> Result<(), Fault> {
     if let Some(file) = &args.report {
         check_writable(file)?;
+    }
+    turn::check_place(&args.command, args.turns_a_dial())?;
+    if !args.turns_a_dial() {
+        note(
+            "warning: no dial is turned: the program runs over the link as it is (see `netdyno run --help`)",
+        );
     }
     let interrupt = Interrupt::catch()?;
     let (dials, profile, seed) = (args.dials.dials(), args.dials.profile()?, args.dials.seed);
@@ -111,7 +127,8 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
     let is_silent = || ledger.is_silent().filter(|_| status.success());
     let failing = ledger.failing().or_else(is_silent);
     let of_link = link.doubts.iter().map(|doubt| format!("the link as it is, {doubt}"));
-    let doubts: Vec<String> = of_link.chain(ledger.doubts()).collect();
+    let of_ranks = ledger.doubts(plan.between.as_ref());
+    let doubts: Vec<String> = of_link.chain(of_ranks).collect();
     if let Some(file) = &args.report {
         let command = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let report = Report {
@@ -120,6 +137,7 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
             profile: plan.profile.as_ref().map(Profile::to_string),
             seed,
             command,
+            command_line: machine::command_line(),
             exit_code: code(status),
             not_in_force: failing.clone(),
             doubts: doubts.clone(),
@@ -129,22 +147,35 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
             .map_err(|error| Fault::Failed(format!("cannot write the report as JSON: {error}")))?;
         write_whole(file, &(text + "\n"))?;
     }
-    if !args.quiet {
-        // The program's output is its own: what is said here is said beside it.
-        if !ledger.ranks.is_empty() && (stderr().is_terminal() || args.report.is_none()) {
-            say(&format!("\n{}", ledger.table().trim_end()));
-        }
-        doubts.iter().for_each(|doubt| say(&format!("doubt: {doubt}")));
+    // The program's output is its own: what is said here is said beside it.
+    if !ledger.ranks.is_empty() && (stderr().is_terminal() || args.report.is_none()) {
+        note(&format!("\n{}", ledger.table().trim_end()));
     }
+    doubts.iter().for_each(|doubt| note(&format!("doubt: {doubt}")));
+    // The ranks of an interrupted program were ended in the middle.
+    interrupt.check().map_err(Fault::stopped)?;
     match (failing, code(status)) {
         (None, 0) => Ok(()),
         (None, code) => Err(Fault::Quiet(code)),
         // What the program died of is what it says itself.
+        (Some(_), status) if status != 0 && ledger.ranks.is_empty() => Err(Fault::Ended(
+            RUNNER,
+            format!(
+                "the program ended with status {status} before any rank was heard of: see what it said, and try \
+                 it without netdyno"
+            ),
+        )),
         (Some(text), status) if status != 0 => {
-            say(&format!("the program ended with status {status}"));
-            Err(Fault::Ended(RUNNER, text))
+            Err(Fault::Ended(RUNNER, format!("the program ended with status {status}; {text}")))
         }
         (Some(text), _) => Err(Fault::Ended(RUNNER, text)),
+    }
+}
+
+impl RunArgs {
+    /// Whether the link is to be another than it is.
+    fn turns_a_dial(&self) -> bool {
+        self.dials.are_turned() || self.route.between().is_some()
     }
 }
 

@@ -4,16 +4,18 @@ use crate::apparatus::{Apparatus, code, grain_shift, spawn};
 use crate::args::{Format, OutputArgs, confidence};
 use crate::fault::{Fault, RUNNER, clean, say};
 use crate::grid::Grid;
+use crate::help::{HOW_PRECISELY, OUTPUT};
 use crate::identity::Identity;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::ledger::{Ledger, Rank};
 use crate::link::{LinkArgs, Wanted};
 use crate::machine;
-use crate::output::{check_writable, format_of, render_sweep, write_stdout, write_whole};
+use crate::output::{check_writable, form_of, render_sweep, write_stdout, write_whole};
 use crate::progress::Progress;
-use crate::run::wait;
-use crate::turn::{self, RouteArgs};
+use crate::run::{WHAT_TO_RUN, wait};
+use crate::turn::{self, DIALS, RouteArgs};
+use crate::voice::note;
 use clap::Args;
 use netdyno_apparatus_fi::page::{Plan, Turn};
 use netdyno_measure::show::Percent;
@@ -46,66 +48,118 @@ pub struct SweepArgs {
     #[command(flatten)]
     link: LinkArgs,
 
-    /// A pattern whose group finds a number in the program's output, the last one; without it the
-    /// time of the whole command is taken
-    #[arg(long, value_name = "PATTERN")]
+    /// Read a number from the program's output
+    ///
+    /// The last one that the group of this pattern finds. Without it the time of the whole command is taken.
+    #[arg(long, value_name = "PATTERN", value_parser = pattern, help_heading = OUTPUT)]
     metric: Option<Regex>,
 
-    /// The unit of that number
-    #[arg(long, value_name = "UNIT", default_value = "s", requires = "metric")]
+    /// Give that number this unit
+    #[arg(
+        long,
+        value_name = "UNIT",
+        default_value = "s",
+        requires = "metric",
+        help_heading = OUTPUT,
+        hide_short_help = true
+    )]
     unit: String,
 
-    /// More of that number is better: a rate
-    #[arg(long, requires = "metric")]
+    /// Take more of that number for better: it is a rate
+    #[arg(long, requires = "metric", help_heading = OUTPUT, hide_short_help = true)]
     higher_is_better: bool,
 
-    /// How often every value is run
-    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    /// Run every value this often
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "3",
+        value_parser = clap::value_parser!(u16).range(1..=1000),
+        help_heading = HOW_PRECISELY,
+        hide_short_help = true
+    )]
     repetitions: u16,
 
-    /// Confidence of every interval
-    #[arg(long, value_name = "SHARE", default_value = "0.95", value_parser = confidence)]
+    /// Set the confidence of every interval
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value = "0.95",
+        value_parser = confidence,
+        help_heading = HOW_PRECISELY,
+        hide_short_help = true
+    )]
     confidence: f64,
 
-    /// Seed of the order in which values are run
-    #[arg(long, value_name = "N", default_value = "1")]
+    /// Seed the order in which values are run
+    #[arg(long, value_name = "N", default_value = "1", help_heading = HOW_PRECISELY, hide_short_help = true)]
     seed: u64,
 
-    /// File in which each run is noted as it ends: the same command goes on from there
-    #[arg(long, value_name = "FILE", default_value = "netdyno-sweep.journal")]
+    /// Note each run in this file as it ends
+    ///
+    /// The same command goes on from there.
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "netdyno-sweep.journal",
+        help_heading = OUTPUT,
+        hide_short_help = true
+    )]
     journal: PathBuf,
 
     /// Where and in which form the result goes.
     #[command(flatten)]
     output: OutputArgs,
 
-    /// The program, with whatever starts its ranks, as in mpiexec -n 4 ./app
-    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    /// Run this program, with what starts its ranks
+    #[arg(
+        value_name = "COMMAND",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        help_heading = WHAT_TO_RUN,
+        hide_short_help = true
+    )]
     command: Vec<OsString>,
 }
 
 /// The values of each dial.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Dials: +from:to:step adds to what the link has, = sets it; or a list")]
+#[command(next_help_heading = DIALS)]
 struct GridArgs {
-    /// L: time on the way, as in +0:100:10us
+    /// Sweep L, time on the way, as in +0:100:10us
+    ///
+    /// From, to and step, or a list as in =10,20,50us.
     #[arg(long, value_name = "TIMES", value_parser = grid(Dial::Latency), allow_hyphen_values = true)]
     latency: Option<Grid>,
-    /// o_s: processor time for each message sent
+    /// Sweep o_s, processor time of a send
     #[arg(long, value_name = "TIMES", value_parser = grid(Dial::SendOverhead), allow_hyphen_values = true)]
     send_overhead: Option<Grid>,
-    /// o_r: processor time for each message received
+    /// Sweep o_r, processor time of a receive
     #[arg(long, value_name = "TIMES", value_parser = grid(Dial::RecvOverhead), allow_hyphen_values = true)]
     recv_overhead: Option<Grid>,
-    /// g_s: least time between two messages that a rank sends, as in =10,20,50us
+    /// Sweep g_s, least time between sends
     #[arg(long, value_name = "TIMES", value_parser = grid(Dial::SendGap), allow_hyphen_values = true)]
     send_gap: Option<Grid>,
-    /// g_r: least time between two messages that a rank receives
+    /// Sweep g_r, least time between receives
     #[arg(long, value_name = "TIMES", value_parser = grid(Dial::RecvGap), allow_hyphen_values = true)]
     recv_gap: Option<Grid>,
-    /// G: time for each byte but the first, as in =0.5,1,2ns/B or =1,0.5GB/s
+    /// Sweep G, time of a byte, as in =1,2ns/B
+    ///
+    /// Or =1,2GB/s. Each byte of a message but the first.
     #[arg(long, value_name = "TIMES/B", value_parser = grid(Dial::GapPerByte), allow_hyphen_values = true)]
     gap_per_byte: Option<Grid>,
+}
+
+/// A pattern that finds a number. What is wrong with another one is the last line of what its parser says.
+fn pattern(text: &str) -> Result<Regex, String> {
+    let example = "as in 'Loop time of ([0-9.]+)'";
+    let pattern = Regex::new(text).map_err(|error| {
+        let said = error.to_string();
+        let why = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        format!("not a regular expression ({why}), {example}")
+    })?;
+    if pattern.captures_len() < 2 { Err(format!("the pattern has no group, {example}")) } else { Ok(pattern) }
 }
 
 fn grid(dial: Dial) -> impl Fn(&str) -> Result<Grid, String> + Clone + Send + Sync + 'static {
@@ -124,7 +178,7 @@ impl GridArgs {
         ];
         let grids: Vec<&Grid> = grids.into_iter().flatten().collect();
         if grids.is_empty() {
-            return Err(Fault::BadInput("no dial is swept: say for instance --latency +0:100:20us".into()));
+            return Err(Fault::BadInput("no dial is swept: name one, as in --latency +0:100:20us".into()));
         }
         Ok(grids)
     }
@@ -140,16 +194,13 @@ struct Step<'a> {
 
 /// Runs the sweep and writes its result.
 pub fn run(args: &SweepArgs) -> Result<(), Fault> {
-    let grids = args.grids.all()?;
-    if args.metric.as_ref().is_some_and(|pattern| pattern.captures_len() < 2) {
-        return Err(Fault::BadInput(
-            "--metric: the pattern has no group, as in 'Loop time of ([0-9.]+)'".into(),
-        ));
-    }
+    let grids = args.grids.all();
+    turn::check_place(&args.command, grids.is_ok())?;
+    let grids = grids?;
     if let Some(file) = &args.output.out {
         check_writable(file)?;
     }
-    let format = args.output.format.or_else(|| args.output.out.as_deref().and_then(format_of));
+    let format = form_of(&args.output)?;
     let interrupt = Interrupt::catch()?;
     // Before the link is measured, which takes long.
     let mut journal = Journal::open(&args.journal, &plan(args, &grids), &identity(args, &grids))?;
@@ -157,7 +208,7 @@ pub fn run(args: &SweepArgs) -> Result<(), Fault> {
     let began = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let steps = steps(&grids, usize::from(args.repetitions), args.seed);
     if !journal.runs().is_empty() {
-        say(&format!(
+        note(&format!(
             "going on after {} of {} runs, as noted in {}",
             journal.runs().len(),
             steps.len(),
@@ -202,7 +253,7 @@ fn own(args: &SweepArgs, grids: &[&Grid], interrupt: &Interrupt) -> Result<Own, 
     let dials: Vec<Dials> = grids.iter().flat_map(dials).collect();
     let wanted = Wanted { dials: &dials, command: &args.command, provider: args.route.provider() };
     let link = args.link.own(&wanted, interrupt)?;
-    link.doubts.iter().for_each(|doubt| say(&format!("doubt: the link as it is, {doubt}")));
+    link.doubts.iter().for_each(|doubt| note(&format!("doubt: the link as it is, {doubt}")));
     let own = link.own;
     dials.iter().try_for_each(|dials| turn::check(dials, None, &own))?;
     Ok(own)
@@ -329,7 +380,7 @@ fn once(
         metric,
         wall_s,
         counted: counted(&ledger),
-        doubts: ledger.doubts(),
+        doubts: ledger.doubts(args.route.between().as_ref()),
     };
     Ok((run, apparatus.provider().map(str::to_owned)))
 }
@@ -374,6 +425,7 @@ fn result(args: &SweepArgs, grids: &[&Grid], runs: &[Run], provider: Option<Stri
         began,
         place: format!("{}, {}, {}", environment.host, environment.cpu_model, environment.kernel),
         command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        command_line: machine::command_line(),
         provider,
         metric: args.metric.as_ref().map_or("wall time".into(), |pattern| pattern.to_string()),
         unit: if args.higher_is_better && args.unit == "s" { String::new() } else { args.unit.clone() },

@@ -4,6 +4,7 @@ use crate::apparatus::{Apparatus, folder, grain_shift};
 use crate::args::{Measuring, OutputArgs};
 use crate::campaign::{Campaign, Conditions, conclude};
 use crate::fault::Fault;
+use crate::help::WHAT;
 use crate::ledger::Ledger;
 use crate::method::{Method, Reading, Terms};
 use crate::output::Sink;
@@ -45,27 +46,30 @@ const GAP: usize = 2;
 const LATENCY: usize = 3;
 const RTT: usize = 4;
 
+/// The help of --launches, which counts other launches than elsewhere.
+const LAUNCHES: &str = "Start this many fresh process pairs for each dial";
+
 /// `netdyno validate`.
 #[derive(Debug, Args)]
 #[command(mut_arg("size", |size| size.hide(true)))]
-#[command(mut_arg("launches", |launches| launches.default_value("3").help("Fresh process pairs for each dial")))]
+#[command(mut_arg("launches", |launches| launches.default_value("3").help(LAUNCHES).long_help(LAUNCHES)))]
 #[command(mut_arg("max_time", |time| time.default_value("10min")))]
 pub struct ValidateArgs {
-    /// Layer whose dials are turned: mpi, am+shm or am+udp
-    #[arg(long, value_name = "LAYER", default_value = "mpi")]
+    /// Turn its dials (see `netdyno layers`)
+    ///
+    /// Those of mpi, am+shm or am+udp.
+    #[arg(long, value_name = "LAYER", default_value = "mpi", help_heading = WHAT)]
     over: Layer,
 
-    /// Dials to turn; all of them by default
-    #[arg(long, value_name = "DIAL[,DIAL…]", value_delimiter = ',', value_parser = dial)]
+    /// Turn these dials [default: all]
+    #[arg(long, value_name = "DIAL[,DIAL…]", value_delimiter = ',', value_parser = dial, help_heading = WHAT)]
     dial: Vec<Dial>,
 
-    /// The paper's values: 0.5, 1, 2, 5 and 10 to 120 µs in steps of 10
-    #[arg(long)]
+    /// Turn them to the paper's values
+    ///
+    /// 0.5, 1, 2, 5 and 10 to 120 µs in steps of 10 (León et al. 2002).
+    #[arg(long, help_heading = WHAT, hide_short_help = true)]
     full: bool,
-
-    /// How messages go.
-    #[command(flatten)]
-    route: RouteArgs,
 
     /// How to measure.
     #[command(flatten)]
@@ -74,6 +78,10 @@ pub struct ValidateArgs {
     /// Where and in which form the result goes.
     #[command(flatten)]
     output: OutputArgs,
+
+    /// How messages go.
+    #[command(flatten)]
+    route: RouteArgs,
 }
 
 fn dial(text: &str) -> Result<Dial, String> {
@@ -117,7 +125,7 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
         }
         let carrier = ledger.ranks.first().map_or("none", |rank| rank.carrier);
         result.label = result.label.take().or_else(|| apparatus.provider().map(str::to_owned));
-        result.doubts.extend(ledger.doubts().into_iter().map(|text| Doubt::new("apparatus", text)));
+        result.doubts.extend(ledger.doubts(None).into_iter().map(|text| Doubt::new("apparatus", text)));
         result.dials = Some(format!("each in turn, departure times travel by {carrier}"));
     }
     write(&mut record, &sink)

@@ -16,6 +16,7 @@
 //! * [`pages`]: memory that nothing has touched, and what the system takes to lock it.
 //! * [`random`]: bits that nobody guesses.
 //! * [`sleep`]: how a side that sleeps is woken by the other one.
+//! * [`standard`]: standard output as this process was given it.
 //! * [`wait`]: what an idle process does.
 
 pub mod bytes;
@@ -36,5 +37,6 @@ pub mod segment;
 pub mod shared_word;
 pub mod sleep;
 pub mod stage;
+pub mod standard;
 mod sync;
 pub mod wait;

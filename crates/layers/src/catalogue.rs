@@ -223,6 +223,12 @@ impl FromStr for Layer {
         if let Some(example) = ALL.into_iter().find(|layer| layer.name() == text) {
             return Err(format!("{text} must say what it is over, as in '{example}'"));
         }
+        if text.is_empty() {
+            return Err(
+                "there is no layer without a name: name one, as in am+shm (`netdyno layers` lists them)"
+                    .into(),
+            );
+        }
         // Two letters in the wrong order are one mistake.
         let distance = |layer: &Self| strsim::damerau_levenshtein(&layer.to_string(), text);
         let nearest = ALL.into_iter().min_by_key(distance).unwrap_or(Self::AmShm);

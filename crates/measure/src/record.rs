@@ -29,6 +29,9 @@ pub struct Record {
     pub version: String,
     /// When measuring began, RFC 3339, UTC.
     pub began: String,
+    /// The command line that measured, word by word. Empty in records of earlier versions.
+    #[serde(default)]
+    pub command_line: Vec<String>,
     /// What was asked for.
     pub options: Options,
     /// Where it ran.

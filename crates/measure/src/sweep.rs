@@ -35,6 +35,9 @@ pub struct Sweep {
     pub place: String,
     /// The program, with whatever starts its ranks.
     pub command: Vec<String>,
+    /// The whole command line of netdyno, word by word. Empty in records of earlier versions.
+    #[serde(default)]
+    pub command_line: Vec<String>,
     /// Provider of libfabric, where it was chosen.
     pub provider: Option<String>,
     /// What was read of each run: `wall time`, or the pattern that found a number in the output.

@@ -398,6 +398,7 @@ pub fn record(results: Vec<LayerResult>) -> Record {
         schema: SCHEMA.into(),
         version: "0.1.0".into(),
         began: "2025-01-02T03:04:05Z".into(),
+        command_line: vec!["netdyno".into()],
         peer_environment: None,
         options: Options { precision: 0.02, confidence: 0.95, max_time_s: 60.0, launches: 9, seed: 1 },
         environment: environment(),
