@@ -144,6 +144,15 @@ mod tests {
     }
 
     #[test]
+    fn a_rank_that_a_program_does_not_have_is_found() {
+        let beyond = |text: &str, ranks| text.parse::<Between>().unwrap().rank_beyond(ranks);
+        assert_eq!(beyond("0,7", 2), Some(7));
+        assert_eq!(beyond("0-3,4-7", 6), Some(6));
+        assert_eq!(beyond("0-3,4-7", 8), None);
+        assert_eq!(beyond("node1,node2", 2), None);
+    }
+
+    #[test]
     fn what_crosses_from_one_group_to_the_other_is_dialled() {
         let racks: Between = "0-3,4-6+9".parse().unwrap();
         let dialled: Vec<(u64, u64)> = (0..10)

@@ -127,7 +127,7 @@ const EXAMPLES: &[(&str, [(&str, &str); 3])] = &[
     (
         "serve",
         [
-            ("netdyno serve", "serve at all addresses; print a key"),
+            ("netdyno serve", "serve at all addresses"),
             ("netdyno serve --bind 10.0.0.1 --key-file key", "choose address and key"),
             ("netdyno serve --bind 127.0.0.1 --one-off", "serve this host once"),
         ],

@@ -147,6 +147,8 @@ fn dials_are_turned_between_groups_alone() {
                 );
                 assert!(took >= 2.0 * 50.0 * 2e-3 || !is_dialled, "{between}: {took}");
                 assert_eq!(stderr(&output).contains("no message was dialled"), !is_dialled);
+                let names = "--between 0,2-9 names rank 2, and the ranks are 0 to 1";
+                assert_eq!(stderr(&output).contains(names), !is_dialled, "{}", stderr(&output));
             }
         }
     }
@@ -365,6 +367,13 @@ fn an_mpi_that_goes_another_way_is_told() {
         let (code, text) = with(&[], &[&["sh", "-c", script, "sh"][..], &words].concat());
         assert_eq!(code, Some(125), "{text}");
         assert!(text.contains("different versions"), "{text}");
+        // A program that is not there is told by its launcher, and by one line.
+        let missing = [words[0], "-n", "2", "./nosuchprogram"];
+        let (code, text) = with(&["--latency", "+1us"], &missing);
+        let last = text.lines().last().unwrap();
+        assert_eq!(code, Some(125), "{text}");
+        assert!(last.starts_with("error: the program ended with status"), "{text}");
+        assert!(last.contains("before any rank was heard of") && !text.contains("netmod"), "{text}");
         // The program's own status passes through.
         let (code, text) = with(&["--quiet"], &[&words[..], &["and", "one", "more"]].concat());
         assert_eq!(code, Some(0), "{text}");

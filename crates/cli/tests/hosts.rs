@@ -84,7 +84,7 @@ fn a_served_host_is_measured_and_stands_in_the_record() {
     for result in &record.results {
         // Served or not, it is one host.
         let distance = netdyno_clock::place::distance(result.cpus[0], result.cpus[1]).to_string();
-        assert_eq!((result.cpus.len(), result.distance), (2, Some(distance)));
+        assert_eq!((result.cpus.len(), result.distance.as_deref()), (2, Some(&*distance)));
     }
     // One measurement was to be made.
     assert_eq!(served.code(), Some(0));
