@@ -146,12 +146,10 @@ fn find_hook() -> Result<PathBuf, Fault> {
     }
     let exe = env::current_exe().map_err(|error| Fault::Failed(format!("where is this command? {error}")))?;
     let folder = exe.parent().unwrap_or(Path::new("."));
-    let places = [
-        folder.join(HOOK),
-        folder.join(BUILT),
-        folder.join("deps").join(BUILT),
-        folder.join("../lib").join(HOOK),
-    ];
+    // Cargo leaves it in either of two places: the older one is of another build.
+    let built = [folder.join(BUILT), folder.join("deps").join(BUILT)];
+    let built = built.into_iter().max_by_key(|path| path.metadata().and_then(|meta| meta.modified()).ok());
+    let places = [folder.join(HOOK), built.unwrap_or_default(), folder.join("../lib").join(HOOK)];
     places.into_iter().find(|path| path.is_file()).ok_or_else(|| {
         Fault::Failed(format!(
             "the hook {HOOK} is not beside {}: build it (cargo build --release) or name it in {VARIABLE}",
