@@ -634,10 +634,10 @@ fn bytes(text: &str) -> Result<usize, String> {
     Ok(digits.parse::<usize>().ok().and_then(|count| count.checked_mul(unit)).unwrap_or(usize::MAX))
 }
 
-/// The size of a message.
+/// The size of a message. What a layer carries is less, and said by the layer.
 fn size(text: &str) -> Result<u32, String> {
-    let size = u32::try_from(bytes(text)?).ok().filter(|size| (1..=1 << 30).contains(size));
-    size.ok_or_else(|| "must be from 1B to 1GiB".into())
+    let size = u32::try_from(bytes(text)?).ok().filter(|size| *size >= 1);
+    size.ok_or_else(|| format!("must be from 1B to {}B", u32::MAX))
 }
 
 /// A size from 1 KiB, below which there is hardly a line to draw, to 1 GiB.
@@ -648,7 +648,8 @@ fn largest(text: &str) -> Result<usize, String> {
 
 /// A size of messages for `overlap`.
 fn message_size(text: &str) -> Result<usize, String> {
-    let size = Some(bytes(text)?).filter(|size| (SIZES.0..=SIZES.1).contains(size));
+    let size = bytes(text).map_err(|error| format!("{error}, from 8B to 1GiB"))?;
+    let size = Some(size).filter(|size| (SIZES.0..=SIZES.1).contains(size));
     size.ok_or_else(|| "must be from 8B to 1GiB".into())
 }
 

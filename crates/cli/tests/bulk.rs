@@ -103,7 +103,7 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["bulk", "--over", "sim"], "--truth"),
         (&["bulk", "--over", "udp", "--size", "64"], "--largest"),
         (&["bulk", "--over", "udp", "--largest", "1"], "1KiB to 1GiB"),
-        (&["bulk", "--over", "udp", "--largest", "4MB"], "4MiB"),
+        (&["bulk", "--over", "udp", "--largest", "4Mb"], "64KiB"),
         (&["bulk", "--over", "udp", "--largest", "99999999999999999999"], "1GiB"),
         (&["bulk", "--over", "sim", "--truth", "o_s=1us,o_r=1us,g=1us,L=1us,G=1ns"], "G=0.5ns/B"),
         (&["bulk", "--over", "sim", "--truth", "o_s=1us,o_r=1us,g=1us,L=1us,change=8KiB"], "change_G"),

@@ -92,9 +92,10 @@ fn unsafe_lives_where_it_may() {
     }
 }
 
-/// How the body of a function begins that C calls: with what stops a panic, or it is a constant. The last
-/// is a fake provider's, for the tests of the hook.
-const GUARDS: &[&str] = &["answer(", "quietly(", "guard::enter_first(", "FAILED }", "crate::fakes::called("];
+/// How the body of a function begins that C calls: with what stops a panic, or it is a constant, or it stores what
+/// one system call answers. The last is a fake provider's, for the tests of the hook.
+const GUARDS: &[&str] =
+    &["answer(", "quietly(", "guard::enter_first(", "FAILED }", "WAS_CLOSED.store(", "crate::fakes::called("];
 
 /// A panic that leaves an `extern "C"` function aborts the program that has loaded the library. The hook
 /// has a macro for such functions, `guard::entries`, whose own has no name to be found here.

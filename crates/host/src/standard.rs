@@ -5,7 +5,7 @@
 //! `.init_array`, which the loader calls first.
 
 use rustix::io::fcntl_getfd;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
@@ -17,10 +17,13 @@ static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 static LOOK: extern "C" fn() = look;
 
 extern "C" fn look() {
+    WAS_CLOSED.store(is_closed(1), Ordering::Relaxed);
+}
+
+fn is_closed(number: RawFd) -> bool {
     // SAFETY: the number is not -1, and nothing else runs that could close or reuse it meanwhile. The call asks
     // the kernel about the number alone: of one that is not open it answers EBADF and does nothing.
-    let output = unsafe { BorrowedFd::borrow_raw(1) };
-    WAS_CLOSED.store(fcntl_getfd(output).is_err(), Ordering::Relaxed);
+    fcntl_getfd(unsafe { BorrowedFd::borrow_raw(number) }).is_err()
 }
 
 /// Reports that standard output was closed when this process began.
