@@ -110,7 +110,8 @@ pub(crate) fn unpolled(o_poll_ns: f64, busy_ns: f64, plateau_ns: f64, depth: usi
         return 0;
     }
     let during_poll = (2.0 * o_poll_ns / plateau_ns) as usize;
-    depth + depth / 2 + during_poll + AHEAD
+    // Figures of a record that is a file may be anything.
+    depth.saturating_add(depth / 2).saturating_add(during_poll).saturating_add(AHEAD)
 }
 
 /// Whether empty polls set the pace of bursts that issued `granted` requests before their first poll:
