@@ -27,8 +27,10 @@ pub(crate) const BURST_OVER_DEPTH: usize = 4;
 const GAP_MAY_OUTLAST: f64 = 0.6;
 /// A rest lasts so many gaps, because a gap may take longer than the usual one.
 const GAPS_OF_REST: f64 = 2.0;
-/// Empty polls are costly from this share of o_s + o_r on.
+/// Empty polls are costly from this share of o_s + o_r on, and of o_r: one that takes less than a receive slows
+/// no request down, since a receive takes its place once replies come.
 const COSTLY_POLL: f64 = 0.2;
+const COSTLY_POLL_OF_RECEIVE: f64 = 0.8;
 /// Requests beyond the pipeline's depth that are issued without a poll where polls are costly.
 const AHEAD: usize = 16;
 /// A burst that issues this share of the requests that it should issue without a poll issues enough:
@@ -100,13 +102,21 @@ pub(crate) fn rest_ns(plateau_ns: f64, rtt_ns: f64) -> f64 {
     if plateau_ns >= GAP_MAY_OUTLAST * rtt_ns { GAPS_OF_REST * plateau_ns } else { 0.0 }
 }
 
+/// What a message takes of the processor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Overheads {
+    pub(crate) o_s_ns: f64,
+    pub(crate) o_r_ns: f64,
+}
+
 /// Requests that a burst issues before its first poll; as many in each of two that are compared. Polls
 /// before the first reply are in vain; where they are costly they would set the pace, and are left out.
 ///
 /// The replies to those beyond the pipeline's depth lie ready, so that later polls find one even
 /// where replies come unevenly: a poll in vain lets as many come as arrive during it.
-pub(crate) fn unpolled(o_poll_ns: f64, busy_ns: f64, plateau_ns: f64, depth: usize) -> usize {
-    if o_poll_ns <= COSTLY_POLL * busy_ns {
+pub(crate) fn unpolled(o_poll_ns: f64, overheads: Overheads, plateau_ns: f64, depth: usize) -> usize {
+    let Overheads { o_s_ns, o_r_ns } = overheads;
+    if o_poll_ns <= COSTLY_POLL * (o_s_ns + o_r_ns) || o_poll_ns <= COSTLY_POLL_OF_RECEIVE * o_r_ns {
         return 0;
     }
     let during_poll = (2.0 * o_poll_ns / plateau_ns) as usize;
@@ -119,11 +129,11 @@ pub(crate) fn unpolled(o_poll_ns: f64, busy_ns: f64, plateau_ns: f64, depth: usi
 pub(crate) fn is_paced_by_polls(
     granted: usize,
     o_poll_ns: f64,
-    busy_ns: f64,
+    overheads: Overheads,
     plateau_ns: f64,
     depth: usize,
 ) -> bool {
-    let wanted = unpolled(o_poll_ns, busy_ns, plateau_ns, depth);
+    let wanted = unpolled(o_poll_ns, overheads, plateau_ns, depth);
     (granted as f64) < ENOUGH_UNPOLLED * wanted as f64
 }
 
@@ -248,9 +258,26 @@ mod tests {
     fn costly_polls_set_the_pace_of_bursts_that_poll_too_early() {
         // A round trip of 60 µs, 55 ns a message, polls of 16 µs; then the same with cheap polls.
         let depth = depth(60_000.0, 70.6, usize::MAX);
-        assert!(is_paced_by_polls(1024, 15_866.0, 55.0, 70.6, depth));
-        assert!(!is_paced_by_polls(unpolled(15_866.0, 55.0, 70.6, depth), 15_866.0, 55.0, 70.6, depth));
-        assert!(!is_paced_by_polls(0, 5.0, 55.0, 70.6, depth));
+        let overheads = Overheads { o_s_ns: 35.0, o_r_ns: 20.0 };
+        assert!(is_paced_by_polls(1024, 15_866.0, overheads, 70.6, depth));
+        assert!(!is_paced_by_polls(
+            unpolled(15_866.0, overheads, 70.6, depth),
+            15_866.0,
+            overheads,
+            70.6,
+            depth
+        ));
+        assert!(!is_paced_by_polls(0, 5.0, overheads, 70.6, depth));
+    }
+
+    #[test]
+    fn polls_that_are_cheaper_than_a_receive_are_not_costly() {
+        let costly =
+            |o_poll_ns, o_s_ns, o_r_ns| unpolled(o_poll_ns, Overheads { o_s_ns, o_r_ns }, 30.0, 4) > 0;
+        // As over shared memory, where a receive takes 20 to 40 ns.
+        assert!(!costly(6.0, 6.4, 20.0) && !costly(6.0, 6.4, 40.0));
+        assert!(costly(50.0, 100.0, 10.0) && costly(30.0, 5.0, 30.0));
+        assert!(!costly(1.0, 100.0, 1.0));
     }
 
     #[test]

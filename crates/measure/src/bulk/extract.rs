@@ -28,7 +28,7 @@ use crate::logp::extract::send_overhead;
 use crate::record::{Doubt, Limit, Parameter, Parameters, PerByte, Plateau, Status};
 use crate::show::{Bytes, Number, Percent};
 use crate::stats::{Interval, deviation_of_neighbours, median};
-use crate::steady::{self, Evidence, Varying, limited_by};
+use crate::steady::{self, Evidence, Overheads, Varying, limited_by};
 use std::collections::BTreeMap;
 
 /// A call timed by itself may take so many times what it takes in a stream, whose data lie in caches.
@@ -324,10 +324,11 @@ impl Launches<'_> {
         let shape = self.data[0].shape.sizes.get(at);
         let (granted, window) = shape.map_or((0, 0), |size| (size.unpolled, size.window));
         let o_poll = self.o_poll().value;
-        let busy = self.figure(at, |e| e.o_s).value + self.figure(0, |e| e.o_r).value;
+        let overheads =
+            Overheads { o_s_ns: self.figure(at, |e| e.o_s).value, o_r_ns: self.figure(0, |e| e.o_r).value };
         let steady = self.figure(at, |e| e.steady).value;
         let depth = steady::depth(self.request_rtt(at), steady, window);
-        steady::is_paced_by_polls(granted, o_poll, busy, steady, depth)
+        steady::is_paced_by_polls(granted, o_poll, overheads, steady, depth)
     }
 
     /// The round trip of a request of the size `at` that the smallest reply answers.

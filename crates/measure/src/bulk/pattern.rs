@@ -21,7 +21,7 @@ use crate::layer::{LayerError, SizedRequester};
 use crate::logp::data::Burst;
 use crate::logp::extract::send_overhead;
 use crate::stats::{median, trimmed_mean};
-use crate::steady;
+use crate::steady::{self, Overheads};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of the message that goes the other way.
@@ -187,7 +187,8 @@ fn choose_for<R: SizedRequester>(
     let plateau_ns = bench.pilot_plateau(rtt_ns, most, LONGEST_BURST_NS, goes_on)?.max(o_s_ns);
     let depth = steady::depth(rtt_ns, plateau_ns, window);
     let busy_ns = o_s_ns + o_r_small_ns;
-    let unpolled = steady::unpolled(o_poll_ns, busy_ns, plateau_ns, depth);
+    let overheads = Overheads { o_s_ns, o_r_ns: o_r_small_ns };
+    let unpolled = steady::unpolled(o_poll_ns, overheads, plateau_ns, depth);
     let usual = ((BURST_NS / plateau_ns) as usize).clamp(LONGEST_AT_LEAST, LONGEST_USUALLY);
     let deep = (steady::BURST_OVER_DEPTH * depth.max(unpolled)).min(LONGEST_AT_MOST);
     let longest = (1 << usual.ilog2()).max(deep.next_power_of_two());

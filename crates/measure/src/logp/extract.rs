@@ -25,7 +25,7 @@ use super::doubts;
 use crate::figure::Figure;
 use crate::record::{Checks, Doubt, Limit, Parameter, Parameters, PerByte, Plateau, Status, StreamCheck};
 use crate::stats::{Interval, Line, median, median_interval_of_sorted, quantile_of_sorted, sorted};
-use crate::steady::{self, Evidence, Varying, limited_by};
+use crate::steady::{self, Evidence, Overheads, Varying, limited_by};
 use std::collections::BTreeMap;
 
 /// Delays count as beyond the idle time with this margin.
@@ -298,8 +298,8 @@ fn is_paced_by_polls(launches: &Launches<'_>) -> bool {
     let of = |of: fn(&Estimate) -> f64| launches.figure(of).value;
     let plateau = of(|e| e.plateau);
     let depth = steady::depth(of(|e| e.rtt), plateau, shape.window);
-    let busy = of(|e| e.o_s.value_ns + e.o_r);
-    steady::is_paced_by_polls(shape.unpolled, of(|e| e.o_poll), busy, plateau, depth)
+    let overheads = Overheads { o_s_ns: of(|e| e.o_s.value_ns), o_r_ns: of(|e| e.o_r) };
+    steady::is_paced_by_polls(shape.unpolled, of(|e| e.o_poll), overheads, plateau, depth)
 }
 
 fn plateau(launches: &Launches<'_>, window: usize) -> Plateau {

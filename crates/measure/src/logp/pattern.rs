@@ -9,7 +9,7 @@ use super::data::{Burst, Curve, LaunchData, RoundTrips, Shape, Stream};
 use crate::bench::{Bench, is_known};
 use crate::layer::{LayerError, Requester, Work};
 use crate::stats::{median, trimmed_mean};
-use crate::steady;
+use crate::steady::{self, Overheads};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
@@ -352,7 +352,8 @@ impl<R: Requester> Launch<'_, R> {
         let window = self.bench.layer.max_window();
         let depth = steady::depth(pilot.rtt_ns, pilot.plateau_ns, window);
         let busy_ns = pilot.o_s_ns + pilot.o_r_ns;
-        let unpolled = steady::unpolled(pilot.o_poll_ns, busy_ns, pilot.plateau_ns, depth);
+        let overheads = Overheads { o_s_ns: pilot.o_s_ns, o_r_ns: pilot.o_r_ns };
+        let unpolled = steady::unpolled(pilot.o_poll_ns, overheads, pilot.plateau_ns, depth);
         let unit_ns = (pilot.plateau_ns - busy_ns).max(busy_ns / 2.0);
         let delays_ns = DELAYS_IN_UNITS.map(|share| (share * unit_ns * 1e3).round() / 1e3).to_vec();
         let curves_ns: f64 = delays_ns.iter().map(|delay_ns| pilot.plateau_ns.max(busy_ns + delay_ns)).sum();
