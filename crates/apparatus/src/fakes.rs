@@ -617,7 +617,7 @@ fn a_message_is_held_for_its_latency_and_then_freed_with_its_queue() {
     // A tick of the test's clock is a nanosecond.
     assert!(ticks::now() - began >= 21_000);
     assert_eq!((got.data, got.tag, got.flags), (0, 5, abi::TAGGED | abi::RECV));
-    // What is held when its queue is closed goes with it.
+    // A closed queue frees the messages that it holds.
     FED.with_borrow_mut(|fed| fed.push_back(arrived(Some(stamp))));
     world.read(&mut no_entry());
     for fid in [world.ep.cast::<Fid>(), world.cq.cast(), world.cntr.cast()] {

@@ -95,7 +95,7 @@ impl<T: DeserializeOwned + Send + 'static> Control<T> {
                 let _ = sender.send(message);
             }
             over.store(true, Ordering::Relaxed);
-            // Whoever waits for a message waits no more.
+            // A thread that waits for a message learns that none will come.
             drop(sender);
             if loss == Loss::Ends {
                 std::thread::sleep(LEAVING);

@@ -120,7 +120,7 @@ entries! {
         },
     }
 
-    /// A provider may keep the signal for whoever sleeps next, which is a nap.
+    /// A provider may keep the signal for the next thread that sleeps, which is a nap.
     pub(super) fn signal(cq: *mut Cq) -> c_int, Queue {
         let queue = of(cq);
         hook: queue.hook,
