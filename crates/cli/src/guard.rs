@@ -79,8 +79,8 @@ impl Guard {
     fn of(folder: &Path) -> io::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("guard").arg(folder).env_remove(FOLDER);
-        // Nothing waits for the end of what this command says but its own; what is sent to its process
-        // group is not for the guard.
+        // A reader of this command's output must not wait for the guard to end; a signal to the command's process
+        // group must not end the guard.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         command.spawn().map(Self)
     }

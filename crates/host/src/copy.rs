@@ -1,5 +1,5 @@
 //! Copies of bytes that other threads or processes may access meanwhile. One copy is as fast wherever the
-//! bytes lie, and whoever wrote them last. A reader may wait for the end of the other.
+//! bytes lie, and whichever process wrote them last. A reader may wait for the end of the other.
 //!
 //! For the language each byte is loaded and stored by itself, as a relaxed atomic. A copy that races with
 //! another access therefore brings some mixture of old and new bytes, and is never undefined behaviour.

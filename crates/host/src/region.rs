@@ -29,7 +29,7 @@ pub const CONTROL_BYTES: usize = 4096;
 // SAFETY: memory belongs to the process, not to a thread.
 unsafe impl Send for Region {}
 // SAFETY: a shared region gives out addresses and atomics alone. Safe code reaches atomics of the control block;
-// whoever is given an address, or another atomic, has promised how it is used.
+// unsafe code that asks for an address, or for another atomic, has promised how it is used.
 unsafe impl Sync for Region {}
 
 impl Region {

@@ -104,14 +104,14 @@ fn doubt_unknown(launches: &Launches<'_>, bulk: &Bulk, doubts: &mut Vec<Doubt>) 
             Vec::new(),
             "the bursts contradict each other, as where a busy machine disturbs them",
         ),
-        ("paced_by_polls", Vec::new(), "polls that find nothing set the pace, since no burst outlasts them"),
         ("pipeline_too_deep", Vec::new(), "too many messages fit on the way for the longest burst"),
+        ("paced_by_polls", Vec::new(), "polls that find nothing set the pace, since no burst outlasts them"),
     ];
     for (at, size) in bulk.sizes.iter().enumerate() {
         if size.plateau.limited_by == Limit::Unknown {
             let reason = match () {
                 () if launches.contradicts(at) => 0,
-                () if launches.is_paced_by_polls(at) => 1,
+                () if launches.is_too_deep(at) => 1,
                 () => 2,
             };
             reasons[reason].1.push(size.size_bytes);

@@ -285,7 +285,6 @@ impl Launches<'_> {
         let rtt = self.request_rtt(at);
         let shape = self.data[0].shape.sizes.get(at);
         let window = shape.map_or(0, |size| size.window);
-        let longest = shape.and_then(|size| size.bursts.last().copied()).unwrap_or(0);
         let evidence = Evidence {
             window,
             smaller_ns: half_window_ns,
@@ -293,10 +292,7 @@ impl Launches<'_> {
             starvation: self.starvation(at, steady.value, window),
         };
         Plateau {
-            limited_by: if self.contradicts(at)
-                || steady::is_too_deep(longest, rtt, steady.value, window)
-                || self.is_paced_by_polls(at)
-            {
+            limited_by: if self.contradicts(at) || self.is_too_deep(at) || self.is_paced_by_polls(at) {
                 Limit::Unknown
             } else {
                 limited_by(steady.value, idle.value, idle.ci, evidence, rtt)
@@ -314,13 +310,21 @@ impl Launches<'_> {
         steady::contradict(self.figure(at, |e| e.steady).value, self.figure(at, |e| e.bound).value)
     }
 
+    /// Whether the stream never became steady at the size `at`.
+    pub(super) fn is_too_deep(&self, at: usize) -> bool {
+        let shape = self.data[0].shape.sizes.get(at);
+        let (longest, window) =
+            shape.map_or((0, 0), |size| (size.bursts.last().copied().unwrap_or(0), size.window));
+        steady::is_too_deep(longest, self.request_rtt(at), self.figure(at, |e| e.steady).value, window)
+    }
+
     /// The median of a poll that finds nothing.
     fn o_poll(&self) -> Figure {
         self.over(self.data.iter().map(|launch| median(launch.o_poll_ns.iter().copied())))
     }
 
     /// Whether empty polls set the pace at the size `at`.
-    pub(super) fn is_paced_by_polls(&self, at: usize) -> bool {
+    fn is_paced_by_polls(&self, at: usize) -> bool {
         let shape = self.data[0].shape.sizes.get(at);
         let (granted, window) = shape.map_or((0, 0), |size| (size.unpolled, size.window));
         let o_poll = self.o_poll().value;

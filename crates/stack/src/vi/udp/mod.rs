@@ -411,8 +411,8 @@ fn take_signal(
     true
 }
 
-/// The address by which whoever speaks from `from` is known, and says it is: that of its host, with the
-/// port that it shares.
+/// Returns the address by which the peer that sends from `from` is known: that of its host, with the port that
+/// it shares.
 fn shared_by(host: &[u8], from: SocketAddr) -> SocketAddr {
     let port = host::parse(host).map_or(from.port(), |named| named.port());
     SocketAddr::new(from.ip(), if port == 0 { from.port() } else { port })
