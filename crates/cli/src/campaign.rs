@@ -351,7 +351,7 @@ fn strata(runs: &[Run<'_>]) -> Strata {
     if runs.iter().all(|run| run.launches.len() < LAUNCHES_AT_LEAST) {
         return Strata::undivided();
     }
-    Strata::of(runs.iter().flat_map(|run| &run.probes))
+    Strata::of(&runs.iter().map(|run| &run.probes[..]).collect::<Vec<_>>())
 }
 
 /// A layer in the course of a campaign.
@@ -391,8 +391,8 @@ impl<'a> Run<'a> {
                 self.prober = None;
             }
             let probe = self.prober.as_ref().zip(begun);
-            let probe = probe.map(|(prober, begun)| prober.end(&begun, task.launch(), repeats));
-            let has_moved = probe.is_some_and(|probe| probe.distance() == Apart::Moved);
+            let probe = probe.map(|(prober, begun)| prober.end(begun, task.launch(), repeats));
+            let has_moved = probe.as_ref().is_some_and(|probe| probe.distance() == Apart::Moved);
             self.keep(at, launched.data, probe);
             let now = Instant::now();
             if !has_moved || repeats == REPEATS || !pace.fits(now, now - began) {
@@ -612,7 +612,14 @@ mod tests {
             run.keep(
                 at,
                 data,
-                Some(Probe { launch: at, before: None, after: None, stolen_share: None, repeats }),
+                Some(Probe {
+                    launch: at,
+                    before: None,
+                    after: None,
+                    stolen_share: None,
+                    paces: Vec::new(),
+                    repeats,
+                }),
             );
             (is_worth_writing(std::slice::from_ref(&run)), run.launches.len(), run.probes.len())
         };

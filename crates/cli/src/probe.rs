@@ -1,10 +1,11 @@
-//! The probes before and after a launch: how far its two processors are apart, and how much of their
-//! time the host took.
+//! The probes of a launch: before and after it, how far its two processors are apart; during it, at which
+//! pace they run, and how much of their time the host took.
 
 use crate::launch::Bench;
 use netdyno_clock::bounce::{Bounce, bounce};
 use netdyno_clock::calibrate::Clock;
-use netdyno_measure::strata::{Look, Probe};
+use netdyno_clock::pace::{self, Watch};
+use netdyno_measure::strata::{Look, Pace, Probe};
 use std::fs;
 use std::time::Instant;
 
@@ -23,6 +24,7 @@ pub struct Prober {
 pub struct Begun {
     before: Option<Look>,
     stolen_ticks: Option<u64>,
+    watch: Watch,
     at: Instant,
 }
 
@@ -36,16 +38,19 @@ impl Prober {
 
     /// Probes before a launch.
     pub fn begin(&self) -> Begun {
-        Begun { before: self.look(), stolen_ticks: self.stolen_ticks(), at: Instant::now() }
+        let before = self.look();
+        let watch = Watch::begin(&self.clock, &[self.cpus.0, self.cpus.1]);
+        Begun { before, stolen_ticks: self.stolen_ticks(), watch, at: Instant::now() }
     }
 
     /// Probes after a launch: the one that stood there in the order, after `repeats` that were left out.
-    pub fn end(&self, begun: &Begun, launch: usize, repeats: usize) -> Probe {
+    pub fn end(&self, begun: Begun, launch: usize, repeats: usize) -> Probe {
         let ticks = self.stolen_ticks().zip(begun.stolen_ticks);
         let time_s = 2.0 * begun.at.elapsed().as_secs_f64();
         let stolen_share =
             ticks.map(|(now, then)| now.saturating_sub(then) as f64 / TICKS_PER_S / time_s.max(1e-9));
-        Probe { launch, before: begun.before, after: self.look(), stolen_share, repeats }
+        let paces = begun.watch.end().into_iter().map(recorded).collect();
+        Probe { launch, before: begun.before, after: self.look(), stolen_share, paces, repeats }
     }
 
     /// A processor that cannot be used is found out by the launch, which says so.
@@ -60,6 +65,11 @@ impl Prober {
         let text = fs::read_to_string("/proc/stat").ok()?;
         Some(stolen(&text, self.cpus.0)? + stolen(&text, self.cpus.1)?)
     }
+}
+
+fn recorded(pace: pace::Pace) -> Pace {
+    let pace::Pace { cpu, fast_ns, median_ns, slow_ns, samples } = pace;
+    Pace { cpu, fast_ns, median_ns, slow_ns, samples }
 }
 
 /// The eighth number after the processor's name.

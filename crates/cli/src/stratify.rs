@@ -1,7 +1,7 @@
 //! What a layer's launches say, stratum by stratum (`netdyno_measure::strata`), whatever the verb.
 
 use crate::method::{Method, Reading, Terms};
-use netdyno_measure::strata::{Place, Probe, Strata, Stratum, bounce, doubts, stolen_share};
+use netdyno_measure::strata::{Place, Probe, Strata, Stratum, bounce, doubts, pace_ns, stolen_share};
 use netdyno_measure::task::Data;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -47,9 +47,9 @@ pub fn read(
     for place in places.iter().copied().collect::<BTreeSet<Place>>() {
         let is_here = |at: &usize| places.get(*at) == Some(&place);
         let here: Vec<usize> = (0..data.len()).filter(is_here).collect();
-        let of_here: Vec<Probe> = here.iter().map(|&at| probes[at]).collect();
+        let of_here: Vec<Probe> = here.iter().map(|&at| probes[at].clone()).collect();
         let reading = method.read(here.iter().map(|&at| data[at].clone()).collect(), terms);
-        let mut stratum = described(strata.name(place), place == headline, &of_here);
+        let mut stratum = described(strata, place, place == headline, &of_here);
         stratum.parameters = reading.as_ref().map(|reading| reading.parameters.clone());
         if place == headline {
             own = reading;
@@ -69,13 +69,15 @@ fn places(probes: &[Probe], strata: &Strata) -> Vec<Place> {
 }
 
 /// A stratum without its figures.
-fn described(name: String, is_headline: bool, probes: &[Probe]) -> Stratum {
-    let found = bounce(probes);
+fn described(strata: &Strata, place: Place, is_headline: bool, probes: &[Probe]) -> Stratum {
+    let found = bounce(probes).filter(|_| !matches!(place, Place::Unsteady | Place::Moved));
     Stratum {
-        name,
+        name: strata.name(place),
         is_headline,
         bounce_ns: found.map(|(median, _)| median),
         bounce_range_ns: found.map(|(_, range)| range),
+        pace_ns: pace_ns(probes),
+        unsteady: probes.iter().filter(|probe| !strata.is_at_main_pace(probe)).count(),
         stolen_share: stolen_share(probes),
         launches: probes.len(),
         parameters: None,
@@ -110,7 +112,14 @@ mod tests {
             data.push(AnySize(layer).measure(&task, &mut |_| {}).unwrap());
             let look = |bounce_ns| Some(Look { bounce_ns, lost_share: 0.0 });
             let (before, after) = (look(before), look(after));
-            probes.push(Probe { launch, before, after, stolen_share: Some(0.0), repeats: 0 });
+            probes.push(Probe {
+                launch,
+                before,
+                after,
+                stolen_share: Some(0.0),
+                paces: Vec::new(),
+                repeats: 0,
+            });
         }
         (data, probes)
     }
@@ -121,7 +130,7 @@ mod tests {
         let bounces =
             [near, far, near, far, near, (119.0, 538.0), near, near, far, far, far, near, near, far, near];
         let (data, probes) = launches(&bounces);
-        let strata = Strata::of(&probes);
+        let strata = Strata::of(&[&probes]);
         let of_headline = headline(&Signature, &data, &probes, &strata);
         assert_eq!(of_headline.len(), 8);
         let Stratified { reading, strata } = read(&Signature, data, &probes, &strata, &TERMS).unwrap();
@@ -161,7 +170,7 @@ mod tests {
             probe.before = probes_alike(probe.before);
             probe.after = probe.before;
         }
-        let strata = Strata::of(&probes);
+        let strata = Strata::of(&[&probes]);
         let Stratified { reading, strata } = read(&Signature, data, &probes, &strata, &TERMS).unwrap();
         assert_eq!(strata.len(), 1);
         assert_eq!((&strata[0].name[..], strata[0].launches), ("all", 8));

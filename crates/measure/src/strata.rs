@@ -10,12 +10,19 @@
 //! one before, a new stratum begins; where that happens more than three times, at the three widest gaps.
 //! A launch whose two probes differ by more than that factor was moved, and belongs to none of them.
 //! Fewer than [`LAUNCHES_AT_LEAST`] launches of each layer stay together.
+//!
+//! A processor may be one of two threads of a core. While another guest of the host is busy on the other
+//! one, everything takes up to twice as long. The pace of both processors is therefore sampled during the
+//! launch. A launch during which a processor changed its pace, or kept one that most launches did not have,
+//! was unsteady, and belongs to no stratum either. Where fewer than [`STEADY_AT_LEAST`] launches of a layer
+//! are left then, which have no interval, unsteady ones stay among the others.
 
 use crate::record::{Doubt, Found, LayerResult, Parameters};
 use crate::show::{Percent, Time};
 use crate::stats::{Interval, median, sorted};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Bounces that differ by no more than this factor are of one stratum.
 pub const ALIKE: f64 = 1.3;
@@ -25,6 +32,13 @@ pub const LAUNCHES_AT_LEAST: usize = 3;
 const STRATA_AT_MOST: usize = 4;
 /// Share of the processors' time, lost to the host, from which it is a doubt.
 const STOLEN: f64 = 0.05;
+/// Share of unsteady launches among those of a figure from which it is a doubt.
+const UNSTEADY: f64 = 0.1;
+
+/// A processor whose times for the same work differ by no more than this factor keeps its pace.
+const SAME_PACE: f64 = 1.15;
+/// Steady launches of each layer in the headline from which on unsteady ones are left out.
+const STEADY_AT_LEAST: usize = 6;
 
 /// What a probe of two processors found.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,8 +49,31 @@ pub struct Look {
     pub lost_share: f64,
 }
 
-/// The probes of one launch.
+/// The pace of a processor during a launch: times of the same piece of work, which uses several execution
+/// units of a core at once.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pace {
+    /// The processor.
+    pub cpu: usize,
+    /// The tenth part of the samples was faster.
+    pub fast_ns: f64,
+    /// Median.
+    pub median_ns: f64,
+    /// The tenth part of the samples was slower.
+    pub slow_ns: f64,
+    /// Samples behind it.
+    pub samples: usize,
+}
+
+impl Pace {
+    /// Whether the processor kept it.
+    fn is_steady(&self) -> bool {
+        self.slow_ns <= SAME_PACE * self.fast_ns
+    }
+}
+
+/// The probes of one launch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Probe {
     /// Where in the order of launches it stood.
     pub launch: usize,
@@ -47,6 +84,9 @@ pub struct Probe {
     /// Share of the processors' time that the hypervisor gave to others in between, where the system
     /// tells that.
     pub stolen_share: Option<f64>,
+    /// The pace of each processor that could be watched.
+    #[serde(default)]
+    pub paces: Vec<Pace>,
     /// Launches in its place that were left out, because the processors were moved during them.
     pub repeats: usize,
 }
@@ -84,18 +124,31 @@ pub fn are_alike(a: f64, b: f64) -> bool {
     a.max(b) <= ALIKE * a.min(b)
 }
 
+fn have_same_pace(a: f64, b: f64) -> bool {
+    a.max(b) <= SAME_PACE * a.min(b)
+}
+
 /// The launches of a layer whose processors were equally far apart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stratum {
     /// `all` where there is one alone; else `near`, `middle`, `far`, or with a number between these;
-    /// `moved` and `unknown` for launches whose probes differ or are missing.
+    /// `moved`, `unsteady` and `unknown` for launches whose processors were moved, changed their pace, or
+    /// were not probed.
     pub name: String,
     /// Whether the result's own figures are of this stratum.
     pub is_headline: bool,
-    /// Median bounce of its launches; null of `moved` and `unknown`.
+    /// Median bounce of its launches; null of `moved`, `unsteady` and `unknown`.
     pub bounce_ns: Option<f64>,
     /// The shortest and the longest of them.
     pub bounce_range_ns: Option<Interval>,
+    /// Median pace of the processors during its launches, as the time of the same work; null where it is
+    /// not known.
+    #[serde(default)]
+    pub pace_ns: Option<f64>,
+    /// Launches among them during which a processor changed its pace, or had one that most launches did
+    /// not have.
+    #[serde(default)]
+    pub unsteady: usize,
     /// Median share of the processors' time that the hypervisor gave to others, where that is known.
     pub stolen_share: Option<f64>,
     /// How many launches.
@@ -119,9 +172,10 @@ impl Stratum {
         }
     }
 
-    /// Whether its launches found their processors as far apart as those of `other`.
+    /// Whether its launches found their processors as far apart as those of `other`, and at the same pace.
     pub fn is_like(&self, other: &Self) -> bool {
-        self.bounce_ns.zip(other.bounce_ns).is_some_and(|(a, b)| are_alike(a, b))
+        let are_paces_alike = self.pace_ns.zip(other.pace_ns).is_none_or(|(a, b)| have_same_pace(a, b));
+        are_paces_alike && self.bounce_ns.zip(other.bounce_ns).is_some_and(|(a, b)| are_alike(a, b))
     }
 }
 
@@ -172,8 +226,19 @@ pub struct Strata {
     least: Vec<f64>,
     /// Launches of each, over all layers.
     launches: Vec<usize>,
+    /// The pace that each processor had in most launches.
+    main_paces: Vec<MainPace>,
+    /// Whether unsteady launches stay among the others.
+    with_unsteady: bool,
     /// Whether all launches are one stratum, whatever was found of their processors.
     is_undivided: bool,
+}
+
+/// The pace of a processor in most launches: the shortest and the longest of the medians.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct MainPace {
+    cpu: usize,
+    range_ns: Interval,
 }
 
 /// Where a launch belongs.
@@ -181,6 +246,8 @@ pub struct Strata {
 pub enum Place {
     /// The stratum, from near to far.
     Of(usize),
+    /// It was unsteady.
+    Unsteady,
     /// It was moved.
     Moved,
     /// It was not probed.
@@ -190,39 +257,54 @@ pub enum Place {
 impl Strata {
     /// One stratum of all launches: fewer than [`LAUNCHES_AT_LEAST`] of a layer are not divided.
     pub fn undivided() -> Self {
-        Self { least: vec![0.0], launches: vec![0], is_undivided: true }
+        Self {
+            least: vec![0.0],
+            launches: vec![0],
+            main_paces: Vec::new(),
+            with_unsteady: true,
+            is_undivided: true,
+        }
     }
 
-    /// Reads the strata off all probes of a run.
-    pub fn of<'a>(probes: impl IntoIterator<Item = &'a Probe>) -> Self {
-        let bounces = sorted(probes.into_iter().filter_map(|probe| match probe.distance() {
-            Distance::Bounce(ns) => Some(ns),
-            _ => None,
-        }));
-        let mut gaps: Vec<usize> =
-            (1..bounces.len()).filter(|&at| !are_alike(bounces[at - 1], bounces[at])).collect();
-        gaps.sort_by(|&a, &b| (bounces[b] / bounces[b - 1]).total_cmp(&(bounces[a] / bounces[a - 1])));
-        gaps.truncate(STRATA_AT_MOST - 1);
-        gaps.sort_unstable();
-        let begins: Vec<usize> = (!bounces.is_empty()).then_some(0).into_iter().chain(gaps).collect();
-        let ends = begins.iter().skip(1).copied().chain([bounces.len()]);
-        Self {
-            least: begins.iter().map(|&at| bounces[at]).collect(),
-            launches: begins.iter().zip(ends).map(|(begin, end)| end - begin).collect(),
-            is_undivided: false,
+    /// Reads the strata off all probes of a run, by layers.
+    pub fn of(layers: &[&[Probe]]) -> Self {
+        let probes = || layers.iter().copied().flatten();
+        let main_paces = main_paces(probes());
+        let is_at_main_pace = |probe: &&Probe| is_at_main_pace(&main_paces, probe);
+        let (least, launches) = by_bounce(probes().filter(is_at_main_pace));
+        let steady = Self { least, launches, main_paces, with_unsteady: false, is_undivided: false };
+        if layers.iter().all(|probes| steady.has_interval(probes)) {
+            return steady;
         }
+        let (least, launches) = by_bounce(probes());
+        Self { least, launches, with_unsteady: true, ..steady }
+    }
+
+    /// Whether the launches of a layer in its headline are enough for an interval; a layer without
+    /// probes has no say.
+    fn has_interval(&self, probes: &[Probe]) -> bool {
+        let places: Vec<Place> = probes.iter().map(|probe| self.place(probe)).collect();
+        let headline = self.headline(&places);
+        let count = places.iter().filter(|&&place| place == headline).count();
+        probes.is_empty() || (matches!(headline, Place::Of(_)) && count >= STEADY_AT_LEAST)
+    }
+
+    /// Whether the processors had the pace of most launches during this one, as far as it is known.
+    pub fn is_at_main_pace(&self, probe: &Probe) -> bool {
+        is_at_main_pace(&self.main_paces, probe)
     }
 
     /// Where a launch belongs.
     pub fn place(&self, probe: &Probe) -> Place {
         match probe.distance() {
             _ if self.is_undivided => Place::Of(0),
+            Distance::Moved => Place::Moved,
+            _ if !self.with_unsteady && !self.is_at_main_pace(probe) => Place::Unsteady,
             // Of those that were read off, which it belongs to.
             Distance::Bounce(ns) => match self.least.iter().rposition(|&least| least <= ns) {
                 Some(at) => Place::Of(at),
                 None => Place::Unknown,
             },
-            Distance::Moved => Place::Moved,
             // Where no launch found them at another distance, it was not at another one either.
             Distance::Unknown if self.least.len() == 1 => Place::Of(0),
             Distance::Unknown => Place::Unknown,
@@ -235,7 +317,7 @@ impl Strata {
     pub fn headline(&self, places: &[Place]) -> Place {
         let count = |place: Place| places.iter().filter(|&&other| other == place).count();
         let of_all = (0..self.launches.len()).rev().max_by_key(|&at| self.launches[at]).map(Place::Of);
-        let all = (0..self.least.len()).map(Place::Of).chain([Place::Unknown, Place::Moved]);
+        let all = (0..self.least.len()).map(Place::Of).chain([Place::Unsteady, Place::Unknown, Place::Moved]);
         let largest = || all.rev().max_by_key(|&place| count(place));
         of_all.filter(|&place| count(place) > 0).or_else(largest).unwrap_or(Place::Unknown)
     }
@@ -244,6 +326,7 @@ impl Strata {
     pub fn name(&self, place: Place) -> String {
         match place {
             Place::Moved => "moved".into(),
+            Place::Unsteady => "unsteady".into(),
             Place::Unknown => "unknown".into(),
             Place::Of(_) if self.least.len() == 1 => "all".into(),
             Place::Of(0) => "near".into(),
@@ -252,6 +335,53 @@ impl Strata {
             Place::Of(at) => format!("middle {at}"),
         }
     }
+}
+
+/// The least bounce of each stratum and how many launches it has.
+fn by_bounce<'a>(probes: impl Iterator<Item = &'a Probe>) -> (Vec<f64>, Vec<usize>) {
+    let bounces = sorted(probes.filter_map(|probe| match probe.distance() {
+        Distance::Bounce(ns) => Some(ns),
+        _ => None,
+    }));
+    let mut gaps: Vec<usize> =
+        (1..bounces.len()).filter(|&at| !are_alike(bounces[at - 1], bounces[at])).collect();
+    gaps.sort_by(|&a, &b| (bounces[b] / bounces[b - 1]).total_cmp(&(bounces[a] / bounces[a - 1])));
+    gaps.truncate(STRATA_AT_MOST - 1);
+    gaps.sort_unstable();
+    let begins: Vec<usize> = (!bounces.is_empty()).then_some(0).into_iter().chain(gaps).collect();
+    let ends = begins.iter().skip(1).copied().chain([bounces.len()]);
+    let launches = begins.iter().zip(ends).map(|(begin, end)| end - begin).collect();
+    (begins.iter().map(|&at| bounces[at]).collect(), launches)
+}
+
+/// The pace that each processor had in most of the launches that kept one: they are sorted, and divided where
+/// one is more than [`SAME_PACE`] times the one before. Of two groups as large it is the faster one.
+fn main_paces<'a>(probes: impl Iterator<Item = &'a Probe>) -> Vec<MainPace> {
+    let mut by_cpu: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for pace in probes.flat_map(|probe| &probe.paces).filter(|pace| pace.is_steady()) {
+        by_cpu.entry(pace.cpu).or_default().push(pace.median_ns);
+    }
+    let main = |(cpu, medians): (usize, Vec<f64>)| {
+        let medians = sorted(medians);
+        let groups: Vec<&[f64]> = medians.chunk_by(|&a, &b| have_same_pace(a, b)).collect();
+        let largest = groups.into_iter().rev().max_by_key(|group| group.len())?;
+        Some(MainPace { cpu, range_ns: Interval { lo: *largest.first()?, hi: *largest.last()? } })
+    };
+    by_cpu.into_iter().filter_map(main).collect()
+}
+
+fn is_at_main_pace(main_paces: &[MainPace], probe: &Probe) -> bool {
+    let is_main = |pace: &Pace| {
+        let main = main_paces.iter().find(|main| main.cpu == pace.cpu);
+        pace.is_steady() && main.is_some_and(|main| main.range_ns.contains(pace.median_ns))
+    };
+    probe.paces.iter().all(is_main)
+}
+
+/// The median pace of the processors during launches, where it is known.
+pub fn pace_ns(probes: &[Probe]) -> Option<f64> {
+    let medians = probes.iter().flat_map(|probe| &probe.paces).map(|pace| pace.median_ns);
+    Some(median(medians)).filter(|ns| ns.is_finite())
 }
 
 /// The median bounce of launches, with the shortest and the longest.
@@ -281,7 +411,25 @@ pub fn doubts(strata: &[Stratum]) -> Vec<Doubt> {
         );
         doubts.push(Doubt::new("processors_moved", text));
     }
+    if let Some(unsteady) = left_out("unsteady") {
+        let text = format!(
+            "a processor changed its pace during {} of {total} launches, as beside another guest on its core: \
+             these are in no figure",
+            unsteady.launches
+        );
+        doubts.push(Doubt::new("pace_changed", text));
+    }
     let headline = strata.iter().find(|stratum| stratum.is_headline);
+    if let Some(mixed) =
+        headline.filter(|headline| headline.unsteady as f64 > UNSTEADY * headline.launches as f64)
+    {
+        let text = format!(
+            "a processor changed its pace during {} of the {} launches, as beside another guest on its core, and \
+             too few others are left for an interval: measure longer, or on a quiet host",
+            mixed.unsteady, mixed.launches
+        );
+        doubts.push(Doubt::new("pace_unsteady", text));
+    }
     if let Some(stolen) = headline.and_then(|headline| headline.stolen_share).filter(|&share| share > STOLEN)
     {
         let text = format!("the host took {} of the processors' time during the launches", Percent(stolen));
@@ -297,12 +445,19 @@ mod tests {
 
     fn probe(before_ns: f64, after_ns: f64) -> Probe {
         let look = |bounce_ns| Some(Look { bounce_ns, lost_share: 0.0 });
-        Probe { launch: 0, before: look(before_ns), after: look(after_ns), stolen_share: None, repeats: 0 }
+        Probe {
+            launch: 0,
+            before: look(before_ns),
+            after: look(after_ns),
+            stolen_share: None,
+            paces: Vec::new(),
+            repeats: 0,
+        }
     }
 
     fn places(bounces: &[f64]) -> (Strata, Vec<Place>) {
         let probes: Vec<Probe> = bounces.iter().map(|&ns| probe(ns, ns)).collect();
-        let strata = Strata::of(&probes);
+        let strata = Strata::of(&[&probes]);
         let places = probes.iter().map(|probe| strata.place(probe)).collect();
         (strata, places)
     }
@@ -341,6 +496,41 @@ mod tests {
         assert_eq!(none.headline(&[Place::Moved]), Place::Moved);
     }
 
+    fn paced(bounce_ns: f64, fast_ns: f64, slow_ns: f64) -> Probe {
+        let pace = Pace { cpu: 1, fast_ns, median_ns: fast_ns, slow_ns, samples: 40 };
+        Probe { paces: vec![pace], ..probe(bounce_ns, bounce_ns) }
+    }
+
+    #[test]
+    fn launches_during_which_a_processor_changed_its_pace_are_left_out() {
+        let (steady, mixed, slow) =
+            (paced(110.0, 1700.0, 1710.0), paced(112.0, 1700.0, 2900.0), paced(111.0, 2800.0, 2900.0));
+        let six = vec![steady.clone(); 6];
+        let launches = [six, vec![mixed.clone(), slow.clone(), mixed.clone()]].concat();
+        let strata = Strata::of(&[&launches]);
+        let places: Vec<Place> = launches.iter().map(|probe| strata.place(probe)).collect();
+        assert_eq!(places, [[Place::Of(0); 6].as_slice(), &[Place::Unsteady; 3]].concat());
+        assert_eq!(
+            (strata.headline(&places), strata.name(Place::Unsteady).as_str()),
+            (Place::Of(0), "unsteady")
+        );
+        // Of fewer, or where another layer has fewer, all stay together.
+        for layers in [&[&launches[1..]][..], &[&launches[..], &launches[3..]]] {
+            let strata = Strata::of(layers);
+            assert!(layers.iter().copied().flatten().all(|probe| strata.place(probe) == Place::Of(0)));
+            assert!(strata.is_at_main_pace(&steady) && !strata.is_at_main_pace(&slow));
+        }
+    }
+
+    #[test]
+    fn a_pace_that_most_launches_have_is_the_main_one_though_others_are_faster() {
+        let launches = [vec![paced(110.0, 1400.0, 1410.0)], vec![paced(110.0, 1700.0, 1800.0); 8]].concat();
+        let strata = Strata::of(&[&launches]);
+        assert_eq!((strata.place(&launches[0]), strata.place(&launches[1])), (Place::Unsteady, Place::Of(0)));
+        // What was not watched is not left out.
+        assert_eq!(strata.place(&probe(110.0, 110.0)), Place::Of(0));
+    }
+
     #[test]
     fn there_are_a_few_strata_at_most() {
         let bounces: Vec<f64> = (0..9).map(|nth| 100.0 * 1.5f64.powi(nth)).collect();
@@ -366,7 +556,7 @@ mod tests {
         #[test]
         fn no_probe_panics(before in proptest::num::f64::ANY, after in proptest::num::f64::ANY) {
             let probe = probe(before, after);
-            let strata = Strata::of(&[probe]);
+            let strata = Strata::of(&[std::slice::from_ref(&probe)]);
             strata.name(strata.headline(&[strata.place(&probe)]));
         }
     }

@@ -20,6 +20,8 @@ fn stratum(name: &str, bounce_ns: f64, is_headline: bool, result: &LayerResult) 
         is_headline,
         bounce_ns: Some(bounce_ns),
         bounce_range_ns: Some(Interval { lo: 0.98 * bounce_ns, hi: 1.02 * bounce_ns }),
+        pace_ns: None,
+        unsteady: 0,
         stolen_share: Some(0.01),
         launches: result.launches(),
         parameters: Some(result.parameters.clone()),

@@ -88,7 +88,8 @@ pub fn of_strata(a: &LayerResult, b: &LayerResult) -> Option<Doubt> {
     let (in_a, in_b) = (all(a), all(b));
     let text = || {
         format!(
-            "the processors were not equally far apart: {in_a} in A, {in_b} in B, so that there is no ratio"
+            "the processors were not equally far apart, or not at the same pace: {in_a} in A, {in_b} in B, so that there \
+             is no ratio"
         )
     };
     (!in_a.is_empty() && !in_b.is_empty()).then(|| Doubt::new("strata_differ", text()))

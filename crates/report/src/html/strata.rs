@@ -1,5 +1,5 @@
 //! Strata as tables: of each result that has several, what its launches say by how far their processors
-//! were apart.
+//! were apart and whether these kept their pace.
 
 use super::parts::{pretty, with_minus};
 use crate::quantity::{counted, percent, time};
@@ -15,11 +15,12 @@ pub fn section(records: &[Record]) -> Markup {
     html! {
         @if !results.is_empty() {
             section {
-                h2 #strata { "By the distance of the processors" }
+                h2 #strata { "By the distance and the pace of the processors" }
                 p {
-                    "The host moves virtual processors. Launches are told apart by how long a cache line \
-                     bounces between the two processors before and after them, not by what they measured. \
-                     All other figures and plots of the page are of the stratum in bold."
+                    "The host moves virtual processors, and gives the other thread of their core to others. \
+                     Launches are told apart by how long a cache line bounces between the two processors \
+                     before and after them, and by whether both kept their pace during them, not by what they \
+                     measured. All other figures and plots of the page are of the stratum in bold."
                 }
                 @for result in results { (of_result(result)) }
             }

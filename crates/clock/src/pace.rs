@@ -1,0 +1,167 @@
+//! The pace of processors while something else runs on them: how long a fixed piece of work takes there.
+//!
+//! A processor may be a thread of a core, and the other thread may belong to another guest of the host.
+//! While that one is busy, everything here takes up to twice as long. Neither the clock nor the time that
+//! the host reports as stolen says so. Work that fills several execution units of the core shows it.
+
+use crate::calibrate::Clock;
+use crate::place::pin;
+use crate::ticks::{now, serialise};
+use std::hint::black_box;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Time between two samples of a processor. A sample takes some microseconds, so that the watch takes
+/// less than 0.05 % of the processor.
+const INTERVAL: Duration = Duration::from_millis(25);
+/// Rounds of the work in a sample: one or two microseconds.
+const ROUNDS: u64 = 1200;
+/// Runs of which a sample is the shortest: the first one finds the code cold, another may be interrupted.
+const RUNS: usize = 4;
+
+/// The pace of a processor over some time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// The processor.
+    pub cpu: usize,
+    /// Time of the work: the tenth part of the samples was faster.
+    pub fast_ns: f64,
+    /// Median time of the work.
+    pub median_ns: f64,
+    /// Time of the work: the tenth part of the samples was slower.
+    pub slow_ns: f64,
+    /// Samples behind it.
+    pub samples: usize,
+}
+
+/// Samples the pace of processors from threads of its own, one on each, until it is ended or dropped.
+#[derive(Debug)]
+pub struct Watch {
+    ending: Arc<Ending>,
+    watchers: Vec<(usize, JoinHandle<Vec<f64>>)>,
+}
+
+/// Tells the threads that the watch ends.
+#[derive(Debug, Default)]
+struct Ending {
+    is_over: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Watch {
+    /// Begins to watch `cpus`. One that this process may not use, or for which the system starts no thread,
+    /// is not watched.
+    pub fn begin(clock: &Clock, cpus: &[usize]) -> Self {
+        let ending = Arc::new(Ending::default());
+        let watchers = cpus.iter().filter_map(|&cpu| {
+            let (ending, tick_ns) = (Arc::clone(&ending), clock.tick_ns);
+            let watching = thread::Builder::new().name(format!("pace-{cpu}")).spawn(move || match pin(cpu) {
+                Ok(()) => ending.sample(tick_ns),
+                Err(_) => Vec::new(),
+            });
+            Some((cpu, watching.ok()?))
+        });
+        Self { watchers: watchers.collect(), ending }
+    }
+
+    /// Ends the watch. A processor without a sample is left out.
+    pub fn end(mut self) -> Vec<Pace> {
+        self.ending.tell();
+        let watchers = std::mem::take(&mut self.watchers);
+        watchers.into_iter().filter_map(|(cpu, watching)| summary(cpu, watching.join().ok()?)).collect()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.ending.tell();
+    }
+}
+
+impl Ending {
+    fn tell(&self) {
+        *self.is_over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+
+    /// Whether the watch has ended, before the next sample is due.
+    fn comes_before_next(&self) -> bool {
+        let is_over = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(is_over, INTERVAL, |is_over| !*is_over);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Samples of the processor that this thread is pinned to.
+    fn sample(&self, tick_ns: f64) -> Vec<f64> {
+        let mut samples = Vec::new();
+        while !self.comes_before_next() {
+            let ticks = (0..RUNS).map(|_| {
+                let before = now();
+                work();
+                now() - before
+            });
+            samples.push(ticks.min().unwrap_or(0) as f64 * tick_ns);
+        }
+        samples
+    }
+}
+
+/// Six chains of operations that do not wait for one another.
+fn work() {
+    serialise();
+    let [mut a, mut b, mut c, mut d, mut e, mut f] = [1u64, 2, 3, 4, 5, 6].map(black_box);
+    for round in 0..ROUNDS {
+        a = a.wrapping_mul(3).wrapping_add(round);
+        b ^= b << 7;
+        c = c.wrapping_add(c >> 3);
+        d = d.wrapping_mul(5).wrapping_add(a);
+        e ^= e >> 9;
+        f = f.wrapping_add(b);
+    }
+    black_box([a, b, c, d, e, f]);
+    serialise();
+}
+
+fn summary(cpu: usize, mut samples: Vec<f64>) -> Option<Pace> {
+    let last = samples.len().checked_sub(1)?;
+    samples.sort_by(f64::total_cmp);
+    let at = |tenths: usize| samples[(last * tenths).div_ceil(10)];
+    Some(Pace { cpu, fast_ns: at(1), median_ns: at(5), slow_ns: at(9), samples: last + 1 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::allowed;
+
+    #[test]
+    fn a_watch_samples_each_processor_until_it_ends() {
+        let cpus = allowed().unwrap();
+        let watch = Watch::begin(&Clock::calibrate(), &cpus);
+        // Long enough for a few samples, even beside other tests.
+        thread::sleep(20 * INTERVAL);
+        let paces = watch.end();
+        assert_eq!(paces.iter().map(|pace| pace.cpu).collect::<Vec<_>>(), cpus);
+        assert!(paces.iter().all(|pace| pace.samples > 1 && pace.fast_ns > 0.0), "{paces:?}");
+        assert!(paces.iter().all(|pace| pace.fast_ns <= pace.median_ns && pace.median_ns <= pace.slow_ns));
+        assert_eq!(allowed().unwrap(), cpus, "the calling thread stays where it was");
+    }
+
+    #[test]
+    fn a_processor_that_is_not_ours_is_not_watched() {
+        let watch = Watch::begin(&Clock::calibrate(), &[100_000]);
+        thread::sleep(2 * INTERVAL);
+        assert_eq!(watch.end(), []);
+    }
+
+    #[test]
+    fn a_tenth_of_the_samples_is_beyond_either_end() {
+        let samples: Vec<f64> = (0..=100).rev().map(f64::from).collect();
+        let pace = summary(3, samples).unwrap();
+        let expected = Pace { cpu: 3, fast_ns: 10.0, median_ns: 50.0, slow_ns: 90.0, samples: 101 };
+        assert_eq!(pace, expected);
+        assert_eq!(summary(3, vec![]), None);
+        assert_eq!(summary(3, vec![7.0]).unwrap().slow_ns, 7.0);
+    }
+}
