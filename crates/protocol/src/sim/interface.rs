@@ -14,13 +14,12 @@
 
 use super::random::Random;
 use super::truth::{Ps, Truth};
-use alloc::collections::BinaryHeap;
-use core::cmp::Reverse;
+use alloc::collections::VecDeque;
 
 const LOCAL: usize = 0;
 const REMOTE: usize = 1;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     /// The send stage of a side has taken g and may take the next message.
     SendStageFree(usize),
@@ -31,6 +30,59 @@ enum Event {
     Ready(usize),
     /// The remote processor has received a request and issued its reply.
     RemoteReplied,
+}
+
+impl Event {
+    /// Kinds of events, by side.
+    const KINDS: usize = 7;
+
+    fn kind(self) -> usize {
+        match self {
+            Self::SendStageFree(side) => side,
+            Self::Arrive(side, _) => 2 + side,
+            Self::Ready(side) => 4 + side,
+            Self::RemoteReplied => 6,
+        }
+    }
+}
+
+/// When something happens: its time, and how many events were scheduled before it, which orders those of
+/// one time.
+type When = (Ps, u64);
+
+/// What is to happen. Events of one kind are scheduled in the order of their times, since a stage serves
+/// one message after the other and the wire does not reorder: a queue for each kind costs less than a heap.
+#[derive(Clone, Debug, Default)]
+struct Events {
+    queues: [VecDeque<(When, Event)>; Event::KINDS],
+    /// Of the first event: when it happens, and its kind.
+    first: Option<(When, usize)>,
+    count: u64,
+}
+
+impl Events {
+    fn schedule(&mut self, at_ps: Ps, event: Event) {
+        self.count += 1;
+        let (when, kind) = ((at_ps, self.count), event.kind());
+        debug_assert!(self.queues[kind].back().is_none_or(|(last, _)| last.0 <= at_ps));
+        self.queues[kind].push_back((when, event));
+        if self.first.is_none_or(|(first, _)| when < first) {
+            self.first = Some((when, kind));
+        }
+    }
+
+    /// When the first event happens.
+    fn next_ps(&self) -> Option<Ps> {
+        self.first.map(|((at_ps, _), _)| at_ps)
+    }
+
+    fn pop(&mut self) -> Option<(Ps, Event)> {
+        let (_, kind) = self.first?;
+        let ((at_ps, _), event) = self.queues[kind].pop_front()?;
+        let firsts = self.queues.iter().enumerate();
+        self.first = firsts.filter_map(|(kind, queue)| Some((queue.front()?.0, kind))).min();
+        Some((at_ps, event))
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -55,8 +107,7 @@ pub struct Interface {
     truth: Truth,
     random: Random,
     now_ps: Ps,
-    events: BinaryHeap<Reverse<(Ps, u64, Event)>>,
-    event_count: u64,
+    events: Events,
     sides: [Side; 2],
     /// Bytes of what each side sends.
     sizes: [usize; 2],
@@ -72,8 +123,7 @@ impl Interface {
             truth,
             random: Random::new(seed),
             now_ps: 0,
-            events: BinaryHeap::new(),
-            event_count: 0,
+            events: Events::default(),
             sides: [Side::default(), Side::default()],
             sizes: [1, 1],
             remote_is_busy: false,
@@ -157,14 +207,9 @@ impl Interface {
         self.truth.noise.around(mean_ps, &mut self.random)
     }
 
-    fn schedule(&mut self, at_ps: Ps, event: Event) {
-        self.event_count += 1;
-        self.events.push(Reverse((at_ps, self.event_count, event)));
-    }
-
     /// Lets time pass up to `at_ps`, with all that happens until then.
     fn advance_to(&mut self, at_ps: Ps) {
-        while self.events.peek().is_some_and(|Reverse((t, ..))| *t <= at_ps) {
+        while self.events.next_ps().is_some_and(|next_ps| next_ps <= at_ps) {
             self.step();
         }
         self.now_ps = self.now_ps.max(at_ps);
@@ -172,7 +217,7 @@ impl Interface {
 
     /// Lets time pass up to the next event. False where there is none.
     fn step(&mut self) -> bool {
-        let Some(Reverse((at_ps, _, event))) = self.events.pop() else { return false };
+        let Some((at_ps, event)) = self.events.pop() else { return false };
         self.now_ps = self.now_ps.max(at_ps);
         match event {
             Event::SendStageFree(side) => {
@@ -184,7 +229,7 @@ impl Interface {
                 let ready_ps = at_ps.max(self.sides[side].receive_free_ps + data_ps);
                 self.sides[side].receive_free_ps = ready_ps + g;
                 if ready_ps > at_ps {
-                    self.schedule(ready_ps, Event::Ready(side));
+                    self.events.schedule(ready_ps, Event::Ready(side));
                 } else {
                     self.ready(side, at_ps);
                 }
@@ -220,10 +265,10 @@ impl Interface {
             0 => 0,
             mean => self.draw(mean),
         };
-        self.schedule(at_ps + g + data, Event::SendStageFree(side));
+        self.events.schedule(at_ps + g + data, Event::SendStageFree(side));
         let arrival_ps = (at_ps + data + l).max(self.sides[side].wire_last_ps);
         self.sides[side].wire_last_ps = arrival_ps;
-        self.schedule(arrival_ps, Event::Arrive(1 - side, data));
+        self.events.schedule(arrival_ps, Event::Arrive(1 - side, data));
     }
 
     fn ready(&mut self, side: usize, at_ps: Ps) {
@@ -241,7 +286,7 @@ impl Interface {
         self.remote_is_busy = true;
         let (o_r, o_s) = (self.truth.o_r_of(self.sizes[LOCAL]), self.truth.o_s_of(self.sizes[REMOTE]));
         let busy = self.draw(o_r) + self.draw(o_s);
-        self.schedule(at_ps + busy, Event::RemoteReplied);
+        self.events.schedule(at_ps + busy, Event::RemoteReplied);
     }
 }
 
