@@ -12,13 +12,14 @@ use netdyno_measure::contention::direct::{CrowdPlan, direct};
 use netdyno_measure::contention::step::{Counted, Cue, Step};
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::task::Data;
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// After the first word about a failure, the processes behind it have this long to end: the one
 /// that was killed is worth more words than those that miss it.
 const FIRST_WORDS: Duration = Duration::from_millis(250);
-/// Processes that a failure names at most.
+/// Reasons that a failure names at most.
 const NAMED_AT_MOST: usize = 3;
 
 /// Launches `plan.procs` processes and leads them through their steps.
@@ -207,7 +208,9 @@ impl<'a> Gathering<'a> {
         let mut words = vec![(has_ended, rank, text)];
         let patience = if has_ended { FIRST_WORDS } else { AFTERMATH };
         let until = Instant::now() + patience;
-        while let Some(left) = until.checked_duration_since(Instant::now()) {
+        while words.len() < self.roles.len()
+            && let Some(left) = until.checked_duration_since(Instant::now())
+        {
             match self.crew.next(left) {
                 Ok(Some((rank, Event::Message(Answer::Failed(text))))) => words.push((false, rank, text)),
                 Ok(Some((rank, Event::Ended(end)))) => {
@@ -222,19 +225,36 @@ impl<'a> Gathering<'a> {
             }
         }
         words.sort_by_key(|(has_ended, ..)| !has_ended);
-        let lines = words
-            .iter()
-            .take(NAMED_AT_MOST)
-            .map(|(_, rank, text)| format!("rank {rank} ({}) {text}", self.crew.place(*rank)));
-        let mut line = lines.collect::<Vec<_>>().join("; ");
-        if words.len() > NAMED_AT_MOST {
-            line.push_str(&format!("; {} more failed", words.len() - NAMED_AT_MOST));
-        }
+        let words: Vec<(usize, String)> = words.into_iter().map(|(_, rank, text)| (rank, text)).collect();
+        let mut line = failures(&words, self.roles.len(), |rank| self.crew.place(rank));
         if let Some(words) = launching::parting_words(self.started.job.as_mut()) {
             line.push_str(&format!("; {words}"));
         }
         End::Failed(line)
     }
+}
+
+/// Describes on one line how processes failed, out of `procs`. A reason that several of them give stands
+/// once. `place` names where a rank runs.
+fn failures<P: Display>(words: &[(usize, String)], procs: usize, place: impl Fn(usize) -> P) -> String {
+    let mut reasons: Vec<(&str, Vec<usize>)> = Vec::new();
+    for (rank, text) in words {
+        match reasons.iter_mut().find(|(reason, _)| reason == text) {
+            Some((_, ranks)) => ranks.push(*rank),
+            None => reasons.push((text, vec![*rank])),
+        }
+    }
+    let describe = |(reason, ranks): &(&str, Vec<usize>)| match ranks[..] {
+        [rank] => format!("rank {rank} ({}) {reason}", place(rank)),
+        _ if ranks.len() == procs => format!("all {procs} processes: {reason}"),
+        _ => format!("{} of {procs} processes: {reason}", ranks.len()),
+    };
+    let mut line = reasons.iter().take(NAMED_AT_MOST).map(describe).collect::<Vec<_>>().join("; ");
+    let more: usize = reasons.iter().skip(NAMED_AT_MOST).map(|(_, ranks)| ranks.len()).sum();
+    if more > 0 {
+        line.push_str(&format!("; {more} more failed"));
+    }
+    line
 }
 
 fn out_of_turn(rank: usize, answer: &CrowdAnswer) -> End {
@@ -255,5 +275,31 @@ fn opening(bench: &Bench, rank: usize, plan: &CrowdPlan) -> Opening {
         // Other faults from every process.
         seed: plan.seed ^ rank as u64,
         cpu: bench.cpus.get(rank).copied(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::failures;
+
+    fn line(words: &[(usize, &str)], procs: usize) -> String {
+        let words: Vec<(usize, String)> = words.iter().map(|(rank, text)| (*rank, (*text).into())).collect();
+        failures(&words, procs, |rank| format!("process {}", 100 + rank))
+    }
+
+    #[test]
+    fn a_reason_of_several_processes_stands_once() {
+        let unavailable = "libfabric has no provider 'nosuch'";
+        let all = [(0, unavailable), (2, unavailable), (1, unavailable)];
+        assert_eq!(line(&all, 3), format!("all 3 processes: {unavailable}"));
+        assert_eq!(line(&all, 4), format!("3 of 4 processes: {unavailable}"));
+        assert_eq!(
+            line(&[(1, "was killed"), (0, "lost its peer"), (2, "lost its peer")], 3),
+            "rank 1 (process 101) was killed; 2 of 3 processes: lost its peer"
+        );
+        assert_eq!(
+            line(&[(0, "a"), (1, "b"), (2, "c"), (3, "d"), (4, "d")], 5),
+            "rank 0 (process 100) a; rank 1 (process 101) b; rank 2 (process 102) c; 2 more failed"
+        );
     }
 }

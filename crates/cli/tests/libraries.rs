@@ -151,11 +151,21 @@ fn what_is_missing_says_how_to_get_it() {
 }
 
 #[test]
-fn a_provider_that_there_is_none_of_ends_the_launch() {
+fn an_unknown_provider_ends_the_launch_with_its_reason_once() {
     let folder = tempfile::tempdir().unwrap();
     for layer in layers() {
         let (name, _) = layer.split_once(':').unwrap();
-        let mut command = command(folder.path(), &["registration", "--over", &format!("{name}:nothing")]);
-        refused(&mut command, 1, "'nothing'");
+        let unknown = format!("{name}:nothing");
+        for (args, once) in [
+            (&["registration"][..], "the process ("),
+            (&["logp"], "both processes: "),
+            (&["contention", "--procs", "4"], "all 4 processes: "),
+        ] {
+            let output = command(folder.path(), &[args, &["--over", &unknown]].concat()).output().unwrap();
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            assert!(output.status.code() == Some(1) && output.stdout.is_empty(), "{args:?}: {stderr}");
+            assert!(stderr.lines().count() == 1 && stderr.contains(once), "{args:?}: {stderr}");
+            assert_eq!(stderr.matches("'nothing'").count(), 1, "{args:?}: {stderr}");
+        }
     }
 }
