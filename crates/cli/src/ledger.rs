@@ -146,10 +146,11 @@ impl Ledger {
     /// Why the hook was not in force in every rank, and what to do about it.
     pub fn failing(&self) -> Option<String> {
         if self.ranks.is_empty() {
-            return Some(format!(
-                "the hook was in force in no process: the program is not MPI over libfabric ({ROUTES}), or its \
-launcher drops FI_HOOK, FI_PROVIDER_PATH and NETDYNO_APPARATUS"
-            ));
+            return Some(
+                "no process of the program loaded the hook: run an MPI program over libfabric, with a launcher that \
+passes on the environment (docs/apparatus.md)"
+                    .into(),
+            );
         }
         if let Some(rank) = self.ranks.iter().find(|rank| rank.state == "failed") {
             return Some(format!("the hook failed in {}: {}", rank.name(), rank.failure));

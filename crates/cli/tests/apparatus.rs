@@ -289,9 +289,18 @@ fn a_latency_that_is_hidden_is_not_paid_for() {
 }
 
 #[test]
+fn a_program_without_mpi_is_told_so_on_one_line() {
+    let output = netdyno(&["run", "--latency", "+1us", "--", "true"]).output().unwrap();
+    let stderr = stderr(&output);
+    assert!(output.status.code() == Some(125) && output.stdout.is_empty(), "{stderr}");
+    assert!(stderr.contains("no process of the program loaded the hook: run an MPI program"), "{stderr}");
+    // Two lines of a terminal of 80 columns.
+    assert!(stderr.lines().count() == 1 && stderr.len() <= 160, "{stderr}");
+}
+
+#[test]
 fn what_runs_under_no_hook_is_told() {
     let cases: &[(&[&str], i32, &str)] = &[
-        (&["--", "true"], 125, "in force in no process"),
         (&["--", "sh", "-c", "exit 3"], 125, "the program ended with status 3"),
         (&["--", "no-such-program"], 127, "cannot run 'no-such-program'"),
         (&["--", "/"], 126, "cannot run '/'"),
@@ -361,7 +370,7 @@ fn an_mpi_that_goes_another_way_is_told() {
         let bare = ["env", "-i", &path, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"];
         let (code, text) = with(&[], &[&bare[..], &words].concat());
         assert_eq!(code, Some(125), "{text}");
-        assert!(text.contains("drops FI_HOOK"), "{text}");
+        assert!(text.contains("a launcher that passes on the environment"), "{text}");
         // A page of another version.
         let script = r#"printf '\143' | dd of=$NETDYNO_APPARATUS/page bs=1 seek=8 conv=notrunc 2>/dev/null; exec "$@""#;
         let (code, text) = with(&[], &[&["sh", "-c", script, "sh"][..], &words].concat());
