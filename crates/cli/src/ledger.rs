@@ -169,6 +169,20 @@ passes on the environment (docs/apparatus.md)"
         None
     }
 
+    /// Whether a rank opened a fabric of libfabric.
+    pub fn has_fabric(&self) -> bool {
+        self.ranks.iter().any(|rank| rank.state != "loaded")
+    }
+
+    /// Why a program failed of which ranks loaded libfabric, but opened nothing of the provider asked for.
+    pub fn without_provider(&self, provider: &str) -> Option<String> {
+        (!self.ranks.is_empty() && !self.has_fabric()).then(|| {
+            format!(
+                "no rank opened the provider '{provider}' of libfabric: give --provider one that `fi_info -l` lists"
+            )
+        })
+    }
+
     /// Several ranks that have ended well and sent nothing have sent it another way.
     pub fn is_silent(&self) -> Option<String> {
         let is_silent = self.ranks.len() > 1 && self.messages() == 0;

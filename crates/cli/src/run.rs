@@ -125,7 +125,9 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
     let status = wait(child, apparatus.folder(), &interrupt)?;
     let ledger = Ledger::of(&apparatus.accounts()?);
     let is_silent = || ledger.is_silent().filter(|_| status.success());
-    let failing = ledger.failing().or_else(is_silent);
+    let asked_for = args.route.provider().filter(|_| !status.success());
+    let without_provider = asked_for.and_then(|provider| ledger.without_provider(provider));
+    let failing = without_provider.or_else(|| ledger.failing()).or_else(is_silent);
     let of_link = link.doubts.iter().map(|doubt| format!("the link as it is, {doubt}"));
     let of_ranks = ledger.doubts(plan.between.as_ref());
     let doubts: Vec<String> = of_link.chain(of_ranks).collect();
@@ -148,7 +150,7 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
         write_whole(file, &(text + "\n"))?;
     }
     // The program's output is its own: what is said here is said beside it.
-    if !ledger.ranks.is_empty() && (stderr().is_terminal() || args.report.is_none()) {
+    if ledger.has_fabric() && (stderr().is_terminal() || args.report.is_none()) {
         note(&format!("\n{}", ledger.table().trim_end()));
     }
     doubts.iter().for_each(|doubt| note(&format!("doubt: {doubt}")));

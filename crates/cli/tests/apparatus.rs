@@ -366,8 +366,9 @@ fn an_mpi_that_goes_another_way_is_told() {
         };
         let words: Vec<&str> = program.iter().map(String::as_str).collect();
         // A launcher that drops the environment.
-        let path = format!("PATH={}", std::env::var("PATH").unwrap());
-        let bare = ["env", "-i", &path, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"];
+        let kept = ["PATH", "HOME"].map(|name| format!("{name}={}", std::env::var(name).unwrap_or_default()));
+        let bare =
+            ["env", "-i", &kept[0], &kept[1], "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"];
         let (code, text) = with(&[], &[&bare[..], &words].concat());
         assert_eq!(code, Some(125), "{text}");
         assert!(text.contains("a launcher that passes on the environment"), "{text}");
@@ -383,6 +384,12 @@ fn an_mpi_that_goes_another_way_is_told() {
         assert_eq!(code, Some(125), "{text}");
         assert!(last.starts_with("error: the program ended with status"), "{text}");
         assert!(last.contains("before any rank was heard of") && !text.contains("netmod"), "{text}");
+        // A provider that is not here is named by one line, after the MPI's own.
+        let (code, text) = with(&["--latency", "+1us", "--provider", "usnic"], &words);
+        let last = text.lines().last().unwrap();
+        assert_eq!(code, Some(125), "{text}");
+        assert!(last.contains("no rank opened the provider 'usnic' of libfabric"), "{text}");
+        assert!(last.len() <= 160 && !text.contains("late p99"), "{text}");
         // The program's own status passes through.
         let (code, text) = with(&["--quiet"], &[&words[..], &["and", "one", "more"]].concat());
         assert_eq!(code, Some(0), "{text}");
