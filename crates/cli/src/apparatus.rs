@@ -60,6 +60,8 @@ impl Apparatus {
         // What the user has said of them goes first.
         let unsaid = self.defaults().into_iter().filter(|(name, _)| env::var_os(name).is_none());
         variables.extend(unsaid.map(|(name, value)| (name, value.into())));
+        // The option goes before the variable, and is the variable where it is not given.
+        variables.extend(self.provider.iter().map(|provider| ("FI_PROVIDER", provider.into())));
         variables
     }
 
@@ -77,7 +79,6 @@ impl Apparatus {
         if let Some(provider) = &self.provider {
             // In libfabric before 1.18 tcp takes another provider on top of it.
             let both = if provider == "tcp" { "tcp,tcp;ofi_rxm".into() } else { provider.clone() };
-            defaults.push(("FI_PROVIDER", provider.clone()));
             defaults.push(("OMPI_MCA_opal_common_ofi_provider_include", both.clone()));
             defaults.push(("OMPI_MCA_mtl_ofi_provider_include", both));
         }

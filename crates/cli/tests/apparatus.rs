@@ -390,6 +390,10 @@ fn an_mpi_that_goes_another_way_is_told() {
         assert_eq!(code, Some(125), "{text}");
         assert!(last.contains("no rank opened the provider 'usnic' of libfabric"), "{text}");
         assert!(last.len() <= 160 && !text.contains("late p99"), "{text}");
+        // The option goes before libfabric's variable.
+        let mut command = bench.netdyno(&[&["run", "--provider", "usnic", "--"][..], &words].concat());
+        let output = command.env("FI_PROVIDER", "tcp").output().unwrap();
+        assert!(stderr(&output).contains("the provider 'usnic'"), "{}", stderr(&output));
         // The program's own status passes through.
         let (code, text) = with(&["--quiet"], &[&words[..], &["and", "one", "more"]].concat());
         assert_eq!(code, Some(0), "{text}");
