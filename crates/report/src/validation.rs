@@ -1,16 +1,19 @@
 //! What validating the dials found, for the terminal and for CSV.
 
 use crate::lines::Lines;
-use crate::quantity::{NONE, time};
+use crate::quantity::{NONE, Unit};
+use crate::table::COLUMNS_FROM;
 use netdyno_measure::record::Status;
-use netdyno_measure::show::{Bytes, Percent};
+use netdyno_measure::show::Percent;
 use netdyno_measure::stats::Interval;
 use netdyno_measure::validation::data::NAMES;
 use netdyno_measure::validation::record::{CrossTalk, Figure, Program, Row, Table, Validation};
 
-/// Widths of the columns.
+/// Widths of the columns, which fill 80 characters.
+const TIME: usize = 9;
 const CELL: usize = 10;
-const ERROR: usize = 9;
+/// Stands behind a figure that is more than it may be.
+const MARK: &str = "!";
 
 /// Writes the tables, as the paper's 1 to 6, and the cross-talk.
 pub fn write(lines: &mut Lines, found: &Validation) {
@@ -25,10 +28,10 @@ pub fn write(lines: &mut Lines, found: &Validation) {
         "    ",
     );
     let head: String = NAMES.iter().map(|name| format!("{name:>CELL$}")).collect();
-    lines.push(&format!("  {:<15}{head}", "dial"));
+    row(lines, &format!("{:<15}{head}", "dial"));
     for of_dial in found.cross_talk.chunk_by(|a, b| a.dial == b.dial) {
         let cells: String = of_dial.iter().map(|cell| format!("{:>CELL$}", slope(cell))).collect();
-        lines.push(&format!("  {:<15}{cells}", of_dial.first().map_or("", |cell| &cell.dial)));
+        row(lines, &format!("{:<15}{cells}", of_dial.first().map_or("", |cell| &cell.dial)));
     }
     of_programs(lines, &found.programs);
 }
@@ -38,30 +41,36 @@ fn of_programs(lines: &mut Lines, programs: &[Program]) {
     if programs.is_empty() {
         return;
     }
+    let unit = unit_of_programs(programs);
     lines.blank();
-    lines.wrapped("Plain MPI programs, which know nothing of the dials", "  ", "    ");
-    lines.push(&format!(
-        "  {:<15}{:<10}{:<11}{:>9}{:>CELL$}{:>CELL$}{:>CELL$}{:>ERROR$}",
-        "dial", "", "operation", "bytes", "link", "wanted", "observed", "error"
-    ));
+    let title = format!("Plain MPI programs, which know nothing of the dials; times in {}", unit.name);
+    lines.wrapped(&title, "  ", "    ");
+    let head = ["link", "wanted", "observed"].map(|name| in_column(name, TIME)).concat();
+    let head = head + &in_column("error", CELL);
+    row(lines, &format!("{:<14}{:<9}{:<10}{:>7}{head}", "dial", "", "operation", "bytes"));
     for program in programs {
-        lines.push(&format!(
-            "  {:<15}{:<10}{:<11}{:>9}{:>CELL$}{:>CELL$}{:>CELL$}{:>ERROR$}",
-            program.dial,
-            program.setting,
-            program.pattern,
-            Bytes(program.size_bytes).to_string(),
-            in_time(program.link_ns),
-            time(program.wanted_ns),
-            in_time(program.observed_ns),
-            off(program)
-        ));
+        let times = [program.link_ns, Some(program.wanted_ns), program.observed_ns];
+        let cells = times.map(|ns| in_column(&in_unit(ns, unit), TIME)).concat();
+        let error = in_column(&off(program), CELL);
+        row(
+            lines,
+            &format!(
+                "{:<14}{:<9}{:<10}{:>7}{cells}{error}",
+                program.dial, program.setting, program.pattern, program.size_bytes
+            ),
+        );
     }
+}
+
+/// The one unit in which to read all times of programs.
+pub fn unit_of_programs(programs: &[Program]) -> Unit {
+    let times = |program: &Program| [program.link_ns, Some(program.wanted_ns), program.observed_ns];
+    Unit::common(programs.iter().flat_map(times).flatten())
 }
 
 /// The error of a program's operation, with a mark where it is more than it may be.
 pub fn off(program: &Program) -> String {
-    let mark = if program.is_met == Some(false) { "!" } else { "" };
+    let mark = if program.is_met == Some(false) { MARK } else { "" };
     program.error_ns.map_or(NONE.into(), |error| format!("{}{mark}", Percent(error / program.wanted_ns)))
 }
 
@@ -83,31 +92,52 @@ pub fn title(table: &Table) -> String {
     format!("{}: {} of messages of {} B, {how}", table.dial, table.parameter, table.size_bytes)
 }
 
+/// The one unit in which to read all times of a table.
+pub fn unit_of(table: &Table) -> Unit {
+    let figures = table.link.iter().chain(table.rows.iter().flat_map(|row| &row.figures));
+    let observed = table.rows.iter().flat_map(|row| [Some(row.wanted_ns), row.observed_ns]);
+    Unit::common(figures.map(|figure| figure.value_ns).chain(observed).flatten())
+}
+
 fn of_dial(lines: &mut Lines, table: &Table) {
-    lines.wrapped(&title(table), "  ", "    ");
-    let head: String = NAMES.iter().map(|name| format!("{name:>CELL$}")).collect();
-    lines.push(&format!("  {:>CELL$}{:>CELL$}{:>ERROR$}{head}", "wanted", "observed", "error"));
-    let cells = |figures: &[Figure]| figures.iter().map(cell).collect::<String>();
-    lines.push(&format!("  {:>CELL$}{:>CELL$}{:>ERROR$}{}", "link", "", "", cells(&table.link)));
-    for row in &table.rows {
-        lines.push(&format!(
-            "  {:>CELL$}{:>CELL$}{:>ERROR$}{}",
-            time(row.wanted_ns),
-            in_time(row.observed_ns),
-            error(row),
-            cells(&row.figures)
-        ));
+    let unit = unit_of(table);
+    lines.wrapped(&format!("{}; times in {}", title(table), unit.name), "  ", "    ");
+    let line = |wanted: &str, observed: &str, error: &str, figures: String| {
+        let columns = [(wanted, TIME), (observed, CELL), (error, CELL)];
+        columns.map(|(text, width)| in_column(text, width)).concat() + &figures
+    };
+    let cells = |figures: &[Figure]| figures.iter().map(|figure| cell(figure, unit)).collect::<String>();
+    let head = NAMES.map(|name| in_column(name, CELL)).concat();
+    row(lines, &line("wanted", "observed", "error", head));
+    row(lines, &line("link", "", "", cells(&table.link)));
+    for at in &table.rows {
+        let (wanted, observed) = (unit.number(at.wanted_ns), in_unit(at.observed_ns, unit));
+        row(lines, &line(&wanted, &observed, &error(at), cells(&at.figures)));
     }
     lines.wrapped(&mean(table), "  ", "    ");
 }
 
-fn in_time(ns: Option<f64>) -> String {
-    ns.map_or(NONE.into(), time)
+/// Writes a line of a table: as it is where the terminal is wide enough, and otherwise wrapped.
+fn row(lines: &mut Lines, line: &str) {
+    if lines.width >= COLUMNS_FROM {
+        lines.push(&format!("  {line}"));
+    } else {
+        lines.wrapped(line, "  ", "    ");
+    }
 }
 
-fn cell(figure: &Figure) -> String {
-    let mark = if figure.is_steady == Some(false) { "!" } else { "" };
-    format!("{:>CELL$}", format!("{}{mark}", in_time(figure.value_ns)))
+/// A cell whose figures end in one place: its last character is the place of a mark.
+fn in_column(text: &str, width: usize) -> String {
+    if text.ends_with(MARK) { format!("{text:>width$}") } else { format!("{:>width$}", format!("{text} ")) }
+}
+
+fn in_unit(ns: Option<f64>, unit: Unit) -> String {
+    ns.map_or(NONE.into(), |ns| unit.number(ns))
+}
+
+fn cell(figure: &Figure, unit: Unit) -> String {
+    let mark = if figure.is_steady == Some(false) { MARK } else { "" };
+    in_column(&format!("{}{mark}", in_unit(figure.value_ns, unit)), CELL)
 }
 
 /// The error, with a mark where it is more than it may be.
@@ -115,7 +145,7 @@ pub fn error(row: &Row) -> String {
     match (row.error_ns, row.is_met) {
         (Some(_), None) => "link's".into(),
         (Some(error), met) => {
-            let mark = if met == Some(false) { "!" } else { "" };
+            let mark = if met == Some(false) { MARK } else { "" };
             format!("{}{mark}", Percent(error / row.wanted_ns))
         }
         (None, _) => NONE.into(),

@@ -1,8 +1,8 @@
-//! What a page says of dials that were validated.
+//! What a page and a terminal say of dials that were validated.
 
 mod support;
 
-use netdyno_report::html;
+use netdyno_report::{html, table};
 
 /// The tables of a page that have `head` in a heading.
 fn tables<'a>(page: &'a str, head: &str) -> Vec<&'a str> {
@@ -31,4 +31,37 @@ fn letters_of_doubts_stand_apart_from_words_and_each_other() {
     let page = html::render(&[support::record(vec![support::validation_layer("am+shm")])]);
     let letters = "<sup class=\"marks\"><a href=\"#note-b\">b</a>, <a href=\"#note-c\">c</a></sup>";
     assert!(page.contains(&format!("0 launches\u{202f}{letters}")), "{page}");
+}
+
+/// The lines of a table in a terminal: between its title and the sentence below.
+fn rows<'a>(text: &'a str, title: &str) -> Vec<&'a str> {
+    let lines = text.lines().skip_while(|line| !line.trim_start().starts_with(title)).skip(1);
+    lines.take_while(|line| line.starts_with("  ") && !line.trim_start().starts_with("mean error")).collect()
+}
+
+#[test]
+fn a_terminal_of_80_columns_shows_the_times_of_a_table_in_one_unit() {
+    let text = table::render(&support::record(vec![support::validation_layer("am+shm")]), 80);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_eq!(text.matches("; times in µs").count(), 5, "four dials, and plain programs: {text}");
+    for (title, rows_below) in [("latency:", 6), ("Plain MPI programs", 3)] {
+        let rows = rows(&text, title);
+        assert_eq!(rows.len(), rows_below, "{text}");
+        for row in &rows {
+            assert!([" ns", " µs", " ms", "iB"].iter().all(|unit| !row.contains(unit)), "{row}");
+        }
+    }
+    // A mark behind a figure does not move it.
+    let rows = rows(&text, "latency:");
+    assert!(rows[1..].iter().all(|row| row.contains("0.312     0.405!")), "{text}");
+    assert!(rows[4].starts_with("      10.0      10.0     0.4 % "), "{text}");
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    let record = support::record(vec![support::validation_layer("am+shm")]);
+    for width in 40..100 {
+        let text = table::render(&record, width);
+        assert!(text.lines().all(|line| line.chars().count() <= width), "{width}: {text}");
+    }
 }

@@ -7,7 +7,7 @@ use super::plot::{Curve, Plot, Point};
 use super::scale::Scale;
 use crate::notes::Notes;
 use crate::quantity::{NONE, Unit};
-use crate::validation::{error, mean, off, slope, title};
+use crate::validation::{error, mean, off, slope, title, unit_of, unit_of_programs};
 use maud::{Markup, html};
 use netdyno_measure::record::{LayerResult, Record};
 use netdyno_measure::show::Percent;
@@ -151,9 +151,7 @@ fn plot(table: &Table) -> Markup {
 
 /// The values of a dial as rows, the parameters as columns; all times in one unit.
 fn values(table: &Table) -> Markup {
-    let figures = table.link.iter().chain(table.rows.iter().flat_map(|row| &row.figures));
-    let observed = table.rows.iter().flat_map(|row| [Some(row.wanted_ns), row.observed_ns]);
-    let unit = Unit::common(figures.map(|figure| figure.value_ns).chain(observed).flatten());
+    let unit = unit_of(table);
     html! {
         div.scroll {
             table {
@@ -184,8 +182,7 @@ fn values(table: &Table) -> Markup {
 
 /// Operations of plain programs as rows; all times in one unit.
 fn programs(programs: &[Program]) -> Markup {
-    let times = |program: &Program| [program.link_ns, Some(program.wanted_ns), program.observed_ns];
-    let unit = Unit::common(programs.iter().flat_map(times).flatten());
+    let unit = unit_of_programs(programs);
     html! {
         div.scroll {
             table {
