@@ -50,7 +50,7 @@ struct Slot {
     stamp: AtomicU64,
     /// Atomic as well: the other side may write to all of a slot that is borrowed here.
     #[cfg(not(loom))]
-    _apart: [AtomicU64; APART / 8 - MAX_WORDS - 5],
+    _apart: [AtomicU64; (APART - size_of::<Tracked>()) / 8 - MAX_WORDS - 5],
     payload: Tracked,
 }
 
@@ -454,6 +454,7 @@ mod tests {
 
     /// A peer that writes without credits. Under Miri it is the test that this is no undefined behaviour.
     #[test]
+    #[cfg_attr(netdyno_tsan, ignore = "the payloads of such a writer are a race")]
     fn a_writer_without_credits_spoils_its_own_messages_and_nothing_else() {
         let (mut writer, mut reader) = ring(2, 64);
         let messages: u64 = if cfg!(miri) { 30 } else { 100_000 };

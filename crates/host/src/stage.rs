@@ -191,6 +191,7 @@ impl StageReader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::mpsc;
 
     fn stage() -> (StageWriter, StageReader) {
         let region = Arc::new(Region::on_heap(64 + LEN));
@@ -236,6 +237,37 @@ mod tests {
             assert_eq!(found, vec![n as u8; len]);
         }
         assert!(here.empty_cell(1).is_some());
+    }
+
+    #[test]
+    fn a_cell_is_emptied_by_one_thread_before_the_other_fills_it_again() {
+        let (most, len) = if cfg!(miri) { (2 * CELLS, 100) } else { (100 * CELLS, 100) };
+        let (mut here, mut there) = stage();
+        let ((tell, told), (complete, completed)) = (mpsc::channel(), mpsc::channel());
+        // The ends of the channels go with each side, so that one that fails ends the other one.
+        std::thread::scope(move |scope| {
+            scope.spawn(move || {
+                let mut so_far = 0;
+                for n in 0..most {
+                    let cell = loop {
+                        if let Some(cell) = here.empty_cell(so_far) {
+                            break cell;
+                        }
+                        so_far = completed.recv().unwrap();
+                    };
+                    cell.fill(&vec![n as u8; len], n as u64);
+                    tell.send(n).unwrap();
+                }
+            });
+            let taken = Bytes::of_box(vec![0; len].into());
+            for n in told {
+                there.empty_into(&taken, 0, len);
+                let mut found = vec![0; len];
+                taken.read(0, &mut found);
+                assert_eq!(found, vec![n as u8; len]);
+                complete.send(n as u64 + 1).unwrap_or(());
+            }
+        });
     }
 
     #[test]
