@@ -17,6 +17,7 @@ use common::netdyno;
 use mpi::{launcher, prepare};
 use netdyno_plugin::site::find;
 use netdyno_plugin::source::Source;
+use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use served::Served;
 use std::os::unix::process::CommandExt;
@@ -269,5 +270,48 @@ fn hosts_leave_nothing() {
         end(served.pid(), if ending == Ending::Itself { Ending::Term } else { ending });
         served.code();
         there.assert_gone_but(0, &format!("the served host ({ending:?})"));
+    }
+}
+
+/// `report` starts no process and shares nothing, but has a temporary file beside its page.
+#[test]
+fn a_report_leaves_its_page_alone_or_nothing() {
+    let record = |folder: &Path| {
+        let args = ["logp", "--over", "sim", "--truth", "o_s=1us,o_r=2us,g=5us,L=7us", "--out"];
+        let made = netdyno(&args).arg(folder.join("record.json")).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    };
+    for ending in ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let saved = folder.path().join("record.json");
+        match ending {
+            Ending::Itself => record(folder.path()),
+            // The report waits for its reader, which it does once it has looked at its place.
+            _ => mkfifoat(CWD, &saved, Mode::RWXU).unwrap(),
+        }
+        let mut command = netdyno(&["report", "record.json", "--out", "page.html"]);
+        command.current_dir(folder.path()).process_group(0).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut expected = vec!["record.json"];
+        if ending == Ending::Itself {
+            assert!(child.wait().unwrap().success());
+            expected.insert(0, "page.html");
+        } else {
+            let until = Instant::now() + BEGINS_WITHIN;
+            let _writing = loop {
+                // This fails for as long as nobody reads.
+                if let Ok(pipe) = open(&saved, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty()) {
+                    break pipe;
+                }
+                assert!(Instant::now() < until, "the report does not begin");
+                thread::sleep(Duration::from_millis(5));
+            };
+            end(child.id(), ending);
+            child.wait().unwrap();
+        }
+        let mut left: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, expected, "{ending:?}");
     }
 }
