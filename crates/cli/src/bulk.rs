@@ -50,13 +50,13 @@ impl Method for EverySize {
 
     fn is_precise(&self, launches: &[Data], terms: &Terms) -> bool {
         let launches: Vec<BulkLaunch> = own(launches).cloned().collect();
-        extract(&launches, terms.confidence, terms.precision)
+        extract(&launches, terms.of_figures(), terms.precision)
             .is_some_and(|extracted| is_precise(&extracted.bulk, terms.precision))
     }
 
     fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading> {
         let launches: Vec<BulkLaunch> = own(&launches).cloned().collect();
-        let extracted = extract(&launches, terms.confidence, terms.precision)?;
+        let extracted = extract(&launches, terms.of_figures(), terms.precision)?;
         let last = extracted.bulk.sizes.last().map(|size| size.size_bytes);
         let largest_bytes = last.filter(|&last| last < self.largest_bytes);
         let mut doubts = extracted.doubts;

@@ -258,7 +258,7 @@ impl Campaign {
             // Virtual time passes at a pace of its own: what is left on this clock has no say.
             let is_virtual = runs[at].bench.truth.is_some();
             let share = if is_virtual { pace.planned() } else { pace.share_of_next(now, round, nth) };
-            let task = self.method.task(&self.terms(round, share), &runs[at].launches);
+            let task = self.method.task(&self.terms(runs[at].bench, round, share), &runs[at].launches);
             let doing = format!("{} launch {}", runs[at].bench.layer, round + 1);
             detail(|| format!("{doing}, at most {:.1} s left for all layers", pace.left(now).as_secs_f64()));
             let mut show = |_| {
@@ -271,7 +271,7 @@ impl Campaign {
         Ok(())
     }
 
-    fn terms(&self, launch: usize, share: Duration) -> Terms {
+    fn terms(&self, bench: &Bench, launch: usize, share: Duration) -> Terms {
         Terms {
             launch,
             budget_ns: share.min(LONGEST_LAUNCH).as_nanos() as f64,
@@ -279,6 +279,7 @@ impl Campaign {
             precision: self.measuring.precision,
             confidence: self.measuring.confidence,
             seed: Random::new(self.measuring.seed ^ (launch as u64) << 32).bits(),
+            is_virtual: bench.truth.is_some(),
         }
     }
 
@@ -286,13 +287,13 @@ impl Campaign {
         let strata = strata(runs);
         runs.iter().all(|run| {
             let launches = stratify::headline(&*self.method, &run.launches, &run.probes, &strata);
-            self.method.is_precise(&launches, &self.terms(launches.len(), Duration::ZERO))
+            self.method.is_precise(&launches, &self.terms(run.bench, launches.len(), Duration::ZERO))
         })
     }
 
     fn result(&self, run: Run<'_>, strata: &Strata) -> Result<LayerResult, Fault> {
         let bench = run.bench;
-        let terms = self.terms(0, Duration::ZERO);
+        let terms = self.terms(bench, 0, Duration::ZERO);
         let read = stratify::read(&*self.method, run.launches, &run.probes, strata, &terms);
         let Some(stratify::Stratified { reading, strata }) = read else {
             return Err(Fault::Failed(format!("{}: no launch has measured anything", bench.layer)));
@@ -603,8 +604,15 @@ mod tests {
     fn a_launch_that_moved_counts_until_its_repeat_has_ended() {
         let bench = simulated();
         let mut run = Run::new(&bench);
-        let terms =
-            Terms { launch: 0, budget_ns: 1e6, share_ns: 1e6, precision: 0.02, confidence: 0.95, seed: 1 };
+        let terms = Terms {
+            launch: 0,
+            budget_ns: 1e6,
+            share_ns: 1e6,
+            precision: 0.02,
+            confidence: 0.95,
+            seed: 1,
+            is_virtual: true,
+        };
         let interrupt = Interrupt::catch().unwrap();
         let mut launch = |at: usize, repeats| {
             let task = Signature.task(&Terms { launch: at, ..terms }, &run.launches);

@@ -48,13 +48,13 @@ impl Method for Crowding {
 
     fn is_precise(&self, launches: &[Data], terms: &Terms) -> bool {
         let launches: Vec<CrowdData> = crowds(launches).cloned().collect();
-        extract(&launches, terms.confidence, terms.precision)
+        extract(&launches, terms.of_figures(), terms.precision)
             .is_some_and(|extracted| is_precise(&extracted.parameters, &extracted.found, terms.precision))
     }
 
     fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading> {
         let launches: Vec<CrowdData> = crowds(&launches).cloned().collect();
-        let extracted = extract(&launches, terms.confidence, terms.precision)?;
+        let extracted = extract(&launches, terms.of_figures(), terms.precision)?;
         Some(Reading {
             parameters: extracted.parameters,
             found: Found::Contention(extracted.found),

@@ -6,6 +6,7 @@ use netdyno_measure::logp::extract::extract;
 use netdyno_measure::logp::pattern::{BATCH_MESSAGES, LONGEST_BURST, Plan};
 use netdyno_measure::logp::ratio::{ratios, shares};
 use netdyno_measure::record::{Doubt, Found, LayerResult, Logp, Parameters, Ratio};
+use netdyno_measure::stats::Confidence;
 use netdyno_measure::task::{Data, Task};
 
 /// What every launch is told, whatever the verb.
@@ -23,6 +24,20 @@ pub struct Terms {
     pub confidence: f64,
     /// Seed of what is random.
     pub seed: u64,
+    /// Whether the layer is simulated.
+    pub is_virtual: bool,
+}
+
+impl Terms {
+    /// What the intervals of figures hold: the truth of a simulated layer, the figure of another run of a
+    /// real one.
+    pub fn of_figures(&self) -> Confidence {
+        if self.is_virtual {
+            Confidence::of_median(self.confidence)
+        } else {
+            Confidence::of_repeat(self.confidence)
+        }
+    }
 }
 
 /// What the launches of a layer say.
@@ -91,13 +106,13 @@ impl Method for Signature {
 
     fn is_precise(&self, launches: &[Data], terms: &Terms) -> bool {
         let launches: Vec<LaunchData> = signatures(launches).cloned().collect();
-        extract(&launches, terms.confidence, terms.precision)
+        extract(&launches, terms.of_figures(), terms.precision)
             .is_some_and(|extracted| is_precise(&extracted.parameters, terms.precision))
     }
 
     fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading> {
         let launches: Vec<LaunchData> = signatures(&launches).cloned().collect();
-        let extracted = extract(&launches, terms.confidence, terms.precision)?;
+        let extracted = extract(&launches, terms.of_figures(), terms.precision)?;
         Some(Reading {
             parameters: extracted.parameters,
             found: Found::Logp(Logp {

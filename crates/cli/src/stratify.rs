@@ -94,8 +94,15 @@ mod tests {
     use netdyno_measure::strata::Look;
     use netdyno_measure::task::{AnySize, Subject};
 
-    const TERMS: Terms =
-        Terms { launch: 0, budget_ns: 1e7, share_ns: 1e7, precision: 0.02, confidence: 0.95, seed: 1 };
+    const TERMS: Terms = Terms {
+        launch: 0,
+        budget_ns: 1e7,
+        share_ns: 1e7,
+        precision: 0.02,
+        confidence: 0.95,
+        seed: 1,
+        is_virtual: true,
+    };
 
     /// Launches of a layer, and their probes: of each the bounce before and after it.
     fn launches(bounces: &[(f64, f64)]) -> (Vec<Data>, Vec<Probe>) {

@@ -3,7 +3,7 @@
 
 use crate::logp::extract::quantiles;
 use crate::record::{Parameter, Status};
-use crate::stats::{Interval, median_interval_of_sorted, quantile_of_sorted, sorted, widening_by_drift};
+use crate::stats::{Confidence, Interval, quantile_of_sorted, sorted, widening_by_drift};
 
 /// A figure over the launches.
 #[derive(Clone, Copy, Debug)]
@@ -16,12 +16,12 @@ pub(crate) struct Figure {
 
 impl Figure {
     /// The median over the launches that gave a value, in the order of the launches, and its interval.
-    pub(crate) fn over(values: impl IntoIterator<Item = f64>, confidence: f64) -> Self {
+    pub(crate) fn over(values: impl IntoIterator<Item = f64>, confidence: impl Into<Confidence>) -> Self {
         let in_time: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         let values = sorted(in_time.iter().copied());
         let value = quantile_of_sorted(&values, 0.5);
-        let ci = median_interval_of_sorted(&values, confidence)
-            .map(|ci| ci.widened(value, widening_by_drift(&in_time)));
+        let interval = confidence.into().interval(value, &values);
+        let ci = interval.map(|ci| ci.widened(value, widening_by_drift(&in_time)));
         Self { value, ci, launches: values.len() }
     }
 

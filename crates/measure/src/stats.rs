@@ -38,9 +38,47 @@ impl Interval {
         Self { lo: value - factor * (value - self.lo), hi: value + factor * (self.hi - value) }
     }
 
+    /// The least interval that holds both.
+    pub fn with(self, other: Self) -> Self {
+        Self { lo: self.lo.min(other.lo), hi: self.hi.max(other.hi) }
+    }
+
     /// Whether `value` lies in it.
     pub fn contains(self, value: f64) -> bool {
         (self.lo..=self.hi).contains(&value)
+    }
+}
+
+/// What an interval is to hold, and how often.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Confidence {
+    /// In which share of all cases.
+    pub share: f64,
+    /// By how much the interval of a median is widened for that.
+    widening: f64,
+}
+
+impl Confidence {
+    /// The interval holds the median of all launches that could be made. In virtual time that is the truth.
+    pub fn of_median(share: f64) -> Self {
+        Self { share, widening: 1.0 }
+    }
+
+    /// The interval holds the figure of another run of as many launches. The chance of that run adds to
+    /// the chance of this one, and both are as large: it is √2 times as wide.
+    pub fn of_repeat(share: f64) -> Self {
+        Self { share, widening: std::f64::consts::SQRT_2 }
+    }
+
+    /// The interval of `value`, the median of ascending values.
+    pub(crate) fn interval(self, value: f64, ascending: &[f64]) -> Option<Interval> {
+        Some(median_interval_of_sorted(ascending, self.share)?.widened(value, self.widening))
+    }
+}
+
+impl From<f64> for Confidence {
+    fn from(share: f64) -> Self {
+        Self::of_median(share)
     }
 }
 
@@ -193,6 +231,23 @@ mod tests {
             covered[1] += usize::from(ci.widened(middle, widening_by_drift(values)).contains(0.0));
         }
         assert!(covered[0] < 800 && covered[1] > 880, "{covered:?}");
+    }
+
+    #[test]
+    fn a_repeat_lies_in_the_interval_for_a_repeat() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut run = || sorted((0..27).map(|_| (0..12).map(|_| random.f64()).sum::<f64>() - 6.0));
+        let mut covered = [0, 0];
+        for _ in 0..2000 {
+            let (one, other) = (run(), run());
+            let (middle, repeat) = (quantile_of_sorted(&one, 0.5), quantile_of_sorted(&other, 0.5));
+            for (covered, confidence) in
+                covered.iter_mut().zip([Confidence::of_median(0.95), Confidence::of_repeat(0.95)])
+            {
+                *covered += usize::from(confidence.interval(middle, &one).unwrap().contains(repeat));
+            }
+        }
+        assert!((1720..1880).contains(&covered[0]) && (1900..1985).contains(&covered[1]), "{covered:?}");
     }
 
     #[test]

@@ -27,7 +27,7 @@ use crate::logp::data::Burst;
 use crate::logp::extract::send_overhead;
 use crate::record::{Doubt, Limit, Parameter, Parameters, PerByte, Plateau, Status};
 use crate::show::{Bytes, Number, Percent};
-use crate::stats::{Interval, deviation_of_neighbours, median};
+use crate::stats::{Confidence, Interval, deviation_of_neighbours, median};
 use crate::steady::{self, Evidence, Overheads, Varying, limited_by};
 use std::collections::BTreeMap;
 
@@ -139,11 +139,11 @@ pub(super) struct Launches<'a> {
     estimates: Vec<Vec<Estimate>>,
     /// By size: off what the steady time is read.
     issuing_is_steady: Vec<bool>,
-    confidence: f64,
+    confidence: Confidence,
 }
 
 /// Reads figures and doubts off launches. `None` where they measured nothing.
-pub fn extract(data: &[BulkLaunch], confidence: f64, precision: f64) -> Option<Extracted> {
+pub fn extract(data: &[BulkLaunch], confidence: impl Into<Confidence>, precision: f64) -> Option<Extracted> {
     let first = data.first().filter(|first| !first.sizes.is_empty())?;
     let sizes: Vec<usize> = first.sizes.iter().map(|size| size.size_bytes).collect();
     // A record is a file: launches of other sizes do not belong together.
@@ -158,7 +158,8 @@ pub fn extract(data: &[BulkLaunch], confidence: f64, precision: f64) -> Option<E
         sizes.map(|(size, &steady)| Estimate::of(size, &launch.sizes[0], launch.timer_ns, steady)).collect()
     };
     let estimates = data.iter().map(estimate).collect();
-    let launches = Launches { data, sizes, estimates, issuing_is_steady: steady, confidence };
+    let launches =
+        Launches { data, sizes, estimates, issuing_is_steady: steady, confidence: confidence.into() };
     let bulk = launches.bulk();
     let parameters = launches.parameters(&bulk);
     let doubts = doubts::find(&launches, &parameters, &bulk, precision);

@@ -11,9 +11,10 @@
 use super::data::{CrowdData, PairTimes, Round, Timed};
 use super::doubts;
 use super::found::{Compared, Contention, Halves, ManyToOne, OneToMany, PairTrip, Pairs, Quotient, Rate};
+use crate::figure::Figure;
 use crate::logp::extract::quantiles;
 use crate::record::{Doubt, Limit, Parameter, Parameters, PerByte, Plateau, Status};
-use crate::stats::{median, median_interval_of_sorted, quantile_of_sorted, sorted};
+use crate::stats::{Confidence, median, quantile_of_sorted, sorted};
 use crate::steady::{Evidence, limited_by};
 
 /// What several launches say about contention.
@@ -31,10 +32,12 @@ pub struct Extracted {
 const COMPARED: [&str; 5] = ["rtt", "o_s", "o_r", "g", "L"];
 
 /// Reads figures and doubts off launches. `None` where none of them is whole.
-pub fn extract(data: &[CrowdData], confidence: f64, precision: f64) -> Option<Extracted> {
+pub fn extract(data: &[CrowdData], confidence: impl Into<Confidence>, precision: f64) -> Option<Extracted> {
     let procs = data.first()?.procs;
-    let launches =
-        Launches { data: data.iter().filter(|launch| is_whole(launch, procs)).collect(), confidence };
+    let launches = Launches {
+        data: data.iter().filter(|launch| is_whole(launch, procs)).collect(),
+        confidence: confidence.into(),
+    };
     let first = launches.data.first()?;
     let plateau = plateau(&launches, first.shape.window);
     let compared = COMPARED.into_iter().enumerate().map(|(at, name)| compared(&launches, at, name)).collect();
@@ -111,17 +114,14 @@ fn shared_gap(streams: &[Timed]) -> f64 {
 
 struct Launches<'a> {
     data: Vec<&'a CrowdData>,
-    confidence: f64,
+    confidence: Confidence,
 }
 
 impl Launches<'_> {
     fn quotient(&self, of: impl Fn(&CrowdData) -> f64) -> Quotient {
-        let values = sorted(self.data.iter().map(|launch| of(launch)).filter(|value| value.is_finite()));
-        Quotient {
-            value: finite(quantile_of_sorted(&values, 0.5)),
-            ci: median_interval_of_sorted(&values, self.confidence),
-            launches: values.len(),
-        }
+        let Figure { value, ci, launches } =
+            Figure::over(self.data.iter().map(|launch| of(launch)), self.confidence);
+        Quotient { value: finite(value), ci, launches }
     }
 
     /// A time with a figure by launch.

@@ -163,7 +163,15 @@ fn doubt_overheads(
     };
     doubts.extend(slope.map(|text| Doubt::about("delay_slope", "o_r", text)));
     // A quarter of a percent of the round trip is below what either way resolves.
-    if (away - o_r).abs() > DISAGREEMENT * o_r.abs() + 0.0025 * rtt {
+    let is_apart = |ns: f64| (ns - o_r).abs() > DISAGREEMENT * o_r.abs() + 0.0025 * rtt;
+    if let Some(span) = launches.o_r_over_delays(o_r).filter(|span| is_apart(span.lo) || is_apart(span.hi)) {
+        doubts.push(Doubt::about(
+            "o_r_by_delay",
+            "o_r",
+            format!("a receive takes {} to {}, after one delay or another", Time(span.lo), Time(span.hi)),
+        ));
+    }
+    if is_apart(away) {
         doubts.push(Doubt::about(
             "o_r_two_ways",
             "o_r",

@@ -7,7 +7,8 @@
 //! What is read off the signature:
 //! * `o_s`: short bursts of requests alone, from quiet.
 //! * `o_r`: with delays D beyond the idle time a message takes o_s + D + o_r; the slope
-//!   over D must be 1.
+//!   over D must be 1. Where a receive costs another time after another delay, the intervals of `o_r`
+//!   and `L` span what it costs.
 //! * plateau without delay: max(g, o_s + o_r, rtt / window), off the time to issue, as in
 //!   the paper. That time reaches the plateau only once every queue in front of the
 //!   slowest stage is full, which may take longer than the longest burst: where the time
@@ -24,7 +25,7 @@ use super::data::{Burst, Curve, LaunchData, RoundTrips};
 use super::doubts;
 use crate::figure::Figure;
 use crate::record::{Checks, Doubt, Limit, Parameter, Parameters, PerByte, Plateau, Status, StreamCheck};
-use crate::stats::{Interval, Line, median, median_interval_of_sorted, quantile_of_sorted, sorted};
+use crate::stats::{Confidence, Interval, Line, median, quantile_of_sorted, sorted};
 use crate::steady::{self, Evidence, Overheads, Varying, limited_by};
 use std::collections::BTreeMap;
 
@@ -143,6 +144,8 @@ pub(super) struct Estimate {
     rtt_after_pause: f64,
     /// o_s + o_r by each batch of each delay beyond the idle time.
     busy_samples: Vec<f64>,
+    /// o_r by each delay of the signature; NaN for one that is not beyond the idle time.
+    o_r_by_delay: Vec<f64>,
     plateau_samples: Vec<f64>,
 }
 
@@ -166,7 +169,8 @@ impl Estimate {
         let idle_guess = if o_r_away.is_finite() { plateau - o_s.value_ns - o_r_away } else { 0.0 };
         let mut line = Vec::new();
         let mut busy_samples = Vec::new();
-        for curve in launch.signature.iter().skip(1) {
+        let mut o_r_by_delay = vec![f64::NAN; launch.signature.len()];
+        for (curve, o_r) in launch.signature.iter().zip(&mut o_r_by_delay).skip(1) {
             let d = med(&curve.d_measured_ns);
             // The shortest delay is there to be seen, not to be fitted.
             if curve.d_ns <= BEYOND_IDLE * idle_guess || curve.d_ns <= launch.shape.delays_ns[1] {
@@ -174,6 +178,7 @@ impl Estimate {
             }
             let steady = steady_ns(curve);
             line.push((d, med(&steady)));
+            *o_r = med(&steady) - d - o_s.value_ns;
             busy_samples.extend(steady.iter().zip(&curve.d_measured_ns).map(|(steady, d)| steady - d));
         }
         // The slope is 1 by the model, and checked; fixing it keeps its error out of o_r.
@@ -195,6 +200,7 @@ impl Estimate {
             latency: rtt / 2.0 - o_s.value_ns - o_r,
             rtt_after_pause: med(&launch.rtt_after_pause_ns),
             busy_samples,
+            o_r_by_delay,
             plateau_samples,
         }
     }
@@ -212,7 +218,7 @@ pub(super) struct Launches<'a> {
     pub(super) estimates: Vec<Estimate>,
     /// Whether the plateau is read off the time to issue.
     steady: bool,
-    confidence: f64,
+    confidence: Confidence,
 }
 
 impl Launches<'_> {
@@ -224,6 +230,23 @@ impl Launches<'_> {
     fn measured(&self, of: impl Fn(&Estimate) -> f64, samples: Vec<f64>) -> Parameter {
         let count = samples.len() as u64;
         self.figure(of).parameter(samples, count)
+    }
+
+    /// From the least to the most that a receive costs, over the delays after which it clearly costs another
+    /// time than `o_r_ns`. `None` where there is no such delay, and where `o_r` is not read off delays.
+    pub(super) fn o_r_over_delays(&self, o_r_ns: f64) -> Option<Interval> {
+        let first = self.data.first()?;
+        if is_too_deep(first, self.figure(|e| e.rtt).value, self.figure(|e| e.plateau).value) {
+            return None;
+        }
+        let by_delay = (0..first.signature.len())
+            .map(|at| self.figure(|e| e.o_r_by_delay.get(at).copied().unwrap_or(f64::NAN)))
+            .filter(|figure| figure.ci.is_some_and(|ci| !ci.contains(o_r_ns)))
+            .map(|figure| figure.value);
+        by_delay.fold(None, |span, ns| {
+            let Interval { lo, hi } = span.unwrap_or(Interval { lo: o_r_ns, hi: o_r_ns });
+            Some(Interval { lo: lo.min(ns), hi: hi.max(ns) })
+        })
     }
 
     fn samples(&self, of: impl Fn(&LaunchData) -> &[f64]) -> Vec<f64> {
@@ -275,11 +298,11 @@ pub fn each_launch(data: &[LaunchData]) -> Vec<[f64; 4]> {
 }
 
 /// Reads parameters and doubts off launches. `None` where there are none.
-pub fn extract(data: &[LaunchData], confidence: f64, precision: f64) -> Option<Extracted> {
+pub fn extract(data: &[LaunchData], confidence: impl Into<Confidence>, precision: f64) -> Option<Extracted> {
     let first = data.first()?;
     let steady = issuing_is_steady(data);
     let estimates = data.iter().map(|launch| Estimate::of(launch, steady)).collect();
-    let launches = Launches { data, estimates, steady, confidence };
+    let launches = Launches { data, estimates, steady, confidence: confidence.into() };
     let plateau = plateau(&launches, first.shape.window);
     let parameters = parameters(&launches, &plateau);
     let checks = checks(&launches, &plateau);
@@ -391,13 +414,20 @@ fn parameters(launches: &Launches<'_>, plateau: &Plateau) -> Parameters {
             };
         }
     }
+    let mut o_r = launches.measured(|e| e.o_r, o_r_samples.collect());
+    let mut latency = launches.measured(|e| e.latency, all(|e| e.latency));
+    if let Some((o_r_ns, span)) = o_r.value_ns.and_then(|ns| Some((ns, launches.o_r_over_delays(ns)?))) {
+        o_r.ci_ns = o_r.ci_ns.map(|ci| ci.with(span));
+        let of_latency = |l_ns: f64| Interval { lo: l_ns + o_r_ns - span.hi, hi: l_ns + o_r_ns - span.lo };
+        latency.ci_ns = latency.ci_ns.zip(latency.value_ns).map(|(ci, l_ns)| ci.with(of_latency(l_ns)));
+    }
     Parameters {
         rtt,
         o_s: launches.measured(|e| e.o_s.value_ns, o_s_samples.collect()),
-        o_r: launches.measured(|e| e.o_r, o_r_samples.collect()),
+        o_r,
         o_poll: launches.measured(|e| e.o_poll, launches.samples(|l| &l.o_poll_ns)),
         g,
-        L: launches.measured(|e| e.latency, all(|e| e.latency)),
+        L: latency,
         G: PerByte {
             status: Status::Unobservable,
             value_ns_per_byte: None,
@@ -433,14 +463,15 @@ fn streams(launches: &Launches<'_>, plateau: &Plateau) -> Vec<StreamCheck> {
     streams
         .map(|(at, stream)| {
             let measured = over_launches(at, |s| &s.done_ns);
+            let measured_ns = quantile_of_sorted(&measured, 0.5);
             let d = quantile_of_sorted(&over_launches(at, |s| &s.d_measured_ns), 0.5);
             let spacing = if stream.d_ns == 0.0 { plateau.value_ns } else { plateau.value_ns.max(busy + d) };
             StreamCheck {
                 messages: stream.messages,
                 d_ns: stream.d_ns,
                 predicted_ns: rtt + (stream.messages - 1) as f64 * spacing,
-                measured_ns: quantile_of_sorted(&measured, 0.5),
-                ci_ns: median_interval_of_sorted(&measured, launches.confidence),
+                measured_ns,
+                ci_ns: launches.confidence.interval(measured_ns, &measured),
             }
         })
         .collect()
