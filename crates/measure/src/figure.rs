@@ -21,7 +21,11 @@ impl Figure {
         let values = sorted(in_time.iter().copied());
         let value = quantile_of_sorted(&values, 0.5);
         let interval = confidence.into().interval(value, &values);
-        let ci = interval.map(|ci| ci.widened(value, widening_by_drift(&in_time)));
+        // What was positive in every launch, as a time is, is not negative in another run.
+        let least = if values.first().is_some_and(|&least| least > 0.0) { 0.0 } else { f64::NEG_INFINITY };
+        let ci = interval
+            .map(|ci| ci.widened(value, widening_by_drift(&in_time)))
+            .map(|ci| Interval { lo: ci.lo.max(least), ..ci });
         Self { value, ci, launches: values.len() }
     }
 
@@ -37,5 +41,21 @@ impl Figure {
             samples: count,
             launches: self.launches,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Confidence;
+
+    #[test]
+    fn an_interval_of_positive_values_holds_no_negative_one() {
+        let two_groups = [120.0, 125.0, 480.0, 490.0, 495.0, 500.0, 500.0, 505.0];
+        let of = |shift: f64| {
+            Figure::over(two_groups.map(|value| value - shift), Confidence::of_repeat(0.95)).ci.unwrap()
+        };
+        assert_eq!(of(0.0).lo, 0.0);
+        assert!(of(200.0).lo < -200.0, "{:?}", of(200.0));
     }
 }
