@@ -14,7 +14,7 @@
 //! A processor may be one of two threads of a core. While another guest of the host is busy on the other
 //! one, everything takes up to twice as long. The pace of both processors is therefore sampled during the
 //! launch. A launch during which a processor changed its pace, or kept one that most launches did not have,
-//! was unsteady, and belongs to no stratum either. Where fewer than [`STEADY_AT_LEAST`] launches of a layer
+//! was unsteady, and belongs to no stratum either. Where fewer than six launches of a layer
 //! are left then, which have no interval, unsteady ones stay among the others.
 
 use crate::record::{Doubt, Found, LayerResult, Parameters};
