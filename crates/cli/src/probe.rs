@@ -4,7 +4,7 @@
 use crate::launch::Bench;
 use netdyno_clock::bounce::{Bounce, bounce};
 use netdyno_clock::calibrate::Clock;
-use netdyno_clock::pace::{self, Watch};
+use netdyno_clock::pace::Watch;
 use netdyno_measure::strata::{Look, Pace, Probe};
 use std::fs;
 use std::time::Instant;
@@ -49,7 +49,8 @@ impl Prober {
         let time_s = 2.0 * begun.at.elapsed().as_secs_f64();
         let stolen_share =
             ticks.map(|(now, then)| now.saturating_sub(then) as f64 / TICKS_PER_S / time_s.max(1e-9));
-        let paces = begun.watch.end().into_iter().map(recorded).collect();
+        let paces = begun.watch.end();
+        let paces = paces.into_iter().filter_map(|(cpu, samples_ns)| Pace::of(cpu, samples_ns)).collect();
         Probe { launch, before: begun.before, after: self.look(), stolen_share, paces, repeats }
     }
 
@@ -65,11 +66,6 @@ impl Prober {
         let text = fs::read_to_string("/proc/stat").ok()?;
         Some(stolen(&text, self.cpus.0)? + stolen(&text, self.cpus.1)?)
     }
-}
-
-fn recorded(pace: pace::Pace) -> Pace {
-    let pace::Pace { cpu, fast_ns, median_ns, slow_ns, samples } = pace;
-    Pace { cpu, fast_ns, median_ns, slow_ns, samples }
 }
 
 /// The eighth number after the processor's name.

@@ -19,7 +19,7 @@
 
 use crate::record::{Doubt, Found, LayerResult, Parameters};
 use crate::show::{Percent, Time};
-use crate::stats::{Interval, median, sorted};
+use crate::stats::{Interval, median, quantile_of_sorted, sorted};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -66,6 +66,14 @@ pub struct Pace {
 }
 
 impl Pace {
+    /// The pace by samples of the time of the work. `None` where there are none.
+    pub fn of(cpu: usize, samples_ns: Vec<f64>) -> Option<Self> {
+        let ascending = sorted(samples_ns);
+        let [fast_ns, median_ns, slow_ns] = [0.1, 0.5, 0.9].map(|q| quantile_of_sorted(&ascending, q));
+        let samples = ascending.len();
+        (samples > 0).then_some(Self { cpu, fast_ns, median_ns, slow_ns, samples })
+    }
+
     /// Whether the processor kept it.
     fn is_steady(&self) -> bool {
         self.slow_ns <= SAME_PACE * self.fast_ns
@@ -499,6 +507,16 @@ mod tests {
     fn paced(bounce_ns: f64, fast_ns: f64, slow_ns: f64) -> Probe {
         let pace = Pace { cpu: 1, fast_ns, median_ns: fast_ns, slow_ns, samples: 40 };
         Probe { paces: vec![pace], ..probe(bounce_ns, bounce_ns) }
+    }
+
+    #[test]
+    fn a_tenth_of_the_samples_is_beyond_either_end() {
+        let samples: Vec<f64> = (0..=100).rev().map(f64::from).collect();
+        let pace = Pace::of(3, samples).unwrap();
+        let expected = Pace { cpu: 3, fast_ns: 10.0, median_ns: 50.0, slow_ns: 90.0, samples: 101 };
+        assert_eq!(pace, expected);
+        assert_eq!(Pace::of(3, vec![]), None);
+        assert_eq!(Pace::of(3, vec![7.0]).unwrap().slow_ns, 7.0);
     }
 
     #[test]
