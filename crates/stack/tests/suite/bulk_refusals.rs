@@ -1,15 +1,16 @@
 //! What cannot be transferred is refused where it was begun, and nothing is written.
 
-use crate::WIRE;
 use crate::common::bulk::{
     ANSWERED, BLANK, FETCHED, ORIGINS, Origin, QUIET, Seen, Side, bytes, config, contents, handlers, pair,
     while_polled,
 };
 use crate::common::{PATIENCE, connect, seed, until};
+use crate::{DIALS, WIRE};
 use fastrand::Rng;
 use netdyno_protocol::frame::memory_key::{LEN, MemoryKey, Place};
 use netdyno_stack::am::{
-    AttachError, Config, Endpoint, Handlers, Memory, MemoryError, OutOfBounds, Transfer, TransferError, Wire,
+    AttachError, Config, Dial, Dials, Endpoint, Handlers, Memory, MemoryError, OutOfBounds, Setting,
+    Transfer, TransferError, Wire,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -252,6 +253,34 @@ fn memory_that_is_deregistered_while_in_use() {
         assert!(b.seen.stored.iter().zip(0..).all(|(told, n)| told.words[0] == n), "handled in order");
         // It has all its answers. The other one would wait in vain for acknowledgements by it.
         drop(a);
+    }
+}
+
+/// Deregistered once the bytes of a store are in place. On a dialled link its handler is not due yet:
+/// the store is refused then.
+#[test]
+fn memory_that_is_deregistered_before_a_store_is_due() {
+    let dials = match DIALS {
+        Dials::NONE => DIALS,
+        dials => dials.with(Dial::Latency, Setting::Add(20_000_000.0)),
+    };
+    for origin in ORIGINS {
+        let [mut a, mut b] = pair(Config { dials, ..config() });
+        let memory = b.memory(origin, 100);
+        let remote = while_polled(&mut b, || a.attach(&memory));
+        let Side { endpoint, seen, .. } = &mut a;
+        endpoint.store(seen, remote, 10, &[1; 50], ANSWERED, [1, 2, 3]).unwrap();
+        until("the bytes are in place", || {
+            a.poll();
+            b.poll();
+            contents(&memory)[59] == 1 || !b.seen.stored.is_empty()
+        });
+        b.endpoint.deregister(memory.id()).unwrap();
+        while_polled(&mut b, || a.settle("the store is answered"));
+        let refused = a.seen.refused.iter().map(|refused| (refused.offset, refused.len, refused.words));
+        assert!(refused.clone().all(|told| told == (10, 50, [1, 2, 3, 0])));
+        assert_eq!(b.seen.stored.len() + refused.len(), 1);
+        assert_eq!(a.seen.replies.len(), b.seen.stored.len());
     }
 }
 

@@ -144,6 +144,13 @@ impl Connection {
         Ok(Event::Nothing)
     }
 
+    /// Refuses a store that [`Event::Stored`] told of: its memory was deregistered while the request
+    /// was held.
+    pub fn refuse_stored(&mut self, request: &Stored, now_ns: u64) {
+        self.begin_waiting(now_ns);
+        self.enqueue(Kind::Refused, request.handler, request.words_sent(), &request.range.encode());
+    }
+
     /// The reply to a request of the peer's of which nothing is done.
     fn refuse(&mut self, range: Range, handler: u8, words: &[u64]) {
         self.begin_waiting(self.received_ns);

@@ -151,10 +151,13 @@ impl UdpPeer {
         state: &mut S,
     ) -> Result<usize, PeerLost> {
         let reliability::Stored { range, handler, words, .. } = *stored;
-        // It was there a moment ago, when its last bytes were placed.
-        let found = offer.memories.find(range.memory, range.offset, range.len);
-        let (Some(on_store), Some((memory, offset, len))) = (offer.handlers.store(handler), found) else {
+        let Some(on_store) = offer.handlers.store(handler) else {
             return Err(self.lose(Loss::Misbehaved));
+        };
+        let Some((memory, offset, len)) = offer.memories.find(range.memory, range.offset, range.len) else {
+            // It was there when its last bytes were placed. On a dialled link that is a while ago.
+            self.outbox.refuse(stored, now_ns);
+            return Ok(0);
         };
         self.outbox.now_ns = now_ns;
         let outbox = handlers::Outbox::Udp(&mut self.outbox);

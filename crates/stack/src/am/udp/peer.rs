@@ -6,7 +6,7 @@ use crate::am::config::PeerId;
 use crate::am::error::{Loss, PeerLost};
 use crate::am::handlers::{self, Content, Offer, Reply, Request};
 use netdyno_protocol::frame::datagram::{self, Datagram, Kind};
-use netdyno_protocol::reliability::{self, Connection, Delivery};
+use netdyno_protocol::reliability::{self, Connection, Delivery, Stored};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -37,6 +37,14 @@ impl Outbox {
             self.depart(size_of_val(words) + payload.len());
         }
         self.connection.reply(handler, words, payload, self.now_ns);
+    }
+
+    /// Refuses a store whose memory is no longer there.
+    pub(super) fn refuse(&mut self, stored: &Stored, now_ns: u64) {
+        if self.departing.is_some() {
+            self.depart(size_of_val(stored.words_sent()));
+        }
+        self.connection.refuse_stored(stored, now_ns);
     }
 }
 
