@@ -7,7 +7,7 @@ use crate::interrupt::Interrupt;
 use crate::launch::Bench;
 use crate::launching::Origin;
 use crate::machine;
-use crate::method::{Method, Terms};
+use crate::method::{Host, Method, Terms};
 use crate::output::Sink;
 use crate::pace::Pace;
 use crate::probe::Prober;
@@ -188,6 +188,7 @@ impl Campaign {
             None => doubts.extend(too_few_doubt(fewest, asked_for)),
         }
         let strata = strata(&runs);
+        doubts.extend(strata.doubt());
         let results = runs.into_iter().map(|run| self.result(run, &strata)).collect::<Result<Vec<_>, _>>()?;
         let ratios = self.method.ratios(&results, self.measuring.confidence);
         Ok(Record {
@@ -258,7 +259,8 @@ impl Campaign {
             // Virtual time passes at a pace of its own: what is left on this clock has no say.
             let is_virtual = runs[at].bench.truth.is_some();
             let share = if is_virtual { pace.planned() } else { pace.share_of_next(now, round, nth) };
-            let task = self.method.task(&self.terms(runs[at].bench, round, share), &runs[at].launches);
+            let terms = self.terms(runs[at].bench, round, share, Host::Steady);
+            let task = self.method.task(&terms, &runs[at].launches);
             let doing = format!("{} launch {}", runs[at].bench.layer, round + 1);
             detail(|| format!("{doing}, at most {:.1} s left for all layers", pace.left(now).as_secs_f64()));
             let mut show = |_| {
@@ -271,7 +273,8 @@ impl Campaign {
         Ok(())
     }
 
-    fn terms(&self, bench: &Bench, launch: usize, share: Duration) -> Terms {
+    /// The terms of a launch on `host`, where it is a real one.
+    fn terms(&self, bench: &Bench, launch: usize, share: Duration, host: Host) -> Terms {
         Terms {
             launch,
             budget_ns: share.min(LONGEST_LAUNCH).as_nanos() as f64,
@@ -279,7 +282,7 @@ impl Campaign {
             precision: self.measuring.precision,
             confidence: self.measuring.confidence,
             seed: Random::new(self.measuring.seed ^ (launch as u64) << 32).bits(),
-            is_virtual: bench.truth.is_some(),
+            host: if bench.truth.is_some() { Host::Simulated } else { host },
         }
     }
 
@@ -287,13 +290,14 @@ impl Campaign {
         let strata = strata(runs);
         runs.iter().all(|run| {
             let launches = stratify::headline(&*self.method, &run.launches, &run.probes, &strata);
-            self.method.is_precise(&launches, &self.terms(run.bench, launches.len(), Duration::ZERO))
+            let terms = self.terms(run.bench, launches.len(), Duration::ZERO, host(&strata));
+            self.method.is_precise(&launches, &terms)
         })
     }
 
     fn result(&self, run: Run<'_>, strata: &Strata) -> Result<LayerResult, Fault> {
         let bench = run.bench;
-        let terms = self.terms(bench, 0, Duration::ZERO);
+        let terms = self.terms(bench, 0, Duration::ZERO, host(strata));
         let read = stratify::read(&*self.method, run.launches, &run.probes, strata, &terms);
         let Some(stratify::Stratified { reading, strata }) = read else {
             return Err(Fault::Failed(format!("{}: no launch has measured anything", bench.layer)));
@@ -353,6 +357,10 @@ fn strata(runs: &[Run<'_>]) -> Strata {
         return Strata::undivided();
     }
     Strata::of(&runs.iter().map(|run| &run.probes[..]).collect::<Vec<_>>())
+}
+
+fn host(strata: &Strata) -> Host {
+    if strata.is_of_changing_host() { Host::Changing } else { Host::Steady }
 }
 
 /// A layer in the course of a campaign.
@@ -611,7 +619,7 @@ mod tests {
             precision: 0.02,
             confidence: 0.95,
             seed: 1,
-            is_virtual: true,
+            host: Host::Simulated,
         };
         let interrupt = Interrupt::catch().unwrap();
         let mut launch = |at: usize, repeats| {

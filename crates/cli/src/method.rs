@@ -24,18 +24,29 @@ pub struct Terms {
     pub confidence: f64,
     /// Seed of what is random.
     pub seed: u64,
-    /// Whether the layer is simulated.
-    pub is_virtual: bool,
+    /// What the layer is measured on.
+    pub host: Host,
+}
+
+/// What a layer is measured on, as far as another run of it may find something else.
+#[derive(Clone, Copy, Debug)]
+pub enum Host {
+    /// None: the layer is simulated.
+    Simulated,
+    /// One that stayed as it was.
+    Steady,
+    /// One that moved processors, or changed their pace, during the run.
+    Changing,
 }
 
 impl Terms {
     /// What the intervals of figures hold: the truth of a simulated layer, the figure of another run of a
     /// real one.
     pub fn of_figures(&self) -> Confidence {
-        if self.is_virtual {
-            Confidence::of_median(self.confidence)
-        } else {
-            Confidence::of_repeat(self.confidence)
+        match self.host {
+            Host::Simulated => Confidence::of_median(self.confidence),
+            Host::Steady => Confidence::of_repeat(self.confidence),
+            Host::Changing => Confidence::of_repeat_on_changing_host(self.confidence),
         }
     }
 }

@@ -89,7 +89,7 @@ fn described(strata: &Strata, place: Place, is_headline: bool, probes: &[Probe])
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::method::Signature;
+    use crate::method::{Host, Signature};
     use netdyno_layers::sim::SimRequester;
     use netdyno_measure::strata::Look;
     use netdyno_measure::task::{AnySize, Subject};
@@ -101,7 +101,7 @@ mod tests {
         precision: 0.02,
         confidence: 0.95,
         seed: 1,
-        is_virtual: true,
+        host: Host::Simulated,
     };
 
     /// Launches of a layer, and their probes: of each the bounce before and after it.

@@ -196,10 +196,13 @@ unsafe fn copy_from_in_order<const SHARED: bool>(from: *const u8, to: *mut u8, l
 /// So many bytes can be written there.
 #[inline(always)]
 pub(crate) unsafe fn store_in_order(to: *mut u8, bytes: &[u8]) {
-    if let Ok(word) = bytes.try_into()
+    // Tools that look at each access want bytes that are loaded one by one to be stored one by one.
+    if !cfg!(any(miri, netdyno_tsan))
         && to.addr().is_multiple_of(FLAG)
+        && let Ok(word) = bytes.try_into()
     {
-        // SAFETY: a word can be written there, as the caller has promised, and is aligned. Release: pairs with whatever the reader waits with.
+        // SAFETY: a word can be written there, as the caller has promised, and is aligned. Release: pairs with
+        // whatever the reader waits with.
         unsafe { AtomicU64::from_ptr(to.cast()) }.store(u64::from_ne_bytes(word), Ordering::Release);
     } else {
         // SAFETY: so many bytes can be written there, as the caller has promised.

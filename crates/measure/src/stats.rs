@@ -70,6 +70,12 @@ impl Confidence {
         Self { share, widening: std::f64::consts::SQRT_2 }
     }
 
+    /// The same on a host that changes while it is measured. It changes until the next run as well, which
+    /// no run sees: twice as wide again, as repeats on virtual machines showed (docs/strata.md).
+    pub fn of_repeat_on_changing_host(share: f64) -> Self {
+        Self { share, widening: 2.0 * std::f64::consts::SQRT_2 }
+    }
+
     /// The interval of `value`, the median of ascending values.
     pub(crate) fn interval(self, value: f64, ascending: &[f64]) -> Option<Interval> {
         Some(median_interval_of_sorted(ascending, self.share)?.widened(value, self.widening))

@@ -35,6 +35,8 @@ const STOLEN: f64 = 0.05;
 /// Share of unsteady launches among those of a figure from which it is a doubt.
 const UNSTEADY: f64 = 0.1;
 
+/// Share of launches whose processors were not as in most from which on a host is a changing one.
+const CHANGING: f64 = 0.1;
 /// A processor whose times for the same work differ by no more than this factor keeps its pace.
 const SAME_PACE: f64 = 1.15;
 /// Steady launches of each layer in the headline from which on unsteady ones are left out.
@@ -240,6 +242,10 @@ pub struct Strata {
     with_unsteady: bool,
     /// Whether all launches are one stratum, whatever was found of their processors.
     is_undivided: bool,
+    /// Launches, over all layers, that were probed.
+    probed: usize,
+    /// Those of them whose processors were not as in most: moved, elsewhere, or at another pace.
+    changed: usize,
 }
 
 /// The pace of a processor in most launches: the shortest and the longest of the medians.
@@ -271,6 +277,8 @@ impl Strata {
             main_paces: Vec::new(),
             with_unsteady: true,
             is_undivided: true,
+            probed: 0,
+            changed: 0,
         }
     }
 
@@ -280,7 +288,10 @@ impl Strata {
         let main_paces = main_paces(probes());
         let is_at_main_pace = |probe: &&Probe| is_at_main_pace(&main_paces, probe);
         let (least, launches) = by_bounce(probes().filter(is_at_main_pace));
-        let steady = Self { least, launches, main_paces, with_unsteady: false, is_undivided: false };
+        let probed = probes().filter(|probe| probe.distance() != Distance::Unknown).count();
+        let changed = probed - launches.iter().max().copied().unwrap_or(probed);
+        let steady =
+            Self { least, launches, main_paces, with_unsteady: false, is_undivided: false, probed, changed };
         if layers.iter().all(|probes| steady.has_interval(probes)) {
             return steady;
         }
@@ -295,6 +306,23 @@ impl Strata {
         let headline = self.headline(&places);
         let count = places.iter().filter(|&&place| place == headline).count();
         probes.is_empty() || (matches!(headline, Place::Of(_)) && count >= STEADY_AT_LEAST)
+    }
+
+    /// Whether the host changed while it was measured: then it changes until the next run, too.
+    pub fn is_of_changing_host(&self) -> bool {
+        self.changed as f64 > CHANGING * self.probed as f64
+    }
+
+    /// The doubt that such a host is.
+    pub fn doubt(&self) -> Option<Doubt> {
+        let text = || {
+            format!(
+                "the host changed the processors during the run: in {} of {} launches they were not as in most, \
+                 and in another run they may be otherwise again",
+                self.changed, self.probed
+            )
+        };
+        self.is_of_changing_host().then(|| Doubt::new("host_changes", text()))
     }
 
     /// Whether the processors had the pace of most launches during this one, as far as it is known.
@@ -461,6 +489,20 @@ mod tests {
             paces: Vec::new(),
             repeats: 0,
         }
+    }
+
+    #[test]
+    fn a_host_that_changes_is_doubted() {
+        let strata_of =
+            |bounces: &[f64]| Strata::of(&[&bounces.iter().map(|&ns| probe(ns, ns)).collect::<Vec<_>>()]);
+        let steady = strata_of(&[119.0; 20]);
+        assert!(!steady.is_of_changing_host() && steady.doubt().is_none());
+        let once = strata_of(&[&[119.0; 19][..], &[538.0]].concat());
+        assert!(!once.is_of_changing_host(), "one launch of twenty is none");
+        let often = strata_of(&[&[119.0; 17][..], &[538.0; 3]].concat());
+        assert!(often.is_of_changing_host());
+        assert!(often.doubt().unwrap().text.contains("in 3 of 20 launches"));
+        assert!(!Strata::of(&[]).is_of_changing_host() && !Strata::undivided().is_of_changing_host());
     }
 
     fn places(bounces: &[f64]) -> (Strata, Vec<Place>) {
