@@ -224,7 +224,7 @@ mod tests {
     fn a_whole_stage_is_filled_before_it_is_emptied() {
         let (mut here, mut there) = stage();
         // Miri takes seconds for a whole cell.
-        let len = if cfg!(miri) { 1000 } else { CELL };
+        let len = if cfg!(miri) { 200 } else { CELL };
         for n in 0..CELLS {
             here.empty_cell(0).unwrap().fill(&vec![n as u8; len], n as u64);
         }
