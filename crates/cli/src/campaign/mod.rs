@@ -1,0 +1,653 @@
+//! A campaign: launches of several layers, interleaved, until every figure is known as
+//! precisely as asked for, or the time is up.
+
+pub mod method;
+mod probe;
+pub mod reference;
+mod schedule;
+mod stratify;
+
+use crate::campaign::method::{Host, Method, Terms};
+use crate::campaign::probe::Prober;
+use crate::campaign::schedule::Pace;
+use crate::hosts::machine;
+use crate::hosts::site::Site;
+use crate::job::ranks::Ranks;
+use crate::launch::bench::Bench;
+use crate::launch::origin::Origin;
+use crate::options::bench::{BenchArgs, Label, Measuring};
+use crate::program::profiles;
+use crate::records::output::Sink;
+use crate::terminal::fault::Fault;
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::progress::Progress;
+use crate::terminal::voice::{detail, note};
+use netdyno_clock::place::{self, Distance};
+use netdyno_host::wait::Wait;
+use netdyno_layers::catalogue::Layer;
+use netdyno_layers::half::DialOptions;
+use netdyno_measure::record::{Doubt, LayerResult, Record, SCHEMA};
+use netdyno_measure::strata::{Distance as Apart, LAUNCHES_AT_LEAST, Probe, Strata};
+use netdyno_measure::task::{Data, Task};
+use netdyno_protocol::dial::course::Course;
+use netdyno_protocol::dial::profile::Profile;
+use netdyno_protocol::dial::terms::{Dials, Own};
+use netdyno_protocol::faults::Faults;
+use netdyno_protocol::sim::Truth;
+use netdyno_protocol::sim::random::Random;
+use std::ffi::OsString;
+use std::rc::Rc;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Launches between two looks at the precision beyond those asked for. Looking after
+/// every one would stop at lucky intervals.
+const LAUNCHES_PER_LOOK: usize = 3;
+/// Time of one launch at most: more launches say more than longer ones.
+const LONGEST_LAUNCH: Duration = Duration::from_millis(1200);
+/// Times that a launch is repeated whose processors were moved.
+const REPEATS: usize = 2;
+/// Launches of each layer from which an interrupted run has a result.
+const LAUNCHES_WORTH_WRITING: usize = 3;
+
+/// What layers are put under on purpose.
+#[derive(Clone, Debug, Default)]
+pub struct Conditions {
+    /// The parameters of the simulated layer.
+    pub truth: Option<Truth>,
+    /// What goes wrong with datagrams.
+    pub faults: Option<Faults>,
+    /// What a link is made to be like.
+    pub dials: Option<Dials>,
+    /// How that changes with time.
+    pub profile: Option<Profile>,
+}
+
+/// Measures as a verb was asked to, and writes the result. Where it goes is tried before
+/// anything is measured. `ranks` is the job in which this command runs.
+pub fn run(method: Box<dyn Method>, args: &BenchArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
+    let profile = args.profile.as_deref().map(profiles::read).transpose()?;
+    let conditions = Conditions { truth: args.truth, faults: args.faults, dials: args.dials, profile };
+    let mut campaign = Campaign::new(method, &args.over, &conditions, &args.measuring, ranks)?;
+    args.label.iter().try_for_each(|label| campaign.label(label))?;
+    let sink = Sink::open(&args.output)?;
+    let record = campaign.run()?;
+    sink.write(&record)?;
+    conclude(&record)
+}
+
+/// How the command ends once a record is written: as interrupted, where a signal ended the run early.
+pub fn conclude(record: &Record) -> Result<(), Fault> {
+    let launches = record.results.iter().map(LayerResult::launches).min().unwrap_or(0);
+    record.interrupted.map_or(Ok(()), |_| Err(Fault::CutShort { launches }))
+}
+
+/// What is to be measured, checked.
+pub struct Campaign {
+    method: Box<dyn Method>,
+    benches: Vec<Bench>,
+    site: Site,
+    measuring: Measuring,
+}
+
+impl Campaign {
+    /// Checks what is asked for against the layers and the machine.
+    pub fn new(
+        method: Box<dyn Method>,
+        layers: &[Layer],
+        conditions: &Conditions,
+        measuring: &Measuring,
+        ranks: Option<Rc<Ranks>>,
+    ) -> Result<Self, Fault> {
+        if conditions.truth.is_some() && !layers.contains(&Layer::Sim) {
+            return Err(Fault::BadInput("--truth is for the sim layer: add --over sim".into()));
+        }
+        if conditions.faults.is_some() && !layers.iter().any(|layer| layer.takes_faults()) {
+            let names: Vec<String> = layers.iter().map(Layer::to_string).collect();
+            return Err(Fault::BadInput(format!(
+                "--faults is for the datagrams of am+udp and vi+udp, not for {}: use --over am+udp",
+                names.join(" and ")
+            )));
+        }
+        let are_dialled = layers.iter().any(|layer| layer.takes_dials());
+        let profile = conditions.profile.as_ref();
+        let options =
+            [("--dials", conditions.dials.is_some(), None), ("--profile", profile.is_some(), profile)];
+        for (option, _, profile) in options.into_iter().filter(|(_, is_given, _)| *is_given) {
+            if !are_dialled {
+                return Err(Fault::BadInput(format!(
+                    "{option} is for the layers am+shm and am+udp: add --over am+shm"
+                )));
+            }
+            let dials = conditions.dials.unwrap_or_default();
+            Course::new(&dials, profile, &Own::UNKNOWN, 1.0)
+                .map_err(|error| Fault::BadInput(format!("{option}: {error}")))?;
+        }
+        let site = Site::find(layers, measuring, method.procs(), ranks)?;
+        let waits = waits(measuring)?;
+        let mut benches = Vec::new();
+        for &layer in layers {
+            for &wait in if layer == Layer::Sim { &[None][..] } else { &waits } {
+                let label = wait.filter(|_| waits.len() > 1).map(|wait| wait.name().to_owned());
+                benches.push(Bench { label, ..bench(layer, conditions, measuring, wait, &site)? });
+            }
+        }
+        for (at, layer) in layers.iter().enumerate() {
+            if layers[..at].contains(layer) {
+                return Err(Fault::BadInput(format!("the layer {layer} is named twice")));
+            }
+        }
+        Ok(Self { method, benches, site, measuring: measuring.clone() })
+    }
+
+    /// Puts more into the environment of all processes.
+    pub fn put(&mut self, variables: &[(&'static str, OsString)]) {
+        for bench in &mut self.benches {
+            bench.variables.extend_from_slice(variables);
+        }
+    }
+
+    /// Has the dials of layers of our own turned, one after the other.
+    pub fn turn(&mut self, dials: &DialOptions) {
+        for bench in self.benches.iter_mut().filter(|bench| bench.layer.takes_dials()) {
+            bench.dials = dials.clone();
+        }
+    }
+
+    /// Has the report call a layer so.
+    pub fn label(&mut self, label: &Label) -> Result<(), Fault> {
+        let is_meant = |bench: &&mut Bench| label.layer.is_none_or(|layer| bench.layer == layer);
+        let mut meant: Vec<&mut Bench> = self.benches.iter_mut().filter(is_meant).collect();
+        let [bench] = &mut meant[..] else {
+            return Err(Fault::BadInput(match label.layer {
+                _ if self.measuring.waits().len() > 1 => {
+                    "the ways to wait are labels themselves: leave --label away, or name one with --wait"
+                        .into()
+                }
+                None => format!("--label '{0}' must name its layer, as in --label 'LAYER={0}'", label.text),
+                Some(layer) => format!("--label is of {layer}, which is not measured: name one of --over"),
+            }));
+        };
+        bench.label = Some(label.text.clone());
+        Ok(())
+    }
+
+    /// Measures.
+    pub fn run(&self) -> Result<Record, Fault> {
+        let interrupt = Interrupt::catch()?;
+        let began = SystemTime::now();
+        let environment =
+            machine::environment(self.benches.iter().find_map(|bench| bench.cpus.first().copied()));
+        let peer_environment = self.site.peer_environment(&interrupt)?;
+        let mut runs: Vec<Run<'_>> = self.benches.iter().map(Run::new).collect();
+        let asked_for = usize::from(self.measuring.launches);
+        let pace = Pace::new(Instant::now(), self.measuring.max_time, runs.len(), asked_for);
+        let interrupted = self.measure(&mut runs, &pace, &interrupt)?;
+        // Only now, so that what goes wrong is the one line that is said.
+        self.method.notes().iter().for_each(|text| note(text));
+        let mut doubts = machine::doubts(&environment);
+        doubts.extend(peer_environment.iter().flat_map(machine::doubts_about_peer));
+        doubts.extend(other_machines(&self.site.origin));
+        let fewest = runs.iter().map(|run| run.launches.len()).min().unwrap_or(0);
+        match interrupted {
+            Some(signal) => doubts.push(interrupted_doubt(signal, fewest)),
+            None => doubts.extend(too_few_doubt(fewest, asked_for)),
+        }
+        let strata = strata(&runs);
+        doubts.extend(strata.doubt());
+        let results = runs.into_iter().map(|run| self.result(run, &strata)).collect::<Result<Vec<_>, _>>()?;
+        let ratios = self.method.ratios(&results, self.measuring.confidence);
+        Ok(Record {
+            schema: SCHEMA.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            began: humantime::format_rfc3339_seconds(began).to_string(),
+            command_line: machine::command_line(),
+            options: self.measuring.options(),
+            environment,
+            peer_environment,
+            results,
+            ratios,
+            interrupted,
+            doubts,
+        })
+    }
+
+    /// Launches the layers, round after round, until the figures are known or the time is up. Returns
+    /// the signal that ended it early, where one did and what there is has a result.
+    fn measure(
+        &self,
+        runs: &mut [Run<'_>],
+        pace: &Pace,
+        interrupt: &Interrupt,
+    ) -> Result<Option<i32>, Fault> {
+        let asked_for = usize::from(self.measuring.launches);
+        let progress = Progress::limited();
+        let mut rounds = 0;
+        loop {
+            let began = Instant::now();
+            match self.round(rounds, runs, pace, interrupt, &progress) {
+                Err(Fault::Interrupted(signal)) if is_worth_writing(runs) => return Ok(Some(signal)),
+                other => other?,
+            }
+            rounds += 1;
+            let now = Instant::now();
+            let goes_on = if rounds < asked_for {
+                pace.has_time(now)
+            } else {
+                let is_look = (rounds - asked_for).is_multiple_of(LAUNCHES_PER_LOOK);
+                pace.fits(now, now - began) && !(is_look && self.is_precise(runs))
+            };
+            if !goes_on {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Launches each layer once, in the order given or in the opposite one, so that none is always the
+    /// first. Every layer has its first launch; the time may be up before the last of a later round.
+    fn round(
+        &self,
+        round: usize,
+        runs: &mut [Run<'_>],
+        pace: &Pace,
+        interrupt: &Interrupt,
+        progress: &Progress,
+    ) -> Result<(), Fault> {
+        let mut order: Vec<usize> = (0..runs.len()).collect();
+        if round % 2 == 1 {
+            order.reverse();
+        }
+        for (nth, &at) in order.iter().enumerate() {
+            let now = Instant::now();
+            if round > 0 && !pace.has_time(now) {
+                break;
+            }
+            // Virtual time passes at a pace of its own: what is left on this clock has no say.
+            let is_virtual = runs[at].bench.truth.is_some();
+            let share = if is_virtual { pace.planned() } else { pace.share_of_next(now, round, nth) };
+            let terms = self.terms(runs[at].bench, round, share, Host::Steady);
+            let task = self.method.task(&terms, &runs[at].launches);
+            let doing = format!("{} launch {}", runs[at].bench.layer, round + 1);
+            detail(|| format!("{doing}, at most {:.1} s left for all layers", pace.left(now).as_secs_f64()));
+            let mut show = |_| {
+                let now = Instant::now();
+                progress.show_left(pace.passed(now), pace.left(now), &doing);
+            };
+            show(0.0);
+            runs[at].launch(&task, pace, interrupt, &mut show)?;
+        }
+        Ok(())
+    }
+
+    /// The terms of a launch on `host`, where it is a real one.
+    fn terms(&self, bench: &Bench, launch: usize, share: Duration, host: Host) -> Terms {
+        Terms {
+            launch,
+            budget_ns: share.min(LONGEST_LAUNCH).as_nanos() as f64,
+            share_ns: share.as_nanos() as f64,
+            precision: self.measuring.precision,
+            confidence: self.measuring.confidence,
+            seed: Random::new(self.measuring.seed ^ (launch as u64) << 32).bits(),
+            host: if bench.truth.is_some() { Host::Simulated } else { host },
+        }
+    }
+
+    fn is_precise(&self, runs: &[Run<'_>]) -> bool {
+        let strata = strata(runs);
+        runs.iter().all(|run| {
+            let launches = stratify::headline(&*self.method, &run.launches, &run.probes, &strata);
+            let terms = self.terms(run.bench, launches.len(), Duration::ZERO, host(&strata));
+            self.method.is_precise(&launches, &terms)
+        })
+    }
+
+    fn result(&self, run: Run<'_>, strata: &Strata) -> Result<LayerResult, Fault> {
+        let bench = run.bench;
+        let terms = self.terms(bench, 0, Duration::ZERO, host(strata));
+        let read = stratify::read(&*self.method, run.launches, &run.probes, strata, &terms);
+        let Some(stratify::Stratified { reading, strata }) = read else {
+            return Err(Fault::Failed(format!("{}: no launch has measured anything", bench.layer)));
+        };
+        let distance = match bench.cpus[..] {
+            [a, b] if run.machines == 1 => Some(place::distance(a, b)),
+            _ => None,
+        };
+        let is_between_two = bench.cpus.len() == 2 && run.machines == 2;
+        let mut doubts = reading.doubts;
+        doubts.extend(placement_doubt(bench, run.machines, distance));
+        doubts.extend(same_processes_doubt(bench));
+        doubts.extend(bench.faults.map(faults_doubt));
+        let (dials, profile) = dialled(&bench.dials);
+        doubts.extend(dials_doubt(dials.as_deref(), bench.dials.profile.as_ref()));
+        Ok(LayerResult {
+            layer: bench.layer.to_string(),
+            label: bench.label.clone(),
+            size_bytes: bench.size_bytes,
+            wait: if bench.truth.is_some() { "virtual".into() } else { bench.wait.name().into() },
+            cpus: bench.cpus.clone(),
+            distance: match distance {
+                None => is_between_two.then(|| "two hosts".into()),
+                Some(distance) => Some(distance.to_string()),
+            },
+            library: run.library,
+            launcher: bench.origin.launcher(),
+            faults: bench.faults.map(|faults| faults.to_string()),
+            dials,
+            profile,
+            parameters: reading.parameters,
+            strata,
+            probes: run.probes,
+            found: reading.found,
+            doubts,
+        })
+    }
+}
+
+fn is_worth_writing(runs: &[Run<'_>]) -> bool {
+    runs.iter().all(|run| run.launches.len() >= LAUNCHES_WORTH_WRITING)
+}
+
+fn interrupted_doubt(signal: i32, launches: usize) -> Doubt {
+    let text = format!("signal {signal} interrupted the run after {launches} launches of each layer");
+    Doubt::new("interrupted", text)
+}
+
+fn too_few_doubt(launches: usize, asked_for: usize) -> Option<Doubt> {
+    let text = format!("the time was up after {launches} of {asked_for} launches: give more with --max-time");
+    (launches < asked_for).then(|| Doubt::new("fewer_launches", text))
+}
+
+/// The strata of all launches so far, of all layers.
+fn strata(runs: &[Run<'_>]) -> Strata {
+    if runs.iter().all(|run| run.launches.len() < LAUNCHES_AT_LEAST) {
+        return Strata::undivided();
+    }
+    Strata::of(&runs.iter().map(|run| &run.probes[..]).collect::<Vec<_>>())
+}
+
+fn host(strata: &Strata) -> Host {
+    if strata.is_of_changing_host() { Host::Changing } else { Host::Steady }
+}
+
+/// A layer in the course of a campaign.
+struct Run<'a> {
+    bench: &'a Bench,
+    launches: Vec<Data>,
+    prober: Option<Prober>,
+    /// One for each launch, where they are probed.
+    probes: Vec<Probe>,
+    library: Option<String>,
+    machines: usize,
+}
+
+impl<'a> Run<'a> {
+    fn new(bench: &'a Bench) -> Self {
+        let prober = Prober::of(bench);
+        Self { bench, launches: Vec::new(), prober, probes: Vec::new(), library: None, machines: 1 }
+    }
+
+    /// Launches once; again where the processors were moved meanwhile, as long as there is time. The
+    /// launch that moved is kept until its repeat has ended: a signal may come before that.
+    fn launch(
+        &mut self,
+        task: &Task,
+        pace: &Pace,
+        interrupt: &Interrupt,
+        progress: &mut dyn FnMut(f64),
+    ) -> Result<(), Fault> {
+        let at = self.launches.len();
+        for repeats in 0.. {
+            let began = Instant::now();
+            let begun = self.prober.as_ref().map(Prober::begin);
+            let launched = self.bench.launch(task, interrupt, progress)?;
+            (self.library, self.machines) = (launched.library, launched.machines);
+            if launched.machines > 1 {
+                // These processors are not where it ran.
+                self.prober = None;
+            }
+            let probe = self.prober.as_ref().zip(begun);
+            let probe = probe.map(|(prober, begun)| prober.end(begun, task.launch(), repeats));
+            let has_moved = probe.as_ref().is_some_and(|probe| probe.distance() == Apart::Moved);
+            self.keep(at, launched.data, probe);
+            let now = Instant::now();
+            if !has_moved || repeats == REPEATS || !pace.fits(now, now - began) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps a launch as number `at`, in the place of the one that it repeats.
+    fn keep(&mut self, at: usize, data: Data, probe: Option<Probe>) {
+        self.launches.truncate(at);
+        self.launches.push(data);
+        self.probes.truncate(at);
+        self.probes.extend(probe);
+    }
+}
+
+/// The ways to wait in which each layer is measured; `None` is whatever suits the processors.
+fn waits(measuring: &Measuring) -> Result<Vec<Option<Wait>>, Fault> {
+    let waits = measuring.waits();
+    if let Some((_, twice)) = waits.iter().enumerate().find(|(at, wait)| waits[..*at].contains(wait)) {
+        return Err(Fault::BadInput(format!("--wait names {twice} twice")));
+    }
+    Ok(if waits.is_empty() { vec![None] } else { waits.into_iter().map(Some).collect() })
+}
+
+fn bench(
+    layer: Layer,
+    conditions: &Conditions,
+    measuring: &Measuring,
+    wait: Option<Wait>,
+    site: &Site,
+) -> Result<Bench, Fault> {
+    let size_bytes = measuring.size_bytes();
+    if layer == Layer::Sim {
+        check_size(layer, size_bytes, layer.max_size())?;
+        let truth = conditions.truth.ok_or_else(|| {
+            Fault::BadInput("the sim layer needs its parameters: --truth o_s=1us,o_r=2us,g=5us,L=7us".into())
+        })?;
+        return Ok(Bench {
+            layer,
+            label: None,
+            size_bytes,
+            wait: Wait::Spin,
+            cpus: Vec::new(),
+            truth: Some(truth),
+            processors: 0,
+            bind: site.bind,
+            origin: Origin::Children,
+            faults: None,
+            dials: DialOptions::default(),
+            variables: Vec::new(),
+        });
+    }
+    if layer.has_launcher() && !matches!(site.origin, Origin::Launcher(_) | Origin::Job(_)) {
+        return Err(Fault::BadInput(format!(
+            "{layer} needs the launcher of its library: --launcher 'mpiexec -n {{n}}', or start netdyno by it"
+        )));
+    }
+    if let Some(why) = layer.unavailable() {
+        return Err(Fault::BadInput(format!("the layer {layer} is not available here: {why}")));
+    }
+    let dials = match layer.takes_dials() {
+        true => DialOptions {
+            turns: vec![conditions.dials.unwrap_or_default()],
+            word: None,
+            profile: conditions.profile.clone(),
+        },
+        false => DialOptions::default(),
+    };
+    let largest = if dials.are_none() { layer.max_size() } else { layer.max_dialled_size() };
+    check_size(layer, size_bytes, largest)?;
+    let (cpus, processors) = (site.cpus.clone(), site.processors);
+    let same = processors < cpus.len();
+    let wait = wait.unwrap_or(if same { Wait::Yield } else { Wait::Spin });
+    if !layer.waits().contains(&wait) {
+        let names: Vec<&str> = layer.waits().iter().map(|wait| wait.name()).collect();
+        return Err(Fault::BadInput(format!("{layer} cannot {wait}: use --wait {}", names.join(" or "))));
+    }
+    if same && wait == Wait::Spin {
+        return Err(Fault::BadInput(format!(
+            "{} processes that spin on {} would wait for each other's time slices: use --wait yield or more processors",
+            cpus.len(),
+            if processors == 1 {
+                format!("processor {}", cpus[0])
+            } else {
+                format!("{processors} processors")
+            }
+        )));
+    }
+    let faults = conditions.faults.filter(|&faults| faults != Faults::NONE && layer.takes_faults());
+    let (bind, origin) = (site.bind, site.origin.clone());
+    Ok(Bench {
+        layer,
+        label: None,
+        size_bytes,
+        wait,
+        cpus,
+        processors,
+        truth: None,
+        bind,
+        origin,
+        faults,
+        dials,
+        variables: Vec::new(),
+    })
+}
+
+fn check_size(layer: Layer, size_bytes: usize, largest: usize) -> Result<(), Fault> {
+    if size_bytes <= largest {
+        return Ok(());
+    }
+    Err(Fault::BadInput(format!(
+        "--size {size_bytes} is more than the {largest} bytes that {layer} carries in a message"
+    )))
+}
+
+fn faults_doubt(faults: Faults) -> Doubt {
+    Doubt::new("faults", format!("datagrams were spoilt on purpose, in each direction: {faults}"))
+}
+
+/// What the record says of the dials of a link, and of how they changed with time. Those that are
+/// turned while it is measured are what is measured.
+fn dialled(dials: &DialOptions) -> (Option<String>, Option<String>) {
+    let steady = dials.turns.iter().filter(|turn| dials.word.is_none() && !turn.are_none());
+    (steady.map(Dials::to_string).next(), dials.profile.as_ref().map(Profile::to_string))
+}
+
+fn dials_doubt(dials: Option<&str>, profile: Option<&Profile>) -> Option<Doubt> {
+    let changes = profile.map(|profile| format!("a profile in time of {} points", profile.points().len()));
+    let all: Vec<&str> = dials.into_iter().chain(changes.as_deref()).collect();
+    let text = || format!("the link was made so on purpose: {}", all.join(" and "));
+    (!all.is_empty()).then(|| Doubt::new("dialled", text()))
+}
+
+/// In a job its own processes are measured again and again.
+fn same_processes_doubt(bench: &Bench) -> Option<Doubt> {
+    let are_same = bench.layer.has_launcher() && matches!(bench.origin, Origin::Job(_));
+    are_same.then(|| {
+        let text = "all launches are of the same processes, those of the job: what differs from one process to \
+                    the next is in no interval (--launcher starts fresh ones)";
+        Doubt::new("same_processes", text.into())
+    })
+}
+
+/// The record has room for one machine besides this one.
+fn other_machines(origin: &Origin) -> Option<Doubt> {
+    let Origin::Job(ranks) = origin else { return None };
+    let machines = ranks.machines();
+    (machines > 2).then(|| {
+        let text = format!("the job has {machines} machines, of which two are described here");
+        Doubt::new("more_machines", text)
+    })
+}
+
+fn placement_doubt(bench: &Bench, machines: usize, distance: Option<Distance>) -> Option<Doubt> {
+    let (processes, processors) = (bench.cpus.len(), bench.processors);
+    // A launcher shares them out among its machines as it likes.
+    let is_known = machines == 1 || !matches!(bench.origin, Origin::Launcher(_));
+    if is_known && processes > 2 && processors < processes {
+        return Some(Doubt::new(
+            "more_processes_than_processors",
+            format!(
+                "{processes} processes share {processors} {} and {}: the figures are about scheduling",
+                if processors == 1 { "processor" } else { "processors" },
+                bench.wait
+            ),
+        ));
+    }
+    match distance? {
+        Distance::Same => Some(Doubt::new(
+            "same_processor",
+            format!("both processes share a processor and {}: the figures are about scheduling", bench.wait),
+        )),
+        Distance::SmtSibling => Some(Doubt::new(
+            "smt_sibling",
+            "requester and replier are threads of one core and take each other's issue slots".into(),
+        )),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::campaign::method::Signature;
+
+    fn simulated() -> Bench {
+        Bench {
+            layer: Layer::Sim,
+            label: None,
+            size_bytes: 0,
+            wait: Wait::Spin,
+            cpus: Vec::new(),
+            processors: 0,
+            truth: Some("o_s=1us,o_r=2us,g=5us,L=7us".parse().unwrap()),
+            bind: "127.0.0.1:0".parse().unwrap(),
+            origin: Origin::Children,
+            faults: None,
+            dials: DialOptions::default(),
+            variables: Vec::new(),
+        }
+    }
+
+    /// A signal may come while the third launch is repeated: there are three all the same.
+    #[test]
+    fn a_launch_that_moved_counts_until_its_repeat_has_ended() {
+        let bench = simulated();
+        let mut run = Run::new(&bench);
+        let terms = Terms {
+            launch: 0,
+            budget_ns: 1e6,
+            share_ns: 1e6,
+            precision: 0.02,
+            confidence: 0.95,
+            seed: 1,
+            host: Host::Simulated,
+        };
+        let interrupt = Interrupt::catch().unwrap();
+        let mut launch = |at: usize, repeats| {
+            let task = Signature.task(&Terms { launch: at, ..terms }, &run.launches);
+            let data = bench.launch(&task, &interrupt, &mut |_| {}).unwrap().data;
+            run.keep(
+                at,
+                data,
+                Some(Probe {
+                    launch: at,
+                    before: None,
+                    after: None,
+                    stolen_share: None,
+                    paces: Vec::new(),
+                    repeats,
+                }),
+            );
+            (is_worth_writing(std::slice::from_ref(&run)), run.launches.len(), run.probes.len())
+        };
+        assert_eq!(launch(0, 0), (false, 1, 1));
+        assert_eq!(launch(1, 0), (false, 2, 2));
+        assert_eq!(launch(2, 0), (true, 3, 3));
+        assert_eq!(launch(2, 1), (true, 3, 3));
+        assert_eq!(run.probes[2].repeats, 1);
+    }
+}

@@ -1,0 +1,197 @@
+//! Which lean layer of our own takes the same path as a library's: beside it stands whether a figure is good.
+
+use crate::job::ranks::Ranks;
+use crate::options::bench::{BenchArgs, Measuring};
+use netdyno_layers::catalogue::Layer;
+use std::env;
+
+/// What UCX calls transports in shared memory.
+const SHARED_MEMORY: [&str; 10] =
+    ["posix", "sysv", "cma", "knem", "xpmem", "shm", "sm", "mm", "shared_memory", "all"];
+/// What libfabric calls providers in shared memory.
+const SHARED_PROVIDERS: [&str; 3] = ["shm", "sm2", "sm"];
+/// What libfabric and UCX call what they have over sockets.
+const SOCKETS: [&str; 4] = ["tcp", "udp", "sockets", "net"];
+/// What launchers are told where processes are to be on other hosts.
+const OF_HOSTS: [&str; 11] = [
+    "-f",
+    "-host",
+    "--host",
+    "-H",
+    "-hosts",
+    "--hosts",
+    "-hostfile",
+    "--hostfile",
+    "-machinefile",
+    "--machinefile",
+    "-w",
+];
+
+/// Whether messages stay within this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// All processes are on this host.
+    WithinHost {
+        /// MPI is told to use sockets there too.
+        mpi_uses_sockets: bool,
+    },
+    /// They may be on several.
+    BetweenHosts,
+}
+
+impl Route {
+    /// Where the processes of a measurement are.
+    pub fn of(measuring: &Measuring, ranks: Option<&Ranks>) -> Self {
+        let launcher = measuring.launcher.as_ref().map(ToString::to_string).unwrap_or_default();
+        let leaves = measuring.peer.is_some()
+            || ranks.is_some_and(|ranks| ranks.machines() > 1)
+            || names_hosts(&launcher);
+        if leaves {
+            return Self::BetweenHosts;
+        }
+        Self::WithinHost { mpi_uses_sockets: uses_sockets(&launcher, |name| env::var(name).ok()) }
+    }
+
+    /// The lean layer on the path that a library's layer takes; none where there is none.
+    pub fn lean_beside(self, layer: Layer) -> Option<Layer> {
+        let (shared, sockets) = match layer {
+            Layer::Mpi => (self != Self::WithinHost { mpi_uses_sockets: true }, true),
+            // The core provider comes first, as in tcp;ofi_rxm.
+            Layer::Ofi(provider) => {
+                let core = provider.as_str().split(';').next().unwrap_or_default();
+                (SHARED_PROVIDERS.contains(&core), SOCKETS.contains(&core))
+            }
+            // UCX takes the fastest of them, which is shared memory within a host.
+            Layer::Ucx(transports) => {
+                let all = transports.as_str();
+                (has_any(all, &SHARED_MEMORY), has_any(all, &SOCKETS) || has_any(all, &["all"]))
+            }
+            _ => (false, false),
+        };
+        match self {
+            Self::WithinHost { .. } if shared => Some(Layer::AmShm),
+            _ if sockets => Some(Layer::AmUdp),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a list of transports, as libfabric, UCX or Open MPI write one, has any of these names.
+fn has_any(list: &str, names: &[&str]) -> bool {
+    list.split([',', ';', '+']).any(|part| names.contains(&part))
+}
+
+/// Whether a launcher may start processes on other hosts: srun does, others where they are told of some.
+fn names_hosts(launcher: &str) -> bool {
+    let words: Vec<&str> = launcher.split_whitespace().collect();
+    let is_of_hosts = |word: &&str| OF_HOSTS.contains(&word.split('=').next().unwrap_or(word));
+    words.first().is_some_and(|program| program.ends_with("srun")) || words.iter().any(is_of_hosts)
+}
+
+/// Whether MPI is told to use sockets between processes of one host as well, by words of its launcher or by the
+/// environment: MPICH and Open MPI over libfabric, Open MPI's own transports, UCX under either.
+fn uses_sockets(launcher: &str, environment: impl Fn(&str) -> Option<String>) -> bool {
+    let words: Vec<&str> = launcher.split_whitespace().collect();
+    let by_launcher = |name: &str| {
+        let pair = words.windows(3).find(|w| ["-env", "-genv"].contains(&w[0]) && w[1] == name);
+        let assigned = words.windows(2).filter(|w| w[0] == "-x").find_map(|w| w[1].strip_prefix(name));
+        pair.map(|w| w[2].to_owned()).or(assigned.and_then(|rest| rest.strip_prefix('=')).map(String::from))
+    };
+    let variable = |name: &str| by_launcher(name).or_else(|| environment(name)).unwrap_or_default();
+    let component = |name: &str| {
+        let words = words.windows(3).find(|w| ["--mca", "-mca"].contains(&w[0]) && w[1] == name);
+        words.map_or_else(|| variable(&format!("OMPI_MCA_{name}")), |w| w[2].to_owned())
+    };
+    let are_sockets = |list: &str, shared: &[&str]| has_any(list, &SOCKETS) && !has_any(list, shared);
+    let past_shared_memory = variable("MPIR_CVAR_NOLOCAL") == "1" || component("pml") == "cm";
+    (past_shared_memory && are_sockets(&variable("FI_PROVIDER"), &SHARED_PROVIDERS))
+        || are_sockets(&variable("UCX_TLS"), &SHARED_MEMORY)
+        || are_sockets(&component("btl"), &["sm", "vader"])
+}
+
+/// The lean layers that are not asked for, beside layers that are, where they can be measured as asked for.
+pub fn missing(bench: &BenchArgs, route: Route) -> Vec<Layer> {
+    let mut missing = Vec::new();
+    // What is spoilt or slowed down on purpose is no reference.
+    if bench.faults.is_some() || bench.dials.is_some() || bench.profile.is_some() {
+        return missing;
+    }
+    for lean in bench.over.iter().filter_map(|&layer| route.lean_beside(layer)) {
+        let waits = bench.measuring.waits();
+        let can = lean.unavailable().is_none()
+            && bench.measuring.size_bytes() <= lean.max_size()
+            && waits.iter().all(|wait| lean.waits().contains(wait));
+        if can && !bench.over.contains(&lean) && !missing.contains(&lean) {
+            missing.push(lean);
+        }
+    }
+    missing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lean_layer_takes_the_same_path() {
+        for (layer, within, between) in [
+            ("mpi", Some("am+shm"), Some("am+udp")),
+            ("ofi:tcp", Some("am+udp"), Some("am+udp")),
+            ("ofi:tcp;ofi_rxm", Some("am+udp"), Some("am+udp")),
+            ("ofi:udp;ofi_rxd", Some("am+udp"), Some("am+udp")),
+            ("ofi:sockets", Some("am+udp"), Some("am+udp")),
+            ("ofi:shm", Some("am+shm"), None),
+            ("ofi:verbs;ofi_rxm", None, None),
+            ("ucx:tcp", Some("am+udp"), Some("am+udp")),
+            ("ucx:posix+cma", Some("am+shm"), None),
+            ("ucx:sysv", Some("am+shm"), None),
+            ("ucx:posix+tcp", Some("am+shm"), Some("am+udp")),
+            ("ucx:rc_mlx5", None, None),
+            ("tcp", None, None),
+            ("am+shm", None, None),
+        ] {
+            let lean = |route: Route| route.lean_beside(layer.parse().unwrap()).map(|lean| lean.to_string());
+            assert_eq!(lean(Route::WithinHost { mpi_uses_sockets: false }).as_deref(), within, "{layer}");
+            assert_eq!(lean(Route::BetweenHosts).as_deref(), between, "{layer}");
+        }
+    }
+
+    #[test]
+    fn mpi_that_is_told_to_use_sockets_is_compared_with_sockets() {
+        let route = Route::WithinHost { mpi_uses_sockets: true };
+        assert_eq!(route.lean_beside(Layer::Mpi), Some(Layer::AmUdp));
+        assert_eq!(route.lean_beside("ofi:shm".parse().unwrap()), Some(Layer::AmShm));
+        let nolocal = ("MPIR_CVAR_NOLOCAL", "1");
+        for (launcher, environment, expected) in [
+            ("mpiexec -n {n}", &[][..], false),
+            ("mpiexec -n {n}", &[("FI_PROVIDER", "tcp")], false),
+            ("mpiexec -n {n}", &[("FI_PROVIDER", "tcp"), nolocal], true),
+            ("mpiexec -n {n}", &[("FI_PROVIDER", "shm"), nolocal], false),
+            ("mpiexec -genv FI_PROVIDER tcp -genv MPIR_CVAR_NOLOCAL 1 -n {n}", &[], true),
+            ("mpirun --mca pml cm -x FI_PROVIDER=tcp -n {n}", &[], true),
+            ("mpirun --mca pml ob1 --mca btl tcp,self -n {n}", &[], true),
+            ("mpirun --mca btl sm,tcp,self -n {n}", &[], false),
+            ("mpirun -n {n}", &[("OMPI_MCA_btl", "self,tcp")], true),
+            ("mpirun -n {n}", &[("UCX_TLS", "tcp,self")], true),
+            ("mpirun -n {n}", &[("UCX_TLS", "tcp,posix")], false),
+        ] {
+            let variable = |name: &str| {
+                environment.iter().find(|(other, _)| *other == name).map(|(_, value)| value.to_string())
+            };
+            assert_eq!(uses_sockets(launcher, variable), expected, "{launcher} {environment:?}");
+        }
+    }
+
+    #[test]
+    fn launchers_that_are_told_of_hosts_may_leave_this_one() {
+        for (launcher, leaves) in [
+            ("mpiexec -n {n}", false),
+            ("mpiexec --mca pml cm -n {n}", false),
+            ("mpiexec -host a,b -n {n}", true),
+            ("mpiexec --hostfile=hosts -n {n}", true),
+            ("/usr/bin/srun -n {n}", true),
+        ] {
+            assert_eq!(names_hosts(launcher), leaves, "{launcher}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The key of `serve` and `--peer`, from a file or the environment: never from the command
+//! line, which every process of the host can read.
+
+use crate::terminal::fault::Fault;
+use crate::terminal::voice::say;
+use netdyno_job::key::Key;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// The variable that holds the key where no file does.
+pub const VARIABLE: &str = "NETDYNO_KEY";
+
+/// Bytes read of a file: more than any key has.
+const MOST: u64 = 8192;
+/// Permissions that show a file to others than its owner.
+const SHOWN: u32 = 0o044;
+
+/// The key, if one was given.
+pub fn given(file: Option<&Path>) -> Result<Option<Key>, Fault> {
+    let (text, source) = match file {
+        Some(file) => {
+            let bad = |error: io::Error| {
+                Fault::BadInput(format!("cannot read the key in {}: {error}", file.display()))
+            };
+            (read(file).map_err(bad)?, file.display().to_string())
+        }
+        None => match std::env::var(VARIABLE) {
+            Ok(text) => (text, VARIABLE.to_owned()),
+            Err(std::env::VarError::NotPresent) => return Ok(None),
+            Err(error) => return Err(Fault::BadInput(format!("{VARIABLE}: {error}"))),
+        },
+    };
+    let key = Key::new(&text).map_err(|error| {
+        Fault::BadInput(format!("{source}: {error}: make one with `openssl rand -hex 16`"))
+    })?;
+    Ok(Some(key))
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_file() && metadata.permissions().mode() & SHOWN != 0 {
+        say(&format!("warning: others can read the key in {0}: chmod 600 {0}", path.display()));
+    }
+    let mut text = String::new();
+    file.take(MOST).read_to_string(&mut text)?;
+    Ok(text)
+}

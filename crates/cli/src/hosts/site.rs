@@ -1,0 +1,242 @@
+//! Where a measurement takes place: hosts, processors, addresses.
+
+use crate::hosts::peer::Peer;
+use crate::hosts::secret;
+use crate::job::ranks::{Host, Ranks};
+use crate::launch::origin::Origin;
+use crate::options::bench::{CpuList, Measuring};
+use crate::terminal::fault::Fault;
+use crate::terminal::interrupt::Interrupt;
+use netdyno_clock::place;
+use netdyno_host::datagram::DatagramSocket;
+use netdyno_layers::catalogue::Layer;
+use netdyno_measure::record::Environment;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Where requester and replier, or many processes, are.
+pub struct Site {
+    /// Where they run, by rank.
+    pub cpus: Vec<usize>,
+    /// How many different processors these are, on whatever machines.
+    pub processors: usize,
+    /// Where sockets are on this host; the port is the replier's.
+    pub bind: SocketAddr,
+    /// Where the processes come from.
+    pub origin: Origin,
+}
+
+impl Site {
+    /// Checks what is asked for against this machine, and takes the peer for this
+    /// measurement. What would fail in a launch fails now. `procs` is how many processes there
+    /// are, where it is not one pair; `ranks` the job in which this command runs.
+    pub fn find(
+        layers: &[Layer],
+        measuring: &Measuring,
+        procs: Option<usize>,
+        ranks: Option<Rc<Ranks>>,
+    ) -> Result<Self, Fault> {
+        match (ranks, procs) {
+            (Some(ranks), _) => Self::of_job(layers, measuring, procs, ranks),
+            (None, Some(procs)) => Self::of_many(layers, measuring, procs),
+            (None, None) => Self::of_pair(layers, measuring),
+        }
+    }
+
+    fn of_pair(layers: &[Layer], measuring: &Measuring) -> Result<Self, Fault> {
+        let here = cpus_here(measuring)?;
+        let peer = match measuring.peer {
+            None => None,
+            Some(address) => {
+                if let Some(layer) = layers.iter().find(|layer| !layer.has_sockets()) {
+                    return Err(Fault::BadInput(format!(
+                        "{layer} does not reach another host: leave --peer away"
+                    )));
+                }
+                let key = secret::given(measuring.key_file.as_deref())?;
+                Some(Peer::reserve(address, key, pair(measuring)?.map(|(_, there)| there))?)
+            }
+        };
+        let local = peer.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), Peer::local_ip);
+        let bind = measuring.bind.unwrap_or(SocketAddr::new(local, 0));
+        let port = if peer.is_some() { 0 } else { bind.port() };
+        check_bind(layers, SocketAddr::new(bind.ip(), port))?;
+        let Some(peer) = peer else {
+            let cpus = vec![here.0, here.1];
+            return Ok(Self { processors: distinct(&cpus), cpus, bind, origin: started(measuring) });
+        };
+        Ok(Self { cpus: vec![here.0, peer.cpu()], processors: 2, bind, origin: Origin::Peer(Arc::new(peer)) })
+    }
+
+    /// Many processes of this host, on its processors in turn.
+    fn of_many(layers: &[Layer], measuring: &Measuring, procs: usize) -> Result<Self, Fault> {
+        if measuring.peer.is_some() {
+            return Err(Fault::BadInput("this is measured on this host alone: leave --peer away".into()));
+        }
+        let allowed = allowed()?;
+        let cpus = measuring.cpus.as_ref().map_or(&allowed, |CpuList(cpus)| cpus);
+        check_allowed(cpus, &allowed)?;
+        let cpus: Vec<usize> = cpus.iter().copied().cycle().take(procs).collect();
+        let bind = measuring.bind.unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0));
+        check_bind(layers, bind)?;
+        Ok(Self { processors: distinct(&cpus), cpus, bind, origin: started(measuring) })
+    }
+
+    /// The processes of the job, where its launcher has put them.
+    fn of_job(
+        layers: &[Layer],
+        measuring: &Measuring,
+        procs: Option<usize>,
+        ranks: Rc<Ranks>,
+    ) -> Result<Self, Fault> {
+        let (has, wanted) = (ranks.hosts().len(), procs.unwrap_or(2));
+        if has != wanted {
+            return Err(Fault::BadInput(format!(
+                "the job has {has} processes, and {wanted} are wanted: have its launcher start as many"
+            )));
+        }
+        if ranks.machines() > 1
+            && let Some(layer) = layers.iter().find(|layer| layer.is_of_one_host())
+        {
+            return Err(Fault::BadInput(format!("{layer} does not reach another host: leave it away")));
+        }
+        let cpus = cpus_of_job(measuring, procs, ranks.hosts())?;
+        let places: BTreeSet<_> =
+            ranks.hosts().iter().zip(&cpus).map(|(host, cpu)| (&host.machine, cpu)).collect();
+        let processors = places.len();
+        let bind =
+            SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), measuring.bind.map_or(0, |bind| bind.port()));
+        Ok(Self { cpus, processors, bind, origin: Origin::Job(ranks) })
+    }
+
+    /// The machine of a process that is on another one.
+    pub fn peer_environment(&self, interrupt: &Interrupt) -> Result<Option<Environment>, Fault> {
+        match &self.origin {
+            Origin::Children | Origin::Launcher(_) => Ok(None),
+            Origin::Peer(peer) => Ok(Some(peer.environment().clone())),
+            Origin::Job(ranks) => {
+                ranks.elsewhere().map(|rank| ranks.environment(rank, self.cpus[rank], interrupt)).transpose()
+            }
+        }
+    }
+}
+
+fn started(measuring: &Measuring) -> Origin {
+    measuring.launcher.clone().map_or(Origin::Children, Origin::Launcher)
+}
+
+/// Processors for the processes of a job: those asked for, or of those that the launcher leaves
+/// to each the one that the fewest others have.
+fn cpus_of_job(measuring: &Measuring, procs: Option<usize>, hosts: &[Host]) -> Result<Vec<usize>, Fault> {
+    if procs.is_none() {
+        // Checked as one; and two that may be anywhere on one machine are to be near each other.
+        if pair(measuring)?.is_none()
+            && hosts[0] == hosts[1]
+            && let Some((a, b)) = place::choose_pair(&hosts[0].cpus)
+        {
+            return Ok(vec![a, b]);
+        }
+    }
+    if let Some(CpuList(cpus)) = &measuring.cpus {
+        let cpus: Vec<usize> = cpus.iter().copied().cycle().take(hosts.len()).collect();
+        for (cpu, host) in cpus.iter().zip(hosts) {
+            check_allowed(std::slice::from_ref(cpu), &host.cpus)?;
+        }
+        return Ok(cpus);
+    }
+    let mut taken: BTreeMap<(&str, usize), usize> = BTreeMap::new();
+    hosts
+        .iter()
+        .map(|host| {
+            let takers = |cpu: usize| taken.get(&(&host.machine[..], cpu)).copied().unwrap_or(0);
+            let cpu = host.cpus.iter().copied().min_by_key(|&cpu| takers(cpu));
+            let cpu = cpu.ok_or_else(|| Fault::Failed("a process of the job may use no processor".into()))?;
+            *taken.entry((&host.machine, cpu)).or_default() += 1;
+            Ok(cpu)
+        })
+        .collect()
+}
+
+/// How many processors there are in a list that may name one several times.
+fn distinct(cpus: &[usize]) -> usize {
+    cpus.iter().collect::<BTreeSet<_>>().len()
+}
+
+fn check_bind(layers: &[Layer], bind: SocketAddr) -> Result<(), Fault> {
+    if layers.iter().any(|layer| layer.has_sockets()) {
+        DatagramSocket::bind(bind, None).map_err(|error| Fault::BadInput(format!("--bind: {error}")))?;
+    }
+    Ok(())
+}
+
+fn allowed() -> Result<Vec<usize>, Fault> {
+    let allowed = place::allowed()
+        .map_err(|error| Fault::Failed(format!("cannot read which processors may be used: {error}")))?;
+    if allowed.is_empty() { Err(Fault::Failed("no processor may be used".into())) } else { Ok(allowed) }
+}
+
+fn check_allowed(cpus: &[usize], allowed: &[usize]) -> Result<(), Fault> {
+    match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+        None => Ok(()),
+        Some(cpu) => Err(Fault::BadInput(format!(
+            "processor {cpu} of --cpus cannot be used here: choose from {allowed:?}"
+        ))),
+    }
+}
+
+/// The two processors asked for.
+fn pair(measuring: &Measuring) -> Result<Option<(usize, usize)>, Fault> {
+    match measuring.cpus.as_ref().map(|CpuList(cpus)| &cpus[..]) {
+        None => Ok(None),
+        Some(&[a, b]) => Ok(Some((a, b))),
+        Some(_) => Err(Fault::BadInput("--cpus must be two processors, as in 0,1".into())),
+    }
+}
+
+/// Processors of this host for requester and replier.
+fn cpus_here(measuring: &Measuring) -> Result<(usize, usize), Fault> {
+    let allowed = allowed()?;
+    let Some((a, b)) = pair(measuring)? else {
+        return place::choose_pair(&allowed).ok_or_else(|| Fault::Failed("no processor may be used".into()));
+    };
+    // With a peer the second is of that host.
+    let of_here = if measuring.peer.is_some() { vec![a] } else { vec![a, b] };
+    check_allowed(&of_here, &allowed)?;
+    Ok((a, b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn cpus(args: &[&str], procs: Option<usize>, hosts: &[(&str, &[usize])]) -> Result<Vec<usize>, Fault> {
+        let args = [&["netdyno"], args].concat();
+        let measuring = crate::command::Cli::parse_from(args).measuring;
+        let hosts: Vec<Host> = hosts
+            .iter()
+            .map(|(machine, cpus)| Host { machine: (*machine).into(), cpus: cpus.to_vec() })
+            .collect();
+        cpus_of_job(&measuring, procs, &hosts)
+    }
+
+    #[test]
+    fn every_process_of_a_job_has_a_processor_of_its_own_where_there_are_enough() {
+        let bound: [(&str, &[usize]); 4] = [("a", &[2, 3]), ("a", &[2, 3]), ("b", &[2, 3]), ("a", &[2, 3])];
+        assert_eq!(cpus(&[], Some(4), &bound).unwrap(), [2, 3, 2, 2]);
+        assert_eq!(cpus(&[], None, &[("a", &[0]), ("a", &[0, 1])]).unwrap(), [0, 1]);
+        assert_eq!(cpus(&[], None, &[("a", &[5]), ("b", &[5])]).unwrap(), [5, 5]);
+        assert!(cpus(&[], None, &[("a", &[]), ("b", &[5])]).is_err());
+    }
+
+    #[test]
+    fn processors_that_are_named_must_be_left_to_their_processes() {
+        let bound: [(&str, &[usize]); 2] = [("a", &[0]), ("b", &[1])];
+        assert_eq!(cpus(&["--cpus", "0,1"], None, &bound).unwrap(), [0, 1]);
+        assert!(cpus(&["--cpus", "1,0"], None, &bound).is_err());
+        assert!(cpus(&["--cpus", "0,1,0"], None, &bound).is_err());
+        assert_eq!(cpus(&["--cpus", "0,1"], Some(2), &bound).unwrap(), [0, 1]);
+    }
+}

@@ -1,0 +1,53 @@
+//! Workers that come to a lobby, from wherever something has started them.
+
+use crate::hosts::secret;
+use crate::launch::end::{End, LOOK};
+use crate::terminal::fault::Fault;
+use crate::terminal::interrupt::Interrupt;
+use netdyno_job::lobby::{Guest, Lobby};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// Time for all workers to come: a launcher reaches other hosts first.
+const COMING: Duration = Duration::from_secs(60);
+
+/// How many different texts there are.
+pub fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
+    texts.collect::<BTreeSet<_>>().len()
+}
+
+/// Waits for `procs` workers, and gives them by rank; where no place was told, in the order of
+/// coming. An error of `look`, which is asked while nobody comes, ends it.
+pub fn gather(
+    lobby: &Lobby,
+    procs: usize,
+    interrupt: &Interrupt,
+    look: &mut dyn FnMut() -> Result<(), End>,
+) -> Result<Vec<Guest>, End> {
+    let until = Instant::now() + COMING;
+    let mut guests = Vec::new();
+    while guests.len() < procs {
+        interrupt.check().map_err(End::Fault)?;
+        match lobby.next(LOOK) {
+            Some(Guest { place: Some(place), .. }) if place.procs != procs => {
+                return Err(End::Fault(Fault::BadInput(format!(
+                    "{} processes were started, and {procs} are wanted: say -n {{n}} to --launcher",
+                    place.procs
+                ))));
+            }
+            Some(guest) => guests.push(guest),
+            None => look()?,
+        }
+        if Instant::now() > until {
+            return Err(End::Failed(format!(
+                "of {procs} processes {} came within {COMING:?}: is {} an address that all hosts reach \
+                 (--bind), and is {} passed on by what starts them?",
+                guests.len(),
+                lobby.address().ip(),
+                secret::VARIABLE
+            )));
+        }
+    }
+    guests.sort_by_key(|guest| guest.place.map_or(0, |place| place.rank));
+    Ok(guests)
+}

@@ -1,0 +1,180 @@
+//! How the processes of a job come together: through MPI each learns where the first one is
+//! reached, and with which key. Whatever fails, fails for all of them: a process that left alone
+//! would be waited for without end.
+
+use crate::terminal::fault::Fault;
+use crate::terminal::voice::say;
+use netdyno_host::interface;
+use netdyno_job::key::Key;
+use netdyno_job::lobby::{self, Lobby};
+use netdyno_job::place::{Place, machine};
+use netdyno_layers::plugin::bootstrap::Bootstrap;
+use netdyno_measure::layer::LayerError;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// Bytes that every process gives to all.
+const GIVEN: usize = 4096;
+/// The first of these bytes where a process has failed; otherwise a blank.
+const FAILED: u8 = b'!';
+/// Addresses of the first process that are tried.
+const ADDRESSES_AT_MOST: usize = 32;
+
+/// Where the first process is, and what to say there.
+pub struct Door {
+    /// Its lobby.
+    pub address: SocketAddr,
+    /// The key, as text.
+    pub key_text: String,
+    /// The same.
+    pub key: Key,
+    /// Who wants to go in.
+    pub place: Place,
+}
+
+impl Door {
+    /// Goes in, for one more connection.
+    pub fn enter(&self) -> Result<TcpStream, LayerError> {
+        lobby::enter(self.address, &self.key, Some(self.place)).map_err(|error| {
+            LayerError(format!("process {}: the first one, at {}: {error}", self.place.rank, self.address))
+        })
+    }
+}
+
+/// What the first process gives to all.
+#[derive(Serialize, Deserialize)]
+struct Invitation {
+    addresses: Vec<SocketAddr>,
+    key_text: String,
+}
+
+/// Finds the first process, which opens its lobby, at `bind` where that is said. Within one
+/// network of one host it is at the loopback interface; otherwise the others find out at which of
+/// its addresses they reach it.
+pub fn meet(bootstrap: &mut Bootstrap, bind: Option<IpAddr>) -> Result<(Door, Option<Lobby>), Fault> {
+    let place = Place { rank: bootstrap.place().rank, procs: bootstrap.place().ranks };
+    let networks = gather(bootstrap, Ok(network().into()))?;
+    let is_near = |rank: usize| networks[rank] == networks[0];
+    let is_one_network = (0..place.procs).all(is_near);
+
+    let lobby = if place.rank == 0 { Some(open_lobby(bind, is_one_network)) } else { None };
+    let invitation = match &lobby {
+        Some(Ok(lobby)) => invite(lobby),
+        Some(Err(error)) => Err(LayerError(format!("no place for the others to come to: {error}"))),
+        None => Ok(Vec::new()),
+    };
+    let all = gather(bootstrap, invitation)?;
+    let unread =
+        |error: &dyn std::fmt::Display| Fault::Failed(format!("the first process invites to {error}"));
+    let Invitation { addresses, key_text } =
+        serde_json::from_slice(&all[0]).map_err(|error| unread(&error))?;
+    let key = Key::new(&key_text).map_err(|error| unread(&error))?;
+
+    // Who is far away tries; what it reaches all use, so that all sockets of the first process are
+    // where all reach them.
+    let found = if is_near(place.rank) { Ok(0) } else { try_all(&addresses, &key) };
+    let found = gather(bootstrap, found.map(|at| vec![at]))?;
+    let at = found.iter().map(|at| usize::from(at[0])).filter(|&at| at < addresses.len()).max();
+    let address = at.map(|at| addresses[at]).ok_or_else(|| unread(&"no address"))?;
+    Ok((Door { address, key_text, key, place }, lobby.and_then(Result::ok)))
+}
+
+/// Gives `mine` to all, and gets what each gave, with blanks at its end. Where one has failed all
+/// do, and it says why.
+fn gather(bootstrap: &mut Bootstrap, mine: Result<Vec<u8>, LayerError>) -> Result<Vec<Vec<u8>>, Fault> {
+    let mut given = [b' '; GIVEN];
+    let mine = mine.and_then(|bytes| {
+        let room =
+            given.get_mut(1..=bytes.len()).ok_or_else(|| LayerError::new("this is too much to say"))?;
+        room.copy_from_slice(&bytes);
+        Ok(())
+    });
+    if mine.is_err() {
+        given[0] = FAILED;
+    }
+    let all = bootstrap.gather(&given).map_err(|error| about(bootstrap, error))?;
+    mine.map_err(|error| about(bootstrap, error))?;
+    if all.iter().any(|given| given[0] == FAILED) {
+        return Err(Fault::Quiet(1));
+    }
+    Ok(all.into_iter().map(|given| given[1..].to_vec()).collect())
+}
+
+fn about(bootstrap: &Bootstrap, error: LayerError) -> Fault {
+    let place = bootstrap.place();
+    Fault::Failed(format!("process {} of {}: {error}", place.rank, place.ranks))
+}
+
+/// Tells networks, and the machines that they are on, apart.
+fn network() -> String {
+    let space = std::fs::read_link("/proc/self/ns/net").unwrap_or_default();
+    format!("{} {}", machine(), space.display())
+}
+
+fn open_lobby(bind: Option<IpAddr>, is_one_network: bool) -> io::Result<Lobby> {
+    match bind {
+        Some(ip) => Lobby::open(ip),
+        None if is_one_network => Lobby::open(Ipv4Addr::LOCALHOST.into()),
+        // Where there is no IPv6, IPv4 will do.
+        None => {
+            Lobby::open(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| Lobby::open(Ipv4Addr::UNSPECIFIED.into()))
+        }
+    }
+}
+
+fn invite(lobby: &Lobby) -> Result<Vec<u8>, LayerError> {
+    let own = lobby.address();
+    let mut ips = if own.ip().is_unspecified() {
+        interface::addresses().map_err(LayerError::new)?
+    } else {
+        vec![own.ip()]
+    };
+    ips.truncate(ADDRESSES_AT_MOST);
+    let addresses = ips.into_iter().map(|ip| SocketAddr::new(ip, own.port())).collect();
+    serde_json::to_vec(&Invitation { addresses, key_text: lobby.key_text().into() }).map_err(LayerError::new)
+}
+
+/// Which address is that of the first process's lobby.
+fn try_all(addresses: &[SocketAddr], key: &Key) -> Result<u8, LayerError> {
+    let found = addresses.iter().position(|&address| lobby::is_at(address, key));
+    found.and_then(|at| u8::try_from(at).ok()).ok_or_else(|| {
+        let tried: Vec<String> = addresses.iter().map(|address| address.ip().to_string()).collect();
+        LayerError(format!(
+            "the first process is at none of its addresses, {}: name one that all hosts reach by --bind",
+            tried.join(", ")
+        ))
+    })
+}
+
+/// Ends this process when the time is up, unless it is dropped before: calls of MPI may wait
+/// without end for a process that is gone.
+pub struct Deadline {
+    is_off: Arc<AtomicBool>,
+}
+
+impl Deadline {
+    /// After `time` says `text`, where there is one, and ends with `code`.
+    pub fn of(time: Duration, text: Option<String>, code: u8) -> Self {
+        let is_off = Arc::new(AtomicBool::new(false));
+        let off = Arc::clone(&is_off);
+        thread::spawn(move || {
+            thread::sleep(time);
+            if !off.load(Ordering::Relaxed) {
+                text.iter().for_each(|text| say(&format!("error: {text}")));
+                std::process::exit(code.into());
+            }
+        });
+        Self { is_off }
+    }
+}
+
+impl Drop for Deadline {
+    fn drop(&mut self) {
+        self.is_off.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,168 @@
+//! The job in which this command runs, as its first process leads it: every process that mpiexec
+//! or the like has started is netdyno, and does what is asked of it here ([`crate::job::rank`]).
+
+use crate::job::gather::{distinct, gather};
+use crate::launch::end::{End, LOOK};
+use crate::terminal::fault::Fault;
+use crate::terminal::interrupt::Interrupt;
+use netdyno_job::crew::{Crew, Event};
+use netdyno_job::lobby::Lobby;
+use netdyno_layers::catalogue::Layer;
+use netdyno_measure::record::Environment;
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+/// Time for a process to say what it is asked; it looks at its clock first.
+const ANSWERING: Duration = Duration::from_secs(20);
+
+/// What a process of the job is asked for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Call {
+    /// What machine it is on, watching this processor.
+    Environment(usize),
+    /// A fresh worker, which comes to the lobby.
+    Worker,
+    /// To come to the lobby as a worker itself: it belongs to the layer, as no process that it
+    /// starts does.
+    Itself,
+    /// The end, with this exit code.
+    End(u8),
+}
+
+/// What a process of the job says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Word {
+    /// The first word: the processors that it may use.
+    Here { cpus: Vec<usize> },
+    /// To [`Call::Environment`].
+    Environment(Box<Environment>),
+    /// No worker comes. A line for the user.
+    Failed(String),
+}
+
+/// Where a process of the job is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Tells machines apart.
+    pub machine: String,
+    /// Processors that the process may use.
+    pub cpus: Vec<usize>,
+}
+
+/// All processes of the job, by rank.
+#[derive(Debug)]
+pub struct Ranks {
+    lobby: Lobby,
+    crew: RefCell<Crew>,
+    hosts: Vec<Host>,
+}
+
+impl Ranks {
+    /// Waits for all of them in the lobby.
+    pub fn gather(lobby: Lobby, procs: usize, interrupt: &Interrupt) -> Result<Self, Fault> {
+        let (mut crew, mut hosts) = (Crew::new(), Vec::new());
+        let come_in = |crew: &mut Crew, hosts: &mut Vec<Host>| -> Result<(), End> {
+            for guest in gather(&lobby, procs, interrupt, &mut || Ok(()))? {
+                crew.enlist(guest.control)?;
+                hosts.push(Host { machine: guest.machine, cpus: Vec::new() });
+            }
+            for _ in 0..procs {
+                match word(crew, interrupt)? {
+                    (rank, Word::Here { cpus }) => hosts[rank].cpus = cpus,
+                    (rank, other) => return Err(out_of_turn(rank, &other)),
+                }
+            }
+            Ok(())
+        };
+        come_in(&mut crew, &mut hosts).map_err(failed)?;
+        Ok(Self { lobby, crew: RefCell::new(crew), hosts })
+    }
+
+    /// Where they are.
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// How many machines there are.
+    pub fn machines(&self) -> usize {
+        distinct(self.hosts.iter().map(|host| &host.machine[..]))
+    }
+
+    /// The first process on another machine than the first of all.
+    pub fn elsewhere(&self) -> Option<usize> {
+        self.hosts.iter().position(|host| host.machine != self.hosts[0].machine)
+    }
+
+    /// The machine of a process, watching a processor.
+    pub fn environment(&self, rank: usize, cpu: usize, interrupt: &Interrupt) -> Result<Environment, Fault> {
+        let mut crew = self.crew.borrow_mut();
+        let asked = crew.send(rank, &Call::Environment(cpu)).map_err(End::from);
+        match asked.and_then(|()| word(&mut crew, interrupt)) {
+            Ok((_, Word::Environment(environment))) => Ok(*environment),
+            Ok((rank, other)) => Err(failed(out_of_turn(rank, &other))),
+            Err(end) => Err(failed(end)),
+        }
+    }
+
+    /// Takes a worker of each process into the crew, by rank.
+    pub fn launch(&self, layer: Layer, workers: &mut Crew, interrupt: &Interrupt) -> Result<(), End> {
+        let mut crew = self.crew.borrow_mut();
+        let call = if layer.has_launcher() { Call::Itself } else { Call::Worker };
+        for rank in 0..self.hosts.len() {
+            crew.send(rank, &call)?;
+        }
+        let guests =
+            gather(&self.lobby, self.hosts.len(), interrupt, &mut || match crew.next(Duration::ZERO)? {
+                None => Ok(()),
+                Some((rank, event)) => Err(complaint(rank, event)),
+            })?;
+        for guest in guests {
+            workers.enlist(guest.control)?;
+        }
+        Ok(())
+    }
+
+    /// Tells all that it is over. Who has gone needs not be told.
+    pub fn end(&self, code: u8) {
+        let mut crew = self.crew.borrow_mut();
+        for rank in 0..self.hosts.len() {
+            let _ = crew.send(rank, &Call::End(code));
+        }
+    }
+}
+
+/// The next word of any process.
+fn word(crew: &mut Crew, interrupt: &Interrupt) -> Result<(usize, Word), End> {
+    let until = Instant::now() + ANSWERING;
+    loop {
+        interrupt.check().map_err(End::Fault)?;
+        match crew.next(LOOK)? {
+            Some((rank, Event::Message(word))) => return Ok((rank, word)),
+            Some((rank, event)) => return Err(complaint(rank, event)),
+            None if Instant::now() > until => {
+                return Err(End::Failed(format!("a process said nothing for {ANSWERING:?}")));
+            }
+            None => {}
+        }
+    }
+}
+
+fn complaint(rank: usize, event: Event<Word>) -> End {
+    End::Failed(match event {
+        Event::Message(Word::Failed(text)) => format!("process {rank}: {text}"),
+        Event::Message(other) => return out_of_turn(rank, &other),
+        Event::Ended(end) => format!("process {rank} {end}"),
+    })
+}
+
+fn out_of_turn(rank: usize, word: &Word) -> End {
+    End::Failed(format!("process {rank} of the job said {word:?} out of turn"))
+}
+
+fn failed(end: End) -> Fault {
+    match end {
+        End::Fault(fault) => fault,
+        End::Failed(text) => Fault::Failed(format!("the job: {text}")),
+    }
+}

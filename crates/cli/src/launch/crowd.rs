@@ -1,0 +1,298 @@
+//! One launch of many processes: a fresh crew, all of them connected with each other, and the
+//! steps that it is led through. All that one process is told goes over its own control
+//! connection; what they do at once is ordered by waiting for all of them before going on.
+
+use crate::launch::bench::{Bench, Launched};
+use crate::launch::end::{AFTERMATH, End, LOOK, SILENCE};
+use crate::launch::orders::{Answer, CrowdAnswer, CrowdOrder, Opening, Order};
+use crate::launch::start::{self, Started};
+use crate::terminal::interrupt::Interrupt;
+use netdyno_job::crew::{Crew, Event};
+use netdyno_measure::contention::direct::{CrowdPlan, direct};
+use netdyno_measure::contention::step::{Counted, Cue, Step};
+use netdyno_measure::task::Data;
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// After the first word about a failure, the processes behind it have this long to end: the one
+/// that was killed is worth more words than those that miss it.
+const FIRST_WORDS: Duration = Duration::from_millis(250);
+/// Reasons that a failure names at most.
+const NAMED_AT_MOST: usize = 3;
+
+/// Launches `plan.procs` processes and leads them through their steps.
+pub fn launch(
+    bench: &Bench,
+    plan: &CrowdPlan,
+    interrupt: &Interrupt,
+    progress: &mut dyn FnMut(f64),
+) -> Result<Launched, End> {
+    let mut gathering = Gathering::begin(bench, plan, interrupt)?;
+    let (began, budget) = (Instant::now(), Duration::from_nanos(plan.budget_ns as u64));
+    let mut is_over = || began.elapsed() >= budget;
+    let mut data = direct(plan, None, &mut |step| gathering.run(step), &mut is_over, progress)?;
+    data.preemptions = gathering.preemptions;
+    let machines = gathering.started.machines;
+    if bench.layer.is_of_library() {
+        gathering.crew.dismiss();
+    }
+    Ok(Launched { data: Data::Contention(data), library: None, machines })
+}
+
+/// What a process does now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Role {
+    /// It waits for an order.
+    None,
+    /// It answers these.
+    Replier(Vec<usize>),
+}
+
+struct Gathering<'a> {
+    crew: Crew,
+    /// Ends after the crew.
+    started: Started,
+    interrupt: &'a Interrupt,
+    roles: Vec<Role>,
+    preemptions: Option<u64>,
+}
+
+impl<'a> Gathering<'a> {
+    /// Launches the processes and has them meet.
+    fn begin(bench: &Bench, plan: &CrowdPlan, interrupt: &'a Interrupt) -> Result<Self, End> {
+        let procs = plan.procs;
+        let mut crew = Crew::new();
+        let started = start::workers(bench, procs, &mut crew, interrupt)?;
+        let roles = vec![Role::None; procs];
+        let mut gathering = Self { crew, started, interrupt, roles, preemptions: Some(0) };
+        for rank in 0..procs {
+            gathering.say(rank, CrowdOrder::Gather(Box::new(opening(bench, rank, plan))))?;
+        }
+        let mut addresses: Vec<Vec<Vec<u8>>> = vec![Vec::new(); procs];
+        for _ in 0..procs {
+            match gathering.next()? {
+                (rank, CrowdAnswer::Gathered { addresses: own, shared }) if own.len() == procs => {
+                    gathering.started.leftovers.note(shared);
+                    addresses[rank] = own;
+                }
+                (rank, other) => return Err(out_of_turn(rank, &other)),
+            }
+        }
+        for rank in 0..procs {
+            let to_it = addresses.iter().map(|of_peer| of_peer.get(rank).cloned().unwrap_or_default());
+            gathering.say(rank, CrowdOrder::Meet(to_it.collect()))?;
+        }
+        for _ in 0..procs {
+            match gathering.next()? {
+                (_, CrowdAnswer::Met) => {}
+                (rank, other) => return Err(out_of_turn(rank, &other)),
+            }
+        }
+        Ok(gathering)
+    }
+
+    /// Leads through one step: who answers is ready before who asks begins; all are warm before
+    /// any counts; all have counted before any stops.
+    fn run(&mut self, step: &Step) -> Result<Vec<Counted>, End> {
+        let assignment_of =
+            |rank: usize| step.requesters.iter().find(|(requester, _)| *requester == rank).map(|(_, a)| a);
+        let wanted: Vec<Role> = (0..self.roles.len())
+            .map(|rank| match assignment_of(rank) {
+                Some(_) => Role::None,
+                None => Role::Replier(step.requesters_of(rank)),
+            })
+            .collect();
+        self.leave_roles(&wanted)?;
+        for (rank, role) in wanted.iter().enumerate() {
+            if let Role::Replier(requesters) = role
+                && self.roles[rank] != *role
+            {
+                self.say(rank, CrowdOrder::Serve(requesters.clone()))?;
+            }
+        }
+        self.roles = wanted;
+        for (rank, assignment) in &step.requesters {
+            self.say(*rank, CrowdOrder::Perform(Box::new(assignment.clone())))?;
+        }
+        let count = step.requesters.len();
+        for _ in 0..count {
+            match self.next()? {
+                (_, CrowdAnswer::Warm) => {}
+                (rank, other) => return Err(out_of_turn(rank, &other)),
+            }
+        }
+        self.cue(step, Cue::Count)?;
+        let mut counted = vec![None; self.roles.len()];
+        for _ in 0..count {
+            match self.next()? {
+                (rank, CrowdAnswer::Counted(news)) => counted[rank] = Some(news),
+                (rank, other) => return Err(out_of_turn(rank, &other)),
+            }
+        }
+        self.cue(step, Cue::Stop)?;
+        for _ in 0..count {
+            match self.next()? {
+                (_, CrowdAnswer::Done(lost)) => {
+                    self.preemptions = self.preemptions.zip(lost).map(|(sum, lost)| sum.saturating_add(lost));
+                }
+                (rank, other) => return Err(out_of_turn(rank, &other)),
+            }
+        }
+        Ok(step.requesters.iter().filter_map(|(rank, _)| counted[*rank].take()).collect())
+    }
+
+    /// Who is to do something else than before stops.
+    fn leave_roles(&mut self, wanted: &[Role]) -> Result<(), End> {
+        let mut leaving = 0;
+        for (rank, role) in wanted.iter().enumerate() {
+            if self.roles[rank] != Role::None && self.roles[rank] != *role {
+                self.say(rank, CrowdOrder::Cue(Cue::Stop))?;
+                leaving += 1;
+            }
+        }
+        for _ in 0..leaving {
+            match self.next()? {
+                (_, CrowdAnswer::Done(_)) => {}
+                (rank, other) => return Err(out_of_turn(rank, &other)),
+            }
+        }
+        Ok(())
+    }
+
+    fn cue(&mut self, step: &Step, cue: Cue) -> Result<(), End> {
+        for (rank, _) in &step.requesters {
+            self.say(*rank, CrowdOrder::Cue(cue))?;
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, rank: usize, order: CrowdOrder) -> Result<(), End> {
+        Ok(self.crew.send(rank, &Order::Crowd(order))?)
+    }
+
+    /// The next answer. That a process ends before the launch does is a failure.
+    fn next(&mut self) -> Result<(usize, CrowdAnswer), End> {
+        let silent_at = Instant::now() + SILENCE;
+        loop {
+            self.interrupt.check().map_err(End::Fault)?;
+            match self.crew.next(LOOK)? {
+                Some((rank, Event::Message(Answer::Crowd(answer)))) => return Ok((rank, answer)),
+                Some((rank, Event::Message(Answer::Failed(text)))) => {
+                    return Err(self.aftermath(rank, text, false));
+                }
+                Some((rank, Event::Message(other))) => {
+                    return Err(End::Failed(format!("process {rank} of many answered {other:?}")));
+                }
+                Some((rank, Event::Ended(end))) => {
+                    return Err(self.aftermath(rank, end.to_string(), true));
+                }
+                None if Instant::now() > silent_at => {
+                    return Err(End::Failed(format!("nothing was heard for {SILENCE:?}; stopped")));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// A process has failed. One that ended is what others miss: it is waited for, and comes
+    /// first.
+    fn aftermath(&mut self, rank: usize, text: String, has_ended: bool) -> End {
+        let mut words = vec![(has_ended, rank, text)];
+        let patience = if has_ended { FIRST_WORDS } else { AFTERMATH };
+        let until = Instant::now() + patience;
+        while words.len() < self.roles.len()
+            && let Some(left) = until.checked_duration_since(Instant::now())
+        {
+            match self.crew.next(left) {
+                Ok(Some((rank, Event::Message(Answer::Failed(text))))) => words.push((false, rank, text)),
+                Ok(Some((rank, Event::Ended(end)))) => {
+                    // One that has said why it ends has said enough.
+                    if !words.iter().any(|(_, other, _)| *other == rank) {
+                        words.push((true, rank, end.to_string()));
+                        break;
+                    }
+                }
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        words.sort_by_key(|(has_ended, ..)| !has_ended);
+        let words: Vec<(usize, String)> = words.into_iter().map(|(_, rank, text)| (rank, text)).collect();
+        let mut line = failures(&words, self.roles.len(), |rank| self.crew.place(rank));
+        if let Some(words) = start::parting_words(self.started.job.as_mut()) {
+            line.push_str(&format!("; {words}"));
+        }
+        End::Failed(line)
+    }
+}
+
+/// Describes on one line how processes failed, out of `procs`. A reason that several of them give stands
+/// once. `place` names where a rank runs.
+fn failures<P: Display>(words: &[(usize, String)], procs: usize, place: impl Fn(usize) -> P) -> String {
+    let mut reasons: Vec<(&str, Vec<usize>)> = Vec::new();
+    for (rank, text) in words {
+        match reasons.iter_mut().find(|(reason, _)| reason == text) {
+            Some((_, ranks)) => ranks.push(*rank),
+            None => reasons.push((text, vec![*rank])),
+        }
+    }
+    let describe = |(reason, ranks): &(&str, Vec<usize>)| match ranks[..] {
+        [rank] => format!("rank {rank} ({}) {reason}", place(rank)),
+        _ if ranks.len() == procs => format!("all {procs} processes: {reason}"),
+        _ => format!("{} of {procs} processes: {reason}", ranks.len()),
+    };
+    let mut line = reasons.iter().take(NAMED_AT_MOST).map(describe).collect::<Vec<_>>().join("; ");
+    let more: usize = reasons.iter().skip(NAMED_AT_MOST).map(|(_, ranks)| ranks.len()).sum();
+    if more > 0 {
+        line.push_str(&format!("; {more} more failed"));
+    }
+    line
+}
+
+fn out_of_turn(rank: usize, answer: &CrowdAnswer) -> End {
+    End::Failed(format!("process {rank} of many answered out of turn: {answer:?}"))
+}
+
+fn opening(bench: &Bench, rank: usize, plan: &CrowdPlan) -> Opening {
+    Opening {
+        layer: bench.layer.to_string(),
+        rank,
+        procs: plan.procs,
+        size_bytes: bench.size_bytes,
+        wait: bench.wait.name().into(),
+        faults: bench.faults.map(|faults| faults.to_string()),
+        dials: (&bench.dials).into(),
+        // A certain port is that of the one that many send to.
+        bind: SocketAddr::new(bench.worker_ip(), if rank == 0 { bench.bind.port() } else { 0 }),
+        // Other faults from every process.
+        seed: plan.seed ^ rank as u64,
+        cpu: bench.cpus.get(rank).copied(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::failures;
+
+    fn line(words: &[(usize, &str)], procs: usize) -> String {
+        let words: Vec<(usize, String)> = words.iter().map(|(rank, text)| (*rank, (*text).into())).collect();
+        failures(&words, procs, |rank| format!("process {}", 100 + rank))
+    }
+
+    #[test]
+    fn a_reason_of_several_processes_stands_once() {
+        let unavailable = "libfabric has no provider 'nosuch'";
+        let all = [(0, unavailable), (2, unavailable), (1, unavailable)];
+        assert_eq!(line(&all, 3), format!("all 3 processes: {unavailable}"));
+        assert_eq!(line(&all, 4), format!("3 of 4 processes: {unavailable}"));
+        assert_eq!(
+            line(&[(1, "was killed"), (0, "lost its peer"), (2, "lost its peer")], 3),
+            "rank 1 (process 101) was killed; 2 of 3 processes: lost its peer"
+        );
+        assert_eq!(
+            line(&[(0, "a"), (1, "b"), (2, "c"), (3, "d"), (4, "d")], 5),
+            "rank 0 (process 100) a; rank 1 (process 101) b; rank 2 (process 102) c; 2 more failed"
+        );
+    }
+}

@@ -1,0 +1,166 @@
+//! One launch of a pair: requester and replier, or the one process of a layer that measures without another.
+
+use crate::launch::bench::{Bench, Launched, REPLIER, REQUESTER};
+use crate::launch::end::{AFTERMATH, End, LOOK, SILENCE};
+use crate::launch::orders::{Answer, Order};
+use crate::launch::origin::Origin;
+use crate::launch::start::{self, Started};
+use crate::terminal::interrupt::Interrupt;
+use netdyno_job::crew::{Crew, Event};
+use netdyno_measure::layer::Face;
+use netdyno_measure::task::Task;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+/// Requester and replier, or the one process of a layer that measures without another.
+pub struct Pair<'a> {
+    crew: Crew,
+    /// Ends after the crew.
+    started: Started,
+    interrupt: &'a Interrupt,
+    procs: usize,
+}
+
+impl<'a> Pair<'a> {
+    /// Starts the processes.
+    pub fn launch(bench: &Bench, task: &Task, interrupt: &'a Interrupt) -> Result<Self, End> {
+        let procs = if task.face().is_some() { 2 } else { 1 };
+        let mut crew = Crew::new();
+        let started = start::workers(bench, procs, &mut crew, interrupt)?;
+        Ok(Self { crew, started, interrupt, procs })
+    }
+
+    /// Has them open the layer, connect and measure.
+    pub fn measure(
+        mut self,
+        bench: &Bench,
+        task: &Task,
+        progress: &mut dyn FnMut(f64),
+    ) -> Result<Launched, End> {
+        for rank in 0..self.procs {
+            let order = match task.face() {
+                Some(face) => open_order(bench, rank, task, face),
+                None => alone_order(bench),
+            };
+            self.crew.send(rank, &order)?;
+        }
+        let measure = Order::Measure(Box::new(task.clone()));
+        let (mut addresses, mut connected, mut library) = (vec![None; self.procs], 0, None);
+        loop {
+            match self.next()? {
+                (rank, Answer::Opened { address, library: behind, shared }) => {
+                    self.started.leftovers.note(shared);
+                    addresses[rank] = Some(address);
+                    library = library.or(behind);
+                    match &addresses[..] {
+                        // There is nobody to connect to.
+                        [Some(_)] => self.crew.send(REQUESTER, &measure)?,
+                        [Some(requester), Some(replier)] => {
+                            self.crew.send(REQUESTER, &Order::Connect(replier.clone()))?;
+                            self.crew.send(REPLIER, &Order::Connect(requester.clone()))?;
+                        }
+                        _ => {}
+                    }
+                }
+                (_, Answer::Connected) => {
+                    connected += 1;
+                    if connected == self.procs {
+                        self.crew.send(REQUESTER, &measure)?;
+                    }
+                }
+                (_, Answer::Progress(share)) => progress(share),
+                // The replier serves until its crew is gone.
+                (_, Answer::Measured(data)) => {
+                    if bench.layer.is_of_library() {
+                        self.crew.dismiss();
+                    }
+                    return Ok(Launched { data: *data, library, machines: self.started.machines });
+                }
+                (_, Answer::Crowd(_)) => return Err(End::Failed("a pair was answered as a crowd".into())),
+                (rank, Answer::Failed(text)) => return Err(self.aftermath(rank, text)),
+            }
+        }
+    }
+
+    /// The next answer. That a process ends before the launch does is a failure.
+    fn next(&mut self) -> Result<(usize, Answer), End> {
+        let silent_at = Instant::now() + SILENCE;
+        loop {
+            self.interrupt.check().map_err(End::Fault)?;
+            match self.crew.next(LOOK)? {
+                Some((rank, Event::Message(answer))) => return Ok((rank, answer)),
+                Some((rank, Event::Ended(end))) => return Err(self.aftermath(rank, end.to_string())),
+                None if Instant::now() > silent_at => {
+                    return Err(End::Failed(format!("nothing was heard for {SILENCE:?}; stopped")));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// One process has failed: adds what the other one saw, where there is one that says so soon.
+    fn aftermath(&mut self, rank: usize, text: String) -> End {
+        let procs = self.procs;
+        let name = |rank: usize| match rank {
+            REQUESTER if procs == 1 => "process",
+            REQUESTER => "requester",
+            _ => "replier",
+        };
+        let mut lines = vec![format!("the {} ({}) {text}", name(rank), self.crew.place(rank))];
+        let mut texts = vec![text];
+        let until = Instant::now() + AFTERMATH;
+        while lines.len() < procs
+            && let Some(left) = until.checked_duration_since(Instant::now())
+        {
+            let (other, text) = match self.crew.next(left) {
+                Ok(Some((other, Event::Message(Answer::Failed(text))))) => (other, text),
+                Ok(Some((other, Event::Ended(end)))) if other != rank => (other, end.to_string()),
+                Ok(_) => continue,
+                Err(_) => break,
+            };
+            if other != rank {
+                lines.push(format!("the {} ({}) {text}", name(other), self.crew.place(other)));
+                texts.push(text);
+            }
+        }
+        if let [one, other] = &texts[..]
+            && one == other
+        {
+            lines = vec![format!("both processes: {one}")];
+        }
+        lines.extend(start::parting_words(self.started.job.as_mut()));
+        End::Failed(lines.join("; "))
+    }
+}
+
+fn alone_order(bench: &Bench) -> Order {
+    Order::Alone { layer: bench.layer.to_string(), cpu: bench.cpus.first().copied() }
+}
+
+fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
+    let size_bytes = match task {
+        Task::Bulk(plan) => plan.largest_bytes.min(bench.layer.max_transfer()),
+        Task::Overlap(plan) => plan.sizes.last().copied().unwrap_or(0).min(bench.layer.max_message()),
+        Task::Dialled(planned) => planned.size_bytes,
+        _ => bench.size_bytes,
+    };
+    let is_requester = rank == REQUESTER;
+    let ip = match &bench.origin {
+        Origin::Peer(peer) if !is_requester => peer.ip(),
+        _ => bench.worker_ip(),
+    };
+    Order::Open {
+        layer: bench.layer.to_string(),
+        is_requester,
+        size_bytes,
+        face,
+        wait: bench.wait.name().into(),
+        faults: bench.faults.map(|faults| faults.to_string()),
+        dials: (&bench.dials).into(),
+        bind: SocketAddr::new(ip, if is_requester { 0 } else { bench.bind.port() }),
+        // Other faults in the other direction.
+        seed: task.seed() ^ rank as u64,
+        cpu: bench.cpus.get(rank).copied(),
+        has_own_cpu: bench.cpus.first() != bench.cpus.get(1) || bench.cpus.is_empty(),
+    }
+}

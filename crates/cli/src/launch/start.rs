@@ -1,0 +1,129 @@
+//! Starts the workers of a launch: children, a worker on a served host, what a launcher such as mpiexec
+//! starts, or those of the job in which this command runs.
+
+use crate::hosts::secret;
+use crate::job::gather::{distinct, gather};
+use crate::launch::bench::{Bench, REPLIER};
+use crate::launch::end::{AFTERMATH, End};
+use crate::launch::origin::Origin;
+use crate::launch::worker;
+use crate::terminal::fault::Fault;
+use crate::terminal::interrupt::Interrupt;
+use netdyno_job::crew::{Crew, CrewError};
+use netdyno_job::launcher::{Job, Launcher};
+use netdyno_job::lobby::Lobby;
+use netdyno_job::shared_files::SharedFiles;
+use std::ffi::OsStr;
+use std::io;
+
+/// What was started besides the crew.
+pub struct Started {
+    /// What the launcher has started.
+    pub job: Option<Job>,
+    /// How many machines the workers are on.
+    pub machines: usize,
+    /// Removed once everything above has ended.
+    pub leftovers: Leftovers,
+}
+
+impl Started {
+    fn new(job: Option<Job>, machines: usize) -> Self {
+        Self { job, machines, leftovers: Leftovers::default() }
+    }
+}
+
+/// Files in shared memory of the workers on this machine. Those that outlive their workers are removed
+/// when this is dropped.
+#[derive(Default)]
+pub struct Leftovers(SharedFiles);
+
+impl Leftovers {
+    /// Notes those of a worker.
+    pub fn note(&mut self, files: SharedFiles) {
+        self.0.add(files);
+    }
+}
+
+impl Drop for Leftovers {
+    fn drop(&mut self) {
+        std::mem::take(&mut self.0).remove_unused();
+    }
+}
+
+/// Starts `procs` workers and takes them into the crew, by rank.
+pub fn workers(bench: &Bench, procs: usize, crew: &mut Crew, interrupt: &Interrupt) -> Result<Started, End> {
+    let machines = match &bench.origin {
+        Origin::Launcher(launcher) => {
+            return by_launcher(launcher, procs, bench, crew, interrupt);
+        }
+        Origin::Job(ranks) => {
+            ranks.launch(bench.layer, crew, interrupt)?;
+            ranks.machines()
+        }
+        Origin::Peer(peer) => {
+            for rank in 0..procs {
+                match rank {
+                    REPLIER => crew.enlist(peer.launch(interrupt)?)?,
+                    _ => crew.launch(worker::command(&bench.variables).map_err(CrewError::Spawn)?)?,
+                };
+            }
+            if peer.is_this_host() { 1 } else { 2 }
+        }
+        Origin::Children => {
+            for _ in 0..procs {
+                crew.launch(worker::command(&bench.variables).map_err(CrewError::Spawn)?)?;
+            }
+            1
+        }
+    };
+    Ok(Started::new(None, machines))
+}
+
+fn by_launcher(
+    launcher: &Launcher,
+    procs: usize,
+    bench: &Bench,
+    crew: &mut Crew,
+    interrupt: &Interrupt,
+) -> Result<Started, End> {
+    // The address of this host that the workers reach.
+    let ip = bench.bind.ip();
+    let lobby = Lobby::open(ip).map_err(|error| End::Failed(format!("cannot listen at {ip}: {error}")))?;
+    let mut command = worker::command(&[]).map_err(CrewError::Spawn)?;
+    command.arg("--dial").arg(lobby.address().to_string());
+    let mut variables: Vec<(&str, &OsStr)> = vec![(secret::VARIABLE, lobby.key_text().as_ref())];
+    variables.extend(bench.variables.iter().map(|(name, value)| (*name, value.as_os_str())));
+    let mut job = launcher.start(procs, &command, &variables).map_err(|error| unstarted(launcher, &error))?;
+    let program = launcher.program();
+    let guests = gather(&lobby, procs, interrupt, &mut || match job.ended().map_err(CrewError::Wait)? {
+        None => Ok(()),
+        Some((status, words)) if words.is_empty() => Err(End::Failed(format!(
+            "'{program}' ended ({status}) before its {procs} processes had come, and said nothing: does \
+             --launcher start processes, as 'mpiexec -n {{n}}' does?"
+        ))),
+        Some((status, words)) => Err(End::Failed(format!(
+            "'{program}' ended ({status}) before its {procs} processes had come: {words}"
+        ))),
+    })?;
+    let machines = distinct(guests.iter().map(|guest| &guest.machine[..]));
+    for guest in guests {
+        crew.enlist(guest.control)?;
+    }
+    Ok(Started::new(Some(job), machines))
+}
+
+/// What a launcher says of why its processes have failed.
+pub fn parting_words(job: Option<&mut Job>) -> Option<String> {
+    let words = job?.parting_words(AFTERMATH)?;
+    Some(format!("their launcher says: {words}"))
+}
+
+fn unstarted(launcher: &Launcher, error: &io::Error) -> End {
+    let program = launcher.program();
+    End::Fault(Fault::BadInput(match error.kind() {
+        io::ErrorKind::NotFound => {
+            format!("--launcher: there is no program '{program}': install it, or name its path")
+        }
+        _ => format!("--launcher: cannot start '{program}': {error}"),
+    }))
+}

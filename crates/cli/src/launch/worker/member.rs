@@ -1,0 +1,98 @@
+//! One process of many, on the far side of the control connection: it does what it is told in
+//! each step, until the launching side is gone.
+
+use crate::launch::orders::{Answer, CrowdAnswer, CrowdOrder, Opening, Order};
+use crate::launch::worker::setup::{End, PATIENCE, bound, pin, preemptions, unexpected};
+use netdyno_host::wait::Wait;
+use netdyno_job::member::{Control, MemberError};
+use netdyno_layers::catalogue::Layer;
+use netdyno_layers::group::{self, Attendant, Place};
+use netdyno_layers::half::LayerOptions;
+use netdyno_measure::contention::member::Cues;
+use netdyno_measure::contention::step::{Counted, Cue};
+use netdyno_measure::layer::{Face, LayerError};
+use netdyno_protocol::faults::Faults;
+use std::sync::atomic::Ordering;
+
+/// Takes its place, then does what it is told.
+pub fn work(control: &mut Control<Order>, first: CrowdOrder) -> Result<(), End> {
+    let CrowdOrder::Gather(opening) = first else { return Err(unexpected(&Order::Crowd(first))) };
+    let wait: Wait = opening.wait.parse().map_err(End::Layer)?;
+    let mut attendant = take_place(control, *opening, wait)?;
+    loop {
+        let order = match control.receive(PATIENCE) {
+            Ok(Order::Crowd(order)) => order,
+            Ok(other) => return Err(unexpected(&other)),
+            // All steps are done.
+            Err(MemberError::Over) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        let before = preemptions(wait);
+        match order {
+            CrowdOrder::Perform(assignment) => attendant.perform(&assignment, &mut Ears { control })?,
+            CrowdOrder::Serve(requesters) => attendant.serve(&requesters, &mut Ears { control })?,
+            other => return Err(unexpected(&Order::Crowd(other))),
+        }
+        let lost = preemptions(wait).zip(before).map(|(after, before)| after - before);
+        say(control, CrowdAnswer::Done(lost))?;
+    }
+}
+
+fn take_place(control: &mut Control<Order>, opening: Opening, wait: Wait) -> Result<Box<dyn Attendant>, End> {
+    let Opening { layer, rank, procs, size_bytes, faults, dials, bind, seed, cpu, .. } = opening;
+    let layer: Layer = layer.parse().map_err(End::Layer)?;
+    let faults = faults.map_or(Ok(Faults::NONE), |faults| faults.parse());
+    let faults = faults.map_err(|error| End::Layer(error.to_string()))?;
+    let dials = dials.read().map_err(End::Layer)?;
+    pin(cpu)?;
+    if procs < 2 || rank >= procs {
+        return Err(End::Layer(format!("there is no place {rank} among {procs}")));
+    }
+    let bind = bound(bind, control);
+    let options = LayerOptions { size_bytes, face: Face::Requests, wait, faults, dials, seed, bind };
+    let gathering = group::open(layer, Place { rank, procs }, options)?;
+    let (addresses, shared) = (gathering.addresses(), control.shared_files());
+    say(control, CrowdAnswer::Gathered { addresses, shared })?;
+    let addresses = match control.receive(PATIENCE)? {
+        Order::Crowd(CrowdOrder::Meet(addresses)) if addresses.len() == procs => addresses,
+        other => return Err(unexpected(&other)),
+    };
+    let attendant = gathering.meet(&addresses)?;
+    say(control, CrowdAnswer::Met)?;
+    Ok(attendant)
+}
+
+fn say(control: &mut Control<Order>, answer: CrowdAnswer) -> Result<(), End> {
+    Ok(control.send(&Answer::Crowd(answer))?)
+}
+
+/// Hears cues on the control connection, to which a thread that sleeps in the kernel listens.
+struct Ears<'a> {
+    control: &'a mut Control<Order>,
+}
+
+impl Ears<'_> {
+    fn say(&mut self, answer: CrowdAnswer) -> Result<(), LayerError> {
+        self.control.send(&Answer::Crowd(answer)).map_err(LayerError::new)
+    }
+}
+
+impl Cues for Ears<'_> {
+    fn look(&mut self) -> Result<Option<Cue>, LayerError> {
+        match self.control.try_receive() {
+            // Nobody needs it any more.
+            None if self.control.over().load(Ordering::Relaxed) => Ok(Some(Cue::Stop)),
+            None => Ok(None),
+            Some(Order::Crowd(CrowdOrder::Cue(cue))) => Ok(Some(cue)),
+            Some(other) => Err(LayerError(format!("the order {other:?} came out of turn"))),
+        }
+    }
+
+    fn is_warm(&mut self) -> Result<(), LayerError> {
+        self.say(CrowdAnswer::Warm)
+    }
+
+    fn has_counted(&mut self, counted: Counted) -> Result<(), LayerError> {
+        self.say(CrowdAnswer::Counted(counted))
+    }
+}

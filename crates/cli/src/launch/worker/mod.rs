@@ -1,0 +1,193 @@
+//! One process of a launch, on the far side of the control connection.
+
+mod dialled;
+mod member;
+mod setup;
+
+use crate::hosts::secret;
+use crate::launch::orders::{Answer, Order};
+use crate::terminal::fault::Fault;
+use clap::Args;
+use netdyno_host::wait::{Wait, nap_beside_others};
+use netdyno_job::frame::FrameError;
+use netdyno_job::lobby;
+use netdyno_job::member::{Control, MemberError};
+use netdyno_job::place::Place;
+use netdyno_layers::catalogue::Layer;
+use netdyno_layers::half::{self, LayerOptions, Role};
+use netdyno_layers::registrar;
+use netdyno_measure::layer::LayerError;
+use netdyno_measure::task::{Subject, Task};
+use netdyno_protocol::faults::Faults;
+use setup::{End, PATIENCE, bound, pin, preemptions, unexpected};
+use std::ffi::OsString;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// `netdyno worker`.
+#[derive(Debug, Args)]
+pub struct WorkerArgs {
+    /// Connect to the launching side at this address; without it, standard input is the connection
+    #[arg(long, value_name = "ADDRESS")]
+    pub dial: Option<SocketAddr>,
+}
+
+/// Least change of the share that is done that is worth waking the launching side, which
+/// takes a processor from somebody.
+const PROGRESS_STEP: f64 = 0.1;
+/// Time after which it is told all the same, so that it knows that this side goes on: on a busy machine
+/// a share may take long, and what is left behind when the time is up has none.
+const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+
+/// What starts a worker: this command again, with more in its environment.
+pub fn command(variables: &[(&'static str, OsString)]) -> io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    // It has its connection and needs no key.
+    command.arg("worker").env_remove(secret::VARIABLE);
+    command.envs(variables.iter().map(|(name, value)| (name, value)));
+    Ok(command)
+}
+
+/// Runs this process's part of a launch.
+pub fn run(args: &WorkerArgs) -> Result<(), Fault> {
+    let control = match args.dial {
+        None => Control::from_stdin(),
+        Some(address) => Control::on(enter(address)?.into()),
+    };
+    let mut control = control.map_err(|error| Fault::BadInput(error.to_string()))?;
+    let silent = |error: MemberError| Fault::Failed(error.to_string());
+    match work(&mut control) {
+        Ok(()) => Ok(()),
+        // There is nobody left to report to.
+        Err(End::Control(MemberError::Over | MemberError::Control(FrameError::Closed))) => {
+            Err(Fault::Quiet(1))
+        }
+        Err(End::Control(error)) => Err(silent(error)),
+        // Told to the launching side, which tells the user.
+        Err(End::Layer(text)) => match control.send(&Answer::Failed(text)) {
+            Err(MemberError::Control(FrameError::Closed)) => Err(Fault::Quiet(1)),
+            sent => sent.map_err(silent),
+        },
+    }
+}
+
+/// Runs the part of a launch that is this process's in a process that goes on afterwards.
+pub fn run_within(connection: TcpStream) -> Result<(), LayerError> {
+    let mut control = Control::within(connection).map_err(LayerError::new)?;
+    if let Err(End::Layer(text)) = work(&mut control) {
+        // The launching side closes the connection when it needs no more, and sees it closed
+        // when this side does.
+        let _ = control.send(&Answer::Failed(text));
+    }
+    Ok(())
+}
+
+fn enter(address: SocketAddr) -> Result<TcpStream, Fault> {
+    let key = secret::given(None)?.ok_or_else(|| {
+        Fault::BadInput(format!(
+            "{0} is not set: have the launcher pass it on, as in -x {0}",
+            secret::VARIABLE
+        ))
+    })?;
+    lobby::enter(address, &key, Place::of_this_process())
+        .map_err(|error| Fault::Failed(format!("the launching side at {address}: {error}")))
+}
+
+fn work(control: &mut Control<Order>) -> Result<(), End> {
+    let (layer, role, cpu, options) = match control.receive(PATIENCE)? {
+        Order::Open {
+            layer,
+            is_requester,
+            size_bytes,
+            face,
+            wait,
+            faults,
+            dials,
+            bind,
+            seed,
+            cpu,
+            has_own_cpu,
+        } => {
+            if has_own_cpu {
+                nap_beside_others();
+            }
+            let role = if is_requester { Role::Requester } else { Role::Replier };
+            let wait = wait.parse().map_err(End::Layer)?;
+            let faults = faults.map_or(Ok(Faults::NONE), |faults| faults.parse());
+            let faults = faults.map_err(|error| End::Layer(error.to_string()))?;
+            let bind = bound(bind, control);
+            let options = LayerOptions {
+                size_bytes,
+                face,
+                wait,
+                faults,
+                dials: dials.read().map_err(End::Layer)?,
+                seed,
+                bind,
+            };
+            (layer.parse::<Layer>().map_err(End::Layer)?, role, cpu, options)
+        }
+        Order::Alone { layer, cpu } => {
+            pin(cpu)?;
+            return measure_alone(control, layer.parse().map_err(End::Layer)?);
+        }
+        Order::Crowd(order) => return member::work(control, order),
+        other => return Err(unexpected(&other)),
+    };
+    pin(cpu)?;
+    let wait = options.wait;
+    let half = half::open(layer, role, options)?;
+    let library = half.library().map(str::to_owned);
+    let shared = control.shared_files();
+    control.send(&Answer::Opened { address: half.address(), library, shared })?;
+    let peer = match control.receive(PATIENCE)? {
+        Order::Connect(peer) => peer,
+        other => return Err(unexpected(&other)),
+    };
+    match role {
+        Role::Requester => {
+            let subject = half.requester(&peer)?;
+            control.send(&Answer::Connected)?;
+            measure(control, subject, wait)
+        }
+        Role::Replier => {
+            let mut replier = half.replier(&peer)?;
+            control.send(&Answer::Connected)?;
+            Ok(replier.serve(control.over())?)
+        }
+    }
+}
+
+fn measure_alone(control: &mut Control<Order>, layer: Layer) -> Result<(), End> {
+    let registrar = registrar::open(layer)?;
+    let shared = control.shared_files();
+    control.send(&Answer::Opened { address: Vec::new(), library: registrar.library, shared })?;
+    // It never waits.
+    measure(control, registrar.subject, Wait::Spin)
+}
+
+/// Does what it is told to measure.
+fn measure(control: &mut Control<Order>, mut subject: Box<dyn Subject>, wait: Wait) -> Result<(), End> {
+    let task = match control.receive(PATIENCE)? {
+        Order::Measure(task) => task,
+        other => return Err(unexpected(&other)),
+    };
+    let preempted_before = preemptions(wait);
+    let (mut told, mut told_at) = (0.0, Instant::now());
+    let mut progress = |share| {
+        control.end_if_over();
+        if share - told >= PROGRESS_STEP || told_at.elapsed() >= PROGRESS_EVERY {
+            (told, told_at) = (share, Instant::now());
+            // Where nobody listens any more, the next look ends the process.
+            let _ = control.send(&Answer::Progress(share));
+        }
+    };
+    let mut data = match &*task {
+        Task::Dialled(planned) => dialled::measure(&mut *subject, planned, &mut progress)?,
+        task => subject.measure(task, &mut progress)?,
+    };
+    data.set_preemptions(preemptions(wait).zip(preempted_before).map(|(after, before)| after - before));
+    Ok(control.send(&Answer::Measured(Box::new(data)))?)
+}

@@ -1,0 +1,381 @@
+//! The help texts: what is the same for all verbs, put on the definition of the options ([`crate::options`]).
+//!
+//! `-h` shows the examples and the essential options and fits a terminal of 80 by 24; `--help` shows all.
+
+use clap::Command;
+use clap::builder::StyledStr;
+use clap::builder::styling::{AnsiColor, Style, Styles};
+use std::fmt::Write;
+
+/// Headings of options.
+pub const WHAT: &str = "What to measure";
+/// Precision and time.
+pub const HOW_PRECISELY: &str = "How precisely";
+/// Processors and waiting.
+pub const WHERE: &str = "Where";
+/// Form and place of the result, and what is said besides.
+pub const OUTPUT: &str = "Output";
+/// Dials and injected faults.
+pub const SLOW: &str = "A link made slow";
+/// Where processes come from.
+pub const HOSTS: &str = "Hosts and launchers";
+
+/// Columns of the help at most, those of the tables.
+const COLUMNS: usize = 80;
+/// Examples come first. Commands are listed by [`groups`], not by clap.
+const TEMPLATE: &str = "{about}\n\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
+const ROOT_TEMPLATE: &str = "{about}\n\n{before-help}{usage-heading} {usage}\n\n{options}{after-help}";
+
+/// The verbs by what they are for.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Measure layers", &["logp", "bulk", "contention", "overlap", "registration"]),
+    ("Run programs over another link", &["run", "sweep", "validate"]),
+    ("Use records", &["report", "compare", "export"]),
+    ("Prepare", &["layers", "plugin", "serve", "soak", "completions", "man"]),
+];
+
+/// Three commands of each verb with what they do; the bare command has no name.
+const EXAMPLES: &[(&str, [(&str, &str); 3])] = &[
+    (
+        "",
+        [
+            ("netdyno", "characterise this machine in two minutes"),
+            ("netdyno logp --over am+shm,tcp", "measure the LogP parameters of two layers"),
+            ("netdyno help logp", "explain a command"),
+        ],
+    ),
+    (
+        "logp",
+        [
+            ("netdyno logp --over am+shm,udp,tcp", "compare three layers"),
+            ("netdyno logp --over mpi --launcher 'mpiexec -n {n}'", "measure an MPI"),
+            ("netdyno logp --over tcp --size 1KiB --out run.json", "keep the record"),
+        ],
+    ),
+    (
+        "bulk",
+        [
+            ("netdyno bulk --over am+shm,tcp", "compare two layers at every size"),
+            ("netdyno bulk --over tcp --largest 1MiB", "stop at 1 MiB"),
+            ("netdyno bulk --over udp --out bulk.html", "draw the result"),
+        ],
+    ),
+    (
+        "contention",
+        [
+            ("netdyno contention --over am+udp", "measure four processes"),
+            ("netdyno contention --over tcp --procs 8 --wait yield", "measure eight"),
+            ("mpiexec -n 4 netdyno contention --over am+udp", "measure those of a job"),
+        ],
+    ),
+    (
+        "overlap",
+        [
+            ("netdyno overlap --over am+shm,tcp", "compare two layers"),
+            ("netdyno overlap --over tcp --sizes 5kB,1MB", "choose the sizes"),
+            ("netdyno overlap --over am+udp --method polling", "use one method"),
+        ],
+    ),
+    (
+        "registration",
+        [
+            ("netdyno registration --over vi+shm", "measure one layer"),
+            ("netdyno registration --over ofi:tcp,ucx:tcp", "compare two libraries"),
+            ("netdyno registration --over vi+shm --largest 1MiB", "stop at 1 MiB"),
+        ],
+    ),
+    (
+        "run",
+        [
+            ("netdyno run --latency +10us -- mpiexec -n 4 ./app", "add 10 µs of L"),
+            ("netdyno run --bandwidth =1GB/s -- mpiexec -n 2 ./app", "set G"),
+            ("netdyno run --profile slow-start -- mpiexec -n 2 ./app", "vary in time"),
+        ],
+    ),
+    (
+        "sweep",
+        [
+            ("netdyno sweep --latency +0:100:20us -- mpiexec -n 2 ./app", "sweep L"),
+            ("netdyno sweep --send-gap =5,9us --out g.html -- mpiexec ./app", "draw it"),
+            ("netdyno sweep --latency +1us --metric 't=(.*)' -- mpiexec ./app", "read t"),
+        ],
+    ),
+    (
+        "validate",
+        [
+            ("netdyno validate --over am+shm", "check the dials of am+shm"),
+            ("netdyno validate --launcher 'mpiexec -n {n}'", "check those under an MPI"),
+            ("netdyno validate --over am+udp --dial latency", "check one dial"),
+        ],
+    ),
+    (
+        "layers",
+        [
+            ("netdyno layers", "list the layers"),
+            ("NETDYNO_MPICC=/opt/mpi/bin/mpicc netdyno layers", "look for another MPI"),
+            ("NETDYNO_PLUGIN=./mine.so netdyno layers", "look at a layer of your own"),
+        ],
+    ),
+    (
+        "report",
+        [
+            ("netdyno report run.json", "draw netdyno-report.html"),
+            ("netdyno report old.json new.json --out both.html", "draw two records"),
+            ("netdyno report run.json --format table --out -", "print the table"),
+        ],
+    ),
+    (
+        "serve",
+        [
+            ("netdyno serve", "serve at all addresses"),
+            ("netdyno serve --bind 10.0.0.1 --key-file key", "choose address and key"),
+            ("netdyno serve --bind 127.0.0.1 --one-off", "serve this host once"),
+        ],
+    ),
+    (
+        "compare",
+        [
+            ("netdyno compare old.json new.json", "compare two runs"),
+            ("netdyno compare old.json new.json --fail-on 5%", "fail if B is slower"),
+            ("netdyno compare run.json:tcp run.json:udp", "compare two layers"),
+        ],
+    ),
+    (
+        "export",
+        [
+            ("netdyno export run.json --to loggopsim", "print options"),
+            ("netdyno export bulk.json:tcp --to simgrid --out host.xml", "choose tcp"),
+            ("netdyno export run.json --to csv", "print a table"),
+        ],
+    ),
+    (
+        "plugin",
+        [
+            ("netdyno plugin show skeleton", "print the shortest layer"),
+            ("netdyno plugin build mine.c", "build a layer of your own"),
+            ("netdyno plugin build mpi --cc /opt/mpi/bin/mpicc", "build mpi"),
+        ],
+    ),
+    (
+        "plugin build",
+        [
+            ("netdyno plugin build mine.c", "build a layer of your own"),
+            ("netdyno plugin build ofi", "build the layer ofi"),
+            ("netdyno plugin build mpi --cc /opt/mpi/bin/mpicc", "build mpi"),
+        ],
+    ),
+    (
+        "plugin show",
+        [
+            ("netdyno plugin show skeleton", "print the shortest layer"),
+            ("netdyno plugin show layer.h", "print the interface"),
+            ("netdyno plugin show mpi", "print the layer mpi"),
+        ],
+    ),
+    (
+        "soak",
+        [
+            ("netdyno soak", "run 10000 seeds"),
+            ("netdyno soak --seeds 1000000", "run a million"),
+            ("netdyno soak --first 77 --seeds 1", "run one seed again"),
+        ],
+    ),
+    (
+        "completions",
+        [
+            ("netdyno completions bash >/etc/bash_completion.d/netdyno", "for bash"),
+            ("netdyno completions zsh >~/.zfunc/_netdyno", "for zsh"),
+            ("netdyno completions fish >~/.config/fish/completions/netdyno.fish", "for fish"),
+        ],
+    ),
+    (
+        "man",
+        [
+            ("netdyno man ~/.local/share/man/man1", "write all pages"),
+            ("netdyno man . && man ./netdyno-logp.1", "read one of them"),
+            ("netdyno man /usr/local/share/man/man1", "install them for all users"),
+        ],
+    ),
+];
+
+/// The exit codes, as the README has them.
+const EXIT_CODES: &[(&str, &str)] = &[
+    ("0", "done"),
+    ("1", "measuring failed, or `compare --fail-on` found its limit exceeded"),
+    ("2", "bad input: nothing was measured"),
+    ("128 + n", "signal n ended it: 130 is Ctrl-C, 143 is TERM"),
+    ("130", "a signal after three launches of each layer, with the result written"),
+];
+
+/// Those that only `run` and `sweep` have. They pass the program's own status.
+const RUNNER_CODES: &[(&str, &str)] = &[
+    ("125", "netdyno failed: bad input, or the dials were not in force"),
+    ("126", "the program cannot be executed"),
+    ("127", "the program is not found"),
+];
+
+/// Puts examples, headings and exit codes on the definition of the command.
+pub fn dress(command: Command) -> Command {
+    let short = StyledStr::from(format!("{}\n\n{}", examples_of("").unwrap_or_default(), short_groups()));
+    let long = format!("{}\n\n{}", examples_of("").unwrap_or_default(), groups(&command));
+    let command = dress_verb(command, "")
+        .help_template(ROOT_TEMPLATE)
+        .before_help(short)
+        .before_long_help(unwrapped(&long))
+        .max_term_width(COLUMNS)
+        .styles(styles());
+    // clap's own help of help would say less.
+    command.mut_subcommands(|verb| {
+        let name = verb.get_name().to_owned();
+        let verb = dress_verb(verb, &name);
+        verb.mut_subcommands(|action| {
+            let name = format!("{name} {}", action.get_name());
+            dress_verb(action, &name)
+        })
+    })
+}
+
+/// One verb; `name` is spelled as on the command line.
+fn dress_verb(command: Command, name: &str) -> Command {
+    let mut command = command.help_template(TEMPLATE);
+    if let Some(examples) = examples_of(name) {
+        command = command.before_help(unwrapped(&examples));
+    }
+    let full = if name.is_empty() { "netdyno --help".to_owned() } else { format!("netdyno {name} --help") };
+    command
+        .after_help(format!("`{full}` shows all options and the exit codes."))
+        .after_long_help(exit_codes())
+        .mut_args(|arg| {
+            let (help, long_help) = (arg.get_help().map(kept), arg.get_long_help().map(kept));
+            // A negative number is a bad value, not an unknown option.
+            let takes_numbers = arg.get_long().is_some() && arg.get_action().takes_values();
+            let mut arg = if takes_numbers { arg.allow_negative_numbers(true) } else { arg };
+            arg = if let Some(help) = help { arg.help(help) } else { arg };
+            if let Some(help) = long_help { arg.long_help(help) } else { arg }
+        })
+}
+
+fn kept(text: &StyledStr) -> StyledStr {
+    unwrapped(&text.ansi().to_string())
+}
+
+/// clap takes `{n}` for the end of a line. A style that ends nothing keeps it: terminals show `{n}`, and
+/// where there is no terminal clap removes styles.
+fn unwrapped(text: &str) -> StyledStr {
+    StyledStr::from(text.replace("{n}", &format!("{{{}n}}", anstyle::Reset.render())))
+}
+
+fn examples_of(name: &str) -> Option<String> {
+    let (_, examples) = EXAMPLES.iter().find(|(verb, _)| *verb == name)?;
+    let widest = examples.iter().map(|(command, _)| command.chars().count()).max()?;
+    let header = styles();
+    let header = header.get_header();
+    let mut text = format!("{header}Examples:{header:#}");
+    for (command, what) in examples {
+        let _ = write!(text, "\n  {command:widest$}  # {what}");
+    }
+    Some(text)
+}
+
+/// The names of the verbs.
+fn short_groups() -> String {
+    let styles = styles();
+    let (header, literal) = (styles.get_header(), styles.get_literal());
+    let widest = GROUPS.iter().map(|(group, _)| group.len()).max().unwrap_or(0);
+    let mut text = format!("{header}Commands:{header:#}");
+    for (group, verbs) in GROUPS {
+        let mut names = verbs.iter().map(|verb| format!("{literal}{verb}{literal:#}"));
+        let names = names.by_ref().collect::<Vec<_>>().join(", ");
+        let _ = write!(text, "\n  {group:widest$}  {names}");
+    }
+    text
+}
+
+/// The verbs and what each does.
+fn groups(command: &Command) -> String {
+    let styles = styles();
+    let (header, literal) = (styles.get_header(), styles.get_literal());
+    let blocks = GROUPS.iter().map(|(group, verbs)| {
+        let mut text = format!("{header}{group}:{header:#}");
+        for verb in *verbs {
+            let about = command.find_subcommand(verb).and_then(Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let _ = write!(text, "\n  {literal}{verb:12}{literal:#}  {about}");
+        }
+        text
+    });
+    blocks.collect::<Vec<_>>().join("\n\n")
+}
+
+fn exit_codes() -> StyledStr {
+    let styles = styles();
+    let header = styles.get_header();
+    let mut text = format!("{header}Exit codes:{header:#}");
+    let list = |text: &mut String, codes: &[(&str, &str)]| {
+        for (code, what) in codes {
+            let _ = write!(text, "\n  {code:7}  {what}");
+        }
+    };
+    list(&mut text, EXIT_CODES);
+    let _ = write!(text, "\n`run` and `sweep` pass the program's own status, except for:");
+    list(&mut text, RUNNER_CODES);
+    StyledStr::from(text)
+}
+
+/// The first example of a verb.
+pub fn example_of(name: &str) -> Option<&'static str> {
+    EXAMPLES.iter().find(|(verb, _)| *verb == name).map(|(_, examples)| examples[0].0)
+}
+
+/// The examples of a verb, for its man page.
+pub fn examples(name: &str) -> &'static [(&'static str, &'static str)] {
+    EXAMPLES.iter().find(|(verb, _)| *verb == name).map_or(&[], |(_, examples)| examples)
+}
+
+fn styles() -> Styles {
+    let bold = Style::new().bold();
+    Styles::styled()
+        .header(bold.fg_color(Some(AnsiColor::Green.into())))
+        .usage(bold.fg_color(Some(AnsiColor::Green.into())))
+        .literal(bold.fg_color(Some(AnsiColor::Cyan.into())))
+        .placeholder(AnsiColor::Cyan.on_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Cli;
+    use std::fs;
+
+    #[test]
+    fn every_visible_verb_is_listed_and_has_examples() {
+        let definition = Cli::definition();
+        let visible = definition.get_subcommands().filter(|verb| !verb.is_hide_set());
+        let mut visible: Vec<&str> = visible.map(Command::get_name).collect();
+        let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, verbs)| *verbs).copied().collect();
+        visible.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(visible, listed);
+        assert!(visible.iter().all(|verb| examples(verb).len() == 3));
+    }
+
+    #[test]
+    fn every_example_is_understood() {
+        for (command, _) in EXAMPLES.iter().flat_map(|(_, examples)| examples) {
+            let command = command.split_once("netdyno").unwrap().1;
+            let command = command.split([';', '>', '&']).next().unwrap();
+            let words = shlex::split(&format!("netdyno{command}")).unwrap();
+            if let Err(error) = Cli::definition().try_get_matches_from(words) {
+                assert_eq!(error.kind(), clap::error::ErrorKind::DisplayHelp, "{command}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_readme_has_the_same_exit_codes() {
+        let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+        for (code, what) in EXIT_CODES.iter().chain(RUNNER_CODES) {
+            assert!(readme.contains(&format!("| {code} | {what} |")), "{code}: {what}");
+        }
+    }
+}

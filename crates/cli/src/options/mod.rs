@@ -1,0 +1,6 @@
+//! Options that several verbs share.
+
+pub mod bench;
+pub mod help;
+pub mod output;
+pub mod values;

@@ -1,0 +1,91 @@
+//! Values of options: how sizes, shares, times and addresses are read from the command line.
+
+use crate::hosts::session::PORT;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+
+/// Bytes, in units of 1000 or of 1024.
+pub fn bytes(text: &str) -> Result<usize, String> {
+    let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(at);
+    let unit: usize = match unit {
+        _ if digits.is_empty() => return Err("not a size, as in 64, 5kB or 64KiB".into()),
+        "" | "B" => 1,
+        "kB" | "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return Err("not a size, as in 64, 5kB or 64KiB".into()),
+    };
+    // More than fits is more than any limit.
+    Ok(digits.parse::<usize>().ok().and_then(|count| count.checked_mul(unit)).unwrap_or(usize::MAX))
+}
+
+/// The size of a message. What a layer carries is less, and said by the layer.
+pub fn size(text: &str) -> Result<u32, String> {
+    let size = u32::try_from(bytes(text)?).ok().filter(|size| *size >= 1);
+    size.ok_or_else(|| format!("must be from 1B to {}B", u32::MAX))
+}
+
+/// A size from 1 KiB, below which there is hardly a line to draw, to 1 GiB.
+pub fn largest(text: &str) -> Result<usize, String> {
+    let size = Some(bytes(text)?).filter(|size| (1 << 10..=1 << 30).contains(size));
+    size.ok_or_else(|| "must be from 1KiB to 1GiB".into())
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| "not a number".to_owned())
+}
+
+pub fn precision(text: &str) -> Result<f64, String> {
+    let value = number(text)?;
+    if value > 0.0 && value < 1.0 { Ok(value) } else { Err("must be above 0 and below 1, as in 0.02".into()) }
+}
+
+/// A confidence, as `0.95`.
+pub fn confidence(text: &str) -> Result<f64, String> {
+    let value = number(text)?;
+    if (0.5..=0.9999).contains(&value) {
+        Ok(value)
+    } else {
+        Err("must be from 0.5 to 0.9999, as in 0.95".into())
+    }
+}
+
+pub fn max_time(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text)
+        .map_err(|_| "not a time with a unit, as in 30s or 2min".to_owned())?;
+    let range = Duration::from_secs(1)..=Duration::from_secs(86_400);
+    if range.contains(&time) { Ok(time) } else { Err("must be from 1s to 1day".into()) }
+}
+
+/// Where a socket is to be; 0 stands for any port.
+pub fn bind(text: &str) -> Result<SocketAddr, String> {
+    address(text, 0)
+}
+
+/// Where a host is served.
+pub fn peer(text: &str) -> Result<SocketAddr, String> {
+    address(text, PORT)
+}
+
+/// An address of a host, by number or by name, and a port.
+pub fn address(text: &str, default_port: u16) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Ok(address);
+    }
+    if let Ok(ip) = text.parse::<IpAddr>() {
+        return Ok(SocketAddr::new(ip, default_port));
+    }
+    let (host, port) = match text.rsplit_once(':') {
+        None => (text, default_port),
+        Some((host, port)) => {
+            (host, port.parse().map_err(|_| format!("'{port}' is not a port: use 0 to 65535"))?)
+        }
+    };
+    let addresses = (host, port).to_socket_addrs().map_err(|_| format!("there is no host '{host}'"))?;
+    // Whoever has both is reached by either; the older one is more often set up.
+    addresses.min_by_key(|address| address.is_ipv6()).ok_or_else(|| format!("'{host}' has no address"))
+}

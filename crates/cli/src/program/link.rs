@@ -1,0 +1,318 @@
+//! What the link has of its own: said, taken from a record, or measured before the program runs.
+
+use crate::options::help::HOSTS;
+use crate::program::apparatus::Apparatus;
+use crate::program::child::{spawn, wait};
+use crate::program::gauge::{self, Gauge};
+use crate::records::saved::Saved;
+use crate::terminal::fault::Fault;
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::voice::note;
+use clap::Args;
+use netdyno_apparatus_fi::page::{Plan, read_own, spell_own};
+use netdyno_measure::record::LayerResult;
+use netdyno_protocol::dial::setting::{Dial, Setting};
+use netdyno_protocol::dial::terms::{Dials, Own, Terms};
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What starts the ranks of an MPI program, with `-n` and how many.
+const LAUNCHERS: &[&str] = &[
+    "mpiexec",
+    "mpirun",
+    "mpiexec.hydra",
+    "mpiexec.mpich",
+    "mpiexec.openmpi",
+    "mpirun.mpich",
+    "mpirun.openmpi",
+    "orterun",
+    "prterun",
+    "srun",
+];
+/// How launchers spell the number of ranks.
+const COUNTS: &[&str] = &["-n", "-np", "--n", "--np", "-c"];
+
+/// How often a link is measured whose figures are doubted.
+const ATTEMPTS: u32 = 3;
+/// Time that the first attempt gets for each verb, in seconds; each later one gets twice as much.
+const FIRST_S: u32 = 3;
+
+/// What is known of the link.
+#[derive(Clone, Debug, Args)]
+pub struct LinkArgs {
+    /// Say what the link has of its own: a record, values or none
+    ///
+    /// A record of `netdyno bulk` or `logp` over it (FILE or FILE:LAYER), or latency=1.2us,send-gap=300ns,…, or
+    /// none. Without this the link is measured where a dial is set (=) or a gap added to, by two ranks of the
+    /// program's own launcher.
+    #[arg(long, value_name = "RECORD|VALUES|none", help_heading = HOSTS, hide_short_help = true)]
+    link: Option<String>,
+
+    /// Measure the link by this launcher, as in 'mpiexec -n {n}'
+    ///
+    /// By default by that of the program.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "link", help_heading = HOSTS, hide_short_help = true)]
+    launcher: Option<String>,
+}
+
+/// What the link is to be known for.
+pub struct Wanted<'a> {
+    /// Everything that it will be under.
+    pub dials: &'a [Dials],
+    /// The program, with what starts its ranks.
+    pub command: &'a [OsString],
+    /// libfabric's, where it was named.
+    pub provider: Option<&'a str>,
+}
+
+impl LinkArgs {
+    /// What is known, by the names of the options.
+    pub fn spelled(&self) -> [(&'static str, String); 2] {
+        let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".into());
+        [
+            ("--link", self.link.clone().unwrap_or_else(|| "measured".into())),
+            ("--launcher", or_none(&self.launcher)),
+        ]
+    }
+
+    /// What the link has of its own, as far as that matters, and why not to believe it.
+    pub fn own(&self, wanted: &Wanted<'_>, interrupt: &Interrupt) -> Result<Gauge, Fault> {
+        let sure = |own| Gauge { own, doubts: Vec::new() };
+        match self.link.as_deref() {
+            Some("none") => Ok(sure(Own::UNKNOWN)),
+            Some(link) => said(link).map(sure),
+            None if !wanted.dials.iter().any(depends_on_link) => Ok(sure(Own::UNKNOWN)),
+            None => self.measured(wanted, interrupt),
+        }
+    }
+
+    /// Measures it, or says why it is not known: which is an error where dials mean nothing without it.
+    fn measured(&self, wanted: &Wanted<'_>, interrupt: &Interrupt) -> Result<Gauge, Fault> {
+        let launcher = self.launcher.clone().or_else(|| launcher_of(wanted.command));
+        let found = match launcher {
+            Some(launcher) => measure(&launcher, wanted, interrupt),
+            None => Err(Fault::Failed("it is no launcher that is known that starts the program".into())),
+        };
+        interrupt.check()?;
+        let gauge = match found {
+            Err(Fault::Failed(why) | Fault::BadInput(why) | Fault::Ended(_, why)) => Err(why),
+            found => Ok(found?),
+        };
+        match &gauge {
+            Ok(gauge) => {
+                note(&format!("the link as it is, for --link of other runs: {}", spell_own(&gauge.own)));
+            }
+            Err(why) if wanted.dials.iter().any(needs_link) => {
+                return Err(Fault::BadInput(format!(
+                    "what the link has of its own is not known ({why}): say it with --link, or what starts \
+two ranks with --launcher"
+                )));
+            }
+            Err(why) => note(&format!(
+                "warning: what the link has of its own is not known ({why}): values below it are not refused"
+            )),
+        }
+        Ok(gauge.unwrap_or(Gauge { own: Own::UNKNOWN, doubts: Vec::new() }))
+    }
+}
+
+/// Whether dials mean nothing without what the link has.
+fn needs_link(dials: &Dials) -> bool {
+    Terms::new(dials, &Own::UNKNOWN, 1.0).is_err()
+}
+
+/// Or cannot be judged without it.
+fn depends_on_link(dials: &Dials) -> bool {
+    let is_set = |dial| matches!(dials.get(dial), Some(Setting::Set(_)));
+    Dial::ALL.into_iter().any(is_set) || needs_link(dials)
+}
+
+/// The beginning of a command that starts ranks, up to their number.
+fn launcher_of(command: &[OsString]) -> Option<String> {
+    let words: Vec<&str> = command.iter().map(|word| word.to_str()).collect::<Option<_>>()?;
+    let name = Path::new(words.first()?).file_name()?.to_str()?;
+    let count = words.iter().position(|word| COUNTS.contains(word))?;
+    let quoted: Vec<String> = words[..count].iter().map(|word| format!("'{word}'")).collect();
+    let is_plain = words[..count].iter().all(|word| !word.contains('\''));
+    (LAUNCHERS.contains(&name) && is_plain).then(|| format!("{} -n {{n}}", quoted.join(" ")))
+}
+
+/// Measures the link between two ranks as the program's messages will go, undialled: again and for
+/// longer where there are grave doubts.
+fn measure(launcher: &str, wanted: &Wanted<'_>, interrupt: &Interrupt) -> Result<Gauge, Fault> {
+    let apparatus = Apparatus::prepare(&Plan::default(), wanted.provider)?;
+    let needed = needed(wanted.dials);
+    let mut gauges = Vec::new();
+    for attempt in 0..ATTEMPTS {
+        note(if attempt == 0 {
+            "measuring the link …"
+        } else {
+            "measuring the link again: it is doubted …"
+        });
+        gauges.push(attempted(launcher, wanted, &needed, &apparatus, FIRST_S << attempt, interrupt)?);
+        if !gauges.last().is_some_and(Gauge::is_grave) {
+            break;
+        }
+    }
+    gauge::best(&gauges, &needed).ok_or_else(|| Fault::Failed("nothing was measured".into()))
+}
+
+/// The parameters that cannot be left unknown.
+fn needed(dials: &[Dials]) -> Vec<Dial> {
+    let needs = |dial: &Dial| {
+        dials.iter().any(|dials| {
+            let setting = dials.get(*dial);
+            setting.is_some_and(|setting| needs_link(&Dials::NONE.with(*dial, setting)))
+        })
+    };
+    Dial::ALL.into_iter().filter(needs).collect()
+}
+
+/// Measures the link once.
+fn attempted(
+    launcher: &str,
+    wanted: &Wanted<'_>,
+    needed: &[Dial],
+    apparatus: &Apparatus,
+    seconds: u32,
+    interrupt: &Interrupt,
+) -> Result<Gauge, Fault> {
+    let time = format!("{seconds}s");
+    let result = measured(&["logp", "--no-reference", "--max-time", &time], launcher, apparatus, interrupt)?;
+    let mut own = own_of(&result);
+    if wanted.dials.iter().any(|dials| dials.get(Dial::GapPerByte).is_some()) {
+        let bulk = ["bulk", "--largest", "1MiB", "--max-time", &time];
+        let bulk = own_of(&measured(&bulk, launcher, apparatus, interrupt)?);
+        if let Some(gap_per_byte) = bulk.get(Dial::GapPerByte) {
+            own.note(Dial::GapPerByte, gap_per_byte);
+        }
+    }
+    Ok(Gauge::of(&result, own, needed))
+}
+
+/// What one verb of this command finds.
+fn measured(
+    verb: &[&str],
+    launcher: &str,
+    apparatus: &Apparatus,
+    interrupt: &Interrupt,
+) -> Result<LayerResult, Fault> {
+    let unread = |error: &dyn std::fmt::Display| Fault::Failed(format!("no {}: {error}", verb[0]));
+    let folder = tempfile::tempdir_in(apparatus.folder().path()).map_err(|error| unread(&error))?;
+    let (record, errors) = (folder.path().join("link.json"), folder.path().join("errors"));
+    let mut command = Command::new(env::current_exe().map_err(|error| unread(&error))?);
+    command.args(verb).args(["--over", "mpi", "--launches", "3", "--format", "json"]);
+    command.args(["--launcher", launcher, "--out"]).arg(&record).envs(apparatus.variables());
+    if let Some(compiler) = compiler_of(launcher) {
+        command.env("NETDYNO_MPICC", compiler);
+    }
+    let output = File::create(&errors).map_err(|error| unread(&error))?;
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(output);
+    let status = wait(spawn(&mut command)?, apparatus.folder(), interrupt)?;
+    if !status.success() {
+        let said = fs::read_to_string(&errors).unwrap_or_default();
+        let last = said.lines().rfind(|line| line.starts_with("error: ")).unwrap_or("error: it was killed");
+        return Err(Fault::Failed(last.trim_start_matches("error: ").to_owned()));
+    }
+    let saved = Saved::read(&record.to_string_lossy())?;
+    saved.results()?.first().map(|&result| result.clone()).ok_or_else(|| unread(&"nothing was measured"))
+}
+
+/// The compiler that lies beside a launcher, where none is named.
+fn compiler_of(launcher: &str) -> Option<PathBuf> {
+    if env::var_os("NETDYNO_MPICC").is_some() {
+        return None;
+    }
+    let program = Path::new(launcher.strip_prefix('\'')?.split('\'').next()?);
+    let beside = |folder: &Path| Some(folder.join("mpicc")).filter(|compiler| compiler.is_file());
+    if program.components().count() > 1 {
+        return beside(program.parent()?);
+    }
+    let paths = env::var_os("PATH")?;
+    let folder = env::split_paths(&paths).find(|folder| folder.join::<&OsStr>(program.as_ref()).is_file())?;
+    beside(&folder)
+}
+
+fn said(link: &str) -> Result<Own, Fault> {
+    let names_file = Path::new(link).exists() || !link.contains('=');
+    if !names_file {
+        return read_own(link).map_err(|error| Fault::BadInput(format!("--link: {error}")));
+    }
+    let saved = Saved::read(link)?;
+    match saved.results()?.as_slice() {
+        [one] => Ok(own_of(one)),
+        several => Err(Fault::BadInput(format!(
+            "--link {link} has {} results: name one of them, as in {}:LAYER",
+            several.len(),
+            saved.name
+        ))),
+    }
+}
+
+/// The parameters of a result, as far as they were measured.
+fn own_of(result: &LayerResult) -> Own {
+    let found = &result.parameters;
+    let mut own = Own::UNKNOWN;
+    for (dial, value) in [
+        (Dial::Latency, found.L.value_ns),
+        (Dial::SendOverhead, found.o_s.value_ns),
+        (Dial::RecvOverhead, found.o_r.value_ns),
+        (Dial::SendGap, found.g.value_ns),
+        (Dial::RecvGap, found.g.value_ns),
+        (Dial::GapPerByte, found.G.value_ns_per_byte),
+    ] {
+        if let Some(value) = value {
+            own.note(dial, shown(value.max(0.0)));
+        }
+    }
+    own
+}
+
+/// As many digits as mean anything to people.
+fn shown(value: f64) -> f64 {
+    let digit = if value < 10.0 {
+        1e4
+    } else if value < 1e3 {
+        10.0
+    } else {
+        1.0
+    };
+    (value * digit).round() / digit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launcher_is_known_by_its_name() {
+        let of = |text: &str| launcher_of(&text.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(of("mpiexec -n 4 ./app -n 3"), Some("'mpiexec' -n {n}".into()));
+        assert_eq!(
+            of("/opt/mpi/bin/mpirun --mca btl self -np 2 ./app"),
+            Some("'/opt/mpi/bin/mpirun' '--mca' 'btl' 'self' -n {n}".into())
+        );
+        assert_eq!(of("./run.sh -n 4 ./app"), None);
+        assert_eq!(of("mpiexec ./app"), None);
+    }
+
+    #[test]
+    fn what_is_set_or_added_to_a_gap_depends_on_the_link() {
+        let depends = |text: &str| depends_on_link(&text.parse().unwrap());
+        for text in [
+            "latency=5us",
+            "recv-overhead=5us",
+            "send-gap+1us",
+            "gap-per-byte+1ns/B",
+            "latency+1us,recv-gap=2us",
+        ] {
+            assert!(depends(text), "{text}");
+        }
+        for text in ["", "latency+5us,send-overhead+1us", "send-gap+0us"] {
+            assert!(!depends(text), "{text}");
+        }
+    }
+}

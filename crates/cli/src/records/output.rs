@@ -1,0 +1,189 @@
+//! Where a result goes. A file is looked at before measuring and written whole or not
+//! at all.
+
+use crate::options::output::{Format, OutputArgs};
+use crate::terminal::fault::Fault;
+use crate::terminal::voice;
+use anstream::{AutoStream, ColorChoice};
+use netdyno_host::standard::output_was_closed;
+use netdyno_measure::record::Record;
+use netdyno_measure::sweep::Sweep;
+use netdyno_report::{csv, html, sweep, table};
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// Columns of a table that does not go to a terminal, or to a wider one.
+pub const COLUMNS: usize = 80;
+
+/// A form and a place for a result, known to be writable.
+#[derive(Debug)]
+pub struct Sink {
+    format: Format,
+    file: Option<PathBuf>,
+}
+
+impl Sink {
+    /// Chooses the form and checks the place.
+    pub fn open(args: &OutputArgs) -> Result<Self, Fault> {
+        let format = form_of(args)?.unwrap_or(Format::Table);
+        match &args.out {
+            Some(file) => check_writable(file)?,
+            None if output_was_closed() => {
+                return Err(Fault::BadInput("standard output is closed: name a file with --out".into()));
+            }
+            None => {}
+        }
+        Ok(Self { format, file: args.out.clone() })
+    }
+
+    /// Writes the result.
+    pub fn write(&self, record: &Record) -> Result<(), Fault> {
+        let text = render(std::slice::from_ref(record), self.format)?;
+        match &self.file {
+            Some(file) => write_whole(file, &text),
+            None if self.format == Format::Table && has_colours(&io::stdout()) => {
+                write_stdout(&voice::painted(&text))
+            }
+            None => write_stdout(&text),
+        }
+    }
+}
+
+/// Whether standard output takes colours: it is a terminal, and NO_COLOR is not set.
+fn has_colours(stdout: &io::Stdout) -> bool {
+    AutoStream::choice(stdout) != ColorChoice::Never
+}
+
+/// The form that was asked for, by name or by the file's ending.
+pub fn form_of(args: &OutputArgs) -> Result<Option<Format>, Fault> {
+    match (args.format, &args.out) {
+        (None, Some(file)) => format_of(file),
+        (format, _) => Ok(format),
+    }
+}
+
+/// The form that a file's ending names; `None` of a file without one.
+///
+/// # Errors
+/// The ending names no form.
+pub fn format_of(file: &Path) -> Result<Option<Format>, Fault> {
+    let Some(ending) = file.extension() else { return Ok(None) };
+    match ending.to_str() {
+        Some("json") => Ok(Some(Format::Json)),
+        Some("csv") => Ok(Some(Format::Csv)),
+        Some("html" | "htm") => Ok(Some(Format::Html)),
+        Some("txt") => Ok(Some(Format::Table)),
+        _ => Err(Fault::BadInput(format!(
+            "--out {}: the ending .{} names no form: use .json, .csv, .html or .txt, or say --format",
+            file.display(),
+            ending.to_string_lossy()
+        ))),
+    }
+}
+
+/// Records in a form.
+pub fn render(records: &[Record], format: Format) -> Result<String, Fault> {
+    let each = |one: fn(&Record) -> String| records.iter().map(one).collect::<Vec<_>>().join("\n");
+    Ok(match format {
+        Format::Table => each(|record| table::render(record, COLUMNS)),
+        Format::Csv => each(csv::render),
+        Format::Html => html::render(records),
+        Format::Json => {
+            let [record] = records else {
+                return Err(Fault::BadInput(
+                    "several records do not make one JSON record: name one file".into(),
+                ));
+            };
+            let mut text = serde_json::to_string(record)
+                .map_err(|error| Fault::Failed(format!("cannot write the record as JSON: {error}")))?;
+            text.push('\n');
+            text
+        }
+    })
+}
+
+/// A sweep in a form.
+pub fn render_sweep(sweep: &Sweep, format: Format) -> Result<String, Fault> {
+    Ok(match format {
+        Format::Table => sweep::table(sweep, COLUMNS),
+        Format::Csv => sweep::csv(sweep),
+        Format::Html => html::of_sweep(sweep),
+        Format::Json => {
+            let text = serde_json::to_string(sweep);
+            text.map_err(|error| Fault::Failed(format!("cannot write the sweep as JSON: {error}")))? + "\n"
+        }
+    })
+}
+
+/// Writes text to standard output. A reader that went away is no fault.
+pub fn write_stdout(text: &str) -> Result<(), Fault> {
+    if output_was_closed() {
+        return Err(Fault::Failed("cannot write to standard output: it is closed".into()));
+    }
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Fault::Failed(format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn folder(file: &Path) -> &Path {
+    match file.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Whether something is there that is not replaced but written into, such as a pipe.
+fn is_special(file: &Path) -> bool {
+    file.metadata().is_ok_and(|meta| !meta.is_file())
+}
+
+/// Says now what would go wrong after measuring.
+pub fn check_writable(file: &Path) -> Result<(), Fault> {
+    let bad =
+        |error: &dyn std::fmt::Display| Fault::BadInput(format!("cannot write {}: {error}", file.display()));
+    if file.is_dir() {
+        return Err(bad(&"it is a folder; name a file in it"));
+    }
+    if is_special(file) {
+        // Opening a pipe would wait for its reader, and closing it end the reader's file.
+        return Ok(());
+    }
+    if file.exists() {
+        // What may not be written may not be replaced either.
+        OpenOptions::new().append(true).open(file).map_err(|error| bad(&error))?;
+    }
+    let folder = folder(file);
+    if !folder.is_dir() {
+        return Err(bad(&format!("there is no folder {}: create it, or name another one", folder.display())));
+    }
+    // The error of a temporary file names that one, which nobody has asked for.
+    NamedTempFile::new_in(folder).map_err(|error| bad(&plain(&error)))?;
+    Ok(())
+}
+
+/// An error of the system without what a library has added to it.
+fn plain(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+}
+
+/// Writes a file whole: under another name first, then in its place.
+pub fn write_whole(file: &Path, text: &str) -> Result<(), Fault> {
+    let write = || -> io::Result<()> {
+        if is_special(file) {
+            return OpenOptions::new().write(true).open(file)?.write_all(text.as_bytes());
+        }
+        let mut temporary = tempfile::Builder::new()
+            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+            .tempfile_in(folder(file))?;
+        temporary.write_all(text.as_bytes())?;
+        temporary.persist(file)?;
+        Ok(())
+    };
+    write().map_err(|error| Fault::Failed(format!("cannot write {}: {}", file.display(), plain(&error))))
+}

@@ -1,0 +1,187 @@
+//! How a run can fail, and its exit code: 1 once measuring has begun, 2 for bad input.
+
+use crate::options::help::example_of;
+use crate::terminal::voice::say;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use netdyno_host::standard::output_was_closed;
+use std::env;
+use std::error::Error as _;
+use std::ffi::OsString;
+use std::io;
+use std::num::ParseIntError;
+use std::process::ExitCode;
+
+/// The exit code of a command that runs another where it fails itself.
+pub const RUNNER: u8 = 125;
+
+/// The exit code where a signal ended the run and what it had was written.
+const CUT_SHORT: u8 = 130;
+
+/// Why the command ends without its result. One line each.
+#[derive(Debug)]
+pub enum Fault {
+    /// What was asked for cannot be done: exit code 2.
+    BadInput(String),
+    /// Measuring failed: exit code 1.
+    Failed(String),
+    /// A signal ended it: exit code 128 and its number.
+    Interrupted(i32),
+    /// A signal ended it after so many launches of each layer, whose result is written: exit code 130,
+    /// whichever signal it was.
+    CutShort {
+        /// The launches.
+        launches: usize,
+    },
+    /// A signal ended what goes on until one comes: exit code 128 and its number.
+    Stopped(i32),
+    /// Not a fault: help or version, printed as asked for.
+    Help(clap::Error),
+    /// The exit code is not one of these: of `run` and `sweep`, as `timeout` has them.
+    Ended(u8, String),
+    /// Said already, here or by another process of the job: the exit code.
+    Quiet(u8),
+}
+
+impl Fault {
+    /// An interruption of what leaves no result.
+    pub fn stopped(self) -> Self {
+        match self {
+            Self::Interrupted(signal) => Self::Stopped(signal),
+            other => other,
+        }
+    }
+
+    /// As a command that runs another says it: what is not the other's status is 125, 126 or 127.
+    pub fn of_runner(self) -> Self {
+        match self {
+            Self::BadInput(text) | Self::Failed(text) => Self::Ended(RUNNER, text),
+            other => other,
+        }
+    }
+
+    /// Prints what is to be said and gives the exit code.
+    pub fn exit(self) -> ExitCode {
+        ExitCode::from(self.told().code())
+    }
+
+    /// The exit code.
+    pub fn code(&self) -> u8 {
+        match self {
+            Self::Help(_) => 0,
+            Self::Failed(_) => 1,
+            Self::BadInput(_) => 2,
+            Self::Interrupted(signal) | Self::Stopped(signal) => u8::try_from(128 + signal).unwrap_or(1),
+            Self::CutShort { .. } => CUT_SHORT,
+            Self::Ended(code, _) | Self::Quiet(code) => *code,
+        }
+    }
+
+    /// Prints what is to be said; the code is left.
+    pub fn told(self) -> Self {
+        match &self {
+            Self::BadInput(text) | Self::Failed(text) | Self::Ended(_, text) => {
+                say(&format!("error: {text}"))
+            }
+            Self::Interrupted(_) => say("interrupted: nothing was written"),
+            Self::CutShort { launches } => {
+                say(&format!("interrupted: wrote the result of {launches} launches"));
+            }
+            Self::Stopped(_) => say("stopped"),
+            Self::Quiet(_) => {}
+            Self::Help(_) if output_was_closed() => {
+                return Self::Failed("cannot write to standard output: it is closed".into()).told();
+            }
+            Self::Help(help) => {
+                if let Err(error) = help.print()
+                    && error.kind() != io::ErrorKind::BrokenPipe
+                {
+                    return Self::Failed(format!("cannot write to standard output: {error}")).told();
+                }
+            }
+        }
+        Self::Quiet(self.code())
+    }
+}
+
+/// What a program or a file says must not steer the terminal.
+pub fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+impl From<clap::Error> for Fault {
+    fn from(error: clap::Error) -> Self {
+        match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Self::Help(error),
+            _ => Self::BadInput(one_line(&error)),
+        }
+    }
+}
+
+/// The verb on the command line: its first word that is no option.
+pub fn verb_asked_for() -> Option<OsString> {
+    env::args_os().skip(1).find(|word| !word.as_encoded_bytes().starts_with(b"-"))
+}
+
+/// What clap says in a paragraph, on one line.
+fn one_line(error: &clap::Error) -> String {
+    let verb = verb_asked_for().and_then(|verb| verb.into_string().ok());
+    let known = verb.as_deref().and_then(|verb| Some((verb, example_of(verb)?)));
+    let text = error.to_string();
+    let first = text.lines().next().unwrap_or_default();
+    let mut line = first.strip_prefix("error: ").unwrap_or(first).trim_end_matches(':').to_owned();
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        line = "a command is missing".into();
+        if let Some((_, example)) = known {
+            line = format!("{line}, as in `{example}`");
+        }
+    }
+    if let Some((option, value, why)) = bad_value(error) {
+        line = format!("{option} '{value}': {why}");
+    }
+    if error.kind() == ErrorKind::MissingRequiredArgument {
+        let missing: Vec<&str> =
+            text.lines().skip(1).take_while(|l| l.starts_with("  ")).map(str::trim).collect();
+        line = format!("required arguments are missing: {}", missing.join(", "));
+        if let Some((_, example)) = known {
+            line = format!("{line}; as in `{example}`");
+        }
+    }
+    if let Some(ContextValue::Strings(valid)) = error.get(ContextKind::ValidValue)
+        && !valid.is_empty()
+    {
+        line = format!("{line}: use {}", valid.join(", "));
+    }
+    for kind in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue] {
+        let nearest = match error.get(kind) {
+            Some(ContextValue::String(nearest)) => Some(nearest),
+            Some(ContextValue::Strings(all)) => all.first(),
+            _ => None,
+        };
+        if let Some(nearest) = nearest {
+            line = format!("{line}; did you mean '{nearest}'?");
+        }
+    }
+    match known {
+        Some((verb, _)) => format!("{line} (see `netdyno {verb} --help`)"),
+        None => format!("{line} (see `netdyno --help`)"),
+    }
+}
+
+/// The option, the value that its parser refuses, and why.
+fn bad_value(error: &clap::Error) -> Option<(&str, &str, String)> {
+    if error.kind() != ErrorKind::ValueValidation {
+        return None;
+    }
+    let (Some(ContextValue::String(option)), Some(ContextValue::String(value))) =
+        (error.get(ContextKind::InvalidArg), error.get(ContextKind::InvalidValue))
+    else {
+        return None;
+    };
+    // What clap calls an option has its value's name behind it.
+    let why = error.source()?;
+    let why = match why.downcast_ref::<ParseIntError>() {
+        Some(_) => "invalid number: use a whole one, as in 7".to_owned(),
+        None => why.to_string(),
+    };
+    Some((option.split(' ').next()?, value, why))
+}

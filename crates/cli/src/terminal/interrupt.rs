@@ -1,0 +1,30 @@
+//! Ctrl-C and the like: noted here, acted upon where it is safe.
+
+use crate::terminal::fault::Fault;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Whether a signal has asked the command to end.
+#[derive(Clone, Debug)]
+pub struct Interrupt(Arc<AtomicUsize>);
+
+impl Interrupt {
+    /// Notes signals from now on instead of dying of them.
+    pub fn catch() -> Result<Self, Fault> {
+        let caught = Arc::new(AtomicUsize::new(0));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register_usize(signal, Arc::clone(&caught), signal as usize)
+                .map_err(|error| Fault::Failed(format!("cannot catch signals: {error}")))?;
+        }
+        Ok(Self(caught))
+    }
+
+    /// An error once a signal has come.
+    pub fn check(&self) -> Result<(), Fault> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            signal => Err(Fault::Interrupted(i32::try_from(signal).unwrap_or(SIGINT))),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The bare command: the layers that need nothing but this machine, or those of `--over`.
+
+use crate::campaign::method::Signature;
+use crate::campaign::{Campaign, Conditions, conclude};
+use crate::command::Cli;
+use crate::job::ranks::Ranks;
+use crate::options::output::Format;
+use crate::records::output::{Sink, check_writable, render, write_whole};
+use crate::terminal::fault::Fault;
+use crate::terminal::voice::note;
+use netdyno_layers::catalogue::{EMBEDDED, Layer};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::SystemTime;
+
+/// The folder of results whose place was not chosen.
+const RESULTS: &str = "netdyno-results";
+
+/// Measures and writes the result where it was asked for. Where no place was asked for, prints the table
+/// and keeps record and report.
+pub fn run(cli: &Cli, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
+    let layers = layers(cli, ranks.as_deref())?;
+    let campaign =
+        Campaign::new(Box::new(Signature), &layers, &Conditions::default(), &cli.measuring, ranks)?;
+    let sink = Sink::open(&cli.output)?;
+    let kept = kept(cli)?;
+    let records = [campaign.run()?];
+    if let Some([record_file, report_file]) = &kept {
+        write_whole(record_file, &render(&records, Format::Json)?)?;
+        write_whole(report_file, &render(&records, Format::Html)?)?;
+    }
+    sink.write(&records[0])?;
+    if let Some([record_file, report_file]) = &kept {
+        note(&format!("wrote {} and {}", record_file.display(), report_file.display()));
+    }
+    conclude(&records[0])
+}
+
+/// The layers asked for, or those that need no more than this machine and reach where they have to.
+fn layers(cli: &Cli, ranks: Option<&Ranks>) -> Result<Vec<Layer>, Fault> {
+    if cli.over.contains(&Layer::Sim) {
+        let text =
+            "sim has parameters of its own: say netdyno logp --over sim --truth o_s=1us,o_r=2us,g=5us,L=7us";
+        return Err(Fault::BadInput(text.into()));
+    }
+    if !cli.over.is_empty() {
+        return Ok(cli.over.clone());
+    }
+    let reaches_others = cli.measuring.peer.is_some() || ranks.is_some_and(|ranks| ranks.machines() > 1);
+    Ok(EMBEDDED.into_iter().filter(|layer| !(reaches_others && layer.is_of_one_host())).collect())
+}
+
+/// Files for record and report: in the folder asked for, or else, where no other place or form was, in one
+/// of netdyno's own by the time. They are known to be writable.
+fn kept(cli: &Cli) -> Result<Option<[PathBuf; 2]>, Fault> {
+    let files = match &cli.dir {
+        Some(folder) => [folder.join("netdyno.json"), folder.join("netdyno-report.html")],
+        None if cli.output.out.is_some() || cli.output.format.is_some() => return Ok(None),
+        None => {
+            let folder = Path::new(RESULTS);
+            fs::create_dir_all(folder).map_err(|error| {
+                Fault::BadInput(format!(
+                    "cannot keep the result in ./{RESULTS}: {error}; name a file with --out"
+                ))
+            })?;
+            // Colons are special to many tools.
+            let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string().replace(':', "-");
+            ["json", "html"].map(|ending| folder.join(format!("{time}.{ending}")))
+        }
+    };
+    files.iter().try_for_each(|file| check_writable(file))?;
+    Ok(Some(files))
+}

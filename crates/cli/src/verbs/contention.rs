@@ -1,0 +1,95 @@
+//! `netdyno contention`.
+
+use crate::campaign;
+use crate::campaign::method::{Method, Reading, Terms};
+use crate::job::ranks::Ranks;
+use crate::options::bench::BenchArgs;
+use crate::options::help::WHAT;
+use crate::terminal::fault::Fault;
+use clap::Args;
+use netdyno_measure::contention::data::CrowdData;
+use netdyno_measure::contention::direct::CrowdPlan;
+use netdyno_measure::contention::doubts::is_precise;
+use netdyno_measure::contention::extract::extract;
+use netdyno_measure::record::Found;
+use netdyno_measure::task::{Data, Task};
+use std::rc::Rc;
+
+/// Processes that `contention` has at most.
+pub const PROCS_AT_MOST: u8 = 64;
+
+/// `netdyno contention`.
+#[derive(Debug, Args)]
+pub struct ContentionArgs {
+    /// What is measured, and how.
+    #[command(flatten)]
+    pub bench: BenchArgs,
+
+    /// Start this many processes [default: 4]
+    ///
+    /// In a job there are by default as many as the job has. With more processes than processors the figures are about scheduling.
+    #[arg(
+        long,
+        value_name = "P",
+        value_parser = clap::value_parser!(u8).range(2..=i64::from(PROCS_AT_MOST)),
+        help_heading = WHAT
+    )]
+    pub procs: Option<u8>,
+}
+
+/// Processes, where neither the user nor a job says how many.
+const PROCS: usize = 4;
+
+/// Measures and writes the result.
+pub fn run(args: &ContentionArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
+    let of_job = ranks.as_ref().map(|ranks| ranks.hosts().len());
+    let procs = args.procs.map(usize::from).or(of_job).unwrap_or(PROCS);
+    if procs > PROCS_AT_MOST.into() {
+        return Err(Fault::BadInput(format!(
+            "{procs} processes are more than the {PROCS_AT_MOST} that are measured at once"
+        )));
+    }
+    campaign::run(Box::new(Crowding { procs }), &args.bench, ranks)
+}
+
+/// The steps that show what contention does.
+#[derive(Debug)]
+struct Crowding {
+    procs: usize,
+}
+
+impl Method for Crowding {
+    fn procs(&self) -> Option<usize> {
+        Some(self.procs)
+    }
+
+    fn task(&self, terms: &Terms, before: &[Data]) -> Task {
+        let &Terms { launch, budget_ns, seed, .. } = terms;
+        // The first launch chooses window and delay for all.
+        let shape = crowds(before).next().map(|data| data.shape.clone());
+        Task::Contention(CrowdPlan { launch, procs: self.procs, shape, budget_ns, seed })
+    }
+
+    fn is_precise(&self, launches: &[Data], terms: &Terms) -> bool {
+        let launches: Vec<CrowdData> = crowds(launches).cloned().collect();
+        extract(&launches, terms.of_figures(), terms.precision)
+            .is_some_and(|extracted| is_precise(&extracted.parameters, &extracted.found, terms.precision))
+    }
+
+    fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading> {
+        let launches: Vec<CrowdData> = crowds(&launches).cloned().collect();
+        let extracted = extract(&launches, terms.of_figures(), terms.precision)?;
+        Some(Reading {
+            parameters: extracted.parameters,
+            found: Found::Contention(extracted.found),
+            doubts: extracted.doubts,
+        })
+    }
+}
+
+fn crowds(launches: &[Data]) -> impl Iterator<Item = &CrowdData> {
+    launches.iter().filter_map(|data| match data {
+        Data::Contention(data) => Some(data),
+        _ => None,
+    })
+}

@@ -1,0 +1,28 @@
+//! `netdyno layers`.
+
+use crate::records::output::write_stdout;
+use crate::terminal::fault::Fault;
+use netdyno_layers::catalogue::{ALL, Layer};
+
+/// Lists the layers.
+pub fn run() -> Result<(), Fault> {
+    let mut text = format!("{:<8} {:<17} {:>9}  {}\n", "layer", "wait", "largest", "what it is");
+    for layer in ALL {
+        text.push_str(&line(layer));
+    }
+    write_stdout(&text)
+}
+
+fn line(layer: Layer) -> String {
+    let waits: Vec<&str> = layer.waits().iter().map(|wait| wait.name()).collect();
+    let waits = if waits.is_empty() { "virtual time".to_owned() } else { waits.join(" ") };
+    let largest = match layer.max_size() {
+        usize::MAX => "any".to_owned(),
+        size => format!("{size} B"),
+    };
+    let mut line = format!("{:<8} {waits:<17} {largest:>9}  {}\n", layer.to_string(), layer.summary());
+    if let Some(why) = layer.unavailable() {
+        line.push_str(&format!("{:<8} not available here: {why}\n", ""));
+    }
+    line
+}

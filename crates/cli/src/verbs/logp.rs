@@ -1,0 +1,99 @@
+//! `netdyno logp`.
+
+use crate::campaign;
+use crate::campaign::method::{Method, Reading, Signature, Terms};
+use crate::campaign::reference::{self, Route};
+use crate::job::ranks::Ranks;
+use crate::options::bench::BenchArgs;
+use crate::options::help::WHAT;
+use crate::terminal::fault::Fault;
+use clap::Args;
+use netdyno_layers::catalogue::Layer;
+use netdyno_measure::logp::ratio::{ratio, ratios};
+use netdyno_measure::record::{LayerResult, Ratio};
+use netdyno_measure::task::{Data, Task};
+use std::rc::Rc;
+
+/// `netdyno logp`.
+#[derive(Debug, Args)]
+pub struct LogpArgs {
+    /// What is measured, and how.
+    #[command(flatten)]
+    pub bench: BenchArgs,
+
+    /// Do not measure a lean layer beside MPI, libfabric and UCX
+    ///
+    /// It is am+shm within a host, am+udp over sockets and between hosts.
+    #[arg(long, help_heading = WHAT, hide_short_help = true)]
+    pub no_reference: bool,
+}
+
+/// Measures and writes the result.
+pub fn run(args: &LogpArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
+    let mut bench = args.bench.clone();
+    let route = Route::of(&bench.measuring, ranks.as_deref());
+    let added = if args.no_reference { Vec::new() } else { reference::missing(&bench, route) };
+    // A label of the only layer asked for stays with it.
+    if let [only] = bench.over[..] {
+        bench.label.iter_mut().for_each(|label| label.layer = label.layer.or(Some(only)));
+    }
+    bench.over.extend(&added);
+    campaign::run(Box::new(Compared { route, added }), &bench, ranks)
+}
+
+/// The LogP signature of layers, beside lean ones on the same path.
+#[derive(Debug)]
+struct Compared {
+    route: Route,
+    /// Lean layers that were not asked for.
+    added: Vec<Layer>,
+}
+
+impl Method for Compared {
+    fn task(&self, terms: &Terms, before: &[Data]) -> Task {
+        Signature.task(terms, before)
+    }
+
+    fn is_precise(&self, launches: &[Data], terms: &Terms) -> bool {
+        Signature.is_precise(launches, terms)
+    }
+
+    fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading> {
+        Signature.read(launches, terms)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let note = |lean: &Layer| {
+            format!(
+                "{lean} is measured as well, the lean layer on the same path (--no-reference leaves it away)"
+            )
+        };
+        self.added.iter().map(note).collect()
+    }
+
+    fn ratios(&self, results: &[LayerResult], confidence: f64) -> Vec<Ratio> {
+        let beside = results.iter().flat_map(|above| {
+            let below = self.beside(above, results);
+            below.map(|below| ratio(above, below, confidence)).unwrap_or_default()
+        });
+        let beside: Vec<Ratio> = beside.map(|ratio| Ratio { to_reference: true, ..ratio }).collect();
+        let added: Vec<String> = self.added.iter().map(Layer::to_string).collect();
+        let is_asked_for = |result: &&LayerResult| !added.contains(&result.layer);
+        let asked_for: Vec<LayerResult> = results.iter().filter(is_asked_for).cloned().collect();
+        let is_beside = |ratio: &Ratio| {
+            beside.iter().any(|b| (&b.numerator, &b.denominator) == (&ratio.numerator, &ratio.denominator))
+        };
+        let others = ratios(&asked_for, confidence).into_iter().filter(|ratio| !is_beside(ratio));
+        others.collect::<Vec<_>>().into_iter().chain(beside.iter().cloned()).collect()
+    }
+}
+
+impl Compared {
+    /// The lean layer on the path of a layer, in the results of the same run and waiting the same way.
+    fn beside<'a>(&self, above: &LayerResult, results: &'a [LayerResult]) -> Option<&'a LayerResult> {
+        let lean = self.route.lean_beside(above.layer.parse().ok()?)?.to_string();
+        let of_lean = |result: &&LayerResult| result.layer == lean;
+        let same_wait = results.iter().filter(of_lean).find(|result| result.wait == above.wait);
+        same_wait.or_else(|| results.iter().find(of_lean))
+    }
+}

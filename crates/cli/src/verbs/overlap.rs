@@ -1,0 +1,208 @@
+//! `netdyno overlap`.
+
+use crate::campaign;
+use crate::campaign::method::{Method, Reading, Terms};
+use crate::job::ranks::Ranks;
+use crate::options::bench::BenchArgs;
+use crate::options::help::WHAT;
+use crate::options::values::bytes;
+use crate::terminal::fault::Fault;
+use clap::{Args, ValueEnum};
+use netdyno_layers::catalogue::Layer;
+use netdyno_measure::order::Order;
+use netdyno_measure::overlap::data::OverlapLaunch;
+use netdyno_measure::overlap::doubts::is_precise;
+use netdyno_measure::overlap::extract::extract;
+use netdyno_measure::overlap::pattern::smallest_trip;
+use netdyno_measure::overlap::plan::{self, METHODS, OverlapPlan};
+use netdyno_measure::overlap::record::Overlap;
+use netdyno_measure::record::{Doubt, Found};
+use netdyno_measure::show::Size;
+use netdyno_measure::task::{Data, Task};
+use std::rc::Rc;
+
+/// `netdyno overlap`.
+#[derive(Debug, Args)]
+#[command(mut_arg("size", |size| size.hide(true)))]
+pub struct OverlapArgs {
+    /// What is measured, and how.
+    #[command(flatten)]
+    pub bench: BenchArgs,
+
+    /// Use these methods [default: all]
+    #[arg(
+        long,
+        value_name = "METHOD[,METHOD…]",
+        value_enum,
+        value_delimiter = ',',
+        help_heading = WHAT,
+        hide_short_help = true
+    )]
+    pub method: Vec<CombMethod>,
+
+    /// Send messages of these sizes
+    ///
+    /// In bytes or as in 5kB, 100KiB, 1MB. Those that a layer does not carry are left out.
+    #[arg(
+        long,
+        value_name = "SIZE[,SIZE…]",
+        default_value = "64,5kB,100kB,1MB",
+        value_delimiter = ',',
+        value_parser = message_size,
+        help_heading = WHAT
+    )]
+    pub sizes: Vec<usize>,
+
+    /// Keep this many messages under way in the polling method
+    ///
+    /// Each way; fewer where a layer has less room.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "4",
+        value_parser = clap::value_parser!(u8).range(1..=64),
+        help_heading = WHAT,
+        hide_short_help = true
+    )]
+    pub queue: u8,
+}
+
+/// The methods of `netdyno overlap`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CombMethod {
+    /// Compute, test, answer what has arrived: availability and bandwidth against the interval
+    Polling,
+    /// Post, compute without a call, wait: times of each, and what is stolen from the work
+    Pww,
+    /// The most work that goes behind a message for free
+    Max,
+}
+
+impl From<CombMethod> for plan::Method {
+    fn from(method: CombMethod) -> Self {
+        match method {
+            CombMethod::Polling => Self::Polling,
+            CombMethod::Pww => Self::Pww,
+            CombMethod::Max => Self::Max,
+        }
+    }
+}
+
+/// A size of messages for `overlap`.
+fn message_size(text: &str) -> Result<usize, String> {
+    let size = bytes(text).map_err(|error| format!("{error}, from 8B to 1GiB"))?;
+    let size = Some(size).filter(|size| (SIZES.0..=SIZES.1).contains(size));
+    size.ok_or_else(|| "must be from 8B to 1GiB".into())
+}
+
+/// Measures and writes the result.
+pub fn run(args: &OverlapArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
+    let mut bench = args.bench.clone();
+    let mut sizes = args.sizes.clone();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let smallest = smallest_trip(&sizes);
+    if bench.measuring.size.replace(u32::try_from(smallest).unwrap_or(u32::MAX)).is_some() {
+        return Err(Fault::BadInput(
+            "overlap measures several sizes: use --sizes, as in --sizes 5kB,100kB".into(),
+        ));
+    }
+    check_smallest(sizes.first().copied().unwrap_or(0), &bench.over)?;
+    let methods: Vec<plan::Method> = METHODS
+        .into_iter()
+        .filter(|method| {
+            args.method.is_empty() || args.method.iter().any(|chosen| plan::Method::from(*chosen) == *method)
+        })
+        .collect();
+    let comb = Comb { sizes, queue: usize::from(args.queue), methods };
+    campaign::run(Box::new(comb), &bench, ranks)
+}
+
+/// A layer that carries no message of any of the sizes has nothing to measure.
+fn check_smallest(smallest: usize, layers: &[Layer]) -> Result<(), Fault> {
+    match layers.iter().find(|layer| smallest > layer.max_message()) {
+        Some(layer) => Err(Fault::BadInput(format!(
+            "--sizes: {layer} carries messages of up to {}, and {} is more: name a smaller size",
+            Size(layer.max_message()),
+            Size(smallest)
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Computation behind messages.
+#[derive(Debug)]
+struct Comb {
+    sizes: Vec<usize>,
+    queue: usize,
+    methods: Vec<plan::Method>,
+}
+
+impl Method for Comb {
+    fn task(&self, terms: &Terms, before: &[Data]) -> Task {
+        let &Terms { launch, budget_ns, precision, seed, .. } = terms;
+        // The first launch chooses sizes and intervals for all.
+        let shape = own(before).next().map(|data| data.shape.clone());
+        let (sizes, methods) = (self.sizes.clone(), self.methods.clone());
+        let queue = self.queue;
+        Task::Overlap(OverlapPlan { launch, shape, sizes, queue, methods, budget_ns, precision, seed })
+    }
+
+    fn is_precise(&self, launches: &[Data], terms: &Terms) -> bool {
+        let launches: Vec<OverlapLaunch> = own(launches).cloned().collect();
+        extract(&launches, terms.confidence, terms.precision)
+            .is_some_and(|extracted| is_precise(&extracted.overlap, terms.precision))
+    }
+
+    fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading> {
+        let launches: Vec<OverlapLaunch> = own(&launches).cloned().collect();
+        let extracted = extract(&launches, terms.confidence, terms.precision)?;
+        let mut doubts = extracted.doubts;
+        doubts.extend(self.not_offered(&extracted.overlap));
+        Some(Reading {
+            parameters: extracted.parameters,
+            found: Found::Overlap(Overlap { launches, ..extracted.overlap }),
+            doubts,
+        })
+    }
+}
+
+impl Comb {
+    /// What was asked for and the layer does not have.
+    fn not_offered(&self, overlap: &Overlap) -> Vec<Doubt> {
+        let mut doubts = Vec::new();
+        let offered: Vec<usize> = overlap.sizes.iter().map(|size| size.size_bytes).collect();
+        let missing: Vec<String> = self
+            .sizes
+            .iter()
+            .filter(|size| !offered.contains(size))
+            .map(|&size| Size(size).to_string())
+            .collect();
+        if !missing.is_empty() {
+            doubts.push(Doubt::new(
+                "largest_message",
+                format!("no message is as large as {}: that is not offered", missing.join(" or ")),
+            ));
+        }
+        if overlap.queue < self.queue {
+            doubts.push(Doubt::new(
+                "queue_is_shorter",
+                format!(
+                    "the layer has {} messages under way at most, {} were asked for",
+                    overlap.queue, self.queue
+                ),
+            ));
+        }
+        doubts
+    }
+}
+
+/// The smallest size in bytes, and the largest.
+pub const SIZES: (usize, usize) = (Order::LEN, 1 << 30);
+
+fn own(launches: &[Data]) -> impl Iterator<Item = &OverlapLaunch> {
+    launches.iter().filter_map(|data| match data {
+        Data::Overlap(data) => Some(data),
+        _ => None,
+    })
+}

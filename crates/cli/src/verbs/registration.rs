@@ -1,0 +1,138 @@
+//! `netdyno registration`.
+
+use crate::campaign;
+use crate::campaign::method::{Method, Reading, Terms};
+use crate::job::ranks::Ranks;
+use crate::options::bench::BenchArgs;
+use crate::options::help::WHAT;
+use crate::options::values::largest;
+use crate::terminal::fault::Fault;
+use clap::Args;
+use netdyno_layers::catalogue::{ALL, Layer};
+use netdyno_measure::record::Found;
+use netdyno_measure::registration::data::RegistrationLaunch;
+use netdyno_measure::registration::doubts::is_precise;
+use netdyno_measure::registration::extract::extract;
+use netdyno_measure::registration::pattern::RegistrationPlan;
+use netdyno_measure::registration::record::Registration;
+use netdyno_measure::show::Bytes;
+use netdyno_measure::task::{Data, Task};
+use std::rc::Rc;
+
+/// `netdyno registration`.
+#[derive(Debug, Args)]
+#[command(mut_arg("size", |size| size.hide(true)))]
+pub struct RegistrationArgs {
+    /// What is measured, and how.
+    #[command(flatten)]
+    pub bench: BenchArgs,
+
+    /// Measure regions up to this size, as in 1GiB
+    ///
+    /// Half of the memory that is available at most.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = largest, help_heading = WHAT)]
+    pub largest: usize,
+}
+
+/// The smallest region, which stands for messages that there are none of.
+const SMALLEST: u32 = 1;
+
+/// Measures and writes the result.
+pub fn run(args: &RegistrationArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
+    let mut bench = args.bench.clone();
+    if bench.measuring.size.replace(SMALLEST).is_some() {
+        return Err(Fault::BadInput(
+            "registration measures every size, so that --size means nothing: use --largest".into(),
+        ));
+    }
+    if bench.faults.is_some() {
+        return Err(Fault::BadInput("registration sends nothing, so that --faults means nothing".into()));
+    }
+    if let Some(layer) = bench.over.iter().find(|layer| !layer.registers()) {
+        let able: Vec<String> = ALL.iter().filter(|layer| layer.registers()).map(Layer::to_string).collect();
+        return Err(Fault::BadInput(format!("{layer} has no memory to register: use {}", able.join(", "))));
+    }
+    if bench.over.iter().any(|layer| *layer != Layer::Sim) {
+        check_memory(args.largest, available_bytes())?;
+    }
+    campaign::run(Box::new(Registering { largest_bytes: args.largest }), &bench, ranks)
+}
+
+/// Who takes most of a machine's memory measures how it is taken from others.
+fn check_memory(largest: usize, available: Option<usize>) -> Result<(), Fault> {
+    match available {
+        Some(available) if largest > available / 2 => Err(Fault::BadInput(format!(
+            "--largest {} is more than half of the {} MiB of memory that are available here: use less",
+            Bytes(largest),
+            available >> 20
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Memory that can be had without taking any from others, where the system says.
+fn available_bytes() -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?.checked_mul(1024)
+}
+
+/// What it costs to have a layer know memory.
+#[derive(Debug)]
+struct Registering {
+    largest_bytes: usize,
+}
+
+impl Method for Registering {
+    fn procs(&self) -> Option<usize> {
+        Some(1)
+    }
+
+    fn task(&self, terms: &Terms, before: &[Data]) -> Task {
+        let &Terms { launch, budget_ns, seed, .. } = terms;
+        // The first launch chooses samples for all.
+        let shape = own(before).next().map(|data| data.shape.clone());
+        Task::Registration(RegistrationPlan {
+            launch,
+            shape,
+            largest_bytes: self.largest_bytes,
+            budget_ns,
+            seed,
+        })
+    }
+
+    fn is_precise(&self, launches: &[Data], terms: &Terms) -> bool {
+        let launches: Vec<RegistrationLaunch> = own(launches).cloned().collect();
+        extract(&launches, terms.confidence, terms.precision)
+            .is_some_and(|extracted| is_precise(&launches, &extracted.registration, terms.precision))
+    }
+
+    fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading> {
+        let launches: Vec<RegistrationLaunch> = own(&launches).cloned().collect();
+        let extracted = extract(&launches, terms.confidence, terms.precision)?;
+        Some(Reading {
+            parameters: extracted.parameters,
+            found: Found::Registration(Registration { launches, ..extracted.registration }),
+            doubts: extracted.doubts,
+        })
+    }
+}
+
+fn own(launches: &[Data]) -> impl Iterator<Item = &RegistrationLaunch> {
+    launches.iter().filter_map(|data| match data {
+        Data::Registration(data) => Some(data),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_memory_may_be_taken() {
+        let check = |largest, available| check_memory(largest, available).is_ok();
+        assert!(check(1 << 30, Some(2 << 30)) && check(1 << 30, None));
+        assert!(!check(1 << 30, Some((2 << 30) - 1)) && !check(1, Some(1)));
+    }
+}

@@ -1,0 +1,171 @@
+//! `netdyno run`: a program as it is, over a link as it is wanted.
+
+use crate::hosts::machine;
+use crate::options::help::OUTPUT;
+use crate::program::apparatus::{Apparatus, grain_shift};
+use crate::program::child::{code, spawn, wait};
+use crate::program::ledger::Ledger;
+use crate::program::link::{LinkArgs, Wanted};
+use crate::program::turn::{self, DialArgs, RouteArgs};
+use crate::records::output::{check_writable, write_whole};
+use crate::terminal::fault::{Fault, RUNNER};
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::voice::note;
+use clap::Args;
+use netdyno_apparatus_fi::page::{Plan, Turn};
+use netdyno_protocol::dial::profile::Profile;
+use netdyno_protocol::dial::terms::Dials;
+use serde::Serialize;
+use std::ffi::OsString;
+use std::io::{IsTerminal, stderr};
+use std::path::PathBuf;
+
+/// The heading of the program.
+pub const WHAT_TO_RUN: &str = "What to run";
+
+/// `netdyno run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// How the dials are turned.
+    #[command(flatten)]
+    dials: DialArgs,
+
+    /// How messages go.
+    #[command(flatten)]
+    route: RouteArgs,
+
+    /// Write what each rank did to this file, as JSON
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT, hide_short_help = true)]
+    report: Option<PathBuf>,
+
+    /// What is known of the link.
+    #[command(flatten)]
+    link: LinkArgs,
+
+    /// Lets the hook panic after so many messages, in a function of the kind named: 150, queue:150, after-send:150
+    #[arg(long, value_name = "[KIND:]N", hide = true)]
+    fail_at: Option<netdyno_apparatus_fi::fault::InjectedFault>,
+
+    /// Run this program, with what starts its ranks
+    #[arg(
+        value_name = "COMMAND",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        help_heading = WHAT_TO_RUN,
+        hide_short_help = true
+    )]
+    command: Vec<OsString>,
+}
+
+/// The report of a run.
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: &'static str,
+    dials: String,
+    /// How they changed with time.
+    profile: Option<String>,
+    /// Of what varied by chance.
+    seed: u64,
+    command: Vec<String>,
+    /// The whole command line of netdyno.
+    command_line: Vec<String>,
+    exit_code: u8,
+    /// Why the dials were not in force everywhere.
+    not_in_force: Option<String>,
+    doubts: Vec<String>,
+    #[serde(flatten)]
+    ledger: &'a Ledger,
+}
+
+/// Runs the program and says what the hook did.
+pub fn run(args: &RunArgs) -> Result<(), Fault> {
+    if let Some(file) = &args.report {
+        check_writable(file)?;
+    }
+    turn::check_place(&args.command, args.turns_a_dial())?;
+    if !args.turns_a_dial() {
+        note(
+            "warning: no dial is turned: the program runs over the link as it is (see `netdyno run --help`)",
+        );
+    }
+    let interrupt = Interrupt::catch()?;
+    let (dials, profile, seed) = (args.dials.dials(), args.dials.profile()?, args.dials.seed);
+    let of_profile = profile.iter().flat_map(Profile::points).map(|point| point.dials);
+    let all: Vec<Dials> = of_profile.chain([dials]).collect();
+    let wanted = Wanted { dials: &all, command: &args.command, provider: args.route.provider() };
+    let link = args.link.own(&wanted, &interrupt)?;
+    let own = link.own;
+    turn::check(&dials, profile.as_ref(), &own)?;
+    let capacity = args.dials.capacity.unwrap_or(0);
+    let plan = Plan {
+        carrier: args.route.carrier(),
+        turns: vec![Turn { dials, own, capacity }],
+        profile,
+        seed,
+        grain_shift: grain_shift(),
+        between: args.route.between(),
+        completion: args.route.completion(),
+        gap_at: args.route.gap_at(),
+        fail_at: args.fail_at,
+    };
+    let apparatus = Apparatus::prepare(&plan, args.route.provider())?;
+    let child = spawn(&mut apparatus.command(&args.command))?;
+    let status = wait(child, apparatus.folder(), &interrupt)?;
+    let ledger = Ledger::of(&apparatus.accounts()?);
+    let is_silent = || ledger.is_silent().filter(|_| status.success());
+    let asked_for = args.route.provider().filter(|_| !status.success());
+    let without_provider = asked_for.and_then(|provider| ledger.without_provider(provider));
+    let failing = without_provider.or_else(|| ledger.failing()).or_else(is_silent);
+    let of_link = link.doubts.iter().map(|doubt| format!("the link as it is, {doubt}"));
+    let of_ranks = ledger.doubts(plan.between.as_ref());
+    let doubts: Vec<String> = of_link.chain(of_ranks).collect();
+    if let Some(file) = &args.report {
+        let command = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let report = Report {
+            schema: "netdyno-run/1",
+            dials: dials.to_string(),
+            profile: plan.profile.as_ref().map(Profile::to_string),
+            seed,
+            command,
+            command_line: machine::command_line(),
+            exit_code: code(status),
+            not_in_force: failing.clone(),
+            doubts: doubts.clone(),
+            ledger: &ledger,
+        };
+        let text = serde_json::to_string(&report)
+            .map_err(|error| Fault::Failed(format!("cannot write the report as JSON: {error}")))?;
+        write_whole(file, &(text + "\n"))?;
+    }
+    // The program's output is its own: what is said here is said beside it.
+    if ledger.has_fabric() && (stderr().is_terminal() || args.report.is_none()) {
+        note(&format!("\n{}", ledger.table().trim_end()));
+    }
+    doubts.iter().for_each(|doubt| note(&format!("doubt: {doubt}")));
+    // The ranks of an interrupted program were ended in the middle.
+    interrupt.check().map_err(Fault::stopped)?;
+    match (failing, code(status)) {
+        (None, 0) => Ok(()),
+        (None, code) => Err(Fault::Quiet(code)),
+        // What the program died of is what it says itself.
+        (Some(_), status) if status != 0 && ledger.ranks.is_empty() => Err(Fault::Ended(
+            RUNNER,
+            format!(
+                "the program ended with status {status} before any rank was heard of: see what it said, and try \
+                 it without netdyno"
+            ),
+        )),
+        (Some(text), status) if status != 0 => {
+            Err(Fault::Ended(RUNNER, format!("the program ended with status {status}; {text}")))
+        }
+        (Some(text), _) => Err(Fault::Ended(RUNNER, text)),
+    }
+}
+
+impl RunArgs {
+    /// Whether the link is to be another than it is.
+    fn turns_a_dial(&self) -> bool {
+        self.dials.are_turned() || self.route.between().is_some()
+    }
+}

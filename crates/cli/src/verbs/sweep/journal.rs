@@ -1,0 +1,218 @@
+//! The runs of a sweep, noted as they end, so that a sweep that was stopped goes on.
+
+use crate::terminal::fault::Fault;
+use crate::verbs::sweep::identity::Identity;
+use netdyno_measure::sweep::Run;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The journal of a sweep: the plan, what it is of, and then a line for each run. It is locked for as long
+/// as it is open.
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    runs: Vec<Run>,
+    /// Nothing was noted before this command.
+    is_new: bool,
+}
+
+/// The second line. Journals of earlier versions have none.
+#[derive(Serialize, Deserialize)]
+struct Of {
+    of: Identity,
+}
+
+impl Journal {
+    /// Opens a journal, or begins it. A line that was cut short by the end of a command is not a run.
+    ///
+    /// # Errors
+    /// Another command has it open; it is of another sweep; the system refuses.
+    pub fn open(path: &Path, plan: &str, identity: &Identity) -> Result<Self, Fault> {
+        let bad = |error: io::Error| {
+            Fault::BadInput(format!("cannot keep the journal {}: {error}", path.display()))
+        };
+        let mut file = locked(path, &bad)?;
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(bad)?;
+        let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+        let mut lines = rest.split_inclusive('\n').peekable();
+        let noted: Option<Of> = lines.peek().and_then(|line| serde_json::from_str(line.trim_end()).ok());
+        let mut good = if first.is_empty() { 0 } else { first.len() + 1 };
+        if noted.is_some() {
+            good += lines.next().map_or(0, str::len);
+        }
+        let changes = noted.map_or(Vec::new(), |noted| noted.of.changes(identity));
+        if !first.is_empty() && (first != plan || !changes.is_empty()) {
+            return Err(of_another(path, &changes));
+        }
+        let mut runs = Vec::new();
+        for line in lines {
+            match serde_json::from_str(line.trim_end()) {
+                Ok(run) if line.ends_with('\n') => runs.push(run),
+                _ => break,
+            }
+            good += line.len();
+        }
+        file.set_len(good as u64).and_then(|()| file.seek(SeekFrom::End(0))).map_err(bad)?;
+        let mut journal = Self { path: path.into(), file, runs, is_new: first.is_empty() };
+        if journal.is_new {
+            journal.write(plan)?;
+            journal.write_json(&Of { of: identity.clone() })?;
+        }
+        Ok(journal)
+    }
+
+    /// Notes a run.
+    pub fn note(&mut self, run: Run) -> Result<(), Fault> {
+        self.write_json(&run)?;
+        self.runs.push(run);
+        Ok(())
+    }
+
+    /// The runs so far.
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// The sweep is over.
+    pub fn remove(self) {
+        // What cannot be removed is found to be whole by the next command.
+        let _ = fs::remove_file(&self.path);
+    }
+
+    fn write_json(&mut self, value: &impl Serialize) -> Result<(), Fault> {
+        let line = serde_json::to_string(value)
+            .map_err(|error| Fault::Failed(format!("cannot write the journal as JSON: {error}")))?;
+        self.write(&line)
+    }
+
+    fn write(&mut self, line: &str) -> Result<(), Fault> {
+        writeln!(self.file, "{line}").and_then(|()| self.file.sync_data()).map_err(|error| {
+            Fault::Failed(format!("cannot write the journal {}: {error}", self.path.display()))
+        })
+    }
+}
+
+impl Drop for Journal {
+    /// A sweep that ended before its first run has nothing to go on from.
+    fn drop(&mut self) {
+        if self.is_new && self.runs.is_empty() {
+            // What cannot be removed is gone on with.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Opens the file and locks it against other commands. The one that had it may have removed it meanwhile.
+fn locked(path: &Path, bad: &dyn Fn(io::Error) -> Fault) -> Result<File, Fault> {
+    loop {
+        let mut options = OpenOptions::new();
+        let file = options.create(true).truncate(false).read(true).write(true).open(path).map_err(bad)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(Fault::BadInput(format!(
+                    "another sweep has the journal {} open: wait for its end, or name another with --journal",
+                    path.display()
+                )));
+            }
+            // Some file systems have no locks.
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => return Ok(file),
+            Err(TryLockError::Error(error)) => return Err(bad(error)),
+        }
+        let inode = file.metadata().map_err(bad)?.ino();
+        if fs::metadata(path).is_ok_and(|there| there.ino() == inode) {
+            return Ok(file);
+        }
+    }
+}
+
+fn of_another(path: &Path, changes: &[String]) -> Fault {
+    let path = path.display();
+    Fault::BadInput(if changes.is_empty() {
+        format!("the journal {path} is of another sweep: remove it, or name another with --journal")
+    } else {
+        format!(
+            "the journal {path} is of another sweep: {}; undo that to go on with it, remove it to begin again, \
+or name another with --journal",
+            changes.join(", ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_goes_on_where_it_was_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let open = |plan| Journal::open(&path, plan, &Identity::default());
+        let mut journal = open("plan").unwrap();
+        for repetition in 0..3 {
+            journal.note(Run { repetition, ..Run::default() }).unwrap();
+        }
+        drop(journal);
+        let whole = fs::read_to_string(&path).unwrap();
+        fs::write(&path, &whole[..whole.len() - 5]).unwrap();
+        let mut journal = open("plan").unwrap();
+        assert_eq!(journal.runs().len(), 2);
+        journal.note(Run { repetition: 2, ..Run::default() }).unwrap();
+        drop(journal);
+        assert_eq!(fs::read_to_string(&path).unwrap(), whole);
+        assert!(matches!(open("another"), Err(Fault::BadInput(_))));
+        open("plan").unwrap().remove();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_journal_without_what_it_is_of_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let run = serde_json::to_string(&Run::default()).unwrap();
+        fs::write(&path, format!("plan\n{run}\n{run}\n")).unwrap();
+        assert_eq!(Journal::open(&path, "plan", &of("1")).unwrap().runs().len(), 2);
+    }
+
+    fn of(seed: &str) -> Identity {
+        Identity::new(&[("--seed", seed.into())], &[])
+    }
+
+    /// What the command says where it cannot open a journal.
+    fn refusal(path: &Path, plan: &str, identity: &Identity) -> String {
+        match Journal::open(path, plan, identity) {
+            Err(Fault::BadInput(text)) => text,
+            _ => panic!("it was opened"),
+        }
+    }
+
+    #[test]
+    fn a_change_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let mut journal = Journal::open(&path, "plan", &of("1")).unwrap();
+        journal.note(Run::default()).unwrap();
+        drop(journal);
+        for plan in ["plan", "another"] {
+            let text = refusal(&path, plan, &of("2"));
+            assert!(text.contains("another sweep: --seed was 1 and is 2; undo that"), "{text}");
+        }
+        assert_eq!(Journal::open(&path, "plan", &of("1")).unwrap().runs().len(), 1);
+    }
+
+    #[test]
+    fn a_journal_is_of_one_command_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let first = Journal::open(&path, "plan", &of("1")).unwrap();
+        let text = refusal(&path, "plan", &of("1"));
+        assert!(text.starts_with("another sweep has the journal"), "{text}");
+        drop(first);
+        assert!(!path.exists(), "no run was noted");
+        Journal::open(&path, "plan", &of("1")).unwrap();
+    }
+}

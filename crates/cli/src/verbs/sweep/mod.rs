@@ -1,0 +1,498 @@
+//! `netdyno sweep`: which parameter of its link a program depends on, and how far each can go.
+
+mod grid;
+mod identity;
+mod journal;
+
+use crate::hosts::machine;
+use crate::options::help::{HOW_PRECISELY, OUTPUT};
+use crate::options::output::{Format, OutputArgs};
+use crate::options::values::confidence;
+use crate::program::apparatus::{Apparatus, grain_shift};
+use crate::program::child::{code, spawn, wait};
+use crate::program::ledger::{Ledger, Rank};
+use crate::program::link::{LinkArgs, Wanted};
+use crate::program::turn::{self, DIALS, RouteArgs};
+use crate::records::output::{check_writable, form_of, render_sweep, write_stdout, write_whole};
+use crate::terminal::fault::{Fault, RUNNER, clean};
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::progress::Progress;
+use crate::terminal::voice::{note, say};
+use crate::verbs::run::WHAT_TO_RUN;
+use crate::verbs::sweep::grid::Grid;
+use crate::verbs::sweep::identity::Identity;
+use crate::verbs::sweep::journal::Journal;
+use clap::Args;
+use netdyno_apparatus_fi::page::{Plan, Turn};
+use netdyno_measure::show::Percent;
+use netdyno_measure::sweep::{Counted, Counts, Run, SCHEMA, SLOWDOWNS, Subject, Sweep, read};
+use netdyno_protocol::dial::setting::Dial;
+use netdyno_protocol::dial::terms::{Dials, Own};
+use netdyno_protocol::sim::random::Random;
+use regex::Regex;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::path::PathBuf;
+use std::time::{Instant, SystemTime};
+
+/// Lines of a program's output that are shown when it fails.
+const LAST_LINES: usize = 3;
+
+/// `netdyno sweep`.
+#[derive(Debug, Args)]
+pub struct SweepArgs {
+    /// The dials and their values.
+    #[command(flatten)]
+    grids: GridArgs,
+
+    /// How messages go.
+    #[command(flatten)]
+    route: RouteArgs,
+
+    /// What is known of the link.
+    #[command(flatten)]
+    link: LinkArgs,
+
+    /// Read a number from the program's output
+    ///
+    /// The last one that the group of this pattern finds. Without it the time of the whole command is taken.
+    #[arg(long, value_name = "PATTERN", value_parser = pattern, help_heading = OUTPUT)]
+    metric: Option<Regex>,
+
+    /// Give that number this unit
+    #[arg(
+        long,
+        value_name = "UNIT",
+        default_value = "s",
+        requires = "metric",
+        help_heading = OUTPUT,
+        hide_short_help = true
+    )]
+    unit: String,
+
+    /// Take more of that number for better: it is a rate
+    #[arg(long, requires = "metric", help_heading = OUTPUT, hide_short_help = true)]
+    higher_is_better: bool,
+
+    /// Run every value this often
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "3",
+        value_parser = clap::value_parser!(u16).range(1..=1000),
+        help_heading = HOW_PRECISELY,
+        hide_short_help = true
+    )]
+    repetitions: u16,
+
+    /// Set the confidence of every interval
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value = "0.95",
+        value_parser = confidence,
+        help_heading = HOW_PRECISELY,
+        hide_short_help = true
+    )]
+    confidence: f64,
+
+    /// Seed the order in which values are run
+    #[arg(long, value_name = "N", default_value = "1", help_heading = HOW_PRECISELY, hide_short_help = true)]
+    seed: u64,
+
+    /// Note each run in this file as it ends
+    ///
+    /// The same command goes on from there.
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "netdyno-sweep.journal",
+        help_heading = OUTPUT,
+        hide_short_help = true
+    )]
+    journal: PathBuf,
+
+    /// Where and in which form the result goes.
+    #[command(flatten)]
+    output: OutputArgs,
+
+    /// Run this program, with what starts its ranks
+    #[arg(
+        value_name = "COMMAND",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        help_heading = WHAT_TO_RUN,
+        hide_short_help = true
+    )]
+    command: Vec<OsString>,
+}
+
+/// The values of each dial.
+#[derive(Debug, Args)]
+#[command(next_help_heading = DIALS)]
+struct GridArgs {
+    /// Sweep L, time on the way, as in +0:100:10us
+    ///
+    /// From, to and step, or a list as in =10,20,50us.
+    #[arg(long, value_name = "TIMES", value_parser = grid(Dial::Latency), allow_hyphen_values = true)]
+    latency: Option<Grid>,
+    /// Sweep o_s, processor time of a send
+    #[arg(long, value_name = "TIMES", value_parser = grid(Dial::SendOverhead), allow_hyphen_values = true)]
+    send_overhead: Option<Grid>,
+    /// Sweep o_r, processor time of a receive
+    #[arg(long, value_name = "TIMES", value_parser = grid(Dial::RecvOverhead), allow_hyphen_values = true)]
+    recv_overhead: Option<Grid>,
+    /// Sweep g_s, least time between sends
+    #[arg(long, value_name = "TIMES", value_parser = grid(Dial::SendGap), allow_hyphen_values = true)]
+    send_gap: Option<Grid>,
+    /// Sweep g_r, least time between receives
+    #[arg(long, value_name = "TIMES", value_parser = grid(Dial::RecvGap), allow_hyphen_values = true)]
+    recv_gap: Option<Grid>,
+    /// Sweep G, time of a byte, as in =1,2ns/B
+    ///
+    /// Or =1,2GB/s. Each byte of a message but the first.
+    #[arg(long, value_name = "TIMES/B", value_parser = grid(Dial::GapPerByte), allow_hyphen_values = true)]
+    gap_per_byte: Option<Grid>,
+}
+
+/// A pattern that finds a number. What is wrong with another one is the last line of what its parser says.
+fn pattern(text: &str) -> Result<Regex, String> {
+    let example = "as in 'Loop time of ([0-9.]+)'";
+    let pattern = Regex::new(text).map_err(|error| {
+        let said = error.to_string();
+        let why = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        format!("not a regular expression ({why}), {example}")
+    })?;
+    if pattern.captures_len() < 2 { Err(format!("the pattern has no group, {example}")) } else { Ok(pattern) }
+}
+
+fn grid(dial: Dial) -> impl Fn(&str) -> Result<Grid, String> + Clone + Send + Sync + 'static {
+    move |text| Grid::parse(dial, text)
+}
+
+impl GridArgs {
+    fn all(&self) -> Result<Vec<&Grid>, Fault> {
+        let grids = [
+            &self.latency,
+            &self.send_overhead,
+            &self.recv_overhead,
+            &self.send_gap,
+            &self.recv_gap,
+            &self.gap_per_byte,
+        ];
+        let grids: Vec<&Grid> = grids.into_iter().flatten().collect();
+        if grids.is_empty() {
+            return Err(Fault::BadInput("no dial is swept: name one, as in --latency +0:100:20us".into()));
+        }
+        Ok(grids)
+    }
+}
+
+/// One run that is to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Step<'a> {
+    grid: Option<&'a Grid>,
+    value: f64,
+    repetition: usize,
+}
+
+/// Runs the sweep and writes its result.
+pub fn run(args: &SweepArgs) -> Result<(), Fault> {
+    let grids = args.grids.all();
+    turn::check_place(&args.command, grids.is_ok())?;
+    let grids = grids?;
+    if let Some(file) = &args.output.out {
+        check_writable(file)?;
+    }
+    let format = form_of(&args.output)?;
+    let interrupt = Interrupt::catch()?;
+    // Before the link is measured, which takes long.
+    let mut journal = Journal::open(&args.journal, &plan(args, &grids), &identity(args, &grids))?;
+    let own = own(args, &grids, &interrupt)?;
+    let began = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let steps = steps(&grids, usize::from(args.repetitions), args.seed);
+    if !journal.runs().is_empty() {
+        note(&format!(
+            "going on after {} of {} runs, as noted in {}",
+            journal.runs().len(),
+            steps.len(),
+            args.journal.display()
+        ));
+    }
+    let is_step = |(run, step): (&Run, &Step<'_>)| {
+        let dial = step.grid.map(|grid| grid.dial.name());
+        (run.dial.as_deref(), run.value, run.repetition) == (dial, step.value, step.repetition)
+    };
+    if journal.runs().len() > steps.len() || !journal.runs().iter().zip(&steps).all(is_step) {
+        let path = args.journal.display();
+        return Err(Fault::BadInput(format!(
+            "the journal {path} has other runs: remove it, or name another with --journal"
+        )));
+    }
+    let progress = Progress::new();
+    let mut provider = None;
+    for (nth, step) in steps.iter().enumerate().skip(journal.runs().len()) {
+        interrupt.check().map_err(|fault| stopped(fault, args))?;
+        progress.show(nth as f64 / steps.len() as f64, &doing(step));
+        let (run, over) = once(args, step, &own, &interrupt).map_err(|fault| stopped(fault, args))?;
+        provider = over;
+        journal.note(run)?;
+    }
+    drop(progress);
+    let sweep = result(args, &grids, journal.runs(), provider, began);
+    let text = render_sweep(&sweep, format.unwrap_or(Format::Table))?;
+    match &args.output.out {
+        Some(file) => write_whole(file, &text)?,
+        None => write_stdout(&text)?,
+    }
+    journal.remove();
+    Ok(())
+}
+
+/// What the link has of its own, beside which every value has to make sense.
+fn own(args: &SweepArgs, grids: &[&Grid], interrupt: &Interrupt) -> Result<Own, Fault> {
+    let dials = |grid: &&Grid| -> Vec<Dials> {
+        grid.values.iter().map(|&value| Dials::NONE.with(grid.dial, grid.setting(value))).collect()
+    };
+    let dials: Vec<Dials> = grids.iter().flat_map(dials).collect();
+    let wanted = Wanted { dials: &dials, command: &args.command, provider: args.route.provider() };
+    let link = args.link.own(&wanted, interrupt)?;
+    link.doubts.iter().for_each(|doubt| note(&format!("doubt: the link as it is, {doubt}")));
+    let own = link.own;
+    dials.iter().try_for_each(|dials| turn::check(dials, None, &own))?;
+    Ok(own)
+}
+
+/// What has been run is not lost.
+fn stopped(fault: Fault, args: &SweepArgs) -> Fault {
+    if let Fault::Interrupted(_) = &fault {
+        say(&format!("the same command goes on from {}", args.journal.display()));
+    }
+    fault.stopped()
+}
+
+/// Every value of every dial, and the link as it is as often as there are dials, in random order.
+fn steps<'a>(grids: &[&'a Grid], repetitions: usize, seed: u64) -> Vec<Step<'a>> {
+    let mut random = Random::new(seed);
+    let mut all = Vec::new();
+    for repetition in 0..repetitions {
+        let link = grids.iter().map(|_| Step { grid: None, value: 0.0, repetition });
+        let turned = grids.iter().flat_map(|&grid| {
+            grid.values.iter().map(move |&value| Step { grid: Some(grid), value, repetition })
+        });
+        let mut steps: Vec<Step<'a>> = link.chain(turned).collect();
+        for at in (1..steps.len()).rev() {
+            steps.swap(at, (random.bits() % (at as u64 + 1)) as usize);
+        }
+        all.append(&mut steps);
+    }
+    all
+}
+
+fn doing(step: &Step<'_>) -> String {
+    match step.grid {
+        None => "the link as it is".into(),
+        Some(grid) if grid.dial == Dial::GapPerByte => format!("{} {} ns/B", grid.dial, step.value),
+        Some(grid) => format!("{} {} us", grid.dial, step.value / 1e3),
+    }
+}
+
+/// What a journal must be of to be gone on with.
+fn plan(args: &SweepArgs, grids: &[&Grid]) -> String {
+    let grids: Vec<String> = grids.iter().map(|grid| grid.to_string()).collect();
+    let metric = args.metric.as_ref().map_or("", Regex::as_str);
+    format!(
+        "netdyno {} | {:?} | {:?} | {:?} {:?} {:?} | {metric:?} | {} times, seed {}",
+        env!("CARGO_PKG_VERSION"),
+        args.command,
+        grids.join(" "),
+        std::env::var_os("FI_PROVIDER"),
+        args.route,
+        args.link,
+        args.repetitions,
+        args.seed
+    )
+}
+
+/// What runs in common are runs of, each by a name that people know.
+fn identity(args: &SweepArgs, grids: &[&Grid]) -> Identity {
+    let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
+    let grids: Vec<String> = grids.iter().map(|grid| grid.to_string()).collect();
+    let provider = std::env::var_os("FI_PROVIDER");
+    let provider = provider.map_or("none".into(), |name| name.to_string_lossy().into_owned());
+    let mut asked = vec![
+        ("netdyno", env!("CARGO_PKG_VERSION").to_owned()),
+        ("the command", format!("'{}'", words.join(" "))),
+        ("the sweep of dials", grids.join(" ")),
+        ("FI_PROVIDER", provider),
+        ("--metric", args.metric.as_ref().map_or("none".into(), |pattern| format!("'{pattern}'"))),
+        ("--repetitions", args.repetitions.to_string()),
+        ("--seed", args.seed.to_string()),
+    ];
+    asked.extend(args.route.spelled());
+    asked.extend(args.link.spelled());
+    Identity::new(&asked, &args.command)
+}
+
+/// One run. Also gives the provider that it was over.
+fn once(
+    args: &SweepArgs,
+    step: &Step<'_>,
+    own: &Own,
+    interrupt: &Interrupt,
+) -> Result<(Run, Option<String>), Fault> {
+    let dials = step.grid.map_or(Dials::NONE, |grid| Dials::NONE.with(grid.dial, grid.setting(step.value)));
+    let turn = Turn { dials, own: *own, capacity: 0 };
+    let plan = Plan {
+        carrier: args.route.carrier(),
+        turns: vec![turn],
+        grain_shift: grain_shift(),
+        between: args.route.between(),
+        completion: args.route.completion(),
+        gap_at: args.route.gap_at(),
+        ..Plan::default()
+    };
+    let apparatus = Apparatus::prepare(&plan, args.route.provider())?;
+    let unread = |error: io::Error| Fault::Failed(format!("cannot keep the program's output: {error}"));
+    let mut output = tempfile::tempfile().map_err(unread)?;
+    let mut command = apparatus.command(&args.command);
+    command.stdin(std::process::Stdio::null());
+    command.stdout(output.try_clone().map_err(unread)?).stderr(output.try_clone().map_err(unread)?);
+    let began = Instant::now();
+    let status = wait(spawn(&mut command)?, apparatus.folder(), interrupt)?;
+    let wall_s = began.elapsed().as_secs_f64();
+    interrupt.check()?;
+    let said = said(&mut output).map_err(unread)?;
+    if !status.success() {
+        let last: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+        let last = last[last.len().saturating_sub(LAST_LINES)..].join("; ");
+        let text = format!("the program failed ({status}): {}", clean(&last));
+        return Err(Fault::Ended(code(status), text));
+    }
+    let ledger = Ledger::of(&apparatus.accounts()?);
+    if let Some(text) = ledger.failing().or_else(|| ledger.is_silent()) {
+        return Err(Fault::Ended(RUNNER, text));
+    }
+    let metric = match &args.metric {
+        None => wall_s,
+        Some(pattern) => number(pattern, &said)?,
+    };
+    let run = Run {
+        dial: step.grid.map(|grid| grid.dial.name().to_owned()),
+        value: step.value,
+        repetition: step.repetition,
+        metric,
+        wall_s,
+        counted: counted(&ledger),
+        doubts: ledger.doubts(args.route.between().as_ref()),
+    };
+    Ok((run, apparatus.provider().map(str::to_owned)))
+}
+
+fn said(output: &mut File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    output.rewind()?;
+    output.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The last number that the pattern finds.
+fn number(pattern: &Regex, said: &str) -> Result<f64, Fault> {
+    let found = pattern.captures_iter(said).last().and_then(|captures| captures.get(1));
+    let found = found.ok_or_else(|| {
+        Fault::Ended(RUNNER, format!("--metric '{pattern}' finds nothing in the program's output"))
+    })?;
+    found.as_str().parse().ok().filter(|number: &f64| number.is_finite()).ok_or_else(|| {
+        Fault::Ended(
+            RUNNER,
+            format!("--metric '{pattern}' finds '{}', which is no number", clean(found.as_str())),
+        )
+    })
+}
+
+fn counted(ledger: &Ledger) -> Counted {
+    let most = |of: fn(&Rank) -> u64| ledger.ranks.iter().map(of).max().unwrap_or(0);
+    Counted {
+        ranks: ledger.ranks.len() as u64,
+        messages: ledger.messages(),
+        most_sent: most(|rank| rank.sent + rank.one_sided),
+        most_received: most(|rank| rank.received),
+        most_bytes: most(|rank| rank.sent_bytes + rank.one_sided_bytes),
+    }
+}
+
+fn result(args: &SweepArgs, grids: &[&Grid], runs: &[Run], provider: Option<String>, began: String) -> Sweep {
+    let environment = machine::environment(None);
+    let mut sweep = Sweep {
+        schema: SCHEMA.into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        began,
+        place: format!("{}, {}, {}", environment.host, environment.cpu_model, environment.kernel),
+        command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        command_line: machine::command_line(),
+        provider,
+        metric: args.metric.as_ref().map_or("wall time".into(), |pattern| pattern.to_string()),
+        unit: if args.higher_is_better && args.unit == "s" { String::new() } else { args.unit.clone() },
+        higher_is_better: args.higher_is_better,
+        confidence: args.confidence,
+        dials: Vec::new(),
+        runs: runs.to_vec(),
+        doubts: machine::doubts(&environment).into_iter().map(|doubt| doubt.text).collect(),
+    };
+    let link: Vec<f64> = runs.iter().filter(|run| run.dial.is_none()).map(|run| run.metric).collect();
+    let (least, most) = link.iter().fold((f64::MAX, f64::MIN), |(lo, hi), &m| (lo.min(m), hi.max(m)));
+    if most / least - 1.0 > SLOWDOWNS[0] {
+        let spread = Percent(most / least - 1.0);
+        let text =
+            format!("runs of the link as it is differ by {spread}: a slowdown that is less may be noise");
+        sweep.doubts.push(text);
+    }
+    sweep.dials = grids.iter().map(|grid| read(&subject(grid), runs, &sweep)).collect();
+    let mut of_runs: Vec<&String> = runs.iter().flat_map(|run| &run.doubts).collect();
+    of_runs.sort();
+    of_runs.dedup_by_key(|text| text.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned());
+    sweep.doubts.extend(of_runs.into_iter().map(|text| format!("in a run {text}")));
+    sweep
+}
+
+fn subject(grid: &Grid) -> Subject {
+    let counts = match grid.dial {
+        Dial::Latency => Counts::Nothing,
+        Dial::SendOverhead | Dial::SendGap => Counts::Sent,
+        Dial::RecvOverhead | Dial::RecvGap => Counts::Received,
+        Dial::GapPerByte => Counts::Bytes,
+    };
+    let unit_ns = if grid.dial == Dial::GapPerByte { 1.0 } else { 1e3 };
+    Subject { dial: grid.dial.name().into(), adds: grid.adds, unit_ns, counts }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_is_run_in_each_repetition_and_the_link_between_them() {
+        let latency = Grid::parse(Dial::Latency, "+0:100:20us").unwrap();
+        let gap = Grid::parse(Dial::SendGap, "=10,20us").unwrap();
+        let steps = steps(&[&latency, &gap], 3, 1);
+        assert_eq!(steps.len(), 3 * (2 + 5 + 2));
+        for repetition in 0..3 {
+            let of = |grid: Option<&Grid>| {
+                steps.iter().filter(|step| step.repetition == repetition && step.grid == grid).count()
+            };
+            assert_eq!((of(None), of(Some(&latency)), of(Some(&gap))), (2, 5, 2));
+        }
+        assert_ne!(steps[..9], steps[9..18], "the order differs");
+        assert_eq!(steps, super::steps(&[&latency, &gap], 3, 1), "and is the same again");
+    }
+
+    #[test]
+    fn the_last_number_counts() {
+        let pattern = Regex::new("Loop time of ([0-9.]+)").unwrap();
+        assert_eq!(number(&pattern, "Loop time of 1.5 on\nLoop time of 2.5 on").unwrap(), 2.5);
+        assert!(number(&pattern, "nothing").is_err());
+        assert!(number(&Regex::new("(x)").unwrap(), "x").is_err());
+    }
+}

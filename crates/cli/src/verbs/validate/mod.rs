@@ -1,0 +1,372 @@
+//! `netdyno validate`: whether the dials do what they say, as the tables 1 to 6 of León et al. 2002.
+
+mod plain;
+
+use crate::campaign::method::{Method, Reading, Terms};
+use crate::campaign::{Campaign, Conditions, conclude};
+use crate::job::ranks::Ranks;
+use crate::options::bench::Measuring;
+use crate::options::help::WHAT;
+use crate::options::output::OutputArgs;
+use crate::program::apparatus::{Apparatus, folder, grain_shift};
+use crate::program::ledger::Ledger;
+use crate::program::turn::RouteArgs;
+use crate::records::output::Sink;
+use crate::terminal::fault::Fault;
+use clap::Args;
+use netdyno_apparatus_fi::page::{CURRENT, FOLDER, NAME, Plan as Page, Turn};
+use netdyno_layers::catalogue::Layer;
+use netdyno_layers::half::DialOptions;
+use netdyno_measure::logp::pattern::Plan;
+use netdyno_measure::record::{Doubt, Found, Parameter, Parameters, PerByte, Record, Status};
+use netdyno_measure::stats::{median, median_interval_of_sorted, sorted};
+use netdyno_measure::task::{Data, Task};
+use netdyno_measure::validation::data::Block;
+use netdyno_measure::validation::extract::{Subject, doubts, doubts_of_programs, extract};
+use netdyno_measure::validation::record::Program;
+use netdyno_measure::validation::{Dialled, Planned};
+use netdyno_protocol::dial::setting::{Dial, Setting};
+use netdyno_protocol::dial::terms::Dials;
+use netdyno_protocol::sim::random::Random;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Bytes of a message, as in the paper, and for the gap per byte.
+const SIZE_BYTES: usize = 8;
+const BULK_BYTES: usize = 4088;
+/// Time of a block; less where the launch's share of the time is less, and at least as long as its patterns
+/// need.
+const BLOCK_NS: f64 = 150e6;
+/// The signature is shorter than where it is all that is measured: there are many of them.
+const LONGEST_BURST: usize = 128;
+const BATCH_MESSAGES: usize = 64;
+
+/// Where in a block's figures the parameters stand.
+const O_S: usize = 0;
+const O_R: usize = 1;
+const GAP: usize = 2;
+const LATENCY: usize = 3;
+const RTT: usize = 4;
+
+/// The help of --launches, which counts other launches than elsewhere.
+const LAUNCHES: &str = "Start this many fresh process pairs for each dial";
+
+/// `netdyno validate`.
+#[derive(Debug, Args)]
+#[command(mut_arg("size", |size| size.hide(true)))]
+#[command(mut_arg("launches", |launches| launches.default_value("3").help(LAUNCHES).long_help(LAUNCHES)))]
+#[command(mut_arg("max_time", |time| time.default_value("10min")))]
+pub struct ValidateArgs {
+    /// Turn its dials (see `netdyno layers`)
+    ///
+    /// Those of mpi, am+shm or am+udp.
+    #[arg(long, value_name = "LAYER", default_value = "mpi", help_heading = WHAT)]
+    over: Layer,
+
+    /// Turn these dials [default: all]
+    #[arg(long, value_name = "DIAL[,DIAL…]", value_delimiter = ',', value_parser = dial, help_heading = WHAT)]
+    dial: Vec<Dial>,
+
+    /// Turn them to the paper's values
+    ///
+    /// 0.5, 1, 2, 5 and 10 to 120 µs in steps of 10 (León et al. 2002).
+    #[arg(long, help_heading = WHAT, hide_short_help = true)]
+    full: bool,
+
+    /// How to measure.
+    #[command(flatten)]
+    pub measuring: Measuring,
+
+    /// Where and in which form the result goes.
+    #[command(flatten)]
+    output: OutputArgs,
+
+    /// How messages go.
+    #[command(flatten)]
+    route: RouteArgs,
+}
+
+fn dial(text: &str) -> Result<Dial, String> {
+    let names = Dial::ALL.map(Dial::name).join(", ");
+    Dial::ALL.into_iter().find(|dial| dial.name() == text).ok_or_else(|| format!("use {names}"))
+}
+
+/// Validates and writes the result.
+pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
+    if !args.over.takes_dials() && args.over != Layer::Mpi {
+        return Err(Fault::BadInput(format!("{} has no dials: use mpi, am+shm or am+udp", args.over)));
+    }
+    let method = Validating::new(args);
+    if args.measuring.waits().len() > 1 {
+        return Err(Fault::BadInput("validate waits one way: name one of them with --wait".into()));
+    }
+    let mut measuring = args.measuring.clone();
+    measuring.launches = measuring.launches.saturating_mul(method.grids.len() as u16);
+    let page = method.page(args);
+    let mut campaign =
+        Campaign::new(Box::new(method), &[args.over], &Conditions::default(), &measuring, ranks)?;
+    let sink = Sink::open(&args.output)?;
+    if args.over.takes_dials() {
+        return of_ours(&mut campaign, &page, &sink);
+    }
+    let apparatus = Apparatus::prepare(&page, args.route.provider())?;
+    campaign.put(&apparatus.variables());
+    let mut record = campaign.run()?;
+    let ledger = Ledger::of(&apparatus.accounts()?);
+    // The ranks of an interrupted launch were ended in the middle.
+    if let Some(text) =
+        ledger.failing().or_else(|| ledger.is_silent()).filter(|_| record.interrupted.is_none())
+    {
+        return Err(Fault::Failed(text));
+    }
+    let programs = of_programs(args)?;
+    for result in &mut record.results {
+        result.doubts.extend(doubts_of_programs(&programs));
+        if let Found::Validate(found) = &mut result.found {
+            found.programs.clone_from(&programs);
+        }
+        let carrier = ledger.ranks.first().map_or("none", |rank| rank.carrier);
+        result.label = result.label.take().or_else(|| apparatus.provider().map(str::to_owned));
+        result.doubts.extend(ledger.doubts(None).into_iter().map(|text| Doubt::new("apparatus", text)));
+        result.dials = Some(format!("each in turn, departure times travel by {carrier}"));
+    }
+    write(&mut record, &sink)
+}
+
+/// Plain MPI programs under the dials, where a launcher can start them: netdyno that was itself started
+/// by one cannot start another.
+fn of_programs(args: &ValidateArgs) -> Result<Vec<Program>, Fault> {
+    let measuring = &args.measuring;
+    let pairs = usize::from(measuring.launches);
+    measuring.launcher.as_ref().map_or(Ok(Vec::new()), |launcher| {
+        plain::measure(launcher, &args.route, &args.dial, pairs, measuring.confidence)
+    })
+}
+
+/// Writes a record; its figures of the link are those of small messages.
+fn write(record: &mut Record, sink: &Sink) -> Result<(), Fault> {
+    record.results.iter_mut().for_each(|result| result.size_bytes = SIZE_BYTES);
+    sink.write(record)?;
+    conclude(record)
+}
+
+/// The dials of our own stack, which need no hook.
+fn of_ours(campaign: &mut Campaign, page: &Page, sink: &Sink) -> Result<(), Fault> {
+    let folder = folder(page)?;
+    campaign.turn(&DialOptions {
+        turns: page.turns.iter().map(|turn| turn.dials).collect(),
+        word: Some((folder.path().join(NAME), CURRENT)),
+        profile: None,
+    });
+    campaign.put(&[(FOLDER, folder.path().as_os_str().to_owned())]);
+    write(&mut campaign.run()?, sink)
+}
+
+/// A dial and the values that it is turned to, in nanoseconds or nanoseconds per byte.
+struct Grid {
+    dial: Dial,
+    values: Vec<f64>,
+    /// The turn of the first value.
+    first_turn: u32,
+}
+
+impl Grid {
+    fn of(dial: Dial, full: bool, first_turn: u32) -> Self {
+        let us = |values: &[f64]| values.iter().map(|us| us * 1e3).collect::<Vec<f64>>();
+        let tens: Vec<f64> = (1..=12).map(|ten| f64::from(ten) * 1e4).collect();
+        let values = match (dial, full) {
+            // 1000, 500, … MB/s.
+            (Dial::GapPerByte, false) => vec![4.0, 8.0, 16.0],
+            (Dial::GapPerByte, true) => vec![2.0, 4.0, 8.0, 16.0, 32.0],
+            (_, true) => [us(&[0.5, 1.0, 2.0, 5.0]), tens].concat(),
+            (Dial::SendGap | Dial::RecvGap, false) => us(&[20.0, 40.0, 80.0]),
+            (_, false) => us(&[2.0, 10.0, 50.0]),
+        };
+        Self { dial, values, first_turn }
+    }
+
+    fn size_bytes(&self) -> usize {
+        if self.dial == Dial::GapPerByte { BULK_BYTES } else { SIZE_BYTES }
+    }
+
+    /// What is wanted of a message, where the dial is turned to a value.
+    fn wanted_ns(&self, value: f64) -> f64 {
+        if self.dial == Dial::GapPerByte { value * (BULK_BYTES - 1) as f64 } else { value }
+    }
+
+    fn setting(&self, value: f64) -> Setting {
+        if self.adds() { Setting::Add(value) } else { Setting::Set(value) }
+    }
+
+    fn adds(&self) -> bool {
+        matches!(self.dial, Dial::Latency | Dial::SendOverhead | Dial::RecvOverhead)
+    }
+
+    fn subject(&self) -> Subject {
+        let (parameter, figure, demanded) = match self.dial {
+            Dial::Latency => ("L", LATENCY, vec![LATENCY, RTT, GAP]),
+            Dial::SendOverhead => ("o_s", O_S, vec![O_S, RTT, GAP]),
+            Dial::RecvOverhead => ("o_r", O_R, vec![O_R, RTT, GAP]),
+            Dial::SendGap => ("g_s", GAP, vec![GAP]),
+            Dial::RecvGap => ("g_r", GAP, vec![GAP]),
+            Dial::GapPerByte => ("G'", GAP, vec![GAP, LATENCY, RTT]),
+        };
+        Subject {
+            dial: self.dial.name().into(),
+            parameter: parameter.into(),
+            figure,
+            size_bytes: self.size_bytes(),
+            adds: self.adds(),
+            demanded,
+        }
+    }
+}
+
+/// The method: one dial a launch, in turn.
+struct Validating {
+    grids: Vec<Grid>,
+}
+
+impl Validating {
+    fn new(args: &ValidateArgs) -> Self {
+        let mut grids = Vec::new();
+        let mut turn = 1;
+        for dial in Dial::ALL {
+            if args.dial.is_empty() || args.dial.contains(&dial) {
+                let grid = Grid::of(dial, args.full, turn);
+                turn += grid.values.len() as u32;
+                grids.push(grid);
+            }
+        }
+        Self { grids }
+    }
+
+    /// The link as it is, and then every value of every dial.
+    fn page(&self, args: &ValidateArgs) -> Page {
+        let turned = self.grids.iter().flat_map(|grid| {
+            let turn = |value: &f64| Turn {
+                dials: Dials::NONE.with(grid.dial, grid.setting(*value)),
+                ..Turn::default()
+            };
+            grid.values.iter().map(turn)
+        });
+        let turns = std::iter::once(Turn::default()).chain(turned).collect();
+        Page {
+            carrier: args.route.carrier(),
+            turns,
+            grain_shift: grain_shift(),
+            between: args.route.between(),
+            completion: args.route.completion(),
+            gap_at: args.route.gap_at(),
+            ..Page::default()
+        }
+    }
+}
+
+impl Method for Validating {
+    fn task(&self, terms: &Terms, _before: &[Data]) -> Task {
+        let &Terms { launch, share_ns, precision, confidence, seed, .. } = terms;
+        let dial = launch % self.grids.len();
+        let grid = &self.grids[dial];
+        let mut order: Vec<usize> = (0..grid.values.len()).collect();
+        shuffle(&mut order, seed);
+        let mut blocks = vec![(0, 0.0)];
+        for at in order {
+            blocks.push((grid.first_turn + at as u32, grid.wanted_ns(grid.values[at])));
+            blocks.push((0, 0.0));
+        }
+        let plan = Plan {
+            launch,
+            shape: None,
+            budget_ns: BLOCK_NS.min(share_ns / blocks.len() as f64),
+            precision,
+            confidence,
+            seed,
+            longest_burst: LONGEST_BURST,
+            batch_messages: BATCH_MESSAGES,
+        };
+        Task::Dialled(Planned { dial, size_bytes: grid.size_bytes(), blocks, plan })
+    }
+
+    /// What a dial does is a difference between blocks of one launch, and each launch turns another one.
+    fn is_stratified(&self) -> bool {
+        false
+    }
+
+    /// More launches make the intervals narrower, and the tables no truer.
+    fn is_precise(&self, _launches: &[Data], _terms: &Terms) -> bool {
+        true
+    }
+
+    fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading> {
+        let launches: Vec<Dialled> = launches
+            .into_iter()
+            .filter_map(|data| match data {
+                Data::Dialled(dialled) => Some(dialled),
+                _ => None,
+            })
+            .collect();
+        let parameters = of_link(&self.grids, &launches, terms.confidence);
+        let subjects: Vec<Subject> = self.grids.iter().map(Grid::subject).collect();
+        let found = extract(&subjects, launches, terms.confidence);
+        let doubts = doubts(&found);
+        Some(Reading { parameters, found: Found::Validate(found), doubts })
+    }
+}
+
+/// The order in which values are run differs from launch to launch.
+fn shuffle(order: &mut [usize], seed: u64) {
+    let mut random = Random::new(seed);
+    for at in (1..order.len()).rev() {
+        order.swap(at, (random.bits() % (at as u64 + 1)) as usize);
+    }
+}
+
+/// The parameters of the link as it is, with small messages.
+fn of_link(grids: &[Grid], launches: &[Dialled], confidence: f64) -> Parameters {
+    let small = launches.iter().filter(|launch| grids[launch.dial].size_bytes() == SIZE_BYTES);
+    let per_launch: Vec<Vec<Block>> = small
+        .map(|launch| launch.blocks.iter().copied().filter(|block| block.wanted_ns == 0.0).collect())
+        .collect();
+    let parameter = |figure: usize, status: Status| {
+        let of_launch = |blocks: &Vec<Block>| median(blocks.iter().map(|block| block.figures()[figure]));
+        let values = sorted(per_launch.iter().map(of_launch).filter(|value| value.is_finite()));
+        let value_ns = Some(median(values.iter().copied())).filter(|value| value.is_finite());
+        Parameter {
+            status: if value_ns.is_some() { status } else { Status::Unobservable },
+            value_ns,
+            ci_ns: median_interval_of_sorted(&values, confidence),
+            quantiles_ns: BTreeMap::new(),
+            samples: per_launch.iter().map(|blocks| blocks.len() as u64).sum(),
+            launches: values.len(),
+        }
+    };
+    Parameters {
+        rtt: parameter(RTT, Status::Measured),
+        o_s: parameter(O_S, Status::Measured),
+        o_r: parameter(O_R, Status::Measured),
+        o_poll: unobservable(),
+        // Short signatures do not tell what sets their plateau.
+        g: parameter(GAP, Status::UpperBound),
+        L: parameter(LATENCY, Status::Measured),
+        G: PerByte {
+            status: Status::Unobservable,
+            value_ns_per_byte: None,
+            ci_ns_per_byte: None,
+            quantiles_ns_per_byte: BTreeMap::new(),
+            samples: 0,
+            launches: 0,
+        },
+    }
+}
+
+fn unobservable() -> Parameter {
+    Parameter {
+        status: Status::Unobservable,
+        value_ns: None,
+        ci_ns: None,
+        quantiles_ns: BTreeMap::new(),
+        samples: 0,
+        launches: 0,
+    }
+}

@@ -1,0 +1,256 @@
+//! Plain MPI programs under dials: the part of `netdyno validate` that does not know of the hook.
+//!
+//! The program (`programs/patterns.c`) is compiled by the MPI's own compiler and started by the launcher,
+//! with the dial and on the link as it is in turn. A dial is taken at its word by what one operation of
+//! the program grows, which LogGP says: a message in one direction at a time pays each dial once.
+
+use crate::program::apparatus::{Apparatus, grain_shift};
+use crate::program::guard::GuardedFolder;
+use crate::program::turn::RouteArgs;
+use crate::terminal::fault::Fault;
+use crate::terminal::voice::note;
+use netdyno_apparatus_fi::page::{Plan, Turn};
+use netdyno_job::launcher::Launcher;
+use netdyno_measure::validation::extract::program;
+use netdyno_measure::validation::record::Program;
+use netdyno_protocol::dial::setting::{Dial, Setting, Spelled};
+use netdyno_protocol::dial::terms::Dials;
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The program.
+const SOURCE: &str = include_str!("../../../programs/patterns.c");
+/// Operations of each kind in a launch.
+const OPERATIONS: usize = 200;
+
+/// Operations under a dial that is turned to a value.
+struct Case {
+    dial: Dial,
+    setting: Setting,
+    patterns: &'static [&'static str],
+    sizes: &'static [usize],
+    /// Operations in a launch: fewer where each is long.
+    operations: usize,
+}
+
+const CASES: &[Case] = &[
+    Case {
+        dial: Dial::Latency,
+        setting: Setting::Add(10e3),
+        patterns: &["pingpong"],
+        sizes: &[8, 1 << 10, 1 << 16, 1 << 20],
+        operations: OPERATIONS,
+    },
+    Case {
+        dial: Dial::Latency,
+        setting: Setting::Add(200e3),
+        patterns: &["pingpong", "exchange"],
+        sizes: &[8, 1 << 10, 1 << 16, 1 << 20],
+        operations: OPERATIONS / 2,
+    },
+    Case {
+        dial: Dial::Latency,
+        setting: Setting::Add(50e3),
+        patterns: &["allreduce", "barrier"],
+        sizes: &[8],
+        operations: OPERATIONS,
+    },
+    Case {
+        dial: Dial::Latency,
+        setting: Setting::Add(50e3),
+        patterns: &["allreduce"],
+        sizes: &[1 << 16],
+        operations: OPERATIONS,
+    },
+    Case {
+        dial: Dial::SendOverhead,
+        setting: Setting::Add(10e3),
+        patterns: &["pingpong"],
+        sizes: &[8, 1 << 10, 1 << 16, 1 << 20],
+        operations: OPERATIONS,
+    },
+    Case {
+        dial: Dial::RecvOverhead,
+        setting: Setting::Add(10e3),
+        patterns: &["pingpong"],
+        sizes: &[8, 1 << 10, 1 << 16, 1 << 20],
+        operations: OPERATIONS,
+    },
+    Case {
+        dial: Dial::SendGap,
+        setting: Setting::Set(100e3),
+        patterns: &["stream"],
+        sizes: &[8, 1 << 10],
+        operations: OPERATIONS / 10,
+    },
+    Case {
+        dial: Dial::RecvGap,
+        setting: Setting::Set(100e3),
+        patterns: &["stream"],
+        sizes: &[8, 1 << 10],
+        operations: OPERATIONS / 10,
+    },
+    Case {
+        dial: Dial::GapPerByte,
+        setting: Setting::Set(4.0),
+        patterns: &["stream"],
+        sizes: &[1 << 16, 1 << 20],
+        operations: 10,
+    },
+];
+
+impl Case {
+    fn adds(&self) -> bool {
+        matches!(self.setting, Setting::Add(_))
+    }
+
+    /// What an operation is to take longer or, where the link is set to a gap, to take.
+    fn wanted_ns(&self, pattern: &str, size: usize) -> f64 {
+        let steps = match (pattern, size) {
+            // A long vector is scattered and gathered.
+            ("allreduce", size) if size > 4096 => 2.0,
+            _ => 1.0,
+        };
+        let amount = self.setting.amount();
+        if self.dial == Dial::GapPerByte { amount * (size - 1) as f64 } else { steps * amount }
+    }
+
+    fn plan(&self, route: &RouteArgs, is_dialled: bool) -> Plan {
+        let dials = Dials::NONE.with(self.dial, self.setting);
+        let turns = if is_dialled { vec![Turn { dials, ..Turn::default() }] } else { Vec::new() };
+        Plan {
+            carrier: route.carrier(),
+            turns,
+            grain_shift: grain_shift(),
+            between: route.between(),
+            completion: route.completion(),
+            gap_at: route.gap_at(),
+            ..Plan::default()
+        }
+    }
+}
+
+/// Runs the programs, `pairs` times with each dial and without it.
+pub fn measure(
+    launcher: &Launcher,
+    route: &RouteArgs,
+    dials: &[Dial],
+    pairs: usize,
+    confidence: f64,
+) -> Result<Vec<Program>, Fault> {
+    let folder = GuardedFolder::new().map_err(|error| Fault::Failed(format!("cannot compile: {error}")))?;
+    let binary = compile(folder.path(), launcher)?;
+    let mut all = Vec::new();
+    for case in CASES.iter().filter(|case| dials.is_empty() || dials.contains(&case.dial)) {
+        note(&format!("plain MPI programs under {} …", Dials::NONE.with(case.dial, case.setting)));
+        let mut seen: BTreeMap<(String, usize), Vec<[f64; 2]>> = BTreeMap::new();
+        for nth in 0..pairs {
+            let run = |is_dialled| once(case, launcher, route, &binary, is_dialled);
+            // What drifts is not always to come second.
+            let (link, dialled) = if nth % 2 == 0 {
+                let link = run(false)?;
+                (link, run(true)?)
+            } else {
+                let dialled = run(true)?;
+                (run(false)?, dialled)
+            };
+            for (key, link_ns) in link {
+                if let Some(&dialled_ns) = dialled.get(&key) {
+                    seen.entry(key).or_default().push([link_ns, dialled_ns]);
+                }
+            }
+        }
+        for pattern in case.patterns {
+            for &size_bytes in case.sizes {
+                let pairs = seen.remove(&((*pattern).to_owned(), size_bytes)).unwrap_or_default();
+                let known = Program {
+                    pattern: (*pattern).into(),
+                    size_bytes,
+                    dial: case.dial.name().into(),
+                    setting: Spelled(case.dial, case.setting).to_string(),
+                    wanted_ns: case.wanted_ns(pattern, size_bytes),
+                    ..Program::default()
+                };
+                all.push(program(known, &pairs, case.adds(), confidence));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Compiles the program by the MPI's compiler: the one that is named, or the one beside the launcher.
+fn compile(folder: &Path, launcher: &Launcher) -> Result<PathBuf, Fault> {
+    let named = env::var_os("NETDYNO_MPICC").map(PathBuf::from);
+    let beside = || Some(Path::new(launcher.program()).parent()?.join("mpicc")).filter(|file| file.is_file());
+    let compiler = named.or_else(beside).unwrap_or_else(|| "mpicc".into());
+    let failed = |why: &dyn std::fmt::Display| {
+        Fault::Failed(format!("cannot compile the plain MPI programs by {}: {why}", compiler.display()))
+    };
+    let (source, binary) = (folder.join("patterns.c"), folder.join("patterns"));
+    fs::write(&source, SOURCE).map_err(|error| failed(&error))?;
+    let output = Command::new(&compiler).arg("-O2").arg("-o").arg(&binary).arg(&source).output();
+    let output = output.map_err(|error| failed(&error))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(failed(&said.lines().next().unwrap_or("it said nothing")));
+    }
+    Ok(binary)
+}
+
+/// One launch: what each operation took, in nanoseconds.
+fn once(
+    case: &Case,
+    launcher: &Launcher,
+    route: &RouteArgs,
+    binary: &Path,
+    is_dialled: bool,
+) -> Result<BTreeMap<(String, usize), f64>, Fault> {
+    let apparatus = Apparatus::prepare(&case.plan(route, is_dialled), route.provider())?;
+    let sizes: Vec<String> = case.sizes.iter().map(usize::to_string).collect();
+    let mut program = Command::new(binary);
+    program.args([case.patterns.join(","), case.operations.to_string(), sizes.join(",")]);
+    let mut command = launcher.command(2, &program);
+    let variables: Vec<(&str, OsString)> = apparatus.variables();
+    command.envs(variables).stdin(Stdio::null());
+    let failed = |why: &dyn std::fmt::Display| Fault::Failed(format!("a plain MPI program: {why}"));
+    let output = command.output().map_err(|error| failed(&error))?;
+    if !output.status.success() {
+        return Err(failed(&output.status));
+    }
+    Ok(read(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// Reads lines as `pattern=exchange bytes=8 median_us=1.2 …`.
+fn read(said: &str) -> BTreeMap<(String, usize), f64> {
+    let line = |line: &str| {
+        let value =
+            |name: &str| line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        let us: f64 = value("median_us")?.parse().ok()?;
+        Some(((value("pattern")?.to_owned(), value("bytes")?.parse().ok()?), us * 1e3))
+    };
+    said.lines().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_program_says_is_read() {
+        let said = "noise\npattern=pingpong bytes=8 median_us=1.250 low_us=1 high_us=2\npattern=x bytes=y";
+        let found = read(said);
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), [(("pingpong".to_owned(), 8), 1250.0)]);
+    }
+
+    #[test]
+    fn each_dial_has_a_case_and_the_program_each_pattern() {
+        assert!(Dial::ALL.iter().all(|dial| CASES.iter().any(|case| case.dial == *dial)));
+        for pattern in CASES.iter().flat_map(|case| case.patterns) {
+            assert!(SOURCE.contains(&format!("\"{pattern}\"")), "{pattern}");
+        }
+    }
+}
