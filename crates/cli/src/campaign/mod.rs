@@ -9,7 +9,7 @@ mod stratify;
 
 use crate::campaign::method::{Host, Method, Terms};
 use crate::campaign::probe::Prober;
-use crate::campaign::schedule::Pace;
+use crate::campaign::schedule::Schedule;
 use crate::hosts::machine;
 use crate::hosts::site::Site;
 use crate::job::ranks::Ranks;
@@ -180,8 +180,8 @@ impl Campaign {
         let peer_environment = self.site.peer_environment(&interrupt)?;
         let mut runs: Vec<Run<'_>> = self.benches.iter().map(Run::new).collect();
         let asked_for = usize::from(self.measuring.launches);
-        let pace = Pace::new(Instant::now(), self.measuring.max_time, runs.len(), asked_for);
-        let interrupted = self.measure(&mut runs, &pace, &interrupt)?;
+        let schedule = Schedule::new(Instant::now(), self.measuring.max_time, runs.len(), asked_for);
+        let interrupted = self.measure(&mut runs, &schedule, &interrupt)?;
         // Only now, so that what goes wrong is the one line that is said.
         self.method.notes().iter().for_each(|text| note(text));
         let mut doubts = machine::doubts(&environment);
@@ -216,7 +216,7 @@ impl Campaign {
     fn measure(
         &self,
         runs: &mut [Run<'_>],
-        pace: &Pace,
+        schedule: &Schedule,
         interrupt: &Interrupt,
     ) -> Result<Option<i32>, Fault> {
         let asked_for = usize::from(self.measuring.launches);
@@ -224,17 +224,17 @@ impl Campaign {
         let mut rounds = 0;
         loop {
             let began = Instant::now();
-            match self.round(rounds, runs, pace, interrupt, &progress) {
+            match self.round(rounds, runs, schedule, interrupt, &progress) {
                 Err(Fault::Interrupted(signal)) if is_worth_writing(runs) => return Ok(Some(signal)),
                 other => other?,
             }
             rounds += 1;
             let now = Instant::now();
             let goes_on = if rounds < asked_for {
-                pace.has_time(now)
+                schedule.has_time(now)
             } else {
                 let is_look = (rounds - asked_for).is_multiple_of(LAUNCHES_PER_LOOK);
-                pace.fits(now, now - began) && !(is_look && self.is_precise(runs))
+                schedule.fits(now, now - began) && !(is_look && self.is_precise(runs))
             };
             if !goes_on {
                 return Ok(None);
@@ -248,7 +248,7 @@ impl Campaign {
         &self,
         round: usize,
         runs: &mut [Run<'_>],
-        pace: &Pace,
+        schedule: &Schedule,
         interrupt: &Interrupt,
         progress: &Progress,
     ) -> Result<(), Fault> {
@@ -258,22 +258,22 @@ impl Campaign {
         }
         for (nth, &at) in order.iter().enumerate() {
             let now = Instant::now();
-            if round > 0 && !pace.has_time(now) {
+            if round > 0 && !schedule.has_time(now) {
                 break;
             }
             // Virtual time passes at a pace of its own: what is left on this clock has no say.
             let is_virtual = runs[at].bench.truth.is_some();
-            let share = if is_virtual { pace.planned() } else { pace.share_of_next(now, round, nth) };
+            let share = if is_virtual { schedule.planned() } else { schedule.share_of_next(now, round, nth) };
             let terms = self.terms(runs[at].bench, round, share, Host::Steady);
             let task = self.method.task(&terms, &runs[at].launches);
             let doing = format!("{} launch {}", runs[at].bench.layer, round + 1);
-            detail(|| format!("{doing}, at most {:.1} s left for all layers", pace.left(now).as_secs_f64()));
+            detail(|| format!("{doing}, at most {:.1} s left for all layers", schedule.left(now).as_secs_f64()));
             let mut show = |_| {
                 let now = Instant::now();
-                progress.show_left(pace.passed(now), pace.left(now), &doing);
+                progress.show_left(schedule.passed(now), schedule.left(now), &doing);
             };
             show(0.0);
-            runs[at].launch(&task, pace, interrupt, &mut show)?;
+            runs[at].launch(&task, schedule, interrupt, &mut show)?;
         }
         Ok(())
     }
@@ -390,7 +390,7 @@ impl<'a> Run<'a> {
     fn launch(
         &mut self,
         task: &Task,
-        pace: &Pace,
+        schedule: &Schedule,
         interrupt: &Interrupt,
         progress: &mut dyn FnMut(f64),
     ) -> Result<(), Fault> {
@@ -409,7 +409,7 @@ impl<'a> Run<'a> {
             let has_moved = probe.as_ref().is_some_and(|probe| probe.distance() == Apart::Moved);
             self.keep(at, launched.data, probe);
             let now = Instant::now();
-            if !has_moved || repeats == REPEATS || !pace.fits(now, now - began) {
+            if !has_moved || repeats == REPEATS || !schedule.fits(now, now - began) {
                 break;
             }
         }

@@ -11,7 +11,7 @@ const MEASURING_SHARE: f64 = 0.8;
 
 /// The time of a campaign.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct Schedule {
     began: Instant,
     /// For all layers together.
     time: Duration,
@@ -20,7 +20,7 @@ pub struct Pace {
     asked_for: usize,
 }
 
-impl Pace {
+impl Schedule {
     /// The pace of a campaign that begins now: `max_time` and `asked_for` launches for each of `layers`.
     pub fn new(began: Instant, max_time: Duration, layers: usize, asked_for: usize) -> Self {
         let times = u32::try_from(layers).unwrap_or(u32::MAX);
@@ -76,25 +76,25 @@ mod tests {
     #[test]
     fn a_launch_that_took_long_makes_later_ones_shorter() {
         let began = Instant::now();
-        let pace = Pace::new(began, 10 * SECOND, 1, 10);
-        assert_eq!(pace.share_of_next(began, 0, 0), pace.planned());
-        assert_eq!(pace.share_of_next(began + SECOND, 1, 0), pace.planned());
-        let late = pace.share_of_next(began + 7 * SECOND, 1, 0);
+        let schedule = Schedule::new(began, 10 * SECOND, 1, 10);
+        assert_eq!(schedule.share_of_next(began, 0, 0), schedule.planned());
+        assert_eq!(schedule.share_of_next(began + SECOND, 1, 0), schedule.planned());
+        let late = schedule.share_of_next(began + 7 * SECOND, 1, 0);
         assert_eq!(late, (3 * SECOND).mul_f64(MEASURING_SHARE / 9.0));
-        assert_eq!(pace.share_of_next(began + 11 * SECOND, 1, 0), Duration::ZERO);
+        assert_eq!(schedule.share_of_next(began + 11 * SECOND, 1, 0), Duration::ZERO);
     }
 
     #[test]
     fn the_launches_asked_for_fit_into_the_time() {
         let began = Instant::now();
         for (seconds, layers, launches) in [(1, 1, 9), (1, 6, 2), (30, 4, 9), (8, 1, 500), (600, 1, 3)] {
-            let pace = Pace::new(began, seconds * SECOND, layers, launches);
+            let schedule = Schedule::new(began, seconds * SECOND, layers, launches);
             let mut now = began;
             for round in 0..launches {
                 for nth in 0..layers {
-                    assert!(pace.has_time(now));
+                    assert!(schedule.has_time(now));
                     // Every launch takes what it may, and a quarter of that to be started.
-                    now += pace.share_of_next(now, round, nth).mul_f64(1.0 / MEASURING_SHARE);
+                    now += schedule.share_of_next(now, round, nth).mul_f64(1.0 / MEASURING_SHARE);
                 }
             }
             let total = seconds * SECOND * u32::try_from(layers).unwrap();
@@ -105,11 +105,11 @@ mod tests {
     #[test]
     fn what_is_left_never_grows() {
         let began = Instant::now();
-        let pace = Pace::new(began, SECOND, 2, 9);
-        let left: Vec<Duration> = (0..30).map(|tenth| pace.left(began + tenth * SECOND / 10)).collect();
+        let schedule = Schedule::new(began, SECOND, 2, 9);
+        let left: Vec<Duration> = (0..30).map(|tenth| schedule.left(began + tenth * SECOND / 10)).collect();
         assert!(left.is_sorted_by(|earlier, later| earlier >= later));
         assert_eq!((left[0], left[29]), (2 * SECOND, Duration::ZERO));
-        assert!(pace.has_time(began + SECOND) && !pace.has_time(began + 2 * SECOND));
-        assert!(pace.fits(began + SECOND, SECOND) && !pace.fits(began + SECOND, 2 * SECOND));
+        assert!(schedule.has_time(began + SECOND) && !schedule.has_time(began + 2 * SECOND));
+        assert!(schedule.fits(began + SECOND, SECOND) && !schedule.fits(began + SECOND, 2 * SECOND));
     }
 }

@@ -28,14 +28,14 @@ pub fn launch(
     interrupt: &Interrupt,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Launched, End> {
-    let mut gathering = Gathering::begin(bench, plan, interrupt)?;
+    let mut crowd = Crowd::begin(bench, plan, interrupt)?;
     let (began, budget) = (Instant::now(), Duration::from_nanos(plan.budget_ns as u64));
     let mut is_over = || began.elapsed() >= budget;
-    let mut data = direct(plan, None, &mut |step| gathering.run(step), &mut is_over, progress)?;
-    data.preemptions = gathering.preemptions;
-    let machines = gathering.started.machines;
+    let mut data = direct(plan, None, &mut |step| crowd.run(step), &mut is_over, progress)?;
+    data.preemptions = crowd.preemptions;
+    let machines = crowd.started.machines;
     if bench.layer.is_of_library() {
-        gathering.crew.dismiss();
+        crowd.crew.dismiss();
     }
     Ok(Launched { data: Data::Contention(data), library: None, machines })
 }
@@ -49,7 +49,7 @@ enum Role {
     Replier(Vec<usize>),
 }
 
-struct Gathering<'a> {
+struct Crowd<'a> {
     crew: Crew,
     /// Ends after the crew.
     started: Started,
@@ -58,22 +58,22 @@ struct Gathering<'a> {
     preemptions: Option<u64>,
 }
 
-impl<'a> Gathering<'a> {
+impl<'a> Crowd<'a> {
     /// Launches the processes and has them meet.
     fn begin(bench: &Bench, plan: &CrowdPlan, interrupt: &'a Interrupt) -> Result<Self, End> {
         let procs = plan.procs;
         let mut crew = Crew::new();
         let started = start::workers(bench, procs, &mut crew, interrupt)?;
         let roles = vec![Role::None; procs];
-        let mut gathering = Self { crew, started, interrupt, roles, preemptions: Some(0) };
+        let mut crowd = Self { crew, started, interrupt, roles, preemptions: Some(0) };
         for rank in 0..procs {
-            gathering.say(rank, CrowdOrder::Gather(Box::new(opening(bench, rank, plan))))?;
+            crowd.say(rank, CrowdOrder::Gather(Box::new(opening(bench, rank, plan))))?;
         }
         let mut addresses: Vec<Vec<Vec<u8>>> = vec![Vec::new(); procs];
         for _ in 0..procs {
-            match gathering.next()? {
+            match crowd.next()? {
                 (rank, CrowdAnswer::Gathered { addresses: own, shared }) if own.len() == procs => {
-                    gathering.started.leftovers.note(shared);
+                    crowd.started.leftovers.note(shared);
                     addresses[rank] = own;
                 }
                 (rank, other) => return Err(out_of_turn(rank, &other)),
@@ -81,15 +81,15 @@ impl<'a> Gathering<'a> {
         }
         for rank in 0..procs {
             let to_it = addresses.iter().map(|of_peer| of_peer.get(rank).cloned().unwrap_or_default());
-            gathering.say(rank, CrowdOrder::Meet(to_it.collect()))?;
+            crowd.say(rank, CrowdOrder::Meet(to_it.collect()))?;
         }
         for _ in 0..procs {
-            match gathering.next()? {
+            match crowd.next()? {
                 (_, CrowdAnswer::Met) => {}
                 (rank, other) => return Err(out_of_turn(rank, &other)),
             }
         }
-        Ok(gathering)
+        Ok(crowd)
     }
 
     /// Leads through one step: who answers is ready before who asks begins; all are warm before
