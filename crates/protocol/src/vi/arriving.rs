@@ -1,14 +1,14 @@
-//! What a VI does with a message that comes (VIA 1.0, "receive processing", "RDMA").
+//! Receiving: the decisions of a VI about an arriving message (VIA 1.0, "receive processing", "RDMA").
 //!
 //! ```text
-//!   arrive ----> Place ----> places (as often as bytes come) ----> arrived
-//!      |    \--> Serve ----> serves (as often as bytes go)
-//!      +-------> Drop, or Refuse: nothing is done; a reliable VI is broken
+//!   arrive ----> Place ----> places (once for each piece that comes) ----> arrived
+//!      |    \--> Serve ----> serves (once for each piece that goes)
+//!      +-------> Drop, or Refuse: the message is discarded; a reliable VI breaks
 //! ```
 //!
-//! Registration is checked as the message begins and again with each piece, for memory may be
-//! deregistered between. Where whoever sends has copied the bytes already, over shared memory,
-//! `arrive` and `arrived` follow each other.
+//! The registration of memory is checked when the message begins and again for each piece, because
+//! memory may be deregistered in between. If the sender has already copied all the bytes, over shared
+//! memory, `arrived` follows directly on `arrive`.
 
 use super::codes::{AsyncError, Resource, Status};
 use super::descriptor::{Completion, Remote, Segment, cut};
@@ -19,21 +19,22 @@ use crate::frame::vi_fragment::Fragment;
 use crate::frame::vi_message::{Head, Kind, Refusal};
 use alloc::vec::Vec;
 
-/// What is to be done with a message.
+/// The decision about an arriving message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// Its bytes are to be placed ([`Nic::places`]), and then it has arrived ([`Nic::arrived`]).
+    /// The transport places its bytes ([`Nic::places`]) and then reports its arrival
+    /// ([`Nic::arrived`]).
     Place,
-    /// The bytes that it asks for are to be sent ([`Nic::serves`]).
+    /// The transport sends the bytes that the peer reads ([`Nic::serves`]).
     Serve,
-    /// Nothing: it is lost, as may happen on a VI that promises nothing.
+    /// The message is discarded without an answer. Only an unreliable VI does this.
     Drop,
-    /// The peer is to be told that it is refused.
+    /// The transport tells the peer that the message is refused.
     Refuse(Refusal),
 }
 
-/// A message can not be taken: what the receive says if it took one, what the error callback is
-/// told, and what the peer.
+/// The reason why a message can not be taken. It has the status for the receive, if the message
+/// consumes one, the error for the callback, and the refusal for the peer.
 struct Trouble {
     status: Option<Status>,
     error: AsyncError,
@@ -45,7 +46,7 @@ impl Trouble {
         Self { status: None, error: AsyncError::RecvqEmpty, refusal: Refusal::NoReceive };
     const WRITE_DENIED: Self =
         Self { status: None, error: AsyncError::RdmawProt, refusal: Refusal::WriteDenied };
-    /// The write tells a receive of itself, and so it does that it is denied.
+    /// The denied write would have consumed a receive, so the receive reports the denial.
     const WRITE_DENIED_TO_RECEIVE: Self = Self {
         status: Some(Status::OP_REMOTE_WRITE.with(Status::RDMA_PROT_ERROR)),
         error: AsyncError::ConnLost,
@@ -53,25 +54,25 @@ impl Trouble {
     };
     const READ_DENIED: Self =
         Self { status: None, error: AsyncError::RdmarProt, refusal: Refusal::ReadDenied };
-    /// More bytes than the VIs have agreed on, or other ones than were announced.
+    /// The message is longer than the VIs agreed on, or has other bytes than its head announced.
     const MISBEHAVED: Self = Self { status: None, error: AsyncError::ConnLost, refusal: Refusal::TooLong };
 
-    /// The receive says what was wrong with it. That it was posted is long ago: the program is told that the
-    /// connection has ended by it.
+    /// The status of the receive reports its fault. The receive was posted long before, so the callback
+    /// reports that the connection was lost.
     const fn of_receive(status: Status, refusal: Refusal) -> Self {
         Self { status: Some(status), error: AsyncError::ConnLost, refusal }
     }
 }
 
 impl Nic {
-    /// A message of the peer's begins.
+    /// Decides about a message of the peer's whose head has arrived.
     pub fn arrive(&mut self, vi: ViHandle, head: &Head) -> Arrival {
         if !self.vis.get(vi).is_some_and(Vi::is_connected) {
             return Arrival::Refuse(Refusal::NotConnected);
         }
         match self.examine(vi, head) {
             Err(trouble) => self.refuse(vi, &trouble),
-            // Beside the message that is coming, where one is.
+            // A read may come between the pieces of another message and leaves that message alone.
             Ok(()) if matches!(head.kind, Kind::Read { .. }) => Arrival::Serve,
             Ok(()) => {
                 self.vis.get_mut(vi).into_iter().for_each(|endpoint| endpoint.arriving = Some(*head));
@@ -80,7 +81,7 @@ impl Nic {
         }
     }
 
-    /// Whether a message can be taken.
+    /// Checks whether a message can be taken.
     fn examine(&self, vi: ViHandle, head: &Head) -> Result<(), Trouble> {
         let endpoint = self.vis.get(vi).ok_or(Trouble::MISBEHAVED)?;
         if head.len > endpoint.attributes.transfer_bytes {
@@ -102,7 +103,8 @@ impl Nic {
                 if immediate.is_none() {
                     return Ok(());
                 }
-                // The receive is told of it. Its segments are not used.
+                // The write consumes a receive to report its immediate data. The segments of that
+                // receive are not used.
                 match self.next_receive(vi, head.len).ok_or(Trouble::NO_RECEIVE)? {
                     (Some(status @ Status::FORMAT_ERROR), _) => {
                         Err(Trouble::of_receive(status, Refusal::BadReceive))
@@ -139,12 +141,11 @@ impl Nic {
         if is_allowed { Ok(()) } else { Err(Trouble::READ_DENIED) }
     }
 
-    /// Where `len` bytes of the message that is coming belong, from `at` on. Puts the places behind
-    /// `out`.
+    /// Appends to `out` the places of `len` bytes of the arriving message, from byte `at` on.
     ///
     /// # Errors
-    /// They belong nowhere any more, and nothing more of the message is wanted. On a reliable VI,
-    /// which is broken then, the peer is to be told.
+    /// Returns the refusal if the bytes have no place any more: the rest of the message is not wanted.
+    /// A reliable VI is then broken, and the transport must tell the peer.
     pub fn places(&mut self, vi: ViHandle, at: u32, len: u32, out: &mut Vec<Segment>) -> Result<(), Refusal> {
         if !self.vis.get(vi).is_some_and(Vi::is_connected) {
             return Err(Refusal::NotConnected);
@@ -183,7 +184,7 @@ impl Nic {
         }
     }
 
-    /// All bytes of the message are in place: what waits for it completes.
+    /// Reports that all bytes of the message are in place: the receive that it consumes completes.
     pub fn arrived(&mut self, vi: ViHandle) {
         let Some(endpoint) = self.vis.get_mut(vi) else { return };
         let Some(head) = endpoint.arriving.take() else { return };
@@ -205,18 +206,18 @@ impl Nic {
         self.settle(vi);
     }
 
-    /// Nothing more comes of the message that is coming: on a VI that promises nothing, the next
-    /// one takes its receive.
+    /// Abandons the arriving message. On an unreliable VI the next message takes its receive.
     pub fn abandon(&mut self, vi: ViHandle) {
         if let Some(endpoint) = self.vis.get_mut(vi) {
             endpoint.arriving = None;
         }
     }
 
-    /// Where `len` bytes are that the peer reads, from `at` on within what it asked for.
+    /// Returns the place of `len` bytes that the peer reads, from byte `at` of its read on.
     ///
     /// # Errors
-    /// It may not, or no longer. The VI is broken, and the peer is to be told.
+    /// Returns the refusal if the peer may not, or no longer, read them. The VI is then broken, and the
+    /// transport must tell the peer.
     pub fn serves(&mut self, vi: ViHandle, head: &Head, at: u32, len: u32) -> Result<Segment, Refusal> {
         let endpoint = self.vis.get(vi).filter(|endpoint| endpoint.is_connected());
         let Some(endpoint) = endpoint else { return Err(Refusal::NotConnected) };
@@ -236,9 +237,9 @@ impl Nic {
         Err(trouble.refusal)
     }
 
-    /// A piece of a message on a VI that promises nothing. Puts the places of its bytes behind
-    /// `out`; whether they make the message whole, so that it has arrived once they are there.
-    /// `None` where nothing is to be placed.
+    /// Takes a piece of a message on an unreliable VI and appends the places of its bytes to `out`.
+    /// Returns whether the piece completes the message: the caller then calls [`Nic::arrived`] once the
+    /// bytes are in place. Returns `None` if the piece is discarded.
     pub fn arrive_in_pieces(
         &mut self,
         vi: ViHandle,
@@ -247,7 +248,7 @@ impl Nic {
     ) -> Option<bool> {
         let Fragment { head, at, payload, .. } = piece;
         let len = payload.len() as u32;
-        // To one that promises something nothing comes so.
+        // A reliable VI receives no fragments.
         let is_meant = |endpoint: &&mut Vi| endpoint.is_connected() && !endpoint.is_reliable();
         let endpoint = self.vis.get_mut(vi).filter(is_meant)?;
         let is_taken = match endpoint.fragments.take(head, *at, len) {
@@ -264,8 +265,8 @@ impl Nic {
         is_placed.then_some(is_whole)
     }
 
-    /// A message is not taken. What the receive says that it would have had, and on a reliable VI
-    /// the end.
+    /// Refuses a message. Completes the receive with the error, if there is one to report, and breaks a
+    /// reliable VI.
     fn refuse(&mut self, vi: ViHandle, trouble: &Trouble) -> Arrival {
         let Trouble { status, error, refusal } = *trouble;
         let Some(endpoint) = self.vis.get_mut(vi) else { return Arrival::Refuse(refusal) };
@@ -285,7 +286,8 @@ impl Nic {
         if is_reliable { Arrival::Refuse(refusal) } else { Arrival::Drop }
     }
 
-    /// The peer wrote where it may not, and neither side has a descriptor that says so.
+    /// Reports a denied write of the peer's to the error callback, because no descriptor of either side
+    /// reports it.
     fn tell_of_write(&mut self, vi: ViHandle) {
         let (error, resource) = (AsyncError::RdmawProt, Resource::Vi);
         self.tell(Event::Failed(Failure { error, resource, vi: Some(vi), cq: None, at: None }));

@@ -1,8 +1,9 @@
-//! The short way of short messages: one that nothing stands before is sent in one step, and taken in one.
+//! The fast path of short messages: a message is sent in one step, or taken in one step, if no other
+//! work is before it.
 //!
-//! The rules are those of posting and of what arrives, where they come to nothing but this: the message
-//! goes, and its descriptor is complete. Whatever else is the case, or goes wrong, is left as it is and
-//! takes the long way: `None` says so.
+//! The rules are those of posting and receiving. The fast path handles the case without errors and
+//! without waiting: the message goes, and its descriptor completes. In every other case it returns
+//! `None` and changes nothing; the caller then takes the regular path.
 
 use super::codes::{Level, Status};
 use super::completion::{CompletionQueue, CqHandle, Done};
@@ -14,18 +15,19 @@ use super::queue::{Completed, Entry};
 use super::table::Table;
 use crate::frame::vi_message::{Head, Kind};
 
-/// A message that was taken in one step.
+/// A message taken by the fast path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// The receive that is complete, which is to be written into it now: of a write without immediate
-    /// data none.
+    /// The completed receive: the caller writes the completion into it now. `None` for a write without
+    /// immediate data.
     pub receive: Option<Completed>,
 }
 
 impl Nic {
-    /// Posts a send or a write, gives it to the wire, and completes it. `read` copies the descriptor, as for
-    /// [`Nic::post`], if it is a short one; `carry` is told the message and where its bytes are, and says
-    /// whether the wire has taken it. What is to be written into the descriptor now.
+    /// Posts a send or a write, passes it to the wire, and completes it. `read` copies the descriptor,
+    /// as for [`Nic::post`], if it is short. `carry` gets the number, the head and the place of the
+    /// bytes, and returns whether the wire has taken the message. Returns the completion for the caller
+    /// to write into the descriptor now.
     #[inline(always)]
     pub fn send_at_once(
         &mut self,
@@ -57,9 +59,9 @@ impl Nic {
         Some(completed)
     }
 
-    /// Takes a message whose bytes are all here. `place` is told where they belong, and copies them. Where
-    /// a receive is complete, either the program is given that now, if nothing is done that it has not
-    /// taken, or it is kept ([`Nic::keep`]).
+    /// Takes a message whose bytes have all arrived. `place` gets the place for the bytes and copies
+    /// them there. If a receive completes, the caller gives it to the program, provided that no earlier
+    /// completion waits to be taken. Otherwise the caller keeps it ([`Nic::keep`]).
     #[inline(always)]
     pub fn take_at_once(&mut self, vi: ViHandle, head: &Head, place: impl FnOnce(&Segment)) -> Option<Taken> {
         if !self.is_at_rest() {
@@ -108,7 +110,7 @@ impl Nic {
         Some(Taken { receive })
     }
 
-    /// The program takes a receive later that is complete.
+    /// Keeps a completed receive until the program takes it.
     #[inline]
     pub fn keep(&mut self, vi: ViHandle, completed: Completed) {
         if let Some(endpoint) = self.vis.get_mut(vi) {
@@ -119,13 +121,13 @@ impl Nic {
 
 type Queues = Table<CqHandle, CompletionQueue>;
 
-/// Whether one more may complete there, and that is all that comes of it.
+/// Reports whether the completion queue, if any, has room for one more entry and needs no callback.
 #[inline]
 fn is_clear(cqs: &Queues, cq: Option<CqHandle>) -> bool {
     cq.is_none_or(|cq| cqs.get(cq).is_some_and(CompletionQueue::is_clear))
 }
 
-/// Something is done on a VI, and there is room to say so.
+/// Adds an entry to the completion queue, if any. The caller has checked that there is room.
 #[inline]
 fn note(cqs: &mut Queues, cq: Option<CqHandle>, done: Done) {
     if let Some(queue) = cq.and_then(|cq| cqs.get_mut(cq)) {
@@ -133,7 +135,7 @@ fn note(cqs: &mut Queues, cq: Option<CqHandle>, done: Done) {
     }
 }
 
-/// Whether nothing stands before what a VI sends.
+/// Reports whether a VI can send by the fast path.
 #[inline]
 fn sends_at_once(endpoint: &Vi, cqs: &Queues) -> bool {
     endpoint.is_connected()
@@ -142,7 +144,8 @@ fn sends_at_once(endpoint: &Vi, cqs: &Queues) -> bool {
         && is_clear(cqs, endpoint.send_cq)
 }
 
-/// The one segment of the receive that is next, if it is sound and its completion can be written.
+/// Returns the only segment of the next receive, if it passes the checks and its completion needs no
+/// callback.
 #[inline(always)]
 fn next_receive<'a>(endpoint: &'a Vi, memory: &Memory, cqs: &Queues) -> Option<&'a Segment> {
     if !is_clear(cqs, endpoint.receive_cq) {
@@ -157,7 +160,8 @@ fn next_receive<'a>(endpoint: &'a Vi, memory: &Memory, cqs: &Queues) -> Option<&
     is_sound.then_some(segment)
 }
 
-/// The segment of a work that has one, or none: then it has no bytes.
+/// Returns the only segment of a descriptor, or an empty one if it has none. Returns `None` if it has
+/// more.
 #[inline]
 pub(super) fn only_segment(work: &Work) -> Option<&Segment> {
     if let Segments::Few(0 | 1, [segment, _]) = &work.segments { Some(segment) } else { None }

@@ -1,52 +1,53 @@
-//! What a provider can do, what a VI is made for, and whether two VIs can be connected (VIA 1.0,
+//! The attributes of a provider and of a VI, and the check whether two VIs can be connected (VIA 1.0,
 //! "attributes").
 
 use super::codes::Level;
 use super::memory::{Limits, Ptag};
 
-/// A set of levels of reliability.
+/// A set of reliability levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Levels(pub u16);
 
 impl Levels {
-    /// Every level.
+    /// All levels.
     pub const ALL: Self = Self(7);
-    /// The levels at which there can be RDMA reads: without an order there is nothing to say that
-    /// the bytes that come are those that were asked for.
+    /// The levels that allow RDMA reads. An unreliable VI has no order, so it can not tell whether
+    /// arriving bytes are those of its read.
     pub const RELIABLE: Self = Self(6);
 
-    /// Whether `level` is one of them.
+    /// Reports whether the set contains `level`.
     pub const fn has(self, level: Level) -> bool {
         self.0 & level as u16 != 0
     }
 }
 
-/// What a provider can do. Name and versions are the business of whoever has them.
+/// The attributes of a provider: its capabilities and limits. The name and the versions are kept by the
+/// caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NicAttributes {
-    /// Tags and registered memory.
+    /// Limits of protection tags and registered memory.
     pub memory: Limits,
-    /// VIs.
+    /// Most VIs.
     pub vis: u32,
-    /// Descriptors in a queue of a VI, those that are complete and not yet taken among them.
+    /// Most descriptors in a queue of a VI, completed ones that the program has not taken included.
     pub descriptors: u32,
-    /// Segments of a descriptor.
+    /// Most segments of a descriptor.
     pub segments: u16,
-    /// Completion queues.
+    /// Most completion queues.
     pub cqs: u32,
-    /// Entries of a completion queue.
+    /// Most entries of a completion queue.
     pub cq_entries: u32,
-    /// Bytes of one message or RDMA.
+    /// Longest message or RDMA, bytes.
     pub transfer_bytes: u32,
-    /// Bytes that travel in one piece.
+    /// Longest piece that travels in one frame, bytes.
     pub mtu_bytes: u32,
-    /// Levels that a VI can have.
+    /// The supported reliability levels.
     pub levels: Levels,
-    /// Those of them that have RDMA reads.
+    /// The levels that support RDMA reads.
     pub read_levels: Levels,
-    /// Bytes of a host's address.
+    /// Length of a host's address, bytes.
     pub host_bytes: u8,
-    /// Bytes of a discriminator, at most.
+    /// Longest discriminator, bytes.
     pub discriminator_bytes: u8,
 }
 
@@ -69,41 +70,41 @@ impl Default for NicAttributes {
     }
 }
 
-/// What a VI is made for.
+/// The attributes of a VI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViAttributes {
-    /// What it promises.
+    /// Its reliability level.
     pub level: Level,
-    /// Bytes of one message or RDMA, at most.
+    /// Longest message or RDMA, bytes.
     pub transfer_bytes: u32,
-    /// Quality of service: there is one, of number 0.
+    /// Quality of service. Only 0 exists.
     pub qos: u64,
     /// Its protection tag.
     pub tag: Ptag,
-    /// Whether its peer may write into memory of this side.
+    /// Whether the peer may write into this side's memory (RDMA write).
     pub can_be_written: bool,
-    /// Whether its peer may read from it.
+    /// Whether the peer may read from this side's memory (RDMA read).
     pub can_be_read: bool,
 }
 
-/// What a provider does not have that a VI is to have.
+/// The attributes of a VI that a provider does not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsupported {
-    /// That level of reliability.
+    /// The reliability level.
     Level,
-    /// Such long transfers, or such of no bytes.
+    /// The longest transfer: it is 0, or longer than the provider allows.
     Transfer,
-    /// That quality of service.
+    /// The quality of service.
     Qos,
-    /// RDMA reads at that level.
+    /// RDMA reads at this level.
     RdmaRead,
 }
 
 impl NicAttributes {
-    /// Whether VIs can be made so.
+    /// Checks whether this provider supports the attributes `vi`.
     ///
     /// # Errors
-    /// They can not.
+    /// Returns the first attribute that it does not support.
     pub fn check(&self, vi: &ViAttributes) -> Result<(), Unsupported> {
         if !self.levels.has(vi.level) {
             return Err(Unsupported::Level);
@@ -120,50 +121,50 @@ impl NicAttributes {
         Ok(())
     }
 
-    /// Whether VIs of that level have RDMA reads.
+    /// Reports whether VIs of this level support RDMA reads.
     pub const fn can_read(&self, level: Level) -> bool {
         level.is_reliable() && self.read_levels.has(level)
     }
 
-    /// What a VI of this provider tells about itself when it connects.
+    /// Returns the attributes of a VI as sent to the other side when it connects.
     pub const fn offer(&self, vi: &ViAttributes) -> Offer {
         let ViAttributes { level, transfer_bytes, qos, can_be_written, can_be_read, .. } = *vi;
         Offer { level, transfer_bytes, qos, can_be_written, can_be_read, can_read: self.can_read(level) }
     }
 }
 
-/// What one side of a connection tells the other about its VI.
+/// The attributes of a VI, as one side of a connection sends them to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// What it promises.
+    /// The reliability level.
     pub level: Level,
-    /// Bytes of one message or RDMA, at most.
+    /// Longest message or RDMA, bytes.
     pub transfer_bytes: u32,
     /// Quality of service.
     pub qos: u64,
-    /// Whether the other side may write.
+    /// Whether the other side may write into its memory.
     pub can_be_written: bool,
-    /// Whether the other side may read.
+    /// Whether the other side may read from its memory.
     pub can_be_read: bool,
-    /// Whether it can read itself.
+    /// Whether its provider can issue RDMA reads.
     pub can_read: bool,
 }
 
-/// Why two VIs can not be connected.
+/// The reasons why two VIs can not be connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conflict {
-    /// They promise different things.
+    /// Their reliability levels differ.
     Level,
     /// Their longest transfers differ.
     Transfer,
     /// Their qualities of service differ.
     Qos,
-    /// One lets the other read, which can not.
+    /// One VI allows RDMA reads that the other's provider does not support.
     RdmaRead,
 }
 
 impl Offer {
-    /// What stands between two VIs, the same from both sides.
+    /// Returns the first conflict between two VIs. Both sides find the same one.
     pub fn conflict(&self, other: &Self) -> Option<Conflict> {
         if self.level != other.level {
             Some(Conflict::Level)
@@ -205,7 +206,7 @@ mod tests {
         ] {
             assert_eq!(nic.check(&vi), Err(what));
         }
-        // Also where the provider says so: there are no reads without an order.
+        // An unreliable level allows no reads, even if the provider claims them.
         let careless = NicAttributes { read_levels: Levels::ALL, ..nic };
         assert!(!careless.can_read(Level::Unreliable) && careless.can_read(Level::Delivery));
     }
@@ -214,7 +215,7 @@ mod tests {
     fn a_conflict_is_the_same_from_both_sides() {
         let ours = NicAttributes::default().offer(&VI);
         assert_eq!(ours.conflict(&ours), None);
-        // Who may be written or read is each side's own business.
+        // Each side decides by itself whether its memory may be written or read.
         assert_eq!(ours.conflict(&Offer { can_be_written: false, can_be_read: false, ..ours }), None);
         for (theirs, conflict) in [
             (Offer { level: Level::Reception, ..ours }, Conflict::Level),

@@ -1,7 +1,7 @@
-//! The numbers of the VIPL interface (VIA 1.0, vipl.h), and what each of them means here.
+//! The numbers of the VIPL interface (VIA 1.0, `vipl.h`) and the errors that they stand for.
 //!
-//! Errors are small enums of their own, one for each kind of operation. Only this file knows
-//! which number a C program sees for them.
+//! Each kind of operation has its own small error enum. Only this module maps these errors to the
+//! numbers that a C program sees.
 
 use super::attributes::{Conflict, Unsupported};
 use super::completion::CqError;
@@ -10,75 +10,75 @@ use super::memory::MemoryError;
 use super::nic::ResourceError;
 use super::posting::PostError;
 
-/// What a function of the interface returns.
+/// The return value of a VIPL function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ReturnCode {
-    /// Done.
+    /// The call succeeded.
     Success = 0,
-    /// Nothing has come yet.
+    /// There is no completion, or no connection event, yet.
     NotDone = 1,
-    /// A handle, an address or a number that can not be.
+    /// A handle, an address or a number is invalid.
     InvalidParameter = 2,
-    /// There is no room, or what is to go is in use.
+    /// There is no room, or the resource to be destroyed is in use.
     ErrorResource = 3,
-    /// The time is up.
+    /// The time limit has passed.
     Timeout = 4,
-    /// The other side does not want the connection.
+    /// The other side rejected the connection.
     Reject = 5,
-    /// The levels of reliability differ, or there is no such level.
+    /// The reliability levels differ, or the level is not supported.
     InvalidReliabilityLevel = 6,
-    /// The longest transfers differ, or so long a transfer can not be.
+    /// The longest transfers differ, or such a long transfer is not supported.
     InvalidMtu = 7,
-    /// The qualities of service differ, or there is none.
+    /// The qualities of service differ, or this one is not supported.
     InvalidQos = 8,
-    /// There is no such protection tag.
+    /// The protection tag does not exist.
     InvalidPtag = 9,
-    /// RDMA reads are asked for where they can not be.
+    /// RDMA reads are requested where they are not supported.
     InvalidRdmaRead = 10,
-    /// The descriptor has completed with an error.
+    /// The descriptor completed with an error.
     DescriptorError = 11,
-    /// The VI is in a state in which this can not be done.
+    /// The VI is in a state in which the call is not allowed.
     InvalidState = 12,
     /// The name service did not answer.
     ErrorNameService = 13,
-    /// Nobody waits for such a connection.
+    /// The other side has no wait for this connection.
     NoMatch = 14,
     /// The other host can not be reached (Giganet).
     NotReachable = 15,
-    /// Left out of this provider (Giganet).
+    /// This provider does not support the call (Giganet).
     ErrorNotSupported = 16,
 }
 
-/// What has gone wrong without a descriptor to say it on, as the error callback is told.
+/// An asynchronous error: one that the error callback reports, because no descriptor can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum AsyncError {
-    /// A send that was posted is not one that can be processed, and the VI broke of it.
+    /// A posted send can not be processed, and broke the VI.
     PostDesc = 0,
-    /// The connection has ended: by the peer, or with a receive whose status says what was wrong.
+    /// The connection ended: the peer ended it, or a receive failed and its status has the reason.
     ConnLost = 1,
-    /// A message has come and no receive was posted.
+    /// A message arrived and no receive was posted.
     RecvqEmpty = 2,
-    /// More has completed than a completion queue holds.
+    /// A completion queue overflowed.
     ViOverrun = 3,
-    /// The peer wrote where it may not.
+    /// The peer's RDMA write was denied.
     RdmawProt = 4,
-    /// What the peer wrote came damaged.
+    /// The data of the peer's RDMA write arrived damaged.
     RdmawData = 5,
-    /// The peer was lost in the middle of what it wrote.
+    /// The peer was lost during its RDMA write.
     RdmawAbort = 6,
-    /// The peer read where it may not.
+    /// The peer's RDMA read was denied.
     RdmarProt = 7,
-    /// A descriptor's own memory was deregistered before it completed.
+    /// The memory of a descriptor itself was deregistered before it completed.
     CompProt = 8,
-    /// The transport failed with an RDMA of ours under way.
+    /// The transport failed while an RDMA of this side was in progress.
     RdmaTransport = 9,
-    /// The provider has failed as a whole.
+    /// The provider failed as a whole.
     Catastrophic = 10,
 }
 
-/// What such an error is about.
+/// The kind of resource that an asynchronous error concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Resource {
@@ -92,29 +92,30 @@ pub enum Resource {
     Descriptor = 3,
 }
 
-/// What a VI promises of its messages. The numbers are bits, so that a provider can say which
-/// levels it has.
+/// The reliability level of a VI. The numbers are bits, so that a provider can report the set that it
+/// supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u16)]
 pub enum Level {
-    /// At most once.
+    /// Messages arrive at most once.
     Unreliable = 1,
-    /// Exactly once and in order; a send is complete when the wire has taken it.
+    /// Messages arrive exactly once and in order. A send completes when the wire has taken it.
     Delivery = 2,
-    /// The same; a send is complete when the data are in the target's memory.
+    /// Messages arrive exactly once and in order. A send completes when the data are in the target's
+    /// memory.
     Reception = 4,
 }
 
 impl Level {
-    /// All of them.
+    /// All levels.
     pub const ALL: [Self; 3] = [Self::Unreliable, Self::Delivery, Self::Reception];
 
-    /// The level of that number.
+    /// Returns the level with this number.
     pub fn of(number: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|level| *level as u16 == number)
     }
 
-    /// Whether an error breaks the connection.
+    /// Reports whether an error breaks the connection.
     pub const fn is_reliable(self) -> bool {
         !matches!(self, Self::Unreliable)
     }
@@ -125,51 +126,51 @@ impl Level {
 pub struct Status(pub u32);
 
 impl Status {
-    /// Complete, well or with an error.
+    /// The descriptor is complete, successfully or with an error.
     pub const DONE: Self = Self(1);
-    /// It is not written as descriptors are.
+    /// The descriptor is malformed.
     pub const FORMAT_ERROR: Self = Self(2);
-    /// It names memory that the VI may not use.
+    /// The descriptor names memory that the VI may not use.
     pub const PROTECTION_ERROR: Self = Self(4);
-    /// It is longer than a transfer can be, or the message than it.
+    /// The descriptor is longer than a transfer may be, or the message is longer than the receive.
     pub const LENGTH_ERROR: Self = Self(8);
-    /// A part of a message has come.
+    /// Only a part of the message arrived.
     pub const PARTIAL_ERROR: Self = Self(0x10);
-    /// It was not processed: the VI is not, or no longer, connected.
+    /// The descriptor was not processed, because the VI was not, or no longer, connected.
     pub const FLUSHED: Self = Self(0x20);
-    /// The transport failed while it was processed.
+    /// The transport failed while the descriptor was processed.
     pub const TRANSPORT_ERROR: Self = Self(0x40);
-    /// The peer's memory may not be used so.
+    /// The peer denied access to its memory.
     pub const RDMA_PROT_ERROR: Self = Self(0x80);
-    /// The peer's receive is missing, too short or otherwise at fault.
+    /// The peer's receive is missing, too short or malformed.
     pub const REMOTE_DESC_ERROR: Self = Self(0x100);
-    /// All the errors.
+    /// All error bits.
     pub const ERRORS: Self = Self(0x1fe);
-    /// It was a send.
+    /// The operation was a send.
     pub const OP_SEND: Self = Self(0);
-    /// It was a receive.
+    /// The operation was a receive.
     pub const OP_RECEIVE: Self = Self(1 << 16);
-    /// It was an RDMA write of this side.
+    /// The operation was an RDMA write of this side.
     pub const OP_WRITE: Self = Self(2 << 16);
-    /// It was a receive, and an RDMA write of the peer took it.
+    /// The operation was a receive, consumed by the peer's RDMA write.
     pub const OP_REMOTE_WRITE: Self = Self(3 << 16);
-    /// It was an RDMA read.
+    /// The operation was an RDMA read.
     pub const OP_READ: Self = Self(4 << 16);
-    /// Immediate data have come.
+    /// The message had immediate data.
     pub const IMMEDIATE: Self = Self(0x8_0000);
 
-    /// Both together.
+    /// Returns the union of both sets of bits.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether all bits of `other` are set.
+    /// Reports whether all bits of `other` are set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether any error is told.
+    /// Reports whether any error bit is set.
     pub const fn is_error(self) -> bool {
         self.0 & Self::ERRORS.0 != 0
     }

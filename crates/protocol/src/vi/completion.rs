@@ -1,5 +1,6 @@
-//! A completion queue: one place to look for what is done on many queues (Speight et al. 1999,
-//! section 2). It says of which VI and on which side; the descriptor is taken from there.
+//! A completion queue: one queue that collects the completions of many work queues (Speight et al.
+//! 1999, section 2). An entry names the VI and the side; the program takes the descriptor from that
+//! work queue.
 
 use super::descriptor::Side;
 use super::nic::ViHandle;
@@ -7,31 +8,31 @@ use super::table::{Full, handle};
 use alloc::collections::VecDeque;
 
 handle! {
-    /// A completion queue.
+    /// A handle for a completion queue.
     CqHandle
 }
 
-/// Why a call about completion queues is refused.
+/// The reasons why a call about completion queues is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CqError {
-    /// There is no such queue.
+    /// The completion queue does not exist.
     NoSuchQueue,
-    /// No queue has so many entries.
+    /// The number of entries is 0 or too large.
     NoSuchSize,
-    /// There can not be more queues.
+    /// There are too many completion queues.
     TooMany,
-    /// VIs have it.
+    /// A VI uses the completion queue.
     InUse,
-    /// It has more entries than it is to have room for.
+    /// The completion queue holds more entries than the new size allows.
     TooSmall,
 }
 
-/// Where something is done.
+/// An entry of a completion queue: the work queue with a completed descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
     /// The VI.
     pub vi: ViHandle,
-    /// Its queue.
+    /// The work queue of that VI.
     pub side: Side,
 }
 
@@ -40,19 +41,19 @@ pub struct Done {
 pub struct CompletionQueue {
     entries: VecDeque<Done>,
     most: usize,
-    /// Queues of VIs that complete here.
+    /// How many work queues complete here.
     users: u32,
-    /// The program wants to be called for so many more.
+    /// How many more entries the program wants a callback for.
     callbacks: u32,
 }
 
 impl CompletionQueue {
-    /// An empty queue of so many entries.
+    /// Creates an empty queue for at most `most` entries.
     pub fn new(most: u32) -> Self {
         Self { entries: VecDeque::new(), most: most as usize, users: 0, callbacks: 0 }
     }
 
-    /// Whether there is room for one more, and nobody wants to be called for it.
+    /// Reports whether there is room for one more entry and no callback is wanted.
     #[inline]
     pub fn is_clear(&self) -> bool {
         self.entries.len() < self.most && self.callbacks == 0
@@ -72,7 +73,7 @@ impl CompletionQueue {
         self.entries.pop_front()
     }
 
-    /// Room for so many entries from now on. Those that are there stay.
+    /// Changes the size to `most` entries and keeps those in the queue.
     pub fn resize(&mut self, most: u32) -> Result<(), CqError> {
         if self.entries.len() > most as usize {
             return Err(CqError::TooSmall);
@@ -81,17 +82,17 @@ impl CompletionQueue {
         Ok(())
     }
 
-    /// Forgets what is done on a VI, which is no more.
+    /// Removes the entries of a VI, because it was destroyed.
     pub fn forget(&mut self, vi: ViHandle) {
         self.entries.retain(|done| done.vi != vi);
     }
 
-    /// One more queue completes here.
+    /// Adds one to the work queues that complete here.
     pub fn join(&mut self) {
         self.users += 1;
     }
 
-    /// One no longer does.
+    /// Takes one from the work queues that complete here.
     pub fn leave(&mut self) {
         self.users = self.users.saturating_sub(1);
     }
@@ -100,12 +101,12 @@ impl CompletionQueue {
         self.users > 0
     }
 
-    /// The program wants to be called for one more.
+    /// Asks for a callback for one more entry.
     pub fn want_callback(&mut self) {
         self.callbacks += 1;
     }
 
-    /// One for which the program is to be called.
+    /// Takes the next entry for a callback, if one is wanted.
     pub fn take_for_callback(&mut self) -> Option<Done> {
         if self.callbacks == 0 {
             return None;

@@ -1,4 +1,5 @@
-//! How VIs find each other (VIA 1.0, "connection management"; Speight et al. 1999, section 2.1).
+//! Connection management: requests, acceptance, refusal and disconnection (VIA 1.0, "connection
+//! management"; Speight et al. 1999, section 2.1).
 //!
 //! ```text
 //!   client and server                        peers
@@ -10,16 +11,18 @@
 //!                                            CONNECTED
 //! ```
 //!
-//! Signals may be lost, come twice and late. A request is sent again until it is answered or its time
-//! is up. Every signal names the request or the connection that it is about by a number that is used
-//! once. A provider remembers the requests that it has answered and those that were withdrawn
-//! ([`super::settled`]): a late copy of one gets the same answer again and reaches no program. Who is
-//! told of a connection that he does not know says so, and then the other side's breaks. Numbers are
-//! chosen at random by the caller, so that nobody can guess one.
+//! Signals may be lost, duplicated and delayed. A request is retransmitted until it is answered or
+//! times out. Every signal names its request or its connection by a number that is used once. The
+//! caller chooses these numbers at random, so that no third party can guess one.
 //!
-//! A peer request that does not fit may be a late copy as well, of one that was withdrawn unheard. So
-//! the receiver does not give up its own request by itself: it answers with its offer, and the peer, if
-//! it still asks, refuses that.
+//! A provider remembers the requests that it has answered and those that were withdrawn
+//! ([`super::settled`]). A late copy of such a request gets the same answer again and reaches no
+//! program. A provider that receives a signal for an unknown connection answers with a disconnect
+//! signal, which breaks the sender's end.
+//!
+//! A peer request whose attributes conflict may also be a late copy, of a request that was withdrawn
+//! before this side heard of that. So the receiver keeps its own request: it answers with its offer. If
+//! the peer still asks, it refuses that offer.
 
 use super::codes::AsyncError;
 use super::nic::{Event, Link, Nic, Parting, ViHandle};
@@ -31,43 +34,44 @@ use crate::vi::attributes::{Conflict, Offer};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Time after which a request is sent again: many round trips, and a moment for a program.
+/// Interval at which a request is retransmitted, ns. It is many round trips long and gives the peer's
+/// program time to answer.
 const AGAIN_NS: u64 = 20_000_000;
 
 handle! {
-    /// A program that waits for a request.
+    /// A handle for a program's wait for one connection request.
     WaitHandle
 }
 
 handle! {
-    /// A request that was waited for, to be accepted or rejected.
+    /// A handle for a request that a wait received, to be accepted or rejected.
     ConnHandle
 }
 
-/// Why there is no connection.
+/// The reasons why a connection is not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectError {
-    /// There is no such VI.
+    /// The VI does not exist.
     NoSuchVi,
-    /// There is no such request, or nobody waits so.
+    /// The request or the wait does not exist.
     NoSuchRequest,
-    /// An address that can not be.
+    /// An address is too long.
     NoAddress,
-    /// Another VI asks the same peer by the same names.
+    /// Another VI already asks the same peer with the same pair of addresses.
     Taken,
-    /// Here or there is no room.
+    /// This host or the other has no room for another wait or request.
     TooMany,
-    /// Not in the state that the VI is in.
+    /// The VI is in a state in which it can not connect.
     State,
-    /// The time is up, or the other side's is.
+    /// This side's time limit has passed, or the other side has withdrawn its request.
     Timeout,
-    /// The other side does not want it.
+    /// The other side rejected the request.
     Rejected,
-    /// Nobody waits for it.
+    /// The other side has no wait for this address.
     NoMatch,
-    /// Another user of this host has the name.
+    /// A process of another user on this host owns the name.
     Foreign,
-    /// The VIs do not fit together.
+    /// The attributes of the VIs conflict.
     Conflict(Conflict),
 }
 
@@ -82,14 +86,14 @@ impl From<Why> for ConnectError {
     }
 }
 
-/// What a VI asks for.
+/// A connection request of a VI, not yet answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Asking {
     request: Request,
-    /// When the time is up.
+    /// Time at which the request times out; `None`: never.
     until_ns: Option<u64>,
     again_ns: u64,
-    /// The number of the peer that was found to ask for us.
+    /// The number of the request by which the peer asks for this VI, once one has come.
     met: Option<u64>,
 }
 
@@ -106,12 +110,12 @@ struct Incoming {
     is_given_up: bool,
 }
 
-/// Who waits, who has come, and what is to be said.
+/// The waits, the received requests and the signals to be sent.
 #[derive(Clone, Debug)]
 pub(super) struct Meeting {
     waits: Table<WaitHandle, Wait>,
     incoming: Table<ConnHandle, Incoming>,
-    /// VIs that ask.
+    /// VIs with a pending request.
     asking: Vec<ViHandle>,
     settled: Settled,
     signals: VecDeque<(Vec<u8>, Signal)>,
@@ -132,7 +136,7 @@ impl Meeting {
 }
 
 impl Nic {
-    /// What is to be said to whom next.
+    /// Returns the next signal to send, with its destination host.
     pub fn next_signal(&mut self) -> Option<(Vec<u8>, Signal)> {
         self.meeting.signals.pop_front()
     }
@@ -141,10 +145,10 @@ impl Nic {
         self.meeting.signals.push_back((host.to_vec(), signal));
     }
 
-    /// Waits for one request for that address. Requests that nobody waits for are refused.
+    /// Waits for one request to the address `local`. A request for which there is no wait is refused.
     ///
     /// # Errors
-    /// There can be no such address, or too many wait.
+    /// Returns `NoAddress` if the address is too long, `TooMany` if there are too many waits.
     pub fn wait(&mut self, local: Address, until_ns: Option<u64>) -> Result<WaitHandle, ConnectError> {
         if !local.is_valid() {
             return Err(ConnectError::NoAddress);
@@ -153,10 +157,10 @@ impl Nic {
         self.meeting.waits.insert(wait).map_err(|_| ConnectError::TooMany)
     }
 
-    /// The request that has come, and the end of waiting. `None` where it goes on.
+    /// Returns the request that a wait received and ends the wait. Returns `None` while there is none.
     ///
     /// # Errors
-    /// The time is up, or nobody waits so.
+    /// Returns `Timeout` if the time limit has passed, `NoSuchRequest` if the wait does not exist.
     pub fn waited(&mut self, wait: WaitHandle, now_ns: u64) -> Result<Option<ConnHandle>, ConnectError> {
         let Wait { until_ns, found, .. } =
             *self.meeting.waits.get(wait).ok_or(ConnectError::NoSuchRequest)?;
@@ -171,19 +175,22 @@ impl Nic {
         }
     }
 
-    /// A request that has come.
+    /// Returns a received request.
     ///
     /// # Errors
-    /// There is none.
+    /// Returns `NoSuchRequest` if it does not exist.
     pub fn request(&self, conn: ConnHandle) -> Result<&Request, ConnectError> {
         Ok(&self.meeting.incoming.get(conn).ok_or(ConnectError::NoSuchRequest)?.request)
     }
 
-    /// Connects a VI with the one that asked. `number` is to be random. Where the VIs do not fit
-    /// together the request stays, for another VI or to be rejected.
+    /// Accepts a request: connects the VI `vi` with the requester's. `number` must be random. If the
+    /// attributes of the two VIs conflict, the request stays, for another VI to accept or to be
+    /// rejected.
     ///
     /// # Errors
-    /// They can not be connected, or the other side has given up.
+    /// Returns `Conflict` if the attributes conflict, `Timeout` if the requester has withdrawn the
+    /// request. Returns `State` if the VI is not idle, `NoSuchVi` or `NoSuchRequest` if one of them
+    /// does not exist.
     pub fn accept(&mut self, conn: ConnHandle, vi: ViHandle, number: u64) -> Result<(), ConnectError> {
         let Incoming { request, is_given_up } =
             self.meeting.incoming.get(conn).ok_or(ConnectError::NoSuchRequest)?.clone();
@@ -199,8 +206,8 @@ impl Nic {
         }
         self.meeting.incoming.remove(conn);
         let host = request.from.host;
-        // While the connection lasts a copy of the request is answered with it. Afterwards nobody may
-        // take it for a new one.
+        // While the connection lasts, a copy of the request is answered with its acceptance. After its
+        // end a copy must not pass as a new request.
         self.meeting.settled.insert(&host, request.number, Some(Why::Rejected));
         self.say(&host, Signal::Accept { to: request.number, number, offer: ours });
         let link = Link { local: number, remote: request.number, host, offer: request.offer };
@@ -208,10 +215,10 @@ impl Nic {
         Ok(())
     }
 
-    /// Tells the one that asked that there will be no connection.
+    /// Rejects a request and tells the requester.
     ///
     /// # Errors
-    /// There is no such request.
+    /// Returns `NoSuchRequest` if the request does not exist.
     pub fn reject(&mut self, conn: ConnHandle) -> Result<(), ConnectError> {
         let incoming = self.meeting.incoming.remove(conn).ok_or(ConnectError::NoSuchRequest)?;
         let Incoming { request, is_given_up } = incoming;
@@ -221,17 +228,20 @@ impl Nic {
         Ok(())
     }
 
-    /// Refuses a request, for good.
+    /// Refuses a request and remembers the refusal for its late copies.
     fn refuse_request(&mut self, host: &[u8], to: u64, why: Why) {
         self.meeting.settled.insert(host, to, Some(why));
         self.say(host, Signal::Refuse { to, why });
     }
 
-    /// A VI asks for a connection: with whoever waits there, or with a peer that asks for it as
-    /// well. `number` is to be random. What came of it says [`Nic::answer`].
+    /// Requests a connection for a VI. The other side is a program that waits at the address `to`, or,
+    /// if `is_of_peer`, a peer that requests the same connection. `number` must be random.
+    /// [`Nic::answer`] returns the outcome.
     ///
     /// # Errors
-    /// It can not ask.
+    /// Returns `NoAddress` if an address is too long, `NoSuchVi` if the VI does not exist, `State` if
+    /// it is not idle. Returns `Taken` if another VI already asks the same peer with the same
+    /// addresses.
     pub fn ask(
         &mut self,
         vi: ViHandle,
@@ -246,7 +256,7 @@ impl Nic {
         }
         let endpoint = self.vis.get(vi).ok_or(ConnectError::NoSuchVi)?;
         let state = endpoint.state.after(Change::Asked).ok_or(ConnectError::State)?;
-        // Of two that ask the same peer nobody could say who is meant.
+        // Two such requests to one peer could not be told apart.
         if is_of_peer
             && self.asks(|request| request.is_of_peer && request.from == from && request.to == to).is_some()
         {
@@ -264,10 +274,12 @@ impl Nic {
         Ok(())
     }
 
-    /// What came of asking, told once: the other side's VI. `None` where nothing has yet.
+    /// Returns the outcome of a request, once: the peer's offer. Returns `None` while there is no
+    /// outcome.
     ///
     /// # Errors
-    /// There is no connection, or nobody asked for one.
+    /// Returns the reason if there is no connection, `State` if the VI has no request, `NoSuchVi` if
+    /// the VI does not exist.
     pub fn answer(&mut self, vi: ViHandle) -> Result<Option<Offer>, ConnectError> {
         let endpoint = self.vis.get_mut(vi).ok_or(ConnectError::NoSuchVi)?;
         match endpoint.answer.take() {
@@ -277,11 +289,11 @@ impl Nic {
         }
     }
 
-    /// Ends the connection of a VI, or what it asks for. All that is not finished is flushed, and
-    /// the VI is idle.
+    /// Ends the connection of a VI, or withdraws its request. Unfinished descriptors are flushed, and
+    /// the VI becomes idle.
     ///
     /// # Errors
-    /// There is no such VI.
+    /// Returns `NoSuchVi` if the VI does not exist.
     pub fn disconnect(&mut self, vi: ViHandle) -> Result<(), ConnectError> {
         let endpoint = self.vis.get_mut(vi).ok_or(ConnectError::NoSuchVi)?;
         endpoint.state = endpoint.state.after(Change::Disconnected).ok_or(ConnectError::State)?;
@@ -292,7 +304,7 @@ impl Nic {
         Ok(())
     }
 
-    /// The connection of a VI has ended, or what it asked for is not wanted any more.
+    /// Ends the connection of a VI, or withdraws its request.
     pub(super) fn part(&mut self, vi: ViHandle, parting: Parting) {
         let Some(endpoint) = self.vis.get_mut(vi) else { return };
         endpoint.arriving = None;
@@ -306,7 +318,7 @@ impl Nic {
         self.stop_asking(vi, true);
     }
 
-    /// Forgets what a VI asks for, and says so where that is to be known.
+    /// Forgets the request of a VI. If `is_said`, tells the other side with a disconnect signal.
     fn stop_asking(&mut self, vi: ViHandle, is_said: bool) -> Option<Asking> {
         let asking = self.vis.get_mut(vi)?.asking.take()?;
         self.meeting.asking.retain(|other| *other != vi);
@@ -317,7 +329,7 @@ impl Nic {
         Some(asking)
     }
 
-    /// A VI has asked in vain.
+    /// Ends the request of a VI with an error.
     fn give_up(&mut self, vi: ViHandle, error: ConnectError, is_said: bool) {
         self.stop_asking(vi, is_said);
         let Some(endpoint) = self.vis.get_mut(vi) else { return };
@@ -328,7 +340,7 @@ impl Nic {
         }
     }
 
-    /// A VI is connected.
+    /// Connects a VI.
     fn link(&mut self, vi: ViHandle, change: Change, link: Link) {
         let Some(endpoint) = self.vis.get_mut(vi) else { return };
         let Some(state) = endpoint.state.after(change) else { return };
@@ -337,7 +349,7 @@ impl Nic {
         self.tell(Event::Linked { vi, link });
     }
 
-    /// A signal has come from a host.
+    /// Processes a signal that came from `host`.
     pub fn signal(&mut self, host: &[u8], signal: Signal) {
         match signal {
             Signal::Request(request) => {
@@ -359,47 +371,49 @@ impl Nic {
         }
     }
 
-    /// The way is gone over which a peer asked under that number. The peer may ask again by another.
+    /// Reports that the path over which a peer sent the request `number` is gone. The peer may ask
+    /// again over another.
     pub fn unreachable(&mut self, host: &[u8], number: u64) {
         self.take_disconnect(host, 0, number);
     }
 
-    /// The wire finds nobody to be asked under that number.
+    /// Reports that the transport can not reach the destination of the request `number`.
     pub fn can_not_ask(&mut self, number: u64, error: ConnectError) {
         if let Some(vi) = self.asks(|request| request.number == number) {
             self.give_up(vi, error, false);
         }
     }
 
-    /// The VI that asks for something.
+    /// Returns the VI whose pending request satisfies `is_it`.
     fn asks(&self, is_it: impl Fn(&Request) -> bool) -> Option<ViHandle> {
         self.meeting.asking.iter().copied().find(|vi| self.request_of(*vi).is_some_and(&is_it))
     }
 
-    /// What a VI asks for.
+    /// Returns the pending request of a VI.
     fn request_of(&self, vi: ViHandle) -> Option<&Request> {
         Some(&self.vis.get(vi)?.asking.as_ref()?.request)
     }
 
-    /// The VI that is connected with a number of a host.
+    /// Returns the VI that is connected to the end `remote` of `host`.
     fn linked(&self, host: &[u8], remote: u64) -> Option<(ViHandle, &Link)> {
         let mut links = self.vis.iter().filter_map(|(vi, endpoint)| Some((vi, endpoint.link.as_ref()?)));
         links.find(|(_, link)| link.remote == remote && link.host == host)
     }
 
-    /// A number that grows when a request has come that is waited for, or when it is known what came
-    /// of asking: somebody may wait for that.
+    /// Returns a counter that grows when a wait receives a request and when the outcome of a request is
+    /// known. A change tells the caller to wake waiting threads.
     pub fn answers(&self) -> u64 {
         self.meeting.answers
     }
 
-    /// Whether any VI asks for a connection.
+    /// Reports whether any VI has a pending request.
     pub fn is_asking(&self) -> bool {
         !self.meeting.asking.is_empty()
     }
 
-    /// The host that was told a number of ours: that is asked for a connection under it, or has one.
-    /// Whoever answers to the number is that host, by whichever of its addresses it does.
+    /// Returns the host to which this side sent `number`, in a request or for a connection. Only that
+    /// host knows the number. So a signal with it comes from that host, whichever of the host's
+    /// addresses it comes from.
     pub fn host_told(&self, number: u64) -> Option<&[u8]> {
         self.vis.iter().find_map(|(_, endpoint)| {
             let asked = endpoint.asking.as_ref().map(|asking| &asking.request);
@@ -409,8 +423,8 @@ impl Nic {
         })
     }
 
-    /// The host that has told us its number for a connection, by which it is known wherever it speaks
-    /// from.
+    /// Returns the host that chose `number` for its end of a connection. The number identifies the
+    /// host, whichever of its addresses it sends from.
     pub fn host_that_told(&self, number: u64) -> Option<&[u8]> {
         let mut links = self.vis.iter().filter_map(|(_, endpoint)| endpoint.link.as_ref());
         links.find(|link| link.remote == number).map(|link| link.host.as_slice())
@@ -418,7 +432,7 @@ impl Nic {
 
     fn take_request(&mut self, request: Request) {
         if let Some((vi, link)) = self.linked(&request.from.host, request.number) {
-            // It did not hear the answer.
+            // The requester missed the acceptance, so it is repeated.
             let number = link.local;
             let Some(endpoint) = self.vis.get(vi) else { return };
             let offer = self.attributes().offer(&endpoint.attributes);
@@ -434,7 +448,7 @@ impl Nic {
         }
     }
 
-    /// A client asks. Where nobody waits for it, it is told so.
+    /// Processes the request of a client. Without a matching wait the request is refused.
     fn take_client(&mut self, request: Request) {
         let is_same = |incoming: &Incoming| {
             incoming.request.number == request.number && incoming.request.from.host == request.from.host
@@ -444,7 +458,8 @@ impl Nic {
         }
         let Request { number, ref from, ref to, .. } = request;
         let host = from.host.clone();
-        // The host is this one, by whatever name it was found.
+        // Only the discriminator is compared. The request reached this host, whatever name the client
+        // has for it.
         let is_for = |wait: &Wait| wait.found.is_none() && wait.local.discriminator == to.discriminator;
         let wait = self.meeting.waits.iter().find(|(_, wait)| is_for(wait)).map(|(handle, _)| handle);
         let why = match wait {
@@ -461,9 +476,11 @@ impl Nic {
         self.refuse_request(&host, number, why);
     }
 
-    /// A peer asks. Where nobody here asks for it, it will ask again.
+    /// Processes the request of a peer. Without a matching request of this side it is ignored, because
+    /// the peer repeats it.
     fn take_peer(&mut self, theirs: &Request) {
-        // On one host both may have one address. A VI that hears itself has not found its peer.
+        // Two VIs on one host may have the same address. A VI that receives its own request has not
+        // found its peer.
         let is_meant = |ours: &Request| {
             ours.is_of_peer
                 && ours.number != theirs.number
@@ -475,10 +492,12 @@ impl Nic {
         let Request { number, offer, .. } = asking.request;
         let to = theirs.number;
         if let Some(met) = asking.met.filter(|met| *met != to) {
-            // It may be connected with us, and we have not heard. If it has given up, it says so.
+            // The peer may already be connected with this VI by the earlier request, if its acceptance
+            // was lost. If the peer has withdrawn that request, it answers with a disconnect signal.
             self.say(&theirs.from.host, Signal::Accept { to: met, number, offer });
         } else {
-            // A peer that does not fit finds that out by our offer, if it still asks.
+            // A peer with conflicting attributes detects the conflict in this side's offer, if it still
+            // asks.
             asking.met = offer.conflict(&theirs.offer).is_none().then_some(to);
             self.say(&theirs.from.host, Signal::Accept { to, number, offer });
         }
@@ -488,13 +507,14 @@ impl Nic {
         if self.linked(host, number).is_some_and(|(_, link)| link.local == to) {
             return;
         }
-        // The connection has ended before this side heard of it. Our request is answered anew.
+        // The connection ended before this side learned of it. The peer will answer the pending request
+        // anew.
         if self.meeting.settled.get(host, number).is_some() {
             return;
         }
         let asks = self.asks(|request| request.number == to && request.to.host == host);
         let Some(vi) = asks else {
-            // Nobody asks any more.
+            // No VI asks under that number any more.
             return self.say(host, Signal::Disconnect { to: number, number: to });
         };
         let Some(ours) = self.request_of(vi) else { return };
@@ -509,7 +529,7 @@ impl Nic {
         }
         let Some(Asking { request, .. }) = self.stop_asking(vi, false) else { return };
         if request.is_of_peer {
-            // It waits for the same from us, and may not have heard it.
+            // The peer waits for the same signal from this side and may have missed it.
             self.say(host, Signal::Accept { to: number, number: to, offer: request.offer });
         }
         if let Some(endpoint) = self.vis.get_mut(vi) {
@@ -528,7 +548,7 @@ impl Nic {
         if let Some(vi) = self.asks(|request| request.number == to && request.to.host == host)
             && let Some(asking) = self.vis.get_mut(vi).and_then(|endpoint| endpoint.asking.as_mut())
         {
-            // Another one may ask in its place.
+            // Another request of the peer may take the place of this one.
             asking.met = asking.met.filter(|met| *met != number);
         }
         let Meeting { waits, incoming, .. } = &mut self.meeting;
@@ -536,7 +556,7 @@ impl Nic {
             .iter()
             .find(|(_, incoming)| incoming.request.number == number && incoming.request.from.host == host);
         let Some((conn, _)) = given_up else { return };
-        // Nobody has seen it: as if it had never come.
+        // The program has not seen the request yet, so it is removed as if it had never come.
         let unseen = waits.iter().find(|(_, wait)| wait.found == Some(conn)).map(|(wait, _)| wait);
         match unseen.and_then(|wait| waits.get_mut(wait)) {
             Some(wait) => {
@@ -547,12 +567,12 @@ impl Nic {
         }
     }
 
-    /// Something has come for a connection that is not known here: what is to be said to that.
+    /// Answers a message for an unknown connection with a disconnect signal.
     pub fn stranger(&mut self, host: &[u8], to: u64, number: u64) {
         self.say(host, Signal::Disconnect { to, number });
     }
 
-    /// When to come back, at the latest.
+    /// Returns the time at which [`Nic::on_time`] must be called at the latest, ns.
     pub fn deadline(&self) -> Option<u64> {
         let asking = self.meeting.asking.iter().filter_map(|vi| {
             let asking = self.vis.get(*vi)?.asking.as_ref()?;
@@ -562,7 +582,8 @@ impl Nic {
         asking.chain(waiting).min()
     }
 
-    /// The time has come, or passed.
+    /// Processes the deadlines that have passed: ends requests that timed out and retransmits the
+    /// others.
     pub fn on_time(&mut self, now_ns: u64) {
         for vi in self.meeting.asking.clone() {
             let Some(asking) = self.vis.get_mut(vi).and_then(|endpoint| endpoint.asking.as_mut()) else {

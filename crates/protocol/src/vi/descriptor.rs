@@ -1,9 +1,9 @@
-//! A descriptor: what is to be sent or received, as a program lays it out in its own memory (VIA
-//! 1.0, "descriptors"; little endian).
+//! A descriptor: a work request as a program lays it out in its own memory (VIA 1.0, "descriptors";
+//! little endian).
 //!
 //! ```text
-//! 0   next             u64, the provider's
-//! 8   next handle      u32, the provider's
+//! 0   next             u64, for the provider
+//! 8   next handle      u32, for the provider
 //! 12  segment count    u16, the segments that follow
 //! 14  control          u16: bits 0..2 operation (0 send or receive, 1 RDMA write, 2 RDMA read),
 //!                      4 immediate data, 8 queue fence; the others 0
@@ -13,38 +13,38 @@
 //! 28  status           u32, written last of all
 //! 32  segments         16 bytes each
 //!
-//! data segment                          address segment: of an RDMA the first, the peer's memory
+//! data segment                          address segment: the first of an RDMA, the peer's memory
 //! 0   address          u64              0   address          u64
 //! 8   handle           u32              8   handle           u32
 //! 12  length           u32              12  reserved         u32
 //! ```
 //!
-//! Whoever posts a descriptor can change it afterwards, from another thread or by mistake. So it is
-//! copied once, and the copy is checked and made a [`Work`], which nobody else has.
+//! A program can change a descriptor after posting it, from another thread or by mistake. So the
+//! provider copies it once, checks the copy, and makes a [`Work`] of it that the program can not reach.
 //!
-//! The length that stands in a descriptor when it is posted is not looked at: segments say how
-//! much there is. Nor are immediate data and fence of a receive, or words that are reserved, for
-//! programs leave there what was there before.
+//! The length field of a posted descriptor is ignored, because the segments have the lengths. The
+//! immediate data and the fence of a receive are ignored as well, and so are reserved words, because
+//! programs leave old values there.
 
 use super::codes::Status;
 use alloc::vec::Vec;
 
-/// Where descriptors begin: at multiples of this.
+/// Alignment of descriptors, bytes.
 pub const ALIGNMENT: u64 = 64;
-/// Bytes in front of the segments.
+/// Length of the control segment, which comes before the other segments, bytes.
 pub const CONTROL_LEN: usize = 32;
-/// Bytes of a segment.
+/// Length of a data or address segment, bytes.
 pub const SEGMENT_LEN: usize = 16;
-/// Bytes of a descriptor with two segments, which most have at most.
+/// Length of a descriptor with two segments, bytes. Most descriptors are not longer.
 pub const SHORT_LEN: usize = CONTROL_LEN + 2 * SEGMENT_LEN;
-/// Most segments of a descriptor, the peer's address among them.
+/// Most segments of a descriptor, the address segment included.
 pub const MOST_SEGMENTS: usize = 252;
 
 const SEGMENT_COUNT_AT: usize = 12;
 const CONTROL_AT: usize = 14;
 const IMMEDIATE_AT: usize = 20;
 const LENGTH_AT: usize = 24;
-/// Where the status is: what a program polls.
+/// Offset of the status, which a program polls.
 pub const STATUS_AT: usize = 28;
 
 const OPERATION: u16 = 3;
@@ -55,59 +55,59 @@ const SEND: u16 = 0;
 const WRITE: u16 = 1;
 const READ: u16 = 2;
 
-/// Where a posted descriptor is: what tells one from another to the program.
+/// The place of a posted descriptor. It identifies the descriptor to the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DescriptorAt {
     /// Its address.
     pub address: u64,
-    /// The registered memory that it is in.
+    /// The handle of the registered memory that contains it.
     pub handle: u32,
 }
 
-/// A piece of memory: so many bytes from an address on, within the registered memory of a handle.
+/// A segment: a range of bytes within a region of registered memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// Where it begins.
+    /// Its first address.
     pub address: u64,
-    /// The registered memory that it is in.
+    /// The handle of the region.
     pub handle: u32,
-    /// Its bytes.
+    /// Its length, bytes.
     pub len: u32,
 }
 
-/// The peer's memory that an RDMA is about.
+/// The peer's memory that an RDMA accesses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Remote {
-    /// Where it begins.
+    /// Its first address.
     pub address: u64,
     /// The peer's handle for it.
     pub handle: u32,
 }
 
-/// Which of its two queues a VI is asked about.
+/// One of the two work queues of a VI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Sends and RDMAs.
+    /// The send queue: sends and RDMAs.
     Send,
-    /// Receives.
+    /// The receive queue.
     Receive,
 }
 
-/// What a descriptor asks for.
+/// The operation of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// A message to whatever receive the peer has posted.
+    /// Sends a message to the next receive of the peer.
     Send,
-    /// A place for a message of the peer's.
+    /// Receives a message of the peer.
     Receive,
-    /// Bytes into the peer's memory.
+    /// Writes into the peer's memory.
     Write(Remote),
-    /// Bytes out of the peer's memory.
+    /// Reads from the peer's memory.
     Read(Remote),
 }
 
 impl Operation {
-    /// How a status tells it.
+    /// Returns the status bits of the operation.
     pub const fn status(self) -> Status {
         match self {
             Self::Send => Status::OP_SEND,
@@ -118,43 +118,43 @@ impl Operation {
     }
 }
 
-/// A descriptor, checked, and ours.
+/// A parsed and checked copy of a descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// What it asks for.
+    /// The operation.
     pub operation: Operation,
-    /// What is to be told to the peer's receive.
+    /// The immediate data for the peer's receive.
     pub immediate: Option<u32>,
-    /// Whether all before it must be complete first.
+    /// Whether all descriptors before it must be complete first.
     pub is_fenced: bool,
-    /// This side's memory, in its order.
+    /// This side's memory, in order.
     pub segments: Segments,
-    /// The bytes of all segments.
+    /// The total length of the segments, bytes.
     pub len: u32,
 }
 
-/// A send or an RDMA write of one segment at most, as most are. Nothing of it has memory of its own.
+/// A send or an RDMA write with at most one segment, as most have. It needs no allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Short {
-    /// What it asks for.
+    /// The operation.
     pub operation: Operation,
-    /// What is to be told to the peer's receive.
+    /// The immediate data for the peer's receive.
     pub immediate: Option<u32>,
-    /// This side's memory; without bytes where it has none.
+    /// This side's memory; its length is 0 if the descriptor has no segment.
     pub segment: Segment,
 }
 
-/// Data segments. As many as a descriptor of 64 bytes has take no memory of their own.
+/// Data segments. Up to two, as many as a descriptor of 64 bytes has, need no allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Segments {
-    /// Up to two: so many of these.
+    /// Up to two segments: their count, then the segments.
     Few(u8, [Segment; 2]),
-    /// More.
+    /// More segments.
     Many(Vec<Segment>),
 }
 
 impl Segments {
-    /// The segments.
+    /// Returns the segments as a slice.
     #[inline]
     pub fn as_slice(&self) -> &[Segment] {
         match self {
@@ -177,56 +177,57 @@ impl FromIterator<Segment> for Segments {
     }
 }
 
-/// Why bytes are not a descriptor that can be processed.
+/// The reasons why a descriptor is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// Shorter than its segments.
+    /// It is shorter than its segment count requires.
     Short,
-    /// An operation that is none, or none of that queue, or bits where zeros belong.
+    /// The operation is unknown or belongs to the other queue, or a reserved bit is set.
     Control,
-    /// More segments than there can be, or an RDMA without the peer's address.
+    /// There are too many segments, or an RDMA has no address segment.
     SegmentCount,
-    /// Immediate data with an RDMA read, which tells the peer nothing.
+    /// An RDMA read has immediate data, which it can not deliver.
     Immediate,
-    /// More bytes than can be counted.
+    /// The total length does not fit 32 bits.
     Length,
 }
 
-/// What is written into a descriptor when it is complete.
+/// The values written into a descriptor when it completes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Completion {
-    /// How it went.
+    /// The status.
     pub status: Status,
     /// The bytes that were moved.
     pub len: u32,
-    /// What the peer has told with the message.
+    /// The immediate data of the peer's message.
     pub immediate: Option<u32>,
 }
 
-/// The bytes of a descriptor, seen as its fields.
+/// A view of the bytes of a descriptor as fields.
 #[derive(Clone, Copy, Debug)]
 pub struct View<B>(B);
 
 impl<B: AsRef<[u8]>> View<B> {
-    /// A view of bytes that are long enough for the control segment.
+    /// Creates a view of `bytes`.
     ///
     /// # Errors
-    /// They are not.
+    /// Returns `Short` if they are shorter than the control segment.
     #[inline]
     pub fn new(bytes: B) -> Result<Self, Malformed> {
         if bytes.as_ref().len() < CONTROL_LEN { Err(Malformed::Short) } else { Ok(Self(bytes)) }
     }
 
-    /// How many segments are said to follow.
+    /// Returns the segment count.
     #[inline]
     pub fn segment_count(&self) -> u16 {
         quarter_at(self.0.as_ref(), SEGMENT_COUNT_AT)
     }
 
-    /// The whole length, to know how much to copy once the control segment is.
+    /// Returns the length of the whole descriptor, bytes. The caller then knows how much to copy after
+    /// the control segment.
     ///
     /// # Errors
-    /// There are more segments than there can be.
+    /// Returns `SegmentCount` if there are too many segments.
     #[inline]
     pub fn whole_len(&self) -> Result<usize, Malformed> {
         let count = usize::from(self.segment_count());
@@ -237,32 +238,32 @@ impl<B: AsRef<[u8]>> View<B> {
         }
     }
 
-    /// The control bits.
+    /// Returns the control bits.
     #[inline]
     pub fn control(&self) -> u16 {
         quarter_at(self.0.as_ref(), CONTROL_AT)
     }
 
-    /// The immediate data, whether they mean anything or not.
+    /// Returns the immediate data, valid only if the control bits say so.
     #[inline]
     pub fn immediate(&self) -> u32 {
         half_at(self.0.as_ref(), IMMEDIATE_AT)
     }
 
-    /// The bytes that were moved.
+    /// Returns the number of bytes that were moved.
     pub fn length(&self) -> u32 {
         half_at(self.0.as_ref(), LENGTH_AT)
     }
 
-    /// The status.
+    /// Returns the status.
     pub fn status(&self) -> Status {
         Status(half_at(self.0.as_ref(), STATUS_AT))
     }
 
-    /// The descriptor's meaning in a queue.
+    /// Parses the descriptor, posted to the queue `side`.
     ///
     /// # Errors
-    /// It has none.
+    /// Returns the reason if it is malformed.
     #[inline]
     pub fn work(&self, side: Side) -> Result<Work, Malformed> {
         let control = self.control();
@@ -287,7 +288,7 @@ impl<B: AsRef<[u8]>> View<B> {
             return Err(Malformed::Immediate);
         }
         let segments = match data {
-            // Most have one, and a loop takes longer than this.
+            // Most descriptors have one segment, and a loop takes longer than this.
             [] => Segments::Few(0, [Segment::default(); 2]),
             [only] => Segments::Few(1, [segment(only), Segment::default()]),
             several => several.iter().map(segment).collect(),
@@ -307,7 +308,7 @@ impl<B: AsRef<[u8]>> View<B> {
 }
 
 impl View<&[u8; SHORT_LEN]> {
-    /// The descriptor's meaning in a send queue, if it is a short one.
+    /// Parses the descriptor, posted to a send queue, if it is short.
     #[inline]
     pub fn short(&self) -> Option<Short> {
         let (control, count) = (self.control(), self.segment_count());
@@ -327,10 +328,10 @@ impl View<&[u8; SHORT_LEN]> {
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> View<B> {
-    /// Writes a descriptor that asks for `work`, over zeros.
+    /// Writes a descriptor for `work` over zeros.
     ///
     /// # Errors
-    /// There is not enough room for its segments.
+    /// Returns `SegmentCount` if there is no room for its segments.
     pub fn set_work(&mut self, work: &Work) -> Result<(), Malformed> {
         let (operation, remote) = match work.operation {
             Operation::Send | Operation::Receive => (SEND, None),
@@ -357,7 +358,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> View<B> {
         Ok(())
     }
 
-    /// Writes what has come of it, the status last.
+    /// Writes the completion, the status last.
     pub fn set_completion(&mut self, completion: &Completion) {
         let bytes = self.0.as_mut();
         if let Some(immediate) = completion.immediate {
@@ -368,7 +369,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> View<B> {
     }
 }
 
-/// The parts of `segments` that hold the `len` bytes from `at` on, in their order.
+/// Returns the parts of `segments` that hold the `len` bytes from byte `at` on, in order.
 pub fn cut(segments: &[Segment], at: u32, len: u32) -> impl Iterator<Item = Segment> {
     let (mut skip, mut left) = (at, len);
     segments.iter().filter_map(move |segment| {
@@ -569,7 +570,7 @@ mod tests {
     fn each_format_error_is_named() {
         assert_eq!(malformed(&[0; 31], Side::Send), Malformed::Short);
         assert_eq!(malformed(&control(2, 0)[..63], Side::Send), Malformed::Short);
-        // The operation that is reserved, and an RDMA among the receives.
+        // The unassigned operation, and an RDMA in the receive queue.
         assert_eq!(malformed(&control(1, 3), Side::Send), Malformed::Control);
         for operation in [WRITE, READ] {
             assert_eq!(malformed(&control(1, operation), Side::Receive), Malformed::Control);

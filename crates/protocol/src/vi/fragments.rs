@@ -1,30 +1,30 @@
-//! Messages that come in pieces over a network which promises nothing: at most once, whole or not
-//! at all.
+//! Reassembly of messages that come in pieces on an unreliable VI. Each message is delivered at most
+//! once, and complete or not at all.
 
 use crate::frame::vi_message::Head;
 
-/// What is to be done with a piece.
+/// The decision about a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// It begins a message. One that was coming is given up.
+    /// The piece begins a message. An incomplete message before it is given up.
     Begins,
-    /// It goes on with the message that is coming.
+    /// The piece continues the arriving message.
     Continues,
-    /// It belongs to nothing that can still become whole, or has come before.
+    /// The piece is a duplicate, or its message can no longer become complete.
     Stale,
 }
 
-/// What has come of messages.
+/// The state of the reassembly.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fragments {
     /// The number of the last message that began.
     last: Option<u32>,
-    /// The message that is coming, and its bytes so far.
+    /// The arriving message, and how many of its bytes have come.
     coming: Option<(Head, u32)>,
 }
 
 impl Fragments {
-    /// Takes a piece of `len` bytes that belongs at `at`.
+    /// Takes a piece of `len` bytes whose place in the message is `at`.
     pub fn take(&mut self, head: &Head, at: u32, len: u32) -> Piece {
         if let Some((coming, next)) = &mut self.coming
             && coming == head
@@ -34,7 +34,7 @@ impl Fragments {
             *next += len;
             return Piece::Continues;
         }
-        // Half of the numbers are behind a number, half before it.
+        // Numbers wrap: a number is new if it is ahead of the last by less than half of their range.
         let is_new = self.last.is_none_or(|last| (head.number.wrapping_sub(last) as i32) > 0);
         if !is_new || at != 0 {
             return Piece::Stale;
@@ -44,12 +44,12 @@ impl Fragments {
         Piece::Begins
     }
 
-    /// Whether the message that is coming is whole.
+    /// Reports whether the arriving message is complete.
     pub fn is_whole(&self) -> bool {
         self.coming.is_some_and(|(head, come)| come == head.len)
     }
 
-    /// Nothing more of the message that is coming is wanted.
+    /// Ends the arriving message: no more of its pieces are taken.
     pub fn end(&mut self) {
         self.coming = None;
     }
@@ -67,8 +67,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the network does to pieces: a message that is whole is so once, in order, and
-        /// each of its pieces was taken once.
+        /// A complete message is reported once and in order, and each of its pieces was taken once,
+        /// whatever the network does to pieces.
         #[test]
         fn a_message_is_whole_at_most_once(
             first: u32,

@@ -1,107 +1,106 @@
-//! Registered memory and who may use it (VIA 1.0, "memory protection"; Speight et al. 1999,
-//! section 2.2).
+//! Registered memory and its access rights (VIA 1.0, "memory protection"; Speight et al. 1999, section
+//! 2.2).
 //!
-//! Memory is usable under a registration alone. A region has a protection tag, as a VI has, and
-//! both must be the same; a peer's RDMA must be allowed by the region as well, reads and writes
-//! apart. A handle names a region for as long as that is registered, and is refused afterwards,
-//! whatever is registered then.
+//! Only registered memory is usable. A region has a protection tag, and so has a VI; both must be the
+//! same. A peer's RDMA needs the permission of the region as well, one for reads and one for writes. A
+//! handle names a region until the region is deregistered. After that it is refused, even if other
+//! memory is registered in its place.
 
 use super::descriptor::{DescriptorAt, Remote, Segment};
 use super::table::{Table, handle};
 
 handle! {
-    /// A protection tag: what memory and VIs must have in common.
+    /// A protection tag. A VI may only use memory with its own tag.
     Ptag
 }
 
 handle! {
-    /// A region of registered memory.
+    /// A handle for a region of registered memory.
     MemHandle
 }
 
-/// How many tags and regions there can be, and how much memory in them.
+/// The limits of protection tags and registered memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Protection tags.
+    /// Most protection tags.
     pub tags: u32,
-    /// Regions.
+    /// Most regions.
     pub regions: u32,
-    /// Bytes of one region.
+    /// Longest region, bytes.
     pub region_bytes: u64,
-    /// Bytes of all regions.
+    /// Most bytes of all regions together.
     pub bytes: u64,
 }
 
-/// What a region may be used for.
+/// The attributes of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemAttributes {
-    /// Its tag.
+    /// Its protection tag.
     pub tag: Ptag,
-    /// Whether peers may write.
+    /// Whether peers may write into it.
     pub can_be_written: bool,
-    /// Whether peers may read.
+    /// Whether peers may read from it.
     pub can_be_read: bool,
 }
 
-/// Who wants to use memory, and how.
+/// The kinds of access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// This side's own descriptors.
+    /// By a descriptor of this side.
     Local,
-    /// The peer's RDMA write.
+    /// By an RDMA write of the peer.
     PeerWrites,
-    /// The peer's RDMA read.
+    /// By an RDMA read of the peer.
     PeerReads,
 }
 
-/// Why memory may not be used so.
+/// The reasons why an access is denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denied {
-    /// Nothing is registered under the handle, or no longer.
+    /// The handle has no region, or no longer.
     Handle,
-    /// Some of it is outside of the region.
+    /// Some of the bytes are outside of the region.
     Range,
-    /// The tags differ.
+    /// The protection tags of the region and of the VI differ.
     Tag,
-    /// Peers may not do this.
+    /// The region does not permit this access by peers.
     Access,
 }
 
-/// Why a call about memory or tags is refused.
+/// The reasons why a call about memory or tags is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryError {
-    /// There is no such protection tag.
+    /// The protection tag does not exist.
     NoSuchTag,
-    /// There is no such region, or it begins elsewhere.
+    /// The region does not exist, or begins at another address.
     NoSuchRegion,
-    /// No bytes, or bytes beyond the end of all addresses.
+    /// The range has no bytes, or its addresses overflow.
     NoRange,
-    /// More tags, regions or bytes than there can be.
+    /// There are too many tags, regions or bytes.
     TooMuch,
-    /// Regions or VIs have the tag.
+    /// A region or a VI has the tag.
     TagInUse,
-    /// Peers can not read here at all.
+    /// Peers can not read on this provider.
     ReadNotSupported,
 }
 
 /// A region of registered memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// Where it begins.
+    /// Its first address.
     pub address: u64,
-    /// Its bytes.
+    /// Its length, bytes.
     pub len: u64,
-    /// What it may be used for.
+    /// Its attributes.
     pub attributes: MemAttributes,
 }
 
 impl Region {
-    /// Whether `len` bytes from `address` on may be used so by a VI with that tag. A copy of the
-    /// region decides as well as the original, wherever it is: also in the hands of a peer that
-    /// copies by itself.
+    /// Checks whether a VI with the tag `tag` may access `len` bytes from `address` on. A copy of the
+    /// region gives the same answer as the original, so a peer that copies bytes by itself may use one.
     ///
     /// # Errors
-    /// They may not.
+    /// Returns the reason if the access is denied.
     #[inline]
     pub fn check(&self, tag: Ptag, address: u64, len: u64, access: Access) -> Result<(), Denied> {
         let is_within = address
@@ -128,33 +127,34 @@ impl Region {
 pub struct Memory {
     limits: Limits,
     can_read: bool,
-    /// Tags, each with how many regions and VIs have it.
+    /// The tags, each with the number of regions and VIs that have it.
     tags: Table<Ptag, u32>,
     regions: Table<MemHandle, Region>,
     bytes: u64,
-    /// Counts what takes leave back: what was allowed before that may not be any more.
+    /// Counts the changes that may revoke an access that was allowed before.
     changes: u64,
 }
 
 impl Memory {
-    /// No memory yet. `can_read` says whether peers can be let read at all.
+    /// Creates a memory without tags and regions. `can_read` says whether regions may permit reads by
+    /// peers.
     pub fn new(limits: Limits, can_read: bool) -> Self {
         let (tags, regions) = (Table::new(limits.tags), Table::new(limits.regions));
         Self { limits, can_read, tags, regions, bytes: 0, changes: 0 }
     }
 
-    /// A new tag.
+    /// Creates a protection tag.
     ///
     /// # Errors
-    /// There are too many.
+    /// Returns `TooMuch` if there are too many.
     pub fn create_tag(&mut self) -> Result<Ptag, MemoryError> {
         self.tags.insert(0).map_err(|_| MemoryError::TooMuch)
     }
 
-    /// Does away with a tag.
+    /// Destroys a protection tag.
     ///
     /// # Errors
-    /// There is none, or somebody has it.
+    /// Returns `NoSuchTag` if it does not exist, `TagInUse` if a region or a VI has it.
     pub fn destroy_tag(&mut self, tag: Ptag) -> Result<(), MemoryError> {
         match self.tags.get(tag) {
             None => Err(MemoryError::NoSuchTag),
@@ -166,26 +166,28 @@ impl Memory {
         }
     }
 
-    /// Somebody has that tag from now on.
+    /// Adds one to the users of a tag.
     ///
     /// # Errors
-    /// There is none.
+    /// Returns `NoSuchTag` if the tag does not exist.
     pub fn take_tag(&mut self, tag: Ptag) -> Result<(), MemoryError> {
         *self.tags.get_mut(tag).ok_or(MemoryError::NoSuchTag)? += 1;
         Ok(())
     }
 
-    /// One has it no longer.
+    /// Takes one from the users of a tag.
     pub fn leave_tag(&mut self, tag: Ptag) {
         if let Some(count) = self.tags.get_mut(tag) {
             *count = count.saturating_sub(1);
         }
     }
 
-    /// Makes memory usable.
+    /// Registers `len` bytes of memory at `address`.
     ///
     /// # Errors
-    /// It can not be.
+    /// Returns `NoRange` if there are no bytes or the addresses overflow, `NoSuchTag` if the tag does
+    /// not exist. Returns `ReadNotSupported` if peers may not read here, `TooMuch` if a limit is
+    /// exceeded.
     pub fn register(
         &mut self,
         address: u64,
@@ -204,10 +206,10 @@ impl Memory {
         self.regions.insert(Region { address, len, attributes }).map_err(|_| MemoryError::TooMuch)
     }
 
-    /// Makes it unusable, at once.
+    /// Deregisters a region at once.
     ///
     /// # Errors
-    /// It is not registered so.
+    /// Returns `NoSuchRegion` if the handle has no region that begins at `address`.
     pub fn deregister(&mut self, address: u64, handle: MemHandle) -> Result<(), MemoryError> {
         let region = *self.query(address, handle)?;
         self.regions.remove(handle);
@@ -217,19 +219,20 @@ impl Memory {
         Ok(())
     }
 
-    /// The region of that handle, which begins at `address`.
+    /// Returns the region of a handle, which begins at `address`.
     ///
     /// # Errors
-    /// It is not registered so.
+    /// Returns `NoSuchRegion` if the handle has no region that begins there.
     pub fn query(&self, address: u64, handle: MemHandle) -> Result<&Region, MemoryError> {
         let region = self.regions.get(handle).filter(|region| region.address == address);
         region.ok_or(MemoryError::NoSuchRegion)
     }
 
-    /// Changes what memory may be used for.
+    /// Changes the attributes of a region.
     ///
     /// # Errors
-    /// It is not registered so, or can not be used so.
+    /// Returns `NoSuchRegion` if the handle has no region that begins at `address`. Returns `NoSuchTag`
+    /// if the tag does not exist, `ReadNotSupported` if peers may not read here.
     pub fn set_attributes(
         &mut self,
         address: u64,
@@ -257,27 +260,29 @@ impl Memory {
         Ok(())
     }
 
-    /// A VI has another tag: what it was allowed it may not be any more.
+    /// Counts the change of a VI's tag, which may revoke an access.
     pub fn note_change(&mut self) {
         self.changes += 1;
     }
 
-    /// Another number whenever something is not allowed any more that was.
+    /// Returns the number of changes that may have revoked an access. An earlier check still holds if
+    /// the number is the same.
     #[inline]
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// The region of a handle.
+    /// Returns the region of a handle.
     #[inline]
     pub fn region(&self, handle: u32) -> Option<&Region> {
         self.regions.get(MemHandle(handle))
     }
 
-    /// Whether a VI with that tag may use a segment of its own. One without bytes uses nothing.
+    /// Checks whether a VI with the tag `tag` may use a segment of this side's memory. A segment
+    /// without bytes passes.
     ///
     /// # Errors
-    /// It may not.
+    /// Returns the reason if the access is denied.
     #[inline]
     pub fn check(&self, tag: Ptag, segment: &Segment) -> Result<(), Denied> {
         let Segment { address, handle, len } = *segment;
@@ -287,21 +292,21 @@ impl Memory {
         self.region(handle).ok_or(Denied::Handle)?.check(tag, address, len.into(), Access::Local)
     }
 
-    /// Whether the peer of a VI with that tag may use so many bytes of this side's memory.
+    /// Checks whether the peer of a VI with the tag `tag` may access `len` bytes of this side's memory.
     ///
     /// # Errors
-    /// It may not.
+    /// Returns the reason if the access is denied.
     #[inline]
     pub fn check_remote(&self, tag: Ptag, remote: Remote, len: u32, access: Access) -> Result<(), Denied> {
         let region = self.region(remote.handle).ok_or(Denied::Handle)?;
         region.check(tag, remote.address, len.into(), access)
     }
 
-    /// Whether a descriptor of a VI with that tag is where it may be, with its control segment: the
-    /// bytes of the region from there on.
+    /// Checks whether a VI with the tag `tag` may use the memory of a descriptor's control segment.
+    /// Returns the bytes from there to the end of the region.
     ///
     /// # Errors
-    /// It is not.
+    /// Returns the reason if the access is denied.
     #[inline]
     pub fn check_descriptor(&self, tag: Ptag, at: DescriptorAt) -> Result<u64, Denied> {
         let region = self.region(at.handle).ok_or(Denied::Handle)?;
@@ -386,7 +391,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against every byte being looked at by itself.
+        /// Compares the check of a range with a check of each byte.
         #[test]
         fn a_range_is_within_a_region_if_each_of_its_bytes_is(
             at in 0..20_u64, len in 1..20_u64, address in 0..50_u64, count in 0..20_u64,
@@ -395,7 +400,7 @@ mod tests {
             let region = Region { address: at, len, attributes };
             let is_within = (address..address + count).all(|byte| (at..at + len).contains(&byte));
             let is_checked = region.check(Ptag(1), address, count, Access::Local).is_ok();
-            // No bytes may also lie at an end.
+            // An empty range may also lie at the end of the region.
             let is_right = if count == 0 { is_checked == (at..=at + len).contains(&address) } else { is_checked == is_within };
             prop_assert!(is_right);
         }

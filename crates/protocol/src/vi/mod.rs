@@ -1,5 +1,5 @@
-//! A provider of Virtual Interfaces in software (VIA 1.0; Speight, Abdel-Shafi and Bennett 1999,
-//! section 2): the rules, apart from any wire and any memory.
+//! The rules of a VI provider in software, independent of any wire and of any memory (VIA 1.0; Speight,
+//! Abdel-Shafi and Bennett 1999, section 2).
 //!
 //! ```text
 //!   program          post, done, connect, register            reads and writes its own memory
@@ -9,47 +9,55 @@
 //!       queues -> next ----> head | gather        arrive <---- head     | (address, length)
 //!       tags, regions   |        | progress       places, arrived       | of checked places
 //!   ====================|========|==================^===================|==================
-//!   carries:            v        |                  |                   v
-//!       bytes from here to there, in order or not, and news of how far they have come
+//!   transports:         v        |                  |                   v
+//!       bytes from this host to the peer, in order or not, and reports of progress
 //! ```
 //!
-//! A [`Nic`] decides. It has the states of VIs, the descriptors that are posted, who may use which
-//! memory, what completes and in which order, what breaks. It never touches the memory it speaks
-//! about: addresses are numbers to it.
+//! A [`Nic`] makes every decision. It holds the states of VIs, the posted descriptors and the access
+//! rights of memory. It decides the order of completions and the errors that break a VI. It never
+//! accesses the memory that it decides about: an address is a number to it.
 //!
-//! A carrier copies and sends. Over shared memory it copies from one process's registered memory into
-//! the other's and rings; over UDP it sends frames, for a VI that promises nothing in
-//! [fragments](crate::frame::vi_fragment), for the others over a
-//! [`reliability::Connection`](crate::reliability::Connection): that delivers once and in order,
-//! acknowledges, answers, and gives up, and asks with each piece where it belongs, just as a VI
-//! does. What is a VI's goes into the words of its messages
-//! ([`vi_message`](crate::frame::vi_message)):
+//! A transport drives the [`Nic`], copies bytes and sends them. Over shared memory the bytes pass
+//! through rings that both processes map. Over UDP they travel in frames, which depend on the
+//! reliability level:
 //!
-//! | | on the connection | and then |
+//! - The messages of an unreliable VI travel in [fragments](crate::frame::vi_fragment).
+//! - The messages of a reliable VI travel on a
+//!   [`reliability::Connection`](crate::reliability::Connection). The connection delivers once and in
+//!   order, acknowledges, answers, and gives up a silent peer. It asks for the place of each piece, as
+//!   a VI does. The head of a VI message travels in the words of a connection message
+//!   ([`vi_message`](crate::frame::vi_message)):
+//!
+//! | VI | on the connection | outcome |
 //! | --- | --- | --- |
-//! | send, RDMA write | request, the head its words, the bytes its payload | reply: a verdict |
-//! | one that is longer | the same without bytes, and a store of them behind it | refused, or a reply |
-//! | RDMA read | get, from the handle as memory and the address as offset | fetched, or refused |
-//! | disconnect | goodbye, behind all that was sent | [`Nic::left`] |
-//! | silence | | [`Nic::lost`] |
+//! | send, RDMA write | a request: the head in its words, the bytes as its payload | a reply: a verdict |
+//! | longer send or write | the same without payload, then a store of the bytes | refused, or a reply |
+//! | RDMA read | a get: the handle names the memory, the address is the offset | fetched, or refused |
+//! | disconnect | a goodbye, after all messages that were sent | [`Nic::left`] |
+//! | silent peer | | [`Nic::lost`] |
 //!
-//! The driving contract, for a carrier at any time `now_ns`:
-//! 1. hand in signals ([`Nic::signal`]) and messages ([`Nic::arrive`], [`Nic::places`],
-//!    [`Nic::arrived`]);
-//! 2. hand in the time when a deadline has passed ([`Nic::on_time`]), and how far messages have
-//!    come ([`Nic::progress`]);
-//! 3. take what VIs send ([`Nic::next`], [`Nic::bytes_of`]) until there is nothing more;
-//! 4. say what is to be said ([`Nic::next_signal`]), and do what is told ([`Nic::next_event`]):
-//!    completions are written into descriptors there;
-//! 5. come back at [`Nic::deadline`] at the latest.
+//! A transport drives the [`Nic`] in these steps, at any time `now_ns`:
+//! 1. It passes in signals ([`Nic::signal`]) and messages ([`Nic::arrive`], [`Nic::places`],
+//!    [`Nic::arrived`]).
+//! 2. It passes in the time when a deadline has passed ([`Nic::on_time`]), and the progress of messages
+//!    ([`Nic::progress`]).
+//! 3. It takes the messages that VIs send ([`Nic::next`], [`Nic::bytes_of`]) until there are none left.
+//! 4. It sends the signals ([`Nic::next_signal`]) and carries out the events ([`Nic::next_event`]). The
+//!    event of a completion asks it to write the completion into the descriptor.
+//! 5. It comes back at [`Nic::deadline`] at the latest.
 //!
-//! A carrier that moves short messages by itself may try the short way first, which comes to the same
+//! For short messages a transport may try the fast path first, which has the same effect
 //! ([`Nic::send_at_once`], [`Nic::take_at_once`]).
 //!
-//! Within, [`descriptor`] reads what programs post, `memory` knows who may use what, `state` and
-//! `connecting` bring VIs together and part them, `settled` knows old requests, `queue` and `completion` keep the order, `posting`
-//! and `arriving` are the two ends of a message, `at_once` both for short ones, `fragments` makes whole ones of pieces, `nic` has
-//! them all. [`codes`] are the numbers that C programs see.
+//! The modules:
+//! - [`descriptor`] parses the descriptors that programs post.
+//! - `memory` holds protection tags and registered memory.
+//! - `state` and `connecting` connect and disconnect VIs; `settled` remembers old connection requests.
+//! - `queue` and `completion` keep the order of completions.
+//! - `posting` sends messages, `arriving` receives them, `at_once` is the fast path of both.
+//! - `fragments` reassembles messages from their pieces.
+//! - `nic` owns all of these.
+//! - [`codes`] has the numbers that C programs see.
 
 mod arriving;
 mod at_once;

@@ -1,5 +1,5 @@
-//! A provider: its tags, memory, VIs and completion queues (VIA 1.0, "VI provider"; Speight et al.
-//! 1999, section 2), and what it has to tell.
+//! A VI provider: its protection tags, registered memory, VIs and completion queues, and the events
+//! that it reports (VIA 1.0, "VI provider"; Speight et al. 1999, section 2).
 
 use super::attributes::{NicAttributes, Offer, Unsupported, ViAttributes};
 use super::codes::{AsyncError, Resource};
@@ -16,130 +16,132 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 handle! {
-    /// A VI.
+    /// A handle for a VI.
     ViHandle
 }
 
-/// Why a call about VIs is refused.
+/// The reasons why a call about VIs is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResourceError {
-    /// There is no such VI.
+    /// The VI does not exist.
     NoSuchVi,
-    /// There is no such completion queue.
+    /// The completion queue does not exist.
     NoSuchQueue,
-    /// There is no such protection tag.
+    /// The protection tag does not exist.
     NoSuchTag,
-    /// There can not be more VIs.
+    /// The provider has as many VIs as it can have.
     TooMany,
-    /// Not in the state that the VI is in.
+    /// The VI is in a state in which this is not allowed.
     State,
-    /// The provider does not have what the VI is to have.
+    /// The provider does not support the requested attributes.
     Unsupported(Unsupported),
 }
 
-/// A connection, as a carrier has to know it.
+/// A connection, as the transport sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Our number for it: what comes for it carries this.
+    /// This side's number for the connection: messages from the peer carry it.
     pub local: u64,
-    /// The peer's.
+    /// The peer's number for the connection.
     pub remote: u64,
-    /// The host that the peer is on.
+    /// The peer's host.
     pub host: Vec<u8>,
-    /// The peer's VI.
+    /// The attributes of the peer's VI.
     pub offer: Offer,
 }
 
-/// What the error callback is told.
+/// An asynchronous error, as passed to the error callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What went wrong.
+    /// The error.
     pub error: AsyncError,
-    /// What it is about.
+    /// The kind of the resource that failed.
     pub resource: Resource,
-    /// The VI that it happened to.
+    /// The VI, if the error concerns one.
     pub vi: Option<ViHandle>,
-    /// The completion queue that it happened to.
+    /// The completion queue, if the error concerns one.
     pub cq: Option<CqHandle>,
-    /// The descriptor that it happened to.
+    /// The descriptor, if the error concerns one.
     pub at: Option<DescriptorAt>,
 }
 
-/// What a provider has to tell to whoever drives it, in the order in which it happened.
+/// An event that a provider reports to its driver, in the order of occurrence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A descriptor is complete: that is to be written into it now.
+    /// A descriptor is complete: the driver writes the completion into it now.
     Completed {
         /// The VI.
         vi: ViHandle,
-        /// Its queue.
+        /// The queue.
         side: Side,
         /// The descriptor.
         at: DescriptorAt,
-        /// What is to be written.
+        /// The values to write.
         completion: Completion,
     },
-    /// The program wanted to be called when a descriptor is done. It is taken from its queue.
+    /// The callback for a completed descriptor must be called (`VipSendNotify`, `VipRecvNotify`). The
+    /// descriptor has been taken from its queue.
     Callback {
         /// The VI.
         vi: ViHandle,
-        /// Its queue.
+        /// The queue.
         side: Side,
         /// The descriptor.
         at: DescriptorAt,
     },
-    /// The same of a completion queue, the entry taken from it.
+    /// The callback for an entry of a completion queue must be called (`VipCQNotify`). The entry has
+    /// been taken from the queue.
     CqCallback {
         /// The completion queue.
         cq: CqHandle,
-        /// Where something is done.
+        /// The queue with the completed descriptor.
         done: Done,
     },
-    /// The error callback is to be called.
+    /// The error callback must be called.
     Failed(Failure),
-    /// The VI is connected: from now on it may send, and be sent to.
+    /// The VI is connected: from now on it may send and receive.
     Linked {
         /// The VI.
         vi: ViHandle,
         /// The connection.
         link: Link,
     },
-    /// It is no longer.
+    /// The VI is no longer connected.
     Unlinked {
         /// The VI.
         vi: ViHandle,
-        /// The connection that it had.
+        /// The former connection.
         link: Link,
-        /// Who has ended it.
+        /// The side that ended it.
         parting: Parting,
     },
 }
 
-/// Who has ended a connection, and so whether the carrier is to tell the peer.
+/// The side that ended a connection. It decides whether the transport must tell the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parting {
-    /// This side: the peer learns it from the carrier, behind all that it was sent.
+    /// This side: the transport tells the peer, after all messages that were sent.
     Ours,
-    /// This side, by refusing a message: the peer learns it from that.
+    /// This side, by the refusal of a message: the refusal tells the peer.
     Refusal,
     /// The peer.
     Peers,
 }
 
-/// What a program sees of a VI.
+/// The state of a VI, as a program may query it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViQuery {
-    /// Its state.
+    /// The connection state.
     pub state: State,
-    /// What it is made for.
+    /// The attributes.
     pub attributes: ViAttributes,
-    /// Whether nothing is in its send queue.
+    /// Whether the send queue is empty.
     pub is_send_empty: bool,
-    /// Whether nothing is in its receive queue.
+    /// Whether the receive queue is empty.
     pub is_receive_empty: bool,
 }
 
-/// One end of a connection, or of none.
+/// A VI: one end of a connection, once it is connected.
 #[derive(Clone, Debug)]
 pub(super) struct Vi {
     pub attributes: ViAttributes,
@@ -149,10 +151,10 @@ pub(super) struct Vi {
     pub send_cq: Option<CqHandle>,
     pub receive_cq: Option<CqHandle>,
     pub link: Option<Link>,
-    /// The message of the peer's whose bytes are coming.
+    /// The head of the peer's message whose bytes are arriving.
     pub arriving: Option<Head>,
     pub fragments: Fragments,
-    /// The connection that it asks for, and what came of that.
+    /// The pending request for a connection, and the outcome of the last one.
     pub asking: Option<Asking>,
     pub answer: Option<Result<Offer, ConnectError>>,
 }
@@ -165,7 +167,7 @@ impl Vi {
         }
     }
 
-    /// The next descriptor to complete, if it is finished.
+    /// Completes the oldest descriptor of a queue, if it is finished.
     #[inline]
     pub fn settle(&mut self) -> Option<(Side, Completed)> {
         match self.send.settle() {
@@ -190,7 +192,7 @@ impl Vi {
     }
 }
 
-/// A provider.
+/// A VI provider.
 #[derive(Clone, Debug)]
 pub struct Nic {
     attributes: NicAttributes,
@@ -199,12 +201,12 @@ pub struct Nic {
     pub(super) cqs: Table<CqHandle, CompletionQueue>,
     pub(super) meeting: Meeting,
     events: VecDeque<Event>,
-    /// Descriptors that were complete by the short way.
+    /// Descriptors completed by the fast path, modulo 2^64.
     at_once: u64,
 }
 
 impl Nic {
-    /// A provider with nothing in it.
+    /// Creates a provider without tags, memory, VIs or completion queues.
     pub fn new(attributes: NicAttributes) -> Self {
         let can_read = attributes.read_levels.0 != 0;
         Self {
@@ -218,18 +220,18 @@ impl Nic {
         }
     }
 
-    /// What it can do.
+    /// Returns the attributes of the provider.
     pub fn attributes(&self) -> &NicAttributes {
         &self.attributes
     }
 
-    /// What it has to tell next.
+    /// Takes the next event.
     #[inline]
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Whether all was told: what is told at once would come before it.
+    /// Reports whether all events were taken. Otherwise the fast path would overtake them.
     #[inline]
     pub(super) fn is_at_rest(&self) -> bool {
         self.events.is_empty()
@@ -240,7 +242,8 @@ impl Nic {
         self.at_once = self.at_once.wrapping_add(1);
     }
 
-    /// How many descriptors were complete in one step, of which no event tells.
+    /// Returns the number of descriptors that the fast path completed, modulo 2^64. No event reports
+    /// them.
     #[inline]
     pub fn at_once(&self) -> u64 {
         self.at_once
@@ -250,26 +253,28 @@ impl Nic {
         self.events.push_back(event);
     }
 
-    /// A new protection tag.
+    /// Creates a protection tag.
     ///
     /// # Errors
-    /// There are too many.
+    /// Returns `TooMuch` if there are too many.
     pub fn create_tag(&mut self) -> Result<Ptag, MemoryError> {
         self.memory.create_tag()
     }
 
-    /// Does away with a tag.
+    /// Destroys a protection tag.
     ///
     /// # Errors
-    /// There is none, or it is in use.
+    /// Returns `NoSuchTag` if it does not exist, `TagInUse` if a VI or a region has it.
     pub fn destroy_tag(&mut self, tag: Ptag) -> Result<(), MemoryError> {
         self.memory.destroy_tag(tag)
     }
 
-    /// Makes memory usable for VIs with its tag.
+    /// Registers `len` bytes of memory at `address`, for VIs with the same protection tag.
     ///
     /// # Errors
-    /// It can not be.
+    /// Returns `NoRange` if there are no bytes or the addresses overflow, `NoSuchTag` if the tag does
+    /// not exist. Returns `ReadNotSupported` if peers may not read here, `TooMuch` if a limit is
+    /// exceeded.
     pub fn register(
         &mut self,
         address: u64,
@@ -279,26 +284,27 @@ impl Nic {
         self.memory.register(address, len, attributes)
     }
 
-    /// Makes it unusable, at once: also for what is posted and what is coming.
+    /// Deregisters memory at once, for posted descriptors and arriving messages too.
     ///
     /// # Errors
-    /// It is not registered so.
+    /// Returns `NoSuchRegion` if the handle has no region that begins at `address`.
     pub fn deregister(&mut self, address: u64, handle: MemHandle) -> Result<(), MemoryError> {
         self.memory.deregister(address, handle)
     }
 
-    /// The registered memory of a handle.
+    /// Returns the region of a handle.
     ///
     /// # Errors
-    /// It is not registered so.
+    /// Returns `NoSuchRegion` if the handle has no region that begins at `address`.
     pub fn query_memory(&self, address: u64, handle: MemHandle) -> Result<&Region, MemoryError> {
         self.memory.query(address, handle)
     }
 
-    /// Changes what memory may be used for.
+    /// Changes the attributes of registered memory.
     ///
     /// # Errors
-    /// It is not registered so, or can not be used so.
+    /// Returns `NoSuchRegion` if the handle has no region that begins at `address`. Returns `NoSuchTag`
+    /// if the tag does not exist, `ReadNotSupported` if peers may not read here.
     pub fn set_memory(
         &mut self,
         address: u64,
@@ -308,10 +314,11 @@ impl Nic {
         self.memory.set_attributes(address, handle, attributes)
     }
 
-    /// A new VI, whose queues complete on these completion queues, where there are any.
+    /// Creates a VI. Its queues complete on the given completion queues, if any.
     ///
     /// # Errors
-    /// There is no such thing as it is to have.
+    /// Returns `Unsupported` if the provider does not support the attributes, `TooMany` if there are
+    /// too many VIs. Returns `NoSuchQueue` or `NoSuchTag` if one of these does not exist.
     pub fn create_vi(
         &mut self,
         attributes: ViAttributes,
@@ -346,10 +353,10 @@ impl Nic {
         self.vis.insert(vi).map_err(|_| ResourceError::TooMany)
     }
 
-    /// Does away with a VI, which is disconnected. What is in its queues is forgotten.
+    /// Destroys an idle VI. The descriptors in its queues are dropped.
     ///
     /// # Errors
-    /// There is none, or it is not idle.
+    /// Returns `NoSuchVi` if it does not exist, `State` if it is not idle.
     pub fn destroy_vi(&mut self, vi: ViHandle) -> Result<(), ResourceError> {
         if self.vi(vi)?.state != State::Idle {
             return Err(ResourceError::State);
@@ -365,10 +372,10 @@ impl Nic {
         Ok(())
     }
 
-    /// What a program sees of a VI.
+    /// Returns the state of a VI.
     ///
     /// # Errors
-    /// There is none.
+    /// Returns `NoSuchVi` if it does not exist.
     pub fn query_vi(&self, vi: ViHandle) -> Result<ViQuery, ResourceError> {
         let Vi { state, attributes, send, receive, .. } = self.vi(vi)?;
         Ok(ViQuery {
@@ -379,15 +386,16 @@ impl Nic {
         })
     }
 
-    /// All VIs.
+    /// Returns the handles of all VIs.
     pub fn vis(&self) -> Vec<ViHandle> {
         self.vis.handles()
     }
 
-    /// Changes what an idle VI is made for.
+    /// Changes the attributes of an idle VI.
     ///
     /// # Errors
-    /// There is none, it is not idle, or it can not be made so.
+    /// Returns `NoSuchVi` if it does not exist, `State` if it is not idle. Returns `Unsupported` if the
+    /// provider does not support the attributes, `NoSuchTag` if the tag does not exist.
     pub fn set_vi(&mut self, vi: ViHandle, attributes: ViAttributes) -> Result<(), ResourceError> {
         let Vi { state, attributes: old, .. } = self.vi(vi)?;
         let (state, old) = (*state, *old);
@@ -406,10 +414,10 @@ impl Nic {
         Ok(())
     }
 
-    /// Whether a queue of a VI completes on a completion queue: then a program waits there.
+    /// Reports whether a queue of a VI completes on a completion queue. If so, the program waits there.
     ///
     /// # Errors
-    /// There is no such VI.
+    /// Returns `NoSuchVi` if the VI does not exist.
     pub fn completes_elsewhere(&self, vi: ViHandle, side: Side) -> Result<bool, ResourceError> {
         Ok(self.vi(vi)?.cq(side).is_some())
     }
@@ -418,19 +426,19 @@ impl Nic {
         self.vis.get(vi).ok_or(ResourceError::NoSuchVi)
     }
 
-    /// A new completion queue of so many entries.
+    /// Creates a completion queue for `entries` entries.
     ///
     /// # Errors
-    /// There is no such size, or there are too many.
+    /// Returns `NoSuchSize` if the size is 0 or too large, `TooMany` if there are too many queues.
     pub fn create_cq(&mut self, entries: u32) -> Result<CqHandle, CqError> {
         self.check_cq_size(entries)?;
         self.cqs.insert(CompletionQueue::new(entries)).map_err(|_| CqError::TooMany)
     }
 
-    /// Does away with a completion queue that no VI has.
+    /// Destroys a completion queue that no VI uses.
     ///
     /// # Errors
-    /// There is none, or it is in use.
+    /// Returns `NoSuchQueue` if it does not exist, `InUse` if a VI uses it.
     pub fn destroy_cq(&mut self, cq: CqHandle) -> Result<(), CqError> {
         match self.cqs.get(cq) {
             None => Err(CqError::NoSuchQueue),
@@ -442,10 +450,11 @@ impl Nic {
         }
     }
 
-    /// Gives a completion queue room for so many entries; those in it stay.
+    /// Changes the size of a completion queue to `entries` entries and keeps those in it.
     ///
     /// # Errors
-    /// There is none, there is no such size, or more are in it.
+    /// Returns `NoSuchQueue` if it does not exist, `NoSuchSize` if the size is 0 or too large,
+    /// `TooSmall` if it holds more entries.
     pub fn resize_cq(&mut self, cq: CqHandle, entries: u32) -> Result<(), CqError> {
         self.check_cq_size(entries)?;
         self.cqs.get_mut(cq).ok_or(CqError::NoSuchQueue)?.resize(entries)
@@ -456,32 +465,33 @@ impl Nic {
         if is_one { Ok(()) } else { Err(CqError::NoSuchSize) }
     }
 
-    /// Where something is done next: the descriptor is taken from there.
+    /// Takes the next entry of a completion queue: the VI queue with the completed descriptor, to be
+    /// taken from there.
     ///
     /// # Errors
-    /// There is no such queue.
+    /// Returns `NoSuchQueue` if the completion queue does not exist.
     pub fn cq_done(&mut self, cq: CqHandle) -> Result<Option<Done>, CqError> {
         Ok(self.cqs.get_mut(cq).ok_or(CqError::NoSuchQueue)?.take())
     }
 
-    /// The program is to be called for one more entry.
+    /// Asks for a callback for one more entry of a completion queue.
     ///
     /// # Errors
-    /// There is no such queue.
+    /// Returns `NoSuchQueue` if it does not exist.
     pub fn notify_cq(&mut self, cq: CqHandle) -> Result<(), CqError> {
         self.cqs.get_mut(cq).ok_or(CqError::NoSuchQueue)?.want_callback();
         self.call_back_cq(cq);
         Ok(())
     }
 
-    /// Calls the program for what it wanted to be called for.
+    /// Reports the callbacks that are due on a completion queue.
     pub(super) fn call_back_cq(&mut self, cq: CqHandle) {
         while let Some(done) = self.cqs.get_mut(cq).and_then(CompletionQueue::take_for_callback) {
             self.tell(Event::CqCallback { cq, done });
         }
     }
 
-    /// The provider can not go on: every VI breaks.
+    /// Reports that the provider has failed as a whole: every VI breaks.
     pub fn fail(&mut self) {
         let error = AsyncError::Catastrophic;
         self.tell(Event::Failed(Failure { error, resource: Resource::Nic, vi: None, cq: None, at: None }));

@@ -1,15 +1,15 @@
-//! Posting, processing and completing: what becomes of a descriptor (VIA 1.0, "descriptor
-//! processing", "reliability levels").
+//! Posting, processing and completing: the life of a descriptor (VIA 1.0, "descriptor processing",
+//! "reliability levels").
 //!
 //! | | unreliable | reliable delivery | reliable reception |
 //! | --- | --- | --- | --- |
-//! | a send or write is complete when | the wire has it | the wire has it | it is in the peer's memory |
-//! | an error | is told on its descriptor | breaks the VI | breaks the VI |
-//! | there are RDMA reads | no | yes | yes |
+//! | a send or write completes when | the wire has it | the wire has it | it is in the peer's memory |
+//! | an error | is in the descriptor's status | breaks the VI | breaks the VI |
+//! | RDMA reads | no | yes | yes |
 //!
-//! A VI that breaks is in state ERROR, all that is not finished is flushed, and the error callback is
-//! told why, once. A descriptor at fault waits until all before it are complete, so that it is the
-//! first that fails. One with a fence waits as well.
+//! A VI that breaks enters the state ERROR, its unfinished descriptors are flushed, and the error
+//! callback is called once with the reason. A faulty descriptor waits until all descriptors before it
+//! are complete, so that it is the first to fail. A fenced descriptor waits as well.
 
 use super::at_once::only_segment;
 use super::codes::{AsyncError, Level, Resource, Status};
@@ -23,43 +23,43 @@ use super::state::{Change, State};
 use crate::frame::vi_message::{Head, Kind, Refusal};
 use alloc::vec::Vec;
 
-/// Why a descriptor is not posted.
+/// The reasons why a descriptor is not posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PostError {
-    /// There is no such VI.
+    /// The VI does not exist.
     NoSuchVi,
-    /// It begins where no descriptor may.
+    /// The descriptor's address is not a multiple of [`ALIGNMENT`](super::descriptor::ALIGNMENT).
     Misaligned,
-    /// It is not in memory that the VI may use.
+    /// The descriptor is not in memory that the VI may use.
     NotRegistered,
     /// The queue is full.
     Full,
 }
 
-/// A message that a VI sends.
+/// A message for the transport to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Which work it is, for [`Nic::progress`] and the bytes.
+    /// The number of the descriptor, for [`Nic::progress`] and [`Nic::bytes_of`].
     pub number: u64,
-    /// What goes to the peer. Its number is the last 32 bits of that one.
+    /// The head to send to the peer. Its number is the low 32 bits of `number`.
     pub head: Head,
 }
 
-/// How far the carrier has come with a message.
+/// The progress that a transport reports for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The wire has all of it: its memory is not needed any more.
+    /// The wire has taken all of it: its memory is no longer needed.
     Accepted,
     /// It is in the peer's memory.
     Received,
-    /// All bytes of an RDMA read are here.
+    /// All bytes of an RDMA read have arrived.
     Fetched,
-    /// The peer does not take it.
+    /// The peer refused it.
     Refused(Refusal),
 }
 
-/// The way in which a descriptor is at fault, of whose memory the first `used` bytes are used. What is not
-/// used may lie anywhere: programs post receives that reach beyond their memory, for messages that do not.
+/// Returns the fault of a descriptor, if it has one. Only the first `used` bytes of its memory are
+/// checked. Programs post receives that reach beyond registered memory, for messages that are shorter.
 fn fault_of(nic: &Nic, vi: &Vi, entry: &Entry, used: u32) -> Option<Status> {
     let Ok(work) = &entry.work else { return Some(Status::FORMAT_ERROR) };
     let is_read = matches!(work.operation, Operation::Read(_));
@@ -73,7 +73,7 @@ fn fault_of(nic: &Nic, vi: &Vi, entry: &Entry, used: u32) -> Option<Status> {
     (!cut(work.segments.as_slice(), 0, used).all(is_allowed)).then_some(Status::PROTECTION_ERROR)
 }
 
-/// What goes to the peer of a descriptor.
+/// Returns the head of a descriptor's message.
 #[inline]
 pub(super) fn head_of(number: u64, operation: Operation, immediate: Option<u32>, len: u32) -> Head {
     let kind = match operation {
@@ -85,13 +85,15 @@ pub(super) fn head_of(number: u64, operation: Operation, immediate: Option<u32>,
 }
 
 impl Nic {
-    /// Posts a descriptor, which `read` copies and [`View::work`](super::View::work) looks at. It is
-    /// told how many bytes are registered from the descriptor's first on, and is not called for one
-    /// that may not be looked at. One that can not be understood is posted as well, and completes with
-    /// an error when its turn comes. After posting a send the carrier asks for [`Nic::next`].
+    /// Posts a descriptor. `read` copies the descriptor and parses the copy with
+    /// [`View::work`](super::View::work). Its argument is the number of registered bytes from the
+    /// descriptor's first byte on. It is not called for a descriptor outside of registered memory. A
+    /// malformed descriptor is posted as well, and completes with an error in its turn. After a send
+    /// was posted, the transport calls [`Nic::next`].
     ///
     /// # Errors
-    /// It can not be posted.
+    /// Returns `NoSuchVi` if the VI does not exist, `Full` if the queue is full. Returns `Misaligned`
+    /// or `NotRegistered` if the descriptor's place is not allowed.
     pub fn post(
         &mut self,
         vi: ViHandle,
@@ -115,10 +117,10 @@ impl Nic {
             read(room).and_then(|work| if is_short(&work) { Ok(work) } else { Err(Malformed::SegmentCount) });
         let tag = endpoint.attributes.tag;
         let is_sound = |work: &Work| only_segment(work).is_some_and(|only| memory.check(tag, only).is_ok());
-        // A short receive is looked at now, while nobody waits for it.
+        // A short receive is checked here, outside of the latency of a message.
         let sound_at = (side == Side::Receive && work.as_ref().is_ok_and(is_sound)).then(|| memory.changes());
         endpoint.queue(side).post(at, work, sound_at).map_err(|_| PostError::Full)?;
-        // There is nobody to send to, or nothing will be received any more.
+        // A send needs a connection. In the state ERROR no more messages arrive.
         let is_hopeless = match side {
             Side::Send => !endpoint.is_connected(),
             Side::Receive => endpoint.state == State::Error,
@@ -130,9 +132,9 @@ impl Nic {
         Ok(())
     }
 
-    /// The next message that a VI sends. Asked again after each one, after each [`Nic::progress`]
-    /// and after each post, for it may have to wait for those before it. A descriptor at fault
-    /// completes here.
+    /// Returns the next message that a VI sends. The transport calls this after each message, each
+    /// [`Nic::progress`] and each post, because a message may have to wait for those before it. A
+    /// faulty descriptor completes here.
     pub fn next(&mut self, vi: ViHandle) -> Option<Outgoing> {
         loop {
             let endpoint = self.vis.get(vi).filter(|endpoint| endpoint.is_connected())?;
@@ -159,12 +161,12 @@ impl Nic {
         }
     }
 
-    /// Where bytes are that a message of ours moves, from `at` on: those that are sent, or the
-    /// places for those that an RDMA read brings. Puts them behind `out`.
+    /// Appends to `out` the places of `len` bytes of a message of this side, from byte `at` on. These
+    /// are the bytes to send, or the places for the bytes of an RDMA read.
     ///
     /// # Errors
-    /// The memory may not be used any more. The descriptor is complete with that error, and a
-    /// reliable VI is broken: the message must not go on.
+    /// Returns the status if the memory may no longer be used. The descriptor has then failed with that
+    /// status, and a reliable VI is broken. The transport must stop the message.
     pub fn bytes_of(
         &mut self,
         vi: ViHandle,
@@ -189,13 +191,12 @@ impl Nic {
         Err(Status::PROTECTION_ERROR)
     }
 
-    /// The carrier has come so far with a message. What is not, or no longer, under way is
-    /// ignored.
+    /// Reports the progress of a message. Ignored if the descriptor is not, or no longer, in progress.
     pub fn progress(&mut self, vi: ViHandle, number: u64, progress: Progress) {
         let Some(endpoint) = self.vis.get_mut(vi) else { return };
         let level = endpoint.attributes.level;
         let Some(entry) = endpoint.send.under_way(number) else {
-            // It was complete when the wire had taken it.
+            // The descriptor was already complete when the wire had taken it.
             return match progress {
                 Progress::Refused(_) if level.is_reliable() => {
                     self.break_vi(vi, AsyncError::ConnLost, None, Parting::Peers);
@@ -222,14 +223,14 @@ impl Nic {
         }
     }
 
-    /// A message of ours failed.
+    /// Finishes a descriptor of the send queue with an error.
     fn fail_work(&mut self, vi: ViHandle, number: u64, status: Status) {
         if let Some(endpoint) = self.vis.get_mut(vi) {
             endpoint.send.finish(number, Completion { status, ..Completion::default() });
         }
     }
 
-    /// What follows from an error: on a reliable VI nothing more is processed.
+    /// Breaks a reliable VI after an error, so that no more descriptors are processed.
     pub(super) fn break_if_reliable(
         &mut self,
         vi: ViHandle,
@@ -243,8 +244,8 @@ impl Nic {
         self.settle(vi);
     }
 
-    /// The transport has given up the peer of a VI. What was under way for longest has failed with
-    /// it, and nobody knows whether the peer has it.
+    /// Reports that the transport has given up the peer of a VI. The oldest descriptor in progress
+    /// fails with a transport error. Whether the peer received its message is unknown.
     pub fn lost(&mut self, vi: ViHandle) {
         let Some(endpoint) = self.vis.get(vi).filter(|endpoint| endpoint.is_connected()) else { return };
         let oldest = endpoint.send.all_under_way().next().map(|(number, entry)| (number, entry.at));
@@ -265,7 +266,7 @@ impl Nic {
         self.settle(vi);
     }
 
-    /// The peer has ended the connection, and all that it sent before is here.
+    /// Reports that the peer has ended the connection, and that all its messages have been processed.
     pub fn left(&mut self, vi: ViHandle) {
         if self.vis.get(vi).is_some_and(Vi::is_connected) {
             self.break_vi(vi, AsyncError::ConnLost, None, Parting::Peers);
@@ -273,19 +274,19 @@ impl Nic {
         }
     }
 
-    /// Takes the next descriptor that is done. Nothing is changed where there is none.
+    /// Takes the next completed descriptor. Returns `None` and changes nothing if there is none.
     ///
     /// # Errors
-    /// There is no such VI.
+    /// Returns `NoSuchVi` if the VI does not exist.
     #[inline]
     pub fn done(&mut self, vi: ViHandle, side: Side) -> Result<Option<Completed>, PostError> {
         Ok(self.vis.get_mut(vi).ok_or(PostError::NoSuchVi)?.queue(side).take())
     }
 
-    /// The program is to be called for one more descriptor that is done.
+    /// Asks for a callback for one more completed descriptor.
     ///
     /// # Errors
-    /// There is no such VI.
+    /// Returns `NoSuchVi` if the VI does not exist.
     pub fn notify(&mut self, vi: ViHandle, side: Side) -> Result<(), PostError> {
         self.vis.get_mut(vi).ok_or(PostError::NoSuchVi)?.queue(side).want_callback();
         self.call_back(vi, side);
@@ -299,8 +300,8 @@ impl Nic {
         }
     }
 
-    /// Receives that wait for messages, in their order: what a peer is told that copies by itself.
-    /// One at fault is `None`, and whoever would use it leaves that to the message's receiver.
+    /// Returns the receives that wait for messages, in order, for a peer that copies bytes by itself. A
+    /// faulty receive is `None`: the peer leaves its message to the receiver.
     pub fn receives(&self, vi: ViHandle) -> impl Iterator<Item = Option<&Work>> {
         let endpoint = self.vis.get(vi);
         endpoint.into_iter().flat_map(move |endpoint| {
@@ -311,8 +312,8 @@ impl Nic {
         })
     }
 
-    /// In which way the receive that is next is at fault for a message of `len` bytes, and its room; `None`
-    /// where there is none.
+    /// Returns the fault of the next receive for a message of `len` bytes, and the length of the
+    /// receive. Returns `None` if there is no receive.
     pub(super) fn next_receive(&self, vi: ViHandle, len: u32) -> Option<(Option<Status>, u32)> {
         let endpoint = self.vis.get(vi)?;
         let entry = endpoint.receive.next()?;
@@ -320,8 +321,8 @@ impl Nic {
         Some((fault_of(self, endpoint, entry, len), room))
     }
 
-    /// Something went wrong that breaks a VI, and the error callback is told. Completions are
-    /// announced by [`Nic::settle`].
+    /// Breaks a VI and reports the error to the callback. The caller then calls [`Nic::settle`], which
+    /// reports the completions.
     pub(super) fn break_vi(
         &mut self,
         vi: ViHandle,
@@ -335,7 +336,7 @@ impl Nic {
         }
     }
 
-    /// The same with nothing told. False where the VI was broken before, or is idle.
+    /// Breaks a VI without a report. Returns `false` if the VI was broken before or is idle.
     pub(super) fn break_silently(&mut self, vi: ViHandle, parting: Parting) -> bool {
         let Some(endpoint) = self.vis.get_mut(vi) else { return false };
         let Some(state) = endpoint.state.after(Change::Fault).filter(|_| endpoint.state != State::Error)
@@ -349,7 +350,8 @@ impl Nic {
         true
     }
 
-    /// Lets all complete that is finished, and says so to whoever wants to know.
+    /// Completes all descriptors that can complete, and reports them with events, entries and
+    /// callbacks.
     pub(super) fn settle(&mut self, vi: ViHandle) {
         while let Some((side, completed)) = self.vis.get_mut(vi).and_then(Vi::settle) {
             self.announce(vi, side, completed);
@@ -358,14 +360,15 @@ impl Nic {
         self.call_back(vi, Side::Receive);
     }
 
-    /// A descriptor is complete.
+    /// Reports the completion of a descriptor.
     fn announce(&mut self, vi: ViHandle, side: Side, Completed { at, completion }: Completed) {
         let Some(endpoint) = self.vis.get(vi) else { return };
         let cq = endpoint.cq(side);
         if self.memory.check_descriptor(endpoint.attributes.tag, at).is_ok() {
             self.tell(Event::Completed { vi, side, at, completion });
         } else {
-            // Nothing is written there. The program may have it back all the same.
+            // The descriptor's memory is gone, so nothing is written. The program can still take the
+            // descriptor.
             self.fail_completion(vi, at);
         }
         let Some(cq) = cq else { return };
@@ -384,10 +387,10 @@ impl Nic {
         }
     }
 
-    /// A completion queue was full. The program does not see what is done any more, so that no VI can
-    /// go on, whatever it promises.
+    /// Breaks a VI because its completion queue was full. The program can no longer learn of
+    /// completions, so a VI of any reliability level breaks.
     fn overrun(&mut self, vi: ViHandle, cq: CqHandle) {
-        // What is flushed of a VI that is broken is no news.
+        // The flushed descriptors of a broken VI are no reason for another error.
         if self.vis.get(vi).is_some_and(|endpoint| endpoint.state != State::Error) {
             let (error, resource) = (AsyncError::ViOverrun, Resource::Cq);
             self.tell(Event::Failed(Failure { error, resource, vi: Some(vi), cq: Some(cq), at: None }));
@@ -396,7 +399,7 @@ impl Nic {
     }
 }
 
-/// What a refusal by the peer means on the descriptor.
+/// Returns the descriptor's status for a refusal by the peer.
 fn status_of(refusal: Refusal) -> Status {
     match refusal {
         Refusal::NoReceive | Refusal::TooLong | Refusal::BadReceive => Status::REMOTE_DESC_ERROR,

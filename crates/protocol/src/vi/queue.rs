@@ -1,58 +1,60 @@
-//! A work queue: the descriptors that were posted to one side of a VI (Speight et al. 1999, section
-//! 2: "send queue and receive queue").
+//! A work queue: the descriptors posted to one side of a VI (Speight et al. 1999, section 2: "send
+//! queue and receive queue").
 //!
 //! ```text
-//!   taken | complete: done | pending: finished or under way | pending: waiting | posted next
-//!                           ^ first                          ^ first + begun
+//!   taken | complete: done | pending: started or finished | pending: waiting | next post
+//!                           ^ first                        ^ first + begun
 //! ```
 //!
-//! Work may finish out of its order (an RDMA read takes a round trip, the send behind it does not).
-//! It completes in the order in which it was posted: a finished one waits for those before it.
+//! Work may finish out of order: an RDMA read takes a round trip, the send posted after it does not.
+//! Descriptors complete in the order of their posting, so a finished one waits for those posted before
+//! it.
 
 use super::codes::Status;
 use super::descriptor::{Completion, DescriptorAt, Malformed, Side, Work};
 use super::table::Full;
 use alloc::collections::VecDeque;
 
-/// A descriptor that was posted.
+/// A posted descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Where it is.
+    /// Its place in memory.
     pub at: DescriptorAt,
-    /// What it asks for, if that can be understood.
+    /// The parsed descriptor, or the reason why it is malformed.
     pub work: Result<Work, Malformed>,
-    /// A short receive was found sound, its own place and its memory, when so many changes of memory were
-    /// known ([`Memory::changes`](super::memory::Memory::changes)).
+    /// The value of [`Memory::changes`](super::memory::Memory::changes) at which a short receive was
+    /// checked. The check covers its descriptor and its memory and holds until the value changes.
+    /// `None`: not checked.
     pub sound_at: Option<u64>,
     finished: Option<Completion>,
 }
 
-/// A descriptor that is complete.
+/// A completed descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completed {
-    /// Where it is.
+    /// Its place in memory.
     pub at: DescriptorAt,
-    /// What has come of it.
+    /// The values to write into it.
     pub completion: Completion,
 }
 
-/// One queue of a VI.
+/// One of the two queues of a VI.
 #[derive(Clone, Debug)]
 pub struct WorkQueue {
     side: Side,
     most: usize,
     pending: VecDeque<Entry>,
-    /// The number of the first that is pending, counted over the life of the queue.
+    /// The number of the first pending descriptor, counted over the life of the queue.
     first: u64,
-    /// How many of those that are pending have begun.
+    /// How many pending descriptors have started.
     begun: usize,
     done: VecDeque<Completed>,
-    /// The program wants to be called when so many more are done.
+    /// How many more completions the program wants a callback for.
     callbacks: u32,
 }
 
 impl WorkQueue {
-    /// An empty queue for so many descriptors at most.
+    /// Creates an empty queue for at most `most` descriptors.
     pub fn new(side: Side, most: u32) -> Self {
         Self {
             side,
@@ -65,7 +67,7 @@ impl WorkQueue {
         }
     }
 
-    /// Whether one more would be too many.
+    /// Reports whether the queue has no room for one more descriptor.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.pending.len() + self.done.len() >= self.most
@@ -85,40 +87,40 @@ impl WorkQueue {
         Ok(())
     }
 
-    /// Whether nothing is before what is posted next, there is room for it, and nobody wants to be called
-    /// when it is done.
+    /// Reports whether a descriptor can start and complete at once: none is pending, there is room, and
+    /// no callback is wanted.
     #[inline]
     pub fn is_clear(&self) -> bool {
         self.pending.is_empty() && self.callbacks == 0 && self.done.len() < self.most
     }
 
-    /// The number of the next one that begins, where nothing is before it.
+    /// The number of the next descriptor to start, if none is pending.
     #[inline]
     pub fn next_number(&self) -> u64 {
         self.first
     }
 
-    /// One that never had to wait, for nothing was before it, is complete.
+    /// Adds a descriptor that is complete without ever being pending. The queue must have none pending.
     #[inline]
     pub fn pass(&mut self, completed: Completed) {
         self.first += 1;
         self.keep(completed);
     }
 
-    /// The program takes it later.
+    /// Keeps a completed descriptor until the program takes it.
     #[inline]
     pub fn keep(&mut self, completed: Completed) {
         self.done.push_back(completed);
     }
 
-    /// The first that has not begun, where nothing is before it and nobody wants to be called when it is
-    /// done.
+    /// Returns the first waiting descriptor, if none has started and no callback is wanted.
     #[inline]
     pub fn next_alone(&self) -> Option<&Entry> {
         self.pending.front().filter(|_| self.begun == 0 && self.callbacks == 0)
     }
 
-    /// That one is complete. It is to be kept, or given to the program.
+    /// Completes the first pending descriptor. The caller keeps it ([`WorkQueue::keep`]) or gives it to
+    /// the program.
     #[inline]
     pub fn complete_next(&mut self, completion: Completion) -> Option<Completed> {
         let entry = self.pending.front()?;
@@ -128,19 +130,19 @@ impl WorkQueue {
         Some(completed)
     }
 
-    /// The first that has not begun.
+    /// Returns the first waiting descriptor.
     #[inline]
     pub fn next(&self) -> Option<&Entry> {
         self.pending.get(self.begun)
     }
 
-    /// Whether all before it are complete.
+    /// Reports whether all descriptors before the first waiting one are complete.
     #[inline]
     pub fn is_next_first(&self) -> bool {
         self.begun == 0
     }
 
-    /// Begins with it; its number.
+    /// Starts the first waiting descriptor and returns its number.
     #[inline]
     pub fn begin(&mut self) -> Option<u64> {
         self.next()?;
@@ -148,20 +150,20 @@ impl WorkQueue {
         Some(self.first + self.begun as u64 - 1)
     }
 
-    /// One that has begun and is not finished.
+    /// Returns a descriptor that is in progress: started and not finished.
     #[inline]
     pub fn under_way(&self, number: u64) -> Option<&Entry> {
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
         self.pending.get(at).filter(|entry| at < self.begun && entry.finished.is_none())
     }
 
-    /// All that have begun and are not finished, with their numbers.
+    /// Returns all descriptors in progress, with their numbers.
     pub fn all_under_way(&self) -> impl Iterator<Item = (u64, &Entry)> {
         let begun = (self.first..).zip(&self.pending).take(self.begun);
         begun.filter(|(_, entry)| entry.finished.is_none())
     }
 
-    /// One that was under way is finished. Whether it was.
+    /// Finishes a descriptor. Returns whether it was in progress.
     pub fn finish(&mut self, number: u64, completion: Completion) -> bool {
         if self.under_way(number).is_none() {
             return false;
@@ -173,7 +175,7 @@ impl WorkQueue {
         true
     }
 
-    /// All that are not finished are so now, for nothing more will be processed.
+    /// Finishes all unfinished descriptors as flushed, because no more will be processed.
     pub fn flush(&mut self) {
         self.begun = self.pending.len();
         for entry in self.pending.iter_mut().filter(|entry| entry.finished.is_none()) {
@@ -182,7 +184,7 @@ impl WorkQueue {
         }
     }
 
-    /// The next to complete, if it is finished: from now on the program can take it.
+    /// Completes the first pending descriptor, if it is finished: from now on the program can take it.
     #[inline]
     pub fn settle(&mut self) -> Option<Completed> {
         let Entry { at, finished, .. } = self.pending.front()?;
@@ -194,18 +196,18 @@ impl WorkQueue {
         Some(completed)
     }
 
-    /// Gives the program the first that is done.
+    /// Takes the first completed descriptor, for the program.
     #[inline]
     pub fn take(&mut self) -> Option<Completed> {
         self.done.pop_front()
     }
 
-    /// The program wants to be called for one more.
+    /// Asks for a callback for one more completion.
     pub fn want_callback(&mut self) {
         self.callbacks += 1;
     }
 
-    /// One that is done and for which the program is to be called.
+    /// Takes the first completed descriptor for a callback, if one is wanted.
     #[inline]
     pub fn take_for_callback(&mut self) -> Option<Completed> {
         if self.callbacks == 0 {
@@ -216,26 +218,27 @@ impl WorkQueue {
         Some(completed)
     }
 
-    /// Whether nothing is in it.
+    /// Reports whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.pending.is_empty() && self.done.is_empty()
     }
 
-    /// What is waiting, in its order.
+    /// Returns the waiting descriptors, in order.
     pub fn waiting(&self) -> impl Iterator<Item = &Entry> {
         self.pending.iter().skip(self.begun)
     }
 }
 
 impl Completion {
-    /// The same of a descriptor that is done, and was that operation.
+    /// Returns the same completion with the bits for "done" and for the operation.
     #[inline]
     fn of(self, operation: Status) -> Self {
         Self { status: Status::DONE.with(operation).with(self.status), ..self }
     }
 }
 
-/// How a status tells what a descriptor was, also where that was not to be understood.
+/// Returns the status bits of a descriptor's operation. A malformed descriptor counts as a send or a
+/// receive, after its queue.
 #[inline]
 fn operation(side: Side, entry: &Entry) -> Status {
     match (&entry.work, side) {
@@ -282,8 +285,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever finishes when: descriptors complete in the order in which they were posted,
-        /// each once, with what it finished with.
+        /// Descriptors complete in the order of their posting, each once and with its own completion,
+        /// whatever the order in which they finish.
         #[test]
         fn descriptors_complete_in_the_order_of_their_posting(steps in steps()) {
             let mut queue = WorkQueue::new(Side::Send, 16);

@@ -1,15 +1,15 @@
 //! Requests for connections that have been answered or withdrawn.
 //!
-//! A network delivers copies of a datagram late. A copy of a request that is settled must not reach the
-//! next program that waits: that program would accept a request that nobody makes any more, and the
-//! request that it waits for would find nobody. So a provider remembers the numbers of such requests.
+//! A network delivers copies of a datagram late. A late copy of a settled request must not reach the
+//! next program that waits. That program would accept a request that no VI has any more, and would miss
+//! the request that it waits for. So a provider remembers the numbers of settled requests.
 
 use crate::frame::vi_signal::Why;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Requests that are remembered. A host sends a request every 20 ms at most, and a copy of a datagram is
-/// seldom late by more than a second.
+/// How many requests are remembered. A host sends a request every 20 ms at most, and a copy of a
+/// datagram is seldom late by more than a second.
 const MOST: usize = 1024;
 
 #[derive(Clone, Debug)]
@@ -38,8 +38,8 @@ impl Settled {
         self.0.push_back(Settlement { host: host.to_vec(), number, answer });
     }
 
-    /// Returns what a copy of a settled request is answered: `None` for a request that is not settled,
-    /// `Some(None)` for one that needs no answer.
+    /// Returns the answer to a copy of a settled request: `None` if the request is not settled,
+    /// `Some(None)` if it needs no answer.
     pub fn get(&self, host: &[u8], number: u64) -> Option<Option<Why>> {
         let is_it = |settlement: &&Settlement| settlement.number == number && settlement.host == host;
         self.0.iter().rev().find(is_it).map(|settlement| settlement.answer)

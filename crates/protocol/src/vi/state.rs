@@ -1,4 +1,4 @@
-//! The states of a VI (VIA 1.0, "VI states"), and what leads from one to another.
+//! The states of a VI and their transitions (VIA 1.0, "VI states").
 //!
 //! ```text
 //!            asked                connected
@@ -11,41 +11,40 @@
 //!     +------------------ disconnected --------------+
 //! ```
 
-/// The state of a VI, with its number in the interface.
+/// The state of a VI. The values are those of `vipl.h`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum State {
-    /// It has no connection. Receives may be posted.
+    /// The VI has no connection. Receives may be posted.
     #[default]
     Idle = 0,
-    /// It has one.
+    /// The VI is connected.
     Connected = 1,
-    /// It has asked for one.
+    /// The VI has requested a connection.
     ConnectPending = 2,
-    /// It had one, or was about to, and something went wrong. What is posted is flushed.
+    /// The VI was connected or about to be, and failed. Posted descriptors are flushed.
     Error = 3,
 }
 
-/// What changes the state.
+/// The changes that lead from one state to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// This side asks for a connection.
+    /// This side requested a connection.
     Asked,
-    /// This side accepts one.
+    /// This side accepted a request.
     Accepted,
-    /// The other side has agreed.
+    /// The other side accepted this side's request.
     Connected,
-    /// The other side has not, or not in time.
+    /// The other side refused the request, or it timed out.
     GaveUp,
-    /// Something went wrong: an error on a reliable VI, the end of the connection by the peer or
-    /// by the network.
+    /// An error broke a reliable VI, or the peer or the network ended the connection.
     Fault,
-    /// The program disconnects.
+    /// The program disconnected the VI.
     Disconnected,
 }
 
 impl State {
-    /// The state behind `change`. `None` where it can not happen in this state.
+    /// Returns the state after `change`, or `None` if it can not happen in this state.
     pub const fn after(self, change: Change) -> Option<Self> {
         match (self, change) {
             (Self::Idle, Change::Asked) => Some(Self::ConnectPending),
@@ -68,7 +67,7 @@ impl State {
 mod tests {
     use super::*;
 
-    /// The picture above, as a table: rows are states, columns changes.
+    /// Checks the diagram above as a table: one row a state, one column a change.
     #[test]
     fn the_table_of_states() {
         use State::{ConnectPending as Pending, Connected, Error, Idle};

@@ -1,18 +1,18 @@
-//! Things under handles. A handle names a place and how often the place was used before, so that
-//! the handle of what is gone is refused, also where something else has taken the place.
+//! Tables of objects under handles. A handle has the index of a slot and the slot's generation. So the
+//! handle of a removed object is refused, even if the slot has another object.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
-/// Most things that a table holds, whatever its limit.
+/// Most objects of a table, whatever its limit.
 pub const MOST: u32 = 1 << 16;
 
-/// No room for one more.
+/// The table or queue has no room for one more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
-/// Defines a handle: 32 bits that a program is given, keeps and hands back. None is 0.
+/// Defines a handle type: 32 bits that a program is given, keeps and passes back. No handle is 0.
 macro_rules! handle {
     ($(#[$meta:meta])* $name:ident) => {
         $(#[$meta])*
@@ -36,41 +36,41 @@ pub(super) use handle;
 
 #[derive(Clone, Debug)]
 struct Place<T> {
-    /// Never 0, and another one for each that is put here, for 65535 of them.
+    /// Counts the objects put here, modulo 65535, and is never 0.
     generation: u16,
     thing: Option<T>,
 }
 
-/// Things of one kind under their handles.
+/// A table of objects of one type under their handles.
 #[derive(Clone, Debug)]
 pub struct Table<H, T> {
     places: Vec<Place<T>>,
-    /// Places that were used before, the one that is free for longest first.
+    /// Free slots that were used before, in the order in which they became free.
     free: VecDeque<u16>,
     most: u32,
     handles: PhantomData<H>,
 }
 
 impl<H: Copy + From<u32> + Into<u32>, T> Table<H, T> {
-    /// An empty table for so many things at most.
+    /// Creates an empty table for at most `most` objects.
     pub fn new(most: u32) -> Self {
         Self { places: Vec::new(), free: VecDeque::new(), most: most.min(MOST), handles: PhantomData }
     }
 
-    /// How many there are.
+    /// Returns the number of objects.
     pub fn count(&self) -> usize {
         self.places.len() - self.free.len()
     }
 
-    /// Whether one more would be too many.
+    /// Reports whether there is no room for one more object.
     pub fn is_full(&self) -> bool {
         self.count() >= self.most as usize
     }
 
-    /// Puts one thing more there.
+    /// Adds an object and returns its handle.
     ///
     /// # Errors
-    /// There is no room.
+    /// Returns `Full` if there is no room.
     pub fn insert(&mut self, thing: T) -> Result<H, Full> {
         if self.is_full() {
             return Err(Full);
@@ -88,21 +88,21 @@ impl<H: Copy + From<u32> + Into<u32>, T> Table<H, T> {
         Ok(Self::handle(at, place.generation))
     }
 
-    /// What is under a handle.
+    /// Returns the object of a handle.
     #[inline]
     pub fn get(&self, handle: H) -> Option<&T> {
         let (at, generation) = Self::parts(handle);
         self.places.get(at).filter(|place| place.generation == generation)?.thing.as_ref()
     }
 
-    /// The same, to be changed.
+    /// Returns the object of a handle, mutable.
     #[inline]
     pub fn get_mut(&mut self, handle: H) -> Option<&mut T> {
         let (at, generation) = Self::parts(handle);
         self.places.get_mut(at).filter(|place| place.generation == generation)?.thing.as_mut()
     }
 
-    /// Takes it away. The handle is refused from now on.
+    /// Removes an object. Its handle is refused from now on.
     pub fn remove(&mut self, handle: H) -> Option<T> {
         let (at, generation) = Self::parts(handle);
         let place = self.places.get_mut(at).filter(|place| place.generation == generation)?;
@@ -111,13 +111,13 @@ impl<H: Copy + From<u32> + Into<u32>, T> Table<H, T> {
         Some(thing)
     }
 
-    /// All of them.
+    /// Returns all objects with their handles.
     pub fn iter(&self) -> impl Iterator<Item = (H, &T)> {
         let things = self.places.iter().enumerate();
         things.filter_map(|(at, place)| Some((Self::handle(at, place.generation), place.thing.as_ref()?)))
     }
 
-    /// The handles of all, to go through them and change them.
+    /// Returns all handles, for loops that change the objects.
     pub fn handles(&self) -> Vec<H> {
         self.iter().map(|(handle, _)| handle).collect()
     }
