@@ -1,16 +1,16 @@
-//! Many processors with a network interface each, in one virtual time: the model of
-//! [`Interface`](super::Interface), between any two of them.
+//! Many processors with a network interface each, in one virtual time. Any two of them are connected as
+//! in [`Interface`](super::Interface):
 //!
 //! ```text
 //! processor ─ o_s ─▶ queue ─▶ send stage (g) ─ L ─▶ receive stage (g) ─▶ ready ─ o_r ─▶ processor
 //! ```
 //!
-//! Each byte but the first of a message occupies the stages for G longer, as there.
+//! Each byte but the first of a message occupies the stages for G longer, as in that model.
 //!
-//! At any time a node is a requester, whose calls take virtual time, or it answers every
-//! request as soon as its processor is free. Requesters take turns: whoever is earliest calls
-//! next ([`Crowd::turn`]), so that nothing a call does comes after something that happened
-//! later. Nothing here knows what contention does to a gap; that is what makes it a test.
+//! At any time a node is either a requester or a replier. The calls of a requester take virtual time. A
+//! replier answers every request as soon as its processor is free. The requester with the earliest time
+//! calls next ([`Crowd::turn`]), so that no call acts on events of its future. The model has no formula
+//! for the effect of contention on the gap. This makes it an independent test of the instrument.
 
 use super::Stuck;
 use super::random::Random;
@@ -20,7 +20,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-/// A message on its way.
+/// A message in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Message {
     from: usize,
@@ -32,49 +32,49 @@ struct Message {
 enum Event {
     /// A processor has issued a message.
     Issued(Message),
-    /// The send stage of a node has taken g and may take the next message.
+    /// The send stage of a node is free again, after g and the data of its message.
     SendStageFree(usize),
-    /// The last byte of a message, this long after its first, reaches the receive stage of its
-    /// node.
+    /// The last byte of a message reaches the receive stage of its destination. The duration is the
+    /// time since its first byte.
     Arrive(Message, Ps),
-    /// A message has passed the receive stage of its node.
+    /// A message has passed the receive stage of its destination.
     Ready(Message),
     /// The processor of a node has received a request and issued this reply.
     Replied(Message),
 }
 
-/// What the processor of a requester does.
+/// The activity of a requester's processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
     /// It may call at its time.
     Nothing,
     /// It idles until a reply is ready.
     Waiting,
-    /// It has a request to this node to issue once there is room in front of its send stage.
+    /// It issues a request to this node as soon as there is room before its send stage.
     Stalled(usize),
 }
 
 #[derive(Clone, Debug)]
 struct Node {
-    /// The time of its processor, while that is a requester's.
+    /// The time of its processor, valid while the node is a requester.
     now_ps: Ps,
     doing: Doing,
-    /// Messages in front of the send stage.
+    /// Messages waiting for the send stage.
     queue: VecDeque<Message>,
     stage_is_busy: bool,
-    /// When the wire delivered last to each node: it does not reorder.
+    /// Times of the last arrival at each node over the wire, which does not reorder.
     wire_last_ps: Vec<Ps>,
     receive_free_ps: Ps,
-    /// Who has sent the replies that the processor may receive.
+    /// The senders of the replies that are ready for the processor.
     replies: VecDeque<usize>,
-    /// Who has sent the requests that the processor may receive.
+    /// The senders of the requests that are ready for the processor.
     requests: VecDeque<usize>,
     is_answering: bool,
-    /// Requests without a reply, by whom they went to.
+    /// Requests without a reply, by destination.
     in_flight: Vec<usize>,
 }
 
-/// The nodes and all that is between them.
+/// The nodes and the events between them.
 #[derive(Clone, Debug)]
 pub struct Crowd {
     truth: Truth,
@@ -82,14 +82,14 @@ pub struct Crowd {
     events: BinaryHeap<Reverse<(Ps, u64, Event)>>,
     event_count: u64,
     nodes: Vec<Node>,
-    /// Bytes of a request, and of a reply.
+    /// Length of a request, and of a reply, bytes.
     bytes: usize,
     window: usize,
 }
 
 impl Crowd {
-    /// `procs` idle nodes at time 0, each pair of them joined by a wire of its own, for requests
-    /// and replies of so many bytes.
+    /// Creates `procs` idle nodes at time 0, with a separate wire between each pair of them. Requests
+    /// and replies have `bytes` bytes.
     pub fn new(truth: Truth, procs: usize, bytes: usize, seed: u64) -> Self {
         let node = Node {
             now_ps: 0,
@@ -114,18 +114,17 @@ impl Crowd {
         }
     }
 
-    /// Virtual time of a node's processor.
+    /// Returns the virtual time of a node's processor, ps.
     pub fn now_ps(&self, node: usize) -> Ps {
         self.nodes[node].now_ps
     }
 
-    /// Limits the requests of each node to each other that are without a reply to `window`.
+    /// Limits the requests without a reply, from each node to each other, to `window`.
     pub fn set_window(&mut self, window: usize) {
         self.window = window;
     }
 
-    /// Lets all that is under way happen, and all processors go on from the same time, at
-    /// which every stage is free.
+    /// Processes all events, and sets all processors to one time at which every stage is free.
     pub fn meet(&mut self) {
         let mut last_ps =
             self.nodes.iter().map(|node| node.now_ps.max(node.receive_free_ps)).max().unwrap_or(0);
@@ -140,7 +139,7 @@ impl Crowd {
         }
     }
 
-    /// Lets time pass until one of `requesters` may call, and names it: the earliest.
+    /// Advances the time until one of `requesters` may call, and returns the earliest.
     pub fn turn(&mut self, requesters: &[usize]) -> Result<usize, Stuck> {
         loop {
             let free = requesters.iter().copied().filter(|&rank| self.nodes[rank].doing == Doing::Nothing);
@@ -155,13 +154,13 @@ impl Crowd {
         }
     }
 
-    /// Lets the processor of `node` compute for `d_ps`.
+    /// Keeps the processor of `node` busy for `d_ps`.
     pub fn compute(&mut self, node: usize, d_ps: Ps) {
         self.nodes[node].now_ps += d_ps;
     }
 
-    /// Issues a request of `node`; its processor is not free before the queue in front of its
-    /// send stage has had room. False, and no time taken, where the window is full.
+    /// Issues a request of `node`. The processor waits while the queue before its send stage is full.
+    /// Returns `false`, and takes no time, if the window is full.
     pub fn issue(&mut self, node: usize, to: usize) -> bool {
         if self.nodes[node].in_flight[to] >= self.window {
             return false;
@@ -175,7 +174,7 @@ impl Crowd {
         true
     }
 
-    /// Receives one reply of `node` if one is there, and says whose it is.
+    /// Receives one reply of `node`, if one is ready, and returns its sender.
     pub fn poll(&mut self, node: usize) -> Option<usize> {
         let Some(from) = self.nodes[node].replies.pop_front() else {
             self.nodes[node].now_ps += self.truth.o_poll_ps;
@@ -186,7 +185,7 @@ impl Crowd {
         Some(from)
     }
 
-    /// Idles until a reply of `node` is there.
+    /// Idles until a reply for `node` is ready.
     pub fn wait(&mut self, node: usize) {
         if self.nodes[node].replies.is_empty() {
             self.nodes[node].doing = Doing::Waiting;
@@ -206,7 +205,7 @@ impl Crowd {
         self.schedule(at_ps, Event::Issued(Message { from: node, to, is_reply: false }));
     }
 
-    /// A duration with its noise.
+    /// Draws a duration with noise.
     fn draw(&mut self, mean_ps: Ps) -> Ps {
         self.truth.noise.around(mean_ps, &mut self.random)
     }
@@ -216,7 +215,7 @@ impl Crowd {
         self.events.push(Reverse((at_ps, self.event_count, event)));
     }
 
-    /// Lets the next event happen; says when that was, or `None` where there is none.
+    /// Processes the next event and returns its time, or `None` if there is none.
     fn step(&mut self) -> Option<Ps> {
         let Reverse((at_ps, _, event)) = self.events.pop()?;
         match event {
@@ -270,7 +269,7 @@ impl Crowd {
         self.schedule(arrival_ps, Event::Arrive(message, data));
     }
 
-    /// A processor that was stalled goes on once there is room.
+    /// Lets a stalled processor continue if there is room.
     fn go_on(&mut self, node: usize, at_ps: Ps) {
         if let Doing::Stalled(to) = self.nodes[node].doing
             && self.has_room(node)
@@ -365,7 +364,7 @@ mod tests {
         assert!(crowd.issue(0, 1) && !crowd.issue(0, 1) && crowd.issue(0, 2));
     }
 
-    /// What a requester does next.
+    /// The next call of a requester.
     #[derive(Clone, Copy, Debug)]
     enum Call {
         Issue,
@@ -385,7 +384,7 @@ mod tests {
     }
 
     proptest! {
-        /// A crowd of two is the interface whose parameters the LogP signature recovers.
+        /// A crowd of two behaves as [`Interface`], whose parameters the LogP signature recovers.
         #[test]
         fn two_are_an_interface(
             calls in calls(), o_s in 1..3000u32, o_r in 1..3000u32, g in 0..9000u32, l in 0..30_000u32,

@@ -1,16 +1,16 @@
-//! A discrete-event model of two processors with a network interface each, as in
-//! Culler et al. 1996, figure 1:
+//! A discrete-event model of two processors with a network interface each (Culler et al. 1996, figure
+//! 1):
 //!
 //! ```text
 //! processor ─ o_s ─▶ queue ─▶ send stage (g) ─ L ─▶ receive stage (g) ─▶ ready ─ o_r ─▶ processor
 //! ```
 //!
-//! Each byte but the first of a message occupies the stages for G longer (LogGP); bytes flow:
-//! the last one arrives L after it has left, and the receive stage takes them as they come.
+//! Each byte but the first of a message occupies the stages for G longer (LogGP). Bytes flow: each
+//! arrives L after it has left, and the receive stage takes it on arrival.
 //!
-//! The local processor is the caller: each of its calls takes virtual time. The remote
-//! one answers every request as soon as it is free. Nothing here knows a formula for
-//! the time of a burst; that is what makes it a test.
+//! The local processor is the caller: each of its calls takes virtual time. The remote processor
+//! answers every request as soon as it is free. The model has no formula for the time of a burst. This
+//! makes it an independent test of the instrument.
 
 use super::random::Random;
 use super::truth::{Ps, Truth};
@@ -21,10 +21,10 @@ const REMOTE: usize = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
-    /// The send stage of a side has taken g and may take the next message.
+    /// The send stage of a side is free again, after g and the data of its message.
     SendStageFree(usize),
-    /// The last byte of a message, this long after its first, reaches the receive stage of a
-    /// side.
+    /// The last byte of a message reaches the receive stage of a side. The duration is the time since
+    /// its first byte.
     Arrive(usize, Ps),
     /// A message has passed the receive stage of a side.
     Ready(usize),
@@ -33,7 +33,7 @@ enum Event {
 }
 
 impl Event {
-    /// Kinds of events, by side.
+    /// Kinds of events, counted by side.
     const KINDS: usize = 7;
 
     fn kind(self) -> usize {
@@ -46,16 +46,16 @@ impl Event {
     }
 }
 
-/// When something happens: its time, and how many events were scheduled before it, which orders those of
-/// one time.
+/// The order of an event: its time, then the number of events scheduled before it.
 type When = (Ps, u64);
 
-/// What is to happen. Events of one kind are scheduled in the order of their times, since a stage serves
-/// one message after the other and the wire does not reorder: a queue for each kind costs less than a heap.
+/// The scheduled events. Events of one kind are scheduled in the order of their times, because a stage
+/// serves one message after the other and the wire does not reorder. So a queue for each kind suffices
+/// and costs less than a heap.
 #[derive(Clone, Debug, Default)]
 struct Events {
     queues: [VecDeque<(When, Event)>; Event::KINDS],
-    /// Of the first event: when it happens, and its kind.
+    /// The order of the first event, and its kind.
     first: Option<(When, usize)>,
     count: u64,
 }
@@ -71,7 +71,7 @@ impl Events {
         }
     }
 
-    /// When the first event happens.
+    /// Returns the time of the first event.
     fn next_ps(&self) -> Option<Ps> {
         self.first.map(|((at_ps, _), _)| at_ps)
     }
@@ -87,21 +87,21 @@ impl Events {
 
 #[derive(Clone, Debug, Default)]
 struct Side {
-    /// Messages in front of the send stage.
+    /// Messages waiting for the send stage.
     queued: usize,
     stage_is_busy: bool,
-    /// When the wire delivered last: it does not reorder.
+    /// Time of the last arrival over the wire, which does not reorder.
     wire_last_ps: Ps,
     receive_free_ps: Ps,
-    /// Messages the processor may receive.
+    /// Messages that are ready for the processor.
     ready: usize,
 }
 
-/// Nothing is under way that a wait could end with.
+/// No event is left that could end a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stuck;
 
-/// The simulated interface, seen from the local processor.
+/// The simulated interface, driven by the local processor.
 #[derive(Clone, Debug)]
 pub struct Interface {
     truth: Truth,
@@ -109,7 +109,7 @@ pub struct Interface {
     now_ps: Ps,
     events: Events,
     sides: [Side; 2],
-    /// Bytes of what each side sends.
+    /// Length of the messages that each side sends, bytes.
     sizes: [usize; 2],
     remote_is_busy: bool,
     window: usize,
@@ -117,7 +117,7 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// An idle interface at time 0.
+    /// Creates an idle interface at time 0.
     pub fn new(truth: Truth, seed: u64) -> Self {
         Self {
             truth,
@@ -132,12 +132,12 @@ impl Interface {
         }
     }
 
-    /// Virtual time.
+    /// Returns the virtual time, ps.
     pub fn now_ps(&self) -> Ps {
         self.now_ps
     }
 
-    /// Requests without a reply.
+    /// Returns the number of requests without a reply.
     pub fn in_flight(&self) -> usize {
         self.in_flight
     }
@@ -147,25 +147,25 @@ impl Interface {
         self.window = window;
     }
 
-    /// Sets the bytes of requests and of replies. Nothing may be under way.
+    /// Sets the lengths of requests and of replies. No request may be in flight.
     pub fn set_sizes(&mut self, request_bytes: usize, reply_bytes: usize) {
         debug_assert_eq!(self.in_flight, 0);
         self.sizes = [request_bytes, reply_bytes];
     }
 
-    /// Lets the processor compute for `d_ps`.
+    /// Keeps the processor busy for `d_ps`.
     pub fn compute(&mut self, d_ps: Ps) {
         self.advance_to(self.now_ps + d_ps);
     }
 
-    /// Issues a request; waits while the queue in front of the send stage is full.
-    /// False, and no time taken, where the window is full.
+    /// Issues a request, after waiting while the queue before the send stage is full. Returns `false`,
+    /// and takes no time, if the window is full.
     pub fn issue(&mut self) -> bool {
         if self.in_flight >= self.window {
             return false;
         }
         while self.sides[LOCAL].queued >= self.truth.capacity {
-            // A full queue means a busy stage, whose end is among the events.
+            // A full queue means a busy stage, and its end is one of the events.
             if !self.step() {
                 break;
             }
@@ -177,7 +177,7 @@ impl Interface {
         true
     }
 
-    /// Receives one reply if one is there.
+    /// Receives one reply, if one is ready. Returns whether there was one.
     pub fn poll(&mut self) -> bool {
         self.advance_to(self.now_ps);
         if self.sides[LOCAL].ready == 0 {
@@ -191,7 +191,10 @@ impl Interface {
         true
     }
 
-    /// Idles until a reply is there and receives it.
+    /// Idles until a reply is ready and receives it.
+    ///
+    /// # Errors
+    /// Returns `Stuck` if no reply can come.
     pub fn wait(&mut self) -> Result<(), Stuck> {
         while self.sides[LOCAL].ready == 0 {
             if !self.step() {
@@ -202,12 +205,12 @@ impl Interface {
         Ok(())
     }
 
-    /// A duration with its noise.
+    /// Draws a duration with noise.
     fn draw(&mut self, mean_ps: Ps) -> Ps {
         self.truth.noise.around(mean_ps, &mut self.random)
     }
 
-    /// Lets time pass up to `at_ps`, with all that happens until then.
+    /// Advances the time to `at_ps` and processes all events until then.
     fn advance_to(&mut self, at_ps: Ps) {
         while self.events.next_ps().is_some_and(|next_ps| next_ps <= at_ps) {
             self.step();
@@ -215,7 +218,7 @@ impl Interface {
         self.now_ps = self.now_ps.max(at_ps);
     }
 
-    /// Lets time pass up to the next event. False where there is none.
+    /// Advances the time to the next event and processes it. Returns `false` if there is none.
     fn step(&mut self) -> bool {
         let Some((at_ps, event)) = self.events.pop() else { return false };
         self.now_ps = self.now_ps.max(at_ps);
@@ -310,8 +313,8 @@ mod tests {
         assert_eq!(i.wait(), Err(Stuck));
     }
 
-    /// Alexandrov et al. 1995: two messages of k bytes in a row take
-    /// o + (k-1)G + g + (k-1)G + L + o.
+    /// Alexandrov et al. 1995: two consecutive messages of k bytes take o + (k-1)G + g + (k-1)G + L +
+    /// o.
     #[test]
     fn bytes_flow_and_hold_up_the_next_message() {
         let mut i = interface("o_s=1us,o_r=2us,g=5us,L=7us,G=1us/B");
@@ -345,7 +348,7 @@ mod tests {
 
     #[test]
     fn the_issuer_waits_once_the_queue_is_full() {
-        // One message in the stage, two in the queue: the fourth waits for the stage.
+        // One message in the stage and two in the queue: the fourth waits for the stage.
         let mut i = interface("o_s=1us,o_r=2us,g=50us,L=7us,capacity=2");
         for expected_us in [1, 2, 3, 52] {
             i.issue();

@@ -1,10 +1,11 @@
-//! Memory that is registered in virtual time, where it is known what that costs.
+//! Memory that is registered in virtual time, with known costs.
 //!
-//! A page has 4096 bytes. A cost has a part for each call and a part for each page. A page that was
-//! never touched is made when it is touched, registered or locked, which costs `fault` besides.
-//! Memory that is registered already is found in a cache where `cached` says what that costs, and
-//! registered anew where it does not; with `kept` the cache still knows it once it has been
-//! deregistered. On the command line:
+//! A page has 4096 bytes. A cost has a part for each call and a part for each page. A page is created
+//! when it is first touched, registered or locked, which costs `fault` in addition.
+//!
+//! With `cached` there is a registration cache: to register memory that it has costs `cached`. Without
+//! `cached`, memory that is registered already is registered anew at full cost. With `kept` the cache
+//! keeps memory that was deregistered. On the command line:
 //! `register=1us+50ns/page,fault=250ns,cached=100ns,kept=on,deregister=500ns+10ns/page,`
 //! `lock=1us+30ns/page,unlock=300ns+5ns/page,lock_limit=8MiB,create=5us`.
 
@@ -12,20 +13,20 @@ use super::noise::Noise;
 use super::random::Random;
 use super::truth::{Ps, Truth, TruthError, bytes, duration, error, switch};
 
-/// Bytes of a page.
+/// Length of a page, bytes.
 pub const PAGE: usize = 4096;
 
-/// What something costs that is done to whole pages.
+/// The cost of an operation on whole pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
-    /// A call.
+    /// Cost of a call.
     pub call_ps: Ps,
-    /// Each page.
+    /// Cost of each page.
     pub page_ps: Ps,
 }
 
 impl Cost {
-    /// What it costs for `bytes`.
+    /// Returns the cost for `bytes`.
     pub fn of(&self, bytes: usize) -> Ps {
         self.call_ps + pages(bytes) * self.page_ps
     }
@@ -35,32 +36,32 @@ fn pages(bytes: usize) -> Ps {
     bytes.div_ceil(PAGE) as Ps
 }
 
-/// What is known about memory; what is not given costs nothing.
+/// The known costs of memory. A missing one is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MemoryTruth {
-    /// To register memory that the cache does not know.
+    /// Cost of registering memory that is not in the cache.
     pub register: Option<Cost>,
-    /// To make a page.
+    /// Cost of creating a page.
     pub fault_ps: Option<Ps>,
-    /// To register and to deregister memory that the cache knows, where there is a cache.
+    /// Cost of registering and of deregistering memory that is in the cache; `None`: no cache.
     pub cached_ps: Option<Ps>,
-    /// Whether the cache keeps what is deregistered.
+    /// Whether the cache keeps deregistered memory.
     pub kept: Option<bool>,
-    /// To deregister memory.
+    /// Cost of deregistering memory.
     pub deregister: Option<Cost>,
-    /// To lock memory.
+    /// Cost of locking memory.
     pub lock: Option<Cost>,
-    /// To unlock memory.
+    /// Cost of unlocking memory.
     pub unlock: Option<Cost>,
-    /// The most bytes that can be locked.
+    /// Most bytes that can be locked.
     pub lock_limit_bytes: Option<usize>,
-    /// To create what transfers need besides memory, whatever its size.
+    /// Cost of creating the objects that transfers need besides memory, whatever its size.
     pub create_ps: Option<Ps>,
 }
 
 impl MemoryTruth {
-    /// Takes a parameter as it is spelled. Whether it is the first of its name; `None` where that
-    /// is of something else.
+    /// Parses a parameter of this model. Returns whether it is the first of its name, or `None` if the
+    /// name belongs to another model.
     pub(super) fn take(&mut self, name: &str, value: &str) -> Result<Option<bool>, TruthError> {
         Ok(Some(match name {
             "register" => self.register.replace(cost(name, value)?).is_none(),
@@ -77,7 +78,7 @@ impl MemoryTruth {
     }
 }
 
-/// A cost, as in `1us+50ns/page`, or one of both parts.
+/// Parses a cost, such as `1us+50ns/page`, or one of the two parts.
 fn cost(name: &str, text: &str) -> Result<Cost, TruthError> {
     let (mut call, mut page) = (None, None);
     for part in text.split('+') {
@@ -94,7 +95,7 @@ fn cost(name: &str, text: &str) -> Result<Cost, TruthError> {
     Ok(Cost { call_ps: call.unwrap_or(0), page_ps: page.unwrap_or(0) })
 }
 
-/// One piece of memory, and the process that it belongs to.
+/// One range of memory, and the process that owns it.
 #[derive(Clone, Debug)]
 pub struct Memory {
     truth: MemoryTruth,
@@ -108,7 +109,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// No memory yet; `seed` seeds the noise.
+    /// Creates an empty range. `seed` seeds the noise.
     pub fn new(truth: &Truth, seed: u64) -> Self {
         Self {
             truth: truth.memory,
@@ -122,28 +123,28 @@ impl Memory {
         }
     }
 
-    /// Now.
+    /// Returns the virtual time, ps.
     pub fn now_ps(&self) -> Ps {
         self.now_ps
     }
 
-    /// Computes for so long.
+    /// Computes for `ps`.
     pub fn compute(&mut self, ps: Ps) {
         self.now_ps += ps;
     }
 
-    /// Other memory, which nothing has touched.
+    /// Replaces the memory by `bytes` of untouched memory.
     pub fn renew(&mut self, bytes: usize) {
         (self.bytes, self.is_there, self.registrations, self.is_cached) = (bytes, false, 0, false);
     }
 
-    /// Touches all of it.
+    /// Touches all pages.
     pub fn touch(&mut self) {
         let faults = self.faults();
         self.spend(faults);
     }
 
-    /// Registers it.
+    /// Registers the memory.
     pub fn register(&mut self) {
         let is_known = self.is_cached || self.registrations > 0;
         let cost = match self.truth.cached_ps.filter(|_| is_known) {
@@ -154,7 +155,7 @@ impl Memory {
         self.spend(cost);
     }
 
-    /// Takes one registration back. False where there is none.
+    /// Removes one registration. Returns `false` if there is none.
     pub fn deregister(&mut self) -> bool {
         let Some(left) = self.registrations.checked_sub(1) else { return false };
         self.is_cached |= self.truth.kept == Some(true);
@@ -165,7 +166,7 @@ impl Memory {
         true
     }
 
-    /// Locks it. False where that is more than the limit.
+    /// Locks the memory. Returns `false` if it is longer than the limit.
     pub fn lock(&mut self) -> bool {
         if self.truth.lock_limit_bytes.is_some_and(|limit| self.bytes > limit) {
             return false;
@@ -175,24 +176,24 @@ impl Memory {
         true
     }
 
-    /// Unlocks it.
+    /// Unlocks the memory.
     pub fn unlock(&mut self) {
         self.spend(self.truth.unlock.unwrap_or_default().of(self.bytes));
     }
 
-    /// Creates what transfers need besides memory.
+    /// Creates the objects that transfers need besides memory.
     pub fn create(&mut self) {
         self.spend(self.truth.create_ps.unwrap_or_default());
     }
 
-    /// What it costs to make its pages, which are there from now on.
+    /// Creates the missing pages and returns their cost.
     fn faults(&mut self) -> Ps {
         let missing = if self.is_there { 0 } else { pages(self.bytes) };
         self.is_there = true;
         missing * self.truth.fault_ps.unwrap_or_default()
     }
 
-    /// Passes a duration with its noise.
+    /// Advances the time by a duration with noise.
     fn spend(&mut self, mean_ps: Ps) {
         self.now_ps += self.noise.around(mean_ps, &mut self.random);
     }
@@ -208,7 +209,7 @@ mod tests {
         Memory::new(&truth, 1)
     }
 
-    /// What a call takes.
+    /// Returns the time that a call takes.
     fn took(memory: &mut Memory, call: impl FnOnce(&mut Memory)) -> Ps {
         let before = memory.now_ps();
         call(memory);

@@ -5,16 +5,16 @@
 //! processor ─ o_s ─▶ queue ─▶ send stage (g) ─ L ─▶ receive stage (g) ─▶ ready ─ o_r ─▶ processor
 //! ```
 //!
-//! The local processor is the caller. The remote one only communicates: it is always inside a
-//! call, takes every message, and sends what that asks for.
+//! The local processor is the caller. The remote processor only communicates: it is always inside a
+//! call, receives every message, and sends the answers that the message asks for.
 //!
-//! Who moves the data is known:
-//! * without `offload` nothing larger than `eager` begins to move, either way, except inside a
-//!   call that tests or waits in vain, and towards here only where a receive is posted for it;
-//!   what has begun goes on by itself;
-//! * `steal` is processor time for each byte that arrives, taken from whatever the processor
-//!   does, as by an interrupt; the message is there after it;
-//! * `helper` is processor time for each byte that arrives on a processor that nobody misses.
+//! The parameters say which part of the host moves the data:
+//! * Without `offload` a message larger than `eager` starts to move only inside a call of the local
+//!   processor that tests or waits without success. A message to the local process also needs a posted
+//!   receive. Once started, a message moves by itself.
+//! * `steal` is processor time for each byte that arrives. It is taken from the running computation, as
+//!   by an interrupt, and the message is ready after it.
+//! * `helper` is processor time for each byte that arrives, spent on a spare core.
 
 use super::Stuck;
 use super::random::Random;
@@ -27,58 +27,59 @@ use core::cmp::Reverse;
 const LOCAL: usize = 0;
 const REMOTE: usize = 1;
 
-/// A message, and what it asks of its receiver.
+/// A message, and the answers that it asks of its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Message {
-    /// Its bytes.
+    /// Its length, bytes.
     pub bytes: usize,
-    /// Messages that the receiver is to send.
+    /// How many messages the receiver sends in answer.
     pub answers: usize,
-    /// Bytes of each of them.
+    /// Length of each answer, bytes.
     pub answer_bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// The send stage of a side has taken g and all data of its message.
+    /// The send stage of a side is free again, after g and all data of its message.
     SendStageFree(usize),
-    /// The last byte of a message, this long after its first, reaches the receive stage of a side.
+    /// The last byte of a message reaches the receive stage of a side. The duration is the time since
+    /// its first byte.
     Arrive(usize, Message, Ps),
     /// A message has passed the receive stage of a side.
     Passed(usize, Message),
-    /// A message may be received by the processor of a side.
+    /// A message is ready for the processor of a side.
     Ready(usize, Message),
     /// The remote processor has received a message.
     Took(Message),
-    /// The remote processor has issued one of the answers to a message, which asks for so many
-    /// more.
+    /// The remote processor has issued one answer to a message. The message has the number of answers
+    /// that are left.
     Answered(Message),
 }
 
-/// What lies between a side's processor and the wire.
+/// The interface between a side's processor and the wire.
 #[derive(Clone, Debug, Default)]
 struct Side {
-    /// Messages in front of the send stage, each with its slot.
+    /// Messages waiting for the send stage, each with its slot.
     queue: VecDeque<(Message, usize)>,
     /// The slot of the message in the send stage.
     sending: Option<usize>,
-    /// The wire does not reorder.
+    /// Time of the last arrival over the wire, which does not reorder.
     wire_last_ps: Ps,
     receive_free_ps: Ps,
-    /// When the processor is through with all interrupts so far.
+    /// Time at which the processor has finished all interrupts so far.
     interrupted_until_ps: Ps,
 }
 
-/// A slot for receives.
+/// The state of a slot for receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Receive {
     Free,
     Posted,
-    /// A message of so many bytes is there.
+    /// A message of this many bytes is ready.
     Ready(usize),
 }
 
-/// Two processes that exchange messages, seen from the local processor.
+/// Two processes that exchange messages, driven by the local processor.
 #[derive(Clone, Debug)]
 pub struct Messages {
     truth: Truth,
@@ -87,28 +88,28 @@ pub struct Messages {
     events: BinaryHeap<Reverse<(Ps, u64, Event)>>,
     event_count: u64,
     sides: [Side; 2],
-    /// By slot.
+    /// The receives, by slot.
     receives: Vec<Receive>,
-    /// Slots of receives without a message, in the order in which they were posted.
+    /// Slots of receives without a message, in the order of posting.
     posted: VecDeque<usize>,
-    /// Messages that are on their way to here.
+    /// How many messages are on their way to the local process.
     incoming: usize,
-    /// Bytes of messages without a receive.
+    /// Lengths of messages that arrived without a receive, bytes.
     unexpected: VecDeque<usize>,
-    /// By slot: whether a send is under way.
+    /// Whether a send is in progress, by slot.
     sends: Vec<bool>,
-    /// Messages that begin to move in the next call, from here and from there.
+    /// Messages that start to move in the next call, from the local process and from the remote one.
     held: [VecDeque<(Message, usize)>; 2],
-    /// Messages that the remote processor may receive.
+    /// Messages that are ready for the remote processor.
     inbox: VecDeque<Message>,
     remote_is_busy: bool,
-    /// What interrupts have taken since the processor was last given something to do.
+    /// Time that interrupts have taken since the last step of [`Messages::compute`].
     stolen_ps: Ps,
     helper_ps: Ps,
 }
 
 impl Messages {
-    /// Two idle processes at time 0, with so many slots for sends and for receives.
+    /// Creates two idle processes at time 0, each with `depth` slots for sends and for receives.
     pub fn new(truth: Truth, depth: usize, seed: u64) -> Self {
         Self {
             truth,
@@ -130,17 +131,17 @@ impl Messages {
         }
     }
 
-    /// Virtual time.
+    /// Returns the virtual time, ps.
     pub fn now_ps(&self) -> Ps {
         self.now_ps
     }
 
-    /// What the helper's processor has spent so far.
+    /// Returns the processor time that the helper has spent so far, ps.
     pub fn helper_ps(&self) -> Ps {
         self.helper_ps
     }
 
-    /// Lets the processor be busy for `d_ps`, and for as long as it is interrupted.
+    /// Keeps the processor busy for `d_ps`, and longer by the time of interrupts.
     pub fn compute(&mut self, d_ps: Ps) {
         let mut left_ps = d_ps + self.sides[LOCAL].interrupted_until_ps.saturating_sub(self.now_ps);
         loop {
@@ -153,7 +154,7 @@ impl Messages {
         }
     }
 
-    /// Posts a receive into a free slot.
+    /// Posts a receive in a free slot.
     pub fn post_receive(&mut self, slot: usize) {
         debug_assert_eq!(self.receives[slot], Receive::Free);
         self.advance_to(self.now_ps);
@@ -166,7 +167,7 @@ impl Messages {
         };
     }
 
-    /// Posts a send from a free slot.
+    /// Posts a send in a free slot.
     pub fn post_send(&mut self, slot: usize, message: Message) {
         debug_assert!(!self.sends[slot]);
         let o_s = self.draw(self.truth.o_s_of(message.bytes));
@@ -175,7 +176,7 @@ impl Messages {
         self.send(LOCAL, message, slot, self.now_ps);
     }
 
-    /// Whether the receive of the slot is complete; then the slot is free.
+    /// Reports whether the receive of a slot is complete; if so, frees the slot.
     pub fn test_receive(&mut self, slot: usize) -> bool {
         if self.receives[slot] == Receive::Posted {
             self.progress();
@@ -195,7 +196,7 @@ impl Messages {
         }
     }
 
-    /// Whether the send of the slot is complete; then the slot is free.
+    /// Reports whether the send of a slot is complete; if so, frees the slot.
     pub fn test_send(&mut self, slot: usize) -> bool {
         if self.sends[slot] {
             self.progress();
@@ -204,20 +205,20 @@ impl Messages {
         !self.sends[slot]
     }
 
-    /// Idles until the receive of the slot is complete.
+    /// Idles until the receive of a slot is complete.
     pub fn wait_receive(&mut self, slot: usize) -> Result<(), Stuck> {
         self.idle_until(|messages| messages.receives[slot] != Receive::Posted)?;
         self.test_receive(slot);
         Ok(())
     }
 
-    /// Idles until the send of the slot is complete.
+    /// Idles until the send of a slot is complete.
     pub fn wait_send(&mut self, slot: usize) -> Result<(), Stuck> {
         self.idle_until(|messages| !messages.sends[slot])
     }
 
     fn idle_until(&mut self, is_complete: impl Fn(&Self) -> bool) -> Result<(), Stuck> {
-        // A call that finds what it is for looks after nothing else.
+        // A call that succeeds at once makes no progress on other messages.
         while !is_complete(self) {
             self.progress();
             if !is_complete(self) && !self.step() {
@@ -227,7 +228,7 @@ impl Messages {
         Ok(())
     }
 
-    /// What a call does for all messages: those that were held begin to move.
+    /// Makes progress on all messages: starts those that wait for a call.
     fn progress(&mut self) {
         self.advance_to(self.now_ps);
         while let Some((message, slot)) = self.held[LOCAL].pop_front() {
@@ -240,7 +241,7 @@ impl Messages {
         }
     }
 
-    /// A duration with its noise.
+    /// Draws a duration with noise.
     fn draw(&mut self, mean_ps: Ps) -> Ps {
         self.truth.noise.around(mean_ps, &mut self.random)
     }
@@ -250,7 +251,7 @@ impl Messages {
         self.events.push(Reverse((at_ps, self.event_count, event)));
     }
 
-    /// Lets time pass up to `at_ps`, with all that happens until then.
+    /// Advances the time to `at_ps` and processes all events until then.
     fn advance_to(&mut self, at_ps: Ps) {
         while self.events.peek().is_some_and(|Reverse((t, ..))| *t <= at_ps) {
             self.step();
@@ -258,7 +259,7 @@ impl Messages {
         self.now_ps = self.now_ps.max(at_ps);
     }
 
-    /// Lets time pass up to the next event. False where there is none.
+    /// Advances the time to the next event and processes it. Returns `false` if there is none.
     fn step(&mut self) -> bool {
         let Some(Reverse((at_ps, _, event))) = self.events.pop() else { return false };
         self.now_ps = self.now_ps.max(at_ps);
@@ -300,7 +301,8 @@ impl Messages {
         true
     }
 
-    /// A message has come: the processor of its side looks after it, and the helper does.
+    /// Spends the processor time for the arrival of a message, on the side's processor and on the
+    /// helper.
     fn interrupt(&mut self, side: usize, message: Message, at_ps: Ps) {
         let taken_ps = self.draw(self.truth.steal_of(message.bytes));
         let until_ps = at_ps.max(self.sides[side].interrupted_until_ps) + taken_ps;
@@ -312,13 +314,13 @@ impl Messages {
         self.schedule(until_ps, Event::Ready(side, message));
     }
 
-    /// Whether a message only begins to move inside a call of the local processor.
+    /// Reports whether a message only starts to move inside a call of the local processor.
     fn needs_call(&self, message: &Message) -> bool {
         !self.truth.offload && message.bytes > self.truth.eager_bytes
     }
 
     fn send(&mut self, side: usize, message: Message, slot: usize, at_ps: Ps) {
-        // None overtakes another.
+        // Messages do not overtake each other.
         if self.needs_call(&message) || !self.held[side].is_empty() {
             self.held[side].push_back((message, slot));
         } else {
@@ -356,7 +358,7 @@ impl Messages {
         self.schedule(at_ps + o_r, Event::Took(message));
     }
 
-    /// Lets the remote processor issue the next answer to `message`, or take the next message.
+    /// Lets the remote processor issue the next answer to `message`, or receive the next message.
     fn answer(&mut self, message: Message, at_ps: Ps) {
         let Some(left) = message.answers.checked_sub(1) else {
             self.remote_is_busy = false;
@@ -384,7 +386,8 @@ mod tests {
         Message { bytes, answers, answer_bytes: bytes }
     }
 
-    /// Posts both, computes, waits for both; when each of the three was through.
+    /// Posts a receive and a send, computes, and waits for both. Returns the time after each of these
+    /// three steps.
     fn cycle(m: &mut Messages, message: Message, d_ps: Ps) -> [Ps; 3] {
         m.post_receive(0);
         m.post_send(0, message);
@@ -438,7 +441,7 @@ mod tests {
         m.wait_receive(0).unwrap();
         assert_eq!(m.now_ps(), 40 * US);
         m.wait_receive(1).unwrap();
-        // The stages take g and the data of the first one before those of the second.
+        // The stages are occupied by g and the data of the first message before those of the second.
         assert_eq!(m.now_ps(), 55 * US);
         m.post_receive(0);
         m.post_send(0, asking(11, 0));

@@ -1,11 +1,13 @@
-//! Worlds in virtual time.
+//! Simulators in virtual time.
 //!
-//! * [`Interface`]: an interface whose parameters are known, the truth that the instrument
-//!   must recover.
-//! * [`Messages`]: two processes that exchange messages, where it is known who moves the data.
-//! * [`memory`]: memory of which it is known what registering costs.
-//! * [`Crowd`]: many such interfaces, between any two of them.
-//! * [`network`]: a network that fails in every way. * [`soak`]: what must hold on it.
+//! * [`Interface`]: two processors with network interfaces of known parameters. The instrument must
+//!   recover these parameters.
+//! * [`Messages`]: two processes that exchange messages. It is known which part of the host moves the
+//!   data.
+//! * [`memory`]: memory with known costs of registration.
+//! * [`Crowd`]: many processors with such interfaces, each connected to every other.
+//! * [`network`]: a network that loses, duplicates, delays, reorders and damages datagrams.
+//! * [`soak`]: the properties that must hold on that network, as a test for one seed at a time.
 //! * [`switch`]: a switch with finite queues between many hosts.
 
 mod crowd;

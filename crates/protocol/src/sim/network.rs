@@ -1,4 +1,4 @@
-//! A seeded network in virtual time: it loses, repeats, delays, reorders and damages.
+//! A seeded network in virtual time that loses, duplicates, delays, reorders and damages datagrams.
 
 use super::random::Random;
 use crate::faults::{Faults, Spoiler};
@@ -6,14 +6,14 @@ use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
 use core::cmp::{Ordering, Reverse};
 
-/// Time without any delivery in one or both directions.
+/// A time in which nothing is delivered in one or both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blackout {
-    /// When it begins.
+    /// Its begin, ns.
     pub from_ns: u64,
-    /// When it ends.
+    /// Its end, ns.
     pub until_ns: u64,
-    /// The direction, by its sender, or both.
+    /// The sender of the affected direction; `None`: both directions.
     pub sender: Option<usize>,
 }
 
@@ -41,10 +41,10 @@ impl PartialOrd for Arrival {
 #[derive(Debug)]
 pub struct Network {
     random: Random,
-    /// One for what each side sends.
+    /// The fault injector of each direction, by its sender.
     spoilers: [Spoiler; 2],
     blackouts: Vec<Blackout>,
-    /// After this time nothing goes wrong any more.
+    /// The time after which no faults are injected, ns.
     healed_at_ns: u64,
     delay_ns: u64,
     jitter_ns: u64,
@@ -53,7 +53,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// A network with `faults` for what each side sends, until `healed_at_ns`.
+    /// Creates a network that injects `faults`, one set for each sender, until `healed_at_ns`.
     pub fn new(seed: u64, faults: [Faults; 2], blackouts: Vec<Blackout>, healed_at_ns: u64) -> Self {
         let mut random = Random::new(seed);
         let (delay_ns, jitter_ns) = (1_000 + random.below(20_000), random.below(5_000));
@@ -70,12 +70,12 @@ impl Network {
         }
     }
 
-    /// When the next datagram arrives.
+    /// Returns the time at which the next datagram arrives, ns.
     pub fn next_arrival_ns(&self) -> Option<u64> {
         self.arrivals.peek().map(|Reverse(arrival)| arrival.at_ns)
     }
 
-    /// A datagram that has arrived by `now_ns`, and at whom.
+    /// Takes a datagram that has arrived by `now_ns`, with the side that it reaches.
     pub fn arrive(&mut self, now_ns: u64) -> Option<(usize, Vec<u8>)> {
         if self.next_arrival_ns()? > now_ns {
             return None;
@@ -83,7 +83,7 @@ impl Network {
         self.arrivals.pop().map(|Reverse(arrival)| (arrival.to, arrival.bytes))
     }
 
-    /// `sender` hands a datagram to the network.
+    /// Sends a datagram of `sender` through the network.
     pub fn send(&mut self, sender: usize, bytes: &[u8], now_ns: u64) {
         let is_dark = self.blackouts.iter().any(|dark| {
             (dark.from_ns..dark.until_ns).contains(&now_ns) && dark.sender.is_none_or(|dark| dark == sender)

@@ -1,39 +1,39 @@
-//! How durations vary around their means.
+//! Random variation of durations around their means.
 
 use super::random::{Random, SQRT_3};
 use super::truth::{Ps, TruthError, error};
 
-/// The noise beyond which a duration could come out negative.
+/// The largest standard deviation, as a share of the mean. With more, a duration could be negative.
 const MAX_SHARE: f64 = 0.25;
 /// The largest distance from the mean, in standard deviations, so that no duration is negative.
 const FARTHEST: f64 = 3.9;
 const SQRT_2: f64 = core::f64::consts::SQRT_2;
 
-/// Noise on every duration; its mean is 0, so that a duration's mean is its truth.
+/// Noise on every duration. Its mean is 0, so the mean of a duration is the model parameter.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Noise {
-    /// Standard deviation, as a share of the duration.
+    /// Standard deviation, as a share of the mean duration.
     pub share: f64,
-    /// How it is distributed.
+    /// The distribution.
     pub shape: Shape,
 }
 
-/// A distribution of noise.
+/// The distribution of noise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
-    /// Many small causes.
+    /// Normal: the sum of many small causes.
     #[default]
     Normal,
-    /// Every value between two bounds alike.
+    /// Uniform between two bounds.
     Uniform,
-    /// Most near the mean, and long tails on both sides.
+    /// Laplace: most values near the mean, with long tails on both sides.
     Laplace,
-    /// A least duration, and a long tail above it.
+    /// Exponential: a minimum duration with a long tail above it.
     Exponential,
 }
 
 impl Noise {
-    /// A duration of this mean.
+    /// Draws a duration with the mean `mean_ps`.
     pub(super) fn around(self, mean_ps: Ps, random: &mut Random) -> Ps {
         if self.share == 0.0 {
             return mean_ps;
@@ -51,7 +51,7 @@ impl Noise {
     }
 }
 
-/// The share behind `noise=`.
+/// Parses the value of `noise=`.
 pub(super) fn share(text: &str) -> Result<f64, TruthError> {
     text.parse()
         .ok()
@@ -59,7 +59,7 @@ pub(super) fn share(text: &str) -> Result<f64, TruthError> {
         .ok_or_else(|| error(format_args!("noise={text} is not a share from 0 to {MAX_SHARE}")))
 }
 
-/// The shape behind `noise_shape=`.
+/// Parses the value of `noise_shape=`.
 pub(super) fn shape(text: &str) -> Result<Shape, TruthError> {
     match text {
         "normal" => Ok(Shape::Normal),

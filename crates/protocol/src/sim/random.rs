@@ -1,6 +1,6 @@
-//! A seeded random source without dependencies (SplitMix64, Steele et al. 2014).
+//! A seeded random number generator without dependencies (SplitMix64, Steele et al. 2014).
 
-/// For what is uniform: its variance is a twelfth of its width squared.
+/// √3, for uniform distributions: their variance is a twelfth of their width squared.
 pub(super) const SQRT_3: f64 = 1.732_050_807_568_877_2;
 
 /// The generator. The same seed gives the same numbers on every machine.
@@ -8,12 +8,12 @@ pub(super) const SQRT_3: f64 = 1.732_050_807_568_877_2;
 pub struct Random(u64);
 
 impl Random {
-    /// A generator that starts from `seed`.
+    /// Creates a generator from `seed`.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// 64 uniform bits.
+    /// Returns 64 uniform bits.
     pub const fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -22,33 +22,33 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A uniform number below `end`; 0 where that is 0.
+    /// Returns a uniform number below `end`, or 0 if `end` is 0.
     pub const fn below(&mut self, end: u64) -> u64 {
         ((self.bits() as u128 * end as u128) >> 64) as u64
     }
 
-    /// True with `probability`.
+    /// Returns `true` with `probability`.
     pub fn chance(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.unit() < probability
     }
 
-    /// A uniform number from 0 to below 1.
+    /// Returns a uniform number in [0, 1).
     pub const fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A number with mean 0 and standard deviation 1, symmetric and within ±3.47: the sum
-    /// of four uniform ones, near to normal and free of libm.
+    /// Returns a number with mean 0 and standard deviation 1, symmetric and within ±3.47. It is the sum
+    /// of four uniform numbers, close to normal and free of libm.
     pub fn normal(&mut self) -> f64 {
         // The sum of four uniform numbers from 0 to 1 has the variance 4 / 12.
         let bits = self.bits();
         let sum: u64 = (0..4).map(|quarter| (bits >> (16 * quarter)) & 0xffff).sum();
-        // Each quarter stands for the middle of its 65536th.
+        // Each quarter stands for the middle of its interval of 1/65536.
         SQRT_3 * ((sum + 2) as f64 / 65536.0 - 2.0)
     }
 
-    /// A number with mean 1 and deviation 1 that is never below 0 (von Neumann 1951, which compares uniform
-    /// numbers and so is free of libm).
+    /// Returns an exponentially distributed number with mean 1 and standard deviation 1. The method
+    /// compares uniform numbers, so it is free of libm (von Neumann 1951).
     pub fn exponential(&mut self) -> f64 {
         let mut whole = 0.0;
         loop {

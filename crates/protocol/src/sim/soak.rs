@@ -1,10 +1,13 @@
-//! What must hold on a network that fails: the oracle, run for one seed at a time.
+//! The oracle for reliable connections: the properties that must hold on a network with faults, tested
+//! for one seed at a time.
 //!
-//! While both incarnations live, every request is handled exactly once and in order, and
-//! so is every reply; every byte of a transfer is placed once and right, before its handler
-//! runs, and of a refused one none; credits come back; memory stays bounded; and once the network has
-//! healed everything ends. Where a peer restarts, a request is handled at most once, and
-//! the survivor learns within the peer's timeout that the rest has an unknown fate.
+//! * While neither side restarts, every request and every reply is handled exactly once and in order.
+//! * Every byte of a transfer is placed once and correctly, before the handler runs. No byte of a
+//!   refused transfer is placed.
+//! * Credits come back, and memory stays bounded.
+//! * Once the network has healed, everything ends.
+//! * If a peer restarts, a request is handled at most once. Within the peer timeout the survivor learns
+//!   that the outcome of the others is unknown.
 
 mod program;
 
@@ -17,51 +20,51 @@ use alloc::string::String;
 use core::fmt;
 use program::Program;
 
-/// Faults end here.
+/// Time at which the faults end, ns.
 const HEALED_NS: u64 = 2_000_000_000;
-/// After that everything must have ended within this.
+/// Time within which everything must end after that, ns.
 const AFTER_HEALING_NS: u64 = 6_000_000_000;
-/// Longer than any blackout, so that nobody is given up who comes back.
+/// Peer timeout, ns. It is longer than any blackout, so that no peer is given up that comes back.
 const PEER_TIMEOUT_NS: u64 = 5_000_000_000;
 const LONGEST_BLACKOUT_NS: u64 = 1_000_000_000;
-/// Memory of a connection at most: twice a window of messages each way, and change.
+/// Most memory of a connection, bytes: two windows of messages each way, and some more.
 const MEMORY_AT_MOST: usize = 1 << 20;
 
-/// What one seed gave.
+/// The result of one seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Share of datagrams lost on purpose, in percent, rounded to the class of the table.
+    /// Share of datagrams lost by injected faults, percent: one of [`LOSS_CLASSES`].
     pub loss_percent: u32,
     /// Whether a side was restarted.
     pub restarted: bool,
     /// Requests, stores and gets issued.
     pub requests: u64,
-    /// Of these: handled, fetched, or refused as they must be.
+    /// Of these: handled, fetched, or refused as required.
     pub handled: u64,
     /// Of these: refused.
     pub refused: u64,
     /// Bytes of stores and gets that were placed.
     pub placed_bytes: u64,
-    /// Requests whose fate is unknown.
+    /// Requests with an unknown outcome.
     pub unresolved: u64,
-    /// Transmissions beyond the first of each message.
+    /// Retransmissions.
     pub retransmitted: u64,
     /// Messages transmitted for the first time.
     pub sent: u64,
-    /// Virtual time until all was done.
+    /// Virtual time until everything was done, ns.
     pub took_ns: u64,
-    /// The most memory that a connection held.
+    /// The most memory that a connection used, bytes.
     pub memory_bytes: usize,
 }
 
-/// What did not hold, and at which virtual time.
+/// A violated property, and its virtual time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The seed that shows it again.
+    /// The seed that reproduces it.
     pub seed: u64,
-    /// Virtual time.
+    /// Virtual time, ns.
     pub at_ns: u64,
-    /// What happened.
+    /// A description of the violation.
     pub what: String,
 }
 
@@ -77,6 +80,9 @@ impl core::error::Error for Violation {}
 pub const LOSS_CLASSES: [u32; 6] = [0, 1, 5, 10, 20, 50];
 
 /// Runs one seed to its end.
+///
+/// # Errors
+/// Returns the first violation.
 pub fn run(seed: u64) -> Result<Outcome, Violation> {
     World::new(seed).run()
 }
@@ -89,7 +95,7 @@ struct World {
     loss_percent: u32,
     restart_ns: Option<(u64, usize)>,
     restarted: bool,
-    /// When each side deregisters memory.
+    /// Time at which each side deregisters memory, ns.
     deregister_ns: [u64; 2],
     now_ns: u64,
     memory_bytes: usize,
@@ -106,7 +112,7 @@ impl World {
             corrupt: [0.0, 0.001, 0.1][random.below(3) as usize],
             burst: [0.0, 0.0, 0.01][random.below(3) as usize],
         };
-        // One time in four only one direction suffers.
+        // In a quarter of the runs only one direction has faults.
         let sides = match random.below(8) {
             0 => [faults, Faults::default()],
             1 => [Faults::default(), faults],
@@ -116,17 +122,17 @@ impl World {
             .map(|_| {
                 let from_ns = random.below(20_000_000);
                 let sender = [None, Some(0), Some(1)][random.below(3) as usize];
-                // Two in a row are still shorter than anybody's patience.
+                // Two blackouts in a row are still shorter than the peer timeout.
                 Blackout { from_ns, until_ns: from_ns + random.below(LONGEST_BLACKOUT_NS / 2), sender }
             })
             .collect();
         let restart_ns = (random.below(5) == 0).then(|| (random.below(10_000_000), random.below(2) as usize));
         let network = Network::new(random.bits(), sides, blackouts, HEALED_NS);
         let window = 1 << random.below(8);
-        // Numbers around the wrap as often as not.
+        // Half of the runs cross the wrap of sequence numbers.
         let first_sequence = if random.below(2) == 0 { 0 } else { u32::MAX - random.below(300) as u32 };
         let config = Config { window, peer_timeout_ns: PEER_TIMEOUT_NS, first_sequence, ..Config::default() };
-        // Transfers in three runs of four.
+        // Three quarters of the runs have transfers.
         let has_transfers = random.below(4) > 0;
         let mut program = |local, remote| {
             Program::new(Connection::new(config, local, remote, 0), random.below(400), has_transfers)
@@ -185,7 +191,7 @@ impl World {
         }
     }
 
-    /// Whether all is done, or, after a restart, the survivor knows.
+    /// Reports whether everything is done or, after a restart, whether the survivor knows of it.
     fn is_over(&self) -> Result<bool, Violation> {
         if self.restarted {
             let lost = [0, 1].map(|side| self.sides[side].connection.lost());
@@ -224,7 +230,7 @@ impl World {
         }
     }
 
-    /// A side comes back with nothing but new numbers, that nobody knows.
+    /// Restarts a side, if it is time, with new connection numbers that the peer does not know.
     fn restart_when_due(&mut self) {
         let Some((at_ns, side)) = self.restart_ns else { return };
         if self.restarted || self.now_ns < at_ns {
@@ -261,7 +267,7 @@ impl World {
             }
         }
         handled.map_err(|what| self.violation(what))?;
-        // A process that is scheduled away answers later.
+        // A descheduled process answers later.
         let asleep_ns =
             if self.random.chance(0.01) { self.random.below(3_000_000) } else { self.random.below(500) };
         let program = &mut self.sides[to];

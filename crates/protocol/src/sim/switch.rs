@@ -1,10 +1,10 @@
-//! A switch with finite output queues between many hosts, each with a link of its own:
-//! the question that the ATM paper left open. Nobody is told of congestion but by loss.
+//! A switch with finite output queues between many hosts, each with a link of its own. It answers the
+//! question that the ATM paper left open: how the protocol behaves if loss is the only sign of
+//! congestion.
 //!
-//! A datagram takes `service_ns` on the link of its sender and again on that of its
-//! receiver, in front of which at most `queue` datagrams wait; what comes on top is
-//! dropped. Every flow issues requests, or stores, as fast as its connection takes them, and
-//! every one of them is answered.
+//! A datagram takes `service_ns` on the link of its sender and again on the link of its receiver. At
+//! most `queue` datagrams wait for the receiver's link; the switch drops the others. Every flow issues
+//! requests or stores as fast as its connection accepts them, and each one is answered.
 
 use crate::frame::datagram::{self, Datagram, Kind};
 use crate::frame::transfer::Range;
@@ -14,20 +14,20 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-/// The switch and its links.
+/// The parameters of a switch and its links.
 #[derive(Clone, Copy, Debug)]
 pub struct Switch {
-    /// Hosts.
+    /// Number of hosts.
     pub hosts: usize,
-    /// Datagrams that wait in front of a host's link at most.
+    /// Most datagrams that wait for a host's link.
     pub queue: usize,
-    /// Time of a datagram on a link.
+    /// Time of a datagram on a link, ns.
     pub service_ns: u64,
-    /// Time from a link through the switch to the next.
+    /// Time from one link through the switch to the next, ns.
     pub through_ns: u64,
 }
 
-/// Who sends requests to whom.
+/// The pairs of hosts between which requests flow.
 #[derive(Clone, Debug)]
 pub enum Pattern {
     /// Hosts 1 to K send to host 0.
@@ -38,43 +38,43 @@ pub enum Pattern {
     AllToAll,
 }
 
-/// What flows carry.
+/// The traffic of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Traffic {
     /// Requests, each of one datagram.
     Requests,
-    /// Stores of so many bytes.
+    /// Stores of this many bytes.
     Stores(u64),
 }
 
-/// What came of it.
+/// The measured result of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Flow {
-    /// Requests handled, or datagrams of stores placed, as a share of what the busiest link could have carried.
+    /// Requests handled, or datagrams of stores placed, as a share of the capacity of the busiest link.
     pub goodput: f64,
-    /// Transmissions beyond the first, as a share of all of messages.
+    /// Retransmissions, as a share of all transmissions of messages.
     pub retransmitted: f64,
     /// Datagrams dropped by the switch.
     pub dropped: u64,
-    /// Requests of the slowest flow, as a share of an equal one.
+    /// Requests of the slowest flow, as a share of the mean of all flows.
     pub fairness: f64,
 }
 
-/// A datagram on its way, or a program's time.
+/// An event: the progress of a datagram, or the time to call an end.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// It reaches the switch's queue in front of its receiver's link.
+    /// A datagram reaches the switch's queue for its receiver's link.
     Queue { to: usize, end: usize, bytes: Vec<u8> },
-    /// It reaches its receiver.
+    /// A datagram reaches its receiver.
     Arrive { end: usize, bytes: Vec<u8> },
-    /// It has left the queue in front of a host's link.
+    /// A datagram has left the queue of a host's link.
     Left { host: usize },
-    /// An end wanted to be called.
+    /// An end wants to be called.
     Wake { end: usize },
 }
 
-/// Datagrams whose request was handled, or whose bytes were placed. There is memory without an
-/// end, and nothing in it.
+/// Counts the datagrams whose request was handled or whose bytes were placed. It stands for unlimited
+/// memory and stores no bytes.
 #[derive(Default)]
 struct Placed(u64);
 
@@ -101,12 +101,12 @@ impl Memories for Placed {
     fn fetched(&mut self, _: u32, _: u64, _: &[u8]) {}
 }
 
-/// One end of a flow. Ends 2f and 2f + 1 are the requester and the replier of flow f.
+/// One end of a flow. The ends 2f and 2f + 1 are the requester and the replier of flow f.
 struct End {
     connection: Connection,
     host: usize,
     placed: Placed,
-    /// The time for which it is to be woken already.
+    /// The earliest time for which a wake-up is scheduled, ns.
     wake_ns: u64,
 }
 
@@ -123,7 +123,7 @@ struct World {
     dropped: u64,
 }
 
-/// Lets a pattern run for `duration_ns` and measures its second half.
+/// Runs a pattern for `duration_ns` and measures its second half.
 pub fn run(switch: Switch, pattern: &Pattern, traffic: Traffic, duration_ns: u64) -> Flow {
     let pairs: Vec<(usize, usize)> = match *pattern {
         Pattern::ManyToOne(k) => (1..=k).map(|host| (host, 0)).collect(),
@@ -139,10 +139,10 @@ pub fn run(switch: Switch, pattern: &Pattern, traffic: Traffic, duration_ns: u64
     world.run_until(duration_ns);
     let handled: Vec<u64> =
         world.requests_handled().iter().zip(&before).map(|(after, before)| after - before).collect();
-    // The busiest receiving link bounds what can be had. It carries the replies for its
-    // host's own requests as well.
+    // The busiest link to a host bounds the throughput. It also carries the replies to that host's own
+    // requests.
     let mut load = vec![0_u64; switch.hosts];
-    // Stores are answered by next to nothing.
+    // The answer to a store is a small share of its datagrams.
     let answers = u64::from(traffic == Traffic::Requests);
     for &(from, to) in &pairs {
         load[to] += 1;
@@ -291,7 +291,7 @@ impl World {
 }
 
 impl End {
-    /// Whether there was room for one more.
+    /// Issues a request or a store. Returns whether the connection had room for it.
     fn issue(&mut self, traffic: Traffic, now_ns: u64) -> bool {
         match traffic {
             Traffic::Requests => self.connection.request(0, &[1, 2, 3, 4], &[], now_ns).is_ok(),

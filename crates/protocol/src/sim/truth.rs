@@ -1,11 +1,18 @@
-//! What a simulated interface is told to be, and how it is spelled on the command
-//! line: `o_s=1us,o_r=2us,g=5us,L=7us[,capacity=64][,window=65536][,o_poll=0ns][,noise=0.05][,noise_shape=normal]`,
-//! for messages of one byte. What each further byte costs (LogGP, Alexandrov et al. 1995; LogGOPS,
-//! Hoefler et al. 2010): `[,G=0.5ns/B][,O_s=0ns/B][,O_r=0ns/B]`. A second protocol for the messages
-//! from some size on: `[,change=8KiB][,change_G=0.25ns/B][,change_L=2us]`. Who moves the data of
-//! messages ([`Messages`](super::Messages)):
-//! `[,offload=on][,eager=8KiB][,steal=0ns/B][,helper=0ns/B]`. What registering memory costs
-//! ([`memory`](super::memory)).
+//! The model parameters of a simulated interface, and their spelling on the command line.
+//!
+//! For messages of one byte: `o_s=1us,o_r=2us,g=5us,L=7us[,capacity=64][,window=65536][,o_poll=0ns]`
+//! `[,noise=0.05][,noise_shape=normal]`.
+//!
+//! For each further byte (LogGP, Alexandrov et al. 1995; LogGOPS, Hoefler et al. 2010):
+//! `[,G=0.5ns/B][,O_s=0ns/B][,O_r=0ns/B]`.
+//!
+//! For a second protocol, which carries messages from some size on:
+//! `[,change=8KiB][,change_G=0.25ns/B][,change_L=2us]`.
+//!
+//! For the part of the host that moves the data of messages ([`Messages`](super::Messages)):
+//! `[,offload=on][,eager=8KiB][,steal=0ns/B][,helper=0ns/B]`.
+//!
+//! For the registration of memory: see [`memory`](super::memory).
 
 use super::memory::MemoryTruth;
 use super::noise::{self, Noise};
@@ -16,7 +23,7 @@ use core::fmt;
 /// Picoseconds, the unit of virtual time.
 pub type Ps = u64;
 
-/// The parameters of a simulated interface.
+/// The model parameters of a simulated interface.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Truth {
     /// Processor time to issue a message.
@@ -25,75 +32,77 @@ pub struct Truth {
     pub o_r_ps: Ps,
     /// Processor time of a poll that finds nothing.
     pub o_poll_ps: Ps,
-    /// Time a message occupies the send stage, and the receive stage.
+    /// Time for which a message occupies the send stage, and the receive stage.
     pub g_ps: Ps,
     /// Time from the send stage to the receive stage.
     pub l_ps: Ps,
-    /// Time that each byte but the first occupies the send stage, and the receive stage.
+    /// Time for which each byte but the first occupies the send stage, and the receive stage.
     pub gap_per_byte_ps: f64,
-    /// Processor time for each byte but the first of a message that is issued.
+    /// Processor time to issue each byte of a message but the first.
     pub o_s_per_byte_ps: f64,
-    /// The same for one that is received.
+    /// Processor time to receive each byte of a message but the first.
     pub o_r_per_byte_ps: f64,
-    /// What is different for large messages.
+    /// The protocol of large messages, if it differs.
     pub change: Option<Change>,
-    /// Whether messages move while nothing is called.
+    /// Whether messages move while the processor is outside of any call.
     pub offload: bool,
-    /// The largest message that moves by itself even without that.
+    /// The largest message that moves by itself without `offload`.
     pub eager_bytes: usize,
-    /// Processor time for each byte that arrives, taken from what the processor does.
+    /// Processor time for each byte that arrives, taken from the running computation.
     pub steal_per_byte_ps: f64,
-    /// The same of another processor.
+    /// Time of a spare core for each byte that arrives.
     pub helper_per_byte_ps: f64,
-    /// Messages that wait in front of the send stage before the issuer has to.
+    /// Messages that can wait for the send stage before the issuer must wait.
     pub capacity: usize,
-    /// Requests that may be without a reply.
+    /// Most requests without a reply.
     pub window: usize,
-    /// How every duration above varies.
+    /// The noise of every duration above.
     pub noise: Noise,
-    /// What registering memory costs.
+    /// The costs of registering memory.
     pub memory: MemoryTruth,
 }
 
 /// A second protocol, for large messages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// The smallest size that it carries.
+    /// The smallest message that it carries, bytes.
     pub from_bytes: usize,
-    /// Its gap per byte.
+    /// Its gap per byte, ps.
     pub gap_per_byte_ps: f64,
-    /// What it adds to the latency, such as the round trip of a rendezvous.
+    /// Its additional latency, such as the round trip of a rendezvous.
     pub extra_ps: Ps,
 }
 
 impl Truth {
-    /// Processor time to issue a message of `bytes`.
+    /// Returns the processor time to issue a message of `bytes`.
     pub fn o_s_of(&self, bytes: usize) -> Ps {
         self.o_s_ps + further_bytes(bytes, self.o_s_per_byte_ps)
     }
 
-    /// Processor time to receive a message of `bytes`.
+    /// Returns the processor time to receive a message of `bytes`.
     pub fn o_r_of(&self, bytes: usize) -> Ps {
         self.o_r_ps + further_bytes(bytes, self.o_r_per_byte_ps)
     }
 
-    /// Time from the first byte of a message of `bytes` to its last.
+    /// Returns the time from the first byte of a message of `bytes` to its last.
     pub fn data_of(&self, bytes: usize) -> Ps {
         let changed = self.change_of(bytes).map(|change| change.gap_per_byte_ps);
         further_bytes(bytes, changed.unwrap_or(self.gap_per_byte_ps))
     }
 
-    /// Time from the send stage to the receive stage for each byte of a message of `bytes`.
+    /// Returns the time that each byte of a message of `bytes` takes from the send stage to the receive
+    /// stage.
     pub fn l_of(&self, bytes: usize) -> Ps {
         self.l_ps + self.change_of(bytes).map_or(0, |change| change.extra_ps)
     }
 
-    /// Processor time that the arrival of a message of `bytes` takes from what is computed.
+    /// Returns the processor time that the arrival of a message of `bytes` takes from the running
+    /// computation.
     pub fn steal_of(&self, bytes: usize) -> Ps {
         rounded(bytes as f64 * self.steal_per_byte_ps)
     }
 
-    /// Time that it takes of another processor.
+    /// Returns the time that the arrival of a message of `bytes` takes on a spare core.
     pub fn helper_of(&self, bytes: usize) -> Ps {
         rounded(bytes as f64 * self.helper_per_byte_ps)
     }
@@ -107,22 +116,22 @@ fn further_bytes(bytes: usize, per_byte_ps: f64) -> Ps {
     rounded(bytes.saturating_sub(1) as f64 * per_byte_ps)
 }
 
-/// `f64::round` needs std; the value is not negative.
+/// Rounds to the nearest integer. `f64::round` needs std; the value is not negative.
 fn rounded(ps: f64) -> Ps {
     (ps + 0.5) as Ps
 }
 
-/// Default length of the queue in front of the send stage.
+/// Default length of the queue before the send stage, messages.
 pub const DEFAULT_CAPACITY: usize = 64;
-/// Default limit of requests without a reply: far beyond what the pipeline holds.
+/// Default limit of requests without a reply, far more than the pipeline holds.
 pub const DEFAULT_WINDOW: usize = 1 << 16;
-/// The longest duration, 10 s: keeps sums of virtual time far from overflow.
+/// The longest duration, 10 s. It keeps sums of virtual time far from overflow.
 const MAX_PS: f64 = 1e13;
-/// The longest time for a byte, 1 ms, and the largest size, 1 GiB: for the same reason.
+/// The longest time for a byte, 1 ms, and the largest size, 1 GiB, for the same reason.
 const MAX_PS_PER_BYTE: f64 = 1e9;
 const MAX_BYTES: usize = 1 << 30;
 
-/// Why a `--truth` cannot be used; says what to write instead.
+/// The reason why a `--truth` is unusable, with a correct spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TruthError(String);
 
@@ -249,7 +258,7 @@ fn per_byte(name: &str, text: &str) -> Result<f64, TruthError> {
     Ok(ps)
 }
 
-/// A time; `after` is what follows its unit where it is not a mere time.
+/// Parses a time. `after` is the text after its unit, for the error message, such as `/B`.
 fn picoseconds(name: &str, text: &str, after: &str) -> Result<f64, TruthError> {
     quantity::picoseconds(text).map_err(|why| match why {
         NoTime::Unit => {

@@ -1,5 +1,5 @@
-//! The program on one side of a soak, with its part of the oracle: it issues requests, stores
-//! and gets with consecutive numbers, and knows of each number what must come of it.
+//! The program on one side of a soak, and its part of the oracle. It issues requests, stores and gets
+//! with consecutive numbers. The number determines the task and its required outcome.
 
 use crate::frame::datagram::{Datagram, Kind};
 use crate::frame::memory_key;
@@ -10,20 +10,20 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Memory that peers store to, and memory that they get from, in one.
+/// Registered memory: peers store to its first half and get from its second.
 const MEMORY: u64 = 0x6d65_6d6f_7279;
-/// Memory that is deregistered at some time.
+/// Registered memory that is deregistered at some time.
 const FLEETING: u64 = 0xf1ee_7149;
-/// Memory that never was.
+/// Memory that was never registered.
 const UNKNOWN: u64 = 0xdead;
-/// The key of memory that is there, and one of memory that is not.
+/// The key of registered memory, and a key of memory that is not registered.
 const KEY: [u8; memory_key::LEN] = [1; memory_key::LEN];
 const NO_KEY: [u8; memory_key::LEN] = [2; memory_key::LEN];
-/// Stores go in front of this, gets come from behind it.
+/// Stores go below this offset, gets come from above it.
 const HALF: u64 = 24 << 10;
 const MEMORY_LEN: u64 = 2 * HALF;
 
-/// What a number stands for. Both sides know.
+/// The task with a given number. Both sides compute it from the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
     Request { is_answered: bool },
@@ -32,12 +32,12 @@ enum Task {
     Attach { is_right: bool },
 }
 
-/// What must come of it.
+/// The required outcome of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Done,
     Refused,
-    /// Either.
+    /// Done or refused: both are right.
     Unknown,
 }
 
@@ -90,29 +90,30 @@ impl Task {
         }
     }
 
-    /// Whether a handler of the peer may not run for it.
+    /// Reports whether the task may pass without running a handler of the peer.
     fn may_pass_unhandled(self) -> bool {
         matches!(self, Self::Get { .. } | Self::Attach { .. }) || self.fate() != Fate::Done
     }
 }
 
-/// What a message with that number carries.
+/// Returns the payload of the message with this number.
 fn payload(number: u64) -> &'static [u8] {
     const BYTES: &[u8] = &[0xa5; 64];
     &BYTES[..(number % 65) as usize]
 }
 
-/// The bytes of a store.
+/// Returns the bytes of a store, from byte `at` on.
 fn stored_bytes(number: u64, at: u64, len: usize) -> impl Iterator<Item = u8> {
     (at..at + len as u64).map(move |at| (number.wrapping_mul(31) ^ at.wrapping_mul(7) ^ (at >> 8)) as u8)
 }
 
-/// What lies in memory that nobody stores to.
+/// Returns the byte at `offset` of memory that no store changes.
 fn still_byte(offset: u64) -> u8 {
     (offset.wrapping_mul(13) ^ (offset >> 8)) as u8
 }
 
-/// A transfer of ours: its number in the connection, ours, and the bytes that came.
+/// A transfer of this side: its number in the connection, its task number, and the bytes that have
+/// arrived.
 #[derive(Debug)]
 struct Issued {
     transfer: u32,
@@ -120,17 +121,17 @@ struct Issued {
     came: Vec<u8>,
 }
 
-/// What transfers touch, and what does not hold of it.
+/// The memory of a side, its transfers in progress, and the first violation that was found.
 #[derive(Debug)]
 struct Shelf {
     memory: Vec<u8>,
-    /// The same, by what must be there.
+    /// The contents that `memory` must have.
     expected: Vec<u8>,
     is_fleeting_there: bool,
     stores: VecDeque<Issued>,
     gets: VecDeque<Issued>,
     placed: u64,
-    /// Where the next bytes of a peer's store belong.
+    /// Offset of the next bytes of the peer's store.
     next_write: u64,
     violation: Option<String>,
 }
@@ -196,13 +197,13 @@ pub struct Program {
     pub issued: u64,
     has_transfers: bool,
     shelf: Shelf,
-    /// The least number of a request of the peer that may be handled next.
+    /// The lowest number of a peer's request that may be handled next.
     next_request: u64,
-    /// The least number of our own request whose reply may come next.
+    /// The lowest number of this side's request whose reply may come next.
     next_reply: u64,
     /// Handlers of requests and stores that ran.
     pub handled: u64,
-    /// Gets of ours that brought their bytes, and transfers that were refused.
+    /// Gets of this side that completed, and transfers of this side that were refused.
     pub fetched: u64,
     pub refused: u64,
     pub wake_ns: u64,
@@ -237,8 +238,8 @@ impl Program {
         }
     }
 
-    /// A program that a peer does not know: whatever reached it from the old connection would be
-    /// handled twice.
+    /// Creates the program of a restarted side, which the peer does not know. A message from the old
+    /// connection must not be handled again, and any that is becomes a violation.
     pub fn after_restart(connection: Connection) -> Self {
         let nothing = u64::MAX;
         let mut program = Self::new(connection, 0, false);
@@ -250,17 +251,17 @@ impl Program {
         self.issued == self.to_issue && self.connection.in_flight() == 0
     }
 
-    /// Bytes that were placed.
+    /// Returns the number of bytes placed.
     pub fn placed(&self) -> u64 {
         self.shelf.placed
     }
 
-    /// The fleeting memory goes.
+    /// Deregisters the memory [`FLEETING`].
     pub fn deregister(&mut self) {
         self.shelf.is_fleeting_there = false;
     }
 
-    /// Issues the next number, if there is room.
+    /// Issues the task with the next number.
     pub fn issue(&mut self, now_ns: u64) -> Result<(), Full> {
         let number = self.issued;
         let issued = |transfer| Issued { transfer, number, came: Vec::new() };
@@ -284,12 +285,12 @@ impl Program {
         Ok(())
     }
 
-    /// Puts what can be sent of transfers into the order.
+    /// Queues the datagrams of transfers that can be sent now. Returns whether there were any.
     pub fn feed(&mut self, now_ns: u64) -> bool {
         self.connection.feed(&mut self.shelf, now_ns)
     }
 
-    /// A message is delivered: the oracle looks at it.
+    /// Handles a delivered message and checks it.
     pub fn handle(&mut self, datagram: &Datagram<'_>, now_ns: u64) -> Result<(), String> {
         match datagram.header.kind {
             Kind::Request => {
@@ -400,7 +401,7 @@ impl Program {
         Ok(())
     }
 
-    /// Stores are refused in their order, and gets in theirs.
+    /// Checks a refusal. Stores are refused in order, and gets are refused in order.
     fn handle_refused(&mut self, range: Range, is_store: bool) -> Result<(), String> {
         let shelf = &mut self.shelf;
         let issued = if is_store { &mut shelf.stores } else { &mut shelf.gets };
@@ -420,7 +421,8 @@ impl Program {
         Err(format!("{range:?} was refused, which is none"))
     }
 
-    /// At the end nothing is left that was to be refused, or fetched.
+    /// Checks at the end that every transfer to be refused or fetched was, and that the memory has the
+    /// right contents.
     pub fn check_end(&self) -> Result<(), String> {
         let left = self
             .shelf
