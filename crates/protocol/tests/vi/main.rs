@@ -1,4 +1,4 @@
-//! The whole provider, on hosts in one process and over a wire that does as it is told.
+//! Tests of the whole provider, on hosts in one process and over a simulated wire.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

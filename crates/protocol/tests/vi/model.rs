@@ -1,11 +1,11 @@
-//! The reference: what a provider must do, in lists that are gone through from the beginning, with
-//! nothing forgotten and every byte asked about by itself. Slow, and in the order of the rules.
+//! The reference model of a provider. It keeps everything in lists, searches them from the beginning,
+//! forgets nothing and checks each byte by itself. It is slow and follows the order of the rules.
 
 use crate::world::{BASE, PIECE_LEN};
 use netdyno_protocol::frame::vi_message::{Head, Kind, Refusal};
 use netdyno_protocol::vi::*;
 
-/// What the program or the error callback is told.
+/// The reports to the program and to the error callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
     Completed(ViHandle, Side, DescriptorAt, Completion),
@@ -14,7 +14,7 @@ pub enum Told {
     CqCallback(CqHandle, ViHandle, Side),
 }
 
-/// What the peer is told of a message.
+/// The answers to a message of the peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     InPlace,
@@ -22,7 +22,7 @@ pub enum Reply {
     Fetched(Vec<u8>),
 }
 
-/// What happens in the middle of a message.
+/// The events that can interrupt a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interruption {
     Deregistered(u64, MemHandle),
@@ -33,7 +33,7 @@ pub enum Interruption {
 enum Phase {
     Waiting,
     UnderWay,
-    /// It waits for those before it.
+    /// It waits for the descriptors before it.
     Finished(Completion),
     /// The program can take it.
     Complete,
@@ -43,7 +43,7 @@ enum Phase {
 #[derive(Clone, Debug)]
 struct Posted {
     at: DescriptorAt,
-    /// `None` where it is no descriptor.
+    /// `None` if the descriptor is malformed.
     work: Option<Work>,
     phase: Phase,
 }
@@ -57,9 +57,9 @@ pub struct ModelVi {
     cqs: [Option<CqHandle>; 2],
     queues: [Vec<Posted>; 2],
     callbacks: [u32; 2],
-    /// Of a message in pieces: which, and how much of it has come.
+    /// The message that is arriving in pieces, and how many of its bytes have come.
     coming: Option<(Head, u32)>,
-    /// The numbers of all messages that have begun so.
+    /// The numbers of all messages that began to arrive in pieces.
     begun: Vec<u32>,
 }
 
@@ -71,14 +71,14 @@ struct ModelCq {
     callbacks: u32,
 }
 
-/// One host.
+/// The reference model of one host.
 pub struct Model {
     pub bytes: Vec<u8>,
     pub regions: Vec<(MemHandle, Region)>,
     pub vis: Vec<ModelVi>,
     cqs: Vec<ModelCq>,
     pub told: Vec<Told>,
-    /// Descriptors that a queue takes.
+    /// Most descriptors of a queue.
     most: usize,
 }
 
@@ -114,7 +114,7 @@ impl Model {
             coming: None,
             begun: Vec::new(),
         });
-        // A provider goes through them by the places that handles name.
+        // A provider visits its VIs in the order of the slots in their handles.
         self.vis.sort_by_key(|vi| vi.handle.0 & 0xffff);
     }
 
@@ -133,11 +133,11 @@ impl Model {
         self.regions.len() < before
     }
 
-    /// Whether every byte may be used so.
+    /// Reports whether access to every byte is allowed.
     fn may_use(&self, tag: Ptag, segment: &Segment, access: Access) -> bool {
         let Segment { address, handle, len } = *segment;
         let Some((_, region)) = self.regions.iter().find(|(other, _)| other.0 == handle) else {
-            // Nothing is used of nothing, but the peer has to name something.
+            // A local segment without bytes uses no memory. A remote one must still name a region.
             return len == 0 && access == Access::Local;
         };
         let bytes = region.address..region.address + region.len;
@@ -192,7 +192,8 @@ impl Model {
         }
         queue.push(Posted { at, work, phase: Phase::Waiting });
         let state = endpoint.state;
-        // Nothing is sent but on a connection; receives wait for one, but not for another one.
+        // A send needs a connection. A receive may be posted before there is one, but not in the state
+        // ERROR.
         if side == Side::Send && state != State::Connected || state == State::Error {
             self.flush(vi, side);
             self.settle(vi);
@@ -244,7 +245,7 @@ impl Model {
         self.settle(vi);
     }
 
-    /// The peer has ended the connection.
+    /// Reports that the peer has ended the connection.
     pub fn left(&mut self, vi: ViHandle) {
         self.break_vi(vi, Some(AsyncError::ConnLost));
         self.settle(vi);
@@ -258,7 +259,7 @@ impl Model {
         }
     }
 
-    /// Whether a write comes in pieces.
+    /// Reports whether a write is arriving in pieces.
     pub fn is_being_written(&self, vi: ViHandle) -> bool {
         self.vi(vi).coming.is_some_and(|(head, _)| matches!(head.kind, Kind::Write { .. }))
     }
@@ -288,7 +289,7 @@ impl Model {
         self.settle(vi);
     }
 
-    /// All that is finished completes, in the order of its posting.
+    /// Completes all finished descriptors, in the order of posting.
     fn settle(&mut self, vi: ViHandle) {
         loop {
             let next = SIDES.into_iter().find_map(|side| {
@@ -384,7 +385,7 @@ impl Model {
         }
     }
 
-    /// `used` bytes of its memory are used.
+    /// Returns the fault of a descriptor of whose memory `used` bytes are used.
     fn fault(&self, vi: ViHandle, posted: &Posted, used: u32) -> Option<Status> {
         let endpoint = self.vi(vi);
         let Some(work) = &posted.work else { return Some(Status::FORMAT_ERROR) };
@@ -406,7 +407,7 @@ impl Model {
         if may { None } else { Some(Status::PROTECTION_ERROR) }
     }
 
-    /// Which work goes out next.
+    /// Returns the number of the next descriptor to send.
     pub fn next(&mut self, vi: ViHandle) -> Option<usize> {
         loop {
             if self.vi(vi).state != State::Connected {
@@ -441,7 +442,7 @@ impl Model {
         self.vi(vi).queues[0][number].work.as_ref().unwrap()
     }
 
-    /// What a message carries. `None` where it may not be read any more.
+    /// Returns the bytes of a message, or `None` if its memory may no longer be read.
     pub fn gather(&mut self, vi: ViHandle, number: usize) -> Option<Vec<u8>> {
         let work = self.work(vi, number).clone();
         if self.fault(vi, &self.vi(vi).queues[0][number].clone(), u32::MAX).is_some() {
@@ -492,7 +493,7 @@ impl Model {
         }
     }
 
-    /// The bytes that a read of ours asked for.
+    /// Places the bytes of an RDMA read of this side.
     pub fn fetched(&mut self, vi: ViHandle, number: usize, bytes: &[u8]) {
         if self.vi(vi).queues[0][number].phase != Phase::UnderWay {
             return;
@@ -505,7 +506,7 @@ impl Model {
         self.progress(vi, number, Progress::Fetched);
     }
 
-    /// Bytes into segments, one after the other, from the `at`th of them on.
+    /// Writes bytes into consecutive segments, from byte `at` of the segments on.
     fn scatter(&mut self, segments: &[Segment], at: usize, bytes: &[u8]) {
         let places = segments.iter().flat_map(|s| s.address..s.address + u64::from(s.len));
         let places: Vec<u64> = places.skip(at).collect();
@@ -518,14 +519,14 @@ impl Model {
         self.vi(vi).queues[1].iter().position(|posted| posted.phase == Phase::Waiting)
     }
 
-    /// Where the last bytes of the next message go.
+    /// Returns the last segment of the next receive.
     pub fn next_place(&self, vi: ViHandle) -> Option<Segment> {
         let receive = &self.vi(vi).queues[1][self.next_receive(vi)?];
         receive.work.as_ref()?.segments.as_slice().last().copied()
     }
 
-    /// What stands against a message: what its receive says, what the error callback is told and
-    /// what the peer.
+    /// Returns the reason to refuse a message: the status of its receive, the error for the callback
+    /// and the refusal for the peer.
     fn trouble(&self, vi: ViHandle, head: &Head) -> Option<(Option<Status>, AsyncError, Refusal)> {
         let ViAttributes { tag, can_be_written, can_be_read, level, .. } = self.vi(vi).attributes;
         let receive = self.next_receive(vi);
@@ -579,7 +580,7 @@ impl Model {
         self.settle(vi);
     }
 
-    /// A message of the peer's on a reliable VI, piece by piece.
+    /// Delivers a message of the peer on a reliable VI, piece by piece.
     pub fn deliver(
         &mut self,
         vi: ViHandle,
@@ -590,8 +591,8 @@ impl Model {
         let mut fetched = Vec::new();
         for at in (0..head.len).step_by(PIECE_LEN as usize).chain((head.len == 0).then_some(0)) {
             let len = PIECE_LEN.min(head.len - at);
-            // Whether the message as a whole may come is asked with each piece, but for the
-            // segments of a receive: of those the piece's are.
+            // Each piece checks again whether the message is allowed. Of the segments of a receive only
+            // the part for the piece is checked.
             if let Some(trouble) = self.trouble_of_piece(vi, head, at, len) {
                 self.refuse(vi, trouble);
                 return Some(Reply::Refused(trouble.2));
@@ -631,7 +632,7 @@ impl Model {
             return self.trouble(vi, head);
         }
         if !matches!(head.kind, Kind::Send { .. }) {
-            // What stands against its receive was found as it began.
+            // The receive was checked when the message began.
             let is_denied = |refusal| matches!(refusal, Refusal::WriteDenied | Refusal::ReadDenied);
             return self.trouble(vi, head).filter(|(_, _, refusal)| is_denied(*refusal));
         }
@@ -672,7 +673,7 @@ impl Model {
         self.settle(vi);
     }
 
-    /// A piece of a message on a VI that promises nothing.
+    /// Delivers a piece of a message on an unreliable VI.
     pub fn deliver_piece(&mut self, vi: ViHandle, head: &Head, at: u32, bytes: &[u8]) {
         let len = bytes.len() as u32;
         let endpoint = self.vi_mut(vi);

@@ -1,6 +1,7 @@
-//! Reliable VIs over a [`Connection`], on a network that loses, repeats, reorders and damages: the
-//! carrier that the provider's documentation describes, in its shortest form. Messages of any length
-//! come once, whole and in their order; what is refused breaks both ends, and says so.
+//! Reliable VIs over a [`Connection`], on a network that loses, duplicates, reorders and damages
+//! datagrams. The transport is the one that the documentation of [`netdyno_protocol::vi`] describes, in
+//! its shortest form. Messages of any length arrive once, complete and in order. A refusal breaks both
+//! ends, and the descriptors report it.
 
 use crate::world::{BASE, Host, address, work};
 use netdyno_protocol::faults::Faults;
@@ -13,13 +14,13 @@ use netdyno_protocol::sim::random::Random;
 use netdyno_protocol::vi::*;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Handlers: a message with its bytes, and one whose bytes come in the store behind it.
+/// Handlers: for a message with its bytes, and for one whose bytes follow in a store.
 const WHOLE: u8 = 0;
 const ANNOUNCED: u8 = 1;
-/// A window has room for a message that takes two requests.
+/// The window leaves room for a message that takes two requests.
 const WINDOW: u32 = 32;
 const MESSAGES: usize = 60;
-/// Where messages are received, written, read from; the sender's memory never changes.
+/// Offsets of the memory for receives, for writes and for reads. The source of sends never changes.
 const RECEIVED: u64 = 0;
 const WRITTEN: u64 = 6000;
 const READ: u64 = 12_000;
@@ -29,17 +30,17 @@ const END_NS: u64 = 20_000_000_000;
 struct End {
     lent: Lent,
     connection: Connection,
-    /// What completed, in its order, with the bytes that had come by then.
+    /// The completions in order, each with the bytes that had arrived by then.
     completed: Vec<(Side, Completion, Vec<u8>)>,
 }
 
-/// What a connection needs of an end to move bytes.
+/// The part of an end that its connection needs to move bytes.
 struct Lent {
     host: Host,
     vi: ViHandle,
-    /// The work that was sent last, of those whose last bits the peer knows.
+    /// The number of the last message sent. The peer knows only the low 32 bits of such numbers.
     last_sent: u64,
-    /// The works of our stores and gets.
+    /// The descriptors of this side's stores and gets.
     works: BTreeMap<u32, u64>,
 }
 
@@ -58,7 +59,7 @@ impl Lent {
         }
     }
 
-    /// Places a piece of the message that is coming.
+    /// Places a piece of the arriving message.
     fn take(&mut self, at: u32, bytes: &[u8]) -> Result<(), Refusal> {
         let mut segments = Vec::new();
         self.host.nic.places(self.vi, at, bytes.len() as u32, &mut segments)?;
@@ -104,7 +105,7 @@ impl Memories for Lent {
 }
 
 impl End {
-    /// Puts on the connection what the VI sends, as far as there is room.
+    /// Puts the VI's messages on the connection, as long as there is room.
     fn send(&mut self, now_ns: u64) {
         let Self { lent, connection, .. } = self;
         while connection.in_flight() + 2 <= WINDOW && connection.has_room() {
@@ -164,7 +165,7 @@ impl End {
                 let is_announced = datagram.header.handler == ANNOUNCED;
                 let refusal = match nic.arrive(lent.vi, &head) {
                     Arrival::Refuse(refusal) => Some(refusal),
-                    // Its bytes come behind it, and then the answer.
+                    // Its bytes follow in a store, and the answer comes after them.
                     Arrival::Place if is_announced => return,
                     Arrival::Place => lent.take(0, datagram.payload).err(),
                     other => panic!("{other:?}"),
@@ -203,7 +204,7 @@ impl End {
         }
     }
 
-    /// Stores whose bytes are all on the connection are accepted; what completed is noted.
+    /// Reports stores whose bytes are all on the connection as accepted, and records completions.
     fn attend(&mut self) {
         let Self { lent, connection, completed } = self;
         for (transfer, work) in &lent.works {
@@ -226,7 +227,7 @@ impl End {
     }
 }
 
-/// Two connected VIs, with a connection each.
+/// Creates two connected VIs, with a connection each.
 fn ends(level: Level, seed: u64) -> [End; 2] {
     let mut hosts = [(); 2].map(|()| Host::new(NicAttributes::default()));
     let mut random = Random::new(seed);
@@ -261,7 +262,7 @@ fn network(seed: u64) -> Network {
     Network::new(seed, [faults; 2], Vec::new(), END_NS / 2)
 }
 
-/// Drives both ends until nothing is waited for.
+/// Drives both ends until nothing is left to do.
 fn run(ends: &mut [End; 2], network: &mut Network) {
     let mut now_ns = 0;
     loop {
@@ -270,7 +271,7 @@ fn run(ends: &mut [End; 2], network: &mut Network) {
             end.send(now_ns);
             end.transmit(side, network, now_ns);
             end.attend();
-            // What completed may let the next one begin.
+            // A completion may allow the next descriptor to start.
             end.send(now_ns);
             end.transmit(side, network, now_ns);
         }
@@ -305,7 +306,7 @@ fn messages_of_any_length_come_once_whole_and_in_their_order() {
                     _ => work(Operation::Send, &[]),
                 };
                 let is_read = matches!(sent.operation, Operation::Read(_));
-                // What is read is put where nothing is sent from.
+                // Reads are placed outside of the memory that sends use.
                 let segment = ends[0].lent.host.segment(if is_read { READ } else { offset }, len);
                 sent.segments = [segment].into_iter().collect();
                 sent.len = len;

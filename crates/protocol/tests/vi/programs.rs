@@ -1,11 +1,14 @@
-//! Random programs on three hosts, step by step: what the providers do is what the reference does.
-//! Programs post, also what is wrong; connect in both ways, over signals that get lost, come twice
-//! and in another order; disconnect, do away with VIs, deregister memory, also in the middle of a
-//! message; and lose peers. On VIs that promise nothing pieces of messages get lost, come twice and in another order.
+//! Random programs on three hosts. After each step the providers must have done the same as the
+//! reference model.
 //!
-//! How VIs find each other is not foretold but looked at: nobody is connected whom nobody asked,
-//! or with two, or with a VI that does not fit, and no time is up too early. A request comes to one
-//! program once, and its requester is told what that program said.
+//! The programs post valid and faulty descriptors. They connect as clients, servers and peers, over
+//! signals that are lost, duplicated and reordered. They disconnect, destroy VIs, deregister memory,
+//! also in the middle of a message, and lose peers. On unreliable VIs pieces of messages are lost,
+//! duplicated and reordered.
+//!
+//! The reference does not predict connections; the test checks them. No VI is connected without a
+//! request, with two peers, or with a VI whose attributes conflict. No request times out early. A
+//! request reaches one program, once, and its requester gets that program's answer.
 
 use crate::model::{Interruption, Model, Reply, Told};
 use crate::world::{BASE, Host, MEMORY_LEN, Packet, World, address};
@@ -17,13 +20,13 @@ use netdyno_protocol::vi::*;
 
 const HOSTS: usize = 3;
 const STEPS: u64 = 600;
-/// Of these the first ones are about connections, more than the others.
+/// How many of the first steps are mostly about connections.
 const MEETING: u64 = 60;
 const DESCRIPTORS: u32 = 12;
-/// By these names VIs ask for each other.
+/// The discriminators under which VIs request each other.
 const NAMES: [&[u8]; 2] = [b"a", b"b"];
 
-/// What the generator knows of a host beside what the reference does.
+/// The generator's objects of a host, in addition to those of the reference.
 #[derive(Default)]
 struct Kept {
     tags: Vec<Ptag>,
@@ -37,34 +40,34 @@ struct Run {
     world: World,
     models: Vec<Model>,
     hosts: Vec<Kept>,
-    /// Messages that the wire has and has not said so.
+    /// Messages that the wire has taken and not yet reported as accepted.
     unaccepted: Vec<(usize, ViHandle, u64)>,
-    /// Numbers under which somebody asked or accepted, with what he has.
+    /// The numbers of requests and acceptances, with the attributes of their VIs.
     asked: Vec<(u64, Offer)>,
     /// The requests of VIs.
     requests: Vec<Requested>,
-    /// The numbers of requests that came to a program.
+    /// The numbers of the requests that reached a program.
     found: Vec<u64>,
-    /// Of these, the ones that it accepted or rejected.
+    /// The numbers of the requests that a program accepted or rejected.
     answered: Vec<u64>,
-    /// How seldom things go wrong that a program can help.
+    /// Factor by which avoidable faults are rarer.
     calm: u64,
-    /// That of all VIs, where they have one.
+    /// The reliability level of all VIs, if they have the same one.
     level: Option<Level>,
-    /// What there was of everything, so that a run that does nothing is seen.
+    /// Counts of each kind of step, so that a run without effect is noticed.
     pub counts: Counts,
 }
 
-/// What a VI of a host asked for.
+/// The request of a VI.
 struct Requested {
     at: usize,
     vi: ViHandle,
     number: u64,
-    /// When the VI has had enough.
+    /// Time limit of the request, ns.
     until_ns: Option<u64>,
 }
 
-/// How often what happened.
+/// How often each kind of event happened.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     pub connected: u64,
@@ -98,7 +101,7 @@ impl Run {
             random: Random::new(random.bits()),
             world,
         };
-        // Most runs are about one level, so that VIs fit together.
+        // Most runs have one level, so that VIs can be connected.
         run.level = (random.below(4) > 0).then(|| Level::ALL[random.below(3) as usize]);
         (0..HOSTS).for_each(|at| run.set_up(at));
         run
@@ -129,7 +132,7 @@ impl Run {
         let Kept { tags, cqs, .. } = &hosts[at];
         let level = level.unwrap_or(Level::ALL[random.below(3) as usize]);
         let attributes = ViAttributes {
-            // With another one there is little that it may use.
+            // With the other tag a VI may use little memory.
             tag: tags[usize::from(random.below(12) == 0)],
             transfer_bytes: if random.below(8) == 0 { 300 } else { 2000 },
             can_be_written: random.below(8) > 0,
@@ -141,7 +144,7 @@ impl Run {
         models[at].add_vi(vi, attributes, chosen);
     }
 
-    /// A VI that is idle goes, with all that is in its queues, and another one comes.
+    /// Destroys an idle VI, with everything in its queues, and creates another.
     fn replace_vi(&mut self, at: usize) {
         let vi = self.some_vi(at);
         let gone = self.world.hosts[at].nic.destroy_vi(vi);
@@ -164,7 +167,7 @@ impl Run {
         self.pick(&vis).unwrap()
     }
 
-    /// Mostly one that is connected, where there is any.
+    /// Returns a VI, mostly a connected one if there is any.
     fn some_busy_vi(&mut self, at: usize) -> ViHandle {
         let connected = self.models[at].vis.iter().filter(|vi| vi.state == State::Connected);
         let connected: Vec<ViHandle> = connected.map(|vi| vi.handle).collect();
@@ -180,7 +183,7 @@ impl Run {
         NAMES[self.random.below(6) as usize / 5]
     }
 
-    /// Whether something goes wrong now that does so once in so many times, or more seldom.
+    /// Reports whether a fault happens now: once in `times` cases, or less often.
     fn goes_wrong(&mut self, times: u64) -> bool {
         self.random.below(times * self.calm) == 0
     }
@@ -221,11 +224,11 @@ impl Run {
         }
     }
 
-    /// A segment that is mostly right: somewhere in registered memory of a host.
+    /// Returns a segment that is mostly valid, anywhere in registered memory of a host.
     fn segment(&mut self, at: usize, [shortest, longest]: [u64; 2]) -> Segment {
         let mut regions: Vec<(MemHandle, Region)> = self.models[at].regions.clone();
         regions.retain(|(_, region)| region.len >= shortest);
-        // The first one is always there, and of the right tag.
+        // The first region always exists and has the right tag.
         let first = regions[0];
         let (handle, region) = if self.random.below(2) == 0 { first } else { self.pick(&regions).unwrap() };
         let len = shortest + self.random.below(longest.min(region.len) - shortest + 1);
@@ -247,7 +250,7 @@ impl Run {
     fn post(&mut self, at: usize, side: Side) {
         let vi = self.some_busy_vi(at);
         let (count, lens) = match (side, self.goes_wrong(6)) {
-            // Of more than one piece, now and then.
+            // Some messages have more than one piece.
             (Side::Send, false) if self.random.below(4) == 0 => (3, [300, 640]),
             (Side::Send, false) => (self.random.below(4), [0, 300]),
             (Side::Receive, false) => (1 + self.random.below(2), [900, 1800]),
@@ -282,7 +285,8 @@ impl Run {
         assert_eq!(ours, theirs);
     }
 
-    /// Where a descriptor is, mostly one and mostly where it may be.
+    /// Writes a descriptor. It is mostly well-formed and mostly in a valid place. Returns the place,
+    /// and whether it is well-formed.
     fn write_descriptor(&mut self, at: usize, work: &Work) -> (DescriptorAt, bool) {
         let mut place = self.world.hosts[at].write_descriptor(work);
         let offset = (place.address - BASE) as usize;
@@ -295,7 +299,7 @@ impl Run {
         match self.random.below(80 * self.calm) {
             0 => place.address += 32,
             1 => place.handle ^= 1,
-            // Memory of its own, which may go before the descriptor is complete.
+            // A region of its own, which may be deregistered before the descriptor completes.
             2 => {
                 let tag = self.world.hosts[at].tag;
                 let attributes = MemAttributes { tag, can_be_written: false, can_be_read: false };
@@ -314,7 +318,7 @@ impl Run {
 
     fn some_attributes(&mut self, at: usize) -> MemAttributes {
         let tags = self.hosts[at].tags.clone();
-        // Mostly that of the VIs.
+        // Mostly the tag of the VIs.
         let tag = if self.random.below(4) == 0 { self.pick(&tags).unwrap() } else { tags[0] };
         let [can_be_written, can_be_read] = [(); 2].map(|()| self.random.below(4) > 0);
         MemAttributes { tag, can_be_written, can_be_read }
@@ -327,7 +331,7 @@ impl Run {
         self.register_at(at, address, len, attributes);
     }
 
-    /// One of the regions that can go: all but the first.
+    /// Returns a region that may be deregistered: any but the first.
     fn some_region(&mut self, at: usize) -> Option<(u64, MemHandle)> {
         let regions: Vec<_> = self.models[at].regions.iter().skip(1).copied().collect();
         self.pick(&regions).map(|(handle, region)| (region.address, handle))
@@ -351,7 +355,7 @@ impl Run {
         }
     }
 
-    /// The next message of a VI goes onto its wire.
+    /// Puts the next message of a VI on its wire.
     fn send(&mut self, at: usize) {
         let vi = self.some_busy_vi(at);
         let link = self.models[at].vi(vi).link.clone();
@@ -366,7 +370,8 @@ impl Run {
         }
     }
 
-    /// Whether a send takes the short way, to which what the reference does in its steps comes as well.
+    /// Posts a send by the fast path, if possible, and compares the effect with the regular steps of
+    /// the reference. Returns whether the fast path took the send.
     fn send_at_once(&mut self, at: usize, vi: ViHandle, descriptor: DescriptorAt, work: &Work) -> bool {
         let Some(link) = self.models[at].vi(vi).link.clone() else { return false };
         let before = self.world.wire(at, link.local).len();
@@ -380,7 +385,8 @@ impl Run {
         true
     }
 
-    /// What was put on a wire, behind so many packets, is what the reference sends. Whether it does.
+    /// Compares the packets on the wire after the first `before` with the message of the reference.
+    /// Returns whether the message was sent.
     fn compare_sent(
         &mut self,
         at: usize,
@@ -432,8 +438,7 @@ impl Run {
         self.models[at].progress(vi, number as usize, Progress::Accepted);
     }
 
-    /// A packet arrives. Pieces of messages that nobody promised may do so out of their order, twice
-    /// or not at all.
+    /// Delivers a packet. Pieces on unreliable VIs may be reordered, duplicated or lost.
     fn deliver(&mut self) {
         let ends: Vec<(usize, u64)> =
             self.world.wires.iter().filter(|(_, wire)| !wire.is_empty()).map(|(end, _)| *end).collect();
@@ -513,7 +518,7 @@ impl Run {
         }
     }
 
-    /// The region that a message goes to, or comes from, where that can go.
+    /// Returns the region that a message goes to or comes from, if it may be deregistered.
     fn region_in_use(&self, to: usize, vi: ViHandle, packet: &Packet) -> Option<(u64, MemHandle)> {
         let Packet::Message { head, .. } = packet else { return None };
         let handle = match head.kind {
@@ -565,13 +570,13 @@ impl Run {
         assert_eq!(is_done, self.models[at].resize_cq(cq, most));
     }
 
-    /// A VI asks for another host's, as a client or as a peer.
+    /// Requests a connection with a VI of another host, as a client or as a peer.
     fn ask(&mut self, at: usize) {
         let idle = self.models[at].vis.iter().filter(|vi| vi.state == State::Idle);
         let idle: Vec<ViHandle> = idle.map(|vi| vi.handle).collect();
         let is_any = self.random.below(10) == 0;
         let vi = self.pick(&idle).filter(|_| !is_any).unwrap_or_else(|| self.some_vi(at));
-        // Two of them meet more often than others.
+        // Hosts 0 and 1 request each other more often than others.
         let others = [[1, 1, 1, 2], [0, 0, 0, 2], [0, 0, 1, 1]][at];
         let to = others[self.random.below(4) as usize];
         let is_of_peer = self.random.below(3) > 0;
@@ -595,7 +600,7 @@ impl Run {
         }
     }
 
-    /// A server waits, looks, accepts or rejects.
+    /// Runs a server's step: it waits, checks for a request, and accepts or rejects it.
     fn wait(&mut self, at: usize) {
         let now_ns = self.world.now_ns;
         if self.hosts[at].waits.len() < 2 {
@@ -656,7 +661,7 @@ impl Run {
         }
     }
 
-    /// A signal arrives, perhaps not the one that was sent first, or twice; or it is lost.
+    /// Delivers a signal. It may be lost, duplicated or reordered.
     fn signal(&mut self) {
         if self.world.signals.is_empty() {
             return;
@@ -693,7 +698,7 @@ impl Run {
         }
     }
 
-    /// A VI that is broken can be used again.
+    /// Makes a broken VI usable again.
     fn give_back(&mut self, at: usize) {
         let vi = self.some_vi(at);
         if self.models[at].vi(vi).state == State::Error {
@@ -711,7 +716,7 @@ impl Run {
     fn lose(&mut self, at: usize) {
         let vi = self.some_vi(at);
         self.world.hosts[at].nic.lost(vi);
-        // Pieces of a write may be coming on a VI that promises nothing.
+        // On an unreliable VI the pieces of a write may be arriving.
         let is_written = self.models[at].is_being_written(vi);
         self.models[at].lost(vi, is_written);
     }
@@ -721,7 +726,7 @@ impl Run {
         self.models[at].fail();
     }
 
-    /// What VIs that ask were answered, and how the providers' events bear that out.
+    /// Compares the events and the states of all hosts with the reference.
     fn look(&mut self) {
         self.world.attend();
         for at in 0..HOSTS {
@@ -757,7 +762,7 @@ impl Run {
         let model = self.models[at].vi_mut(vi);
         assert!(matches!(model.state, State::Idle | State::ConnectPending));
         model.state = State::Connected;
-        // It may have ended in the same step.
+        // The connection may have ended in the same step.
         model.link = self.world.hosts[at].links.get(&vi).cloned();
     }
 
@@ -830,7 +835,7 @@ fn reply(packet: &Packet) -> Option<Reply> {
     }
 }
 
-/// Says which seed it was that failed.
+/// Prints the seed of a failed run.
 struct Named(u64);
 
 impl Drop for Named {
@@ -861,7 +866,7 @@ fn random_programs_do_what_the_reference_does() {
         all.taken_at_once += counts.taken_at_once;
     }
     println!("{runs} programs from seed {first}: {all:?}");
-    // That programs do something is part of the test.
+    // The counts must show that the programs did something.
     if runs >= 1_000 {
         let each = [all.connected, all.delivered, all.pieces, all.completed, all.failed];
         assert!(each.iter().all(|count| *count >= runs), "{all:?}");

@@ -1,5 +1,5 @@
-//! Hosts with a provider and memory each, and a carrier between them: the work of a carrier in its
-//! simplest form, one packet at a time and never by itself.
+//! Hosts with a provider and memory each, and a transport between them. The transport is the simplest
+//! one: it moves one packet at a time, and only when a test tells it to.
 
 use netdyno_protocol::frame::vi_fragment::{self, piece_len};
 use netdyno_protocol::frame::vi_message::{Head, Kind, Refusal};
@@ -7,25 +7,25 @@ use netdyno_protocol::frame::vi_signal::{Address, Signal};
 use netdyno_protocol::vi::*;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Memory of a host: data in the first half, descriptors in the second.
+/// Length of a host's memory, bytes: data in the first half, descriptors in the second.
 pub const MEMORY_LEN: u64 = 1 << 15;
 pub const BASE: u64 = 1 << 20;
 const DESCRIPTORS: u64 = BASE + MEMORY_LEN / 2;
-/// As far apart as a descriptor can be long in these tests.
+/// Distance of descriptors, bytes: the longest descriptor of these tests.
 const DESCRIPTOR_LEN: u64 = 128;
 
-/// Bytes that are placed at once, on wires that have messages of any length.
+/// Bytes that are placed in one step, on wires that carry messages of any length.
 pub const PIECE_LEN: u32 = 100;
 
 #[derive(Clone, Debug)]
 pub enum Packet {
-    /// A message of a reliable VI, with what it sends or writes.
+    /// A message of a reliable VI, with the bytes of a send or a write.
     Message { number: u64, head: Head, bytes: Vec<u8> },
-    /// A piece of a message of another.
+    /// A piece of a message of an unreliable VI.
     Datagram(Vec<u8>),
-    /// What came of a message.
+    /// The answer to a message: placed or refused.
     Verdict { number: u64, refusal: Option<Refusal> },
-    /// What an RDMA read asked for.
+    /// The bytes of an RDMA read.
     Fetched { number: u64, bytes: Vec<u8> },
     /// The sender has ended the connection.
     Goodbye,
@@ -37,7 +37,7 @@ pub struct Host {
     pub bytes: Vec<u8>,
     pub tag: Ptag,
     pub all: MemHandle,
-    /// What the provider has told and the wire does not need.
+    /// The events of the provider.
     pub events: Vec<Event>,
     pub links: BTreeMap<ViHandle, Link>,
     posted: u64,
@@ -74,18 +74,18 @@ impl Host {
         &mut self.bytes[at..at + len as usize]
     }
 
-    /// A segment in the memory that is registered as a whole.
+    /// Returns a segment in the region that covers the whole memory.
     pub fn segment(&self, offset: u64, len: u32) -> Segment {
         Segment { address: BASE + offset, handle: self.all.0, len }
     }
 
-    /// Registers a part of the memory once more, by itself.
+    /// Registers a part of the memory a second time, as a region of its own.
     pub fn memory_of_its_own(&mut self, offset: u64, len: u64) -> MemHandle {
         let attributes = MemAttributes { tag: self.tag, can_be_written: false, can_be_read: false };
         self.nic.register(BASE + offset, len, attributes).unwrap()
     }
 
-    /// The place of the descriptor that is posted next.
+    /// Returns the place of the next descriptor.
     pub fn next_descriptor(&self) -> DescriptorAt {
         let slot = self.posted % (MEMORY_LEN / 2 / DESCRIPTOR_LEN);
         DescriptorAt { address: DESCRIPTORS + slot * DESCRIPTOR_LEN, handle: self.all.0 }
@@ -101,7 +101,7 @@ impl Host {
         at
     }
 
-    /// Posts a descriptor that is in memory, as a carrier does that reads it once.
+    /// Posts a descriptor in memory, as a transport that copies it once.
     pub fn post_at(&mut self, vi: ViHandle, side: Side, at: DescriptorAt) -> Result<(), PostError> {
         let copy = self.memory(at.address, DESCRIPTOR_LEN as u32).to_vec();
         let work = View::new(&copy[..]).and_then(|view| view.work(side));
@@ -114,7 +114,7 @@ impl Host {
         at
     }
 
-    /// What a descriptor says.
+    /// Returns the completion written into a descriptor.
     pub fn status(&mut self, at: DescriptorAt) -> Completion {
         let view = View::new(&*self.memory(at.address, 64)).unwrap();
         let (status, len) = (view.status(), view.length());
@@ -131,7 +131,7 @@ impl Host {
     }
 }
 
-/// A send, a receive or an RDMA.
+/// Returns a descriptor for a send, a receive or an RDMA.
 pub fn work(operation: Operation, segments: &[Segment]) -> Work {
     Work {
         operation,
@@ -142,14 +142,15 @@ pub fn work(operation: Operation, segments: &[Segment]) -> Work {
     }
 }
 
-/// All hosts, and what is between them.
+/// All hosts and the network between them.
 pub struct World {
     pub hosts: Vec<Host>,
-    /// What each end of a connection has sent, by its host and its number of the connection.
+    /// The packets sent by each end of a connection, by host and by that host's number of the
+    /// connection.
     pub wires: BTreeMap<(usize, u64), VecDeque<Packet>>,
     pub signals: VecDeque<(usize, usize, Signal)>,
     pub now_ns: u64,
-    /// Whether messages take the short way where they come, if it is open, and how many have.
+    /// Whether arriving messages try the fast path first, and how many messages it took.
     pub takes_at_once: bool,
     pub taken_at_once: u64,
     numbers: u64,
@@ -173,13 +174,14 @@ impl World {
         }
     }
 
-    /// A number that nobody had before.
+    /// Returns a new number.
     pub fn number(&mut self) -> u64 {
         self.numbers += 1;
         self.numbers
     }
 
-    /// Takes what providers have told and want to say. Parting is told as a carrier tells it.
+    /// Processes the events of the providers and collects their signals. Tells peers of disconnections
+    /// as a transport does.
     pub fn attend(&mut self) {
         for at in 0..self.hosts.len() {
             while let Some(event) = self.hosts[at].nic.next_event() {
@@ -222,7 +224,7 @@ impl World {
         self.wires.entry((at, local)).or_default()
     }
 
-    /// Hands in the first signal that is on its way.
+    /// Delivers the first signal in flight.
     pub fn signal(&mut self) -> bool {
         let Some((from, to, signal)) = self.signals.pop_front() else { return false };
         let signal = Signal::parse(&signal.encode()).unwrap();
@@ -231,7 +233,7 @@ impl World {
         true
     }
 
-    /// The VI at the other end of a connection, and its host.
+    /// Returns the VI at the other end of a connection, with its host.
     pub fn other_end(&self, at: usize, local: u64) -> Option<(usize, ViHandle)> {
         let ends = self.hosts.iter().enumerate();
         ends.flat_map(|(to, host)| host.links.iter().map(move |(vi, link)| (to, *vi, link)))
@@ -262,7 +264,7 @@ impl World {
         }
     }
 
-    /// Posts a send the short way, if it is open, onto a wire that takes it or not.
+    /// Posts a send by the fast path, if possible. `is_taken` says whether the wire takes the message.
     pub fn send_at_once(
         &mut self,
         at: usize,
@@ -289,12 +291,12 @@ impl World {
         Some(outgoing)
     }
 
-    /// A descriptor is complete of which no event tells.
+    /// Writes the completion of a fast-path descriptor, which no event reports.
     fn complete(&mut self, host: usize, vi: ViHandle, side: Side, Completed { at, completion }: Completed) {
         self.attend_to(host, Event::Completed { vi, side, at, completion });
     }
 
-    /// The bytes of a message, in pieces.
+    /// Gathers the bytes of a message, piece by piece.
     fn gather(&mut self, at: usize, vi: ViHandle, number: u64, len: u32) -> Option<Vec<u8>> {
         let host = &mut self.hosts[at];
         let mut bytes = Vec::new();
@@ -317,7 +319,8 @@ impl World {
         self.attend();
     }
 
-    /// Hands in the first packet on the wire of that end. `interrupt` comes between its pieces.
+    /// Delivers the first packet on the wire of an end. Calls `interrupt` after the first piece of a
+    /// message.
     pub fn deliver(&mut self, at: usize, local: u64, interrupt: &mut dyn FnMut(&mut Self)) -> bool {
         let Some(packet) = self.wire(at, local).pop_front() else { return false };
         self.take(at, local, packet, interrupt);
@@ -376,7 +379,7 @@ impl World {
                 }
                 if begin == 0 {
                     interrupt(self);
-                    // It may be the end of the connection that came between.
+                    // The interruption may have ended the connection.
                     self.hosts[to].links.get(&vi)?;
                 }
             }
@@ -428,7 +431,7 @@ impl World {
         }
     }
 
-    /// Everything goes its way until nothing is left to do. Wires accept what they are given.
+    /// Delivers everything until nothing is left to do. Wires take every message.
     pub fn run(&mut self) {
         self.attend();
         loop {
@@ -452,7 +455,7 @@ impl World {
         }
     }
 
-    /// Two connected VIs of a level, on the first two hosts.
+    /// Connects two new VIs of a level, on the first two hosts.
     pub fn connect(&mut self, level: Level) -> [ViHandle; 2] {
         let ends = [0, 1].map(|at| self.hosts[at].create_vi(level));
         self.connect_as_peers(ends);
@@ -467,7 +470,7 @@ impl World {
         }
     }
 
-    /// Two VIs on the first two hosts ask for each other.
+    /// Lets two VIs on the first two hosts request each other as peers.
     pub fn ask_as_peers(&mut self, ends: [ViHandle; 2]) {
         for (at, vi) in ends.into_iter().enumerate() {
             let (number, now_ns) = (self.number(), self.now_ns);
@@ -488,7 +491,7 @@ impl Host {
     }
 }
 
-/// A message as the datagrams that it travels in.
+/// Returns the datagrams of a message.
 pub fn fragments(connection: u64, head: &Head, bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut pieces = Vec::new();
     let mut at = 0;

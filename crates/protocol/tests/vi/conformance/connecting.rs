@@ -1,8 +1,8 @@
-//! How VIs come to be connected, and how that ends.
+//! Connecting and disconnecting.
 
 use super::*;
 
-/// A client asks on host 0, until `until_ns`.
+/// Lets a client on host 0 request a connection, with the time limit `until_ns`.
 fn ask(world: &mut World, vi: ViHandle, discriminator: &[u8], until_ns: Option<u64>) -> u64 {
     let (number, now_ns) = (world.number(), world.now_ns);
     let names = [address(0, b"client"), address(1, discriminator)];
@@ -54,7 +54,7 @@ fn timeout_no_match_reject_and_no_room_can_be_tried_again() {
     world.run();
     world.hosts[0].nic.on_time(500);
     expect(&mut world, ConnectError::Timeout);
-    // Nobody has seen the request: the server still waits, and its own time passes.
+    // The program has not seen the request, so the server still waits, until its own time limit.
     assert_eq!(world.hosts[1].nic.waited(wait, 999), Ok(None));
     assert_eq!(world.hosts[1].nic.waited(wait, 1_000), Err(ConnectError::Timeout));
 
@@ -62,7 +62,7 @@ fn timeout_no_match_reject_and_no_room_can_be_tried_again() {
     ask(&mut world, client, b"name", None);
     world.run();
     let conn = world.hosts[1].nic.waited(wait, 0).unwrap().unwrap();
-    // While one request is looked at, there is no room for another.
+    // While the program holds one request, there is no room for another.
     let wait = world.hosts[1].nic.wait(address(1, b"name"), None).unwrap();
     ask(&mut world, other, b"name", None);
     world.run();
@@ -91,9 +91,9 @@ fn vis_that_do_not_fit_together_are_not_connected() {
     let conflict = Err(ConnectError::Conflict(Conflict::Level));
     assert_eq!(world.hosts[1].nic.accept(conn, unfit, 1000), conflict);
     assert_eq!(state(&world, 1, unfit), State::Idle);
-    // The request is still there, for another VI.
+    // The request stays, for another VI.
     assert_eq!(world.hosts[1].nic.accept(conn, fit, 1001), Ok(()));
-    // Of peers both are told.
+    // If peers conflict, both are told.
     let ends = [world.hosts[0].create_vi(Level::Unreliable), unfit];
     world.ask_as_peers(ends);
     world.run();
@@ -103,8 +103,8 @@ fn vis_that_do_not_fit_together_are_not_connected() {
     }
 }
 
-/// Whoever is found not to fit hears that it is so, and the other one that nothing is asked of it any
-/// more: a wire may keep something for each request until then.
+/// A peer whose request is refused for a conflict withdraws it with a signal. The other side's
+/// transport may hold resources for the request until then.
 #[test]
 fn a_peer_that_finds_a_conflict_takes_back_what_it_asked() {
     let mut world = World::new(2);
@@ -145,7 +145,7 @@ fn peers_connect_whoever_asks_first_and_whatever_signals_are_lost() {
                 if sent < 8 && lost >> sent & 1 != 0 {
                     world.signals.pop_front();
                 } else {
-                    // The first ones that come, come twice.
+                    // The first signals that arrive are duplicated.
                     if sent < 8 {
                         world.signals.push_back(signal);
                     }
@@ -176,8 +176,8 @@ fn two_vis_can_not_ask_the_same_peer_by_the_same_names() {
     assert_eq!(world.hosts[0].nic.ask(second, names(), true, 2, None, 0), Err(ConnectError::Taken));
 }
 
-/// Found by a program in the manner of ARMCI, whose ends have one discriminator: on one host its request
-/// may come back to itself.
+/// Found by a program in the style of ARMCI, whose two ends have the same discriminator: on one host a
+/// request may return to its own VI.
 #[test]
 fn a_vi_does_not_connect_with_itself() {
     let mut world = World::new(1);
@@ -190,8 +190,8 @@ fn a_vi_does_not_connect_with_itself() {
     assert_eq!(state(&world, 0, vi), State::ConnectPending);
 }
 
-/// Found by a random program: a peer that connects and is not heard, and then another VI that asks by
-/// the same names.
+/// Found by a random program: a peer connects, its signals are lost, and then another VI of its host
+/// requests with the same addresses.
 #[test]
 fn a_peer_is_not_offered_to_another_one_while_it_may_be_connected() {
     for has_given_up in [false, true] {
@@ -199,7 +199,8 @@ fn a_peer_is_not_offered_to_another_one_while_it_may_be_connected() {
         let ours = world.hosts[0].create_vi(Level::Delivery);
         let [first, second] = [(); 2].map(|()| world.hosts[1].create_vi(Level::Delivery));
         world.ask_as_peers([ours, first]);
-        // Its request comes, and our answer. Then nothing does that it says.
+        // The peer's request arrives, and then this side's answer. All later signals of the peer are
+        // lost.
         let from_first = |signal: &(usize, usize, Signal)| signal.0 == 1;
         world.signals.retain(from_first);
         world.signal();
@@ -228,8 +229,8 @@ fn a_peer_is_not_offered_to_another_one_while_it_may_be_connected() {
     }
 }
 
-/// One that was found and does not answer any more is asked whether it is connected, and another one
-/// takes its place if it is not.
+/// A peer that was found and no longer answers is asked whether it is connected. If it is not, another
+/// one takes its place.
 #[test]
 fn a_peer_that_is_gone_makes_place_for_another_one() {
     let mut world = World::new(2);
@@ -237,7 +238,7 @@ fn a_peer_that_is_gone_makes_place_for_another_one() {
     let [gone, next] = [(); 2].map(|()| world.hosts[1].create_vi(Level::Delivery));
     ask_as_peer(&mut world, ours, 0);
     ask_as_peer(&mut world, gone, 1);
-    // Its request is found, and all else of it is lost.
+    // The peer's request arrives, and all its other signals are lost.
     world.signals.retain(|(from, ..)| *from == 1);
     world.signal();
     world.hosts[1].nic.disconnect(gone).unwrap();
@@ -254,7 +255,7 @@ fn a_peer_that_is_gone_makes_place_for_another_one() {
     assert_eq!(state(&world, 1, next), State::Connected);
 }
 
-/// A signal is about the connection that both of its numbers name.
+/// A disconnect signal must have both numbers of the connection.
 #[test]
 fn a_disconnection_with_another_number_is_none_of_a_vis() {
     let mut world = World::new(2);
@@ -268,7 +269,7 @@ fn a_disconnection_with_another_number_is_none_of_a_vis() {
     assert_eq!(state(&world, 0, ends[0]), State::Error);
 }
 
-/// Whoever accepts has looked at both; who asked looks all the same.
+/// The accepting side has compared the attributes; the requester compares them as well.
 #[test]
 fn an_acceptance_that_does_not_fit_is_none() {
     let mut world = World::new(2);
@@ -302,13 +303,13 @@ fn an_answer_that_is_lost_is_given_again() {
     assert_eq!(state(&world, 1, server), State::Connected);
 }
 
-/// Returns the request that a server's wait has found, once all signals have come.
+/// Returns the request that a server's wait has received, after delivering all signals.
 fn found(world: &mut World, wait: WaitHandle) -> ConnHandle {
     world.run();
     world.hosts[1].nic.waited(wait, 0).unwrap().unwrap()
 }
 
-/// Returns the request that is on its way from host 0, as the network may deliver it once more.
+/// Returns a copy of the request in flight from host 0, which the network may deliver later.
 fn copy_of_request(world: &mut World) -> (usize, usize, Signal) {
     world.attend();
     let is_request =
@@ -316,21 +317,21 @@ fn copy_of_request(world: &mut World) -> (usize, usize, Signal) {
     world.signals.iter().find(is_request).unwrap().clone()
 }
 
-/// How a request ends before a late copy of it comes.
+/// The ways in which a request ends before a late copy of it arrives.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Rejected,
     NoMatch,
     Withdrawn,
-    /// The request, too, comes after the withdrawal.
+    /// The withdrawal arrives before the request.
     WithdrawnUnheard,
     ClosedByServer,
     ClosedByClient,
 }
 
 /// Found over a network with injected faults (`NETDYNO_SEED=7070276938517440111`): a late copy of a
-/// rejected request came to the program that waited next, and the request that it waited for was told
-/// that nobody waits.
+/// rejected request reached the program that waited next. The request that this program waited for was
+/// then refused with `NoMatch`.
 #[test]
 fn a_late_copy_of_a_settled_request_reaches_no_program() {
     let ends = [
@@ -378,7 +379,7 @@ fn a_late_copy_of_a_settled_request_reaches_no_program() {
         world.run();
         assert_eq!(state(&world, 0, client), State::Idle, "{end:?}");
         let second = match end {
-            // That program waits still.
+            // The first wait still has no request.
             End::Withdrawn | End::WithdrawnUnheard => first.unwrap(),
             _ => wait(&mut world),
         };
@@ -411,7 +412,7 @@ fn a_refusal_that_is_lost_is_said_again() {
     assert_eq!(world.hosts[0].nic.answer(client), Err(ConnectError::Rejected));
 }
 
-/// The server has accepted and disconnected before the client heard of either.
+/// The server accepts and disconnects before the client learns of either.
 #[test]
 fn a_client_whose_connection_has_ended_unheard_is_told() {
     let mut world = World::new(2);
@@ -425,7 +426,7 @@ fn a_client_whose_connection_has_ended_unheard_is_told() {
     let late = world.signals.pop_front().unwrap();
     assert!(matches!(late.2, Signal::Accept { .. }));
     world.hosts[1].nic.disconnect(server).unwrap();
-    // The goodbye overtakes the acceptance, which is none any more.
+    // The goodbye overtakes the acceptance, which is no longer valid.
     world.signals.push_back((1, 0, Signal::Disconnect { to: 1, number: 1000 }));
     world.signals.push_back(late);
     while world.signal() {}
@@ -436,7 +437,8 @@ fn a_client_whose_connection_has_ended_unheard_is_told() {
     assert_eq!(world.hosts[0].nic.answer(client), Err(ConnectError::Rejected));
 }
 
-/// Two VIs ask as peers and give up; then two others do, by the same names and at another level.
+/// Two VIs request each other as peers and give up. Then two others do, with the same addresses and
+/// another level.
 #[test]
 fn a_late_copy_of_a_peers_request_ends_no_newer_one() {
     for is_heard in [false, true] {
@@ -447,7 +449,7 @@ fn a_late_copy_of_a_peers_request_ends_no_newer_one() {
         let late = copy_of_request(&mut world);
         world.hosts[0].nic.disconnect(old).unwrap();
         world.attend();
-        // Whether host 1 hears that it is withdrawn.
+        // Host 1 may miss the withdrawal.
         if !is_heard {
             world.signals.clear();
         }
@@ -502,7 +504,7 @@ fn a_server_that_accepts_a_client_that_has_given_up_learns_it() {
     world.hosts[0].nic.on_time(10);
     world.attend();
     let [(.., Signal::Disconnect { .. })] = world.signals.make_contiguous() else { panic!() };
-    // Whether that comes before it accepts, or is lost.
+    // The withdrawal arrives before the server accepts. In the second case, below, it is lost.
     world.run();
     assert_eq!(world.hosts[1].nic.accept(conn, server, 1000), Err(ConnectError::Timeout));
     let wait = world.hosts[1].nic.wait(address(1, b"name"), None).unwrap();
@@ -518,7 +520,8 @@ fn a_server_that_accepts_a_client_that_has_given_up_learns_it() {
     assert_eq!(world.hosts[1].failures(), [AsyncError::ConnLost]);
 }
 
-/// Who answers to a number of ours is the host that was told it, from the request to the end.
+/// A number of this side is known to the host that was told it, from the request to the end of the
+/// connection.
 #[test]
 fn a_number_is_known_to_have_been_told_to_one_host() {
     let mut world = World::new(2);
@@ -532,7 +535,7 @@ fn a_number_is_known_to_have_been_told_to_one_host() {
     assert_eq!(told(&world, request.number), Some(vec![1]));
     let remote = world.hosts[0].links[&ends[0]].remote;
     assert_eq!(told(&world, remote), None);
-    // And the other way round: whose number it is.
+    // The reverse: the host that chose a number.
     assert_eq!(world.hosts[0].nic.host_that_told(remote), Some(&[1][..]));
     assert_eq!(world.hosts[0].nic.host_that_told(request.number), None);
     world.hosts[0].nic.disconnect(ends[0]).unwrap();

@@ -13,7 +13,7 @@ fn completion_is_in_posting_order_within_one_queue() {
     world.send(0, ours).unwrap();
     let Outgoing { number, .. } = world.send(0, ours).unwrap();
     world.progress(0, ours, number, Progress::Accepted);
-    // The wire has the send, but the read before it is under way.
+    // The wire has taken the send, but the read before it is in progress.
     assert_eq!(status(&mut world, 0, sent), Status::default());
     assert_eq!(world.hosts[0].nic.done(ours, Side::Send), Ok(None));
     world.run();
@@ -32,7 +32,7 @@ fn a_queue_fence_lets_nothing_begin_before_all_is_complete() {
     world.hosts[0].post(ours, Side::Send, &fenced);
     world.send(0, ours).unwrap();
     assert_eq!(world.send(0, ours), None);
-    // What was read is what is sent.
+    // The send has the bytes that the read fetched.
     world.hosts[1].memory(BASE + 300, 4).copy_from_slice(b"text");
     world.run();
     assert_eq!(world.hosts[1].memory(BASE + 500, 4), b"text");
@@ -62,7 +62,7 @@ fn memory_is_usable_only_under_a_registration_whose_tag_equals_the_vis() {
     }
 }
 
-/// Whatever a receive was allowed when it was posted: what counts is what holds when a message comes.
+/// A receive's access to memory is checked when a message comes, whatever the check at posting found.
 #[test]
 fn what_a_receive_may_use_is_looked_at_when_a_message_comes() {
     for takes_at_once in [false, true] {
@@ -144,7 +144,7 @@ fn a_queue_takes_so_many_descriptors_and_no_more() {
     }
     let at = world.hosts[0].write_descriptor(&work(Operation::Receive, &[]));
     assert_eq!(world.hosts[0].post_at(vi, Side::Receive, at), Err(PostError::Full));
-    // What is complete takes its place until the program has it back.
+    // A completed descriptor occupies its place until the program takes it.
     world.hosts[0].nic.disconnect(vi).unwrap();
     assert_eq!(world.hosts[0].post_at(vi, Side::Receive, at), Err(PostError::Full));
     world.hosts[0].nic.done(vi, Side::Receive).unwrap().unwrap();
@@ -246,7 +246,7 @@ fn a_program_is_called_once_for_each_time_that_it_wanted_to_be() {
     }
     world.run();
     assert_eq!(calls(&world), posted[..1]);
-    // For one that is done already, at once.
+    // For a descriptor that is already complete the callback comes at once.
     world.hosts[1].nic.notify(theirs, Side::Receive).unwrap();
     world.attend();
     assert_eq!(calls(&world), posted[..2]);
@@ -301,7 +301,7 @@ fn receives_are_lent_to_a_peer_that_copies_by_itself() {
     world.hosts[1].post(theirs, Side::Receive, &work(Operation::Receive, &[stray]));
     let lent: Vec<Option<Work>> = world.hosts[1].nic.receives(theirs).map(Option::<&Work>::cloned).collect();
     let [Some(first), None] = &lent[..] else { panic!("{lent:?}") };
-    // The peer copies, and says that it has.
+    // The peer copies the bytes and reports it.
     let sent = send(&mut world, 0, ours, b"text");
     let Outgoing { number, head } = world.hosts[0].nic.next(ours).unwrap();
     let to = first.segments.as_slice()[0];

@@ -1,4 +1,4 @@
-//! What each level of reliability promises.
+//! The guarantees of each reliability level.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn a_message_goes_into_the_first_receive_with_its_length_and_immediate_data() {
         let receives = [100, 200].map(|offset| receive(&mut world, 1, theirs, offset, 50));
         let host = &mut world.hosts[0];
         host.memory(BASE, 6).copy_from_slice(b"abcdef");
-        // In two pieces, into one.
+        // Two segments of the sender go into one of the receiver.
         let segments = [host.segment(3, 3), host.segment(0, 2)];
         let sent = Work { immediate: Some(77), ..work(Operation::Send, &segments) };
         let sent = world.hosts[0].post(ours, Side::Send, &sent);
@@ -40,7 +40,8 @@ fn unreliable_at_most_once() {
     let local = world.hosts[0].links[&ours].local;
     let packets: Vec<Packet> = world.wire(0, local).drain(..).collect();
     assert_eq!(packets.len(), 3);
-    // Without its middle it is none; whole it comes once, however often its pieces do.
+    // Without its middle piece the message is not delivered. A complete message is delivered once,
+    // however often its pieces come.
     for nth in [0, 2, 2, 0] {
         world.take(0, local, packets[nth].clone(), &mut |_| {});
     }
@@ -73,8 +74,8 @@ fn pieces_are_for_vis_that_promise_nothing() {
 fn unreliable_errors_do_not_break_the_vi() {
     let mut world = World::new(2);
     let [ours, theirs] = world.connect(Level::Unreliable);
-    // A message that is too long for its receive, one from elsewhere, a write where none may be,
-    // a read, and what is no descriptor.
+    // Errors: a message too long for its receive, a send from unregistered memory, a write to
+    // unregistered memory, and a read, which this level lacks.
     let short = receive(&mut world, 1, theirs, 0, 3);
     let long = send(&mut world, 0, ours, b"four");
     let stray = Segment { handle: 1, ..world.hosts[0].segment(0, 4) };
@@ -163,11 +164,11 @@ fn reliable_any_error_puts_the_vi_in_error_and_flushes_both_queues() {
             assert_eq!(status(&mut world, 0, receive), flushed(Status::OP_RECEIVE));
         }
         assert_eq!(world.hosts[0].failures(), [AsyncError::PostDesc]);
-        // The peer learns that the connection is no more.
+        // The peer learns that the connection has ended.
         assert_eq!(status(&mut world, 1, theirs_posted), flushed(Status::OP_RECEIVE));
         assert_eq!(world.hosts[1].failures(), [AsyncError::ConnLost]);
         assert_eq!([state(&world, 0, ours), state(&world, 1, theirs)], [State::Error; 2]);
-        // What is posted now is flushed at once.
+        // Descriptors posted now are flushed at once.
         let late = [receive(&mut world, 0, ours, 0, 10), send(&mut world, 0, ours, b"late")];
         world.attend();
         assert_eq!(status(&mut world, 0, late[0]), flushed(Status::OP_RECEIVE));
@@ -183,7 +184,7 @@ fn reliable_reception_the_error_is_reported_on_the_failing_descriptor_and_nothin
     let short = receive(&mut world, 1, theirs, 100, 2);
     let unused = receive(&mut world, 1, theirs, 200, 10);
     let sent: Vec<DescriptorAt> = (0..4).map(|_| send(&mut world, 0, ours, b"text")).collect();
-    // All are on the wire before the first answer comes.
+    // All messages are on the wire before the first answer comes.
     while world.send(0, ours).is_some() {}
     world.run();
     let statuses: Vec<Status> = sent.iter().map(|at| status(&mut world, 0, *at)).collect();

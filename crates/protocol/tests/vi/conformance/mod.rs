@@ -1,4 +1,4 @@
-//! What a provider promises, one statement a test (VIA 1.0).
+//! The guarantees of a provider, one statement a test (VIA 1.0).
 
 mod connecting;
 mod descriptors;
@@ -15,7 +15,7 @@ const DONE_SEND: Status = Status::DONE.with(Status::OP_SEND);
 const DONE_RECEIVE: Status = Status::DONE.with(Status::OP_RECEIVE);
 const RELIABLE: [Level; 2] = [Level::Delivery, Level::Reception];
 
-/// A message of `text`, from where that is put.
+/// Posts a send of `text` from the beginning of the memory.
 fn send(world: &mut World, at: usize, vi: ViHandle, text: &[u8]) -> DescriptorAt {
     let host = &mut world.hosts[at];
     let segment = host.segment(0, text.len() as u32);
@@ -23,14 +23,14 @@ fn send(world: &mut World, at: usize, vi: ViHandle, text: &[u8]) -> DescriptorAt
     host.post(vi, Side::Send, &work(Operation::Send, &[segment]))
 }
 
-/// A receive of `len` bytes at `offset`.
+/// Posts a receive of `len` bytes at `offset`.
 fn receive(world: &mut World, at: usize, vi: ViHandle, offset: u64, len: u32) -> DescriptorAt {
     let host = &mut world.hosts[at];
     let segment = host.segment(offset, len);
     host.post(vi, Side::Receive, &work(Operation::Receive, &[segment]))
 }
 
-/// An RDMA of `len` bytes between the beginning of our memory and `offset` of the other host's.
+/// Returns an RDMA of `len` bytes between the beginning of host 0's memory and `offset` in host 1's.
 fn rdma(world: &World, is_write: bool, offset: u64, len: u32) -> Work {
     let remote = Remote { address: BASE + offset, handle: world.hosts[1].all.0 };
     let operation = if is_write { Operation::Write(remote) } else { Operation::Read(remote) };

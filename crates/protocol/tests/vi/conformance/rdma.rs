@@ -1,4 +1,4 @@
-//! RDMA: what it takes at the target, and who may.
+//! RDMA: its effects at the target and its access rights.
 
 use super::*;
 
@@ -103,7 +103,7 @@ fn an_rdma_read_brings_the_bytes_and_the_target_sees_nothing() {
         assert_eq!(world.hosts[0].status(read), completion);
         assert_eq!(world.hosts[0].memory(BASE, 700), &text[..]);
         assert_eq!(status(&mut world, 1, untouched), Status::default());
-        // Elsewhere it may not.
+        // Outside of the region the read is denied.
         let denied = rdma(&world, false, 1 << 15, 1);
         let denied = world.hosts[0].post(ours, Side::Send, &denied);
         world.run();
@@ -112,7 +112,7 @@ fn an_rdma_read_brings_the_bytes_and_the_target_sees_nothing() {
     }
 }
 
-/// A carrier serves reads when there is room, which may be in the middle of a message.
+/// A transport serves a read when it has room, which may be between the pieces of another message.
 #[test]
 fn an_rdma_read_is_answered_beside_the_message_that_is_coming() {
     let mut world = World::new(2);
