@@ -9,8 +9,9 @@
 //!
 //! At any time a node is either a requester or a replier. The calls of a requester take virtual time. A
 //! replier answers every request as soon as its processor is free. The requester with the earliest time
-//! calls next ([`Crowd::turn`]), so that no call acts on events of its future. The model has no formula
-//! for the effect of contention on the gap. This makes it an independent test of the instrument.
+//! calls next ([`Crowd::turn`]), so that no call takes place before an event that was already
+//! processed. The model has no formula for the effect of contention on the gap. This makes it an
+//! independent test of the instrument.
 
 use super::Stuck;
 use super::random::Random;

@@ -1,6 +1,5 @@
-//! A switch with finite output queues between many hosts, each with a link of its own. It answers the
-//! question that the ATM paper left open: how the protocol behaves if loss is the only sign of
-//! congestion.
+//! A switch with finite output queues between many hosts, each with a link of its own. This is the
+//! question that the ATM paper left open. Loss is the only sign of congestion.
 //!
 //! A datagram takes `service_ns` on the link of its sender and again on the link of its receiver. At
 //! most `queue` datagrams wait for the receiver's link; the switch drops the others. Every flow issues

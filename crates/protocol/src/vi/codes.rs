@@ -50,7 +50,7 @@ pub enum ReturnCode {
     ErrorNotSupported = 16,
 }
 
-/// An asynchronous error: one that the error callback reports, because no descriptor can.
+/// An asynchronous error: the error callback reports it, because no descriptor can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum AsyncError {

@@ -256,7 +256,7 @@ impl Program {
         self.shelf.placed
     }
 
-    /// Deregisters the memory [`FLEETING`].
+    /// Deregisters the memory `FLEETING`.
     pub fn deregister(&mut self) {
         self.shelf.is_fleeting_there = false;
     }
