@@ -21,8 +21,8 @@
 //! signal, which breaks the sender's end.
 //!
 //! A peer request whose attributes conflict may also be a late copy, of a request that was withdrawn
-//! before this side heard of that. So the receiver keeps its own request: it answers with its offer. If
-//! the peer still asks, it refuses that offer.
+//! before this side heard of that. So the receiver keeps its own request and answers with its offer. If
+//! the peer still asks, the peer refuses that offer.
 
 use super::codes::AsyncError;
 use super::nic::{Event, Link, Nic, Parting, ViHandle};

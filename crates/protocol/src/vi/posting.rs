@@ -166,7 +166,8 @@ impl Nic {
     ///
     /// # Errors
     /// Returns the status if the memory may no longer be used. The descriptor has then failed with that
-    /// status, and a reliable VI is broken. The transport must stop the message.
+    /// status, and a reliable VI is broken. The transport must stop the message. Returns `FLUSHED` if
+    /// the descriptor is no longer in progress.
     pub fn bytes_of(
         &mut self,
         vi: ViHandle,
