@@ -1,10 +1,9 @@
-//! The time that counts for peers.
+//! The clock of peer timeouts.
 
 use std::time::{Duration, Instant};
 
-/// Nanoseconds in which this side paid attention. A program that did not poll for long is
-/// not to take its own absence for the silence of its peers, so of one pause only a part
-/// counts.
+/// Counts the nanoseconds in which this process polled. One pause between two readings counts only in
+/// part, because a process that did not poll must not take its own absence for silence of its peers.
 #[derive(Debug)]
 pub(crate) struct Clock {
     last: Instant,
@@ -13,13 +12,13 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock that counts at most a quarter of `patience` for one pause.
+    /// Returns a clock that counts at most a quarter of the timeout `patience` for one pause.
     pub(crate) fn new(patience: Duration) -> Self {
         let most = (patience / 4).max(Duration::from_millis(1));
         Self { last: Instant::now(), now_ns: 0, most }
     }
 
-    /// The longest pause that counts whole.
+    /// Returns the longest pause that counts in full.
     pub(crate) fn longest_pause(&self) -> Duration {
         self.most
     }

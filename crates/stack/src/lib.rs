@@ -1,5 +1,5 @@
 //! netdyno's own communication stack: Active Messages endpoints ([`am`]) and Virtual Interfaces
-//! ([`vi`]) over its wires.
+//! ([`vi`]), each over shared memory and over UDP.
 
 pub mod am;
 mod clock;

@@ -1,11 +1,11 @@
-//! What is counted of the way to a peer over UDP.
+//! Counters of the traffic with peers over UDP.
 
 use netdyno_protocol::reliability::{Connection, Counters};
 
-/// What happened between this process and one peer, and what their connection holds.
+/// The traffic between this process and one peer over UDP, and the memory of their connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerStatistics {
-    /// Messages and acknowledgements, one by one.
+    /// Counts of messages and acknowledgements, kept one by one.
     pub counters: Counters,
     /// Memory that the connection holds now, in bytes.
     pub memory_bytes: usize,
@@ -17,14 +17,14 @@ impl PeerStatistics {
     }
 }
 
-/// Datagrams that came and were not taken as any peer's, and those that never left.
+/// Counts of received datagrams that belong to no peer, and of own datagrams that were never sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Strays {
-    /// Damaged, cut, or not ours at all: they have the number of a connection and not the
-    /// form, the checksum or the meaning.
+    /// Received datagrams that carry the number of a connection, but whose format, checksum or content
+    /// is wrong.
     pub malformed: u64,
-    /// Of no connection, or from another address than its peer's.
+    /// Received datagrams that belong to no connection, or come from another address than the peer's.
     pub foreign: u64,
-    /// Those of our own that the system would not send.
+    /// Datagrams of this process that the system refused to send.
     pub refused: u64,
 }

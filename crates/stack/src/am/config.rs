@@ -1,4 +1,4 @@
-//! How an endpoint is to be, and what its peers are called.
+//! The configuration of an endpoint, and the identifiers of its peers.
 
 use super::error::OpenError;
 use netdyno_host::wait::Wait;
@@ -8,7 +8,7 @@ use netdyno_protocol::frame::port;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-/// A way to a peer.
+/// A transport to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wire {
     /// Shared memory, on the same host.
@@ -17,17 +17,18 @@ pub enum Wire {
     Udp,
 }
 
-/// A peer of one endpoint.
+/// Identifies a peer of one endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PeerId {
     index: u32,
-    /// Its place among the peers of its wire, and in the highest bit which that is. Not an
-    /// enum: its spare values would tag, in one byte, every result that may name a peer, and
-    /// messages in such results were copied at odd addresses, at twice the time for each.
+    /// The peer's index among the peers of its transport; the highest bit is the transport. This is not
+    /// an enum, because the compiler would use its spare values as a one-byte tag in every result that
+    /// may name a peer. Messages in such results were copied at odd addresses, which doubled the time of
+    /// each.
     place: u32,
 }
 
-/// Set in the place of a peer that is reached over UDP.
+/// The bit of `place` that marks a peer over UDP.
 const OVER_UDP: u32 = 1 << 31;
 
 impl PeerId {
@@ -39,12 +40,12 @@ impl PeerId {
         Self { index: index as u32, place: place as u32 | wire }
     }
 
-    /// Its place in the order of connecting, from 0.
+    /// Returns the peer's position in the order of connecting, from 0.
     pub const fn index(self) -> usize {
         self.index as usize
     }
 
-    /// How it is reached.
+    /// Returns the transport to the peer.
     #[inline(always)]
     pub const fn wire(self) -> Wire {
         if self.place & OVER_UDP == 0 { Wire::Shm } else { Wire::Udp }
@@ -56,30 +57,30 @@ impl PeerId {
     }
 }
 
-/// How an endpoint is to be.
+/// The configuration of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
-    /// Requests to one peer that may be unanswered: a power of two from 1 to 32768. Of
-    /// two different windows of a connection the smaller one counts; over UDP at most 16384.
+    /// Maximum number of unanswered requests to one peer: a power of two from 1 to 32768. A connection
+    /// uses the smaller window of its two ends, and at most 16384 over UDP.
     pub window: u32,
-    /// Payload that a medium message to this endpoint may carry: a multiple of 64 up to
-    /// 1 MiB. Over UDP no more than [`LONGEST_PAYLOAD`](super::LONGEST_PAYLOAD) of it counts.
+    /// Longest payload of a medium message to this endpoint, in bytes: a multiple of 64 up to 1 MiB.
+    /// Over UDP the limit is [`LONGEST_PAYLOAD`](super::LONGEST_PAYLOAD) if that is less.
     pub medium_bytes: u32,
-    /// Patience with a peer that lives but answers nothing while requests wait.
+    /// Time after which a peer is lost that lives but answers nothing while requests are outstanding.
     pub peer_timeout: Duration,
-    /// What to do while nothing arrives.
+    /// What the endpoint does while nothing arrives.
     pub wait: Wait,
-    /// The socket for peers over UDP, opened with the first port: an address of this host
-    /// that they can reach, and a port, 0 for any that is free.
+    /// The address of the UDP socket, which is opened with the first UDP port. Peers must be able to
+    /// reach it; port 0 means any free port.
     pub bind: SocketAddr,
-    /// What goes wrong with the datagrams that are sent, on purpose.
+    /// Faults to inject into the datagrams that this endpoint sends.
     pub faults: Faults,
-    /// The seed of what is random: faults, and dials that vary. Another one at each end, or both
-    /// draw the same.
+    /// Seed of injected faults and of dials that vary at random. Use different seeds at the two ends;
+    /// otherwise both draw the same values.
     pub seed: u64,
-    /// What links to peers on this host are made to be like, on purpose: the same at both ends. Gaps
-    /// are set (=), overheads added (+): nobody has measured what a link has of its own. Over shared
-    /// memory gets are not dialled; over UDP a payload is shorter by
+    /// Emulated parameters of links to peers on this host; both ends must set the same. Gaps are set (=)
+    /// and overheads are added (+), because the link's own parameters have not been measured. Over
+    /// shared memory gets are not dialled. Over UDP the longest payload is shorter by
     /// [`STAMP_LEN`](super::STAMP_LEN).
     pub dials: Dials,
 }

@@ -1,15 +1,19 @@
-//! The dials of an endpoint (León et al. 2002): it is its own network interface, which messages
-//! leave and reach as late as the dials say, whichever peer they go to or come from. How they are
-//! turned may change while links are open: the turns are known when they are opened, and a word says
-//! which is in force. A message goes by what is in force when it is sent, when it is seen and when it
-//! is taken. What varies by chance is drawn once for each message: o_s and g_s when it is sent, L when
-//! it is seen, g_r and o_r when it is taken. What a profile changes with time goes by other moments:
-//! `netdyno_protocol::dial::course`.
+//! The dials of an endpoint (León et al. 2002): emulated network parameters.
 //!
-//! Over shared memory the stamp of a message lies beside it in its slot, on a line that only dialled
-//! messages touch, and a message that is not due stays in its ring. Dialled are requests, replies and
-//! stores; gets, which only one side has a part in, are not. Over UDP the stamp is in the datagram, and
-//! what has arrived is held until it is due; there all messages are dialled.
+//! An endpoint emulates one network interface. All messages pass through it, whichever peer they go to
+//! or come from, and leave and arrive as late as the dials say. The dial setting may change while links
+//! are open: all settings are given when the endpoint is opened, and a shared word names the setting in
+//! force.
+//!
+//! A message uses the setting in force at three moments: when it is sent, when the receiver first sees
+//! it, and when it is released to its handler. Parameters that vary at random are drawn once for each
+//! message: o_s and g_s at the send, L when the message is seen, g_r and o_r when it is released. A time
+//! profile uses other moments: see `netdyno_protocol::dial::course`.
+//!
+//! Over shared memory the stamp of a message lies beside it in its slot, on a cache line that only
+//! dialled messages touch. A message that is not due stays in its ring. Requests, replies and stores are
+//! dialled; gets are not, because only one side takes part in them. Over UDP the datagram carries the
+//! stamp, and the receiver holds each message until it is due; all messages are dialled.
 
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
@@ -23,40 +27,41 @@ use netdyno_protocol::dial::variation::Variation;
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A stamp cannot lie further in the future: the peer writes it.
+/// Upper limit on how far a stamp may lie in the future, because the peer writes the stamp.
 const LONGEST_HOLD_NS: f64 = 600e9;
-/// What a peer has left behind that has ended, or closed, is held no longer than this.
+/// Messages of a peer that has ended or closed are held no longer than this.
 const LAST_HOLD_NS: f64 = 5e9;
-/// What is in force where no turn is.
+/// The time profile in force if the shared word names no setting: no dial is set.
 static NO_TURN: Course = Course::NONE;
 
-/// How the links of an endpoint are dialled, where that changes while they are open.
+/// The dial settings of an endpoint, of links whose setting changes while they are open.
 #[derive(Debug, Default)]
 pub struct Turning {
-    /// The turns, of which one is in force at a time; with none of them there is one that turns nothing.
+    /// The dial settings, one of which is in force at a time. An empty list means one setting without
+    /// dials.
     pub turns: Vec<Dials>,
-    /// Says which, counted from 0; the link is as it is where it names none. Without it the first turn
-    /// is in force.
+    /// The shared word that holds the index of the setting in force, from 0. If the index is out of
+    /// range, no dial is set. Without the word the first setting is in force.
     pub current: Option<SharedWord>,
-    /// How each of them changes with time, which begins with the first message that this endpoint
-    /// sends or sees. A dial is turned by the profile or by itself.
+    /// How each setting changes with time. The time begins with the first message that this endpoint
+    /// sends or sees. The profile and a setting must not set the same dial.
     pub profile: Option<Profile>,
 }
 
-/// Both sides of the interface.
+/// The sending and the receiving side of the interface.
 #[derive(Debug)]
 struct Sides {
     departures: Departures,
     gate: Gate,
-    /// All turns change in the same way with time.
+    /// Random draws and the time of the profile, which all settings share.
     variation: Variation,
 }
 
-/// What all peers of an endpoint go through.
+/// The emulated network interface that all messages of an endpoint pass through.
 #[derive(Debug)]
 pub(super) struct Interface {
     turns: Box<[Course]>,
-    /// Which of them is in force; without it the first one is.
+    /// The index of the setting in force; without the word the first one is.
     current: Option<SharedWord>,
     tick_ns: f64,
     longest_hold: u64,
@@ -65,8 +70,8 @@ pub(super) struct Interface {
 }
 
 impl Interface {
-    /// `None` where no turn has a dial turned, and nothing changes with time. What the link has of its
-    /// own nobody has measured. What varies by chance is drawn from `seed`.
+    /// Returns `None` if no setting has a dial and there is no time profile. The link's own parameters
+    /// are taken as unknown, because nobody has measured them. Random parameters are drawn from `seed`.
     pub(super) fn of(turning: Turning, seed: u64) -> Result<Option<Arc<Self>>, CourseError> {
         let Turning { mut turns, current, profile } = turning;
         if turns.is_empty() {
@@ -86,14 +91,14 @@ impl Interface {
         Ok(Some(Arc::new(Self { turns, current, tick_ns, longest_hold, last_hold, sides })))
     }
 
-    /// What is in force: nothing where the word names no turn.
+    /// Returns the time profile in force: the one without dials if the word names no setting.
     fn course(&self) -> &Course {
         let turn = self.current.as_ref().map_or(0, SharedWord::get);
         self.turns.get(turn as usize).unwrap_or(&NO_TURN)
     }
 
-    /// What the next message to be sent is put under. Of the latency the longest that there is: it is
-    /// drawn where the message is received.
+    /// Returns the effective parameters of the next message to send. Uses the maximum latency, because
+    /// the receiver draws the actual one.
     pub(super) fn terms(&self) -> Cow<'_, Terms> {
         match self.course() {
             course if course.is_steady() => Cow::Borrowed(course.steady()),
@@ -111,13 +116,13 @@ impl Interface {
         self.sides.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How a message of `bytes` departs that is sent at `now`.
+    /// Returns the departure of a message of `bytes` that is sent at `now`.
     pub(super) fn depart(&self, now: u64, bytes: usize, terms: &Terms) -> Departed {
         self.sides().departures.depart(now, bytes, terms)
     }
 
-    /// When a message of `bytes` is due here that its peer has stamped so; where it did not, the time
-    /// at which it was seen must serve.
+    /// Returns when a message of `bytes` is due here, in ticks. `departed` is the stamp of its sender;
+    /// without a stamp the time at which the message was seen is used.
     pub(super) fn due(&self, lane: &mut Lane, departed: Option<Departed>, bytes: usize, seen: Seen) -> u64 {
         let latest = seen.at.saturating_add(self.longest_hold);
         let departed = departed.map(|departed| Departed { at: departed.at.min(latest), ..departed });
@@ -130,18 +135,20 @@ impl Interface {
         lane.due_by(departed, bytes, seen, &terms, |here| variation.latency(course, here))
     }
 
-    /// When the messages are released at the latest of a peer that sends no more, as is known now.
+    /// Returns the latest time at which messages of a peer that has ended just now are released.
     pub(super) fn last_release(&self) -> u64 {
         ticks::now().saturating_add(self.last_hold)
     }
 
-    /// When a message is released that is due then and held until `until` at the latest.
+    /// Returns when a message that is due at `due` can be released. It is held until `until` at the
+    /// latest.
     pub(super) fn opens(&self, due: u64, until: u64) -> u64 {
         self.sides().gate.opens(due).min(until)
     }
 
-    /// Releases a message that is due then, and held until `until` at the latest, if its time has come
-    /// at `now`; the receive overhead is then taken of the processor.
+    /// Releases the message that is due at `due`, if its time has come at `now`, and then spends the
+    /// receive overhead. The message is held until `until` at the latest. Returns whether it was
+    /// released.
     pub(super) fn releases(&self, due: u64, until: u64, now: u64) -> bool {
         let course = self.course();
         let recv_overhead = {
@@ -157,7 +164,7 @@ impl Interface {
                 drawn = variation.released(course, opens);
                 &drawn
             };
-            // What is released before it is due is not to hold up what others send.
+            // A message that `until` releases before it is due must not delay messages of other peers.
             gate.pass(due.min(now), terms);
             terms.recv_overhead
         };
@@ -165,29 +172,29 @@ impl Interface {
         true
     }
 
-    /// Nanoseconds until that time.
+    /// Returns the nanoseconds from now until `at`.
     pub(super) fn ns_until(&self, at: u64) -> u64 {
         (at.saturating_sub(ticks::now()) as f64 * self.tick_ns) as u64
     }
 }
 
-/// Takes the send overhead of the processor. Returns when that is over.
+/// Spends the send overhead on this processor. Returns the time at its end.
 pub(super) fn take_send_overhead(terms: &Terms) -> u64 {
     spin(terms.send_overhead)
 }
 
-/// When a message that was stamped so is due at its peer.
+/// Returns when a message with this stamp is due at the peer.
 pub(super) fn due_there(stamp: u64, terms: &Terms) -> u64 {
     stamp.saturating_add(terms.latency.ticks())
 }
 
-/// When an answer of `bytes` to it is due here, at the earliest.
+/// Returns the earliest time at which an answer of `bytes` to that message is due here.
 pub(super) fn answered(stamp: u64, bytes: usize, terms: &Terms) -> u64 {
     let departs = due_there(stamp, terms).saturating_add(terms.data(bytes));
     due_there(departs, terms)
 }
 
-/// Passes so many ticks with the processor busy. Returns when they are over.
+/// Keeps the processor busy for `length` ticks. Returns the time at the end.
 fn spin(length: u64) -> u64 {
     let began = ticks::now();
     let mut now = began;
@@ -198,14 +205,14 @@ fn spin(length: u64) -> u64 {
     now
 }
 
-/// One ring of a peer, at the end that reads.
+/// The reading end of one ring of a peer, with dials.
 #[derive(Debug)]
 pub(super) struct Inlet {
     interface: Arc<Interface>,
     lane: Lane,
-    /// When the message at the head is due, once it has been seen.
+    /// When the message at the head is due; `None` before it has been seen.
     due: Option<u64>,
-    /// Until when messages are held of a peer that sends no more.
+    /// The time until which messages are held at the latest. Set once the peer has ended.
     until: u64,
 }
 
@@ -214,22 +221,23 @@ impl Inlet {
         Self { interface: Arc::clone(interface), lane: Lane::default(), due: None, until: u64::MAX }
     }
 
-    /// The peer sends no more. What it has sent is not waited for without end.
+    /// Limits the time for which messages are held, because the peer sends no more.
     pub(super) fn expect_no_more(&mut self) {
         self.until = self.until.min(self.interface.last_release());
     }
 
-    /// Whether the message at the head, which the peer stamped so, has to wait. Where not, it is
-    /// released, and the receive overhead taken of the processor.
+    /// Returns whether the message at the head, which has this stamp, is not due yet. Otherwise releases
+    /// it and spends the receive overhead.
     #[cold]
     pub(super) fn holds(&mut self, stamp: u64) -> bool {
         let Self { interface, lane, due, until } = self;
         let now = ticks::now();
         let at = *due.get_or_insert_with(|| {
-            // A peer without dials stamps nothing.
-            // One that lies in the future has waited at its sender.
+            // A peer without dials writes no stamp (0). A stamp in the future means that the message
+            // waited at its sender.
             let departed = (stamp != 0).then_some(Departed { at: stamp, at_once: stamp <= now });
-            // Its bytes were there before it departed: all messages take the same.
+            // The bytes were written before the message departed, so messages of all sizes take the
+            // same.
             interface.due(lane, departed, 1, Seen::late(now))
         });
         if !interface.releases(at, *until, now) {

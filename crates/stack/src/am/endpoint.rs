@@ -1,4 +1,4 @@
-//! An endpoint: all the peers of a program, whatever the wire, polled together.
+//! An endpoint: polls all peers of a program together, over every transport.
 
 use super::bulk::Memories;
 use super::config::{Config, PeerId, Wire};
@@ -16,41 +16,41 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Longest sleep while a request waits for room.
+/// Longest sleep while a request waits for room in the window.
 pub(super) const SLEEP_AT_MOST: Duration = Duration::from_millis(50);
 
-/// Endpoints of this process so far: each has a number.
+/// The number of the next endpoint of this process. Each endpoint has a number of its own.
 static ENDPOINTS: AtomicU64 = AtomicU64::new(1);
 
 /// An Active Messages endpoint with handlers that work on an `S`.
 ///
-/// Dropped, it closes: what was sent over shared memory is there for the peer to take; what
-/// was sent over UDP and not acknowledged yet is sent again for up to
-/// [`LINGER`](super::LINGER), unless the peer is lost.
+/// Dropping the endpoint closes it. Messages sent over shared memory stay available to the peer.
+/// Datagrams that are not acknowledged yet are sent again for up to [`LINGER`](super::LINGER), unless
+/// the peer is lost.
 pub struct Endpoint<S> {
     pub(super) config: Config,
     pub(super) offer: Offer<S>,
-    /// Where dials are turned: what all messages go through.
+    /// The emulated interface that all messages pass through, if dials are set.
     interface: Option<Arc<Interface>>,
-    /// Peers connected so far.
+    /// Number of peers connected so far.
     count: usize,
     pub(super) shm: ShmPeers,
-    /// Made with the first UDP port.
+    /// Opened with the first UDP port.
     pub(super) udp: Option<Box<UdpPeers>>,
 }
 
 impl<S> Endpoint<S> {
-    /// An endpoint without peers.
+    /// Returns an endpoint without peers.
     ///
     /// # Errors
-    /// A window or a medium size that cannot be made, or dials that cannot be turned so.
+    /// Returns an error if the window, the size of medium messages or the dials are not valid.
     pub fn new(handlers: Handlers<S>, config: Config) -> Result<Self, OpenError> {
         let turning = Turning { turns: vec![config.dials], ..Turning::default() };
         Self::with_turns(handlers, config, turning)
     }
 
-    /// An endpoint without peers whose dials are turned while links are open: not as
-    /// [`Config::dials`] say, but as `turning` does.
+    /// Returns an endpoint without peers whose dials change while links are open. `turning` gives the
+    /// dial settings; [`Config::dials`] is ignored.
     ///
     /// # Errors
     /// As of [`Endpoint::new`].
@@ -62,10 +62,10 @@ impl<S> Endpoint<S> {
         Ok(Self { config, offer, interface, count: 0, shm, udp: None })
     }
 
-    /// Opens a port for one peer. Its address goes to that peer, whose address comes back.
+    /// Opens a port for one peer. Pass its address to that peer, and get the peer's address in return.
     ///
     /// # Errors
-    /// The system gives no shared memory, or no socket at [`Config::bind`].
+    /// Returns an error if the system provides no shared memory, or no socket at [`Config::bind`].
     pub fn open_port(&mut self, wire: Wire) -> Result<Port, OpenError> {
         Ok(Port(match wire {
             Wire::Shm => Way::Shm(ShmPort::open(
@@ -83,11 +83,11 @@ impl<S> Endpoint<S> {
         }))
     }
 
-    /// Connects the peer that has the address of `port` and gave `address` for it.
+    /// Connects to the peer that received the address of `port` and returned `address` for it.
     ///
     /// # Errors
-    /// The address is none of that wire, or leads to nothing that this process may open; or dials are
-    /// turned, and it leads to another host.
+    /// Returns an error if `address` is not one of this transport, or if this process may not open the
+    /// peer's memory. Returns an error if dials are set and the peer is on another host.
     pub fn connect(&mut self, port: Port, address: &[u8]) -> Result<PeerId, ConnectError> {
         let peer = match (port.0, &mut self.udp) {
             (Way::Shm(port), _) => self.shm.connect(self.count, port, address)?,
@@ -98,7 +98,7 @@ impl<S> Endpoint<S> {
         Ok(peer)
     }
 
-    /// Requests to `peer` without an answer.
+    /// Returns the number of requests to `peer` that are unanswered.
     pub fn in_flight(&self, peer: PeerId) -> u32 {
         match peer.wire() {
             Wire::Shm => self.shm.in_flight(peer),
@@ -106,7 +106,7 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// The longest payload that `peer` takes.
+    /// Returns the longest payload that `peer` accepts, in bytes.
     pub fn medium_bytes(&self, peer: PeerId) -> usize {
         match peer.wire() {
             Wire::Shm => self.shm.peer(peer).medium_bytes(),
@@ -114,8 +114,8 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// What happened between this endpoint and a peer over UDP, and what the connection
-    /// holds; `None` where the peer is reached otherwise.
+    /// Returns the statistics of the connection with a peer over UDP; `None` for a peer over another
+    /// transport.
     pub fn statistics(&self, peer: PeerId) -> Option<PeerStatistics> {
         match peer.wire() {
             Wire::Shm => None,
@@ -123,15 +123,16 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// Datagrams that came and belong to no peer.
+    /// Returns the counts of datagrams that belong to no peer.
     pub fn strays(&self) -> Strays {
         self.udp.as_ref().map_or_else(Strays::default, |udp| udp.strays())
     }
 
-    /// Out of the way of shared memory, where a request takes nanoseconds.
+    /// Returns the peers over UDP. The function is cold, so that it does not slow down shared memory,
+    /// where a request takes nanoseconds.
     ///
     /// # Panics
-    /// Where there is none: the caller has a peer of another endpoint.
+    /// Panics if the endpoint has no UDP socket: the caller passed a peer of another endpoint.
     #[cold]
     pub(super) fn udp(&self) -> &UdpPeers {
         self.udp.as_ref().expect("a peer over UDP is of an endpoint with a socket")
@@ -145,7 +146,7 @@ impl<S> Endpoint<S> {
     /// Sends a request with up to four words, if there is room in the window.
     ///
     /// # Errors
-    /// The window is full, or the peer is lost.
+    /// Returns `Full` if the window is full, and `Lost` if the peer is lost.
     #[inline(always)]
     pub fn try_request<const N: usize>(
         &mut self,
@@ -171,13 +172,13 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// Sends a request with up to four words; polls until there is room.
+    /// Sends a request with up to four words; polls until there is room in the window.
     ///
     /// # Errors
-    /// A peer is lost: this one, or another that a poll found to be.
-    // What is left to do where there is room are a few stores, and belongs into the caller: each
-    // register that a call would save is one store more between those to memory of the other
-    // side, of which the processor has only so many under way. That took half of the rate.
+    /// Returns the loss of a peer: of `peer`, or of another peer whose loss a poll found.
+    // With room in the window the request is a few stores, which must be inlined into the caller. A call
+    // would save registers, and each saved register is one more store between the stores to the peer's
+    // memory. The processor can have only a few stores in flight: a call halved the message rate.
     #[inline(always)]
     pub fn request<const N: usize>(
         &mut self,
@@ -217,7 +218,7 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// Polls once, as long as the peer lives for which there is no room.
+    /// Polls once for room in the window of `peer`, if that peer is still connected.
     #[inline(always)]
     fn poll_for_room(&mut self, state: &mut S, peer: PeerId) -> Result<(), PeerLost> {
         self.shm.peer(peer).check_connected()?;
@@ -227,7 +228,8 @@ impl<S> Endpoint<S> {
         Ok(())
     }
 
-    /// Over UDP, or with dials turned: out of the way of those without.
+    /// Sends a request over UDP or over a dialled link. Kept out of line, so that other links pay
+    /// nothing for it.
     #[cold]
     #[inline(never)]
     #[allow(clippy::too_many_arguments, reason = "words in registers")]
@@ -248,7 +250,8 @@ impl<S> Endpoint<S> {
         })
     }
 
-    /// Polls until `try_send` finds room. The length of a payload has been checked.
+    /// Calls `try_send` and polls, until `try_send` finds room. The caller has checked the length of the
+    /// payload.
     pub(super) fn until_sent(
         &mut self,
         state: &mut S,
@@ -269,7 +272,8 @@ impl<S> Endpoint<S> {
     /// Sends a request with a payload, if there is room in the window.
     ///
     /// # Errors
-    /// The payload is too long, the window is full, or the peer is lost.
+    /// Returns `TooLong` if the payload is too long, `Full` if the window is full, and `Lost` if the
+    /// peer is lost.
     pub fn try_request_medium<const N: usize>(
         &mut self,
         peer: PeerId,
@@ -285,10 +289,10 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// Sends a request with a payload; polls until there is room.
+    /// Sends a request with a payload; polls until there is room in the window.
     ///
     /// # Errors
-    /// The payload is too long, or a peer is lost.
+    /// Returns `TooLong` if the payload is too long, and `Lost` if a peer is lost.
     pub fn request_medium<const N: usize>(
         &mut self,
         state: &mut S,
@@ -303,11 +307,11 @@ impl<S> Endpoint<S> {
         Ok(())
     }
 
-    /// Handles what has arrived: a few requests and replies of each peer that it looks at.
-    /// Never waits. Returns how many messages were handled.
+    /// Handles messages that have arrived: a few requests and replies of each peer that this poll
+    /// checks. Never waits. Returns the number of messages handled.
     ///
     /// # Errors
-    /// A peer is lost. Each loss is reported once; the other peers go on.
+    /// Returns the loss of a peer. Each loss is reported once; the other peers continue.
     #[inline]
     pub fn poll(&mut self, state: &mut S) -> Result<usize, PeerLost> {
         let handled = self.shm.poll(&self.offer, state)?;
@@ -317,9 +321,9 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// Passes time after a poll in vain, as [`Config::wait`] says: not at all, by giving the
-    /// processor away, or asleep until a datagram comes or there is something to do, at most
-    /// for `timeout`. Shared memory wakes nobody: with a peer there, nobody sleeps.
+    /// Passes time after a poll that found nothing, as [`Config::wait`] says: spins, yields the
+    /// processor, or sleeps until a datagram arrives or a timer is due, at most for `timeout`. With a
+    /// peer over shared memory the endpoint never sleeps, because shared memory sends no wake-up.
     #[inline]
     pub fn idle(&mut self, timeout: Duration) {
         match &mut self.udp {
@@ -328,7 +332,7 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// Gives a peer up: nothing more is taken from it or sent to it.
+    /// Disconnects a peer: the endpoint receives nothing more from it and sends nothing more to it.
     pub fn disconnect(&mut self, peer: PeerId) {
         match peer.wire() {
             Wire::Shm => self.shm.peer_mut(peer).disconnect(),

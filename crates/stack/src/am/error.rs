@@ -1,4 +1,4 @@
-//! What can go wrong, an enum for each operation.
+//! The errors: one enum for each operation.
 
 use super::config::PeerId;
 use netdyno_host::datagram::SocketError;
@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Why an endpoint or a port could not be opened.
+/// Reasons why an endpoint or a port could not be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// The window is not a power of two from 1 to 32768.
@@ -18,10 +18,10 @@ pub enum OpenError {
     /// The size of medium messages is not a multiple of 64 up to 1 MiB.
     #[error("medium messages of {0} bytes cannot be made: use a multiple of 64 up to 1048576")]
     Medium(u32),
-    /// The dials cannot be turned so.
+    /// The dials, or their time profile, are not valid.
     #[error(transparent)]
     Dials(#[from] CourseError),
-    /// The shared memory could not be made.
+    /// The shared memory could not be created.
     #[error(transparent)]
     Segment(#[from] SegmentError),
     /// The socket could not be opened.
@@ -29,7 +29,7 @@ pub enum OpenError {
     Socket(#[from] SocketError),
 }
 
-/// Why a peer could not be connected.
+/// Reasons why a peer could not be connected.
 #[derive(Debug, Error)]
 pub enum ConnectError {
     /// The bytes are not the address of a port in shared memory.
@@ -38,83 +38,83 @@ pub enum ConnectError {
     /// The bytes are not the address of a UDP port.
     #[error("that is not the address of a UDP port of this version: {0:?}")]
     UdpAddress(udp_port::Malformed),
-    /// The peer is reached by the other version of the Internet Protocol.
+    /// The peer's address and the local socket are of different versions of the Internet Protocol.
     #[error("the peer is at {0}, which a socket at {1} does not reach: bind to an address of its kind")]
     Family(SocketAddr, SocketAddr),
-    /// Dials are turned, and the peer has another clock.
+    /// Dials are set, and the peer is on another host, which has another clock.
     #[error(
         "dials are turned, and the peer at {0} is not on this host: messages tell by its clock when they are due"
     )]
     DialledFar(SocketAddr),
-    /// Dials are turned, and nothing is known of where the peer is.
+    /// Dials are set, and the system does not say whether the peer's address is of this host.
     #[error("dials are turned, and the system does not list the addresses of this host: {0}")]
     Addresses(#[source] std::io::Error),
     /// The port was opened by another endpoint.
     #[error("that port was opened by another endpoint")]
     ForeignPort,
-    /// The peer has ended, or its process cannot be watched.
+    /// The peer's process has ended, or the system refuses to watch it.
     #[error("process {pid} cannot be watched: {error}")]
     Life {
-        /// The process.
+        /// The process id of the peer.
         pid: u32,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         error: std::io::Error,
     },
-    /// Its shared memory could not be opened.
+    /// The peer's shared memory could not be opened.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// Another endpoint has connected with that address.
+    /// Another endpoint has already connected to that address.
     #[error("the port of process {0} is taken: an address serves one peer, once")]
     Taken(u32),
 }
 
-/// Why a peer is lost.
+/// Reasons why a peer is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Loss {
-    /// Its process has ended. Only shared memory tells; over UDP an end is a silence.
+    /// The peer's process has ended. Only shared memory detects this; over UDP the peer becomes silent.
     #[error("its process has ended")]
     Ended,
-    /// It closed its endpoint.
+    /// The peer closed its endpoint.
     #[error("it closed its endpoint")]
     Closed,
-    /// It lives, but took and answered nothing for that long while requests waited.
+    /// The peer lives, but took and answered nothing for this long while requests were outstanding.
     #[error("it has answered nothing for {0:?}")]
     Silent(Duration),
-    /// It wrote what no correct peer writes.
+    /// The peer wrote a message that no correct peer writes.
     #[error("it broke the protocol")]
     Misbehaved,
 }
 
 /// A peer is lost, now or since an earlier report.
 ///
-/// Requests to a peer are handled in order, so the two counts tell the fate of each:
-/// among the last `unresolved` requests that were issued, the last `not_sent` have not been
-/// handled and will not be; whether the others were is unknown. All before them were.
+/// A peer handles requests in order, so the two counts tell the fate of each request. Of the last
+/// `unresolved` requests the last `not_sent` were not handled and will not be. Whether the others were
+/// handled is unknown. All requests before the last `unresolved` were handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "peer {} is lost: {loss}; {unresolved} requests are without an answer, {not_sent} of them were not sent",
     .peer.index()
 )]
 pub struct PeerLost {
-    /// Which one.
+    /// The lost peer.
     pub peer: PeerId,
-    /// Why.
+    /// The reason.
     pub loss: Loss,
-    /// Requests to it that are not known to be handled.
+    /// Number of requests to the peer that are not known to be handled.
     pub unresolved: u32,
-    /// Those of them that were never sent: the last ones. None over shared memory, where to
-    /// issue is to send.
+    /// Number of those requests that were never sent: the last ones. Always 0 over shared memory, where
+    /// an issued request is sent at once.
     pub not_sent: u32,
 }
 
-/// Why a request was not sent.
+/// Reasons why a request was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RequestError {
-    /// The window is full: poll until there is room. Only from `try_` calls.
+    /// The window is full: poll until there is room. Only `try_` calls return this.
     #[error("the window is full")]
     Full,
-    /// The payload is longer than the peer takes.
+    /// The payload is longer than the peer accepts.
     #[error(transparent)]
     TooLong(#[from] TooLong),
     /// The peer is lost.
@@ -126,9 +126,9 @@ pub enum RequestError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("a payload of {len} bytes is longer than the {most} that the peer takes")]
 pub struct TooLong {
-    /// Its length.
+    /// The length of the payload, in bytes.
     pub len: usize,
-    /// The most there may be.
+    /// The longest payload that the peer accepts, in bytes.
     pub most: usize,
 }
 
@@ -138,15 +138,15 @@ impl TooLong {
     }
 }
 
-/// A range is not all inside of a memory.
+/// A range is not completely inside of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{len} bytes at {offset} are not all inside of a memory of {memory_len}")]
 pub struct OutOfBounds {
-    /// The first byte.
+    /// The offset of the first byte.
     pub offset: usize,
-    /// How many there were to be.
+    /// The length of the range, in bytes.
     pub len: usize,
-    /// How many the memory has.
+    /// The length of the memory, in bytes.
     pub memory_len: usize,
 }
 
@@ -159,68 +159,68 @@ impl OutOfBounds {
     }
 }
 
-/// No memory of this name is registered.
+/// No memory with this identifier is registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("no memory {0:#018x} is registered")]
 pub struct NotRegistered(pub u64);
 
-/// Why memory could not be registered, or not be deregistered.
+/// Reasons why memory could not be registered or deregistered.
 #[derive(Debug, Error)]
 pub enum MemoryError {
-    /// No memory is that long.
+    /// The length is more than any memory can have.
     #[error("no memory has {0} bytes")]
     TooLong(usize),
-    /// The system gave no random bytes to name it by.
+    /// The system provided no random bytes for the identifier.
     #[error("the system refused to give random bytes: {0}")]
     Random(#[source] std::io::Error),
-    /// The shared memory could not be made, or not be made private.
+    /// The shared memory could not be created, or could not be made private.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// There is nothing to deregister.
+    /// No such memory is registered.
     #[error(transparent)]
     NotRegistered(#[from] NotRegistered),
 }
 
-/// Why a peer's memory could not be attached.
+/// Reasons why a peer's memory could not be attached.
 #[derive(Debug, Error)]
 pub enum AttachError {
     /// The bytes are not the key of a memory.
     #[error("that is not the key of a memory of this version: {0:?}")]
     Key(memory_key::Malformed),
-    /// The memory is of another process than the peer's.
+    /// The memory belongs to another process or endpoint than the peer's.
     #[error("that is the key of memory that the peer does not have")]
     Foreign,
-    /// The peer has no such memory, or has it no more.
+    /// The peer has no such memory registered, or no longer.
     #[error("the peer has no such memory registered")]
     NotRegistered,
-    /// Its shared memory could not be opened.
+    /// The memory's segment could not be opened.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// A peer is lost: this one, or another that a poll found to be.
+    /// A peer is lost: this one, or another whose loss a poll found.
     #[error(transparent)]
     Lost(#[from] PeerLost),
 }
 
-/// Why a transfer was not begun, or not ended by the call that waited for it. Nothing was
-/// written then, unless a peer is lost.
+/// Reasons why a transfer was not begun, or why the call that waited for it gave up. Nothing was
+/// written, unless a peer is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TransferError {
     /// The range is outside of the peer's memory.
     #[error("at the peer, {0}")]
     Remote(OutOfBounds),
-    /// The range is outside of the memory here.
+    /// The range is outside of the local memory.
     #[error("here, {0}")]
     Local(OutOfBounds),
-    /// The memory is registered no more, or this endpoint has not attached it.
+    /// The memory is no longer registered, or this endpoint has not attached it.
     #[error("the peer has that memory registered no more")]
     Deregistered,
-    /// No handler of gets has this index.
+    /// No handler of gets is set at this index.
     #[error("there is no handler of gets at index {0}: set it with on_fetched")]
     NoHandler(u8),
-    /// Nobody would learn of a refusal.
+    /// No handler of refusals is set, so that a refusal would go unnoticed.
     #[error("there is no handler of refused transfers: set it with on_refused")]
     NoHandlerOfRefusals,
-    /// A peer is lost: this one, or another that a poll found to be.
+    /// A peer is lost: this one, or another whose loss a poll found.
     #[error(transparent)]
     Lost(#[from] PeerLost),
 }

@@ -1,4 +1,4 @@
-//! Handlers, and what they are given.
+//! Handlers, and the messages that they receive.
 
 use super::bulk::{FetchedHandler, Memories, RefusedHandler, StoreHandler};
 use super::config::PeerId;
@@ -6,13 +6,13 @@ use super::error::TooLong;
 use super::{shm, udp};
 use netdyno_protocol::frame::slot::MAX_WORDS;
 
-/// A handler of requests. `S` is what the program lends to handlers while it polls.
+/// A handler of requests. `S` is the program's state, which handlers borrow while the program polls.
 pub type RequestHandler<S> = fn(&mut S, Request<'_>);
 /// A handler of replies.
 pub type ReplyHandler<S> = fn(&mut S, Reply<'_>);
 
-/// The handler tables of an endpoint. Indices are agreed upon between the programs at
-/// both ends; requests, replies, stores and gets have a table each.
+/// The handler tables of an endpoint. Requests, replies, stores and gets have one table each. The
+/// programs at both ends must agree on the indices.
 pub struct Handlers<S> {
     requests: [Option<RequestHandler<S>>; 256],
     replies: [Option<ReplyHandler<S>>; 256],
@@ -34,7 +34,7 @@ impl<S> Default for Handlers<S> {
 }
 
 impl<S> Handlers<S> {
-    /// Empty tables.
+    /// Returns empty tables.
     pub const fn new() -> Self {
         Self {
             requests: [None; 256],
@@ -60,13 +60,14 @@ impl<S> Handlers<S> {
         self.stores[index as usize] = Some(handler);
     }
 
-    /// Sets the handler of gets at `index`, which fires where the bytes have arrived.
+    /// Sets the handler of gets at `index`. It runs at the side that called `get`, when the bytes have
+    /// arrived.
     pub const fn on_fetched(&mut self, index: u8, handler: FetchedHandler<S>) {
         self.fetched[index as usize] = Some(handler);
     }
 
-    /// Sets the handler of all stores and gets that a peer refuses after they were begun.
-    /// Without it none is begun.
+    /// Sets the handler of stores and gets that a peer refuses after they were begun. Without this
+    /// handler no transfer is begun.
     pub const fn on_refused(&mut self, handler: RefusedHandler<S>) {
         self.refused = Some(handler);
     }
@@ -94,28 +95,27 @@ impl<S> Handlers<S> {
     }
 }
 
-/// What an endpoint has for its peers.
+/// The handlers and the memories that an endpoint offers to its peers.
 pub(super) struct Offer<S> {
     pub handlers: Handlers<S>,
     pub memories: Memories,
 }
 
-/// Words one by one, to be passed on in registers. A pointer to them would keep them in memory
-/// on the way of shared memory as well, where copying them takes as long as sending them.
+/// Returns the words padded to four, so that callers pass them in registers. A pointer to the words
+/// would force them into memory for shared memory as well, where a copy takes as long as the send.
 #[inline(always)]
 pub(super) fn spread<const N: usize>(words: [u64; N]) -> [u64; MAX_WORDS] {
     std::array::from_fn(|at| words.get(at).copied().unwrap_or(0))
 }
 
-/// What any message brings.
+/// The content of a message.
 pub(super) struct Content<'a> {
     pub peer: PeerId,
     pub words: [u64; MAX_WORDS],
     pub payload: &'a [u8],
 }
 
-/// Where the reply to a request goes, by the wire that it came over: a pointer, for it is made
-/// for every request.
+/// The connection that the reply to a request goes to. A pointer, because one is made for every request.
 pub(super) enum Outbox<'a> {
     Shm(&'a mut shm::Outbox),
     Udp(&'a mut udp::Outbox),
@@ -135,7 +135,7 @@ impl Outbox<'_> {
         }
     }
 
-    /// The same with a payload that is not too long.
+    /// Replies with words and a payload. The caller has checked the length of the payload.
     pub(super) fn reply_medium<const N: usize>(self, handler: u8, words: [u64; N], payload: &[u8]) {
         const { assert!(N <= MAX_WORDS) };
         match self {
@@ -144,7 +144,7 @@ impl Outbox<'_> {
         }
     }
 
-    /// The longest payload that may go back.
+    /// Returns the longest payload of a reply, in bytes.
     pub(super) fn medium_bytes(&self) -> usize {
         match self {
             Outbox::Shm(outbox) => outbox.medium_bytes(),
@@ -153,7 +153,7 @@ impl Outbox<'_> {
     }
 }
 
-/// A request in the hands of its handler, which may answer it once.
+/// A request, given to its handler, which may reply once.
 ///
 /// ```
 /// use netdyno_stack::am::Handlers;
@@ -161,7 +161,7 @@ impl Outbox<'_> {
 /// handlers.on_request(0, |_, request| request.reply(0, [1]));
 /// ```
 ///
-/// A second answer is a type error:
+/// A second reply is a type error:
 ///
 /// ```compile_fail,E0382
 /// use netdyno_stack::am::Handlers;
@@ -172,7 +172,7 @@ impl Outbox<'_> {
 /// });
 /// ```
 ///
-/// So is one that is kept for later, when its slot may be another's:
+/// A request cannot be kept, because its reply slot may serve another request later:
 ///
 /// ```compile_fail
 /// use netdyno_stack::am::{Handlers, Request};
@@ -180,7 +180,7 @@ impl Outbox<'_> {
 /// handlers.on_request(0, |kept, request| kept.push(request));
 /// ```
 ///
-/// And so are more words than a message has:
+/// A reply of more words than a message has is a type error as well:
 ///
 /// ```compile_fail,E0080
 /// use netdyno_stack::am::Handlers;
@@ -193,31 +193,34 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Who sent it.
+    /// Returns the sender of the request.
     pub fn peer(&self) -> PeerId {
         self.content.peer
     }
 
-    /// Its words; 0 beyond those that were sent.
+    /// Returns the words of the request; words that were not sent are 0.
     #[inline(always)]
     pub fn words(&self) -> [u64; MAX_WORDS] {
         self.content.words
     }
 
-    /// Its payload; empty for a short message. It outlives the request, so that it can be
-    /// the payload of the reply.
+    /// Returns the payload; empty for a short message. It outlives the request, so that a reply can
+    /// carry it.
     pub fn payload(&self) -> &'a [u8] {
         self.content.payload
     }
 
-    /// Replies with up to four words. Never waits: the slot was reserved.
+    /// Replies with up to four words. Never waits, because the slot of the reply is reserved.
     #[inline(always)]
     pub fn reply<const N: usize>(self, handler: u8, words: [u64; N]) {
         self.outbox.reply(handler, words);
     }
 
-    /// Replies with up to four words and a payload. Where the payload is too long, nothing
-    /// is sent and the request remains, to be answered otherwise.
+    /// Replies with up to four words and a payload.
+    ///
+    /// # Errors
+    /// Returns `TooLong` and the request if the payload is too long. Nothing is sent, and the handler
+    /// can still reply.
     pub fn reply_medium<const N: usize>(
         self,
         handler: u8,
@@ -232,7 +235,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A reply in the hands of its handler, which sends nothing: there is no way to.
+/// A reply, given to its handler. It has no method that sends.
 ///
 /// ```compile_fail,E0599
 /// use netdyno_stack::am::Handlers;
@@ -240,7 +243,7 @@ impl<'a> Request<'a> {
 /// handlers.on_reply(0, |_, reply| reply.reply(0, [1]));
 /// ```
 ///
-/// Nor does it get at the endpoint that polls:
+/// A handler cannot reach the endpoint that polls either:
 ///
 /// ```compile_fail,E0499
 /// use netdyno_stack::am::{Config, Endpoint, Handlers, PeerId};
@@ -257,18 +260,18 @@ pub struct Reply<'a> {
 }
 
 impl<'a> Reply<'a> {
-    /// Who sent it.
+    /// Returns the sender of the reply.
     pub fn peer(&self) -> PeerId {
         self.content.peer
     }
 
-    /// Its words; 0 beyond those that were sent.
+    /// Returns the words of the reply; words that were not sent are 0.
     #[inline(always)]
     pub fn words(&self) -> [u64; MAX_WORDS] {
         self.content.words
     }
 
-    /// Its payload; empty for a short message.
+    /// Returns the payload; empty for a short message.
     pub fn payload(&self) -> &'a [u8] {
         self.content.payload
     }

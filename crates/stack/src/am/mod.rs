@@ -1,11 +1,10 @@
-//! Active Messages (von Eicken et al. 1992; the Generic Active Messages of Culler et
-//! al. 1996): requests and replies that name the handler which consumes them.
+//! Active Messages (von Eicken et al. 1992; the Generic Active Messages of Culler et al. 1996): each
+//! request and each reply names the handler that consumes it.
 //!
-//! A message carries a handler index and up to four 64-bit words; a medium one a
-//! payload as well. A request handler may reply once; a reply handler sends nothing.
-//! Both rules are in the types: [`Request::reply`] consumes the request, and [`Reply`]
-//! has nothing to send with. Handlers run inside [`Endpoint::poll`], and inside a
-//! request that waits for room.
+//! A short message carries a handler index and up to four 64-bit words; a medium message also carries a
+//! payload. A request handler may reply once; a reply handler sends nothing. The types enforce both
+//! rules: [`Request::reply`] consumes the request, and [`Reply`] has no method that sends. Handlers run
+//! inside [`Endpoint::poll`], and inside a request call that waits for room in the window.
 //!
 //! ```
 //! use netdyno_stack::am::{Config, Endpoint, Handlers, Wire};
@@ -13,7 +12,7 @@
 //! const DOUBLE: u8 = 0;
 //! const RESULT: u8 = 0;
 //!
-//! // What handlers work on. Here one type serves both sides.
+//! // The state that handlers work on. Here one type serves both sides.
 //! let mut handlers = Handlers::<Vec<u64>>::new();
 //! handlers.on_request(DOUBLE, |_, request| {
 //!     let [x, ..] = request.words();
@@ -37,15 +36,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Delivery is exactly once and in order between each pair while both live. A peer that
-//! ends, closes, breaks the protocol, or is silent while requests wait for it, is
-//! reported by the next call that notices, within [`Config::peer_timeout`] of polling;
-//! the report says how many requests are without an answer.
+//! Messages between two endpoints are delivered exactly once and in order while both live. The endpoint
+//! reports a peer that ends, closes, breaks the protocol, or is silent while requests to it are
+//! outstanding. The next call that notices the loss reports it, within [`Config::peer_timeout`] of
+//! polling. The report gives the number of unanswered requests.
 //!
 //! # Bulk transfers
 //!
-//! `store` and `get` move any number of bytes between memory here and registered memory of a
-//! peer (von Eicken et al. 1992, section 2; Culler et al. 1996, "bulk transfers").
+//! `store` and `get` move any number of bytes between local memory and registered memory of a peer (von
+//! Eicken et al. 1992, section 2; Culler et al. 1996, "bulk transfers").
 //!
 //! ```
 //! use netdyno_stack::am::{Config, Endpoint, Handlers, Wire};
@@ -53,12 +52,12 @@
 //! const PLACED: u8 = 0;
 //! const FETCHED: u8 = 0;
 //!
-//! // What handlers work on: the bytes that were seen.
+//! // The state that handlers work on: the bytes that they saw.
 //! let mut handlers = Handlers::<Vec<u8>>::new();
 //! handlers.on_store(PLACED, |seen, stored| {
 //!     seen.resize(stored.bytes().len(), 0);
 //!     stored.bytes().read(seen);
-//!     // It may reply, like the handler of any request.
+//!     // The handler may reply, like the handler of any request.
 //! });
 //! handlers.on_fetched(FETCHED, |seen, fetched| {
 //!     seen.resize(fetched.bytes().len(), 0);
@@ -73,16 +72,16 @@
 //! b.connect(port_b, &address_a)?;
 //! let (mut seen_by_a, mut seen_by_b) = (Vec::new(), Vec::new());
 //!
-//! // b has memory, a its key: usually it came in a message.
+//! // b has memory, a has its key: usually b sends the key in a message.
 //! let memory = b.allocate(4096)?;
 //! let remote = a.attach(&mut seen_by_a, to_b, &memory.key())?;
 //!
-//! // Bytes of a into the memory of b, where the handler then fires.
+//! // Copies bytes of a into the memory of b; the store handler then runs at b.
 //! a.store(&mut seen_by_a, remote, 100, b"hello", PLACED, [])?;
 //! b.poll(&mut seen_by_b)?;
 //! assert_eq!(seen_by_b, b"hello");
 //!
-//! // Bytes of b into memory of a, where the handler then fires.
+//! // Copies bytes of b into memory of a; the get handler then runs at a.
 //! let local = a.register(vec![0; 16].into())?;
 //! a.get(&mut seen_by_a, remote, 102, 3, &local, 0, FETCHED, [])?;
 //! while seen_by_a.is_empty() {
@@ -93,16 +92,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A transfer that cannot be is refused, and nothing is written: at once, by an error of the
-//! call, where the range is outside of the memory; later, by the handler of refusals (without
-//! which no transfer is begun), where the memory was deregistered meanwhile. What had landed
-//! before it was deregistered has landed; nothing does afterwards.
+//! A refused transfer writes nothing. If the range is outside of the memory, the call returns an error.
+//! If the memory was deregistered meanwhile, the handler of refusals runs later; without such a handler
+//! no transfer starts. Bytes that landed before the deregistration stay; no byte lands after it.
 //!
-//! Both are asynchronous, and any number may be under way: each is a request in the window
-//! of its peer. Between a store and other requests there is no order but that of their
-//! answers: who wants a message to be handled after a store waits for the reply to that, or
-//! counts its handlers. A `get` brings the bytes that are in the memory at some time between
-//! the call and its handler.
+//! Both are asynchronous, and any number may be under way: each is a request in the window of its peer.
+//! A store is not ordered with respect to other requests. A program that needs a message to be handled
+//! after a store waits for the store's reply, or counts its handlers. A `get` returns bytes that were in
+//! the memory at some time between the call and its handler.
 
 mod bulk;
 mod config;

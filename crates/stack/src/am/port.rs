@@ -1,10 +1,10 @@
-//! A port: the half of a connection that one side makes, for one peer, once.
+//! A port: one side's half of a connection. It serves one peer, once.
 
 use super::config::Wire;
 use super::shm::ShmPort;
 use super::udp::UdpPort;
 
-/// One side's half of a connection to come.
+/// One side's half of a connection that is not yet made.
 #[derive(Debug)]
 pub struct Port(pub(super) Way);
 
@@ -15,7 +15,7 @@ pub(super) enum Way {
 }
 
 impl Port {
-    /// The bytes to hand to the peer, by whatever way there is.
+    /// Returns the address of the port: bytes that the program passes to the peer by any means.
     pub fn address(&self) -> Vec<u8> {
         match &self.0 {
             Way::Shm(port) => port.address().encode().to_vec(),
@@ -23,7 +23,7 @@ impl Port {
         }
     }
 
-    /// How the peer will reach it.
+    /// Returns the transport by which the peer reaches this port.
     pub fn wire(&self) -> Wire {
         match self.0 {
             Way::Shm(_) => Wire::Shm,

@@ -1,11 +1,12 @@
-//! The agent: by which processes of one host find each other, and speak beside the wire.
+//! The agent: processes of one host find each other through it, and exchange control messages.
 //!
-//! An agent that listens under a name has a Unix socket of that name, in the namespace that is abstract:
-//! nothing is left of it when the process is gone, however it went. Over shared memory the names are
-//! discriminators. Each request for a connection has a socket of its own, over which signals travel, and
-//! with them the memory that the peer may write to. Over UDP the names are addresses that NICs share. Both
-//! sides ask the kernel for the other's user ([`credentials`]), and speak to processes of their own user
-//! alone, in whichever namespace of processes: nothing depends on a number.
+//! An agent that listens under a name has a Unix socket of that name in the abstract namespace. The
+//! kernel removes the name with the process, however the process ends. Over shared memory the names are
+//! discriminators. Each connection request has a socket of its own, which carries signals and the memory
+//! that the peer may write to. Over UDP the names are addresses that NICs share.
+//!
+//! Both sides ask the kernel for the other's user ([`credentials`]), and accept only processes of their
+//! own user. This works across process namespaces, because nothing depends on a process id.
 
 use netdyno_host::credentials;
 use netdyno_protocol::frame::vi_signal::LONGEST;
@@ -21,32 +22,33 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Sockets that may wait to be admitted under a name.
+/// Maximum number of sockets that wait to be accepted under a name.
 const BACKLOG: i32 = 64;
-/// Peers at once, linked or about to be: whoever comes then is turned away.
+/// Maximum number of peers, connected or connecting; further ones are refused.
 const MOST: usize = 4096;
-/// Of those that have come, how many may have said nothing: whoever asks does so at once.
+/// Maximum number of accepted sockets that have sent nothing yet. An honest peer sends its request at
+/// once.
 const MOST_SILENT: usize = 64;
-/// Messages of one peer taken in a row.
+/// Messages of one peer received in a row.
 const AT_ONCE: usize = 64;
-/// What wakes a peer.
+/// The message that wakes a peer.
 const KICK: &[u8] = &[0];
-/// Of an event: it is of a place where requests come.
+/// The flag of events on a listening socket.
 const LISTENER: u64 = 1 << 63;
-/// Of an event: it is of a socket of the caller's own.
+/// The event on a socket of the caller's own.
 const OTHER: u64 = LISTENER;
-/// Bytes of a message at most: a signal, and what is said about it.
+/// Longest message, in bytes: a signal and its framing.
 const LONGEST_MESSAGE: usize = LONGEST + 64;
 
-/// The socket to one peer.
+/// Identifies the socket to one peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Conn(u64);
 
-/// What has come.
+/// An event that the agent reports.
 pub(super) enum Heard {
-    /// Bytes of a peer's, with the memory that it passed.
+    /// A peer's message, with the memory that the peer passed.
     Message { conn: Conn, pid: u32, bytes: Vec<u8>, memory: Option<OwnedFd> },
-    /// A peer is gone, or has said what nobody says.
+    /// A peer has closed its socket, or sent an invalid message.
     Gone(Conn),
 }
 
@@ -58,24 +60,24 @@ struct Peer {
 struct Place {
     count: usize,
     id: u64,
-    /// `None` while another process of this user has it.
+    /// `None` while another process of this user owns the name.
     fd: Option<OwnedFd>,
 }
 
 pub(super) struct Agent {
     epoll: OwnedFd,
-    /// What its names begin with.
+    /// The prefix of the agent's names.
     space: &'static str,
     user: u32,
     next: u64,
     places: HashMap<Vec<u8>, Place>,
     peers: HashMap<u64, Peer>,
-    /// Those that have come and said nothing yet, the first that came first.
+    /// Accepted sockets that have sent nothing yet, the oldest first.
     silent: VecDeque<u64>,
 }
 
 impl Agent {
-    /// Opens an agent whose names are told apart from those of other spaces.
+    /// Opens an agent. The prefix `space` separates its names from those of other agents.
     pub(super) fn open(space: &'static str) -> Result<Self, Errno> {
         Ok(Self {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
@@ -103,10 +105,10 @@ impl Agent {
         epoll::add(&self.epoll, fd, epoll::EventData::new_u64(id), epoll::EventFlags::IN)
     }
 
-    /// Requests may come at a discriminator from now on.
+    /// Starts to accept requests at a discriminator.
     ///
     /// # Errors
-    /// They can not, for another user has the name.
+    /// Returns `ACCESS` if another user owns the name.
     pub(super) fn listen(&mut self, discriminator: &[u8]) -> Result<(), Errno> {
         let id = self.number() | LISTENER;
         let place = self.places.entry(discriminator.to_vec());
@@ -119,12 +121,12 @@ impl Agent {
         Ok(())
     }
 
-    /// Whether requests come to this process that are for a discriminator.
+    /// Returns whether this process receives the requests for a discriminator.
     pub(super) fn has_place(&self, discriminator: &[u8]) -> bool {
         self.places.get(discriminator).is_some_and(|place| place.fd.is_some())
     }
 
-    /// One fewer waits there.
+    /// Removes one listener of a discriminator.
     pub(super) fn ignore(&mut self, discriminator: &[u8]) {
         if let Some(place) = self.places.get_mut(discriminator) {
             place.count -= 1;
@@ -134,7 +136,7 @@ impl Agent {
         }
     }
 
-    /// Places that were another process's may have become free.
+    /// Binds the names that another process owned before, if they have become free.
     fn take_places(&mut self) {
         let wanted = self.places.iter().filter(|(_, place)| place.fd.is_none());
         for discriminator in wanted.map(|(discriminator, _)| discriminator.clone()).collect::<Vec<_>>() {
@@ -155,13 +157,13 @@ impl Agent {
         Ok(fd)
     }
 
-    /// A socket to whoever listens at a discriminator.
+    /// Opens a socket to the process that listens at a discriminator.
     pub(super) fn connect(&mut self, discriminator: &[u8]) -> Result<Conn, Errno> {
         let (fd, pid) = self.reach(discriminator)?;
         self.admit(fd, pid)
     }
 
-    /// The same, with the number of its process.
+    /// Connects to the process that listens at a discriminator. Returns the socket and the process id.
     fn reach(&self, discriminator: &[u8]) -> Result<(OwnedFd, u32), Errno> {
         let fd = socket()?;
         connect(&fd, &self.name(discriminator)?)?;
@@ -169,7 +171,7 @@ impl Agent {
         Ok((fd, pid))
     }
 
-    /// A socket is to a process of this user, or it is none for us.
+    /// Checks that the other end of a socket is a process of this user. Returns its process id.
     fn check(&self, fd: &OwnedFd) -> Result<u32, Errno> {
         let peer = credentials::of_peer(fd).map_err(|_| Errno::ACCESS)?;
         if peer.uid == self.user { Ok(peer.pid) } else { Err(Errno::ACCESS) }
@@ -185,7 +187,8 @@ impl Agent {
         Ok(Conn(id))
     }
 
-    /// Says something to a peer, and passes it memory. What cannot be said now is not; whether it was.
+    /// Sends a message to a peer, and passes it memory. Never waits. Returns whether the message was
+    /// sent.
     pub(super) fn say(&self, conn: Conn, bytes: &[u8], memory: Option<BorrowedFd<'_>>) -> bool {
         let Some(peer) = self.peers.get(&conn.0) else { return false };
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -194,7 +197,8 @@ impl Agent {
         if !memory.is_empty() {
             passed.push(SendAncillaryMessage::ScmRights(memory));
         }
-        // The peer is gone, and its end will be seen; or it does not listen, and is asked again.
+        // On an error the peer is gone, which a later event reports; or its queue is full, and the
+        // caller repeats the message.
         sendmsg(&peer.fd, &[IoSlice::new(bytes)], &mut passed, SendFlags::NOSIGNAL).is_ok()
     }
 
@@ -203,18 +207,19 @@ impl Agent {
         self.say(conn, KICK, None);
     }
 
-    /// The socket to a peer is not needed any more.
+    /// Closes the socket to a peer.
     pub(super) fn close(&mut self, conn: Conn) {
         self.peers.remove(&conn.0);
         self.silent.retain(|silent| *silent != conn.0);
     }
 
-    /// Whether a socket is there: one that has spoken nonsense is closed.
+    /// Returns whether a socket is still open. The caller closes the sockets of peers that send invalid
+    /// messages.
     pub(super) fn knows(&self, conn: Conn) -> bool {
         self.peers.contains_key(&conn.0)
     }
 
-    /// What has come since.
+    /// Receives all events since the last call.
     pub(super) fn hear(&mut self, heard: &mut VecDeque<Heard>) {
         self.take_places();
         let mut events = [MaybeUninit::uninit(); 64];
@@ -237,7 +242,7 @@ impl Agent {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let come: Vec<OwnedFd> = (0..AT_ONCE).map_while(|_| accept_with(fd, flags).ok()).collect();
         for fd in come {
-            // Whoever may not speak to us finds the socket closed.
+            // A peer that may not connect finds its socket closed.
             if let Ok(conn) = self.check(&fd).and_then(|pid| self.admit(fd, pid)) {
                 self.silent.push_back(conn.0);
             }
@@ -247,7 +252,7 @@ impl Agent {
         }
     }
 
-    /// What has come from one peer.
+    /// Receives the messages of one peer.
     pub(super) fn hear_from(&mut self, Conn(id): Conn, heard: &mut VecDeque<Heard>) {
         for _ in 0..AT_ONCE {
             let Some(peer) = self.peers.get(&id) else { return };
@@ -269,10 +274,11 @@ impl Agent {
                     }
                 }
                 Err(Errno::AGAIN | Errno::INTR) => return,
-                // It has left something unread. What it said before is behind this.
+                // The peer closed its socket with data unread. Its earlier messages are still queued
+                // behind this error.
                 Err(Errno::CONNRESET) => {}
                 Ok(_) | Err(_) => {
-                    // The socket stays until whoever hears this closes it.
+                    // The caller closes the socket when it handles the event.
                     let _ = epoll::delete(&self.epoll, &peer.fd);
                     return heard.push_back(Heard::Gone(Conn(id)));
                 }
@@ -280,15 +286,15 @@ impl Agent {
         }
     }
 
-    /// Makes the agent's descriptor readable when a socket of the caller's own is.
+    /// Makes the agent's descriptor readable when a socket of the caller's own is readable.
     ///
     /// # Errors
-    /// The system refuses.
+    /// Returns an error if the system refuses.
     pub(super) fn watch_other(&self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
         self.watch(fd, OTHER)
     }
 
-    /// Becomes readable when there is something to hear.
+    /// Returns the descriptor that becomes readable when there is an event.
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }

@@ -1,9 +1,9 @@
-//! A VI consumer (VIA 1.0): a provider together with the memory of the program that uses it.
+//! A VI consumer (VIA 1.0): a provider, together with the memory of the program that uses it.
 //!
-//! A [`Provider`] has to be promised that registered memory stays. A consumer keeps that promise: it has
-//! all memory itself, in pieces, and gives nobody a reference to it. So descriptors and bytes are named by
-//! piece and offset, or by a number, and every call is safe. What its VIs are for is always the same:
-//! reliable delivery, and RDMA writes of the peer to the pieces that are registered for them.
+//! A [`Provider`] relies on registered memory to stay valid. A consumer guarantees that: it owns all
+//! memory, in pieces, and gives out no reference to it. Callers name descriptors by a number, and bytes
+//! by piece and offset, so every call is safe. All VIs of a consumer have the same attributes: reliable
+//! delivery, and RDMA writes by the peer to pieces that are registered for them.
 
 use super::provider::{Config, News, OpenError, Provider, WireKind};
 use crate::statistics::{PeerStatistics, Strays};
@@ -16,46 +16,46 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 use thiserror::Error;
 
-/// The longest message.
+/// The longest message, in bytes.
 const LONGEST_BYTES: u32 = 1 << 30;
-/// Bytes of a descriptor with up to two segments.
+/// Length of a descriptor with up to two segments, in bytes.
 const DESCRIPTOR_LEN: usize = 64;
-/// The piece that descriptors are in.
+/// The piece that holds the descriptors.
 const DESCRIPTORS: PieceId = PieceId(0);
 
-/// Why a consumer could not go on. One line.
+/// Reasons why a consumer cannot go on. Each message is one line.
 #[derive(Debug, Error)]
 pub enum ConsumerError {
     /// The provider could not be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The system has no memory for it.
+    /// The system has no memory for a piece.
     #[error("the system has no room for {bytes} bytes: {error}")]
     Memory {
-        /// What was asked for.
+        /// The size that was asked for, in bytes.
         bytes: usize,
-        /// What it said.
+        /// The error of the system.
         error: std::io::Error,
     },
-    /// The provider does not do what it is asked for.
+    /// The provider refused a request.
     #[error("the provider of Virtual Interfaces cannot {what}: {}", of_code(*.code))]
     Refused {
-        /// What it was asked for.
+        /// The request.
         what: &'static str,
-        /// What a C program would be told.
+        /// The return code that a C program would get.
         code: ReturnCode,
     },
-    /// The connection is no more.
+    /// The connection is broken.
     #[error("{}", of_break(*.error, *.status))]
     Broken {
-        /// What the error callback is told, where it is.
+        /// The error that the error callback reports, if any.
         error: Option<AsyncError>,
-        /// What the first descriptor says that was not processed as it should be.
+        /// The status of the first descriptor that failed.
         status: Status,
     },
 }
 
-/// Why a VI broke, in words.
+/// Describes why a VI broke.
 fn of_break(error: Option<AsyncError>, status: Status) -> String {
     match error {
         _ if status.has(Status::LENGTH_ERROR) => {
@@ -69,7 +69,7 @@ fn of_break(error: Option<AsyncError>, status: Status) -> String {
     }
 }
 
-/// A code, in words where it is one that a connection may end with.
+/// Describes a return code, in words if a connection attempt can end with it.
 fn of_code(code: ReturnCode) -> String {
     match code {
         ReturnCode::Timeout => "the time is up".into(),
@@ -80,43 +80,43 @@ fn of_code(code: ReturnCode) -> String {
     }
 }
 
-/// Makes errors of a provider's out of its codes.
+/// Returns a function that converts return codes of a provider into errors.
 fn refused<E: Into<ReturnCode>>(what: &'static str) -> impl FnOnce(E) -> ConsumerError {
     move |error| ConsumerError::Refused { what, code: error.into() }
 }
 
-/// A piece of memory of a consumer's.
+/// Identifies a piece of a consumer's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PieceId(usize);
 
 struct Piece {
     pages: Pages,
-    /// Its registrations, the latest one last.
+    /// The registrations of the piece, the latest last.
     handles: Vec<MemHandle>,
 }
 
-/// A descriptor that is done.
+/// A completed descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// Its number.
+    /// The number of the descriptor.
     pub descriptor: usize,
-    /// What has come of it.
+    /// The completion of the descriptor.
     pub completion: Completion,
 }
 
-/// A provider with the memory of the program that uses it.
+/// A provider together with the memory of the program that uses it.
 pub struct Consumer {
-    // Before the memory: it is used until the provider is gone.
+    // Declared before the memory, so that it is dropped first: it uses the memory until then.
     provider: Provider,
     pieces: Vec<Piece>,
     tag: Ptag,
 }
 
 impl Consumer {
-    /// Opens a provider on `wire`, with room for so many descriptors of two segments each.
+    /// Opens a provider on `wire`, with room for `descriptors` descriptors of two segments each.
     ///
     /// # Errors
-    /// The system does not give what it needs.
+    /// Returns an error if the system refuses memory or another resource.
     pub fn open(wire: WireKind, descriptors: usize) -> Result<Self, ConsumerError> {
         let attributes = NicAttributes { transfer_bytes: LONGEST_BYTES, ..NicAttributes::default() };
         let mut provider = Provider::open(Config { wire, attributes })?;
@@ -127,41 +127,41 @@ impl Consumer {
         Ok(consumer)
     }
 
-    /// This host, as peers name it.
+    /// Returns the address of this host, as peers name it.
     pub fn host(&self) -> Vec<u8> {
         self.provider.host()
     }
 
-    /// What happened between a VI and its peer over UDP, and what the connection holds.
+    /// Returns the statistics of a VI's connection over UDP.
     pub fn statistics(&self, vi: ViHandle) -> Option<PeerStatistics> {
         self.provider.statistics(vi)
     }
 
-    /// Datagrams that came and were not taken as any peer's, and those that never left.
+    /// Returns counts of received datagrams that belong to no peer, and of own datagrams that were never
+    /// sent.
     pub fn strays(&self) -> Strays {
         self.provider.strays()
     }
 
-    /// Takes memory that nothing has touched. It is not registered.
+    /// Allocates a piece of untouched memory, without registering it.
     ///
     /// # Errors
-    /// The system has none.
+    /// Returns an error if the system has no memory.
     pub fn allocate(&mut self, bytes: usize) -> Result<PieceId, ConsumerError> {
         let pages = untouched(bytes)?;
         self.pieces.push(Piece { pages, handles: Vec::new() });
         Ok(PieceId(self.pieces.len() - 1))
     }
 
-    /// Gives a piece's memory back, and takes other memory that nothing has touched. It is not
-    /// registered.
+    /// Deregisters a piece and replaces its memory by untouched memory of `bytes` bytes.
     ///
     /// # Errors
-    /// The system has none, and the piece is one byte long.
+    /// Returns an error if the system has no memory. The piece may then be one byte long.
     pub fn renew(&mut self, piece: PieceId, bytes: usize) -> Result<(), ConsumerError> {
         while !self.pieces[piece.0].handles.is_empty() {
             self.deregister(piece)?;
         }
-        // One after the other: both may not fit.
+        // Release the old memory first, because both may not fit.
         self.pieces[piece.0].pages = untouched(1)?;
         self.pieces[piece.0].pages = untouched(bytes)?;
         Ok(())
@@ -172,25 +172,26 @@ impl Consumer {
         self.pieces[piece.0].pages.touch();
     }
 
-    /// Registers a piece, which may be registered already. A peer may write to it where that is said.
+    /// Registers a piece, which may be registered already. `can_be_written` says whether a peer may
+    /// write to it.
     ///
     /// # Errors
-    /// The provider refuses.
+    /// Returns an error if the provider refuses.
     #[inline]
     pub fn register(&mut self, piece: PieceId, can_be_written: bool) -> Result<(), ConsumerError> {
         let Piece { pages, handles } = &mut self.pieces[piece.0];
         let attributes = MemAttributes { tag: self.tag, can_be_written, can_be_read: false };
-        // SAFETY: the memory stays until it is deregistered, or the provider is gone: then pieces are
-        // dropped, or given back. Only copies are made of it.
+        // SAFETY: the memory stays until it is deregistered or the provider is dropped; only then a
+        // piece is dropped or its memory released. The consumer only copies bytes in and out.
         let handle = unsafe { self.provider.register(pages.base().as_ptr(), pages.bytes(), attributes) };
         handles.push(handle.map_err(refused("register memory"))?);
         Ok(())
     }
 
-    /// Takes the latest registration of a piece back.
+    /// Removes the latest registration of a piece.
     ///
     /// # Errors
-    /// There is none.
+    /// Returns an error if the piece is not registered.
     #[inline]
     pub fn deregister(&mut self, piece: PieceId) -> Result<(), ConsumerError> {
         let Piece { pages, handles } = &mut self.pieces[piece.0];
@@ -198,13 +199,13 @@ impl Consumer {
         self.provider.deregister(pages.base().as_ptr(), handle).map_err(refused("deregister memory"))
     }
 
-    /// A part of a piece, for a descriptor, under its latest registration.
+    /// Returns a segment for a descriptor: a part of a piece, under its latest registration.
     pub fn segment(&self, piece: PieceId, offset: usize, len: usize) -> Segment {
         let Remote { address, handle } = self.remote(piece, offset);
         Segment { address, handle, len: len as u32 }
     }
 
-    /// The same as a peer names it that writes there.
+    /// Returns the remote address by which a peer writes to the piece at `offset`.
     pub fn remote(&self, piece: PieceId, offset: usize) -> Remote {
         let Piece { pages, handles } = &self.pieces[piece.0];
         let address = pages.base().as_ptr().expose_provenance() as u64 + offset as u64;
@@ -214,7 +215,7 @@ impl Consumer {
     /// Copies bytes into a piece.
     ///
     /// # Panics
-    /// Where they do not fit: the caller has checked.
+    /// Panics if the bytes do not fit.
     #[inline]
     pub fn write(&mut self, piece: PieceId, offset: usize, bytes: &[u8]) {
         self.stretch(piece, offset, bytes.len()).write(bytes);
@@ -223,7 +224,7 @@ impl Consumer {
     /// Copies bytes out of a piece.
     ///
     /// # Panics
-    /// Where there are fewer: the caller has checked.
+    /// Panics if the piece has fewer bytes.
     #[inline]
     pub fn read(&self, piece: PieceId, offset: usize, into: &mut [u8]) {
         self.stretch(piece, offset, into.len()).readable().read(into);
@@ -231,14 +232,14 @@ impl Consumer {
 
     fn stretch(&self, PieceId(nth): PieceId, offset: usize, len: usize) -> Stretch {
         let pages = &self.pieces[nth].pages;
-        // SAFETY: all of the piece, of which nobody has a reference; callers copy at once.
+        // SAFETY: this is all of the piece, to which nobody holds a reference; callers copy at once.
         unsafe { Stretch::new(pages.base(), pages.bytes()) }.split_at(offset).1.split_at(len).0
     }
 
-    /// A new VI, whose receives complete on a completion queue where one is named.
+    /// Creates a VI, whose receives complete on `receive_cq` if one is given.
     ///
     /// # Errors
-    /// There are too many.
+    /// Returns an error if there are too many VIs.
     pub fn create_vi(&mut self, receive_cq: Option<CqHandle>) -> Result<ViHandle, ConsumerError> {
         let attributes = ViAttributes {
             level: Level::Delivery,
@@ -251,35 +252,35 @@ impl Consumer {
         self.provider.create_vi(attributes, None, receive_cq).map_err(refused("make a VI"))
     }
 
-    /// Does away with a VI that is disconnected.
+    /// Destroys a disconnected VI.
     ///
     /// # Errors
-    /// It is not.
+    /// Returns an error if the VI is not disconnected.
     pub fn destroy_vi(&mut self, vi: ViHandle) -> Result<(), ConsumerError> {
         self.provider.destroy_vi(vi).map_err(refused("do away with a VI"))
     }
 
-    /// A new completion queue of so many entries.
+    /// Creates a completion queue of `entries` entries.
     ///
     /// # Errors
-    /// There is no such size.
+    /// Returns an error if the size is not valid.
     pub fn create_cq(&mut self, entries: usize) -> Result<CqHandle, ConsumerError> {
         let entries = u32::try_from(entries).unwrap_or(u32::MAX);
         self.provider.create_cq(entries).map_err(refused("make a completion queue"))
     }
 
-    /// Waits for one request at a discriminator from now on.
+    /// Starts to wait for one connection request at a discriminator.
     ///
     /// # Errors
-    /// There can be no such discriminator.
+    /// Returns an error if the discriminator is not valid.
     pub fn wait(&mut self, discriminator: &[u8]) -> Result<WaitHandle, ConsumerError> {
         self.provider.wait(discriminator, None).map_err(refused("wait for a connection"))
     }
 
-    /// Connects a VI with the one whose request has come. Whether one has.
+    /// Connects a VI with the VI whose request has arrived. Returns whether a request has arrived.
     ///
     /// # Errors
-    /// There is no connection.
+    /// Returns an error if the connection cannot be made.
     pub fn accept(&mut self, wait: WaitHandle, vi: ViHandle) -> Result<bool, ConsumerError> {
         let waited = self.provider.waited(wait).map_err(refused("wait for a connection"))?;
         let Some(request) = waited else { return Ok(false) };
@@ -287,10 +288,10 @@ impl Consumer {
         Ok(true)
     }
 
-    /// Asks whoever waits there for a connection, for so long at most.
+    /// Requests a connection with the provider that waits at `to`, for at most `timeout`.
     ///
     /// # Errors
-    /// It can not.
+    /// Returns an error if the request cannot be made.
     pub fn ask(
         &mut self,
         vi: ViHandle,
@@ -302,35 +303,35 @@ impl Consumer {
         asked.map_err(refused("ask for a connection"))
     }
 
-    /// Whether what was asked for is there.
+    /// Returns whether the requested connection is established.
     ///
     /// # Errors
-    /// It will not be.
+    /// Returns an error if the request failed.
     pub fn is_answered(&mut self, vi: ViHandle) -> Result<bool, ConsumerError> {
         Ok(self.provider.answer(vi).map_err(refused("connect with the other process"))?.is_some())
     }
 
-    /// Ends the connection of a VI.
+    /// Disconnects a VI.
     ///
     /// # Errors
-    /// There is no such VI.
+    /// Returns an error if the VI does not exist.
     pub fn disconnect(&mut self, vi: ViHandle) -> Result<(), ConsumerError> {
         self.provider.disconnect(vi).map_err(refused("disconnect a VI"))
     }
 
-    /// Whether a VI is connected.
+    /// Returns whether a VI is connected.
     ///
     /// # Errors
-    /// There is no such VI.
+    /// Returns an error if the VI does not exist.
     pub fn is_connected(&mut self, vi: ViHandle) -> Result<bool, ConsumerError> {
         let query = self.provider.query_vi(vi).map_err(refused("look at a VI"))?;
         Ok(query.state == State::Connected)
     }
 
-    /// Lays a descriptor out, to be posted as often as it is wanted.
+    /// Writes a descriptor, which can then be posted any number of times.
     ///
     /// # Panics
-    /// Where there is no such descriptor, or it has more than two segments: the caller has checked.
+    /// Panics if the descriptor does not exist, or if `work` has more than two segments.
     #[inline]
     pub fn describe(&mut self, descriptor: usize, work: &Work) {
         let mut bytes = [0; DESCRIPTOR_LEN];
@@ -339,22 +340,22 @@ impl Consumer {
         self.write(DESCRIPTORS, descriptor * DESCRIPTOR_LEN, &bytes);
     }
 
-    /// Posts a descriptor that is laid out.
+    /// Posts a descriptor that was written by [`Consumer::describe`].
     ///
     /// # Errors
-    /// The queue is full.
+    /// Returns an error if the queue is full.
     #[inline]
     pub fn post(&mut self, vi: ViHandle, side: Side, descriptor: usize) -> Result<(), ConsumerError> {
         let Remote { address, handle } = self.remote(DESCRIPTORS, descriptor * DESCRIPTOR_LEN);
-        // SAFETY: all that is registered is this consumer's, and stays until it is deregistered.
+        // SAFETY: all registered memory belongs to this consumer, and stays until it is deregistered.
         unsafe { self.provider.post(vi, side, DescriptorAt { address, handle }) }
             .map_err(refused("post a descriptor"))
     }
 
-    /// Takes the next descriptor that is done; makes progress where none is.
+    /// Takes the next completed descriptor of a queue; makes progress if none is completed.
     ///
     /// # Errors
-    /// The VI is broken.
+    /// Returns `Broken` if the descriptor completed with an error.
     #[inline]
     pub fn done(&mut self, vi: ViHandle, side: Side) -> Result<Option<Finished>, ConsumerError> {
         let done = self.provider.done(vi, side).map_err(refused("look at a queue"))?;
@@ -366,10 +367,10 @@ impl Consumer {
         Ok(Some(Finished { descriptor: offset as usize / DESCRIPTOR_LEN, completion }))
     }
 
-    /// Where something is done next. Makes progress where nothing is.
+    /// Takes the next entry of a completion queue; makes progress if there is none.
     ///
     /// # Errors
-    /// There is no such queue.
+    /// Returns an error if the completion queue does not exist.
     #[inline]
     pub fn cq_done(&mut self, cq: CqHandle) -> Result<Option<Done>, ConsumerError> {
         self.provider.cq_done(cq).map_err(refused("look at a completion queue"))
@@ -384,15 +385,15 @@ impl Consumer {
         ConsumerError::Broken { error: told, status }
     }
 
-    /// Sleeps in the kernel until something may have come, for so long at most, and looks. The caller
-    /// has found nothing just before.
+    /// Sleeps in the kernel until something may have arrived, for at most `most`, and then makes
+    /// progress. The caller has just found nothing.
     pub fn sleep(&mut self, most: Duration) {
         let timeout = self.provider.prepare_sleep().min(most);
-        // What has come meanwhile is not slept over.
+        // A zero timeout means that something has arrived meanwhile.
         if !timeout.is_zero()
             && let Ok(timeout) = Timespec::try_from(timeout)
         {
-            // A signal ends a sleep as well.
+            // A signal ends the sleep as well.
             let _ = poll(&mut [PollFd::new(&self.provider.as_fd(), PollFlags::IN)], Some(&timeout));
         }
         self.provider.progress();
@@ -409,7 +410,7 @@ mod tests {
     use super::super::udp::UdpOptions;
     use super::*;
 
-    /// Two consumers with a VI each, connected.
+    /// Returns two consumers with one connected VI each.
     fn pair(wire: WireKind, name: &[u8]) -> [(Consumer, ViHandle); 2] {
         let mut ends = [(); 2].map(|()| {
             let mut consumer = Consumer::open(wire, 4).unwrap();
@@ -436,7 +437,7 @@ mod tests {
         Work { operation, immediate: Some(7), is_fenced: false, segments, len: segment.len }
     }
 
-    /// Posts work on a piece of so many bytes, with the descriptor of that number.
+    /// Posts work on a new piece of `bytes` bytes, with the descriptor of that number.
     fn post(end: &mut (Consumer, ViHandle), side: Side, descriptor: usize, bytes: usize) -> PieceId {
         let (consumer, vi) = end;
         let piece = consumer.allocate(bytes).unwrap();

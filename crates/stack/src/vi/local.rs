@@ -1,8 +1,7 @@
-//! The memory of this process that programs have registered: descriptors are read and completed
-//! there, messages come from there and go there. Addresses are numbers to the provider; here they
-//! become pointers.
+//! Registered memory of this process. Descriptors are read and completed there; messages are read from
+//! it and written to it. To the provider addresses are numbers; here they become pointers.
 //!
-//! Nobody is given a reference into such memory, for the program may write there at any time.
+//! No reference into such memory is ever made, because the program may write there at any time.
 
 use netdyno_host::bytes::Stretch;
 use netdyno_protocol::vi::descriptor::{CONTROL_LEN, SHORT_LEN, STATUS_AT, Short, View};
@@ -10,7 +9,7 @@ use netdyno_protocol::vi::{Completion, DescriptorAt, Segment, Side, Work, descri
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Where the immediate data and the length are, in front of the status.
+/// Offsets of the immediate data and of the length, which precede the status.
 const IMMEDIATE_AT: usize = 20;
 const LENGTH_AT: usize = 24;
 
@@ -18,22 +17,23 @@ fn pointer(address: u64) -> *mut u8 {
     ptr::with_exposed_provenance_mut(address as usize)
 }
 
-/// The bytes of a segment.
+/// Returns the bytes of a segment.
 ///
 /// # Safety
-/// The segment is in registered memory of this process, which stays until it is deregistered.
+/// The segment must be in registered memory of this process, which stays until it is deregistered.
 #[inline]
 pub(super) unsafe fn stretch(segment: &Segment) -> Stretch {
     let base = NonNull::new(pointer(segment.address)).unwrap_or(NonNull::dangling());
-    // SAFETY: the segment is registered memory, as the caller has promised. One at address 0 has no bytes: nothing is registered there.
+    // SAFETY: the segment is registered memory, as the caller has promised. A segment at address 0 has
+    // no bytes, because nothing is registered there.
     unsafe { Stretch::new(base, segment.len as usize) }
 }
 
-/// Copies the descriptor at an address, of which `room` bytes are registered, and reads the copy, if it is
-/// one of a short send.
+/// Copies a descriptor, of which `room` bytes are registered. Returns the copy if it describes a short
+/// send.
 ///
 /// # Safety
-/// So many bytes can be read there.
+/// `room` bytes must be readable there.
 #[inline]
 pub(super) unsafe fn read_short(at: DescriptorAt, room: u64) -> Option<Short> {
     if room < SHORT_LEN as u64 {
@@ -44,11 +44,11 @@ pub(super) unsafe fn read_short(at: DescriptorAt, room: u64) -> Option<Short> {
     View::new(&bytes).ok()?.short()
 }
 
-/// Copies the descriptor at an address, of which `room` bytes are registered, and reads the copy:
-/// whatever the program does to its own afterwards, this one stays.
+/// Copies a descriptor, of which `room` bytes are registered, and parses the copy. Later changes by the
+/// program have no effect on the copy.
 ///
 /// # Safety
-/// So many bytes can be read there.
+/// `room` bytes must be readable there.
 #[inline]
 pub(super) unsafe fn read_descriptor(at: DescriptorAt, room: u64, side: Side) -> Result<Work, Malformed> {
     if room < SHORT_LEN as u64 {
@@ -56,65 +56,69 @@ pub(super) unsafe fn read_descriptor(at: DescriptorAt, room: u64, side: Side) ->
         return unsafe { read_other(at, room, side) };
     }
     let mut short = [0; SHORT_LEN];
-    // SAFETY: `room` bytes can be read there, as the caller has promised, and those are enough.
+    // SAFETY: `room` bytes can be read there, as the caller has promised, and `room` is at least
+    // `SHORT_LEN`.
     unsafe { pointer(at.address).copy_to_nonoverlapping(short.as_mut_ptr(), SHORT_LEN) };
     let view = View::new(&short)?;
     if view.whole_len()? <= SHORT_LEN {
         return view.work(side);
     }
-    // SAFETY: `room` bytes can be read there, as the caller has promised. It is read anew, and only that counts.
+    // SAFETY: `room` bytes can be read there, as the caller has promised. This reads the descriptor
+    // anew, and only this copy counts.
     unsafe { read_other(at, room, side) }
 }
 
-/// The same of any length, and wherever registered memory ends.
+/// Copies a descriptor of any length, wherever registered memory ends.
 ///
 /// # Safety
-/// So many bytes can be read there.
+/// `room` bytes must be readable there.
 #[cold]
 unsafe fn read_other(at: DescriptorAt, room: u64, side: Side) -> Result<Work, Malformed> {
     let mut control = [0; CONTROL_LEN];
     if room < CONTROL_LEN as u64 {
         return Err(Malformed::Short);
     }
-    // SAFETY: `room` bytes can be read there, as the caller has promised, and those are enough.
+    // SAFETY: `room` bytes can be read there, as the caller has promised, and `room` is at least
+    // `CONTROL_LEN`.
     unsafe { pointer(at.address).copy_to_nonoverlapping(control.as_mut_ptr(), CONTROL_LEN) };
     let whole = View::new(&control)?.whole_len()?;
     if whole as u64 > room {
         return Err(Malformed::Short);
     }
     let mut bytes = vec![0; whole];
-    // SAFETY: so many bytes can be read there, as the caller has promised: there are no more than `room`.
+    // SAFETY: `room` bytes can be read there, as the caller has promised, and `whole` is at most `room`.
     unsafe { pointer(at.address).copy_to_nonoverlapping(bytes.as_mut_ptr(), whole) };
-    // What was read first counts, should it say something else by now.
+    // The first copy of the control segment counts, even if the program has changed it meanwhile.
     bytes[..CONTROL_LEN].copy_from_slice(&control);
     View::new(&bytes[..])?.work(side)
 }
 
-/// A word of a descriptor.
+/// Returns a word of a descriptor.
 ///
 /// # Safety
-/// It can be written, and is aligned.
+/// The word must be writable and aligned.
 #[inline]
 unsafe fn word<'a>(at: DescriptorAt, offset: usize) -> &'a AtomicU32 {
-    // SAFETY: the word can be written, and is aligned, as the caller has promised; programs look at these words as this side writes them.
+    // SAFETY: the word can be written, and is aligned, as the caller has promised. It is atomic, because
+    // programs read these words while this side writes them.
     unsafe { AtomicU32::from_ptr(pointer(at.address).add(offset).cast()) }
 }
 
-/// Nothing has come of a descriptor yet, whatever came of it the time before: a program that looks at
-/// the status again and again sees when something has.
+/// Clears the status of a posted descriptor, which may still hold that of its last use. A program that
+/// polls the status then sees the new completion.
 ///
 /// # Safety
-/// The control segment there can be written, and is aligned.
+/// The control segment there must be writable and aligned.
 #[inline]
 pub(super) unsafe fn begin(at: DescriptorAt) {
     // SAFETY: the control segment can be written, and is aligned, as the caller has promised.
     unsafe { word(at, STATUS_AT) }.store(0, Ordering::Relaxed);
 }
 
-/// Writes into a descriptor what has come of it, the status last of all.
+/// Writes a completion into a descriptor, the status last.
 ///
 /// # Safety
-/// The control segment there can be written, and is aligned.
+/// The control segment there must be writable and aligned.
 #[inline]
 pub(super) unsafe fn complete(at: DescriptorAt, completion: &Completion) {
     // SAFETY: the control segment can be written, and is aligned, as the caller has promised.
@@ -123,7 +127,7 @@ pub(super) unsafe fn complete(at: DescriptorAt, completion: &Completion) {
         word(IMMEDIATE_AT).store(immediate.to_le(), Ordering::Relaxed);
     }
     word(LENGTH_AT).store(completion.len.to_le(), Ordering::Relaxed);
-    // Release: a program that polls the status and sees it sees the bytes as well.
+    // Release: a program that polls the status and sees it also sees the bytes of the message.
     word(STATUS_AT).store(completion.status.0.to_le(), Ordering::Release);
 }
 
@@ -132,7 +136,8 @@ mod tests {
     use super::*;
     use netdyno_protocol::vi::{Operation, Status};
 
-    /// Memory of a program, with a descriptor at its beginning. It is looked at through pointers alone.
+    /// Memory of a program, with a descriptor at its beginning. The test accesses it only through
+    /// pointers.
     #[repr(align(64))]
     struct Memory([u8; SHORT_LEN]);
 
@@ -149,7 +154,7 @@ mod tests {
         let base = (&raw mut memory).cast::<u8>();
         let at = DescriptorAt { address: base.expose_provenance() as u64, handle: 0 };
         let whole = SHORT_LEN as u64;
-        // SAFETY: so many bytes can be read there, or fewer.
+        // SAFETY: at least `room` bytes can be read there.
         unsafe {
             assert_eq!(read_short(at, whole).map(|short| short.segment.len), Some(9));
             assert_eq!(read_short(at, whole - 1), None);
@@ -165,7 +170,7 @@ mod tests {
             complete(at, &completion);
         }
         let words = [IMMEDIATE_AT, LENGTH_AT, STATUS_AT].map(|offset| {
-            // SAFETY: inside of the memory, and nobody writes to it any more.
+            // SAFETY: the word is inside of the memory, and nobody writes to it any more.
             u32::from_le_bytes(unsafe { base.add(offset).cast::<[u8; 4]>().read() })
         });
         assert_eq!(words, [3, 9, Status::DONE.0]);

@@ -1,20 +1,20 @@
 //! Virtual Interfaces of this process (VIA 1.0; Speight, Abdel-Shafi and Bennett 1999): protected
-//! communication at user level, without a call of the kernel on the way of the data.
+//! user-level communication, without a system call on the data path.
 //!
-//! A [`Provider`] is what the architecture calls a VI provider: a NIC, and the agent that connects
-//! VIs and registers memory. The rules are those of [`netdyno_protocol::vi`]; here is what moves the
-//! bytes, one wire or the other ([`WireKind`]):
+//! A [`Provider`] is the VI provider of the architecture: a NIC, and the kernel agent that connects VIs
+//! and registers memory. [`netdyno_protocol::vi`] implements the rules; this module moves the bytes over
+//! one of two transports ([`WireKind`]):
 //!
-//! * **Shared memory**: posting writes a line of memory that the peer's process maps, and nothing
-//!   enters the kernel. The agent is a Unix socket, and sees to it that only processes of this user
-//!   take part.
-//! * **UDP**: a NIC in software, which whoever calls the provider drives.
+//! * **Shared memory**: a post writes a cache line that the peer's process maps, without a system call.
+//!   The
+//!   agent is a Unix socket, and admits only processes of this user.
+//! * **UDP**: a NIC in software, driven by the calls to the provider.
 //!
-//! A provider does nothing by itself. It makes progress when it is asked for what is done
-//! ([`Provider::done`], [`Provider::cq_done`]) or told to ([`Provider::progress`]).
+//! A provider has no thread. It makes progress when the program asks for completions
+//! ([`Provider::done`], [`Provider::cq_done`]) or calls [`Provider::progress`].
 //!
-//! A program that has memory of its own sees to it that this stays for as long as it is registered. One
-//! that lets a [`Consumer`] have it need not.
+//! A program that registers memory of its own must keep it valid for as long as it is registered. A
+//! program that uses a [`Consumer`] need not, because the consumer owns the memory.
 
 mod agent;
 mod consumer;

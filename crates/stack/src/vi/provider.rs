@@ -1,4 +1,4 @@
-//! A provider: the rules, and the wire under them.
+//! A provider: the rules of VIA, and a transport under them.
 
 use super::local;
 use super::shm;
@@ -18,11 +18,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Looks after which signals are looked for as well, whatever was found: they need a call of the
-/// kernel, which messages need not wait for.
+/// Calls that look for completions between two checks for signals. A check needs a system call, which
+/// messages must not wait for.
 const LOOKS_BETWEEN_SIGNALS: u32 = 4096;
 
-/// Which way down.
+/// The transport of a provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum WireKind {
     /// Shared memory, to processes of the same user on this host.
@@ -32,28 +32,28 @@ pub enum WireKind {
     Udp(UdpOptions),
 }
 
-/// How a provider is to be.
+/// The configuration of a provider.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Config {
-    /// The way down.
+    /// The transport.
     pub wire: WireKind,
-    /// What it is to be able to do.
+    /// The limits that the provider shall have.
     pub attributes: NicAttributes,
 }
 
-/// Why a provider could not be opened.
+/// Reasons why a provider could not be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// The system refused something.
+    /// The system refused a request.
     #[error("the system refused to {what}: {error}")]
     System {
-        /// What was asked of it.
+        /// The request.
         what: &'static str,
-        /// What it said.
+        /// The error of the system.
         #[source]
         error: std::io::Error,
     },
-    /// The shared memory could not be made.
+    /// The shared memory could not be created.
     #[error(transparent)]
     Segment(#[from] SegmentError),
     /// The socket could not be opened.
@@ -61,26 +61,26 @@ pub enum OpenError {
     Socket(#[from] SocketError),
 }
 
-/// What a provider has to tell a program that is not told by a call that it made.
+/// An event that no call of the program reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
-    /// A descriptor for which the program wanted to be called is done, and taken from its queue.
+    /// A descriptor with a requested notification is done, and was taken from its queue.
     Done {
         /// The VI.
         vi: ViHandle,
-        /// Its queue.
+        /// The queue of the VI.
         side: Side,
         /// The descriptor.
         at: DescriptorAt,
     },
-    /// The same of a completion queue, the entry taken from it.
+    /// A completion queue with a requested notification has an entry, which was taken from it.
     CqDone {
         /// The completion queue.
         cq: CqHandle,
-        /// Where something is done.
+        /// The queue whose descriptor is done.
         done: Done,
     },
-    /// Something has gone wrong.
+    /// An asynchronous error has occurred.
     Failed(Failure),
 }
 
@@ -89,14 +89,15 @@ pub struct Provider {
     nic: Nic,
     wire: Box<dyn Wire>,
     news: VecDeque<News>,
-    /// At which discriminators requests are waited for, and peers asked for.
+    /// The discriminators at which this provider waits for requests, and those that it requests as a
+    /// peer.
     waits: HashMap<WaitHandle, Vec<u8>>,
     asks: HashMap<ViHandle, Vec<u8>>,
-    /// Looks since signals were looked for.
+    /// Calls that looked for completions since the last check for signals.
     looks: u32,
-    /// How often something happened that somebody may wait for.
+    /// Number of events that a thread may wait for.
     changes: u64,
-    /// Whether the descriptor becomes readable when something comes.
+    /// Whether the descriptor becomes readable when something arrives.
     is_prepared: bool,
 }
 
@@ -104,7 +105,7 @@ impl Provider {
     /// Opens a provider.
     ///
     /// # Errors
-    /// The system does not give what it needs.
+    /// Returns an error if the system refuses memory, a socket or another resource.
     pub fn open(config: Config) -> Result<Self, OpenError> {
         let wire: Box<dyn Wire> = match config.wire {
             WireKind::Shm => Box::new(shm::ShmWire::open()?),
@@ -123,70 +124,71 @@ impl Provider {
         })
     }
 
-    /// What it can do.
+    /// Returns the attributes of the NIC.
     pub fn attributes(&self) -> &NicAttributes {
         self.nic.attributes()
     }
 
-    /// This host, as peers name it.
+    /// Returns the address of this host, as peers name it.
     pub fn host(&self) -> Vec<u8> {
         self.wire.host()
     }
 
-    /// Returns the address that other providers of this host may be opened at as well
+    /// Returns the address that this provider shares with others of this host, if it does
     /// ([`UdpOptions::is_shared`]).
     pub fn shared_address(&self) -> Option<SocketAddr> {
         self.wire.shared_address()
     }
 
-    /// What happened between a reliable VI that is connected over UDP and its peer, and what the
-    /// connection holds; `None` of any other.
+    /// Returns the statistics of a connected reliable VI over UDP; `None` for any other VI.
     pub fn statistics(&self, vi: ViHandle) -> Option<PeerStatistics> {
         self.wire.statistics(vi)
     }
 
-    /// Datagrams that came and were not taken as any peer's, and those that never left.
+    /// Returns counts of received datagrams that belong to no peer, and of own datagrams that were never
+    /// sent.
     pub fn strays(&self) -> Strays {
         self.wire.strays()
     }
 
-    /// A new protection tag.
+    /// Creates a protection tag.
     ///
     /// # Errors
-    /// There are too many.
+    /// Returns an error if there are too many.
     pub fn create_tag(&mut self) -> Result<Ptag, MemoryError> {
         self.nic.create_tag()
     }
 
-    /// Does away with a tag.
+    /// Destroys a protection tag.
     ///
     /// # Errors
-    /// There is none, or it is in use.
+    /// Returns an error if the tag does not exist or is in use.
     pub fn destroy_tag(&mut self, tag: Ptag) -> Result<(), MemoryError> {
         self.nic.destroy_tag(tag)
     }
 
-    /// Memory of at least `len` bytes, to be registered: what is sent from it in one stretch a peer on
-    /// this host copies out itself, where the wire can let it, and nobody copies it twice. Whoever is
-    /// sent anything from it may read all of it from then on.
+    /// Allocates at least `len` bytes of memory, which the program may register. If the transport allows
+    /// it, a peer on this host copies a message directly out of this memory, when the message is one
+    /// segment of it. That saves a copy. The peer of such a message may read all of the memory from then
+    /// on.
     ///
     /// # Errors
-    /// The system gives no such memory.
+    /// Returns an error if the system provides no such memory.
     pub fn allocate(&mut self, len: usize) -> Result<Arc<Loan>, OpenError> {
         let memory = Arc::new(Loan::create(len)?);
         self.wire.offer(&memory);
         Ok(memory)
     }
 
-    /// Makes memory of this process usable for VIs with its tag.
+    /// Registers memory of this process for VIs with its protection tag.
     ///
     /// # Errors
-    /// It can not be.
+    /// Returns an error if the memory or its attributes are not valid.
     ///
     /// # Safety
-    /// The memory can be read and written until it is deregistered or the provider is gone, by peers
-    /// as well where the attributes let them, and nobody holds a reference to it while messages go
-    /// there.
+    /// The memory must be readable and writable until it is deregistered or the provider is dropped. If
+    /// the attributes allow it, peers access it as well. Nobody may hold a reference to it while
+    /// messages go there.
     pub unsafe fn register(
         &mut self,
         base: *mut u8,
@@ -196,10 +198,10 @@ impl Provider {
         self.nic.register(base.expose_provenance() as u64, len as u64, attributes)
     }
 
-    /// Makes it unusable, at once: also for what is posted and what is coming.
+    /// Deregisters memory. Takes effect at once, also for posted descriptors and arriving messages.
     ///
     /// # Errors
-    /// It is not registered so.
+    /// Returns an error if the memory is not registered under this handle.
     pub fn deregister(&mut self, base: *const u8, handle: MemHandle) -> Result<(), MemoryError> {
         self.nic.deregister(base.addr() as u64, handle)?;
         self.wire.withdraw(&mut self.nic);
@@ -207,18 +209,19 @@ impl Provider {
         Ok(())
     }
 
-    /// The registered memory of a handle.
+    /// Returns the region that a memory handle stands for.
     ///
     /// # Errors
-    /// It is not registered so.
+    /// Returns an error if the memory is not registered under this handle.
     pub fn query_memory(&self, base: *const u8, handle: MemHandle) -> Result<&Region, MemoryError> {
         self.nic.query_memory(base.addr() as u64, handle)
     }
 
-    /// Changes what memory may be used for.
+    /// Changes the attributes of registered memory.
     ///
     /// # Errors
-    /// It is not registered so, or can not be used so.
+    /// Returns an error if the memory is not registered under this handle, or if the attributes are not
+    /// valid.
     pub fn set_memory(
         &mut self,
         base: *const u8,
@@ -228,10 +231,10 @@ impl Provider {
         self.nic.set_memory(base.addr() as u64, handle, attributes)
     }
 
-    /// A new VI, whose queues complete on these completion queues, where there are any.
+    /// Creates a VI, whose queues complete on the given completion queues, if any.
     ///
     /// # Errors
-    /// There is no such thing as it is to have.
+    /// Returns an error if an attribute is not valid or not supported, or a resource does not exist.
     pub fn create_vi(
         &mut self,
         attributes: ViAttributes,
@@ -241,10 +244,10 @@ impl Provider {
         self.nic.create_vi(attributes, send_cq, receive_cq)
     }
 
-    /// Does away with a VI, which is disconnected.
+    /// Destroys a disconnected VI.
     ///
     /// # Errors
-    /// There is none, or it is not idle.
+    /// Returns an error if the VI does not exist or is not idle.
     pub fn destroy_vi(&mut self, vi: ViHandle) -> Result<(), ResourceError> {
         self.nic.destroy_vi(vi)?;
         self.stop_asking(vi);
@@ -252,83 +255,85 @@ impl Provider {
         Ok(())
     }
 
-    /// What a program sees of a VI.
+    /// Returns state and attributes of a VI.
     ///
     /// # Errors
-    /// There is none.
+    /// Returns an error if the VI does not exist.
     pub fn query_vi(&mut self, vi: ViHandle) -> Result<ViQuery, ResourceError> {
         self.progress();
         self.nic.query_vi(vi)
     }
 
-    /// Changes what an idle VI is made for.
+    /// Changes the attributes of an idle VI.
     ///
     /// # Errors
-    /// There is none, it is not idle, or it can not be made so.
+    /// Returns an error if the VI does not exist or is not idle, or if the attributes are not valid.
     pub fn set_vi(&mut self, vi: ViHandle, attributes: ViAttributes) -> Result<(), ResourceError> {
         self.nic.set_vi(vi, attributes)
     }
 
-    /// Whether a queue of a VI completes on a completion queue.
+    /// Returns whether a queue of a VI completes on a completion queue.
     ///
     /// # Errors
-    /// There is no such VI.
+    /// Returns an error if the VI does not exist.
     pub fn completes_elsewhere(&self, vi: ViHandle, side: Side) -> Result<bool, ResourceError> {
         self.nic.completes_elsewhere(vi, side)
     }
 
-    /// A new completion queue of so many entries.
+    /// Creates a completion queue of `entries` entries.
     ///
     /// # Errors
-    /// There is no such size, or there are too many.
+    /// Returns an error if the size is not valid, or if there are too many queues.
     pub fn create_cq(&mut self, entries: u32) -> Result<CqHandle, CqError> {
         self.nic.create_cq(entries)
     }
 
-    /// Does away with a completion queue that no VI has.
+    /// Destroys a completion queue that no VI uses.
     ///
     /// # Errors
-    /// There is none, or it is in use.
+    /// Returns an error if the queue does not exist or is in use.
     pub fn destroy_cq(&mut self, cq: CqHandle) -> Result<(), CqError> {
         self.nic.destroy_cq(cq)?;
         self.changes += 1;
         Ok(())
     }
 
-    /// Gives a completion queue room for so many entries; those in it stay.
+    /// Resizes a completion queue to `entries` entries; the entries in it stay.
     ///
     /// # Errors
-    /// There is none, there is no such size, or more are in it.
+    /// Returns an error if the queue does not exist, if the size is not valid, or if more entries are in
+    /// it.
     pub fn resize_cq(&mut self, cq: CqHandle, entries: u32) -> Result<(), CqError> {
         self.nic.resize_cq(cq, entries)
     }
 
-    /// Posts a descriptor. One that cannot be understood is posted as well, and completes with an
-    /// error.
+    /// Posts a descriptor. A malformed descriptor is posted as well, and completes with an error.
     ///
     /// # Errors
-    /// It can not be posted.
+    /// Returns an error if the descriptor cannot be posted.
     ///
     /// # Safety
-    /// What [`Provider::register`] asks for holds of the memory that it is in.
+    /// The memory that holds the descriptor must meet the conditions of [`Provider::register`].
     #[inline]
     pub unsafe fn post(&mut self, vi: ViHandle, side: Side, at: DescriptorAt) -> Result<(), PostError> {
         if side == Side::Send && self.wire.send_at_once(&mut self.nic, vi, at) {
             return Ok(());
         }
-        // SAFETY: what is registered is memory that stays until it is deregistered, as the caller has promised.
+        // SAFETY: as the caller promised, registered memory stays valid until it is deregistered.
         unsafe { self.post_anyhow(vi, side, at) }
     }
 
-    /// The same by the long way.
+    /// Posts a descriptor by the slow path, which handles every descriptor.
     ///
     /// # Safety
     /// As for [`Provider::post`].
     unsafe fn post_anyhow(&mut self, vi: ViHandle, side: Side, at: DescriptorAt) -> Result<(), PostError> {
         self.nic.post(vi, side, at, |room| {
-            // SAFETY: so many bytes are registered there, and the caller has promised that they are memory.
+            // SAFETY: `room` bytes are registered there, and the caller has promised that registered
+            // bytes are memory.
             let work = unsafe { local::read_descriptor(at, room, side) };
-            // SAFETY: a control segment is registered there, and aligned, or nothing would be read.
+            // SAFETY: an aligned control segment is registered there, or `post` would not have called
+            // this.
             unsafe { local::begin(at) };
             work
         })?;
@@ -339,10 +344,10 @@ impl Provider {
         Ok(())
     }
 
-    /// Takes the next descriptor that is done; makes progress where none is.
+    /// Takes the next completed descriptor of a queue; makes progress if none is completed.
     ///
     /// # Errors
-    /// There is no such VI.
+    /// Returns an error if the VI does not exist.
     #[inline]
     pub fn done(&mut self, vi: ViHandle, side: Side) -> Result<Option<Completed>, PostError> {
         self.count_look();
@@ -361,11 +366,11 @@ impl Provider {
         self.nic.done(vi, side)
     }
 
-    /// Where something is done next: the descriptor is taken from there. Makes progress where nothing
-    /// is.
+    /// Takes the next entry of a completion queue: the queue whose descriptor is done. Makes progress if
+    /// there is none.
     ///
     /// # Errors
-    /// There is no such queue.
+    /// Returns an error if the completion queue does not exist.
     #[inline]
     pub fn cq_done(&mut self, cq: CqHandle) -> Result<Option<Done>, CqError> {
         self.count_look();
@@ -377,35 +382,35 @@ impl Provider {
         self.nic.cq_done(cq)
     }
 
-    /// The program is to be told ([`News::Done`]) of one more descriptor that is done.
+    /// Requests one notification ([`News::Done`]) for the next completed descriptor of a queue.
     ///
     /// # Errors
-    /// There is no such VI.
+    /// Returns an error if the VI does not exist.
     pub fn notify(&mut self, vi: ViHandle, side: Side) -> Result<(), PostError> {
         self.nic.notify(vi, side)?;
         self.settle();
         Ok(())
     }
 
-    /// The program is to be told ([`News::CqDone`]) of one more entry.
+    /// Requests one notification ([`News::CqDone`]) for the next entry of a completion queue.
     ///
     /// # Errors
-    /// There is no such queue.
+    /// Returns an error if the completion queue does not exist.
     pub fn notify_cq(&mut self, cq: CqHandle) -> Result<(), CqError> {
         self.nic.notify_cq(cq)?;
         self.settle();
         Ok(())
     }
 
-    /// What there is to tell that no call has told.
+    /// Returns the next event that no call has reported.
     pub fn next_news(&mut self) -> Option<News> {
         self.news.pop_front()
     }
 
-    /// Waits for one request at a discriminator, for so long at most.
+    /// Starts to wait for one connection request at a discriminator, for at most `timeout`.
     ///
     /// # Errors
-    /// There can be no such address, another user has it, or too many wait.
+    /// Returns an error if the discriminator is not valid, if another user owns it, or if too many wait.
     pub fn wait(
         &mut self,
         discriminator: &[u8],
@@ -419,10 +424,10 @@ impl Provider {
         Ok(wait)
     }
 
-    /// The request that has come, and the end of waiting. `None` where it goes on.
+    /// Returns the request that has arrived, which ends the wait; `None` if the wait continues.
     ///
     /// # Errors
-    /// The time is up, or nobody waits so.
+    /// Returns `Timeout` if the time is up, and an error if this wait does not exist.
     pub fn waited(&mut self, wait: WaitHandle) -> Result<Option<ConnHandle>, ConnectError> {
         self.progress();
         let now_ns = self.wire.now_ns();
@@ -435,40 +440,40 @@ impl Provider {
         waited
     }
 
-    /// A request that has come.
+    /// Returns a connection request that has arrived.
     ///
     /// # Errors
-    /// There is none.
+    /// Returns an error if the request does not exist.
     pub fn request(&self, conn: ConnHandle) -> Result<&Request, ConnectError> {
         self.nic.request(conn)
     }
 
-    /// Connects a VI with the one that asked. Where the VIs do not fit together the request stays,
-    /// for another VI or to be rejected.
+    /// Accepts a connection request: connects a VI with the requesting VI. If the two VIs do not match,
+    /// the request stays, and the program can accept it for another VI or reject it.
     ///
     /// # Errors
-    /// They can not be connected, or the other side has given up.
+    /// Returns an error if the VIs cannot be connected, or if the requester has given up.
     pub fn accept(&mut self, conn: ConnHandle, vi: ViHandle) -> Result<(), ConnectError> {
         self.nic.accept(conn, vi, number()?)?;
         self.settle();
         Ok(())
     }
 
-    /// Tells the one that asked that there will be no connection.
+    /// Rejects a connection request.
     ///
     /// # Errors
-    /// There is no such request.
+    /// Returns an error if the request does not exist.
     pub fn reject(&mut self, conn: ConnHandle) -> Result<(), ConnectError> {
         self.nic.reject(conn)?;
         self.settle();
         Ok(())
     }
 
-    /// A VI asks for a connection: with whoever waits there, or with a peer that asks for it as
-    /// well. What came of it says [`Provider::answer`].
+    /// Requests a connection for a VI: with a provider that waits at the address, or with a peer that
+    /// requests one as well. [`Provider::answer`] returns the outcome.
     ///
     /// # Errors
-    /// It can not ask.
+    /// Returns an error if the request cannot be made.
     pub fn ask(
         &mut self,
         vi: ViHandle,
@@ -485,7 +490,7 @@ impl Provider {
         }
         let asked = self.nic.ask(vi, [local, to], is_of_peer, number, until_ns, now_ns);
         if asked.is_ok() {
-            // It may have asked before, and not seen what came of that.
+            // The VI may have made a request before, whose outcome the program did not ask for.
             self.stop_asking(vi);
         }
         match (asked, is_of_peer) {
@@ -497,10 +502,11 @@ impl Provider {
         asked
     }
 
-    /// What came of asking, told once: the other side's VI. `None` where nothing has yet.
+    /// Returns the outcome of a connection request once: the other side's VI. `None` if there is no
+    /// outcome yet.
     ///
     /// # Errors
-    /// There is no connection, or nobody asked for one.
+    /// Returns an error if the request failed, or if none was made.
     pub fn answer(&mut self, vi: ViHandle) -> Result<Option<Offer>, ConnectError> {
         self.progress();
         let answer = self.nic.answer(vi);
@@ -516,11 +522,11 @@ impl Provider {
         }
     }
 
-    /// Ends the connection of a VI, or what it asks for. All that is not finished is flushed, and
-    /// the VI is idle.
+    /// Disconnects a VI, or cancels its connection request. Unfinished descriptors are flushed, and the
+    /// VI is idle.
     ///
     /// # Errors
-    /// There is no such VI.
+    /// Returns an error if the VI does not exist.
     pub fn disconnect(&mut self, vi: ViHandle) -> Result<(), ConnectError> {
         self.nic.disconnect(vi)?;
         self.stop_asking(vi);
@@ -529,7 +535,7 @@ impl Provider {
         Ok(())
     }
 
-    /// Looks at everything once: messages, signals, and what is due. Whether any message was taken or
+    /// Checks everything once: messages, signals and timers. Returns whether any message was received or
     /// sent.
     pub fn progress(&mut self) -> bool {
         self.looks = 0;
@@ -544,7 +550,7 @@ impl Provider {
         is_any
     }
 
-    /// A program that always finds something done looks at the wire all the same.
+    /// Counts calls, so that a program that always finds a completion still checks for signals.
     #[inline]
     fn count_look(&mut self) {
         self.looks += 1;
@@ -553,10 +559,10 @@ impl Provider {
         }
     }
 
-    /// Sees to it that whoever has something for this process from now on makes the provider's
-    /// descriptor readable ([`AsFd`]), until the next [`Provider::progress`]. How long may be slept at
-    /// most: not at all where messages have come before that. The caller looks for what it waits for
-    /// before it sleeps, and makes progress when it wakes.
+    /// Prepares for a sleep: from now on a peer that sends something makes the provider's descriptor
+    /// readable ([`AsFd`]), until the next [`Provider::progress`]. Returns the longest permitted sleep,
+    /// which is zero if messages have already arrived. The caller must check once more before it sleeps,
+    /// and make progress when it wakes.
     pub fn prepare_sleep(&mut self) -> Duration {
         let most = self.wire.prepare_sleep();
         self.is_prepared = true;
@@ -565,32 +571,32 @@ impl Provider {
         if is_any { Duration::ZERO } else { self.until_due().min(most) }
     }
 
-    /// How long until something is due by the clock. Who sleeps since before a call may have to be woken
-    /// for it.
+    /// Returns the time until the next timer is due. A thread that sleeps since before a call may have
+    /// to be woken earlier for it.
     pub fn until_due(&mut self) -> Duration {
         let left = |at_ns: u64| Duration::from_nanos(at_ns.saturating_sub(self.wire.now_ns()));
         let due = self.nic.deadline().map_or(Duration::MAX, left);
         due.min(self.wire.until_due())
     }
 
-    /// Whether [`Provider::prepare_sleep`] still holds.
+    /// Returns whether the last [`Provider::prepare_sleep`] is still in force.
     pub fn is_prepared(&self) -> bool {
         self.is_prepared
     }
 
-    /// A number that is another one whenever something has happened that somebody may wait for. Who
-    /// shares a provider with others wakes them when it changes.
+    /// Returns a number that changes with every event that a thread may wait for. A program that shares
+    /// a provider between threads wakes the other threads when the number changes.
     pub fn changes(&self) -> u64 {
         self.changes.wrapping_add(self.nic.answers()).wrapping_add(self.nic.at_once())
     }
 
-    /// Gives the provider up: every VI breaks.
+    /// Breaks every VI, as on a failure of the NIC.
     pub fn fail(&mut self) {
         self.nic.fail();
         self.settle();
     }
 
-    /// Does what the rules have decided, and writes completions into descriptors.
+    /// Carries out the decisions of the rules, and writes completions into descriptors.
     #[inline]
     fn settle(&mut self) {
         loop {
@@ -606,15 +612,15 @@ impl Provider {
     #[inline]
     fn attend(&mut self, event: Event) {
         match event {
-            // SAFETY: the descriptor's memory is registered, as the event says, so that it is there
-            // and can be written; its first byte is aligned, or it would not have been posted.
+            // SAFETY: the event names a descriptor in registered memory, which is valid and writable.
+            // Its first byte is aligned, or it would not have been posted.
             Event::Completed { at, completion, .. } => unsafe { local::complete(at, &completion) },
             Event::Callback { vi, side, at } => self.news.push_back(News::Done { vi, side, at }),
             Event::CqCallback { cq, done } => self.news.push_back(News::CqDone { cq, done }),
             Event::Failed(failure) => self.news.push_back(News::Failed(failure)),
             Event::Linked { vi, link } => {
                 self.wire.link(&mut self.nic, vi, &link);
-                // Whoever is to wake this process knows nothing of the new link.
+                // The peer of the new link does not know that it has to wake this process.
                 self.is_prepared = false;
             }
             Event::Unlinked { vi, link, parting } => self.wire.unlink(&mut self.nic, vi, &link, parting),
@@ -627,9 +633,9 @@ impl Provider {
     }
 }
 
-/// A number for a connection that nobody guesses.
+/// Returns a number for a connection that nobody can guess.
 fn number() -> Result<u64, ConnectError> {
-    // Without random bits there is no connection: what the system has run out of is a resource.
+    // No connection is made without random bits: the system has run out of a resource.
     Ok(u64::from_le_bytes(random::bytes().map_err(|_| ConnectError::TooMany)?))
 }
 
@@ -642,7 +648,7 @@ impl AsFd for Provider {
 impl Drop for Provider {
     fn drop(&mut self) {
         for vi in self.nic.vis() {
-            // There is such a VI.
+            // The VI exists, so this cannot fail.
             let _ = self.nic.disconnect(vi);
         }
         self.settle();

@@ -1,4 +1,4 @@
-//! What a way down does for a provider.
+//! The interface between a provider and its transport.
 
 use crate::statistics::{PeerStatistics, Strays};
 use netdyno_host::loan::Loan;
@@ -9,103 +9,104 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a short look for a VI has found.
+/// The result of the fast path for receives.
 pub(super) enum Look {
-    /// A receive is complete, which the program is given at once: it has taken all that was done before.
+    /// A receive is complete. The program gets it at once, because it has taken all earlier completions.
     Done(Completed),
-    /// Nothing has come, and nothing else is to be done.
+    /// No message has arrived, and nothing else is to be done.
     Nothing,
-    /// That is not to be said in one step, and nothing was done.
+    /// The fast path does not apply, and nothing was done.
     Further,
 }
 
-/// One way down: it carries what a [`Nic`] decides, and tells it what comes. All of its calls return
-/// at once, but for [`Wire::linger`].
+/// A transport: it carries out the decisions of a [`Nic`], and reports arrivals to it. All calls but
+/// [`Wire::linger`] return at once.
 pub(super) trait Wire: Send {
-    /// This host, as programs name it on this wire.
+    /// Returns the address of this host, as programs name it on this transport.
     fn host(&self) -> Vec<u8>;
 
-    /// The time that counts here, for [`Nic`]'s deadlines.
+    /// Returns the time for the deadlines of [`Nic`].
     fn now_ns(&mut self) -> u64;
 
-    /// Somebody here may be asked for at a discriminator from now on. Said as often as
-    /// [`Wire::ignore`].
+    /// Starts to accept requests at a discriminator. Each call is matched by one of [`Wire::ignore`].
     ///
     /// # Errors
-    /// Nobody here can be: another user of this host has the name.
+    /// Returns an error if another user of this host owns the discriminator.
     fn listen(&mut self, discriminator: &[u8]) -> Result<(), ConnectError>;
 
-    /// One who could be asked for at it is no longer.
+    /// Ends one [`Wire::listen`] at a discriminator.
     fn ignore(&mut self, discriminator: &[u8]);
 
-    /// Tells a host something, now or never: what is to be answered is said again by whoever asks.
+    /// Sends a signal to a host, once. The sender of a signal repeats it until it is answered.
     fn say(&mut self, nic: &mut Nic, host: &[u8], signal: &Signal);
 
-    /// Takes what comes beside the messages of VIs: signals, and the end of peers.
+    /// Receives control messages: signals, and the end of peers.
     fn hear(&mut self, nic: &mut Nic);
 
-    /// A VI is connected.
+    /// Starts the connection of a VI.
     fn link(&mut self, nic: &mut Nic, vi: ViHandle, link: &Link);
 
-    /// A VI is no longer connected. Where this side has ended that, the peer learns it behind all that
-    /// was sent.
+    /// Ends the connection of a VI. If this side has ended it, the peer learns so after all earlier
+    /// messages.
     fn unlink(&mut self, nic: &mut Nic, vi: ViHandle, link: &Link, parting: Parting);
 
-    /// Posts a send and carries it, where that is one step: nothing stands before it, and it is short. False
-    /// where it is not, and nothing was done.
+    /// Posts and sends a short message by the fast path, if no other message precedes it. Returns false
+    /// if the fast path does not apply; then nothing was done.
     #[inline]
     fn send_at_once(&mut self, _nic: &mut Nic, _vi: ViHandle, _at: DescriptorAt) -> bool {
         false
     }
 
-    /// Takes a message for a VI, where that is one step.
+    /// Receives a message for a VI by the fast path, if that applies.
     #[inline]
     fn receive_at_once(&mut self, _nic: &mut Nic, _vi: ViHandle) -> Look {
         Look::Further
     }
 
-    /// Carries what a VI sends, as far as there is room: all that [`Nic::next`] has.
+    /// Sends all messages of a VI that [`Nic::next`] returns, as far as there is room.
     fn send(&mut self, nic: &mut Nic, vi: ViHandle);
 
-    /// Takes what has come for a VI, and goes on with what it sends where that had to wait.
+    /// Receives the messages for a VI, and continues sends that had to wait.
     fn receive(&mut self, nic: &mut Nic, vi: ViHandle);
 
-    /// The same for all VIs. Whether anything was done.
+    /// Receives the messages for all VIs. Returns whether anything was done.
     fn receive_all(&mut self, nic: &mut Nic) -> bool;
 
-    /// From now on whoever has something for this process makes the descriptor readable, until the
-    /// next [`Wire::hear`]. How long may be slept at most. The caller looks once more before it sleeps.
+    /// Prepares for a sleep: a peer that sends something makes the descriptor readable, until the next
+    /// [`Wire::hear`]. Returns the longest permitted sleep. The caller checks once more before it
+    /// sleeps.
     fn prepare_sleep(&mut self) -> Duration;
 
-    /// How long until something is due by the clock.
+    /// Returns the time until the next timer is due.
     fn until_due(&mut self) -> Duration {
         Duration::MAX
     }
 
-    /// What becomes readable.
+    /// Returns the descriptor that becomes readable.
     fn descriptor(&self) -> BorrowedFd<'_>;
 
-    /// The address that other providers of this host may have as well, where it is shared.
+    /// Returns the address that this provider shares with others of this host, if it does.
     fn shared_address(&self) -> Option<SocketAddr> {
         None
     }
 
-    /// Memory is not registered any more: what is sent from there goes no further.
+    /// Reports that memory was deregistered: messages from there go no further.
     fn withdraw(&mut self, _nic: &mut Nic) {}
 
-    /// What happened between a VI and its peer, where the wire keeps count.
+    /// Returns the statistics of a VI's connection, if the transport counts them.
     fn statistics(&self, _vi: ViHandle) -> Option<PeerStatistics> {
         None
     }
 
-    /// Datagrams that came and were not taken as any peer's, and those that never left.
+    /// Returns counts of received datagrams that belong to no peer, and of own datagrams that were never
+    /// sent.
     fn strays(&self) -> Strays {
         Strays::default()
     }
 
-    /// This process has memory that peers on its host may be let read.
+    /// Offers memory of this process, which peers on its host may map.
     fn offer(&mut self, _memory: &Arc<Loan>) {}
 
-    /// The provider is closed: sees to it, for a bounded time, that peers get what was sent.
+    /// Closes the provider: ensures, for a bounded time, that peers receive what was sent.
     fn linger(&mut self, nic: &mut Nic);
 }

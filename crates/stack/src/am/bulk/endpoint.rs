@@ -1,4 +1,4 @@
-//! What an endpoint does with memory: its own, and that of its peers.
+//! Operations of an endpoint on memory: its own, and that of its peers.
 
 use super::handlers::Placed;
 use super::memory::Memory;
@@ -13,15 +13,15 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Where the bytes of a store come from.
+/// The source of the bytes of a store.
 pub(in crate::am) enum Source<'a> {
-    /// From a caller that waits until it may use them again.
+    /// Borrowed from a caller that waits until it may use them again.
     Lent(&'a [u8]),
-    /// From whoever holds them.
+    /// Shared with the caller, which does not wait.
     Shared(Shared),
 }
 
-/// Bytes of a store that whoever needs them holds: all of an [`Arc`], or the first of them.
+/// Reference-counted bytes of a store: all of an [`Arc`], or the first of them.
 #[derive(Clone, Debug)]
 pub struct Shared {
     bytes: Arc<[u8]>,
@@ -29,7 +29,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// The first `len` of `bytes`, or all where there are no more.
+    /// Returns the first `len` of `bytes`, or all of them if there are no more.
     pub fn first(bytes: Arc<[u8]>, len: usize) -> Self {
         let len = len.min(bytes.len());
         Self { bytes, len }
@@ -59,7 +59,7 @@ impl Source<'_> {
     }
 }
 
-/// What a transfer brings to the handler at its end.
+/// The handler of a transfer and the words for it.
 #[derive(Clone, Copy)]
 pub(in crate::am) struct Note {
     pub handler: u8,
@@ -78,7 +78,7 @@ impl Note {
     }
 }
 
-/// Where the bytes of a get go to.
+/// The destination of the bytes of a get.
 #[derive(Clone)]
 pub(in crate::am) struct Destination {
     pub memory: Memory,
@@ -87,53 +87,55 @@ pub(in crate::am) struct Destination {
 }
 
 impl<S> Endpoint<S> {
-    /// Memory of `len` bytes, all zero, that peers may store into and get from. Peers on this
-    /// host map it: each transfer is one copy.
+    /// Allocates `len` bytes, all zero, that peers may store into and get from. Peers on this host map
+    /// the memory, so that each transfer is one copy.
     ///
     /// # Errors
-    /// The system gives no such memory.
+    /// Returns an error if the system provides no such memory.
     pub fn allocate(&mut self, len: usize) -> Result<Memory, MemoryError> {
         self.offer.memories.allocate(len)
     }
 
-    /// Lets peers store into `bytes` and get from them.
+    /// Registers `bytes`, so that peers may store into them and get from them.
     ///
     /// # Errors
-    /// The system gives no random name for them.
+    /// Returns an error if the system provides no random identifier.
     pub fn register(&mut self, bytes: Box<[u8]>) -> Result<Memory, MemoryError> {
         self.offer.memories.register(bytes)
     }
 
-    /// Lets peers store into the `len` bytes from `base` on, and get from them.
+    /// Registers the `len` bytes from `base` on, so that peers may store into them and get from them.
     ///
     /// # Errors
-    /// The system gives no random name for them.
+    /// Returns an error if the system provides no random identifier.
     ///
     /// # Safety
-    /// They can be read and written until they are deregistered and all handles are dropped
-    /// (those of the program, and, until its handler has run or the peer is lost, that of a
-    /// `get` into them), and nobody holds a reference to them meanwhile.
+    /// The bytes must be readable and writable until they are deregistered and all handles are dropped.
+    /// A `get` into them holds a handle as well, until its handler has run or the peer is lost.
+    /// Meanwhile nobody may hold a reference to the bytes.
     pub unsafe fn register_raw(&mut self, base: NonNull<u8>, len: usize) -> Result<Memory, MemoryError> {
-        // SAFETY: the bytes stay until the last handle is gone, and nobody refers to them, as the caller has promised.
+        // SAFETY: as the caller promised, the bytes stay until the last handle is dropped, and nobody
+        // holds a reference to them.
         unsafe { self.offer.memories.register_raw(base, len) }
     }
 
-    /// Nothing of a peer lands in that memory any more, and transfers to and from it are
-    /// refused. Handles that are left go on to read and write it.
+    /// Deregisters memory: bytes of peers no longer land in it, and transfers to and from it are
+    /// refused. Existing handles can still read and write it.
     ///
     /// # Errors
-    /// No memory of this name is registered; or, of memory that peers map, the system has no
-    /// memory for a copy that they do not: refused it is, but who disregards that still
-    /// writes to it.
+    /// Returns `NotRegistered` if no memory with this identifier is registered. Returns an error if
+    /// peers map the memory and the system has no memory for a private copy: transfers are refused, but
+    /// a peer that breaks the protocol can still write to the old pages.
     pub fn deregister(&mut self, memory: u64) -> Result<(), MemoryError> {
         self.offer.memories.deregister(memory)
     }
 
-    /// Makes memory of `peer` ready for transfers, by the key that the peer has made of it.
-    /// Polls meanwhile, where the peer has to be asked.
+    /// Attaches memory of `peer` for transfers, by the key that the peer made of it. Polls while the
+    /// peer has to be asked.
     ///
     /// # Errors
-    /// That is no key, or `peer` has no such memory (any more), or a peer is lost.
+    /// Returns an error if `key` is no key, if `peer` has no such memory (any more), or if a peer is
+    /// lost.
     pub fn attach(&mut self, state: &mut S, peer: PeerId, key: &[u8]) -> Result<Remote, AttachError> {
         let key = MemoryKey::parse(key).map_err(AttachError::Key)?;
         match peer.wire() {
@@ -142,23 +144,22 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// Gives up what [`attach`](Self::attach) holds for `remote`.
+    /// Releases what [`attach`](Self::attach) holds for `remote`.
     pub fn detach(&mut self, remote: Remote) {
         match remote.peer.wire() {
             Wire::Shm => self.shm.peer_mut(remote.peer).detach(remote),
-            // Nothing is held.
+            // Over UDP nothing is held.
             Wire::Udp => {}
         }
     }
 
-    /// Stores `bytes` into the memory of a peer from `offset` on, where then the handler of
-    /// stores at index `handler` fires, with up to four words. Returns when `bytes` may be
-    /// used again; polls meanwhile, where there is no room in the window or the wire takes its
-    /// time.
+    /// Stores `bytes` into the memory of a peer from `offset` on. The handler of stores at index
+    /// `handler` then runs at the peer, with up to four words. Returns when `bytes` may be used again;
+    /// polls until there is room in the window and until the transport has copied the bytes.
     ///
     /// # Errors
-    /// The range is outside of the memory, or that is known to be registered no more: nothing
-    /// is written. Or a peer is lost.
+    /// Returns an error and writes nothing if the range is outside of the memory, or if the memory is
+    /// known to be deregistered. Returns `Lost` if a peer is lost.
     pub fn store<const N: usize>(
         &mut self,
         state: &mut S,
@@ -171,8 +172,8 @@ impl<S> Endpoint<S> {
         self.begin_store(state, remote, offset, Source::Lent(bytes), Note::new(handler, words))
     }
 
-    /// The same for bytes that may be kept until they are transferred, so that the call waits
-    /// for nothing but room in the window.
+    /// Stores bytes as [`store`](Self::store) does, but may keep them until they are transferred. The
+    /// call waits only for room in the window.
     ///
     /// # Errors
     /// As for [`store`](Self::store).
@@ -204,13 +205,13 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// Gets `len` bytes from the memory of a peer, from `offset` on, into `local` from `at`
-    /// on, where then, in a later poll, the handler of gets at index `handler` fires, with up
-    /// to four words. Polls where there is no room in the window.
+    /// Gets `len` bytes from the memory of a peer, from `offset` on, into `local` from `at` on. A later
+    /// poll runs the handler of gets at index `handler`, with up to four words. Polls until there is
+    /// room in the window.
     ///
     /// # Errors
-    /// The range is outside of either memory, or the peer's is known to be registered no more.
-    /// Or a peer is lost.
+    /// Returns an error if the range is outside of either memory, or if the peer's memory is known to be
+    /// deregistered. Returns `Lost` if a peer is lost.
     #[allow(clippy::too_many_arguments, reason = "two ranges, a handler and its words")]
     pub fn get<const N: usize>(
         &mut self,
@@ -236,7 +237,8 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// A refusal that comes later must not go by unnoticed.
+    /// Checks that a handler of refusals is set, because a refusal may come later and must not go
+    /// unnoticed.
     fn check_refusals(&self) -> Result<(), TransferError> {
         match self.offer.handlers.refused() {
             Some(_) => Ok(()),
@@ -246,7 +248,7 @@ impl<S> Endpoint<S> {
 }
 
 impl Destination {
-    /// The bytes, once they have come.
+    /// Returns the bytes, once they have arrived.
     pub fn placed(&self) -> Placed<'_> {
         Placed { memory: &self.memory, offset: self.offset, len: self.len }
     }

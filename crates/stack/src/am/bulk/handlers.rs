@@ -1,4 +1,4 @@
-//! What the handlers of transfers are given.
+//! The values that handlers of transfers receive.
 
 use super::memory::Memory;
 use crate::am::config::PeerId;
@@ -7,14 +7,14 @@ use crate::am::handlers::Outbox;
 use netdyno_protocol::frame::slot::MAX_WORDS;
 use std::fmt;
 
-/// A handler of stores, at the side whose memory was written.
+/// A handler of stores. It runs at the side that owns the memory.
 pub type StoreHandler<S> = fn(&mut S, Stored<'_>);
-/// A handler of gets, at the side that asked.
+/// A handler of gets. It runs at the side that called `get`.
 pub type FetchedHandler<S> = fn(&mut S, Fetched<'_>);
-/// The handler of transfers that were refused, at the side that asked.
+/// The handler of refused transfers. It runs at the side that began the transfer.
 pub type RefusedHandler<S> = fn(&mut S, Refused);
 
-/// Bytes in memory of this endpoint.
+/// Bytes in registered memory of this endpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct Placed<'a> {
     pub(in crate::am) memory: &'a Memory,
@@ -23,37 +23,37 @@ pub struct Placed<'a> {
 }
 
 impl<'a> Placed<'a> {
-    /// The memory that they are in.
+    /// Returns the memory that holds the bytes.
     pub fn memory(&self) -> &'a Memory {
         self.memory
     }
 
-    /// Where they begin in there.
+    /// Returns the offset of the first byte in the memory.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// How many they are.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether they are none.
+    /// Returns whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Copies them, or as many as there is room for.
+    /// Copies the bytes into `into`, or as many as fit.
     pub fn read(&self, into: &mut [u8]) {
         let len = into.len().min(self.len);
         self.memory.bytes().read(self.offset, &mut into[..len]);
     }
 }
 
-/// Bytes that a peer has stored into memory of this endpoint, in the hands of the handler,
-/// which may answer once.
+/// Bytes that a peer has stored into memory of this endpoint, given to the handler, which may reply
+/// once.
 ///
-/// A second answer is a type error:
+/// A second reply is a type error:
 ///
 /// ```compile_fail,E0382
 /// use netdyno_stack::am::Handlers;
@@ -71,28 +71,31 @@ pub struct Stored<'a> {
 }
 
 impl<'a> Stored<'a> {
-    /// Who stored them.
+    /// Returns the peer that stored the bytes.
     pub fn peer(&self) -> PeerId {
         self.peer
     }
 
-    /// The words that came with them; 0 beyond those that were sent.
+    /// Returns the words that came with the bytes; words that were not sent are 0.
     pub fn words(&self) -> [u64; MAX_WORDS] {
         self.words
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> Placed<'a> {
         self.bytes
     }
 
-    /// Replies with up to four words. Never waits: the slot was reserved.
+    /// Replies with up to four words. Never waits, because the slot of the reply is reserved.
     pub fn reply<const N: usize>(self, handler: u8, words: [u64; N]) {
         self.outbox.reply(handler, words);
     }
 
-    /// Replies with up to four words and a payload. Where the payload is too long, nothing
-    /// is sent and the request remains, to be answered otherwise.
+    /// Replies with up to four words and a payload.
+    ///
+    /// # Errors
+    /// Returns `TooLong` and the request if the payload is too long. Nothing is sent, and the handler
+    /// can still reply.
     pub fn reply_medium<const N: usize>(
         self,
         handler: u8,
@@ -109,7 +112,7 @@ impl<'a> Stored<'a> {
     }
 }
 
-/// Bytes of a peer that have arrived in memory of this endpoint, which had asked for them.
+/// Bytes of a peer that a `get` of this endpoint has brought into its memory.
 pub struct Fetched<'a> {
     pub(in crate::am) peer: PeerId,
     pub(in crate::am) words: [u64; MAX_WORDS],
@@ -117,48 +120,48 @@ pub struct Fetched<'a> {
 }
 
 impl<'a> Fetched<'a> {
-    /// Whose they were.
+    /// Returns the peer that owned the bytes.
     pub fn peer(&self) -> PeerId {
         self.peer
     }
 
-    /// The words that were given to the `get`; 0 beyond those.
+    /// Returns the words that were given to the `get`; the others are 0.
     pub fn words(&self) -> [u64; MAX_WORDS] {
         self.words
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> Placed<'a> {
         self.bytes
     }
 }
 
-/// Which way bytes were to go.
+/// The direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
     /// Into the peer's memory.
     Store,
-    /// Out of it.
+    /// Out of the peer's memory.
     Get,
 }
 
-/// A transfer that the peer has refused: the memory is registered no more. Its handler has
-/// not run and will not.
+/// A transfer that the peer has refused, because the memory is no longer registered. Its handler has not
+/// run and will not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Who refused.
+    /// The peer that refused.
     pub peer: PeerId,
-    /// What was refused.
+    /// The direction of the transfer.
     pub transfer: Transfer,
-    /// The memory at the peer.
+    /// The identifier of the memory at the peer.
     pub memory: u64,
-    /// Where the bytes begin in there.
+    /// The offset of the first byte in that memory.
     pub offset: u64,
-    /// How many there are.
+    /// The number of bytes.
     pub len: u64,
     /// The handler that was to run.
     pub handler: u8,
-    /// The words for it.
+    /// The words for that handler.
     pub words: [u64; MAX_WORDS],
 }
 

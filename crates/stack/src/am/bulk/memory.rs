@@ -11,8 +11,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-/// Words of the first page of a segment with memory: set once the memory is registered no
-/// more; its id; its length; the number of its endpoint in the process.
+/// Offsets of words in the first page of a segment with memory. `CLOSED` is set once the memory is
+/// deregistered; the others hold its identifier, its length, and the number of its endpoint in the
+/// process.
 const CLOSED: usize = LINE;
 const ID: usize = 2 * LINE;
 const LEN: usize = ID + 8;
@@ -20,9 +21,9 @@ const ENDPOINT: usize = ID + 16;
 
 /// Memory that peers may store into and get from, as long as it is registered.
 ///
-/// A handle: the memory is there until the last one is dropped. Peers write at any time, so
-/// its bytes are copied in and out and never borrowed; a copy made while a peer stores into
-/// the same bytes may have some new and some old ones.
+/// This is a handle: the memory exists until the last handle is dropped. Peers write at any time, so its
+/// bytes are copied in and out and never borrowed. A copy made while a peer stores into the same bytes
+/// may contain some new and some old bytes.
 #[derive(Clone)]
 pub struct Memory(Arc<Registered>);
 
@@ -38,22 +39,23 @@ impl fmt::Debug for Memory {
 }
 
 impl Memory {
-    /// Its name, of 64 random bits: who knows it may use the memory.
+    /// Returns the identifier of the memory: 64 random bits. A peer that knows it may use the memory.
     pub fn id(&self) -> u64 {
         self.0.id
     }
 
-    /// Bytes in it.
+    /// Returns the length of the memory, in bytes.
     pub fn len(&self) -> usize {
         self.0.bytes.len()
     }
 
-    /// Whether it has none.
+    /// Returns whether the memory has no bytes.
     pub fn is_empty(&self) -> bool {
         self.0.bytes.is_empty()
     }
 
-    /// The bytes to hand to peers that may use it, by whatever way there is.
+    /// Returns the key of the memory: bytes that the program passes by any means to peers that may use
+    /// it.
     pub fn key(&self) -> Vec<u8> {
         let place = match self.0.bytes.segment() {
             None => Place::Elsewhere,
@@ -64,20 +66,20 @@ impl Memory {
         MemoryKey { id: self.id(), len: self.len() as u64, place }.encode().to_vec()
     }
 
-    /// Copies the bytes from `offset` on.
+    /// Copies bytes of the memory, from `offset` on, into `into`.
     ///
     /// # Errors
-    /// There are fewer.
+    /// Returns an error if the range is outside of the memory.
     pub fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), OutOfBounds> {
         OutOfBounds::check(offset, into.len(), self.len())?;
         self.0.bytes.read(offset, into);
         Ok(())
     }
 
-    /// Copies `from` to the bytes from `offset` on.
+    /// Copies `from` into the memory, from `offset` on.
     ///
     /// # Errors
-    /// There are fewer.
+    /// Returns an error if the range is outside of the memory.
     pub fn write(&self, offset: usize, from: &[u8]) -> Result<(), OutOfBounds> {
         OutOfBounds::check(offset, from.len(), self.len())?;
         self.0.bytes.write(offset, from);
@@ -88,8 +90,8 @@ impl Memory {
         &self.0.bytes
     }
 
-    /// Tells peers that map it to leave it alone, and where somebody here still looks at it,
-    /// makes sure of that.
+    /// Tells peers that map the memory to stop using it. If this process still holds a handle, replaces
+    /// the pages by a private copy, so that no peer can write to them.
     fn close(self) -> Result<(), MemoryError> {
         let Some(closed) = self.0.bytes.word(CLOSED) else { return Ok(()) };
         // Release: pairs with the acquire in `Mapped::is_open`.
@@ -98,14 +100,14 @@ impl Memory {
     }
 }
 
-/// All registered memory of an endpoint.
+/// All registered memories of an endpoint.
 pub(in crate::am) struct Memories {
     endpoint: u64,
     by_id: HashMap<u64, Memory>,
 }
 
 impl Memories {
-    /// None yet, of the endpoint that has this number in its process.
+    /// Returns an empty table for the endpoint that has this number in its process.
     pub(in crate::am) fn new(endpoint: u64) -> Self {
         Self { endpoint, by_id: HashMap::new() }
     }
@@ -136,7 +138,8 @@ impl Memories {
         len: usize,
     ) -> Result<Memory, MemoryError> {
         check_len(len)?;
-        // SAFETY: the bytes stay until the last handle is gone, and nobody refers to them, as the caller has promised.
+        // SAFETY: as the caller promised, the bytes stay until the last handle is dropped, and nobody
+        // holds a reference to them.
         self.insert(unsafe { Bytes::lent(base, len) })
     }
 
@@ -151,12 +154,12 @@ impl Memories {
         self.by_id.remove(&id).ok_or(NotRegistered(id))?.close()
     }
 
-    /// The memory of that name.
+    /// Returns the memory with this identifier.
     pub(in crate::am) fn get(&self, id: u64) -> Option<&Memory> {
         self.by_id.get(&id)
     }
 
-    /// The memory of that name, if it has those bytes: what a peer may ask for.
+    /// Returns the memory with this identifier, if the range that a peer asks for is inside of it.
     pub(in crate::am) fn find(&self, id: u64, offset: u64, len: u64) -> Option<(&Memory, usize, usize)> {
         let memory = self.get(id)?;
         let (offset, len) = (usize::try_from(offset).ok()?, usize::try_from(len).ok()?);
@@ -168,7 +171,7 @@ impl Memories {
 impl Drop for Memories {
     fn drop(&mut self) {
         for (_, memory) in self.by_id.drain() {
-            // Whoever holds it sees what is still written by peers that were about to.
+            // A handle that is left then sees late writes of peers that were about to write.
             let _ = memory.close();
         }
     }
@@ -178,15 +181,15 @@ fn check_len(len: usize) -> Result<(), MemoryError> {
     if len as u64 <= LONGEST { Ok(()) } else { Err(MemoryError::TooLong(len)) }
 }
 
-/// The memory of another process on this host, mapped.
+/// Memory of another process on this host, mapped into this one.
 pub(in crate::am) struct Mapped {
     pub(in crate::am) id: u64,
     bytes: Bytes,
 }
 
 impl Mapped {
-    /// Maps what the key of a segment names. `None` where it is registered no more, or the
-    /// key is not quite its own.
+    /// Maps the segment that a key names. Returns `None` if the memory is no longer registered, or if
+    /// identifier or length are not those of the key.
     pub(in crate::am) fn open(
         id: u64,
         len: usize,
@@ -201,7 +204,7 @@ impl Mapped {
         Ok((is_meant && mapped.is_open()).then_some(mapped))
     }
 
-    /// Which endpoint of its process has it.
+    /// Returns the number of the endpoint that owns the memory, within its process.
     pub(in crate::am) fn endpoint(&self) -> u64 {
         self.bytes.word(ENDPOINT).map_or(0, |word| word.load(Ordering::Relaxed))
     }
@@ -216,11 +219,11 @@ impl Mapped {
         self.bytes.write(offset, from);
     }
 
-    /// Copies to memory of this process. Returns whether what was copied was registered all
-    /// the time: memory that is registered no more is given back, and reads as zeros.
+    /// Copies bytes to memory of this process. Returns whether the memory was registered until the copy
+    /// ended. The pages of deregistered memory are released and read as zeros.
     pub(in crate::am) fn read(&self, offset: usize, to: &Memory, at: usize, len: usize) -> bool {
         self.bytes.copy(offset, to.bytes(), at, len);
-        // The bytes come before the word: it was set before they were given back.
+        // Read the bytes before the word, because the owner sets the word before it releases the pages.
         fence(Ordering::Acquire);
         self.is_open()
     }

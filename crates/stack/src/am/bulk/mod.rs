@@ -1,5 +1,5 @@
-//! Bulk transfers between bytes here and registered memory of a peer; the documentation of
-//! [`am`](super) says what they do.
+//! Bulk transfers between local bytes and registered memory of a peer. The documentation of
+//! [`am`](super) describes what they do.
 
 mod endpoint;
 mod handlers;

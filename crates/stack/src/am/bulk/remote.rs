@@ -1,36 +1,36 @@
-//! A peer's memory, as seen from here.
+//! A peer's registered memory, as the other side names it.
 
 use crate::am::config::PeerId;
 use crate::am::error::OutOfBounds;
 
-/// Memory of a peer that transfers may go to and come from: what
-/// [`attach`](crate::am::Endpoint::attach) has found to be there.
+/// Memory of a peer that [`attach`](crate::am::Endpoint::attach) has found, for transfers to and from
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remote {
     pub(in crate::am) peer: PeerId,
     pub(in crate::am) memory: u64,
     pub(in crate::am) len: usize,
-    /// Its place among what is attached at its wire, where that counts.
+    /// Index among the attached memories of its transport; only shared memory uses it.
     pub(in crate::am) place: u32,
 }
 
 impl Remote {
-    /// Who has it.
+    /// Returns the peer that owns the memory.
     pub fn peer(&self) -> PeerId {
         self.peer
     }
 
-    /// Its name there.
+    /// Returns the identifier of the memory at the peer.
     pub fn memory(&self) -> u64 {
         self.memory
     }
 
-    /// Bytes in it.
+    /// Returns the length of the memory, in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has none.
+    /// Returns whether the memory has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

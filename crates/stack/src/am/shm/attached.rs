@@ -1,14 +1,14 @@
-//! Memory of a peer that is mapped here.
+//! Memory of a peer that is mapped into this process.
 
 use crate::am::bulk::{Mapped, Remote};
 use crate::am::error::TransferError;
 
-/// All that is mapped of one peer's.
+/// All mapped memory of one peer.
 #[derive(Default)]
 pub(super) struct Attached(Vec<Option<Mapped>>);
 
 impl Attached {
-    /// Takes a memory; one that is there already takes its place. Returns the place.
+    /// Adds a memory; replaces one with the same identifier. Returns its index.
     pub(super) fn insert(&mut self, mapped: Mapped) -> u32 {
         let is_same = |place: &Option<Mapped>| place.as_ref().is_some_and(|other| other.id == mapped.id);
         let place = self.0.iter().position(is_same).or_else(|| self.0.iter().position(Option::is_none));
@@ -25,7 +25,7 @@ impl Attached {
         place.as_ref().is_some_and(|mapped| mapped.id == remote.memory).then_some(place)
     }
 
-    /// The memory, if it is registered. What is not is given up.
+    /// Returns the memory, if it is still registered; otherwise unmaps it.
     #[inline]
     pub(super) fn get(&mut self, remote: Remote) -> Result<&Mapped, TransferError> {
         let place = self.place(remote).ok_or(TransferError::Deregistered)?;

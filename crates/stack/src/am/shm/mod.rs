@@ -1,4 +1,4 @@
-//! The peers of an endpoint that share memory with it, polled together.
+//! The peers of an endpoint over shared memory, polled together.
 
 mod attached;
 mod bulk;
@@ -19,42 +19,42 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Peers looked at in every poll: those heard from last.
+/// Number of peers checked in every poll: the ones heard from last.
 const HOT: usize = 8;
-/// Other peers looked at in every poll, in turn.
+/// Number of other peers checked in every poll, round-robin.
 const COLD: usize = 8;
-/// Polls in vain after which there is time to tell what is owed.
+/// Polls that find nothing, after which the endpoint sends pending credits.
 const POLLS_IN_VAIN: u32 = 8;
-/// Polls between two looks at the clock, so that one costs next to nothing.
+/// Polls between two readings of the clock, so that a reading costs next to nothing per poll.
 const POLLS_PER_LOOK: u32 = 1024;
-/// The same where every poll in vain may give the processor away for milliseconds.
+/// Polls between two readings of the clock, if each idle poll may yield the processor for milliseconds.
 const YIELDING_POLLS_PER_LOOK: u32 = 32;
-/// Time between two looks at the life of the peers: a system call each.
+/// Time between two checks whether the peers live; a check is one system call for each peer.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(super) struct ShmPeers {
     peers: Vec<ShmPeer>,
-    /// Places of the peers heard from last, the newest at `newest`.
+    /// Indices of the peers heard from last; the newest is at `newest`.
     hot: Vec<usize>,
     newest: usize,
-    /// The next peer to be looked at in turn.
+    /// The next of the other peers to check.
     cold: usize,
     polls_per_look: u32,
     polls_until_look: u32,
-    /// The same while every poll has something else to see to.
+    /// The rest of `polls_until_look`, while every poll has a completed get to hand over.
     polls_put_off: u32,
     polls_in_vain: u32,
     peer_timeout: Duration,
-    /// Where dials are turned.
+    /// Present if dials are set.
     interface: Option<Arc<Interface>>,
     last_look: Instant,
     next_look: Instant,
     payload: Vec<u8>,
-    /// What was got and not handed to its handler yet.
+    /// Completed gets that were not handed to their handlers yet.
     arrived: VecDeque<Arrived>,
 }
 
-/// A get whose bytes are here.
+/// A get whose bytes have arrived.
 struct Arrived {
     peer: PeerId,
     to: Destination,
@@ -113,19 +113,20 @@ impl ShmPeers {
         &mut self.peers[id.place()]
     }
 
-    /// Requests to a peer without an answer, and gets from it without their handler.
+    /// Returns the number of unanswered requests to a peer, and of gets from it whose handler has not
+    /// run.
     pub(super) fn in_flight(&self, id: PeerId) -> u32 {
         let arrived = self.arrived.iter().filter(|arrived| arrived.peer == id).count();
         self.peer(id).in_flight() + arrived as u32
     }
 
-    /// Gets without their handler.
+    /// Returns the number of gets whose handler has not run.
     fn arrived(&self) -> usize {
         self.arrived.len()
     }
 
-    /// Sees to it that the next polls hand what was got to its handler. They find out by what
-    /// they look at anyway.
+    /// Makes the next polls run the handler of a get. Sets `polls_until_look` to 0, which every poll
+    /// checks anyway.
     fn arrive(&mut self, arrived: Arrived) {
         if self.arrived.is_empty() {
             self.polls_put_off = self.polls_until_look;
@@ -134,8 +135,8 @@ impl ShmPeers {
         self.arrived.push_back(arrived);
     }
 
-    /// Handles what has arrived: at most four requests and one reply of each peer that it
-    /// looks at.
+    /// Handles messages that have arrived: at most four requests and one reply of each peer that this
+    /// poll checks.
     #[inline(always)]
     pub(super) fn poll<S>(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
         let mut handled = 0;
@@ -160,7 +161,7 @@ impl ShmPeers {
         Ok(handled)
     }
 
-    /// Tells peers what is owed: nothing flows back that could carry it.
+    /// Sends pending credits, because no reply flows back that could carry them.
     #[cold]
     fn settle(&mut self) {
         for peer in &mut self.peers {
@@ -168,7 +169,8 @@ impl ShmPeers {
         }
     }
 
-    /// Looks at some of the other peers; one that sent something becomes hot.
+    /// Checks some of the other peers. A peer that has sent something is checked in every poll from then
+    /// on.
     fn poll_cold<S>(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
         let mut handled = 0;
         for _ in 0..COLD {
@@ -184,7 +186,7 @@ impl ShmPeers {
         Ok(handled)
     }
 
-    /// What need not be done in every poll. Returns how much was handled.
+    /// Does the work that is not needed in every poll. Returns the number of gets handled.
     #[cold]
     #[inline(never)]
     fn attend<S>(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
@@ -202,32 +204,32 @@ impl ShmPeers {
             self.polls_until_look = 1;
             self.polls_put_off -= 1;
         }
-        // Looked at when the get began.
+        // The get began only because this handler exists.
         if let Some(handler) = offer.handlers.fetched(note.handler) {
             handler(state, Fetched { peer, words: note.words, bytes: to.placed() });
         }
         Ok(1)
     }
 
-    /// Looks whether the peers live.
+    /// Checks whether the peers live.
     fn look_after_peers(&mut self) -> Result<(), PeerLost> {
         self.polls_until_look = self.polls_per_look;
-        // Counts from here again, so that what comes to be owed later is told as well.
+        // Count from 0 again, so that credits that become pending later are sent as well.
         self.polls_in_vain = 0;
         let now = Instant::now();
         if now < self.next_look {
             return Ok(());
         }
         let timeout = self.peer_timeout;
-        // A program that did not poll for long is not to take its own absence for the
-        // silence of its peers: of one pause a quarter of the patience counts at most.
+        // A program that did not poll for long must not take its own absence for silence of its peers.
+        // So one pause counts for at most a quarter of the timeout.
         let most = (timeout / 4).max(Duration::from_millis(1));
         let passed = now.saturating_duration_since(self.last_look).min(most);
         self.last_look = now;
         self.next_look = now + LOOK_INTERVAL.min(timeout / 4);
         for peer in &mut self.peers {
             if let Err(lost) = peer.look(passed, timeout) {
-                // The others are looked at by the next poll, not an interval later.
+                // The next poll checks the other peers, without waiting for the interval.
                 self.polls_until_look = 0;
                 self.next_look = now;
                 return Err(lost);

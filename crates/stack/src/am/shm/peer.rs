@@ -1,4 +1,4 @@
-//! One connection: its four rings, its credits, and the life of the peer.
+//! One connection over shared memory: its four rings, its credits, and the state of the peer.
 
 use super::bulk::Bulk;
 use super::port::{CLOSED, ENDPOINT, Layout, ShmPort, TAKEN};
@@ -18,20 +18,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Requests of one peer taken in a row, so that a stream does not pay for a whole poll each.
+/// Requests of one peer handled in a row, so that a stream of requests does not pay for one poll each.
 const REQUESTS_AT_ONCE: usize = 4;
 
-/// What goes back to a peer for its requests.
+/// The sending side that replies of handlers go to.
 pub(in crate::am) struct Outbox {
     pub(super) replies: Writer,
     pub(super) ledger: Ledger,
     medium_bytes: usize,
-    /// Where dials are turned.
+    /// Present if dials are set.
     interface: Option<Arc<Interface>>,
 }
 
 impl Outbox {
-    /// Has the next reply, of `bytes`, depart as the dials say, where any is turned.
+    /// Stamps the next reply, of `bytes`, as the dials say, if any is set.
     #[inline(always)]
     pub(super) fn depart(&mut self, bytes: usize) {
         if let Some(interface) = &self.interface {
@@ -56,8 +56,8 @@ impl Outbox {
         self.medium_bytes
     }
 
-    /// Tells the peer what was handled, in a slot that one of its unanswered requests had
-    /// reserved.
+    /// Sends a credit: tells the peer how many requests were handled. Uses the slot that one of the
+    /// peer's unanswered requests reserved.
     pub(super) fn credit(&mut self) {
         let header = header(Kind::Credit, 0, self.ledger.completed(), &[]);
         self.replies.write(self.ledger.answer(), header, &[]);
@@ -66,12 +66,12 @@ impl Outbox {
 
 #[inline(always)]
 pub(super) fn header(kind: Kind, handler: u8, completed: u16, words: &[u64]) -> Header {
-    // The sequence number is the ring's.
+    // The ring fills in the sequence number.
     Header { sequence: 0, completed, handler, kind, words: words.len() as u8 }
 }
 
-/// Takes the send overhead of the processor. Returns the stamp of a message of `bytes` that is sent
-/// then, and when it is due at the peer.
+/// Spends the send overhead. Returns the stamp of a message of `bytes` that is sent after that, and when
+/// the message is due at the peer.
 #[cold]
 fn stamp(interface: &Interface, bytes: usize) -> (u64, u64) {
     let terms = interface.terms();
@@ -79,27 +79,27 @@ fn stamp(interface: &Interface, bytes: usize) -> (u64, u64) {
     (stamp, due_there(stamp, &terms))
 }
 
-/// Which of the inlets.
+/// Indices of the inlets.
 const REQUESTS: usize = 0;
 const REPLIES: usize = 1;
 
-/// Whether the message at the head of `ring` is not due yet.
+/// Returns whether the message at the head of `ring` is not due yet.
 fn holds(inlets: &mut Option<Box<[Inlet; 2]>>, which: usize, ring: &Reader, message: &Message) -> bool {
     let inlet = inlets.as_mut().map(|inlets| &mut inlets[which]);
     inlet.is_some_and(|inlet| is_dialled(message.header.kind) && inlet.holds(ring.stamp()))
 }
 
-/// Credits, parts of a store, and gets are not.
+/// Returns whether messages of this kind are dialled. Credits, chunks of a store, and gets are not.
 const fn is_dialled(kind: Kind) -> bool {
     matches!(kind, Kind::Short | Kind::Medium | Kind::Store | Kind::StagedStore | Kind::Refused)
 }
 
-/// Whether and how a peer was lost.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Connected,
-    /// Connected, and dials are turned. A state of its own, so that links without dials pay nothing
-    /// for those with them.
+    /// Connected over a dialled link. This is a state of its own, so that links without dials pay
+    /// nothing for dialled ones.
     Dialled,
     Lost(PeerLost),
 }
@@ -112,25 +112,25 @@ pub(in crate::am) struct ShmPeer {
     pub(super) replies_in: Reader,
     pub(super) requests_in: Reader,
     pub(super) outbox: Outbox,
-    /// Where dials are turned: when the last request is due at the peer, which is not to answer it
-    /// before.
+    /// When the last dialled request is due at the peer, in ticks. The peer cannot answer it earlier. 0
+    /// without dials.
     last_due: u64,
-    /// The same: of requests, and of replies.
+    /// The reading ends of both rings, requests and replies. Present if dials are set.
     inlets: Option<Box<[Inlet; 2]>>,
-    /// Messages taken from the peer, now and at the last look.
+    /// Number of messages taken from the peer, now and at the last check.
     taken: u64,
     taken_at_look: u64,
-    /// For how long looks have found requests waiting and nothing taken; `None` where
-    /// the last one found no request waiting.
+    /// The time for which checks have found requests outstanding and nothing taken; `None` if the last
+    /// check found no request outstanding.
     silent: Option<Duration>,
-    /// The number of its process.
+    /// The process id of the peer.
     pub(super) pid: u32,
-    /// Apart: short messages have nothing to do with it.
+    /// Boxed, because short messages do not use it.
     pub(super) bulk: Box<Bulk>,
     life: Life,
     inbox: Arc<Region>,
     their_inbox: Arc<Region>,
-    /// Kept: the peer may open it at any time.
+    /// Kept open, because the peer may open it at any time.
     _segment: Segment,
 }
 
@@ -143,19 +143,19 @@ impl ShmPeer {
     ) -> Result<Self, ConnectError> {
         let address = PortAddress::parse(address).map_err(ConnectError::ShmAddress)?;
         let theirs = Layout { window: address.window, medium_bytes: address.medium_bytes };
-        // Hold the process before looking at its memory: if that is the right one and the
-        // process still lives afterwards, it is the right process.
+        // Open the process before its memory. If the memory is the right one and the process is still
+        // alive afterwards, the process is the right one.
         let life = Life::of(address.pid).map_err(|error| ConnectError::Life { pid: address.pid, error })?;
         let their_inbox = Arc::new(open_segment(address.pid, address.fd, address.nonce, theirs.len())?);
         let ShmPort { layout: ours, region: inbox, segment, .. } = port;
         let window = ours.window.min(theirs.window);
-        // Last, so that an attempt that failed has taken nothing.
+        // Claimed last, so that a failed attempt has claimed nothing.
         if their_inbox.word(TAKEN).swap(1, Ordering::Relaxed) != 0 {
             return Err(ConnectError::Taken(address.pid));
         }
-        // SAFETY: a port is connected once, so its rings and stages have one reader here; the peer's port was
-        // taken by nobody before, so its rings and stages have one writer. The two layouts say which part of
-        // either region is whose.
+        // SAFETY: a port is connected once, so its rings and bounce buffers have one reader here. Nobody
+        // had claimed the peer's port before, so its rings and bounce buffers have one writer. The two
+        // layouts say which part of either region belongs to which.
         let (requests_out, replies_out, requests_in, replies_in, bulk) = unsafe {
             (
                 Writer::new(&their_inbox, theirs.requests()),
@@ -200,12 +200,13 @@ impl ShmPeer {
         self.outbox.medium_bytes
     }
 
-    /// Which endpoint of its process the peer is.
+    /// Returns the number of the peer's endpoint in its process.
     pub(super) fn endpoint(&self) -> u64 {
         self.their_inbox.word(ENDPOINT).load(Ordering::Relaxed)
     }
 
-    /// The credit for a request that may be sent now, by a [`ShmPeer::send`] that knows nothing of dials.
+    /// Takes a credit for a [`ShmPeer::send`] without dials. Returns `None` if the link is dialled, lost
+    /// or full.
     #[inline(always)]
     pub(in crate::am) fn simple_credit(&mut self) -> Option<Credit> {
         if matches!(self.state, State::Connected) { self.credits.take() } else { None }
@@ -218,24 +219,24 @@ impl ShmPeer {
         }
     }
 
-    /// Whether dials are turned.
+    /// Returns whether the link is dialled.
     #[inline(always)]
     pub(in crate::am) fn is_dialled(&self) -> bool {
         matches!(self.state, State::Dialled)
     }
 
-    /// The credit for a request that may be sent now, as the dials say.
+    /// Takes a credit for a request on any connected link; the caller stamps the request.
     pub(in crate::am) fn credit(&mut self) -> Option<Credit> {
         if self.check_connected().is_ok() { self.credits.take() } else { None }
     }
 
-    /// Why none may.
+    /// Returns the reason why no request can be sent.
     #[cold]
     fn why_not_ready(&self) -> RequestError {
         self.check_connected().map_or_else(RequestError::Lost, |()| RequestError::Full)
     }
 
-    /// Sends a request, if there is room, as the dials say.
+    /// Sends a request as the dials say, if there is room in the window.
     #[cold]
     #[inline(never)]
     pub(in crate::am) fn try_send_short(
@@ -266,7 +267,7 @@ impl ShmPeer {
         Ok(())
     }
 
-    /// Has the next request, of `bytes`, depart as the dials say.
+    /// Stamps the next request, of `bytes`, as the dials say.
     pub(super) fn depart(&mut self, bytes: usize) {
         if let Some(interface) = &self.outbox.interface {
             let (stamp, due) = stamp(interface, bytes);
@@ -275,13 +276,13 @@ impl ShmPeer {
         }
     }
 
-    /// Sends a request; the caller has seen to the dials.
+    /// Sends a request. The caller has already applied the dials.
     #[inline(always)]
     pub(in crate::am) fn send(&mut self, credit: Credit, handler: u8, words: &[u64]) {
         self.requests_out.write(credit, header(Kind::Short, handler, 0, words), words);
     }
 
-    /// Takes at most one reply and a few requests. Returns how many were handled.
+    /// Handles at most one reply and a few requests. Returns the number handled.
     #[inline(always)]
     pub(in crate::am) fn poll<S>(
         &mut self,
@@ -296,7 +297,7 @@ impl ShmPeer {
         }
     }
 
-    /// The same of a peer that is not simply connected.
+    /// Polls a peer that is lost or whose link is dialled.
     #[cold]
     #[inline(never)]
     fn poll_otherwise<S>(
@@ -319,8 +320,8 @@ impl ShmPeer {
         state: &mut S,
     ) -> Result<usize, PeerLost> {
         let mut handled = 0;
-        // Looked at even where no request waits: a poll then costs what it costs at any
-        // other time, and a reply to nothing is found.
+        // Checked even if no request is outstanding: so a poll always costs the same, and a reply
+        // without a request is detected.
         if let Some(message) = self.replies_in.read() {
             let message = message.map_err(|_| self.lose(Loss::Misbehaved))?;
             if !(DIALLED && holds(&mut self.inlets, REPLIES, &self.replies_in, &message)) {
@@ -351,7 +352,7 @@ impl ShmPeer {
         };
         self.replies_in.advance();
         self.taken += 1;
-        // Each message says that one more request was handled, at least.
+        // Each message must complete at least one more request.
         if !matches!(self.credits.complete_to(message.header.completed), Ok(1..)) {
             return Err(self.lose(Loss::Misbehaved));
         }
@@ -391,21 +392,21 @@ impl ShmPeer {
         Ok(1)
     }
 
-    /// Tells the peer what is owed while there is time for it.
+    /// Sends a pending credit, while the program is idle.
     pub(in crate::am) fn settle(&mut self) {
         if self.check_connected().is_ok() && self.outbox.ledger.is_owing() {
             self.outbox.credit();
         }
     }
 
-    /// Whether the peer is still there, with a patience of `timeout` for a silent one.
-    /// `passed` is the time since the last look, as far as the peer is to answer for it.
+    /// Checks whether the peer is still there. `passed` is the time since the last check for which the
+    /// peer is responsible. A peer that is silent for longer than `timeout` is lost.
     pub(in crate::am) fn look(&mut self, passed: Duration, timeout: Duration) -> Result<(), PeerLost> {
         if self.check_connected().is_err() {
             return Ok(());
         }
-        // Closed and ended are looked at before the rings: what was written before either
-        // is then seen, and handled first.
+        // Read these flags before the rings. A message that the peer wrote before it closed or ended is
+        // then seen, and handled first.
         let closed = self.inbox.word(CLOSED).load(Ordering::Acquire) != 0;
         let ended = !closed && self.life.has_ended();
         let is_drained = self.replies_in.read().is_none() && self.requests_in.read().is_none();
@@ -435,20 +436,20 @@ impl ShmPeer {
         Ok(())
     }
 
-    /// Tells the peer that nothing more comes, and nothing more is taken.
+    /// Tells the peer that this side sends nothing more and takes nothing more.
     fn say_closed(&self) {
-        // Release: pairs with the acquire in `look`; what was sent comes first.
+        // Release: pairs with the acquire in `look`, so that the peer sees all earlier messages first.
         self.their_inbox.word(CLOSED).store(1, Ordering::Release);
     }
 
-    /// Gives up a peer that is still there.
+    /// Disconnects a peer that is still connected.
     pub(in crate::am) fn disconnect(&mut self) {
         if self.check_connected().is_ok() {
             self.lose(Loss::Closed);
         }
     }
 
-    /// Gives the peer up, and tells it: one that lives could wait for us for ever.
+    /// Ends the connection and tells the peer, which could otherwise wait for this side for ever.
     #[cold]
     pub(in crate::am) fn lose(&mut self, loss: Loss) -> PeerLost {
         let lost = PeerLost { peer: self.id, loss, unresolved: self.credits.in_flight(), not_sent: 0 };
@@ -465,8 +466,7 @@ impl Drop for ShmPeer {
     }
 }
 
-/// What the message at the head of `ring` brings. `None` where it claims a payload that
-/// cannot be.
+/// Returns the content of the message at the head of `ring`; `None` if it claims an impossible payload.
 #[inline(always)]
 fn content<'a>(
     peer: PeerId,

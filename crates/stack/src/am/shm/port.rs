@@ -1,17 +1,17 @@
-//! The memory that one side of a connection makes, and how it is laid out.
+//! The memory that one side of a connection creates, and its layout.
 //!
 //! ```text
 //! 0      nonce
 //! 64     closed by the peer, a word
 //! 128    taken: a peer has connected, a word
-//! 192    number of the endpoint in its process, a word, written by the side that makes it
+//! 192    number of the endpoint in its process, a word, written by the owner
 //! 4096   ring of the peer's requests: slots, then payload cells
 //! ...    ring of the peer's replies: slots, then payload cells
-//! ...    stage of what the peer stores
-//! ...    stage of what is got from the peer
+//! ...    bounce buffer of the peer's stores
+//! ...    bounce buffer of gets from the peer
 //! ```
 //!
-//! The side that reads makes the memory; only the peer writes to the rest.
+//! The reading side creates the memory; only the peer writes to everything else.
 
 use crate::am::error::OpenError;
 use netdyno_host::region::{CONTROL_BYTES, Region};
@@ -22,16 +22,16 @@ use netdyno_protocol::frame::port::PortAddress;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Where the peer says that it has closed.
+/// Offset of the word by which the peer says that it has closed.
 pub(super) const CLOSED: usize = LINE;
-/// Where the peer says that it is the one that writes here.
+/// Offset of the word by which the peer claims this memory as its writer.
 pub(super) const TAKEN: usize = 2 * LINE;
 
-/// What rings and stages begin at a multiple of, but for replies: those begin half way, so that their first slots
-/// are in other sets of a cache than those of requests.
+/// Alignment of rings and bounce buffers. Only the ring of replies begins half way between two
+/// multiples, so that its first slots fall into other cache sets than those of requests.
 const SPACING: usize = 4096;
 
-/// Where the endpoint is named whose memory this is.
+/// Offset of the number of the endpoint that owns this memory.
 pub(super) const ENDPOINT: usize = 3 * LINE;
 
 /// Memory that the peer will write to.
@@ -40,11 +40,11 @@ pub(in crate::am) struct ShmPort {
     pub(super) layout: Layout,
     address: PortAddress,
     pub(super) region: Arc<Region>,
-    /// Kept open: the peer opens the segment through it.
+    /// Kept open, because the peer opens the segment through this descriptor.
     pub(super) segment: Segment,
 }
 
-/// The sizes that decide where everything lies.
+/// The sizes that determine the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub window: u32,
@@ -62,7 +62,7 @@ impl Layout {
         Place { offset: end.next_multiple_of(SPACING) + SPACING / 2, ..requests }
     }
 
-    /// Pages that nobody uses take no memory.
+    /// Returns the offset of the bounce buffer of stores. Its pages take no memory until they are used.
     pub(super) fn stored(self) -> usize {
         (self.replies().offset + self.replies().len()).next_multiple_of(SPACING)
     }
@@ -77,7 +77,7 @@ impl Layout {
 }
 
 impl ShmPort {
-    /// The sizes have been checked.
+    /// Creates the memory. The caller has checked the sizes.
     pub(in crate::am) fn open(window: u32, medium_bytes: u32, endpoint: u64) -> Result<Self, OpenError> {
         let layout = Layout { window, medium_bytes };
         let segment = Segment::create(layout.len())?;

@@ -1,5 +1,5 @@
-//! Transfers between processes that share memory, at the side whose memory it is, and what
-//! becomes of its answers.
+//! Bulk transfers over shared memory at the side that owns the memory, and the answers at the other
+//! side.
 
 use super::bulk::{Fetch, Get, last_chunk};
 use super::peer::{Outbox, ShmPeer, header};
@@ -10,11 +10,11 @@ use netdyno_host::ring::{Extent, Message};
 use netdyno_host::stage::CELL;
 use netdyno_protocol::frame::slot::Kind;
 
-/// What no correct peer writes.
+/// The peer wrote a message that no correct peer writes.
 struct Misbehaved;
 
 impl ShmPeer {
-    /// Takes a request that is no message alone, which the ring has advanced over.
+    /// Takes a request of a transfer, which the ring has advanced over.
     #[cold]
     #[inline(never)]
     pub(super) fn take_other_request<S>(
@@ -42,7 +42,7 @@ impl ShmPeer {
         Ok(1)
     }
 
-    /// Fires the handler of a store, or refuses it.
+    /// Runs the handler of a store, or refuses the store.
     fn take_store<S>(
         &mut self,
         message: &Message,
@@ -67,14 +67,15 @@ impl ShmPeer {
         let (peer, words) = (self.id, message.used_words());
         let outbox = handlers::Outbox::Shm(&mut self.outbox);
         on_store(state, Stored { peer, words, bytes: Placed { memory, offset, len }, outbox });
-        // A cell is wanted back.
+        // The peer wants the bounce-buffer slot back.
         if self.outbox.ledger.credit_is_due() || is_staged && self.outbox.ledger.is_owing() {
             self.outbox.credit();
         }
         Ok(())
     }
 
-    /// Places a part of a store. Where that cannot be, the store will be refused.
+    /// Copies one chunk of a store to its place. If that is not possible, the store itself is refused
+    /// later.
     fn take_chunk<S>(&mut self, extent: Extent, offer: &Offer<S>) -> Result<(), Misbehaved> {
         if extent.len > CELL as u64 {
             return Err(Misbehaved);
@@ -87,7 +88,7 @@ impl ShmPeer {
         Ok(())
     }
 
-    /// Puts what is asked for into a cell.
+    /// Copies the requested bytes into a bounce-buffer slot.
     fn take_fetch<S>(&mut self, extent: Extent, offer: &Offer<S>) -> Result<(), Misbehaved> {
         if extent.len > CELL as u64 {
             return Err(Misbehaved);
@@ -106,7 +107,7 @@ impl ShmPeer {
         Ok(())
     }
 
-    /// Takes what came in the place of a reply, which the ring has advanced over.
+    /// Takes an answer that is not a plain reply, which the ring has advanced over.
     #[cold]
     #[inline(never)]
     pub(super) fn take_other_reply<S>(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
@@ -132,7 +133,7 @@ impl ShmPeer {
         offer: &Offer<S>,
         state: &mut S,
     ) -> Result<(), Misbehaved> {
-        // Where there is none, nothing was begun that could be refused.
+        // Without this handler no transfer was begun that the peer could refuse.
         let on_refused = offer.handlers.refused().ok_or(Misbehaved)?;
         let (peer, transfer, words) = (self.id, Transfer::Store, message.used_words());
         let Extent { memory, offset, len } = extent;
@@ -141,8 +142,8 @@ impl ShmPeer {
         Ok(())
     }
 
-    /// Takes the next part of a get out of its cell; with the last one that was asked for, the
-    /// handler fires.
+    /// Copies the next chunk of a get out of its bounce-buffer slot. Runs the handler with the last
+    /// chunk.
     fn take_fetched<S>(&mut self, is_there: bool, offer: &Offer<S>, state: &mut S) -> Result<(), Misbehaved> {
         let part = self.bulk.fetches.pop_front().ok_or(Misbehaved)?;
         let Fetch { memory, offset, len, whole, .. } = part;
@@ -153,7 +154,7 @@ impl ShmPeer {
         }
         let Some(Get { from, to, note }) = whole else { return Ok(()) };
         let (peer, words, handler) = (self.id, note.words, note.handler);
-        // Both were looked for when the get began.
+        // The get began only because both handlers exist.
         if is_there {
             let on_fetched = offer.handlers.fetched(handler).ok_or(Misbehaved)?;
             on_fetched(state, Fetched { peer, words, bytes: to.placed() });
@@ -173,7 +174,7 @@ impl ShmPeer {
 }
 
 impl Outbox {
-    /// Says that a store cannot be: with everything that the peer said of it.
+    /// Refuses a store; repeats all that the peer said of it.
     fn refuse(&mut self, request: &Message, extent: Extent) {
         let words = &request.words[..usize::from(request.header.words)];
         self.depart(size_of_val(words));
@@ -181,7 +182,7 @@ impl Outbox {
         self.replies.write_with_extent(self.ledger.answer(), header, words, extent);
     }
 
-    /// Answers what no handler is for.
+    /// Answers a request that needs no handler.
     fn answer(&mut self, kind: Kind, extent: Extent) {
         let header = header(kind, 0, self.ledger.completed(), &[]);
         self.replies.write_with_extent(self.ledger.answer(), header, &[], extent);

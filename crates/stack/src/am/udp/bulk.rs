@@ -1,5 +1,5 @@
-//! Transfers by datagrams: where their bytes come from and go to, for a [`Connection`] that
-//! knows when.
+//! Bulk transfers over UDP: the source and the destination of their bytes. [`Connection`] decides when a
+//! datagram goes.
 
 use super::UdpPeers;
 use super::peer::UdpPeer;
@@ -18,27 +18,27 @@ use netdyno_protocol::reliability::{self, Event, Full};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The bytes of one store, for as long as its caller waits.
+/// The number of one store and its bytes, borrowed while the caller of `store` waits.
 pub(super) type Lent<'a> = Option<(u32, &'a [u8])>;
 
-/// What this side has to do with transfers of its own.
+/// The state of this side's own transfers.
 #[derive(Default)]
 pub(super) struct Transfers {
-    /// Bytes of stores that nobody waits for, in their order.
+    /// Bytes of stores whose caller does not wait, in order.
     sources: VecDeque<(u32, Shared)>,
-    /// In their order.
+    /// Gets and questions without an answer, in order.
     gets: VecDeque<Get>,
-    /// The last answer to the question whether the peer has some memory.
+    /// The number of the last answered question whether the peer has some memory, and the answer.
     attached: Option<(u32, bool)>,
 }
 
 struct Get {
     number: u32,
-    /// Nowhere for the question whether there is such memory.
+    /// The destination; `None` if this asks only whether the memory exists.
     to: Option<(Destination, Note)>,
 }
 
-/// What a connection takes bytes from and puts them into.
+/// The memory that a connection copies transfers from and to.
 struct Reach<'a> {
     memories: &'a Memories,
     transfers: &'a mut Transfers,
@@ -84,8 +84,8 @@ impl reliability::Memories for Reach<'_> {
     }
 
     fn fetched(&mut self, number: u32, at: u64, bytes: &[u8]) {
-        // The connection sees to it that they are no more than it asked for. It is the first, but for
-        // those that have come and are not due on a dialled link.
+        // The connection ensures that these are no more bytes than the get asked for. It is the first
+        // get, unless earlier ones have arrived on a dialled link and are not due.
         let get = self.transfers.gets.iter().find(|get| get.number == number);
         if let Some(Get { to: Some((to, _)), .. }) = get {
             to.memory.bytes().write(to.offset + at as usize, bytes);
@@ -104,7 +104,7 @@ impl Transfers {
 }
 
 impl UdpPeer {
-    /// Puts a message of the transfers that wait into the order, if it can be sent now.
+    /// Queues the next message of pending transfers on the connection, if it can be sent now.
     #[inline]
     pub(super) fn feed(&mut self, memories: &Memories, lent: Lent<'_>, now_ns: u64) -> bool {
         let mut reach = Reach { memories, transfers: &mut self.transfers, lent };
@@ -124,7 +124,7 @@ impl UdpPeer {
         self.handle_event(event, now_ns, offer, state)
     }
 
-    /// Handles what came of a transfer.
+    /// Runs the handler that the outcome of a transfer requires.
     pub(super) fn handle_event<S>(
         &mut self,
         event: Event,
@@ -155,7 +155,8 @@ impl UdpPeer {
             return Err(self.lose(Loss::Misbehaved));
         };
         let Some((memory, offset, len)) = offer.memories.find(range.memory, range.offset, range.len) else {
-            // It was there when its last bytes were placed. On a dialled link that is a while ago.
+            // The memory was registered when its last bytes were placed. On a dialled link that may be
+            // long ago.
             self.outbox.refuse(stored, now_ns);
             return Ok(0);
         };
@@ -177,7 +178,7 @@ impl UdpPeer {
         self.handle_refused(Transfer::Get, range, handler, words, offer, state)
     }
 
-    /// The first get is over: what is to be handled.
+    /// Removes the first get, which has ended. Returns its destination and its handler.
     fn answered(&mut self, number: u32, is_done: bool) -> Option<(Destination, Note)> {
         let get = self.transfers.gets.pop_front().filter(|get| get.number == number)?;
         if get.to.is_none() {
@@ -195,7 +196,7 @@ impl UdpPeer {
         offer: &Offer<S>,
         state: &mut S,
     ) -> usize {
-        // Without it no transfer is begun.
+        // Without this handler no transfer is begun.
         let Some(on_refused) = offer.handlers.refused() else { return 0 };
         on_refused(state, Refused { peer: self.id, transfer, memory, offset, len, handler, words });
         1
@@ -203,7 +204,7 @@ impl UdpPeer {
 }
 
 impl UdpPeers {
-    /// Begins a store, if there is room: its number.
+    /// Begins a store, if there is room in the window. Returns its number.
     fn try_store(
         &mut self,
         remote: Remote,
@@ -220,7 +221,7 @@ impl UdpPeers {
         store.map_err(|Full| RequestError::Full)
     }
 
-    /// Begins a get, if there is room.
+    /// Begins a get, if there is room in the window.
     fn try_get(&mut self, id: PeerId, range: [u64; 3], to: &(Destination, Note)) -> Result<(), RequestError> {
         let now_ns = self.clock.now_ns();
         let peer = &mut self.peers[id.place()];
@@ -231,7 +232,8 @@ impl UdpPeers {
         Ok(())
     }
 
-    /// Asks for memory, if there is room: the number of the question.
+    /// Asks the peer whether it has some memory, if there is room in the window. Returns the question's
+    /// number.
     fn try_attach(&mut self, id: PeerId, key: &MemoryKey) -> Result<u32, RequestError> {
         let now_ns = self.clock.now_ns();
         let peer = &mut self.peers[id.place()];
@@ -243,18 +245,18 @@ impl UdpPeers {
         Ok(number)
     }
 
-    /// Sends what can be sent.
+    /// Sends all that the connection of this peer can send now.
     fn push(&mut self, id: PeerId, memories: &Memories, lent: Lent<'_>) {
         let now_ns = self.clock.now_ns();
         self.transmit_all(id.place(), now_ns, memories, lent);
     }
 
-    /// Whether bytes of that store are still to be taken.
+    /// Returns whether the connection still has to copy bytes of that store.
     fn needs_source(&self, id: PeerId, number: u32) -> bool {
         self.peer(id).outbox.connection.needs_source(number)
     }
 
-    /// Keeps the bytes of a store until they are taken.
+    /// Keeps the bytes of a store until the connection has copied them.
     fn keep(&mut self, id: PeerId, number: u32, bytes: Shared) {
         self.peers[id.place()].transfers.sources.push_back((number, bytes));
     }
@@ -334,7 +336,7 @@ impl<S> Endpoint<S> {
     }
 }
 
-/// A store whose caller waits until its bytes are taken.
+/// A store whose caller waits until its bytes are copied.
 struct Lending<'a, S> {
     endpoint: &'a mut Endpoint<S>,
     id: PeerId,
@@ -358,8 +360,8 @@ impl<S> Lending<'_, S> {
 }
 
 impl<S> Drop for Lending<'_, S> {
-    /// A caller that goes before, because another peer is lost or a handler panics, takes its
-    /// bytes with it.
+    /// Copies the bytes of the store if the call returns early, because another peer is lost or a
+    /// handler panics.
     fn drop(&mut self) {
         if self.endpoint.udp().needs_source(self.id, self.number) {
             self.endpoint.udp_mut().keep(self.id, self.number, Arc::<[u8]>::from(self.bytes).into());

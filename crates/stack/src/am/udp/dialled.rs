@@ -1,5 +1,5 @@
-//! Peers over UDP with dials turned: messages are stamped as they are sent, acknowledged as they
-//! arrive, and held until they are due.
+//! Peers over UDP on dialled links. Messages are stamped as they are sent, acknowledged as they arrive,
+//! and held until they are due.
 
 use super::UdpPeers;
 use super::peer::{Outbox, UdpPeer};
@@ -16,14 +16,14 @@ use netdyno_protocol::reliability::{Delivery, Full, Released};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How messages to a dialled peer depart.
+/// The sending side of a dialled peer.
 pub(super) struct Departing {
     interface: Arc<Interface>,
-    /// What a send takes from a reading of the clock until the datagram has left, for requests and
-    /// replies: until then it is overhead, not flight.
+    /// The usual time from reading the clock until the datagram has left, for requests and for replies.
+    /// This time is overhead of the sender, not latency.
     request_takes: Usual,
     reply_takes: Usual,
-    /// When a reply was written that has yet to leave.
+    /// When the last reply was written; `None` if it has left.
     replied_at: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ impl Departing {
         }
     }
 
-    /// Takes the send overhead of the processor. Returns how a request of `bytes` departs then.
+    /// Spends the send overhead. Returns how a request of `bytes` departs after that.
     fn request(&mut self, bytes: usize, answer_bytes: usize) -> Sending {
         let terms = self.interface.terms();
         let began = take_send_overhead(&terms);
@@ -46,7 +46,7 @@ impl Departing {
         Sending { began, departed, answered: answered(departed.at, answer_bytes, &terms) }
     }
 
-    /// The same for what answers a request.
+    /// Spends the send overhead. Returns how a reply of `bytes` departs after that.
     fn reply(&mut self, bytes: usize) -> Departed {
         let terms = self.interface.terms();
         let began = take_send_overhead(&terms);
@@ -56,25 +56,25 @@ impl Departing {
     }
 }
 
-/// A request that is sent.
+/// A request that is being sent.
 struct Sending {
-    /// When the overhead was over.
+    /// The time at the end of the send overhead.
     began: u64,
     departed: Departed,
-    /// When it can be answered.
+    /// The earliest time at which its answer is due.
     answered: u64,
 }
 
-/// What arrives from a dialled peer.
+/// The receiving side of a dialled peer.
 pub(super) struct Arriving {
     interface: Arc<Interface>,
     lane: Lane,
-    /// Until when messages are held of a peer that sends no more.
+    /// The time until which messages are held at the latest. Set once the peer has ended.
     until: u64,
 }
 
 impl Outbox {
-    /// Has the next reply, of `bytes`, depart as the dials say.
+    /// Stamps the next reply, of `bytes`, as the dials say.
     #[cold]
     pub(super) fn depart(&mut self, bytes: usize) {
         if let Some(departing) = &mut self.departing {
@@ -83,8 +83,8 @@ impl Outbox {
         }
     }
 
-    /// Has the next request, of `bytes`, depart as the dials say; its answer has `answer_bytes`
-    /// besides. Returns when its send began.
+    /// Stamps the next request, of `bytes`, as the dials say. Its answer carries `answer_bytes` of data.
+    /// Returns the time at which the send began.
     #[cold]
     pub(super) fn depart_request(&mut self, bytes: usize, answer_bytes: usize, now_ns: u64) -> u64 {
         let Some(departing) = &mut self.departing else { return 0 };
@@ -96,7 +96,7 @@ impl Outbox {
 }
 
 impl UdpPeer {
-    /// Turns the dials of a peer that is new.
+    /// Makes the link to a new peer a dialled link.
     pub(super) fn dial(&mut self, interface: &Arc<Interface>) {
         self.outbox.connection.hold_messages();
         self.outbox.departing = Some(Box::new(Departing::new(interface)));
@@ -104,7 +104,7 @@ impl UdpPeer {
         self.arriving = Some(Box::new(Arriving { interface, lane: Lane::default(), until: u64::MAX }));
     }
 
-    /// Where dials are turned, has the next request depart as they say, if there is room for it.
+    /// On a dialled link, stamps the next request as the dials say, if there is room in the window.
     pub(super) fn depart(
         &mut self,
         bytes: usize,
@@ -121,14 +121,14 @@ impl UdpPeer {
         Ok(())
     }
 
-    /// Whether dials are turned.
+    /// Returns whether the link to the peer is dialled.
     #[inline(always)]
     pub(super) fn is_dialled(&self) -> bool {
         self.arriving.is_some()
     }
 
-    /// Takes a datagram that is for this connection, and holds what it makes deliverable. Returns how
-    /// many messages that are.
+    /// Takes a datagram of this connection, and holds the messages that become deliverable. Returns
+    /// their number.
     #[cold]
     #[inline(never)]
     pub(super) fn take_and_hold(
@@ -144,7 +144,7 @@ impl UdpPeer {
             self.hold(datagram, seen, now_ns, memories);
             held += 1;
             while let Some(bytes) = self.outbox.connection.buffered() {
-                // It was sound when it was kept.
+                // The datagram was checked before it was buffered.
                 if let Ok(datagram) = datagram::parse(&bytes) {
                     self.hold(&datagram, seen, now_ns, memories);
                     held += 1;
@@ -156,7 +156,7 @@ impl UdpPeer {
         self.find_loss().map(|()| held)
     }
 
-    /// What was sent by a peer that sends no more is not waited for without end.
+    /// Limits the time for which messages of a peer are held that sends no more.
     pub(super) fn expect_no_more_of_the_ended(&mut self) {
         if let Some(arriving) = self.arriving.as_mut().filter(|_| self.outbox.connection.is_ending()) {
             arriving.until = arriving.until.min(arriving.interface.last_release());
@@ -174,24 +174,25 @@ impl UdpPeer {
             due
         };
         outbox.connection.hold(datagram, &mut transfers.reach(memories, None), due);
-        // What is here is no silence, and nothing to ask for.
+        // A held message is not silence of the peer, and nothing has to be requested again.
         outbox.connection.expect_answer(is_due_ns);
     }
 
-    /// When the first message that is held will be released, in ticks.
+    /// Returns when the first held message will be released, in ticks.
     fn next_release(&self) -> Option<u64> {
         let arriving = self.arriving.as_ref()?;
         Some(arriving.interface.opens(self.outbox.connection.next_due()?, arriving.until))
     }
 
-    /// Whether the time of the first message that is held has come. It is then to be handled.
+    /// Returns whether the time of the first held message has come. The caller must then handle the
+    /// message.
     fn may_release(&self, now: u64) -> bool {
         let due = self.outbox.connection.next_due();
         let arriving = self.arriving.as_ref().zip(due);
         arriving.is_some_and(|(arriving, due)| arriving.interface.releases(due, arriving.until, now))
     }
 
-    /// Handles the first message that is held, whose time has come.
+    /// Handles the first held message, whose time has come.
     fn release<S>(&mut self, now_ns: u64, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
         let Outbox { connection, departing, .. } = &mut self.outbox;
         let Some(departing) = departing else { return Ok(0) };
@@ -201,7 +202,7 @@ impl UdpPeer {
             Some(Released::Message(bytes)) => {
                 let handled = match datagram::parse(&bytes) {
                     Ok(datagram) => self.handle(&datagram, now_ns, offer, state)?,
-                    // It was sound when it was held.
+                    // The datagram was checked before it was held.
                     Err(_) => 0,
                 };
                 self.outbox.connection.recycle(bytes);
@@ -213,7 +214,7 @@ impl UdpPeer {
 }
 
 impl UdpPeers {
-    /// Sends a request as the dials say, if there is room.
+    /// Sends a request as the dials say, if there is room in the window.
     #[cold]
     #[inline(never)]
     pub(super) fn try_send_dialled(
@@ -229,7 +230,7 @@ impl UdpPeers {
             return Err(RequestError::Full);
         }
         let began = outbox.depart_request(size_of_val(words) + payload.len(), 0, now_ns);
-        // It is later by the overhead.
+        // The overhead has taken time.
         let now_ns = self.clock.now_ns();
         let outbox = &mut self.peers[id.place()].outbox;
         outbox.connection.request(handler, words, payload, now_ns).map_err(|Full| RequestError::Full)?;
@@ -240,7 +241,7 @@ impl UdpPeers {
         Ok(())
     }
 
-    /// Handles the message that is due first, if its time has come.
+    /// Handles the held message that is due first, if its time has come.
     #[cold]
     #[inline(never)]
     pub(super) fn release<S>(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
@@ -251,7 +252,7 @@ impl UdpPeers {
             return Ok(0);
         }
         let result = self.peers[place].release(self.clock.now_ns(), offer, state);
-        // The handler may have taken its time.
+        // The handler may have taken a long time.
         let now_ns = self.clock.now_ns();
         self.answer(place, result.is_ok(), now_ns, &offer.memories);
         if let Some(departing) = &mut self.peers[place].outbox.departing
@@ -262,7 +263,7 @@ impl UdpPeers {
         result
     }
 
-    /// How long until something that is held is released.
+    /// Returns the time until the next held message is released.
     pub(super) fn until_release(&self) -> Option<Duration> {
         let interface = self.interface.as_ref()?;
         let at = self.peers.iter().filter_map(UdpPeer::next_release).min()?;

@@ -1,5 +1,5 @@
-//! The peers of an endpoint that are reached by datagrams: one socket for all of them. What
-//! is sent when, and what is believed, is for [`Connection`] to say; this is its driver.
+//! The peers of an endpoint over UDP: one socket serves all of them. [`Connection`] decides what is sent
+//! when and what is believed; this module drives it.
 
 mod bulk;
 mod dialled;
@@ -31,16 +31,18 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long an endpoint that is dropped sees to it that what it sent arrives.
+/// How long a dropped endpoint continues to send what is not acknowledged yet.
 pub const LINGER: Duration = Duration::from_secs(1);
-/// Datagrams without a message, or of nobody, taken in one poll.
+/// Maximum number of datagrams in one poll that deliver no message.
 const DATAGRAMS_AT_ONCE: usize = 16;
-/// Polls in a row that may find more than they take before timers are looked at all the same:
-/// what they wait for may be among it, but a flood must not stop them.
+/// Polls in a row that do not empty the socket, after which timers run anyway. A timer usually waits
+/// until the socket is empty, because the awaited datagram may be in it; a flood must not stop the
+/// timers.
 const POLLS_IN_A_FLOOD: u32 = 64;
-/// Counts of requests travel in 16 bits, and older ones may come late.
+/// Maximum window over UDP. Counts of requests have 16 bits, and datagrams with older counts may come
+/// late.
 const WINDOW_AT_MOST: u32 = 1 << 14;
-/// Whoever closes says so more than once: nobody acknowledges it.
+/// Number of goodbyes that are sent, because no goodbye is acknowledged.
 const GOODBYES: usize = 3;
 
 pub(super) struct UdpPeers {
@@ -49,17 +51,17 @@ pub(super) struct UdpPeers {
     clock: Clock,
     peers: Vec<UdpPeer>,
     places: HashMap<u64, usize>,
-    /// Whose datagram came last: most often, the next one is of the same peer.
+    /// The peer of the last datagram; the next datagram usually comes from the same peer.
     last: usize,
-    /// Nothing is to be done before this time.
+    /// No timer is due before this time.
     deadline_ns: u64,
     polls_in_flood: u32,
     strays: Strays,
-    /// For all that comes at once.
+    /// Buffer for one receive from the socket: a datagram, or a batch of them.
     room: Box<[u8]>,
-    /// Where dials are turned.
+    /// Present if dials are set.
     interface: Option<Arc<Interface>>,
-    /// The same: when the socket was found to be empty last, in ticks.
+    /// When the socket was last found empty, in ticks; only if dials are set.
     empty_at: Option<u64>,
 }
 
@@ -82,7 +84,7 @@ impl UdpPeers {
         })
     }
 
-    /// The longest payload beside a full set of words.
+    /// Returns the longest payload of a message with all four words, in bytes.
     fn longest_payload(&self) -> usize {
         LONGEST_PAYLOAD - if self.interface.is_some() { STAMP_LEN } else { 0 }
     }
@@ -156,7 +158,8 @@ impl UdpPeers {
         Strays { refused: self.socket.refused(), ..self.strays }
     }
 
-    /// Sends a request whose payload is not too long, if there is room.
+    /// Sends a request, if there is room in the window. The caller has checked the length of the
+    /// payload.
     pub(super) fn try_send(
         &mut self,
         id: PeerId,
@@ -175,7 +178,7 @@ impl UdpPeers {
         Ok(())
     }
 
-    /// The same for a request without a payload, with its words in registers.
+    /// Sends a request without a payload, with its words in registers.
     #[cold]
     #[inline(never)]
     #[allow(clippy::too_many_arguments, reason = "words in registers")]
@@ -192,7 +195,7 @@ impl UdpPeers {
         self.try_send(id, handler, &[a, b, c, d][..count], &[])
     }
 
-    /// Sends what a connection has to send.
+    /// Sends all datagrams that a connection has ready.
     #[inline]
     fn transmit(&mut self, place: usize, now_ns: u64) {
         let peer = &mut self.peers[place];
@@ -202,7 +205,8 @@ impl UdpPeers {
         self.sent(place);
     }
 
-    /// The same, with as much of transfers as there is room for.
+    /// Sends all datagrams that a connection has ready, and as much of its transfers as there is room
+    /// for.
     #[inline]
     fn transmit_all(&mut self, place: usize, now_ns: u64, memories: &Memories, lent: Lent<'_>) {
         let peer = &mut self.peers[place];
@@ -227,7 +231,7 @@ impl UdpPeers {
         self.expect_release();
     }
 
-    /// What a faulty network holds back is due as well.
+    /// Datagrams that the fault injector delays have a deadline as well.
     #[inline]
     fn expect_release(&mut self) {
         if let Some(at_ns) = self.socket.next_release_ns() {
@@ -235,8 +239,8 @@ impl UdpPeers {
         }
     }
 
-    /// Handles what has arrived, at most what one datagram makes deliverable, and does what
-    /// is due.
+    /// Takes the datagrams of the socket until one delivers messages, handles these, and runs the timers
+    /// that are due.
     #[inline(never)]
     pub(super) fn poll<S>(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
         let now_ns = self.clock.now_ns();
@@ -260,14 +264,14 @@ impl UdpPeers {
             self.on_time(now_ns, &offer.memories)?;
         }
         if self.interface.is_some() {
-            // What was taken is held.
+            // The messages taken above are held; this releases the one that is due.
             self.empty_at = is_drained.then(ticks::now).or(self.empty_at);
             return self.release(offer, state);
         }
         Ok(handled)
     }
 
-    /// Takes the datagrams in `room`, and sends what that makes due.
+    /// Takes the datagrams in `room`, and sends what becomes due.
     #[inline]
     fn take_all<S>(
         &mut self,
@@ -285,7 +289,7 @@ impl UdpPeers {
         result
     }
 
-    /// Takes many datagrams, which may be of several connections, and answers each of those once.
+    /// Takes a batch of datagrams, maybe of several connections, and answers each connection once.
     #[inline(never)]
     fn take_train<S>(
         &mut self,
@@ -304,7 +308,7 @@ impl UdpPeers {
             touched = Some(place);
             match self.take(place, part, now_ns, offer, state) {
                 Ok(here) => handled += here,
-                // What comes behind it is sent again, where it is of another connection.
+                // The peers of the remaining datagrams send them again.
                 Err(lost) => {
                     self.answer(place, false, now_ns, &offer.memories);
                     return Err(lost);
@@ -317,7 +321,8 @@ impl UdpPeers {
         Ok(handled)
     }
 
-    /// Sends what is due after something was taken from a peer, or that it was given up.
+    /// Sends what became due when datagrams of a peer were taken, or a goodbye if that ended the
+    /// connection.
     #[inline]
     fn answer(&mut self, place: usize, is_sound: bool, now_ns: u64, memories: &Memories) {
         if is_sound {
@@ -327,7 +332,7 @@ impl UdpPeers {
         }
     }
 
-    /// Whose datagram it is, in that part of `room`.
+    /// Returns the place of the peer whose datagram lies in that part of `room`.
     #[inline]
     fn find(&mut self, part: Range<usize>, from: SocketAddr) -> Option<usize> {
         let place = find(&self.peers, &self.places, self.last, &self.room[part], from);
@@ -337,7 +342,7 @@ impl UdpPeers {
         place
     }
 
-    /// Takes the datagram of that peer in that part of `room`.
+    /// Takes the datagram in that part of `room`, which is of the peer at `place`.
     #[inline]
     fn take<S>(
         &mut self,
@@ -354,7 +359,7 @@ impl UdpPeers {
         self.last = place;
         let peer = &mut self.peers[place];
         if peer.check_connected().is_err() {
-            // It has not heard yet that it was given up.
+            // The peer does not know yet that its connection has ended.
             if datagram.header.kind != Kind::Goodbye {
                 self.socket.send(peer.address, peer.outbox.connection.goodbye(), now_ns);
             }
@@ -366,7 +371,7 @@ impl UdpPeers {
         peer.take(&datagram, now_ns, offer, state)
     }
 
-    /// What is due.
+    /// Runs all timers that are due.
     #[cold]
     fn on_time(&mut self, now_ns: u64, memories: &Memories) -> Result<(), PeerLost> {
         self.polls_in_flood = 0;
@@ -375,7 +380,7 @@ impl UdpPeers {
         for place in 0..self.peers.len() {
             if let Err(lost) = self.peers[place].on_time(now_ns) {
                 self.say_goodbye(place, now_ns);
-                // The others are looked after by the next poll.
+                // The next poll runs the timers of the other peers.
                 self.deadline_ns = now_ns;
                 return Err(lost);
             }
@@ -401,17 +406,17 @@ impl UdpPeers {
         self.say_goodbye(id.place(), now_ns);
     }
 
-    /// Sleeps until a datagram comes or something is due, at most for `timeout`.
+    /// Sleeps until a datagram arrives or a timer is due, at most for `timeout`.
     pub(super) fn block(&mut self, timeout: Duration) {
         let left_ns = self.deadline_ns.saturating_sub(self.clock.now_ns());
-        // Of a longer sleep a part would not count.
+        // The clock would count a longer sleep only in part.
         let most = timeout.min(self.clock.longest_pause());
         let most = self.until_release().map_or(most, |until| most.min(until));
         self.socket.block(most.min(Duration::from_nanos(left_ns)));
     }
 
-    /// Sees to it that what was sent arrives, as far as that takes no longer than [`LINGER`].
-    /// Nothing is handled any more: there is nothing for handlers to work on, and no memory.
+    /// Sends again what is not acknowledged, for up to [`LINGER`]. Handles no message, because there is
+    /// no state for handlers and no registered memory any more.
     fn linger(&mut self) {
         let memories = Memories::new(0);
         let until = Instant::now() + LINGER.min(self.config.peer_timeout);
@@ -441,12 +446,12 @@ impl UdpPeers {
     }
 }
 
-/// Whether an address is of this host, so that whoever is there reads the same clock.
+/// Returns whether an address is of this host, so that the process there reads the same clock.
 fn is_here(ip: IpAddr) -> std::io::Result<bool> {
     Ok(ip.is_loopback() || interface::addresses()?.contains(&ip))
 }
 
-/// Whose datagram it is, by the number that it carries and where it came from.
+/// Returns the place of the peer whose datagram this is: by connection number and source address.
 #[inline]
 fn find(
     peers: &[UdpPeer],

@@ -1,4 +1,4 @@
-//! One peer: its connection, and what becomes of what it sends.
+//! One peer over UDP: its connection, and how its messages are handled.
 
 use super::bulk::Transfers;
 use super::dialled::{Arriving, Departing};
@@ -10,14 +10,14 @@ use netdyno_protocol::reliability::{self, Connection, Delivery, Stored};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// What goes back to a peer for its requests.
+/// The sending side that replies of handlers go to.
 pub(in crate::am) struct Outbox {
     pub(super) connection: Connection,
-    /// Payload that the peer takes.
+    /// Longest payload that the peer accepts, in bytes.
     pub(super) medium_bytes: usize,
     /// The time at which requests are handled.
     pub(super) now_ns: u64,
-    /// Where dials are turned.
+    /// Present if dials are set.
     pub(super) departing: Option<Box<Departing>>,
 }
 
@@ -39,7 +39,7 @@ impl Outbox {
         self.connection.reply(handler, words, payload, self.now_ns);
     }
 
-    /// Refuses a store whose memory is no longer there.
+    /// Refuses a store whose memory is no longer registered.
     pub(super) fn refuse(&mut self, stored: &Stored, now_ns: u64) {
         if self.departing.is_some() {
             self.depart(size_of_val(stored.words_sent()));
@@ -53,9 +53,9 @@ pub(super) struct UdpPeer {
     pub(super) address: SocketAddr,
     pub(super) outbox: Outbox,
     pub(super) transfers: Transfers,
-    /// Where dials are turned.
+    /// Present if dials are set.
     pub(super) arriving: Option<Box<Arriving>>,
-    /// Payload that it may send.
+    /// Longest payload that the peer may send, in bytes.
     our_medium_bytes: usize,
     peer_timeout: Duration,
     lost: Option<PeerLost>,
@@ -82,12 +82,12 @@ impl UdpPeer {
         }
     }
 
-    /// Whether something that it was sent may not have arrived.
+    /// Returns whether a message to the peer is not acknowledged yet.
     pub(super) fn is_owed(&self) -> bool {
         self.lost.is_none() && self.outbox.connection.has_unacknowledged()
     }
 
-    /// Takes a datagram that is for this connection, and handles what it makes deliverable.
+    /// Takes a datagram of this connection, and handles the messages that become deliverable.
     #[inline]
     pub(super) fn take<S>(
         &mut self,
@@ -101,7 +101,7 @@ impl UdpPeer {
         }
         let mut handled = self.handle(datagram, now_ns, offer, state)?;
         while let Some(bytes) = self.outbox.connection.buffered() {
-            // It was sound when it was kept.
+            // The datagram was checked before it was buffered.
             if let Ok(datagram) = datagram::parse(&bytes) {
                 handled += self.handle(&datagram, now_ns, offer, state)?;
             }
@@ -145,7 +145,7 @@ impl UdpPeer {
         Ok(1)
     }
 
-    /// What is to be done at its time.
+    /// Runs the timers of the connection that are due.
     pub(super) fn on_time(&mut self, now_ns: u64) -> Result<(), PeerLost> {
         if self.lost.is_some() || self.outbox.connection.deadline().is_none_or(|at_ns| at_ns > now_ns) {
             return Ok(());
@@ -155,7 +155,7 @@ impl UdpPeer {
         self.find_loss()
     }
 
-    /// Reports once that the connection has ended.
+    /// Reports the end of the connection, once.
     #[inline]
     pub(super) fn find_loss(&mut self) -> Result<(), PeerLost> {
         match self.outbox.connection.lost() {
@@ -167,7 +167,7 @@ impl UdpPeer {
         }
     }
 
-    /// Gives the peer up.
+    /// Ends the connection and discards its transfers.
     #[cold]
     pub(super) fn lose(&mut self, loss: Loss) -> PeerLost {
         let (unresolved, not_sent) = (self.outbox.connection.in_flight(), self.outbox.connection.not_sent());

@@ -1,8 +1,8 @@
-//! One side's half of a connection over UDP: a number that nobody guesses.
+//! One side's half of a connection over UDP: a connection number that nobody can guess.
 
 use netdyno_protocol::frame::udp_port::UdpPortAddress;
 
-/// What the peer needs to know to speak to this endpoint.
+/// The address that the peer needs to reach this endpoint.
 #[derive(Debug)]
 pub(in crate::am) struct UdpPort(pub(super) UdpPortAddress);
 

@@ -1,11 +1,13 @@
 //! Virtual Interfaces over shared memory, between processes of one user on one host.
 //!
-//! Each side of a connection has an inbox, memory that its peer maps: a lane of messages, and a page of
-//! words that say how far this side has come with the peer's ([`link`]). An inbox is passed with the
-//! request for a connection, or with its acceptance ([`super::agent`]). All bytes are placed by the process
-//! whose memory they go to, after its own rules have allowed it: a peer reaches its inbox and nothing
-//! else. A short message is one line; a longer one is copied into the lane by one side while the
-//! other copies the piece before out of it.
+//! Each side of a connection has an inbox: memory that its peer maps. It holds a message ring, which the
+//! peer writes, and a control block, which the owner writes to report its progress ([`link`]). A side
+//! passes its inbox with the connection request, or with the acceptance ([`super::agent`]).
+//!
+//! Each process places the bytes of a message in its own memory, after its own rules have allowed it: a
+//! peer reaches the inbox and nothing else. A short message is one slot of the ring. A longer message
+//! passes through a buffer in pieces: one side copies a piece in while the other side copies the
+//! previous piece out.
 
 mod lent;
 mod link;
@@ -26,49 +28,50 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// All processes of a host have one address.
+/// The address of the host, which all of its processes share.
 const HOST: &[u8] = &[127, 0, 0, 1, 0, 0];
-/// What the names of sockets begin with.
+/// The prefix of the agent's socket names.
 const SPACE: &str = "netdyno-vi";
-/// Who sleeps looks after so long whether a place has become free where it listens.
+/// Longest sleep. After it the agent tries again to bind names that another process owned.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
-/// Connections that one socket may be about to bring: an honest one brings one.
+/// Maximum number of connections that one socket may request; an honest peer requests one.
 const MOST_ASKED: usize = 2;
-/// Pieces of memory that a peer may be let read at once.
+/// Maximum number of memories of a peer that are mapped at once.
 const MOST_LENT: usize = 64;
-/// Looks at a peer's socket for memory that it has passed: more than it can have messages in it.
+/// Attempts to receive the memory that a peer has passed. They receive more messages than its socket can
+/// hold.
 const LOOKS_FOR_MEMORY: usize = 8;
 
-/// A connection of this side's, about to be or there.
+/// This side's half of a connection, requested or established.
 struct Ours {
     inbox: Arc<Segment>,
-    /// Over which socket it is asked for, and over which it was accepted.
+    /// The sockets over which the connection was requested, and over which it was accepted.
     asked: Option<Conn>,
     accepted: Option<Conn>,
-    /// Whoever was passed the inbox is gone: nobody else is to be passed it.
+    /// The process that received the inbox is gone. The inbox must not be passed to another process.
     is_stale: bool,
 }
 
-/// A connection of a peer's, about to be or there.
+/// The peer's half of a connection, requested or established.
 struct Theirs {
     conn: Conn,
     pid: u32,
     inbox: Option<OwnedFd>,
-    /// Memory that it lets this process read, by its names.
+    /// Memory that the peer lets this process read, by identifier.
     lent: Vec<(u64, Arc<Borrowed>)>,
 }
 
 pub(super) struct ShmWire {
     agent: Agent,
     began: Instant,
-    /// What has come and is not looked at.
+    /// Events of the agent that are not handled yet.
     heard: VecDeque<Heard>,
-    /// By this side's number.
+    /// By this side's number of the connection.
     ours: HashMap<u64, Ours>,
-    /// By the peer's number.
+    /// By the peer's number of the connection.
     theirs: HashMap<u64, Theirs>,
-    /// By the place of the VI's handle.
+    /// By the index in the VI's handle.
     links: Vec<Option<Link>>,
     lent: Lent,
 }
@@ -91,7 +94,7 @@ impl ShmWire {
         link_of(&mut self.links, vi)
     }
 
-    /// The inbox of one of this side's connections.
+    /// Returns the inbox of one of this side's connections.
     fn inbox(&mut self, number: u64) -> Option<Arc<Segment>> {
         if let Some(ours) = self.ours.get(&number) {
             return Some(Arc::clone(&ours.inbox));
@@ -102,19 +105,20 @@ impl ShmWire {
         Some(inbox)
     }
 
-    /// Asks whoever listens there. Why nobody can be asked.
+    /// Requests a connection with the process that listens at a discriminator. Returns the reason if no
+    /// process can be asked.
     fn request(&mut self, number: u64, discriminator: &[u8], signal: &Signal) -> Result<(), ConnectError> {
         if self.ours.get(&number).is_some_and(|ours| ours.is_stale) {
             let asked = self.ours.remove(&number).and_then(|ours| ours.asked);
             asked.into_iter().for_each(|conn| self.agent.close(conn));
         }
-        // Without memory for it there is no connection now; it is asked for again.
+        // Without memory for an inbox no request is sent now; the rules repeat the request.
         let Some(inbox) = self.inbox(number) else { return Ok(()) };
         let conn = match self.ours.get(&number).and_then(|ours| ours.asked) {
             Some(conn) => conn,
             None => match self.agent.connect(discriminator) {
                 Ok(conn) => conn,
-                // Too many ask at once: that passes.
+                // Too many requests at once, which passes.
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(Errno::ACCESS) => return Err(ConnectError::Foreign),
                 Err(_) => return Err(ConnectError::NoMatch),
@@ -171,12 +175,12 @@ impl ShmWire {
         }
     }
 
-    /// Whether a connection of that number of a peer's is there.
+    /// Returns whether a connection with this number of a peer is established.
     fn is_linked(&self, number: u64) -> bool {
         self.links.iter().flatten().any(|link| link.remote == number)
     }
 
-    /// A peer has a connection of that number. False where it can not have.
+    /// Notes a peer's number for a connection. Returns false if the peer cannot have such a connection.
     fn note(&mut self, number: u64, conn: Conn, pid: u32, inbox: Option<OwnedFd>) -> bool {
         let asked = self.theirs.values().filter(|theirs| theirs.conn == conn).count();
         if number == 0 || asked >= MOST_ASKED && !self.theirs.contains_key(&number) {
@@ -189,9 +193,10 @@ impl ShmWire {
         true
     }
 
-    /// A peer lets this process read memory of its own, or needs that no more. False where it can not.
+    /// Maps memory that a peer lets this process read, or unmaps it if the peer withdraws it. Returns
+    /// false if the peer breaks the protocol.
     fn borrow(&mut self, Lending { number, id, len }: Lending, pid: u32, memory: Option<OwnedFd>) -> bool {
-        // One that was parted here may not know it yet.
+        // A peer whose connection this side has ended may not know that yet.
         let Some(theirs) = self.theirs.get_mut(&number) else { return true };
         if theirs.pid != pid {
             return false;
@@ -206,11 +211,12 @@ impl ShmWire {
         borrowed.map(|borrowed| theirs.lent.push((id, Arc::new(borrowed)))).is_some()
     }
 
-    /// Memory of which a peer has told, over its socket, before it wrote the line that names it.
+    /// Finds memory that a slot names. The peer has passed it over its socket before it wrote the slot.
     fn find_borrowed(&mut self, nic: &mut Nic, vi: ViHandle, id: u64) {
         let Some(Link { conn, local, remote, .. }) = self.link_of(vi) else { return };
         let (conn, local, remote) = (*conn, *local, *remote);
-        // Where both have asked, the peer may speak over the socket that this side has asked by.
+        // If both sides have requested the connection, the peer may use the socket of this side's
+        // request.
         let asked = self.ours.get(&local).and_then(|ours| ours.asked);
         let mut memory = None;
         for _ in 0..LOOKS_FOR_MEMORY {
@@ -229,7 +235,7 @@ impl ShmWire {
         }
     }
 
-    /// Does what was heard says.
+    /// Handles the events of the agent.
     fn attend(&mut self, nic: &mut Nic) {
         let mut has_taken = false;
         while let Some(heard) = self.heard.pop_front() {
@@ -239,14 +245,14 @@ impl ShmWire {
                     has_taken = true;
                 }
                 Heard::Message { .. } => {}
-                // What was said before may be about to become a link, which is read to its end.
+                // The messages before may be about to become a link, which is read to its end.
                 Heard::Gone(_) if has_taken => return self.heard.push_front(heard),
                 Heard::Gone(conn) => self.lose(nic, conn),
             }
         }
     }
 
-    /// A peer is gone: with all that it asked for, and the connections that it had.
+    /// A peer is gone: closes its socket, and ends its requests and connections.
     fn lose(&mut self, nic: &mut Nic, conn: Conn) {
         self.agent.close(conn);
         for link in self.links.iter_mut().flatten().filter(|link| link.conn == conn) {
@@ -259,25 +265,25 @@ impl ShmWire {
                 self.theirs.remove(&number);
             }
         }
-        // Who asks will find another way, or that there is none.
+        // A side that requests a connection will find another way, or an error.
         for ours in self.ours.values_mut() {
             ours.is_stale |= ours.asked == Some(conn) || ours.accepted == Some(conn);
             ours.asked = ours.asked.filter(|asked| *asked != conn);
         }
     }
 
-    /// The link of two inboxes. `None` where the peer has passed none that is one.
+    /// Makes the link of two inboxes. Returns `None` if the peer has passed no valid inbox.
     fn make_link(&mut self, nic: &Nic, vi: ViHandle, link: &vi::Link) -> Option<Link> {
         let ours = self.inbox(link.local)?;
         let Theirs { conn, pid, inbox, .. } = self.theirs.get_mut(&link.remote)?;
         let theirs = map_segment(*pid, inbox.take()?, INBOX_LEN).ok()?;
         let level = nic.query_vi(vi).ok()?.attributes.level;
-        // SAFETY: the inboxes are of these two numbers, which are linked once.
+        // SAFETY: the inboxes belong to these two numbers, which are linked only once.
         Some(unsafe { Link::new(vi, level, *conn, [link.local, link.remote], ours, Arc::new(theirs)) })
     }
 }
 
-/// The place of a handle in the table that it is of.
+/// Returns the table index in a handle.
 #[inline]
 const fn place(vi: ViHandle) -> usize {
     (vi.0 & 0xffff) as usize
@@ -314,7 +320,7 @@ impl Wire for ShmWire {
                     Err(ConnectError::NoMatch)
                 };
                 match asked {
-                    // A peer may come yet.
+                    // A peer may still arrive.
                     Err(ConnectError::NoMatch) if request.is_of_peer => {}
                     Err(error) => {
                         self.forget(0, request.number);
@@ -357,7 +363,7 @@ impl Wire for ShmWire {
             self.links.resize_with(place(vi) + 1, || None);
         }
         self.links[place(vi)] = Some(made);
-        // What was posted before.
+        // Send what was posted before.
         self.send(nic, vi);
     }
 
@@ -445,6 +451,6 @@ impl Wire for ShmWire {
         self.agent.descriptor()
     }
 
-    /// What was sent is in the peers' memory already.
+    /// Returns at once, because the messages are already in the peers' memory.
     fn linger(&mut self, _: &mut Nic) {}
 }

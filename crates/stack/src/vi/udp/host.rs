@@ -1,10 +1,10 @@
-//! Hosts as programs name them: the bytes of an IPv4 address (4) or an IPv6 address (16), and of a
-//! port (2), in network order.
+//! Hosts as programs name them: an IPv4 address (4 bytes) or an IPv6 address (16 bytes), then a port (2
+//! bytes), in network byte order.
 
 use netdyno_host::interface;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The bytes of an address. An IPv4 address that a socket of IPv6 speaks to is one of IPv4.
+/// Encodes an address. An IPv4-mapped IPv6 address is encoded as IPv4.
 pub fn encode(address: SocketAddr) -> Vec<u8> {
     let port = address.port().to_be_bytes();
     match address.ip().to_canonical() {
@@ -13,7 +13,7 @@ pub fn encode(address: SocketAddr) -> Vec<u8> {
     }
 }
 
-/// The address in bytes, if that can be one of a host.
+/// Parses an address; returns `None` if the length is wrong.
 pub fn parse(bytes: &[u8]) -> Option<SocketAddr> {
     let (ip, port) = bytes.split_last_chunk()?;
     let ip = match ip.len() {
@@ -24,8 +24,8 @@ pub fn parse(bytes: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, u16::from_be_bytes(*port)))
 }
 
-/// The address as a socket that is bound to `local` speaks to it. `None` where it can not: with
-/// IPv4 alone nobody of IPv6 is reached.
+/// Converts an address to the form that a socket bound to `local` needs. Returns `None` for an IPv6
+/// address and an IPv4 socket, which cannot reach it.
 pub fn reached_from(local: SocketAddr, address: SocketAddr) -> Option<SocketAddr> {
     match (local, address.ip()) {
         (SocketAddr::V6(_), IpAddr::V4(ip)) => {
@@ -36,8 +36,8 @@ pub fn reached_from(local: SocketAddr, address: SocketAddr) -> Option<SocketAddr
     }
 }
 
-/// The address at which others reach a socket that is bound to `local`: where that stands for all of
-/// this host's, the first that leads to others, and that of this host alone where none does.
+/// Returns the address at which others reach a socket bound to `local`. If `local` means all addresses
+/// of this host, that is the first one that other hosts reach, or else the loopback address.
 pub fn reachable(local: SocketAddr) -> SocketAddr {
     if !local.ip().is_unspecified() {
         return local;
@@ -46,7 +46,7 @@ pub fn reachable(local: SocketAddr) -> SocketAddr {
         SocketAddr::V4(_) => (false, IpAddr::from(Ipv4Addr::LOCALHOST)),
         SocketAddr::V6(_) => (true, IpAddr::from(Ipv6Addr::LOCALHOST)),
     };
-    // Where the system does not list them, this host at least is reached.
+    // If the system does not list the addresses, processes of this host can still connect.
     let addresses = interface::addresses().unwrap_or_default();
     let leading_out = addresses.into_iter().find(|ip| ip.is_ipv6() == is_ipv6);
     SocketAddr::new(leading_out.unwrap_or(loopback), local.port())

@@ -1,5 +1,4 @@
-//! The connections of a provider over UDP: found by the number that a datagram carries, and by the
-//! VI that has one.
+//! The connections of a provider over UDP, found by connection number or by VI.
 
 use super::Means;
 use super::pieces::Pieces;
@@ -9,16 +8,16 @@ use netdyno_protocol::vi::{Parting, ViHandle};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-/// One connection, for as long as anything is to be said on it.
+/// One connection, kept until its last datagram is sent.
 pub enum Line {
-    /// That of a VI that promises something.
+    /// The connection of a reliable VI.
     Reliable(Box<Reliable>),
-    /// That of one that does not.
+    /// The connection of an unreliable VI.
     Pieces(Pieces),
 }
 
 impl Line {
-    /// Where the peer is.
+    /// Returns the address of the peer.
     pub fn to(&self) -> SocketAddr {
         match self {
             Self::Reliable(line) => line.to(),
@@ -26,7 +25,7 @@ impl Line {
         }
     }
 
-    /// Sends all that can be sent now.
+    /// Sends everything that can be sent now.
     #[inline]
     pub fn pump(&mut self, means: &mut Means<'_>) {
         match self {
@@ -35,7 +34,7 @@ impl Line {
         }
     }
 
-    /// Takes a datagram. Whether it is one.
+    /// Takes a datagram. Returns whether it is valid.
     #[inline]
     pub fn take(&mut self, bytes: &[u8], means: &mut Means<'_>) -> bool {
         match self {
@@ -44,7 +43,7 @@ impl Line {
         }
     }
 
-    /// What happened on it, where that is counted.
+    /// Returns the statistics of the connection, if they are counted.
     pub fn statistics(&self) -> Option<PeerStatistics> {
         match self {
             Self::Reliable(line) => Some(line.statistics()),
@@ -52,7 +51,7 @@ impl Line {
         }
     }
 
-    /// When to come back, at the latest.
+    /// Returns the time of the next timer.
     #[inline]
     pub fn deadline(&self) -> u64 {
         match self {
@@ -61,7 +60,7 @@ impl Line {
         }
     }
 
-    /// What is due.
+    /// Runs the timers that are due.
     pub fn on_time(&mut self, means: &mut Means<'_>) {
         match self {
             Self::Reliable(line) => line.on_time(means),
@@ -70,7 +69,7 @@ impl Line {
         self.pump(means);
     }
 
-    /// The VI is no longer connected.
+    /// Ends the connection, because its VI is no longer connected.
     pub fn part(&mut self, parting: Parting, means: &mut Means<'_>) {
         match self {
             Self::Reliable(line) => line.part(parting, means.now_ns),
@@ -78,7 +77,7 @@ impl Line {
         }
     }
 
-    /// Says goodbye if nothing else is to be said any more. Whether it is so.
+    /// Sends a goodbye if nothing else is to be sent. Returns whether the connection can be removed.
     pub fn end(&mut self, means: &mut Means<'_>) -> bool {
         match self {
             Self::Reliable(line) if line.is_over(means.now_ns) => line.say_goodbye(means),
@@ -91,23 +90,23 @@ impl Line {
 
 struct Place {
     number: u64,
-    /// Until the VI is no longer connected.
+    /// `None` once the VI is no longer connected.
     vi: Option<ViHandle>,
     line: Line,
 }
 
-/// All of them, in no order.
+/// All connections, in no order.
 #[derive(Default)]
 pub struct Lines {
     places: Vec<Place>,
     by_number: HashMap<u64, usize>,
     by_vi: HashMap<ViHandle, usize>,
-    /// What was found last: most often, the next one is the same.
+    /// The index found last; the next datagram is usually of the same connection.
     last: usize,
 }
 
 impl Lines {
-    /// A VI has a connection, of that number.
+    /// Adds the connection of a VI, with its number. Returns its index.
     pub fn insert(&mut self, number: u64, vi: ViHandle, line: Line) -> usize {
         let at = self.places.len();
         self.places.push(Place { number, vi: Some(vi), line });
@@ -116,7 +115,7 @@ impl Lines {
         at
     }
 
-    /// Where the connection of a number is.
+    /// Returns the index of the connection with this number.
     #[inline]
     pub fn of_number(&mut self, number: u64) -> Option<usize> {
         if self.places.get(self.last).is_none_or(|place| place.number != number) {
@@ -125,7 +124,7 @@ impl Lines {
         Some(self.last)
     }
 
-    /// Where that of a VI is.
+    /// Returns the index of a VI's connection.
     #[inline]
     pub fn of_vi(&mut self, vi: ViHandle) -> Option<usize> {
         if self.places.get(self.last).is_none_or(|place| place.vi != Some(vi)) {
@@ -134,30 +133,31 @@ impl Lines {
         Some(self.last)
     }
 
-    /// That of a VI.
+    /// Returns the connection of a VI.
     pub fn get(&self, vi: ViHandle) -> Option<&Line> {
         self.by_vi.get(&vi).map(|at| &self.places[*at].line)
     }
 
-    /// The VI is no longer connected: where its connection is, that nobody has.
+    /// Separates a VI from its connection, because it is no longer connected. Returns the connection's
+    /// index.
     pub fn part(&mut self, vi: ViHandle) -> Option<usize> {
         let at = self.by_vi.remove(&vi)?;
         self.places[at].vi = None;
         Some(at)
     }
 
-    /// How many there are: their places are those below.
+    /// Returns the number of connections, which is also the end of their indices.
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// The one at a place.
+    /// Returns the connection at an index.
     #[inline]
     pub fn at(&mut self, at: usize) -> &mut Line {
         &mut self.places[at].line
     }
 
-    /// Nothing more is said on it. The last one takes its place.
+    /// Removes a connection. The last connection moves to its index.
     pub fn remove(&mut self, at: usize) {
         let gone = self.places.swap_remove(at);
         self.by_number.remove(&gone.number);

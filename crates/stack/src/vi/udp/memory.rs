@@ -1,9 +1,9 @@
-//! The memory of programs, as messages reach it: places that the rules have just checked.
+//! Copies between messages and memory of programs. The rules have checked each place just before.
 
 use crate::vi::local;
 use netdyno_protocol::vi::Segment;
 
-/// Puts the bytes of segments behind `out`.
+/// Appends the bytes of segments to `out`.
 ///
 /// # Safety
 /// As [`local::stretch`] says of each.
@@ -14,7 +14,7 @@ pub unsafe fn gather(segments: &[Segment], out: &mut Vec<u8>) {
     }
 }
 
-/// Copies bytes to segments, which are as long together.
+/// Copies bytes into segments of the same total length.
 ///
 /// # Safety
 /// As [`local::stretch`] says of each.
@@ -39,13 +39,13 @@ mod tests {
         let segment = |offset, len| Segment { address: address + offset, handle: 0, len };
         let segments = [segment(10, 3), segment(0, 0), segment(2, 5)];
         let mut gathered = vec![9];
-        // SAFETY: all inside of the memory, which is looked at through its address alone.
+        // SAFETY: all segments are inside of the memory, which is accessed through its address alone.
         unsafe {
             place(&segments, &[1, 2, 3, 4, 5, 6, 7, 8]);
             gather(&segments, &mut gathered);
         }
         assert_eq!(gathered, [9, 1, 2, 3, 4, 5, 6, 7, 8]);
-        // SAFETY: nobody writes to it any more.
+        // SAFETY: nobody writes to the memory any more.
         assert_eq!(unsafe { base.cast::<[u8; 20]>().read() }[..8], [0, 0, 4, 5, 6, 7, 8, 0]);
     }
 }

@@ -1,43 +1,48 @@
-//! Virtual Interfaces over UDP: a NIC in software, which whoever calls the provider drives.
+//! Virtual Interfaces over UDP: a NIC in software, driven by the calls to the provider.
 //!
 //! ```text
-//!   Provider --- send, receive ---> UdpWire: one socket, one clock, one room for what comes
+//!   Provider --- send, receive ---> UdpWire: one socket, one clock, one receive buffer
 //!                                      |  by the connection number that a datagram carries
 //!                          +-----------+-----------+
 //!                          v                       v
 //!                      Reliable                 Pieces
-//!             a Connection: once, in order    what is lost is lost
+//!             a Connection: once, in order    lost datagrams stay lost
 //! ```
 //!
-//! Three kinds of datagrams come to the one socket: signals, which bring VIs together
-//! ([`vi_signal`]); pieces of messages of VIs that promise nothing ([`vi_fragment`]); and those of
-//! the connections of all others ([`netdyno_protocol::frame::datagram`]). [`netdyno_protocol::vi`]
-//! says what of a VI's is what on a connection; [`reliable`] and [`pieces`] do so.
+//! Three kinds of datagrams arrive at the socket. Signals connect VIs ([`vi_signal`]). Fragments carry
+//! messages of unreliable VIs ([`vi_fragment`]). All others belong to the connections of reliable VIs
+//! ([`netdyno_protocol::frame::datagram`]). [`netdyno_protocol::vi`] decides; [`reliable`] and
+//! [`pieces`] map its decisions to a connection.
 //!
-//! * **Sending** a message that fits into a datagram is one call of the system, made by
-//!   [`Provider::post`](super::Provider::post) itself. What is longer goes out in trains, as fast as
-//!   the network takes it: on a connection as its acknowledgements come, without one by the clock.
-//! * **Receiving** looks at the socket, for all VIs at once. Bytes go from the datagram to the memory
-//!   that the receive names, and nowhere between.
-//! * **Time**: acknowledgements that have found no message to travel with, sending again, trains,
-//!   questions whether a silent peer is there. They are looked at when the socket is empty.
-//! * **Ends**: a peer is lost if nothing comes of it for the time of [`UdpOptions::peer_timeout`],
-//!   whether anything was sent to it or not: it is asked after a quarter of that, and has the rest to
-//!   answer ([`presence`]). Who disconnects says goodbye when what it sent has arrived, or after a
-//!   second; one that promises nothing does so at once.
+//! * **Sending** a message that fits into a datagram is one system call, made by
+//!   [`Provider::post`](super::Provider::post) itself. Longer messages go out in GSO batches: on a reliable
+//!   connection as acknowledgements arrive, on an unreliable one by the clock.
+//! * **Receiving** reads the socket for all VIs at once. Bytes are copied from the datagram directly to
+//!   the
+//!   memory of the receive.
+//! * **Timers** are checked when the socket is empty: delayed acknowledgements, retransmissions, GSO
+//!   batches,
+//!   and probes of silent peers.
+//! * **Ends**: a peer is lost if nothing arrives from it for [`UdpOptions::peer_timeout`], even if
+//!   nothing was
+//!   sent to it. It is probed after a quarter of that time and has the rest to answer ([`presence`]). A
+//!   reliable VI that disconnects sends a goodbye when its messages have arrived, or after a second; an
+//!   unreliable VI sends it at once.
 //!
-//! **Addresses.** A provider has an address of its own, or shares one with others of its user on this host
-//! ([`UdpOptions::is_shared`]): then requests are told apart by the discriminator ([`sharing`]).
+//! **Addresses.** A provider has an address of its own, or shares one with other providers of its user
+//! on this host ([`UdpOptions::is_shared`]). At a shared address discriminators tell the requests apart
+//! ([`sharing`]).
 //!
-//! **What is believed.** A datagram for a connection is believed if it has the connection's number, 64
-//! random bits that were told to the peer alone, the checksum, and a meaning. From which address it
-//! comes says nothing, for a host has several, and answers from the one that leads to whoever asked:
-//! a provider that is bound to all of its host's addresses is reached by each of them. What goes back
-//! goes to the address that was asked, or that asked. While one peer is all that a provider has, and
-//! nobody here asks or waits, the kernel hands over nothing of others: who asks then is not told that
-//! nobody waits, and asks again. Who sends to a number that is not known is told
-//! so, now and then, and so learns that this provider has ended and begun again. Whoever can read the
-//! network can read the numbers: there is no encryption.
+//! **What is believed.** A datagram of a connection is believed if it has the connection's number, a
+//! valid checksum, and a meaning. The number is 64 random bits that only the peer was told. The source
+//! address does not matter, because a host has several and answers from the one with a route to the
+//! peer. So a provider that is bound to all addresses is reached by each of them. Answers go to the
+//! address that was asked, or that asked.
+//!
+//! While a provider has only one peer and neither waits for requests nor makes any, the kernel delivers
+//! nothing from others. A peer that then requests a connection gets no refusal, and repeats its request.
+//! A sender to an unknown number is told so, at a limited rate, and thereby learns that this provider
+//! has restarted. A reader of the network can read the numbers, because there is no encryption.
 
 mod host;
 mod lines;
@@ -70,38 +75,38 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 use ways::Ways;
 
-/// The port of a provider that is not told another one: so that programs need to name nothing but a
-/// host. Nobody has registered it, it is none of those that systems give away by themselves, and it is
-/// the next to that of `netdyno serve`.
+/// The default port, so that programs need to name only a host. It is not registered, lies outside of
+/// the ephemeral ports of common systems, and follows the port of `netdyno serve`.
 pub const UDP_PORT: u16 = 5648;
 
-/// How long a provider that is closed sees to it that what it sent arrives.
+/// How long a closed provider continues to send what is not acknowledged yet.
 const LINGER: Duration = Duration::from_nanos(reliable::LINGER_NS);
-/// Datagrams of nobody, taken in one look.
+/// Maximum number of invalid datagrams read in one poll.
 const DATAGRAMS_AT_ONCE: usize = 16;
-/// Looks in a row that may find more than they take before it is time for what is due all the same:
-/// what that waits for may be among it, but a flood must not stop it.
+/// Polls in a row that do not empty the socket, after which timers run anyway. A timer usually waits
+/// until the socket is empty, because the awaited datagram may be in it; a flood must not stop the
+/// timers.
 const LOOKS_IN_A_FLOOD: u32 = 64;
-/// Time between two answers to those who send to what is not known: they ask again, and who does not
-/// know the way back is not flooded.
+/// Minimum time between two answers to unknown peers. They repeat their datagrams, and a host with a
+/// forged address must not be flooded.
 const BETWEEN_STRANGERS_NS: u64 = 10_000_000;
 
-/// How a way over UDP is to be.
+/// The options of the UDP transport.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UdpOptions {
-    /// The socket: an address of this host, or the one that stands for all of them, and a port, 0 for
-    /// any that is free. `None` is all addresses of IPv4 at [`UDP_PORT`], or at any port where that is
-    /// taken.
+    /// The address of the socket: one address of this host, or the wildcard address. Port 0 means any
+    /// free port. `None` means all IPv4 addresses at [`UDP_PORT`], or at any port if that is taken.
     pub bind: Option<SocketAddr>,
-    /// Whether the address is shared with other providers of this user on this host that share theirs: they
-    /// are told apart by discriminators. Otherwise an address is one provider's.
+    /// Whether the address is shared with other providers of this user on this host that set this option
+    /// as well. Discriminators tell them apart. Otherwise the address belongs to one provider.
     pub is_shared: bool,
-    /// What goes wrong with the datagrams that are sent, on purpose.
+    /// Faults to inject into the datagrams that this provider sends.
     pub faults: Faults,
-    /// The seed of that. Another one at each end, or both draw the same.
+    /// Seed of injected faults. Use different seeds at the two ends; otherwise both draw the same
+    /// values.
     pub seed: u64,
-    /// Patience with a peer of which nothing comes. Time in which this program does not call the
-    /// provider counts for a quarter of it at most.
+    /// Time after which a peer is lost if nothing arrives from it. One pause in which this program does
+    /// not call the provider counts for a quarter of it at most.
     pub peer_timeout: Duration,
 }
 
@@ -112,39 +117,40 @@ impl Default for UdpOptions {
             is_shared: false,
             faults: Faults::NONE,
             seed: 0,
-            // A program may compute for long without a call, and then nobody drives its NIC.
+            // Long, because nobody drives the NIC while a program computes without a call.
             peer_timeout: Duration::from_secs(30),
         }
     }
 }
 
 pub(super) struct UdpWire {
-    // Before what is shared: a guest that learns of the holder's end finds the address free.
+    // Declared before `sharing`, so that it is closed first: a guest that sees the holder's end finds
+    // the address free.
     socket: DatagramSocket,
     sharing: Option<Sharing>,
     host: Vec<u8>,
     began: Instant,
-    /// Time in which this side paid attention, which counts for peers.
+    /// The clock of peer timeouts, which counts long pauses only in part.
     clock: Clock,
     patience_ns: u64,
     lines: Lines,
     ways: Ways,
-    /// Those who may be asked for.
+    /// Number of discriminators at which requests are accepted.
     listeners: usize,
-    /// The kernel sends to the one peer alone, and takes from nobody else.
+    /// Whether the socket is connected, so that it exchanges datagrams with one peer only.
     is_narrow: bool,
     scratch: Scratch,
-    /// For all that comes at once.
+    /// Buffer for one receive from the socket: a datagram, or a batch of them.
     room: Box<[u8]>,
-    /// Nothing is to be done before this time.
+    /// No timer is due before this time.
     deadline_ns: u64,
     looks_in_flood: u32,
-    /// When a stranger is answered again.
+    /// When an unknown peer is answered again.
     stranger_ns: u64,
     strays: Strays,
 }
 
-/// Room for what a message is made of.
+/// Buffers for the segments and the bytes of one message.
 #[derive(Default)]
 pub struct Scratch {
     segments: Vec<Segment>,
@@ -160,7 +166,7 @@ impl Scratch {
     }
 }
 
-/// What a connection needs to move something.
+/// The context that a connection needs to send and receive.
 pub struct Means<'a> {
     nic: &'a mut Nic,
     socket: &'a mut DatagramSocket,
@@ -194,8 +200,8 @@ impl UdpWire {
         })
     }
 
-    /// Looks at the socket, takes what one datagram or a train of them brings, and does what is due.
-    /// Whether there was anything.
+    /// Polls the socket: takes one datagram or one batch, and runs the timers that are due. Returns
+    /// whether there was anything.
     fn look(&mut self, nic: &mut Nic) -> bool {
         let now_ns = self.clock.now_ns();
         let (mut is_any, mut is_drained) = (false, false);
@@ -217,8 +223,8 @@ impl UdpWire {
         is_any
     }
 
-    /// Takes the datagrams in `room`, which may be of several connections, and answers each of those
-    /// once. Whether any was sound.
+    /// Takes the datagrams in `room`, maybe of several connections, and answers each connection once.
+    /// Returns whether any was valid.
     fn take_all(&mut self, Datagrams { len, each, from }: Datagrams, nic: &mut Nic, now_ns: u64) -> bool {
         let (mut is_any, mut touched) = (false, None);
         for at in (0..len).step_by(each) {
@@ -260,9 +266,9 @@ impl UdpWire {
         is_any
     }
 
-    /// With one peer alone, which is heard from where it is spoken to, and nobody who asks or may be
-    /// asked for, the socket is connected. That spares the kernel a look-up with each datagram, a tenth
-    /// of a round trip on loopback.
+    /// Connects the socket, if the provider has one peer that sends from its known address, and neither
+    /// accepts nor makes requests. That saves the kernel a look-up with each datagram: a tenth of a
+    /// round trip on loopback.
     fn narrow(&mut self, from: SocketAddr, nic: &Nic) {
         let is_alone = self.lines.len() == 1 && self.listeners == 0 && !nic.is_asking();
         let is_alone = is_alone && self.sharing.as_ref().is_none_or(Sharing::is_alone);
@@ -272,7 +278,7 @@ impl UdpWire {
         }
     }
 
-    /// Somebody else is spoken to, or may speak.
+    /// Disconnects the socket, because the provider sends to or accepts another peer.
     fn widen(&mut self) {
         if self.is_narrow {
             self.socket.set_only_peer(None);
@@ -280,7 +286,7 @@ impl UdpWire {
         }
     }
 
-    /// Sends what a connection has to send.
+    /// Sends all that a connection has ready.
     #[inline]
     fn pump(&mut self, place: usize, nic: &mut Nic, now_ns: u64) {
         let Self { lines, socket, scratch, .. } = self;
@@ -290,7 +296,7 @@ impl UdpWire {
         self.expect_release();
     }
 
-    /// What a faulty network holds back is due as well.
+    /// Datagrams that the fault injector delays have a deadline as well.
     #[inline]
     fn expect_release(&mut self) {
         if let Some(at_ns) = self.socket.next_release_ns() {
@@ -298,13 +304,14 @@ impl UdpWire {
         }
     }
 
-    /// What is due.
+    /// Runs all timers that are due.
     #[cold]
     fn on_time(&mut self, nic: &mut Nic, now_ns: u64) {
         self.looks_in_flood = 0;
         self.socket.release(now_ns);
         self.deadline_ns = u64::MAX;
-        // From behind: whoever ends is replaced by one that was looked at.
+        // Backwards, because a removed connection is replaced by the last one, which was already
+        // checked.
         for place in (0..self.lines.len()).rev() {
             let Self { lines, socket, scratch, .. } = self;
             let mut means = Means { nic, socket, scratch, now_ns };
@@ -314,7 +321,7 @@ impl UdpWire {
         self.expect_release();
     }
 
-    /// Does away with a connection on which nothing is to be said any more.
+    /// Removes a connection on which nothing is to be sent any more.
     fn end(&mut self, place: usize, nic: &mut Nic, now_ns: u64) {
         let Self { lines, socket, scratch, .. } = self;
         let line = lines.at(place);
@@ -327,7 +334,7 @@ impl UdpWire {
     }
 }
 
-/// Where a datagram says of which kind it is.
+/// Offset of the byte that tells the kind of a datagram.
 const KIND_AT: usize = 4;
 
 fn faults_of(options: &UdpOptions) -> Option<(Faults, u64)> {
@@ -345,8 +352,8 @@ fn bind(options: &UdpOptions) -> Result<DatagramSocket, OpenError> {
     })
 }
 
-/// The provider's own socket, at an address that it shares from now on or at another port of one that is
-/// shared already.
+/// Opens the provider's own socket: at an address that it shares from now on, or at another port if
+/// another provider holds the address.
 fn bind_shared(options: &UdpOptions) -> Result<(DatagramSocket, Option<Sharing>), OpenError> {
     let refused = |error: Errno| OpenError::System { what: "watch sockets", error: error.into() };
     let address = options.bind.unwrap_or((Ipv4Addr::UNSPECIFIED, UDP_PORT).into());
@@ -370,7 +377,7 @@ fn bind_shared(options: &UdpOptions) -> Result<(DatagramSocket, Option<Sharing>)
     Ok((socket, Some(sharing)))
 }
 
-/// Takes a signal. Whether it is one.
+/// Takes a signal. Returns whether it is valid.
 fn take_signal(
     bytes: &[u8],
     from: SocketAddr,
@@ -393,7 +400,7 @@ fn take_signal(
         Signal::Accept { to, .. } | Signal::Refuse { to, .. } | Signal::Disconnect { to, .. } => *to,
     };
     let host = match &signal {
-        // It does not know our number, and says its own, which it told us alone.
+        // The peer does not know this side's number, and sends its own, which only this side was told.
         Signal::Disconnect { to: 0, number } => nic.host_that_told(*number),
         _ => nic.host_told(to),
     };
@@ -404,22 +411,22 @@ fn take_signal(
             }
             nic.signal(&host, signal);
         }
-        // It has ended, and what there is to say of that is on its way.
+        // The connection has ended; the message that tells the peer so is already on its way.
         None if lines.of_number(to).is_some() => {}
         None => nic.signal(&host::encode(from), signal),
     }
     true
 }
 
-/// Returns the address by which the peer that sends from `from` is known: that of its host, with the port that
-/// it shares.
+/// Returns the address by which the peer at `from` is known: that of its host, with its shared port.
 fn shared_by(host: &[u8], from: SocketAddr) -> SocketAddr {
     let port = host::parse(host).map_or(from.port(), |named| named.port());
     SocketAddr::new(from.ip(), if port == 0 { from.port() } else { port })
 }
 
-/// Whether bytes are for a connection that has ended or never was: not for one that is asked for, of
-/// which the other side has heard first, and no goodbye.
+/// Returns whether a valid datagram is for a connection that has ended or never existed. A connection
+/// that is being requested does not count, because the other side may know of it first; nor does a
+/// goodbye.
 fn is_strangers(bytes: &[u8], number: u64, nic: &Nic) -> bool {
     let is_sound = match bytes.get(KIND_AT) {
         Some(&vi_fragment::CODE) => vi_fragment::parse(bytes).is_ok(),
@@ -437,7 +444,7 @@ impl Wire for UdpWire {
         self.began.elapsed().as_nanos() as u64
     }
 
-    /// Whoever is asked for is asked at the socket.
+    /// Requests arrive at the socket in any case.
     fn listen(&mut self, discriminator: &[u8]) -> Result<(), ConnectError> {
         self.listeners += 1;
         self.widen();
@@ -458,7 +465,7 @@ impl Wire for UdpWire {
             }
         };
         let address = way.or_else(|| host::parse(host));
-        // To a host that is not reached nothing is said: whoever waits for it waits in vain.
+        // A signal to an unreachable host is not sent, and its sender's request times out.
         if let Some(to) = address.and_then(|address| host::reached_from(self.socket.local(), address)) {
             let now_ns = self.clock.now_ns();
             self.widen();
@@ -467,7 +474,7 @@ impl Wire for UdpWire {
         }
     }
 
-    /// Signals come with all else, but for those that come to an address that is shared.
+    /// Signals arrive at the socket with everything else, except signals to a shared address.
     fn hear(&mut self, nic: &mut Nic) {
         let Some(sharing) = &mut self.sharing else { return };
         for (bytes, from) in sharing.hear() {
@@ -481,7 +488,7 @@ impl Wire for UdpWire {
     fn link(&mut self, nic: &mut Nic, vi: ViHandle, link: &Link) {
         let address = self.ways.get(link.remote).or_else(|| host::parse(&link.host));
         let Some(to) = address.and_then(|address| host::reached_from(self.socket.local(), address)) else {
-            // It was reached a moment ago.
+            // The peer was reachable a moment ago.
             return nic.lost(vi);
         };
         let now_ns = self.clock.now_ns();
@@ -529,7 +536,7 @@ impl Wire for UdpWire {
     fn until_due(&mut self) -> Duration {
         let left = Duration::from_nanos(self.deadline_ns.saturating_sub(self.clock.now_ns()));
         let left = self.sharing.as_ref().map_or(left, |sharing| left.min(sharing.until_due()));
-        // Of a longer sleep a part would not count.
+        // The clock would count a longer sleep only in part.
         left.min(self.clock.longest_pause())
     }
 
@@ -553,7 +560,7 @@ impl Wire for UdpWire {
         let until = Instant::now() + LINGER;
         while self.lines.len() > 0 && Instant::now() < until && !std::thread::panicking() {
             let is_any = self.look(nic);
-            // Who asks now is told that nobody waits.
+            // A peer that requests a connection now is refused.
             while let Some((host, signal)) = nic.next_signal() {
                 self.say(nic, &host, &signal);
             }
@@ -563,7 +570,7 @@ impl Wire for UdpWire {
             }
         }
         let now_ns = self.clock.now_ns();
-        // Those that are left have had their time.
+        // The remaining connections have had their time.
         self.on_time(nic, now_ns.saturating_add(reliable::LINGER_NS));
         self.socket.release(u64::MAX);
     }

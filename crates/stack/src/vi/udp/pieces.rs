@@ -1,6 +1,6 @@
-//! The connection of a VI that promises nothing: its messages go out in pieces, and nobody asks
-//! what became of them. Whether the peer is there is asked all the same, by a probe without a message,
-//! as [`netdyno_protocol::frame::datagram`] has it, and an acknowledgement answers.
+//! The connection of an unreliable VI: it sends its messages in fragments, without acknowledgements. It
+//! still checks whether the peer is there: it sends a probe without a message, as in
+//! [`netdyno_protocol::frame::datagram`], and the peer acknowledges that.
 
 use super::Means;
 use super::memory::{gather, place};
@@ -11,23 +11,23 @@ use netdyno_protocol::frame::vi_signal::Signal;
 use netdyno_protocol::vi::{Link, Outgoing, Parting, Progress, ViHandle};
 use std::net::SocketAddr;
 
-/// Pieces of long messages that go out at once: what the system takes in one call.
+/// Fragments of long messages in one GSO batch: as many as one system call takes.
 const TRAIN: u32 = 44;
-/// Time between two of those. Nobody says how much the other side's socket still takes, so that
-/// they go no faster than a processor takes them out: 64 KiB in this time are 10 Gbit/s.
+/// Time between two GSO batches. There is no flow control, so a batch must not come faster than a
+/// processor can empty the peer's socket: 64 KiB in this time are 10 Gbit/s.
 const BETWEEN_TRAINS_NS: u64 = 50_000;
-/// Whoever ends a connection says so more than once: nobody acknowledges it.
+/// Number of goodbyes that are sent, because no goodbye is acknowledged.
 const GOODBYES: usize = 3;
 
-/// One connection.
+/// One unreliable connection.
 pub struct Pieces {
     vi: ViHandle,
     local: u64,
     remote: u64,
     to: SocketAddr,
-    /// The message that goes out, and its bytes that have.
+    /// The message that is being sent, and how many of its bytes were sent.
     sending: Option<(Outgoing, u32)>,
-    /// Pieces of this train, and when the next one goes.
+    /// Number of fragments sent in this batch, and the time of the next batch.
     train: u32,
     next_ns: u64,
     presence: Presence,
@@ -49,18 +49,18 @@ impl Pieces {
         }
     }
 
-    /// Where the peer is.
+    /// Returns the address of the peer.
     pub fn to(&self) -> SocketAddr {
         self.to
     }
 
-    /// When the next train goes, if one waits, or the peer is asked whether it is there.
+    /// Returns when the next batch or the next probe is due.
     #[inline]
     pub fn deadline(&self) -> u64 {
         self.sending.map_or(u64::MAX, |_| self.next_ns).min(self.presence.deadline())
     }
 
-    /// What is due of the peer's presence.
+    /// Probes the peer or reports its loss, if that is due.
     pub fn on_time(&mut self, means: &mut Means<'_>) {
         match self.presence.on_time(means.now_ns) {
             Due::Nothing => {}
@@ -69,7 +69,7 @@ impl Pieces {
         }
     }
 
-    /// Says something that is no message.
+    /// Sends a datagram that is not a message.
     fn say(&self, kind: Kind, means: &mut Means<'_>) {
         let header = Header {
             kind,
@@ -84,7 +84,7 @@ impl Pieces {
         means.socket.send(self.to, &datagram::alone(&header), means.now_ns);
     }
 
-    /// Sends what the VI has, as far as it is time.
+    /// Sends the messages of the VI, as far as the batches allow.
     pub fn pump(&mut self, means: &mut Means<'_>) {
         while let Some((outgoing, at)) = self.take_next(means)
             && self.may_send(&outgoing, means.now_ns)
@@ -94,7 +94,7 @@ impl Pieces {
         means.socket.flush();
     }
 
-    /// The message that goes out, or the VI's next one.
+    /// Returns the message that is being sent, or the VI's next one.
     fn take_next(&mut self, means: &mut Means<'_>) -> Option<(Outgoing, u32)> {
         if self.sending.is_none() {
             self.sending = means.nic.next(self.vi).map(|outgoing| (outgoing, 0));
@@ -102,7 +102,7 @@ impl Pieces {
         self.sending
     }
 
-    /// A message of one piece need not wait.
+    /// Returns whether the next fragment may be sent now. A message of one fragment need not wait.
     fn may_send(&mut self, outgoing: &Outgoing, now_ns: u64) -> bool {
         if outgoing.head.len as usize <= LONGEST_PIECE {
             return true;
@@ -123,12 +123,12 @@ impl Pieces {
         let (segments, bytes) = means.scratch.cleared();
         let len = piece_len(&head, at) as u32;
         if means.nic.bytes_of(self.vi, number, at, len, segments).is_err() {
-            // The rest of it never comes, and what has come is forgotten with the next one.
+            // The peer discards the fragments that have arrived when the next message arrives.
             self.sending = None;
             return;
         }
         vi_fragment::write(self.remote, &head, at, bytes);
-        // SAFETY: the rules have just found them in registered memory, which stays until it is
+        // SAFETY: the rules have just found the segments in registered memory, which stays until it is
         // deregistered.
         unsafe { gather(segments, bytes) };
         vi_fragment::seal(bytes);
@@ -139,7 +139,7 @@ impl Pieces {
         }
     }
 
-    /// Takes a datagram. Whether it is one of a VI that promises nothing.
+    /// Takes a datagram. Returns whether it is valid on an unreliable connection.
     pub fn take(&mut self, bytes: &[u8], means: &mut Means<'_>) -> bool {
         let is_sound = self.take_piece(bytes, means) || self.take_word(bytes, means);
         if is_sound {
@@ -148,7 +148,7 @@ impl Pieces {
         is_sound
     }
 
-    /// Takes a question whether this side is there, or an answer.
+    /// Takes a probe or an acknowledgement.
     fn take_word(&self, bytes: &[u8], means: &mut Means<'_>) -> bool {
         match datagram::parse(bytes).map(|datagram| datagram.header.kind) {
             Ok(Kind::Probe) => {
@@ -164,8 +164,8 @@ impl Pieces {
         let Ok(piece) = vi_fragment::parse(bytes) else { return false };
         let (segments, _) = means.scratch.cleared();
         if let Some(is_whole) = means.nic.arrive_in_pieces(self.vi, &piece, segments) {
-            // SAFETY: the rules have just found them in registered memory, which stays until it is
-            // deregistered.
+            // SAFETY: the rules have just found the segments in registered memory, which stays until it
+            // is deregistered.
             unsafe { place(segments, piece.payload) };
             if is_whole {
                 means.nic.arrived(self.vi);
@@ -174,12 +174,12 @@ impl Pieces {
         true
     }
 
-    /// Whether the VI is no longer connected.
+    /// Returns whether the VI is no longer connected.
     pub fn is_parted(&self) -> bool {
         self.is_parted
     }
 
-    /// The VI is no longer connected: the peer is told, where it does not know.
+    /// Ends the connection. Sends goodbyes, unless the peer has ended it.
     pub fn part(&mut self, parting: Parting, means: &mut Means<'_>) {
         self.is_parted = true;
         if parting == Parting::Peers {

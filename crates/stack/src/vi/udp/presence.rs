@@ -1,28 +1,28 @@
-//! Whether a peer is there, of which nothing need come: it is asked now and then, and what comes of it
-//! is an answer.
+//! Checks whether a peer is still there that need not send anything: it is probed now and then, and must
+//! answer.
 
-/// A peer is asked when a quarter of the patience has passed in silence. It has the rest of it to
-/// answer, and is asked again each time that this part has passed, for a network may lose a question.
+/// Number of probes in one timeout. The first is sent after a quarter of the timeout in silence; the
+/// peer has the rest of it to answer. The probe is repeated, because a network may lose it.
 const ASKED_AGAIN: u64 = 32;
 
-/// What is due.
+/// The action that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     Nothing,
-    /// The peer is to be asked.
+    /// Probe the peer.
     Question,
-    /// It does not answer.
+    /// Report the loss of the peer, which does not answer.
     Loss,
 }
 
-/// What is known of a peer's presence.
+/// The timers that watch one peer.
 #[derive(Debug)]
 pub struct Presence {
     ask_after_ns: u64,
     ask_again_ns: u64,
     answer_within_ns: u64,
     ask_ns: u64,
-    /// Once it was asked: until when it has to answer.
+    /// When the peer is lost, once it was probed.
     lost_ns: u64,
 }
 
@@ -38,21 +38,21 @@ impl Presence {
         }
     }
 
-    /// It has said something.
+    /// Restarts the timers, because the peer has sent something.
     #[inline]
     pub fn heard(&mut self, now_ns: u64) {
         self.ask_ns = now_ns.saturating_add(self.ask_after_ns);
         self.lost_ns = u64::MAX;
     }
 
-    /// When to come back, at the latest.
+    /// Returns the time of the next action.
     #[inline]
     pub fn deadline(&self) -> u64 {
         self.ask_ns.min(self.lost_ns)
     }
 
-    /// What is due, told once. The time for an answer begins with the first question: before that, this
-    /// side may not have listened.
+    /// Returns the action that is due, once. The time for an answer begins with the first probe, because
+    /// this side may not have listened before.
     pub fn on_time(&mut self, now_ns: u64) -> Due {
         if now_ns >= self.lost_ns {
             (self.ask_ns, self.lost_ns) = (u64::MAX, u64::MAX);
@@ -86,7 +86,7 @@ mod tests {
             now_ns = presence.deadline();
         };
         assert_eq!((lost_ns, questions), (1000 + 3200, 24));
-        // That is told once.
+        // The loss is reported once.
         assert_eq!((presence.deadline(), presence.on_time(u64::MAX - 1)), (u64::MAX, Due::Nothing));
     }
 
@@ -102,7 +102,7 @@ mod tests {
         }
     }
 
-    /// A side that did not look for long takes its own absence for nobody's.
+    /// A side that did not poll for long must probe the peer before it reports a loss.
     #[test]
     fn nobody_is_lost_who_was_not_asked() {
         let mut presence = Presence::new(4000, 0);

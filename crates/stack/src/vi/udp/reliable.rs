@@ -1,11 +1,13 @@
-//! The connection of a VI that promises something: messages go out as requests, stores and gets, and
-//! what comes is taken as the rules say. Once and in order is for [`Connection`] to see to.
+//! The connection of a reliable VI. Messages are sent as requests, stores and gets, and the rules decide
+//! about those that arrive. [`Connection`] delivers them once and in order.
 //!
-//! A message that fits into a datagram is a request. A longer one is announced by a request, with a
-//! store of its bytes behind it; until the last of those are taken from the program's memory, nothing
-//! else is put on the connection, so that what is told to be complete never waits behind bytes that
-//! may yet be missing. A message is answered where the sender waits for that (reliable reception), or
-//! where it is refused. Of others the connection itself says that they have been taken.
+//! A message that fits into a datagram is a request. A longer message is announced by a request, which a
+//! store of its bytes follows. Nothing else is put on the connection until all bytes of the store are
+//! copied from the program's memory. So a completed message never waits behind bytes that may yet be
+//! missing.
+//!
+//! At reliable reception every message is answered; otherwise only a refused message is. The connection
+//! itself reports that other messages were taken.
 
 use super::Means;
 use super::memory::{gather, place};
@@ -17,50 +19,50 @@ use netdyno_protocol::reliability::{Config, Connection, Delivery, Event, Loss};
 use netdyno_protocol::vi::{Arrival, Level, Link, Nic, Outgoing, Parting, Progress, ViHandle};
 use std::net::SocketAddr;
 
-/// What a request is: a message with its bytes.
+/// Request code: a message with its bytes.
 const WHOLE: u8 = 0;
-/// A message whose bytes come in the store behind it.
+/// Request code: a message whose bytes follow in a store.
 const ANNOUNCED: u8 = 1;
-/// A question whether anybody is there, which the connection answers.
+/// Request code: a probe, which the connection answers.
 const ALIVE: u8 = 2;
 
-/// Requests that may be without an answer.
+/// Maximum number of unanswered requests.
 const WINDOW: u32 = 256;
-/// How long a connection that this side has ended sees to it that what was sent arrives.
+/// How long a connection that this side has ended continues to send what is not acknowledged yet.
 pub const LINGER_NS: u64 = 1_000_000_000;
-/// Whoever ends a connection says so more than once: nobody acknowledges it.
+/// Number of goodbyes that are sent, because no goodbye is acknowledged.
 const GOODBYES: usize = 3;
 
-/// The peer sent what no provider sends.
+/// The peer broke the protocol.
 struct Astray;
 
-/// What is waited for at the end.
+/// The event that an ended connection waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// What was sent is to arrive.
+    /// The arrival of all messages.
     Arrival,
-    /// The peer is to hear why, and to go.
+    /// The peer's goodbye, after it has learned the reason.
     Goodbye,
-    /// Nothing.
+    /// No event.
     Nothing,
 }
 
-/// One connection.
+/// One reliable connection.
 pub struct Reliable {
     connection: Connection,
     to: SocketAddr,
-    /// Until it is no longer connected.
+    /// `None` once the VI is no longer connected.
     vi: Option<ViHandle>,
     works: Works,
     /// Whether every message is answered.
     answers_all: bool,
-    /// When the peer is asked whether it is there, if nothing is heard of it: a quarter of the
-    /// patience after it was. For the rest of that the connection waits for the answer.
+    /// When the peer is probed if nothing arrives from it: a quarter of the timeout after its last
+    /// datagram. The connection waits the rest of the timeout for the answer.
     ask_ns: u64,
     ask_after_ns: u64,
-    /// Once it is ended: what for, and how long that may take.
+    /// Set once the connection is ended: the awaited event, and the latest time for it.
     ending: Option<(End, u64)>,
-    /// The peer knows of the end.
+    /// Whether the peer knows of the end.
     is_left: bool,
 }
 
@@ -82,17 +84,17 @@ impl Reliable {
         }
     }
 
-    /// What happened on it.
+    /// Returns the statistics of the connection.
     pub fn statistics(&self) -> PeerStatistics {
         PeerStatistics::of(&self.connection)
     }
 
-    /// Where the peer is.
+    /// Returns the address of the peer.
     pub fn to(&self) -> SocketAddr {
         self.to
     }
 
-    /// Sends all that can be sent now.
+    /// Sends everything that can be sent now.
     pub fn pump(&mut self, means: &mut Means<'_>) {
         loop {
             while let Some(datagram) = self.connection.transmit(means.now_ns) {
@@ -105,7 +107,7 @@ impl Reliable {
         means.socket.flush();
     }
 
-    /// Puts more bytes of transfers on the connection, if they can be sent now.
+    /// Queues more bytes of transfers on the connection, if they can be sent now.
     #[inline]
     fn feed(&mut self, means: &mut Means<'_>) -> bool {
         let now_ns = means.now_ns;
@@ -124,7 +126,7 @@ impl Reliable {
         is_fed
     }
 
-    /// Puts the next message of the VI on the connection, where there is room for two requests.
+    /// Queues the VI's next message on the connection, if there is room for two requests.
     #[inline]
     fn put_next(&mut self, means: &mut Means<'_>) -> bool {
         let Some(vi) = self.vi else { return false };
@@ -141,7 +143,7 @@ impl Reliable {
             _ => self.put_announced(&outgoing, means.now_ns),
         };
         if is_put.is_none() {
-            // Only a peer that completes what it does not acknowledge leaves no room.
+            // Only a peer that completes requests which it does not acknowledge leaves no room.
             self.expel(means.nic);
         }
         true
@@ -150,8 +152,8 @@ impl Reliable {
     fn put_read(&mut self, outgoing: &Outgoing, now_ns: u64) -> Option<()> {
         let Kind::Read { remote } = outgoing.head.kind else { return None };
         let len = u64::from(outgoing.head.len);
-        // A range has an end. Bytes behind the last address are refused as those before it are, where
-        // nothing is registered.
+        // A range must not wrap around. Bytes behind the last address are refused, like those before it,
+        // because nothing is registered there.
         let range = [remote.handle.into(), remote.address.min(u64::MAX - len), len];
         let get = self.connection.get(range, now_ns).ok()?;
         self.works.gets.push_back((get, outgoing.number));
@@ -163,10 +165,10 @@ impl Reliable {
         let Outgoing { number, head } = *outgoing;
         let (segments, bytes) = means.scratch.cleared();
         if means.nic.bytes_of(vi, number, 0, head.len, segments).is_err() {
-            // That is told on its descriptor.
+            // The rules have reported this on the descriptor.
             return Some(());
         }
-        // SAFETY: the rules have just found them in registered memory, which stays until it is
+        // SAFETY: the rules have just found the segments in registered memory, which stays until it is
         // deregistered.
         unsafe { gather(segments, bytes) };
         self.connection.request(WHOLE, &head.pack(), bytes, means.now_ns).ok()?;
@@ -182,21 +184,21 @@ impl Reliable {
         Some(())
     }
 
-    /// Takes a datagram. Whether it is one.
+    /// Takes a datagram. Returns whether it is valid.
     #[inline]
     pub fn take(&mut self, bytes: &[u8], means: &mut Means<'_>) -> bool {
         let Ok(datagram) = datagram::parse(bytes) else { return false };
         self.ask_ns = means.now_ns + self.ask_after_ns;
         self.is_left |= datagram.header.kind == datagram::Kind::Goodbye;
         if matches!(self.ending, Some((End::Arrival, _))) {
-            // Nothing is taken any more, but what it says of ours.
+            // Messages are no longer taken, only acknowledgements.
             self.connection.acknowledge(&datagram.header, means.now_ns);
             return true;
         }
         if self.connection.receive(&datagram, means.now_ns) == Delivery::Now {
             self.handle(&datagram, means);
             while let Some(bytes) = self.connection.buffered() {
-                // It was sound when it was kept.
+                // The datagram was checked before it was buffered.
                 if let Ok(datagram) = datagram::parse(&bytes) {
                     self.handle(&datagram, means);
                 }
@@ -221,7 +223,7 @@ impl Reliable {
         }
     }
 
-    /// Nothing more is taken from a peer that does not keep to the rules.
+    /// Ends the connection, because the peer breaks the protocol.
     #[cold]
     fn expel(&mut self, nic: &mut Nic) {
         if let Some(vi) = self.vi {
@@ -230,11 +232,12 @@ impl Reliable {
         self.connection.end();
     }
 
-    /// What a message says, where none is announced whose bytes have not come.
+    /// Returns the head of a message. Returns an error while the bytes of an announced message are
+    /// missing.
     fn read_head(&self, datagram: &Datagram<'_>) -> Result<Head, Astray> {
         let head = Head::parse(datagram.words).map_err(|_| Astray)?;
         let is_in_turn = self.works.announced == Announced::Nothing || self.works.has_refused();
-        // Reads come as gets.
+        // Reads arrive as gets.
         let is_message = !matches!(head.kind, Kind::Read { .. });
         if is_in_turn && is_message { Ok(head) } else { Err(Astray) }
     }
@@ -254,20 +257,20 @@ impl Reliable {
         let vi = self.begin(head, means.nic)?;
         let (segments, _) = means.scratch.cleared();
         means.nic.places(vi, 0, head.len, segments)?;
-        // SAFETY: the rules have just found them in registered memory, which stays until it is
+        // SAFETY: the rules have just found the segments in registered memory, which stays until it is
         // deregistered.
         unsafe { place(segments, payload) };
         means.nic.arrived(vi);
         Ok(())
     }
 
-    /// A message begins, for that VI. Behind one that was refused there is none.
+    /// Begins a message. Returns its VI, or an error if the message or an earlier one is refused.
     fn begin(&self, head: &Head, nic: &mut Nic) -> Result<ViHandle, Refusal> {
         let vi = self.vi.filter(|_| !self.works.has_refused()).ok_or(Refusal::NotConnected)?;
         match nic.arrive(vi, head) {
             Arrival::Place => Ok(vi),
             Arrival::Refuse(refusal) => Err(refusal),
-            // No other message is taken here, and of a VI that promises something none is dropped.
+            // Only sends and writes arrive here, and a reliable VI drops none.
             Arrival::Serve | Arrival::Drop => Err(Refusal::NotConnected),
         }
     }
@@ -275,14 +278,14 @@ impl Reliable {
     fn take_announced(&mut self, datagram: &Datagram<'_>, means: &mut Means<'_>) -> Result<(), Astray> {
         let head = self.read_head(datagram)?;
         match self.begin(&head, means.nic) {
-            // Its bytes come behind it, and then the answer.
+            // The bytes follow in a store, and the answer is sent after them.
             Ok(_) => self.works.announced = Announced::Message(head),
             Err(refusal) => self.answer(head.number, Some(refusal), means.now_ns),
         }
         Ok(())
     }
 
-    /// Says what became of a message, if that is to be said.
+    /// Reports the fate of a message to the peer, if the peer has to know.
     fn answer(&mut self, number: u32, refusal: Option<Refusal>, now_ns: u64) {
         if refusal.is_some() {
             self.works.announced = Announced::Refused;
@@ -295,7 +298,7 @@ impl Reliable {
     fn take_verdict(&mut self, datagram: &Datagram<'_>, nic: &mut Nic) -> Result<(), Astray> {
         let Verdict { number, refusal } = Verdict::parse(datagram.words[0]).map_err(|_| Astray)?;
         let work = self.works.sent(number).ok_or(Astray)?;
-        // What has not been sent has not been taken.
+        // The peer cannot have received a message whose bytes are not all sent.
         if refusal.is_none() && self.works.store.is_some_and(|(_, storing)| storing == work) {
             return Err(Astray);
         }
@@ -336,7 +339,7 @@ impl Reliable {
             Event::StoreRefused(stored) => {
                 let Head { number, kind, .. } = Head::parse(stored.words).map_err(|_| Astray)?;
                 let work = self.works.sent(number).ok_or(Astray)?;
-                // It was taken as it began. What has changed since is the memory that it goes to.
+                // The message was accepted when it began. Since then its destination was deregistered.
                 let is_write = matches!(kind, Kind::Write { .. });
                 let refusal = if is_write { Refusal::WriteDenied } else { Refusal::BadReceive };
                 self.tell(work, Progress::Refused(refusal), means.nic);
@@ -345,7 +348,7 @@ impl Reliable {
         Ok(())
     }
 
-    /// When to come back, at the latest.
+    /// Returns the time of the next timer.
     #[inline]
     pub fn deadline(&self) -> u64 {
         if self.is_over(0) {
@@ -356,24 +359,24 @@ impl Reliable {
         self.connection.deadline().unwrap_or(u64::MAX).min(asking).min(ending)
     }
 
-    /// Whether silence would be noticed.
+    /// Returns whether the connection itself would notice silence of the peer.
     fn is_waiting(&self) -> bool {
         self.connection.in_flight() > 0 || self.connection.has_unacknowledged()
     }
 
-    /// What is due.
+    /// Runs the timers that are due.
     pub fn on_time(&mut self, means: &mut Means<'_>) {
         if self.connection.deadline().is_some_and(|at_ns| at_ns <= means.now_ns) {
             self.connection.on_time(means.now_ns);
         }
         if self.vi.is_some() && !self.is_waiting() && self.ask_ns <= means.now_ns {
-            // There is room, for nothing is under way.
+            // There is room, because no request is unanswered.
             let _ = self.connection.request(ALIVE, &[], &[], means.now_ns);
         }
         self.find_loss(means.nic);
     }
 
-    /// Tells the VI that the connection has ended, where it has.
+    /// Tells the VI if the connection has ended.
     #[inline]
     fn find_loss(&self, nic: &mut Nic) {
         if let (Some(vi), Some(loss)) = (self.vi, self.connection.lost()) {
@@ -384,7 +387,7 @@ impl Reliable {
         }
     }
 
-    /// The VI is no longer connected.
+    /// Separates the connection from its VI, which is no longer connected.
     pub fn part(&mut self, parting: Parting, now_ns: u64) {
         let end = match parting {
             Parting::Ours => End::Arrival,
@@ -397,7 +400,7 @@ impl Reliable {
         self.ending = Some((end, now_ns + LINGER_NS));
     }
 
-    /// Whether nothing is to be said any more but goodbye.
+    /// Returns whether nothing but a goodbye is to be sent.
     pub fn is_over(&self, now_ns: u64) -> bool {
         let Some((end, until_ns)) = self.ending else { return false };
         let is_done = match end {
@@ -408,7 +411,7 @@ impl Reliable {
         is_done || self.connection.lost().is_some() || now_ns >= until_ns
     }
 
-    /// Says goodbye, where the peer has not.
+    /// Sends goodbyes, unless the peer has sent one.
     pub fn say_goodbye(&mut self, means: &mut Means<'_>) {
         if self.is_left {
             return;

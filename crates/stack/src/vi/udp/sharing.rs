@@ -1,8 +1,9 @@
-//! An address that several providers of this host share, told apart by discriminators.
+//! An address that several providers of this host share. Discriminators tell the providers apart.
 //!
-//! On hardware all programs of a host open one NIC, which has one address. A UDP socket is one provider's.
-//! So the first provider at an address holds the socket of it, and each other one is its guest: a guest has
-//! a socket at another port, and registers with the holder the discriminators at which it may be asked for.
+//! On hardware all programs of a host open one NIC, which has one address. A UDP socket belongs to one
+//! provider. So the first provider at an address holds its socket, and every other provider is a guest.
+//! A guest has a socket at another port, and registers with the holder the discriminators at which it
+//! accepts requests.
 //!
 //! ```text
 //!   peer                         holder                     guest
@@ -12,9 +13,9 @@
 //!          <------------------------------- accept --------  from its own port
 //! ```
 //!
-//! From then on the two speak without the holder ([`super::ways`]). Guests and the holder speak over a Unix
-//! socket each ([`Agent`]), so that each learns of the other's end. When the holder has gone, one of the
-//! guests takes the address, and the others register with that one.
+//! From then on peer and guest communicate without the holder ([`super::ways`]). Each guest has a Unix
+//! socket to the holder ([`Agent`]), so that each side notices the other's end. When the holder has
+//! gone, one of the guests takes the address, and the others register with the new holder.
 
 use super::host;
 use crate::vi::agent::{Agent, Conn, Heard};
@@ -27,37 +28,37 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What the names of holders begin with.
+/// The prefix of the holders' socket names.
 const SPACE: &str = "netdyno-vi-udp";
-/// Attempts to find the holder of an address that is taken: it may have come a moment ago.
+/// Attempts to connect to the holder of a taken address, which may not listen yet.
 const ATTEMPTS: u32 = 10;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(1);
-/// Time between two attempts of a guest to find a holder, or to become it.
+/// Time between two attempts of a guest to find a holder, or to become the holder.
 const SEEK_AGAIN: Duration = Duration::from_millis(100);
-/// Requests of each kind that the holder remembers: they are sent again until they are answered.
+/// Requests of each kind that the holder remembers, because peers repeat them until they are answered.
 const MOST_REMEMBERED: usize = 1024;
-/// Datagrams at the address that are taken in one look.
+/// Maximum number of datagrams at the shared address that are taken in one poll.
 const AT_ONCE: usize = 16;
 
-/// The first byte of what a guest says: it is there, it listens at the discriminator that follows, or listens
-/// there no more.
+/// The first byte of a guest's message: the guest exists, or it starts or stops to listen at the
+/// discriminator that follows.
 const HERE: u8 = b'=';
 const LISTEN: u8 = b'+';
 const IGNORE: u8 = b'-';
-/// The first byte of a request that the holder passes on. The length of the sender's host follows, then that
-/// host and the datagram.
+/// The first byte of a request that the holder passes on. Then follow the length of the sender's
+/// address, that address, and the datagram.
 const PASSED: u8 = b'>';
 
-/// A datagram for this provider that came to the shared address.
+/// A datagram for this provider that arrived at the shared address, and its sender.
 pub type Passed = (Vec<u8>, SocketAddr);
 
 pub struct Sharing {
     agent: Agent,
     address: SocketAddr,
-    /// The address as the holder's Unix socket is named.
+    /// The name of the holder's Unix socket: the shared address as text.
     name: Vec<u8>,
     part: Part,
-    /// The discriminators at which this provider may be asked for, and how often.
+    /// The discriminators at which this provider listens, and how often each.
     listening: HashMap<Vec<u8>, usize>,
     heard: VecDeque<Heard>,
     passed: VecDeque<Passed>,
@@ -66,7 +67,7 @@ pub struct Sharing {
 enum Part {
     Holder(Box<Holder>),
     Guest(Conn),
-    /// The holder has gone.
+    /// The holder has gone, and no new one is known.
     Seeking {
         again: Instant,
     },
@@ -76,16 +77,17 @@ enum Part {
 struct Holder {
     /// The discriminators at which each guest listens.
     guests: HashMap<Conn, Vec<Vec<u8>>>,
-    /// The requests that were passed on, and to which guest.
+    /// The numbers of requests that were passed on, and the guest of each.
     passed: VecDeque<(u64, Conn)>,
-    /// Those that the holder has answered itself. A late copy is none for a guest that has come since.
+    /// The numbers of requests to the holder itself. A late copy must not go to a guest that has
+    /// registered since.
     own: VecDeque<u64>,
-    /// The socket at the address, where that was another provider's before.
+    /// The socket at the shared address, if another provider held it before.
     socket: Option<DatagramSocket>,
 }
 
 impl Holder {
-    /// Returns the guests that the request of a number was passed on to.
+    /// Returns the guests that the request with this number was passed on to.
     fn passed_to(&self, number: u64) -> Vec<Conn> {
         self.passed.iter().filter(|(known, _)| *known == number).map(|(_, guest)| *guest).collect()
     }
@@ -101,15 +103,15 @@ impl Holder {
         }
     }
 
-    /// Returns the guests that a request of a peer is for. Two that ask each other by one name are both asked:
-    /// each knows which request is its own.
+    /// Returns the guests that a peer-to-peer request is for. If several peers use the same
+    /// discriminator, all of them get the request; each knows which request is its own.
     fn peers_of(&mut self, request: &Request) -> Vec<Conn> {
         let guests = self.guests_at(&request.to.discriminator);
         guests.iter().for_each(|guest| self.remember_passed(request.number, *guest));
         guests
     }
 
-    /// Returns the guest that the request of a client is for, where that is not the holder.
+    /// Returns the guest that a client's request is for; `None` if it is for the holder.
     fn server_of(&mut self, request: &Request, is_own: bool) -> Option<Conn> {
         if self.own.contains(&request.number) {
             return None;
@@ -126,7 +128,7 @@ impl Holder {
         guests.first().copied()
     }
 
-    /// Takes what a guest says.
+    /// Takes a message of a guest.
     fn take(&mut self, conn: Conn, said: &[u8]) {
         let places = self.guests.entry(conn).or_default();
         match said.split_first() {
@@ -143,21 +145,21 @@ impl Holder {
 }
 
 impl Sharing {
-    /// Holds the address of the provider's own socket.
+    /// Becomes the holder of the address of the provider's own socket.
     ///
     /// # Errors
-    /// The system does not give what it needs.
+    /// Returns an error if the system refuses a resource.
     pub fn hold(socket: &DatagramSocket) -> Result<Self, Errno> {
         let mut sharing = Self::open(socket.local(), Part::Holder(Box::default()))?;
-        // Where another user has the name, nobody shares the address.
+        // If another user owns the name, the address is not shared.
         let _ = sharing.agent.listen(&sharing.name);
         Ok(sharing)
     }
 
-    /// Becomes a guest at an address. `None` where no provider of this user holds it.
+    /// Becomes a guest at an address. Returns `None` if no provider of this user holds it.
     ///
     /// # Errors
-    /// The system does not give what it needs.
+    /// Returns an error if the system refuses a resource.
     pub fn join(address: SocketAddr) -> Result<Option<Self>, Errno> {
         let mut sharing = Self::open(address, Part::Seeking { again: Instant::now() })?;
         for _ in 0..ATTEMPTS {
@@ -186,26 +188,26 @@ impl Sharing {
         self.address
     }
 
-    /// Makes the descriptor readable when the provider's own socket is.
+    /// Makes the descriptor readable when the provider's own socket is readable.
     ///
     /// # Errors
-    /// The system refuses.
+    /// Returns an error if the system refuses.
     pub fn watch(&self, socket: &DatagramSocket) -> Result<(), Errno> {
         self.agent.watch_other(socket.as_fd())
     }
 
-    /// Becomes readable when there is something for the provider.
+    /// Returns the descriptor that becomes readable when there is something for the provider.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.agent.descriptor()
     }
 
-    /// Returns whether no other provider gets anything by this one.
+    /// Returns whether no guest depends on this provider.
     pub fn is_alone(&self) -> bool {
         !matches!(&self.part, Part::Holder(holder) if !holder.guests.is_empty())
     }
 
-    /// Returns how long until the provider looks again whether it finds a holder, or is found as one: the
-    /// holder before may not have gone for good.
+    /// Returns the time until the provider tries again to find a holder, or to be found as one: the
+    /// previous holder may still own the name.
     pub fn until_due(&self) -> Duration {
         match self.part {
             Part::Seeking { again } => again.saturating_duration_since(Instant::now()),
@@ -214,7 +216,7 @@ impl Sharing {
         }
     }
 
-    /// The provider may be asked for at a discriminator.
+    /// Starts to listen at a discriminator.
     pub fn listen(&mut self, discriminator: &[u8]) {
         let count = self.listening.entry(discriminator.to_vec()).or_default();
         *count += 1;
@@ -223,7 +225,7 @@ impl Sharing {
         }
     }
 
-    /// One fewer may be asked for there.
+    /// Ends one [`Sharing::listen`] at a discriminator.
     pub fn ignore(&mut self, discriminator: &[u8]) {
         let Some(count) = self.listening.get_mut(discriminator) else { return };
         *count -= 1;
@@ -239,7 +241,7 @@ impl Sharing {
         }
     }
 
-    /// Registers with the holder. False where there is none.
+    /// Registers with the holder. Returns false if there is no holder.
     fn register(&mut self) -> bool {
         let Ok(holder) = self.agent.connect(&self.name) else { return false };
         self.part = Part::Guest(holder);
@@ -248,7 +250,7 @@ impl Sharing {
         true
     }
 
-    /// Becomes the holder where there is none, or registers with the new one.
+    /// Becomes the holder if there is none, or registers with the new holder.
     fn seek(&mut self) {
         if let Ok(socket) = DatagramSocket::bind_wide(self.address, None)
             && self.watch(&socket).is_ok()
@@ -260,7 +262,7 @@ impl Sharing {
         }
     }
 
-    /// Takes what guests or the holder have said.
+    /// Takes the messages of the guests or of the holder.
     fn attend(&mut self) {
         self.agent.hear(&mut self.heard);
         while let Some(heard) = self.heard.pop_front() {
@@ -286,7 +288,8 @@ impl Sharing {
         }
     }
 
-    /// Returns the datagrams for this provider that have come to the shared address and not to its own socket.
+    /// Returns the datagrams for this provider that arrived at the shared address but not at its own
+    /// socket.
     pub fn hear(&mut self) -> VecDeque<Passed> {
         self.attend();
         if let Part::Holder(holder) = &mut self.part
@@ -301,13 +304,13 @@ impl Sharing {
         std::mem::take(&mut self.passed)
     }
 
-    /// Passes a signal that has come to the shared address on to the guests that it is for. Returns whether it
-    /// is for nobody else.
+    /// Passes a signal that arrived at the shared address on to its guests. Returns whether it is for
+    /// nobody else.
     pub fn pass_on(&mut self, signal: &Signal, bytes: &[u8], from: SocketAddr) -> bool {
         if !matches!(self.part, Part::Holder(_)) {
             return false;
         }
-        // A guest may have registered since.
+        // A guest may have registered meanwhile.
         self.attend();
         let Part::Holder(holder) = &mut self.part else { return false };
         let (guests, is_theirs) = match signal {
@@ -336,7 +339,7 @@ fn remember<T>(known: &mut VecDeque<T>, new: T) {
     known.push_back(new);
 }
 
-/// The datagram in what the holder says.
+/// Parses the datagram in a message of the holder.
 fn parse_passed(said: &[u8]) -> Option<Passed> {
     let (&[PASSED, len], rest) = said.split_first_chunk()? else { return None };
     let (origin, datagram) = rest.split_at_checked(len.into())?;

@@ -1,29 +1,29 @@
-//! Where peers speak from that share an address with others.
+//! Source addresses of peers that share their address with others.
 //!
-//! A provider that shares its address has a socket of its own at another port ([`super::sharing`]). Its
-//! peers know it by the shared address, and answer to that port.
+//! A provider that shares its address has a socket of its own at another port ([`super::sharing`]).
+//! Peers know it by the shared address, but answer to that port.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// Connections that are remembered: more than are being made at once. A connection that is there has its
-/// address itself.
+/// Maximum number of remembered connections: more than are being made at once. An established connection
+/// stores its address itself.
 const MOST: usize = 1024;
 
-/// The addresses of connections that are being made, by the numbers that the peers have told for them. Those
-/// of peers that share no address are not among them.
+/// The source addresses of connections that are being made, by the peers' numbers. Peers that share no
+/// address are not listed.
 #[derive(Debug, Default)]
 pub struct Ways {
     known: VecDeque<(u64, SocketAddr)>,
 }
 
 impl Ways {
-    /// Returns the address that the peer with this number speaks from.
+    /// Returns the source address of the peer with this number.
     pub fn get(&self, number: u64) -> Option<SocketAddr> {
         self.known.iter().find(|(known, _)| *known == number).map(|(_, way)| *way)
     }
 
-    /// A peer known as `host` speaks from `way`.
+    /// Notes that the peer known as `host` sends from `way`.
     pub fn note(&mut self, number: u64, host: SocketAddr, way: SocketAddr) {
         if host.port() == way.port() || self.get(number) == Some(way) {
             return;

@@ -1,4 +1,4 @@
-//! What of a connection belongs to which work of the VI, and how its bytes are reached.
+//! The work requests of a connection, and access to their bytes.
 
 use super::Means;
 use super::memory::{gather, place};
@@ -8,24 +8,25 @@ use netdyno_protocol::reliability::Memories;
 use netdyno_protocol::vi::{Arrival, Nic, Remote, Segment, ViHandle};
 use std::collections::VecDeque;
 
-/// The peer's message whose bytes come in a store.
+/// The state of the peer's message whose bytes arrive in a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Announced {
     #[default]
     Nothing,
     Message(Head),
-    /// A message was refused, and with it all that comes behind it.
+    /// A message was refused, and with it all messages behind it.
     Refused,
 }
 
-/// The works of one connection.
+/// The work requests of one connection.
 #[derive(Debug, Default)]
 pub struct Works {
-    /// The last one that was sent.
+    /// The number of the last work request that was sent.
     pub last_sent: u64,
-    /// Our store whose bytes are still to be taken, by the connection's number, and its work.
+    /// This side's store whose bytes are not all copied: its number on the connection, and its work
+    /// request.
     pub store: Option<(u32, u64)>,
-    /// The same of our gets, in their order.
+    /// This side's gets, in order: number on the connection, and work request.
     pub gets: VecDeque<(u32, u64)>,
     pub announced: Announced,
 }
@@ -35,37 +36,37 @@ impl Works {
         self.announced == Announced::Refused
     }
 
-    /// The work of which the peer knows the last 32 bits, if it was sent.
+    /// Returns the work request whose number has these last 32 bits, if it was sent.
     pub fn sent(&self, number: u32) -> Option<u64> {
         number_of(self.last_sent, number)
     }
 
-    /// All bytes of a store have come: the message that was announced, if they are all of it.
+    /// All bytes of a store have arrived. Returns the announced message, if `len` is its length.
     pub fn stored(&mut self, len: u64) -> Option<Head> {
         let Announced::Message(head) = self.announced else { return None };
         self.announced = Announced::Nothing;
         (u64::from(head.len) == len).then_some(head)
     }
 
-    /// The first get is answered: its work.
+    /// The first get is answered. Returns its work request.
     pub fn fetched(&mut self, get: u32) -> Option<u64> {
         self.gets.pop_front().filter(|(first, _)| *first == get).map(|(_, work)| work)
     }
 
-    /// Nothing more becomes of any of them.
+    /// Discards the pending work requests.
     pub fn forget(&mut self) {
         self.store = None;
         self.gets.clear();
     }
 }
 
-/// The memory of the program, for a connection that moves its bytes.
+/// The memory of the program, as the connection accesses it.
 pub struct Reach<'a> {
     vi: Option<ViHandle>,
     works: &'a mut Works,
     nic: &'a mut Nic,
     segments: &'a mut Vec<Segment>,
-    /// The peer sent what no provider sends.
+    /// The peer broke the protocol.
     pub is_astray: bool,
 }
 
@@ -75,19 +76,19 @@ impl<'a> Reach<'a> {
         Self { vi, works, nic: means.nic, segments: means.scratch.cleared().0, is_astray: false }
     }
 
-    /// The VI, if it takes anything.
+    /// Returns the VI, if it still takes messages.
     fn taking(&self) -> Option<ViHandle> {
         self.vi.filter(|_| !self.works.has_refused())
     }
 
-    /// A message of the peer's goes no further.
+    /// Refuses a message of the peer.
     fn refuse(&mut self) -> bool {
         self.works.announced = Announced::Refused;
         false
     }
 }
 
-/// What the peer reads, by its get. `None` where that is too long to be read.
+/// Returns the RDMA read that a get of the peer stands for; `None` if the get is out of range.
 fn read_of(range: &Range) -> Option<Head> {
     let handle = u32::try_from(range.memory).ok()?;
     let remote = Remote { address: range.offset, handle };
@@ -99,11 +100,11 @@ impl Memories for Reach<'_> {
         let store = self.works.store.filter(|(store, _)| *store == number);
         let (Some(vi), Some((_, work))) = (self.vi, store) else { return false };
         self.segments.clear();
-        // A message is no longer than 32 bits say.
+        // The length of a message has 32 bits, so the casts lose nothing.
         if self.nic.bytes_of(vi, work, at as u32, len as u32, self.segments).is_err() {
             return false;
         }
-        // SAFETY: the rules have just found them in registered memory, which stays until it is
+        // SAFETY: the rules have just found the segments in registered memory, which stays until it is
         // deregistered.
         unsafe { gather(self.segments, out) };
         true
@@ -124,8 +125,8 @@ impl Memories for Reach<'_> {
         }
         match self.nic.serves(vi, &head, at as u32, len as u32) {
             Ok(segment) => {
-                // SAFETY: the rules have just found it in registered memory, which stays until it
-                // is deregistered.
+                // SAFETY: the rules have just found the segment in registered memory, which stays until
+                // it is deregistered.
                 unsafe { gather(&[segment], out) };
                 true
             }
@@ -146,7 +147,7 @@ impl Memories for Reach<'_> {
         if self.nic.places(vi, at as u32, bytes.len() as u32, self.segments).is_err() {
             return self.refuse();
         }
-        // SAFETY: the rules have just found them in registered memory, which stays until it is
+        // SAFETY: the rules have just found the segments in registered memory, which stays until it is
         // deregistered.
         unsafe { place(self.segments, bytes) };
         true
@@ -157,8 +158,8 @@ impl Memories for Reach<'_> {
         let (Some(vi), Some((_, work))) = (self.vi, get) else { return };
         self.segments.clear();
         if self.nic.bytes_of(vi, *work, at as u32, bytes.len() as u32, self.segments).is_ok() {
-            // SAFETY: the rules have just found them in registered memory, which stays until it is
-            // deregistered.
+            // SAFETY: the rules have just found the segments in registered memory, which stays until it
+            // is deregistered.
             unsafe { place(self.segments, bytes) };
         }
     }
@@ -174,7 +175,7 @@ mod tests {
         assert_eq!((works.sent(0), works.sent(1)), (Some(0), None));
         works.last_sent = (1 << 32) + 2;
         assert_eq!((works.sent(2), works.sent(0)), (Some((1 << 32) + 2), Some(1 << 32)));
-        // Those before are of the numbers before.
+        // Numbers whose last 32 bits are above 2 are among the first 2^32.
         assert_eq!((works.sent(u32::MAX), works.sent(3)), (Some(u32::MAX.into()), Some(3)));
     }
 

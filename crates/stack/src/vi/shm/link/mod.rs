@@ -1,17 +1,17 @@
-//! One connection: a lane each way, and what a few words of memory tell the peer.
+//! One connection: a message ring each way, and the control block of each side.
 //!
-//! A line says what it is:
+//! The code of a slot says what the slot contains:
 //!
 //! | code | words | and |
 //! | --- | --- | --- |
-//! | whole | head, then its bytes | nothing more |
-//! | write | head of a write in three words, then its bytes | nothing more |
-//! | beside | head | a piece with all of its bytes |
-//! | begins | head | its bytes in pieces, in the lines behind |
+//! | whole | head, then the bytes | nothing more |
+//! | write | head of an RDMA write in three words, then the bytes | nothing more |
+//! | beside | head | one piece with all bytes |
+//! | begins | head | pieces with the bytes, in the slots behind |
 //! | piece | number and length | a piece of the message that has begun |
-//! | abandoned | | no more of that message |
-//! | served | number and length | a piece of what an RDMA read asked for |
-//! | lent | head, name and offset | its bytes are in memory that the reader may read |
+//! | abandoned | | the rest of that message does not come |
+//! | served | number and length | a piece of the answer to an RDMA read |
+//! | lent | head, identifier and offset | the bytes are in memory of the sender that the reader has mapped |
 
 mod sending;
 mod taking;
@@ -34,16 +34,17 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Bytes of the memory that a peer writes to: a control block of words, and a lane.
+/// Length of an inbox in bytes: a control block, and a message ring.
 pub(super) const INBOX_LEN: usize = CONTROL_BYTES + lane::LEN;
 
-/// Words of the control block, each on lines of its own. The owner writes the first three.
+/// Offset of the number of slots that the owner has taken. The words of the control block lie on cache
+/// lines of their own. The owner writes the first three.
 const TAKEN: usize = 256;
-/// What the end of the owner's lane is, plus one, once it has left.
+/// Offset of the end of the owner's own ring, plus one. Set once the owner has left.
 const LEFT: usize = 512;
-/// The verdict by which the owner has refused a message.
+/// Offset of the verdict by which the owner has refused a message.
 const REFUSED: usize = 520;
-/// Whether the owner sleeps; the peer takes it back.
+/// Offset of the flag that the owner sleeps; the peer clears it.
 const ASLEEP: usize = 768;
 
 const WHOLE: u8 = 1;
@@ -55,43 +56,43 @@ const SERVED: u8 = 6;
 const LENT: u8 = 7;
 const WRITE: u8 = 8;
 
-/// A message of ours, of which not all is in the lane.
+/// A message of this side that is not completely in the ring.
 struct Sending {
     number: u64,
     head: Head,
     at: u32,
 }
 
-/// A message that is in the lane and not complete.
+/// A message of this side that is in the ring, but whose send is not complete.
 struct Unconfirmed {
     number: u64,
-    /// It is when the peer has taken so many lines.
+    /// The send is complete when the peer has taken this many slots.
     lines: u64,
-    /// The peer reads so many bytes of it where they are.
+    /// The memory that the peer copies the message from, and the length of the message.
     lent: Option<(Arc<Loan>, u32)>,
 }
 
-/// A message of the peer's, of which not all has come.
+/// A message of the peer that has not completely arrived.
 struct Placing {
     head: Head,
     at: u32,
     source: Source,
 }
 
-/// Where the bytes of a message are that is longer than a piece.
+/// The location of the bytes of a message that is longer than one piece.
 enum Source {
-    /// In the lines behind its head, in pieces.
+    /// In pieces, in the slots behind its head.
     Pieces { is_wanted: bool },
-    /// In memory of the peer's, from byte `offset` on. It stays mapped until all is copied, even where the peer takes
-    /// it back meanwhile.
+    /// In memory of the peer, from byte `offset` on. It stays mapped until the copy ends, even if the
+    /// peer withdraws it meanwhile.
     Lent { memory: Arc<Borrowed>, offset: u64 },
 }
 
-/// What the peer's memory says of its end.
+/// The reason for the end of a connection, read from the peer's control block.
 enum Ending {
-    /// It refuses a message of ours, and with that the connection.
+    /// The peer has refused a message of this side, and thereby the connection.
     Refused(Verdict),
-    /// It has left, and its lane ends there.
+    /// The peer has left, and its ring ends at this slot.
     Left(u64),
 }
 
@@ -99,7 +100,7 @@ pub(super) struct Link {
     vi: ViHandle,
     level: Level,
     pub conn: Conn,
-    /// The numbers for it: this side's, and the peer's.
+    /// The numbers of the connection: this side's, and the peer's.
     pub local: u64,
     pub remote: u64,
     ours: Arc<Segment>,
@@ -108,32 +109,32 @@ pub(super) struct Link {
     reader: Reader,
     sending: Option<Sending>,
     unconfirmed: VecDeque<Unconfirmed>,
-    /// Names of the memory of ours that the peer may read.
+    /// Identifiers of memory of this side that the peer may read.
     lent: Vec<u64>,
-    /// Memory of the peer's, by its names, that this side may read.
+    /// Memory of the peer that this side may read, by identifier.
     borrowed: Vec<(u64, Arc<Borrowed>)>,
-    /// A line names memory of the peer's that is not known here.
+    /// The identifier of peer memory that a slot names and that is not known here.
     pub wants: Option<u64>,
-    /// RDMA reads of ours, in the order of their asking, and the bytes that have come of the first.
+    /// RDMA reads by this side, in order, and the bytes that have arrived of the first.
     reads: VecDeque<(u64, u32)>,
     fetched: u32,
     placing: Option<Placing>,
-    /// What the peer reads, and how far it was served.
+    /// RDMA reads by the peer, and how many bytes of each were sent.
     serving: VecDeque<(Head, u32)>,
     is_turn_of_reads: bool,
     last_number: u64,
     told: u64,
-    /// The peer waits to be told.
+    /// The peer waits for the count of taken slots.
     is_awaited: bool,
     idle: u32,
     is_blocked: bool,
-    /// Something is complete for which others may have waited.
+    /// A completion may have unblocked further sends.
     is_further: bool,
-    /// The peer has written what nobody writes: nothing more of it is read.
+    /// The peer has broken the protocol: this side reads nothing more from it.
     is_broken: bool,
-    /// Its process has ended, or has closed the socket, behind all that it wrote.
+    /// The peer's process has ended or has closed the socket, after all that it wrote.
     pub is_closed: bool,
-    /// A message of the peer's was refused: nothing behind it is taken.
+    /// A message of the peer was refused: this side takes no message behind it.
     has_refused: bool,
     parts: Vec<Part>,
     stretches: Vec<Stretch>,
@@ -141,7 +142,7 @@ pub(super) struct Link {
 
 impl Link {
     /// # Safety
-    /// Nobody else in this process uses the two.
+    /// Nothing else in this process uses the two inboxes.
     pub(super) unsafe fn new(
         vi: ViHandle,
         level: Level,
@@ -150,7 +151,8 @@ impl Link {
         ours: Arc<Segment>,
         theirs: Arc<Region>,
     ) -> Self {
-        // SAFETY: the caller has promised that nobody else uses the two, each of which has a lane there.
+        // SAFETY: as the caller promised, nothing else uses the two inboxes; each has a message ring at
+        // this offset.
         let (writer, reader) =
             unsafe { (Writer::new(&theirs, CONTROL_BYTES), Reader::new(&ours.region, CONTROL_BYTES)) };
         Self {
@@ -195,18 +197,18 @@ impl Link {
         self.ours.region.word(word)
     }
 
-    /// Whether the peer sleeps and nobody has woken it.
+    /// Returns whether the peer sleeps and has not been woken. The caller must then wake it.
     #[inline]
     fn is_peer_asleep(&self) -> bool {
         sleep::is_to_be_woken(self.theirs.word(ASLEEP))
     }
 
-    /// The peer is to wake this side from now on.
+    /// Announces that this side sleeps, so that the peer wakes it from now on.
     pub(super) fn fall_asleep(&self) {
         sleep::announce(self.ours(ASLEEP));
     }
 
-    /// Whether nothing is under way but what the peer sends, RDMA reads of ours among it.
+    /// Returns whether nothing is under way, except messages of the peer and RDMA reads of this side.
     #[inline]
     fn is_idle(&self) -> bool {
         self.sending.is_none()
@@ -216,16 +218,16 @@ impl Link {
             && !self.is_further
     }
 
-    /// Makes pointers of the parts that the rules have allowed.
+    /// Converts the segments that the rules have allowed into pointers.
     #[inline]
     fn spread(&mut self) {
         self.stretches.clear();
-        // SAFETY: the rules have found each in registered memory, which stays until it is deregistered; the
-        // stretches are used before that can be.
+        // SAFETY: the rules have found each part in registered memory, which stays until it is
+        // deregistered. The stretches are used before that can happen.
         self.stretches.extend(self.parts.iter().map(|part| unsafe { local::stretch(part) }));
     }
 
-    /// Whether the peer has ended, or has said so.
+    /// Returns whether the peer has ended, or has announced its end.
     #[inline]
     fn is_ended(&self) -> bool {
         let said = |word| self.theirs.word(word).load(Ordering::Relaxed) != 0;
@@ -234,7 +236,7 @@ impl Link {
 
     #[inline]
     fn ending(&mut self) -> Option<Ending> {
-        // Acquire: what the peer has said before it ended is seen.
+        // Acquire: the messages that the peer wrote before its end are visible.
         let refused = self.theirs.word(REFUSED).load(Ordering::Acquire);
         if refused != 0 {
             let verdict = Verdict::parse(refused);
@@ -244,7 +246,7 @@ impl Link {
         self.theirs.word(LEFT).load(Ordering::Acquire).checked_sub(1).map(Ending::Left)
     }
 
-    /// This side has ended the connection. Whether the peer is to be woken.
+    /// Ends the connection from this side. Returns whether the peer has to be woken.
     pub(super) fn leave(&mut self, parting: Parting) -> bool {
         self.find_room();
         let taken = self.writer.taken();
@@ -252,8 +254,8 @@ impl Link {
         let end = lent.map_or(self.writer.written(), |message| message.lines - 1);
         if parting == Parting::Ours || lent.is_some() {
             self.ours(LEFT).store(end + 1, Ordering::Release);
-            // Pairs with the fence of `take_lent`: should the peer see what the program writes from now
-            // on into memory that it is reading, then it sees this as well.
+            // Pairs with the fence of `take_lent`: the program may now overwrite memory that the peer is
+            // copying. If the peer sees such bytes, it also sees the word `LEFT`.
             fence(Ordering::Release);
         }
         if !self.has_refused {
@@ -263,7 +265,8 @@ impl Link {
     }
 }
 
-/// A line with a head, and how many words of it that takes: of a send, which names no memory, two.
+/// Returns the words of a slot with a head, and how many the head takes: two for a send, which names no
+/// memory.
 #[inline(always)]
 fn words_of(head: &Head) -> ([u64; lane::WORDS], usize) {
     let [first, second, address, handle] = head.pack();
@@ -271,7 +274,7 @@ fn words_of(head: &Head) -> ([u64; lane::WORDS], usize) {
     ([first, second, address, handle, 0, 0, 0], count)
 }
 
-/// The head in a line's words, and how many of them it takes.
+/// Returns the head in the words of a slot, and how many words it takes.
 #[inline(always)]
 fn head_of(words: &[u64; lane::WORDS]) -> Option<(Head, usize)> {
     let is_send = words[0] & 0xff == 1;
@@ -279,26 +282,26 @@ fn head_of(words: &[u64; lane::WORDS]) -> Option<(Head, usize)> {
     Some((Head::parse([words[0], words[1], remote[0], remote[1]]).ok()?, count))
 }
 
-/// The three words of a write whose bytes are all in its line: the length is where the first word has
-/// zeros, and the handle where the length was.
+/// Returns the three words of the head of a write whose bytes are all in its slot. The length goes into
+/// the zero bits of the first word, and the handle replaces the length in the second.
 #[inline(always)]
 fn short_words_of(head: &Head) -> [u64; 3] {
     let [first, second, address, handle] = head.pack();
     [first | u64::from(head.len) << 16, second & !0xffff_ffff | handle, address]
 }
 
-/// The head in the words of such a line.
+/// Returns the head in the words of such a slot.
 #[inline(always)]
 fn short_head_of(words: &[u64; lane::WORDS]) -> Option<Head> {
     let (len, handle) = (words[0] >> 16 & 0xff, words[1] & 0xffff_ffff);
     Head::parse([words[0] & !0xff_0000, words[1] & !0xffff_ffff | len, words[2], handle]).ok()
 }
 
-/// Most bytes that fit into a line behind its head.
+/// Longest message that fits into a slot behind its head, in bytes.
 const SEND_ROOM: usize = 8 * (lane::WORDS - 2);
 const WRITE_ROOM: usize = 8 * (lane::WORDS - 3);
 
-/// Writes a message with all of its bytes into one line, if they fit.
+/// Writes a message with all of its bytes into one slot, if they fit. Returns whether they did.
 #[inline(always)]
 fn write_whole(room: Room<'_>, head: &Head, from: &[Stretch]) -> bool {
     let len = head.len as usize;
@@ -319,14 +322,14 @@ fn write_whole(room: Room<'_>, head: &Head, from: &[Stretch]) -> bool {
     true
 }
 
-/// The words of a piece.
+/// Returns the words of a slot that announces a piece.
 fn piece_words(number: u32, len: u32) -> [u64; lane::WORDS] {
     let mut words = [0; lane::WORDS];
     words[0] = u64::from(number) << 32 | u64::from(len);
     words
 }
 
-/// Copies all of `from` to where it belongs.
+/// Copies all of `from` to consecutive stretches.
 #[inline]
 fn scatter(mut from: Readable<'_>, to: &[Stretch]) {
     for place in to {
@@ -336,15 +339,15 @@ fn scatter(mut from: Readable<'_>, to: &[Stretch]) {
     }
 }
 
-/// Copies bytes into words, which have room for them.
+/// Copies bytes into words. The caller has checked that they fit.
 #[inline(always)]
 fn put(from: &[Stretch], words: &mut [u64]) {
     if let [only] = from {
         return only.to_words(words);
     }
     let base = NonNull::from(&mut *words).cast();
-    // SAFETY: borrowed for longer than the copy takes, by nobody else; whatever the bytes are, words they
-    // are as well.
+    // SAFETY: the words are borrowed exclusively for longer than the copy takes. Any bytes are valid
+    // words.
     let mut room = unsafe { Stretch::new(base, size_of_val(words)) };
     for stretch in from {
         let (now, rest) = room.split_at(stretch.len());
@@ -372,15 +375,16 @@ mod tests {
     }
 
     fn stretch(bytes: &mut [u8]) -> Stretch {
-        // SAFETY: used before the bytes are touched again.
+        // SAFETY: the stretch is used before the bytes are touched again.
         unsafe { Stretch::new(NonNull::from(&mut *bytes).cast(), bytes.len()) }
     }
 
-    /// Messages of any length that fits, of one segment or of two, through a lane in memory of this process.
+    /// Sends messages of every length that fits, of one segment and of two, through a ring in this
+    /// process.
     #[test]
     fn a_message_in_a_line_comes_as_it_was_sent() {
         let memory = Arc::new(Region::on_heap(CONTROL_BYTES + lane::LEN));
-        // SAFETY: one end each, on memory of its own.
+        // SAFETY: one writer and one reader, on memory of its own.
         let (mut writer, mut reader) =
             unsafe { (Writer::new(&memory, CONTROL_BYTES), Reader::new(&memory, CONTROL_BYTES)) };
         let write = Kind::Write { remote: Remote { address: 3, handle: 4 }, immediate: None };

@@ -1,13 +1,13 @@
-//! What a VI sends, and what its peer reads.
+//! The sending side: messages of the VI, and answers to RDMA reads by its peer.
 
 use super::*;
 use crate::vi::shm::MOST_LENT;
 
-/// From so many bytes on the peer reads them where they are, if it may.
+/// Minimum length, in bytes, of a message that the peer copies directly out of the sender's memory.
 const LENT_FROM: usize = 16 * 1024;
 
 impl Link {
-    /// Carries what the VI sends, as far as there is room. Whether the peer is to be woken.
+    /// Sends the messages of the VI, as far as there is room. Returns whether the peer has to be woken.
     #[inline]
     pub(in crate::vi::shm) fn send(&mut self, nic: &mut Nic, lender: Lender<'_>) -> bool {
         let before = self.writer.written();
@@ -18,14 +18,15 @@ impl Link {
                 None if self.serving.is_empty() => break,
                 None => {}
             }
-            // What the peer reads, and what this side sends, take turns.
+            // Answers to the peer's RDMA reads and messages of this side alternate.
             self.is_turn_of_reads = true;
         }
         self.writer.written() != before && self.is_peer_asleep()
     }
 
-    /// Posts a send that fits into a line, where nothing stands before it, and writes that line. Whether
-    /// the peer is to be woken; `None` where it takes the long way.
+    /// Sends a message by the fast path: posts it and writes its slot, if nothing precedes it and one
+    /// slot holds it. Returns whether the peer has to be woken; `None` if the message needs the slow
+    /// path.
     #[inline]
     pub(in crate::vi::shm) fn send_at_once(&mut self, nic: &mut Nic, at: DescriptorAt) -> Option<bool> {
         if !self.is_idle() {
@@ -33,10 +34,12 @@ impl Link {
         }
         let Self { writer, last_number, .. } = self;
         let line = writer.room()?;
-        // SAFETY: so many bytes are registered there: they are memory, which stays until it is deregistered.
+        // SAFETY: `room` bytes are registered there; they are memory that stays until it is
+        // deregistered.
         let read = |room| unsafe { local::read_short(at, room) };
         let sent = nic.send_at_once(self.vi, at, read, |number, head, part| {
-            // SAFETY: the rules have found it in registered memory, which stays until it is deregistered.
+            // SAFETY: the rules have found the part in registered memory, which stays until it is
+            // deregistered.
             let is_carried = write_whole(line, head, &[unsafe { local::stretch(part) }]);
             if is_carried {
                 *last_number = number;
@@ -44,13 +47,13 @@ impl Link {
             is_carried
         });
         let Completed { at, completion } = sent?;
-        // SAFETY: the rules have found it in registered memory; it is aligned, or it would not have been
-        // sent.
+        // SAFETY: the rules have found the descriptor in registered memory. It is aligned, or it would
+        // not have been sent.
         unsafe { local::complete(at, &completion) };
         Some(self.is_peer_asleep())
     }
 
-    /// Goes on with what was begun. Whether there is room for something new.
+    /// Continues messages that were begun. Returns whether there is room for a new message.
     #[inline]
     fn go_on(&mut self, nic: &mut Nic) -> bool {
         loop {
@@ -73,7 +76,7 @@ impl Link {
         }
     }
 
-    /// Writes a line, for which `go_on` has found room.
+    /// Writes a slot, for which `go_on` has found room.
     fn write(&mut self, code: u8, words: &[u64; lane::WORDS]) {
         match self.writer.room() {
             Some(line) => line.write(code, words),
@@ -81,7 +84,7 @@ impl Link {
         }
     }
 
-    /// The same with a piece of the bytes that were gathered.
+    /// Writes a slot and a piece of the gathered bytes.
     fn write_piece(&mut self, code: u8, words: &[u64; lane::WORDS]) {
         match self.writer.room() {
             Some(line) => line.write_piece(code, words, &self.stretches),
@@ -89,17 +92,17 @@ impl Link {
         }
     }
 
-    /// There is no room, where `go_on` had found some: a fault of this side's, which ends the connection before the
-    /// peer misses a line.
+    /// Breaks the connection, because there is no room although `go_on` had found some. That is a fault
+    /// of this side; the connection ends before the peer misses a slot.
     #[cold]
     fn find_no_room(&mut self) {
         debug_assert!(false, "a line is written without room for it");
         self.is_broken = true;
     }
 
-    /// Looks how much the peer has taken.
+    /// Reads how many slots the peer has taken.
     pub(super) fn find_room(&mut self) {
-        // Acquire: what the peer has copied out of the lane is copied before it says so.
+        // Acquire: the peer has copied the bytes out of the buffer before it reports the slots as taken.
         let taken = self.theirs.word(TAKEN).load(Ordering::Acquire);
         if let Err(Lied) = self.writer.free(taken) {
             self.is_broken = true;
@@ -140,13 +143,13 @@ impl Link {
         self.sent(nic, number);
     }
 
-    /// Lets the peer read the bytes that were gathered: the memory that they are in, its name, and
-    /// where in it they begin. `None` where they are not in one stretch of such memory, or the peer
-    /// cannot be told now.
+    /// Lets the peer copy the gathered bytes directly out of this side's memory. Returns that memory,
+    /// its identifier, and the offset of the bytes. Returns `None` if the bytes are not one segment of
+    /// such memory, or if the peer cannot be told now.
     fn lend(&mut self, lender: Lender<'_>) -> Option<(Arc<Loan>, [u64; 2])> {
         let [part] = self.parts[..] else { return None };
         if !self.level.is_reliable() {
-            // It could not be told that a message is not to be read any more.
+            // On an unreliable VI the peer could not be told to stop reading a message.
             return None;
         }
         let (id, memory) = lender.lent.find(&part)?;
@@ -161,14 +164,14 @@ impl Link {
         Some((memory, [id, offset]))
     }
 
-    /// Memory that is gone here is not needed by the peer either.
+    /// Tells the peer to unmap memory that no longer exists here.
     fn take_back(&mut self, lender: Lender<'_>) {
         let (conn, local) = (self.conn, self.local);
         self.lent.retain(|id| lender.lent.has(*id) || !lender.take_back(conn, local, *id));
     }
 
-    /// Memory is not registered any more. A message that the peer reads from there breaks the VI, as
-    /// the rules have it, and with that the peer learns not to believe what it reads.
+    /// Memory was deregistered. A message that the peer is copying from there breaks the VI, by the
+    /// rules. The end of the connection tells the peer to discard the copy.
     pub(in crate::vi::shm) fn withdraw(&mut self, nic: &mut Nic) {
         let unconfirmed = std::mem::take(&mut self.unconfirmed);
         for message in &unconfirmed {
@@ -179,10 +182,11 @@ impl Link {
         self.unconfirmed = unconfirmed;
     }
 
-    /// All of a message is in the lane.
+    /// The whole message is in the ring.
     #[inline]
     fn sent(&mut self, nic: &mut Nic, number: u64) {
-        // What is behind a message that is not complete could still be cut off.
+        // A message behind one whose send is not complete could still be cut off, so it is not complete
+        // either.
         if self.level == Level::Reception || !self.unconfirmed.is_empty() {
             let lines = self.writer.written();
             self.unconfirmed.push_back(Unconfirmed { number, lines, lent: None });
@@ -191,7 +195,7 @@ impl Link {
         }
     }
 
-    /// Finds the bytes of a message of ours. False where they may not be used any more.
+    /// Finds the bytes of a message of this side. Returns false if they may no longer be used.
     #[inline]
     pub(super) fn gather(&mut self, nic: &mut Nic, number: u64, at: u32, len: u32) -> bool {
         self.parts.clear();
@@ -213,7 +217,7 @@ impl Link {
         }
     }
 
-    /// Sends a piece of what the peer reads.
+    /// Sends one piece of the answer to an RDMA read by the peer.
     fn serve(&mut self, nic: &mut Nic) {
         let Some((head, at)) = self.serving.front().copied() else { return };
         let len = (head.len - at).min(PIECE as u32);
@@ -234,7 +238,7 @@ impl Link {
         }
     }
 
-    /// What the peer has confirmed is complete. Whether anything is.
+    /// Completes the sends that the peer has confirmed. Returns whether there were any.
     #[inline]
     pub(super) fn confirm(&mut self, nic: &mut Nic) -> bool {
         if self.unconfirmed.is_empty() {

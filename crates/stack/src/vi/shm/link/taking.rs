@@ -1,34 +1,35 @@
-//! What comes to a VI.
+//! The receiving side: messages for a VI.
 
 use super::*;
 use crate::vi::wire::Look;
 use netdyno_protocol::vi::Taken as TakenAtOnce;
 
-/// Lines taken in a row, so that others get their turn.
+/// Slots taken in a row, so that other VIs get their turn.
 const AT_ONCE: usize = 32;
-/// The same of those with pieces, which are to be copied.
+/// Slots with pieces taken in a row. There are fewer, because each piece has to be copied.
 const PIECES_AT_ONCE: u32 = 4;
-/// Bytes of memory that is lent, copied in a row: as many as are copied the fastest way.
+/// Bytes copied in a row directly out of the peer's memory: the size that is copied fastest.
 const LENT_AT_ONCE: u32 = 1 << 20;
-/// Lines after which the peer is told that they are taken.
+/// Taken slots after which the peer is told.
 const TOLD_AFTER: u64 = 16;
-/// RDMA reads of a peer's that may wait to be served: more than the descriptors of any VI.
+/// Maximum number of pending RDMA reads by a peer: more than the descriptors of any VI.
 const MOST_SERVED: usize = 1 << 16;
-/// Looks in a row that find nothing, after which it is told of fewer.
+/// Polls in a row that find nothing, after which the peer is told of fewer taken slots.
 const IDLE: u32 = 64;
 
-/// How far a line was taken.
+/// How far a slot was taken.
 #[derive(PartialEq)]
 enum Taken {
     Whole,
-    /// The next look goes on with it.
+    /// The next poll continues with the slot.
     Part,
-    /// It cannot be taken now.
+    /// The slot cannot be taken now.
     Nothing,
 }
 
 impl Link {
-    /// Takes what has come. Whether anything has, or was complete, and whether the peer is to be woken.
+    /// Takes the messages that have arrived. Returns whether any has arrived or a send was completed,
+    /// and whether the peer has to be woken.
     #[inline]
     pub(in crate::vi::shm) fn receive(&mut self, nic: &mut Nic, lender: Lender<'_>) -> (bool, bool) {
         let (mut count, mut pieces) = (0, 0);
@@ -56,13 +57,13 @@ impl Link {
         is_any |= self.confirm(nic);
         let has_more = self.is_blocked || self.is_further || !self.serving.is_empty();
         let wakes = has_more && self.send(nic, lender);
-        // Who waits for a confirmation is woken by it as well.
+        // A peer that waits for a confirmation is woken by it as well.
         let is_told = self.has_refused || self.told == self.reader.taken();
         let wakes = wakes || count > 0 && is_told && self.is_peer_asleep();
         (is_any, wakes)
     }
 
-    /// Takes a line. `None` where it has no meaning.
+    /// Takes a slot. Returns `None` if the slot breaks the protocol.
     #[inline]
     fn take(&mut self, nic: &mut Nic, code: u8, words: &[u64; lane::WORDS]) -> Option<Taken> {
         match code {
@@ -89,11 +90,11 @@ impl Link {
             receive.into_iter().for_each(|completed| nic.keep(self.vi, completed));
             return Some(());
         }
-        // Its place in the buffer is behind, whatever becomes of it.
+        // Whatever becomes of the message, its piece in the buffer is consumed.
         let beside = (code == BESIDE).then(|| self.reader.take_piece(len));
         match nic.arrive(self.vi, &head) {
             Arrival::Refuse(refusal) => self.refuse(head.number, refusal),
-            // More than a VI can ask for.
+            // A VI cannot have so many pending reads.
             Arrival::Serve if self.serving.len() >= MOST_SERVED => return None,
             Arrival::Serve => self.serving.push_back((head, 0)),
             arrival if code == BEGINS => {
@@ -117,15 +118,16 @@ impl Link {
         Some(())
     }
 
-    /// Takes the message that has come, if it goes the short way and completes a receive. And whether the
-    /// peer is to be woken.
+    /// Takes a message by the fast path, if it completes a receive. Also returns whether the peer has to
+    /// be woken.
     #[inline]
     pub(in crate::vi::shm) fn receive_at_once(&mut self, nic: &mut Nic) -> (Look, bool) {
         if self.placing.is_some() || self.is_broken || self.has_refused || !self.is_idle() {
             return (Look::Further, false);
         }
         let Some((code, words)) = self.reader.read() else {
-            // Then the peer is told how far this side is.
+            // Now and then the slow path must run: it tells the peer how many slots are taken, and finds
+            // its end.
             let is_long = self.idle % IDLE == IDLE - 1 || self.is_ended();
             self.idle = self.idle.wrapping_add(u32::from(!is_long));
             return (if is_long { Look::Further } else { Look::Nothing }, false);
@@ -136,11 +138,12 @@ impl Link {
         (Look::Done(completed), is_told && self.is_peer_asleep())
     }
 
-    /// Lines were taken: tells the peer, where it waits for that or enough have come. Whether it did.
+    /// Called after slots were taken. Tells the peer if it waits for that, or if enough slots were
+    /// taken. Returns whether it was told.
     #[inline]
     fn tell_if_due(&mut self) -> bool {
         self.idle = 0;
-        // What was refused is not confirmed.
+        // A refused message is not confirmed.
         let is_due = !self.has_refused && (self.is_awaited || self.reader.taken() - self.told >= TOLD_AFTER);
         if is_due {
             self.tell_taken();
@@ -148,7 +151,7 @@ impl Link {
         is_due
     }
 
-    /// The receive that a line completes which goes the short way.
+    /// Takes a message by the fast path. Returns the receive that it completes.
     #[inline(always)]
     fn take_receive(&mut self, nic: &mut Nic, code: u8, words: &[u64; lane::WORDS]) -> Option<Completed> {
         if !matches!(code, WHOLE | WRITE) {
@@ -161,21 +164,22 @@ impl Link {
         self.take_at_once(nic, &head, &words[inline..])?.receive
     }
 
-    /// Takes a message by the short way, if that is open.
+    /// Takes a message by the fast path, if the rules allow it.
     #[inline(always)]
     fn take_at_once(&mut self, nic: &mut Nic, head: &Head, words: &[u64]) -> Option<TakenAtOnce> {
-        // SAFETY: the rules have found the place in registered memory, which stays until it is deregistered.
+        // SAFETY: the rules have found the part in registered memory, which stays until it is
+        // deregistered.
         let place = |part: &Part| unsafe { local::stretch(part) }.fill_from_words(words);
         let taken = nic.take_at_once(self.vi, head, place)?;
         if let Some(Completed { at, completion }) = &taken.receive {
-            // SAFETY: the rules have found the descriptor in registered memory; it is aligned, or it would
-            // not have been posted.
+            // SAFETY: the rules have found the descriptor in registered memory. It is aligned, or it
+            // would not have been posted.
             unsafe { local::complete(*at, completion) };
         }
         Some(taken)
     }
 
-    /// Copies a piece of a message that is in memory of the peer's.
+    /// Copies a part of a message directly out of the peer's memory.
     fn take_lent(&mut self, nic: &mut Nic, words: &[u64; lane::WORDS]) -> Option<Taken> {
         let (head, at, memory, offset) = match self.placing.take() {
             Some(Placing { head, at, source: Source::Lent { memory, offset } }) => (head, at, memory, offset),
@@ -191,7 +195,7 @@ impl Link {
                     return Some(Taken::Nothing);
                 };
                 memory.bytes(offset, head.len as usize)?;
-                // It may have been cut off before anybody looked at it.
+                // The peer may have cut the message off before this side saw it.
                 if self.has_ended() {
                     return Some(Taken::Nothing);
                 }
@@ -219,8 +223,8 @@ impl Link {
             self.placing = Some(Placing { head, at: at + len, source: Source::Lent { memory, offset } });
             return Some(Taken::Part);
         }
-        // Pairs with the fence of `leave`: whatever was copied, if the peer's program wrote it when it
-        // had the memory back, then the end is seen.
+        // Pairs with the fence of `leave`: if the peer's program had its memory back and overwrote
+        // copied bytes, this side now sees the end of the connection.
         fence(Ordering::Acquire);
         if self.has_ended() {
             return Some(Taken::Nothing);
@@ -229,18 +233,18 @@ impl Link {
         Some(Taken::Whole)
     }
 
-    /// Memory of the peer's that this side may read, by its name.
+    /// Returns memory of the peer that this side may read, by its identifier.
     fn find_borrowed(&self, id: u64) -> Option<Arc<Borrowed>> {
         self.borrowed.iter().find(|(known, _)| *known == id).map(|(_, memory)| Arc::clone(memory))
     }
 
-    /// Whether the peer's lane ends here.
+    /// Returns whether the peer's ring ends at the next slot.
     fn has_ended(&self) -> bool {
         let left = self.theirs.word(LEFT).load(Ordering::Acquire);
         left.checked_sub(1).is_some_and(|end| end <= self.reader.taken())
     }
 
-    /// The memory that this side wanted to read. Without it the peer has named what is not there.
+    /// Adds the memory that a slot has named. Without it the peer has named memory that it never passed.
     pub(in crate::vi::shm) fn borrow(&mut self, id: u64, memory: Option<Arc<Borrowed>>) {
         match memory {
             Some(memory) => self.borrowed.push((id, memory)),
@@ -248,12 +252,12 @@ impl Link {
         }
     }
 
-    /// The peer needs it no more.
+    /// The peer has withdrawn memory: unmaps it once no copy uses it.
     pub(in crate::vi::shm) fn give_back(&mut self, id: u64) {
         self.borrowed.retain(|(known, _)| *known != id);
     }
 
-    /// Finds the places of so many bytes of the message that is coming. Whether they have any.
+    /// Finds the destination of `len` bytes of the arriving message. Returns whether there is one.
     #[inline]
     fn find_places(&mut self, nic: &mut Nic, head: &Head, at: u32, len: u32) -> bool {
         self.parts.clear();
@@ -311,7 +315,7 @@ impl Link {
         Some(())
     }
 
-    /// No line has come. Whether the connection has ended.
+    /// Called if no slot is ready. Returns whether the connection has ended.
     #[inline]
     fn find_nothing(&mut self, nic: &mut Nic) -> bool {
         self.idle = self.idle.wrapping_add(1);
@@ -319,7 +323,7 @@ impl Link {
             self.tell_taken();
         }
         match self.ending() {
-            // What was taken before it is complete.
+            // Sends whose messages the peer took before the refusal are complete.
             Some(Ending::Refused(Verdict { number, refusal })) => {
                 self.confirm(nic);
                 if let Some(number) = number_of(self.last_number, number) {
@@ -341,7 +345,7 @@ impl Link {
         true
     }
 
-    /// Tells the peer that a message of its own is refused, and with that all.
+    /// Refuses a message of the peer, and thereby the connection.
     pub(super) fn refuse(&mut self, number: u32, refusal: Refusal) {
         self.serving.clear();
         self.placing = None;
@@ -354,12 +358,13 @@ impl Link {
     pub(super) fn tell_taken(&mut self) {
         self.is_awaited = self.level == Level::Reception;
         self.told = self.reader.taken();
-        // Release: what was copied out of the lane was copied before.
+        // Release: the bytes were copied out of the buffer before this store.
         self.ours(TAKEN).store(self.told, Ordering::Release);
     }
 }
 
-/// The head in a line of that code, and how many words of it that takes. `None` where no peer writes it so.
+/// Returns the head in a slot with this code, and how many words it takes. Returns `None` if no correct
+/// peer writes such a slot.
 #[inline(always)]
 fn meant_head_of(code: u8, words: &[u64; lane::WORDS]) -> Option<(Head, usize)> {
     let (head, inline) = if code == WRITE { (short_head_of(words)?, 3) } else { head_of(words)? };
