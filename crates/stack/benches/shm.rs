@@ -1,8 +1,8 @@
-//! Active Messages over shared memory against what the machine's caches can do, and
-//! against UCX where `ucx_perftest` is installed: `cargo bench -p netdyno-stack`.
+//! Active Messages over shared memory, compared with the machine's caches and, if `ucx_perftest` is
+//! installed, with UCX: `cargo bench -p netdyno-stack`.
 //!
-//! Every pair of fresh, pinned processes runs all patterns in turn, several times over;
-//! the ratios are taken within a pair, and medians with intervals over the pairs.
+//! Each pair of fresh, pinned processes runs all patterns in turn, several times. Ratios are taken
+//! within a pair; medians and intervals over the pairs.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
 
@@ -28,7 +28,7 @@ const STREAM: u64 = 50_000;
 const ECHO: u8 = 0;
 const COUNT: u8 = 1;
 
-/// What one process of a pair tells the other, through the one that launched both.
+/// Addresses that one process of a pair passes to the other, through the process that launched both.
 #[derive(Serialize, Deserialize)]
 struct Card {
     port: Vec<u8>,
@@ -37,7 +37,7 @@ struct Card {
     nonce: [u8; 16],
 }
 
-/// Medians of one pair, in nanoseconds for a round trip or a message.
+/// Medians of one pair, in nanoseconds per round trip or message.
 #[derive(Serialize, Deserialize)]
 struct Figures {
     two_lines: f64,
@@ -82,7 +82,7 @@ fn compare() {
     show("  with replies against it (at least 2)", "x", &against_ucx(|f| f.with_replies));
 }
 
-/// What the handlers count.
+/// Counts of the handlers.
 #[derive(Default)]
 struct Tally {
     requests: u64,
@@ -126,11 +126,11 @@ fn process(is_requester: bool) {
     } else {
         reply(&mut side);
     }
-    // The launching side ends both.
+    // The launching process ends both.
     std::thread::sleep(Duration::from_secs(20));
 }
 
-/// A line of the requester's memory that the replier writes, or of its own.
+/// A cache line that the replier writes: in the requester's memory, or in its own.
 fn line(region: &netdyno_host::region::Region, nth: usize) -> &AtomicU64 {
     region.word(1024 + 128 * nth)
 }
@@ -169,7 +169,7 @@ fn request(side: &mut Side) -> Figures {
         for n in 1..STREAM {
             side.endpoint.request(&mut side.tally, side.peer, COUNT, [n, 2, 3, 4]).unwrap();
         }
-        // The last one is answered: all of them have been handled.
+        // The last request is answered only when all of them have been handled.
         let wanted = side.tally.replies + 1;
         side.ask([1, 2, 3, 4]);
         side.poll_until(|tally| tally.replies == wanted);
@@ -206,7 +206,7 @@ fn reply(side: &mut Side) {
 }
 
 impl Side {
-    /// As where a program calls `request` itself.
+    /// Inlined, as if the program called `request` itself.
     #[inline(always)]
     fn ask(&mut self, words: [u64; 4]) {
         self.endpoint.request(&mut self.tally, self.peer, ECHO, words).unwrap();
@@ -219,7 +219,7 @@ impl Side {
     }
 }
 
-/// Messages a second of UCX's own test, where it is installed.
+/// Returns the message rate of UCX's own test, in messages per second, if it is installed.
 fn ucx_messages_per_second(a: usize, b: usize) -> Option<f64> {
     let perftest = |cpu: usize, host: &[&str]| {
         let mut command = Command::new("taskset");
@@ -248,7 +248,7 @@ fn ucx_messages_per_second(a: usize, b: usize) -> Option<f64> {
     let output = perftest(a, &["127.0.0.1"]).ok()?.wait_with_output().ok()?;
     let _ = server.kill();
     let _ = server.wait();
-    // Final: iterations, three latencies, two bandwidths, two message rates.
+    // The last line has: iterations, three latencies, two bandwidths, two message rates.
     let text = String::from_utf8(output.stdout).ok()?;
     let last = text.lines().rev().find(|line| line.starts_with("Final:"))?;
     last.split_whitespace().last()?.parse().ok()

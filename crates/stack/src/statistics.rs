@@ -5,7 +5,7 @@ use netdyno_protocol::reliability::{Connection, Counters};
 /// The traffic between this process and one peer over UDP, and the memory of their connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerStatistics {
-    /// Counts of messages and acknowledgements, kept one by one.
+    /// Counts of messages and acknowledgements.
     pub counters: Counters,
     /// Memory that the connection holds now, in bytes.
     pub memory_bytes: usize,

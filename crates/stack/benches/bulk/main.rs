@@ -1,9 +1,8 @@
-//! Bulk transfers of Active Messages over shared memory against one copy between two mapped
-//! segments, and beside what other layers reach where they are installed: `cargo bench -p
-//! netdyno-stack --bench bulk`.
+//! Bulk transfers of Active Messages over shared memory, compared with one copy between two mapped
+//! segments, and with other layers that are installed: `cargo bench -p netdyno-stack --bench bulk`.
 //!
-//! Every pair of fresh, pinned processes runs all patterns in turn, several times over; the
-//! ratios are taken within a pair, and medians with intervals over the pairs.
+//! Each pair of fresh, pinned processes runs all patterns in turn, several times. Ratios are taken
+//! within a pair; medians and intervals over the pairs.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
 
@@ -31,11 +30,11 @@ const LEN: usize = 1 << 20;
 const STORED: u8 = 0;
 const FETCHED: u8 = 0;
 
-/// What one process of a pair tells the other, through the one that launched both.
+/// Addresses that one process of a pair passes to the other, through the process that launched both.
 #[derive(Serialize, Deserialize)]
 struct Card {
     port: Vec<u8>,
-    /// Keys of memory of the library, and from elsewhere.
+    /// Keys of memory that the library allocated, and of other memory.
     keys: [Vec<u8>; 2],
     /// A segment to copy to and from.
     pid: u32,
@@ -43,20 +42,20 @@ struct Card {
     nonce: [u8; NONCE_LEN],
 }
 
-/// What is timed.
+/// A timed pattern.
 #[derive(Clone, Copy)]
 enum Pattern {
-    /// One copy into the other side's segment, and out of it.
+    /// One copy into the peer's segment, and out of it.
     CopyThere,
     CopyHere,
     Store(usize),
-    /// Each one answered before the next.
+    /// Each store is answered before the next.
     StoreAlone(usize),
     Get(usize),
     GetAlone(usize),
 }
 
-/// Memory of the library and from elsewhere, by the order of their keys.
+/// Indices of memory that the library allocated, and of other memory, in the order of the keys.
 const MAPPED: usize = 0;
 const ELSEWHERE: usize = 1;
 
@@ -73,7 +72,7 @@ const PATTERNS: [Pattern; 10] = [
     Pattern::GetAlone(ELSEWHERE),
 ];
 
-/// Medians of one pair, in nanoseconds for a transfer, in the order of the patterns.
+/// Medians of one pair, in nanoseconds per transfer, in the order of the patterns.
 type Figures = [f64; PATTERNS.len()];
 
 fn main() {
@@ -110,19 +109,19 @@ fn compare() {
     beside.show();
 }
 
-/// What the handlers count.
+/// Counts of the handlers.
 #[derive(Default)]
 struct Tally {
     ended: usize,
 }
 
-/// The side that asks.
+/// The requesting side.
 struct Asker {
     endpoint: Endpoint<Tally>,
     peer: PeerId,
     tally: Tally,
     remotes: [Remote; 2],
-    /// Bytes to store, and memory to get into.
+    /// The bytes to store, and the memory to get into.
     bytes: Vec<u8>,
     local: Memory,
     segment: Bytes,
@@ -154,7 +153,7 @@ fn process(is_requester: bool) {
     let their_segment = Bytes::of_segment(card.pid, card.descriptor, card.nonce, LEN).unwrap();
     let mut tally = Tally::default();
     if !is_requester {
-        // Until it is ended by the launching side, or finds that the other one was.
+        // Runs until the launching process ends this one, or until the peer has ended.
         while endpoint.poll(&mut tally).is_ok() {}
         return;
     }
@@ -164,7 +163,7 @@ fn process(is_requester: bool) {
     segment.write(0, &bytes);
     let mut asker = Asker { endpoint, peer, tally, remotes, bytes, local, segment, their_segment };
     control.send(&asker.figures()).unwrap();
-    // The launching side ends both.
+    // The launching process ends both.
     std::thread::sleep(Duration::from_secs(20));
 }
 
@@ -177,7 +176,7 @@ impl Asker {
                 let began = ticks::now();
                 self.run(pattern);
                 let ns = (ticks::now() - began) as f64 * clock.tick_ns / TRANSFERS as f64;
-                // The first round finds the pages.
+                // The first round touches the pages.
                 if round > 0 {
                     figures.push(ns);
                 }

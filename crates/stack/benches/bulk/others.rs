@@ -1,14 +1,14 @@
-//! What other layers reach on the same processors, where they are installed: UCX's own test,
-//! and NetPIPE over Open MPI and MPICH.
+//! The bandwidth of other layers on the same processors, if they are installed: UCX's own test, and
+//! NetPIPE over Open MPI and MPICH.
 
 use crate::common::show;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// No other layer takes longer for what it is asked.
+/// Maximum time for one run of another layer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Rates in GB/s, one for each run that succeeded.
+/// Bandwidths in GB/s, one for each run that succeeded.
 #[derive(Default)]
 pub struct Others {
     runs: usize,
@@ -18,7 +18,7 @@ pub struct Others {
 }
 
 impl Others {
-    /// Runs each of them once.
+    /// Runs each layer once.
     pub fn run(&mut self, len: usize, processors: (usize, usize)) {
         self.runs += 1;
         self.ucx.extend(ucx_put(len, processors));
@@ -48,7 +48,7 @@ fn pinned((a, b): (usize, usize), program: &str) -> Command {
     command
 }
 
-/// The output of a command that ends in time.
+/// Returns the output of a command, if it succeeds within the time limit.
 fn output(mut command: Command) -> Option<String> {
     let mut child = command.spawn().ok()?;
     let began = Instant::now();
@@ -69,8 +69,8 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// The last line names iterations, three latencies, the average and the overall bandwidth in
-/// MB/s of 2^20 bytes, and two message rates.
+/// The last line has: iterations, three latencies, the average and the overall bandwidth in MB/s (of
+/// 2^20 bytes), and two message rates.
 fn ucx_put(len: usize, (a, b): (usize, usize)) -> Option<f64> {
     let test = |cpu: usize, host: &[&str]| {
         let mut command = pinned((cpu, cpu), "ucx_perftest");
@@ -87,16 +87,16 @@ fn ucx_put(len: usize, (a, b): (usize, usize)) -> Option<f64> {
     Some(rate * f64::from(1 << 20) / 1e9)
 }
 
-/// Lines end in `N bytes M times --> X Mbps in Y usec`, of 2^20 bits.
+/// A line of results ends in `N bytes M times --> X Mbps in Y usec` (of 2^20 bits).
 fn net_pipe(launcher: &str, program: &str, len: usize, processors: (usize, usize)) -> Option<f64> {
     let mut command = pinned(processors, launcher);
     let len = len.to_string();
-    // Only Open MPI asks for it, and only of root.
+    // Only Open MPI needs this, and only for root.
     if launcher.ends_with("openmpi") {
         command.arg("--allow-run-as-root");
     }
     command.args(["-np", "2", program, "-l", &len, "-u", &len, "-p", "0", "-o", "/dev/null"]);
-    // Where it says what it finds.
+    // NetPIPE prints its results on standard error.
     command.stderr(Stdio::piped());
     let text = output(command)?;
     let words: Vec<&str> = text.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! What the benchmarks share: pairs of fresh, pinned processes, and figures with intervals.
+//! Shared parts of the benchmarks: pairs of fresh, pinned processes, and figures with intervals.
 
 #![allow(dead_code, reason = "each benchmark uses its part")]
 
@@ -10,15 +10,15 @@ use serde::de::DeserializeOwned;
 use std::process::Command;
 use std::time::Duration;
 
-/// Two processors that a benchmark may spin on.
+/// Returns two processors that a benchmark may spin on.
 pub fn processors() -> (usize, usize) {
     let (a, b) = place::choose_pair(&place::allowed().unwrap()).unwrap();
     assert_ne!(a, b, "this benchmark spins and needs two processors");
     (a, b)
 }
 
-/// Launches this program again as `requester A` and `replier B`, hands the card of each to
-/// the other, and takes the requester's figures.
+/// Launches this program as `requester A` and `replier B`, exchanges the cards of the two processes, and
+/// returns the requester's figures.
 pub fn pair<Card, Figures>((a, b): (usize, usize), patience: Duration) -> Figures
 where
     Card: Serialize + DeserializeOwned,
@@ -45,8 +45,8 @@ where
     }
 }
 
-/// The role of this process, pinned: whether it is the requester. `None` where it is the one
-/// that launches pairs.
+/// Pins this process, if it is one of a pair. Returns whether it is the requester; `None` if it is the
+/// process that launches pairs.
 pub fn role() -> Option<bool> {
     let is_requester = match std::env::args().nth(1)?.as_str() {
         "requester" => true,
@@ -57,11 +57,11 @@ pub fn role() -> Option<bool> {
     Some(is_requester)
 }
 
-/// Figures of several pairs, of each in the same order.
+/// Figures of several pairs, in the same order for each pair.
 pub struct Pairs(Vec<Vec<f64>>);
 
 impl Pairs {
-    /// Runs so many pairs, one after the other.
+    /// Runs `count` pairs, one after the other.
     pub fn run<Card>(count: usize, on: (usize, usize), patience: Duration) -> Self
     where
         Card: Serialize + DeserializeOwned,
@@ -69,25 +69,25 @@ impl Pairs {
         Self((0..count).map(|_| pair::<Card, Vec<f64>>(on, patience)).collect())
     }
 
-    /// One figure, of each pair.
+    /// Returns one figure of each pair.
     pub fn of(&self, figure: usize) -> Vec<f64> {
         self.0.iter().map(|figures| figures[figure]).collect()
     }
 
-    /// One figure by another, of each pair.
+    /// Returns the ratio of two figures, for each pair.
     pub fn ratio(&self, above: usize, below: usize) -> Vec<f64> {
         self.0.iter().map(|figures| figures[above] / figures[below]).collect()
     }
 }
 
-/// A median over pairs and its interval at 95 %.
+/// Returns the median over pairs and its 95 % interval.
 pub fn median_and_interval(values: &[f64]) -> (f64, [f64; 2]) {
     let values = sorted(values.to_vec());
     let interval = median_interval_of_sorted(&values, 0.95).unwrap();
     (quantile_of_sorted(&values, 0.5), [interval.lo, interval.hi])
 }
 
-/// One line: a median over pairs, its unit, its interval.
+/// Prints one line: the median over pairs, its unit and its interval.
 pub fn show(what: &str, unit: &str, values: &[f64]) {
     let (median, [lo, hi]) = median_and_interval(values);
     println!("{what:<48} {median:>8.2} {unit:<4} [{lo:.2}, {hi:.2}]");

@@ -1,9 +1,9 @@
-//! Bulk transfers over UDP on loopback, with and without loss, against libfabric's reliable
+//! Bulk transfers over UDP on loopback, with and without loss, compared with libfabric's reliable
 //! datagrams over UDP: `cargo bench -p netdyno-stack --bench udp_bulk`.
 //!
-//! Every pair of fresh, pinned, spinning processes moves one MiB at a time and waits for the
-//! answer, and then many that overlap; ratios are taken within a pair, medians and intervals
-//! over the pairs. `fi_pingpong` runs between them, in turn, where it is installed.
+//! Each pair of fresh, pinned, spinning processes first moves one MiB at a time and waits for the
+//! answer, and then overlaps many transfers. Ratios are taken within a pair; medians and intervals over
+//! the pairs. `fi_pingpong` runs between the pairs, if it is installed.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
 
@@ -21,10 +21,10 @@ use std::time::Duration;
 
 const PAIRS: usize = 15;
 const LEN: usize = 1 << 20;
-/// Transfers of each kind in a pair, and some before that find cold caches.
+/// Transfers of each kind in a pair, and warm-up transfers before them.
 const TRANSFERS: usize = 48;
 const COLD: usize = 8;
-/// Stores under way at once where they overlap.
+/// Number of overlapping stores.
 const OVERLAP: u32 = 8;
 /// Shares of datagrams lost in each direction.
 const LOSSES: [f64; 2] = [0.0, 0.01];
@@ -89,7 +89,7 @@ fn compare() {
     show("store of 1 MiB against that (at least 1.5)", "x", &against);
 }
 
-/// MB/s of libfabric's own benchmark.
+/// Returns the bandwidth of libfabric's own benchmark, in MB/s.
 fn fi_pingpong(a: usize, b: usize) -> Option<f64> {
     const LEN: &str = "1048576";
     let start = |cpu: usize, more: &[&str]| {
@@ -102,20 +102,20 @@ fn fi_pingpong(a: usize, b: usize) -> Option<f64> {
     let mut server = start(b, &[])?;
     std::thread::sleep(Duration::from_millis(300));
     let output = start(a, &["127.0.0.1"]).and_then(|client| client.wait_with_output().ok());
-    // It may wait for a client that has failed.
+    // The server may wait for a client that has failed.
     let _ = server.kill();
     let _ = server.wait();
-    // bytes #sent #ack total time MB/sec usec/xfer Mxfers/sec
+    // Columns: bytes #sent #ack total time MB/sec usec/xfer Mxfers/sec
     let text = String::from_utf8(output?.stdout).ok()?;
     let line = text.lines().find(|line| line.trim_start().starts_with("1m"))?;
     line.split_whitespace().nth(5)?.parse().ok()
 }
 
-/// What the handlers count.
+/// Counts of the handlers.
 #[derive(Default)]
 struct Tally {
     done: u32,
-    /// The line to serve next.
+    /// The index of the endpoint to serve next.
     next: Option<usize>,
 }
 
@@ -168,7 +168,7 @@ fn process(is_requester: bool) {
         for ((line, key), next) in lines.iter_mut().zip(&card.keys).zip(1..) {
             line.remote = Some(line.endpoint.attach(&mut tally, line.peer, key).unwrap());
             rates.push(line.measure(&mut tally));
-            // To whom it may concern: the next one.
+            // Tells the replier to serve the next endpoint.
             line.endpoint.request(&mut tally, line.peer, NEXT, [next]).unwrap();
             line.wait(&mut tally, 1);
         }
@@ -176,12 +176,13 @@ fn process(is_requester: bool) {
         control.send(&rates).unwrap();
     } else {
         let mut at = 0;
-        // The last answer may be lost too: the last line is served until it is closed.
+        // The last answer may be lost as well, so the replier serves the last endpoint until it is
+        // closed.
         while lines[at].endpoint.poll(&mut tally).is_ok() {
             at = tally.next.take().filter(|&next| next < lines.len()).unwrap_or(at);
         }
     }
-    // The launching side ends both.
+    // The launching process ends both.
     std::thread::sleep(Duration::from_secs(20));
 }
 

@@ -1,8 +1,8 @@
-//! Active Messages over UDP on loopback against a bare ping-pong of datagrams, and what loss
-//! costs: `cargo bench -p netdyno-stack --bench udp [-- --plot FILE.svg]`.
+//! Active Messages over UDP on loopback, compared with a ping-pong of bare datagrams, with and without
+//! loss: `cargo bench -p netdyno-stack --bench udp [-- --plot FILE.svg]`.
 //!
-//! Every pair of fresh, pinned, spinning processes runs all of it in turn, several times
-//! over; ratios are taken within a pair, medians and intervals over the pairs.
+//! Each pair of fresh, pinned, spinning processes runs all patterns in turn, several times. Ratios are
+//! taken within a pair; medians and intervals over the pairs.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
 
@@ -27,16 +27,16 @@ const PAIRS: usize = 15;
 const ROUNDS: usize = 20;
 /// Round trips of each kind in a round.
 const TRIPS: usize = 600;
-/// Shares of datagrams lost in each direction; the others fare well.
+/// Shares of datagrams lost in each direction; there are no other faults.
 const LOSSES: [f64; 5] = [0.0, 0.001, 0.01, 0.05, 0.2];
-/// The bare ping-pong comes first.
+/// Index of the bare ping-pong.
 const BARE: usize = 0;
-/// As many bytes as four words.
+/// Length of four words, in bytes.
 const BARE_LEN: usize = 32;
 
 const ECHO: u8 = 0;
 
-/// What one process of a pair tells the other.
+/// Addresses that one process of a pair passes to the other.
 #[derive(Serialize, Deserialize)]
 struct Card {
     bare: SocketAddr,
@@ -46,7 +46,7 @@ struct Card {
     nonce: [u8; 16],
 }
 
-/// Round trips of one kind in one pair, in nanoseconds.
+/// Round-trip times of one kind in one pair, in nanoseconds.
 #[derive(Serialize, Deserialize)]
 struct Trips {
     mean: f64,
@@ -64,7 +64,7 @@ impl Trips {
     }
 }
 
-/// A column of the table: its name, and what stands in it.
+/// A column of the table: its name and its value.
 type Column = (&'static str, fn(&Trips) -> f64);
 
 const COLUMNS: [Column; 4] =
@@ -119,7 +119,7 @@ fn compare() {
     }
 }
 
-/// What the handlers count.
+/// Counts of the handlers.
 #[derive(Default)]
 struct Tally {
     replies: u64,
@@ -135,8 +135,8 @@ struct Line {
 struct Side {
     bare: UdpSocket,
     lines: Vec<Line>,
-    /// In the replier's memory: which kind of round trip is being made. Not of the network,
-    /// so that it can be trusted.
+    /// The kind of the current round trip. It is in the replier's memory and not sent over the network,
+    /// because the network may lose it.
     kind: AtomicKind,
 }
 
@@ -204,7 +204,7 @@ fn process(is_requester: bool) {
     } else {
         reply(&mut side);
     }
-    // The launching side ends both.
+    // The launching process ends both.
     std::thread::sleep(Duration::from_secs(20));
 }
 
@@ -212,7 +212,7 @@ fn request(side: &mut Side) -> Vec<Trips> {
     let clock = Clock::calibrate();
     let mut samples = vec![Vec::new(); 1 + LOSSES.len()];
     for round in 0..ROUNDS {
-        // Every other round in the opposite order, so that none is always the first.
+        // Every second round runs in the opposite order, so that no kind is always first.
         let mut order: Vec<usize> = (0..=LOSSES.len()).collect();
         if round % 2 == 1 {
             order.reverse();
@@ -226,7 +226,7 @@ fn request(side: &mut Side) -> Vec<Trips> {
                     _ => side.lines[kind - 1].trip(),
                 }
                 let ns = (ticks::now() - began) as f64 * clock.tick_ns;
-                // The first ones find cold caches.
+                // The first trips warm the caches up.
                 if trip >= TRIPS / 10 {
                     samples[kind].push(ns);
                 }

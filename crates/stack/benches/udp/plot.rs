@@ -1,15 +1,15 @@
-//! Round trips against loss, as a picture: both axes logarithmic, but for a loss of 0.
+//! A plot of round trips against loss. Both axes are logarithmic, except for a loss of 0.
 
 use std::fmt::Write;
 
-/// A figure at one loss.
+/// The value at one loss.
 pub struct Point {
     pub loss: f64,
     pub us: f64,
     pub interval: [f64; 2],
 }
 
-/// A figure at every loss.
+/// The values at all losses.
 pub struct Curve {
     pub name: &'static str,
     pub points: Vec<Point>,
@@ -21,10 +21,10 @@ const LEFT: f64 = 64.0;
 const RIGHT: f64 = 70.0;
 const TOP: f64 = 20.0;
 const BOTTOM: f64 = 48.0;
-/// Colours that are told apart in print and by the colour-blind (Okabe and Ito).
+/// Colours that differ in print and for colour-blind readers (Okabe and Ito).
 const COLOURS: [&str; 4] = ["#000000", "#0072b2", "#d55e00", "#cc79a7"];
 
-/// The picture, with a white ground of its own.
+/// Returns the plot on a white background.
 pub fn svg(curves: &[Curve]) -> String {
     let all = || curves.iter().flat_map(|curve| &curve.points);
     let most = all().map(|point| point.interval[1]).fold(1.0, f64::max);
@@ -68,7 +68,7 @@ pub fn svg(curves: &[Curve]) -> String {
         (LEFT + WIDTH - RIGHT) / 2.0,
         HEIGHT - 10.0
     );
-    // Where curves end close together, their names move apart.
+    // If curves end close together, their names move apart.
     let mut ends: Vec<(usize, f64)> = curves
         .iter()
         .enumerate()

@@ -1,4 +1,4 @@
-//! A VI with one message under way, and what it needs.
+//! A VI with one message under way, and its resources.
 
 #![allow(dead_code, reason = "each benchmark uses its part")]
 
@@ -7,30 +7,31 @@ use netdyno_stack::vi::{
     ViHandle, View, Work,
 };
 
-/// Bytes of a message.
+/// Length of a message, in bytes.
 pub const LEN: usize = 32;
-/// Receives that are posted ahead: the next one while the answer is on its way.
+/// Number of posted receives: the next one is posted while the answer is on its way.
 const RECEIVES: usize = 4;
-/// Writes at once, one behind the other.
+/// Maximum number of unfinished writes.
 const WINDOW: usize = 8;
-/// Room for descriptors, and behind it for what is sent, and behind that for what comes.
+/// Length of the descriptors at the start of the memory. The send buffer follows, then the receive
+/// buffer.
 const DESCRIPTORS_LEN: usize = 1024;
 
-/// How the two ends of a line speak.
+/// The configuration of both ends of a line.
 #[derive(Clone, Copy)]
 pub struct Plan {
     pub level: Level,
     pub len: usize,
-    /// RDMA writes, each with immediate data, instead of sends.
+    /// Whether the messages are RDMA writes with immediate data instead of sends.
     pub is_write: bool,
-    /// The memory is the provider's.
+    /// Whether the provider has allocated the memory.
     pub is_lent: bool,
 }
 
-/// Where a peer writes to: address and handle.
+/// The destination of a peer's writes: address and handle.
 pub type Place = (u64, u32);
 
-/// A VI, with what is sent and received.
+/// A VI, with its send and receive buffers.
 pub struct Line {
     pub provider: Provider,
     pub vi: ViHandle,
@@ -38,19 +39,19 @@ pub struct Line {
     handle: MemHandle,
     plan: Plan,
     send: DescriptorAt,
-    /// Writes of which the peer learns nothing.
+    /// Writes without immediate data, of which the peer is not notified.
     silent: [DescriptorAt; WINDOW],
     receives: [DescriptorAt; RECEIVES],
     received: usize,
 }
 
 impl Line {
-    /// A VI that is not connected, and sends. Its memory stays until the process ends.
+    /// Returns an unconnected VI for sends. Its memory stays until the process ends.
     pub fn open(provider: Provider, level: Level) -> Self {
         Self::planned(provider, Plan { level, len: LEN, is_write: false, is_lent: false })
     }
 
-    /// A VI that is not connected.
+    /// Returns an unconnected VI.
     pub fn planned(mut provider: Provider, plan: Plan) -> Self {
         let memory_len = DESCRIPTORS_LEN + 2 * plan.len;
         let base = if plan.is_lent {
@@ -59,12 +60,12 @@ impl Line {
             std::mem::forget(memory);
             base
         } else {
-            // Whole pages, as the other kind.
+            // Page-aligned, like memory that the provider allocates.
             Vec::leak(vec![0_u8; memory_len + 4096]).as_mut_ptr().map_addr(|at| at.next_multiple_of(4096))
         };
         let tag = provider.create_tag().unwrap();
         let open = MemAttributes { tag, can_be_written: true, can_be_read: false };
-        // SAFETY: it stays, and nobody holds a reference to it.
+        // SAFETY: the memory stays until the process ends, and nobody holds a reference to it.
         let handle = unsafe { provider.register(base, memory_len, open) }.unwrap();
         let attributes = ViAttributes {
             level: plan.level,
@@ -96,7 +97,7 @@ impl Line {
         line
     }
 
-    /// Writes a descriptor for the bytes at `bytes`.
+    /// Writes a descriptor for the bytes at offset `bytes`.
     fn describe(
         &self,
         at: usize,
@@ -111,18 +112,18 @@ impl Line {
         let work = Work { operation, immediate, is_fenced: false, segments, len: segment.len };
         let mut descriptor = [0; 64];
         View::new(&mut descriptor[..]).unwrap().set_work(&work).unwrap();
-        // SAFETY: inside.
+        // SAFETY: the descriptor is inside of the memory.
         unsafe { self.base.add(at).copy_from_nonoverlapping(descriptor.as_ptr(), 64) };
         DescriptorAt { address: address + at as u64, handle: self.handle.0 }
     }
 
-    /// Where the peer is to write.
+    /// Returns the place that the peer writes to.
     pub fn place(&self) -> Place {
         let at = DESCRIPTORS_LEN + self.plan.len;
         (self.base.expose_provenance() as u64 + at as u64, self.handle.0)
     }
 
-    /// Where to write.
+    /// Sets the place to write to.
     pub fn aim(&mut self, (address, handle): Place) {
         if self.plan.is_write {
             let write = Operation::Write(Remote { address, handle });
@@ -133,15 +134,15 @@ impl Line {
     }
 
     fn send(&mut self) {
-        // SAFETY: it is in registered memory.
+        // SAFETY: the descriptor is in registered memory.
         unsafe { self.provider.post(self.vi, Side::Send, self.send) }.unwrap();
     }
 
-    /// Posts the receive that was done first.
+    /// Posts the receive that was completed first.
     fn receive(&mut self) {
         let at = self.receives[self.received % RECEIVES];
         self.received += 1;
-        // SAFETY: it is in registered memory.
+        // SAFETY: the descriptor is in registered memory.
         unsafe { self.provider.post(self.vi, Side::Receive, at) }.unwrap();
     }
 
@@ -155,7 +156,7 @@ impl Line {
         }
     }
 
-    /// A message there and back.
+    /// Sends a message and waits for the answer.
     pub fn trip(&mut self) {
         self.send();
         self.receive();
@@ -163,7 +164,7 @@ impl Line {
         while !self.is_done(Side::Send) {}
     }
 
-    /// Sends back as much as has come, if anything has.
+    /// Sends a message back, if one has arrived. Returns whether one has.
     pub fn echo(&mut self) -> bool {
         let has_come = self.is_done(Side::Receive);
         if has_come {
@@ -174,7 +175,7 @@ impl Line {
         has_come
     }
 
-    /// So many writes one behind the other, until all are complete. The peer learns of the last.
+    /// Posts `count` writes and waits until all are complete. Only the last one notifies the peer.
     pub fn push(&mut self, count: usize) {
         let mut done = 0;
         for nth in 0..count {
@@ -182,7 +183,7 @@ impl Line {
                 done += usize::from(self.is_done(Side::Send));
             }
             let at = if nth + 1 == count { self.send } else { self.silent[nth % WINDOW] };
-            // SAFETY: it is in registered memory.
+            // SAFETY: the descriptor is in registered memory.
             unsafe { self.provider.post(self.vi, Side::Send, at) }.unwrap();
         }
         while done < count {
@@ -190,7 +191,7 @@ impl Line {
         }
     }
 
-    /// Takes a message, if one has come.
+    /// Takes a message, if one has arrived. Returns whether one has.
     pub fn pull(&mut self) -> bool {
         let has_come = self.is_done(Side::Receive);
         if has_come {

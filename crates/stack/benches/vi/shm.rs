@@ -1,8 +1,8 @@
-//! Virtual Interfaces over shared memory against what the machine's caches and its memory can do:
-//! `cargo bench -p netdyno-stack --bench vi_shm`.
+//! Virtual Interfaces over shared memory, compared with the machine's caches and memory: `cargo bench -p
+//! netdyno-stack --bench vi_shm`.
 //!
-//! Every pair of fresh, pinned processes runs all of it in turn, several times over; ratios are taken
-//! within a pair, medians and intervals over the pairs.
+//! Each pair of fresh, pinned processes runs all patterns in turn, several times. Ratios are taken
+//! within a pair; medians and intervals over the pairs.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
 
@@ -26,27 +26,27 @@ const PAIRS: usize = 15;
 const ROUNDS: u64 = 15;
 const TRIPS: u64 = 2000;
 const LONG: usize = 1 << 20;
-/// Writes of these in a row.
+/// Writes of `LONG` bytes in a row.
 const WRITES: usize = 48;
 
 const SHORT: Plan = Plan { level: Level::Delivery, len: LEN, is_write: false, is_lent: false };
 const WRITE: Plan = Plan { len: LONG, is_write: true, ..SHORT };
 
-/// Round trips of 32 bytes, each against two lines of memory.
+/// Round trips of 32 bytes, each compared with a bounce of two cache lines.
 const TRIP_PLANS: [(&str, Plan); 4] = [
     ("send and receive, Unreliable", Plan { level: Level::Unreliable, ..SHORT }),
     ("send and receive, Delivery", SHORT),
     ("send and receive, Reception", Plan { level: Level::Reception, ..SHORT }),
     ("RDMA write with immediate, Delivery", Plan { is_write: true, ..SHORT }),
 ];
-/// Writes of 1 MiB against one copy into a segment that the other process has mapped; and how much of
-/// its speed each is to have.
+/// Writes of 1 MiB, each compared with one copy into a segment that the other process has mapped, and
+/// the minimum ratio of their speeds.
 const WRITE_PLANS: [(&str, Plan, f64); 2] = [
     ("RDMA write of 1 MiB, from the provider's memory", Plan { is_lent: true, ..WRITE }, 0.9),
     ("RDMA write of 1 MiB, from the program's memory", WRITE, 0.6),
 ];
 
-/// What one process of a pair tells the other.
+/// Addresses that one process of a pair passes to the other.
 #[derive(Serialize, Deserialize)]
 struct Card {
     pid: u32,
@@ -55,8 +55,8 @@ struct Card {
     places: Vec<Place>,
 }
 
-/// Medians in one pair, in nanoseconds: the two-line bounce, the copy, each line, and each of the
-/// writes once more, complete before the next.
+/// Medians in one pair, in nanoseconds: the two-line bounce, the copy, each line, and each kind of write
+/// again with every write complete before the next.
 type Figures = Vec<f64>;
 const BOUNCE: usize = 0;
 const COPY: usize = 1;
@@ -91,7 +91,7 @@ fn compare() {
     }
 }
 
-/// A line of memory that the other process writes.
+/// Returns a word of memory that the other process writes.
 fn shared(bytes: &Bytes) -> &AtomicU64 {
     bytes.word(1024).unwrap()
 }
@@ -126,11 +126,11 @@ fn process(is_requester: bool) {
     } else {
         reply(&mut lines, [&bytes, &theirs]);
     }
-    // The launching side ends both.
+    // The launching process ends both.
     std::thread::sleep(Duration::from_secs(20));
 }
 
-/// Connects a VI with the other process's.
+/// Connects a VI with the other process's VI.
 fn connect(line: &mut Line, [ours, theirs]: [Vec<u8>; 2]) {
     let to = Address { host: line.provider.host(), discriminator: theirs };
     line.provider.ask(line.vi, &ours, to, true, Some(Duration::from_secs(20))).unwrap();
@@ -185,7 +185,7 @@ fn reply(lines: &mut [Line], [ours, theirs]: [&Bytes; 2]) {
             }
         }
         for line in long {
-            // All those in a row are told of once.
+            // All writes in a row notify the replier once.
             let mut left = 1 + WRITES;
             while left > 0 {
                 left -= usize::from(line.pull());

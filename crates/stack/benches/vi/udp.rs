@@ -1,8 +1,8 @@
-//! Virtual Interfaces over UDP on loopback against bare datagrams, looked for and waited for:
-//! `cargo bench -p netdyno-stack --bench vi_udp`.
+//! Virtual Interfaces over UDP on loopback, compared with bare datagrams, which are received by polling
+//! or by blocking: `cargo bench -p netdyno-stack --bench vi_udp`.
 //!
-//! Every pair of fresh, pinned processes runs all of it in turn, several times over; ratios are taken
-//! within a pair, medians and intervals over the pairs.
+//! Each pair of fresh, pinned processes runs all patterns in turn, several times. Ratios are taken
+//! within a pair; medians and intervals over the pairs.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
 
@@ -30,15 +30,15 @@ const ROUNDS: usize = 20;
 /// Round trips of each kind in a round.
 const TRIPS: usize = 600;
 
-/// The kinds of round trips: bare datagrams that are looked for, the same waited for in the kernel,
-/// and a VI's messages.
+/// The kinds of round trips: bare datagrams received by polling, bare datagrams received by blocking,
+/// and messages of a VI.
 const BARE: usize = 0;
 const BLOCKING: usize = 1;
 const KINDS: usize = 4;
-/// At this level and the one behind it.
+/// The kind of round trips at each reliability level.
 const LEVELS: [(usize, Level); 2] = [(2, Level::Delivery), (3, Level::Reception)];
 
-/// What one process of a pair tells the other.
+/// Addresses that one process of a pair passes to the other.
 #[derive(Serialize, Deserialize)]
 struct Card {
     sockets: [SocketAddr; 2],
@@ -78,8 +78,8 @@ fn provider() -> Provider {
     Provider::open(Config { wire, attributes: NicAttributes::default() }).unwrap()
 }
 
-/// In the replier's memory: which kind of round trip is being made. Not of the network, so that it
-/// can be trusted.
+/// The kind of the current round trip. It is in the replier's memory and not sent over the network,
+/// because the network may lose it.
 enum Word {
     Ours(Segment),
     Theirs(Region),
@@ -98,7 +98,7 @@ fn process(is_requester: bool) {
     let mut control = Control::<Option<Card>>::from_stdin().unwrap();
     let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
     sockets[BARE].set_nonblocking(true).unwrap();
-    // The replier looks now and then which kind it is.
+    // The replier checks the current kind now and then.
     sockets[BLOCKING].set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let mut lines = LEVELS.map(|(_, level)| Line::open(provider(), level));
     let segment = Segment::create(4096).unwrap();
@@ -127,7 +127,7 @@ fn process(is_requester: bool) {
     } else {
         reply(&sockets, &mut lines, &Word::Ours(segment));
     }
-    // The launching side ends both.
+    // The launching process ends both.
     std::thread::sleep(Duration::from_secs(20));
 }
 
@@ -135,7 +135,7 @@ fn request(sockets: &[UdpSocket; 2], lines: &mut [Line; 2], word: &Word) -> Figu
     let clock = Clock::calibrate();
     let mut samples = vec![Vec::new(); KINDS];
     for round in 0..ROUNDS {
-        // Every other round in the opposite order, so that none is always the first.
+        // Every second round runs in the opposite order, so that no kind is always first.
         let mut order: Vec<usize> = (0..KINDS).collect();
         if round % 2 == 1 {
             order.reverse();
@@ -149,7 +149,7 @@ fn request(sockets: &[UdpSocket; 2], lines: &mut [Line; 2], word: &Word) -> Figu
                     _ => lines[kind - LEVELS[0].0].trip(),
                 }
                 let ns = (ticks::now() - began) as f64 * clock.tick_ns;
-                // The first ones find cold caches, and a replier that waits for another kind.
+                // In the first trips the caches are cold, and the replier still waits for another kind.
                 if trip >= TRIPS / 10 {
                     samples[kind].push(ns);
                 }

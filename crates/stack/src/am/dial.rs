@@ -34,7 +34,7 @@ const LAST_HOLD_NS: f64 = 5e9;
 /// The time profile in force if the shared word names no setting: no dial is set.
 static NO_TURN: Course = Course::NONE;
 
-/// The dial settings of an endpoint, of links whose setting changes while they are open.
+/// The dial settings of an endpoint whose setting changes while links are open.
 #[derive(Debug, Default)]
 pub struct Turning {
     /// The dial settings, one of which is in force at a time. An empty list means one setting without

@@ -232,7 +232,7 @@ impl<S> Endpoint<S> {
     /// nothing for it.
     #[cold]
     #[inline(never)]
-    #[allow(clippy::too_many_arguments, reason = "words in registers")]
+    #[allow(clippy::too_many_arguments, reason = "the words are passed in registers")]
     fn request_slowly(
         &mut self,
         state: &mut S,

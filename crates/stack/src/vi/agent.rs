@@ -48,7 +48,7 @@ pub(super) struct Conn(u64);
 pub(super) enum Heard {
     /// A peer's message, with the memory that the peer passed.
     Message { conn: Conn, pid: u32, bytes: Vec<u8>, memory: Option<OwnedFd> },
-    /// A peer has closed its socket, or sent an invalid message.
+    /// A peer has closed its socket or sent an empty message, or the socket has failed.
     Gone(Conn),
 }
 

@@ -6,8 +6,7 @@
 //! one of two transports ([`WireKind`]):
 //!
 //! * **Shared memory**: a post writes a cache line that the peer's process maps, without a system call.
-//!   The
-//!   agent is a Unix socket, and admits only processes of this user.
+//!   The agent is a Unix socket, and admits only processes of this user.
 //! * **UDP**: a NIC in software, driven by the calls to the provider.
 //!
 //! A provider has no thread. It makes progress when the program asks for completions

@@ -169,8 +169,8 @@ impl ShmPeers {
         }
     }
 
-    /// Checks some of the other peers. A peer that has sent something is checked in every poll from then
-    /// on.
+    /// Checks some of the other peers. A peer that has sent something joins the peers that every poll
+    /// checks.
     fn poll_cold<S>(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
         let mut handled = 0;
         for _ in 0..COLD {

@@ -181,7 +181,7 @@ impl UdpPeers {
     /// Sends a request without a payload, with its words in registers.
     #[cold]
     #[inline(never)]
-    #[allow(clippy::too_many_arguments, reason = "words in registers")]
+    #[allow(clippy::too_many_arguments, reason = "the words are passed in registers")]
     pub(super) fn try_send_short(
         &mut self,
         id: PeerId,

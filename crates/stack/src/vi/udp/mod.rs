@@ -15,19 +15,16 @@
 //! [`pieces`] map its decisions to a connection.
 //!
 //! * **Sending** a message that fits into a datagram is one system call, made by
-//!   [`Provider::post`](super::Provider::post) itself. Longer messages go out in GSO batches: on a reliable
-//!   connection as acknowledgements arrive, on an unreliable one by the clock.
+//!   [`Provider::post`](super::Provider::post) itself. Longer messages go out in GSO batches: on a
+//!   reliable connection as acknowledgements arrive, on an unreliable one by the clock.
 //! * **Receiving** reads the socket for all VIs at once. Bytes are copied from the datagram directly to
-//!   the
-//!   memory of the receive.
+//!   the memory of the receive.
 //! * **Timers** are checked when the socket is empty: delayed acknowledgements, retransmissions, GSO
-//!   batches,
-//!   and probes of silent peers.
+//!   batches, and probes of silent peers.
 //! * **Ends**: a peer is lost if nothing arrives from it for [`UdpOptions::peer_timeout`], even if
-//!   nothing was
-//!   sent to it. It is probed after a quarter of that time and has the rest to answer ([`presence`]). A
-//!   reliable VI that disconnects sends a goodbye when its messages have arrived, or after a second; an
-//!   unreliable VI sends it at once.
+//!   nothing was sent to it. It is probed after a quarter of that time and has the rest to answer
+//!   ([`presence`]). A reliable VI that disconnects sends a goodbye when its messages have arrived, or
+//!   after a second; an unreliable VI sends it at once.
 //!
 //! **Addresses.** A provider has an address of its own, or shares one with other providers of its user
 //! on this host ([`UdpOptions::is_shared`]). At a shared address discriminators tell the requests apart
@@ -36,12 +33,12 @@
 //! **What is believed.** A datagram of a connection is believed if it has the connection's number, a
 //! valid checksum, and a meaning. The number is 64 random bits that only the peer was told. The source
 //! address does not matter, because a host has several and answers from the one with a route to the
-//! peer. So a provider that is bound to all addresses is reached by each of them. Answers go to the
-//! address that was asked, or that asked.
+//! peer. So a provider that is bound to all addresses is reached by each of them. This side sends to the
+//! address that it asked, or that asked it.
 //!
 //! While a provider has only one peer and neither waits for requests nor makes any, the kernel delivers
 //! nothing from others. A peer that then requests a connection gets no refusal, and repeats its request.
-//! A sender to an unknown number is told so, at a limited rate, and thereby learns that this provider
+//! A peer that sends to an unknown number is told so, at a limited rate, and so learns that this provider
 //! has restarted. A reader of the network can read the numbers, because there is no encryption.
 
 mod host;

@@ -37,8 +37,8 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 /// Length of an inbox in bytes: a control block, and a message ring.
 pub(super) const INBOX_LEN: usize = CONTROL_BYTES + lane::LEN;
 
-/// Offset of the number of slots that the owner has taken. The words of the control block lie on cache
-/// lines of their own. The owner writes the first three.
+/// Offset of the number of slots that the owner has taken. The words of the control block lie on separate
+/// cache lines, except that `LEFT` and `REFUSED` share one. The owner writes the first three.
 const TAKEN: usize = 256;
 /// Offset of the end of the owner's own ring, plus one. Set once the owner has left.
 const LEFT: usize = 512;

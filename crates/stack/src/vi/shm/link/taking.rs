@@ -14,7 +14,7 @@ const LENT_AT_ONCE: u32 = 1 << 20;
 const TOLD_AFTER: u64 = 16;
 /// Maximum number of pending RDMA reads by a peer: more than the descriptors of any VI.
 const MOST_SERVED: usize = 1 << 16;
-/// Polls in a row that find nothing, after which the peer is told of fewer taken slots.
+/// Polls in a row that find nothing, after which the peer is told even of few taken slots.
 const IDLE: u32 = 64;
 
 /// How far a slot was taken.
