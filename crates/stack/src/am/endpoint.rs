@@ -321,9 +321,9 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// Passes time after a poll that found nothing, as [`Config::wait`] says: spins, yields the
-    /// processor, or sleeps until a datagram arrives or a timer is due, at most for `timeout`. With a
-    /// peer over shared memory the endpoint never sleeps, because shared memory sends no wake-up.
+    /// Passes time after a poll that found nothing, as [`Config::wait`] says: returns at once, yields the
+    /// processor, or sleeps until a datagram arrives or a timer is due, at most for `timeout`. With a peer
+    /// over shared memory the endpoint never sleeps, because shared memory sends no wake-up.
     #[inline]
     pub fn idle(&mut self, timeout: Duration) {
         match &mut self.udp {
