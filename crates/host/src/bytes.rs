@@ -1,8 +1,8 @@
-//! Bytes that other threads and processes write to while this thread looks at them: nobody is ever given a
-//! reference to them, they are copied in and out.
+//! Memory that other threads and processes may write at any time. No code gets a reference to it: data is
+//! copied in and copied out.
 //!
-//! A copy that overlaps with a write brings some mixture of old and new bytes. It is nothing worse, because
-//! every way in and out is a copy of relaxed atomic bytes.
+//! A copy that overlaps a concurrent write returns a mixture of old and new bytes. The race is no undefined
+//! behaviour, because every copy uses relaxed atomic bytes.
 
 use crate::copy::{FLAG, copy, copy_in_order, copy_slice, copy_slice_in_order, store_in_order};
 use crate::pages::page_bytes;
@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
-/// A stretch of such bytes.
+/// A range of concurrently accessed bytes, together with the owner of its memory.
 #[derive(Debug)]
 pub struct Bytes {
     base: NonNull<u8>,
@@ -22,76 +22,76 @@ pub struct Bytes {
 
 #[derive(Debug)]
 enum Owner {
-    /// A segment that this process made, behind its control block.
+    /// A segment that this process created. The bytes follow its control block.
     Made(Segment),
-    /// One that another process made, behind its control block.
+    /// A segment that another process created. The bytes follow its control block.
     Opened(Region),
-    /// Memory of this process, freed with the bytes.
+    /// Heap memory of this process, freed when `Bytes` is dropped.
     Boxed,
-    /// Memory of this process that somebody else keeps.
+    /// Memory of this process that the caller owns.
     Lent,
 }
 
-// SAFETY: memory belongs to the process, not to a thread: it is owned, or lent by a caller that has promised
-// that it stays.
+// SAFETY: memory belongs to the process, not to a thread. `Bytes` owns it, or the caller of `lent` has
+// promised that it stays valid.
 unsafe impl Send for Bytes {}
-// SAFETY: threads that read and write at once do so by copies of atomic bytes, which may race.
+// SAFETY: concurrent threads read and write by copies of atomic bytes, which may race.
 unsafe impl Sync for Bytes {}
 
-/// Bytes of the control block of a segment with bytes, in front of them: whole pages, so that the bytes can be
-/// withdrawn without it. All processes of a host have pages of one size.
+/// Returns the size in bytes of the control block in front of the bytes of a segment. It is a whole number of
+/// pages, so that the bytes can be withdrawn without it. All processes of a host use one page size.
 fn control_bytes() -> usize {
     page_bytes().max(CONTROL_BYTES)
 }
 
 impl Bytes {
-    /// Zeroed bytes in a segment of their own.
+    /// Creates zeroed bytes in a new segment.
     ///
     /// # Errors
-    /// The system gives no such memory.
+    /// Returns `SegmentError` if the system refuses the memory.
     pub fn in_segment(len: usize) -> Result<Self, SegmentError> {
         let control = control_bytes();
         let segment = Segment::create(control + len)?;
         Ok(Self { base: segment.region.at(control, len), len, owner: Owner::Made(segment) })
     }
 
-    /// The bytes that another process has in a segment.
+    /// Opens the bytes that another process created in a segment.
     ///
     /// # Errors
-    /// There is no such segment.
+    /// Returns `SegmentError` if process `pid` has no such segment.
     pub fn of_segment(pid: u32, fd: u32, nonce: [u8; NONCE_LEN], len: usize) -> Result<Self, SegmentError> {
         let control = control_bytes();
         let region = open_segment(pid, fd, nonce, control + len)?;
         Ok(Self { base: region.at(control, len), len, owner: Owner::Opened(region) })
     }
 
-    /// Bytes of this process.
+    /// Takes ownership of heap memory of this process.
     pub fn of_box(bytes: Box<[u8]>) -> Self {
         let len = bytes.len();
         let base = NonNull::from(Box::leak(bytes)).cast();
         Self { base, len, owner: Owner::Boxed }
     }
 
-    /// Bytes of this process that somebody else keeps.
+    /// Wraps memory of this process that the caller keeps.
     ///
     /// # Safety
-    /// From `base` on, `len` bytes can be read and written for as long as this lives. Meanwhile nobody holds a
-    /// reference to them, and other threads access them by atomics alone.
+    /// The `len` bytes from `base` on must stay readable and writable while this value lives. Meanwhile no
+    /// code holds a reference to them, and other threads access them by atomics only.
     pub unsafe fn lent(base: NonNull<u8>, len: usize) -> Self {
         Self { base, len, owner: Owner::Lent }
     }
 
-    /// How many there are.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Reports whether the range is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The segment, where this process made one.
+    /// Returns the segment if this process created one.
     pub fn segment(&self) -> Option<&Segment> {
         match &self.owner {
             Owner::Made(segment) => Some(segment),
@@ -99,7 +99,7 @@ impl Bytes {
         }
     }
 
-    /// A word of the segment's control block; `None` where there is no segment.
+    /// Returns a word of the segment's control block, or `None` if there is no segment.
     pub fn word(&self, offset: usize) -> Option<&AtomicU64> {
         match &self.owner {
             Owner::Made(segment) => Some(segment.region.word(offset)),
@@ -108,59 +108,61 @@ impl Bytes {
         }
     }
 
-    /// Copies `from` to the bytes from `offset` on: the last 8 become visible after all others, in order.
+    /// Copies `from` to `offset`. The last 8 bytes become visible after all others, in order.
     ///
     /// # Panics
-    /// Where it does not fit: the caller has checked.
+    /// Panics if `from` does not fit: the caller must have checked.
     #[inline]
     pub fn write(&self, offset: usize, from: &[u8]) {
         let at = self.at(offset, from.len());
-        // SAFETY: as many bytes lie there; nobody holds a reference to them, and all that access them copy.
+        // SAFETY: `at` checked the range. No code holds a reference to these bytes, and all access is by
+        // atomic copies.
         unsafe { copy_slice_in_order(from, at.as_ptr()) };
     }
 
-    /// Copies the bytes from `offset` on to `into`.
+    /// Copies the bytes at `offset` to `into`.
     ///
     /// # Panics
-    /// Where there are fewer: the caller has checked.
+    /// Panics if there are fewer bytes than `into` holds: the caller must have checked.
     #[inline]
     pub fn read(&self, offset: usize, into: &mut [u8]) {
         let at = self.at(offset, into.len());
-        // SAFETY: as many bytes lie there, and all that access them copy; `into` is borrowed by nobody else.
+        // SAFETY: `at` checked the range, and all access to it is by atomic copies. `into` is borrowed
+        // exclusively.
         unsafe { copy(at.as_ptr(), into.as_mut_ptr(), into.len()) };
     }
 
-    /// Copies `len` bytes from `offset` on to those of `to` from `at` on.
+    /// Copies `len` bytes from `offset` to offset `at` of `to`.
     ///
     /// # Panics
-    /// Where there are fewer on either side: the caller has checked.
+    /// Panics if either range ends too early: the caller must have checked.
     #[inline]
     pub fn copy(&self, offset: usize, to: &Self, at: usize, len: usize) {
         let (from, to) = (self.at(offset, len), to.at(at, len));
-        // SAFETY: as many bytes lie at both, which may be the same ones, and all that access them copy.
+        // SAFETY: `at` checked both ranges. They may overlap, and all access to them is by atomic copies.
         unsafe { copy(from.as_ptr(), to.as_ptr(), len) };
     }
 
-    /// Where the bytes from `offset` on lie in this process.
+    /// Returns the address of byte `offset` in this process.
     ///
     /// # Panics
-    /// Where there are fewer than `len`: the caller has checked.
+    /// Panics if fewer than `len` bytes follow: the caller must have checked.
     #[inline]
     pub(crate) fn at(&self, offset: usize, len: usize) -> NonNull<u8> {
         assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "bytes that are not there");
-        // SAFETY: the offset is inside, or just behind the last byte.
+        // SAFETY: the offset is inside the range, or just behind its last byte.
         unsafe { self.base.add(offset) }
     }
 
-    /// Takes the bytes out of the reach of other processes, whatever those do: here they stay
-    /// as they are now, at the same address. What another thread writes meanwhile may be lost.
+    /// Removes the bytes from the reach of other processes, without their cooperation. This process keeps the
+    /// present contents at the same address. A concurrent write by another thread may be lost.
     ///
     /// # Errors
-    /// The system has no memory for them.
+    /// Returns `SegmentError` if the system has no memory for the private copy.
     pub fn withdraw(&self) -> Result<(), SegmentError> {
         match &self.owner {
             Owner::Made(segment) => segment.withdraw(control_bytes()),
-            // Others do not reach them.
+            // Other processes cannot reach these bytes.
             Owner::Opened(_) | Owner::Boxed | Owner::Lent => Ok(()),
         }
     }
@@ -170,124 +172,123 @@ impl Drop for Bytes {
     fn drop(&mut self) {
         if let Owner::Boxed = self.owner {
             let bytes = NonNull::slice_from_raw_parts(self.base, self.len);
-            // SAFETY: what `of_box` leaked, once.
+            // SAFETY: this is the allocation that `of_box` leaked, and it is freed only here.
             drop(unsafe { Box::from_raw(bytes.as_ptr()) });
         }
     }
 }
 
-/// A stretch of memory that somebody else keeps, for one copy in or out.
+/// A range of memory that the caller keeps, used for one copy in or out.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch {
     base: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: memory belongs to the process, not to a thread; the code that made the stretch has promised that it
-// stays.
+// SAFETY: memory belongs to the process, not to a thread. The caller of `new` has promised that it stays
+// valid.
 unsafe impl Send for Stretch {}
 
 impl Stretch {
-    /// The `len` bytes from `base` on.
+    /// Describes the `len` bytes from `base` on.
     ///
     /// # Safety
-    /// They can be read and written for as long as this or a copy of it is used. Meanwhile nobody holds a
-    /// reference to them, and no other thread accesses them, but for one that waits by atomics for the last 8
-    /// bytes of what is written.
+    /// The bytes must stay readable and writable while this value or a copy of it is used. Meanwhile no code
+    /// holds a reference to them, and no other thread accesses them. One exception is allowed: a thread may
+    /// wait by atomics for the last 8 bytes that are written.
     pub const unsafe fn new(base: NonNull<u8>, len: usize) -> Self {
         Self { base, len }
     }
 
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Reports whether the range is empty.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The same bytes, to be copied from.
+    /// Returns the same bytes as a source of copies.
     #[inline(always)]
     pub const fn readable(&self) -> Readable<'_> {
         Readable { base: self.base, len: self.len, kept: PhantomData }
     }
 
-    /// The first `at` bytes, and the others.
+    /// Splits the range into its first `at` bytes and the remainder.
     ///
     /// # Panics
-    /// Where there are fewer: the caller has checked.
+    /// Panics if there are fewer than `at` bytes: the caller must have checked.
     #[inline]
     pub fn split_at(self, at: usize) -> (Self, Self) {
         let (first, rest) = self.readable().split_at(at);
         (Self { base: first.base, len: first.len }, Self { base: rest.base, len: rest.len })
     }
 
-    /// Copies `from` there: the last 8 bytes become visible after all others, in order.
+    /// Copies `from` to the range. The last 8 bytes become visible after all others, in order.
     ///
     /// # Panics
-    /// Where it does not fit: the caller has checked.
+    /// Panics if `from` does not fit: the caller must have checked.
     #[inline]
     pub fn write(&self, from: &[u8]) {
         assert!(from.len() <= self.len, "bytes that are not there");
-        // SAFETY: as many bytes can be written, as `new` was promised.
+        // SAFETY: the range is long enough, and the caller of `new` has promised that it is writable.
         unsafe { copy_slice_in_order(from, self.base.as_ptr()) };
     }
 
-    /// Copies the bytes into words, little endian. What is behind them stays.
+    /// Copies the bytes into little-endian words. Bytes of `words` behind them keep their values.
     ///
     /// # Panics
-    /// Where they do not fit: the caller has checked.
+    /// Panics if the bytes do not fit into `words`: the caller must have checked.
     #[inline(always)]
     pub fn to_words(&self, words: &mut [u64]) {
         let (whole, rest) = (self.len / 8, self.len % 8);
-        // Word by word: a processor waits for a wider copy when it then reads words of it.
+        // Copies word by word, because a load of a word stalls when a wider store has just written it.
         for (at, word) in words[..whole].iter_mut().enumerate() {
-            // SAFETY: inside, and bytes need no alignment.
+            // SAFETY: inside the range, and bytes need no alignment.
             *word = u64::from_le_bytes(unsafe { self.base.add(8 * at).cast::<[u8; 8]>().read() });
         }
         if rest > 0 {
             let mut last = words[whole].to_le_bytes();
-            // SAFETY: as many bytes are left, and fewer than a word has.
+            // SAFETY: `rest` bytes are left, which is fewer than a word has.
             unsafe { copy(self.base.add(8 * whole).as_ptr(), last.as_mut_ptr(), rest) };
             words[whole] = u64::from_le_bytes(last);
         }
     }
 
-    /// Copies the first bytes of words there, little endian: as many as there are, the last 8 after all
-    /// others, in order.
+    /// Fills the range from little-endian words. The last 8 bytes become visible after all others, in order.
     ///
     /// # Panics
-    /// Where the words have fewer: the caller has checked.
+    /// Panics if `words` has fewer bytes than the range: the caller must have checked.
     #[inline(always)]
     pub fn fill_from_words(&self, words: &[u64]) {
         let (whole, rest) = (self.len / FLAG, self.len % FLAG);
-        // SAFETY: callers ask for offsets inside.
+        // SAFETY: all uses below pass offsets inside the range.
         let at = |offset| unsafe { self.base.add(offset) };
         if whole == 0 {
             let bytes = words.first().map_or([0; FLAG], |word| word.to_le_bytes());
-            // SAFETY: all that there are, fewer than a word has.
+            // SAFETY: this is the whole range, which is shorter than a word.
             return unsafe { store_in_order(self.base.as_ptr(), &bytes[..rest]) };
         }
         for (nth, word) in words[..whole - 1].iter().enumerate() {
-            // SAFETY: inside, and bytes need no alignment.
+            // SAFETY: inside the range, and bytes need no alignment.
             unsafe { at(FLAG * nth).cast::<[u8; FLAG]>().write(word.to_le_bytes()) };
         }
         let mut last = words[whole - 1];
         if rest > 0 {
-            // SAFETY: inside, and fewer than a word has.
+            // SAFETY: inside the range, and shorter than a word.
             unsafe { copy_slice(&last.to_le_bytes()[..rest], at(FLAG * (whole - 1)).as_ptr()) };
             last = last >> (8 * rest) | words[whole] << (8 * (FLAG - rest));
         }
-        // SAFETY: the last bytes that there are.
+        // SAFETY: these are the last 8 bytes of the range.
         unsafe { store_in_order(at(self.len - FLAG).as_ptr(), &last.to_le_bytes()) };
     }
 }
 
-/// Bytes that can be copied from for as long as `'a` lasts, and are not written through this.
+/// Bytes that can be copied from during the lifetime `'a`. This value never writes them.
 ///
-/// It does not outlive what keeps them:
+/// It does not outlive their owner:
 ///
 /// ```compile_fail,E0597
 /// use netdyno_host::bytes::Readable;
@@ -305,86 +306,89 @@ pub struct Readable<'a> {
 }
 
 impl<'a> Readable<'a> {
-    /// The bytes of a slice.
+    /// Describes the bytes of a slice.
     pub const fn of(bytes: &'a mut [u8]) -> Self {
         let len = bytes.len();
         Self { base: NonNull::from_mut(bytes).cast(), len, kept: PhantomData }
     }
 
-    /// The `len` bytes from `base` on.
+    /// Describes the `len` bytes from `base` on.
     ///
     /// # Safety
-    /// They can be read as long as `'a` lasts. Meanwhile nobody holds a reference to them, and other threads
-    /// access them by atomics alone.
+    /// The bytes must stay readable during `'a`. Meanwhile no code holds a reference to them, and other
+    /// threads access them by atomics only.
     pub(crate) const unsafe fn new(base: NonNull<u8>, len: usize) -> Self {
         Self { base, len, kept: PhantomData }
     }
 
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Reports whether the range is empty.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The first `at` bytes, and the others.
+    /// Splits the range into its first `at` bytes and the remainder.
     ///
     /// # Panics
-    /// Where there are fewer: the caller has checked.
+    /// Panics if there are fewer than `at` bytes: the caller must have checked.
     #[inline]
     pub fn split_at(self, at: usize) -> (Self, Self) {
         assert!(at <= self.len, "bytes that are not there");
-        // SAFETY: inside, or just behind the last byte.
+        // SAFETY: the address is inside the range, or just behind its last byte.
         let behind = unsafe { self.base.add(at) };
         (Self { len: at, ..self }, Self { base: behind, len: self.len - at, ..self })
     }
 
-    /// Puts a copy of the bytes behind `out`.
+    /// Appends a copy of the bytes to `out`.
     #[inline]
     pub fn append_to(&self, out: &mut Vec<u8>) {
         out.reserve(self.len);
-        // SAFETY: as many bytes can be read, as the code that made this has promised; there is room for them,
-        // and they count as filled when they are.
+        // SAFETY: the creator of this value has promised that its bytes are readable. `out` has reserved
+        // space for them, and its length grows only after they are copied.
         unsafe {
             copy(self.base.as_ptr(), out.as_mut_ptr().add(out.len()), self.len);
             out.set_len(out.len() + self.len);
         }
     }
 
-    /// Copies the first bytes to `into`, which has no more than there are.
+    /// Fills `into` with the first bytes of the range.
     ///
     /// # Panics
-    /// Where there are fewer: the caller has checked.
+    /// Panics if there are fewer bytes than `into` holds: the caller must have checked.
     #[inline]
     pub fn read(&self, into: &mut [u8]) {
         assert!(into.len() <= self.len, "bytes that are not there");
-        // SAFETY: as many bytes can be read, as the code that made this has promised; `into` is borrowed by
-        // nobody else.
+        // SAFETY: the creator of this value has promised that its bytes are readable. `into` is borrowed
+        // exclusively.
         unsafe { copy(self.base.as_ptr(), into.as_mut_ptr(), into.len()) };
     }
 
-    /// Copies all of them to where others may access them.
+    /// Copies all bytes to shared memory at `to`.
     ///
     /// # Safety
-    /// As many bytes can be written at `to`, and other threads access them by such copies and by atomics alone.
+    /// `to` must be writable for as many bytes. Other threads access them by atomic copies and by atomics
+    /// only.
     #[inline]
     pub(crate) unsafe fn copy_out(&self, to: NonNull<u8>) {
-        // SAFETY: as many bytes can be read, as the code that made this has promised, and be written, as the
-        // caller has.
+        // SAFETY: the creator of this value has promised that the source is readable. The caller has promised
+        // that the target is writable.
         unsafe { copy(self.base.as_ptr(), to.as_ptr(), self.len) };
     }
 
-    /// Copies as many bytes to `to` as that has: the last 8 become visible after all others, in order.
+    /// Fills `to` with the first bytes of the range. The last 8 bytes become visible after all others, in
+    /// order.
     ///
     /// # Panics
-    /// Where there are fewer: the caller has checked.
+    /// Panics if there are fewer bytes than `to` holds: the caller must have checked.
     #[inline]
     pub fn copy_to(&self, to: &Stretch) {
         assert!(to.len <= self.len, "bytes that are not there");
-        // SAFETY: as many bytes can be read here and written there, as the code that made the two has promised.
+        // SAFETY: the creators of the two values have promised that these bytes are readable here and
+        // writable there.
         unsafe { copy_in_order(self.base.as_ptr(), to.base.as_ptr(), to.len) };
     }
 }
@@ -419,7 +423,7 @@ mod tests {
         for len in 0..=24 {
             let mut from: Vec<u8> = (1..=24).collect();
             let mut to = vec![0xff; 25];
-            // SAFETY: used before anybody else looks at them.
+            // SAFETY: each range is used before any other access to its bytes.
             let stretch = |bytes: &mut [u8]| unsafe { Stretch::new(NonNull::from(bytes).cast(), len) };
             let mut words = [u64::MAX; 4];
             stretch(&mut from).to_words(&mut words);
@@ -442,7 +446,7 @@ mod tests {
         Bytes::of_box(vec![0; 8].into()).read(usize::MAX, &mut [0, 0]);
     }
 
-    /// Safe code may do this: under Miri it is the test that such a race is no undefined behaviour.
+    /// Safe code may race like this. Under Miri the test shows that the race is no undefined behaviour.
     #[test]
     fn threads_may_write_and_read_the_same_bytes_at_once() {
         let bytes = &Bytes::of_box(vec![0; 40].into());
@@ -458,7 +462,7 @@ mod tests {
         });
     }
 
-    /// Withdrawing replaces whole pages, and not the control block.
+    /// Withdrawing replaces whole pages, but never the control block.
     #[cfg(not(miri))]
     #[test]
     fn the_bytes_of_a_segment_begin_at_a_page_whatever_its_size() {
@@ -491,7 +495,7 @@ mod tests {
             made.write(0, &vec![3; len]);
             assert_eq!(contents(&made), vec![3; len]);
             assert_eq!(contents(&theirs), vec![2; len]);
-            // The first page goes on being shared.
+            // The first page stays shared.
             made.word(64).unwrap().store(5, std::sync::atomic::Ordering::Relaxed);
             assert_eq!(theirs.word(64).unwrap().load(std::sync::atomic::Ordering::Relaxed), 5);
         }

@@ -1,87 +1,89 @@
-//! Copies of bytes that other threads or processes may access meanwhile. One copy is as fast wherever the
-//! bytes lie, and whichever process wrote them last. A reader may wait for the end of the other.
+//! Copies of bytes that other threads or processes may access concurrently. The speed of a copy does not
+//! depend on the position of the bytes or on the process that wrote them last. An ordered copy lets a reader
+//! wait for its last bytes.
 //!
-//! For the language each byte is loaded and stored by itself, as a relaxed atomic. A copy that races with
-//! another access therefore brings some mixture of old and new bytes, and is never undefined behaviour.
+//! In the language's memory model each byte is loaded and stored by a relaxed atomic access. A copy that
+//! races with another access therefore gets a mixture of old and new bytes, and is never undefined behaviour.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// From more bytes than this on, `memmove` may leave the copying to one instruction of the
-/// processor, `rep movsb`.
+/// Above this length in bytes, `memmove` may use the processor's `rep movsb` instruction.
 const SHORT: usize = 2048;
-/// From so many on it does not, on the processors that are slow at it.
+/// From this length in bytes on, `memmove` avoids `rep movsb` on the processors that are slow at it.
 const LONG: usize = 1 << 20;
-/// Copied at a time in between. Shorter ones cost as many calls more, longer ones are slower
-/// as well where bytes lie badly.
+/// Size in bytes of one `memmove` call between `SHORT` and `LONG`. Shorter pieces cost more calls, and longer
+/// ones are slower too where source and target are misaligned.
 const PIECE: usize = 512;
 
-/// Copies `len` bytes, which may overlap, and which others may access.
+/// Copies `len` bytes, which may overlap and which others may access.
 ///
-/// With `rep movsb` AMD's processors copy at a tenth to a twentieth of their speed where the
-/// bytes are in the cache of another one (a stage of 64 KiB cells: 2.5 instead of 31 GB/s),
-/// and where the target lies 1 to 15 bytes behind the source modulo a page (4 instead of 55).
-/// What other processes write is mostly of the first kind. So it is copied in pieces that are
-/// too short for that instruction; where it is fast they take a twentieth longer.
+/// AMD processors execute `rep movsb` at a tenth to a twentieth of their usual speed in two cases:
+///
+/// * The bytes are in another processor's cache: a stage of 64 KiB cells reached 2.5 instead of 31 GB/s.
+/// * The target lies 1 to 15 bytes behind the source modulo a page: 4 instead of 55 GB/s.
+///
+/// Data from other processes is mostly of the first kind. The function therefore copies in pieces too short
+/// for that instruction. On processors with a fast `rep movsb` the pieces take a twentieth longer.
 ///
 /// # Safety
-/// `from` can be read and `to` written, each for `len` bytes, from pointers that allow writing. Other
-/// threads access these bytes by such copies and by atomics alone.
+/// `from` must be readable and `to` writable for `len` bytes, and both pointers must allow writing. Other
+/// threads access these bytes by such copies and by atomics only.
 #[inline]
 pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: both can be accessed for `len` bytes, and all access them so, as the caller has promised.
+    // SAFETY: the caller has promised that both are accessible for `len` bytes, and only by atomic accesses.
     unsafe { copy_from::<true>(from, to, len) };
 }
 
-/// Copies bytes of this thread's to where others may access them.
+/// Copies bytes of this thread to shared memory.
 ///
 /// # Safety
-/// As many bytes can be written at `to`, and lie apart from `from`. Other threads access them by such copies
-/// and by atomics alone.
+/// `to` must be writable for as many bytes, which do not overlap `from`. Other threads access them by such
+/// copies and by atomics only.
 #[inline]
 pub(crate) unsafe fn copy_slice(from: &[u8], to: *mut u8) {
-    // SAFETY: so many bytes can be written at `to`, as the caller has promised; nobody writes to `from` as long as it
-    // is borrowed.
+    // SAFETY: the caller has promised that the target is writable. The source is borrowed, so that no other
+    // code writes to it.
     unsafe { copy_from::<false>(from.as_ptr(), to, from.len()) };
 }
 
 /// # Safety
-/// As for [`copy`]; `from` need not allow writing where nobody else writes there (`SHARED` is false).
+/// As for [`copy`]. `from` need not allow writing if no other code writes there (`SHARED` is false).
 #[inline]
 unsafe fn copy_from<const SHARED: bool>(from: *const u8, to: *mut u8, len: usize) {
     let is_apart = to.addr().abs_diff(from.addr()) >= len;
     if SHORT < len && len < LONG && is_apart {
-        // SAFETY: both can be accessed for `len` bytes, as the caller has promised, and do not overlap.
+        // SAFETY: the caller has promised that both are accessible for `len` bytes. They do not overlap.
         unsafe { copy_in_pieces::<SHARED>(from, to, len) };
     } else {
-        // SAFETY: both can be accessed for `len` bytes, as the caller has promised.
+        // SAFETY: the caller has promised that both are accessible for `len` bytes.
         unsafe { copy_bytes::<SHARED>(from, to, len) };
     }
 }
 
 /// # Safety
-/// As for [`copy_from`], and the bytes do not overlap.
+/// As for [`copy_from`]. The two ranges must not overlap.
 #[inline(never)]
 unsafe fn copy_in_pieces<const SHARED: bool>(from: *const u8, to: *mut u8, len: usize) {
     for at in (0..len).step_by(PIECE) {
         let piece = PIECE.min(len - at);
-        // SAFETY: the piece is inside of what the caller may copy.
+        // SAFETY: the piece lies inside the ranges of the caller.
         unsafe { copy_bytes::<SHARED>(from.add(at), to.add(at), piece) };
     }
 }
 
-/// Has the C library's `memmove` copy the bytes.
+/// Copies the bytes by the C library's `memmove`.
 ///
-/// The compiler takes a plain call for an access that nothing races with. It does not know which function
-/// this one calls, so that the call may be one of a function that copies byte by byte, with a relaxed atomic
-/// load and store of each; the instructions of `memmove` do no less.
+/// The compiler would treat a plain call as an access without races. With assembly it does not know which
+/// function is called. The callee may be one that copies each byte by a relaxed atomic load and store. The
+/// instructions of `memmove` do at least as much.
 ///
 /// # Safety
 /// As for [`copy_from`].
 #[cfg(all(target_arch = "x86_64", not(any(miri, netdyno_tsan))))]
 #[inline(always)]
 unsafe fn copy_bytes<const SHARED: bool>(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: both can be accessed for `len` bytes, as the caller has promised and `memmove` asks for; the call
-    // follows the C ABI, and writes to the registers alone that the ABI lets it.
+    // SAFETY: the caller has promised that both are accessible for `len` bytes, as `memmove` requires. The
+    // call follows the C ABI and changes only registers that the ABI lets a callee change.
     unsafe {
         std::arch::asm!(
             "call {memmove}",
@@ -94,15 +96,15 @@ unsafe fn copy_bytes<const SHARED: bool>(from: *const u8, to: *mut u8, len: usiz
     }
 }
 
-/// Has the C library's `memmove` copy the bytes, in a call that the compiler does not look into: as on x86-64.
+/// Copies the bytes by the C library's `memmove`, in a call that is opaque to the compiler, as on x86-64.
 ///
 /// # Safety
 /// As for [`copy_from`].
 #[cfg(all(target_arch = "aarch64", not(any(miri, netdyno_tsan))))]
 #[inline(always)]
 unsafe fn copy_bytes<const SHARED: bool>(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: both can be accessed for `len` bytes, as the caller has promised and `memmove` asks for; the call
-    // follows the C ABI, and writes to the registers alone that the ABI lets it.
+    // SAFETY: the caller has promised that both are accessible for `len` bytes, as `memmove` requires. The
+    // call follows the C ABI and changes only registers that the ABI lets a callee change.
     unsafe {
         std::arch::asm!(
             "blr {memmove}",
@@ -125,15 +127,15 @@ unsafe extern "C" {
     -> *mut std::ffi::c_void;
 }
 
-/// The same in the language itself: for other processors, and for tools that look at each access.
+/// Copies the bytes in Rust: on other processors, and under tools that check each access.
 ///
 /// # Safety
 /// As for [`copy_from`].
 #[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(any(miri, netdyno_tsan)))))]
 unsafe fn copy_bytes<const SHARED: bool>(from: *const u8, to: *mut u8, len: usize) {
     let copy_byte = |at: usize| {
-        // SAFETY: inside of what the caller may copy. Where others write to `from`, it allows writing, which a
-        // reference to an atomic asks for; where nobody does, a plain read races with nothing.
+        // SAFETY: inside the ranges of the caller. If others write to `from`, it allows writing, which a
+        // reference to an atomic requires. If no other code writes there, a plain read cannot race.
         unsafe {
             let byte = if SHARED {
                 AtomicU8::from_ptr(from.add(at).cast_mut()).load(Ordering::Relaxed)
@@ -143,33 +145,33 @@ unsafe fn copy_bytes<const SHARED: bool>(from: *const u8, to: *mut u8, len: usiz
             AtomicU8::from_ptr(to.add(at)).store(byte, Ordering::Relaxed);
         }
     };
-    // Bytes that overlap are read before they are written over.
+    // The direction makes sure that overlapping bytes are read before they are overwritten.
     if to.addr() <= from.addr() { (0..len).for_each(copy_byte) } else { (0..len).rev().for_each(copy_byte) }
 }
 
-/// Bytes that are stored after all others of a copy in order.
+/// Number of bytes at the end of an ordered copy that are stored after all others, in order.
 pub(crate) const FLAG: usize = 8;
 
-/// Copies `len` bytes in an order that a reader can rely on. A reader that sees any of the last 8 bytes
-/// sees all before those 8 as well, and of the 8 those in front of it. So it may wait for the last byte and
-/// then take the rest. (`memmove` stores the end of a copy before the middle of it.)
+/// Copies `len` bytes in an order that a reader can rely on. A reader that sees any of the last 8 bytes also
+/// sees all bytes in front of that one. It may therefore wait for the last byte and then read the others. A
+/// plain `memmove` does not allow this, because it stores the end of a copy before the middle.
 ///
 /// # Safety
 /// As for [`copy`].
 #[inline]
 pub(crate) unsafe fn copy_in_order(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: both can be accessed for `len` bytes, and all access them so, as the caller has promised.
+    // SAFETY: the caller has promised that both are accessible for `len` bytes, and only by atomic accesses.
     unsafe { copy_from_in_order::<true>(from, to, len) };
 }
 
-/// Copies bytes of this thread's in the order of [`copy_in_order`].
+/// Copies bytes of this thread in the order of [`copy_in_order`].
 ///
 /// # Safety
 /// As for [`copy_slice`].
 #[inline]
 pub(crate) unsafe fn copy_slice_in_order(from: &[u8], to: *mut u8) {
-    // SAFETY: so many bytes can be written at `to`, as the caller has promised; nobody writes to `from` as long as it
-    // is borrowed.
+    // SAFETY: the caller has promised that the target is writable. The source is borrowed, so that no other
+    // code writes to it.
     unsafe { copy_from_in_order::<false>(from.as_ptr(), to, from.len()) };
 }
 
@@ -180,8 +182,8 @@ unsafe fn copy_from_in_order<const SHARED: bool>(from: *const u8, to: *mut u8, l
     let before = len.saturating_sub(FLAG);
     let mut last = [0; FLAG];
     let last = &mut last[..len - before];
-    // SAFETY: both can be accessed for `len` bytes, as the caller has promised. The last bytes are read first, for
-    // the others may be copied over them.
+    // SAFETY: the caller has promised that both are accessible for `len` bytes. The last bytes are read
+    // first, because the copy of the others may overwrite them.
     unsafe {
         copy_bytes::<SHARED>(from.add(before), last.as_mut_ptr(), last.len());
         copy_from::<SHARED>(from, to, before);
@@ -189,23 +191,23 @@ unsafe fn copy_from_in_order<const SHARED: bool>(from: *const u8, to: *mut u8, l
     }
 }
 
-/// Stores up to 8 bytes after all that was stored before, and each after the one in front of it. Those of
-/// an aligned word become visible together.
+/// Stores up to 8 bytes after all earlier stores, in ascending order. The bytes of an aligned word become
+/// visible together.
 ///
 /// # Safety
-/// So many bytes can be written there.
+/// `to` must be writable for `bytes.len()` bytes.
 #[inline(always)]
 pub(crate) unsafe fn store_in_order(to: *mut u8, bytes: &[u8]) {
-    // Tools that look at each access want bytes that are loaded one by one to be stored one by one.
+    // Tools that check each access require that bytes loaded one by one are also stored one by one.
     if !cfg!(any(miri, netdyno_tsan))
         && to.addr().is_multiple_of(FLAG)
         && let Ok(word) = bytes.try_into()
     {
-        // SAFETY: a word can be written there, as the caller has promised, and is aligned. Release: pairs with
-        // whatever the reader waits with.
+        // SAFETY: the caller has promised that a word can be written there, and it is aligned. Release: pairs
+        // with the acquire of a reader that waits for these bytes.
         unsafe { AtomicU64::from_ptr(to.cast()) }.store(u64::from_ne_bytes(word), Ordering::Release);
     } else {
-        // SAFETY: so many bytes can be written there, as the caller has promised.
+        // SAFETY: the caller has promised that the bytes can be written there.
         unsafe { store_bytes_in_order(to, bytes) };
     }
 }
@@ -215,7 +217,7 @@ pub(crate) unsafe fn store_in_order(to: *mut u8, bytes: &[u8]) {
 #[inline(never)]
 unsafe fn store_bytes_in_order(to: *mut u8, bytes: &[u8]) {
     for (at, &byte) in bytes.iter().enumerate() {
-        // SAFETY: so many bytes can be written from `to` on, as the caller has promised.
+        // SAFETY: the caller has promised that the bytes from `to` on can be written.
         unsafe { AtomicU8::from_ptr(to.add(at)) }.store(byte, Ordering::Release);
     }
 }
@@ -229,7 +231,7 @@ mod tests {
 
     type Copy = unsafe fn(*const u8, *mut u8, usize);
 
-    /// Any distance, overlapping or not.
+    /// Copies at many distances, overlapping or not.
     fn arrive_wherever_they_lie(copy: Copy) {
         let lens = if cfg!(miri) { vec![3, 2060] } else { vec![0, 1, 7, 8, 9, 2048, 2049, 2560, 9001] };
         let distances: &[usize] = if cfg!(miri) {
@@ -244,7 +246,7 @@ mod tests {
                     let mut expected = bytes.clone();
                     expected.copy_within(from..from + len, to);
                     let base = bytes.as_mut_ptr();
-                    // SAFETY: both are inside.
+                    // SAFETY: both ranges are inside `bytes`.
                     unsafe { copy(base.add(from), base.add(to), len) };
                     assert!(bytes == expected, "{len} bytes from {from} to {to}");
                 }
@@ -258,7 +260,7 @@ mod tests {
         arrive_wherever_they_lie(copy_in_order);
     }
 
-    /// Spins, and lets others have the processor now and then.
+    /// Spins, and yields the processor at times.
     #[cfg(not(miri))]
     fn wait_until(is_so: impl Fn() -> bool) {
         for look in 1_u32.. {
@@ -269,7 +271,7 @@ mod tests {
         }
     }
 
-    /// A reader that waits for one of the last 8 bytes, and then looks at all in front of it.
+    /// A reader waits for one of the last 8 bytes, and then checks all bytes in front of it.
     #[cfg(not(miri))]
     #[test]
     fn no_byte_is_seen_before_those_in_front_of_it() {
@@ -278,7 +280,8 @@ mod tests {
         let seed = u64::from_ne_bytes(crate::random::bytes().unwrap());
         let mut memory = vec![0_u8; LINE + LONGEST];
         let base = memory.as_mut_ptr().expose_provenance();
-        // What a round copies, and the byte that is waited for: the same for both.
+        // The range that a round copies, and the byte that the reader waits for. Both threads draw the same
+        // values.
         let draw = (1..=ROUNDS).scan(Random::new(seed), |random, _| {
             let len = 1 + random.below(LONGEST as u64) as usize;
             let (offset, back) = (random.below(LINE as u64) as usize, random.below(len.min(FLAG) as u64));
@@ -289,7 +292,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for (nth, (base, _, flag)) in draw.enumerate() {
-                    // SAFETY: inside of the memory, which both threads look at by atomics alone.
+                    // SAFETY: inside the memory, which both threads access by atomics only.
                     let byte = |nth| unsafe { AtomicU8::from_ptr(with_exposed_provenance_mut(base + nth)) };
                     wait_until(|| begun.load(Ordering::Acquire) > nth as u64);
                     wait_until(|| byte(flag).load(Ordering::Acquire) == 1);
@@ -301,10 +304,10 @@ mod tests {
             let ones = vec![1; LONGEST];
             for (nth, (base, len, _)) in rounds.enumerate() {
                 let to = with_exposed_provenance_mut::<u8>(base);
-                // SAFETY: inside, and the other thread waits.
+                // SAFETY: inside the memory, and the other thread waits.
                 unsafe { to.write_bytes(0, len) };
                 begun.fetch_add(1, Ordering::Release);
-                // SAFETY: inside of the memory, which both threads look at by atomics alone.
+                // SAFETY: inside the memory, which both threads access by atomics only.
                 unsafe { copy_slice_in_order(&ones[..len], to) };
                 wait_until(|| looked.load(Ordering::Acquire) > nth as u64);
             }

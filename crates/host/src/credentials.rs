@@ -1,22 +1,22 @@
-//! Who is at the other end of a Unix socket, as the kernel says.
+//! The process and user at the other end of a Unix socket, as reported by the kernel.
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use std::io;
 use std::os::fd::AsFd;
 
-/// A process as it was when it connected, or began to listen.
+/// The credentials of a process at the time when it connected or began to listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credentials {
-    /// Its number here: 0 where it has none, in another namespace of processes.
+    /// Its process identifier in this PID namespace, or 0 if it has none there.
     pub pid: u32,
-    /// Its user.
+    /// Its user identifier.
     pub uid: u32,
 }
 
-/// Who is at the other end.
+/// Returns the credentials of the peer of a Unix socket.
 ///
 /// # Errors
-/// The system does not say.
+/// Returns an I/O error if the system does not report them.
 pub fn of_peer(socket: impl AsFd) -> io::Result<Credentials> {
     let credentials = getsockopt(&socket, PeerCredentials)?;
     Ok(Credentials { pid: credentials.pid().unsigned_abs(), uid: credentials.uid() })

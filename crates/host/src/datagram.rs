@@ -1,8 +1,8 @@
-//! A UDP socket that never waits: the wire of an endpoint. The network under it may fail
-//! in every way that UDP allows; where the faults are asked for, it does.
+//! A nonblocking UDP socket, the wire of an endpoint. The network may lose, duplicate, reorder or damage
+//! datagrams. A fault injector can make it do so.
 //!
-//! Datagrams of full length, of which there are many in a row or none, go to the system and
-//! come from it in trains, where it can do that; all others take the shortest way there is.
+//! Runs of full-length datagrams are sent and received as GSO and GRO batches where the system supports that.
+//! All other datagrams use single sends and receives, which have the lowest latency.
 
 mod faulty;
 mod train;
@@ -21,34 +21,34 @@ use thiserror::Error;
 pub use train::{Datagrams, ROOM};
 use train::{Gathering, Train};
 
-/// Receive and send buffers asked for; the system may give less.
+/// Requested size of the receive and send buffers in bytes. The system may give less.
 const BUFFER: usize = 4 << 20;
-/// Attempts at a port that is free for one moment and may be gone the next.
+/// Attempts to bind a port that was free a moment ago and may be taken by now.
 const ATTEMPTS: usize = 16;
-/// Errors of earlier datagrams taken from the socket before a look at it counts as in vain.
+/// Pending socket errors that `receive` consumes before it reports that no datagram has arrived.
 const OLD_ERRORS: usize = 4;
 
-/// Why a socket could not be opened.
+/// Reports why a socket could not be opened.
 #[derive(Debug, Error)]
 pub enum SocketError {
-    /// The address is not free, or not of this host.
+    /// The address is in use, or does not belong to this host.
     #[error("cannot open a UDP socket at {address}: {error}; {}", advice(.error))]
     Bind {
-        /// What was asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         #[source]
         error: io::Error,
     },
-    /// Peers cannot be told an address that stands for many.
+    /// The address is a wildcard or a multicast address, which cannot be announced to peers.
     #[error("cannot open a UDP socket at {0}: name the one address at which peers reach this host")]
     Unspecified(SocketAddr),
-    /// The system refused something else.
+    /// The system refused another operation.
     #[error("the system refused to {what}: {error}")]
     System {
-        /// What was asked of it.
+        /// The operation.
         what: &'static str,
-        /// What it said.
+        /// The system's error.
         #[source]
         error: io::Error,
     },
@@ -63,29 +63,29 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
-/// A bound UDP socket, with or without faults.
+/// A bound UDP socket, with or without a fault injector.
 #[derive(Debug)]
 pub struct DatagramSocket {
     socket: UdpSocket,
     local: SocketAddr,
-    /// The one address that the kernel sends to and takes from, where there is only one.
+    /// The peer to which the kernel has connected the socket, if any.
     only_peer: Option<SocketAddr>,
-    /// What came before the kernel knew of the only peer may still be from others.
+    /// Datagrams of other senders may be queued, because they arrived before the socket was connected.
     may_hold_others: bool,
     faulty: Option<Box<Faulty>>,
-    /// Datagrams of full length that are to be sent.
+    /// Full-length datagrams that wait to be sent as one GSO batch.
     train: Train,
-    /// Once the system hands over trains.
+    /// Present once GRO is enabled on the socket.
     gathering: Option<Gathering>,
     refused: u64,
 }
 
 impl DatagramSocket {
-    /// Binds a socket to the one address at which peers reach it; with port 0 to any port that is
-    /// free. `faults` happen to all that is sent, drawn from the seed beside them.
+    /// Binds a socket to the address at which peers reach it. Port 0 chooses a free port. The fault injector
+    /// applies `faults` to all datagrams that are sent, with the given seed.
     ///
     /// # Errors
-    /// The address cannot be had.
+    /// Returns `SocketError` if the address is a wildcard, a multicast address or unavailable.
     pub fn bind(address: SocketAddr, faults: Option<(Faults, u64)>) -> Result<Self, SocketError> {
         if address.ip().is_unspecified() {
             return Err(SocketError::Unspecified(address));
@@ -93,10 +93,10 @@ impl DatagramSocket {
         Self::bind_wide(address, faults)
     }
 
-    /// The same, where that may also be all addresses of this host at once.
+    /// Binds a socket like [`DatagramSocket::bind`], and also accepts a wildcard address.
     ///
     /// # Errors
-    /// The address cannot be had.
+    /// Returns `SocketError` if the address is a multicast address or unavailable.
     pub fn bind_wide(address: SocketAddr, faults: Option<(Faults, u64)>) -> Result<Self, SocketError> {
         if address.ip().is_multicast() {
             return Err(SocketError::Unspecified(address));
@@ -104,7 +104,7 @@ impl DatagramSocket {
         let system = |what| move |error| SocketError::System { what, error };
         let socket = bind(address).map_err(|error| SocketError::Bind { address, error })?;
         socket.set_nonblocking(true).map_err(system("set up a socket"))?;
-        // A smaller buffer loses sooner, which is no reason not to start.
+        // A smaller buffer only loses datagrams sooner, so a refusal is no error.
         let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER);
         let _ = sockopt::set_socket_send_buffer_size(&socket, BUFFER);
         let local = socket.local_addr().map_err(system("name a socket"))?;
@@ -121,18 +121,18 @@ impl DatagramSocket {
         })
     }
 
-    /// Where it is bound.
+    /// Returns the local address of the socket.
     pub fn local(&self) -> SocketAddr {
         self.local
     }
 
-    /// Datagrams that the system would not send.
+    /// Returns the number of datagrams that the system refused to send.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Says with whom it speaks: with one peer only, which spares the kernel looking for the
-    /// way at every datagram (a tenth of a round trip on loopback), or with anybody.
+    /// Connects the socket to one peer, or disconnects it to accept all senders. On a connected socket the
+    /// kernel looks up no route for each datagram, which saves a tenth of a round trip on loopback.
     pub fn set_only_peer(&mut self, peer: Option<SocketAddr>) {
         if peer == self.only_peer {
             return;
@@ -141,13 +141,13 @@ impl DatagramSocket {
             Some(peer) => self.socket.connect(peer),
             None => rustix::net::connect_unspec(&self.socket).map_err(io::Error::from),
         };
-        // Where the kernel will not, datagrams are addressed one by one, as before.
+        // If the kernel refuses, each datagram still carries its address.
         self.only_peer = if result.is_ok() { peer } else { None };
         self.may_hold_others = true;
     }
 
-    /// Sends a datagram, or loses it, as a network may. One of full length may wait for others
-    /// until [`DatagramSocket::flush`].
+    /// Sends a datagram, or injects a fault into it. A full-length datagram may wait in a batch until
+    /// [`DatagramSocket::flush`].
     #[inline]
     pub fn send(&mut self, to: SocketAddr, datagram: &[u8], now_ns: u64) {
         match &mut self.faulty {
@@ -156,7 +156,7 @@ impl DatagramSocket {
         }
     }
 
-    /// Sends what waits for more of its kind.
+    /// Sends the datagrams that wait in the batch.
     #[inline]
     pub fn flush(&mut self) {
         if !self.train.is_empty() {
@@ -173,7 +173,7 @@ impl DatagramSocket {
         }
     }
 
-    /// Puts a datagram into the train; a shorter one is its last.
+    /// Appends a datagram to the batch. A shorter datagram ends the batch.
     fn join(&mut self, to: SocketAddr, datagram: &[u8]) {
         if !self.train.takes(to, datagram) {
             self.flush();
@@ -203,7 +203,7 @@ impl DatagramSocket {
         }
     }
 
-    /// Sends what was held back until now.
+    /// Sends the datagrams whose injected delay has passed.
     pub fn release(&mut self, now_ns: u64) {
         if let Some(mut faulty) = self.faulty.take() {
             faulty.release(now_ns, |to, datagram| self.pass(to, datagram));
@@ -212,14 +212,14 @@ impl DatagramSocket {
         }
     }
 
-    /// When something that is held back has to be sent.
+    /// Returns the time at which the next delayed datagram is due, in nanoseconds.
     pub fn next_release_ns(&self) -> Option<u64> {
         self.faulty.as_ref()?.next_release_ns()
     }
 
     #[inline]
     fn transmit(&mut self, to: SocketAddr, datagram: &[u8]) {
-        // Once more where the socket had to tell of an earlier datagram first.
+        // Tries again if the socket first reports an error of an earlier datagram.
         for _ in 0..2 {
             let result = match self.only_peer {
                 Some(_) => self.socket.send(datagram),
@@ -231,12 +231,12 @@ impl DatagramSocket {
                 Err(_) => break,
             }
         }
-        // Whatever the reason, it may pass: to the peer it is one more loss.
+        // Any refusal may be temporary, and the peer sees it as one more loss.
         self.refused += 1;
     }
 
-    /// Takes a datagram into `room`, if one is there, or a train of them. One that is longer than
-    /// `room` is cut; trains come only into a room of [`ROOM`].
+    /// Receives a datagram or a GRO batch into `room`, if one has arrived. A datagram longer than `room` is
+    /// truncated. Batches are received only if `room` has at least [`ROOM`] bytes.
     #[inline]
     pub fn receive(&mut self, room: &mut [u8]) -> Option<Datagrams> {
         for _ in 0..OLD_ERRORS {
@@ -258,19 +258,20 @@ impl DatagramSocket {
                     self.may_hold_others = false;
                     return None;
                 }
-                // Tells of an earlier datagram that nobody took: silence is what counts.
+                // The error belongs to an earlier datagram that no socket received. Peer timeouts handle that
+                // case.
                 Err(_) => {}
             }
         }
         None
     }
 
-    /// Sleeps until a datagram may be there, at most for `timeout`.
+    /// Blocks until a datagram may have arrived, at most for `timeout`.
     pub fn block(&self, timeout: Duration) {
         let timeout = Timespec::try_from(timeout).ok();
         match poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
-            // Not to sleep is wasteful, not wrong.
+            // Returning early costs time and is still correct.
             Err(_) => rustix::thread::sched_yield(),
         }
     }
@@ -282,8 +283,8 @@ impl AsFd for DatagramSocket {
     }
 }
 
-/// Binds a socket so that it keeps its port when it is no longer connected to one peer: the
-/// kernel forgets a port that it chose itself.
+/// Binds a socket so that it keeps its port when it is disconnected from a peer. The kernel releases a port
+/// that it chose itself on disconnection.
 fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
     if address.port() != 0 {
         return UdpSocket::bind(address);
@@ -383,7 +384,7 @@ mod tests {
         assert_eq!(all, (0..20).collect::<Vec<_>>());
     }
 
-    /// All that comes within a moment, datagram by datagram.
+    /// Returns all datagrams that arrive, one by one, until the socket is empty.
     fn all_that_comes(socket: &mut DatagramSocket) -> Vec<Vec<u8>> {
         let mut room = vec![0; ROOM];
         let mut all = Vec::new();
@@ -423,7 +424,7 @@ mod tests {
         }
     }
 
-    /// What the system will not take as a train goes out one by one.
+    /// Sends each datagram by itself if the system refuses GSO.
     #[test]
     fn without_offload_nothing_is_lost() {
         let mut a = DatagramSocket::bind(ANY, None).unwrap();
@@ -436,7 +437,7 @@ mod tests {
         assert_eq!(a.refused(), 0);
     }
 
-    /// Each datagram of a train has a fate of its own.
+    /// The fault injector decides about each datagram of a batch independently.
     #[test]
     fn faults_spoil_the_datagrams_of_a_train_one_by_one() {
         let faults = Faults { loss: 0.2, duplicate: 0.1, corrupt: 0.2, ..Faults::NONE };

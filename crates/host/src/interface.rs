@@ -1,15 +1,15 @@
-//! The addresses at which other hosts may reach this one.
+//! The addresses at which other hosts may reach this host.
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 use std::io;
 use std::net::IpAddr;
 
-/// The addresses of all interfaces that are up and lead to others, IPv4 first. Those that mean
-/// something on one link only are left out.
+/// Returns the addresses of all interfaces that are up, IPv4 first. Loopback interfaces and link-local IPv6
+/// addresses are left out.
 ///
 /// # Errors
-/// The system does not list its interfaces.
+/// Returns an I/O error if the system does not list its interfaces.
 pub fn addresses() -> io::Result<Vec<IpAddr>> {
     let leads_out = |flags: InterfaceFlags| {
         flags.contains(InterfaceFlags::IFF_UP) && !flags.contains(InterfaceFlags::IFF_LOOPBACK)

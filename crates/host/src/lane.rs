@@ -1,11 +1,12 @@
-//! One direction between two Virtual Interfaces: lines for what is short, and a buffer beside them.
+//! One direction of a shared-memory connection between two Virtual Interfaces: a message ring of cache-line
+//! slots (lines), and a payload buffer beside it.
 //!
-//! A line is a cache line: a header whose sequence number says that it is ready, as in a
-//! [`ring`](crate::ring), and seven words. What does not fit into them lies in the buffer, in pieces
-//! that follow each other; where the next one begins both sides know by themselves, so that nothing
-//! that is sent says where to look.
+//! A line has a header and seven words. The sequence number in the header marks the line as ready, as in a
+//! [`ring`](crate::ring). Longer payloads lie in the buffer as consecutive pieces. Both ends compute where
+//! the next piece begins, so that no message carries an offset.
 //!
-//! A line is written again once the reader has taken so many; the writer is told how many those are.
+//! The writer reuses a line after the reader has taken it. The layer above reports to the writer how many
+//! lines the reader has taken.
 
 use crate::bytes::{Readable, Stretch};
 use crate::region::Region;
@@ -18,16 +19,16 @@ use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Lines of a lane; few in a model.
+/// Number of lines of a lane; few in a loom model.
 pub const LINES: usize = if cfg!(loom) { 2 } else { 128 };
-/// Words of a line.
+/// Number of words of a line.
 pub const WORDS: usize = 7;
-/// Most bytes of a piece in the buffer.
+/// Maximum length of a piece in the buffer, in bytes.
 pub const PIECE: usize = if cfg!(loom) { LINE } else { 64 * 1024 };
-/// Bytes of the buffer: longer than what a processor caches for itself alone, as a
-/// [`stage`](crate::stage) is.
+/// Size of the buffer in bytes. It exceeds a processor's private cache, for the reason given in
+/// [`stage`](crate::stage).
 const BUFFER: usize = if cfg!(loom) { 2 } else { 32 } * PIECE;
-/// Bytes of a lane.
+/// Size of a lane in bytes.
 pub const LEN: usize = LINES * STRIDE + BUFFER + size_of::<Tracks>();
 
 #[repr(C)]
@@ -39,15 +40,15 @@ struct Line {
     _apart: [AtomicU64; (APART - LINE) / 8],
 }
 
-/// From one line to the next; a model's are larger.
+/// Stride between lines, in bytes. Lines of a loom model are larger.
 const STRIDE: usize = size_of::<Line>();
 #[cfg(not(loom))]
 const _: () = assert!(STRIDE == APART);
 
-/// One for as much of the buffer as a cache line has.
+/// One marker for each cache line of the buffer.
 type Tracks = [Tracked; BUFFER / LINE];
 
-/// What both ends have: the memory, and where the next line and the next piece are.
+/// The state of one end: the memory, and the positions of the next line and the next piece.
 struct End {
     lines: NonNull<Line>,
     buffer: NonNull<u8>,
@@ -58,28 +59,29 @@ struct End {
     _region: Arc<Region>,
 }
 
-/// Makes the atomics of a model, before its ends: memory of zeros is none of loom's.
+/// Initializes the atomics of a loom model before its ends are created. Loom does not accept zeroed memory as
+/// atomics.
 #[cfg(all(test, loom))]
 pub(crate) fn lay_out(region: &Region, offset: usize) {
     for nth in 0..LINES {
         let line = region.at(offset + nth * STRIDE, STRIDE).cast::<Line>();
-        // SAFETY: inside of the region, aligned, and used by nobody yet.
+        // SAFETY: inside the region, aligned, and not yet in use.
         unsafe { line.write(Line::default()) };
     }
     let tracks = region.at(offset + LINES * STRIDE + BUFFER, size_of::<Tracks>()).cast::<Tracks>();
-    // SAFETY: inside of the region, aligned, and used by nobody yet.
+    // SAFETY: inside the region, aligned, and not yet in use.
     unsafe { tracks.write(Tracks::default()) };
 }
 
-/// Where a piece lies in the buffer.
+/// The location of a piece in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     at: usize,
     len: usize,
 }
 
-// SAFETY: memory belongs to the process, not to a thread. What an end shares with the other one it accesses by
-// atomics and copies of atomic bytes.
+// SAFETY: memory belongs to the process, not to a thread. An end accesses shared memory only by atomics and
+// by copies of atomic bytes.
 unsafe impl Send for End {}
 
 impl End {
@@ -98,18 +100,19 @@ impl End {
 
     #[inline(always)]
     fn line(&self) -> &Line {
-        // SAFETY: an index of the order is below the number of lines, which lie in the region; zeros
-        // are a valid line; both sides touch it by atomics only.
+        // SAFETY: an index of the order is below the number of lines, which all lie in the region. Zeroed
+        // memory is a valid line. Both sides access it by atomics only.
         unsafe { self.lines.add(self.order.index(self.next)).as_ref() }
     }
 
-    /// Where the next piece of `len` bytes begins: in one stretch.
+    /// Returns the position of the next piece of `len` bytes. A piece never wraps around the end of the
+    /// buffer.
     fn begin(&self, len: usize) -> u64 {
         let left = BUFFER as u64 - self.bytes % BUFFER as u64;
         if (len as u64) <= left { self.bytes } else { self.bytes + left }
     }
 
-    /// The next piece, which has `len` bytes: all of it is in the buffer.
+    /// Allocates the next piece of `len` bytes, which is contiguous in the buffer.
     fn take_piece(&mut self, len: usize) -> Piece {
         assert!(len <= PIECE, "more than a piece has");
         let begin = self.begin(len);
@@ -118,56 +121,57 @@ impl End {
     }
 
     fn tracks(&self, Piece { at, len }: Piece) -> &[Tracked] {
-        // SAFETY: they lie in the region; nothing writes to them but by shared references.
+        // SAFETY: the markers lie in the region, and all access to them is by shared references.
         let tracks = unsafe { self.tracks.as_ref() };
         &tracks[at / LINE..(at + len).div_ceil(LINE)]
     }
 }
 
-/// The end of a lane that writes.
+/// The writing end of a lane.
 pub struct Writer {
     end: End,
-    /// Lines that the reader has taken.
+    /// Number of lines that the reader has taken.
     taken: u64,
-    /// Bytes of the buffer that are free again, counted over the life of the lane.
+    /// Bytes of the buffer that the reader has freed, counted over the life of the lane.
     freed: u64,
-    /// Lines with pieces that are not taken, and where the buffer is free behind each.
+    /// For each line with a piece that is not yet taken: its number, and the value of `freed` once it is
+    /// taken.
     pieces: VecDeque<(u64, u64)>,
 }
 
-/// The end of a lane that reads.
+/// The reading end of a lane.
 pub struct Reader(End);
 
-/// The reader says to have taken what was never written, or less than before.
+/// The error of a reader that reports lines that were never written, or fewer lines than before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lied;
 
 impl Writer {
-    /// The writing end of the lane at `offset`.
+    /// Creates the writing end of the lane at `offset`.
     ///
     /// # Safety
-    /// In this process nobody else writes to the lane, and nothing else uses its memory.
+    /// No other code of this process may write to the lane or use its memory.
     ///
     /// # Panics
-    /// Where it is not inside of the region or not aligned.
+    /// Panics if the lane is not inside the region or not aligned.
     pub unsafe fn new(region: &Arc<Region>, offset: usize) -> Self {
         Self { end: End::new(region, offset), taken: 0, freed: 0, pieces: VecDeque::new() }
     }
 
-    /// Lines written so far.
+    /// Returns the number of lines written so far.
     pub fn written(&self) -> u64 {
         self.end.next
     }
 
-    /// Lines that the reader has taken, as far as is known.
+    /// Returns the number of lines that the reader is known to have taken.
     pub fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// The reader has taken so many lines.
+    /// Frees the lines before `taken`, the total that the reader has taken.
     ///
     /// # Errors
-    /// It can not have.
+    /// Returns `Lied` if `taken` exceeds the lines written, or is less than before.
     pub fn free(&mut self, taken: u64) -> Result<(), Lied> {
         if !(self.taken..=self.end.next).contains(&taken) {
             return Err(Lied);
@@ -180,13 +184,13 @@ impl Writer {
         Ok(())
     }
 
-    /// The room for a line, and for a piece with it; `None` where there is none.
+    /// Reserves a line and a piece, or returns `None` if one of them does not fit.
     #[inline(always)]
     pub fn room(&mut self) -> Option<Room<'_>> {
         self.has_room().then_some(Room(self))
     }
 
-    /// Whether there is room for a line, and for a piece with it.
+    /// Reports whether there is space for a line and a piece of maximum length.
     #[inline]
     pub fn has_room(&self) -> bool {
         self.end.next - self.taken < LINES as u64
@@ -194,8 +198,8 @@ impl Writer {
     }
 }
 
-/// The right to write one line, with a piece or without: there is room for both, and nothing else is written
-/// meanwhile.
+/// The right to write one line, with or without a piece. There is space for both, and no other write can come
+/// in between.
 ///
 /// A second line is a type error:
 ///
@@ -212,7 +216,7 @@ impl Writer {
 pub struct Room<'a>(&'a mut Writer);
 
 impl Room<'_> {
-    /// Writes a line.
+    /// Writes a line without a piece.
     #[inline]
     pub fn write(self, code: u8, words: &[u64; WORDS]) {
         let Self(Writer { end, taken, .. }) = self;
@@ -222,15 +226,15 @@ impl Room<'_> {
             word.store(value, Ordering::Relaxed);
         }
         let header = u64::from(sequence_at(end.next)) | u64::from(code) << 32;
-        // Release: pairs with the acquire in `Reader::read`; words and piece come first.
+        // Release: pairs with the acquire in `Reader::read`. It publishes the words and the piece.
         line.header.store(header, Ordering::Release);
         end.next += 1;
     }
 
-    /// Writes a line with a piece: all bytes of `from`, at most [`PIECE`] of them.
+    /// Writes a line with a piece that holds all bytes of `from`, at most [`PIECE`] of them.
     ///
     /// # Panics
-    /// Where there are more: the caller has checked.
+    /// Panics if `from` has more bytes: the caller must have checked.
     pub fn write_piece(self, code: u8, words: &[u64; WORDS], from: &[Stretch]) {
         let Writer { end, freed, pieces, .. } = &mut *self.0;
         let piece = end.take_piece(from.iter().map(Stretch::len).sum());
@@ -238,8 +242,8 @@ impl Room<'_> {
         end.tracks(piece).iter().for_each(|track| track.write(|| ()));
         let mut at = piece.at;
         for stretch in from {
-            // SAFETY: the stretches are together as long as the piece, which is in the buffer. That is in a region,
-            // which has no reference to its bytes; both ends access it by such copies.
+            // SAFETY: all stretches together are as long as the piece, which lies in the buffer. The buffer
+            // is in a region, which has no reference to its bytes. Both ends access it by atomic copies.
             unsafe { stretch.readable().copy_out(end.buffer.add(at)) };
             at += stretch.len();
         }
@@ -249,28 +253,28 @@ impl Room<'_> {
 }
 
 impl Reader {
-    /// The reading end of the lane at `offset`.
+    /// Creates the reading end of the lane at `offset`.
     ///
     /// # Safety
-    /// In this process nobody else reads from the lane, and nothing else uses its memory.
+    /// No other code of this process may read from the lane or use its memory.
     ///
     /// # Panics
-    /// Where it is not inside of the region or not aligned.
+    /// Panics if the lane is not inside the region or not aligned.
     pub unsafe fn new(region: &Arc<Region>, offset: usize) -> Self {
         Self(End::new(region, offset))
     }
 
-    /// Lines taken so far.
+    /// Returns the number of lines taken so far.
     pub fn taken(&self) -> u64 {
         self.0.next
     }
 
-    /// The next line, if it is there: its code and its words. It stays the next one until
+    /// Returns the code and the words of the next line if it has arrived. It stays the next line until
     /// [`Reader::advance`].
     #[inline(always)]
     pub fn read(&self) -> Option<(u8, [u64; WORDS])> {
         let line = self.0.line();
-        // Acquire: pairs with the release in `Writer::write`.
+        // Acquire: pairs with the release in `Room::write`.
         let header = line.header.load(Ordering::Acquire);
         if sequence_of(header) != sequence_at(self.0.next) {
             return None;
@@ -279,27 +283,27 @@ impl Reader {
         Some(((header >> 32) as u8, words))
     }
 
-    /// Goes past the line that was read.
+    /// Advances past the current line.
     #[inline]
     pub fn advance(&mut self) {
         self.0.next += 1;
     }
 
-    /// Goes past the piece of the line, which has so many bytes.
+    /// Advances past the piece of the current line, which has `len` bytes, and returns the piece.
     ///
     /// # Panics
-    /// Where no piece has so many: the caller has checked.
+    /// Panics if `len` exceeds [`PIECE`]: the caller must have checked.
     pub fn take_piece(&mut self, len: usize) -> Piece {
         self.0.take_piece(len)
     }
 
-    /// The bytes of a piece: to be copied out before anybody looks at them, and before the writer is told that its
-    /// line was taken.
+    /// Returns the bytes of a piece. The caller copies them out before it validates them, and before it
+    /// reports the line as taken.
     pub fn bytes(&self, piece: Piece) -> Readable<'_> {
         self.0.tracks(piece).iter().for_each(|track| track.read(|| ()));
-        // SAFETY: a piece of any lane is in the buffer, which lives as long as `self`, in a region, which has no
-        // reference to its bytes. The other end accesses it by copies of atomic bytes: a correct peer not before it
-        // is told, and a hostile one spoils what it sends.
+        // SAFETY: a piece of any lane lies in the buffer. The buffer lives as long as `self`, in a region,
+        // which has no reference to its bytes. The peer accesses it by copies of atomic bytes. A correct peer
+        // does not write it before the line is reported as taken. A hostile peer corrupts only its own data.
         unsafe { Readable::new(self.0.buffer.add(piece.at), piece.len) }
     }
 }
@@ -311,12 +315,12 @@ mod tests {
 
     fn lane() -> (Writer, Reader) {
         let region = Arc::new(Region::on_heap(64 + LEN));
-        // SAFETY: one end each, on memory of its own.
+        // SAFETY: one end each, on memory that nothing else uses.
         unsafe { (Writer::new(&region, 64), Reader::new(&region, 64)) }
     }
 
     fn stretch(bytes: &mut [u8]) -> Stretch {
-        // SAFETY: used before the bytes are touched again.
+        // SAFETY: the stretch is used before any other access to the bytes.
         unsafe { Stretch::new(NonNull::from(&mut *bytes).cast(), bytes.len()) }
     }
 
@@ -345,13 +349,13 @@ mod tests {
         assert!(writer.written() as usize == most && reader.taken() > 0);
     }
 
-    /// The writer's thread tells the reader's one nothing but by the lane, so that ThreadSanitizer misses no
-    /// order that the lane does not make.
+    /// The reader thread and the writer thread synchronize data only through the lane. Otherwise
+    /// ThreadSanitizer would see orders that the lane does not establish, and would miss races.
     #[test]
     #[cfg_attr(miri, ignore = "Miri takes long for it, and loom has a model of it")]
     fn pieces_cross_threads_in_order_and_whole() {
         let most: u64 = 1000;
-        // ThreadSanitizer forgets an access after many others.
+        // ThreadSanitizer remembers only a limited number of accesses.
         let longest = if cfg!(netdyno_tsan) { 100 } else { PIECE as u64 };
         let len_of = |nth: u64| (nth * 7919 % (longest + 1)) as usize;
         let (mut writer, mut reader) = lane();

@@ -1,23 +1,23 @@
-//! What a host lends to the stack: shared memory, rings in it, the life of a peer
-//! process, datagrams, and ways to wait.
+//! Provides the host facilities that the stack uses: shared memory, message rings, process liveness, UDP
+//! sockets and wait strategies.
 //!
-//! * [`region`]: memory that both sides of a ring see.
-//! * [`segment`]: a region in a sealed memfd, made by one process and opened by another.
-//! * [`loan`]: memory of one process that others may read.
-//! * [`bytes`]: bytes that others write to while they are looked at.
-//! * [`ring`]: one writer, one reader, a cache line a message.
-//! * [`shared_word`]: a word in a file that others write.
-//! * [`stage`]: cells for what is too long for a message.
-//! * [`life`]: whether another process still lives.
-//! * [`credentials`]: who is at the other end of a Unix socket.
-//! * [`datagram`]: a UDP socket that never waits, and the faults under it.
-//! * [`interface`]: where other hosts reach this one.
-//! * [`lane`]: one direction between two Virtual Interfaces.
-//! * [`pages`]: memory that nothing has touched, and what the system takes to lock it.
-//! * [`random`]: bits that nobody guesses.
-//! * [`sleep`]: how a side that sleeps is woken by the other one.
-//! * [`standard`]: standard output as this process was given it.
-//! * [`wait`]: what an idle process does.
+//! * [`region`]: memory that both ends of a ring map.
+//! * [`segment`]: a region in a sealed memfd, created by one process and opened by another.
+//! * [`loan`]: memory of one process that other processes map read-only, for zero-copy sends.
+//! * [`bytes`]: bytes that other threads and processes may write at any time.
+//! * [`ring`]: a single-producer, single-consumer message ring with one cache line a message.
+//! * [`shared_word`]: a 32-bit word in a file that other processes write.
+//! * [`stage`]: bounce buffers for payloads too long for a message.
+//! * [`life`]: detects the end of another process.
+//! * [`credentials`]: the process and user at the other end of a Unix socket.
+//! * [`datagram`]: a nonblocking UDP socket and its fault injector.
+//! * [`interface`]: the addresses of this host's network interfaces.
+//! * [`lane`]: one direction of a shared-memory connection between two Virtual Interfaces.
+//! * [`pages`]: anonymous memory that is not yet resident, and the cost of locking it.
+//! * [`random`]: unpredictable random bytes.
+//! * [`sleep`]: the wake-up protocol between a sleeping side and its peer.
+//! * [`standard`]: the state of standard output at process start.
+//! * [`wait`]: the wait strategies of an idle process.
 
 pub mod bytes;
 mod copy;

@@ -1,22 +1,22 @@
-//! Whether another process still lives.
+//! Detects the end of another process.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// A hold on a process: not on its number, which may be given to another.
+/// A handle of a process. It does not refer to the process identifier, which the system may reuse.
 #[derive(Debug)]
 pub struct Life(OwnedFd);
 
 impl Life {
-    /// Takes hold of the process that has number `pid` now.
+    /// Opens a handle of the process that has identifier `pid` now.
     pub fn of(pid: u32) -> io::Result<Self> {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
         Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
     }
 
-    /// Whether the process has ended. A zombie has.
+    /// Reports whether the process has ended. A zombie counts as ended.
     pub fn has_ended(&self) -> bool {
         let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
         matches!(poll(&mut fds, Some(&Timespec::default())), Ok(n) if n > 0)

@@ -1,8 +1,8 @@
-//! Memory of one process that it lets others read, and write never: what is sent from there is copied
-//! once, by whoever it is sent to.
+//! Memory of one process that other processes map read-only. A send from such memory is zero-copy for the
+//! sender: the receiver copies the data once, directly from the sender's memory.
 //!
-//! It is a memfd that its owner has mapped and then sealed: nobody can make it shorter, or get it
-//! mapped for writing any more (`F_SEAL_FUTURE_WRITE`, Linux 5.1).
+//! The memory is a memfd that its owner maps and then seals. After that no process can shrink the file or map
+//! it writable (`F_SEAL_FUTURE_WRITE`, Linux 5.1).
 
 use crate::bytes::Readable;
 use crate::pages::page_bytes;
@@ -13,7 +13,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
-/// A mapping, until it is dropped.
+/// A memory mapping, unmapped on drop.
 #[derive(Debug)]
 struct Mapping {
     base: NonNull<u8>,
@@ -22,11 +22,13 @@ struct Mapping {
 
 // SAFETY: a mapping belongs to the process, not to a thread.
 unsafe impl Send for Mapping {}
-// SAFETY: here the memory is only read, by copies of atomic bytes, which may race with whatever its owner writes.
+// SAFETY: this module only reads the memory, by copies of atomic bytes. They may race with writes of its
+// owner.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps all `len` bytes, whole pages, of a file, for reading or for writing as well.
+    /// Maps all `len` bytes of a file. `len` is a whole number of pages, and `access` the protection of the
+    /// mapping.
     fn new(fd: impl AsFd, len: usize, access: ProtFlags) -> Result<Self, Errno> {
         // SAFETY: a new mapping at an address that the kernel chooses.
         let base = unsafe { mmap(std::ptr::null_mut(), len, access, MapFlags::SHARED, fd, 0)? };
@@ -36,12 +38,12 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours and ends with us. Unmapping what is mapped cannot fail.
+        // SAFETY: this value owns the mapping. Unmapping an existing mapping cannot fail.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
 
-/// Memory of this process that others can be let read.
+/// Memory of this process that other processes can map for reading.
 #[derive(Debug)]
 pub struct Loan {
     memory: Mapping,
@@ -49,10 +51,10 @@ pub struct Loan {
 }
 
 impl Loan {
-    /// At least `len` bytes of zeros, which start on a page.
+    /// Creates at least `len` zeroed bytes that start on a page.
     ///
     /// # Errors
-    /// The system gives no such memory.
+    /// Returns `SegmentError` if the system refuses the memory.
     pub fn create(len: usize) -> Result<Self, SegmentError> {
         let system = |what| move |error| SegmentError::System { what, error };
         let len = len.max(1).checked_next_multiple_of(page_bytes()).ok_or(Errno::NOMEM);
@@ -66,34 +68,34 @@ impl Loan {
         Ok(Self { memory, fd })
     }
 
-    /// The first byte.
+    /// Returns the address of the first byte.
     pub fn base(&self) -> NonNull<u8> {
         self.memory.base
     }
 
-    /// How many bytes there are.
+    /// Returns the length in bytes, a whole number of pages.
     pub fn len(&self) -> usize {
         self.memory.len
     }
 
-    /// Whether there are none. There always are.
+    /// Reports whether the memory is empty, which it never is.
     pub fn is_empty(&self) -> bool {
         self.memory.len == 0
     }
 
-    /// What is passed to whoever is to read.
+    /// Returns the descriptor, to be passed to the process that is to read the memory.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 }
 
-/// Memory of another process, which this one can read.
+/// A read-only mapping of another process's memory.
 #[derive(Debug)]
 pub struct Borrowed(Mapping);
 
 impl Borrowed {
-    /// Maps what another process has passed. `None` where it is no memory of that length, or can
-    /// become shorter.
+    /// Maps memory that another process has passed. Returns `None` if the file has another length, or if it
+    /// could still shrink.
     pub fn open(fd: impl AsFd, len: u64) -> Option<Self> {
         let len = usize::try_from(len).ok().filter(|len| *len > 0 && len.is_multiple_of(page_bytes()))?;
         if !is_segment(&fd, len) {
@@ -102,8 +104,8 @@ impl Borrowed {
         Mapping::new(fd, len, ProtFlags::READ).ok().map(Self)
     }
 
-    /// The `len` bytes from `offset` on, which can be read as long as the mapping is borrowed. `None` where
-    /// there are fewer.
+    /// Returns the `len` bytes from `offset` on, readable while the mapping is borrowed. Returns `None` if
+    /// there are fewer bytes.
     ///
     /// ```compile_fail,E0505
     /// use netdyno_host::loan::{Borrowed, Loan};
@@ -119,10 +121,10 @@ impl Borrowed {
         if end > self.0.len {
             return None;
         }
-        // SAFETY: the offset is inside, or just behind the last byte.
+        // SAFETY: the offset is inside the mapping, or just behind its last byte.
         let base = unsafe { self.0.base.add(offset) };
-        // SAFETY: so many bytes are mapped there for as long as `self` is borrowed. Nobody in this process has a
-        // reference to them or writes to them: the mapping is for reading only.
+        // SAFETY: these bytes stay mapped while `self` is borrowed. No code of this process has a
+        // reference to them or writes to them, because the mapping is read-only.
         Some(unsafe { Readable::new(base, len) })
     }
 }
@@ -143,7 +145,7 @@ mod tests {
         let loan = Loan::create(5000).unwrap();
         assert_eq!(loan.len(), 5000_usize.next_multiple_of(page_bytes()));
         let borrowed = Borrowed::open(loan.as_fd(), loan.len() as u64).unwrap();
-        // SAFETY: inside, and nobody has a reference.
+        // SAFETY: inside the memory, and no code has a reference to it.
         unsafe { loan.base().as_ptr().copy_from_nonoverlapping([1, 2, 3].as_ptr(), 3) };
         assert_eq!(first_bytes(&borrowed), [1, 2, 3]);
         drop(loan);

@@ -1,12 +1,11 @@
-//! Models of what two processes share, run by loom in every order of their accesses that differs, as far as
-//! `LOOM_MAX_PREEMPTIONS` goes, and with every value that a relaxed load may find:
-//!
+//! Loom models of the memory that two processes share. Loom runs them in every distinct order of their
+//! accesses, up to `LOOM_MAX_PREEMPTIONS`, and with every value that a relaxed load may return:
 //! ```text
 //! RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test -p netdyno-host --lib models::
 //! ```
 //!
-//! Loom fails a model where bytes are accessed that were not handed over ([`Tracked`](crate::sync::Tracked)): a
-//! release or an acquire too few, or a write without a credit.
+//! Loom fails a model that accesses bytes without a happens-before order ([`Tracked`](crate::sync::Tracked)).
+//! The cause is a missing release or acquire, or a write without a credit.
 
 use crate::bytes::{Bytes, Stretch};
 use crate::lane::{self, WORDS};
@@ -21,11 +20,11 @@ use netdyno_protocol::frame::slot::{Header, Kind};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// More messages than a ring, a lane or a stage of a model has room for, so that all of it is used again.
+/// More messages than a ring, a lane or a stage of a model can hold, so that all slots are reused.
 const MESSAGES: u64 = 3;
 const SLOTS: usize = 2;
 
-/// Repeats an attempt, and lets the other thread go on in between.
+/// Repeats an attempt until it succeeds, and lets the other thread run in between.
 fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     loop {
         if let Some(given) = attempt() {
@@ -39,7 +38,7 @@ fn ring() -> (ring::Writer, ring::Reader) {
     let place = Place { offset: CONTROL_BYTES, slots: SLOTS, cell: ring::LINE };
     let region = Arc::new(Region::on_heap(CONTROL_BYTES + place.len()));
     place.lay_out(&region);
-    // SAFETY: one end of each kind, on memory of its own.
+    // SAFETY: one end of each kind, on memory that nothing else uses.
     unsafe { (ring::Writer::new(&region, place), ring::Reader::new(&region, place)) }
 }
 
@@ -47,8 +46,8 @@ fn header(kind: Kind, completed: u16) -> Header {
     Header { sequence: 0, completed, handler: 0, kind, words: 1 }
 }
 
-/// A requester with a window, and a responder whose answers are its credits: a payload is never written over before
-/// it was read.
+/// A requester with a window, and a responder whose replies return the credits. The requester never
+/// overwrites a payload before the responder has read it.
 #[test]
 fn a_payload_is_read_before_its_slot_is_written_again() {
     loom::model(|| {
@@ -80,13 +79,13 @@ fn a_payload_is_read_before_its_slot_is_written_again() {
     });
 }
 
-/// A writer that waits for room, and a reader that tells what it has taken.
+/// A writer that waits for space, and a reader that reports how many lines it has taken.
 #[test]
 fn a_piece_is_read_before_its_place_is_written_again() {
     loom::model(|| {
         let region = Arc::new(Region::on_heap(CONTROL_BYTES + lane::LEN));
         lane::lay_out(&region, CONTROL_BYTES);
-        // SAFETY: one end of each kind, on memory of its own.
+        // SAFETY: one end of each kind, on memory that nothing else uses.
         let (mut writer, mut reader) =
             unsafe { (lane::Writer::new(&region, CONTROL_BYTES), lane::Reader::new(&region, CONTROL_BYTES)) };
         let taken = loom::sync::Arc::new(AtomicU64::new(0));
@@ -109,7 +108,7 @@ fn a_piece_is_read_before_its_place_is_written_again() {
                 writer.has_room().then_some(())
             });
             let mut bytes = [nth as u8; 8];
-            // SAFETY: copied before the bytes are touched again.
+            // SAFETY: the bytes are copied before any other access to them.
             let from = unsafe { Stretch::new(NonNull::from(&mut bytes).cast(), 8) };
             writer.room().unwrap().write_piece(nth as u8, &[nth; WORDS], &[from]);
         }
@@ -117,13 +116,13 @@ fn a_piece_is_read_before_its_place_is_written_again() {
     });
 }
 
-/// Cells of which one side tells when it has filled them, and the other one when it has emptied them.
+/// One side reports the cells that it has filled, and the other side reports those that it has emptied.
 #[test]
 fn a_cell_is_emptied_before_it_is_filled_again() {
     loom::model(|| {
         let region = Arc::new(Region::on_heap(CONTROL_BYTES + stage::LEN));
         stage::lay_out(&region, CONTROL_BYTES);
-        // SAFETY: one side of each kind, on memory of its own.
+        // SAFETY: one end of each kind, on memory that nothing else uses.
         let (mut writer, mut reader) =
             unsafe { (StageWriter::new(&region, CONTROL_BYTES), StageReader::new(&region, CONTROL_BYTES)) };
         let words = loom::sync::Arc::new([(); 2].map(|()| AtomicU64::new(0)));
@@ -154,7 +153,7 @@ fn a_cell_is_emptied_before_it_is_filled_again() {
     });
 }
 
-/// A side that falls asleep, and one that sends it a message: it finds the message, or is woken.
+/// One side goes to sleep while the other sends a message. It finds the message or is woken.
 #[test]
 fn no_message_is_slept_over() {
     loom::model(|| {

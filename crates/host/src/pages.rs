@@ -1,11 +1,11 @@
-//! Pages that nothing has touched, and what the system takes to lock them.
+//! Anonymous memory that is not yet resident, and the system's limit and cost of locking it.
 
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mlock, mmap_anonymous, munlock, munmap};
 use rustix::process::{Resource, getrlimit};
 use std::ptr::{NonNull, null_mut};
 
-/// Bytes of a page of this system: 4 KiB on x86-64, up to 64 KiB on aarch64.
+/// Returns the page size of this system in bytes: 4 KiB on x86-64, up to 64 KiB on aarch64.
 pub fn page_bytes() -> usize {
     #[cfg(all(test, not(miri)))]
     if let Some(bytes) = pretended::BYTES.get() {
@@ -14,7 +14,7 @@ pub fn page_bytes() -> usize {
     rustix::param::page_size()
 }
 
-/// Larger pages than those of the system, for tests.
+/// Simulates larger pages for tests.
 #[cfg(all(test, not(miri)))]
 pub(crate) mod pretended {
     use std::cell::Cell;
@@ -23,7 +23,7 @@ pub(crate) mod pretended {
         pub(super) static BYTES: Cell<Option<usize>> = const { Cell::new(None) };
     }
 
-    /// Runs a test with pages of so many bytes, a multiple of those of the system.
+    /// Runs a test with a page size of `bytes`, a multiple of the system's.
     pub(crate) fn with_pages_of(bytes: usize, test: impl FnOnce()) {
         BYTES.set(Some(bytes));
         test();
@@ -31,12 +31,13 @@ pub(crate) mod pretended {
     }
 }
 
-/// The most bytes that a process may lock, where there is a limit. Privileged ones may lock more.
+/// Returns the limit of locked memory of this process in bytes, or `None` if there is none. Privileged
+/// processes may exceed it.
 pub fn lock_limit_bytes() -> Option<u64> {
     getrlimit(Resource::Memlock).current
 }
 
-/// Memory of this process that it has not read from or written to yet.
+/// Anonymous memory of this process.
 #[derive(Debug)]
 pub struct Pages {
     base: NonNull<u8>,
@@ -44,10 +45,10 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// At least `bytes` bytes, in whole pages. None of them is there before it is touched.
+    /// Maps at least `bytes` bytes. No page is resident before it is touched.
     ///
     /// # Errors
-    /// The system has no room for them.
+    /// Returns `Errno` if the system has no space for the mapping.
     pub fn untouched(bytes: usize) -> Result<Self, Errno> {
         let bytes = bytes.max(1);
         // SAFETY: a new mapping at an address that the kernel chooses.
@@ -57,31 +58,31 @@ impl Pages {
         NonNull::new(base.cast()).map(|base| Self { base, bytes }).ok_or(Errno::NOMEM)
     }
 
-    /// Where they begin.
+    /// Returns the address of the first byte.
     pub fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// Bytes that were asked for, one at least.
+    /// Returns the requested length in bytes, at least 1.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Writes to every page.
+    /// Writes to every page, so that all become resident.
     pub fn touch(&mut self) {
         for offset in (0..self.bytes).step_by(page_bytes()) {
-            // SAFETY: inside of the mapping, which is this value's alone.
+            // SAFETY: inside the mapping, which this value owns.
             unsafe { self.base.add(offset).write_volatile(1) };
         }
     }
 
-    /// Has the system keep them in memory. False where it refuses: a process may lock so much and no
-    /// more.
+    /// Locks the pages in memory. Returns `false` if the system refuses because of the limit of locked
+    /// memory.
     ///
     /// # Errors
-    /// The system fails otherwise.
+    /// Returns `Errno` if locking fails for another reason.
     pub fn lock(&mut self) -> Result<bool, Errno> {
-        // SAFETY: a mapping of this length is there; locking changes nothing of what is in it.
+        // SAFETY: a mapping of this length exists. Locking does not change its contents.
         match unsafe { mlock(self.base.as_ptr().cast(), self.bytes) } {
             Ok(()) => Ok(true),
             Err(Errno::NOMEM | Errno::PERM | Errno::AGAIN) => Ok(false),
@@ -89,21 +90,21 @@ impl Pages {
         }
     }
 
-    /// Takes that back.
+    /// Unlocks the pages.
     ///
     /// # Errors
-    /// The system fails.
+    /// Returns `Errno` if the system refuses.
     pub fn unlock(&mut self) -> Result<(), Errno> {
-        // SAFETY: a mapping of this length is there; unlocking changes nothing of what is in it.
+        // SAFETY: a mapping of this length exists. Unlocking does not change its contents.
         unsafe { munlock(self.base.as_ptr().cast(), self.bytes) }
     }
 }
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's alone, and ends with it.
+        // SAFETY: this value owns the mapping, which ends with it.
         unsafe {
-            // Unmapping what is mapped cannot fail.
+            // Unmapping an existing mapping cannot fail.
             let _ = munmap(self.base.as_ptr().cast(), self.bytes);
         }
     }

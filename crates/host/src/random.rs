@@ -1,12 +1,12 @@
-//! Random bits that an outsider cannot guess.
+//! Unpredictable random bytes.
 
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
-/// Random bytes from the system.
+/// Returns random bytes from the system.
 ///
 /// # Errors
-/// The system gives none.
+/// Returns `Errno` if the system provides none.
 pub fn bytes<const N: usize>() -> Result<[u8; N], Errno> {
     let mut bytes = [0; N];
     let mut filled = 0;

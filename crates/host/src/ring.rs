@@ -1,24 +1,22 @@
-//! A ring of messages with one writer and one reader.
+//! A single-producer, single-consumer ring of messages.
 //!
-//! A message is one cache line: four words of arguments, then the header whose
-//! sequence number says that the line is ready. The reader looks at the line it
-//! expects next and at nothing else; there is no head, no tail and no zeroing, so a
-//! message costs the transfer of one line. Payloads of medium messages lie in cells
-//! beside the ring, one per slot.
+//! A message is one cache line: four words of arguments, then a header. The sequence number in the header
+//! marks the slot as ready. The reader polls only the slot that it expects next. There is no head, no tail
+//! and no zeroing, so that a message costs the transfer of one line. The payloads of medium messages lie in
+//! buffers beside the ring, one for each slot.
 //!
-//! Slots are used in a scattered order and lie apart from each other. In a dense ring
-//! used from front to back the processors' prefetchers run ahead and fetch lines from
-//! the other side that it is about to write: a round trip took 1.4 instead of 1.1
-//! two-line bounces, a stream with replies 38 instead of 24 ns a message. What
-//! prefetching is good for, a reader far behind its writer, is asked for explicitly.
+//! Slots are used in a scattered order and lie apart from each other. A dense ring used from front to back
+//! triggers the processors' prefetchers. They fetch lines from the writer that it is about to write. A
+//! round trip in a dense ring took 1.4 instead of 1.1 two-line bounces. A stream with replies took 38
+//! instead of 24 ns a message. Prefetching helps only a reader far behind its writer, so the reader issues
+//! explicit prefetches for that case.
 //!
-//! The ring has no rule of its own about when a slot may be written again: the credits of
-//! `netdyno_protocol::am` see to that, and a writer takes one for each message. A peer that
-//! breaks that rule spoils messages of its own. It reaches no memory outside of the ring, and
-//! since words and payload are copied as atomics, what is read is some value and never undefined
-//! behaviour.
+//! The ring does not decide when a slot may be reused: the credits of `netdyno_protocol::am` do. A writer
+//! spends one credit for each message. A peer that breaks this rule corrupts only its own messages and
+//! reaches no memory outside the ring. Words and payload are copied as atomics, so that a read returns some
+//! value and is never undefined behaviour.
 //!
-//! What the other side wrote is read once, into values of our own.
+//! The reader loads each shared value once, into local variables.
 
 use crate::copy::{copy, copy_slice};
 use crate::region::Region;
@@ -28,55 +26,56 @@ use netdyno_protocol::frame::slot::{Header, MAX_WORDS, Malformed, sequence_at, s
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Bytes of a cache line.
+/// Size of a cache line, in bytes.
 pub const LINE: usize = 64;
-/// From one slot, or line of a lane, to the next: processors also fetch lines in pairs.
+/// Stride in bytes between slots of a ring or of a lane. It exceeds two lines, because processors fetch lines
+/// in pairs.
 #[cfg(not(loom))]
 pub(crate) const APART: usize = 3 * LINE;
-/// How far ahead of itself a reader prefetches.
+/// Prefetch distance of the reader, in messages.
 const AHEAD: u64 = 12;
 
-/// One message. The arguments come first so that they fill the first half of the line.
+/// One message. The arguments come first, so that they fill the first half of the line.
 #[repr(C)]
 #[cfg_attr(loom, derive(Default))]
 struct Slot {
     words: [AtomicU64; MAX_WORDS],
     header: AtomicU64,
-    /// Bytes in the slot's cell, or of a transfer; written with such messages only.
+    /// Payload bytes in the slot's buffer, or length of a transfer. Only messages of these kinds write it.
     payload_len: AtomicU64,
-    /// Memory and offset of a transfer: the rest of the line.
+    /// Memory and offset of a transfer. They fill the rest of the line.
     place: [AtomicU64; 2],
-    /// When the message departs, where dials are turned; never written otherwise.
+    /// Departure time of the message. It is written only if dials are set.
     stamp: AtomicU64,
-    /// Atomic as well: the other side may write to all of a slot that is borrowed here.
+    /// Padding. It is atomic too, because the peer may write to any part of a slot that this side borrows.
     #[cfg(not(loom))]
     _apart: [AtomicU64; (APART - size_of::<Tracked>()) / 8 - MAX_WORDS - 5],
     payload: Tracked,
 }
 
-/// From one slot to the next; a model's are larger.
+/// Stride between slots, in bytes. Slots of a loom model are larger.
 const STRIDE: usize = size_of::<Slot>();
 #[cfg(not(loom))]
 const _: () = assert!(STRIDE == APART);
 
-/// Where a ring lies in a region.
+/// The location of a ring in a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// First byte of the slots, a multiple of [`LINE`].
+    /// Offset of the slots in bytes, a multiple of [`LINE`].
     pub offset: usize,
-    /// Slots, a power of two.
+    /// Number of slots, a power of two.
     pub slots: usize,
-    /// Bytes of a slot's payload cell, a multiple of [`LINE`].
+    /// Size of a slot's payload buffer in bytes, a multiple of [`LINE`].
     pub cell: usize,
 }
 
 impl Place {
-    /// Bytes that the ring takes.
+    /// Returns the size of the ring in bytes.
     pub const fn len(&self) -> usize {
         self.slots * (STRIDE + self.cell)
     }
 
-    /// Whether it takes none.
+    /// Reports whether the ring has no slots.
     pub const fn is_empty(&self) -> bool {
         self.slots == 0
     }
@@ -84,31 +83,32 @@ impl Place {
 
 #[cfg(all(test, loom))]
 impl Place {
-    /// Makes the atomics of a model, before its ends: memory of zeros is none of loom's.
+    /// Initializes the atomics of a loom model before its ends are created. Loom does not accept zeroed
+    /// memory as atomics.
     pub(crate) fn lay_out(&self, region: &Region) {
         for nth in 0..self.slots {
             let slot = region.at(self.offset + nth * STRIDE, STRIDE).cast::<Slot>();
-            // SAFETY: inside of the region, aligned, and used by nobody yet.
+            // SAFETY: inside the region, aligned, and not yet in use.
             unsafe { slot.write(Slot::default()) };
         }
     }
 }
 
-/// What both ends of a ring hold: its memory, and where the next message goes.
+/// The state of one end of a ring: its memory and the position of the next message.
 struct End {
     slots: NonNull<Slot>,
     cells: NonNull<u8>,
     order: Order,
     cell: usize,
-    /// Position of the next message, and the index of its slot.
+    /// Position of the next message. `index` is its slot.
     next: u64,
     index: usize,
-    /// Keeps the memory where it is.
+    /// Keeps the memory mapped.
     _region: Arc<Region>,
 }
 
-// SAFETY: memory belongs to the process, not to a thread. What an end shares with the other one it accesses by
-// atomics and copies of atomic bytes.
+// SAFETY: memory belongs to the process, not to a thread. An end accesses shared memory only by atomics and
+// by copies of atomic bytes.
 unsafe impl Send for End {}
 
 impl End {
@@ -131,12 +131,12 @@ impl End {
 
     #[inline(always)]
     fn slot(&self) -> &Slot {
-        // SAFETY: an index of the order is below the number of slots, all of which lie in
-        // the region; zeroed memory is a valid slot; both sides touch it by atomics only.
+        // SAFETY: an index of the order is below the number of slots, and all slots lie in the region. Zeroed
+        // memory is a valid slot. Both sides access it by atomics only.
         unsafe { self.slots.add(self.index).as_ref() }
     }
 
-    /// On to the next message. Its slot is found now, before anybody waits for it.
+    /// Advances to the next message. It computes the slot here, off the critical path.
     #[inline(always)]
     fn advance(&mut self) {
         self.next += 1;
@@ -145,12 +145,13 @@ impl End {
 
     #[inline(always)]
     fn cell(&self) -> *mut u8 {
-        // SAFETY: an index of the order is below the number of slots, and the region has a cell for each slot.
+        // SAFETY: an index of the order is below the number of slots, and the region has a buffer for each
+        // slot.
         unsafe { self.cells.add(self.index * self.cell).as_ptr() }
     }
 }
 
-/// The scattered order in which slots are used: a bijection that is no stride.
+/// The scattered order in which slots are used: a bijection without a constant stride.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
     mask: u64,
@@ -163,8 +164,8 @@ impl Order {
         Self { mask, shift: (mask.count_ones() / 2).max(1) }
     }
 
-    /// The slot of the message at `position`. Each step can be undone within the mask, so
-    /// that no two positions of a lap share a slot.
+    /// Returns the slot of the message at `position`. Each step is invertible within the mask, so that no two
+    /// positions of a lap share a slot.
     #[inline(always)]
     pub(crate) const fn index(self, position: u64) -> usize {
         let x = position.wrapping_mul(0x2545_f491_4f6c_dd1d) & self.mask;
@@ -173,24 +174,24 @@ impl Order {
     }
 }
 
-/// The end of a ring that writes.
+/// The writing end of a ring.
 pub struct Writer(End);
 
-/// The end of a ring that reads.
+/// The reading end of a ring.
 pub struct Reader(End);
 
-/// A message as read: nothing in it can be changed by the other side any more, except
-/// the payload, which is copied out by [`Reader::read_payload`].
+/// A local copy of a message, which the peer can no longer change. The payload is not part of it:
+/// [`Reader::read_payload`] copies that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its header, checked.
+    /// Its validated header.
     pub header: Header,
-    /// Its words; those beyond `header.words` are whatever was there.
+    /// Its words. Those beyond `header.words` have arbitrary values.
     pub words: [u64; MAX_WORDS],
 }
 
 impl Message {
-    /// Its words, and 0 beyond those that were sent.
+    /// Returns the words that were sent, and 0 in place of the others.
     #[inline(always)]
     pub fn used_words(&self) -> [u64; MAX_WORDS] {
         let used = usize::from(self.header.words);
@@ -198,36 +199,37 @@ impl Message {
     }
 }
 
-/// The part of a registered memory that a message is about.
+/// The part of a registered memory that a message refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// The name of the memory.
+    /// Identifier of the memory.
     pub memory: u64,
-    /// Its first byte in there.
+    /// Offset of the first byte in the memory.
     pub offset: u64,
-    /// Bytes in it.
+    /// Length in bytes.
     pub len: u64,
 }
 
 impl Writer {
-    /// The writing end of the ring at `place`.
+    /// Creates the writing end of the ring at `place`.
     ///
     /// # Safety
-    /// In this process nobody else writes to the ring, and nothing else uses its memory.
+    /// No other code of this process may write to the ring or use its memory.
     ///
     /// # Panics
-    /// Where `place` is not inside of the region or not aligned.
+    /// Panics if `place` is outside the region or not aligned.
     pub unsafe fn new(region: &Arc<Region>, place: Place) -> Self {
         Self(End::new(region, place))
     }
 
-    /// Writes when the next message departs, which is then to be written. Not 0.
+    /// Stores the departure time of the next message, which the caller must then write. `stamp` must not be
+    /// 0.
     #[inline]
     pub fn stamp(&mut self, stamp: u64) {
         self.0.slot().stamp.store(stamp, Ordering::Relaxed);
     }
 
-    /// Writes the next message, with a credit for its slot. The sequence number of `header` is set here.
+    /// Writes the next message and spends a credit for its slot. It sets the sequence number of `header`.
     ///
     /// ```compile_fail,E0061
     /// use netdyno_host::ring::Writer;
@@ -243,28 +245,27 @@ impl Writer {
             slot.store(word, Ordering::Relaxed);
         }
         let header = Header { sequence: sequence_at(self.0.next), ..header };
-        // Release: pairs with the acquire in `Reader::read`; words and payload come first.
+        // Release: pairs with the acquire in `Reader::read`. It publishes the words and the payload.
         slot.header.store(header.pack(), Ordering::Release);
         self.0.advance();
     }
 
-    /// Writes the next message with a payload of at most a cell, as [`Writer::write`] does
-    /// without one.
+    /// Writes the next message with a payload of at most `cell` bytes, like [`Writer::write`].
     ///
     /// # Panics
-    /// Where the payload is longer: the caller has checked.
+    /// Panics if the payload is longer: the caller must have checked.
     #[inline]
     pub fn write_with_payload(&mut self, credit: Credit, header: Header, words: &[u64], payload: &[u8]) {
         assert!(payload.len() <= self.0.cell);
         let (slot, cell) = (self.0.slot(), self.0.cell());
-        // SAFETY: the cell is as long, and in a region, which has no reference to its bytes; both ends access it by
-        // such copies.
+        // SAFETY: the buffer is as long as asserted above. It lies in a region, which has no reference to its
+        // bytes. Both ends access it by atomic copies.
         slot.payload.write(|| unsafe { copy_slice(payload, cell) });
         slot.payload_len.store(payload.len() as u64, Ordering::Relaxed);
         self.write(credit, header, words);
     }
 
-    /// Writes the next message with the extent that it is about, in the same line.
+    /// Writes the next message together with the extent that it refers to, in the same line.
     #[inline]
     pub fn write_with_extent(&mut self, credit: Credit, header: Header, words: &[u64], extent: Extent) {
         let slot = self.0.slot();
@@ -276,18 +277,18 @@ impl Writer {
 }
 
 impl Reader {
-    /// The reading end of the ring at `place`.
+    /// Creates the reading end of the ring at `place`.
     ///
     /// # Safety
-    /// In this process nobody else reads from the ring, and nothing else uses its memory.
+    /// No other code of this process may read from the ring or use its memory.
     ///
     /// # Panics
-    /// Where `place` is not inside of the region or not aligned.
+    /// Panics if `place` is outside the region or not aligned.
     pub unsafe fn new(region: &Arc<Region>, place: Place) -> Self {
         Self(End::new(region, place))
     }
 
-    /// The next message, if it is there. It stays the next one until [`Reader::advance`].
+    /// Returns the next message if it has arrived. It stays the next one until [`Reader::advance`].
     #[inline(always)]
     pub fn read(&self) -> Option<Result<Message, Malformed>> {
         let slot = self.0.slot();
@@ -300,39 +301,40 @@ impl Reader {
         Some(Header::parse(raw).map(|header| Message { header, words }))
     }
 
-    /// The stamp of the message that is read but not advanced over; 0 where it has none.
+    /// Returns the departure time of the current message. Call it after [`Reader::read`] and before
+    /// [`Reader::advance`]. The value is 0 if the message has none.
     #[inline]
     pub fn stamp(&self) -> u64 {
         self.0.slot().stamp.load(Ordering::Relaxed)
     }
 
-    /// Copies the payload of the message that is read but not advanced over.
+    /// Copies the payload of the current message, between [`Reader::read`] and [`Reader::advance`].
     #[inline]
     pub fn read_payload(&self, into: &mut Vec<u8>) -> Result<(), Malformed> {
         let len = self.0.slot().payload_len.load(Ordering::Relaxed);
         let len = usize::try_from(len).ok().filter(|&len| len <= self.0.cell).ok_or(Malformed)?;
         into.clear();
         into.reserve(len);
-        // SAFETY: the cell is as long, and both ends access it by such copies: a correct peer leaves it alone until
-        // it has a credit for it again, and a hostile one spoils bytes that nobody has looked at yet. So long is the
-        // vector's room as well.
+        // SAFETY: the buffer is at least `len` bytes long, and both ends access it by atomic copies. A
+        // correct peer does not write it before it has a credit for it again. A hostile peer corrupts only
+        // bytes that are not yet validated. The vector has reserved `len` bytes as well.
         self.0.slot().payload.read(|| unsafe { copy(self.0.cell(), into.as_mut_ptr(), len) });
-        // SAFETY: so many bytes were just written.
+        // SAFETY: the copy has just initialized `len` bytes.
         unsafe { into.set_len(len) };
         Ok(())
     }
 
-    /// Reads once more the message that was advanced over last, with the extent that it is
-    /// about: what another kind of message has no use for need not be kept for all of them.
-    /// The other side may have changed it; it is to be checked like any that is new.
+    /// Reads the last message before [`Reader::advance`] again, together with its extent. Only some kinds of
+    /// messages need an extent, so `read` does not load it for all. The peer may have changed the message
+    /// since: the caller must validate it like a new one.
     ///
     /// # Panics
-    /// Where there is none.
+    /// Panics if no message has been read.
     #[cold]
     pub fn reread(&self) -> Result<(Message, Extent), Malformed> {
         let last = self.0.order.index(self.0.next.checked_sub(1).expect("a message was read"));
-        // SAFETY: an index of the order is below the number of slots, all of which lie in the region; both sides
-        // touch them by atomics only.
+        // SAFETY: an index of the order is below the number of slots, and all slots lie in the region. Both
+        // sides access them by atomics only.
         let slot = unsafe { self.0.slots.add(last).as_ref() };
         let words = std::array::from_fn(|i| slot.words[i].load(Ordering::Relaxed));
         let extent = Extent {
@@ -344,19 +346,19 @@ impl Reader {
         Ok((Message { header, words }, extent))
     }
 
-    /// Done with the message: the next one is expected.
+    /// Releases the current message and expects the next one.
     #[inline(always)]
     pub fn advance(&mut self) {
         self.0.advance();
         self.prefetch();
     }
 
-    /// Fetches a line that a writer far ahead has written. Where it has not, the line is
-    /// still here from the last lap, and nothing moves.
+    /// Prefetches a slot that a writer far ahead has written. If it has not, this side's cache still holds
+    /// the line from the last lap, and no line moves.
     #[inline(always)]
     fn prefetch(&self) {
         let index = self.0.order.index(self.0.next + AHEAD);
-        // SAFETY: an index of the order is that of a slot; a prefetch touches no value.
+        // SAFETY: an index of the order is that of a slot, and a prefetch reads and writes no value.
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         unsafe {
             use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -374,7 +376,7 @@ mod tests {
     use netdyno_protocol::frame::slot::Kind;
     use std::sync::mpsc;
 
-    /// A credit where the test sees to it that there is room.
+    /// Returns a credit. The test itself makes sure that there is a free slot.
     fn credit() -> Credit {
         Credits::new(1).take().unwrap()
     }
@@ -384,7 +386,7 @@ mod tests {
     fn ring(slots: usize, cell: usize) -> (Writer, Reader) {
         let place = Place { offset: 64, slots, cell };
         let region = Arc::new(Region::on_heap(64 + place.len()));
-        // SAFETY: one end of each kind on memory of its own.
+        // SAFETY: one end of each kind, on memory that nothing else uses.
         unsafe { (Writer::new(&region, place), Reader::new(&region, place)) }
     }
 
@@ -410,14 +412,14 @@ mod tests {
         assert_eq!(reader.read(), None);
     }
 
-    /// Two threads, many laps, a window of credits between them: every message once, in
-    /// order, whole. Miri runs this with fewer messages.
+    /// Sends for many laps between two threads, limited by a window of credits. Each message must arrive
+    /// once, in order and whole. Miri runs this with fewer messages.
     #[test]
     fn messages_cross_threads_once_in_order_and_whole() {
         let messages: u64 = if cfg!(miri) { 60 } else { 200_000 };
         let slots = 8;
         let (mut writer, mut reader) = ring(slots, 64);
-        // What the reader has taken is a credit again.
+        // Each message that the reader takes returns a credit.
         let mut credits = Credits::new(slots as u32);
         let (took, taken) = mpsc::channel();
         std::thread::scope(|scope| {
@@ -452,7 +454,7 @@ mod tests {
         });
     }
 
-    /// A peer that writes without credits. Under Miri it is the test that this is no undefined behaviour.
+    /// A peer that writes without credits. Under Miri the test shows that this is no undefined behaviour.
     #[test]
     #[cfg_attr(netdyno_tsan, ignore = "the payloads of such a writer are a race")]
     fn a_writer_without_credits_spoils_its_own_messages_and_nothing_else() {

@@ -1,6 +1,6 @@
-//! A region in a sealed memfd: made by one process, opened by another through the
-//! maker's descriptor. Anonymous, so that nothing is left when both are gone; sealed,
-//! so that neither can shrink it under the other.
+//! A region in a sealed memfd. One process creates it, and another opens it through the creator's descriptor.
+//! It is anonymous, so that no file is left behind when both processes have ended. It is sealed, so that
+//! neither process can shrink it while the other uses it.
 
 use crate::copy::copy;
 use crate::pages::page_bytes;
@@ -17,37 +17,37 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Length of the random number that tells segments apart.
+/// Length in bytes of the random nonce that identifies a segment.
 pub const NONCE_LEN: usize = 16;
 
-/// What whoever maps memory of another process insists on: memory that went away under it would end
-/// its process.
+/// The seals that a process requires before it maps memory of another process. If the file could shrink, an
+/// access behind its end would kill the process.
 pub(crate) const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// Why a segment could not be made or opened.
+/// Reports why a segment could not be created or opened.
 #[derive(Debug, Error)]
 pub enum SegmentError {
-    /// The system refused.
+    /// The system refused an operation.
     #[error("the system refused to {what}: {error}")]
     System {
-        /// What was asked of it.
+        /// The operation.
         what: &'static str,
-        /// What it said.
+        /// The system's error.
         #[source]
         error: Errno,
     },
-    /// Nothing can be opened at that address.
+    /// This process can open no memory at that descriptor.
     #[error(
         "process {pid} has no shared memory that this process may open: is it on this host, of this user, and alive? ({error})"
     )]
     NotThere {
-        /// The process.
+        /// The process identifier.
         pid: u32,
-        /// What the system said.
+        /// The system's error.
         #[source]
         error: Errno,
     },
-    /// What was opened is not the segment that was meant.
+    /// The opened file is not the expected segment. The value is the process identifier.
     #[error("what process {0} has at that descriptor is not the segment that was meant")]
     Foreign(u32),
 }
@@ -56,17 +56,17 @@ fn system(what: &'static str) -> impl FnOnce(Errno) -> SegmentError {
     move |error| SegmentError::System { what, error }
 }
 
-/// A segment that this process made.
+/// A segment that this process created.
 #[derive(Debug)]
 pub struct Segment {
-    /// Its memory. The first bytes are the nonce.
+    /// Its memory. The first bytes hold the nonce.
     pub region: Arc<Region>,
     fd: OwnedFd,
     nonce: [u8; NONCE_LEN],
 }
 
 impl Segment {
-    /// Makes a segment of at least `len` bytes.
+    /// Creates a segment of at least `len` bytes.
     pub fn create(len: usize) -> Result<Self, SegmentError> {
         let len = len.max(1).next_multiple_of(page_bytes());
         let fd = memfd_create(c"netdyno", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
@@ -75,35 +75,35 @@ impl Segment {
         fcntl_add_seals(&fd, SEALS).map_err(system("seal a memfd"))?;
         let region = map(&fd, len)?;
         let nonce = random::bytes::<NONCE_LEN>().map_err(system("give random bytes"))?;
-        // SAFETY: the region is longer than a nonce, and nobody else knows of it yet.
+        // SAFETY: the region is longer than a nonce, and no other code knows of it yet.
         unsafe { region.at(0, NONCE_LEN).as_ptr().copy_from_nonoverlapping(nonce.as_ptr(), NONCE_LEN) };
         Ok(Self { region: Arc::new(region), fd, nonce })
     }
 
-    /// The descriptor under which another process opens it.
+    /// Returns the descriptor number through which another process opens the segment.
     pub fn descriptor(&self) -> u32 {
         // Descriptors are not negative.
         self.fd.as_raw_fd().unsigned_abs()
     }
 
-    /// The same, to be passed on.
+    /// Returns the descriptor, to be passed to another process.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// Takes the memory from byte `from` on, the start of a page, out of the reach of other
-    /// processes: here it stays as it is now, at the same address, and theirs is given back
-    /// to the system.
+    /// Removes the memory from byte `from` on from the reach of other processes. `from` must be the start of
+    /// a page. This process keeps the present contents at the same address. The shared pages are returned to
+    /// the system.
     ///
     /// # Errors
-    /// The system has no memory for it.
+    /// Returns `SegmentError` if the system has no memory for the private copy.
     pub fn withdraw(&self, from: usize) -> Result<(), SegmentError> {
         let len = self.region.len() - from;
         if len == 0 {
             return Ok(());
         }
         self.region.make_private(from).map_err(system("make shared memory private"))?;
-        // Without it nothing is lost but memory, as long as a peer maps it.
+        // A failure only wastes memory while a peer still maps the segment.
         let _ = fallocate(
             &self.fd,
             FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
@@ -113,19 +113,19 @@ impl Segment {
         Ok(())
     }
 
-    /// What tells it from any other.
+    /// Returns the nonce that identifies the segment.
     pub fn nonce(&self) -> [u8; NONCE_LEN] {
         self.nonce
     }
 }
 
-/// Opens the segment of at least `len` bytes that process `pid` has at descriptor `fd`.
-/// Whatever else is found there is refused.
+/// Opens the segment of at least `len` bytes that process `pid` has at descriptor `fd`. It refuses any other
+/// file at that descriptor.
 pub fn open_segment(pid: u32, fd: u32, nonce: [u8; NONCE_LEN], len: usize) -> Result<Region, SegmentError> {
     let len = len.max(1).next_multiple_of(page_bytes());
     let path = format!("/proc/{pid}/fd/{fd}");
-    // Without NONBLOCK a pipe at that descriptor would hang the open; without NOCTTY a
-    // terminal there could become ours.
+    // NONBLOCK keeps the open from hanging on a pipe. NOCTTY keeps a terminal from becoming the controlling
+    // terminal of this process.
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let fd = open(path, flags, Mode::empty()).map_err(|error| SegmentError::NotThere { pid, error })?;
     if !is_segment(&fd, len) {
@@ -133,8 +133,8 @@ pub fn open_segment(pid: u32, fd: u32, nonce: [u8; NONCE_LEN], len: usize) -> Re
     }
     let region = map(&fd, len)?;
     let mut found = [0; NONCE_LEN];
-    // SAFETY: the region is longer than a nonce, and all that access it do so by atomics and such copies. The copy
-    // is checked, not the original.
+    // SAFETY: the region is longer than a nonce, and all access to it is by atomics and atomic copies. The
+    // check uses the copy, because the original may change.
     unsafe { copy(region.at(0, NONCE_LEN).as_ptr(), found.as_mut_ptr(), NONCE_LEN) };
     if found != nonce {
         return Err(SegmentError::Foreign(pid));
@@ -142,17 +142,16 @@ pub fn open_segment(pid: u32, fd: u32, nonce: [u8; NONCE_LEN], len: usize) -> Re
     Ok(region)
 }
 
-/// Maps the segment of at least `len` bytes that process `pid` has passed on. Whatever else it has
-/// passed is refused.
+/// Maps the segment of at least `len` bytes that process `pid` has passed. It refuses any other file.
 ///
 /// # Errors
-/// It is no such segment, or the system does not map it.
+/// Returns `SegmentError` if the file is no such segment, or if the system does not map it.
 pub fn map_segment(pid: u32, fd: impl AsFd, len: usize) -> Result<Region, SegmentError> {
     let len = len.max(1).next_multiple_of(page_bytes());
     if is_segment(&fd, len) { map(fd, len) } else { Err(SegmentError::Foreign(pid)) }
 }
 
-/// Whether a descriptor is a segment of that length, which nobody can shrink.
+/// Reports whether a descriptor is a segment of exactly `len` bytes that no process can shrink.
 pub(crate) fn is_segment(fd: impl AsFd, len: usize) -> bool {
     fcntl_get_seals(&fd).is_ok_and(|seals| seals.contains(SEALS))
         && fstat(&fd).is_ok_and(|stat| stat.st_size == len as i64)
@@ -166,8 +165,7 @@ fn map(fd: impl AsFd, len: usize) -> Result<Region, SegmentError> {
     .map_err(system("map shared memory"))?;
     let base = NonNull::new(base.cast())
         .ok_or(SegmentError::System { what: "map shared memory", error: Errno::FAULT })?;
-    // SAFETY: just mapped, `len` bytes long, owned by nobody else; the file is sealed
-    // against shrinking.
+    // SAFETY: the mapping is new, `len` bytes long and owned only here. The file is sealed against shrinking.
     Ok(unsafe { Region::from_mapping(base, len) })
 }
 
@@ -179,7 +177,7 @@ mod tests {
     fn both_mappings_see_the_same_bytes() {
         let made = Segment::create(10_000).unwrap();
         let opened = open_segment(std::process::id(), made.descriptor(), made.nonce(), 10_000).unwrap();
-        // SAFETY: inside of both regions, no other access.
+        // SAFETY: inside both regions, and there is no other access.
         unsafe {
             made.region.at(9_000, 1).write(42);
             assert_eq!(opened.at(9_000, 1).read(), 42);

@@ -1,5 +1,5 @@
-//! A word in a file that others write: what is said to all processes of a host at once, and heard for
-//! the price of a load.
+//! A word in a file that other processes write. It publishes a value to all processes of a host, and each of
+//! them reads it at the cost of one load.
 
 use crate::pages::page_bytes;
 use rustix::io::Errno;
@@ -11,51 +11,51 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use thiserror::Error;
 
-/// Why there is no such word.
+/// Reports why the word could not be mapped.
 #[derive(Debug, Error)]
 pub enum SharedWordError {
-    /// A word lies at a multiple of four.
+    /// The offset is not a multiple of 4.
     #[error("there is no word at byte {0} of a file: use a multiple of 4")]
     Offset(usize),
-    /// The file is not there, not ours to read, or none that can be shared.
+    /// The file does not exist, is not readable, or cannot be mapped.
     #[error("{path} cannot be mapped: {error}", path = .path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         error: io::Error,
     },
-    /// The file ends before the word does.
+    /// The file ends before the end of the word.
     #[error("{path} ends before the word at byte {offset}", path = .path.display())]
     Short {
         /// The file.
         path: PathBuf,
-        /// Where the word was to be.
+        /// Offset of the word in bytes.
         offset: usize,
     },
 }
 
-/// A word of a file, in the byte order of the host. It is read here and written by others.
+/// A 32-bit word of a file, in host byte order. This process only reads it.
 #[derive(Debug)]
 pub struct SharedWord {
-    /// The page that it is on.
+    /// The page that holds the word.
     page: NonNull<u8>,
     page_bytes: usize,
-    /// Where on it.
+    /// Offset of the word in the page, in bytes.
     at: usize,
 }
 
 // SAFETY: a mapping belongs to the process, not to a thread.
 unsafe impl Send for SharedWord {}
-// SAFETY: threads that read at once do so by atomics.
+// SAFETY: concurrent threads only read, by atomics.
 unsafe impl Sync for SharedWord {}
 
 impl SharedWord {
-    /// Maps the word at byte `offset` of a file, which is not to be cut while it is mapped.
+    /// Maps the word at byte `offset` of a file. The file must not be truncated while it is mapped.
     ///
     /// # Errors
-    /// There is no such file, or no such word in it.
+    /// Returns `SharedWordError` if the file cannot be mapped, or if it has no word at `offset`.
     pub fn map(path: &Path, offset: usize) -> Result<Self, SharedWordError> {
         let end = offset.checked_add(size_of::<u32>()).filter(|_| offset.is_multiple_of(size_of::<u32>()));
         let end = end.ok_or(SharedWordError::Offset(offset))?;
@@ -64,7 +64,7 @@ impl SharedWord {
         if file.metadata().map_err(refused)?.len() < end as u64 {
             return Err(SharedWordError::Short { path: path.into(), offset });
         }
-        // A mapping begins at a page of the system.
+        // A mapping must begin at a page boundary.
         let page_bytes = page_bytes();
         let at = offset % page_bytes;
         // SAFETY: a new mapping at an address that the kernel chooses.
@@ -77,21 +77,22 @@ impl SharedWord {
         Ok(Self { page, page_bytes, at })
     }
 
-    /// What it says now.
+    /// Returns the current value.
     #[inline]
     pub fn get(&self) -> u32 {
-        // SAFETY: four aligned bytes of the page, which is mapped as long as `self` lives. Others write
-        // to it at any time, so it is only read as an atomic, which memory that is mapped for reading
-        // allows with relaxed ordering. A file that is cut ends the process and harms nothing else.
+        // SAFETY: four aligned bytes of the page, which stays mapped while `self` lives. Other processes may
+        // write them at any time, so they are only read as an atomic. Read-only memory allows atomic loads
+        // with relaxed ordering. If the file is truncated, the access kills this process and has no other
+        // effect.
         unsafe { self.page.add(self.at).cast::<AtomicU32>().as_ref() }.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for SharedWord {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours and ends with us.
+        // SAFETY: this value owns the mapping, which ends with it.
         unsafe {
-            // Unmapping what is mapped cannot fail.
+            // Unmapping an existing mapping cannot fail.
             let _ = munmap(self.page.as_ptr().cast(), self.page_bytes);
         }
     }
@@ -104,7 +105,7 @@ mod tests {
     use std::fs::OpenOptions;
     use std::os::unix::fs::FileExt;
 
-    /// A file of its own, gone with the test.
+    /// A temporary file, removed on drop.
     struct Scratch(PathBuf);
 
     impl Scratch {

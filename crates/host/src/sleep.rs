@@ -1,19 +1,20 @@
-//! The handshake between a side that falls asleep and the one that is to wake it: a word that both share.
+//! The wake-up protocol between a sleeping side and the side that must wake it. Both share one word.
 //!
-//! The side that sleeps sets the word, and then looks once more for what has come. The other side writes a message,
-//! and then looks at the word. A fence in between, on either side, sees to it that at least one of them sees what
-//! the other one did: a message is found before the sleep, or the sleep is ended.
+//! The sleeping side sets the word and then polls once more for messages. The other side writes a message and
+//! then checks the word. Each side executes a fence in between, so that at least one of them sees the other's
+//! write. Either the poll finds the message, or the other side ends the sleep.
 
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// Says that this side sleeps from now on, unless it finds something in the look that is to follow.
+/// Announces that this side is about to sleep. The caller must poll once more before it sleeps.
 pub fn announce(word: &AtomicU64) {
     word.store(1, Ordering::Relaxed);
     // Pairs with the fence of `is_to_be_woken`.
     fence(Ordering::SeqCst);
 }
 
-/// Whether the other side sleeps and nobody has woken it: the caller does. A message for it is written before.
+/// Reports whether the other side sleeps and the caller must wake it. The caller must have written its
+/// message before. Only one caller gets `true` for each sleep.
 #[inline]
 pub fn is_to_be_woken(word: &AtomicU64) -> bool {
     // Pairs with the fence of `announce`.

@@ -1,14 +1,18 @@
-//! Cells between two processes: one side fills them in turn, the other empties them in turn.
-//! What goes through is copied twice, by both at once where it is long.
+//! Bounce buffers between two processes. One side fills the slots (cells) of a stage in round-robin order,
+//! and the other side empties them in the same order. Data is copied twice. For long transfers the two copies
+//! overlap.
 //!
-//! The cells of a stage are many, and together longer than what a processor caches for itself
-//! alone: what was filled has then moved on to a cache that both share by the time that it is
-//! emptied, and what was emptied by the time that it is filled. Measured with 1 MiB of private
-//! cache and copies of 1 MiB in cells of 64 KiB: 2 MiB in all took 31 µs, 256 KiB 124 µs; the
-//! system's copy from process to process, which the cells replace, 77 µs.
+//! A stage is larger than a processor's private cache. Data in a full cell therefore moves on to a cache that
+//! both processors share before the reader empties it. The same holds for an empty cell before the writer
+//! refills it. Measured with 1 MiB of private cache, for copies of 1 MiB in cells of 64 KiB:
 //!
-//! As with rings, credits see to it that a cell is not filled before it was emptied. A peer that breaks that
-//! rule spoils what it sends, or what it gets: cells are copied as atomic bytes, so that it is nothing worse.
+//! * A stage of 2 MiB took 31 µs.
+//! * A stage of 256 KiB took 124 µs.
+//! * The system's copy from process to process, which a stage replaces, took 77 µs.
+//!
+//! As with rings, credits ensure that a cell is emptied before it is refilled. A peer that breaks this rule
+//! corrupts only the data that it sends or receives. Cells are copied as atomic bytes, so that the race is no
+//! undefined behaviour.
 
 use crate::bytes::Bytes;
 use crate::copy::{copy, copy_in_order, copy_slice};
@@ -18,17 +22,17 @@ use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Bytes of a cell; few in a model.
+/// Size of a cell in bytes; small in a loom model.
 pub const CELL: usize = if cfg!(loom) { 64 } else { 64 * 1024 };
-/// Cells of a stage; few in a model.
+/// Number of cells of a stage; few in a loom model.
 pub const CELLS: usize = if cfg!(loom) { 2 } else { 32 };
-/// Bytes of a stage.
+/// Size of a stage in bytes.
 pub const LEN: usize = CELL * CELLS + size_of::<Tracks>();
 
-/// One for each cell.
+/// One marker for each cell.
 type Tracks = [Tracked; CELLS];
 
-/// One side's view of a stage: its memory, and which cell is next.
+/// The state of one side: the memory, and the index of the next cell.
 struct End {
     cells: NonNull<u8>,
     tracks: NonNull<Tracks>,
@@ -36,8 +40,8 @@ struct End {
     _region: Arc<Region>,
 }
 
-// SAFETY: memory belongs to the process, not to a thread. What a side shares with the other one it accesses by copies
-// of atomic bytes.
+// SAFETY: memory belongs to the process, not to a thread. A side accesses shared memory only by copies of
+// atomic bytes.
 unsafe impl Send for End {}
 
 impl End {
@@ -50,36 +54,36 @@ impl End {
         }
     }
 
-    /// The next cell, which has `len` bytes.
+    /// Returns the next cell for `len` bytes, and advances past it.
     #[inline]
     fn turn(&mut self, len: usize) -> (NonNull<u8>, &Tracked) {
         assert!(len <= CELL, "more than a cell has");
         let index = self.next;
         self.next = (index + 1) % CELLS;
-        // SAFETY: one of the cells, and what stands for it; both lie in the region.
+        // SAFETY: the index is that of a cell and of its marker. Both lie in the region.
         unsafe { (self.cells.add(index * CELL), &self.tracks.as_ref()[index]) }
     }
 }
 
-/// Makes what a model tracks, before its sides: memory of zeros is none of loom's.
+/// Initializes the markers of a loom model before its sides are created. Loom does not accept zeroed memory.
 #[cfg(all(test, loom))]
 pub(crate) fn lay_out(region: &Region, offset: usize) {
     let tracks = region.at(offset + CELL * CELLS, size_of::<Tracks>()).cast::<Tracks>();
-    // SAFETY: inside of the region, aligned, and used by nobody yet.
+    // SAFETY: inside the region, aligned, and not yet in use.
     unsafe { tracks.write(Tracks::default()) };
 }
 
 /// The side that fills the cells.
 pub struct StageWriter {
     end: End,
-    /// The messages that told of the cells filled last, by their numbers.
+    /// For each cell that may still be full: the number of the message that announced it, oldest first.
     filled: VecDeque<u64>,
 }
 
 /// The side that empties the cells.
 pub struct StageReader(End);
 
-/// The right to fill one cell, which is empty.
+/// The right to fill one empty cell.
 ///
 /// A second cell is a type error:
 ///
@@ -95,19 +99,19 @@ pub struct StageReader(End);
 pub struct EmptyCell<'a>(&'a mut StageWriter);
 
 impl StageWriter {
-    /// The filling side of the stage from byte `offset` of a region on.
+    /// Creates the filling side of the stage at byte `offset` of a region.
     ///
     /// # Safety
-    /// In this process nobody else fills it, and nothing else uses its memory.
+    /// No other code of this process may fill the stage or use its memory.
     ///
     /// # Panics
-    /// Where it is not all inside.
+    /// Panics if the stage is not inside the region.
     pub unsafe fn new(region: &Arc<Region>, offset: usize) -> Self {
         Self { end: End::new(region, offset), filled: VecDeque::new() }
     }
 
-    /// The next cell, if it is empty: messages up to number `completed`, without it, are complete, and with them
-    /// the cells were emptied of which they told.
+    /// Returns the next cell if it is empty. All messages with numbers below `completed` are complete. The
+    /// reader has emptied the cells that these messages announced.
     pub fn empty_cell(&mut self, completed: u64) -> Option<EmptyCell<'_>> {
         while self.filled.front().is_some_and(|&number| number < completed) {
             self.filled.pop_front();
@@ -115,74 +119,77 @@ impl StageWriter {
         (self.filled.len() < CELLS).then_some(EmptyCell(self))
     }
 
-    /// The next cell, which the other side has asked to be filled, and has emptied before: one that has not spoils
-    /// what it gets.
+    /// Returns the next cell without a check, because the peer asked this side to fill it. A correct peer has
+    /// emptied it first. Any other peer corrupts only the data that it receives.
     pub fn granted_cell(&mut self) -> EmptyCell<'_> {
         EmptyCell(self)
     }
 
-    /// Passes the next cell by.
+    /// Skips the next cell.
     pub fn skip(&mut self) {
         self.end.turn(0);
     }
 }
 
 impl EmptyCell<'_> {
-    /// Fills the cell, from its start; the message of that number tells of it.
+    /// Fills the cell from its first byte. `number` is the number of the message that announces it.
     ///
     /// # Panics
-    /// Where it is too much: the caller has checked.
+    /// Panics if `from` is longer than a cell: the caller must have checked.
     #[inline]
     pub fn fill(self, from: &[u8], number: u64) {
         let StageWriter { end, filled } = self.0;
         filled.push_back(number);
         let (cell, track) = end.turn(from.len());
-        // SAFETY: a cell has so many bytes, in a region, which has no reference to them; both sides access them by
-        // such copies.
+        // SAFETY: a cell has at least that many bytes. It lies in a region, which has no reference to them.
+        // Both sides access them by atomic copies.
         track.write(|| unsafe { copy_slice(from, cell.as_ptr()) });
     }
 
-    /// Fills the cell with `len` bytes of `from`.
+    /// Fills the cell with `len` bytes of `from`, starting at `offset`.
     ///
     /// # Panics
-    /// Where it is too much, or there are fewer: the caller has checked.
+    /// Panics if `len` exceeds a cell or the bytes of `from`: the caller must have checked.
     #[inline]
     pub fn fill_from(self, from: &Bytes, offset: usize, len: usize) {
         let from = from.at(offset, len);
         let (cell, track) = self.0.end.turn(len);
-        // SAFETY: a cell has so many bytes, in a region, which has no reference to them; both sides access them by
-        // such copies. As many bytes lie at `from`, which are accessed by such copies as well.
+        // SAFETY: a cell has at least `len` bytes. It lies in a region, which has no reference to them. Both
+        // sides access them by atomic copies. `Bytes::at` checked the source, which is accessed by such
+        // copies as well.
         track.write(|| unsafe { copy(from.as_ptr(), cell.as_ptr(), len) });
     }
 }
 
 impl StageReader {
-    /// The emptying side of the stage from byte `offset` of a region on.
+    /// Creates the emptying side of the stage at byte `offset` of a region.
     ///
     /// # Safety
-    /// In this process nobody else empties it, and nothing else uses its memory.
+    /// No other code of this process may empty the stage or use its memory.
     ///
     /// # Panics
-    /// Where it is not all inside.
+    /// Panics if the stage is not inside the region.
     pub unsafe fn new(region: &Arc<Region>, offset: usize) -> Self {
         Self(End::new(region, offset))
     }
 
-    /// Empties the next cell, which has `len` bytes: the last 8 become visible after all others, in order.
+    /// Copies `len` bytes of the next cell to `offset` of `to`. The last 8 bytes become visible after all
+    /// others, in order.
     ///
     /// # Panics
-    /// Where no cell has so many, or there is no room for them: the caller has checked.
+    /// Panics if `len` exceeds a cell or does not fit into `to`: the caller must have checked.
     #[inline]
     pub fn empty_into(&mut self, to: &Bytes, offset: usize, len: usize) {
         let to = to.at(offset, len);
         let (cell, track) = self.0.turn(len);
-        // SAFETY: a cell has so many bytes, in a region, which has no reference to them; both sides access them by
-        // such copies: a correct peer leaves the cell alone, and a hostile one spoils what it sends. So much room is
-        // at `to`, where bytes are accessed by such copies as well.
+        // SAFETY: a cell has at least `len` bytes. It lies in a region, which has no reference to them. Both
+        // sides access them by atomic copies. A correct peer does not write the cell now, and a hostile one
+        // corrupts only its own data. `Bytes::at` checked the target, which is accessed by such copies as
+        // well.
         track.read(|| unsafe { copy_in_order(cell.as_ptr(), to.as_ptr(), len) });
     }
 
-    /// Passes the next cell by.
+    /// Skips the next cell.
     pub fn skip(&mut self) {
         self.0.turn(0);
     }
@@ -195,7 +202,7 @@ mod tests {
 
     fn stage() -> (StageWriter, StageReader) {
         let region = Arc::new(Region::on_heap(64 + LEN));
-        // SAFETY: one for each side, on memory of its own.
+        // SAFETY: one end for each side, on memory that nothing else uses.
         unsafe { (StageWriter::new(&region, 64), StageReader::new(&region, 64)) }
     }
 
@@ -223,7 +230,7 @@ mod tests {
     #[test]
     fn a_whole_stage_is_filled_before_it_is_emptied() {
         let (mut here, mut there) = stage();
-        // Miri takes seconds for a whole cell.
+        // Miri needs seconds for a whole cell.
         let len = if cfg!(miri) { 200 } else { CELL };
         for n in 0..CELLS {
             here.empty_cell(0).unwrap().fill(&vec![n as u8; len], n as u64);
@@ -245,7 +252,8 @@ mod tests {
         let (most, len) = (100 * CELLS, 100);
         let (mut here, mut there) = stage();
         let ((tell, told), (complete, completed)) = (mpsc::channel(), mpsc::channel());
-        // The ends of the channels go with each side, so that one that fails ends the other one.
+        // Each side owns its ends of the channels. If one side fails, its channels close and the other side
+        // ends too.
         std::thread::scope(move |scope| {
             scope.spawn(move || {
                 let mut so_far = 0;

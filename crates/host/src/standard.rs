@@ -1,8 +1,8 @@
-//! Standard output as this process was given it.
+//! The state of standard output at the start of this process.
 //!
-//! Rust's runtime opens /dev/null in the place of a standard stream that is closed, before `main` begins: what
-//! is written there is lost without an error. So a closed one is looked for before that, by an entry of
-//! `.init_array`, which the loader calls first.
+//! Rust's runtime opens /dev/null in place of a closed standard stream before `main` begins, so that later
+//! writes are lost without an error. An entry of `.init_array` checks the stream before that, because the
+//! loader calls it first.
 
 use rustix::io::fcntl_getfd;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-// SAFETY: `.init_array` holds addresses of functions of the C calling convention, which the loader calls once
-// each; this is one address of such a function. It uses nothing of Rust's runtime, which is not set up yet.
+// SAFETY: `.init_array` holds addresses of functions with the C calling convention, and the loader calls each
+// once. This is the address of such a function. It uses no part of Rust's runtime, which is not yet
+// initialized.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
@@ -21,12 +22,12 @@ extern "C" fn look() {
 }
 
 fn is_closed(number: RawFd) -> bool {
-    // SAFETY: the number is not -1, and nothing else runs that could close or reuse it meanwhile. The call asks
-    // the kernel about the number alone: of one that is not open it answers EBADF and does nothing.
+    // SAFETY: the number is not -1, and no other thread runs yet that could close or reuse it. The call only
+    // queries the number in the kernel. If it is not open, the kernel returns EBADF and does nothing else.
     fcntl_getfd(unsafe { BorrowedFd::borrow_raw(number) }).is_err()
 }
 
-/// Reports that standard output was closed when this process began.
+/// Reports whether standard output was closed when this process started.
 pub fn output_was_closed() -> bool {
     WAS_CLOSED.load(Ordering::Relaxed)
 }

@@ -1,5 +1,5 @@
-//! What the two ends of a ring, a lane, a stage or a sleep agree by. Atomics enter these files here alone, so that
-//! loom can replace them: `./check` builds the models with `--cfg loom`.
+//! Synchronization primitives of rings, lanes, stages and the wake-up protocol. These files import atomics
+//! only from here, so that loom can replace them: `./check` builds the models with `--cfg loom`.
 
 #[cfg(loom)]
 pub use loom::sync::atomic::{AtomicU64, fence};
@@ -7,22 +7,23 @@ pub use std::sync::atomic::Ordering;
 #[cfg(not(loom))]
 pub use std::sync::atomic::{AtomicU64, fence};
 
-/// Stands for bytes that one end writes and the other one then reads. Under loom an access that is not handed over
-/// fails the model, and under ThreadSanitizer it is a data race; otherwise there is nothing of it. The bytes
-/// themselves are copied as atomics, in which the sanitizer finds no race.
+/// A marker for bytes that one end writes and the other end then reads. An access without a happens-before
+/// order fails the model under loom, and is a data race under ThreadSanitizer. In other builds the marker
+/// costs nothing. It is needed because the bytes themselves are copied as atomics, in which the sanitizer
+/// finds no race.
 #[cfg(not(any(loom, netdyno_tsan)))]
 #[derive(Default)]
 pub(crate) struct Tracked;
 
 #[cfg(not(any(loom, netdyno_tsan)))]
 impl Tracked {
-    /// Reads the bytes.
+    /// Reads the marked bytes.
     #[inline(always)]
     pub(crate) fn read<T>(&self, access: impl FnOnce() -> T) -> T {
         access()
     }
 
-    /// Writes the bytes.
+    /// Writes the marked bytes.
     #[inline(always)]
     pub(crate) fn write<T>(&self, access: impl FnOnce() -> T) -> T {
         access()
@@ -36,7 +37,8 @@ pub(crate) struct Tracked(std::cell::UnsafeCell<u64>);
 #[cfg(netdyno_tsan)]
 impl Tracked {
     pub(crate) fn read<T>(&self, access: impl FnOnce() -> T) -> T {
-        // SAFETY: the word was handed over with the bytes. Where it was not, the sanitizer ends the test.
+        // SAFETY: the other end published the word together with the bytes. If it did not, the sanitizer ends
+        // the test.
         unsafe { self.0.get().read_volatile() };
         access()
     }

@@ -1,16 +1,16 @@
-//! What a process does while nothing arrives.
+//! The wait strategies of a process while no message arrives.
 
 use std::cell::Cell;
 use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// A turn of somebody else's that takes longer is one of a program that takes all of the processor that
-/// it gets.
+/// If a yield takes longer than this, the time slice went to a CPU-bound program.
 const LONG_TURN: Duration = Duration::from_millis(1);
-/// Who has slept is let in before such a program; who yields, behind it each time.
+/// Duration of a nap. The scheduler runs a thread that wakes from sleep before a CPU-bound program. A thread
+/// that yields runs after that program every time.
 const NAP: Duration = Duration::from_micros(20);
-/// Naps before it is seen whether such a program is still there.
+/// Number of naps before the thread yields again, to check whether a CPU-bound program still runs.
 const NAPS: u32 = 32;
 
 thread_local! {
@@ -19,32 +19,32 @@ thread_local! {
     static LOST: Cell<u64> = const { Cell::new(0) };
 }
 
-/// From now on this thread, where it yields, naps beside a program that takes all of the processor. Not for
-/// one that shares its processor with the peer that it waits for: that may compute for as long.
+/// Lets this thread nap instead of yielding while a CPU-bound program shares its processor. Do not call it if
+/// the thread shares its processor with the peer that it waits for, because the peer may compute for as long.
 pub fn nap_beside_others() {
     MAY_NAP.set(true);
 }
 
-/// Turns that this thread has lost to such programs, while it yielded or for naps. `None` where it does
-/// not nap.
+/// Returns the number of time slices that this thread has lost to CPU-bound programs. It counts long yields
+/// and naps. Returns `None` if the thread does not nap.
 pub fn lost_turns() -> Option<u64> {
     MAY_NAP.get().then(|| LOST.get())
 }
 
-/// How to wait.
+/// The wait strategy of an idle process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wait {
-    /// Look again at once. Fastest, and wrong where there are more processes than cores.
+    /// Polls again at once. It is the fastest strategy, and wrong if there are more processes than cores.
     #[default]
     Spin,
-    /// Offer the processor to others between two looks ([`nap_beside_others`]).
+    /// Yields the processor between two polls. See [`nap_beside_others`].
     Yield,
-    /// Sleep in the kernel until something arrives, where the wire can wake.
+    /// Sleeps in the kernel until a message arrives, if the wire supports wake-ups.
     Block,
 }
 
 impl Wait {
-    /// One look was in vain.
+    /// Waits as the strategy demands after a poll without result.
     #[inline]
     pub fn idle(self) {
         match self {
@@ -54,7 +54,7 @@ impl Wait {
         }
     }
 
-    /// As spelled on the command line.
+    /// Returns the name of the strategy on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Spin => "spin",
@@ -64,8 +64,8 @@ impl Wait {
     }
 }
 
-/// Offers the processor to others. Beside a program that takes all of it, a look would be as long after
-/// the one before as that program's turn takes: then it is after a nap.
+/// Yields the processor. Beside a CPU-bound program each yield would last as long as that program's time
+/// slice. The thread then naps instead.
 fn give_way() {
     if !MAY_NAP.get() {
         return rustix::thread::sched_yield();
@@ -114,7 +114,7 @@ mod tests {
         sched_setaffinity(None, &only).unwrap();
     }
 
-    /// Beside one that never gives the processor back, looks do not wait for its turns.
+    /// Beside a program that never yields, polls do not wait for the end of its time slices.
     #[test]
     fn who_yields_to_a_program_that_takes_all_naps() {
         let allowed = sched_getaffinity(None).unwrap();
@@ -130,7 +130,7 @@ mod tests {
                 assert_eq!(lost_turns(), None);
                 nap_beside_others();
                 let began = Instant::now();
-                // The other one may not have begun.
+                // The other thread may not have started yet.
                 while NAPS_LEFT.get() == 0 && began.elapsed() < Duration::from_secs(60) {
                     Wait::Yield.idle();
                 }

@@ -1,14 +1,14 @@
-//! Faults under a socket: what becomes of each datagram, and what comes later.
+//! The fault injector of a socket: it decides about each datagram, and queues those that it delays.
 
 use netdyno_protocol::faults::{Faults, Spoiler};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::SocketAddr;
 
-/// A datagram that is held back comes later by up to this: some round trips of a fast network.
+/// Maximum injected delay: a few round trips of a fast network.
 pub const HOLD_AT_MOST_NS: u64 = 100_000;
 
-/// A network that fails.
+/// A fault injector with its queue of delayed datagrams.
 #[derive(Debug)]
 pub struct Faulty {
     spoiler: Spoiler,
@@ -16,7 +16,7 @@ pub struct Faulty {
     count: u64,
 }
 
-/// In the order of their time, and of their coming where that is the same.
+/// A delayed datagram. The order is by due time, then by arrival.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Held {
     at_ns: u64,
@@ -26,7 +26,7 @@ struct Held {
 }
 
 impl Faulty {
-    /// When something that is held back has to be sent.
+    /// Returns the time at which the next delayed datagram is due, in nanoseconds.
     pub fn next_release_ns(&self) -> Option<u64> {
         self.held.peek().map(|Reverse(held)| held.at_ns)
     }

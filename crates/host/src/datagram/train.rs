@@ -1,6 +1,6 @@
-//! Datagrams of one length that go to the system, and come from it, in one call: segmentation
-//! offload (`UDP_SEGMENT`, `UDP_GRO`; Linux 4.18 and 5.0). The network sees them one by one; on
-//! loopback, or with an adapter that can do it, no processor does.
+//! Batches of equal-length datagrams, passed to and from the system in one call by UDP segmentation offload
+//! (`UDP_SEGMENT`, Linux 4.18, and `UDP_GRO`, Linux 5.0). The network still carries single datagrams. On
+//! loopback, or with an adapter that segments in hardware, no processor spends time on splitting them.
 
 use netdyno_protocol::frame::datagram::LONGEST;
 use nix::errno::Errno;
@@ -11,35 +11,35 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
-/// What a train may take at the receiver.
+/// Buffer size in bytes that holds any received batch.
 pub const ROOM: usize = 1 << 16;
-/// Datagrams in a train at most: together they are one of IP until they are taken apart.
+/// Maximum datagrams in a batch. The kernel treats a batch as one IP datagram until it is segmented.
 const LONGEST_TRAIN: usize = (u16::MAX as usize - 64) / LONGEST;
 
-/// Datagrams that have come, one behind the other.
+/// A received batch of datagrams, which lie one behind the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagrams {
-    /// Length of all of them.
+    /// Total length in bytes.
     pub len: usize,
-    /// Length of each but the last, which may be shorter.
+    /// Length in bytes of each datagram but the last, which may be shorter.
     pub each: usize,
-    /// Who sent them.
+    /// Address of the sender.
     pub from: SocketAddr,
 }
 
 impl From<(usize, SocketAddr)> for Datagrams {
     fn from((len, from): (usize, SocketAddr)) -> Self {
-        // Not 0: rooms are cut into pieces of that length.
+        // At least 1, because callers split buffers into chunks of this length.
         Self { len, each: len.max(1), from }
     }
 }
 
-/// Datagrams of full length, the last of them perhaps shorter, that are to be sent to one peer.
+/// A batch of full-length datagrams to one peer. The last datagram may be shorter.
 #[derive(Debug)]
 pub struct Train {
     to: SocketAddr,
     bytes: Vec<u8>,
-    /// The system, or the adapter on some way, cannot do it.
+    /// The system, or the adapter on some route, does not support GSO.
     is_refused: bool,
 }
 
@@ -60,7 +60,7 @@ impl Train {
         self.to
     }
 
-    /// Whether it is empty, or the datagram may be its next.
+    /// Reports whether the batch is empty, or can take the datagram as its next.
     pub fn takes(&self, to: SocketAddr, datagram: &[u8]) -> bool {
         let is_next = self.to == to
             && self.bytes.len().is_multiple_of(LONGEST)
@@ -82,7 +82,7 @@ impl Train {
         self.bytes.clear();
     }
 
-    /// Hands all of it to the system. False where they are to be sent one by one.
+    /// Sends the whole batch in one call. Returns `false` if the caller must send the datagrams one by one.
     pub fn send(&mut self, socket: &UdpSocket, is_connected: bool) -> bool {
         if self.is_refused || self.bytes.len() <= LONGEST {
             return false;
@@ -92,9 +92,9 @@ impl Train {
         let segments = [ControlMessage::UdpGsoSegments(&(LONGEST as u16))];
         match sendmsg(socket.as_raw_fd(), &slice, &segments, MsgFlags::empty(), to.as_ref()) {
             Ok(_) => true,
-            // Tells of an earlier datagram, or that there is no room now.
+            // An error of an earlier datagram, or a full send buffer.
             Err(Errno::ECONNREFUSED | Errno::EAGAIN | Errno::ENOBUFS | Errno::EINTR) => false,
-            // An adapter without checksums of its own, a way with a smaller unit, an old kernel.
+            // The adapter has no checksum offload, the route has a smaller MTU, or the kernel is too old.
             Err(_) => {
                 self.is_refused = true;
                 false
@@ -114,17 +114,17 @@ impl Train {
     }
 }
 
-/// Room for what the system says of a train.
+/// Space for the control message that reports the segment size of a batch.
 #[derive(Debug)]
 pub struct Gathering(Vec<u8>);
 
-/// Lets the system hand over trains, if it will.
+/// Enables GRO on the socket. Returns `None` if the system refuses.
 pub fn gather(socket: &UdpSocket) -> Option<Gathering> {
     setsockopt(socket, sockopt::UdpGroSegment, &true).ok()?;
     Some(Gathering(nix::cmsg_space!(i32)))
 }
 
-/// Takes a datagram or a train of them, from `only_peer` where nobody else is heard.
+/// Receives a datagram or a batch. The sender is `only_peer` if the system reports no address.
 pub fn receive(
     socket: &UdpSocket,
     room: &mut [u8],
