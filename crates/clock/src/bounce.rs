@@ -1,8 +1,8 @@
-//! How far two processors are apart at this moment: how long a cache line takes from one to the other
-//! and another one back.
+//! Measures the cache-line round trip between two processors: one line is transferred there, and another line
+//! back.
 //!
-//! The system names the caches that two processors share, once. A hypervisor moves virtual processors
-//! among real ones without a word, and the same two are near in one minute and far in the next.
+//! The system reports once which caches two processors share. A hypervisor may move virtual CPUs between
+//! physical ones at any time and without notice. The real distance may therefore change within a minute.
 
 use crate::calibrate::Clock;
 use crate::place::pin;
@@ -11,40 +11,42 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// Round trips timed together, and how often.
+/// Round trips in one batch.
 const TRIPS: u64 = 64;
+/// Maximum number of batches.
 const BATCHES: usize = 61;
-/// Batches from which there is a figure.
+/// Minimum number of batches for a result.
 const BATCHES_AT_LEAST: usize = 5;
-/// Time after which no batch is begun where there are enough, and after which no answer is waited for.
+/// After this time no new batch starts if there are enough.
 const AT_MOST_NS: f64 = 10e6;
+/// After this time the measurement no longer waits for a reply.
 const GIVE_UP_NS: f64 = 60e6;
-/// Looks in vain between two readings of the clock.
+/// Polls between two readings of the clock.
 const LOOKS: u32 = 1000;
-/// A batch that takes so many times the median was interrupted.
+/// A batch that takes this many times the median was interrupted.
 const INTERRUPTED: f64 = 1.5;
-/// What either side writes when it is over.
+/// Value that either side writes to end the measurement.
 const OVER: u64 = u64::MAX;
 
-/// What a look at two processors found.
+/// The result of one measurement of two processors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounce {
-    /// A line there and another one back: the median over batches.
+    /// Median time of a round trip, over batches.
     pub round_trip_ns: f64,
-    /// Share of the time that was lost to interruptions of either processor.
+    /// Share of the time that interruptions of either processor took, from 0 to 1.
     pub lost_share: f64,
 }
 
-/// A cache line of its own, and the one that a prefetcher fetches with it.
+/// A cache line together with the one that an adjacent-line prefetcher fetches with it.
 #[repr(align(128))]
 #[derive(Default)]
 struct Line(AtomicU64);
 
-/// Bounces lines between `a` and `b`, which must differ; takes a few milliseconds. `None` where
-/// other programs leave them no time.
+/// Measures the cache-line round trip between `a` and `b`, which must differ. It takes a few milliseconds.
+/// Returns `None` if other programs leave the two processors too little time.
 ///
 /// # Errors
-/// This process may not run on one of them, or the system starts no threads.
+/// Returns an I/O error if this process may not run on one of them, or if the system starts no thread.
 pub fn bounce(clock: &Clock, a: usize, b: usize) -> io::Result<Option<Bounce>> {
     let (there, back) = (Line::default(), Line::default());
     let batches = thread::scope(|scope| {
@@ -72,7 +74,7 @@ pub fn bounce(clock: &Clock, a: usize, b: usize) -> io::Result<Option<Bounce>> {
     Ok(summary(batches))
 }
 
-/// Answers every line until it is over.
+/// Replies to every line until the measurement ends.
 fn answer(there: &AtomicU64, back: &AtomicU64) {
     let mut last = 0;
     while last != OVER {
@@ -84,13 +86,13 @@ fn answer(there: &AtomicU64, back: &AtomicU64) {
     }
 }
 
-/// Nanoseconds for each batch.
+/// Returns the time of each batch in nanoseconds.
 fn ask(clock: &Clock, there: &AtomicU64, back: &AtomicU64) -> Vec<f64> {
     let (at_most, give_up) = (clock.ticks(AT_MOST_NS), clock.ticks(GIVE_UP_NS));
     let mut batches = Vec::with_capacity(BATCHES);
     let begin = now();
     let mut nth = 0;
-    // Beside other programs, both threads are rarely at work at once.
+    // Beside other programs the two threads rarely run at the same time, so the first batches get more time.
     let limit = |batches: usize| if batches < BATCHES_AT_LEAST { give_up } else { at_most };
     while batches.len() < BATCHES && now() - begin < limit(batches.len()) {
         let began = now();
@@ -133,7 +135,7 @@ mod tests {
         let allowed = allowed().unwrap();
         let [a, b, ..] = allowed[..] else { return };
         let before = crate::place::allowed().unwrap();
-        // A busy machine may leave them no time in one look.
+        // On a busy machine a single measurement may fail.
         let seen = (0..100).find_map(|_| bounce(&clock, a, b).unwrap());
         let Bounce { round_trip_ns, lost_share } = seen.unwrap();
         assert!(round_trip_ns > clock.resolution_ns, "{round_trip_ns}");

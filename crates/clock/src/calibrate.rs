@@ -1,27 +1,27 @@
-//! What a tick is worth, what reading the counter costs, and what interrupts a
-//! processor that does nothing else.
+//! Measures the length of a tick, the cost of reading the counter, and the interruptions of an otherwise idle
+//! processor.
 
 use crate::ticks::now;
 use std::time::{Duration, Instant};
 
-/// How long the counter is compared with the monotonic clock. Both readings are good
-/// to some 30 ns, so this gives the tick to a few parts in a million.
+/// Time over which the counter is compared with the monotonic clock. Both readings are accurate to some 30
+/// ns, so that the length of a tick is accurate to a few parts in a million.
 const CALIBRATION: Duration = Duration::from_millis(10);
-/// A gap between two readings that is longer is a detour.
+/// A gap between two readings that is longer than this counts as a detour.
 const DETOUR_NS: f64 = 1000.0;
 
 /// A calibrated counter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clock {
-    /// Length of a tick.
+    /// Length of a tick, in nanoseconds.
     pub tick_ns: f64,
-    /// Median cost of one reading.
+    /// Median cost of one reading, in nanoseconds.
     pub cost_ns: f64,
-    /// Smallest difference between two readings that differ.
+    /// Smallest nonzero difference between two readings, in nanoseconds.
     pub resolution_ns: f64,
 }
 
-/// A reading of both clocks at, as nearly as can be, the same moment.
+/// Reads both clocks as nearly as possible at the same moment.
 fn both() -> (u64, Instant) {
     let mut best = (u64::MAX, 0, Instant::now());
     for _ in 0..16 {
@@ -36,7 +36,7 @@ fn both() -> (u64, Instant) {
 }
 
 impl Clock {
-    /// Calibrates the counter against the monotonic clock; takes 10 ms.
+    /// Calibrates the counter against the monotonic clock. It takes 10 ms.
     pub fn calibrate() -> Self {
         let (tick_0, instant_0) = both();
         while instant_0.elapsed() < CALIBRATION {
@@ -59,27 +59,27 @@ impl Clock {
         }
     }
 
-    /// Ticks in `ns`.
+    /// Converts nanoseconds to ticks, rounded down.
     pub fn ticks(&self, ns: f64) -> u64 {
         (ns / self.tick_ns) as u64
     }
 }
 
-/// What interrupted a processor that only read its clock.
+/// Interruptions of a processor that only read its clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Detours {
-    /// How long it read.
+    /// Length of the observation.
     pub observed_ns: f64,
-    /// Gaps of more than a microsecond between two readings.
+    /// Number of gaps longer than a microsecond between two readings.
     pub count: u64,
-    /// Their sum.
+    /// Sum of the gaps.
     pub lost_ns: f64,
-    /// The longest.
+    /// Longest gap.
     pub longest_ns: f64,
 }
 
-/// Reads the counter for `duration` and notes the gaps (Hoefler et al. 2010, section 2:
-/// the selfish detour benchmark).
+/// Reads the counter for `duration` and records the gaps. This is the selfish detour benchmark of Hoefler et
+/// al. 2010, section 2.
 pub fn detours(clock: &Clock, duration: Duration) -> Detours {
     let began = now();
     let end = began + clock.ticks(duration.as_nanos() as f64);

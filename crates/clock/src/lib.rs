@@ -1,12 +1,12 @@
-//! Time and place: the time stamp counter, its calibration, calibrated work, and the
-//! processors a process runs on. Small enough to be part of a foreign process.
+//! Time and CPU placement: the time stamp counter, its calibration, calibrated work, and the processors of a
+//! process. The crate is small enough to be part of a foreign process.
 //!
-//! * [`ticks`]: reading the counter.
-//! * [`bounce`]: how far two processors are apart at this moment.
-//! * [`calibrate`]: what a tick is worth, what reading costs, what interrupts.
-//! * [`pace`]: how fast processors are while something else runs on them.
+//! * [`ticks`]: reads the counter.
+//! * [`bounce`]: measures the cache-line round trip between two processors.
+//! * [`calibrate`]: measures the length of a tick, the cost of a reading, and OS noise.
+//! * [`pace`]: measures how fast processors run while a workload runs on them.
 //! * [`work`]: computation that takes a given time.
-//! * [`place`]: pinning, and how far two processors are apart.
+//! * [`place`]: CPU pinning, and the topological distance of two processors.
 
 pub mod bounce;
 pub mod calibrate;

@@ -1,8 +1,9 @@
-//! The pace of processors while something else runs on them: how long a fixed piece of work takes there.
+//! Measures the pace of processors under a workload: how long a fixed amount of computation takes on each.
 //!
-//! A processor may be a thread of a core, and the other thread may belong to another guest of the host.
-//! While that one is busy, everything here takes up to twice as long. Neither the clock nor the time that
-//! the host reports as stolen says so. Work that fills several execution units of the core shows it.
+//! A processor may be one hardware thread of a core whose other thread belongs to another guest of the host.
+//! While that thread is busy, all work on this processor takes up to twice as long. Neither the clock nor the
+//! steal time that the host reports shows this. A computation that fills several execution units of the core
+//! does.
 
 use crate::calibrate::Clock;
 use crate::place::pin;
@@ -12,22 +13,23 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Time between two samples of a processor. A sample takes some microseconds, so that the watch takes
-/// less than 0.05 % of the processor.
+/// Time between two samples of a processor. A sample takes some microseconds, so that sampling uses less than
+/// 0.05 % of the processor.
 const INTERVAL: Duration = Duration::from_millis(25);
-/// Rounds of the work in a sample: one or two microseconds.
+/// Rounds of the computation in a run, which then takes one or two microseconds.
 const ROUNDS: u64 = 1200;
-/// Runs of which a sample is the shortest: the first one finds the code cold, another may be interrupted.
+/// Runs of a sample, of which the shortest counts. The first run finds cold caches, and others may be
+/// interrupted.
 const RUNS: usize = 4;
 
-/// Samples the pace of processors from threads of its own, one on each, until it is ended or dropped.
+/// Samples the pace of processors, with one thread for each, until it is ended or dropped.
 #[derive(Debug)]
 pub struct Watch {
     ending: Arc<Ending>,
     watchers: Vec<(usize, JoinHandle<Vec<f64>>)>,
 }
 
-/// Tells the threads that the watch ends.
+/// Tells the threads that the watch has ended.
 #[derive(Debug, Default)]
 struct Ending {
     is_over: Mutex<bool>,
@@ -35,8 +37,8 @@ struct Ending {
 }
 
 impl Watch {
-    /// Begins to watch `cpus`. One that this process may not use, or for which the system starts no thread,
-    /// is not watched.
+    /// Starts to watch `cpus`. It skips a processor if this process may not use it, or if the system starts
+    /// no thread.
     pub fn begin(clock: &Clock, cpus: &[usize]) -> Self {
         let ending = Arc::new(Ending::default());
         let watchers = cpus.iter().filter_map(|&cpu| {
@@ -50,8 +52,8 @@ impl Watch {
         Self { watchers: watchers.collect(), ending }
     }
 
-    /// Ends the watch. Of each processor, the times of the same work in nanoseconds; none where it could not be
-    /// used.
+    /// Ends the watch. Returns for each processor the times of the same computation in nanoseconds, or none
+    /// if it could not be used.
     pub fn end(mut self) -> Vec<(usize, Vec<f64>)> {
         self.ending.tell();
         let watchers = std::mem::take(&mut self.watchers);
@@ -71,14 +73,14 @@ impl Ending {
         self.changed.notify_all();
     }
 
-    /// Whether the watch has ended, before the next sample is due.
+    /// Waits until the next sample is due. Returns `true` if the watch ends before that.
     fn comes_before_next(&self) -> bool {
         let is_over = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(is_over, INTERVAL, |is_over| !*is_over);
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Samples of the processor that this thread is pinned to.
+    /// Samples the processor to which this thread is pinned.
     fn sample(&self, tick_ns: f64) -> Vec<f64> {
         let mut samples = Vec::new();
         while !self.comes_before_next() {
@@ -93,7 +95,7 @@ impl Ending {
     }
 }
 
-/// Six chains of operations that do not wait for one another.
+/// Runs six independent chains of operations, which fill several execution units.
 fn work() {
     serialise();
     let [mut a, mut b, mut c, mut d, mut e, mut f] = [1u64, 2, 3, 4, 5, 6].map(black_box);

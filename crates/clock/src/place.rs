@@ -1,4 +1,4 @@
-//! Which processors a process may use and runs on, and how far two are apart.
+//! CPU placement: the processors that a process may use, pinning, and the distance of two processors.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fmt;
@@ -6,12 +6,12 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-/// How far two processors are apart, from near to far.
+/// The topological distance of two processors, from near to far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Distance {
     /// The same processor.
     Same,
-    /// Threads of one core.
+    /// Hardware threads of one core.
     SmtSibling,
     /// Cores that share a second-level cache.
     SharedL2,
@@ -21,7 +21,7 @@ pub enum Distance {
     SameSocket,
     /// Different sockets.
     OtherSocket,
-    /// The system does not say.
+    /// The system does not report the topology.
     Unknown,
 }
 
@@ -39,18 +39,18 @@ impl fmt::Display for Distance {
     }
 }
 
-/// The processors that this thread may use, ascending.
+/// Returns the processors that this thread may use, in ascending order.
 pub fn allowed() -> io::Result<Vec<usize>> {
     let set = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
-/// Keeps this thread, and those it will start, on `cpu`.
+/// Pins this thread, and the threads that it starts later, to `cpu`.
 pub fn pin(cpu: usize) -> io::Result<()> {
     keep_to(&[cpu])
 }
 
-/// Keeps this thread, and those it will start, on any of `cpus`.
+/// Restricts this thread, and the threads that it starts later, to `cpus`.
 pub fn keep_to(cpus: &[usize]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus {
@@ -62,7 +62,7 @@ pub fn keep_to(cpus: &[usize]) -> io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// How far `a` and `b` are apart.
+/// Returns the topological distance of `a` and `b`.
 pub fn distance(a: usize, b: usize) -> Distance {
     if a == b {
         return Distance::Same;
@@ -90,8 +90,8 @@ pub fn distance(a: usize, b: usize) -> Distance {
     }
 }
 
-/// Two of `allowed` that are near each other without sharing a core; the same one
-/// twice where there is no other.
+/// Chooses two of `allowed` that are near each other without sharing a core. Returns the same processor twice
+/// if there is no other.
 pub fn choose_pair(allowed: &[usize]) -> Option<(usize, usize)> {
     let &first = allowed.first()?;
     let nearest = allowed.iter().copied().filter(|&cpu| cpu != first).min_by_key(|&cpu| {
@@ -110,7 +110,7 @@ fn cpu_list(cpu: usize, file: &str) -> Option<Vec<usize>> {
     parse_list(&read(cpu, file)?)
 }
 
-/// The processors in a list such as `0-2,5`.
+/// Parses a list of processors such as `0-2,5`.
 pub fn parse_list(text: &str) -> Option<Vec<usize>> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',') {

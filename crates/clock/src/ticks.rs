@@ -1,6 +1,6 @@
-//! Reading the counter that counts time.
+//! Reads the time stamp counter.
 
-/// The counter of this architecture, as named in records. Miri interprets no instructions that read one.
+/// Name of the counter of this architecture, as written to records. Miri cannot read a hardware counter.
 pub const SOURCE: &str = if cfg!(miri) {
     "clock_gettime"
 } else if cfg!(target_arch = "x86_64") {
@@ -11,15 +11,15 @@ pub const SOURCE: &str = if cfg!(miri) {
     "clock_gettime"
 };
 
-/// The counter, after everything before it in the program has been executed and before
-/// anything after it is.
+/// Reads the counter. All earlier instructions complete before the reading, and no later instruction starts
+/// before it.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 pub fn now() -> u64 {
     use core::arch::x86_64::{_mm_lfence, _rdtsc};
-    // Without the first fence the counter is read while earlier loads still wait; without
-    // the second the first nanoseconds of what is timed run in the shadow of the reading.
-    // SAFETY: both instructions are part of every x86-64 and touch no memory.
+    // Without the first fence the counter is read while earlier loads are still pending. Without the second,
+    // the timed code overlaps with the reading for some nanoseconds.
+    // SAFETY: both instructions exist on every x86-64 and access no memory.
     unsafe {
         _mm_lfence();
         let ticks = _rdtsc();
@@ -28,62 +28,64 @@ pub fn now() -> u64 {
     }
 }
 
-/// The counter, after everything before it in the program has been executed and before
-/// anything after it is.
+/// Reads the counter. All earlier instructions complete before the reading, and no later instruction starts
+/// before it.
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 #[inline(always)]
 pub fn now() -> u64 {
     let ticks: u64;
-    // SAFETY: Linux lets user code read the virtual counter; nothing else is touched.
+    // SAFETY: Linux lets user code read the virtual counter, and the instructions have no other effect.
     unsafe {
         core::arch::asm!("isb", "mrs {}, cntvct_el0", "isb", out(reg) ticks, options(nostack, preserves_flags));
     }
     ticks
 }
 
-/// The counter at about this moment: half the price, for what need not be timed to the nanosecond.
+/// Reads the counter without ordering, at half the cost of [`now`], for times that need no nanosecond
+/// accuracy.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 pub fn glance() -> u64 {
-    // SAFETY: the instruction is part of every x86-64 and touches no memory.
+    // SAFETY: the instruction exists on every x86-64 and accesses no memory.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// The counter at about this moment: half the price, for what need not be timed to the nanosecond.
+/// Reads the counter without ordering, at half the cost of [`now`], for times that need no nanosecond
+/// accuracy.
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 #[inline(always)]
 pub fn glance() -> u64 {
     let ticks: u64;
-    // SAFETY: Linux lets user code read the virtual counter; nothing else is touched.
+    // SAFETY: Linux lets user code read the virtual counter, and the instruction has no other effect.
     unsafe {
         core::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nostack, nomem, preserves_flags));
     }
     ticks
 }
 
-/// The counter at about this moment.
+/// Reads the clock, like [`now`].
 #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 pub fn glance() -> u64 {
     now()
 }
 
-/// Nanoseconds of the monotonic clock, where no counter is known.
+/// Reads the monotonic clock in nanoseconds, on architectures without a known counter.
 #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 pub fn now() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Lets everything before it finish before anything after it begins.
+/// Waits until all earlier instructions have completed, before any later instruction starts.
 #[inline(always)]
 pub fn serialise() {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: the instruction is part of every x86-64 and touches no memory.
+    // SAFETY: the instruction exists on every x86-64 and accesses no memory.
     unsafe {
         core::arch::x86_64::_mm_lfence();
     }
     #[cfg(all(target_arch = "aarch64", not(miri)))]
-    // SAFETY: the instruction is part of every aarch64 and touches no memory.
+    // SAFETY: the instruction exists on every aarch64 and accesses no memory.
     unsafe {
         core::arch::asm!("isb", options(nostack, preserves_flags));
     }

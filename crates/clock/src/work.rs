@@ -1,22 +1,22 @@
-//! Computation that takes a given time: a chain of dependent operations that neither
-//! the compiler nor the processor can shorten.
+//! Computation that takes a given time: a chain of dependent operations that neither the compiler nor the
+//! processor can shorten.
 
 use crate::calibrate::Clock;
 use crate::ticks::{now, serialise};
 use std::hint::black_box;
 
-/// Steps run to find the cost of one.
+/// Number of steps in a calibration run.
 const CALIBRATION_STEPS: u64 = 4000;
 
-/// Work with a known time per step.
+/// A computation with a known time per step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Work {
     step_ns: f64,
 }
 
 impl Work {
-    /// Finds the cost of a step: the median over many short runs, so that an
-    /// interruption does not count.
+    /// Measures the time of a step. It takes the median over many short runs, so that interruptions do not
+    /// count.
     pub fn calibrate(clock: &Clock) -> Self {
         let mut runs: Vec<u64> = (0..101)
             .map(|_| {
@@ -30,14 +30,14 @@ impl Work {
         Self { step_ns: run_ns / CALIBRATION_STEPS as f64 }
     }
 
-    /// Steps that take about `ns`.
+    /// Returns the number of steps that take about `ns` nanoseconds.
     pub fn steps(&self, ns: f64) -> u64 {
         (ns / self.step_ns).round() as u64
     }
 }
 
-/// Runs `steps` steps, each of which needs the one before. Nothing before or after
-/// overlaps with them: work is processor time that is gone.
+/// Runs `steps` dependent steps. They do not overlap with code before or after the call, so that the
+/// processor time is really used up.
 #[inline]
 pub fn run(steps: u64) {
     serialise();
@@ -49,14 +49,14 @@ pub fn run(steps: u64) {
     serialise();
 }
 
-/// Hides a value from the optimiser and keeps it in its register, which
-/// `std::hint::black_box` does not promise.
+/// Hides a value from the optimiser and keeps it in its register, which `std::hint::black_box` does not
+/// guarantee.
 #[inline(always)]
 fn black_box_register(mut x: u64) -> u64 {
     if cfg!(miri) {
         return x;
     }
-    // SAFETY: the assembly is empty; it only claims to change the register.
+    // SAFETY: the assembly is empty and only claims to change the register.
     unsafe { core::arch::asm!("/* {0} */", inout(reg) x, options(nomem, nostack, preserves_flags)) };
     x
 }
@@ -65,11 +65,11 @@ fn black_box_register(mut x: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Work is used as a knob: twice the steps must take twice the time. The least of
-    /// several runs is compared, so that a busy machine cannot fail the test.
+    /// Work sets overheads on a dial, so twice the steps must take twice the time. The test compares the
+    /// shortest of several runs, so that a busy machine cannot make it fail.
     #[test]
     fn time_is_linear_in_steps() {
-        // Interleaved, so that a change of frequency meets all three lengths.
+        // The lengths alternate, so that a change of the clock frequency affects all three.
         let mut least = [u64::MAX; 3];
         for _ in 0..300 {
             for (least, steps) in least.iter_mut().zip([20_000, 40_000, 80_000]) {
