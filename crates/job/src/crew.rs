@@ -1,5 +1,4 @@
-//! The side that launches: own children, and workers on other hosts, with a control
-//! connection each.
+//! The launching side: child processes and workers on other hosts, with one control connection each.
 
 use crate::frame::{self, FrameError};
 use crate::remote::hear_out;
@@ -21,52 +20,52 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 use thiserror::Error;
 
-/// Once a message has begun to come, the rest must come within this time.
+/// Timeout for the remainder of a message after its first byte.
 const REST_OF_MESSAGE: Duration = Duration::from_secs(10);
-/// How long a member may take to end by itself when its connection is closed.
+/// Time in which a worker must end by itself after its connection is closed.
 const GRACE: Duration = Duration::from_millis(500);
-/// How long a member may take to close its layer when it is dismissed.
+/// Time in which a dismissed worker must close its layer.
 const GRACE_DISMISSED: Duration = Duration::from_secs(3);
 
-/// Why a crew could not be launched or heard.
+/// Reports why a worker could not be launched or heard.
 #[derive(Debug, Error)]
 pub enum CrewError {
     /// The system refused to start a child.
     #[error("cannot start a process: {0}")]
     Spawn(#[source] io::Error),
-    /// A member's connection broke while it lives.
+    /// The connection to a running worker failed.
     #[error("{place} cannot be talked to: {error}")]
     Control {
-        /// Which member.
+        /// The worker.
         place: Place,
-        /// What happened.
+        /// The error of the connection.
         #[source]
         error: FrameError,
     },
-    /// The system refused to wait.
+    /// The system call that waits for workers failed.
     #[error("cannot wait for processes: {0}")]
     Wait(#[source] io::Error),
 }
 
-/// What a member did.
+/// An event of a worker.
 #[derive(Debug)]
 pub enum Event<T> {
-    /// It sent a message.
+    /// The worker sent a message.
     Message(T),
-    /// It ended.
+    /// The worker ended.
     Ended(End),
 }
 
-/// How a member ended, as far as that is known here.
+/// How a worker ended, as far as the launching side can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// As a child does.
+    /// A child process exited with this status.
     Exit(ExitStatus),
-    /// Its connection is closed; how it ended is known on its host.
+    /// The connection to a worker on another host was closed. Only that host knows its exit status.
     Closed,
 }
 
-/// As what follows the name of a member.
+/// Formats the end as text that follows the name of the worker.
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Exit(status) = self else { return f.write_str("is gone: its connection was closed") };
@@ -78,12 +77,12 @@ impl fmt::Display for End {
     }
 }
 
-/// Where a member is.
+/// The location of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A child of this process, by its process id.
+    /// A child of this process, with its process identifier.
     Child(u32),
-    /// Another host, by its address.
+    /// Another host, with its address.
     Host(SocketAddr),
 }
 
@@ -96,21 +95,21 @@ impl fmt::Display for Place {
     }
 }
 
-/// Launches `command` with `control` as its standard input, in no terminal's foreground,
-/// with nothing on its standard output.
+/// Starts `command` with `control` as its standard input and no standard output. The process is not in the
+/// foreground group of the terminal.
 ///
 /// # Errors
-/// The system refuses to start a process.
+/// Returns an I/O error if the system refuses to start a process.
 pub fn spawn(mut command: Command, control: OwnedFd) -> io::Result<Child> {
     command
         .stdin(Stdio::from(control))
         .stdout(Stdio::null())
-        // What a terminal sends to its foreground group is for the launching side.
+        // Signals that a terminal sends to its foreground group are for the launching side only.
         .process_group(0)
         .spawn()
 }
 
-/// Members, numbered from 0 in the order in which they came.
+/// The workers of a launch, ranked from 0 in the order in which they were added.
 #[derive(Debug, Default)]
 pub struct Crew {
     members: Vec<Member>,
@@ -118,7 +117,7 @@ pub struct Crew {
 
 #[derive(Debug)]
 struct Member {
-    /// A stream socket, of this host or between hosts.
+    /// A stream socket, local or between hosts.
     control: File,
     kind: Kind,
     has_ended: bool,
@@ -132,13 +131,13 @@ enum Kind {
 }
 
 impl Crew {
-    /// A crew without members.
+    /// Creates a crew without workers.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Launches `command` with a control connection on its standard input and nothing on
-    /// its standard output. Returns its rank.
+    /// Starts `command` as a worker. Its standard input is the control connection, and it has no standard
+    /// output. Returns the worker's rank.
     pub fn launch(&mut self, command: Command) -> Result<usize, CrewError> {
         let (control, theirs) = UnixStream::pair().map_err(CrewError::Spawn)?;
         control.set_read_timeout(Some(REST_OF_MESSAGE)).map_err(CrewError::Spawn)?;
@@ -147,8 +146,7 @@ impl Crew {
         Ok(self.add(OwnedFd::from(control), Kind::Child(child)))
     }
 
-    /// Takes in a worker on another host that has `control` as its standard input. Returns
-    /// its rank.
+    /// Adds a worker on another host, with `control` as the connection to it. Returns the worker's rank.
     pub fn enlist(&mut self, control: TcpStream) -> Result<usize, CrewError> {
         control.set_read_timeout(Some(REST_OF_MESSAGE)).map_err(CrewError::Spawn)?;
         control.set_write_timeout(Some(REST_OF_MESSAGE)).map_err(CrewError::Spawn)?;
@@ -163,12 +161,13 @@ impl Crew {
         self.members.len() - 1
     }
 
-    /// Where a member is.
+    /// Returns the location of a worker.
     pub fn place(&self, rank: usize) -> Place {
         self.members[rank].place()
     }
 
-    /// Sends a message to a member. One that has ended gets none; its end is an event.
+    /// Sends a message to a worker. If the worker has ended, the message is dropped and `next` reports the
+    /// end.
     pub fn send<T: Serialize>(&mut self, rank: usize, message: &T) -> Result<(), CrewError> {
         let member = &mut self.members[rank];
         match frame::send(&mut member.control, message) {
@@ -177,7 +176,7 @@ impl Crew {
         }
     }
 
-    /// The next event of any member, or `None` where none comes within `timeout`.
+    /// Returns the next event of any worker, or `None` if none occurs within `timeout`.
     pub fn next<T: DeserializeOwned>(
         &mut self,
         timeout: Duration,
@@ -208,11 +207,12 @@ impl Crew {
 }
 
 impl Crew {
-    /// Ends the members when they have done their work: each closes its layer first, for which all of
-    /// them have to be there. Without this, or where that takes too long, they are killed.
+    /// Ends the workers after their work is done. Each closes its layer first, which requires that all are
+    /// still running. A worker that takes too long is killed, as all are when the crew is dropped without
+    /// this call.
     pub fn dismiss(mut self) {
         for member in &self.members {
-            // One that is gone already hears nothing.
+            // Fails if the worker has already ended, which is harmless.
             let _ = net::shutdown(&member.control, net::Shutdown::Write);
         }
         let until = Instant::now() + GRACE_DISMISSED;
@@ -223,7 +223,7 @@ impl Crew {
 }
 
 impl Member {
-    /// Whether a child has ended. One on another host is heard out when the crew is.
+    /// Reports whether a child has ended. The crew waits for remote workers only when it is dropped.
     fn is_gone(&mut self) -> bool {
         match &mut self.kind {
             Kind::Child(child) => !matches!(child.try_wait(), Ok(None)),
@@ -238,7 +238,7 @@ impl Member {
         }
     }
 
-    /// How a member ended whose connection is closed. A child that lingers is killed.
+    /// Returns how a worker with a closed connection ended. A child that does not exit in time is killed.
     fn end(&mut self) -> io::Result<End> {
         let Kind::Child(child) = &mut self.kind else { return Ok(End::Closed) };
         let until = Instant::now() + GRACE;
@@ -254,13 +254,13 @@ impl Member {
 }
 
 impl Drop for Crew {
-    /// No member outlives its crew.
+    /// Ends all workers, so that none outlives its crew.
     fn drop(&mut self) {
         for member in &mut self.members {
-            // What has ended already cannot be ended, and need not be.
+            // Fails if the worker has already ended, which is harmless.
             let _ = match &mut member.kind {
                 Kind::Child(child) => child.kill(),
-                // A worker whose connection is closed ends.
+                // A worker ends when its connection is closed.
                 Kind::Remote(control, _) => control.shutdown(Shutdown::Write),
             };
         }
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn messages_and_ends_are_events() {
         let mut crew = Crew::new();
-        // The shell answers on its standard input, which is the connection: length 4, then JSON.
+        // The shell replies on its standard input, which is the connection: length 4, then JSON.
         crew.launch(shell(r"printf '\004\000\000\000true' >&0; exit 3")).unwrap();
         let next = |crew: &mut Crew| crew.next::<bool>(Duration::from_secs(10)).unwrap().unwrap();
         assert!(matches!(next(&mut crew), (0, Event::Message(true))));
@@ -309,7 +309,7 @@ mod tests {
         assert!(!std::path::Path::new(&path).exists());
     }
 
-    /// A connection to oneself, as between hosts.
+    /// Returns both ends of a connection to this host, like one between hosts.
     fn connection() -> (TcpStream, TcpStream) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

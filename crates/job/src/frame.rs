@@ -1,23 +1,23 @@
-//! Messages on a control connection: a length of four bytes, then JSON.
+//! Messages on a control connection. Each has a length of four bytes, little endian, and then JSON.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, Read, Write};
 use thiserror::Error;
 
-/// Longest message: a launch with all its batches is some hundred kilobytes.
+/// Maximum length of a message in bytes. A launch request with all its batches has some hundred kilobytes.
 const LONGEST: usize = 64 << 20;
 
-/// Why a message did not come or go.
+/// Reports why a message could not be sent or received.
 #[derive(Debug, Error)]
 pub enum FrameError {
-    /// The other side has closed the connection.
+    /// The peer has closed the connection, or its host no longer replies.
     #[error("the connection was closed")]
     Closed,
     /// The connection failed.
     #[error("the connection failed: {0}")]
     Io(#[source] io::Error),
-    /// What came is not a message.
+    /// The received bytes are not a message, or the message to be sent is too long.
     #[error("what came is not a message: {0}")]
     Malformed(String),
 }
@@ -43,7 +43,7 @@ pub fn receive<T: DeserializeOwned>(stream: &mut impl Read) -> Result<T, FrameEr
         return Err(FrameError::Malformed(format!("it claims {len} bytes")));
     }
     let mut body = Vec::new();
-    // Grown as bytes come: a claim alone takes no memory.
+    // The buffer grows as bytes arrive, so that a false length allocates no memory.
     stream.take(len as u64).read_to_end(&mut body).map_err(closed_or_failed)?;
     if body.len() < len {
         return Err(FrameError::Closed);
@@ -56,7 +56,7 @@ fn closed_or_failed(error: io::Error) -> FrameError {
         io::ErrorKind::UnexpectedEof
         | io::ErrorKind::BrokenPipe
         | io::ErrorKind::ConnectionReset
-        // The kernel has given up another host.
+        // The kernel has given up on the other host.
         | io::ErrorKind::TimedOut
         | io::ErrorKind::HostUnreachable
         | io::ErrorKind::NetworkUnreachable => FrameError::Closed,

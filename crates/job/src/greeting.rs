@@ -1,4 +1,4 @@
-//! What each side of a connection between hosts says first.
+//! The hello message of each side of a connection between hosts.
 //!
 //! ```text
 //!  0   magic "netdyno\n"
@@ -9,33 +9,34 @@
 //! 66   zero                6 bytes
 //! ```
 //!
-//! The first 32 bytes mean the same in all versions.
+//! The first 32 bytes have the same meaning in all versions.
 
 use std::fmt;
 
-/// Length of a greeting.
+/// Length of a greeting in bytes.
 pub const LEN: usize = 72;
-/// Length of what means the same in all versions.
+/// Length in bytes of the part that has the same meaning in all versions.
 pub const PREAMBLE_LEN: usize = MAGIC.len() + VERSION_LEN;
-/// Length of a nonce.
+/// Length of a nonce in bytes.
 pub const NONCE_LEN: usize = 32;
-/// Says that this is netdyno.
+/// Identifies the protocol as netdyno's.
 pub const MAGIC: [u8; 8] = *b"netdyno\n";
 
 const VERSION_LEN: usize = 24;
 
-/// A version of the command.
+/// A version of netdyno.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Version([u8; VERSION_LEN]);
 
 impl Version {
-    /// This one.
+    /// The version of this build.
     pub const OURS: Self = match Self::new(env!("CARGO_PKG_VERSION").as_bytes()) {
         Some(version) => version,
         None => panic!("the version does not fit into a greeting"),
     };
 
-    /// The version with this name, if it can be one's: letters, digits, dot, plus and minus.
+    /// Returns the version with this name. Returns `None` if it is too long, or has characters other than
+    /// letters, digits, dots, plus and minus.
     pub const fn new(name: &[u8]) -> Option<Self> {
         if name.is_empty() || name.len() > VERSION_LEN {
             return None;
@@ -52,7 +53,7 @@ impl Version {
         Some(Self(bytes))
     }
 
-    /// The version that a preamble names, if it is netdyno's.
+    /// Parses the version in a preamble. Returns `None` if the magic or the version is invalid.
     pub fn parse(preamble: &[u8; PREAMBLE_LEN]) -> Option<Self> {
         let name = preamble.strip_prefix(&MAGIC)?;
         let len = name.iter().rposition(|&byte| byte != 0).map_or(0, |at| at + 1);
@@ -72,30 +73,30 @@ impl fmt::Debug for Version {
     }
 }
 
-/// The part that a side plays.
+/// The role of a side of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// It has connected.
+    /// The side that connected.
     Client,
-    /// It was connected to.
+    /// The side that accepted the connection.
     Server,
 }
 
-/// What a side says first.
+/// The hello message of a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greeting {
-    /// Its version.
+    /// The sender's version.
     pub version: Version,
-    /// Random, new each time.
+    /// Random bytes, new for each connection.
     pub nonce: [u8; NONCE_LEN],
-    /// Its part.
+    /// The sender's role.
     pub part: Part,
-    /// Whether it has a key.
+    /// Reports that the sender has a key.
     pub has_key: bool,
 }
 
 impl Greeting {
-    /// As bytes.
+    /// Encodes the greeting.
     pub fn encode(&self) -> [u8; LEN] {
         let mut bytes = [0; LEN];
         bytes[..8].copy_from_slice(&MAGIC);
@@ -106,7 +107,7 @@ impl Greeting {
         bytes
     }
 
-    /// The greeting that `bytes` are, if they are one.
+    /// Parses a greeting. Returns `None` if any field is invalid.
     pub fn parse(bytes: &[u8; LEN]) -> Option<Self> {
         let (preamble, rest) = bytes.split_first_chunk()?;
         let version = Version::parse(preamble)?;
@@ -144,7 +145,7 @@ mod tests {
             prop_assert!(Greeting::parse(&bytes).is_none_or(|greeting| greeting.encode() == bytes));
         }
 
-        /// Nearly right is where a parser errs.
+        /// Errors of a parser show most with nearly valid input.
         #[test]
         fn one_changed_byte_is_refused_or_means_something_else(
             greeting in greetings(), at in 0..LEN, change in 1u8..,

@@ -1,49 +1,52 @@
-//! How two sides on different hosts come to trust each other before either takes the
-//! other's word for anything: the same version first, then the same key.
+//! The handshake of two sides on different hosts. It compares their versions and then checks that both have
+//! the same key. Before it succeeds, neither side trusts any other data of its peer.
 //!
-//! Each says a [`Greeting`], the client first. Where both have a key, the client and then
-//! the server prove it by HMAC-SHA256 of a word for their part and both greetings: the key
-//! never travels; a proof serves once, for these two and for one part; and nobody can make
-//! the two believe that they greeted otherwise than they did.
+//! Each side sends a [`Greeting`], the client first. If both have a key, first the client and then the server
+//! proves that it knows the key. A proof is the HMAC-SHA256 of a label for the role and of both greetings:
+//!
+//! * The key is never sent.
+//! * A proof is valid only for this connection, because both greetings contain nonces, and only for one role.
+//! * An attacker in the middle cannot change a greeting without detection.
 
 use crate::greeting::{self, Greeting, MAGIC, PREAMBLE_LEN, Part, Version};
 use crate::key::{Key, PROOF_LEN};
 use std::io::{self, Read, Write};
 use thiserror::Error;
 
-/// Why two sides do not come together.
+/// Reports why a handshake failed.
 #[derive(Debug, Error)]
 pub enum HandshakeError {
-    /// It speaks something else.
+    /// The peer speaks another protocol.
     #[error("what speaks there is not netdyno")]
     Foreign,
-    /// Another version may mean other things by the same bytes.
+    /// The versions differ, so the same bytes may have different meanings.
     #[error("this is netdyno {ours}, the other side {theirs}: install the same version")]
     Version {
-        /// This side's.
+        /// The version of this side.
         ours: Version,
-        /// The other's.
+        /// The version of the peer.
         theirs: Version,
     },
-    /// It plays the same part: this side's own words have come back, or it is lost.
+    /// The peer has the same role. Either it reflected this side's greeting, or both ends were started in one
+    /// role.
     #[error("the other side plays the same part as this one")]
     SamePart,
-    /// This side has no key.
+    /// The peer has a key and this side has none.
     #[error("the other side asks for a key")]
     OnlyTheyHaveKey,
-    /// The other side has no key.
+    /// This side has a key and the peer has none.
     #[error("the other side has no key")]
     OnlyWeHaveKey,
-    /// The client has another key than the server.
+    /// The keys of client and server differ.
     #[error("wrong key")]
     WrongKey,
-    /// The server took the client's proof and has none of its own.
+    /// The server accepted the client's proof, but its own proof is invalid.
     #[error("the other side has not proved that it knows the key")]
     Unproved,
-    /// The other side has closed the connection.
+    /// The peer has closed the connection.
     #[error("the other side has closed the connection")]
     Closed,
-    /// The other side says nothing.
+    /// The peer has sent nothing within the timeout.
     #[error("the other side says nothing")]
     Silent,
     /// The connection failed.
@@ -64,12 +67,11 @@ impl From<io::Error> for HandshakeError {
     }
 }
 
-/// Comes together with the side at the other end of `stream`, saying `greeting`.
-///
-/// Reads a greeting and a proof at most. How long it may take is the stream's affair.
+/// Performs the handshake on `stream` and sends `greeting`. It reads at most a greeting and a proof. The
+/// stream itself must limit the time.
 ///
 /// # Errors
-/// The other side is none to talk to, as the error says.
+/// Returns `HandshakeError` if the peer is incompatible, has another key, or does not answer.
 pub fn shake<S: Read + Write>(
     stream: &mut S,
     greeting: &Greeting,
@@ -85,7 +87,7 @@ pub fn shake<S: Read + Write>(
         return Err(HandshakeError::Foreign);
     }
     if greeting.part == Part::Server {
-        // Before anything is judged, so that the other side can judge too.
+        // The greeting is sent before any check, so that the peer can compare versions too.
         stream.write_all(&ours)?;
     }
     stream.read_exact(&mut theirs[MAGIC.len()..PREAMBLE_LEN])?;
@@ -109,7 +111,7 @@ pub fn shake<S: Read + Write>(
     }
 }
 
-/// A key, and what was said in both greetings.
+/// A key together with the bytes of both greetings.
 struct Proofs<'a> {
     key: &'a Key,
     client: &'a [u8; greeting::LEN],
@@ -128,7 +130,7 @@ impl Proofs<'_> {
     fn as_client<S: Read + Write>(&self, stream: &mut S) -> Result<(), HandshakeError> {
         stream.write_all(&self.key.prove(&self.of(Part::Client)))?;
         let shown = read_proof(stream).map_err(|error| match error {
-            // A server says nothing to a wrong proof.
+            // A server closes the connection without an answer after a wrong proof.
             HandshakeError::Closed => HandshakeError::WrongKey,
             other => other,
         })?;
@@ -172,7 +174,7 @@ mod tests {
 
     type End = Result<(), HandshakeError>;
 
-    /// What both sides make of each other: client, then server.
+    /// Runs a handshake and returns the results of the client and the server.
     fn meet(client: (Greeting, Option<Key>), server: (Greeting, Option<Key>)) -> (End, End) {
         let (mut a, mut b) = UnixStream::pair().unwrap();
         let serving = thread::spawn(move || shake(&mut b, &server.0, server.1.as_ref()));
@@ -202,7 +204,8 @@ mod tests {
         assert!(matches!(ends, (Err(WrongKey), Err(WrongKey))), "{ends:?}");
         let ends = meet_with_keys(None, key(RIGHT));
         assert!(matches!(ends, (Err(OnlyTheyHaveKey), Err(OnlyWeHaveKey))), "{ends:?}");
-        // The server that asks for nothing finds the client gone, or hears its version of it.
+        // The client detects the mismatch first. The server sees the closed connection, or the client's
+        // greeting.
         let ends = meet_with_keys(key(RIGHT), None);
         assert!(matches!(ends, (Err(OnlyWeHaveKey), Err(OnlyTheyHaveKey | Closed))), "{ends:?}");
     }
@@ -226,7 +229,7 @@ mod tests {
         );
     }
 
-    /// A stream that says what was prepared, and keeps what is said to it.
+    /// A stream that returns prepared bytes, and records the bytes written to it.
     struct Scripted<'a> {
         says: &'a [u8],
         heard: Vec<u8>,
@@ -257,7 +260,7 @@ mod tests {
 
     #[test]
     fn own_words_sent_back_convince_nobody() {
-        // All that a client says is its greeting; it does not prove itself to itself.
+        // The client sends only its greeting. It does not prove the key to its own reflection.
         let key = key(RIGHT);
         let ours = greeting(Part::Client, key.as_ref());
         let mut stream = Scripted { says: &ours.encode(), heard: Vec::new() };
@@ -273,10 +276,10 @@ mod tests {
         let proofs = Proofs { key: &key, client: &client, server: &server };
         let [of_client, of_server] = [Part::Client, Part::Server].map(|part| key.prove(&proofs.of(part)));
         assert_ne!(of_client, of_server);
-        // An impostor shows the client's proof back to it: it is not the server's.
+        // An impostor reflects the client's proof, which is not the server's.
         let mut stream = Scripted { says: &of_client, heard: Vec::new() };
         assert!(matches!(proofs.as_client(&mut stream), Err(HandshakeError::Unproved)));
-        // Somebody says again what a client once said; the server's nonce is another now.
+        // An attacker replays a recorded client. The server's nonce is now a different one.
         let recorded = [&client[..], &of_client].concat();
         let (end, heard) = hear(&recorded, Part::Server);
         assert!(matches!(end, Err(HandshakeError::WrongKey)), "{end:?}");
@@ -295,7 +298,7 @@ mod tests {
             prop_assert!(heard.len() <= greeting::LEN);
         }
 
-        /// Somebody in the middle who changes a greeting is found out.
+        /// An attacker in the middle that changes a greeting is detected.
         #[test]
         fn no_byte_of_a_greeting_can_be_changed_on_the_way(at in 0..greeting::LEN, change in 1u8..) {
             let key = Key::new(RIGHT).unwrap();

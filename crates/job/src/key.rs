@@ -1,4 +1,4 @@
-//! The secret that the two sides of a connection between hosts share.
+//! The pre-shared key of two hosts.
 
 use hmac::digest::KeyInit;
 use hmac::{Hmac, Mac};
@@ -8,30 +8,31 @@ use std::fmt;
 use std::io;
 use thiserror::Error;
 
-/// Length of a proof.
+/// Length of a proof in bytes.
 pub const PROOF_LEN: usize = 32;
 
-/// Shortest key, in characters. Whoever sees one handshake may try keys at leisure.
+/// Minimum length of a key in bytes. An observer of one handshake can try keys offline, so short keys are
+/// unsafe.
 const SHORTEST: usize = 16;
-/// Longest key, in characters.
+/// Maximum length of a key in bytes.
 const LONGEST: usize = 4096;
-/// Characters of a key that is made here: five random bits each, none of them like another.
+/// Characters of generated keys. Each carries five random bits, and no two look alike.
 const ALPHABET: &[u8; 32] = b"23456789abcdefghijkmnpqrstuvwxyz";
 const GROUPS: usize = 6;
 const GROUP_LEN: usize = 4;
 
-/// Why text is no key.
+/// Reports why text is not a valid key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum KeyError {
-    /// It could be guessed.
+    /// The key is short enough to be guessed. The value is its length in bytes.
     #[error("a key has {SHORTEST} characters at least, this one has {0}")]
     Short(usize),
-    /// It is something else.
+    /// The text is too long for a key.
     #[error("a key has {LONGEST} characters at most")]
     Long,
 }
 
-/// A shared secret. It is never shown and never sent.
+/// A pre-shared key. It is never displayed and never sent.
 #[derive(Clone)]
 pub struct Key(Vec<u8>);
 
@@ -42,10 +43,10 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// The key that is `text`, without the white space around it.
+    /// Creates a key from `text`, without the white space around it.
     ///
     /// # Errors
-    /// It is too short or too long to be one.
+    /// Returns `KeyError` if the text is too short or too long.
     pub fn new(text: &str) -> Result<Self, KeyError> {
         match text.trim().as_bytes() {
             key if key.len() < SHORTEST => Err(KeyError::Short(key.len())),
@@ -54,10 +55,10 @@ impl Key {
         }
     }
 
-    /// A key of 120 random bits, as text to be copied.
+    /// Generates a key of 120 random bits, as text that the user copies.
     ///
     /// # Errors
-    /// The system gives no random bits.
+    /// Returns an I/O error if the system provides no random bytes.
     pub fn random_text() -> io::Result<String> {
         let bytes = random::bytes::<{ GROUPS * GROUP_LEN }>()?;
         let characters = bytes.map(|byte| char::from(ALPHABET[usize::from(byte) % ALPHABET.len()]));
@@ -65,12 +66,12 @@ impl Key {
         Ok(groups.join("-"))
     }
 
-    /// What only somebody with the key can say about `parts`.
+    /// Returns the HMAC-SHA256 of `parts`, which proves knowledge of the key.
     pub fn prove(&self, parts: &[&[u8]]) -> [u8; PROOF_LEN] {
         self.mac(parts).finalize().into_bytes().into()
     }
 
-    /// Whether `proof` is what the key makes of `parts`, in a time that tells nothing.
+    /// Reports whether `proof` is valid for `parts`. The comparison takes constant time.
     pub fn verify(&self, parts: &[&[u8]], proof: &[u8; PROOF_LEN]) -> bool {
         self.mac(parts).verify_slice(proof).is_ok()
     }
@@ -109,7 +110,7 @@ mod tests {
         Key::new(&a).unwrap();
     }
 
-    /// RFC 4231, test case 3.
+    /// Compares with RFC 4231, test case 3.
     #[test]
     fn the_proof_is_hmac_sha256() {
         let key = Key(vec![0xaa; 20]);

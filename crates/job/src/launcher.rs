@@ -1,4 +1,4 @@
-//! Commands that start processes on this host and others, such as mpiexec and srun.
+//! External launchers, such as mpiexec and srun, that start processes on this host and others.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
@@ -12,29 +12,29 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// Where the number of processes goes.
+/// Placeholder for the number of processes.
 const NUMBER: &str = "{n}";
-/// How long a launcher may take to end once its processes have.
+/// Time in which a launcher must end after its processes have ended.
 const GRACE: Duration = Duration::from_secs(3);
-/// How long it may take when it is asked to.
+/// Time in which a launcher must end after SIGTERM.
 const GRACE_ASKED: Duration = Duration::from_secs(2);
-/// Lines of what it says that are kept: the last ones say why it ended.
+/// Number of output lines that are kept. The last lines explain why the launcher ended.
 const LINES_KEPT: usize = 40;
-/// Lines of these that fit on the user's one line.
+/// Number of these lines that fit on one line for the user.
 const LINES_TOLD: usize = 3;
 
-/// Why text is no launcher.
+/// Reports why text is not a valid launcher.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LauncherError {
-    /// It cannot be split into words.
+    /// The quotes of the text do not match.
     #[error("its quotes do not match")]
     Quotes,
-    /// It says nothing of how many processes to start.
+    /// The text has no placeholder for the number of processes.
     #[error("it must say where the number of processes goes: as in 'mpiexec -n {{n}}'")]
     NoNumber,
 }
 
-/// A command that starts as many processes as it is told to.
+/// A command that starts a given number of processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launcher {
     text: String,
@@ -58,7 +58,7 @@ impl fmt::Display for Launcher {
 }
 
 impl Launcher {
-    /// Its first word.
+    /// Returns the launcher's program name.
     pub fn program(&self) -> &str {
         self.words.first().map_or("", String::as_str)
     }
@@ -71,11 +71,11 @@ impl Launcher {
         command
     }
 
-    /// Starts `procs` processes of `program` with its arguments; `variables` go into the
-    /// environment, which launchers pass on, some of them on their own host alone.
+    /// Starts `procs` processes of `program` with its arguments. `variables` are set in the launcher's
+    /// environment. Most launchers pass them to all processes, and some only to those on their own host.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// Returns an I/O error if the launcher cannot be started.
     pub fn start(&self, procs: usize, program: &Command, variables: &[(&str, &OsStr)]) -> io::Result<Job> {
         let mut command = self.command(procs, program);
         command
@@ -83,7 +83,7 @@ impl Launcher {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
-            // What a terminal sends to its foreground group is for this side.
+            // Signals that a terminal sends to its foreground group are for this process only.
             .process_group(0);
         let mut child = command.spawn()?;
         let said = Arc::new(Mutex::new(Vec::new()));
@@ -95,7 +95,7 @@ impl Launcher {
     }
 }
 
-/// Keeps the last lines.
+/// Keeps the last lines of the launcher's output.
 fn listen(from: impl BufRead, said: &Mutex<Vec<String>>) {
     for line in from.split(b'\n').map_while(Result::ok) {
         let mut lines = said.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,7 +106,7 @@ fn listen(from: impl BufRead, said: &Mutex<Vec<String>>) {
     }
 }
 
-/// What a launcher has started. It ends when this is dropped.
+/// A running launcher. It is ended when this value is dropped.
 #[derive(Debug)]
 pub struct Job {
     child: Child,
@@ -115,14 +115,14 @@ pub struct Job {
 }
 
 impl Job {
-    /// How it ended, if it has, with what it said last.
+    /// Returns the exit status of the launcher and its last output, or `None` while it runs.
     ///
     /// # Errors
-    /// The system does not say.
+    /// Returns an I/O error if the system does not report the status.
     pub fn ended(&mut self) -> io::Result<Option<(ExitStatus, String)>> {
         let Some(status) = self.child.try_wait()? else { return Ok(None) };
         if let Some(listening) = self.listening.take() {
-            // Its processes may hold the pipe open a little longer.
+            // The launcher's processes may hold the pipe open a little longer.
             let until = Instant::now() + Duration::from_millis(200);
             while !listening.is_finished() && Instant::now() < until {
                 thread::sleep(Duration::from_millis(5));
@@ -131,7 +131,7 @@ impl Job {
         Ok(Some((status, self.last_words())))
     }
 
-    /// What it says within `time` of why it ends, if it does.
+    /// Returns the launcher's last output if it ends within `time` with any output.
     pub fn parting_words(&mut self, time: Duration) -> Option<String> {
         if !self.ends_within(time) {
             return None;
@@ -140,7 +140,7 @@ impl Job {
         (!words.is_empty()).then_some(words)
     }
 
-    /// The end of what it said, on one line, without rules and boxes.
+    /// Returns the last lines of output, joined into one line. Lines without letters or digits are left out.
     fn last_words(&self) -> String {
         let lines = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let is_telling = |line: &&str| line.chars().any(char::is_alphanumeric);
@@ -161,14 +161,14 @@ impl Job {
 }
 
 impl Drop for Job {
-    /// Its processes end when their control connections do. It is to clean up after them, and
-    /// is killed only where it does not.
+    /// Waits for the launcher to clean up after its processes, which end when their control connections
+    /// close. If it does not end in time, it gets SIGTERM and then SIGKILL.
     fn drop(&mut self) {
         if self.ends_within(GRACE) {
             return;
         }
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            // What has ended already cannot be ended, and need not be.
+            // Fails if the launcher has already ended, which is harmless.
             let _ = kill_process(pid, Signal::TERM);
         }
         if !self.ends_within(GRACE_ASKED) {

@@ -1,17 +1,17 @@
-//! Launching processes and talking to them: a crew of own children, of workers on served
-//! hosts, and of processes that mpiexec or the like starts, each with a control connection.
+//! Launches workers and keeps a control connection to each. A worker is a child process, a process on a
+//! served host, or a process started by a launcher such as mpiexec.
 //!
 //! * [`frame`]: messages on a control connection.
-//! * [`crew`]: the side that launches.
-//! * [`member`]: the side that is launched.
-//! * [`launcher`]: mpiexec and the like. * [`lobby`]: where what they start comes to.
-//! * [`place`]: what they say of a process's place.
-//! * [`key`], [`greeting`], [`handshake`], [`remote`]: control connections between hosts.
+//! * [`crew`]: the launching side, with all its workers.
+//! * [`member`]: the launched side.
+//! * [`launcher`]: external launchers such as mpiexec and srun.
+//! * [`lobby`]: the rendezvous port to which processes started by a launcher connect.
+//! * [`place`]: the rank and the job size that launchers report in the environment.
+//! * [`key`], [`greeting`], [`handshake`], [`remote`]: authenticated control connections between hosts.
+//! * [`shared_files`]: files that communication libraries leave in shared memory.
 //!
-//! * [`shared_files`]: what libraries leave in shared memory.
-//!
-//! Nothing outlives the side that launches: its end closes the connections, and the
-//! kernel tells its children.
+//! No worker outlives the launching side. When that process ends, its connections close and the kernel
+//! signals its children.
 #![forbid(unsafe_code)]
 
 pub mod crew;

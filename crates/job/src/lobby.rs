@@ -1,5 +1,5 @@
-//! Where processes that a launcher has started come to: a port that is open for one launch,
-//! with a key of its own, whoever else may knock.
+//! The rendezvous of processes that a launcher has started. It is a TCP port that is open for one launch and
+//! has a key of its own. It rejects all other connections.
 
 use crate::frame;
 use crate::key::Key;
@@ -15,34 +15,34 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-/// How often it is looked whether the lobby is closed.
+/// Interval at which the port checks whether it must close.
 const LOOK: Duration = Duration::from_millis(100);
-/// Connections that may be strangers' at once. Each is heard for a few seconds at most.
+/// Maximum number of unauthenticated connections at a time. Each is closed after a few seconds at most.
 const KNOCKING_AT_MOST: usize = 256;
-/// Time to reach one of several addresses.
+/// Timeout of a connection to one of several addresses.
 const TRYING: Duration = Duration::from_secs(2);
-/// Time to reach the lobby.
+/// Timeout of a connection to the rendezvous.
 const REACHING: Duration = Duration::from_secs(10);
 
-/// A process that has come.
+/// An authenticated process that has connected.
 #[derive(Debug)]
 pub struct Guest {
     /// Its control connection.
     pub control: TcpStream,
-    /// Its place, as its launcher told it.
+    /// Its rank and the job size, if its launcher reported them.
     pub place: Option<Place>,
-    /// The machine that it is on.
+    /// Identifier of its machine.
     pub machine: String,
 }
 
-/// What a process says when it comes.
+/// The first message of a process after the handshake.
 #[derive(Serialize, Deserialize)]
 struct Card {
     place: Option<Place>,
     machine: String,
 }
 
-/// An open lobby. It closes when it is dropped.
+/// An open rendezvous port. It closes when it is dropped.
 #[derive(Debug)]
 pub struct Lobby {
     address: SocketAddr,
@@ -52,10 +52,10 @@ pub struct Lobby {
 }
 
 impl Lobby {
-    /// Opens one at an address of this host, any port, with a fresh key.
+    /// Opens a port at an address of this host, with a new key.
     ///
     /// # Errors
-    /// The system gives no such socket, no random bits or no thread.
+    /// Returns an I/O error if the system refuses the socket, the random bytes or the thread.
     pub fn open(ip: IpAddr) -> io::Result<Self> {
         let listener = TcpListener::bind((ip, 0))?;
         listener.set_nonblocking(true)?;
@@ -69,17 +69,17 @@ impl Lobby {
         Ok(Self { address, key_text, guests, is_closed })
     }
 
-    /// Where to come to.
+    /// Returns the address of the port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The key to come with.
+    /// Returns the key that a process needs to connect.
     pub fn key_text(&self) -> &str {
         &self.key_text
     }
 
-    /// The next guest, if one comes within `timeout`.
+    /// Returns the next process that connects within `timeout`.
     pub fn next(&self, timeout: Duration) -> Option<Guest> {
         self.guests.recv_timeout(timeout).ok()
     }
@@ -91,10 +91,10 @@ impl Drop for Lobby {
     }
 }
 
-/// Comes to the lobby at `address`.
+/// Connects to the rendezvous at `address`, and sends the place of this process.
 ///
 /// # Errors
-/// It cannot be reached, or does not take the key, in a bounded time.
+/// Returns `DialError` if the address cannot be reached or the handshake fails. Both have timeouts.
 pub fn enter(address: SocketAddr, key: &Key, place: Option<Place>) -> Result<TcpStream, DialError> {
     let mut control = remote::dial(address, Some(key), REACHING)?;
     let failed = |error: frame::FrameError| DialError::Connect(io::Error::other(error.to_string()));
@@ -102,12 +102,13 @@ pub fn enter(address: SocketAddr, key: &Key, place: Option<Place>) -> Result<Tcp
     Ok(control)
 }
 
-/// Whether the lobby with this key is at `address`: it is asked in, and does not go in.
+/// Reports whether a rendezvous with this key is at `address`. It performs the handshake and then
+/// disconnects.
 pub fn is_at(address: SocketAddr, key: &Key) -> bool {
     remote::dial(address, Some(key), TRYING).is_ok()
 }
 
-/// Who stands at the door.
+/// The thread that accepts and authenticates connections.
 struct Porter {
     listener: TcpListener,
     key: Key,
@@ -119,7 +120,7 @@ impl Porter {
         let knocking = Arc::new(AtomicUsize::new(0));
         let timeout = Timespec::try_from(LOOK).ok();
         while !self.is_closed.load(Ordering::Relaxed) {
-            // Interrupted or in vain: there is nothing to accept then.
+            // After a timeout or an interrupt, `accept` finds no connection and the loop continues.
             let _ = poll(&mut [PollFd::new(&self.listener, PollFlags::IN)], timeout.as_ref());
             let Ok((control, _)) = self.listener.accept() else { continue };
             if knocking.fetch_add(1, Ordering::Relaxed) >= KNOCKING_AT_MOST {
@@ -129,18 +130,19 @@ impl Porter {
             let (key, guests, left) = (self.key.clone(), guests.clone(), Arc::clone(&knocking));
             let hear = move || {
                 if let Some(guest) = admit(control, &key) {
-                    // Nobody waits for it where the lobby is closed.
+                    // Fails if the rendezvous is already closed, which is harmless.
                     let _ = guests.send(guest);
                 }
                 left.fetch_sub(1, Ordering::Relaxed);
             };
-            // Where there is no thread for it, it comes in vain, and its launch says so.
+            // If no thread can start, the connection is dropped. The process then reports the failure to its
+            // launcher.
             let _ = thread::Builder::new().spawn(hear);
         }
     }
 }
 
-/// A stranger is turned away.
+/// Authenticates a connection and receives its first message. Returns `None` for an unknown peer.
 fn admit(control: TcpStream, key: &Key) -> Option<Guest> {
     control.set_nonblocking(false).ok()?;
     remote::welcome(&control, Some(key)).ok()?;

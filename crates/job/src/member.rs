@@ -1,5 +1,5 @@
-//! The side that is launched: its control connection, listened to by a thread of its
-//! own that sleeps in the kernel, so that it disturbs no measurement.
+//! The launched side of a control connection. A thread listens on it and sleeps in the kernel, so that it
+//! does not disturb measurements.
 
 use crate::frame::{self, FrameError};
 use crate::shared_files::SharedFiles;
@@ -19,56 +19,56 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, SystemTime};
 use thiserror::Error;
 
-/// How long a process whose launching side is gone may take to close its layer and to end.
+/// Time in which a process must close its layer and end after the launching side has ended.
 const LEAVING: Duration = Duration::from_secs(2);
 
-/// Why a member cannot go on.
+/// Reports why a worker cannot continue.
 #[derive(Debug, Error)]
 pub enum MemberError {
-    /// Its standard input is not a control connection.
+    /// The standard input is not a control connection.
     #[error("this process was not launched by netdyno: its standard input is no control connection ({0})")]
     NotLaunched(#[source] io::Error),
-    /// The launching side is silent.
+    /// The launching side has sent nothing within the timeout.
     #[error("the launching process is silent")]
     Silent,
     /// The launching side has closed the connection.
     #[error("the launching process is gone")]
     Over,
-    /// The connection broke.
+    /// The connection failed.
     #[error("the launching process cannot be talked to: {0}")]
     Control(#[from] FrameError),
 }
 
 /// The connection to the process that launched this one.
 pub struct Control<T> {
-    /// A stream socket, of the host or between hosts.
+    /// A stream socket, local or between hosts.
     stream: File,
     messages: Receiver<T>,
-    /// Set when the launching side is gone.
+    /// Becomes true when the launching side has ended.
     is_over: Arc<AtomicBool>,
     loss: Loss,
     began: SystemTime,
 }
 
-/// What becomes of a process whose launching side is gone.
+/// The reaction of a process to the end of its launching side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loss {
-    /// It closes its layer and ends: it was started for this connection.
+    /// The process closes its layer and ends, because it was started for this connection.
     Ends,
-    /// It is told, and goes on.
+    /// The process sets a flag and continues.
     IsTold,
 }
 
 impl<T: DeserializeOwned + Send + 'static> Control<T> {
-    /// Takes the connection that is this process's standard input, and starts to listen.
-    /// When the launching side is gone, or this process is asked to end (SIGTERM), it is told, and has
-    /// two seconds to end.
+    /// Takes the connection on standard input and starts to listen on it. The process must end within two
+    /// seconds after the launching side ends, or after it gets SIGTERM. Both set the flag that
+    /// [`Control::over`] returns.
     pub fn from_stdin() -> Result<Self, MemberError> {
         let stdin = io::stdin().as_fd().try_clone_to_owned().map_err(MemberError::NotLaunched)?;
         Self::on(stdin)
     }
 
-    /// The same on a connection that this process has made.
+    /// Does the same on a connection that this process has opened.
     pub fn on(connection: OwnedFd) -> Result<Self, MemberError> {
         let not_launched = |error: rustix::io::Errno| MemberError::NotLaunched(error.into());
         rustix::net::sockopt::socket_domain(&connection).map_err(not_launched)?;
@@ -77,7 +77,7 @@ impl<T: DeserializeOwned + Send + 'static> Control<T> {
         Self::listen(connection, Loss::Ends)
     }
 
-    /// The same in a process that does not end with the connection: it is told.
+    /// Listens on a connection of a process that outlives it. The end of the connection only sets the flag.
     pub fn within(connection: TcpStream) -> Result<Self, MemberError> {
         Self::listen(connection.into(), Loss::IsTold)
     }
@@ -91,15 +91,15 @@ impl<T: DeserializeOwned + Send + 'static> Control<T> {
         let over = Arc::clone(&is_over);
         let hear = move || {
             while let Ok(message) = frame::receive::<T>(&mut listening) {
-                // Nobody is waiting any more only when its connection is about to be closed.
+                // The receiver is dropped only shortly before the connection is closed.
                 let _ = sender.send(message);
             }
             over.store(true, Ordering::Relaxed);
-            // A thread that waits for a message learns that none will come.
+            // A thread that waits for a message learns that no more will arrive.
             drop(sender);
             if loss == Loss::Ends {
                 std::thread::sleep(LEAVING);
-                // A layer that hangs, or hangs while it is closed, ends no other way.
+                // A layer that hangs, even while it is closed, can be ended only by SIGKILL.
                 SharedFiles::of_this_process(began).remove();
                 let _ = kill_process(getpid(), Signal::KILL);
             }
@@ -108,8 +108,8 @@ impl<T: DeserializeOwned + Send + 'static> Control<T> {
         Ok(Self { stream, messages, is_over, loss, began })
     }
 
-    /// Ends this process where the launching side, for which it was started, is gone: for a process in
-    /// the middle of what nobody wants any more.
+    /// Ends this process if its launching side has ended and it was started for this connection. It serves
+    /// processes that are in the middle of work that is no longer needed.
     pub fn end_if_over(&self) {
         if self.loss == Loss::Ends && self.is_over.load(Ordering::Relaxed) {
             self.shared_files().remove();
@@ -117,17 +117,17 @@ impl<T: DeserializeOwned + Send + 'static> Control<T> {
         }
     }
 
-    /// The files in shared memory that this process has mapped since it has the connection.
+    /// Returns the shared-memory files that this process has created and mapped since the connection began.
     pub fn shared_files(&self) -> SharedFiles {
         SharedFiles::of_this_process(self.began)
     }
 
-    /// Is set when the launching side is gone.
+    /// Returns the flag that becomes true when the launching side has ended.
     pub fn over(&self) -> &AtomicBool {
         &self.is_over
     }
 
-    /// The address of this host on the connection, where it is one between hosts.
+    /// Returns the address of this host on the connection, or `None` if the connection is local.
     pub fn local_ip(&self) -> Option<IpAddr> {
         let address = rustix::net::getsockname(&self.stream).ok()?;
         SocketAddr::try_from(address).ok().map(|address| address.ip().to_canonical())
@@ -138,12 +138,12 @@ impl<T: DeserializeOwned + Send + 'static> Control<T> {
         Ok(frame::send(&mut self.stream, message)?)
     }
 
-    /// The next message, if one has come.
+    /// Returns the next message if one has arrived.
     pub fn try_receive(&mut self) -> Option<T> {
         self.messages.try_recv().ok()
     }
 
-    /// The next message, if it comes in time.
+    /// Returns the next message, which must arrive within `timeout`.
     pub fn receive(&mut self, timeout: Duration) -> Result<T, MemberError> {
         self.messages.recv_timeout(timeout).map_err(|error| match error {
             RecvTimeoutError::Timeout => MemberError::Silent,
@@ -151,14 +151,14 @@ impl<T: DeserializeOwned + Send + 'static> Control<T> {
         })
     }
 
-    /// The next message, however long that takes.
+    /// Waits for the next message without a timeout.
     pub fn wait(&mut self) -> Result<T, MemberError> {
         self.messages.recv().map_err(|_| MemberError::Over)
     }
 }
 
 impl<T> Drop for Control<T> {
-    /// A layer that could not be closed has left its files mapped.
+    /// Removes the files of a layer that could not be closed, because it left them mapped.
     fn drop(&mut self) {
         if self.loss == Loss::Ends {
             SharedFiles::of_this_process(self.began).remove();
@@ -166,12 +166,12 @@ impl<T> Drop for Control<T> {
     }
 }
 
-/// Closes the connection when this process is asked to end, which the listening thread notices.
+/// Closes the connection on SIGTERM. The listening thread then sees the end of the connection.
 fn hang_up_on_signal(connection: OwnedFd) -> Result<(), MemberError> {
     let mut signals = Signals::new([SIGTERM]).map_err(MemberError::NotLaunched)?;
     let wait = move || {
         for _ in &mut signals.forever() {
-            // A connection that is closed already needs no closing.
+            // Fails if the connection is already closed, which is harmless.
             let _ = shutdown(&connection, Shutdown::Both);
         }
     };

@@ -1,20 +1,20 @@
-//! A process's place in a job, as launchers tell it in the environment, and the machine that it
-//! is on.
+//! The rank of a process in a job and the job size, as launchers set them in the environment, and the
+//! identity of its machine.
 
 use serde::{Deserialize, Serialize};
 
-/// Which process of how many.
+/// The rank of a process and the size of its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// From 0.
+    /// Rank, from 0.
     pub rank: usize,
-    /// How many there are.
+    /// Number of processes in the job.
     pub procs: usize,
 }
 
-/// How launchers name rank and number of processes: Hydra and its like (MPICH, Intel MPI), PRRTE
-/// and ORTE (Open MPI), Slurm, Flux. Slurm's number is that of the step: a batch script, which is
-/// one process of an allocation for many, is in none.
+/// Variables in which launchers report rank and size: Hydra and its relatives (MPICH, Intel MPI), PRRTE and
+/// ORTE (Open MPI), Slurm, Flux. The size of Slurm is that of the step. A batch script belongs to no step,
+/// because it is a single process in an allocation for many.
 const NAMES: [(&str, &str); 4] = [
     ("PMI_RANK", "PMI_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
@@ -22,18 +22,18 @@ const NAMES: [(&str, &str); 4] = [
     ("FLUX_TASK_RANK", "FLUX_JOB_SIZE"),
 ];
 
-/// How launchers name the place of a process among those of its host.
+/// Variables in which launchers report the rank of a process on its host.
 const LOCAL_NAMES: [&str; 4] =
     ["MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", "FLUX_TASK_LOCAL_ID"];
 
-/// Whether another process of this job on this host comes first, as far as its launcher says.
+/// Reports whether the launcher has started a process of this job with a lower rank on this host.
 pub fn has_elder_here() -> bool {
     let local = LOCAL_NAMES.iter().find_map(|name| std::env::var(name).ok());
     local.and_then(|rank| rank.parse::<usize>().ok()).is_some_and(|rank| rank > 0)
 }
 
 impl Place {
-    /// The place of this process; `None` where no launcher has started it.
+    /// Returns the place of this process, or `None` if no launcher has started it.
     pub fn of_this_process() -> Option<Self> {
         Self::told_by(|name| std::env::var(name).ok())
     }
@@ -47,7 +47,7 @@ impl Place {
     }
 }
 
-/// Tells machines apart: containers of one machine are on the same.
+/// Returns an identifier of the machine. All containers of one machine have the same.
 pub fn machine() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     boot.trim().to_owned()

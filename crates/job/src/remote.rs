@@ -1,4 +1,4 @@
-//! Connections between hosts, authenticated at both ends and with an end to patience.
+//! Connections between hosts, authenticated at both ends and with timeouts.
 
 use crate::greeting::{Greeting, Part, Version};
 use crate::handshake::{HandshakeError, shake};
@@ -10,25 +10,25 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// Time for a handshake, and for what a client asks after it. A link may be down for 3 s, and
-/// TCP then tries again after up to twice that time.
+/// Timeout of a handshake, and of the client's request after it. It covers a link that is down for 3 s,
+/// because TCP may retransmit up to twice that time later.
 pub const SHAKING: Duration = Duration::from_secs(10);
-/// A silent connection is tried after this time,
+/// Idle time of a connection before the first keepalive probe.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(5);
-/// and then so often,
+/// Interval between keepalive probes.
 const KEEPALIVE_EACH: Duration = Duration::from_secs(2);
-/// and given up when nothing was heard for this long: a cable may be pulled and put back.
+/// Time without an acknowledgement after which a connection is closed. A cable may be unplugged briefly.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(15);
-/// What the other side still says when it is refused, it may say for this long.
+/// Time for which this side reads the remaining data of a rejected peer.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Why there is no connection to another host.
+/// Reports why a connection to another host failed.
 #[derive(Debug, Error)]
 pub enum DialError {
-    /// It cannot be reached.
+    /// The host cannot be reached.
     #[error("{}", unreachable_because(.0))]
     Connect(#[source] io::Error),
-    /// It is none to talk to.
+    /// The handshake failed.
     #[error("{0}")]
     Handshake(#[from] HandshakeError),
 }
@@ -43,21 +43,21 @@ fn unreachable_because(error: &io::Error) -> String {
     }
 }
 
-/// Connects to a served host within `time`, and comes together with it.
+/// Connects to a served host within `time` and performs the handshake.
 ///
 /// # Errors
-/// It cannot be reached, or the handshake fails, in a bounded time.
+/// Returns `DialError` if the host cannot be reached or the handshake fails. Both have timeouts.
 pub fn dial(address: SocketAddr, key: Option<&Key>, time: Duration) -> Result<TcpStream, DialError> {
     let stream = TcpStream::connect_timeout(&address, time).map_err(DialError::Connect)?;
     come_together(&stream, Part::Client, key, SHAKING)?;
     Ok(stream)
 }
 
-/// Comes together with a client that has connected. One that is refused is heard out for a
-/// moment: to close with something unread would take back what it was told.
+/// Performs the handshake with a client that has connected. After a failure it reads from the client for a
+/// moment. If unread data were left, closing the socket would discard the answer to the client.
 ///
 /// # Errors
-/// The handshake fails, in a bounded time.
+/// Returns `HandshakeError` if the handshake fails or exceeds its timeout.
 pub fn welcome(stream: &TcpStream, key: Option<&Key>) -> Result<(), HandshakeError> {
     welcome_within(stream, key, SHAKING)
 }
@@ -83,7 +83,7 @@ fn come_together(
     shake(&mut Hurried::new(stream, time), &greeting, key)
 }
 
-/// Has the kernel find out when the other host is gone without a word.
+/// Lets the kernel detect that the other host has disappeared.
 fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, KEEPALIVE_AFTER)?;
@@ -92,8 +92,8 @@ fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Ends the speech of this side, and waits for at most `time` until the other side has
-/// ended its own.
+/// Closes this direction of the stream. Then waits up to `time` until the peer has closed the other
+/// direction.
 pub fn hear_out(stream: &TcpStream, time: Duration) {
     if stream.shutdown(Shutdown::Write).is_ok() {
         let mut hurried = Hurried::new(stream, time);
@@ -102,14 +102,14 @@ pub fn hear_out(stream: &TcpStream, time: Duration) {
     }
 }
 
-/// A stream on which everything has to happen within a time.
+/// A stream with a deadline for all reads and writes.
 pub struct Hurried<'a> {
     stream: &'a TcpStream,
     until: Instant,
 }
 
 impl<'a> Hurried<'a> {
-    /// What happens on `stream` within `time` from now.
+    /// Wraps `stream` with a deadline that is `time` from now.
     pub fn new(stream: &'a TcpStream, time: Duration) -> Self {
         Self { stream, until: Instant::now() + time }
     }
@@ -139,9 +139,9 @@ impl Write for Hurried<'_> {
 }
 
 impl Drop for Hurried<'_> {
-    /// Whoever has the stream next is in no hurry.
+    /// Removes the timeouts from the stream for its next user.
     fn drop(&mut self) {
-        // Nothing was set that the system did not take before.
+        // Succeeds, because the system has accepted timeouts on this stream before.
         let _ = self.stream.set_read_timeout(None);
         let _ = self.stream.set_write_timeout(None);
     }
@@ -155,7 +155,7 @@ mod tests {
 
     const TIME: Duration = Duration::from_secs(1);
 
-    /// What a server makes of a client that does as `client` does.
+    /// Returns the server's result and its time for a client that behaves like `client`.
     fn welcomed(client: impl FnOnce(TcpStream) + Send + 'static) -> (Result<(), HandshakeError>, Duration) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -198,7 +198,7 @@ mod tests {
         let (result, _) = welcomed(|mut stream| {
             stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
             let mut answer = Vec::new();
-            // It hears nothing, and the end.
+            // The client receives no data, only the end of the stream.
             stream.read_to_end(&mut answer).unwrap();
             assert!(answer.is_empty());
         });

@@ -1,5 +1,5 @@
-//! Files in shared memory that libraries make for their processes, and that stay when a process is
-//! killed: libfabric's `PID:0:0`, MPICH's `mpich_shm_…`.
+//! Files in shared memory that communication libraries create and that remain when a process is killed, such
+//! as libfabric's `PID:0:0` and MPICH's `mpich_shm_…`.
 
 use crate::place;
 use rustix::process::getuid;
@@ -9,16 +9,16 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Where POSIX shared memory has its files.
+/// Directory of POSIX shared memory.
 const FOLDER: &str = "/dev/shm/";
-/// How libraries begin the names of files that nothing is to outlive: MPICH, Open MPI, UCX, PSM. Those of
-/// programs are their own.
+/// Prefixes of the names of temporary files of communication libraries: MPICH, Open MPI, UCX, PSM. Files of
+/// applications are never touched.
 const PREFIXES: [&str; 6] =
     ["mpich_shm_", "sm_segment.", "vader_segment.", "ucx_shm_posix_", "psm2_shm.", "psm3_shm."];
-/// The clock of a file system steps: a file may seem to be older than it is by that.
+/// Granularity of a file system's clock. A file may appear older than it is by this time.
 const CLOCK_STEP: Duration = Duration::from_millis(20);
 
-/// Files of libraries in shared memory that processes of one machine have mapped.
+/// Shared-memory files of communication libraries that processes of one machine have mapped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedFiles {
     machine: String,
@@ -32,8 +32,8 @@ struct SharedFile {
 }
 
 impl SharedFiles {
-    /// Returns what a process has mapped of the files that its user made after `since`. A process
-    /// that has ended, or that may not be looked at, has mapped nothing.
+    /// Returns the library files that a process has mapped and that its user created after `since`. The
+    /// result is empty if the process has ended or may not be inspected.
     pub fn of_process(pid: u32, since: SystemTime) -> Self {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
         let mut files: Vec<SharedFile> = mapped(&maps).filter(|file| file.was_made_after(since)).collect();
@@ -42,12 +42,13 @@ impl SharedFiles {
         Self { machine: place::machine(), files }
     }
 
-    /// Returns what this process has mapped.
+    /// Returns the library files that this process has mapped and that were created after `since`.
     pub fn of_this_process(since: SystemTime) -> Self {
         Self::of_process(std::process::id(), since)
     }
 
-    /// Returns what libfabric made after `since` for a process that has ended: these files bear its number.
+    /// Returns the files that libfabric created after `since` for a process that has ended. Their names begin
+    /// with the process identifier.
     pub fn of_ended_process(pid: u32, since: SystemTime) -> Self {
         let prefix = format!("{pid}:");
         let entries = fs::read_dir(FOLDER).into_iter().flatten().flatten();
@@ -58,7 +59,7 @@ impl SharedFiles {
         Self { machine: place::machine(), files: files.filter(|file| file.was_made_after(since)).collect() }
     }
 
-    /// Adds others. Those of another machine cannot be removed here, and are left out.
+    /// Adds other files. Files of another machine cannot be removed here and are left out.
     pub fn add(&mut self, others: Self) {
         let here = place::machine();
         if others.machine == here {
@@ -67,15 +68,15 @@ impl SharedFiles {
         }
     }
 
-    /// Removes them. A process that has mapped one keeps its memory.
+    /// Removes the files. A process that has mapped a file keeps its memory.
     pub fn remove(self) {
         for file in self.files.iter().filter(|file| file.is_there()) {
-            // A file that another process has removed meanwhile needs no removing.
+            // Fails if another process has removed the file meanwhile, which is harmless.
             let _ = fs::remove_file(&file.path);
         }
     }
 
-    /// Removes those that no process has mapped any more.
+    /// Removes the files that no process has mapped any more.
     pub fn remove_unused(mut self) {
         self.files.retain(SharedFile::is_there);
         if self.files.is_empty() {
@@ -91,29 +92,31 @@ impl SharedFiles {
 }
 
 impl SharedFile {
-    /// Whether the path still leads to this file, and not to a later one of the same name.
+    /// Reports whether the path still refers to this file, and not to a later one of the same name.
     fn is_there(&self) -> bool {
         fs::symlink_metadata(&self.path)
             .is_ok_and(|meta| meta.ino() == self.inode && meta.uid() == getuid().as_raw())
     }
 
     fn was_made_after(&self, since: SystemTime) -> bool {
-        // Where a system does not keep the time of birth: a library sets the size of what it makes.
+        // Some file systems do not record the creation time. The modification time serves then, because a
+        // library sets the size of a file when it creates it.
         let born =
             fs::symlink_metadata(&self.path).and_then(|meta| meta.created().or_else(|_| meta.modified()));
         self.is_there() && born.is_ok_and(|born| born + CLOCK_STEP >= since)
     }
 }
 
-/// Whether a library names its files so. libfabric's begin with a process's number and a colon.
+/// Reports whether a name is one of a library's file. libfabric's names begin with a process identifier and a
+/// colon.
 fn is_of_library(name: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         || name.split_once(':').is_some_and(|(pid, _)| is_number(pid))
 }
 
-/// The libraries' files in shared memory among the mappings of a process, as `/proc/PID/maps` lists them. One that was
-/// removed has another name there.
+/// Parses `/proc/PID/maps` and returns the library files among the mappings. A removed file is left out,
+/// because it appears there under another name.
 fn mapped(maps: &str) -> impl Iterator<Item = SharedFile> {
     maps.lines().filter_map(|line| {
         let (fields, name) = line.split_once(FOLDER)?;
@@ -123,7 +126,7 @@ fn mapped(maps: &str) -> impl Iterator<Item = SharedFile> {
     })
 }
 
-/// All processes of this machine that can be seen from here.
+/// Returns the identifiers of all visible processes of this machine.
 pub fn processes() -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
@@ -135,7 +138,7 @@ mod tests {
     use netdyno_host::shared_word::SharedWord;
     use std::process::Command;
 
-    /// A file in shared memory, named as MPICH does it and yet this test's own.
+    /// Creates a file in shared memory with a name like MPICH's that only this test uses.
     fn made(name: &str) -> PathBuf {
         let path = PathBuf::from(format!("{FOLDER}mpich_shm_netdyno-{name}-{}", std::process::id()));
         fs::write(&path, [0; 4096]).unwrap();
@@ -156,7 +159,7 @@ mod tests {
         drop(word);
         found.clone().remove_unused();
         assert!(!path.exists(), "it is not mapped any more");
-        // Another file of that name is somebody else's.
+        // A later file of that name belongs to another process.
         fs::write(&path, [0; 4096]).unwrap();
         found.remove_unused();
         assert!(path.exists());
