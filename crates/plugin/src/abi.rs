@@ -1,5 +1,5 @@
-//! `plugins/layer.h`, word for word. A test compares sizes and offsets with what a C compiler
-//! makes of the header.
+//! The structures of `plugins/layer.h`, member by member. A test compares sizes and offsets with those of a C
+//! compiler.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -39,13 +39,13 @@ pub(crate) struct Arrival {
     pub(crate) reserved: i32,
 }
 
-/// Known to the layer alone.
+/// Opaque: only the layer knows its contents.
 #[repr(C)]
 pub(crate) struct RawChannel {
     _opaque: [u8; 0],
 }
 
-/// Known to the layer alone.
+/// Opaque: only the layer knows its contents.
 #[repr(C)]
 pub(crate) struct RawRegion {
     _opaque: [u8; 0],
@@ -123,7 +123,7 @@ mod tests {
     use std::mem::{offset_of, size_of};
     use std::process::Command;
 
-    /// Lines "what number", and a C program that prints what the header makes of them.
+    /// Lines of the form "expression value", and a C program that prints the same lines from the header.
     struct Comparison {
         ours: String,
         program: String,

@@ -1,4 +1,4 @@
-//! What is called of a layer that does not have it: it fails, without a word.
+//! Stubs in place of functions that a layer lacks. They fail without an error text.
 
 use crate::abi::{Arrival, RawChannel};
 use crate::plugin::{Messages, Requests};

@@ -1,7 +1,7 @@
-//! An open layer: messages between processes, from slot to slot.
+//! An open layer, which exchanges messages between processes from slot to slot.
 //!
-//! The buffers belong to the channel. Of a slot that is under way nothing can be read or
-//! written, and none is given back before the layer has let go of it.
+//! The channel owns all buffers. While an operation is posted in a slot, its buffer can be neither read nor
+//! written. No buffer is freed before the layer has released it.
 
 mod ground;
 mod regions;
@@ -20,26 +20,26 @@ use std::mem::{ManuallyDrop, size_of};
 use std::ptr::{NonNull, null};
 use std::time::Duration;
 
-/// The longest address of a process.
+/// Maximum length in bytes of the address of a process.
 const ADDRESS_BYTES: usize = 1024;
 
-/// A process's place among others.
+/// The rank of a process, and the number of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Its rank, from 0.
+    /// Rank, from 0.
     pub rank: usize,
-    /// How many there are.
+    /// Number of processes.
     pub ranks: usize,
 }
 
-/// What a channel is used for besides messages.
+/// The use of a channel in addition to messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uses {
-    /// Nothing.
+    /// No other use.
     Messages,
     /// Memory is registered.
     Memory,
-    /// Memory is registered, and reached by put and get.
+    /// Memory is registered and accessed by put and get.
     OneSided,
 }
 
@@ -53,33 +53,34 @@ impl Uses {
     }
 }
 
-/// How a layer is to be opened.
+/// The options with which a layer is opened.
 #[derive(Clone, Debug)]
 pub struct Opening<'a> {
-    /// Which process this is, where the layer has no launcher to say so.
+    /// The place of this process. A layer with its own launcher ignores it.
     pub place: Place,
-    /// Receives, and sends, that may be under way at once.
+    /// Maximum number of receives, and of sends, posted at once.
     pub slots: usize,
-    /// Bytes of the largest message.
+    /// Size of the largest message in bytes.
     pub largest: usize,
-    /// Bytes of the memory of all receives, and of all sends.
+    /// Bytes of memory of all receives, and of all sends.
     pub memory: (usize, usize),
-    /// What it will be used for besides messages.
+    /// The use of the channel in addition to messages.
     pub uses: Uses,
-    /// Settings of the layer's own, `name=value`.
+    /// Settings of the layer, each as `name=value`.
     pub settings: &'a [String],
 }
 
-/// What a receive got.
+/// The result of a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Length of the message.
+    /// Length of the message in bytes.
     pub bytes: usize,
-    /// The sender.
+    /// Rank of the sender.
     pub rank: usize,
 }
 
-/// Where the layer tells what went wrong. It has a hold on it as long as the channel is open.
+/// The buffer into which the layer writes error texts. The layer may write to it as long as the channel is
+/// open.
 struct Text(NonNull<[u8; abi::TEXT_BYTES]>);
 
 impl Text {
@@ -91,10 +92,10 @@ impl Text {
         self.0.as_ptr().cast()
     }
 
-    /// What was told since the last time.
+    /// Returns the text that the layer has written since the last call, and clears it.
     fn take(&mut self) -> String {
-        // SAFETY: allocated in `new`, initialised, and between two calls of the layer nobody
-        // else writes to it.
+        // SAFETY: allocated in `new` and initialised. Between two calls of the layer no other code writes to
+        // it.
         let bytes = unsafe { self.0.as_mut() };
         let text = text_in(bytes);
         bytes[0] = 0;
@@ -104,12 +105,12 @@ impl Text {
 
 impl Drop for Text {
     fn drop(&mut self) {
-        // SAFETY: from a box, and given back once; by contract the layer has let go of it.
+        // SAFETY: allocated as a box and freed only here. By contract the layer no longer uses it.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
 
-/// The line that a layer wrote into `bytes`.
+/// Returns the text that a layer wrote into `bytes`, as one line.
 fn text_in(bytes: &[u8]) -> String {
     let text = CStr::from_bytes_until_nul(bytes).map(CStr::to_string_lossy);
     one_line(&text.unwrap_or_else(|_| String::from_utf8_lossy(bytes)))
@@ -119,13 +120,13 @@ fn text_in(bytes: &[u8]) -> String {
 pub struct Channel {
     raw: *mut RawChannel,
     plugin: Plugin,
-    /// Those of the plugin, or of a layer that has none.
+    /// The functions of the plugin, or the failing stubs of `absent`.
     messages: Messages,
     requests: Requests,
     place: Place,
     largest: usize,
     uses: Uses,
-    /// What the layer may have a hold on.
+    /// The memory that the layer may still use.
     held: ManuallyDrop<Held>,
 }
 
@@ -165,8 +166,8 @@ impl Channel {
             error: held.error.room(),
             uses: opening.uses.bits(),
         };
-        // SAFETY: the options are as the header says, and what they point to lives: the settings
-        // during the call, the text until the channel is closed.
+        // SAFETY: the options are as the header requires. The settings outlive the call, and the error text
+        // lives until the channel is closed.
         let raw = unsafe { (plugin.calls.open)(&mut options) };
         let mut channel = Self {
             raw,
@@ -192,7 +193,7 @@ impl Channel {
         Ok(channel)
     }
 
-    /// What the layer told last, as an error.
+    /// Returns the error text that the layer wrote last, as an error.
     #[cold]
     fn failed(&mut self) -> PluginError {
         let text = self.held.error.take();
@@ -200,13 +201,13 @@ impl Channel {
         PluginError(if text.is_empty() { format!("{name} failed and did not say why") } else { text })
     }
 
-    /// An answer that the header does not allow.
+    /// Returns the error of a return value that the header does not allow.
     #[cold]
     fn senseless(&self, call: &str) -> PluginError {
         PluginError(format!("the plugin {} answered {call} with what makes no sense", self.plugin.name))
     }
 
-    /// Of what a call returned: whether it was more than nothing.
+    /// Converts the result of a call: 0 to `false`, 1 to `true`, and any other to an error.
     #[inline(always)]
     fn truth(&mut self, returned: c_int, call: &str) -> Result<bool, PluginError> {
         match returned {
@@ -217,39 +218,39 @@ impl Channel {
         }
     }
 
-    /// Which process this is.
+    /// Returns the rank of this process and the number of processes.
     pub fn place(&self) -> Place {
         self.place
     }
 
-    /// Bytes of the largest message that the layer carries of those asked for.
+    /// Returns the largest message in bytes. It is less than requested if the layer supports less.
     pub fn largest(&self) -> usize {
         self.largest
     }
 
-    /// Receives, and sends, that may be under way at once.
+    /// Returns the maximum number of receives, and of sends, posted at once.
     pub fn slots(&self) -> usize {
         self.held.sends.slots()
     }
 
-    /// What was loaded.
+    /// Returns the plugin of this layer.
     pub fn plugin(&self) -> &Plugin {
         &self.plugin
     }
 
-    /// Which library of which version, how it is set up.
+    /// Returns the name, version and configuration of the layer's library.
     pub fn description(&mut self) -> String {
         let mut text = [0u8; abi::TEXT_BYTES];
-        // SAFETY: the channel is open, and the room as long as is said.
+        // SAFETY: the channel is open, and the buffer has the given length.
         unsafe { (self.plugin.calls.describe)(self.raw, text.as_mut_ptr().cast(), text.len()) };
         text_in(&text)
     }
 
-    /// Where this process is reached, where the layer has no launcher.
+    /// Returns the address of this process. It is empty if the layer has its own launcher.
     pub fn address(&mut self) -> Result<Vec<u8>, PluginError> {
         let Finding::Addresses { address, .. } = self.plugin.finding else { return Ok(Vec::new()) };
         let mut bytes = vec![0u8; ADDRESS_BYTES];
-        // SAFETY: the channel is open, and the room as long as is said.
+        // SAFETY: the channel is open, and the buffer has the given length.
         let length = unsafe { address(self.raw, bytes.as_mut_ptr().cast(), bytes.len()) };
         if length < 0 {
             return Err(self.failed());
@@ -261,7 +262,8 @@ impl Channel {
         Ok(bytes)
     }
 
-    /// Connects to all others at their addresses, by rank, where the layer has no launcher.
+    /// Connects to all other processes. `addresses` is indexed by rank. Does nothing if the layer has its own
+    /// launcher.
     pub fn connect(&mut self, addresses: &[Vec<u8>]) -> Result<(), PluginError> {
         let Finding::Addresses { connect, .. } = self.plugin.finding else { return Ok(()) };
         if addresses.len() != self.place.ranks {
@@ -271,31 +273,31 @@ impl Channel {
             .iter()
             .map(|bytes| abi::Address { bytes: bytes.as_ptr().cast(), length: bytes.len() })
             .collect();
-        // SAFETY: the channel is open, and there are as many addresses as is said.
+        // SAFETY: the channel is open, and there are as many addresses as given.
         let returned = unsafe { connect(self.raw, addresses.as_ptr(), addresses.len() as u32) };
         self.truth(returned, "connect").map(drop)
     }
 
-    /// Gives `mine` to every process, and gets what each gave, by rank. All give as much. None
-    /// where the layer cannot.
+    /// Gathers `mine` of every process, indexed by rank, like `MPI_Allgather`. All processes must pass the
+    /// same length. Returns `None` if the layer does not support it.
     pub fn gather(&mut self, mine: &[u8]) -> Result<Option<Vec<Vec<u8>>>, PluginError> {
         let Some(gather) = self.plugin.gather else { return Ok(None) };
         let mut all = vec![0u8; mine.len() * self.place.ranks];
-        // SAFETY: the channel is open; one part lies in `mine`, as many as there are processes
-        // fit into `all`.
+        // SAFETY: the channel is open. `mine` holds one part, and `all` has space for one part of every
+        // process.
         let returned = unsafe { gather(self.raw, mine.as_ptr().cast(), all.as_mut_ptr().cast(), mine.len()) };
         self.truth(returned, "gather")?;
         Ok(Some((0..self.place.ranks).map(|rank| all[rank * mine.len()..][..mine.len()].to_vec()).collect()))
     }
 
-    /// From one slot's memory to the next, of receives and of sends; with 0 all have the same.
-    /// Nothing may be under way.
+    /// Sets the distance in bytes between the buffers of neighbouring slots, for receives and for sends. With
+    /// 0 all slots share one buffer. No operation may be posted.
     pub fn set_strides(&mut self, receive: usize, send: usize) -> Result<(), PluginError> {
         self.held.receives.set_stride(receive)?;
         self.held.sends.set_stride(send)
     }
 
-    /// Posts a receive of at most `bytes`, from one process or from any.
+    /// Posts a receive of at most `bytes` from the given rank, or from any rank if `from` is `None`.
     #[inline(always)]
     pub fn post_receive(
         &mut self,
@@ -305,19 +307,19 @@ impl Channel {
     ) -> Result<(), PluginError> {
         let rank = from.map_or(Ok(abi::ANY_RANK), |rank| self.rank(rank))?;
         let buffer = self.held.receives.post(slot, bytes)?.as_ptr().cast::<c_void>();
-        // SAFETY: the channel is open; the memory stays, untouched, until the receive is
-        // complete or taken back, or the channel is closed.
+        // SAFETY: the channel is open. The buffer stays valid and untouched until the receive completes, it
+        // is cancelled, or the channel is closed.
         let returned = unsafe { (self.messages.post_receive)(self.raw, slot as u32, rank, buffer, bytes) };
         self.truth(returned, "post_receive").map(drop)
     }
 
-    /// Posts a send of the first `bytes` of the slot's memory.
+    /// Posts a send of the first `bytes` of the slot's buffer.
     #[inline(always)]
     pub fn post_send(&mut self, slot: usize, to: usize, bytes: usize) -> Result<(), PluginError> {
         let rank = self.rank(to)?;
         let buffer = self.held.sends.post(slot, bytes)?.as_ptr().cast_const().cast::<c_void>();
-        // SAFETY: the channel is open; the memory stays, unchanged, until the send is complete
-        // or the channel is closed.
+        // SAFETY: the channel is open. The buffer stays valid and unchanged until the send completes or the
+        // channel is closed.
         let returned = unsafe { (self.messages.post_send)(self.raw, slot as u32, rank, buffer, bytes) };
         self.truth(returned, "post_send").map(drop)
     }
@@ -332,20 +334,20 @@ impl Channel {
         PluginError(format!("there is no process {rank} among {}", self.place.ranks))
     }
 
-    /// Whether a receive is under way in the slot.
+    /// Reports whether a receive is posted in the slot.
     #[inline(always)]
     pub fn is_receiving(&self, slot: usize) -> bool {
         self.held.receives.is_posted(slot)
     }
 
-    /// What came, where the receive is complete; the slot is then free.
+    /// Returns the result of a receive if it is complete, and frees its slot. Returns `None` if it is not.
     #[inline(always)]
     pub fn test_receive(&mut self, slot: usize) -> Result<Option<Arrival>, PluginError> {
         if !self.held.receives.is_posted(slot) {
             return Err(not_posted(slot));
         }
         let mut arrival = abi::Arrival::default();
-        // SAFETY: the channel is open, and the slot under way.
+        // SAFETY: the channel is open, and a receive is posted in the slot.
         let returned = unsafe { (self.messages.test_receive)(self.raw, slot as u32, &mut arrival) };
         if !self.truth(returned, "test_receive")? {
             return Ok(None);
@@ -358,13 +360,13 @@ impl Channel {
         Ok(Some(Arrival { bytes, rank: rank as usize }))
     }
 
-    /// Whether the send is complete; the slot is then free. One that is free is complete.
+    /// Reports whether the send is complete, and frees its slot if so. A free slot counts as complete.
     #[inline(always)]
     pub fn test_send(&mut self, slot: usize) -> Result<bool, PluginError> {
         if !self.held.sends.is_posted(slot) {
             return Ok(true);
         }
-        // SAFETY: the channel is open, and the slot under way.
+        // SAFETY: the channel is open, and a send is posted in the slot.
         let returned = unsafe { (self.messages.test_send)(self.raw, slot as u32) };
         let is_complete = self.truth(returned, "test_send")?;
         if is_complete {
@@ -373,36 +375,36 @@ impl Channel {
         Ok(is_complete)
     }
 
-    /// Takes a receive back, where one is posted. True where a message had come first.
+    /// Cancels the receive in the slot, if one is posted. Returns `true` if a message had already arrived.
     pub fn cancel_receive(&mut self, slot: usize) -> Result<bool, PluginError> {
         if !self.held.receives.is_posted(slot) {
             return Ok(false);
         }
-        // SAFETY: the channel is open, and the slot under way.
+        // SAFETY: the channel is open, and a receive is posted in the slot.
         let returned = unsafe { (self.messages.cancel_receive)(self.raw, slot as u32) };
         let had_come = self.truth(returned, "cancel_receive")?;
         self.held.receives.complete(slot);
         Ok(had_come)
     }
 
-    /// The first `bytes` of what lies in a slot of receives.
+    /// Returns the first `bytes` of the buffer of a receive slot.
     pub fn received(&self, slot: usize, bytes: usize) -> Result<&[u8], PluginError> {
         self.held.receives.bytes(slot, bytes)
     }
 
-    /// The first `bytes` of a slot of sends, to be written to. Where all slots have the same
-    /// memory, none may be under way.
+    /// Returns the first `bytes` of the buffer of a send slot, for writing. If all slots share one buffer, no
+    /// send may be posted.
     pub fn to_send(&mut self, slot: usize, bytes: usize) -> Result<&mut [u8], PluginError> {
         self.held.sends.bytes_mut(slot, bytes)
     }
 
-    /// Sends that are under way.
+    /// Returns the number of posted sends.
     pub fn sends(&self) -> usize {
         self.held.sends.posted()
     }
 
-    /// Issues a request of `bytes`, for a reply of `reply_bytes`. No more than there are slots may
-    /// be without a reply.
+    /// Issues a request of `bytes` to `to`, for a reply of `reply_bytes`. At most as many requests as slots
+    /// may be outstanding.
     #[inline(always)]
     pub fn request(&mut self, to: usize, bytes: usize, reply_bytes: usize) -> Result<(), PluginError> {
         let rank = self.rank(to)?;
@@ -411,11 +413,11 @@ impl Channel {
         self.truth(returned, "request").map(drop)
     }
 
-    /// Handles one reply, if one is there: who sent it.
+    /// Handles one reply if it has arrived, and returns the rank of its sender.
     #[inline(always)]
     pub fn take_reply(&mut self) -> Result<Option<usize>, PluginError> {
         let mut rank = abi::ANY_RANK;
-        // SAFETY: the channel is open, and the number is ours.
+        // SAFETY: the channel is open, and `rank` is a local variable.
         let returned = unsafe { (self.requests.take_reply)(self.raw, &mut rank) };
         if !self.truth(returned, "take_reply")? {
             return Ok(None);
@@ -424,7 +426,7 @@ impl Channel {
         rank.map(Some).ok_or_else(|| self.senseless("take_reply"))
     }
 
-    /// Answers one request, if one is there.
+    /// Replies to one request if it has arrived. Returns `false` if none has.
     #[inline(always)]
     pub fn answer(&mut self) -> Result<bool, PluginError> {
         // SAFETY: the channel is open.
@@ -432,7 +434,8 @@ impl Channel {
         self.truth(returned, "answer")
     }
 
-    /// Sleeps until something may have come or gone, at most for `timeout`, where the layer can.
+    /// Blocks until progress may be possible, at most for `timeout`. Returns at once if the layer does not
+    /// support it.
     pub fn block(&mut self, timeout: Duration) -> Result<(), PluginError> {
         let Some(block) = self.plugin.block else { return Ok(()) };
         let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
@@ -452,10 +455,10 @@ impl Drop for Channel {
         if !self.raw.is_null() {
             self.deregister_all();
         }
-        // SAFETY: open, and closed once, here.
+        // SAFETY: the channel is open, and it is closed only here.
         let has_let_go = self.raw.is_null() || unsafe { (self.plugin.calls.close)(self.raw) } == 0;
         if has_let_go {
-            // SAFETY: not used again; the layer has no hold on it any more.
+            // SAFETY: `held` is not used again, and the layer has released all of it.
             unsafe { ManuallyDrop::drop(&mut self.held) };
         }
     }

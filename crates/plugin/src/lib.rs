@@ -1,14 +1,17 @@
-//! Layers written in C: a shared library that fits `plugins/layer.h`.
+//! Loads layers written in C: shared libraries that implement `plugins/layer.h`.
 //!
-//! * `abi`: the header's structures, as Rust sees them. * `absent`: what a layer may lack.
-//! * [`plugin`]: loading a layer, and checking it before anything of it is called.
-//! * [`channel`]: an open layer: messages, requests; `channel/regions`: registered memory, put and
-//!   get; `channel/ground`: memory that is registered to see what that costs. * `row`: the buffers of what is under way. * `memory`: what they lie in.
-//! * [`source`], [`site`]: the layers that come with netdyno, built by the compiler at hand.
+//! * `abi`: the structures of the header in Rust.
+//! * `absent`: stubs for the functions that a layer may lack.
+//! * [`plugin`]: loads a layer, and checks it before any of its functions is called.
+//! * [`channel`]: an open layer, with its messages and requests.
+//! * `channel/regions`: registered memory, put and get.
+//! * `channel/ground`: memory that is registered only to measure the cost of registration.
+//! * `row`: the message buffers of one direction, and their state.
+//! * `memory`: the memory of all buffers.
+//! * [`source`], [`site`]: the layers that come with netdyno, built by the compiler of this host.
 //!
-//! A layer is code of this process: it is trusted like a library that is linked. What is checked
-//! is what goes wrong by mistake: another version, a function that is missing, an answer that
-//! makes no sense.
+//! A layer is code of this process and is trusted like a linked library. The checks only detect mistakes:
+//! another version of the interface, a missing function, or an invalid return value.
 
 mod abi;
 mod absent;
@@ -19,7 +22,7 @@ mod row;
 pub mod site;
 pub mod source;
 
-/// Why a layer could not be loaded, or could not go on. One line, for the user.
+/// Reports why a layer could not be loaded or failed later. The text is one line for the user.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct PluginError(pub(crate) String);
@@ -30,7 +33,7 @@ impl PluginError {
     }
 }
 
-/// What others say in several lines, in one.
+/// Joins the lines of a text into one.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

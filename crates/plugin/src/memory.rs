@@ -1,4 +1,4 @@
-//! Memory that a layer has a hold on.
+//! Memory that a layer may access.
 
 use crate::PluginError;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
@@ -6,29 +6,29 @@ use nix::unistd::{SysconfVar, sysconf};
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
 
-/// What is there before anything else is.
+/// Initial value of all bytes.
 pub(crate) const FILL: u8 = 0x5a;
 
-/// Memory that others write to: nothing here refers to it for longer than a call. It begins at a page,
-/// so that its place is the same in every process.
+/// Memory that other processes may write. This process refers to it only for the duration of a call. It
+/// starts on a page, so that its alignment is the same in every process.
 ///
-/// It is mapped and unmapped by the C library's own functions: there libraries that remember what is
-/// registered look for memory that goes away.
+/// The C library's own functions map and unmap it. Registration caches of communication libraries intercept
+/// these functions to detect memory that is unmapped.
 pub(crate) struct Memory {
     start: NonNull<u8>,
     bytes: usize,
 }
 
 impl Memory {
-    /// All of it written to, so that no page is missing when time runs.
+    /// Maps memory and writes to all of it, so that no page fault disturbs a measurement.
     pub(crate) fn new(bytes: usize) -> Result<Self, PluginError> {
         let memory = Self::untouched(bytes)?;
-        // SAFETY: all of it was just mapped, and nobody else knows it.
+        // SAFETY: all of it was just mapped, and no other code knows of it.
         unsafe { memory.start.write_bytes(FILL, memory.bytes) };
         Ok(memory)
     }
 
-    /// Nothing of it written to.
+    /// Maps memory without touching it.
     pub(crate) fn untouched(bytes: usize) -> Result<Self, PluginError> {
         let length = NonZeroUsize::new(bytes).unwrap_or(NonZeroUsize::MIN);
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
@@ -42,8 +42,8 @@ impl Memory {
     /// Writes to every page.
     pub(crate) fn touch(&mut self) {
         for offset in (0..self.bytes).step_by(page_bytes()) {
-            // SAFETY: within the mapping. Others may write to it at the same time: nothing refers to
-            // it, and what they make of it is a byte.
+            // SAFETY: inside the mapping. Other processes may write to it at the same time. No reference to
+            // it exists, and any value of its bytes is valid.
             unsafe { self.start.add(offset).write_volatile(FILL) };
         }
     }
@@ -59,7 +59,7 @@ impl Memory {
     }
 }
 
-/// Where the system does not say, the least that there is.
+/// Returns the page size in bytes, or 4096 if the system does not report it.
 fn page_bytes() -> usize {
     let said = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
     said.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(4096).max(1)
@@ -67,10 +67,10 @@ fn page_bytes() -> usize {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: mapped with this length, and by contract nobody has a hold on it: whoever cannot say
-        // so forgets it instead.
+        // SAFETY: mapped with this length. By contract no other code uses it any more. Callers that cannot
+        // guarantee this leak the value instead.
         unsafe {
-            // Unmapping what is mapped cannot fail.
+            // Unmapping an existing mapping cannot fail.
             let _ = munmap(self.start.cast(), self.bytes);
         }
     }

@@ -1,4 +1,4 @@
-//! Loading a layer, and checking it before anything of it is called.
+//! Loads a layer, and checks it before any of its functions is called.
 
 use crate::abi::{self, Layer};
 use crate::{PluginError, one_line};
@@ -10,10 +10,10 @@ use std::path::Path;
 /// The symbol that a layer exports.
 const SYMBOL: &[u8] = b"netdyno_layer\0";
 
-/// Bytes of the table in the first header of this version.
+/// Size in bytes of the function table in the first header of this version.
 const FIRST_SIZE: usize = offset_of!(Layer, register_memory);
 
-/// What every layer has.
+/// Functions that every layer has.
 #[derive(Clone, Copy)]
 pub(crate) struct Calls {
     pub(crate) open: abi::Open,
@@ -21,7 +21,7 @@ pub(crate) struct Calls {
     pub(crate) close: abi::Close,
 }
 
-/// What a layer with requests of its own has.
+/// Functions of a layer with native requests.
 #[derive(Clone, Copy)]
 pub(crate) struct Requests {
     pub(crate) request: abi::Request,
@@ -29,7 +29,7 @@ pub(crate) struct Requests {
     pub(crate) answer: abi::Answer,
 }
 
-/// What a layer with messages has.
+/// Functions of a layer with messages.
 #[derive(Clone, Copy)]
 pub(crate) struct Messages {
     pub(crate) post_receive: abi::PostReceive,
@@ -39,14 +39,14 @@ pub(crate) struct Messages {
     pub(crate) cancel_receive: abi::OfSlot,
 }
 
-/// What a layer has that knows memory.
+/// Functions of a layer that registers memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Registers {
     pub(crate) register: abi::Register,
     pub(crate) deregister: abi::Deregister,
 }
 
-/// What a layer has that reaches into the memory of others.
+/// Functions of a layer with put and get.
 #[derive(Clone, Copy)]
 pub(crate) struct OneSided {
     pub(crate) key: abi::WriteKey,
@@ -55,17 +55,17 @@ pub(crate) struct OneSided {
     pub(crate) flush: abi::Flush,
 }
 
-/// How the processes of a layer find each other.
+/// The way in which the processes of a layer find each other.
 #[derive(Clone, Copy)]
 pub(crate) enum Finding {
-    /// They were started by the layer's own launcher.
+    /// The layer's own launcher starts them.
     Launcher,
-    /// They are told each other's addresses.
+    /// netdyno passes the addresses of all processes to each.
     Addresses { address: abi::WriteAddress, connect: abi::Connect },
 }
 
-/// A layer that has been loaded, and fits. It stays loaded: libraries of this kind leave threads
-/// and handlers behind that must not lose their code.
+/// A loaded layer that has passed all checks. It is never unloaded, because communication libraries leave
+/// threads and handlers behind that still need their code.
 #[derive(Clone)]
 pub struct Plugin {
     pub(crate) name: String,
@@ -74,10 +74,10 @@ pub struct Plugin {
     pub(crate) gather: Option<abi::Gather>,
     pub(crate) block: Option<abi::Block>,
     pub(crate) requests: Option<Requests>,
-    /// There are either these or requests.
+    /// `None` only if `requests` is present.
     pub(crate) messages: Option<Messages>,
     pub(crate) registers: Option<Registers>,
-    /// Only where it registers memory, and has messages.
+    /// Present only if `registers` and `messages` are.
     pub(crate) one_sided: Option<OneSided>,
 }
 
@@ -86,19 +86,19 @@ impl Plugin {
     pub fn load(file: &Path) -> Result<Self, PluginError> {
         let error = |text: String| PluginError(format!("the plugin {} {text}", file.display()));
         let cannot = |cause: libloading::Error| error(format!("cannot be loaded: {}", says(&cause)));
-        // A name without a slash is looked for elsewhere than in this folder.
+        // The loader searches other directories for a name without a slash.
         let path = std::path::absolute(file).map_err(PluginError::new)?;
-        // SAFETY: loading runs the library's own initialisers; it is trusted like one that is
-        // linked. Its symbols are global because libraries such as Open MPI load parts of
-        // themselves that expect to find them.
+        // SAFETY: loading runs the library's own initialisers, and the library is trusted like a linked one.
+        // Its symbols are global, because libraries such as Open MPI load plugins of their own that resolve
+        // them.
         let library = unsafe { Library::open(Some(&path), RTLD_NOW | RTLD_GLOBAL) }.map_err(cannot)?;
-        // SAFETY: the symbol is an object; its address is taken as such and not looked at here.
+        // SAFETY: the symbol is an object. This call takes its address and does not read it.
         let layer = unsafe { library.get::<*const Layer>(SYMBOL) }
             .map(|symbol| *symbol)
             .map_err(|_| error("is no layer: it has no symbol netdyno_layer".into()))?;
         std::mem::forget(library);
-        // SAFETY: every version of the structure begins with two numbers of 32 bits, and the
-        // library is never unloaded.
+        // SAFETY: every version of the structure begins with two 32-bit numbers, and the library is never
+        // unloaded.
         let [version, size] = unsafe { layer.cast::<[u32; 2]>().read_unaligned() };
         if version != abi::VERSION {
             return Err(error(format!(
@@ -111,8 +111,8 @@ impl Plugin {
                 "is too small for version {version} of the interface: its table has {size} bytes, not {FIRST_SIZE}"
             )));
         }
-        // SAFETY: of this version and as long as it says. What it has not is left zero, and null
-        // pointers to functions are `None`.
+        // SAFETY: the table has this version and at least the copied length. Missing members stay zero, and
+        // null function pointers are `None`.
         let table = unsafe {
             let mut table = MaybeUninit::<Layer>::zeroed();
             let whole = size_of::<usize>();
@@ -128,7 +128,7 @@ impl Plugin {
         if layer.name.is_null() {
             return Err("has no name".into());
         }
-        // SAFETY: the header asks for a string, and it lasts as long as the library.
+        // SAFETY: the header requires a string, which lives as long as the library.
         let name = one_line(&unsafe { CStr::from_ptr(layer.name) }.to_string_lossy());
         let calls = Calls {
             open: needed(layer.open, "open")?,
@@ -144,49 +144,49 @@ impl Plugin {
         let gather = can(abi::GATHERS).then(|| needed(layer.gather, "gather")).transpose()?;
         let block = can(abi::BLOCKS).then(|| needed(layer.block, "block")).transpose()?;
         let requests = can(abi::REQUESTS).then(|| requests_of(layer)).transpose()?;
-        // A layer that can ask may do without messages, with all that belongs to them.
+        // A layer with native requests may lack all functions for messages.
         let has_messages = requests.is_none() || layer.post_receive.is_some();
         let messages = has_messages.then(|| messages_of(layer)).transpose()?;
         let registers = can(abi::REGISTERS).then(|| registers_of(layer)).transpose()?;
         let one_sided = can(abi::ONE_SIDED).then(|| one_sided_of(layer)).transpose()?;
-        // Its memory is registered, and its slots are those of sends.
+        // Put and get need registered memory, and they use the slots of sends.
         if one_sided.is_some() && (registers.is_none() || messages.is_none()) {
             return Err("has put and get without messages, or without registering memory".into());
         }
         Ok(Self { name, calls, finding, gather, block, requests, messages, registers, one_sided })
     }
 
-    /// What it calls itself.
+    /// Returns the name that the layer gives itself.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether its processes are started by a launcher of its own, which says who is who.
+    /// Reports whether the layer's own launcher starts its processes and assigns their ranks.
     pub fn has_launcher(&self) -> bool {
         matches!(self.finding, Finding::Launcher)
     }
 
-    /// Whether it has requests and replies of its own.
+    /// Reports whether the layer has native requests and replies.
     pub fn requests(&self) -> bool {
         self.requests.is_some()
     }
 
-    /// Whether it has messages.
+    /// Reports whether the layer has messages.
     pub fn messages(&self) -> bool {
         self.messages.is_some()
     }
 
-    /// Whether it knows memory.
+    /// Reports whether the layer registers memory.
     pub fn registers(&self) -> bool {
         self.registers.is_some()
     }
 
-    /// Whether it knows memory, and reaches into that of others by put and get.
+    /// Reports whether the layer registers memory and has put and get.
     pub fn one_sided(&self) -> bool {
         self.one_sided.is_some()
     }
 
-    /// Whether a process can sleep until something may have come.
+    /// Reports whether a process can block until progress may be possible.
     pub fn blocks(&self) -> bool {
         self.block.is_some()
     }
@@ -230,7 +230,7 @@ fn one_sided_of(layer: &Layer) -> Result<OneSided, String> {
     })
 }
 
-/// The system's own words where there are any.
+/// Returns the system's own error text if there is one.
 fn says(error: &libloading::Error) -> String {
     let cause = std::error::Error::source(error).map(ToString::to_string);
     one_line(&cause.unwrap_or_else(|| error.to_string()))

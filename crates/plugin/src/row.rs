@@ -1,11 +1,11 @@
-//! The buffers of one direction, and which of them the layer has a hold on.
+//! The message buffers of one direction, and which of them are posted to the layer.
 
 use crate::PluginError;
 use crate::memory::Memory;
 use std::ptr::NonNull;
 
-/// Slots of one direction. Slot n has the memory from n strides on; with a stride of 0 all have
-/// the same.
+/// The slots of one direction. The buffer of slot n starts at n strides. With a stride of 0 all slots share
+/// one buffer.
 pub(crate) struct Row {
     memory: Memory,
     stride: usize,
@@ -18,7 +18,7 @@ impl Row {
         Ok(Self { memory: Memory::new(bytes)?, stride: 0, is_posted: vec![false; slots], posted: 0 })
     }
 
-    /// Another stride, where nothing is under way.
+    /// Sets the stride. No operation may be posted.
     pub(crate) fn set_stride(&mut self, stride: usize) -> Result<(), PluginError> {
         if self.posted > 0 {
             return Err(PluginError::new("messages are under way"));
@@ -39,7 +39,7 @@ impl Row {
         self.posted
     }
 
-    /// Where `bytes` of a slot begin that is not under way.
+    /// Returns the address of `bytes` bytes in the buffer of a free slot.
     #[inline(always)]
     fn place(&self, slot: usize, bytes: usize) -> Result<NonNull<u8>, PluginError> {
         let is_free = self.is_posted.get(slot) == Some(&false);
@@ -49,7 +49,7 @@ impl Row {
         if !is_free || !fits_stride || !fits {
             return Err(self.misused(slot, bytes));
         }
-        // SAFETY: `from` lies within the memory, as was just seen.
+        // SAFETY: the check above shows that `from` lies inside the memory.
         Ok(unsafe { self.memory.start().add(from) })
     }
 
@@ -62,7 +62,7 @@ impl Row {
         })
     }
 
-    /// The memory for an operation, which the slot is now under way with.
+    /// Marks the slot as posted and returns its buffer.
     #[inline(always)]
     pub(crate) fn post(&mut self, slot: usize, bytes: usize) -> Result<NonNull<u8>, PluginError> {
         let place = self.place(slot, bytes)?;
@@ -71,7 +71,7 @@ impl Row {
         Ok(place)
     }
 
-    /// The layer has no hold on the slot any more.
+    /// Marks the slot as free, because the layer no longer uses its buffer.
     #[inline(always)]
     pub(crate) fn complete(&mut self, slot: usize) {
         if std::mem::take(&mut self.is_posted[slot]) {
@@ -79,25 +79,25 @@ impl Row {
         }
     }
 
-    /// What lies in a slot that is not under way.
+    /// Returns the first `bytes` of the buffer of a free slot.
     pub(crate) fn bytes(&self, slot: usize, bytes: usize) -> Result<&[u8], PluginError> {
         if self.stride == 0 && self.posted > 0 {
             return Err(PluginError::new("the memory of all slots is under way"));
         }
         let place = self.place(slot, bytes)?;
-        // SAFETY: within the memory, which is initialised; the layer writes to slots that are
-        // under way alone, and posting needs this row for itself.
+        // SAFETY: inside the memory, which is initialised. The layer writes only to posted slots, and posting
+        // borrows this row exclusively.
         Ok(unsafe { std::slice::from_raw_parts(place.as_ptr(), bytes) })
     }
 
-    /// The same, to be written to.
+    /// Returns the first `bytes` of the buffer of a free slot, for writing.
     pub(crate) fn bytes_mut(&mut self, slot: usize, bytes: usize) -> Result<&mut [u8], PluginError> {
         if self.stride == 0 && self.posted > 0 {
             return Err(PluginError::new("the memory of all slots is under way"));
         }
         let place = self.place(slot, bytes)?;
-        // SAFETY: the place lies within the memory, which is initialised. The layer writes to slots that are
-        // under way alone, and nobody else refers to it, as the row is borrowed for writing.
+        // SAFETY: inside the memory, which is initialised. The layer writes only to posted slots. No other
+        // reference to the buffer exists, because the row is borrowed exclusively.
         Ok(unsafe { std::slice::from_raw_parts_mut(place.as_ptr(), bytes) })
     }
 }

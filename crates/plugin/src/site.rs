@@ -1,8 +1,8 @@
-//! Building layers on site, against the library that is here.
+//! Builds layers on this host, against the library that is installed here.
 //!
-//! What was built is kept in `$XDG_CACHE_HOME/netdyno`, or `~/.cache/netdyno`, under a name made
-//! from the compiler's path, its options, and all that the preprocessor gives it to compile:
-//! source, interface, and the library's own header with the version in it.
+//! Built layers are cached in `$XDG_CACHE_HOME/netdyno`, or in `~/.cache/netdyno`. The file name contains a
+//! hash of the compiler's path, its options and the output of the preprocessor. That output covers the
+//! source, `layer.h` and the library's own header with its version.
 
 use crate::PluginError;
 use crate::source::{HEADER, Library, Search, Source};
@@ -13,31 +13,31 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// How a compiler is told to make a shared library, and to show what it would make it from:
-/// without line markers, which name folders, and with all definitions, such as versions.
+/// Options that build a shared library, and options that print the preprocessed source. `-P` omits line
+/// markers, which contain folder names. `-dD` keeps all definitions, such as versions.
 const MAKE: [&str; 5] = ["-std=c11", "-O2", "-Wall", "-shared", "-fPIC"];
 const SHOW: [&str; 4] = ["-std=c11", "-E", "-P", "-dD"];
-/// Bytes of the hash that go into a name.
+/// Bytes of the hash in a file name.
 const KEY_BYTES: usize = 8;
 
-/// Builds a layer by `compiler`, or by the one that is found, unless that has been done before.
-/// The file that [`crate::plugin::Plugin::load`] takes.
+/// Builds a layer by `compiler`, or by the one that is found, unless the cache has it. Returns the file for
+/// [`crate::plugin::Plugin::load`].
 pub fn build(source: &Source, compiler: Option<&Path>) -> Result<PathBuf, PluginError> {
     let compiler = find_compiler(source, compiler)?;
     let cache =
         cache().map_err(|error| PluginError::new(format!("there is no folder to build in: {error}")))?;
-    // What is wrong with a library is said better than by the compiler.
+    // After a failure the check of the library gives a clearer error than the compiler.
     build_in(&cache, source, &compiler).or_else(|error| check(source, &compiler).and(Err(error)))
 }
 
-/// The compiler that a source is built by, where all is there that it takes.
+/// Returns the compiler for a source, after checking that its library is installed.
 pub fn find(source: &Source, named: Option<&Path>) -> Result<PathBuf, PluginError> {
     let compiler = find_compiler(source, named)?;
     check(source, &compiler)?;
     Ok(compiler)
 }
 
-/// Whether the header of its library is there.
+/// Checks that the header of the source's library is installed.
 fn check(source: &Source, compiler: &Path) -> Result<(), PluginError> {
     let Some(library) = &source.library else { return Ok(()) };
     let Library { name, variable, header, advice, .. } = library;
@@ -62,7 +62,7 @@ fn check(source: &Source, compiler: &Path) -> Result<(), PluginError> {
     }
 }
 
-/// What a compiler is told so that it finds the library.
+/// Returns the compiler options that find the library.
 fn options_of(library: &Library) -> Vec<String> {
     let link = library.link.iter().map(|option| (*option).to_owned());
     if let Some(folder) = variable_as_path(library.variable) {
@@ -89,7 +89,7 @@ fn options_of(library: &Library) -> Vec<String> {
     }
 }
 
-/// The compiler that a source is built by: the one named, or the one that is found.
+/// Returns the compiler for a source: the named one, or the one that is found.
 pub fn find_compiler(source: &Source, named: Option<&Path>) -> Result<PathBuf, PluginError> {
     let Search { variable, program, advice } = source.compiler;
     let given = named.map(Path::to_owned).or_else(|| variable_as_path(variable));
@@ -104,7 +104,7 @@ fn variable_as_path(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// The program of this name: as it stands where it has a slash in it, otherwise in `PATH`.
+/// Returns the path of a program. A name with a slash is used as it is, and any other is searched in `PATH`.
 fn found(program: &Path) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
@@ -115,7 +115,7 @@ fn found(program: &Path) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(program)).find(is_program)
 }
 
-/// Where built layers are kept.
+/// Returns the cache folder, and creates it if needed.
 fn cache() -> io::Result<PathBuf> {
     let base = variable_as_path("XDG_CACHE_HOME").filter(|path| path.is_absolute());
     let base = base.or_else(|| Some(variable_as_path("HOME")?.join(".cache")));
@@ -127,7 +127,7 @@ fn cache() -> io::Result<PathBuf> {
     Ok(cache)
 }
 
-/// The same in a folder of choice, by a program that is there.
+/// Does the same as [`build`] in a given folder and with an existing compiler.
 pub fn build_in(cache: &Path, source: &Source, compiler: &Path) -> Result<PathBuf, PluginError> {
     let cannot = |error: io::Error| PluginError::new(format!("cannot build in {}: {error}", cache.display()));
     let folder = tempfile::Builder::new().prefix("build-").tempdir_in(cache).map_err(cannot)?;
@@ -142,7 +142,7 @@ pub fn build_in(cache: &Path, source: &Source, compiler: &Path) -> Result<PathBu
         return Ok(built);
     }
     run(compiler, folder.path(), &[&MAKE[..], &[&file, "-o", "built.so"], &options].concat())?;
-    // Whoever builds the same at the same time builds the same.
+    // A concurrent build of the same source produces the same file, so replacing it is harmless.
     fs::rename(folder.path().join("built.so"), &built).map_err(cannot)?;
     Ok(built)
 }
@@ -172,7 +172,7 @@ fn run(compiler: &Path, folder: &Path, args: &[&str]) -> Result<Output, PluginEr
     Err(PluginError::new(format!("{} failed: {}", compiler.display(), first_error(&output))))
 }
 
-/// What the compiler complains about first.
+/// Returns the first error of the compiler.
 fn first_error(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     let line = said.lines().find(|line| line.contains("error")).or_else(|| said.lines().next());

@@ -1,41 +1,41 @@
-//! The sources of layers: those that come with netdyno, and a user's own.
+//! The C sources of layers: those that come with netdyno, and a user's own.
 
 use crate::PluginError;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
-/// The interface, which every source includes.
+/// The header that every source includes.
 pub const HEADER: &str = include_str!("../../../plugins/layer.h");
 
-/// What a layer is built from.
+/// A layer's C source and its build requirements.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// The layer's name: what the file is called.
+    /// Name of the layer, which is the stem of the file name.
     pub name: String,
-    /// The file.
+    /// Contents of the source file.
     pub(crate) text: Vec<u8>,
-    /// How its compiler is found.
+    /// The search for its compiler.
     pub(crate) compiler: Search,
-    /// The library that it is over, where its compiler does not know of that by itself.
+    /// The library that it needs. `None` if the compiler finds that by itself.
     pub(crate) library: Option<Library>,
 }
 
-/// A library that is looked for: where the variable says, where pkg-config says, or where the compiler
-/// looks by itself.
+/// A library and where to find it: in the folder that a variable names, where pkg-config reports it, or in
+/// the compiler's default paths.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Library {
-    /// What people call it.
+    /// Its usual name.
     pub(crate) name: &'static str,
-    /// The variable that names the folder it is installed in.
+    /// The variable that names its installation folder.
     pub(crate) variable: &'static str,
     /// Its name for pkg-config.
     pub(crate) package: &'static str,
-    /// A header of it.
+    /// A header that shows that it is installed.
     pub(crate) header: &'static str,
-    /// What a linker is told.
+    /// Linker options.
     pub(crate) link: &'static [&'static str],
-    /// How one is got.
+    /// Advice on how to install it.
     pub(crate) advice: &'static str,
 }
 
@@ -56,14 +56,14 @@ const UCX: Library = Library {
     advice: "apt install libucx-dev, or name the folder that it is installed in by NETDYNO_UCX",
 };
 
-/// Where a compiler is looked for that was not named.
+/// The search for a compiler that the user has not named.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Search {
-    /// The variable that names it.
+    /// The variable that may name it.
     pub(crate) variable: &'static str,
-    /// Otherwise a program of this name.
+    /// The program to use if the variable is not set.
     pub(crate) program: &'static str,
-    /// How one is got.
+    /// Advice on how to install it.
     pub(crate) advice: &'static str,
 }
 
@@ -76,29 +76,29 @@ const CC: Search =
     Search { variable: "CC", program: "cc", advice: "apt install gcc, or name one by --cc or CC" };
 
 impl Source {
-    /// Any MPI, by its own compiler.
+    /// Returns the source of the layer for any MPI library, built by that library's compiler.
     pub fn mpi() -> Self {
         Self::embedded("mpi", include_str!("../../../plugins/mpi.c"), MPICC)
     }
 
-    /// libfabric.
+    /// Returns the source of the layer for libfabric.
     pub fn ofi() -> Self {
         let source = Self::embedded("ofi", include_str!("../../../plugins/ofi.c"), CC);
         Self { library: Some(LIBFABRIC), ..source }
     }
 
-    /// UCX.
+    /// Returns the source of the layer for UCX.
     pub fn ucx() -> Self {
         let source = Self::embedded("ucx", include_str!("../../../plugins/ucx.c"), CC);
         Self { library: Some(UCX), ..source }
     }
 
-    /// What a new layer begins with.
+    /// Returns the template of a layer with messages.
     pub fn skeleton() -> Self {
         Self::embedded("skeleton", include_str!("../../../plugins/skeleton.c"), CC)
     }
 
-    /// What a new layer begins with that asks and answers.
+    /// Returns the template of a layer with requests and replies.
     pub fn requests() -> Self {
         Self::embedded("requests", include_str!("../../../plugins/requests.c"), CC)
     }
@@ -107,7 +107,7 @@ impl Source {
         Self { name: name.into(), text: text.into(), compiler, library: None }
     }
 
-    /// One of those that come with netdyno, or the file `NAME.c`.
+    /// Returns the source with this name: one that comes with netdyno, or the user's file `NAME.c`.
     pub fn named(name: &str) -> Result<Self, PluginError> {
         let path = Path::new(name);
         if path.extension() == Some(OsStr::new("c")) {
@@ -128,7 +128,7 @@ impl Source {
         }
     }
 
-    /// The file.
+    /// Returns the contents of the source file.
     pub fn text(&self) -> &[u8] {
         &self.text
     }

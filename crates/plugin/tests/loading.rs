@@ -1,4 +1,4 @@
-//! Layers that do not fit are refused before anything of them is called, in one line.
+//! Layers with mistakes are refused before any of their functions is called, with an error of one line.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A layer that is complete but for what `{}` says; its functions are never called.
+/// A layer that is complete except for the initialisers in `{}`. Its functions are never called.
 const STUB: &str = r#"
 #include "layer.h"
 #include <stdlib.h>
@@ -36,14 +36,14 @@ fn compiler() -> PathBuf {
     find_compiler(&Source::skeleton(), None).expect("a C compiler is needed")
 }
 
-/// The source in a file of its own, and where it is built.
+/// Writes the source to a file.
 fn source(folder: &TempDir, name: &str, text: &str) -> Source {
     let file = folder.path().join(name);
     fs::write(&file, text).unwrap();
     Source::named(file.to_str().unwrap()).unwrap()
 }
 
-/// How loading fails.
+/// Returns the error of loading a file.
 fn refusal(path: &Path) -> String {
     let error = Plugin::load(path).err().unwrap().to_string();
     assert_eq!(error.lines().count(), 1, "{error}");
@@ -69,7 +69,7 @@ fn what_does_not_fit_is_refused() {
         ),
         (".name = NULL", "has no name"),
     ] {
-        // The last of two initialisers holds.
+        // In C the last of two initialisers of a member counts.
         let stub = source(&folder, "stub.c", &STUB.replace("{}", rest));
         let error = refusal(&build_in(folder.path(), &stub, &compiler()).unwrap());
         assert!(error.contains(why), "{rest}: {error}");
@@ -77,11 +77,12 @@ fn what_does_not_fit_is_refused() {
     let whole = source(&folder, "whole.c", &STUB.replace("{}", ""));
     let whole = Plugin::load(&build_in(folder.path(), &whole, &compiler()).unwrap()).unwrap();
     assert!(whole.has_launcher() && !whole.blocks() && whole.name() == "stub");
-    // Of the first header of this version, and of one to come with more at the end.
+    // One layer uses the first header of this version, and another a later header with more members at the
+    // end.
     let first = ".size = offsetof(struct netdyno_layer, register_memory)";
     let loaded = source(&folder, "first.c", &STUB.replace("{}", first));
     assert!(!Plugin::load(&build_in(folder.path(), &loaded, &compiler()).unwrap()).unwrap().one_sided());
-    // What lies behind a shorter table is not looked at.
+    // Members behind the end of a shorter table are not read.
     let more = "    .capabilities = NETDYNO_HAS_LAUNCHER | NETDYNO_REGISTERS, \
                 .register_memory = (void *)1, .deregister_memory = (void *)1";
     let beyond = source(&folder, "beyond.c", &STUB.replace("{}", &format!("{first}, {more}")));
@@ -113,7 +114,7 @@ fn a_layer_is_built_once_until_it_changes() {
     assert_eq!(fs::metadata(&first).unwrap().modified().unwrap(), written);
     let changed = format!("{}\nint more;\n", String::from_utf8_lossy(Source::skeleton().text()));
     assert_ne!(build(&source(&folder, "skeleton.c", &changed)), first);
-    // Nothing is left behind by building.
+    // Building leaves no temporary files behind.
     let kept: Vec<_> = fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.path()).collect();
     assert!(kept.iter().all(|path| path.is_file()), "{kept:?}");
 }

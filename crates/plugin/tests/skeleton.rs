@@ -1,4 +1,4 @@
-//! The skeleton, both ends in one process: what the header promises of messages holds.
+//! Runs both ends of the skeleton in one process, and checks the header's promises about messages.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -23,7 +23,7 @@ fn opening(rank: usize) -> Opening<'static> {
     Opening { place, slots: SLOTS, largest: 1 << 20, memory, uses: Uses::Messages, settings: &[] }
 }
 
-/// Two ends, connected, with 1 KiB for each slot.
+/// Returns two connected ends with 1 KiB for each slot.
 fn pair(folder: &TempDir) -> [Channel; 2] {
     joined(folder, Uses::Messages)
 }
@@ -57,7 +57,7 @@ fn messages_come_whole_and_in_the_order_of_posting() {
     let [mut a, mut b] = pair(&folder);
     assert_eq!((a.place().rank, b.place().rank, a.largest()), (0, 1, 65536));
     assert_eq!(a.description(), "Unix datagram sockets");
-    // Not in the order of the slots.
+    // The order of posting differs from the order of the slots.
     let order = [3, 0, 5, 1];
     for slot in order {
         b.post_receive(slot, Some(0), 1024).unwrap();
@@ -68,7 +68,7 @@ fn messages_come_whole_and_in_the_order_of_posting() {
         a.to_send(slot, bytes).unwrap().fill(nth as u8);
         a.post_send(slot, 1, bytes).unwrap();
     }
-    // What came first fills what was posted first, whichever is asked for first.
+    // The first message fills the first receive, whichever receive is tested first.
     for nth in [2, 0, 1, 3] {
         let slot = order[nth];
         assert_eq!(received(&mut b, slot), Arrival { bytes: 100 * (nth + 1), rank: 0 });
@@ -103,13 +103,13 @@ fn more_than_the_sockets_hold_is_sent_as_room_comes() {
     let (mut sent, mut came) = (0, 0);
     b.post_receive(0, Some(0), 1024).unwrap();
     while came < MESSAGES {
-        // As many as can be posted, without anybody receiving.
+        // Posts as many sends as possible while no process receives.
         while sent < MESSAGES && a.test_send(sent % SLOTS).unwrap() {
             a.to_send(sent % SLOTS, 8).unwrap().copy_from_slice(&sent.to_le_bytes());
             a.post_send(sent % SLOTS, 1, 1024).unwrap();
             sent += 1;
         }
-        // What was posted last goes on its way only while somebody asks for it.
+        // The last sends progress only while the sender tests them.
         for slot in 0..SLOTS {
             a.test_send(slot).unwrap();
         }
@@ -159,7 +159,7 @@ fn registered_memory_is_reached_from_the_other_process() {
     b.write_region(there, 0, &[2; 3000]).unwrap();
     let transfer = Transfer { region: here, offset: 4000, rank: 1, key: &key, key_offset: 100, bytes: 1000 };
     a.put(3, &transfer).unwrap();
-    // Under way until somebody asks.
+    // The put stays posted until it is tested.
     assert!(
         a.read_region(here, 0, 1).is_err() && a.deregister(here).is_err() && a.put(3, &transfer).is_err()
     );
@@ -197,7 +197,7 @@ fn no_transfer_reaches_beyond_its_regions() {
     assert_eq!(error, "skeleton was not opened to register memory");
 }
 
-/// The sources are examples: they compile without a warning.
+/// The sources are examples, so they must compile without warnings.
 #[test]
 fn the_sources_that_come_with_netdyno_are_clean() {
     for source in [Source::skeleton(), Source::requests(), Source::mpi()] {
@@ -233,7 +233,7 @@ fn one_process_registers_a_ground_as_often_as_it_likes() {
         channel.deregister_ground(0).unwrap();
         channel.deregister_ground(0).unwrap();
         assert!(channel.deregister_ground(0).unwrap_err().to_string().contains("not registered"));
-        // What is registered when other ground is taken, and when the channel is closed, is let go of.
+        // A registration that remains is released when the ground is renewed and when the channel is closed.
         channel.register_ground(0).unwrap();
     }
     assert!(channel.renew_ground(2, 1).is_err() && channel.register_ground(1).is_err());

@@ -1,5 +1,5 @@
-//! Grounds: memory that is registered and deregistered as a whole, to see what that costs. Nothing is
-//! copied to them or from them.
+//! Grounds: memory that is registered and deregistered only to measure the cost of registration. No data is
+//! copied to or from it.
 
 use super::Channel;
 use crate::PluginError;
@@ -7,29 +7,29 @@ use crate::abi::RawRegion;
 use crate::memory::Memory;
 use crate::plugin::Registers;
 
-/// Memory, and its registrations in their order.
+/// Memory, with its registrations in order of creation.
 pub(super) struct Ground {
     memory: Memory,
     registrations: Vec<*mut RawRegion>,
 }
 
-/// Grounds of a channel at most.
+/// Number of grounds of a channel.
 pub(super) const GROUNDS: usize = 2;
-/// Registrations that a ground has room for before it needs memory itself, which would take time.
+/// Reserved capacity for registrations. Growing the vector would disturb the measurement.
 const REGISTRATIONS: usize = 8;
 
 impl Channel {
-    /// Other memory of `bytes` bytes, which nothing has touched. What was there before is not registered
-    /// any more, and given back.
+    /// Replaces ground `nth` by `bytes` bytes of untouched memory. The old ground is deregistered and freed.
     ///
     /// # Errors
-    /// The layer fails to deregister, or the system has no memory.
+    /// Returns `PluginError` if there is no ground `nth`, if the layer fails to deregister, or if the system
+    /// has no memory.
     pub fn renew_ground(&mut self, nth: usize, bytes: usize) -> Result<(), PluginError> {
         while self.ground(nth).is_ok_and(|ground| !ground.registrations.is_empty()) {
             self.deregister_ground(nth)?;
         }
         let place = self.held.grounds.get_mut(nth).ok_or_else(no_ground)?;
-        // Given back first, so that there are never both.
+        // Frees the old memory first, so that both never exist at once.
         *place = None;
         let (memory, registrations) = (Memory::untouched(bytes)?, Vec::with_capacity(REGISTRATIONS));
         *place = Some(Ground { memory, registrations });
@@ -48,23 +48,24 @@ impl Channel {
         self.held.grounds.get_mut(nth).and_then(Option::as_mut).ok_or_else(no_ground)
     }
 
-    /// Of a ground the layer may have a hold on, whatever it says: it stays until the process ends.
+    /// Leaks a ground after a failed call, because the layer may still use its memory. It stays until the
+    /// process ends.
     #[cold]
     fn give_up_ground(&mut self, nth: usize) {
         std::mem::forget(self.held.grounds[nth].take());
     }
 
-    /// Registers a ground, once more where it is registered.
+    /// Registers a ground. A ground may be registered several times.
     ///
     /// # Errors
-    /// There is none, or the layer fails.
+    /// Returns `PluginError` if there is no such ground or the layer fails.
     #[inline(always)]
     pub fn register_ground(&mut self, nth: usize) -> Result<(), PluginError> {
         let Registers { register, .. } = self.registers()?;
         let raw_channel = self.raw;
         let ground = self.ground(nth)?;
         let memory = &ground.memory;
-        // SAFETY: the channel is open; the memory stays until it is deregistered, or the channel is
+        // SAFETY: the channel is open. The memory stays valid until it is deregistered or the channel is
         // closed.
         let raw = unsafe { register(raw_channel, memory.start().as_ptr().cast(), memory.bytes()) };
         if raw.is_null() {
@@ -75,16 +76,16 @@ impl Channel {
         Ok(())
     }
 
-    /// Takes the latest registration of a ground back.
+    /// Deregisters the latest registration of a ground.
     ///
     /// # Errors
-    /// There is none, or the layer fails.
+    /// Returns `PluginError` if the ground is not registered or the layer fails.
     #[inline(always)]
     pub fn deregister_ground(&mut self, nth: usize) -> Result<(), PluginError> {
         let Registers { deregister, .. } = self.registers()?;
         let raw = self.ground(nth)?.registrations.pop();
         let raw = raw.ok_or_else(|| PluginError::new("the ground is not registered"))?;
-        // SAFETY: the channel is open, and the region registered; nobody else has heard of it.
+        // SAFETY: the channel is open, the region registered, and no other process has its key.
         let returned = unsafe { deregister(self.raw, raw) };
         if returned != 0 {
             self.give_up_ground(nth);
@@ -94,7 +95,7 @@ impl Channel {
 }
 
 impl Ground {
-    /// All registrations, which this forgets.
+    /// Removes and returns all registrations.
     pub(super) fn take_registrations(&mut self) -> Vec<*mut RawRegion> {
         std::mem::take(&mut self.registrations)
     }

@@ -1,4 +1,4 @@
-//! Registered memory, and copies between that of two processes: put and get.
+//! Registered memory of a channel, and put and get between the regions of two processes.
 
 use super::ground::Ground;
 use super::{Channel, Uses};
@@ -8,48 +8,48 @@ use crate::memory::Memory;
 use crate::plugin::{OneSided, Registers};
 use std::ptr::NonNull;
 
-/// The longest key of a region.
+/// Maximum length in bytes of the key of a region.
 const KEY_BYTES: usize = 1024;
 
-/// Memory of this process that the layer knows.
+/// Identifies a registered region of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionId(usize);
 
-/// What put and get copy: from one process's region to the other's.
+/// The parameters of a put or a get, which copies between regions of two processes.
 #[derive(Clone, Copy, Debug)]
 pub struct Transfer<'a> {
-    /// Of this process.
+    /// Region of this process.
     pub region: RegionId,
-    /// Where in it.
+    /// Offset in that region, in bytes.
     pub offset: usize,
-    /// The other process.
+    /// Rank of the other process.
     pub rank: usize,
-    /// How that one's region is named: [`Channel::key`] there.
+    /// Key of the other process's region, as returned by [`Channel::key`] there.
     pub key: &'a [u8],
-    /// Where in it.
+    /// Offset in the other region, in bytes.
     pub key_offset: usize,
-    /// How much.
+    /// Number of bytes to copy.
     pub bytes: usize,
 }
 
-/// All regions of a channel; a place that is empty has been deregistered.
+/// All regions of a channel. An empty entry is a region that was deregistered.
 #[derive(Default)]
 pub(super) struct Regions(Vec<Option<Region>>);
 
 struct Region {
     memory: Memory,
-    /// Null once it has been deregistered.
+    /// Null after deregistration.
     raw: *mut RawRegion,
 }
 
 impl Region {
-    /// Where `bytes` bytes begin.
+    /// Returns the address of `bytes` bytes at `offset`, or an error if they exceed the region.
     fn place(&self, offset: usize, bytes: usize) -> Result<NonNull<u8>, PluginError> {
         if offset > self.memory.bytes() || bytes > self.memory.bytes() - offset {
             let size = self.memory.bytes();
             return Err(PluginError(format!("a region of {size} bytes has no {bytes} from {offset} on")));
         }
-        // SAFETY: `offset` lies within the memory, or at its end.
+        // SAFETY: `offset` lies inside the memory or at its end.
         Ok(unsafe { self.memory.start().add(offset) })
     }
 }
@@ -62,15 +62,15 @@ impl Regions {
 }
 
 impl Channel {
-    /// Registers `bytes` bytes of memory.
+    /// Allocates and registers `bytes` bytes of memory.
     pub fn register(&mut self, bytes: usize) -> Result<RegionId, PluginError> {
         let Registers { register, .. } = self.registers()?;
         let memory = Memory::new(bytes)?;
-        // SAFETY: the channel is open; the memory stays until it is deregistered, or the channel
-        // is closed.
+        // SAFETY: the channel is open. The memory stays valid until it is deregistered or the channel is
+        // closed.
         let raw = unsafe { register(self.raw, memory.start().as_ptr().cast(), bytes) };
         if raw.is_null() {
-            // Whatever came of it, the layer may have a hold on the memory.
+            // Despite the failure the layer may still use the memory, so it is never freed.
             std::mem::forget(memory);
             return Err(self.failed());
         }
@@ -79,13 +79,13 @@ impl Channel {
         Ok(RegionId(regions.len() - 1))
     }
 
-    /// Deregisters memory and gives it back. Nothing may be under way.
+    /// Deregisters a region and frees its memory. No send, put or get may be posted.
     pub fn deregister(&mut self, id: RegionId) -> Result<(), PluginError> {
         let Registers { deregister, .. } = self.registers()?;
         self.check_quiet()?;
         let raw = self.held.regions.find(id)?.raw;
-        // SAFETY: the channel is open, and the region registered; nothing of this process is
-        // under way. That others reach for it no more is theirs to see to.
+        // SAFETY: the channel is open and the region registered. This process has no operation posted. The
+        // other processes must no longer access the region, which their code ensures.
         let returned = unsafe { deregister(self.raw, raw) };
         let region = self.held.regions.0[id.0].take();
         if returned != 0 {
@@ -94,12 +94,12 @@ impl Channel {
         self.truth(returned, "deregister_memory").map(drop)
     }
 
-    /// How other processes name the region.
+    /// Returns the key by which other processes access the region.
     pub fn key(&mut self, id: RegionId) -> Result<Vec<u8>, PluginError> {
         let OneSided { key, .. } = self.one_sided()?;
         let raw = self.held.regions.find(id)?.raw;
         let mut bytes = vec![0u8; KEY_BYTES];
-        // SAFETY: the channel is open, the region registered, the room as long as is said.
+        // SAFETY: the channel is open, the region registered, and the buffer has the given length.
         let length = unsafe { key(self.raw, raw, bytes.as_mut_ptr().cast(), bytes.len()) };
         if length < 0 {
             return Err(self.failed());
@@ -111,14 +111,14 @@ impl Channel {
         Ok(bytes)
     }
 
-    /// Posts a copy to the other process, in a slot of sends. Once complete ([`Channel::test_send`])
-    /// the memory here may be changed; it lies there after [`Channel::flush`].
+    /// Posts a put in a send slot. After completion ([`Channel::test_send`]) the local memory may be changed.
+    /// The data is visible at the other process only after [`Channel::flush`].
     pub fn put(&mut self, slot: usize, transfer: &Transfer<'_>) -> Result<(), PluginError> {
         let OneSided { put, .. } = self.one_sided()?;
         self.copy(slot, transfer, put, "put")
     }
 
-    /// Posts a copy from the other process, in a slot of sends. Once complete it is here.
+    /// Posts a get in a send slot. After completion the data is in the local region.
     pub fn get(&mut self, slot: usize, transfer: &Transfer<'_>) -> Result<(), PluginError> {
         let OneSided { get, .. } = self.one_sided()?;
         self.copy(slot, transfer, get, "get")
@@ -143,15 +143,15 @@ impl Channel {
             rank,
             reserved: 0,
         };
-        // The slot is what is posted; its own memory has nothing to do with it.
+        // The operation only occupies the slot and does not use the slot's own buffer.
         self.held.sends.post(slot, 0)?;
-        // SAFETY: the channel is open; the place lies within the region, which stays, untouched
-        // by this process, until the slot is complete or the channel is closed.
+        // SAFETY: the channel is open. The range lies inside the region. The region stays valid, and this
+        // process does not touch it, until the operation completes or the channel is closed.
         let returned = unsafe { call(self.raw, slot as u32, &transfer) };
         self.truth(returned, name).map(drop)
     }
 
-    /// Waits until all that was put to a process, and is complete, lies there.
+    /// Waits until all completed puts to a process are visible there.
     pub fn flush(&mut self, rank: usize) -> Result<(), PluginError> {
         let OneSided { flush, .. } = self.one_sided()?;
         let rank = self.rank(rank)?;
@@ -160,41 +160,41 @@ impl Channel {
         self.truth(returned, "flush").map(drop)
     }
 
-    /// Writes to a region. Nothing may be under way.
+    /// Writes to a region. No send, put or get may be posted.
     pub fn write_region(&mut self, id: RegionId, offset: usize, bytes: &[u8]) -> Result<(), PluginError> {
         self.check_quiet()?;
         let place = self.held.regions.find(id)?.place(offset, bytes.len())?;
-        // SAFETY: within the region. Others may write to it at the same time: nothing refers to
-        // it, and what they make of it are bytes.
+        // SAFETY: inside the region. Other processes may write to it at the same time. No reference to it
+        // exists, and any value of its bytes is valid.
         unsafe { place.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         Ok(())
     }
 
-    /// What lies in a region. Nothing may be under way.
+    /// Reads from a region. No send, put or get may be posted.
     pub fn read_region(&self, id: RegionId, offset: usize, bytes: usize) -> Result<Vec<u8>, PluginError> {
         self.check_quiet()?;
         let place = self.held.regions.find(id)?.place(offset, bytes)?;
         let mut read = vec![0u8; bytes];
-        // SAFETY: the place lies within the region. Others may write to it at the same time: nothing refers to
-        // it, and what they make of it are bytes.
+        // SAFETY: inside the region. Other processes may write to it at the same time. No reference to it
+        // exists, and any value of its bytes is valid.
         unsafe { place.as_ptr().copy_to_nonoverlapping(read.as_mut_ptr(), bytes) };
         Ok(read)
     }
 
-    /// Deregisters whatever is still registered, before the channel is closed.
+    /// Deregisters all remaining regions before the channel is closed. Does nothing if operations are still
+    /// posted.
     pub(super) fn deregister_all(&mut self) {
         let Some(Registers { deregister, .. }) = self.plugin.registers else { return };
         if self.held.sends.posted() > 0 {
             return;
         }
         for raw in self.held.grounds.iter_mut().flatten().flat_map(Ground::take_registrations) {
-            // SAFETY: the channel is open, the region registered, and nobody else has heard of it.
+            // SAFETY: the channel is open, the region registered, and no other process has its key.
             unsafe { deregister(self.raw, raw) };
         }
         for region in self.held.regions.0.iter_mut().flatten() {
-            // SAFETY: the channel is open, the region registered, nothing of this process under
-            // way. What comes late from others finds the memory still there: it goes with all
-            // that the layer may have a hold on.
+            // SAFETY: the channel is open, the region registered, and this process has no operation posted. A
+            // late access of another process still finds the memory, because it is freed only with `held`.
             unsafe { deregister(self.raw, region.raw) };
             region.raw = std::ptr::null_mut();
         }
