@@ -1,9 +1,9 @@
-/* MPI as a layer: the non-blocking calls of any MPI library, among all processes of the job.
+/* MPI as a layer: the nonblocking calls of any MPI library, among all processes of the job.
  *
  *     netdyno plugin build mpi --cc mpicc
  *
- * The setting thread=single|funneled|serialized|multiple says which level of thread support is
- * asked for; funneled by default, as netdyno has a second thread, which calls no MPI. */
+ * The setting thread=single|funneled|serialized|multiple requests a level of thread support. The
+ * default is funneled, because netdyno has a second thread that never calls MPI. */
 #include "layer.h"
 
 #include <limits.h>
@@ -13,22 +13,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long close waits for the other processes to close. */
+/* Timeout in seconds while close waits for the other processes to close. */
 #define CLOSE_S 1.0
-/* A message of netdyno. There is no other. */
+/* The tag of all messages. */
 #define TAG 0
 
 struct netdyno_channel {
     char *error;
     const char *level;
     MPI_Comm comm;
-    MPI_Win window; /* MPI_WIN_NULL where no memory is to be registered */
+    MPI_Win window; /* MPI_WIN_NULL if no memory will be registered */
     uint32_t slots;
-    /* Receives, then sends. */
+    /* Receives, followed by sends. */
     MPI_Request requests[];
 };
 
-/* Channels that are open: the first starts MPI, the last ends it. */
+/* Number of open channels. The first starts MPI and the last ends it. */
 static int channels;
 
 struct level {
@@ -36,7 +36,7 @@ struct level {
     int number;
 };
 
-/* 0, or -1 after telling what MPI says. */
+/* Returns 0 on success. Otherwise writes MPI's error text and returns -1. */
 static int told(char *error, const char *what, int code)
 {
     char reason[MPI_MAX_ERROR_STRING] = "";
@@ -49,7 +49,7 @@ static int told(char *error, const char *what, int code)
     return -1;
 }
 
-/* The level asked for, or NULL after telling which setting is none. */
+/* Returns the requested level. Returns NULL after writing an error if a setting is invalid. */
 static const struct level *level_in(const struct netdyno_options *options)
 {
     static const struct level levels[] = {
@@ -98,8 +98,8 @@ static int start(const struct netdyno_options *options, const struct level *leve
     return 0;
 }
 
-/* A window to which memory is attached as it is registered. Libraries progress otherwise where there
- * is one, so that none is made for messages alone. */
+/* Creates a window, to which registered memory is attached. Libraries make progress differently if
+ * a window exists, so a channel for messages only has none. */
 static int open_window(struct netdyno_channel *channel)
 {
     if (told(channel->error, "MPI_Win_create_dynamic",
@@ -131,7 +131,8 @@ static struct netdyno_channel *mpi_open(struct netdyno_options *options)
         snprintf(options->error, NETDYNO_TEXT_BYTES, "no memory");
         return NULL;
     }
-    /* Messages of one channel never fill receives of another. Errors are returned there too. */
+    /* Messages of one channel never match receives of another. The duplicate inherits the error
+     * handler. */
     if (told(options->error, "MPI_Comm_dup", MPI_Comm_dup(MPI_COMM_WORLD, &channel->comm))) {
         free(channel);
         return NULL;
@@ -156,7 +157,8 @@ static struct netdyno_channel *mpi_open(struct netdyno_options *options)
     return channel;
 }
 
-/* Libraries describe themselves in up to a page: the first line is enough, with single blanks. */
+/* Some libraries describe themselves by up to a page. This writes only the first line, with single
+ * blanks. */
 static void mpi_describe(struct netdyno_channel *channel, char *text, size_t room)
 {
     char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -184,7 +186,8 @@ static int mpi_gather(struct netdyno_channel *channel, const void *mine, void *a
 {
     int failed;
 
-    /* What was written before, here or by a put, is to be seen by others and here afterwards. */
+    /* Earlier local stores and puts of other processes become visible to all processes by the two
+     * synchronizations. */
     sync_window(channel);
     failed = told(channel->error, "MPI_Allgather",
                   MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, channel->comm));
@@ -325,7 +328,7 @@ static int mpi_flush(struct netdyno_channel *channel, int32_t rank)
     return told(channel->error, "MPI_Win_flush", MPI_Win_flush(rank, channel->window));
 }
 
-/* Tests until the request is complete or `until` has come. */
+/* Tests a request until it is complete or the time `until` has come. */
 static int completes(MPI_Request *request, double until)
 {
     int done = 0;
@@ -337,8 +340,8 @@ static int completes(MPI_Request *request, double until)
     return done;
 }
 
-/* MPI_Comm_free and MPI_Finalize wait for all processes, maybe for ever: they are called where all
- * have come here. */
+/* MPI_Comm_free and MPI_Finalize wait for all processes, maybe forever. They are called only after
+ * all processes have arrived here. */
 static int mpi_close(struct netdyno_channel *channel)
 {
     double until = MPI_Wtime() + CLOSE_S;
@@ -352,7 +355,7 @@ static int mpi_close(struct netdyno_channel *channel)
             is_free = 0;
     }
     is_together = MPI_Ibarrier(channel->comm, &all_close) == MPI_SUCCESS && completes(&all_close, until);
-    /* Others may still put into the memory that is attached to an open window. */
+    /* Other processes may still put into memory that is attached to an open window. */
     if (!is_together && channel->window != MPI_WIN_NULL)
         is_free = 0;
     if (is_together) {

@@ -2,7 +2,7 @@
  *
  *     netdyno logp --over ofi:tcp
  *
- * The setting provider=NAME says which provider, as in provider=tcp; it is needed. */
+ * The setting provider=NAME selects the provider, as in provider=tcp. It is required. */
 #define _POSIX_C_SOURCE 200809L
 #include "layer.h"
 
@@ -18,32 +18,32 @@
 #include <string.h>
 #include <time.h>
 
-/* Of the interface that this is written for; newer libraries know it. */
+/* The API version for which this layer is written. Newer libraries support it too. */
 #define API FI_VERSION(1, 11)
-/* How long cancelling and closing wait for completions. */
+/* Timeout in seconds for completions while cancelling and closing. */
 #define PATIENCE_S 1.0
-/* Completions that are read at once. */
+/* Maximum number of completions that one call reads. */
 #define COMPLETIONS 16
 
 enum state {
     DONE,      /* complete, or never posted */
-    WAITING,   /* the provider has no room for it yet */
-    POSTED,    /* the provider has it */
-    CANCELLED, /* taken back */
+    WAITING,   /* the provider has no space for it yet */
+    POSTED,    /* passed to the provider */
+    CANCELLED, /* cancelled before completion */
 };
 
-/* A send or a receive that is under way. */
+/* A send or a receive. */
 struct operation {
-    struct fi_context2 context; /* the provider's own; first, so that a completion leads here */
+    struct fi_context2 context; /* for the provider; first, so that a completion's context points here */
     enum state state;
     int is_send;
     void *buffer;
-    size_t bytes; /* of the buffer; then of what came */
-    int32_t rank; /* of the other process; then of the sender */
+    size_t bytes; /* size of the buffer; after completion, of the message */
+    int32_t rank; /* rank of the other process; after completion, of the sender */
     struct operation *next;
 };
 
-/* What waits for room, in the order of posting. */
+/* Operations that wait for space in the provider, in the order of posting. */
 struct line {
     struct operation *first, **end;
 };
@@ -56,7 +56,7 @@ struct netdyno_channel {
     struct fid_av *av;
     struct fid_cq *cq;
     struct fid_ep *endpoint;
-    fi_addr_t *peers; /* by rank */
+    fi_addr_t *peers; /* indexed by rank */
     int32_t rank;
     uint64_t next_key;
     uint32_t slots;
@@ -64,7 +64,7 @@ struct netdyno_channel {
     struct operation operations[]; /* receives, then sends */
 };
 
-/* 0, or -1 after telling what libfabric says. */
+/* Returns 0 on success. Otherwise writes libfabric's error text and returns -1. */
 static int told(char *error, const char *what, ssize_t code)
 {
     if (code >= 0)
@@ -81,7 +81,7 @@ static double now_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* The provider asked for, or NULL after telling which setting is none. */
+/* Returns the requested provider. Returns NULL after writing an error if a setting is invalid. */
 static const char *provider_in(const struct netdyno_options *options)
 {
     static const char name[] = "provider=";
@@ -107,14 +107,15 @@ static int registers(const struct netdyno_options *options)
     return options->size >= end && options->uses & NETDYNO_REGISTERS;
 }
 
-/* What the provider offers of what is needed. */
+/* Returns the provider's information that matches the needs of this layer, or NULL after writing an
+ * error. */
 static struct fi_info *info_of(const struct netdyno_options *options, const char *provider)
 {
     struct fi_info *hints = fi_allocinfo(), *info = NULL;
     int code = -FI_ENOMEM;
 
     if (hints) {
-        /* Regions that others could reach are asked for where memory is registered at all. */
+        /* Memory is registered for remote access too, so any registration needs FI_RMA. */
         hints->caps = FI_TAGGED | (registers(options) ? FI_RMA : 0);
         hints->mode = FI_CONTEXT | FI_CONTEXT2;
         hints->ep_attr->type = FI_EP_RDM;
@@ -138,7 +139,7 @@ static struct fi_info *info_of(const struct netdyno_options *options, const char
 
 static void release(struct netdyno_channel *channel)
 {
-    /* The reverse of how they were made. */
+    /* Closes the objects in the reverse order of their creation. */
     if (channel->endpoint)
         fi_close(&channel->endpoint->fid);
     if (channel->cq)
@@ -235,7 +236,7 @@ static int ofi_connect(struct netdyno_channel *channel, const struct netdyno_add
     return 0;
 }
 
-/* Messages carry the rank of their sender as their tag. */
+/* Starts an operation. A message carries the rank of its sender as its tag. */
 static ssize_t start(struct netdyno_channel *channel, struct operation *operation)
 {
     if (operation->is_send)
@@ -248,7 +249,7 @@ static ssize_t start(struct netdyno_channel *channel, struct operation *operatio
                     (uint64_t)operation->rank, 0, &operation->context);
 }
 
-/* Gives the provider what waits, as far as it has room. */
+/* Passes waiting operations to the provider until it has no more space. */
 static int advance(struct netdyno_channel *channel, struct line *line)
 {
     while (line->first) {
@@ -302,7 +303,7 @@ static int ofi_post_send(struct netdyno_channel *channel, uint32_t slot, int32_t
     return post(channel, &channel->sends, send);
 }
 
-/* What failed, or was taken back. */
+/* Reads the error queue entry of an operation that failed or was cancelled. */
 static int take_error(struct netdyno_channel *channel)
 {
     struct fi_cq_err_entry failed = { 0 };
@@ -367,7 +368,7 @@ static int ofi_test_send(struct netdyno_channel *channel, uint32_t slot)
     return send->state == DONE;
 }
 
-/* Takes out of the line what the provider has never had. */
+/* Removes an operation from the queue that the provider has never received. */
 static void withdraw(struct line *line, struct operation *operation)
 {
     struct operation **at = &line->first;
@@ -421,8 +422,8 @@ static int ofi_deregister(struct netdyno_channel *channel, struct netdyno_region
     return told(channel->error, "fi_close", fi_close(&((struct fid_mr *)region)->fid));
 }
 
-/* A provider may hold a message back until its next call: what was sent is seen to for a while. Once
- * the endpoint is closed nobody has a hold on a buffer. */
+/* Waits for the sends for a while, because a provider may delay a message until its next call.
+ * After the endpoint is closed, the provider uses no buffer. */
 static int ofi_close(struct netdyno_channel *channel)
 {
     double until = now_s() + PATIENCE_S;

@@ -1,10 +1,10 @@
-/* A layer with requests and replies of its own, to write one from: complete, and slow. Processes of
- * one host ask each other by Unix datagram sockets, which lose nothing. Put your library's calls
- * in the place of the sockets': an active message, a remote procedure call.
+/* A template of a layer with requests and replies, complete but slow. The processes of one host
+ * exchange requests by Unix datagram sockets, which lose nothing. Replace the socket calls by those
+ * of your library, such as active messages or remote procedure calls.
  *
  *     netdyno plugin build requests.c --cc cc
  *
- * It has no messages: what of layer.h belongs to these is left out. */
+ * The layer has no messages, so it omits the members of layer.h that belong to them. */
 #define _GNU_SOURCE
 #include "layer.h"
 
@@ -18,17 +18,18 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What surely fits into a socket's buffer. */
+/* A size that certainly fits into a socket's buffer. */
 #define LARGEST 65536
 
-/* How every datagram begins, a request and a reply. */
+/* The header of every datagram, whether request or reply. */
 struct head {
     int32_t sender;
     uint32_t is_reply;
-    uint64_t reply_bytes; /* of a request */
+    uint64_t reply_bytes; /* length of the reply, in a request only */
 };
 
-/* What has come and was not yet taken. There is room for all that the others may send. */
+/* Requests or replies that have arrived and are not yet handled. The queue has space for all that
+ * the other processes may send. */
 struct queue {
     struct head *heads;
     size_t first, count;
@@ -42,8 +43,8 @@ struct netdyno_channel {
         struct sockaddr_un name;
         socklen_t length;
     } *peers;
-    char *out, *in; /* a datagram each */
-    size_t room;    /* of a queue */
+    char *out, *in; /* buffers of one datagram each */
+    size_t room;    /* capacity of a queue */
     struct queue requests, replies;
 };
 
@@ -89,7 +90,7 @@ static struct netdyno_channel *requests_open(struct netdyno_options *options)
     channel->out = calloc(1, sizeof(struct head) + LARGEST);
     channel->in = calloc(1, sizeof(struct head) + LARGEST);
     channel->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    /* A name without a path is chosen by the system. */
+    /* Binding without a path lets the system choose a name. */
     if (!channel->peers || !channel->out || !channel->in || !channel->requests.heads
         || !channel->replies.heads
         || bind(channel->socket, (struct sockaddr *)&any, sizeof any.sun_family) < 0) {
@@ -135,7 +136,7 @@ static int requests_connect(struct netdyno_channel *channel, const struct netdyn
     return 0;
 }
 
-/* Takes one datagram, if one is there. Of what it carries nobody wants more than the head. */
+/* Receives one datagram, if one has arrived, and queues its header. Its payload is not needed. */
 static int look(struct netdyno_channel *channel)
 {
     struct head head;
@@ -155,7 +156,7 @@ static int look(struct netdyno_channel *channel)
     return 0;
 }
 
-/* The next of a queue, where there is one now. */
+/* Removes the next element of a queue. Returns 0 if there is none now. */
 static int take(struct netdyno_channel *channel, struct queue *queue, struct head *head)
 {
     if (queue->count == 0 && look(channel) < 0)
@@ -168,8 +169,8 @@ static int take(struct netdyno_channel *channel, struct queue *queue, struct hea
     return 1;
 }
 
-/* Sends. While the other socket is full, takes what comes: the other process may be waiting for
- * room here. */
+/* Sends a datagram. While the other socket is full, it receives datagrams, because the other
+ * process may be waiting for space here. */
 static int post(struct netdyno_channel *channel, int32_t rank, struct head head, size_t bytes)
 {
     const struct address *peer = &channel->peers[rank];

@@ -1,6 +1,6 @@
-/* A skeleton to write a layer from: complete, and slow. Two processes of one host exchange
- * messages by Unix datagram sockets, which lose nothing and keep the order. Put your library's
- * calls in the place of the sockets'; layer.h says what each function is to do.
+/* A template of a layer with messages, complete but slow. Two processes of one host exchange
+ * messages by Unix datagram sockets, which lose nothing and keep the order. Replace the socket
+ * calls by those of your library. layer.h describes what each function must do.
  *
  *     netdyno plugin build skeleton.c --cc cc
  */
@@ -18,19 +18,19 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What surely fits into a socket's buffer. */
+/* A size that certainly fits into a socket's buffer. */
 #define LARGEST 65536
 
-/* Operations of one direction. A library with requests of its own needs no more than one of
- * those for each slot; sockets know no posting, so that here the order is kept by hand. */
+/* The operations of one direction. A library with request objects needs only one of them for each
+ * slot. Sockets have no posted operations, so this layer keeps their order itself. */
 struct row {
     struct operation {
-        void *buffer; /* NULL: complete */
+        void *buffer; /* NULL if the operation is complete */
         size_t bytes;
     } *by_slot;
-    uint32_t *order; /* slots as they were posted: a ring, */
-    uint32_t first;  /* from here, */
-    uint32_t posted; /* so many */
+    uint32_t *order; /* slots in the order of posting: a ring buffer */
+    uint32_t first;  /* index of the oldest */
+    uint32_t posted; /* number of posted operations */
 };
 
 struct netdyno_channel {
@@ -41,7 +41,7 @@ struct netdyno_channel {
     struct row receives, sends;
 };
 
-/* Tells one line. What a call that failed returns. */
+/* Writes one line to `error`, and returns the result of a failed call. */
 static int failed(struct netdyno_channel *channel, const char *what)
 {
     if (errno == ECONNREFUSED || errno == ENOTCONN || errno == ECONNRESET)
@@ -60,7 +60,7 @@ static int skeleton_close(struct netdyno_channel *channel)
     free(channel->sends.by_slot);
     free(channel->sends.order);
     free(channel);
-    return 0; /* no buffer is in use any more */
+    return 0; /* the layer no longer uses any buffer */
 }
 
 static int make_row(struct row *row, uint32_t slots)
@@ -85,7 +85,7 @@ static struct netdyno_channel *skeleton_open(struct netdyno_options *options)
     channel->peer = 1 - options->rank;
     channel->slots = options->slots;
     channel->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    /* A name without a path is chosen by the system. */
+    /* Binding without a path lets the system choose a name. */
     if (!make_row(&channel->receives, options->slots) || !make_row(&channel->sends, options->slots)
         || bind(channel->socket, (struct sockaddr *)&any, sizeof any.sun_family) < 0) {
         failed(channel, "open a socket");
@@ -122,7 +122,7 @@ static int skeleton_connect(struct netdyno_channel *channel, const struct netdyn
     struct sockaddr_un name = { 0 };
     const struct netdyno_address *peer = &addresses[channel->peer];
 
-    (void)ranks; /* two, as open has seen to */
+    (void)ranks; /* two, because open refuses more */
     memcpy(&name, peer->bytes, peer->length < sizeof name ? peer->length : sizeof name);
     if (connect(channel->socket, (struct sockaddr *)&name, (socklen_t)peer->length) < 0)
         return failed(channel, "connect");
@@ -140,11 +140,12 @@ static int post(struct netdyno_channel *channel, struct row *row, uint32_t slot,
 static int skeleton_post_receive(struct netdyno_channel *channel, uint32_t slot, int32_t rank,
                                  void *buffer, size_t bytes)
 {
-    (void)rank; /* there is one other */
+    (void)rank; /* there is only one peer */
     return post(channel, &channel->receives, slot, buffer, bytes);
 }
 
-/* Everything that is posted goes as far as it can. What comes belongs to the oldest receive. */
+/* Advances all posted operations as far as possible. A message that arrives fills the oldest
+ * receive. */
 static int progress(struct netdyno_channel *channel)
 {
     for (int is_send = 0; is_send <= 1; is_send++) {
@@ -203,7 +204,7 @@ static int skeleton_cancel_receive(struct netdyno_channel *channel, uint32_t slo
     uint32_t kept = 0;
 
     if (!row->by_slot[slot].buffer)
-        return 1; /* a message came before */
+        return 1; /* a message has already arrived */
     for (uint32_t nth = 0; nth < row->posted; nth++) {
         uint32_t other = row->order[(row->first + nth) % channel->slots];
         if (other != slot)
@@ -225,14 +226,14 @@ static int skeleton_block(struct netdyno_channel *channel, uint64_t timeout_ns)
     return 0;
 }
 
-/* The kernel copies between any two places of two processes that may trace each other, so that
- * registering is no more than writing down where. */
+/* The kernel copies between two processes if they may trace each other. Registration therefore only
+ * records the address. */
 struct netdyno_region {
     unsigned char *memory;
     uint64_t bytes;
 };
 
-/* How another process names a region. */
+/* The key by which another process accesses a region. */
 struct key {
     uint64_t memory, bytes;
     int64_t process;
@@ -271,7 +272,7 @@ static int skeleton_key(struct netdyno_channel *channel, struct netdyno_region *
     return sizeof key;
 }
 
-/* Complete at once: the slot has nothing to wait for. */
+/* Copies at once, so that the operation is complete when the call returns. */
 static int copy(struct netdyno_channel *channel, const struct netdyno_transfer *transfer, int is_put)
 {
     struct iovec here = { transfer->region->memory + transfer->offset, transfer->bytes }, there;
@@ -291,7 +292,7 @@ static int copy(struct netdyno_channel *channel, const struct netdyno_transfer *
     done = is_put ? process_vm_writev((pid_t)key.process, &here, 1, &there, 1, 0)
                   : process_vm_readv((pid_t)key.process, &here, 1, &there, 1, 0);
     if (done >= 0 && done != (ssize_t)transfer->bytes)
-        errno = EFAULT; /* a part of it is not there */
+        errno = EFAULT; /* part of the range is not mapped */
     if (done != (ssize_t)transfer->bytes)
         return failed(channel, "reach the other process's memory");
     return 0;
@@ -315,11 +316,11 @@ static int skeleton_flush(struct netdyno_channel *channel, int32_t rank)
 {
     (void)channel;
     (void)rank;
-    return 0; /* what is complete has arrived */
+    return 0; /* a completed put is already visible */
 }
 
-/* netdyno looks for this. What is left out is NULL: a layer that cannot gather does not say that
- * it can. */
+/* netdyno looks up this symbol. Omitted members are NULL: they belong to capabilities that this
+ * layer does not claim, such as gather. */
 const struct netdyno_layer netdyno_layer = {
     .version = NETDYNO_LAYER_VERSION,
     .size = sizeof netdyno_layer,

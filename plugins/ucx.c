@@ -2,8 +2,8 @@
  *
  *     netdyno logp --over ucx:tcp
  *
- * The setting transports=NAMES says which, as in transports=tcp or transports=posix+cma: what UCX_TLS
- * is set to, with + in the place of commas. It is needed. */
+ * The setting transports=NAMES selects them, as in transports=tcp or transports=posix+cma. Its
+ * value becomes UCX_TLS, with commas in place of +. It is required. */
 #define _POSIX_C_SOURCE 200809L
 #include "layer.h"
 
@@ -14,16 +14,16 @@
 #include <time.h>
 #include <ucp/api/ucp.h>
 
-/* How long cancelling and closing wait. */
+/* Timeout in seconds for cancelling and closing. */
 #define PATIENCE_S 1.0
-/* Characters of the names of transports. */
+/* Maximum length of the transports' names, with the terminating 0. */
 #define NAMES 256
 
-/* A send or a receive. The request is UCP's own; where there is none, the operation is complete. */
+/* A send or a receive. `request` is UCP's, and NULL if the operation is complete. */
 struct operation {
     void *request;
-    size_t bytes; /* of what came */
-    int32_t rank; /* of its sender */
+    size_t bytes; /* length of the received message */
+    int32_t rank; /* rank of its sender */
 };
 
 struct netdyno_channel {
@@ -31,13 +31,13 @@ struct netdyno_channel {
     char transports[NAMES];
     ucp_context_h context;
     ucp_worker_h worker;
-    ucp_ep_h *peers; /* by rank; NULL where there is none */
+    ucp_ep_h *peers; /* indexed by rank; NULL if there is no connection */
     int32_t rank;
     uint32_t slots;
     struct operation operations[]; /* receives, then sends */
 };
 
-/* 0, or -1 after telling what UCX says. */
+/* Returns 0 on success. Otherwise writes UCX's error text and returns -1. */
 static int told(char *error, const char *what, ucs_status_t status)
 {
     if (status == UCS_OK)
@@ -54,7 +54,8 @@ static double now_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Writes the transports asked for as UCX_TLS has them, or tells which setting is none. */
+/* Writes the requested transports in the format of UCX_TLS. Returns -1 after writing an error if a
+ * setting is invalid. */
 static int transports_in(const struct netdyno_options *options, char *transports)
 {
     static const char name[] = "transports=";
@@ -89,7 +90,7 @@ static int make_context(struct netdyno_channel *channel, const struct netdyno_op
 {
     ucp_params_t params = {
         .field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME,
-        /* Memory that others could reach is asked for where any is registered. */
+        /* Memory is registered for remote access too, so any registration needs the RMA feature. */
         .features = UCP_FEATURE_TAG | (registers(options) ? UCP_FEATURE_RMA : 0),
         .name = "netdyno",
     };
@@ -171,8 +172,8 @@ static int ucx_address(struct netdyno_channel *channel, void *bytes, size_t room
     return (int)length;
 }
 
-/* Peers are not watched: UCX would leave out transports that cannot tell whether a peer still lives, such
- * as shared memory, whatever was asked for. */
+/* Error handling of endpoints stays disabled. With it UCX would exclude transports that cannot
+ * detect a dead peer, such as shared memory, even if the user chose them. */
 static int ucx_connect(struct netdyno_channel *channel, const struct netdyno_address *addresses, uint32_t ranks)
 {
     for (uint32_t rank = 0; rank < ranks; rank++) {
@@ -187,14 +188,14 @@ static int ucx_connect(struct netdyno_channel *channel, const struct netdyno_add
     return 0;
 }
 
-/* Notes the request of what was posted. */
+/* Records the request of a posted operation. */
 static int note(struct netdyno_channel *channel, struct operation *operation, void *request, const char *what)
 {
     operation->request = UCS_PTR_IS_PTR(request) ? request : NULL;
     return UCS_PTR_IS_ERR(request) ? told(channel->error, what, UCS_PTR_STATUS(request)) : 0;
 }
 
-/* Messages carry the rank of their sender as their tag. */
+/* Posts a receive. A message carries the rank of its sender as its tag. */
 static int ucx_post_receive(struct netdyno_channel *channel, uint32_t slot, int32_t rank, void *buffer,
                             size_t bytes)
 {
@@ -206,7 +207,7 @@ static int ucx_post_receive(struct netdyno_channel *channel, uint32_t slot, int3
     void *request = ucp_tag_recv_nbx(channel->worker, buffer, bytes, from_any ? 0 : (ucp_tag_t)rank,
                                      from_any ? 0 : (ucp_tag_t)-1, &params);
 
-    /* Of what had come before the receive was posted. */
+    /* Valid if the message had arrived before the receive was posted. */
     receive->bytes = come.length;
     receive->rank = (int32_t)come.sender_tag;
     return note(channel, receive, request, "ucp_tag_recv_nbx");
@@ -223,7 +224,8 @@ static int ucx_post_send(struct netdyno_channel *channel, uint32_t slot, int32_t
                 "ucp_tag_send_nbx");
 }
 
-/* Whether a receive is complete, with what came; and how it ended. */
+/* Reports whether a receive is complete. If so, records its result and frees the request. `status`
+ * is its outcome. */
 static int has_received(struct operation *receive, ucs_status_t *status)
 {
     ucp_tag_recv_info_t come;
@@ -314,7 +316,8 @@ static int ucx_deregister(struct netdyno_channel *channel, struct netdyno_region
     return told(channel->error, "ucp_mem_unmap", ucp_mem_unmap(channel->context, (ucp_mem_h)region));
 }
 
-/* Whether the request, where there is one, comes to its end until then. */
+/* Waits until the request is complete or the time `until` has come. Returns 0 if it is not
+ * complete. */
 static int ends(struct netdyno_channel *channel, void *request, double until)
 {
     if (!UCS_PTR_IS_PTR(request))
@@ -327,8 +330,9 @@ static int ends(struct netdyno_channel *channel, void *request, double until)
     return 1;
 }
 
-/* What was sent is seen to for a while. Where a peer does not take it, everything stays as it is;
- * otherwise peers go with the worker, as to take leave of them would ask for their attention. */
+/* Waits for the sends for a while. If a peer does not take them, the channel stays as it is.
+ * Otherwise the endpoints are destroyed together with the worker, because an orderly close would
+ * need the peers' cooperation. */
 static int ucx_close(struct netdyno_channel *channel)
 {
     ucp_request_param_t params = { .op_attr_mask = 0 };
