@@ -37,7 +37,7 @@ pub struct Bounce {
     pub lost_share: f64,
 }
 
-/// A cache line together with the one that an adjacent-line prefetcher fetches with it.
+/// A cache line together with its neighbour, which an adjacent-line prefetcher fetches with it.
 #[repr(align(128))]
 #[derive(Default)]
 struct Line(AtomicU64);

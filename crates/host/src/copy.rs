@@ -12,7 +12,7 @@ const SHORT: usize = 2048;
 /// From this length in bytes on, `memmove` avoids `rep movsb` on the processors that are slow at it.
 const LONG: usize = 1 << 20;
 /// Size in bytes of one `memmove` call between `SHORT` and `LONG`. Shorter pieces cost more calls, and longer
-/// ones are slower too where source and target are misaligned.
+/// ones are slower too at unfavourable positions of source and target.
 const PIECE: usize = 512;
 
 /// Copies `len` bytes, which may overlap and which others may access.
@@ -74,8 +74,8 @@ unsafe fn copy_in_pieces<const SHARED: bool>(from: *const u8, to: *mut u8, len: 
 /// Copies the bytes by the C library's `memmove`.
 ///
 /// The compiler would treat a plain call as an access without races. With assembly it does not know which
-/// function is called. The callee may be one that copies each byte by a relaxed atomic load and store. The
-/// instructions of `memmove` do at least as much.
+/// function is called. The callee could copy each byte by a relaxed atomic load and store. The instructions
+/// of `memmove` do at least as much.
 ///
 /// # Safety
 /// As for [`copy_from`].

@@ -131,7 +131,7 @@ enum Kind {
 }
 
 impl Crew {
-    /// Creates a crew without workers.
+    /// Creates an empty set of workers.
     pub fn new() -> Self {
         Self::default()
     }
@@ -208,7 +208,7 @@ impl Crew {
 
 impl Crew {
     /// Ends the workers after their work is done. Each closes its layer first, which requires that all are
-    /// still running. A worker that takes too long is killed, as all are when the crew is dropped without
+    /// still running. A worker that takes too long is killed, as all are when this value is dropped without
     /// this call.
     pub fn dismiss(mut self) {
         for member in &self.members {
@@ -223,7 +223,7 @@ impl Crew {
 }
 
 impl Member {
-    /// Reports whether a child has ended. The crew waits for remote workers only when it is dropped.
+    /// Reports whether a child has ended. Remote workers are waited for only when the crew is dropped.
     fn is_gone(&mut self) -> bool {
         match &mut self.kind {
             Kind::Child(child) => !matches!(child.try_wait(), Ok(None)),
@@ -254,7 +254,7 @@ impl Member {
 }
 
 impl Drop for Crew {
-    /// Ends all workers, so that none outlives its crew.
+    /// Ends all workers, so that none outlives the launching side.
     fn drop(&mut self) {
         for member in &mut self.members {
             // Fails if the worker has already ended, which is harmless.

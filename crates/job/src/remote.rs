@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// Timeout of a handshake, and of the client's request after it. It covers a link that is down for 3 s,
-/// because TCP may retransmit up to twice that time later.
+/// because TCP may then wait for up to twice that time before it retransmits.
 pub const SHAKING: Duration = Duration::from_secs(10);
 /// Idle time of a connection before the first keepalive probe.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(5);

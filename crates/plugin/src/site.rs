@@ -20,8 +20,8 @@ const SHOW: [&str; 4] = ["-std=c11", "-E", "-P", "-dD"];
 /// Bytes of the hash in a file name.
 const KEY_BYTES: usize = 8;
 
-/// Builds a layer by `compiler`, or by the one that is found, unless the cache has it. Returns the file for
-/// [`crate::plugin::Plugin::load`].
+/// Builds a layer by `compiler`, or by the compiler that the search finds, unless the cache has it.
+/// Returns the file for [`crate::plugin::Plugin::load`].
 pub fn build(source: &Source, compiler: Option<&Path>) -> Result<PathBuf, PluginError> {
     let compiler = find_compiler(source, compiler)?;
     let cache =
@@ -89,7 +89,7 @@ fn options_of(library: &Library) -> Vec<String> {
     }
 }
 
-/// Returns the compiler for a source: the named one, or the one that is found.
+/// Returns the compiler for a source: the named one, or the result of the search.
 pub fn find_compiler(source: &Source, named: Option<&Path>) -> Result<PathBuf, PluginError> {
     let Search { variable, program, advice } = source.compiler;
     let given = named.map(Path::to_owned).or_else(|| variable_as_path(variable));

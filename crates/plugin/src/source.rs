@@ -107,7 +107,7 @@ impl Source {
         Self { name: name.into(), text: text.into(), compiler, library: None }
     }
 
-    /// Returns the source with this name: one that comes with netdyno, or the user's file `NAME.c`.
+    /// Returns the source with this name: a source that comes with netdyno, or the user's file `NAME.c`.
     pub fn named(name: &str) -> Result<Self, PluginError> {
         let path = Path::new(name);
         if path.extension() == Some(OsStr::new("c")) {
