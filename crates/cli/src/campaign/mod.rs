@@ -267,7 +267,9 @@ impl Campaign {
             let terms = self.terms(runs[at].bench, round, share, Host::Steady);
             let task = self.method.task(&terms, &runs[at].launches);
             let doing = format!("{} launch {}", runs[at].bench.layer, round + 1);
-            detail(|| format!("{doing}, at most {:.1} s left for all layers", schedule.left(now).as_secs_f64()));
+            detail(|| {
+                format!("{doing}, at most {:.1} s left for all layers", schedule.left(now).as_secs_f64())
+            });
             let mut show = |_| {
                 let now = Instant::now();
                 progress.show_left(schedule.passed(now), schedule.left(now), &doing);

@@ -1,10 +1,11 @@
 //! An endpoint: polls all peers of a program together, over every transport.
 
 use super::bulk::Memories;
-use super::config::{Config, PeerId, Wire};
+use super::config::Config;
 use super::dial::{Interface, Turning};
 use super::error::{ConnectError, OpenError, PeerLost, RequestError, TooLong};
 use super::handlers::{Handlers, Offer, spread};
+use super::peer_id::{PeerId, Wire};
 use super::port::{Port, Way};
 use super::shm::{ShmPeers, ShmPort};
 use super::udp::UdpPeers;

@@ -1,6 +1,6 @@
 //! The errors: one enum for each operation.
 
-use super::config::PeerId;
+use super::peer_id::PeerId;
 use netdyno_host::datagram::SocketError;
 use netdyno_host::segment::SegmentError;
 use netdyno_protocol::dial::course::CourseError;

@@ -1,9 +1,10 @@
 //! Handlers, and the messages that they receive.
 
 use super::bulk::{FetchedHandler, Memories, RefusedHandler, StoreHandler};
-use super::config::PeerId;
 use super::error::TooLong;
-use super::{shm, udp};
+use super::peer_id::PeerId;
+use super::shm::outbox::Outbox as ShmOutbox;
+use super::udp::outbox::Outbox as UdpOutbox;
 use netdyno_protocol::frame::slot::MAX_WORDS;
 
 /// A handler of requests. `S` is the program's state, which handlers borrow while the program polls.
@@ -117,8 +118,8 @@ pub(super) struct Content<'a> {
 
 /// The connection that the reply to a request goes to. A pointer, because one is made for every request.
 pub(super) enum Outbox<'a> {
-    Shm(&'a mut shm::Outbox),
-    Udp(&'a mut udp::Outbox),
+    Shm(&'a mut ShmOutbox),
+    Udp(&'a mut UdpOutbox),
 }
 
 impl Outbox<'_> {

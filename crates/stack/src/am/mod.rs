@@ -107,13 +107,14 @@ mod dial;
 mod endpoint;
 mod error;
 mod handlers;
+mod peer_id;
 mod port;
 mod shm;
 mod udp;
 
 pub use crate::statistics::{PeerStatistics, Strays};
 pub use bulk::{Fetched, Memory, Placed, Refused, Remote, Shared, Stored, Transfer};
-pub use config::{Config, PeerId, Wire};
+pub use config::Config;
 pub use dial::Turning;
 pub use endpoint::Endpoint;
 pub use error::{
@@ -131,5 +132,6 @@ pub use netdyno_protocol::dial::terms::{Dials, TermsError};
 pub use netdyno_protocol::faults::Faults;
 pub use netdyno_protocol::frame::datagram::{LONGEST_PAYLOAD, STAMP_LEN};
 pub use netdyno_protocol::reliability::Counters;
+pub use peer_id::{PeerId, Wire};
 pub use port::Port;
 pub use udp::LINGER;

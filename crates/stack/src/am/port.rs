@@ -1,6 +1,6 @@
 //! A port: one side's half of a connection. It serves one peer, once.
 
-use super::config::Wire;
+use super::peer_id::Wire;
 use super::shm::ShmPort;
 use super::udp::UdpPort;
 

@@ -5,7 +5,8 @@
 //! by piece and offset, so every call is safe. All VIs of a consumer have the same attributes: reliable
 //! delivery, and RDMA writes by the peer to pieces that are registered for them.
 
-use super::provider::{Config, News, OpenError, Provider, WireKind};
+use super::error::OpenError;
+use super::provider::{Config, News, Provider, WireKind};
 use crate::statistics::{PeerStatistics, Strays};
 use netdyno_host::bytes::Stretch;
 use netdyno_host::pages::Pages;

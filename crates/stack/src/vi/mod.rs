@@ -17,6 +17,7 @@
 
 mod agent;
 mod consumer;
+mod error;
 mod local;
 mod provider;
 mod shm;
@@ -25,6 +26,7 @@ mod wire;
 
 pub use crate::statistics::{PeerStatistics, Strays};
 pub use consumer::{Consumer, ConsumerError, Finished, PieceId};
+pub use error::OpenError;
 pub use netdyno_host::loan::Loan;
 pub use netdyno_protocol::faults::Faults;
 pub use netdyno_protocol::frame::vi_signal::{Address, Request};
@@ -35,5 +37,5 @@ pub use netdyno_protocol::vi::{
     PostError, Ptag, Region, Remote, Resource, ResourceError, ReturnCode, Segment, Side, State, Status,
     ViAttributes, ViHandle, ViQuery, View, WaitHandle, Work, descriptor,
 };
-pub use provider::{Config, News, OpenError, Provider, WireKind};
+pub use provider::{Config, News, Provider, WireKind};
 pub use udp::{UDP_PORT, UdpOptions};

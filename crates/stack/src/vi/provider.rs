@@ -1,14 +1,13 @@
 //! A provider: the rules of VIA, and a transport under them.
 
+use super::error::OpenError;
 use super::local;
 use super::shm;
 use super::udp::{UdpOptions, UdpWire};
 use super::wire::{Look, Wire};
 use crate::statistics::{PeerStatistics, Strays};
-use netdyno_host::datagram::SocketError;
 use netdyno_host::loan::Loan;
 use netdyno_host::random;
-use netdyno_host::segment::SegmentError;
 use netdyno_protocol::frame::vi_signal::{Address, Request};
 use netdyno_protocol::vi::*;
 use std::collections::{HashMap, VecDeque};
@@ -16,7 +15,6 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
-use thiserror::Error;
 
 /// Calls that look for completions between two checks for signals. A check needs a system call, which
 /// messages must not wait for.
@@ -39,26 +37,6 @@ pub struct Config {
     pub wire: WireKind,
     /// The limits that the provider shall have.
     pub attributes: NicAttributes,
-}
-
-/// Reasons why a provider could not be opened.
-#[derive(Debug, Error)]
-pub enum OpenError {
-    /// The system refused a request.
-    #[error("the system refused to {what}: {error}")]
-    System {
-        /// The request.
-        what: &'static str,
-        /// The error of the system.
-        #[source]
-        error: std::io::Error,
-    },
-    /// The shared memory could not be created.
-    #[error(transparent)]
-    Segment(#[from] SegmentError),
-    /// The socket could not be opened.
-    #[error(transparent)]
-    Socket(#[from] SocketError),
 }
 
 /// An event that no call of the program reports.

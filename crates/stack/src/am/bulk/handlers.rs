@@ -1,9 +1,9 @@
 //! The values that handlers of transfers receive.
 
 use super::memory::Memory;
-use crate::am::config::PeerId;
 use crate::am::error::TooLong;
 use crate::am::handlers::Outbox;
+use crate::am::peer_id::PeerId;
 use netdyno_protocol::frame::slot::MAX_WORDS;
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! A peer's registered memory, as the other side names it.
 
-use crate::am::config::PeerId;
 use crate::am::error::OutOfBounds;
+use crate::am::peer_id::PeerId;
 
 /// Memory of a peer that [`attach`](crate::am::Endpoint::attach) has found, for transfers to and from
 /// it.

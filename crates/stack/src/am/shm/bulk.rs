@@ -11,100 +11,22 @@
 //! against a process that releases its memory, or ends, meanwhile.
 
 use super::Arrived;
-use super::attached::Attached;
-use super::peer::{ShmPeer, header};
-use super::port::Layout;
+use super::outbox::header;
+use super::peer::ShmPeer;
+use super::transfers::{Fetch, Get};
 use crate::am::Endpoint;
-use crate::am::bulk::{Destination, Mapped, Memory, Note, Remote, Source};
-use crate::am::config::PeerId;
+use crate::am::bulk::{Destination, Mapped, Note, Remote, Source};
 use crate::am::error::{AttachError, PeerLost, TransferError};
-use netdyno_host::region::Region;
+use crate::am::peer_id::PeerId;
 use netdyno_host::ring::Extent;
 use netdyno_host::segment::SegmentError;
-use netdyno_host::stage::{CELL, CELLS, StageReader, StageWriter};
+use netdyno_host::stage::{CELL, CELLS};
 use netdyno_protocol::am::Credit;
 use netdyno_protocol::frame::memory_key::{MemoryKey, Place};
 use netdyno_protocol::frame::slot::Kind;
-use std::collections::VecDeque;
-use std::sync::Arc;
 
 /// Index of a remote memory that is not mapped here.
 const ELSEWHERE: u32 = u32::MAX;
-
-/// The state of one connection's transfers.
-pub(super) struct Bulk {
-    attached: Attached,
-    /// The bounce buffers of stores: by this side, and by the peer.
-    pub(super) stored_out: StageWriter,
-    pub(super) stored_in: StageReader,
-    /// The bounce buffers of gets: by the peer, and by this side.
-    pub(super) fetched_out: StageWriter,
-    pub(super) fetched_in: StageReader,
-    /// Chunks that this side requested and that have not arrived, in order.
-    pub(super) fetches: VecDeque<Fetch>,
-    /// The position of the request that asks for a memory, and the peer's answer.
-    pub(super) asked: Option<u64>,
-    pub(super) granted: Option<bool>,
-}
-
-/// A chunk of a get that this side has requested.
-pub(super) struct Fetch {
-    /// The position of its request.
-    position: u64,
-    pub(super) memory: Memory,
-    pub(super) offset: usize,
-    pub(super) len: usize,
-    /// The whole get, if this is its last chunk.
-    pub(super) whole: Option<Get>,
-}
-
-pub(super) struct Get {
-    pub(super) from: Extent,
-    pub(super) to: Destination,
-    pub(super) note: Note,
-}
-
-impl Bulk {
-    /// # Safety
-    /// `inbox` is laid out as `ours` and `their_inbox` as `theirs`, and nothing else on this side uses
-    /// the bounce buffers in them.
-    pub(super) unsafe fn new(
-        inbox: &Arc<Region>,
-        ours: Layout,
-        their_inbox: &Arc<Region>,
-        theirs: Layout,
-    ) -> Self {
-        // SAFETY: as the caller promised, only this value uses the bounce buffers on this side, and each
-        // lies where its layout says.
-        unsafe {
-            Self {
-                attached: Attached::default(),
-                stored_out: StageWriter::new(their_inbox, theirs.stored()),
-                stored_in: StageReader::new(inbox, ours.stored()),
-                fetched_out: StageWriter::new(their_inbox, theirs.fetched()),
-                fetched_in: StageReader::new(inbox, ours.fetched()),
-                fetches: VecDeque::new(),
-                asked: None,
-                granted: None,
-            }
-        }
-    }
-
-    /// Returns whether the peer has completed `completed` requests but skipped one that it has to
-    /// answer.
-    pub(super) fn is_cheated(&self, completed: u64) -> bool {
-        let is_passed_by = |position: u64| position < completed;
-        self.fetches.front().is_some_and(|fetch| is_passed_by(fetch.position))
-            || self.asked.is_some_and(is_passed_by)
-    }
-
-    /// Discards the pending transfers, and unmaps the peer's memory.
-    pub(super) fn clear(&mut self) {
-        self.attached.clear();
-        self.fetches.clear();
-        self.asked = None;
-    }
-}
 
 impl<S> Endpoint<S> {
     pub(in crate::am) fn attach_over_shm(

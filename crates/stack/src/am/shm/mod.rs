@@ -2,18 +2,21 @@
 
 mod attached;
 mod bulk;
+pub(super) mod outbox;
 mod peer;
 mod port;
 mod serving;
+mod transfers;
 
-pub(super) use peer::{Outbox, ShmPeer};
+pub(super) use peer::ShmPeer;
 pub(super) use port::ShmPort;
 
 use super::bulk::{Destination, Fetched, Note};
-use super::config::{Config, PeerId, Wire};
+use super::config::Config;
 use super::dial::Interface;
 use super::error::{ConnectError, PeerLost};
 use super::handlers::Offer;
+use super::peer_id::{PeerId, Wire};
 use netdyno_host::wait::Wait;
 use std::collections::VecDeque;
 use std::sync::Arc;

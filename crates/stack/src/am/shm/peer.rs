@@ -1,11 +1,12 @@
 //! One connection over shared memory: its four rings, its credits, and the state of the peer.
 
-use super::bulk::Bulk;
+use super::outbox::{Outbox, header, stamp};
 use super::port::{CLOSED, ENDPOINT, Layout, ShmPort, TAKEN};
-use crate::am::config::PeerId;
-use crate::am::dial::{Inlet, Interface, due_there, take_send_overhead};
+use super::transfers::Bulk;
+use crate::am::dial::{Inlet, Interface};
 use crate::am::error::{ConnectError, Loss, PeerLost, RequestError};
 use crate::am::handlers::{self, Content, Offer, Reply, Request};
+use crate::am::peer_id::PeerId;
 use netdyno_clock::ticks;
 use netdyno_host::life::Life;
 use netdyno_host::region::Region;
@@ -13,71 +14,13 @@ use netdyno_host::ring::{Message, Reader, Writer};
 use netdyno_host::segment::{Segment, open_segment};
 use netdyno_protocol::am::{Credit, Credits, Ledger};
 use netdyno_protocol::frame::port::PortAddress;
-use netdyno_protocol::frame::slot::{Header, Kind};
+use netdyno_protocol::frame::slot::Kind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Requests of one peer handled in a row, so that a stream of requests does not pay for one poll each.
 const REQUESTS_AT_ONCE: usize = 4;
-
-/// The sending side that replies of handlers go to.
-pub(in crate::am) struct Outbox {
-    pub(super) replies: Writer,
-    pub(super) ledger: Ledger,
-    medium_bytes: usize,
-    /// Present if dials are set.
-    interface: Option<Arc<Interface>>,
-}
-
-impl Outbox {
-    /// Stamps the next reply, of `bytes`, as the dials say, if any is set.
-    #[inline(always)]
-    pub(super) fn depart(&mut self, bytes: usize) {
-        if let Some(interface) = &self.interface {
-            self.replies.stamp(stamp(interface, bytes).0);
-        }
-    }
-
-    #[inline(always)]
-    pub(in crate::am) fn reply(&mut self, handler: u8, words: &[u64]) {
-        self.depart(size_of_val(words));
-        let header = header(Kind::Short, handler, self.ledger.completed(), words);
-        self.replies.write(self.ledger.answer(), header, words);
-    }
-
-    pub(in crate::am) fn reply_medium(&mut self, handler: u8, words: &[u64], payload: &[u8]) {
-        self.depart(size_of_val(words) + payload.len());
-        let header = header(Kind::Medium, handler, self.ledger.completed(), words);
-        self.replies.write_with_payload(self.ledger.answer(), header, words, payload);
-    }
-
-    pub(in crate::am) fn medium_bytes(&self) -> usize {
-        self.medium_bytes
-    }
-
-    /// Sends a credit: tells the peer how many requests were handled. Uses the slot that one of the
-    /// peer's unanswered requests reserved.
-    pub(super) fn credit(&mut self) {
-        let header = header(Kind::Credit, 0, self.ledger.completed(), &[]);
-        self.replies.write(self.ledger.answer(), header, &[]);
-    }
-}
-
-#[inline(always)]
-pub(super) fn header(kind: Kind, handler: u8, completed: u16, words: &[u64]) -> Header {
-    // The ring fills in the sequence number.
-    Header { sequence: 0, completed, handler, kind, words: words.len() as u8 }
-}
-
-/// Spends the send overhead. Returns the stamp of a message of `bytes` that is sent after that, and when
-/// the message is due at the peer.
-#[cold]
-fn stamp(interface: &Interface, bytes: usize) -> (u64, u64) {
-    let terms = interface.terms();
-    let stamp = interface.depart(take_send_overhead(&terms), bytes, &terms).at;
-    (stamp, due_there(stamp, &terms))
-}
 
 /// Indices of the inlets.
 const REQUESTS: usize = 0;

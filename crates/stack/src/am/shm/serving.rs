@@ -1,8 +1,9 @@
 //! Bulk transfers over shared memory at the side that owns the memory, and the answers at the other
 //! side.
 
-use super::bulk::{Fetch, Get, last_chunk};
-use super::peer::{Outbox, ShmPeer, header};
+use super::bulk::last_chunk;
+use super::peer::ShmPeer;
+use super::transfers::{Fetch, Get};
 use crate::am::bulk::{Fetched, Placed, Refused, Stored, Transfer};
 use crate::am::error::{Loss, PeerLost};
 use crate::am::handlers::{self, Offer};
@@ -170,21 +171,5 @@ impl ShmPeer {
         self.bulk.asked.take().ok_or(Misbehaved)?;
         self.bulk.granted = Some(is_granted);
         Ok(())
-    }
-}
-
-impl Outbox {
-    /// Refuses a store; repeats all that the peer said of it.
-    fn refuse(&mut self, request: &Message, extent: Extent) {
-        let words = &request.words[..usize::from(request.header.words)];
-        self.depart(size_of_val(words));
-        let header = header(Kind::Refused, request.header.handler, self.ledger.completed(), words);
-        self.replies.write_with_extent(self.ledger.answer(), header, words, extent);
-    }
-
-    /// Answers a request that needs no handler.
-    fn answer(&mut self, kind: Kind, extent: Extent) {
-        let header = header(kind, 0, self.ledger.completed(), &[]);
-        self.replies.write_with_extent(self.ledger.answer(), header, &[], extent);
     }
 }

@@ -2,98 +2,20 @@
 //! and held until they are due.
 
 use super::UdpPeers;
-use super::peer::{Outbox, UdpPeer};
+use super::outbox::{Departing, Outbox};
+use super::peer::{Arriving, UdpPeer};
 use crate::am::bulk::Memories;
-use crate::am::config::PeerId;
-use crate::am::dial::{Interface, answered, take_send_overhead};
+use crate::am::dial::Interface;
 use crate::am::error::{PeerLost, RequestError};
 use crate::am::handlers::Offer;
+use crate::am::peer_id::PeerId;
 use netdyno_clock::ticks;
-use netdyno_protocol::dial::link::{Seen, Usual};
-use netdyno_protocol::dial::timing::{Departed, Lane};
+use netdyno_protocol::dial::link::Seen;
+use netdyno_protocol::dial::timing::Lane;
 use netdyno_protocol::frame::datagram::{self, Datagram};
 use netdyno_protocol::reliability::{Delivery, Full, Released};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The sending side of a dialled peer.
-pub(super) struct Departing {
-    interface: Arc<Interface>,
-    /// The usual time from reading the clock until the datagram has left, for requests and for replies.
-    /// This time is overhead of the sender, not latency.
-    request_takes: Usual,
-    reply_takes: Usual,
-    /// When the last reply was written; `None` if it has left.
-    replied_at: Option<u64>,
-}
-
-impl Departing {
-    fn new(interface: &Arc<Interface>) -> Self {
-        Self {
-            interface: Arc::clone(interface),
-            request_takes: Usual::UNKNOWN,
-            reply_takes: Usual::UNKNOWN,
-            replied_at: None,
-        }
-    }
-
-    /// Spends the send overhead. Returns how a request of `bytes` departs after that.
-    fn request(&mut self, bytes: usize, answer_bytes: usize) -> Sending {
-        let terms = self.interface.terms();
-        let began = take_send_overhead(&terms);
-        let sent = began.saturating_add(self.request_takes.get().unwrap_or(0));
-        let departed = self.interface.depart(sent, bytes, &terms);
-        Sending { began, departed, answered: answered(departed.at, answer_bytes, &terms) }
-    }
-
-    /// Spends the send overhead. Returns how a reply of `bytes` departs after that.
-    fn reply(&mut self, bytes: usize) -> Departed {
-        let terms = self.interface.terms();
-        let began = take_send_overhead(&terms);
-        self.replied_at = Some(began);
-        let sent = began.saturating_add(self.reply_takes.get().unwrap_or(0));
-        self.interface.depart(sent, bytes, &terms)
-    }
-}
-
-/// A request that is being sent.
-struct Sending {
-    /// The time at the end of the send overhead.
-    began: u64,
-    departed: Departed,
-    /// The earliest time at which its answer is due.
-    answered: u64,
-}
-
-/// The receiving side of a dialled peer.
-pub(super) struct Arriving {
-    interface: Arc<Interface>,
-    lane: Lane,
-    /// The time until which messages are held at the latest. Set once the peer has ended.
-    until: u64,
-}
-
-impl Outbox {
-    /// Stamps the next reply, of `bytes`, as the dials say.
-    #[cold]
-    pub(super) fn depart(&mut self, bytes: usize) {
-        if let Some(departing) = &mut self.departing {
-            let departed = departing.reply(bytes);
-            self.connection.depart(departed);
-        }
-    }
-
-    /// Stamps the next request, of `bytes`, as the dials say. Its answer carries `answer_bytes` of data.
-    /// Returns the time at which the send began.
-    #[cold]
-    pub(super) fn depart_request(&mut self, bytes: usize, answer_bytes: usize, now_ns: u64) -> u64 {
-        let Some(departing) = &mut self.departing else { return 0 };
-        let Sending { began, departed, answered } = departing.request(bytes, answer_bytes);
-        self.connection.depart(departed);
-        self.connection.expect_answer(now_ns.saturating_add(departing.interface.ns_until(answered)));
-        began
-    }
-}
 
 impl UdpPeer {
     /// Makes the link to a new peer a dialled link.

@@ -3,20 +3,21 @@
 
 mod bulk;
 mod dialled;
+pub(super) mod outbox;
 mod peer;
 mod port;
+mod transfers;
 
-pub(super) use peer::Outbox;
 pub(super) use port::UdpPort;
 
 use super::bulk::Memories;
-use super::config::{Config, PeerId, Wire};
+use super::config::Config;
 use super::dial::Interface;
 use super::error::{ConnectError, Loss, OpenError, PeerLost, RequestError};
 use super::handlers::Offer;
+use super::peer_id::{PeerId, Wire};
 use crate::clock::Clock;
 use crate::statistics::{PeerStatistics, Strays};
-use bulk::Lent;
 use netdyno_clock::ticks;
 use netdyno_host::datagram::{DatagramSocket, Datagrams, ROOM, SocketError};
 use netdyno_host::{interface, random};
@@ -30,6 +31,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use transfers::Lent;
 
 /// How long a dropped endpoint continues to send what is not acknowledged yet.
 pub const LINGER: Duration = Duration::from_secs(1);

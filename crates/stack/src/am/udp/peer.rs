@@ -1,51 +1,24 @@
 //! One peer over UDP: its connection, and how its messages are handled.
 
-use super::bulk::Transfers;
-use super::dialled::{Arriving, Departing};
-use crate::am::config::PeerId;
+use super::outbox::Outbox;
+use super::transfers::Transfers;
+use crate::am::dial::Interface;
 use crate::am::error::{Loss, PeerLost};
 use crate::am::handlers::{self, Content, Offer, Reply, Request};
+use crate::am::peer_id::PeerId;
+use netdyno_protocol::dial::timing::Lane;
 use netdyno_protocol::frame::datagram::{self, Datagram, Kind};
-use netdyno_protocol::reliability::{self, Connection, Delivery, Stored};
+use netdyno_protocol::reliability::{self, Connection, Delivery};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-/// The sending side that replies of handlers go to.
-pub(in crate::am) struct Outbox {
-    pub(super) connection: Connection,
-    /// Longest payload that the peer accepts, in bytes.
-    pub(super) medium_bytes: usize,
-    /// The time at which requests are handled.
-    pub(super) now_ns: u64,
-    /// Present if dials are set.
-    pub(super) departing: Option<Box<Departing>>,
-}
-
-impl Outbox {
-    pub(in crate::am) fn medium_bytes(&self) -> usize {
-        self.medium_bytes
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub(in crate::am) fn reply_short(&mut self, handler: u8, count: usize, a: u64, b: u64, c: u64, d: u64) {
-        self.reply(handler, &[a, b, c, d][..count], &[]);
-    }
-
-    pub(in crate::am) fn reply(&mut self, handler: u8, words: &[u64], payload: &[u8]) {
-        if self.departing.is_some() {
-            self.depart(size_of_val(words) + payload.len());
-        }
-        self.connection.reply(handler, words, payload, self.now_ns);
-    }
-
-    /// Refuses a store whose memory is no longer registered.
-    pub(super) fn refuse(&mut self, stored: &Stored, now_ns: u64) {
-        if self.departing.is_some() {
-            self.depart(size_of_val(stored.words_sent()));
-        }
-        self.connection.refuse_stored(stored, now_ns);
-    }
+/// The receiving side of a dialled peer.
+pub(super) struct Arriving {
+    pub(super) interface: Arc<Interface>,
+    pub(super) lane: Lane,
+    /// The time until which messages are held at the latest. Set once the peer has ended.
+    pub(super) until: u64,
 }
 
 pub(super) struct UdpPeer {

@@ -13,7 +13,7 @@ mod lent;
 mod link;
 
 use super::agent::{Agent, Conn, Heard};
-use super::provider::OpenError;
+use super::error::OpenError;
 use super::wire::{Look, Wire};
 use lent::{Lender, Lent};
 use link::{INBOX_LEN, Link};

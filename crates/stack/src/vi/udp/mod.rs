@@ -51,7 +51,7 @@ mod sharing;
 mod ways;
 mod works;
 
-use super::provider::OpenError;
+use super::error::OpenError;
 use super::wire::Wire;
 use crate::clock::Clock;
 use crate::statistics::{PeerStatistics, Strays};
