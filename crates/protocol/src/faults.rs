@@ -1,6 +1,7 @@
-//! What a bad network does to the datagrams of one sender: loses, repeats, holds back,
-//! damages. Seeded and without a clock, so that the simulator and the wrapper under a real
-//! socket do the same. On the command line:
+//! The fault injector for the datagrams of one sender: loss, duplication, reordering, corruption.
+//!
+//! It is seeded and reads no clock. So the simulator and the wrapper around a real socket inject the same
+//! faults. On the command line:
 //! `loss=0.01,dup=0.01,reorder=0.02,corrupt=0.001[,burst=0.001]`.
 
 use crate::sim::random::Random;
@@ -8,34 +9,34 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Probabilities from 0 to 1, for each datagram.
+/// The probability of each fault, from 0 to 1, for each datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Faults {
-    /// It is lost.
+    /// The datagram is lost.
     pub loss: f64,
-    /// It comes twice.
+    /// The datagram is delivered twice.
     pub duplicate: f64,
-    /// It is held back, so that later ones overtake it.
+    /// The datagram is delayed, so that later ones overtake it.
     pub reorder: f64,
-    /// Bits of it are changed, or it is cut.
+    /// Some bits of the datagram are flipped, or it is truncated.
     pub corrupt: f64,
-    /// A bad time begins, in which most datagrams are lost.
+    /// A loss burst begins, in which most datagrams are lost.
     pub burst: f64,
 }
 
-/// A bad time lasts at most this long.
+/// The longest loss burst.
 const BURST_AT_MOST_NS: u64 = 5_000_000;
-/// Share of datagrams that a bad time takes.
+/// The probability of loss during a burst.
 const BURST_LOSS: f64 = 0.9;
-/// Share of damaged datagrams that are cut.
+/// The share of corrupted datagrams that are truncated.
 const CUT: f64 = 0.2;
 
 impl Faults {
-    /// Nothing goes wrong.
+    /// No fault happens.
     pub const NONE: Self = Self { loss: 0.0, duplicate: 0.0, reorder: 0.0, corrupt: 0.0, burst: 0.0 };
 }
 
-/// Why `--faults` cannot be used; says what to write instead.
+/// The reason why the value of `--faults` is not valid. Its text says what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultsError(String);
 
@@ -89,7 +90,7 @@ impl core::str::FromStr for Faults {
 }
 
 impl fmt::Display for Faults {
-    /// As it is read, without what does not happen.
+    /// Writes the faults in the form that is parsed, without those of probability 0.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = [
             ("loss", self.loss),
@@ -107,24 +108,25 @@ impl fmt::Display for Faults {
     }
 }
 
-/// The faults on one sender's way, drawn from a seed.
+/// The fault injector of one sender. It draws the faults from a seed.
 #[derive(Clone, Debug)]
 pub struct Spoiler {
     random: Random,
     faults: Faults,
-    /// Datagrams held back come later by up to this.
+    /// The longest delay of a reordered datagram.
     hold_at_most_ns: u64,
+    /// The end of the current loss burst.
     bad_until_ns: u64,
 }
 
 impl Spoiler {
-    /// Faults drawn from `seed`.
+    /// Creates a fault injector that draws from `seed` and delays a datagram by less than `hold_at_most_ns`.
     pub fn new(faults: Faults, hold_at_most_ns: u64, seed: u64) -> Self {
         Self { random: Random::new(seed), faults, hold_at_most_ns, bad_until_ns: 0 }
     }
 
-    /// Hands `pass` what becomes of a datagram: none, one or two of them, each with the time
-    /// for which it is held back.
+    /// Injects faults into a datagram. Calls `pass` for each copy that is delivered: none, one or two. The
+    /// second argument of `pass` is the delay of the copy, in nanoseconds.
     pub fn spoil(&mut self, datagram: &[u8], now_ns: u64, mut pass: impl FnMut(&[u8], u64)) {
         if self.is_lost(now_ns) {
             return;
@@ -211,7 +213,7 @@ mod tests {
         }
     }
 
-    /// Each fault comes as often as asked, and alone.
+    /// Each fault occurs with its probability, and no other fault occurs with it.
     #[test]
     fn faults_come_as_often_as_asked() {
         const COUNT: usize = 20_000;

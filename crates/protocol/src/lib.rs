@@ -1,17 +1,15 @@
-//! The pure rules of netdyno: what bytes mean, who may send when, and how an
-//! interface with known parameters behaves.
+//! The rules of netdyno as pure functions: byte formats, protocol rules, and a model of a network interface.
 //!
-//! Nothing here reads a clock, a socket or a random source: time, randomness and
-//! input are arguments. That is what lets one code be driven by a seeded simulator
-//! in virtual time and by a real wire.
+//! Nothing in this crate reads a clock, a socket or a random source. Time, randomness and input are
+//! arguments. So a seeded simulator in virtual time and a real transport run the same code.
 //!
-//! * [`frame`]: the byte formats, one file a format, strict in what they accept.
+//! * [`frame`]: the byte formats, one per file. Each parser is strict.
 //! * [`am`]: the request/reply rules of Active Messages: credits and completion.
-//! * [`reliability`]: exactly once over a network that loses.
-//! * [`dial`]: what the dials of a link do to a message.
-//! * [`faults`]: what a bad network does to datagrams.
+//! * [`reliability`]: exactly-once delivery over a network that loses datagrams.
+//! * [`dial`]: how the dials of a link change the times of a message.
+//! * [`faults`]: the fault injector for datagrams.
 //! * [`vi`]: Virtual Interfaces: states, descriptors, protection, completion.
-//! * [`sim`]: an interface of known `o_s`, `o_r`, `g`, `L` in virtual time.
+//! * [`sim`]: a simulated interface of known `o_s`, `o_r`, `g` and `L`, in virtual time.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,20 +1,20 @@
-//! Times as they are written on the command line: `10us`, `0.5ns`.
+//! Parses times as the command line spells them: `10us`, `0.5ns`.
 
-/// Why a text is no time.
+/// The reason why a text is not a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoTime {
-    /// What follows the number is no unit of time.
+    /// The text after the number is not a known unit of time.
     Unit,
-    /// What stands before the unit is no number.
+    /// The text before the unit is not a number.
     Number,
 }
 
-/// A time in picoseconds, of any sign and size.
+/// Parses a time, of any sign and size. Returns picoseconds.
 pub(crate) fn picoseconds(text: &str) -> Result<f64, NoTime> {
     number_and_unit_ns(text).map(|(number, unit_ns)| number * (unit_ns * 1e3))
 }
 
-/// The same in nanoseconds.
+/// Parses a time, of any sign and size. Returns nanoseconds.
 pub(crate) fn nanoseconds(text: &str) -> Result<f64, NoTime> {
     number_and_unit_ns(text).map(|(number, unit_ns)| number * unit_ns)
 }

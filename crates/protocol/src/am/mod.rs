@@ -1,26 +1,24 @@
-//! The request/reply rules of Active Messages (von Eicken et al., section 2;
-//! Culler et al. 1996, "Active Messages"), apart from any wire.
+//! The request/reply rules of Active Messages, without a transport (von Eicken et al., section 2; Culler et
+//! al. 1996, "Active Messages").
 //!
-//! A pair of endpoints has, for each direction of requests, one ring of requests and
-//! one ring of replies, both of `window` slots. Three rules make the pair free of
-//! deadlock and of any shared index:
+//! A pair of endpoints has, for each direction of requests, one ring of requests and one ring of replies.
+//! Each ring has `window` slots. Three rules keep the pair free of deadlock and of any shared index:
 //!
 //! 1. A requester has at most `window` requests whose completion it has not seen.
-//! 2. A responder handles requests in order and writes at most one message into the
-//!    reply ring for each of them: its reply, or a credit, where a handler does not reply
-//!    and half a window is owed, or there is nothing else to do, or a part of a bulk
-//!    transfer has left its cell. The slot of that message was reserved when the request
-//!    was accepted, so a reply never waits.
-//! 3. Each such message says how many requests were handled so far. Requests are seen
-//!    as complete only through it, in ring order.
+//! 2. A responder handles requests in order. For each request it writes at most one message into the reply
+//!    ring: its reply, or a credit. It writes a credit if a handler does not reply and one of these holds:
+//!    half a window is owed, there is nothing else to do, or a part of a bulk transfer has left its bounce
+//!    buffer. The slot of that message is reserved when the request is accepted, so a reply never waits.
+//! 3. Each message in the reply ring carries the number of requests handled so far. Only this number
+//!    completes requests, in ring order.
 //!
-//! From 1 and 3 follows that neither ring ever holds more than `window` unread
-//! messages (the tests drive this against a model of the rings).
+//! By rules 1 and 3, neither ring ever holds more than `window` unread messages. The tests check this against
+//! a model of the rings.
 
-/// The right to write one message into a ring: a slot of it is free, and is this message's.
+/// The right to write one message into a ring: a slot of the ring is free and reserved for that message.
 ///
-/// [`Credits`] and [`Ledger`] give them out, and a writer takes one for each message. There is no other way to have
-/// one:
+/// [`Credits`] and [`Ledger`] give out credits, and a writer takes one for each message. No other code can
+/// create one:
 ///
 /// ```compile_fail,E0423
 /// let credit = netdyno_protocol::am::Credit(());
@@ -29,7 +27,7 @@
 #[must_use = "the slot stays taken until a message is written into it"]
 pub struct Credit(());
 
-/// The requester's half: how many requests may still be issued to one peer.
+/// The requester's side: how many more requests it may issue to one peer.
 #[derive(Clone, Copy, Debug)]
 pub struct Credits {
     window: u32,
@@ -37,41 +35,41 @@ pub struct Credits {
     completed: u64,
 }
 
-/// A peer said that it handled requests that were never sent.
+/// The peer claims to have handled requests that were never sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overclaim;
 
 impl Credits {
-    /// Credits for a `window` of requests, none of them sent yet.
+    /// Creates the credits for a `window` of requests, none of which has been sent.
     pub const fn new(window: u32) -> Self {
         Self { window, sent: 0, completed: 0 }
     }
 
-    /// Requests sent whose completion has not been seen.
+    /// Returns the number of requests that were sent and are not known to be complete.
     #[inline]
     pub const fn in_flight(&self) -> u32 {
         (self.sent - self.completed) as u32
     }
 
-    /// Requests sent so far: the next one is of this number, counted from 0.
+    /// Returns the number of requests sent. The next request has this number, counted from 0.
     #[inline]
     pub const fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Requests that are known to be complete: all up to this number, without it.
+    /// Returns the number of completed requests: all requests with smaller numbers are complete.
     #[inline]
     pub const fn completed(&self) -> u64 {
         self.completed
     }
 
-    /// Whether one more request may be sent.
+    /// Reports whether one more request may be sent.
     #[inline]
     pub const fn has_room(&self) -> bool {
         self.in_flight() < self.window
     }
 
-    /// Takes the credit of one request; `None` where the window is full.
+    /// Takes the credit of one request. Returns `None` if the window is full.
     #[inline]
     pub const fn take(&mut self) -> Option<Credit> {
         if !self.has_room() {
@@ -81,7 +79,7 @@ impl Credits {
         Some(Credit(()))
     }
 
-    /// Takes back the credit that was taken last, where its request was not written.
+    /// Takes back the credit that was taken last, because its request was not written.
     #[inline]
     pub const fn give_back(&mut self, credit: Credit) {
         debug_assert!(self.sent > self.completed);
@@ -89,8 +87,12 @@ impl Credits {
         self.sent -= 1;
     }
 
-    /// Learns from a reply or a credit that `completed` requests (mod 2^16) were
-    /// handled. Returns how many of them are news.
+    /// Applies the count of a reply or a credit: `completed` requests (mod 2^16) were handled. Returns how
+    /// many of them were not known to be complete.
+    ///
+    /// # Errors
+    /// Returns [`Overclaim`] if the count is larger than the number of requests sent, or smaller than the
+    /// last count.
     #[inline]
     pub const fn complete_to(&mut self, completed: u16) -> Result<u32, Overclaim> {
         let news = completed.wrapping_sub(self.completed as u16) as u32;
@@ -102,7 +104,8 @@ impl Credits {
     }
 }
 
-/// The responder's half: what was handled and what the requester does not know yet.
+/// The responder's side: how many requests it has handled, and how many of them the requester does not know
+/// about.
 #[derive(Clone, Copy, Debug)]
 pub struct Ledger {
     window: u32,
@@ -111,13 +114,13 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// A ledger for a requester with a `window` of requests.
+    /// Creates the ledger for a requester with a `window` of requests.
     pub const fn new(window: u32) -> Self {
         Self { window, handled: 0, owed: 0 }
     }
 
-    /// Counts one request as handled; called before its handler, so that its reply
-    /// already carries it. Returns the count to put into that reply.
+    /// Counts one request as handled. Called before the handler of the request, so that its reply carries the
+    /// new count. Returns the count for that reply.
     #[inline]
     pub const fn handle(&mut self) -> u16 {
         self.handled += 1;
@@ -125,14 +128,14 @@ impl Ledger {
         self.handled as u16
     }
 
-    /// A reply or a credit went out and told everything.
+    /// Notes that a reply or a credit was sent with the latest count.
     #[inline]
     pub const fn told(&mut self) {
         self.owed = 0;
     }
 
-    /// Takes the credit of a message in the reply ring, which tells everything. A request that was handled since the
-    /// last such message has reserved its slot.
+    /// Takes the credit of a message in the reply ring that carries the latest count. A request handled since
+    /// the last such message has reserved its slot.
     #[inline]
     pub const fn answer(&mut self) -> Credit {
         debug_assert!(self.owed > 0);
@@ -140,19 +143,20 @@ impl Ledger {
         Credit(())
     }
 
-    /// Whether an explicit credit is due: half the window is owed and nothing flowed
-    /// back that could have carried it.
+    /// Reports whether an explicit credit is due: half the window is owed, and no message has carried the
+    /// count back.
     #[inline]
     pub const fn credit_is_due(&self) -> bool {
         self.owed * 2 >= self.window
     }
 
-    /// Whether anything is owed, to be told when there is time.
+    /// Reports whether the requester does not know the latest count. The responder sends it when it has
+    /// nothing else to do.
     pub const fn is_owing(&self) -> bool {
         self.owed > 0
     }
 
-    /// The count to put into a credit.
+    /// Returns the count to put into a credit.
     pub const fn completed(&self) -> u16 {
         self.handled as u16
     }
@@ -183,8 +187,8 @@ mod tests {
     }
 
     proptest! {
-        /// Any interleaving: no ring ever holds more than its slots, and once both
-        /// sides have caught up, every credit is back.
+        /// In any interleaving no ring holds more messages than it has slots. Once both sides have caught up,
+        /// every credit is back.
         #[test]
         fn rings_never_overflow_and_credits_come_back(log in 0u32..6, steps in steps()) {
             let window = 1u32 << log;

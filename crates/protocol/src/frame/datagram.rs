@@ -1,34 +1,32 @@
 //! A datagram of Active Messages over an unreliable network.
 //!
 //! ```text
-//! 0   checksum       u32, over all that follows
+//! 0   checksum       u32, over all bytes that follow
 //! 4   kind           u8
 //! 5   handler        u8
 //! 6   words          u8, number of argument words, 0 to 4
 //! 7   version        u8
-//! 8   connection     u64, chosen at random by the side that receives
-//! 16  sequence       u32, of this message; of the next one in an acknowledgement
+//! 8   connection     u64, chosen at random by the receiver
+//! 16  sequence       u32, of this message; in an acknowledgement, of the next message
 //! 20  acknowledged   u32, the sequence number that is expected next
 //! 24  selective      u64, bit i: the message acknowledged + 1 + i has arrived
 //! 32  completed      u16, requests handled so far, mod 2^16
-//! 34  transmission   u16, how many messages were transmitted with this one, again or not
+//! 34  transmission   u16, messages transmitted so far with this one, retransmissions included
 //! 36  latest         u16, the transmission that arrived last
-//! 38  stale          u8, 1 where that may have arrived long before this was sent
-//! 39  departed       u8, 0 where there is no stamp; 1 with a stamp, 3 where it departed at once as well
-//! 40  stamp          u64, where there is one: when the message departed, in ticks of the host
+//! 38  stale          u8, 1 where that may have arrived long before this datagram was sent
+//! 39  departed       u8, 0 without a stamp; 1 with a stamp; 3 with a stamp, and departed at once
+//! 40  stamp          u64, if present: the departure of the message, in ticks of the host
 //! ..  words          8 bytes each, little endian
 //! ..  payload        the rest
 //! ```
 //!
-//! A bulk transfer is a row of messages: what begins it says in front of its payload which bytes
-//! it is about ([`Range`]), what continues it names it by its number, in the one word that it
-//! has.
+//! A bulk transfer is a sequence of messages. The first message says which bytes the transfer is about: a
+//! [`Range`] in front of the payload. The other messages carry the number of the transfer in their only word.
 //!
-//! Messages are stamped where dials are turned, and only there: all others are as they were before
-//! there were any.
+//! Only messages on a dialled link carry a stamp. A stamp changes nothing else in the format.
 //!
-//! Everything is checked before anything is believed. The connection number is what an
-//! outsider would have to guess; the checksum finds damage, it is no signature.
+//! The parser checks all fields before it returns any of them. The connection number is the secret that an
+//! outsider would have to guess. The checksum detects damage; it is not a signature.
 
 use super::memory_key;
 use super::slot::MAX_WORDS;
@@ -36,54 +34,53 @@ use super::transfer::{RANGE_LEN, Range};
 use crate::dial::timing::Departed;
 use alloc::vec::Vec;
 
-/// Length without words and payload.
+/// Length of the header, in bytes, without words and payload.
 pub const HEADER_LEN: usize = 40;
-/// Longest message that is not fragmented on Ethernet: 1500 less IPv6 and UDP headers.
+/// Length of the longest datagram that Ethernet does not fragment: 1500 bytes less IPv6 and UDP headers.
 pub const LONGEST: usize = 1452;
-/// Longest payload beside a full set of words.
+/// Length of the longest payload beside a full set of words.
 pub const LONGEST_PAYLOAD: usize = LONGEST - HEADER_LEN - 8 * MAX_WORDS;
-/// What a stamp takes of that, and of any other datagram that has one.
+/// Length of a stamp. A stamped datagram has this much less space for its payload.
 pub const STAMP_LEN: usize = 8;
-/// Most bytes of a transfer in a datagram that continues it.
+/// The most bytes of a transfer in a datagram that continues it.
 pub const LONGEST_PIECE: usize = LONGEST - HEADER_LEN - 8;
 
-/// Most bytes of a transfer in the datagram that begins a store with so many words.
+/// Returns the most bytes of a transfer in the first datagram of a store with `words` words.
 pub const fn longest_beginning(words: usize) -> usize {
     LONGEST - HEADER_LEN - 8 * words - RANGE_LEN
 }
 
 const VERSION: u8 = 1;
-/// There is a stamp.
+/// Flag: the message carries a stamp.
 const STAMPED: u8 = 1;
-/// The message did not have to wait for those before it.
+/// Flag: the message did not wait for earlier ones to depart.
 const AT_ONCE: u8 = 2;
 
-/// What a datagram is.
+/// The kind of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A request.
     Request,
     /// A reply.
     Reply,
-    /// No message, only what its header says.
+    /// Not a message: only the acknowledgement and the counts in the header.
     Acknowledgement,
-    /// No message, but an acknowledgement is wanted.
+    /// Not a message: asks the peer for an acknowledgement.
     Probe,
     /// The sender has closed the connection.
     Goodbye,
-    /// A request with bytes for our memory: where they belong, and the first of them. It is
-    /// handled when the last has come.
+    /// A request with bytes for the receiver's memory: where they belong, and the first of them. The receiver
+    /// handles it when the last byte has arrived.
     Store,
-    /// More bytes of the store that was begun.
+    /// More bytes of the current store.
     Chunk,
-    /// A request for bytes of our memory.
+    /// A request for bytes of the receiver's memory.
     Get,
-    /// Bytes that were asked for; the last of them are the reply to the request.
+    /// Bytes that a get asked for. The last of them are the reply to the get.
     Fetched,
-    /// A reply: nothing of that store or get is done. It says what a store said.
+    /// A reply: the store or get was refused. It repeats the handler and the words of a refused store.
     Refused,
-    /// A request that asks whether the memory of a key is registered, and is answered like a get
-    /// of no bytes.
+    /// A request that asks whether the memory of a key is registered. It is answered like a get of no bytes.
     Attach,
 }
 
@@ -121,22 +118,22 @@ impl Kind {
         }
     }
 
-    /// Whether it takes a sequence number and is sent until acknowledged.
+    /// Reports whether it takes a sequence number and is retransmitted until it is acknowledged.
     pub const fn is_message(self) -> bool {
         !matches!(self, Self::Acknowledgement | Self::Probe | Self::Goodbye)
     }
 
-    /// Whether it asks for something: it takes a credit, until it is handled.
+    /// Reports whether it takes a credit until it is handled.
     pub const fn is_request(self) -> bool {
         matches!(self, Self::Request | Self::Store | Self::Get | Self::Attach)
     }
 
-    /// Whether it belongs to a bulk transfer.
+    /// Reports whether it belongs to a bulk transfer.
     pub const fn is_of_transfer(self) -> bool {
         !matches!(self, Self::Request | Self::Reply) && self.is_message()
     }
 
-    /// Whether it can have so many words and that payload.
+    /// Reports whether it can have so many words and that payload.
     fn has_form(self, words: u8, payload: &[u8]) -> bool {
         match self {
             Self::Request | Self::Reply => true,
@@ -155,72 +152,72 @@ fn is_range(payload: &[u8]) -> bool {
     Range::parse(payload).is_some_and(|(_, rest)| rest.is_empty())
 }
 
-/// The meaning of a datagram's header.
+/// The header of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What it is.
+    /// The kind of the datagram.
     pub kind: Kind,
     /// Index into the receiver's handler table.
     pub handler: u8,
-    /// Which connection it belongs to, by the receiver's number.
+    /// The receiver's number of the connection.
     pub connection: u64,
-    /// Its sequence number, or the sender's next one.
+    /// The sequence number of the message. If the datagram is not a message, that of the sender's next
+    /// message.
     pub sequence: u32,
-    /// Which transmission of a message it is, counted over the connection, mod 2^16.
+    /// The number of this transmission among all of the connection, mod 2^16. A retransmission has a new
+    /// number.
     pub transmission: u16,
-    /// What has arrived at the sender.
+    /// The sender's acknowledgement.
     pub arrived: Arrived,
-    /// Requests that the sender has handled.
+    /// The number of requests that the sender has handled, mod 2^16.
     pub completed: u16,
-    /// Of a message on a dialled link: when it departed.
+    /// The departure of a message on a dialled link.
     pub departed: Option<Departed>,
 }
 
-/// What has arrived at the sender of a datagram.
+/// An acknowledgement: the messages that have arrived at the sender of a datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrived {
-    /// The sequence number that it expects next.
+    /// The sequence number that the sender expects next: the cumulative acknowledgement.
     pub expected: u32,
-    /// Bit i: the message `expected + 1 + i` is there.
+    /// The selective acknowledgement. Bit i: the message `expected + 1 + i` has arrived.
     pub selective: u64,
-    /// The transmission that came last: of a message that was sent more than once it tells
-    /// which of them arrived.
+    /// The transmission that arrived last. It tells which transmission of a retransmitted message arrived.
     pub latest: u16,
-    /// Whether that may have been a while ago: this was sent for another reason, again or to
+    /// Whether that transmission may have arrived long ago, because this datagram is a retransmission or a
     /// probe.
     pub is_stale: bool,
 }
 
-/// A datagram, checked.
+/// A datagram that has been checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
-    /// Its header.
+    /// The header.
     pub header: Header,
-    /// Its words; 0 beyond those that were sent.
+    /// The words; 0 beyond those that were sent.
     pub words: [u64; MAX_WORDS],
-    /// How many were sent.
+    /// The number of words that were sent.
     pub word_count: u8,
-    /// Its payload.
+    /// The payload.
     pub payload: &'a [u8],
-    /// The whole of it, to be kept.
+    /// All bytes of the datagram, for a receiver that keeps a copy.
     pub bytes: &'a [u8],
 }
 
-/// Why bytes are not a datagram of ours.
+/// The reason why bytes are not a datagram of Active Messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// Shorter than a header, or than its words.
+    /// The bytes end within the header, the stamp or the words.
     Short,
-    /// Longer than any of ours.
+    /// There are more than [`LONGEST`] bytes.
     Long,
-    /// The checksum does not fit: damaged, or made by somebody who does not know better.
+    /// The checksum does not match: the datagram was damaged, or comes from a foreign program.
     Checksum,
-    /// Another version, an unknown kind, or something where zeros belong.
+    /// Another version, an unknown kind, a form that the kind cannot have, or unknown flags.
     Meaning,
 }
 
-/// Writes a message at the end of `out`, which is empty. All is there but what
-/// [`stamp`] adds when it is transmitted.
+/// Appends a message to `out`, which must be empty. [`stamp`] completes the message at each transmission.
 pub fn write(header: &Header, words: &[u64], payload: &[u8], out: &mut Vec<u8>) {
     let words = &words[..words.len().min(MAX_WORDS)];
     let words_at = HEADER_LEN + if header.departed.is_some() { STAMP_LEN } else { 0 };
@@ -240,7 +237,7 @@ pub fn write(header: &Header, words: &[u64], payload: &[u8], out: &mut Vec<u8>) 
     out.extend_from_slice(payload);
 }
 
-/// A datagram that is no message: its header alone, complete.
+/// Returns a complete datagram that is not a message. It consists of its header alone.
 pub fn alone(header: &Header) -> [u8; HEADER_LEN] {
     let mut datagram = [0; HEADER_LEN];
     write_header(header, 0, &mut datagram);
@@ -248,7 +245,7 @@ pub fn alone(header: &Header) -> [u8; HEADER_LEN] {
     datagram
 }
 
-/// Writes all but what [`stamp`] does, over zeros.
+/// Writes the header except for the fields that [`stamp`] writes. `out` must hold zeros.
 fn write_header(header: &Header, words: u8, out: &mut [u8]) {
     out[4] = header.kind.code();
     out[5] = header.handler;
@@ -258,14 +255,14 @@ fn write_header(header: &Header, words: u8, out: &mut [u8]) {
     out[32..34].copy_from_slice(&header.completed.to_le_bytes());
 }
 
-/// Writes what changes from one transmission of a message to the next (what has arrived
-/// meanwhile) and the checksum over the whole.
+/// Writes the fields that change from one transmission of a message to the next, which include the
+/// acknowledgement, and the checksum over the whole datagram.
 pub fn stamp(datagram: &mut [u8], sequence: u32, transmission: u16, arrived: Arrived) {
     let sequences = u64::from(sequence) | u64::from(arrived.expected) << 32;
     datagram[16..24].copy_from_slice(&sequences.to_le_bytes());
     datagram[24..32].copy_from_slice(&arrived.selective.to_le_bytes());
     let completed = u64::from(quarter_at(datagram, 32));
-    // One store for the word, as the checksum will read it.
+    // One store writes the whole word, because the checksum reads it as a whole.
     let counts = completed
         | u64::from(transmission) << 16
         | u64::from(arrived.latest) << 32
@@ -276,18 +273,22 @@ pub fn stamp(datagram: &mut [u8], sequence: u32, transmission: u16, arrived: Arr
     datagram[0..4].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Writes how many requests are completed as a message takes its place in the order, where that
-/// is later than it was written.
+/// Overwrites the number of completed requests. Used where a message was written before it was queued for
+/// transmission.
 pub fn set_completed(datagram: &mut [u8], completed: u16) {
     datagram[32..34].copy_from_slice(&completed.to_le_bytes());
 }
 
-/// The connection that bytes claim to belong to, to find out who should parse them.
+/// Returns the connection number that `bytes` claim, unchecked, to find the connection that parses them.
+/// Returns `None` if they are too short.
 pub fn connection_of(bytes: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(8..16)?.try_into().ok()?))
 }
 
-/// The datagram in `bytes`, checked.
+/// Parses and checks the datagram in `bytes`.
+///
+/// # Errors
+/// Returns the [`Malformed`] of the first check that fails.
 pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, Malformed> {
     if bytes.len() < HEADER_LEN {
         return Err(Malformed::Short);
@@ -339,7 +340,7 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, Malformed> {
     })
 }
 
-/// The stamp of a message, and what is behind it.
+/// Parses the stamp of a message. Returns it with the bytes after it.
 #[cold]
 fn parse_departed(kind: Kind, flags: u8, rest: &[u8]) -> Result<(Option<Departed>, &[u8]), Malformed> {
     if !kind.is_message() || flags & STAMPED == 0 || flags & !(STAMPED | AT_ONCE) != 0 {
@@ -362,9 +363,9 @@ fn quarter_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// 32 bits over all of `datagram` but its first 4 bytes: pairs of words are mixed in by a
-/// multiplication whose halves are folded, so that every bit changes about half of the sum.
-/// Random damage goes unnoticed once in 2^32 times.
+/// Returns a 32-bit checksum over all of `datagram` but its first 4 bytes. Pairs of words are mixed in by a
+/// multiplication whose halves are folded, so that every bit changes about half of the sum. Random damage
+/// goes unnoticed once in 2^32 times.
 pub(super) fn checksum(datagram: &[u8]) -> u32 {
     const A: u64 = 0x9e37_79b9_7f4a_7c15;
     const B: u64 = 0xd1b5_4a32_d192_ed03;
@@ -378,16 +379,16 @@ pub(super) fn checksum(datagram: &[u8]) -> u32 {
         even = fold(even ^ word_at(chunk, 0), B ^ word_at(chunk, 8));
         odd = fold(odd ^ word_at(chunk, 16), A ^ word_at(chunk, 24));
     };
-    // Words as they were just written: what lies across two stores cannot be read before both
-    // have reached the cache.
+    // The words are read as they were just written. A load across two stores would stall until both have
+    // reached the cache.
     let words = &datagram[8..];
     let (whole, rest) = words.as_chunks();
     whole.iter().for_each(&mut mix);
     if !rest.is_empty() {
-        // The end, with as much before it as makes it whole: a header is long enough.
+        // The last 32 bytes, which may overlap the chunk before. The header is long enough for them.
         words.last_chunk().into_iter().for_each(&mut mix);
     }
-    // The length goes in as well: trailing zeros are not nothing.
+    // The sum includes the length, because otherwise trailing zeros would not change it.
     let first = u64::from(half_at(datagram, 4)) << 32 | datagram.len() as u64;
     let sum = fold(even ^ first, odd ^ B);
     (sum ^ (sum >> 32)) as u32
@@ -448,7 +449,7 @@ mod tests {
             prop_assert_eq!(connection_of(&bytes), Some(header.connection));
         }
 
-        /// With a checksum that fits, what no kind can have is refused all the same.
+        /// A datagram that does not have the form of its kind is refused even if its checksum matches.
         #[test]
         fn what_has_not_the_form_of_its_kind_is_refused(
             (header, words, payload) in datagrams(), words_more in 0_usize..3, cut in 0_usize..40,
@@ -472,7 +473,7 @@ mod tests {
             }
         }
 
-        /// A stamp takes its 8 bytes and changes nothing else; without one there is no trace of it.
+        /// A stamp adds 8 bytes and its flags and changes nothing else.
         #[test]
         fn a_stamp_stands_between_header_and_words((header, words, payload) in datagrams(), at: u64) {
             prop_assume!(header.kind.is_message());
@@ -488,7 +489,7 @@ mod tests {
             }
         }
 
-        /// With a checksum that fits.
+        /// Unknown flags are refused even if the checksum matches.
         #[test]
         fn flags_without_meaning_are_refused((header, words, payload) in datagrams(), flags: u8) {
             let mut bytes = encoded(&header, &words, &payload);
@@ -498,7 +499,7 @@ mod tests {
             if flags > 3 || flags == AT_ONCE || flags != 0 && !header.kind.is_message() {
                 prop_assert_eq!(parse(&bytes), Err(Malformed::Meaning));
             }
-            // What is cut within the stamp.
+            // A datagram that ends within its stamp is refused.
             bytes.truncate(HEADER_LEN + STAMP_LEN - 1);
             stamp(&mut bytes, header.sequence, header.transmission, header.arrived);
             prop_assert!(flags == 0 || parse(&bytes).is_err());

@@ -1,5 +1,5 @@
-//! Byte formats, one file a format. Every parser takes what came from outside and
-//! returns a value or an error; none of them panics.
+//! The byte formats, one per file. Every parser takes bytes from outside and returns a value or an error. No
+//! parser panics.
 
 pub mod datagram;
 pub mod memory_key;

@@ -8,76 +8,76 @@
 //! bit 60..64   number of argument words, 0 to 4
 //! ```
 //!
-//! The sequence number a reader expects is the ready flag, so that a slot needs
-//! neither a head nor a tail index and is never zeroed.
+//! The ready flag is the sequence number that the reader expects. So a slot needs neither a head nor a tail
+//! index, and it is never zeroed.
 
-/// Most argument words in one message.
+/// The most argument words of one message.
 pub const MAX_WORDS: usize = 4;
 
-/// What a slot carries.
+/// The content of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Argument words alone.
     Short,
-    /// Argument words and a payload in the cell of the slot.
+    /// Argument words, and a payload in the slot's payload buffer.
     Medium,
     /// No message: only the count of completed requests.
     Credit,
-    /// A request that comes after its data, which are in the memory already.
+    /// A store. Its data are already in the receiver's memory.
     Store,
-    /// A request that comes with the last of its data, in a cell.
+    /// A store. Its last chunk is in a bounce buffer.
     StagedStore,
-    /// A part of a store to come, in a cell.
+    /// A chunk of a store that has not been sent yet, in a bounce buffer.
     Chunk,
-    /// Asks for data, which are to come in a cell.
+    /// Asks for data, which will return in a bounce buffer.
     Fetch,
-    /// Asks whether there is such a memory.
+    /// Asks whether a memory is registered.
     Ask,
-    /// In the place of a reply: the store was not done.
+    /// In the place of a reply: the store was refused.
     Refused,
-    /// In the place of a reply: the data are in a cell.
+    /// In the place of a reply: the data are in a bounce buffer.
     Fetched,
-    /// In the place of a reply: the data that were asked for are not to be had.
+    /// In the place of a reply: the data do not lie within registered memory.
     NotFetched,
-    /// In the place of a reply: there is such a memory.
+    /// In the place of a reply: the memory is registered.
     Granted,
-    /// In the place of a reply: there is no such memory.
+    /// In the place of a reply: the memory is not registered.
     Denied,
 }
 
-/// The meaning of a slot's header.
+/// The fields of a slot's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Position in the ring + 1, mod 2^32.
+    /// The position in the ring + 1, mod 2^32.
     pub sequence: u32,
-    /// Requests handled so far, mod 2^16.
+    /// The number of requests handled so far, mod 2^16.
     pub completed: u16,
     /// Index into the receiver's handler table.
     pub handler: u8,
-    /// What the slot carries.
+    /// The content of the slot.
     pub kind: Kind,
-    /// Argument words in use.
+    /// The number of argument words.
     pub words: u8,
 }
 
-/// A header that no correct peer writes.
+/// The header is not one that a correct peer writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// The sequence number of the message at `position`, counted from 0.
+/// Returns the sequence number of the message at `position`, counted from 0.
 #[inline]
 pub const fn sequence_at(position: u64) -> u32 {
     (position as u32).wrapping_add(1)
 }
 
-/// The sequence number in a raw header, read without looking at the rest.
+/// Returns the sequence number of a raw header, without a check of the other fields.
 #[inline]
 pub const fn sequence_of(raw: u64) -> u32 {
     raw as u32
 }
 
 impl Header {
-    /// The raw form.
+    /// Encodes the header.
     #[inline]
     pub const fn pack(self) -> u64 {
         let kind = match self.kind {
@@ -102,7 +102,10 @@ impl Header {
             | (self.words as u64) << 60
     }
 
-    /// The meaning of a raw header, or [`Malformed`] where it has none.
+    /// Decodes and checks a raw header.
+    ///
+    /// # Errors
+    /// Returns [`Malformed`] if the kind is unknown or there are more than [`MAX_WORDS`] words.
     #[inline]
     pub const fn parse(raw: u64) -> Result<Self, Malformed> {
         let kind = match (raw >> 56) & 0xf {

@@ -1,12 +1,13 @@
-//! The head of a message between two VIs: what it is, and which memory it is about; and the answer
-//! to one. Four words, which travel in front of the bytes in a fragment, or are the words of a
-//! message on a connection.
+//! The head of a message between two VIs, and the verdict on the message.
+//!
+//! A head says what the message does and which memory it is about. It has four words. They travel in front of
+//! the payload in a fragment, or are the words of a message on a connection. The peer answers with a verdict.
 //!
 //! ```text
 //! word 0   bit  0..8    kind: 1 send, 2 RDMA write, 3 RDMA read, 4 verdict
-//!          bit  8..16   1 where there are immediate data; of a verdict, what it is
+//!          bit  8..16   1 with immediate data; in a verdict, the refusal or 0
 //!          bit 16..32   0
-//!          bit 32..64   number, the sender's
+//!          bit 32..64   the sender's number of the message
 //! word 1   bit  0..32   length, bytes
 //!          bit 32..64   immediate data
 //! word 2                address in the receiver's memory
@@ -14,11 +15,11 @@
 //!          bit 32..64   0
 //! ```
 //!
-//! What a kind does not have is 0.
+//! A field that a kind does not have is 0.
 
 use crate::vi::Remote;
 
-/// Words of a head.
+/// The number of words of a head.
 pub const WORDS: usize = 4;
 
 const SEND: u64 = 1;
@@ -26,56 +27,56 @@ const WRITE: u64 = 2;
 const READ: u64 = 3;
 const VERDICT: u64 = 4;
 
-/// What a VI asks of its peer.
+/// A message from a VI to its peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Which of the sender's messages it is, mod 2^32.
+    /// The number of the message among those of its sender, mod 2^32.
     pub number: u32,
-    /// The bytes that it moves.
+    /// The length of the data, in bytes.
     pub len: u32,
-    /// What is done with them.
+    /// The operation.
     pub kind: Kind,
 }
 
-/// What is done with the bytes of a message.
+/// The operation of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// They belong into the receive that was posted first.
+    /// Puts the data into the receive that was posted first.
     Send {
-        /// To be told to that receive.
+        /// The immediate data for that receive, if any.
         immediate: Option<u32>,
     },
-    /// They belong into that memory.
+    /// Writes the data into the receiver's memory (RDMA write).
     Write {
         /// The memory.
         remote: Remote,
-        /// To be told to a receive, which it takes.
+        /// The immediate data, if any. They consume a posted receive.
         immediate: Option<u32>,
     },
-    /// They are in that memory and are to come back.
+    /// Returns the data from the receiver's memory (RDMA read).
     Read {
         /// The memory.
         remote: Remote,
     },
 }
 
-/// What the peer says of a message.
+/// The peer's answer to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Which message.
+    /// The number of the message, mod 2^32.
     pub number: u32,
-    /// Why it was refused; `None` where its bytes are in place.
+    /// The reason of a refusal; `None` if the bytes are in place.
     pub refusal: Option<Refusal>,
 }
 
-/// Why a message was refused.
+/// The reason why a message was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// No receive was posted.
     NoReceive,
-    /// The receive is too short for it.
+    /// The message is longer than the receive.
     TooLong,
-    /// The receive can not be processed.
+    /// The descriptor of the receive cannot be processed.
     BadReceive,
     /// The memory may not be written.
     WriteDenied,
@@ -107,18 +108,18 @@ impl Refusal {
     }
 }
 
-/// Of a message of which the peer knows the last 32 bits the number, where `last` was sent last. `None`
-/// where so many were never sent.
+/// Returns the whole number of a message from its last 32 bits. `last` is the number of the message that was
+/// sent last. Returns `None` if no message with these bits was sent.
 pub fn number_of(last: u64, number: u32) -> Option<u64> {
     last.checked_sub((last as u32).wrapping_sub(number).into())
 }
 
-/// Words that no VI writes.
+/// The words are not ones that a VI writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
 impl Head {
-    /// The words.
+    /// Encodes the head.
     #[inline]
     pub fn pack(&self) -> [u64; WORDS] {
         let (kind, immediate, remote) = match self.kind {
@@ -134,10 +135,10 @@ impl Head {
         ]
     }
 
-    /// The meaning of words.
+    /// Decodes and checks a head.
     ///
     /// # Errors
-    /// They have none, or that of a verdict.
+    /// Returns [`Malformed`] if the words are not a head; a verdict is not a head either.
     #[inline]
     pub fn parse(words: [u64; WORDS]) -> Result<Self, Malformed> {
         let [first, second, address, handle] = words;
@@ -158,16 +159,16 @@ impl Head {
 }
 
 impl Verdict {
-    /// The word.
+    /// Encodes the verdict.
     pub fn pack(&self) -> u64 {
         let refusal = self.refusal.map_or(0, Refusal::code);
         VERDICT | refusal << 8 | u64::from(self.number) << 32
     }
 
-    /// The meaning of a word.
+    /// Decodes and checks a verdict.
     ///
     /// # Errors
-    /// It has none, or that of a head.
+    /// Returns [`Malformed`] if the word is not a verdict; the first word of a head is not a verdict either.
     pub fn parse(word: u64) -> Result<Self, Malformed> {
         let code = word >> 8 & 0xff;
         let refusal = Refusal::ALL.into_iter().find(|refusal| refusal.code() == code);
