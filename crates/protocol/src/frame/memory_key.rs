@@ -1,5 +1,5 @@
-//! The key of registered memory, as handed to peers: who has it may store into the memory
-//! and get from it.
+//! The key of registered memory, which its owner hands to peers. A peer that has the key may store into the
+//! memory and get from it.
 //!
 //! ```text
 //! 0   magic "NDM1"
@@ -11,57 +11,57 @@
 //! 32  nonce                16 bytes, also at the start of the segment
 //! ```
 
-/// Length of an encoded key.
+/// Length of an encoded key, in bytes.
 pub const LEN: usize = 48;
-/// Most bytes that one memory may have, so that no sum of an offset and a length overflows.
+/// The most bytes of one memory. Below it no sum of an offset and a length overflows.
 pub const LONGEST: u64 = 1 << 62;
 
 const MAGIC: [u8; 4] = *b"NDM1";
 const ELSEWHERE: u32 = 0;
 const SEGMENT: u32 = 1;
 
-/// What names registered memory.
+/// The key of registered memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryKey {
-    /// Its name at the endpoint that has it.
+    /// The id of the memory at the endpoint that registered it.
     pub id: u64,
-    /// Bytes in it.
+    /// The length, in bytes.
     pub len: u64,
-    /// Where it is.
+    /// The location of the memory.
     pub place: Place,
 }
 
-/// Where registered memory is.
+/// The location of registered memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Anywhere in the process that has it: only that process gets at it.
+    /// Anywhere in the process that registered it. Only that process can access the memory.
     Elsewhere,
-    /// In a segment behind its first page, for a process on the same host to map.
+    /// In a shared-memory segment, after its first page. Any process on the same host can map it.
     Segment {
-        /// The process that made the segment.
+        /// The process that created the segment.
         pid: u32,
-        /// Its descriptor of the segment.
+        /// The descriptor of the segment in that process.
         fd: u32,
-        /// Tells the segment from whatever else may stand at that descriptor.
+        /// Distinguishes the segment from any other file at that descriptor.
         nonce: [u8; 16],
     },
 }
 
-/// Why bytes are not the key of a memory.
+/// The reason why bytes are not a memory key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// Not [`LEN`] bytes.
+    /// The length is not [`LEN`] bytes.
     Length(usize),
     /// Another format, or another version of this one.
     Magic,
-    /// No memory is that long.
+    /// The memory is longer than [`LONGEST`].
     TooLong(u64),
-    /// A place that is none, or memory elsewhere with the address of a segment.
+    /// The place is unknown, or memory elsewhere has the fields of a segment.
     Place(u32),
 }
 
 impl MemoryKey {
-    /// The bytes to hand to peers.
+    /// Encodes the key for peers.
     pub fn encode(&self) -> [u8; LEN] {
         let (place, pid, fd, nonce) = match self.place {
             Place::Elsewhere => (ELSEWHERE, 0, 0, [0; 16]),
@@ -78,7 +78,10 @@ impl MemoryKey {
         out
     }
 
-    /// The key in `bytes`, checked.
+    /// Decodes and checks a key.
+    ///
+    /// # Errors
+    /// Returns the [`Malformed`] of the first field that is not valid.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let bytes: &[u8; LEN] = bytes.try_into().map_err(|_| Malformed::Length(bytes.len()))?;
         let half = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);

@@ -1,63 +1,63 @@
-//! The address of a shared-memory port, as exchanged between processes.
+//! The address of a shared-memory port, which processes exchange.
 //!
 //! ```text
 //! 0   magic "NDP1"
 //! 4   process id           u32, little endian
 //! 8   file descriptor      u32
 //! 12  window               u32, slots of each ring, a power of two
-//! 16  medium bytes         u32, payload a slot's cell can hold
+//! 16  medium bytes         u32, size of a slot's payload buffer
 //! 20  nonce                16 bytes, also at the start of the segment
 //! ```
 
-/// Length of an encoded address.
+/// Length of an encoded address, in bytes.
 pub const LEN: usize = 36;
-/// Largest window: completion counts travel in 16 bits.
+/// The largest window, because completion counts have 16 bits.
 pub const MAX_WINDOW: u32 = 1 << 15;
-/// Largest medium payload.
+/// The largest medium payload, in bytes.
 pub const MAX_MEDIUM: u32 = 1 << 20;
 
 const MAGIC: [u8; 4] = *b"NDP1";
 
-/// Where a port's segment is and how it is laid out.
+/// The location and the layout of a port's shared-memory segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortAddress {
-    /// The process that made the segment.
+    /// The process that created the segment.
     pub pid: u32,
-    /// Its descriptor of the segment.
+    /// The descriptor of the segment in that process.
     pub fd: u32,
-    /// Slots of each ring.
+    /// The number of slots of each ring.
     pub window: u32,
-    /// Payload bytes a medium message may carry.
+    /// The most payload bytes of a medium message.
     pub medium_bytes: u32,
-    /// Tells the segment from whatever else may stand at that descriptor.
+    /// Distinguishes the segment from any other file at that descriptor.
     pub nonce: [u8; 16],
 }
 
-/// Why bytes are not a port's address.
+/// The reason why bytes are not a port's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// Not [`LEN`] bytes.
+    /// The length is not [`LEN`] bytes.
     Length(usize),
     /// Another format, or another version of this one.
     Magic,
     /// The window is not a power of two up to [`MAX_WINDOW`].
     Window(u32),
-    /// The payload is not a multiple of 64 up to [`MAX_MEDIUM`].
+    /// The payload size is not a multiple of 64 up to [`MAX_MEDIUM`].
     Medium(u32),
 }
 
-/// Whether rings of `window` slots can be made.
+/// Reports whether rings can have `window` slots.
 pub const fn window_is_valid(window: u32) -> bool {
     window.is_power_of_two() && window <= MAX_WINDOW
 }
 
-/// Whether payload cells of `bytes` can be made.
+/// Reports whether payload buffers can have `bytes` bytes.
 pub const fn medium_is_valid(bytes: u32) -> bool {
     bytes.is_multiple_of(64) && bytes <= MAX_MEDIUM
 }
 
 impl PortAddress {
-    /// The bytes to hand to the peer.
+    /// Encodes the address for the peer.
     pub fn encode(&self) -> [u8; LEN] {
         let mut out = [0; LEN];
         out[0..4].copy_from_slice(&MAGIC);
@@ -69,7 +69,10 @@ impl PortAddress {
         out
     }
 
-    /// The address in `bytes`, checked.
+    /// Decodes and checks an address.
+    ///
+    /// # Errors
+    /// Returns the [`Malformed`] of the first field that is not valid.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let bytes: &[u8; LEN] = bytes.try_into().map_err(|_| Malformed::Length(bytes.len()))?;
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);

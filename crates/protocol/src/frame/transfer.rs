@@ -1,32 +1,32 @@
-//! Which bytes a bulk transfer is about, as they lead the payload of the datagrams that begin
-//! one or refuse it.
+//! The range of a bulk transfer: the bytes of registered memory that it is about. The range leads the payload
+//! of each datagram that begins a transfer or refuses one.
 //!
 //! ```text
-//! 0   number    u32, little endian: which transfer of the side that asked for it
+//! 0   number    u32, little endian: number of the transfer at the side that requested it
 //! 4   reserved  4 bytes of zero
 //! 8   memory    u64, the registered memory
-//! 16  offset    u64, where in it the transfer begins
-//! 24  len       u64, its bytes
+//! 16  offset    u64, where the transfer begins in the memory
+//! 24  len       u64, bytes
 //! ```
 
-/// Length of an encoded range.
+/// Length of an encoded range, in bytes.
 pub const RANGE_LEN: usize = 32;
 
-/// The bytes of a transfer in registered memory.
+/// The bytes of registered memory that a transfer is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {
-    /// Which transfer it is, by the count of the side that asked for it.
+    /// The number of the transfer, counted by the side that requested it.
     pub number: u32,
-    /// The memory, by the number that its owner gave it.
+    /// The id of the memory, chosen by its owner.
     pub memory: u64,
-    /// Where in it the transfer begins.
+    /// The offset in the memory at which the transfer begins.
     pub offset: u64,
-    /// How many bytes it has; the end is no more than the largest offset.
+    /// The length, in bytes. Offset plus length does not overflow.
     pub len: u64,
 }
 
 impl Range {
-    /// The bytes to send.
+    /// Encodes the range.
     pub fn encode(&self) -> [u8; RANGE_LEN] {
         let mut out = [0; RANGE_LEN];
         out[0..4].copy_from_slice(&self.number.to_le_bytes());
@@ -36,8 +36,8 @@ impl Range {
         out
     }
 
-    /// The range that leads `payload`, and what comes behind it. `None` where there is none
-    /// that can be.
+    /// Parses the range that leads `payload`. Returns it with the bytes after it, or `None` if there is no
+    /// valid range.
     pub fn parse(payload: &[u8]) -> Option<(Self, &[u8])> {
         let (head, rest) = payload.split_first_chunk::<RANGE_LEN>()?;
         let [first, memory, offset, len] = [0, 8, 16, 24].map(|at| {

@@ -1,54 +1,55 @@
-//! The address of a UDP port, as exchanged between processes.
+//! The address of a UDP port, which processes exchange.
 //!
 //! ```text
 //! 0   magic "NDU1"
-//! 4   window               u32, little endian: requests that may be unanswered
-//! 8   medium bytes         u32, payload that a message may carry
+//! 4   window               u32, little endian: most requests without an answer
+//! 8   medium bytes         u32, most payload bytes of a message
 //! 12  connection           u64, random: datagrams for the port carry it
 //! 20  socket port          u16
 //! 22  address family       u8, 4 or 6, and a zero
-//! 24  socket address       16 bytes; of IPv4 the first four, the others 0
+//! 24  socket address       16 bytes; for IPv4 the first four, the others 0
 //! ```
 
 use super::datagram::LONGEST_PAYLOAD;
 use super::port::window_is_valid;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Length of an encoded address.
+/// Length of an encoded address, in bytes.
 pub const LEN: usize = 40;
 
 const MAGIC: [u8; 4] = *b"NDU1";
 
-/// Where a port's socket is, and the number that opens it.
+/// The address of a port's socket, and the connection number that the port requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpPortAddress {
-    /// Requests that may be unanswered.
+    /// The most requests without an answer.
     pub window: u32,
-    /// Payload bytes a medium message may carry.
+    /// The most payload bytes of a medium message.
     pub medium_bytes: u32,
-    /// What datagrams for the port carry: whoever knows it may speak.
+    /// The connection number that datagrams for the port carry. Any sender that knows it can send to the
+    /// port.
     pub connection: u64,
-    /// Its socket.
+    /// The address of the port's socket.
     pub socket: SocketAddr,
 }
 
-/// Why bytes are not a port's address.
+/// The reason why bytes are not a port's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// Not [`LEN`] bytes.
+    /// The length is not [`LEN`] bytes.
     Length(usize),
-    /// Another format, another wire, or another version.
+    /// Another format, another transport, or another version.
     Magic,
-    /// The window is not a power of two that can be.
+    /// The window is not a power of two, or is too large.
     Window(u32),
-    /// More payload than a datagram carries.
+    /// The payload is larger than a datagram carries.
     Medium(u32),
-    /// No socket can be reached there.
+    /// The socket address is not one that can be reached.
     Socket,
 }
 
 impl UdpPortAddress {
-    /// The bytes to hand to the peer.
+    /// Encodes the address for the peer.
     pub fn encode(&self) -> [u8; LEN] {
         let mut out = [0; LEN];
         out[0..4].copy_from_slice(&MAGIC);
@@ -69,7 +70,10 @@ impl UdpPortAddress {
         out
     }
 
-    /// The address in `bytes`, checked.
+    /// Decodes and checks an address.
+    ///
+    /// # Errors
+    /// Returns the [`Malformed`] of the first field that is not valid.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let bytes: &[u8; LEN] = bytes.try_into().map_err(|_| Malformed::Length(bytes.len()))?;
         if bytes[0..4] != MAGIC {

@@ -1,65 +1,65 @@
-//! A piece of a message between two VIs that promise nothing: what does not come is not asked for
-//! again, so that all that is needed travels with each piece.
+//! A fragment of a message between two VIs of an unreliable level. Lost fragments are not retransmitted, so
+//! each fragment carries all that the receiver needs.
 //!
 //! ```text
-//! 0   checksum       u32, over all that follows
-//! 4   kind           u8, 0x41: no datagram of Active Messages
+//! 0   checksum       u32, over all bytes that follow
+//! 4   kind           u8, 0x41: not a datagram of Active Messages
 //! 5   reserved       2 bytes of zero
 //! 7   version        u8
-//! 8   connection     u64, chosen at random by the side that receives
+//! 8   connection     u64, chosen at random by the receiver
 //! 16  head           4 words of the message, little endian; its number is one more than that of
 //!                    the message before
-//! 48  at             u32, where in the message the piece belongs
+//! 48  at             u32, offset of the payload in the message
 //! 52  reserved       4 bytes of zero
-//! 56  payload        the rest: as much as there is room for, or all that is left
+//! 56  payload        the rest: as much as fits, or all that is left of the message
 //! ```
 
 use super::datagram::{LONGEST, checksum};
 use super::vi_message::{Head, Kind, WORDS};
 use alloc::vec::Vec;
 
-/// Length without the payload.
+/// Length of a fragment without its payload, in bytes.
 pub const HEADER_LEN: usize = 56;
-/// Most bytes of a message in one piece.
+/// The most bytes of a message in one fragment.
 pub const LONGEST_PIECE: usize = LONGEST - HEADER_LEN;
 
-/// What tells it from other datagrams, at the same place in all of them.
+/// The kind of a fragment. All datagrams have their kind at the same offset.
 pub const CODE: u8 = 0x41;
 const VERSION: u8 = 1;
 
-/// A piece of a message, checked.
+/// A fragment of a message that has been checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment<'a> {
-    /// The receiver's number for the connection.
+    /// The receiver's number of the connection.
     pub connection: u64,
-    /// The message.
+    /// The head of the message.
     pub head: Head,
-    /// Where in it the payload belongs.
+    /// The offset of the payload in the message, in bytes.
     pub at: u32,
-    /// The bytes.
+    /// The payload.
     pub payload: &'a [u8],
 }
 
-/// Why bytes are not a piece of a message.
+/// The reason why bytes are not a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
     /// Shorter than a header.
     Short,
-    /// Longer than any piece.
+    /// Longer than any fragment.
     Long,
-    /// The checksum does not fit.
+    /// The checksum does not match.
     Checksum,
-    /// Another kind or version, something where zeros belong, or a piece that is none.
+    /// Another kind or version, reserved bytes that are not zero, or a fragment that no message has.
     Meaning,
 }
 
-/// The bytes of a message that belong into the piece which begins at `at`.
+/// Returns the payload length of the fragment that begins at `at`.
 pub fn piece_len(head: &Head, at: u32) -> usize {
     (head.len.saturating_sub(at) as usize).min(LONGEST_PIECE)
 }
 
-/// Writes a header at the end of `out`, which is empty. The payload comes behind it, and then
-/// [`seal`].
+/// Appends the header of a fragment to `out`, which must be empty. The caller appends the payload and then
+/// calls [`seal`].
 pub fn write(connection: u64, head: &Head, at: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&[0, 0, 0, 0, CODE, 0, 0, VERSION]);
     out.extend_from_slice(&connection.to_le_bytes());
@@ -67,16 +67,16 @@ pub fn write(connection: u64, head: &Head, at: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&u64::from(at).to_le_bytes());
 }
 
-/// Writes the checksum over a whole piece.
+/// Writes the checksum over a whole fragment.
 pub fn seal(piece: &mut [u8]) {
     let sum = checksum(piece);
     piece[0..4].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// The piece in `bytes`, checked.
+/// Parses and checks the fragment in `bytes`.
 ///
 /// # Errors
-/// There is none.
+/// Returns the [`Malformed`] of the first check that fails.
 pub fn parse(bytes: &[u8]) -> Result<Fragment<'_>, Malformed> {
     let (header, payload) = bytes.split_first_chunk::<HEADER_LEN>().ok_or(Malformed::Short)?;
     if bytes.len() > LONGEST {
@@ -89,7 +89,8 @@ pub fn parse(bytes: &[u8]) -> Result<Fragment<'_>, Malformed> {
     let head: [u64; WORDS] = words;
     let head = Head::parse(head).map_err(|_| Malformed::Meaning)?;
     let at = u32::try_from(at).map_err(|_| Malformed::Meaning)?;
-    // A piece is as long as it can be, and there is none behind the end. Nobody promises reads.
+    // A fragment is as long as it can be, and no fragment begins at the end of a message or beyond. RDMA
+    // reads need a reliable level, so no fragment belongs to one.
     let is_piece = payload.len() == piece_len(&head, at)
         && (at < head.len || at == 0)
         && (at as usize).is_multiple_of(LONGEST_PIECE)
@@ -162,7 +163,7 @@ mod tests {
             prop_assert!(parse(&bytes[..cut.index(bytes.len())]).is_err());
         }
 
-        /// With a checksum that fits, what is no piece is refused all the same.
+        /// Bytes that are not a fragment are refused even if their checksum matches.
         #[test]
         fn what_is_no_piece_is_refused(
             len in 0..5000_u32, at in 0..5000_u64, byte in 4..HEADER_LEN, flip: u8, more in 0..3_usize,

@@ -1,34 +1,34 @@
-//! What a provider tells its peer of memory that the peer may read, over shared memory: passed with
-//! the memory itself, or to say that it is not needed any more.
+//! The messages about memory that a provider lets its peer map and read, over shared memory. One message
+//! passes the memory to the peer. The other tells the peer that it does not need the memory any more.
 //!
 //! ```text
 //! 0   magic "NDLM"
 //! 4   what                 u32, little endian: 1 lent, 2 taken back
 //! 8   connection           u64, the sender's number
-//! 16  id                   u64, the sender's name for the memory
-//! 24  length               u64, bytes; 0 where it is taken back
+//! 16  id                   u64, the sender's id of the memory
+//! 24  length               u64, bytes; 0 if taken back
 //! ```
 
-/// Length of an encoded one.
+/// Length of an encoded message, in bytes.
 pub const LEN: usize = 32;
 
 const MAGIC: [u8; 4] = *b"NDLM";
 const LENT: u32 = 1;
 const TAKEN_BACK: u32 = 2;
 
-/// What is told of memory.
+/// A message about memory that the peer may map and read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lending {
-    /// The sender's number for the connection.
+    /// The sender's number of the connection.
     pub number: u64,
-    /// Its name for the memory.
+    /// The sender's id of the memory.
     pub id: u64,
-    /// The bytes that may be read. `None` where they are taken back.
+    /// The number of bytes that the peer may read; `None` if the memory is taken back.
     pub len: Option<u64>,
 }
 
 impl Lending {
-    /// The bytes to send.
+    /// Encodes the message.
     pub fn encode(&self) -> [u8; LEN] {
         let what = if self.len.is_some() { LENT } else { TAKEN_BACK };
         let mut out = [0; LEN];
@@ -40,14 +40,14 @@ impl Lending {
         out
     }
 
-    /// What `bytes` say. `None` where they are something else.
+    /// Decodes and checks a message. Returns `None` if `bytes` are not one.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let [first, number, id, len] = bytes.as_chunks::<8>().0.try_into().ok()?;
         let number_of = |bytes: [u8; 8]| u64::from_le_bytes(bytes);
         let what = (number_of(first) >> 32) as u32;
         let len = (what == LENT).then_some(number_of(len));
         let lending = Self { number: number_of(number), id: number_of(id), len };
-        // What has another spelling has no meaning.
+        // Only the canonical encoding is valid.
         (lending.encode() == bytes).then_some(lending)
     }
 }

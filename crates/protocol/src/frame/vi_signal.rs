@@ -1,34 +1,34 @@
-//! What two providers tell each other to connect their VIs and to part them.
+//! The signals by which two providers connect and disconnect their VIs.
 //!
 //! ```text
-//! 0   checksum       u32, over all that follows
-//! 4   kind           u8, 0x42: no datagram of Active Messages
-//! 5   what           u8: 1 request, 2 request of a peer, 3 accept, 4 refuse, 5 disconnect
-//! 6   why            u8, of a refusal
+//! 0   checksum       u32, over all bytes that follow
+//! 4   kind           u8, 0x42: not a datagram of Active Messages
+//! 5   what           u8: 1 request, 2 peer-to-peer request, 3 accept, 4 refuse, 5 disconnect
+//! 6   why            u8, the reason of a refusal
 //! 7   version        u8
-//! 8   connection     u64, the receiver's number; 0 in a request, where that is not known
+//! 8   connection     u64, the receiver's number; 0 in a request, whose sender does not know it
 //! 16  number         u64, the sender's, chosen at random; 0 in a refusal, which has none
-//! 24  level          u16 (24 to 40: of requests and accepts, 0 in others)
-//! 26  leave          u8: bit 0 may be written, 1 may be read, 2 can read
+//! 24  level          u16 (bytes 24 to 40: in requests and accepts; 0 in other signals)
+//! 26  leave          u8: bit 0 allows RDMA writes, bit 1 allows RDMA reads, bit 2 can issue RDMA reads
 //! 27  reserved       a zero
 //! 28  transfer       u32, bytes
 //! 32  qos            u64
-//! 40  lengths        4 bytes: from whom, host and discriminator; to whom, host and discriminator
-//! 44  addresses      the bytes of these (40 ..: of requests alone)
+//! 40  lengths        4 bytes: host and discriminator of the requester, then of the peer
+//! 44  addresses      the bytes of these (from 40 on: in requests only)
 //! ```
 
 use super::datagram::checksum;
 use crate::vi::{Conflict, Level, Offer};
 use alloc::vec::Vec;
 
-/// Length without addresses.
+/// Length of a signal without addresses, in bytes.
 pub const HEADER_LEN: usize = 40;
-/// Most bytes of a host's address, and of a discriminator.
+/// The most bytes of a host's address, and of a discriminator.
 pub const LONGEST_NAME: usize = 64;
-/// Longest of all.
+/// Length of the longest signal, in bytes.
 pub const LONGEST: usize = HEADER_LEN + 4 + 4 * LONGEST_NAME;
 
-/// What tells it from other datagrams, at the same place in all of them.
+/// The kind of a signal. All datagrams have their kind at the same offset.
 pub const CODE: u8 = 0x42;
 const VERSION: u8 = 1;
 const REQUEST: u8 = 1;
@@ -37,8 +37,8 @@ const ACCEPT: u8 = 3;
 const REFUSE: u8 = 4;
 const DISCONNECT: u8 = 5;
 
-/// Where a VI is to be found: a host, in the spelling of the wire, and what tells apart those who
-/// wait there.
+/// The address of a VI: a host, in the format of the transport, and a discriminator, which distinguishes the
+/// connection points on that host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Address {
     /// The host.
@@ -48,22 +48,22 @@ pub struct Address {
 }
 
 impl Address {
-    /// Whether it can be sent.
+    /// Reports whether the address is short enough to be sent.
     pub fn is_valid(&self) -> bool {
         self.host.len() <= LONGEST_NAME && self.discriminator.len() <= LONGEST_NAME
     }
 }
 
-/// Why there will be no connection.
+/// The reason of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// Nobody waits for it.
+    /// No VI waits for a connection at that address.
     NoMatch,
-    /// It is not wanted.
+    /// The peer rejected the request.
     Rejected,
-    /// There is no room for it.
+    /// The peer has no room for another connection.
     NoRoom,
-    /// The VIs do not fit together.
+    /// The attributes of the two VIs do not match.
     Conflict(Conflict),
 }
 
@@ -91,32 +91,32 @@ impl Why {
     }
 }
 
-/// What a provider tells another one.
+/// A signal from one provider to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// A VI of ours wants a connection.
+    /// The sender's VI requests a connection.
     Request(Request),
-    /// It is connected.
+    /// The request is accepted: the VIs are connected.
     Accept {
-        /// The number of the request.
+        /// The number in the request.
         to: u64,
-        /// The sender's own for the connection.
+        /// The sender's number of the connection.
         number: u64,
-        /// The sender's VI.
+        /// The attributes of the sender's VI.
         offer: Offer,
     },
-    /// It is not, and will not be.
+    /// The request is refused.
     Refuse {
-        /// The number of the request.
+        /// The number in the request.
         to: u64,
-        /// Why.
+        /// The reason.
         why: Why,
     },
-    /// The connection has ended, or the request is given up.
+    /// The connection has ended, or the request is withdrawn.
     Disconnect {
-        /// The receiver's number; 0 where it was never told.
+        /// The receiver's number; 0 if the sender never learned it.
         to: u64,
-        /// The sender's.
+        /// The sender's number.
         number: u64,
     },
 }
@@ -124,33 +124,34 @@ pub enum Signal {
 /// A request for a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The requester's number for the connection.
+    /// The requester's number of the connection.
     pub number: u64,
-    /// Whether both sides ask, or one waits.
+    /// Whether both sides request the connection (peer-to-peer), or one side waits for the request
+    /// (client-server).
     pub is_of_peer: bool,
-    /// Who asks.
+    /// The address of the requester.
     pub from: Address,
-    /// Who is asked.
+    /// The address of the peer.
     pub to: Address,
-    /// The requester's VI.
+    /// The attributes of the requester's VI.
     pub offer: Offer,
 }
 
-/// Why bytes are not a signal.
+/// The reason why bytes are not a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// Shorter than a header, or than its addresses.
+    /// The bytes end within the header or the addresses.
     Short,
-    /// Longer than it says.
+    /// Longer than any signal.
     Long,
-    /// The checksum does not fit.
+    /// The checksum does not match.
     Checksum,
-    /// Another kind or version, or something that no provider says.
+    /// Another kind or version, or fields that no provider sends.
     Meaning,
 }
 
 impl Signal {
-    /// The bytes to send.
+    /// Encodes the signal. An address that is too long is cut.
     pub fn encode(&self) -> Vec<u8> {
         let (what, why, to, number, offer) = match self {
             Self::Request(request) => {
@@ -177,10 +178,10 @@ impl Signal {
         out
     }
 
-    /// The signal in `bytes`, checked.
+    /// Parses and checks the signal in `bytes`.
     ///
     /// # Errors
-    /// There is none.
+    /// Returns the [`Malformed`] of the first check that fails.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let (header, rest) = bytes.split_first_chunk::<HEADER_LEN>().ok_or(Malformed::Short)?;
         if bytes.len() > LONGEST {
@@ -205,7 +206,7 @@ impl Signal {
             DISCONNECT => Self::Disconnect { to, number },
             _ => return Err(Malformed::Meaning),
         };
-        // What has another spelling has no meaning.
+        // Only the canonical encoding is valid.
         if signal.encode() == bytes { Ok(signal) } else { Err(Malformed::Meaning) }
     }
 }
@@ -234,7 +235,7 @@ fn parse_offer(header: &[u8; HEADER_LEN]) -> Option<Offer> {
     })
 }
 
-/// From whom, and to whom.
+/// Parses the addresses of the requester and of the peer.
 fn parse_addresses(bytes: &[u8]) -> Result<(Address, Address), Malformed> {
     let (lens, mut rest) = bytes.split_first_chunk::<4>().ok_or(Malformed::Short)?;
     let mut name = |len: u8| {
@@ -311,7 +312,7 @@ mod tests {
             prop_assert!(Signal::parse(&bytes[..cut.index(bytes.len())]).is_err());
         }
 
-        /// With a checksum that fits, what no provider says is refused all the same.
+        /// Bytes that no provider sends are refused even if their checksum matches.
         #[test]
         fn whatever_parses_encodes_to_the_same_bytes(
             signal in signals(), at: prop::sample::Index, flip: u8, more in 0..2_usize,
