@@ -1,17 +1,16 @@
-//! What every message is put under where the dials differ from message to message, by chance, or
-//! change with time: [`Terms`] for each moment, drawn and interpolated.
+//! Effective parameters that vary from message to message by chance, or change with time: [`Terms`] for each
+//! moment, drawn and interpolated.
 //!
-//! Which moment that is differs from dial to dial, for a message that is under way has several. It is
-//! put under
+//! A message in flight has several moments. Each parameter uses its own:
 //!
 //! ```text
-//! o_s, g_s and G    of the time at which it is sent or, behind others, those have left
-//! L                 of the time at which it would be due if L were dialled by nothing (Lane::due_by)
-//! g_r and o_r       of the time at which it is released
+//! o_s, g_s and G    the time at which the message is sent or, behind others, these have left
+//! L                 the time at which the message would be due without this dial (Lane::due_by)
+//! g_r and o_r       the time at which the message is released
 //! ```
 //!
-//! So a latency that falls as fast as time goes by, from a period to nothing, has what arrives during
-//! one period wait for its end, and all of it together: interrupt coalescing.
+//! As an example, a latency falls from the length of a period to 0 during the period. Then all messages that
+//! arrive during a period are released together at its end. This is interrupt coalescing.
 
 use super::profile::Profile;
 use super::quantiles::Quantiles;
@@ -25,40 +24,40 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Dials and a profile, made ready for messages.
+/// The effective parameters of dials and a profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Course {
     steady: Terms,
-    /// Apart: of most there are none.
+    /// Boxed, because most courses have none.
     differences: Option<Box<Differences>>,
 }
 
-/// In what messages differ from each other.
+/// The ways in which the parameters differ between messages.
 #[derive(Clone, Debug, PartialEq)]
 struct Differences {
     /// The dials that vary by chance.
     varying: Vec<(Dial, Quantiles)>,
-    /// By time; empty where nothing changes with it.
+    /// The parameters over time; empty if nothing changes with time.
     points: Vec<Point>,
-    /// When it begins again, in ticks.
+    /// The time after which the profile restarts, in ticks.
     period: Option<u64>,
-    /// After what pause, in ticks.
+    /// The pause after which the profile restarts, in ticks.
     idle: Option<u64>,
 }
 
-/// What is in force at a time.
+/// The effective parameters at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Point {
     at: u64,
     terms: Terms,
 }
 
-/// Why dials and a profile cannot be had on this link.
+/// The reason why dials and a profile are not possible on this link.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CourseError {
-    /// The link does not allow it, or too little is known of it.
+    /// The link does not allow a setting, or a needed value was not measured.
     Terms(TermsError),
-    /// A dial cannot be turned so.
+    /// A dial cannot have this setting.
     Setting(SettingError),
 }
 
@@ -86,15 +85,15 @@ impl From<SettingError> for CourseError {
 }
 
 impl Course {
-    /// The link as it is.
+    /// The link is unchanged.
     pub const NONE: Self = Self { steady: Terms::NONE, differences: None };
 
-    /// What `dials` and the changes of `profile` come to on a link that has `own` of itself, where a
+    /// Returns the effective parameters of `dials` and `profile` on a link with its `own` parameters, where a
     /// tick takes `tick_ns`.
     ///
     /// # Errors
-    /// As of [`Terms::new`], at any point of the profile; a spread that cannot be; a dial that is
-    /// turned by both.
+    /// Returns an error if [`Terms::new`] does at any point of the profile. Returns an error if a dial cannot
+    /// vary like this, or if both `dials` and `profile` set a dial.
     pub fn new(
         dials: &Dials,
         profile: Option<&Profile>,
@@ -117,21 +116,21 @@ impl Course {
         Ok(Self { steady, differences })
     }
 
-    /// Whether all messages are put under the same.
+    /// Reports whether all messages have the same parameters.
     #[inline]
     pub const fn is_steady(&self) -> bool {
         self.differences.is_none()
     }
 
-    /// What all messages are put under if they are put under the same; otherwise the means of what
-    /// varies, and what changes as it begins.
+    /// Returns the parameters of all messages if they have the same. Otherwise it returns means for
+    /// parameters that vary, and initial values for parameters that change.
     #[inline]
     pub const fn steady(&self) -> &Terms {
         &self.steady
     }
 
-    /// What a message is put under so many ticks after the profile's time began. Each call draws anew
-    /// what varies by chance.
+    /// Returns the parameters of a message at `elapsed` ticks after the profile began. Each call draws the
+    /// random variation anew.
     #[inline]
     pub fn terms_at(&self, elapsed: u64, random: &mut Random) -> Terms {
         let mut terms = self.means_at(elapsed);
@@ -141,15 +140,15 @@ impl Course {
         terms
     }
 
-    /// The same with the means of what varies by chance.
+    /// Works like [`Course::terms_at`], but with means instead of random values.
     #[inline]
     pub(super) fn means_at(&self, elapsed: u64) -> Terms {
         let differences = self.differences.as_ref();
         differences.and_then(|differences| differences.means_at(elapsed)).unwrap_or(self.steady)
     }
 
-    /// The latency alone, of a message that would be due without one so many ticks after the profile's
-    /// time began: for [`Lane::due_by`](super::timing::Lane::due_by).
+    /// Returns the latency of a message that would be due without one at `elapsed` ticks after the profile
+    /// began. It serves [`Lane::due_by`](super::timing::Lane::due_by).
     #[inline]
     pub fn latency_at(&self, elapsed: u64, random: &mut Random) -> u64 {
         let Some(differences) = &self.differences else { return self.steady.latency.ticks() };
@@ -159,12 +158,12 @@ impl Course {
         }
     }
 
-    /// After what pause the time of the profile begins again, in ticks.
+    /// Returns the pause after which the profile restarts, in ticks.
     pub(super) fn idle(&self) -> Option<u64> {
         self.differences.as_ref().and_then(|differences| differences.idle)
     }
 
-    /// No message has a longer one.
+    /// Returns the largest latency that a message can have, in ticks.
     pub fn longest_latency(&self) -> u64 {
         let steady = self.steady.latency.ticks();
         let Some(differences) = &self.differences else { return steady };
@@ -176,15 +175,16 @@ impl Course {
 }
 
 impl Differences {
-    /// The latencies, if they vary by chance.
+    /// Returns the distribution of the latency, if it varies by chance.
     fn latencies(&self) -> Option<&Quantiles> {
         self.varying.iter().find(|(dial, _)| *dial == Dial::Latency).map(|(_, quantiles)| quantiles)
     }
 
-    /// What is in force then, but for chance, if anything changes with time.
+    /// Returns the parameters at a time, without random variation. Returns `None` if nothing changes with
+    /// time.
     fn means_at(&self, elapsed: u64) -> Option<Terms> {
         let time = self.period.map_or(elapsed, |period| elapsed % period);
-        // Of a step the later point counts.
+        // At a step the later point is in force.
         let next = self.points.partition_point(|point| point.at <= time);
         let last = self.points.get(next.checked_sub(1)?)?;
         Some(match self.points.get(next) {
@@ -197,12 +197,12 @@ impl Differences {
     }
 }
 
-/// In ticks, to the nearest.
+/// Converts a time to ticks and rounds it.
 fn time_in_ticks(ns: u64, tick_ns: f64) -> u64 {
     (ns as f64 / tick_ns + 0.5) as u64
 }
 
-/// What is in force at each point of a profile.
+/// Returns the effective parameters at each point of a profile.
 fn points(dials: &Dials, profile: &Profile, own: &Own, tick_ns: f64) -> Result<Vec<Point>, CourseError> {
     let is_turned = |dial: &Dial| profile.turns(*dial);
     if let Some(twice) = Dial::ALL.into_iter().filter(is_turned).find(|&dial| dials.get(dial).is_some()) {
@@ -219,8 +219,8 @@ fn points(dials: &Dials, profile: &Profile, own: &Own, tick_ns: f64) -> Result<V
     points.collect()
 }
 
-/// What a dial is turned to where nothing is added. A gap is enforced as a whole: it falls to the
-/// link's own, not to none.
+/// Returns the setting of a dial at a point that adds nothing. A gap is enforced as a whole, so it falls to
+/// the link's own gap, not to 0.
 fn whole_of_own(dial: Dial, own: &Own) -> Option<Setting> {
     match dial {
         Dial::SendGap | Dial::RecvGap | Dial::GapPerByte => own.get(dial).map(Setting::Set),
@@ -228,7 +228,7 @@ fn whole_of_own(dial: Dial, own: &Own) -> Option<Setting> {
     }
 }
 
-/// The dials that vary by chance.
+/// Returns the dials that vary by chance.
 fn varying(dials: &Dials, own: &Own, tick_ns: f64) -> Result<Vec<(Dial, Quantiles)>, CourseError> {
     let turned = Dial::ALL.into_iter().filter_map(|dial| Some((dial, dials.get(dial)?, dials.spread(dial)?)));
     let tables = turned.map(|(dial, setting, spread)| {
@@ -239,13 +239,13 @@ fn varying(dials: &Dials, own: &Own, tick_ns: f64) -> Result<Vec<(Dial, Quantile
     tables.collect()
 }
 
-/// What was read is sound; what a program has made may not be.
+/// Checks a setting. A parsed setting is valid, but a program may have made another one.
 fn check(dial: Dial, setting: Setting, spread: Spread) -> Result<(), SettingError> {
     spread::check(dial, setting, spread)
         .map_err(|why| SettingError::new(format!("{dial} {}{spread} {why}", Spelled(dial, setting))))
 }
 
-/// What lies so far on the way from one to the other, which have a latency of one kind.
+/// Interpolates between two points whose latencies are of the same kind.
 fn between(from: &Terms, to: &Terms, share: f64) -> Terms {
     let real = |from: f64, to: f64| from + (to - from) * share;
     let ticks = |from: u64, to: u64| (real(from as f64, to as f64) + 0.5) as u64;
@@ -266,7 +266,7 @@ fn between(from: &Terms, to: &Terms, share: f64) -> Terms {
 }
 
 impl Terms {
-    /// Turns a dial that is a time to so many ticks.
+    /// Sets the parameter of a dial that is a time.
     fn turn(&mut self, dial: Dial, ticks: u64) {
         match dial {
             Dial::Latency => self.latency = self.latency.of(ticks),
@@ -274,14 +274,14 @@ impl Terms {
             Dial::RecvOverhead => self.recv_overhead = ticks,
             Dial::SendGap => self.send_gap = ticks,
             Dial::RecvGap => self.recv_gap = ticks,
-            // It does not vary by chance.
+            // The gap per byte does not vary by chance.
             Dial::GapPerByte => {}
         }
     }
 }
 
 impl Latency {
-    /// Of the same kind.
+    /// Returns a latency of the same kind.
     const fn of(self, ticks: u64) -> Self {
         match self {
             Self::Beyond(_) => Self::Beyond(ticks),
@@ -339,7 +339,7 @@ mod tests {
         assert_eq!(unknown("", SAWTOOTH).longest_latency(), 50_000);
     }
 
-    /// A draw is one of the setting: what the link has of its own comes beside it.
+    /// A draw replaces the setting. The link's own value is added or subtracted as for a setting.
     #[test]
     fn a_draw_is_added_to_a_gap_and_the_own_overhead_taken_off_it() {
         let mut own = Own::UNKNOWN;
@@ -360,8 +360,8 @@ mod tests {
         (mean, sqrt(squares / values.len() as f64))
     }
 
-    /// Through all that a message goes through: departures as far apart as the gaps that were drawn, and
-    /// each as late as its latency.
+    /// The messages go through all calculations. Departures are as far apart as the gaps that were drawn, and
+    /// each message is as late as its latency.
     #[test]
     fn messages_have_the_mean_and_the_deviation_that_were_asked_for() {
         let course = unknown("latency=2us±500ns:lognormal,send-gap=20us±3us:exponential", "");
@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(gaps, [1000, 2000, 3000, 1000, 2000, 2000]);
     }
 
-    /// A gap that is added is enforced as a whole, also where nothing is added any more.
+    /// An added gap is enforced as a whole, also at a point that adds nothing.
     #[test]
     fn an_added_gap_falls_to_that_of_the_link() {
         let mut own = Own::UNKNOWN;
@@ -432,7 +432,7 @@ mod tests {
         assert!(refused("latency+1us", SAWTOOTH).contains("latency is turned by the profile and by itself"));
         assert!(refused("", "at 0us send-gap+1us").contains("send-gap"));
         assert!(refused("send-gap+2us±1us", "").contains("send-gap"));
-        // Made by a program, not read.
+        // Such a spread comes from a program, not from parsing.
         let spread = Spread { deviation: 1.0, shape: spread::Shape::Normal };
         let turned = spread::Turned { setting: Setting::Set(1.0), spread: Some(spread) };
         let dials = Dials::NONE.with_turned(Dial::GapPerByte, turned);

@@ -1,15 +1,16 @@
-//! Messages that are here and not due yet.
+//! The messages that have arrived and are not due yet.
 
 use super::terms::Terms;
 use super::timing::Gate;
 use alloc::collections::BinaryHeap;
 use core::cmp::{Ordering, Reverse};
 
-/// What is held back until it is due.
+/// A queue of messages that are held until they are due.
 #[derive(Debug)]
 pub struct Hold<T> {
     held: BinaryHeap<Reverse<Held<T>>>,
-    /// Messages held so far: of two that are due at once the first is released first.
+    /// The number of messages held so far. Of two messages that are due at once, the one held first is
+    /// released first.
     count: u64,
 }
 
@@ -25,46 +26,46 @@ struct Held<T> {
 pub struct Released<T> {
     /// The message.
     pub item: T,
-    /// When its time had come: the difference from now is how late the program looked.
+    /// The time of its release. The difference from now is how late the program polled.
     pub at: u64,
 }
 
 impl<T> Hold<T> {
-    /// Holds nothing.
+    /// Creates an empty queue.
     pub const fn new() -> Self {
         Self { held: BinaryHeap::new(), count: 0 }
     }
 
-    /// Holds a message until it is due. Those of one sender are due in the order in which they
-    /// are put here ([`Lane`](super::timing::Lane)).
+    /// Holds a message until it is due. The messages of one sender are due in the order of these calls (see
+    /// [`Lane`](super::timing::Lane)).
     pub fn put(&mut self, due: u64, item: T) {
         self.held.push(Reverse(Held { due, nth: self.count, item }));
         self.count += 1;
     }
 
-    /// Releases the next message, if its time has come.
+    /// Releases the next message. Returns `None` if the time of its release has not come.
     pub fn take(&mut self, now: u64, gate: &mut Gate, terms: &Terms) -> Option<Released<T>> {
         self.next(gate).filter(|&at| at <= now)?;
         let Reverse(Held { due, item, .. }) = self.held.pop()?;
         Some(Released { item, at: gate.pass(due, terms) })
     }
 
-    /// When to look again.
+    /// Returns the time at which the next message can be released, if there is one.
     pub fn next(&self, gate: &Gate) -> Option<u64> {
         self.held.peek().map(|Reverse(next)| gate.opens(next.due))
     }
 
-    /// The next message, whenever that is.
+    /// Returns the next message, whether or not it can be released.
     pub fn peek(&self) -> Option<&T> {
         self.held.peek().map(|Reverse(next)| &next.item)
     }
 
-    /// Messages held.
+    /// Returns the number of held messages.
     pub fn len(&self) -> usize {
         self.held.len()
     }
 
-    /// Whether there is none.
+    /// Reports whether no message is held.
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
@@ -127,8 +128,8 @@ mod tests {
     }
 
     proptest! {
-        /// Three senders and a receiver that looks when it likes: everything comes, once, each
-        /// sender's in its order, nothing early, with the gap between any two.
+        /// Three senders, and a receiver that polls at arbitrary times. Each message is released once, in the
+        /// order of its sender, and not early. Any two releases are at least the gap apart.
         #[test]
         fn everything_is_released_once_in_order_and_not_early(
             latency in 0..2000u64,

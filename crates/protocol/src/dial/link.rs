@@ -1,70 +1,70 @@
-//! What the link itself takes of a message, learnt from when messages are seen.
+//! Estimates the link's own time for a message, from the times at which messages are first seen.
 
-/// When a message was seen for the first time.
+/// The time at which a message was first seen, and what the receiver knows about its arrival.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
-    /// Then.
+    /// The time at which the message was first seen.
     pub at: u64,
-    /// It had not been there a while before; `None` where nobody had looked.
+    /// An earlier time at which the message was not there; `None` if the receiver had not polled.
     pub not_at: Option<u64>,
-    /// When the program had posted its last receive, where a message is not seen before it has one:
-    /// a message that departed earlier may have waited for its receive.
+    /// The time at which the program posted its last receive, on links where a message is seen only once it
+    /// has one. A message that departed earlier may have waited for its receive.
     pub posted: Option<u64>,
-    /// What messages of about its size take that come another way, if that is known: it serves where none
-    /// was seen coming on this one.
+    /// The time that messages of about this size take on another path, if known. It is used if no message was
+    /// seen coming on this path.
     pub elsewhere: Option<u64>,
 }
 
 impl Seen {
-    /// By somebody who had not looked before.
+    /// Describes a message that was seen at `at` by a receiver that had not polled before.
     pub const fn late(at: u64) -> Self {
         Self { at, not_at: None, posted: None, elsewhere: None }
     }
 
-    /// When the receive of a message that departed at `stamp` was posted, if that was later.
+    /// Returns the time at which the receive was posted, if the message departed before, at `stamp`.
     fn posted_after(&self, stamp: u64) -> Option<u64> {
         self.posted.filter(|&posted| posted > stamp)
     }
 }
 
-/// Sizes that are told apart: powers of two.
+/// The number of size classes, which are powers of two.
 pub const SIZES: usize = 33;
 
-/// Which of them.
+/// Returns the size class of a message.
 pub fn size_class(bytes: usize) -> usize {
     ((usize::BITS - bytes.leading_zeros()) as usize).min(SIZES - 1)
 }
 
-/// What messages of a size take on the link, from the departure of the last byte until they are
-/// here.
+/// The link's own time for messages of one size class, from the departure of the last byte to the arrival.
 #[derive(Clone, Debug)]
 pub(super) struct Own {
-    /// Of those that were seen as they came.
+    /// Of messages that were seen coming: the receiver polled more often than they took.
     seen_coming: Usual,
+    /// Of all messages that did not wait for their receive.
     least: Least,
-    /// Of those that may have waited for their receive, from there: they took that much at least,
-    /// beyond the little that it takes to look.
+    /// The time from the posted receive, for messages that may have waited for it. The link took at least
+    /// that, apart from the short time of a poll.
     since_posted: Least,
 }
 
-/// What something usually takes: the mean of some of the latest, without what was held up.
+/// A usual time: a moving average in which interrupted times are capped.
 #[derive(Clone, Debug)]
 pub struct Usual {
     mean: Option<f64>,
-    /// The first time may have made a connection: alone it says nothing.
+    /// Only one time was noted. It may include making a connection, so alone it says nothing.
     is_first: bool,
     least: Least,
 }
 
 impl Usual {
-    /// Nothing is known.
+    /// No time was noted.
     pub const UNKNOWN: Self = Self { mean: None, is_first: true, least: Least::NONE };
-    /// The weight of the latest in the mean.
+    /// The weight of the latest time in the average.
     const WEIGHT: f64 = 1.0 / 16.0;
-    /// What takes so many times the least was held up.
+    /// Times are capped at this multiple of the least. A longer time was interrupted.
     const HELD_UP: f64 = 3.0;
 
-    /// It took so long this time.
+    /// Notes a time.
     pub fn note(&mut self, took: u64) {
         self.least.note(took);
         let most = self.least.get().map_or(f64::INFINITY, |least| Self::HELD_UP * least as f64 + 1.0);
@@ -74,7 +74,7 @@ impl Usual {
         self.mean = Some(mean + Self::WEIGHT * (took - mean));
     }
 
-    /// What it takes, once it was seen to twice.
+    /// Returns the usual time, once two times were noted.
     pub fn get(&self) -> Option<u64> {
         self.mean.filter(|_| !self.is_first).map(|mean| (mean + 0.5) as u64)
     }
@@ -90,12 +90,12 @@ impl Own {
     pub const NONE: Self =
         Self { seen_coming: Usual::UNKNOWN, least: Least::NONE, since_posted: Least::NONE };
 
-    /// Notes a message that departed at `stamp`. Returns when it was here; `near` is what messages of
-    /// about that size take that were seen as they came.
+    /// Notes a message that departed at `stamp`. Returns the time of its arrival. `near` is the usual time of
+    /// messages of about that size that were seen coming.
     pub fn note(&mut self, stamp: u64, seen: Seen, near: Option<u64>) -> u64 {
         if let Some(posted) = seen.posted_after(stamp) {
-            // The time until the receive was posted is the program's. If it waits for a dialled link
-            // meanwhile, the dial must not be learnt as the link's own.
+            // The time until the receive was posted belongs to the program. If the program waited for a
+            // dialled link meanwhile, the dial must not be learnt as part of the link.
             self.since_posted.note(seen.at.saturating_sub(posted));
             return stamp.saturating_add(self.get(near)).min(seen.at);
         }
@@ -103,8 +103,9 @@ impl Own {
         self.least.note(took);
         let not_at = seen.not_at.unwrap_or(0);
         let unclear = seen.at.saturating_sub(not_at);
-        // A message is seen as it comes by who looks more often than it takes. It has come somewhere
-        // between two looks, and what is due is seen as much later: the middle is right on average.
+        // A receiver sees a message coming if it polls more often than the message takes. The message arrived
+        // between two polls. A message that is due is noticed with the same delay, so the middle between the
+        // polls is right on average.
         let often = self.seen_coming.get().map_or(took, |usual| usual.min(took));
         if seen.not_at.is_some() && unclear <= often {
             let here = seen.at - unclear / 2;
@@ -114,18 +115,18 @@ impl Own {
         stamp.saturating_add(self.get(near)).clamp(not_at.min(seen.at), seen.at)
     }
 
-    /// What messages of that size take that were seen as they came.
+    /// Returns the usual time of messages of this size that were seen coming.
     pub fn seen_coming(&self) -> Option<u64> {
         self.seen_coming.get()
     }
 
-    /// Whether a message of that size was ever seen.
+    /// Reports whether a message of this size was seen that did not wait for its receive.
     pub fn is_known(&self) -> bool {
         self.least.get().is_some()
     }
 
-    /// What a message takes for all that is known. Where none of its size was seen as it came, the
-    /// least may be as late as the program looks, and those of another size know better.
+    /// Returns the best estimate of the link's own time for a message. If none of its size was seen coming,
+    /// the least time may include how late the program polled. Then a shorter time of another size is better.
     pub fn get(&self, near: Option<u64>) -> u64 {
         let least = self.least.get().map(|least| near.map_or(least, |near| near.min(least)));
         let known = self.seen_coming.get().or(least);
@@ -133,8 +134,8 @@ impl Own {
     }
 }
 
-/// The least time that one of the latest messages took: that of a program which looked at the
-/// right moment. Of the latest alone, for a link does not stay as it is.
+/// The least time of the recent messages. It is the time of a program that polled at the right moment. Old
+/// messages do not count, because a link changes.
 #[derive(Clone, Debug)]
 struct Least {
     now: Option<u64>,
@@ -143,7 +144,7 @@ struct Least {
 }
 
 impl Least {
-    /// Messages whose least counts together.
+    /// The number of messages in a period. The current and the previous period count.
     const LATEST: u32 = 1024;
 
     const NONE: Self = Self { now: None, before: None, count: 0 };

@@ -1,5 +1,5 @@
-//! The few functions of real numbers that distributions need. `core` has none of them, and these give
-//! the same bits on every machine.
+//! The functions of real numbers that distributions need. `core` lacks them, and these return the same bits
+//! on every machine.
 
 use core::f64::consts::{LN_2, SQRT_2};
 
@@ -7,17 +7,18 @@ const MANTISSA_BITS: u32 = 52;
 const MANTISSA: u64 = (1 << MANTISSA_BITS) - 1;
 const BIAS: i64 = 1023;
 
-/// 2 to that power, from -1022 to 1023.
+/// Returns 2 to a power from -1022 to 1023.
 const fn power_of_2(exponent: i64) -> f64 {
     f64::from_bits(((exponent + BIAS) as u64) << MANTISSA_BITS)
 }
 
-/// The square root of a normal positive number, by Newton's iteration; of anything else 0.
+/// Returns the square root of a normal positive number, by Newton's iteration. Returns 0 for any other
+/// number.
 pub(super) fn sqrt(x: f64) -> f64 {
     if !(f64::MIN_POSITIVE..f64::INFINITY).contains(&x) {
         return 0.0;
     }
-    // Half the exponent: within some percent, and each step doubles the digits.
+    // Half the exponent is right within some percent. Each step doubles the number of right digits.
     let mut root = f64::from_bits((x.to_bits() + 1f64.to_bits()) / 2);
     for _ in 0..5 {
         root = 0.5 * (root + x / root);
@@ -25,8 +26,8 @@ pub(super) fn sqrt(x: f64) -> f64 {
     root
 }
 
-/// The natural logarithm of a normal positive number: x = 2^k m with m around 1, and
-/// ln m = 2 artanh((m - 1) / (m + 1)) by its series.
+/// Returns the natural logarithm of a normal positive number: x = 2^k m with m around 1, and ln m = 2
+/// artanh((m - 1) / (m + 1)) by its series.
 pub(super) fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
     let mut exponent = (bits >> MANTISSA_BITS) as i64 - BIAS;
@@ -40,8 +41,8 @@ pub(super) fn ln(x: f64) -> f64 {
     exponent as f64 * LN_2 + 2.0 * s * series
 }
 
-/// e to the power of x: x = k ln 2 + r with |r| up to ln 2 / 2, and e^r by its series. x is taken for
-/// 700 in size at most.
+/// Returns e to the power of x: x = k ln 2 + r with |r| up to ln 2 / 2, and e^r by its series. x is limited
+/// to ±700.
 pub(super) fn exp(x: f64) -> f64 {
     let x = x.clamp(-700.0, 700.0);
     let k = (x / LN_2 + if x < 0.0 { -0.5 } else { 0.5 }) as i64;
@@ -50,9 +51,8 @@ pub(super) fn exp(x: f64) -> f64 {
     series * power_of_2(k)
 }
 
-/// The number that a normal one of mean 0 and deviation 1 is below with probability `p`, which is
-/// from e^-25 to 1 - e^-25: Wichura's PPND16 (algorithm AS 241, Applied Statistics 37, 1988), without
-/// its far tails.
+/// Returns the value that a standard normal variable is below with probability `p`, from e^-25 to 1 - e^-25:
+/// Wichura's PPND16 (algorithm AS 241, Applied Statistics 37, 1988), without its far tails.
 pub(super) fn inverse_normal(p: f64) -> f64 {
     let q = p - 0.5;
     if q.abs() <= 0.425 {
@@ -119,7 +119,7 @@ mod tests {
         #[test]
         fn the_functions_are_those_of_std(x in -690.0..690.0f64) {
             let power = exp(x);
-            // What is lost is what e^x makes of a last bit of x.
+            // The error is the last bit of x, which e^x amplifies.
             prop_assert!((power / x.exp() - 1.0).abs() < 1e-13, "exp {x}");
             prop_assert!((ln(power) - power.ln()).abs() < 1e-15 * x.abs().max(1.0), "ln {power}");
             prop_assert!((sqrt(power) / power.sqrt() - 1.0).abs() < 1e-15, "sqrt {power}");

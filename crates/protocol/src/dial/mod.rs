@@ -1,7 +1,7 @@
-//! The dials of a link: what each of L, o_s, o_r, g_s, g_r and G does to a message, as arithmetic
-//! on times (León et al. 2002, sections 4 and 5; Martin et al. 1997).
+//! The dials of a link: how each of L, o_s, o_r, g_s, g_r and G changes the times of a message (León et al.
+//! 2002, sections 4 and 5; Martin et al. 1997).
 //!
-//! Only the overheads take the processor. Everything else is a time that is written down:
+//! Only the overheads use the processor. The other dials only change times that are written down:
 //!
 //! ```text
 //! a message of k bytes departs    d = max(now, free)         free := d + g_s + (k - 1) G
@@ -10,19 +10,25 @@
 //! it is released                  r = max(due, free')        free' := r + g_r
 //! ```
 //!
-//! `free` is of the sending process, `free'` of the receiving one, whoever the other side is: g_s
-//! and g_r are of a process's one interface. Nothing waits here, and nothing sleeps: a sender goes
-//! on, a receiver is told when to look again. Between two processes nothing overtakes.
+//! `free` belongs to the sending process and `free'` to the receiving process, each for all of its peers: a
+//! process has one interface, and g_s and g_r describe it. No function here waits or sleeps. The sender goes
+//! on at once, and the receiver learns when to poll again. Messages between two processes keep their order.
 //!
-//! Times are ticks of one clock that both sides read, whatever a tick is worth. Where they have
-//! none, or the stamp cannot travel, the time at which a message is first seen must serve, which
-//! charges a program that seldom looks for what it had hidden.
+//! Times are ticks of one clock that both sides read. The length of a tick is arbitrary. Without such a
+//! clock, or if the stamp cannot travel, the time at which a message is first seen replaces the stamp. This
+//! charges a program that polls rarely for latency that it had hidden.
 //!
-//! * [`setting`]: how a dial is spelled. * [`spread`]: what differs from message to message.
-//! * [`profile`]: what changes with time. * [`terms`]: what dials come to, in ticks. * [`course`]: the
-//!   same of what differs and changes. * [`variation`]: what a message is put under of it.
-//! * [`timing`]: the four lines above. * [`link`]: what the link itself takes. * [`stamp`]: how a time travels. * [`hold`]: the messages that
-//!   are not due yet. * [`polls`]: when to wait for them, and when to look at the link.
+//! * [`setting`]: the syntax of a dial setting.
+//! * [`spread`]: random variation from message to message.
+//! * [`profile`]: time profiles: dials that change with time.
+//! * [`terms`]: the effective parameters, in ticks.
+//! * [`course`]: effective parameters that vary by chance or change with time.
+//! * [`variation`]: the state of a process from which each message gets its effective parameters.
+//! * [`timing`]: the four lines above.
+//! * [`link`]: estimates of the link's own time.
+//! * [`stamp`]: the encoding of a stamp in 32 bits.
+//! * [`hold`]: the messages that are not due yet.
+//! * [`polls`]: when to wait for a held message, and when to poll the link.
 
 pub mod course;
 pub mod hold;

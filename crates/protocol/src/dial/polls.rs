@@ -1,26 +1,26 @@
-//! How long it takes to look at the link, and when to wait for a held message instead.
+//! Measures how long a poll of the link takes, and says when to wait for a held message instead.
 //!
-//! A look at the link cannot be broken off. Where a held message falls due during a look, it is released
-//! late by the rest of it. So no look is begun that would not be over before the next release; the
-//! processor waits for the release instead, which is no longer than the look would have taken.
+//! A poll cannot be interrupted. If a held message falls due during a poll, it is released late, by the rest
+//! of the poll. So a process starts no poll that would end after the next release. It waits for the release
+//! instead, which takes no longer than the poll.
 
 use super::link::Usual;
 
-/// The cost of looks that found nothing, in ticks.
+/// The cost of polls that found nothing, in ticks.
 #[derive(Clone, Debug, Default)]
 pub struct Polls {
     usual: Usual,
-    /// The longest of the latest, without interruptions.
+    /// The longest of the recent polls that were not interrupted.
     longest: u64,
 }
 
 impl Polls {
-    /// The share by which the longest is forgotten with each look.
+    /// Each poll reduces the longest by this fraction of it: 1/16.
     const FORGOTTEN: u64 = 16;
-    /// A look that takes so many times the usual was interrupted.
+    /// A poll that takes this many times the usual was interrupted.
     const INTERRUPTED: u64 = 3;
 
-    /// A look has found nothing and took so long.
+    /// Notes a poll that found nothing and took `took` ticks.
     pub fn note(&mut self, took: u64) {
         self.usual.note(took);
         let most = self.usual.get().map_or(0, |usual| Self::INTERRUPTED * usual);
@@ -28,7 +28,7 @@ impl Polls {
         self.longest = faded.max(took.min(most));
     }
 
-    /// Whether to wait for the release at `next` instead of looking at `now`.
+    /// Reports whether to wait for the release at `next`, instead of polling at `now`.
     #[inline]
     pub fn waits(&self, now: u64, next: u64) -> bool {
         next <= now.saturating_add(self.longest)
@@ -55,12 +55,12 @@ mod tests {
         assert!(!polls.waits(0, 1000));
         (0..100).for_each(|_| polls.note(200));
         assert!(polls.waits(0, 200) && !polls.waits(0, 260));
-        // One look in four reads a socket as well.
+        // One poll in four also reads a socket.
         (0..100).for_each(|nth| polls.note(if nth % 4 == 0 { 500 } else { 200 }));
         assert!(polls.waits(0, 380) && !polls.waits(0, 600));
     }
 
-    /// Every release is on time, whatever the looks take, once their cost is known.
+    /// Once the cost of polls is known, every release is on time, whatever the polls take.
     #[test]
     fn nothing_is_late_by_a_look() {
         let (mut polls, mut now) = (Polls::default(), 0);

@@ -1,17 +1,16 @@
-//! Dials that change with time, as a text of one statement a line:
+//! Time profiles: dials that change with time, as a text with one statement per line:
 //!
 //! ```text
-//! # what arrives waits for the next interrupt
+//! # arriving messages wait for the next interrupt
 //! repeat 50us
 //! at 0us  latency+50us
 //! at 50us latency+0us
 //! ```
 //!
-//! `at` gives the dials of a time, as [`Dials`] spells them, with commas or spaces between them.
-//! Between two points every dial goes linearly from its one value to the other; two points at one time
-//! are a step. A dial that a point does not name adds nothing there. `repeat` begins again after that
-//! time; without it the last point stays in force. `idle` begins again with the first message after a
-//! pause of that length.
+//! `at` gives the dials at a time, in the syntax of [`Dials`], separated by commas or spaces. Between two
+//! points every dial changes linearly; two points at the same time are a step. A dial that a point does not
+//! name adds nothing there. `repeat` restarts the profile after that time; without it the last point stays in
+//! force. `idle` restarts the profile with the first message after a pause of that length.
 
 use super::setting::{Dial, Setting, Spelled};
 use super::terms::Dials;
@@ -21,12 +20,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// More points than anybody writes by hand, and few enough to be looked through.
+/// The most points of a profile: more than a person writes, and few enough to search.
 const POINTS_AT_MOST: usize = 1000;
-/// A day: the latest time.
+/// The latest time in a profile: one day.
 const LATEST_NS: u64 = 24 * 3600 * 1_000_000_000;
 
-/// Dials that change with time.
+/// A time profile: dials that change with time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
     points: Vec<Point>,
@@ -34,16 +33,16 @@ pub struct Profile {
     idle_ns: Option<u64>,
 }
 
-/// How the dials are turned at a time.
+/// The dials at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Since the profile began.
+    /// The time since the profile began, in nanoseconds.
     pub at_ns: u64,
-    /// None of them varies by chance.
+    /// The dials, none of which varies by chance.
     pub dials: Dials,
 }
 
-/// Why a text is no profile. One line, which names that of the text and says what to write.
+/// The reason why a text is not a profile: one line that names the line of the text and says what to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileError(String);
 
@@ -56,29 +55,29 @@ impl fmt::Display for ProfileError {
 impl core::error::Error for ProfileError {}
 
 impl Profile {
-    /// The points, of which the first is at 0: times rise, or stay for a step.
+    /// Returns the points in order of time. The first is at 0. Two points at the same time are a step.
     pub fn points(&self) -> &[Point] {
         &self.points
     }
 
-    /// After what time it begins again.
+    /// Returns the time after which the profile restarts, if it does.
     pub const fn repeat_ns(&self) -> Option<u64> {
         self.repeat_ns
     }
 
-    /// After what pause it begins again.
+    /// Returns the pause after which the profile restarts, if it does.
     pub const fn idle_ns(&self) -> Option<u64> {
         self.idle_ns
     }
 
-    /// Whether it turns a dial at any time.
+    /// Reports whether any point names this dial with a setting that changes the link.
     pub fn turns(&self, dial: Dial) -> bool {
         self.points.iter().any(|point| point.dials.get(dial).is_some())
     }
 }
 
 impl fmt::Display for Profile {
-    /// As it is read, with each dial that is turned named at each point.
+    /// Writes the profile in the form that is parsed. Each point names every dial that the profile changes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (word, ns) in [("repeat", self.repeat_ns), ("idle", self.idle_ns)] {
             if let Some(ns) = ns {
@@ -97,7 +96,7 @@ impl fmt::Display for Profile {
     }
 }
 
-/// Whole nanoseconds, in the largest unit that they are a multiple of.
+/// Whole nanoseconds, written in the largest unit of which they are a multiple.
 struct Time(u64);
 
 impl fmt::Display for Time {
@@ -128,10 +127,10 @@ impl core::str::FromStr for Profile {
     }
 }
 
-/// A profile that is being read.
+/// A profile that is being parsed.
 #[derive(Default)]
 struct Draft {
-    /// Each with its line.
+    /// Each point with the number of its line.
     points: Vec<(usize, Point)>,
     repeat: Option<(usize, u64)>,
     idle: Option<(usize, u64)>,
@@ -183,7 +182,8 @@ impl Draft {
     }
 }
 
-/// A dial that is set at one point is set at all: there is no way from what is added to what is set.
+/// Checks that a dial is set (`=`) at every point or at none. There is no linear change from an added amount
+/// to a set value.
 fn check_kind(points: &[(usize, Point)], dial: Dial) -> Result<(), String> {
     let sets = |point: &Point| matches!(point.dials.get(dial), Some(Setting::Set(_)));
     let setting = points.iter().find(|(_, point)| sets(point));
@@ -196,7 +196,7 @@ fn check_kind(points: &[(usize, Point)], dial: Dial) -> Result<(), String> {
     }
 }
 
-/// Reads what may be said once.
+/// Parses a statement that may occur only once.
 fn read_once(place: &mut Option<(usize, u64)>, line: usize, word: &str, time: &str) -> Result<(), String> {
     if let Some((first, _)) = place {
         return Err(format!("{word} is on line {first} already"));
@@ -209,7 +209,7 @@ fn read_once(place: &mut Option<(usize, u64)>, line: usize, word: &str, time: &s
     Ok(())
 }
 
-/// Reads a time, to a nanosecond.
+/// Parses a time and rounds it to a nanosecond.
 fn read_time_ns(word: &str, text: &str) -> Result<u64, String> {
     let time = text.trim();
     let ns = quantity::nanoseconds(time)
@@ -220,7 +220,7 @@ fn read_time_ns(word: &str, text: &str) -> Result<u64, String> {
     Ok((ns + 0.5) as u64)
 }
 
-/// Reads the dials of a point, without those that are turned by nothing.
+/// Parses the dials of a point. Leaves out the settings that add nothing.
 fn read_dials(text: &str) -> Result<Dials, String> {
     let words: Vec<&str> = text.split([',', ' ', '\t']).filter(|word| !word.is_empty()).collect();
     let dials: Dials = words.join(",").parse().map_err(|error| format!("{error}"))?;

@@ -1,37 +1,37 @@
-//! A distribution as a table of quantiles, so that a draw costs a few nanoseconds. Between two of them
-//! values lie evenly; the mean and the deviation are those of the table, to the last digits.
+//! A distribution as a table of quantiles, so that a draw costs a few nanoseconds. Values between two
+//! quantiles are uniform. The table has the requested mean and deviation, to the last digits.
 
 use super::math::{exp, inverse_normal, ln, sqrt};
 use super::spread::{Shape, Spread};
 use crate::sim::random::Random;
 use alloc::boxed::Box;
 
-/// Cells of one probability each, as a power of two.
+/// The number of cells, each of the same probability, as a power of two.
 const CELL_BITS: u32 = 10;
 const CELLS: usize = 1 << CELL_BITS;
-/// A tail that is without end is cut off where so much of a cell is left.
+/// An infinite tail is cut off where this share of the last cell is left.
 const LEFT_OF_LAST: f64 = 1.0 / 8.0;
-/// Halvings that find a number to its last bits.
+/// The number of bisection steps that find a number to its last bits.
 const HALVINGS: u32 = 60;
-/// The deviation of a logarithm, at most: more than the widest spread needs.
+/// The largest deviation of a logarithm. The widest spread needs less.
 const WIDEST_LOGARITHM: f64 = 4.0;
 
-/// Values at the ends of the cells, rising, none below 0.
+/// The values at the ends of the cells, in ticks: ascending, none below 0.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Quantiles(Box<Table>);
 
 type Table = [f64; CELLS + 1];
 
 impl Quantiles {
-    /// Of that mean, and of a spread that was found good for it; then so much `beside` it, and never
-    /// below 0. All is in nanoseconds, and a tick takes `tick_ns`.
+    /// Creates the table of a mean and a spread that [`check`](super::spread::check) accepts. Adds `beside`
+    /// to each value and replaces values below 0 by 0. Arguments are in nanoseconds; a tick takes `tick_ns`.
     pub(super) fn new(mean: f64, spread: Spread, beside: f64, tick_ns: f64) -> Self {
         let mut table = distribution(spread.shape, mean, spread.deviation);
         table.iter_mut().for_each(|value| *value = ((*value + beside) / tick_ns).max(0.0));
         Self(table)
     }
 
-    /// No draw is larger.
+    /// Returns the largest value that a draw can have, in ticks.
     pub(super) fn most(&self) -> u64 {
         (self.0[CELLS] + 0.5) as u64
     }
@@ -39,7 +39,8 @@ impl Quantiles {
     /// Draws a value, in ticks.
     #[inline]
     pub(super) fn draw(&self, random: &mut Random) -> u64 {
-        /// What is left of 64 bits, without the one that a number from 0 to 1 has no room for.
+        /// The random bits for the position within a cell. The cell leaves 54 of 64 bits, and an `f64` from 0
+        /// to 1 has room for 53.
         const PART_BITS: u32 = 53;
         let bits = random.bits();
         let cell = (bits >> (u64::BITS - CELL_BITS)) as usize;
@@ -49,19 +50,19 @@ impl Quantiles {
     }
 }
 
-/// The distribution of that mean and deviation, from 0 on.
+/// Returns the distribution of that mean and deviation. No value is below 0.
 fn distribution(shape: Shape, mean: f64, deviation: f64) -> Box<Table> {
     let mut table = match shape {
         Shape::Lognormal => lognormal(deviation / mean),
         _ => from_0(&standard(shape), deviation / mean),
     };
-    // One of the right ratio of deviation to mean.
+    // The ratio of deviation to mean is right already. Scaling makes the mean right.
     let scale = mean / moments(&table).mean;
     table.iter_mut().for_each(|value| *value *= scale);
     table
 }
 
-/// A distribution of that shape, of any mean and deviation.
+/// Returns a distribution of that shape, with any mean and deviation.
 fn standard(shape: Shape) -> Box<Table> {
     quantiles(|p| match shape {
         Shape::Uniform => p,
@@ -70,7 +71,7 @@ fn standard(shape: Shape) -> Box<Table> {
     })
 }
 
-/// Of the distribution whose values are below `value(p)` with probability p.
+/// Returns the table of the distribution whose values are below `value(p)` with probability p.
 fn quantiles(value: impl Fn(f64) -> f64) -> Box<Table> {
     let (mut table, last) = (Box::new([0.0; CELLS + 1]), CELLS as f64);
     for (nth, place) in table.iter_mut().enumerate() {
@@ -79,8 +80,8 @@ fn quantiles(value: impl Fn(f64) -> f64) -> Box<Table> {
     table
 }
 
-/// The standard distribution, shifted until the deviation is so many means. Where that takes values
-/// below 0 they are 0 instead, and the others lie so much further apart.
+/// Shifts the standard distribution until the deviation is `wanted` means. Values that would be below 0
+/// become 0. The shift takes account of them.
 fn from_0(standard: &Table, wanted: f64) -> Box<Table> {
     let shifted = |by: f64| {
         let mut table = Box::new(*standard);
@@ -92,12 +93,12 @@ fn from_0(standard: &Table, wanted: f64) -> Box<Table> {
     if standard[0] + whole >= 0.0 {
         return shifted(whole);
     }
-    // Shifted down the mean falls faster than the deviation.
+    // A shift down reduces the mean faster than the deviation.
     let least = -standard[CELLS - 1];
     shifted(bisect(least, -standard[0], |by| moments(&shifted(by)).ratio_is_below(wanted)))
 }
 
-/// The lognormal distribution whose deviation is so many means.
+/// Returns the lognormal distribution whose deviation is `wanted` means.
 fn lognormal(wanted: f64) -> Box<Table> {
     let standard = standard(Shape::Lognormal);
     let of = |deviation: f64| {
@@ -108,7 +109,7 @@ fn lognormal(wanted: f64) -> Box<Table> {
     of(bisect(0.0, WIDEST_LOGARITHM, |deviation| !moments(&of(deviation)).ratio_is_below(wanted)))
 }
 
-/// Where between `low` and `high` something begins to be so.
+/// Returns the point between `low` and `high` from which on `is_so` is true.
 fn bisect(mut low: f64, mut high: f64, is_so: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..HALVINGS {
         let middle = 0.5 * (low + high);
@@ -123,13 +124,13 @@ struct Moments {
 }
 
 impl Moments {
-    /// Whether the deviation is less than so many means.
+    /// Reports whether the deviation is less than `ratio` means.
     fn ratio_is_below(&self, ratio: f64) -> bool {
         self.variance < ratio * ratio * self.mean * self.mean
     }
 }
 
-/// Of what is drawn from a table.
+/// Returns the mean and the variance of draws from a table.
 fn moments(table: &Table) -> Moments {
     let cells = || table.iter().zip(&table[1..]);
     let mean = cells().map(|(low, high)| 0.5 * (low + high)).sum::<f64>() / CELLS as f64;
@@ -174,13 +175,13 @@ mod tests {
         }
     }
 
-    /// What tells them apart, beside mean and deviation: least, middle and far value.
+    /// The shapes differ in their least value, their median and their 99th percentile.
     #[test]
     fn the_shapes_are_what_they_are_called() {
         for (shape, least, median, p99) in [
             (Shape::Uniform, 10.0 - 3f64.sqrt() * 2.0, 10.0, 10.0 + 0.98 * 3f64.sqrt() * 2.0),
             (Shape::Normal, 2.66, 10.0, 10.0 + 2.326 * 2.0),
-            // Of ln(1 + 0.2²) = 0.198².
+            // The variance of the logarithm is ln(1 + 0.2²) = 0.198².
             (Shape::Lognormal, 4.7, 10.0 / 1.04f64.sqrt(), 9.806 * (0.198 * 2.326f64).exp()),
             (Shape::Exponential, 8.0, 8.0 + 2.0 * 2f64.ln(), 8.0 + 2.0 * 100f64.ln()),
         ] {
@@ -211,7 +212,7 @@ mod tests {
     }
 
     proptest! {
-        /// Exactly, as far as the table goes: also where values would be below 0.
+        /// Mean and deviation are exact, also if the shape alone would have values below 0.
         #[test]
         fn tables_rise_from_0_and_are_exact(mean in 1e-3..1e9f64, ratio in 1e-6..1.0f64, shape in 0..4usize) {
             let (shape, deviation) = (Shape::ALL[shape], mean * ratio);

@@ -1,5 +1,5 @@
-//! How a dial is spelled: `+10us` adds, `=50us` sets the link to that value; `+1ns/B` and `=1GB/s`
-//! for what a byte takes.
+//! The syntax of a dial setting: `+10us` adds to the link's own value, `=50us` sets the link to a value.
+//! `+1ns/B` and `=1GB/s` are settings of the gap per byte.
 
 use crate::quantity::{self, NoTime};
 use alloc::string::String;
@@ -8,9 +8,9 @@ use core::fmt;
 /// A parameter that can be dialled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dial {
-    /// L: time on the way that takes no processor.
+    /// L: time on the link, during which no processor is busy.
     Latency,
-    /// o_s: processor time to issue a message.
+    /// o_s: processor time to send a message.
     SendOverhead,
     /// o_r: processor time to receive a message.
     RecvOverhead,
@@ -23,7 +23,7 @@ pub enum Dial {
 }
 
 impl Dial {
-    /// All of them.
+    /// All dials.
     pub const ALL: [Self; 6] = [
         Self::Latency,
         Self::SendOverhead,
@@ -33,7 +33,7 @@ impl Dial {
         Self::GapPerByte,
     ];
 
-    /// As on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Latency => "latency",
@@ -45,7 +45,7 @@ impl Dial {
         }
     }
 
-    /// The dial of that name.
+    /// Returns the dial of that name.
     pub(super) fn named(name: &str) -> Result<Self, SettingError> {
         Self::ALL.into_iter().find(|dial| dial.name() == name).ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
@@ -53,7 +53,7 @@ impl Dial {
         })
     }
 
-    /// What a setting of it looks like.
+    /// Returns an example of a setting, for error messages.
     const fn example(self) -> &'static str {
         match self {
             Self::GapPerByte => "+1ns/B, =0.5ns/B or =1GB/s",
@@ -61,7 +61,7 @@ impl Dial {
         }
     }
 
-    /// The largest setting, for people.
+    /// Returns the largest setting as text, for error messages.
     const fn longest(self) -> &'static str {
         match self {
             Self::GapPerByte => "1us/B",
@@ -69,7 +69,8 @@ impl Dial {
         }
     }
 
-    /// The largest setting: 1 s, and 1 µs for a byte. Beyond that nobody's patience lasts.
+    /// Returns the largest setting: 1 s, or 1 µs per byte, in nanoseconds. With more, a run would take too
+    /// long.
     pub(super) const fn most(self) -> f64 {
         match self {
             Self::GapPerByte => 1e3,
@@ -84,16 +85,16 @@ impl fmt::Display for Dial {
     }
 }
 
-/// How far a dial is turned, in nanoseconds, or in nanoseconds per byte.
+/// A dial setting, in nanoseconds, or in nanoseconds per byte.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Setting {
-    /// By so much beyond what the link has.
+    /// Adds this amount to the link's own value.
     Add(f64),
-    /// To that value.
+    /// Sets the link to this value.
     Set(f64),
 }
 
-/// Why a setting cannot be used; says what to write instead.
+/// The reason why a setting is not valid. Its text says what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingError(String);
 
@@ -116,10 +117,11 @@ impl SettingError {
 }
 
 impl Setting {
-    /// Reads the setting of a dial.
+    /// Parses the setting of a dial.
     ///
     /// # Errors
-    /// No sign, no unit, no number, or one that is negative or absurd.
+    /// Returns an error if the sign, the unit or the number is missing, or if the value is out of range.
+    /// Returns an error for a bandwidth, unless it is set as the gap per byte.
     pub fn parse(dial: Dial, text: &str) -> Result<Self, SettingError> {
         let error = |what: &str| {
             let text = alloc::format!("{dial} {text} {what}, as in {}", dial.example());
@@ -133,7 +135,7 @@ impl Setting {
         };
         let ns = match amount.strip_suffix("B/s") {
             Some(_) if dial != Dial::GapPerByte => return error("is a bandwidth, not a time"),
-            // The inverse of a sum is not the sum of the inverses.
+            // Bandwidths do not add up: the inverse of a sum is not the sum of the inverses.
             Some(_) if text.starts_with('+') => return error("adds a bandwidth: set one"),
             Some(rate) => ns_per_byte(rate),
             None => time_ns(dial, amount),
@@ -149,14 +151,14 @@ impl Setting {
         Ok(sign(ns))
     }
 
-    /// By how much, or to what.
+    /// Returns the amount that is added, or the value that is set.
     pub const fn amount(self) -> f64 {
         match self {
             Self::Add(amount) | Self::Set(amount) => amount,
         }
     }
 
-    /// Whether it leaves the link as it is.
+    /// Reports whether the setting leaves the link unchanged.
     pub fn is_nothing(self) -> bool {
         self == Self::Add(0.0)
     }
@@ -170,7 +172,7 @@ fn time_ns(dial: Dial, text: &str) -> Result<f64, NoTime> {
     quantity::nanoseconds(time)
 }
 
-/// From `1G`, which a second carries.
+/// Converts a bandwidth in bytes per second, such as `1G`, to nanoseconds per byte.
 fn ns_per_byte(rate: &str) -> Result<f64, NoTime> {
     let at = rate.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(rate.len());
     let (number, unit) = rate.split_at(at);
@@ -188,7 +190,7 @@ fn ns_per_byte(rate: &str) -> Result<f64, NoTime> {
     Ok(1e9 / (value * bytes_per_unit))
 }
 
-/// As it is read.
+/// A dial setting, written in the form that is parsed.
 pub struct Spelled(pub Dial, pub Setting);
 
 impl fmt::Display for Spelled {
@@ -205,7 +207,7 @@ impl fmt::Display for Spelled {
     }
 }
 
-/// Nanoseconds as they are read, to the last bit.
+/// Nanoseconds, written so that parsing returns the same bits.
 pub(super) struct Time(pub(super) f64);
 
 impl fmt::Display for Time {

@@ -1,6 +1,6 @@
-//! How the setting of a dial differs from message to message, and how that is spelled:
-//! `+10us±2us:lognormal` is a mean, a standard deviation and the shape of the distribution. On a
-//! keyboard without ± it is `+10us+-2us:lognormal`; without a shape it is normal.
+//! Random variation of a dial setting from message to message, and its syntax. `+10us±2us:lognormal` is a
+//! mean, a standard deviation and the shape of the distribution. Without `±` on the keyboard, write
+//! `+10us+-2us:lognormal`. Without a shape the distribution is normal.
 
 use super::setting::{Dial, Setting, SettingError, Spelled, Time};
 use crate::quantity::{self, NoTime};
@@ -8,25 +8,25 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt;
 
-/// How values lie about their mean.
+/// The shape of a distribution about its mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
-    /// Anywhere from √3 deviations below to as many above, alike.
+    /// Uniform within √3 standard deviations of the mean.
     Uniform,
-    /// The bell.
+    /// Normal.
     #[default]
     Normal,
-    /// The logarithm is normal: never below 0, with a long tail above.
+    /// The logarithm is normal: values are above 0 and have a long upper tail.
     Lognormal,
-    /// From a deviation below the mean on, ever more rarely.
+    /// Exponential, beginning one standard deviation below the mean.
     Exponential,
 }
 
 impl Shape {
-    /// All of them.
+    /// All shapes.
     pub const ALL: [Self; 4] = [Self::Uniform, Self::Normal, Self::Lognormal, Self::Exponential];
 
-    /// As it is spelled.
+    /// Returns the name of the shape, as it is parsed.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Uniform => "uniform",
@@ -36,8 +36,8 @@ impl Shape {
         }
     }
 
-    /// The largest deviation, in means. An exponential distribution cannot have more without values
-    /// below 0; with more the others are hardly what they are called.
+    /// Returns the largest standard deviation, in means. A wider exponential distribution would have values
+    /// below 0. The other shapes would be distorted.
     const fn widest(self) -> f64 {
         match self {
             Self::Uniform | Self::Normal | Self::Exponential => 1.0,
@@ -46,37 +46,38 @@ impl Shape {
     }
 }
 
-/// By what the setting of a dial differs from message to message.
+/// The random variation of a dial setting from message to message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// The standard deviation, in nanoseconds.
     pub deviation: f64,
-    /// How values lie about the mean, which is the setting.
+    /// The shape of the distribution about the mean, which is the setting.
     pub shape: Shape,
 }
 
 impl fmt::Display for Spread {
-    /// As it is read, behind a setting.
+    /// Writes the spread in the form that is parsed after a setting.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "±{}:{}", Time(self.deviation), self.shape.name())
     }
 }
 
-/// How far a dial is turned, and by what that differs from message to message.
+/// A dial setting, with its random variation if it has one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Turned {
-    /// How far; the mean where it differs.
+    /// The setting; the mean if it varies.
     pub setting: Setting,
-    /// By what it differs, if it does.
+    /// The random variation from message to message, if any.
     pub spread: Option<Spread>,
 }
 
 impl Turned {
-    /// Reads the setting of a dial with its spread, if there is one.
+    /// Parses the setting of a dial with its spread, if there is one.
     ///
     /// # Errors
-    /// As of [`Setting::parse`]; a deviation without unit or number, of 0, or too large for the
-    /// mean; a shape that is not known; and a spread of what cannot vary.
+    /// Returns an error for each text that [`Setting::parse`] refuses. Returns an error if the deviation has
+    /// no unit or number, is 0, or is too large for the mean. Returns an error if the shape is unknown, or if
+    /// the dial cannot vary.
     pub fn parse(dial: Dial, text: &str) -> Result<Self, SettingError> {
         let text = text.trim();
         let Some((setting, spread)) = split(text) else {
@@ -89,7 +90,8 @@ impl Turned {
     }
 }
 
-/// A setting and what follows its ±, if that is there. What adds begins with + itself.
+/// Splits a setting from the text after its ±, if there is one. A `+-` at the start is the sign of the
+/// setting.
 fn split(text: &str) -> Option<(&str, &str)> {
     let ascii = || text.match_indices("+-").find(|&(at, _)| at > 0);
     let (at, sign) = text.match_indices('±').next().or_else(ascii)?;
@@ -115,7 +117,7 @@ fn shape_named(name: &str) -> Result<Shape, String> {
     })
 }
 
-/// Why a dial cannot vary so, if it cannot.
+/// Checks that a dial can vary like this. The error says why it cannot.
 pub(super) fn check(dial: Dial, setting: Setting, spread: Spread) -> Result<(), String> {
     let Spread { deviation, shape } = spread;
     let mean = setting.amount();
@@ -123,7 +125,7 @@ pub(super) fn check(dial: Dial, setting: Setting, spread: Spread) -> Result<(), 
         let alone = Spelled(dial, setting);
         return Err(format!("cannot vary: a receiver has to know what a byte took; use {alone} alone"));
     }
-    // What is not a number is not above 0 either.
+    // NaN is refused here as well.
     if !(deviation.is_finite() && deviation > 0.0) {
         return Err("has a deviation that is not above 0, as in +10us±2us".into());
     }

@@ -1,17 +1,18 @@
-//! A stamp in 32 bits, as it travels in the spare half of the data that a message brings along.
+//! A stamp in 32 bits. It travels in the upper half of the remote completion data of a message, if the
+//! program does not use that half.
 //!
 //! ```text
 //! 31       30     29      28       27 ......... 0
 //! stamped  added  spared  at once  time
 //! ```
 //!
-//! Time is in grains of [`GRAIN_NS`] at least, and comes round again after some seconds. Whoever
-//! reads it knows the latest time that it may mean. A message that was left lying for longer than
-//! that seems younger than it is, and waits for nothing but its latency.
+//! The unit of the time is a grain of at least [`GRAIN_NS`]. The time wraps around after some seconds. The
+//! receiver resolves this, because it knows the latest time that the stamp can mean. A message that the
+//! program does not read for longer than that appears younger than it is. It waits at most for its latency.
 
 use super::timing::Departed;
 
-/// The shortest grain, in nanoseconds: half of it is what a stamp errs by.
+/// The shortest grain, in nanoseconds. A stamp is wrong by about half a grain.
 pub const GRAIN_NS: f64 = 10.0;
 
 const STAMPED: u32 = 1 << 31;
@@ -21,25 +22,25 @@ const AT_ONCE: u32 = 1 << 28;
 const TIME_BITS: u32 = 28;
 const TIME: u32 = (1 << TIME_BITS) - 1;
 
-/// What a message says of its departure.
+/// The stamp of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// When it departed, in ticks.
+    /// The departure, in ticks.
     pub departed: Departed,
-    /// The program had sent no data along: there is none for it.
+    /// Whether the sending program gave no completion data. The receiving program then must not see any.
     pub added: bool,
-    /// The message goes between processes whose link is left as it is.
+    /// Whether the dials do not apply to messages between these two processes.
     pub spared: bool,
 }
 
-/// How ticks are made grains of: both sides have to agree on it.
+/// The unit of the time in a stamp, a power of two of ticks. Both sides must use the same grain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grain {
     shift: u32,
 }
 
 impl Grain {
-    /// For ticks of that length.
+    /// Returns the grain for ticks of `tick_ns` nanoseconds.
     pub fn of(tick_ns: f64) -> Self {
         let mut shift = 0;
         while shift < 8 && tick_ns * f64::from(1u32 << shift) < GRAIN_NS {
@@ -48,24 +49,24 @@ impl Grain {
         Self { shift }
     }
 
-    /// As another process has chosen it.
+    /// Returns the grain of another process, from its shift.
     pub const fn of_shift(shift: u32) -> Self {
         Self { shift: if shift < 8 { shift } else { 8 } }
     }
 
-    /// How far ticks are shifted.
+    /// Returns the binary logarithm of the grain, in ticks.
     pub const fn shift(self) -> u32 {
         self.shift
     }
 
-    /// Time that can be told apart, in ticks.
+    /// Returns the time after which stamps wrap around, in ticks.
     pub const fn range(self) -> u64 {
         1 << (TIME_BITS + self.shift)
     }
 
-    /// Packs a stamp.
+    /// Packs a stamp into 32 bits.
     pub fn pack(self, stamp: Stamp) -> u32 {
-        // Rounded down: what departs now is not to seem to depart later.
+        // Rounded down, so that a message that departs now does not seem to depart later.
         let time = (stamp.departed.at >> self.shift) as u32 & TIME;
         let flag = |flag: u32, is_set: bool| if is_set { flag } else { 0 };
         STAMPED
@@ -75,7 +76,8 @@ impl Grain {
             | time
     }
 
-    /// Unpacks one, if it is one. It means no time after `latest`.
+    /// Unpacks a stamp. Returns `None` if `packed` is not a stamp. `latest` is the latest time that the stamp
+    /// can mean, in ticks.
     pub fn unpack(self, packed: u32, latest: u64) -> Option<Stamp> {
         if packed & STAMPED == 0 {
             return None;
@@ -83,7 +85,7 @@ impl Grain {
         let latest = latest >> self.shift;
         let before = (latest as u32).wrapping_sub(packed) & TIME;
         let at = latest.saturating_sub(u64::from(before)) << self.shift;
-        // The middle of the grain, if that is not too late.
+        // The middle of the grain, unless that may be later than `latest`.
         let at = at + if self.shift == 0 || before == 0 { 0 } else { 1 << (self.shift - 1) };
         Some(Stamp {
             departed: Departed { at, at_once: packed & AT_ONCE != 0 },
@@ -93,7 +95,8 @@ impl Grain {
     }
 }
 
-/// Whether the program's own data leaves no room for a stamp, or would be taken for one.
+/// Reports whether these 32 bits look like a stamp. If the program's own data do, they cannot be
+/// distinguished from one.
 pub const fn is_stamped(packed: u32) -> bool {
     packed & STAMPED != 0
 }
@@ -132,7 +135,7 @@ mod tests {
             prop_assert_eq!((stamp.added, stamp.spared, stamp.departed.at_once), (added, spared, at_once));
         }
 
-        /// However long it was left lying.
+        /// Holds for any time that the message was not read.
         #[test]
         fn no_stamp_means_a_time_to_come(at in 0..1u64 << 50, later in 0..1u64 << 50) {
             let grain = Grain::of(0.4);

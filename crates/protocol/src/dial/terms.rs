@@ -1,52 +1,54 @@
-//! What dials come to on a link of known parameters, in ticks of the clock that will be read.
+//! The effective parameters of a link: the dial settings applied to its own parameters, in ticks of the clock
+//! that both sides read.
 
 use super::setting::{Dial, Setting, SettingError, Spelled};
 use super::spread::{Spread, Turned};
 use core::fmt;
 
-/// How each dial is turned, in the order of [`Dial::ALL`].
+/// The setting of each dial, in the order of [`Dial::ALL`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Dials {
-    /// `None` leaves the link as it is.
+    /// `None` leaves the link unchanged.
     settings: [Option<Setting>; Dial::ALL.len()],
-    /// By what a setting differs from message to message; `None` where it does not.
+    /// The random variation of each setting; `None` if it does not vary.
     spreads: [Option<Spread>; Dial::ALL.len()],
 }
 
 impl Dials {
-    /// The link as it is.
+    /// The link is unchanged.
     pub const NONE: Self = Self { settings: [None; Dial::ALL.len()], spreads: [None; Dial::ALL.len()] };
 
-    /// The same with one dial turned.
+    /// Returns the same dials with one dial set.
     pub const fn with(self, dial: Dial, setting: Setting) -> Self {
         self.with_turned(dial, Turned { setting, spread: None })
     }
 
-    /// The same with one dial turned, maybe by what differs from message to message.
+    /// Returns the same dials with one dial set, with its random variation if it has one.
     pub const fn with_turned(mut self, dial: Dial, Turned { setting, spread }: Turned) -> Self {
         self.settings[dial as usize] = Some(setting);
         self.spreads[dial as usize] = spread;
         self
     }
 
-    /// How a dial is turned; the mean where that differs from message to message.
+    /// Returns the setting of a dial, or its mean if it varies. Returns `None` if the dial leaves the link
+    /// unchanged.
     pub fn get(&self, dial: Dial) -> Option<Setting> {
         self.settings[dial as usize].filter(|setting| !setting.is_nothing())
     }
 
-    /// By what the setting of a dial differs from message to message, if it does.
+    /// Returns the random variation of a setting, if it has one.
     pub fn spread(&self, dial: Dial) -> Option<Spread> {
         self.spreads[dial as usize]
     }
 
-    /// Whether none is turned.
+    /// Reports whether no dial changes the link.
     pub fn are_none(&self) -> bool {
         Dial::ALL.iter().all(|&dial| self.get(dial).is_none())
     }
 }
 
 impl fmt::Display for Dials {
-    /// As it is read: `latency=20us,send-gap+500ns±100ns:normal`.
+    /// Writes the dials in the form that is parsed: `latency=20us,send-gap+500ns±100ns:normal`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let turned = Dial::ALL.into_iter().filter_map(|dial| Some((dial, self.get(dial)?)));
         for (nth, (dial, setting)) in turned.enumerate() {
@@ -63,7 +65,7 @@ impl fmt::Display for Dials {
 impl core::str::FromStr for Dials {
     type Err = SettingError;
 
-    /// Dials, each with its setting behind its name; no text turns none.
+    /// Parses dials, each with its setting after its name, with commas between them. An empty text sets none.
     fn from_str(text: &str) -> Result<Self, SettingError> {
         let mut dials = Self::NONE;
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -79,8 +81,7 @@ impl core::str::FromStr for Dials {
     }
 }
 
-/// The parameters that a link has of its own, as far as they were measured: nanoseconds, and
-/// nanoseconds per byte.
+/// The link's own parameters, as far as they were measured, in nanoseconds and nanoseconds per byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Own([Option<f64>; Dial::ALL.len()]);
 
@@ -88,30 +89,30 @@ impl Own {
     /// Nothing was measured.
     pub const UNKNOWN: Self = Self([None; Dial::ALL.len()]);
 
-    /// The link's own value of a parameter.
+    /// Returns the link's own value of a parameter, if it was measured.
     pub fn get(&self, dial: Dial) -> Option<f64> {
         self.0[dial as usize]
     }
 
-    /// Notes what was measured.
+    /// Notes a measured value.
     pub fn note(&mut self, dial: Dial, value: f64) {
         self.0[dial as usize] = Some(value);
     }
 }
 
-/// Why dials cannot be turned so on this link.
+/// The reason why dials cannot be set like this on this link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TermsError {
-    /// The link's own value is larger than the one wanted.
+    /// The link's own value is larger than the set value.
     BelowOwn {
         /// The dial.
         dial: Dial,
-        /// What was wanted.
+        /// The set value.
         wanted: f64,
-        /// What the link has.
+        /// The link's own value.
         own: f64,
     },
-    /// The setting means nothing without the link's own value, which was not measured.
+    /// The setting needs the link's own value, which was not measured.
     Unmeasured(Dial),
 }
 
@@ -138,17 +139,18 @@ impl fmt::Display for TermsError {
 
 impl core::error::Error for TermsError {}
 
-/// What the latency dial comes to.
+/// The effective latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Latency {
-    /// Due so long after the message was here, or would have been with the link's own latency.
+    /// The message is due this long after its arrival, or after the arrival that the link's own latency
+    /// predicts.
     Beyond(u64),
-    /// Due so long after its last byte has left.
+    /// The message is due this long after its last byte has left.
     After(u64),
 }
 
 impl Latency {
-    /// What it comes to on a link that has none of its own.
+    /// Returns the latency in ticks, as on a link without latency of its own.
     pub const fn ticks(self) -> u64 {
         match self {
             Self::Beyond(ticks) | Self::After(ticks) => ticks,
@@ -156,28 +158,28 @@ impl Latency {
     }
 }
 
-/// What every message is put under, in ticks.
+/// The effective parameters of a message, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Terms {
-    /// Of the way.
+    /// The latency.
     pub latency: Latency,
-    /// Processor time that is added to each message sent.
+    /// The processor time that is added to each message sent.
     pub send_overhead: u64,
-    /// Processor time that is added to each message received.
+    /// The processor time that is added to each message received.
     pub recv_overhead: u64,
-    /// Least time from one departure to the next.
+    /// The least time from one departure to the next.
     pub send_gap: u64,
-    /// Least time from one release to the next.
+    /// The least time from one release to the next.
     pub recv_gap: u64,
-    /// Time for each byte but the first, as a whole: it keeps departures apart.
+    /// The time for each byte but the first, as a whole: it keeps departures apart.
     pub gap_per_byte: f64,
-    /// Of it, what is added to a link that has the rest of its own; `None` where the whole is set. A
-    /// message is later by this much for each byte but the first.
+    /// The part of `gap_per_byte` that is added to the link's own; `None` if the whole is set. A message is
+    /// later by this much for each byte but the first.
     pub added_per_byte: Option<f64>,
 }
 
 impl Terms {
-    /// The link as it is.
+    /// The link is unchanged.
     pub const NONE: Self = Self {
         latency: Latency::Beyond(0),
         send_overhead: 0,
@@ -188,14 +190,15 @@ impl Terms {
         added_per_byte: None,
     };
 
-    /// What `dials` come to on a link that has `own` of itself, where a tick takes `tick_ns`; the
-    /// mean, where that differs from message to message ([`Course`](super::course::Course)).
+    /// Returns the effective parameters of `dials` on a link with its `own` parameters, where a tick takes
+    /// `tick_ns`. A setting that varies gives its mean; [`Course`](super::course::Course) draws values.
     ///
-    /// Gaps are enforced as a whole, overheads added to what is there: to add to the one or to set
-    /// the other takes the link's own value.
+    /// Gaps are enforced as a whole, and overheads are added to the link's own. So an added gap and a set
+    /// overhead need the link's own value.
     ///
     /// # Errors
-    /// A value below the link's own, or one that has to be measured first.
+    /// Returns [`TermsError`] if a value is below the link's own, or if a value is needed that was not
+    /// measured.
     pub fn new(dials: &Dials, own: &Own, tick_ns: f64) -> Result<Self, TermsError> {
         let ticks = |dial| term_ns(dials, own, dial).map(|ns| (ns / tick_ns + 0.5) as u64);
         let latency = ticks(Dial::Latency)?;
@@ -222,7 +225,7 @@ impl Terms {
         further_bytes(bytes, self.gap_per_byte)
     }
 
-    /// Returns how much later a message of `bytes` has left than one of a byte. Where a gap is added,
+    /// Returns how much later a message of `bytes` has left than a message of one byte. If a gap is added,
     /// the link itself takes its own part of [`Terms::data`].
     #[inline]
     pub fn delay(&self, bytes: usize) -> u64 {
@@ -230,13 +233,13 @@ impl Terms {
     }
 }
 
-/// Time for each byte but the first.
+/// Returns the time for each byte but the first.
 #[inline]
 fn further_bytes(bytes: usize, per_byte: f64) -> u64 {
     (bytes.saturating_sub(1) as f64 * per_byte + 0.5) as u64
 }
 
-/// A value below the link's own cannot be had. Where that is not known, nothing is said.
+/// Checks that a value is not below the link's own, as far as that is known.
 fn not_below(own: &Own, dial: Dial, wanted: f64) -> Result<(), TermsError> {
     match own.get(dial) {
         Some(own) if wanted < own => Err(TermsError::BelowOwn { dial, wanted, own }),
@@ -244,7 +247,7 @@ fn not_below(own: &Own, dial: Dial, wanted: f64) -> Result<(), TermsError> {
     }
 }
 
-/// What a dial comes to.
+/// Returns the effective value of a dial, in nanoseconds.
 fn term_ns(dials: &Dials, own: &Own, dial: Dial) -> Result<f64, TermsError> {
     let Some(setting) = dials.get(dial) else { return Ok(0.0) };
     if let Setting::Set(wanted) = setting {
@@ -253,8 +256,9 @@ fn term_ns(dials: &Dials, own: &Own, dial: Dial) -> Result<f64, TermsError> {
     Ok(setting.amount() + beside_setting_ns(own, dial, setting)?)
 }
 
-/// What a dial comes to beside its setting: gaps are enforced as a whole, and overheads added to
-/// what the link has.
+/// Returns the amount by which the effective value differs from the setting, in nanoseconds. Gaps are
+/// enforced as a whole, so an added gap includes the link's own. Overheads are added to the link's own, so a
+/// set overhead excludes it.
 pub(super) fn beside_setting_ns(own: &Own, dial: Dial, setting: Setting) -> Result<f64, TermsError> {
     let own = own.get(dial).ok_or(TermsError::Unmeasured(dial));
     match (dial, setting) {

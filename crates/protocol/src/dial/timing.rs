@@ -1,40 +1,41 @@
-//! When messages depart, when they are due, and when they are released.
+//! Computes when messages depart, when they are due, and when they are released.
 
 use super::link::{Own, SIZES, Seen, size_class};
 use super::terms::{Latency, Terms};
 use alloc::collections::VecDeque;
 
-/// The sending side of a process's interface: one for all messages that it sends.
+/// The sending side of a process's interface, for all messages that the process sends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Departures {
     free: u64,
 }
 
-/// What a message tells of its departure: its stamp.
+/// The departure of a message: its stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departed {
-    /// When its last byte has left, maybe in the future.
+    /// The time at which the last byte has left. It may be in the future.
     pub at: u64,
-    /// It did not have to wait for those before it: it is under way as long as its time says.
+    /// Whether the message did not wait for earlier ones. Only then does the time since `at` measure the
+    /// link.
     pub at_once: bool,
 }
 
 impl Departures {
-    /// When the next message can depart at the earliest.
+    /// Returns the earliest time at which the next message can depart.
     #[inline]
     pub const fn free(&self) -> u64 {
         self.free
     }
 
-    /// A message of `bytes` is ready to depart at `now`.
+    /// Lets a message of `bytes` bytes depart, which is ready at `now`.
     #[inline]
     pub fn depart(&mut self, now: u64, bytes: usize, terms: &Terms) -> Departed {
         self.depart_over(now, now, bytes, terms)
     }
 
-    /// The same of a message whose first byte can leave at `began`, and which the link has taken as a
-    /// whole at `taken`: a link that copies large messages while it takes them has moved their bytes
-    /// then, so that this time is part of what the bytes take.
+    /// Lets a message depart whose first byte can leave at `began`, and which the link has accepted as a
+    /// whole at `taken`. A link that copies large messages while it accepts them has moved their bytes by
+    /// then. So this time is part of the time that the bytes take.
     #[inline]
     pub fn depart_over(&mut self, began: u64, taken: u64, bytes: usize, terms: &Terms) -> Departed {
         let delay = terms.delay(bytes);
@@ -46,14 +47,14 @@ impl Departures {
     }
 }
 
-/// The way from one process to another, at its end: nothing overtakes on it.
+/// The receiving end of the path from one process to another. Messages keep their order on it.
 #[derive(Clone, Debug)]
 pub struct Lane {
     /// The latest time at which a message was due.
     last: u64,
-    /// Since when the next message would be seen, if it were there.
+    /// The time since which the receiver would have seen the next message, if it had arrived.
     open_since: u64,
-    /// What the link takes, by the size of messages: a large one takes longer.
+    /// The link's own time, by the size of messages: it is longer for large ones.
     own: [Own; SIZES],
 }
 
@@ -64,15 +65,16 @@ impl Default for Lane {
 }
 
 impl Lane {
-    /// When the next message of `bytes` is due, which was stamped so by its sender and was seen
-    /// then. Without a stamp the time at which it is seen must serve.
+    /// Returns the time at which the next message is due. Without a stamp, the time at which it was first
+    /// seen replaces the stamp.
     #[inline]
     pub fn due(&mut self, departed: Option<Departed>, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
         self.due_by(departed, bytes, seen, terms, |_| terms.latency.ticks())
     }
 
-    /// The same with a latency that depends on when the message would be due without one. Of the terms
-    /// the latency's kind counts and, as of its departure, what its bytes take.
+    /// Works like [`Lane::due`], with a latency that depends on when the message would be due without one. Of
+    /// `terms` it uses the kind of the latency and the time for the bytes, which must be that of the
+    /// departure.
     #[inline]
     pub fn due_by(
         &mut self,
@@ -86,12 +88,12 @@ impl Lane {
         self.last
     }
 
-    /// As [`Lane::due`], of a message of one of several senders, which have no order between them.
+    /// Works like [`Lane::due`], for a message of one of several senders, which have no common order.
     pub fn due_of_any(&mut self, departed: Option<Departed>, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
         self.due_of_any_by(departed, bytes, seen, terms, |_| terms.latency.ticks())
     }
 
-    /// As [`Lane::due_by`], of such a message.
+    /// Works like [`Lane::due_by`], for a message of one of several senders, which have no common order.
     pub fn due_of_any_by(
         &mut self,
         departed: Option<Departed>,
@@ -108,15 +110,15 @@ impl Lane {
         undialled.saturating_add(latency(undialled))
     }
 
-    /// Where messages wait in line and only the first is seen: it was taken at `now`, so that the
-    /// next one can be seen. Nothing is said of the link by how long that one had to wait.
+    /// Notes that the first message of a queue was taken at `now`, on links that show only the first one. The
+    /// next message can be seen from now on. How long it waited in the queue says nothing about the link.
     #[inline]
     pub fn took_first(&mut self, now: u64) {
         self.open_since = now;
     }
 
-    /// When a message was here, of which only is known when it was seen: a program may look late,
-    /// and what had to wait at its sender has come too early.
+    /// Returns the time at which a message arrived. Only the time at which it was first seen is known, and a
+    /// program may poll late. A message that should have waited at its sender has arrived too early.
     fn was_here(&mut self, departed: Departed, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
         let delay = terms.delay(bytes);
         let began = departed.at.saturating_sub(delay);
@@ -125,7 +127,7 @@ impl Lane {
         let own = &mut self.own[class];
         let is_known = departed.at_once && began >= self.open_since;
         let here = if is_known {
-            // Its sender wrote down when it expected to have sent it: it may have been seen before that.
+            // The sender predicts its departure. The message may be seen before that.
             own.note(began, seen, near).max(began.min(seen.at))
         } else {
             began.saturating_add(own.get(near))
@@ -136,41 +138,41 @@ impl Lane {
         if terms.added_per_byte.is_some() {
             return here.saturating_add(delay);
         }
-        // Its bytes take what they are to take, and the link besides what it takes for few of them.
+        // The bytes take the set time. In addition the link takes its own time for a few bytes.
         let known = self.own.iter().filter(|own| own.is_known());
         let quickest = known.map(|own| own.get(near)).min().unwrap_or(0);
         here.max(departed.at.saturating_add(quickest))
     }
 
-    /// What messages take that were seen as they came, of the size that is nearest to `bytes`.
+    /// Returns the usual time of messages that were seen coming, for the size nearest to `bytes`.
     pub fn seen_coming(&self, bytes: usize) -> Option<u64> {
         let class = size_class(bytes);
         self.own[class].seen_coming().or_else(|| self.near(class))
     }
 
-    /// What messages take that were seen as they came, of the size that is nearest below `class`, or
-    /// else above it.
+    /// Returns the usual time of messages that were seen coming, for the nearest size below `class`, or else
+    /// above it.
     fn near(&self, class: usize) -> Option<u64> {
         let (below, above) = self.own.split_at(class);
         below.iter().rev().chain(above).find_map(Own::seen_coming)
     }
 }
 
-/// The receiving side of a process's interface: one for all messages that it receives.
+/// The receiving side of a process's interface, for all messages that the process receives.
 #[derive(Clone, Debug, Default)]
 pub struct Gate {
     free: u64,
 }
 
 impl Gate {
-    /// When a message that is due then could be released, if it were the next.
+    /// Returns the time at which a message that is due at `due` can be released, if it is the next one.
     #[inline]
     pub fn opens(&self, due: u64) -> u64 {
         due.max(self.free)
     }
 
-    /// Releases it. Returns when that was, or would have been had somebody looked: the interface
-    /// does not wait for the program.
+    /// Releases a message. Returns the time of the release. It does not depend on when the program polls,
+    /// because the interface does not wait for the program.
     #[inline]
     pub fn pass(&mut self, due: u64, terms: &Terms) -> u64 {
         let released = self.opens(due);
@@ -179,21 +181,21 @@ impl Gate {
     }
 }
 
-/// The messages of a process that are on their way, of which LogP allows no more than its capacity.
+/// The messages of a process that are in flight. LogP limits their number to its capacity.
 #[derive(Clone, Debug)]
 pub struct Capacity {
     most: usize,
-    /// When each will have arrived, in order.
+    /// The arrival of each message, in ascending order.
     arrivals: VecDeque<u64>,
 }
 
 impl Capacity {
-    /// Room for `most` messages.
+    /// Allows `most` messages in flight.
     pub fn new(most: usize) -> Self {
         Self { most, arrivals: VecDeque::new() }
     }
 
-    /// Whether one more may depart.
+    /// Reports whether one more message may depart at `now`.
     pub fn has_room(&mut self, now: u64) -> bool {
         while self.arrivals.front().is_some_and(|&arrival| arrival <= now) {
             self.arrivals.pop_front();
@@ -201,9 +203,9 @@ impl Capacity {
         self.arrivals.len() < self.most
     }
 
-    /// One more has departed, for which there was room, and arrives then.
+    /// Notes the departure of a message that arrives at `arrival`. There must be room for it.
     pub fn depart(&mut self, arrival: u64) {
-        // What departs later may be due earlier, on another way: it counts as long as the others.
+        // On another path a later message may arrive earlier. It counts as long as the others.
         let last = self.arrivals.back().copied().unwrap_or(0);
         self.arrivals.push_back(arrival.max(last));
     }
@@ -225,7 +227,7 @@ mod tests {
         let mut departures = Departures::default();
         let stamps = [0; 4].map(|now| departures.depart(now, 11, &terms).at);
         assert_eq!(stamps, [20, 140, 260, 380]);
-        // After a pause nothing is owed.
+        // After a pause no gap is left.
         assert_eq!(departures.depart(10_000, 1, &terms), Departed { at: 10_000, at_once: true });
     }
 
@@ -236,12 +238,12 @@ mod tests {
         let add = Terms { latency: Latency::Beyond(500), ..Terms::NONE };
         let mut lane = Lane::default();
         assert_eq!(lane.due(at(1000), 1, Seen::late(1070), &add), 1570);
-        // Seen late: it had been there after 70.
+        // Seen late: it had arrived after 70.
         assert_eq!(lane.due(at(2000), 1, Seen::late(9000), &add), 2570);
-        // Written down before it departs.
+        // Seen before it departs.
         let departed = Some(Departed { at: 5000, at_once: false });
         assert_eq!(lane.due(departed, 1, Seen::late(3000), &add), 5570);
-        // Nobody says when it left.
+        // Without a stamp.
         assert_eq!(lane.due(None, 1, Seen::late(6000), &add), 6500);
         assert_eq!(lane.due(None, 1, Seen::late(6100), &set), 6600);
     }
@@ -258,8 +260,8 @@ mod tests {
         assert_eq!((slower[0], slower[2500]), (570, 750));
     }
 
-    /// The first message has made a connection. A sender that errs a little about when its messages leave
-    /// has them seen before that, and they were there then.
+    /// The first message made a connection. A sender predicts its departures a little too late, so its
+    /// messages are seen before their stamps.
     #[test]
     fn what_was_held_up_once_is_forgotten() {
         let add = Terms { latency: Latency::Beyond(500), ..Terms::NONE };
@@ -281,7 +283,7 @@ mod tests {
         assert_eq!(lane.due(at(10_000), 8, Seen::late(10_200), &add), 10_570);
     }
 
-    /// The bytes take longer than the link, which takes 70 for any message besides.
+    /// The bytes take longer than the link, which takes another 70 for any message.
     #[test]
     fn bytes_take_what_they_are_to_take_beyond_the_link() {
         let terms = Terms { gap_per_byte: 100.0, ..Terms::NONE };
@@ -290,13 +292,13 @@ mod tests {
             let departed = departures.depart(now, 8, &terms);
             assert_eq!(lane.due(Some(departed), 8, Seen::late(now + 70), &terms), now + 700 + 70);
         }
-        // It leaves behind another, and was seen long before it does.
+        // It departs after another message, and was seen long before.
         let departed = departures.depart(20_010, 8, &terms);
         assert_eq!(lane.due(Some(departed), 8, Seen::late(20_080), &terms), 20_000 + 1400 + 70);
     }
 
-    /// A link whose time varies: what is added is added to each message's own, where it is seen as
-    /// it comes, and to the mean where it is not.
+    /// The time of the link varies. The dial adds to the time of each message that is seen coming, and to the
+    /// mean for the others.
     #[test]
     fn what_comes_while_somebody_looks_is_believed() {
         let add = Terms { latency: Latency::Beyond(500), ..Terms::NONE };
@@ -309,13 +311,13 @@ mod tests {
         let seen = Seen { not_at: Some(8_000_000), ..Seen::late(9_009_000) };
         let due = lane.due(at(9_000_000), 8, seen, &add);
         assert!((9_000_980..9_001_020).contains(&due), "{due}");
-        // It was not here a while before: then it came later.
+        // It was not there at 9_107_000, so it arrived later.
         let seen = Seen { not_at: Some(9_107_000), ..Seen::late(9_109_000) };
         assert_eq!(lane.due(at(9_100_000), 8, seen, &add), 9_107_500);
     }
 
-    /// A synchronous send returns when its answer is here, 2 L later: the receive is posted long after
-    /// the message has come, and that L is not the link's.
+    /// A synchronous send returns when its answer is here, 2 L later. The receive is posted long after the
+    /// message has arrived, and that L is not part of the link.
     #[test]
     fn a_latency_that_a_program_waits_for_is_not_learnt_as_the_links() {
         let add = Terms { latency: Latency::Beyond(20_000), ..Terms::NONE };
@@ -326,7 +328,7 @@ mod tests {
             let due = lane.due(at(stamp), 1 << 16, seen, &add);
             assert_eq!(due - stamp, 20_100, "message {nth}");
         }
-        // What comes into a receive that was posted before shows what the link takes.
+        // A message whose receive was posted before shows the link's own time.
         for nth in 300..400u64 {
             let stamp = 100_000 * nth;
             let seen = Seen { posted: Some(stamp - 9), not_at: Some(stamp + 690), ..Seen::late(stamp + 710) };
@@ -337,8 +339,8 @@ mod tests {
         assert_eq!(lane.due(at(stamp), 1 << 16, seen, &add) - stamp, 20_700);
     }
 
-    /// The first message made a connection, and all others wait for their receive: what answers take, which
-    /// say nothing of their sender, is known.
+    /// The first message made a connection, and all others wait for their receive. The time of answers, which
+    /// do not name their sender, is known.
     #[test]
     fn what_is_known_of_another_way_serves_where_nothing_was_seen_coming() {
         let add = Terms { latency: Latency::Beyond(20_000), ..Terms::NONE };
@@ -359,23 +361,23 @@ mod tests {
         assert_eq!(due(stamp, posted), 20_100);
     }
 
-    /// A link that takes 3 for each byte, of which 2 while the sender's call copies them.
+    /// A link takes 3 for each byte, 2 of them while the sender's call copies the byte.
     #[test]
     fn the_bytes_of_a_message_count_once() {
         let (bytes, own) = (1001, 500 + 3000);
         let sent = |departures: &mut Departures, began: u64, terms: &Terms| {
             departures.depart_over(began + 100, began + 100 + 2000, bytes, terms)
         };
-        // Added: it comes by what is added for its bytes later than it would.
+        // Added: the message is later by the amount that is added for its bytes.
         let add = Terms { gap_per_byte: 3.0 + 5.0, added_per_byte: Some(5.0), ..Terms::NONE };
         let (mut departures, mut lane) = (Departures::default(), Lane::default());
         for began in [100_000, 200_000, 300_000] {
             let departed = sent(&mut departures, began, &add);
             assert_eq!(lane.due(Some(departed), bytes, Seen::late(began + own), &add), began + own + 5000);
         }
-        // The next one departs when all of its bytes have left.
+        // The next message departs when all bytes have left.
         assert_eq!(sent(&mut departures, 300_000, &add).at, 300_100 + 8000 + 5000);
-        // Set: its bytes take what is set, and the link for few of them besides.
+        // Set: the bytes take the set time. In addition the link takes its own time for a few bytes.
         let set = Terms { gap_per_byte: 8.0, ..Terms::NONE };
         let (mut departures, mut lane) = (Departures::default(), Lane::default());
         assert_eq!(lane.due(at(1056), 8, Seen::late(1400), &set), 1000 + 56 + 400);
@@ -389,8 +391,8 @@ mod tests {
         }
     }
 
-    /// A stream in a ring, faster than the latency that is added: each message is seen when the one
-    /// before it has been released.
+    /// A stream in a ring is faster than the added latency. Each message is seen when the one before it has
+    /// been released.
     #[test]
     fn waiting_in_line_is_not_taken_for_the_link() {
         let add = Terms { latency: Latency::Beyond(500), ..Terms::NONE };
@@ -428,7 +430,7 @@ mod tests {
         })
     }
 
-    /// Messages: a pause before each, its bytes, how long the link takes, how late it is seen.
+    /// Messages: the pause before each, its bytes, the link's own time, and how late it is seen.
     fn messages() -> impl Strategy<Value = alloc::vec::Vec<(u64, usize, u64, u64)>> {
         vec((0..2000u64, 0..3000usize, 0..300u64, 0..2000u64), 1..60)
     }
@@ -442,7 +444,7 @@ mod tests {
                 let departed = departures.depart(now, bytes, &terms);
                 let stamp = departed.at;
                 let earliest = last.map_or(now, |last: u64| now.max(last + terms.send_gap));
-                // As early as can be, and no earlier.
+                // As early as possible, and no earlier.
                 prop_assert_eq!(stamp, earliest + terms.data(bytes));
                 last = Some(stamp);
             }
@@ -457,9 +459,9 @@ mod tests {
                 now += pause;
                 let departed = departures.depart(now, bytes, &terms);
                 let stamp = departed.at;
-                // The link itself carries it at once, and keeps the order.
+                // The link carries it at once and keeps the order.
                 seen = (now + way + late).max(seen);
-                // Polling, or looking late.
+                // The receiver was polling, or polls late.
                 let not_at = looked.filter(|_| late % 2 == 0).map(|at: u64| at.max(seen - late));
                 let seen_as = Seen { not_at, ..Seen::late(seen) };
                 looked = Some(seen);
@@ -469,7 +471,7 @@ mod tests {
                     Latency::After(latency) => prop_assert!(due >= stamp + latency),
                     Latency::Beyond(added) => {
                         prop_assert!(due >= stamp + added);
-                        // No later than if it had come as late as it was seen, but for those before it.
+                        // No later than if it had arrived when it was seen, except for earlier messages.
                         let eager = seen.max(stamp + most) + added;
                         prop_assert!(due <= last.unwrap_or(0).max(eager), "{due} {eager}");
                     }

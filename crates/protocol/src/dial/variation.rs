@@ -1,11 +1,11 @@
-//! What differs from message to message: chance, and the time of a profile, of a process whose dials
-//! are turned in one way, or in several that change alike.
+//! The state from which each message of a process gets its effective parameters: a random source and the time
+//! of the profile. It serves one [`Course`], or several of the same profile.
 
 use super::course::Course;
 use super::terms::Terms;
 use crate::sim::random::Random;
 
-/// Chance and the time of a profile. Times are in ticks.
+/// A random source and the time of the profile. Times are in ticks.
 #[derive(Clone, Debug)]
 pub struct Variation {
     random: Random,
@@ -13,14 +13,14 @@ pub struct Variation {
 }
 
 impl Variation {
-    /// Before the first message, for `course` and others of the same profile. What varies by chance is
-    /// drawn from `seed`.
+    /// Creates the state before the first message, for `course` and others of the same profile. Random values
+    /// are drawn from `seed`.
     pub fn new(course: &Course, seed: u64) -> Self {
         Self { random: Random::new(seed), phase: Phase { idle: course.idle(), began: None, last: 0 } }
     }
 
-    /// What a message is put under that is sent at `now`, and departs when the interface is `free` of
-    /// those before it. While they leave there is no pause.
+    /// Returns the effective parameters of a message that is sent at `now`. It departs when the interface is
+    /// `free` of earlier messages. As long as these leave, there is no pause.
     #[inline]
     pub fn departing(&mut self, course: &Course, now: u64, free: u64) -> Terms {
         self.phase.last = self.phase.last.max(free.min(now));
@@ -28,9 +28,10 @@ impl Variation {
         course.terms_at(self.phase.elapsed(now.max(free)), &mut self.random)
     }
 
-    /// For [`Lane::due_by`](super::timing::Lane::due_by): what a message is put under that is seen at
-    /// `now`, and whose last byte had left at `departed`, if it says so. What the bytes took is that of
-    /// this time, by the receiver's profile: who changes G while they leave has them take another time.
+    /// Returns the effective parameters for [`Lane::due_by`](super::timing::Lane::due_by) of a message that
+    /// is seen at `now`. `departed` is the time at which its last byte left, if it has a stamp. The gap per
+    /// byte is that of this time, in the profile of the receiver. If G changes while the bytes leave, the
+    /// sender may have used another G.
     #[inline]
     pub fn seen(&mut self, course: &Course, now: u64, departed: Option<u64>) -> Terms {
         let departed = departed.unwrap_or(now);
@@ -38,21 +39,21 @@ impl Variation {
         course.means_at(self.phase.elapsed(departed))
     }
 
-    /// The latency of a message that would be due at `here` without one.
+    /// Draws the latency of a message that would be due at `here` without one.
     #[inline]
     pub fn latency(&mut self, course: &Course, here: u64) -> u64 {
         course.latency_at(self.phase.elapsed(here), &mut self.random)
     }
 
-    /// What a message is put under that is released then.
+    /// Returns the effective parameters of a message that is released at `at`.
     #[inline]
     pub fn released(&mut self, course: &Course, at: u64) -> Terms {
         course.terms_at(self.phase.elapsed(at), &mut self.random)
     }
 }
 
-/// The time of a process's profile: it begins with the first message, and again with the first after
-/// a pause, where the profile says so.
+/// The time of a process's profile. It begins with the first message. If the profile says so, it restarts
+/// with the first message after a pause.
 #[derive(Clone, Debug)]
 struct Phase {
     idle: Option<u64>,
@@ -61,8 +62,8 @@ struct Phase {
 }
 
 impl Phase {
-    /// A message has moved at that time, of which this process knows at `now`. A program that looks
-    /// late has made no pause.
+    /// Notes that a message moved at `moved`, which the process learned at `now`. A program that polls late
+    /// makes no pause.
     #[inline]
     fn note(&mut self, moved: u64, now: u64) {
         let was_idle = self.idle.is_some_and(|idle| moved.saturating_sub(self.last) >= idle);
@@ -70,7 +71,7 @@ impl Phase {
         (self.began, self.last) = (Some(began), self.last.max(moved));
     }
 
-    /// How long ago it began at that time; 0 of one before.
+    /// Returns the time since the profile began; 0 for an earlier time.
     #[inline]
     fn elapsed(&self, time: u64) -> u64 {
         time.saturating_sub(self.began.unwrap_or(time))
@@ -118,9 +119,9 @@ mod tests {
         let mut variation = Variation::new(&course, 1);
         let mut data = |seen, departed| variation.seen(&course, seen, departed).data(2);
         assert_eq!([data(5000, Some(4900)), data(5000, Some(5000))], [1, 1]);
-        // The program computes until 10 000, while a message comes each 900.
+        // The program computes until 10 000, and a message arrives every 900.
         assert_eq!([5900, 6800, 7700, 8600].map(|departed| data(10_000, Some(departed))), [2, 3, 4, 5]);
-        // Here nothing has come for long.
+        // No message has arrived for long.
         assert_eq!([data(11_000, Some(9700)), data(13_000, None)], [1, 1]);
     }
 
@@ -142,13 +143,13 @@ mod tests {
             let terms = variation.departing(&course, now, departures.free());
             departures.depart(now, 101, &terms).at
         };
-        // 100 bytes at 10 ns each; the second departs as the step is reached.
+        // 100 bytes take 10 ns each. The second message departs as the step is reached.
         assert_eq!([7000; 3].map(&mut depart), [8000, 8100, 8200]);
     }
 
     proptest! {
-        /// Whatever the tick, what arrives during a period is released at its end, all together and
-        /// in order; nothing is early.
+        /// For any tick, all messages that arrive during a period are released at its end, in order. No
+        /// message is early.
         #[test]
         fn a_sawtooth_releases_at_multiples_of_its_period(
             tick_ns in prop_oneof![Just(1.0), Just(0.4), 0.1..2.0f64],
@@ -175,7 +176,7 @@ mod tests {
                 });
                 prop_assert!(due > arrived && due >= last, "{} {} {}", due, arrived, last);
                 prop_assert_eq!((due - began) % period, 0);
-                // The next end of a period, unless one before it was later.
+                // The next end of a period, unless an earlier message was later.
                 prop_assert!(due - arrived <= period || due == last);
                 last = gate.pass(due, &variation.released(&course, due));
             }

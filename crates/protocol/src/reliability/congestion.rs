@@ -1,30 +1,31 @@
-//! How many messages may be under way: additive increase, as in RFC 5681 but slower, and a
-//! decrease by what was lost, as in Relentless Congestion Control (Mathis 2009), in messages.
+//! The congestion window: the number of messages that may be in flight. It grows by additive increase, as in
+//! RFC 5681 but slower. It shrinks by the number of messages lost, as in Relentless Congestion Control
+//! (Mathis 2009). Its unit is a message.
 //!
-//! The question that the ATM paper left open: many senders that turn to one receiver at
-//! once. One message each is all that the network is asked to hold when it loses.
+//! The ATM paper left open the case of many senders that turn to one receiver at once. Here a loss can shrink
+//! each window to one message. The network then has to hold one message of each sender.
 //!
-//! What a network loses is what it could not hold, so a window that is smaller by just that
-//! fits. Half of it, as RFC 5681 takes, is right where the half is one or two messages, and
-//! there it is the same. A flow that holds many loses most of its rate to it where losses have
-//! nothing to do with how much is sent: at 1 % it would hold 7 messages on the average, and
-//! with this half of the most that it may.
+//! The network loses the messages that it cannot hold, so a window that is smaller by their number fits. RFC
+//! 5681 halves the window instead. That is right if half the window is one or two messages, and then both
+//! rules agree. A flow with many messages in flight loses most of its rate by halving, if losses do not
+//! depend on the rate. At 1 % loss it would hold 7 messages on average. With the rule here it holds half of
+//! the largest window.
 
-/// Fractions of a message, so that growth by less than one a round trip adds up.
+/// One message. The window has fractions of a message, so that growth by less than one a round trip adds up.
 const ONE: u32 = 1 << 8;
-/// What is sent before anything is known.
+/// The initial window.
 const INITIAL: u32 = 16 * ONE;
-/// What the selective acknowledgement can describe.
+/// The largest window, in messages: as many as the selective acknowledgement can describe.
 pub const MOST: u32 = 64;
 
-/// What a round trip without loss adds to the window. A whole message each, as in RFC 5681,
-/// makes many senders overrun a short queue so often that the link stands idle while they wait
-/// for their timeouts: simulated, 64 to one used 0.77 of it, and 0.91 with this.
+/// The growth of the window in a round trip without loss. RFC 5681 adds a whole message. Many senders then
+/// overrun a short queue so often that the link is idle while they wait for their timeouts. In a simulation
+/// of 64 senders and one receiver the link was used to 0.77, and to 0.91 with this growth.
 const GROWTH: u32 = ONE / 4;
 
-/// A window of many messages grows faster, by one over this for the square of them: a quarter of a
-/// message makes up for 1 % of 25, and this for 1 % of any. Where many senders share a queue
-/// no window is that long.
+/// A window of many messages grows faster, by its square over this. The growth of a quarter of a message
+/// makes up for 1 % loss of a window of 25. Both together make up for 1 % loss of any window. Where many
+/// senders share a queue, no window is that large.
 const GROWTH_OF_MANY: u32 = 8192;
 
 /// The congestion window.
@@ -35,39 +36,39 @@ pub struct Congestion {
 }
 
 impl Congestion {
-    /// The window of a connection that knows nothing yet.
+    /// Creates the window of a new connection.
     pub const fn new() -> Self {
         Self { window: INITIAL, threshold: MOST * ONE }
     }
 
-    /// Messages that may be under way.
+    /// Returns the number of messages that may be in flight.
     pub const fn window(&self) -> u32 {
         self.window / ONE
     }
 
-    /// One more message has arrived.
+    /// Grows the window because one more message has arrived.
     pub fn arrived(&mut self) {
         let growth = if self.window < self.threshold { ONE } else { self.growth() * ONE / self.window };
         self.window = (self.window + growth.max(1)).min(MOST * ONE);
     }
 
-    /// What a round trip without loss adds.
+    /// Returns the growth in a round trip without loss.
     fn growth(&self) -> u32 {
         GROWTH + self.window() * self.window / GROWTH_OF_MANY
     }
 
-    /// So many more messages were lost.
+    /// Shrinks the window by `count` messages that were lost.
     pub fn lost(&mut self, count: u32) {
         self.threshold = self.window.saturating_sub(count * ONE).max(ONE);
         self.window = self.threshold;
     }
 
-    /// A message that counted as lost has arrived, before it was sent again: that was no loss.
+    /// Takes back one loss: the message has arrived before it was retransmitted.
     pub fn was_late(&mut self) {
         self.window = (self.window + ONE).min(MOST * ONE);
     }
 
-    /// Nothing came back for so long that everything counts as lost.
+    /// Shrinks the window to one message after a timeout, when all messages in flight count as lost.
     pub fn timed_out(&mut self) {
         self.threshold = (self.window / 2).max(2 * ONE);
         self.window = ONE;
@@ -93,14 +94,14 @@ mod tests {
         assert_eq!(congestion.window(), 1);
         congestion.timed_out();
         assert_eq!(congestion.window(), 1);
-        // A quarter of a message more a round trip, roughly, of growing length.
+        // It grows by about a quarter of a message per round trip, and a round trip has ever more messages.
         for _ in 0..100 {
             congestion.arrived();
         }
         assert!((6..=9).contains(&congestion.window()), "{}", congestion.window());
     }
 
-    /// With one in a hundred lost at random about half of the longest window is left.
+    /// With random loss of one message in a hundred, about half of the largest window is left.
     #[test]
     fn losses_at_random_leave_a_window_of_many() {
         let (mut congestion, mut sum) = (Congestion::new(), 0);

@@ -1,40 +1,40 @@
-//! Messages of a dialled link that have arrived and are not due: they are not delivered before, so
-//! nothing that they say of requests holds before.
+//! The messages of a dialled link that have arrived and are not due. They are delivered when they are due, so
+//! their completion counts do not hold before.
 
 use super::transfers::{Event, Step};
 use crate::frame::datagram::Header;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// What is held of a message.
+/// The held part of a message.
 #[derive(Debug)]
 pub enum What {
-    /// All of it.
+    /// All of the message.
     Message(Vec<u8>),
-    /// What the transfer has come to that it belongs to. Its bytes are in their place.
+    /// The next step of the transfer to which the message belongs. Its bytes are in place already.
     Step(Step),
 }
 
-/// A message that is held.
+/// A held message.
 #[derive(Debug)]
 pub struct Held {
     pub header: Header,
     pub what: What,
     pub due: u64,
-    /// Requests that are completed behind it, as others said that are not held.
+    /// The completion count of later datagrams that are not held. It holds from the release of this message.
     pub then_completed: Option<u16>,
 }
 
-/// What a message is for that was held until it was due.
+/// The content of a message that was held until it was due.
 #[derive(Debug)]
 pub enum Released {
-    /// A request or a reply, all of it.
+    /// A complete request or reply.
     Message(Vec<u8>),
-    /// What came of a transfer.
+    /// The outcome for a transfer.
     Event(Event),
 }
 
-/// The messages that are held, in their order.
+/// The held messages, in their order.
 #[derive(Debug, Default)]
 pub struct Holding {
     held: VecDeque<Held>,
@@ -49,7 +49,7 @@ impl Holding {
         self.held.push_back(Held { header, what, due, then_completed: None });
     }
 
-    /// The one that was put last.
+    /// Returns the message that was put last.
     pub fn last(&mut self) -> Option<&mut Held> {
         self.held.back_mut()
     }
@@ -66,7 +66,7 @@ impl Holding {
         self.held.clear();
     }
 
-    /// Memory for what is held.
+    /// Returns the memory of the held messages, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let messages = self.held.iter().map(|held| match &held.what {
             What::Message(bytes) => bytes.capacity(),

@@ -1,32 +1,32 @@
-//! Exactly once, in order, over a network that loses, repeats, reorders and damages.
+//! Exactly-once, in-order delivery over a network that loses, duplicates, reorders and damages datagrams.
 //!
-//! A [`Connection`] is a state machine: datagrams, messages and the time go in; datagrams,
-//! deliveries and the next deadline come out. It has no clock, no socket and no random
-//! source, so that a seeded simulator drives the code that runs on a real wire.
+//! A [`Connection`] is a state machine. Its inputs are datagrams, messages and the time. Its outputs are
+//! datagrams, deliveries and the next deadline. It has no clock, no socket and no random source. So a seeded
+//! simulator and a real transport drive the same code.
 //!
-//! The driving contract, for a caller at any time `now_ns`:
-//! 1. hand in what arrived ([`Connection::receive`]) and handle what that made
-//!    deliverable ([`Connection::buffered`]), with [`Connection::transfer`] where it belongs to
-//!    a bulk transfer;
-//! 2. hand in the time when a deadline has passed ([`Connection::on_time`]);
-//! 3. send what is to be sent ([`Connection::transmit`], which lends the bytes) until there is
-//!    nothing more, nor anything to be had of bulk transfers ([`Connection::feed`]);
-//! 4. come back at [`Connection::deadline`] at the latest.
+//! The caller drives a connection as follows, at any time `now_ns`:
+//! 1. It passes each datagram that arrived to [`Connection::receive`]. It handles the messages that became
+//!    deliverable, which [`Connection::buffered`] returns. A message that belongs to a bulk transfer goes to
+//!    [`Connection::transfer`].
+//! 2. It calls [`Connection::on_time`] when a deadline has passed.
+//! 3. It sends the datagrams of [`Connection::transmit`], which lends the bytes. It continues until there are
+//!    no more, and [`Connection::feed`] has nothing to add from bulk transfers.
+//! 4. It comes back at [`Connection::deadline`] at the latest.
 //!
-//! On a dialled link ([`Connection::hold_messages`]) what arrives is put aside with the time at which
-//! it is due ([`Connection::hold`]), and delivered when the caller lets it
-//! ([`Connection::release`]). It is acknowledged as it arrives, for the network is not dialled; what it
-//! completes, and what is completed by handling it, waits with it.
+//! On a dialled link ([`Connection::hold_messages`]) the caller puts each message aside with the time at
+//! which it is due ([`Connection::hold`]). It delivers the message later ([`Connection::release`]). The
+//! message is acknowledged as it arrives, because the network is not dialled. The completions that the
+//! message carries wait for its release, and so does its own completion.
 //!
-//! As in von Eicken et al. 1994 ("SSAM implementation: flow control"), a sliding window
-//! with copies kept until they are acknowledged, and acknowledgements carried by
-//! replies, with explicit ones only where nothing flows back. Beyond the paper:
-//! selective acknowledgement, timeouts from measured round trips, probes of the tail,
-//! a response to congestion, and death by silence.
+//! The protocol follows von Eicken et al. 1994 ("SSAM implementation: flow control"). It has a sliding
+//! window, keeps copies until they are acknowledged, and lets replies carry acknowledgements. Explicit
+//! acknowledgements are sent only where nothing flows back. Beyond the paper it has selective
+//! acknowledgement, timeouts from measured round trips, tail loss probes, congestion control, and a peer
+//! timeout.
 //!
-//! Within, `sending` keeps what is not acknowledged and decides what goes out next,
-//! `receiving` puts in order what comes in, `transfers` knows which bytes of bulk transfers go
-//! where, `holding` has what is not due on a dialled link, and the connection joins them.
+//! Inside, `sending` keeps unacknowledged messages and decides what is sent next. `receiving` puts arriving
+//! messages in order. `transfers` knows where the bytes of bulk transfers come from and belong. `holding` has
+//! the messages that are not due on a dialled link. The connection joins them.
 
 mod buffers;
 mod congestion;

@@ -1,35 +1,34 @@
-//! The receiving side: messages put in order, and when to say what has arrived.
+//! The receiving side: it puts messages in order and decides when to acknowledge them.
 
 use super::buffers::Buffers;
 use crate::frame::datagram::{Arrived, Datagram, Header};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Messages that can arrive ahead of one that is missing: as many as the selective
-/// acknowledgement has bits.
+/// The most messages that are kept ahead of a missing one: as many as the selective acknowledgement has bits.
 const AHEAD: u32 = 64;
-/// Messages received in order before they are acknowledged at once.
+/// After this many messages in order, an acknowledgement is sent at once.
 const UNACKNOWLEDGED_AT_MOST: u32 = 16;
 
-/// A message ahead of its turn: what it says, and all of it.
+/// A message that arrived out of order: its header and all of its bytes.
 type Kept = (Header, Vec<u8>);
 
-/// Messages as they come from the network.
+/// The receiving side of a connection.
 #[derive(Debug)]
 pub struct Receiving {
     expected: u32,
     /// Bit i: the message `expected + 1 + i` is kept.
     selective: u64,
-    /// The transmission that came last.
+    /// The transmission that arrived last.
     latest: u16,
-    /// What is kept, from the expected message up to the farthest one.
+    /// The kept messages, from the expected one to the farthest one.
     ahead: VecDeque<Option<Kept>>,
     unacknowledged: u32,
     acknowledgement_delay_ns: u64,
     acknowledge_at_ns: Option<u64>,
-    /// An acknowledgement is to travel alone.
+    /// An acknowledgement must be sent at once, alone if no message carries it.
     acknowledge_now: bool,
-    /// Messages handed on.
+    /// Messages delivered in order.
     pub delivered: u64,
     /// Messages that had arrived before.
     pub duplicates: u64,
@@ -38,7 +37,8 @@ pub struct Receiving {
 }
 
 impl Receiving {
-    /// Nothing has arrived. An acknowledgement waits for `acknowledgement_delay_ns`.
+    /// Creates the receiving side. An acknowledgement waits `acknowledgement_delay_ns` for a message that
+    /// carries it.
     pub fn new(first_sequence: u32, acknowledgement_delay_ns: u64) -> Self {
         Self {
             expected: first_sequence,
@@ -55,19 +55,19 @@ impl Receiving {
         }
     }
 
-    /// The sequence number that is expected next.
+    /// Returns the sequence number that is expected next.
     pub fn expected(&self) -> u32 {
         self.expected
     }
 
-    /// What has arrived up to now.
+    /// Returns the acknowledgement of the messages that have arrived.
     pub fn arrived(&self) -> Arrived {
         let Self { expected, selective, latest, .. } = *self;
         Arrived { expected, selective, latest, is_stale: false }
     }
 
-    /// Takes a message. True where it is the next one, to be handled now; one that is ahead is
-    /// kept.
+    /// Takes a message. Returns true if it is the next one, which must be handled now. A message ahead of a
+    /// missing one is kept.
     pub fn take(&mut self, datagram: &Datagram<'_>, now_ns: u64, buffers: &mut Buffers) -> bool {
         let offset = datagram.header.sequence.wrapping_sub(self.expected);
         self.latest = datagram.header.transmission;
@@ -78,7 +78,7 @@ impl Receiving {
             self.advance();
             return true;
         }
-        // Whatever is out of order tells of a loss: the sender should know at once.
+        // A message out of order hints at a loss, so it is acknowledged at once.
         self.acknowledge_now = true;
         if offset > u32::MAX / 2 {
             self.duplicates += 1;
@@ -103,14 +103,14 @@ impl Receiving {
         self.selective |= 1 << (offset - 1);
     }
 
-    /// What was kept and whose turn has come, to be handled now.
+    /// Returns the next kept message if it is in order now. It must be handled now.
     pub fn kept(&mut self) -> Option<Kept> {
         let kept = self.ahead.front_mut()?.take()?;
         self.advance();
         Some(kept)
     }
 
-    /// Moves past the message that is expected.
+    /// Moves past the expected message.
     fn advance(&mut self) {
         self.ahead.pop_front();
         self.selective >>= 1;
@@ -122,41 +122,41 @@ impl Receiving {
         }
     }
 
-    /// Something is to be told, unless a message tells it before.
+    /// Starts the acknowledgement delay, if it is not running.
     pub fn owe(&mut self, now_ns: u64) {
         self.acknowledge_at_ns.get_or_insert(now_ns + self.acknowledgement_delay_ns);
     }
 
-    /// The peer wants to know.
+    /// Requests an acknowledgement at once, because the peer asked for it.
     pub fn acknowledge_now(&mut self) {
         self.acknowledge_now = true;
     }
 
-    /// Whether an acknowledgement is to travel, alone if need be.
+    /// Reports whether an acknowledgement must be sent at once, alone if no message carries it.
     pub fn is_due(&self) -> bool {
         self.acknowledge_now
     }
 
-    /// A datagram left that says all there is to say.
+    /// Notes that a datagram with the current acknowledgement was sent.
     pub fn told(&mut self) {
         self.unacknowledged = 0;
         self.acknowledge_at_ns = None;
         self.acknowledge_now = false;
     }
 
-    /// When an acknowledgement has waited for long enough.
+    /// Returns the time at which the acknowledgement delay ends, if it is running.
     pub fn deadline(&self) -> Option<u64> {
         self.acknowledge_at_ns
     }
 
-    /// The time has come, or passed.
+    /// Requests an acknowledgement if its delay has ended at `now_ns`.
     pub fn on_time(&mut self, now_ns: u64) {
         if self.acknowledge_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             self.acknowledge_now = true;
         }
     }
 
-    /// Memory for what is ahead.
+    /// Returns the memory of the kept messages, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.ahead.capacity() * size_of::<Option<Kept>>()
             + self.ahead.iter().flatten().map(|(_, bytes)| bytes.capacity()).sum::<usize>()
@@ -192,7 +192,7 @@ mod tests {
         bytes
     }
 
-    /// A message arrives; the sequence numbers of those that are handled then.
+    /// Receives a message. Returns the sequence numbers of the messages that are handled then.
     fn arrive(receiving: &mut Receiving, buffers: &mut Buffers, sequence: u32, now_ns: u64) -> Vec<u32> {
         let bytes = message(sequence);
         if !receiving.take(&datagram::parse(&bytes).unwrap(), now_ns, buffers) {

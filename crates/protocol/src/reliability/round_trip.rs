@@ -1,19 +1,18 @@
-//! How long a round trip takes, and how long to wait for one.
+//! The round-trip time and the timeouts that follow from it.
 
-/// Timeouts are not shorter: a process that is scheduled away comes back within this time
-/// more often than not.
+/// The shortest timeout. A process that was descheduled usually runs again within this time.
 pub const TIMEOUT_AT_LEAST_NS: u64 = 200_000;
-/// Timeouts do not back off further: a network that comes back is noticed within this.
+/// The longest timeout after backoff. A network that recovers is noticed within this time.
 pub const TIMEOUT_AT_MOST_NS: u64 = 50_000_000;
-/// Probes of the tail are not sent sooner.
+/// The shortest time until a tail loss probe.
 const PROBE_AT_LEAST_NS: u64 = 30_000;
-/// No round trip is expected to take longer, whatever was measured: a pause of either side can
-/// look like one, and a loss after it must be noticed well before anybody is given up.
+/// The longest expected round trip, whatever the samples say. A pause of either side can look like a round
+/// trip. A loss after it must be noticed well before the peer timeout.
 const EXPECTED_AT_MOST_NS: u64 = 500_000_000;
-/// Assumed before anything was measured.
+/// The expected round trip before the first sample.
 const INITIAL_NS: u64 = 200_000;
 
-/// A smoothed round trip and its variation (RFC 6298, section 2).
+/// The smoothed round-trip time and its variation (RFC 6298, section 2).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoundTrip {
     smoothed_ns: u64,
@@ -21,7 +20,7 @@ pub struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// A transmission was acknowledged after `ns`.
+    /// Takes a sample: a transmission was acknowledged after `ns`.
     pub fn sample(&mut self, ns: u64) {
         if self.smoothed_ns == 0 {
             self.smoothed_ns = ns.max(1);
@@ -39,13 +38,13 @@ impl RoundTrip {
         }
     }
 
-    /// When the newest message is sent again, on the suspicion that it or its
-    /// acknowledgement was lost and nothing behind it will tell.
+    /// Returns the time after which the newest message is retransmitted as a tail loss probe. It or its
+    /// acknowledgement may be lost, and no later message would show that.
     pub fn probe_ns(&self, acknowledgement_delay_ns: u64) -> u64 {
         (self.expected_ns() + acknowledgement_delay_ns).max(PROBE_AT_LEAST_NS)
     }
 
-    /// When everything unacknowledged counts as lost, after `timeouts` in a row.
+    /// Returns the time after which all unacknowledged messages count as lost, after `timeouts` in a row.
     pub fn timeout_ns(&self, acknowledgement_delay_ns: u64, timeouts: u32) -> u64 {
         let first = (self.expected_ns() + acknowledgement_delay_ns).max(TIMEOUT_AT_LEAST_NS);
         first.saturating_mul(1 << timeouts.min(16)).min(TIMEOUT_AT_MOST_NS.max(first))
