@@ -5,9 +5,9 @@
 //! simulator and a real transport drive the same code.
 //!
 //! The caller drives a connection as follows, at any time `now_ns`:
-//! 1. It passes each datagram that arrived to [`Connection::receive`]. It handles the messages that became
-//!    deliverable, which [`Connection::buffered`] returns. A message that belongs to a bulk transfer goes to
-//!    [`Connection::transfer`].
+//! 1. It passes each datagram that arrived to [`Connection::receive`]. On [`Delivery::Now`] it handles that
+//!    message, and then the messages that [`Connection::buffered`] returns. A message that belongs to a bulk
+//!    transfer goes to [`Connection::transfer`].
 //! 2. It calls [`Connection::on_time`] when a deadline has passed.
 //! 3. It sends the datagrams of [`Connection::transmit`], which lends the bytes. It continues until there are
 //!    no more, and [`Connection::feed`] has nothing to add from bulk transfers.

@@ -1,5 +1,5 @@
-//! The sending side: messages in order, a copy of each until it is acknowledged; what is
-//! under way, what was lost, and when to suspect so.
+//! The sending side: it keeps messages in order, with a copy of each until it is acknowledged. It knows which
+//! messages are in flight, detects losses, and runs the retransmission timer.
 
 use super::buffers::Buffers;
 use super::congestion::{Congestion, MOST};
@@ -8,27 +8,28 @@ use crate::frame::datagram::{self, Arrived, Kind};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// A message counts as lost when one that was sent so many transmissions later arrived.
+/// The reordering threshold, in transmissions: a message counts as lost when a transmission this much later
+/// has arrived.
 const REORDERING: u64 = 3;
-/// How often the newest message is sent again before everything counts as lost.
+/// The number of tail loss probes before everything counts as lost.
 const PROBES: u32 = 1;
 
-/// A peer acknowledged what was never sent.
+/// The peer acknowledged a message that was never sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Absurd;
 
-/// What an acknowledgement was worth.
+/// The outcome of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// Something has arrived that was not known to.
+    /// It acknowledges a message that was not acknowledged before.
     News,
-    /// What was known.
+    /// It repeats an earlier acknowledgement.
     Nothing,
-    /// Less than what was known: it was overtaken on the way.
+    /// It acknowledges less than an earlier one: it was overtaken in the network.
     Old,
 }
 
-/// A message on its way out.
+/// A message that is not acknowledged.
 #[derive(Debug)]
 struct Outgoing {
     kind: Kind,
@@ -36,7 +37,7 @@ struct Outgoing {
     flight: Flight,
 }
 
-/// How a message was transmitted.
+/// The transmissions of a message.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     state: Way,
@@ -44,28 +45,29 @@ struct Flight {
     last: Transmission,
 }
 
-/// One of all transmissions of a connection.
+/// One transmission among all of the connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Transmission {
-    /// Its place among them, from 1; 0 for one that is yet to come.
+    /// Its number among them, from 1; 0 if it has not happened.
     order: u64,
     sent_ns: u64,
 }
 
 impl Flight {
-    /// The transmission of that order, as far as it is remembered.
+    /// Returns the transmission of that number, if it is the first or the last of this message.
     fn transmission(&self, order: u64) -> Option<Transmission> {
         [self.first, self.last].into_iter().find(|transmission| transmission.order == order)
     }
 }
 
+/// The state of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// Not transmitted yet, or to be transmitted again.
+    /// Not transmitted yet, or to be retransmitted.
     Here,
-    /// Transmitted, nothing heard.
+    /// In flight: transmitted and not acknowledged.
     Flying,
-    /// Acknowledged out of order.
+    /// Acknowledged selectively.
     Arrived,
 }
 
@@ -73,32 +75,32 @@ fn is_piece(kind: Kind) -> bool {
     matches!(kind, Kind::Chunk | Kind::Fetched)
 }
 
-/// Messages until they are acknowledged.
+/// The messages that are not acknowledged, in order.
 #[derive(Debug)]
 pub struct Sending {
     messages: VecDeque<Outgoing>,
-    /// Sequence number of the first of them.
+    /// The sequence number of the first of them.
     first: u32,
-    /// How many of them carry bytes of a transfer, for which no place was reserved.
+    /// The number of them that carry bytes of a transfer. No place is reserved for these.
     pieces: usize,
-    /// How many of them have been transmitted at least once.
+    /// The number of them that have been transmitted at least once.
     transmitted: usize,
-    /// How many of these are flying, and how many are to be transmitted again.
+    /// Of the transmitted ones, the number in flight, and the number to be retransmitted.
     under_way: u32,
     again: u32,
-    /// Transmissions so far, and the latest of them known to have arrived.
+    /// The number of transmissions so far, and the latest of them that is known to have arrived.
     order: u64,
     arrived_order: u64,
 
     round_trip: RoundTrip,
     congestion: Congestion,
-    /// The peer may take its time to acknowledge.
+    /// The acknowledgement delay of the peer.
     acknowledgement_delay_ns: u64,
     timeouts: u32,
     probe_is_due: bool,
-    /// When the retransmission timer was last set.
+    /// The time at which the retransmission timer was last set.
     timer_ns: u64,
-    /// Before this time no answer can come to what has arrived.
+    /// No answer to the acknowledged requests can come before this time.
     answer_ns: u64,
 
     /// Messages transmitted for the first time.
@@ -108,7 +110,8 @@ pub struct Sending {
 }
 
 impl Sending {
-    /// Nothing to send, to a peer whose acknowledgements wait for `acknowledgement_delay_ns`.
+    /// Creates the sending side without messages. Acknowledgements of the peer are delayed by up to
+    /// `acknowledgement_delay_ns`.
     pub fn new(first_sequence: u32, acknowledgement_delay_ns: u64, now_ns: u64) -> Self {
         Self {
             messages: VecDeque::new(),
@@ -131,18 +134,18 @@ impl Sending {
         }
     }
 
-    /// Messages that are not acknowledged.
+    /// Returns the number of messages that are not acknowledged.
     pub fn len(&self) -> usize {
         self.messages.len()
     }
 
-    /// Those of them that wait in a place of their own: all but bytes of transfers, which are
-    /// taken only as fast as they can be sent.
+    /// Returns the number of them that have a reserved place. Bytes of transfers have none, because they are
+    /// read from memory only as fast as they can be sent.
     pub fn places_taken(&self) -> usize {
         self.messages.len() - self.pieces
     }
 
-    /// Whether one more message would be sent at once.
+    /// Reports whether one more message would be sent at once.
     pub fn is_open(&self) -> bool {
         let all = self.messages.len();
         self.again == 0
@@ -151,17 +154,17 @@ impl Sending {
             && self.under_way < self.congestion.window()
     }
 
-    /// The sequence number of the next message to be queued.
+    /// Returns the sequence number of the next message to be queued.
     pub fn next_sequence(&self) -> u32 {
         self.first.wrapping_add(self.len() as u32)
     }
 
-    /// How many requests have never been transmitted.
+    /// Returns the number of requests that have never been transmitted.
     pub fn requests_not_sent(&self) -> u32 {
         self.messages.range(self.transmitted..).filter(|message| message.kind.is_request()).count() as u32
     }
 
-    /// Puts a message at the end of the queue, as [`datagram::write`] left it.
+    /// Queues a message from [`datagram::write`].
     pub fn enqueue(&mut self, kind: Kind, bytes: Vec<u8>) {
         let never = Transmission::default();
         let flight = Flight { state: Way::Here, first: never, last: never };
@@ -169,10 +172,10 @@ impl Sending {
         self.messages.push_back(Outgoing { kind, bytes, flight });
     }
 
-    /// Learns what has arrived at the peer.
+    /// Takes the acknowledgement in a datagram of the peer.
     ///
     /// # Errors
-    /// That cannot be.
+    /// Returns [`Absurd`] if it covers a message that was never sent.
     pub fn acknowledge(
         &mut self,
         arrived: Arrived,
@@ -186,8 +189,9 @@ impl Sending {
         if news as usize > self.transmitted {
             return Err(Absurd);
         }
-        // Who comes back late measures an absence of its own, and who is told late that of the
-        // peer, or what the network lost on the way back.
+        // A round-trip sample is discarded if it is taken after the deadline, because this process may have
+        // been descheduled. It is also discarded if a retransmission or a probe carries it, because the peer
+        // may have paused or the network may have lost an earlier acknowledgement.
         let is_timely = now_ns <= self.deadline() && !arrived.is_stale;
         let latest = self.order_of(arrived.latest);
         let mut sample = None;
@@ -200,7 +204,7 @@ impl Sending {
             sample = self.note_arrival(message.flight, latest).or(sample);
             buffers.give_back(message.bytes);
         }
-        // Bit i stands for the message after the missing one, which is now the first.
+        // Bit i stands for the message i + 1 behind the first one, which is missing.
         let mut bits = arrived.selective;
         while bits != 0 {
             let at = 1 + bits.trailing_zeros() as usize;
@@ -225,16 +229,16 @@ impl Sending {
         Ok(Said::News)
     }
 
-    /// The order of the transmission that the peer got last, of which it tells 16 bits; 0 where
-    /// it got none.
+    /// Returns the number of the transmission that the peer received last, from its low 16 bits. Returns 0 if
+    /// the peer received none.
     fn order_of(&self, latest: u16) -> u64 {
         let ago = (self.order as u16).wrapping_sub(latest);
         self.order.saturating_sub(u64::from(ago))
     }
 
-    /// The message of `flight` has arrived, as may have been known. Gives the transmission that
-    /// brought it, where that is news and `latest` tells which it was: a message that was sent
-    /// twice does not tell by itself (Karn and Partridge 1987).
+    /// Notes that the message of `flight` has arrived, unless that is known. Returns the transmission that
+    /// brought it, if `latest` names one of those that `flight` remembers. Without `latest` this would be
+    /// ambiguous for a retransmitted message (Karn and Partridge 1987).
     fn note_arrival(&mut self, flight: Flight, latest: u64) -> Option<Transmission> {
         match flight.state {
             Way::Arrived => return None,
@@ -248,7 +252,7 @@ impl Sending {
         flight.transmission(latest)
     }
 
-    /// What was sent well before something that arrived is lost.
+    /// Declares lost each message that was transmitted well before one that has arrived.
     fn find_losses(&mut self) {
         let mut lost = 0;
         for Outgoing { flight, .. } in self.messages.iter_mut().take(self.transmitted) {
@@ -260,7 +264,7 @@ impl Sending {
                 lost += 1;
             }
             if !is_overtaken && flight.first.order == flight.last.order {
-                // First transmissions are in order: all that follows was sent later still.
+                // First transmissions are in order, so all later messages were transmitted later.
                 break;
             }
         }
@@ -269,18 +273,19 @@ impl Sending {
         }
     }
 
-    /// Timeouts count from now.
+    /// Restarts the retransmission timer and clears the count of timeouts.
     pub fn restart_timer(&mut self, now_ns: u64) {
         self.timer_ns = now_ns;
         self.timeouts = 0;
     }
 
-    /// An answer to what is sent cannot come before this time: until then nobody is asked for it.
+    /// Notes that no answer to the messages sent can come before `at_ns`. Until then no probe asks the peer
+    /// for one.
     pub fn expect_answer(&mut self, at_ns: u64) {
         self.answer_ns = self.answer_ns.max(at_ns);
     }
 
-    /// When something is to be sent again if nothing is heard.
+    /// Returns the time at which the retransmission timer expires.
     pub fn deadline(&self) -> u64 {
         let delay_ns = self.acknowledgement_delay_ns;
         let begin_ns =
@@ -292,7 +297,8 @@ impl Sending {
             }
     }
 
-    /// The time has come, or passed, and something is waited for.
+    /// Handles the retransmission timer, if it has expired at `now_ns`. Called while an acknowledgement or an
+    /// answer is outstanding.
     pub fn on_time(&mut self, now_ns: u64) {
         if now_ns < self.deadline() {
             return;
@@ -306,7 +312,8 @@ impl Sending {
                 }
             }
             self.again += core::mem::take(&mut self.under_way);
-            // Backing off once is enough where nothing could have answered in between.
+            // Only the first timeout in a row shrinks the window: nothing was acknowledged between it and the
+            // next.
             if self.timeouts == PROBES {
                 self.congestion.timed_out();
             }
@@ -314,9 +321,9 @@ impl Sending {
         self.timeouts = self.timeouts.saturating_add(1);
     }
 
-    /// The place of the message to be transmitted next: one that was lost, else a new one, as
-    /// far as the congestion window lets it, else, when a probe is due, the newest that is
-    /// under way.
+    /// Returns the index of the message to be transmitted next. It is a lost one, or else a new one, as far
+    /// as the congestion window allows. If neither is possible and a probe is due, it is the newest message
+    /// in flight.
     pub fn next(&mut self) -> Option<usize> {
         let at = self.next_allowed().or_else(|| self.next_probe())?;
         self.probe_is_due = false;
@@ -341,14 +348,14 @@ impl Sending {
         self.messages.iter().rposition(|message| message.flight.state == Way::Flying)
     }
 
-    /// Whether a probe is due that no message can be: nothing of ours is unacknowledged, and
-    /// yet an answer is missing. It is taken to be sent.
+    /// Reports whether a probe is due that no message can be: all messages are acknowledged, and an answer is
+    /// missing. The probe counts as sent.
     pub fn take_probe(&mut self) -> bool {
         core::mem::take(&mut self.probe_is_due)
     }
 
-    /// Transmits the message in the place that [`Sending::next`] gave, with what has arrived
-    /// here: its bytes.
+    /// Transmits the message at the index from [`Sending::next`], with the acknowledgement `arrived`. Returns
+    /// its bytes.
     pub fn transmit(&mut self, at: usize, arrived: Arrived, now_ns: u64) -> &[u8] {
         if self.under_way == 0 {
             self.timer_ns = now_ns;
@@ -377,7 +384,7 @@ impl Sending {
         bytes
     }
 
-    /// Memory for what is not acknowledged.
+    /// Returns the memory of the messages that are not acknowledged, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.messages.capacity() * size_of::<Outgoing>()
             + self.messages.iter().map(|message| message.bytes.capacity()).sum::<usize>()
@@ -409,14 +416,14 @@ mod tests {
         sending.enqueue(kind, bytes);
     }
 
-    /// As many messages, queued and not transmitted.
+    /// Queues `count` messages, none of which is transmitted.
     fn queued(count: u32) -> Sending {
         let mut sending = Sending::new(0, DELAY_NS, 0);
         (0..count).for_each(|_| queue(&mut sending, Kind::Request));
         sending
     }
 
-    /// Transmits all that may be; the sequence numbers on it.
+    /// Transmits all messages that may be transmitted. Returns their sequence numbers.
     fn transmit(sending: &mut Sending, now_ns: u64) -> Vec<u32> {
         core::iter::from_fn(|| {
             let at = sending.next()?;
@@ -426,7 +433,7 @@ mod tests {
         .collect()
     }
 
-    /// The peer says what has arrived, the last transmission of each.
+    /// The peer acknowledges messages, each by its last transmission.
     fn acknowledge(
         sending: &mut Sending,
         expected: u32,
@@ -454,7 +461,7 @@ mod tests {
         assert_eq!(transmit(&mut sending, 0), [0, 1, 2, 3, 4]);
         acknowledge(&mut sending, 3, 0, 10).unwrap();
         assert_eq!((sending.len(), sending.under_way), (2, 2));
-        // One that was overtaken says nothing.
+        // An acknowledgement that was overtaken says nothing.
         assert_eq!(acknowledge(&mut sending, 3, 0, 15), Ok(Said::Nothing));
         assert_eq!(acknowledge(&mut sending, 1, 0, 20), Ok(Said::Old));
         acknowledge(&mut sending, 5, 0, 30).unwrap();
@@ -468,7 +475,7 @@ mod tests {
         assert_eq!(acknowledge(&mut sending, 1, 0, 0), Err(Absurd));
         transmit(&mut sending, 0);
         assert_eq!(acknowledge(&mut sending, 3, 0, 0), Err(Absurd));
-        // A bit for a message that does not exist is passed over.
+        // A bit for a message that does not exist is ignored.
         acknowledge(&mut sending, 0, 1 << 1, 0).unwrap();
         assert_eq!(sending.under_way, 2);
     }
@@ -482,7 +489,7 @@ mod tests {
         acknowledge(&mut sending, 0, 0b111, 20).unwrap();
         queue(&mut sending, Kind::Request);
         assert_eq!(transmit(&mut sending, 30), [0, 6]);
-        // Again, where what was sent after the second transmission has arrived.
+        // It is lost again when messages sent after its second transmission have arrived.
         (0..2).for_each(|_| queue(&mut sending, Kind::Request));
         assert_eq!(transmit(&mut sending, 40), [7, 8]);
         acknowledge(&mut sending, 0, 0b1111_1111, 50).unwrap();
@@ -502,7 +509,7 @@ mod tests {
         assert_eq!(transmit(&mut sending, now_ns), [3]);
         now_ns = sending.deadline();
         sending.on_time(now_ns);
-        // One, and two more for each that arrives.
+        // One message, and two more for each that arrives.
         assert_eq!(transmit(&mut sending, now_ns), [0]);
         acknowledge(&mut sending, 1, 0, now_ns + 10).unwrap();
         assert_eq!(transmit(&mut sending, now_ns + 10), [1, 2]);
@@ -531,8 +538,8 @@ mod tests {
         assert_eq!(sending.requests_not_sent(), 0);
     }
 
-    /// A message whose first transmission arrives, and is acknowledged, after that time, with
-    /// timers looked after in between; how often it was sent.
+    /// Sends a message whose first transmission is acknowledged after `round_trip_ns`. Handles the timers in
+    /// between. Returns the number of transmissions.
     fn exchange(sending: &mut Sending, round_trip_ns: u64, now_ns: &mut u64) -> u32 {
         sending.restart_timer(*now_ns);
         queue(sending, Kind::Request);
@@ -559,8 +566,7 @@ mod tests {
         }
     }
 
-    /// Of a message that was lost, the time of the transmission that arrived counts, and not
-    /// what passed until it was sent again.
+    /// For a lost message the transmission that arrived counts, not the time until the retransmission.
     #[test]
     fn losses_do_not_lengthen_round_trips() {
         let (mut sending, mut now_ns) = (queued(0), 0);
@@ -595,8 +601,8 @@ mod tests {
         assert_eq!(sending.deadline() - now_ns, usual_ns);
     }
 
-    /// A message that was sent again and whose first transmission came after all says nothing
-    /// of what was sent after that one.
+    /// The first transmission of a retransmitted message arrives late. It says nothing about messages sent
+    /// after it.
     #[test]
     fn a_late_arrival_is_no_proof_of_losses() {
         let mut sending = queued(1);
@@ -615,8 +621,8 @@ mod tests {
     }
 
     proptest! {
-        /// The counts are those of the states, and no loss is overlooked, whatever is said to
-        /// have arrived and whenever.
+        /// The counts agree with the states, and no loss is overlooked, for any acknowledgements at any
+        /// times.
         #[test]
         fn counts_agree_with_states(
             steps in proptest::collection::vec((0_u32..4, 0_u32..4, any::<u64>(), any::<u64>(), 0_u64..200_000), 0..200),

@@ -1,10 +1,13 @@
-//! Bulk transfers: what goes out next of ours and of what the peer asked for, and where that
-//! belongs which comes.
+//! Bulk transfers: which bytes are sent next, for stores and gets of either side, and where arriving bytes
+//! belong.
 //!
-//! A connection delivers in order, so a transfer is a row of messages in which nothing is
-//! missing: the first of a store says where it belongs, and the request is handled when the
-//! last byte is placed. Bytes are taken from where they are when the network has room for them,
-//! and not before; what must not wait for them (replies, acknowledgements) does not.
+//! A connection delivers in order, so a transfer is a sequence of messages without holes. The first message
+//! of a store says where its bytes belong. The request is handled when the last byte is in place. Bytes are
+//! read from memory only when the network has room for them. Replies and acknowledgements do not wait for
+//! these bytes.
+//!
+//! A message is queued when it has its place in the order of the connection, in `sending`. The requests and
+//! answers here wait to be queued.
 
 use crate::dial::timing::Departed;
 use crate::frame::datagram::{Kind, LONGEST_PIECE, STAMP_LEN, longest_beginning};
@@ -13,72 +16,73 @@ use crate::frame::transfer::Range;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Where the bytes of transfers come from and go to: what a program lends to its connections.
+/// The memory that the bytes of transfers come from and go to. A program lends it to its connections.
 pub trait Memories {
-    /// Puts `len` bytes of our store of that number behind `out`, from `at` on. False where they
-    /// are not at hand now.
+    /// Appends `len` bytes of this side's store of that number to `out`, from offset `at` on. Returns false
+    /// if they are not available now.
     fn source(&mut self, number: u32, at: u64, len: usize, out: &mut Vec<u8>) -> bool;
 
-    /// Whether the memory of that key is registered.
+    /// Reports whether the memory of that key is registered.
     fn has(&mut self, key: &[u8]) -> bool;
 
-    /// Puts `len` bytes of our memory behind `out`, from `at` on within `range`. False where the
-    /// range is not, or no longer, within registered memory.
+    /// Appends `len` bytes of this side's memory to `out`, from offset `at` on within `range`. Returns false
+    /// if the range is not, or no longer, within registered memory.
     fn read(&mut self, range: &Range, at: u64, len: usize, out: &mut Vec<u8>) -> bool;
 
-    /// Places bytes of a peer's store in our memory, from `at` on within `range`. False, and
-    /// nothing is written, where the range is not, or no longer, within registered memory.
+    /// Writes bytes of a peer's store to this side's memory, from offset `at` on within `range`. Returns
+    /// false, and writes nothing, if the range is not, or no longer, within registered memory.
     fn write(&mut self, range: &Range, at: u64, bytes: &[u8]) -> bool;
 
-    /// Places bytes that our get of that number asked for, from `at` on.
+    /// Writes bytes that this side's get of that number asked for, from offset `at` on.
     fn fetched(&mut self, number: u32, at: u64, bytes: &[u8]);
 }
 
-/// What came of a message that belongs to a transfer.
+/// The outcome of a message that belongs to a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Nothing to be handled, yet.
+    /// Nothing has to be handled yet.
     Nothing,
-    /// All bytes of a peer's store are in place: the request is to be handled now.
+    /// All bytes of a peer's store are in place. The request must be handled now.
     Stored(Stored),
-    /// All bytes of our get of that number are in place.
+    /// All bytes of this side's get of that number are in place.
     Fetched(u32),
-    /// That store of ours was refused: its memory is not registered there, or not so long.
+    /// The peer refused this side's store: its memory is not registered there, or is too short.
     StoreRefused(Stored),
-    /// Our get of that range was refused.
+    /// The peer refused this side's get of that range.
     GetRefused(Range),
 }
 
-/// A request with bytes.
+/// The request of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// Where they are.
+    /// The range of its bytes.
     pub range: Range,
     /// Index into the handler table.
     pub handler: u8,
-    /// Its words; 0 beyond those that were sent.
+    /// The words; 0 beyond those that were sent.
     pub words: [u64; MAX_WORDS],
-    /// How many were sent.
+    /// The number of words that were sent.
     pub word_count: u8,
-    /// Where dials are turned: when it departed.
+    /// The departure, on a dialled link.
     pub departed: Option<Departed>,
 }
 
 impl Stored {
-    /// The words that were sent.
+    /// Returns the words that were sent.
     pub fn words_sent(&self) -> &[u64] {
         &self.words[..usize::from(self.word_count).min(MAX_WORDS)]
     }
 }
 
-/// The peer sent what belongs to no transfer.
+/// The peer sent a message that belongs to no transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stray;
 
-/// A store of ours on its way into the order.
+/// A store of this side that is not entirely queued.
 #[derive(Debug)]
 pub struct Store {
     pub request: Stored,
+    /// The offset of the first byte that is not queued.
     next: u64,
 }
 
@@ -89,7 +93,7 @@ impl Store {
         Self { request: Stored { range, handler, words, word_count, departed }, next: 0 }
     }
 
-    /// The bytes that go out next: from where, and how many.
+    /// Returns the offset and the number of the bytes to send next.
     pub fn piece(&self) -> (u64, usize) {
         let most = match self.next {
             0 => longest_beginning(self.request.words_sent().len()),
@@ -99,19 +103,20 @@ impl Store {
     }
 }
 
-/// What the peer asked for, on its way into the order.
+/// The answer to a get of the peer that is not entirely queued, or to its question about a memory.
 #[derive(Debug)]
 pub struct Answer {
     pub range: Range,
+    /// The offset of the first byte that is not queued.
     next: u64,
-    /// Whether there is such memory, where that was the question.
+    /// Whether the memory is registered, if the peer asked that.
     pub has: Option<bool>,
-    /// Where dials are turned: when it departs.
+    /// The departure, on a dialled link.
     pub departed: Option<Departed>,
 }
 
 impl Answer {
-    /// The bytes that go out next: from where, and how many.
+    /// Returns the offset and the number of the bytes to send next.
     pub fn piece(&self) -> (u64, usize) {
         piece(&self.range, self.next, LONGEST_PIECE - stamp_len(self.departed))
     }
@@ -125,15 +130,15 @@ fn piece(range: &Range, next: u64, most: usize) -> (u64, usize) {
     (next, (range.len - next).min(most as u64) as usize)
 }
 
-/// What a peer asks for.
+/// A get of the peer, or its question about a memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
     pub range: Range,
-    /// Whether there is such memory, where that is the question.
+    /// Whether the memory is registered, if the peer asks that.
     pub has: Option<bool>,
 }
 
-/// What a transfer has come to with a message whose bytes are placed, and what is to be done then.
+/// The next step of a transfer after a message whose bytes are in place.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     Stored(Stored),
@@ -144,7 +149,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// The bytes that are moved with it, as far as a program asked for them.
+    /// Returns the number of bytes that move with the step, as far as a program asked for them.
     pub fn len(&self) -> usize {
         let len = match self {
             Self::Stored(Stored { range, .. }) | Self::Fetched(range) => range.len,
@@ -156,22 +161,22 @@ impl Step {
     }
 }
 
-/// A request that waits for the bytes of a store before it.
+/// A request that waits: a store, or a message behind a store.
 #[derive(Debug)]
 pub enum Waiting {
     Store(Store),
-    /// As [`datagram::write`](crate::frame::datagram::write) left it.
+    /// A complete message from [`datagram::write`](crate::frame::datagram::write).
     Message(Kind, Vec<u8>),
 }
 
-/// Who has a message to put into the order.
+/// The two kinds of messages that take turns to be queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     Requests,
     Answers,
 }
 
-/// A get of ours, or a store of the peer's, whose bytes come.
+/// A get of this side, or a store of the peer, whose bytes are arriving.
 #[derive(Debug)]
 struct Coming {
     range: Range,
@@ -179,7 +184,7 @@ struct Coming {
 }
 
 impl Coming {
-    /// Where the next bytes belong. `None` where so many do not.
+    /// Returns the offset of the next `len` bytes. Returns `None` if the transfer has fewer left.
     fn place(&self, len: usize) -> Option<u64> {
         (len as u64 <= self.range.len - self.placed).then_some(self.placed)
     }
@@ -196,7 +201,7 @@ struct Arriving {
     is_refused: bool,
 }
 
-/// What became of a store of the peer's.
+/// The state of a store of the peer after one of its messages.
 pub enum Arrival {
     Incomplete,
     Complete(Stored),
@@ -207,7 +212,7 @@ pub enum Arrival {
 #[derive(Debug, Default)]
 pub struct Transfers {
     count: u32,
-    /// Requests in their order, the first of them a store, if there is any.
+    /// The waiting requests in order. The first, if there is any, is a store.
     waiting: VecDeque<Waiting>,
     answers: VecDeque<Answer>,
     answered_last: bool,
@@ -216,25 +221,25 @@ pub struct Transfers {
 }
 
 impl Transfers {
-    /// A number for a transfer of ours.
+    /// Returns a new number for a transfer of this side.
     pub fn number(&mut self) -> u32 {
         self.count = self.count.wrapping_add(1);
         self.count
     }
 
-    /// Whether a request has to wait until those before it are in the order.
+    /// Reports whether a new request must wait, because earlier ones are not queued.
     #[inline]
     pub fn are_requests_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Whether nothing waits to be put into the order.
+    /// Reports whether nothing waits to be queued.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.answers.is_empty()
     }
 
-    /// Requests that are not, or not wholly, in the order.
+    /// Returns the number of requests that are not, or not entirely, queued.
     pub fn requests_waiting(&self) -> usize {
         self.waiting.len()
     }
@@ -243,12 +248,12 @@ impl Transfers {
         self.waiting.push_back(request);
     }
 
-    /// Bytes that were asked for with a get.
+    /// Notes a get of this side, whose bytes will arrive.
     pub fn expect(&mut self, range: Range) {
         self.gets.push_back(Coming { range, placed: 0 });
     }
 
-    /// Whose turn it is to put a message into the order: one each, where both have any.
+    /// Returns the kind of the message to be queued next. If both kinds wait, they alternate.
     pub fn turn(&self) -> Option<Turn> {
         match (self.waiting.is_empty(), self.answers.is_empty()) {
             (true, true) => None,
@@ -259,7 +264,7 @@ impl Transfers {
         }
     }
 
-    /// The other one, where it has something as well.
+    /// Returns the other kind, if such a message waits as well.
     pub fn other(&self, turn: Turn) -> Option<Turn> {
         match turn {
             Turn::Requests => (!self.answers.is_empty()).then_some(Turn::Answers),
@@ -275,8 +280,8 @@ impl Transfers {
         self.answers.front()
     }
 
-    /// A waiting message is in the order, or so many more bytes of a store: gives it back once
-    /// it is wholly there.
+    /// Notes that the first waiting message, or `len` more bytes of the first store, were queued. Returns the
+    /// request once all of it is.
     pub fn requested(&mut self, len: usize) -> Option<Waiting> {
         self.answered_last = false;
         if let Some(Waiting::Store(store)) = self.waiting.front_mut() {
@@ -288,7 +293,7 @@ impl Transfers {
         self.waiting.pop_front()
     }
 
-    /// So many more bytes of the first answer are in the order. Whether they were the last.
+    /// Notes that `len` more bytes of the first answer were queued. Returns whether they were the last.
     pub fn answered(&mut self, len: usize) -> bool {
         self.answered_last = true;
         let Some(answer) = self.answers.front_mut() else { return false };
@@ -300,13 +305,16 @@ impl Transfers {
         is_whole
     }
 
-    /// The first answer is that there is none.
+    /// Drops the first answer, because its request is refused.
     pub fn refuse(&mut self) {
         self.answered_last = true;
         self.answers.pop_front();
     }
 
-    /// The peer asks for bytes; of a window of requests it may have none left for that.
+    /// Takes a get of the peer, or its question about a memory.
+    ///
+    /// # Errors
+    /// Returns [`Stray`] if the peer's window has no room for another request.
     pub fn asked(&mut self, asked: Asked, departed: Option<Departed>, window: u32) -> Result<(), Stray> {
         if self.answers.len() >= window as usize {
             return Err(Stray);
@@ -316,14 +324,14 @@ impl Transfers {
         Ok(())
     }
 
-    /// A store of the peer's begins.
+    /// Takes the first message of a store of the peer.
     pub fn begin(
         &mut self,
         request: Stored,
         bytes: &[u8],
         memories: &mut impl Memories,
     ) -> Result<Arrival, Stray> {
-        // An empty beginning is that of an empty store: rows end.
+        // Only an empty store may begin with no bytes, so that every transfer ends.
         if self.arriving.is_some() || bytes.is_empty() != (request.range.len == 0) {
             return Err(Stray);
         }
@@ -332,7 +340,7 @@ impl Transfers {
         self.arrive(request.range.number.into(), bytes, memories)
     }
 
-    /// More bytes of it.
+    /// Takes more bytes of that store.
     pub fn arrive(
         &mut self,
         number: u64,
@@ -356,7 +364,7 @@ impl Transfers {
         Ok(arrival)
     }
 
-    /// Bytes of the oldest get of ours, which comes back with the last ones.
+    /// Takes bytes for the oldest get of this side. Returns the get after its last bytes.
     pub fn fetched(
         &mut self,
         number: u64,
@@ -377,7 +385,7 @@ impl Transfers {
         Ok(self.gets.pop_front().map(|coming| coming.range))
     }
 
-    /// The peer refuses. Answers to gets come in order, so that of a get is one to the oldest.
+    /// Takes a refusal. Gets are answered in order, so a refused get must be the oldest.
     pub fn refused(&mut self, request: Stored) -> Result<Event, Stray> {
         let range = request.range;
         match self.gets.iter().position(|coming| coming.range.number == range.number) {
@@ -390,20 +398,20 @@ impl Transfers {
         }
     }
 
-    /// Whether bytes of our store of that number are still to be taken.
+    /// Reports whether bytes of this side's store of that number are still to be read from memory.
     pub fn is_waiting(&self, number: u32) -> bool {
         self.waiting
             .iter()
             .any(|waiting| matches!(waiting, Waiting::Store(store) if store.request.range.number == number))
     }
 
-    /// Nothing that waits is sent.
+    /// Drops the waiting requests and answers without sending them.
     pub fn forget(&mut self) {
         self.waiting.clear();
         self.answers.clear();
     }
 
-    /// Memory for what waits.
+    /// Returns the memory of the waiting messages, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let messages = self.waiting.iter().map(|waiting| match waiting {
             Waiting::Store(_) => 0,

@@ -1,6 +1,6 @@
-//! One connection: both directions between a pair of endpoints. Its sending and its
-//! receiving side, joined by what a request and its answer mean: credits for what was sent,
-//! a ledger of what was handled, and the life of the peer.
+//! One connection: both directions between a pair of endpoints. It joins a sending side and a receiving side
+//! with the rules of requests and replies. These are the credits for requests sent, the ledger of requests
+//! handled, and the peer timeout.
 
 mod transferring;
 
@@ -15,18 +15,19 @@ use crate::reliability::transfers::{Memories, Stray, Transfers, Waiting};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// What was sent before a goodbye and overtaken by it comes within this time, or not at all.
+/// A message that a goodbye has overtaken arrives within this time, or it counts as lost.
 const OVERTAKEN_AT_MOST_NS: u64 = 1_000_000;
 
-/// What is fixed for the life of a connection.
+/// The parameters of a connection, fixed for its life.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Requests that may be unanswered, of each side; less than 2^15, so that counts of 16 bits
-    /// tell the older from the newer.
+    /// The most requests without an answer, for each side. It is less than 2^15, so that counts of 16 bits
+    /// can be ordered.
     pub window: u32,
-    /// Silence, while something is waited for, after which the peer is lost.
+    /// The peer timeout: after this time without progress the peer counts as lost. It only runs while an
+    /// acknowledgement or an answer is outstanding.
     pub peer_timeout_ns: u64,
-    /// Time that an acknowledgement waits for a message to travel with.
+    /// The acknowledgement delay: the time for which an acknowledgement waits for a message to carry it.
     pub acknowledgement_delay_ns: u64,
     /// The first sequence number.
     pub first_sequence: u32,
@@ -47,34 +48,35 @@ impl Default for Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
-/// Why a connection has ended.
+/// The reason why a connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// The peer took and completed nothing for too long while something was waited for.
+    /// The peer timeout has expired: the peer acknowledged and completed nothing.
     Silent,
-    /// The peer replied to what was not asked.
+    /// The peer broke the protocol, for example by a reply to no request.
     Misbehaved,
-    /// The peer has closed. Everything it sent was delivered, or will not come any more.
+    /// The peer has closed. Each message that it sent was delivered, or will not arrive any more.
     Closed,
 }
 
-/// What came of a datagram.
+/// The outcome of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// It is the next message: handle it now. Others may have become deliverable behind it.
+    /// It is the next message, which must be handled now. Kept messages behind it may have become
+    /// deliverable.
     Now,
-    /// Nothing to handle.
+    /// Nothing has to be handled.
     Nothing,
 }
 
-/// What happened on a connection, for its statistics.
+/// The statistics of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Messages transmitted for the first time.
     pub sent: u64,
     /// Messages transmitted again.
     pub retransmitted: u64,
-    /// Acknowledgements that travelled alone, and probes.
+    /// Acknowledgements that travelled without a message, and probes.
     pub acknowledgements: u64,
     /// Messages delivered.
     pub delivered: u64,
@@ -82,14 +84,14 @@ pub struct Counters {
     pub duplicates: u64,
     /// Messages too far ahead to be kept.
     pub beyond: u64,
-    /// Datagrams that acknowledge what was never sent, or request what has no place.
+    /// Datagrams that acknowledge messages that were never sent, and requests for which there is no place.
     pub absurd: u64,
 }
 
 /// One side of a connection.
 #[derive(Debug)]
 pub struct Connection {
-    /// Our number, which the peer puts into its datagrams, and the peer's.
+    /// This side's number of the connection, which the peer puts into its datagrams, and the peer's number.
     local: u64,
     remote: u64,
     sending: Sending,
@@ -99,34 +101,35 @@ pub struct Connection {
     window: u32,
     credits: Credits,
     ledger: Ledger,
-    /// Whether the message that was delivered last completed a request of ours.
+    /// Whether the message that was delivered last completed a request of this side.
     completes: bool,
-    /// Messages that can wait to be acknowledged: a window of requests and one of replies.
+    /// The number of places. A message takes a place until it is acknowledged. There is a window of places
+    /// for requests and another for replies.
     places: usize,
     peer_timeout_ns: u64,
-    /// When a datagram came last, and when one that told something new.
+    /// The time of the last datagram, and the time of the last progress.
     received_ns: u64,
     heard_ns: u64,
-    /// The peer has closed: the sequence number after its last message, and when to believe
-    /// that what is missing of it will not come.
+    /// The peer has closed: the sequence number after its last message, and the time at which missing
+    /// messages count as lost.
     closing: Option<(u32, u64)>,
     lost: Option<Loss>,
-    /// Where dials are turned: what has arrived and is not due.
+    /// On a dialled link, the messages that have arrived and are not due.
     holding: Option<Box<Holding>>,
-    /// The peer is lost as soon as nothing is held of it any more.
+    /// The reason why the peer will be lost as soon as none of its messages is held.
     ending: Option<Loss>,
-    /// The next message departs so.
+    /// The departure of the next message.
     departs: Option<Departed>,
-    /// Silence before this time is none: what is waited for is not due before.
+    /// The peer timeout does not run before this time, because no answer is due before.
     patient_until_ns: u64,
-    /// The last datagram that was no message.
+    /// The last datagram that was not a message.
     alone: [u8; HEADER_LEN],
     acknowledgements: u64,
     absurd: u64,
 }
 
 impl Connection {
-    /// A connection with `local` as our number and `remote` as the peer's.
+    /// Creates a connection with `local` as this side's number and `remote` as the peer's.
     pub fn new(config: Config, local: u64, remote: u64, now_ns: u64) -> Self {
         let Config { window, peer_timeout_ns, acknowledgement_delay_ns, first_sequence } = config;
         Self {
@@ -156,30 +159,30 @@ impl Connection {
         }
     }
 
-    /// Our number: datagrams for this connection carry it.
+    /// Returns this side's number, which datagrams for this connection carry.
     pub fn local(&self) -> u64 {
         self.local
     }
 
-    /// Requests without an answer.
+    /// Returns the number of requests without an answer.
     pub fn in_flight(&self) -> u32 {
         self.credits.in_flight()
     }
 
-    /// How many of them were never transmitted, so that the peer has certainly not handled
-    /// them.
+    /// Returns the number of requests without an answer that were never transmitted. The peer has certainly
+    /// not handled them.
     pub fn not_sent(&self) -> u32 {
-        // A peer that breaks the protocol may have answered them all the same.
+        // The minimum is needed because a peer that breaks the protocol may have answered them all the same.
         let waiting = self.transfers.requests_waiting() as u32;
         (self.sending.requests_not_sent() + waiting).min(self.in_flight())
     }
 
-    /// Why the connection has ended, once it has.
+    /// Returns the reason why the connection has ended, once it has.
     pub fn lost(&self) -> Option<Loss> {
         self.lost
     }
 
-    /// What happened so far.
+    /// Returns the statistics so far.
     pub fn counters(&self) -> Counters {
         Counters {
             sent: self.sending.sent,
@@ -192,7 +195,7 @@ impl Connection {
         }
     }
 
-    /// Memory that the connection holds now, in bytes. It grows with what is under way.
+    /// Returns the memory that the connection holds now, in bytes. It grows with the messages in flight.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Self>()
             + self.sending.memory_bytes()
@@ -202,37 +205,36 @@ impl Connection {
             + self.holding.as_ref().map_or(0, |holding| holding.memory_bytes())
     }
 
-    /// Whether a request may be sent.
+    /// Reports whether a request may be sent.
     pub fn has_room(&self) -> bool {
         self.credits.has_room() && self.has_place()
     }
 
-    /// Whether one more message can wait to be acknowledged. It can wherever a peer that keeps
-    /// to the protocol makes one necessary: with the news that lets a side go on comes the
-    /// acknowledgement of what went before.
-    /// What is held may yet be answered.
+    /// Reports whether there is a place for one more message. With a peer that keeps to the protocol there is
+    /// one whenever a message becomes necessary. The datagram that lets a side go on also acknowledges the
+    /// messages before it. A held message may still be answered, so its place stays reserved.
     fn has_place(&self) -> bool {
         self.sending.places_taken() + self.held() < self.places
     }
 
-    /// Messages that are here and not due.
+    /// Returns the number of messages that have arrived and are not due.
     #[inline]
     fn held(&self) -> usize {
         self.holding.as_ref().map_or(0, |holding| holding.len())
     }
 
-    /// What is received from now on is held until it is due.
+    /// Makes the caller hold messages from now on until they are due.
     pub fn hold_messages(&mut self) {
         self.holding.get_or_insert_default();
     }
 
-    /// The message that is sent next is stamped so.
+    /// Sets the stamp of the next message.
     pub fn depart(&mut self, departed: Departed) {
         self.departs = Some(departed);
     }
 
-    /// No answer to what was sent can come before this time. Until then nobody is asked for it, and
-    /// its absence is no silence.
+    /// Notes that no answer to the messages sent can come before `at_ns`. Until then no probe asks for one,
+    /// and the peer timeout does not run.
     pub fn expect_answer(&mut self, at_ns: u64) {
         self.sending.expect_answer(at_ns);
         self.patient_until_ns = self.patient_until_ns.max(at_ns);
@@ -241,25 +243,25 @@ impl Connection {
     /// Sends a request.
     ///
     /// # Errors
-    /// The window is full.
+    /// Returns [`Full`] if the window is full.
     pub fn request(&mut self, handler: u8, words: &[u64], payload: &[u8], now_ns: u64) -> Result<(), Full> {
         self.begin_request(now_ns)?;
         self.enqueue_request(Kind::Request, handler, words, payload);
         Ok(())
     }
 
-    /// Takes a credit.
+    /// Takes the credit of a request.
     fn begin_request(&mut self, now_ns: u64) -> Result<(), Full> {
         if !self.has_room() {
             return Err(Full);
         }
         self.begin_waiting(now_ns);
-        // What it is for is kept until it is acknowledged, in a place of the connection's.
+        // The credit is for a place of the connection, where the request stays until it is acknowledged.
         let _credit = self.credits.take().ok_or(Full)?;
         Ok(())
     }
 
-    /// Puts a request into the order, behind those that wait to be.
+    /// Queues a request, behind those that wait to be queued.
     fn enqueue_request(&mut self, kind: Kind, handler: u8, words: &[u64], payload: &[u8]) {
         if self.transfers.are_requests_waiting() {
             let header = Header { departed: self.departs.take(), ..self.header(kind, handler) };
@@ -271,14 +273,14 @@ impl Connection {
         }
     }
 
-    /// Sends the reply to the request that is being handled. Its place was reserved when
-    /// that request was accepted.
+    /// Sends the reply to the request that is being handled. Its place was reserved when that request was
+    /// accepted.
     pub fn reply(&mut self, handler: u8, words: &[u64], payload: &[u8], now_ns: u64) {
         self.begin_waiting(now_ns);
         self.enqueue(Kind::Reply, handler, words, payload);
     }
 
-    /// Silence and timeouts count from when there is something to wait for.
+    /// Restarts the peer timeout and the retransmission timer, if nothing is outstanding.
     fn begin_waiting(&mut self, now_ns: u64) {
         if !self.is_waiting() {
             self.heard_ns = now_ns;
@@ -287,17 +289,18 @@ impl Connection {
     }
 
     fn enqueue(&mut self, kind: Kind, handler: u8, words: &[u64], payload: &[u8]) {
-        // The requests that it says are completed are those that are as it takes its place in
-        // the order: their replies come before it, or are it.
+        // The message carries the completion count at its place in the order. The replies to the completed
+        // requests come before it, or it is one of them.
         let header = Header { departed: self.departs.take(), ..self.header(kind, handler) };
         let mut bytes = self.buffers.take();
         datagram::write(&header, words, payload, &mut bytes);
         self.sending.enqueue(kind, bytes);
-        // It will arrive, and tell.
+        // The message will arrive with the completion count.
         self.ledger.told();
     }
 
-    /// The header of the next in the order, with all that it can say now.
+    /// Returns the header of the next message in the order, with the current acknowledgement and completion
+    /// count.
     fn header(&self, kind: Kind, handler: u8) -> Header {
         Header {
             kind,
@@ -311,18 +314,18 @@ impl Connection {
         }
     }
 
-    /// Something is expected from the peer.
+    /// Reports whether an acknowledgement or an answer is outstanding.
     fn is_waiting(&self) -> bool {
         self.sending.len() > 0 || self.credits.in_flight() > 0
     }
 
-    /// Nothing is taken from the peer any more, or sent to it.
+    /// Reports whether nothing more is received from the peer or sent to it.
     #[inline]
     fn is_over(&self) -> bool {
         self.lost.is_some() || self.ending.is_some()
     }
 
-    /// The peer is lost, but what is held of it is not.
+    /// Ends the connection, but not before the last held message is released.
     fn end_with(&mut self, loss: Loss) {
         if self.held() == 0 {
             self.lost = Some(loss);
@@ -331,14 +334,15 @@ impl Connection {
         }
     }
 
-    /// Whether the peer has ended, or has said that it will: nothing more comes of it than what is held,
-    /// and what that still lacks.
+    /// Reports whether the connection has ended, or the peer has closed. Then no messages come but those that
+    /// are held, and those missing before the goodbye.
     pub fn is_ending(&self) -> bool {
         self.closing.is_some() || self.ending.is_some()
     }
 
-    /// Takes a datagram that carries our number. On [`Delivery::Now`] the caller handles it
-    /// and then what [`Connection::buffered`] gives, or has them held.
+    /// Takes a datagram that carries this side's number. After [`Delivery::Now`] the caller handles the
+    /// message, or holds it. The caller then does the same with the messages that [`Connection::buffered`]
+    /// returns.
     pub fn receive(&mut self, datagram: &Datagram<'_>, now_ns: u64) -> Delivery {
         if self.is_over() {
             return Delivery::Nothing;
@@ -354,7 +358,7 @@ impl Connection {
         }
         let is_next = header.sequence == self.receiving.expected();
         match header.kind {
-            // What is answered once it is handled.
+            // These are answered once they are handled, which takes a place.
             Kind::Request | Kind::Store | Kind::Chunk if is_next && !self.has_place() => self.absurd += 1,
             Kind::Probe => self.receiving.acknowledge_now(),
             Kind::Goodbye => {
@@ -369,8 +373,8 @@ impl Connection {
                 }
             }
         }
-        // What it says of requests holds now that all that was sent before is here, unless it
-        // was sent long ago: its count has 16 bits.
+        // The completion count holds now, because every message sent before it has arrived. A count in a
+        // datagram that was overtaken may be too old for its 16 bits.
         if is_next && said != Said::Old && !header.kind.is_message() {
             self.complete_in_turn(header.completed, now_ns);
         }
@@ -378,7 +382,7 @@ impl Connection {
         Delivery::Nothing
     }
 
-    /// Learns what the peer has handled, behind what is held.
+    /// Applies a completion count, after the messages that are held.
     fn complete_in_turn(&mut self, completed: u16, now_ns: u64) {
         match self.holding.as_mut().and_then(|holding| holding.last()) {
             None => drop(self.complete(completed, now_ns)),
@@ -386,9 +390,9 @@ impl Connection {
         }
     }
 
-    /// Holds a message that [`Connection::receive`] or [`Connection::buffered`] gave, until it is due.
-    /// When that is `due` says, of the message and the bytes that it or its transfer brings; what is
-    /// due is in the order of what is given. Bytes of transfers are placed at once.
+    /// Holds a message from [`Connection::receive`] or [`Connection::buffered`] until it is due. `due`
+    /// returns the time, from the departure and the bytes that the message or its transfer brings. The times
+    /// must rise in the order of the messages. Bytes of transfers are placed at once.
     pub fn hold(
         &mut self,
         datagram: &Datagram<'_>,
@@ -396,7 +400,7 @@ impl Connection {
         due: impl FnOnce(Option<Departed>, usize) -> u64,
     ) {
         let Datagram { header, words, word_count, payload, bytes } = *datagram;
-        // A window of requests and one of answers: there cannot be more.
+        // There cannot be more than a window of requests and a window of replies.
         if self.held() >= self.places {
             return self.lost = Some(Loss::Misbehaved);
         }
@@ -409,7 +413,7 @@ impl Connection {
             _ => match self.place(datagram, memories) {
                 Ok(Some(step)) => (What::Step(step), step.len()),
                 Ok(None) => {
-                    // A long transfer is no silence.
+                    // A long transfer must not look like silence.
                     self.heard_ns = self.received_ns;
                     self.complete_in_turn(header.completed, self.received_ns);
                     return self.close_when_all_is_here();
@@ -424,18 +428,18 @@ impl Connection {
         self.close_when_all_is_here();
     }
 
-    /// When the first message that is held is due.
+    /// Returns the time at which the first held message is due.
     pub fn next_due(&self) -> Option<u64> {
         self.holding.as_ref().filter(|_| self.lost.is_none())?.next_due()
     }
 
-    /// Silence before this time is none: what is held will be handled then.
+    /// Stops the peer timeout until `until_ns`, because a held message will be handled then.
     pub fn be_patient(&mut self, until_ns: u64) {
         self.patient_until_ns = self.patient_until_ns.max(until_ns);
     }
 
-    /// Delivers the first message that is held. What has to be answered without a handler departs as
-    /// `depart` says of the answer's bytes.
+    /// Delivers the first held message. `depart` returns the departure of an answer that needs no handler,
+    /// from the number of its bytes.
     pub fn release(&mut self, now_ns: u64, depart: impl FnOnce(usize) -> Departed) -> Option<Released> {
         let held = self.holding.as_mut().filter(|_| self.lost.is_none())?.take()?;
         let Held { header, what, then_completed, .. } = held;
@@ -463,13 +467,13 @@ impl Connection {
         Some(released)
     }
 
-    /// Whether something that was sent may not have arrived.
+    /// Reports whether a message that was sent may not have arrived.
     pub fn has_unacknowledged(&self) -> bool {
         self.sending.len() > 0 || !self.transfers.is_idle()
     }
 
-    /// Takes from a datagram only what it says of ours. For a side that closes: it sees to it
-    /// that what it sent arrives, and handles nothing more.
+    /// Takes only the acknowledgement of a datagram. A side that closes uses this: it retransmits its own
+    /// messages and handles no more.
     pub fn acknowledge(&mut self, header: &Header, now_ns: u64) {
         if self.lost.is_none()
             && self.sending.acknowledge(header.arrived, now_ns, &mut self.buffers) == Ok(Said::News)
@@ -478,7 +482,7 @@ impl Connection {
         }
     }
 
-    /// What has been taken from the network ahead of its turn and whose turn has come.
+    /// Returns a kept message that is in order now.
     pub fn buffered(&mut self) -> Option<Vec<u8>> {
         if self.is_over() {
             return None;
@@ -487,13 +491,13 @@ impl Connection {
         if self.holding.is_some() {
             return Some(bytes);
         }
-        // What let it go came just now.
+        // The datagram that filled the gap has just arrived.
         let now_ns = self.received_ns;
         self.deliver(&header, now_ns).then_some(bytes)
     }
 
-    /// Whether a message is to be handled now. Every request that is handled counts before its
-    /// reply goes out, so a reply that completes none was not asked for.
+    /// Delivers a message and returns whether it must be handled. Each handled request is counted before its
+    /// reply is sent. So a reply that completes no request answers none.
     fn deliver(&mut self, header: &Header, now_ns: u64) -> bool {
         self.completes = self.complete(header.completed, now_ns);
         match header.kind {
@@ -502,7 +506,7 @@ impl Connection {
                 self.lost = Some(Loss::Misbehaved);
                 return false;
             }
-            // A long one is no silence.
+            // A long get must not look like silence.
             Kind::Fetched => self.heard_ns = now_ns,
             _ => {}
         }
@@ -510,16 +514,16 @@ impl Connection {
         true
     }
 
-    /// A peer that has closed is lost once all that it sent is delivered.
+    /// Ends the connection if the peer has closed and all of its messages are delivered.
     fn close_when_all_is_here(&mut self) {
         if self.closing.is_some_and(|(sequence, _)| sequence == self.receiving.expected()) {
             self.end_with(Loss::Closed);
         }
     }
 
-    /// Learns what the peer has handled. Whether that is news.
+    /// Applies the completion count of the peer. Returns whether it completes a request.
     fn complete(&mut self, completed: u16, now_ns: u64) -> bool {
-        // An error is an older count, from a message that was sent again.
+        // An error is an older count, from a retransmitted message.
         let is_news = self.credits.complete_to(completed).is_ok_and(|news| news > 0);
         if is_news {
             self.heard_ns = now_ns;
@@ -527,7 +531,7 @@ impl Connection {
         is_news
     }
 
-    /// Gives the peer up: nothing more is taken from it or sent to it, but a goodbye.
+    /// Gives the peer up. Nothing more is received from it, and only a goodbye is sent to it.
     pub fn end(&mut self) {
         self.lost.get_or_insert(Loss::Closed);
         if let Some(holding) = &mut self.holding {
@@ -535,12 +539,12 @@ impl Connection {
         }
     }
 
-    /// Gives back a buffer that [`Connection::buffered`] gave, to be used again.
+    /// Takes back a buffer that [`Connection::buffered`] returned, for reuse.
     pub fn recycle(&mut self, buffer: Vec<u8>) {
         self.buffers.give_back(buffer);
     }
 
-    /// When to come back, at the latest. `None` where nothing is waited for.
+    /// Returns the latest time at which the caller must come back. Returns `None` if nothing is outstanding.
     pub fn deadline(&self) -> Option<u64> {
         if self.is_over() {
             return None;
@@ -550,12 +554,12 @@ impl Connection {
         [waiting, self.receiving.deadline(), closing].into_iter().flatten().min()
     }
 
-    /// When the peer counts as silent if nothing is heard.
+    /// Returns the time at which the peer timeout expires.
     fn silent_ns(&self) -> u64 {
         self.heard_ns.max(self.patient_until_ns).saturating_add(self.peer_timeout_ns)
     }
 
-    /// The time has come, or passed.
+    /// Handles the timers that have expired at `now_ns`.
     pub fn on_time(&mut self, now_ns: u64) {
         if self.is_over() {
             return;
@@ -575,7 +579,7 @@ impl Connection {
         self.sending.on_time(now_ns);
     }
 
-    /// The next datagram to be sent. `None` where nothing is to be sent now.
+    /// Returns the next datagram to send. Returns `None` if there is none now.
     pub fn transmit(&mut self, now_ns: u64) -> Option<&[u8]> {
         if self.is_over() {
             return None;
@@ -596,7 +600,7 @@ impl Connection {
         Some(self.transmit_alone(kind))
     }
 
-    /// The datagram that says that nothing more will come.
+    /// Returns the datagram that tells the peer that this side has closed.
     pub fn goodbye(&mut self) -> &[u8] {
         self.transmit_alone(Kind::Goodbye)
     }

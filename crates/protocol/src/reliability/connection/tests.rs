@@ -11,13 +11,12 @@ fn pair(window: u32) -> [Connection; 2] {
     [Connection::new(config, 1, 2, 0), Connection::new(config, 2, 1, 0)]
 }
 
-/// All that a connection sends now.
+/// Returns all datagrams that a connection sends now.
 fn transmit(from: &mut Connection, now_ns: u64) -> Vec<Vec<u8>> {
     core::iter::from_fn(|| from.transmit(now_ns).map(<[u8]>::to_vec)).collect()
 }
 
-/// Hands over datagrams; every request is answered where `answer` says so. How many
-/// messages were handled.
+/// Delivers datagrams. Every request is answered if `answer` is true. Returns the number of messages handled.
 fn deliver(to: &mut Connection, datagrams: &[Vec<u8>], answer: bool, now_ns: u64) -> usize {
     let mut handled = 0;
     let mut handle = |to: &mut Connection, datagram: &Datagram<'_>| {
@@ -59,7 +58,7 @@ fn a_round_trip_without_loss_takes_two_datagrams() {
     }
     let counters = Counters { sent: 1_000, delivered: 1_000, ..Counters::default() };
     assert_eq!((a.counters(), b.counters()), (counters, counters));
-    // Only the last reply is acknowledged alone, once nothing has come to carry that.
+    // Only the last reply is acknowledged alone, after no message has come to carry that.
     now_ns += DELAY_NS;
     a.on_time(now_ns);
     deliver(&mut b, &transmit(&mut a, now_ns), true, now_ns);
@@ -72,12 +71,12 @@ fn requests_that_are_not_answered_are_completed_by_an_acknowledgement() {
     let [mut a, mut b] = pair(4);
     a.request(0, &[], &[], 0).unwrap();
     assert_eq!(deliver(&mut b, &transmit(&mut a, 0), false, 0), 1);
-    // One may wait for something to travel with.
+    // One completion may wait for a message to carry it.
     assert_eq!(b.transmit(0), None);
     b.on_time(DELAY_NS);
     deliver(&mut a, &transmit(&mut b, DELAY_NS), false, DELAY_NS);
     assert_eq!(a.in_flight(), 0);
-    // Half a window may not.
+    // Half a window of completions may not wait.
     (0..2).for_each(|_| a.request(0, &[], &[], DELAY_NS).unwrap());
     assert_eq!(deliver(&mut b, &transmit(&mut a, DELAY_NS), false, DELAY_NS), 2);
     deliver(&mut a, &transmit(&mut b, DELAY_NS), false, DELAY_NS);
@@ -98,7 +97,7 @@ fn what_is_sent_again_is_the_same_message() {
     assert_eq!(twice.header, Header { transmission: 2, arrived, ..once.header });
     assert_eq!((once.words, once.payload), (twice.words, twice.payload));
     assert_eq!(deliver(&mut b, &lost, true, now_ns), 1);
-    // Its twin is not handled, and its sender learns at once that it has come.
+    // The duplicate is not handled. Its sender learns at once that it has arrived.
     assert_eq!(deliver(&mut b, &lost, true, now_ns), 0);
     assert_eq!(b.counters().duplicates, 1);
     deliver(&mut a, &transmit(&mut b, now_ns), true, now_ns);
@@ -165,7 +164,7 @@ fn a_peer_that_acknowledges_nothing_cannot_make_the_queue_grow() {
     let [a, mut b] = pair(4);
     let (mut issued, mut handled) = (0, 0);
     for _ in 0..100 {
-        // All of yours are handled, it says, and here is one more of mine.
+        // The peer says that all requests are handled, and sends one more of its own.
         let header = Header { connection: 2, completed: issued, ..a.header(Kind::Request, 0) };
         let mut bytes = Vec::new();
         datagram::write(&header, &[], &[], &mut bytes);
@@ -178,7 +177,7 @@ fn a_peer_that_acknowledges_nothing_cannot_make_the_queue_grow() {
     assert!(b.in_flight() < 4 && !b.has_room());
 }
 
-/// Bytes of no transfer.
+/// No memory at all.
 struct NoMemory;
 
 impl Memories for NoMemory {
@@ -210,7 +209,7 @@ fn nobody_waits_for_transfers_that_are_forgotten() {
     assert_eq!(b.lost(), Some(Loss::Closed));
 }
 
-/// Hands over datagrams of transfers. How many were taken.
+/// Delivers datagrams of transfers. Returns the number of messages taken.
 fn deliver_transfers(to: &mut Connection, datagrams: &[Vec<u8>]) -> usize {
     let mut taken = 0;
     for bytes in datagrams {
@@ -223,7 +222,7 @@ fn deliver_transfers(to: &mut Connection, datagrams: &[Vec<u8>]) -> usize {
     taken
 }
 
-/// Hands over datagrams that are held, each until the number that its stamp says.
+/// Receives datagrams and holds each message until the time in its stamp.
 fn hold(at: &mut Connection, datagrams: &[Vec<u8>], now_ns: u64) {
     for bytes in datagrams {
         let datagram = datagram::parse(bytes).unwrap();
@@ -254,7 +253,7 @@ fn departs(from: &mut Connection, at: u64) {
     from.depart(Departed { at, at_once: true });
 }
 
-/// What arrives is acknowledged, and counts as handled no sooner than it is.
+/// A message is acknowledged as it arrives. It counts as handled only when it is.
 #[test]
 fn what_is_held_is_delivered_when_it_is_released() {
     let [mut a, mut b] = dialled_pair();
@@ -262,7 +261,7 @@ fn what_is_held_is_delivered_when_it_is_released() {
         departs(&mut a, 100 + nth);
         a.request(0, &[nth], &[], 0).unwrap();
     }
-    // The first comes last.
+    // The first request arrives last.
     let mut requests = transmit(&mut a, 0);
     requests.rotate_left(1);
     hold(&mut b, &requests, 0);
@@ -277,7 +276,7 @@ fn what_is_held_is_delivered_when_it_is_released() {
         b.reply(0, &[nth], &[], 2 * DELAY_NS);
     }
     hold(&mut a, &transmit(&mut b, 2 * DELAY_NS), 2 * DELAY_NS);
-    // The last one is answered by an acknowledgement, which comes after the replies.
+    // The last request is completed by an acknowledgement, which arrives after the replies.
     release(&mut b, 2 * DELAY_NS);
     b.on_time(3 * DELAY_NS);
     hold(&mut a, &transmit(&mut b, 3 * DELAY_NS), 3 * DELAY_NS);
@@ -304,7 +303,7 @@ fn a_closed_peer_is_lost_when_nothing_is_held_of_it() {
     assert_eq!((b.lost(), b.next_due()), (Some(Loss::Closed), None));
 }
 
-/// A peer that need not answer yet is not asked, nor given up.
+/// A peer whose answer is not due is neither probed nor given up.
 #[test]
 fn nobody_is_silent_before_its_time() {
     let [mut a, mut b] = dialled_pair();

@@ -1,4 +1,4 @@
-//! What a connection does for bulk transfers.
+//! Bulk transfers of a connection.
 
 use super::{Connection, Full, Loss};
 use crate::dial::timing::Departed;
@@ -10,11 +10,11 @@ use crate::reliability::transfers::{
 };
 
 impl Connection {
-    /// Sends a request with `len` bytes for the peer's `memory`, from `offset` on. Gives the
-    /// number under which [`Connection::feed`] asks for them.
+    /// Sends a request with `len` bytes for the peer's `memory`, from `offset` on. Returns the number under
+    /// which [`Connection::feed`] asks for the bytes.
     ///
     /// # Errors
-    /// The window is full.
+    /// Returns [`Full`] if the window is full.
     pub fn store(
         &mut self,
         handler: u8,
@@ -29,11 +29,11 @@ impl Connection {
         Ok(range.number)
     }
 
-    /// Asks for `len` bytes of the peer's `memory`, from `offset` on. Gives the number under
-    /// which they come.
+    /// Asks for `len` bytes of the peer's `memory`, from `offset` on. Returns the number under which they
+    /// will arrive.
     ///
     /// # Errors
-    /// The window is full.
+    /// Returns [`Full`] if the window is full.
     pub fn get(&mut self, [memory, offset, len]: [u64; 3], now_ns: u64) -> Result<u32, Full> {
         self.begin_request(now_ns)?;
         let range = Range { number: self.transfers.number(), memory, offset, len };
@@ -42,11 +42,11 @@ impl Connection {
         Ok(range.number)
     }
 
-    /// Asks whether the peer has the memory of that key, all of it just so. The answer comes like
-    /// that to a get of no bytes.
+    /// Asks whether the peer has registered the memory of exactly that key. The answer arrives like that to a
+    /// get of no bytes.
     ///
     /// # Errors
-    /// The window is full.
+    /// Returns [`Full`] if the window is full.
     pub fn attach(&mut self, key: &[u8; memory_key::LEN], now_ns: u64) -> Result<u32, Full> {
         self.begin_request(now_ns)?;
         let number = self.transfers.number();
@@ -55,8 +55,8 @@ impl Connection {
         Ok(number)
     }
 
-    /// Takes a delivered message that belongs to a bulk transfer. Where that completes a store of
-    /// the peer's, its request counts as handled: the caller handles it, and may reply.
+    /// Takes a delivered message that belongs to a bulk transfer. If that completes a store of the peer, its
+    /// request counts as handled. The caller then handles it and may reply.
     pub fn transfer(&mut self, datagram: &Datagram<'_>, memories: &mut impl Memories) -> Event {
         match self.take_transfer(datagram, memories) {
             Ok(event) => event,
@@ -78,8 +78,8 @@ impl Connection {
         }
     }
 
-    /// Places the bytes of a message that belongs to a transfer. What is to be done then, once it is
-    /// delivered.
+    /// Places the bytes of a message that belongs to a transfer. Returns the next step of the transfer, which
+    /// follows once the message is delivered.
     pub(super) fn place(
         &mut self,
         datagram: &Datagram<'_>,
@@ -116,8 +116,8 @@ impl Connection {
         })
     }
 
-    /// Does what is to be done of a transfer. Where that is to answer, and dials are turned, `depart`
-    /// says when the answer's bytes depart.
+    /// Carries out a step of a transfer. On a dialled link `depart` returns the departure of an answer, from
+    /// the number of its bytes.
     pub(super) fn finish<D: FnOnce(usize) -> Departed>(
         &mut self,
         step: Step,
@@ -144,27 +144,27 @@ impl Connection {
         Ok(Event::Nothing)
     }
 
-    /// Refuses a store that [`Event::Stored`] told of: its memory was deregistered while the request
+    /// Refuses a store that [`Event::Stored`] reported, because its memory was deregistered while the request
     /// was held.
     pub fn refuse_stored(&mut self, request: &Stored, now_ns: u64) {
         self.begin_waiting(now_ns);
         self.enqueue(Kind::Refused, request.handler, request.words_sent(), &request.range.encode());
     }
 
-    /// The reply to a request of the peer's of which nothing is done.
+    /// Sends the refusal of a request of the peer.
     fn refuse(&mut self, range: Range, handler: u8, words: &[u64]) {
         self.begin_waiting(self.received_ns);
         self.ledger.handle();
         self.enqueue(Kind::Refused, handler, words, &range.encode());
     }
 
-    /// Whether bytes of our store of that number are still to be taken from where they are.
+    /// Reports whether bytes of this side's store of that number are still to be read from memory.
     pub fn needs_source(&self, number: u32) -> bool {
         self.lost.is_none() && self.transfers.is_waiting(number)
     }
 
-    /// Puts a message of the transfers that wait into the order, if it can be transmitted at
-    /// once. Whether there was one: then [`Connection::transmit`] gives it.
+    /// Queues a message of the waiting transfers, if it can be transmitted at once. Returns whether there was
+    /// one; [`Connection::transmit`] then returns it.
     #[inline]
     pub fn feed(&mut self, memories: &mut impl Memories, now_ns: u64) -> bool {
         !self.transfers.is_idle() && self.feed_some(memories, now_ns)
@@ -180,7 +180,7 @@ impl Connection {
             || self.transfers.other(turn).is_some_and(|other| self.feed_from(other, memories))
     }
 
-    /// False where the bytes are not at hand.
+    /// Returns false if the bytes are not available.
     fn feed_from(&mut self, turn: Turn, memories: &mut impl Memories) -> bool {
         match turn {
             Turn::Requests => self.feed_request(memories),
@@ -247,8 +247,8 @@ impl Connection {
         self.ledger.told();
     }
 
-    /// What of transfers is not in the order yet is not sent any more: for a side that closes, and has
-    /// the bytes no longer.
+    /// Drops the parts of transfers that are not queued yet. A side that closes uses this, because it no
+    /// longer has their bytes.
     pub fn forget_transfers(&mut self) {
         self.transfers.forget();
     }
