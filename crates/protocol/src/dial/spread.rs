@@ -26,7 +26,7 @@ impl Shape {
     /// All shapes.
     pub const ALL: [Self; 4] = [Self::Uniform, Self::Normal, Self::Lognormal, Self::Exponential];
 
-    /// Returns the name of the shape, as it is parsed.
+    /// Returns the name of the shape in the syntax.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Uniform => "uniform",

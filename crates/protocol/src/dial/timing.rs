@@ -111,14 +111,15 @@ impl Lane {
     }
 
     /// Notes that the first message of a queue was taken at `now`, on links that show only the first one. The
-    /// next message can be seen from now on. How long it waited in the queue says nothing about the link.
+    /// next message can be seen from now on. Its time in the queue says nothing about the link.
     #[inline]
     pub fn took_first(&mut self, now: u64) {
         self.open_since = now;
     }
 
     /// Returns the time at which a message arrived. Only the time at which it was first seen is known, and a
-    /// program may poll late. A message that should have waited at its sender has arrived too early.
+    /// program may poll late. The link carries a message at once, even if its departure waits for earlier
+    /// ones, so it may arrive before its stamp.
     fn was_here(&mut self, departed: Departed, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
         let delay = terms.delay(bytes);
         let began = departed.at.saturating_sub(delay);

@@ -133,7 +133,7 @@ impl Kind {
         !matches!(self, Self::Request | Self::Reply) && self.is_message()
     }
 
-    /// Reports whether it can have so many words and that payload.
+    /// Reports whether it can have `words` words and that payload.
     fn has_form(self, words: u8, payload: &[u8]) -> bool {
         match self {
             Self::Request | Self::Reply => true,

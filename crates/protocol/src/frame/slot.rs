@@ -27,7 +27,7 @@ pub enum Kind {
     Store,
     /// A store. Its last chunk is in a bounce buffer.
     StagedStore,
-    /// A chunk of a store that has not been sent yet, in a bounce buffer.
+    /// A chunk of a store whose request follows, in a bounce buffer.
     Chunk,
     /// Asks for data, which will return in a bounce buffer.
     Fetch,

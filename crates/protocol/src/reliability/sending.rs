@@ -190,8 +190,8 @@ impl Sending {
             return Err(Absurd);
         }
         // A round-trip sample is discarded if it is taken after the deadline, because this process may have
-        // been descheduled. It is also discarded if a retransmission or a probe carries it, because the peer
-        // may have paused or the network may have lost an earlier acknowledgement.
+        // been descheduled. A sample that a retransmission or a probe carries is also discarded. The peer may
+        // have paused, or the network may have lost an earlier acknowledgement.
         let is_timely = now_ns <= self.deadline() && !arrived.is_stale;
         let latest = self.order_of(arrived.latest);
         let mut sample = None;

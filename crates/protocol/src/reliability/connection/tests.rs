@@ -58,7 +58,7 @@ fn a_round_trip_without_loss_takes_two_datagrams() {
     }
     let counters = Counters { sent: 1_000, delivered: 1_000, ..Counters::default() };
     assert_eq!((a.counters(), b.counters()), (counters, counters));
-    // Only the last reply is acknowledged alone, after no message has come to carry that.
+    // Only the last reply is acknowledged alone, because no further message came to carry that.
     now_ns += DELAY_NS;
     a.on_time(now_ns);
     deliver(&mut b, &transmit(&mut a, now_ns), true, now_ns);
