@@ -1,9 +1,8 @@
-//! The structures of libfabric that the hook touches, by its headers (`rdma/fabric.h` and those
-//! beside it, libfabric 1.17 and 2.5). The test below compares sizes and places with the
-//! headers that are installed.
+//! The structures of libfabric that the hook uses, as `rdma/fabric.h` and the headers beside it declare
+//! them (libfabric 1.17 and 2.5). The test below compares sizes and offsets with the installed headers.
 //!
-//! Each table of functions begins with its size, so that a longer one of a later library is known
-//! by it: members are only ever added at the end.
+//! Each table of functions begins with its size. Later versions of libfabric only append members, so the
+//! size tells which members a table has.
 
 use core::ffi::{c_char, c_int, c_void};
 
@@ -20,7 +19,7 @@ macro_rules! functions {
         #[cfg(test)]
         #[allow(dead_code, reason = "the hook replaces no function of some tables")]
         impl $table {
-            /// Returns the table of a fake provider, every function of which notes that it was called.
+            /// Returns the table of a fake provider. Each function of it records that it was called.
             pub fn fake() -> Self {
                 Self {
                     size: size_of::<Self>(),
@@ -33,7 +32,8 @@ macro_rules! functions {
                 }
             }
 
-            /// Returns all functions of a table, to be called with what [`crate::fakes`] has of each type.
+            /// Returns all functions of a table, each called with the sample that [`crate::fakes`] holds
+            /// for its types.
             pub fn calls(table: *const Self) -> Vec<crate::fakes::Call> {
                 vec![$((
                     concat!(stringify!($table), ".", stringify!($member)),
@@ -49,11 +49,11 @@ macro_rules! functions {
 }
 
 pub type Address = u64;
-/// Whatever the hook hands on without looking at it.
+/// A pointer that the hook passes on without following it.
 pub type Opaque = *mut c_void;
 type Ptr<T> = *mut T;
 
-// Error numbers, which are returned negative.
+// Error numbers; functions return them negative.
 pub const EAGAIN: isize = 11;
 pub const ENOMSG: c_int = 42;
 pub const EAVAIL: isize = 259;
@@ -137,7 +137,7 @@ pub struct Info {
     pub nic: Opaque,
 }
 
-/// As far as it is read.
+/// The members that the hook reads, and those before them.
 #[repr(C)]
 pub struct TxAttr {
     pub caps: u64,
@@ -145,7 +145,7 @@ pub struct TxAttr {
     pub op_flags: u64,
 }
 
-/// As far as it is read.
+/// The members that the hook reads, and those before them.
 #[repr(C)]
 pub struct EpAttr {
     pub kind: c_int,
@@ -154,7 +154,7 @@ pub struct EpAttr {
     pub max_msg_size: usize,
 }
 
-/// As far as it is read.
+/// The members that the hook reads, and those before them.
 #[repr(C)]
 pub struct DomainAttr {
     pub domain: *mut Domain,
@@ -271,7 +271,7 @@ functions! {
     }
 }
 
-/// A completion of the longest format; those of others are its beginning.
+/// A completion of the longest format. The other formats are a prefix of it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -419,7 +419,7 @@ functions! {
     }
 }
 
-/// An address, and how many data of a type there are.
+/// A buffer of `count` elements of the operation's datatype.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct IoCount {
@@ -471,7 +471,7 @@ mod tests {
     use std::path::Path;
     use std::process::Command;
 
-    /// Places of members here, and what C says of them.
+    /// Returns offsets and sizes as computed here, each with the C expression for it.
     macro_rules! places {
         ($($ours:ident is $theirs:literal { $($member:ident as $name:literal),* $(,)? })*) => {
             vec![$(
@@ -480,7 +480,7 @@ mod tests {
         };
     }
 
-    /// Structures of which all is known here.
+    /// Structures that are declared here completely, so that their sizes must match as well.
     macro_rules! sizes {
         ($($ours:ident is $theirs:literal,)*) => { vec![$((concat!("sizeof(", $theirs, ")"), size_of::<$ours>()),)*] };
     }
@@ -570,7 +570,7 @@ mod tests {
     #[cfg_attr(miri, ignore = "runs a compiler")]
     fn the_structures_are_those_of_the_headers() {
         if !Path::new("/usr/include/rdma/providers/fi_prov.h").exists() {
-            // Where `check` has installed them, they are there.
+            // `check` installs the headers and sets this variable.
             assert!(std::env::var_os("NETDYNO_LIBFABRIC_HEADERS").is_none());
             println!("SKIPPED: libfabric's headers are not installed");
             return;

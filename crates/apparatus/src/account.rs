@@ -1,23 +1,23 @@
-//! What a rank says of itself: a file of words that the hook counts in, and that outlives the rank
-//! however it ends.
+//! The statistics of a rank: a file of 64-bit words, mapped by the hook, which counts in it. The file
+//! stays however the rank ends.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// How the names of accounts begin.
+/// The prefix of the file names.
 pub const PREFIX: &str = "rank-";
 
-/// Where each figure stands. Times are in ticks of the rank's clock.
+/// The index of each figure. Times are in ticks of the rank's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// That it is an account, and of which layout.
+    /// The magic number, which includes the layout version.
     Magic,
-    /// How far the hook has come: a [`State`].
+    /// The state of the hook: a [`State`].
     State,
-    /// The process.
+    /// The process ID.
     Pid,
-    /// Its rank, and how many there are, altogether and on its host; plus 1, and 0 if nobody said.
+    /// Its rank, the number of ranks, and the number of ranks on its host; each plus 1, and 0 if unknown.
     Rank,
     /// See [`Word::Rank`].
     Ranks,
@@ -25,81 +25,82 @@ pub enum Word {
     LocalRanks,
     /// Whether departure times travel as stamps.
     Stamps,
-    /// The length of a tick, as the bits of a floating-point number of nanoseconds.
+    /// The length of a tick in nanoseconds, as the bits of an `f64`.
     TickNs,
     /// Messages sent.
     Sent,
-    /// And their bytes.
+    /// Bytes of these messages.
     SentBytes,
     /// Messages received.
     Received,
-    /// And their bytes.
+    /// Bytes of these messages.
     ReceivedBytes,
-    /// Writes, reads and atomic operations.
+    /// RMA and atomic operations.
     OneSided,
-    /// And their bytes.
+    /// Bytes of these operations.
     OneSidedBytes,
-    /// Messages that were held back until they were due.
+    /// Messages that were held until they were due.
     Held,
-    /// For how long altogether.
+    /// The sum of the times for which they were held.
     HeldTicks,
-    /// Ends of sends and of one-sided operations that were held back.
+    /// Completions of sends and of one-sided operations that were held.
     HeldEnds,
-    /// Processor time taken by send overheads.
+    /// Processor time spent on send overheads.
     SendOverheadTicks,
-    /// Processor time taken by receive overheads.
+    /// Processor time spent on receive overheads.
     RecvOverheadTicks,
-    /// Messages that arrived later than the dials asked for, while the program was looking.
+    /// Messages that arrived after they were due although the program was polling.
     Late,
-    /// Messages without a stamp although stamps are in force.
+    /// Messages that arrived without a stamp although stamps are in use.
     Unstamped,
-    /// Messages whose departure lay too far ahead to be written down.
+    /// Messages whose departure lay too far ahead for a stamp.
     TooFarAhead,
-    /// Sends refused for want of capacity, until there was some.
+    /// Sends that returned `FI_EAGAIN`, because the capacity was used up or the gap was too long to wait
+    /// for.
     Refused,
-    /// Messages between ranks whose link is left as it is.
+    /// Messages and operations on links that are not dialled.
     Spared,
-    /// Completion queues that say too little to dial what they bring.
+    /// Completion queues whose format has too few members to dial their messages.
     BareQueues,
-    /// Counters that count what arrives, undialled.
+    /// Counters that count arrivals. The hook does not delay these counts.
     Counters,
     /// Endpoints of a kind that is not dialled.
     OtherEndpoints,
-    /// Sends of endpoints that ask for delivery, which were taken to be over with their departure.
+    /// Sends of endpoints with `FI_DELIVERY_COMPLETE` that completed at their departure.
     EndedLocally,
-    /// Sends that were held until their delivery was known.
+    /// Sends that completed at their delivery.
     EndedDelivered,
-    /// How many bytes of the failure's text are used.
+    /// The number of bytes used of the failure's text.
     FailureBytes,
 }
 
-/// Words before the text.
+/// The index of the failure's text.
 const TEXT_AT: usize = 32;
-/// Words of the text of a failure.
+/// The length of the failure's text, in words.
 const TEXT_WORDS: usize = 32;
-/// Where the counts of lateness begin.
+/// The index of the histogram of lateness.
 const LATENESS_AT: usize = TEXT_AT + TEXT_WORDS;
-/// Parts of an octave that are told apart.
+/// Bins of the histogram in each octave.
 const PARTS: u64 = 16;
-/// Counts of lateness.
+/// Bins of the histogram.
 const LATENESS: usize = PARTS as usize * 48;
-/// Words of an account.
+/// Words of a statistics file.
 pub const WORDS: usize = LATENESS_AT + LATENESS;
-/// Bytes of an account.
+/// Bytes of a statistics file.
 pub const BYTES: usize = WORDS * size_of::<u64>();
-/// "netdyno", and the layout.
+/// "netdyno", and the layout version in the last byte.
 pub const MAGIC: u64 = u64::from_be_bytes(*b"netdyno\0") | super::page::LAYOUT as u64;
 
-/// How far the hook has come in a rank.
+/// The state of the hook in a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// libfabric has loaded it.
+    /// libfabric has loaded the library.
     Loaded,
-    /// And given it a fabric.
+    /// libfabric has passed a fabric to the hook.
     Chosen,
-    /// Messages go through it.
+    /// An endpoint with a hooked receive queue is enabled: messages pass through the hook.
     InForce,
-    /// It has failed, and lets messages pass.
+    /// The hook has failed and dials nothing any more.
     Failed,
 }
 
@@ -107,14 +108,14 @@ impl State {
     const ALL: [Self; 4] = [Self::Loaded, Self::Chosen, Self::InForce, Self::Failed];
 }
 
-/// The count for something that was so many ticks late: exact to a part in [`PARTS`].
+/// Returns the index of the bin for a lateness in ticks. Bins are exact to one part in [`PARTS`].
 pub(crate) fn lateness_at(ticks: u64) -> usize {
     let octave = u64::from((ticks / PARTS).checked_ilog2().map_or(0, |log| log + 1));
     let part = if octave == 0 { ticks } else { (ticks >> (octave - 1)) - PARTS };
     LATENESS_AT + ((octave * PARTS + part) as usize).min(LATENESS - 1)
 }
 
-/// The middle of what a count stands for.
+/// Returns the middle of the bin with that number, in ticks.
 fn lateness_of(at: usize) -> f64 {
     let (octave, part) = (at as u64 / PARTS, at as u64 % PARTS);
     if octave == 0 {
@@ -124,7 +125,7 @@ fn lateness_of(at: usize) -> f64 {
     }
 }
 
-/// Where the text of a failure goes, in words.
+/// Returns the length of a failure's text in bytes, cut to fit, and its words with their indices.
 pub(crate) fn failure_words(text: &str) -> (u64, impl Iterator<Item = (usize, u64)> + '_) {
     let bytes = &text.as_bytes()[..text.len().min(8 * TEXT_WORDS)];
     let words = bytes.chunks(8).enumerate().map(|(nth, part)| {
@@ -135,24 +136,25 @@ pub(crate) fn failure_words(text: &str) -> (u64, impl Iterator<Item = (usize, u6
     (bytes.len() as u64, words)
 }
 
-/// An account, as it is found after a run.
+/// The statistics of a rank, as read after a run.
 #[derive(Clone, Debug)]
 pub struct Account(Vec<u64>);
 
 impl Account {
-    /// Reads one.
+    /// Reads a statistics file.
     ///
     /// # Errors
-    /// That of the file, and one that is no account of this version.
+    /// Returns the error of the file, or an error if its size or layout version is not that of this
+    /// netdyno.
     pub fn read(path: &Path) -> io::Result<Self> {
         Self::from_bytes(&fs::read(path)?)
             .ok_or_else(|| io::Error::other("it is no account of this version of netdyno"))
     }
 
-    /// All of a folder, by rank.
+    /// Reads all statistics files of a folder, sorted by rank.
     ///
     /// # Errors
-    /// That of the folder or of a file.
+    /// Returns the error of the folder or of a file.
     pub fn read_all(folder: &Path) -> io::Result<Vec<Self>> {
         let mut accounts = Vec::new();
         for entry in fs::read_dir(folder)? {
@@ -171,17 +173,17 @@ impl Account {
         (words.len() == WORDS && words[0] == MAGIC).then_some(Self(words))
     }
 
-    /// A figure.
+    /// Returns a figure.
     pub fn get(&self, word: Word) -> u64 {
         self.0[word as usize]
     }
 
-    /// A figure that may not have been said.
+    /// Returns a figure that is stored plus 1, or `None` if it is unknown.
     pub fn said(&self, word: Word) -> Option<u64> {
         self.get(word).checked_sub(1)
     }
 
-    /// A time, in nanoseconds.
+    /// Returns a time in nanoseconds.
     pub fn ns(&self, word: Word) -> f64 {
         self.get(word) as f64 * self.tick_ns()
     }
@@ -190,12 +192,12 @@ impl Account {
         f64::from_bits(self.get(Word::TickNs))
     }
 
-    /// How far the hook has come.
+    /// Returns the state of the hook.
     pub fn state(&self) -> Option<State> {
         State::ALL.get(self.get(Word::State) as usize).copied()
     }
 
-    /// What it died of.
+    /// Returns the text of the failure.
     pub fn failure(&self) -> String {
         let bytes: Vec<u8> =
             self.0[TEXT_AT..LATENESS_AT].iter().flat_map(|word| word.to_ne_bytes()).collect();
@@ -203,7 +205,7 @@ impl Account {
         String::from_utf8_lossy(&bytes[..length]).into_owned()
     }
 
-    /// How long after they were due held messages were released: counts and nanoseconds, rising.
+    /// Returns the lateness of released messages: nanoseconds after they were due, with counts, rising.
     pub fn lateness(&self) -> Vec<(f64, u64)> {
         let counts = self.0[LATENESS_AT..].iter().enumerate().filter(|(_, count)| **count > 0);
         counts.map(|(at, &count)| (lateness_of(at) * self.tick_ns(), count)).collect()

@@ -1,13 +1,13 @@
-//! Between which ranks dials are turned: `0-3,4-7`, two racks.
+//! The groups of ranks between which messages are dialled: `0-3,4-7` are two racks.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Two groups of ranks: what goes from one to the other is dialled, and all else is left as it is.
+/// Two groups of ranks. A message is dialled if it goes from one group to the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Between([Group; 2]);
 
-/// Ranks, and hosts of which all ranks are meant.
+/// Ranks, and hosts. A host stands for all its ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Group(Vec<Member>);
 
@@ -17,27 +17,28 @@ enum Member {
         first: u64,
         last: u64,
     },
-    /// By name, or by how names begin.
+    /// A host name. A short name also matches the host's full name.
     Host(String),
+    /// A prefix of host names.
     Hosts(String),
 }
 
-/// A process, as groups know it.
+/// A process, as the groups identify it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Who {
-    /// Its rank, where the launcher said it.
+    /// Its rank, if the launcher passed it.
     pub rank: Option<u64>,
-    /// Its host, by name.
+    /// The name of its host.
     pub host: String,
 }
 
-/// Why groups cannot be told; says what to write instead.
+/// Why groups cannot be parsed, with examples of correct ones.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}, as in 0-3,4-7 or 0+2,1+3 or node1,node2 or rack1-*,rack2-*")]
 pub struct BetweenError(String);
 
 impl Between {
-    /// Whether the link between two processes is dialled.
+    /// Whether messages between two processes are dialled.
     pub fn dials(&self, one: &Who, other: &Who) -> bool {
         let [first, second] = &self.0;
         first.has(one) && second.has(other) || first.has(other) && second.has(one)
@@ -45,7 +46,7 @@ impl Between {
 }
 
 impl Between {
-    /// Returns the first rank of its groups that a program of `ranks` ranks does not have.
+    /// Returns the first rank in the groups that a program of `ranks` ranks does not have.
     pub fn rank_beyond(&self, ranks: u64) -> Option<u64> {
         let members = self.0.iter().flat_map(|group| &group.0);
         let beyond = members.filter_map(|member| match member {

@@ -1,5 +1,4 @@
-//! Counters of what a program has sent, written and read: an operation does not count before it may
-//! end.
+//! Counters of sends, writes and reads: an operation is not counted before its dialled completion time.
 
 use crate::abi::{self, Cntr, CntrOps, Fid, Ops};
 use crate::guard::{Provider, entries};
@@ -16,27 +15,27 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What the hook knows of a counter.
+/// The hook's state of a counter.
 pub struct Counter {
     hook: &'static Hook,
     fid_ops: *const Ops,
     ops: *const CntrOps,
-    /// Something was ever held back.
+    /// Whether an operation was ever held back.
     holds: AtomicBool,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// When operations that are not over may count.
+    /// When the operations that are held back may count.
     ends: BinaryHeap<Reverse<u64>>,
-    /// The most that was shown: a counter does not go back.
+    /// The highest value shown to the program: a counter never goes back.
     shown: u64,
 }
 
 impl State {
-    /// What is shown of a count of the provider's. It does not say whose ends it has counted: those that
-    /// may not count yet are taken to be among them.
+    /// Returns the value to show, given the provider's count. The provider does not say which operations
+    /// it has counted, so the held operations are assumed to be among them.
     fn show(&mut self, count: u64, now: u64) -> u64 {
         while self.ends.peek().is_some_and(|&Reverse(end)| end <= now) {
             self.ends.pop();
@@ -47,10 +46,10 @@ impl State {
 }
 
 impl Counter {
-    /// Puts a hook on a counter that has just been made.
+    /// Puts a hook on a new counter.
     ///
     /// # Safety
-    /// The counter is a live one of libfabric's, and nobody else uses it yet.
+    /// The counter is a live one of libfabric's, and nothing else uses it yet.
     pub unsafe fn install(hook: &'static Hook, cntr: *mut Cntr) {
         // SAFETY: the caller says that the counter is live, so that its tables are. The state lives until
         // the counter is closed.
@@ -70,7 +69,7 @@ impl Counter {
         }
     }
 
-    /// What the hook knows of a counter, if it has one there.
+    /// Returns the hook's state of a counter, if the counter has a hook.
     ///
     /// # Safety
     /// The counter is live.
@@ -79,13 +78,13 @@ impl Counter {
         unsafe { patch::is_ours((*cntr).ops).then(|| patch::state((*cntr).ops)) }
     }
 
-    /// An operation does not count earlier.
+    /// Holds one operation back: it counts from `at` on.
     pub fn not_before(&self, at: u64) {
         self.holds.store(true, Relaxed);
         self.state().ends.push(Reverse(at));
     }
 
-    /// Whether something does not count yet.
+    /// Whether an operation is held back.
     pub fn holds(&self) -> bool {
         let now = ticks::glance();
         self.state().ends.iter().any(|&Reverse(end)| end > now)
@@ -95,7 +94,7 @@ impl Counter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what the program sees of a count of the provider's.
+    /// Returns the value to show, given the provider's count.
     fn show(&self, count: u64) -> u64 {
         if !self.holds.load(Relaxed) || self.hook.has_failed() {
             return count;
@@ -103,25 +102,26 @@ impl Counter {
         self.state().show(count, ticks::glance())
     }
 
-    /// The program counts for itself from here.
+    /// The program has set or increased the counter, so the highest value shown no longer applies.
     fn forget_shown(&self) {
         self.state().shown = 0;
     }
 
-    /// Returns what the provider has counted.
+    /// Returns the provider's count.
     ///
     /// # Safety
-    /// The counter is the live one that this is known of.
+    /// The counter is live, and `self` is its state.
     unsafe fn count(&self, cntr: *mut Cntr) -> u64 {
         let theirs = self.ops;
         // SAFETY: the caller says that the counter is live, and so is the provider's table.
         unsafe { call!(theirs.read(cntr)) }
     }
 
-    /// Waits for the provider first, and then for the time. A negative timeout has no end.
+    /// Waits until the provider has counted up to the threshold, and then until no operation among these
+    /// is held back. The timeout is in milliseconds; a negative one means no timeout.
     ///
     /// # Safety
-    /// The counter is the live one that this is known of.
+    /// The counter is live, and `self` is its state.
     unsafe fn wait(
         &self,
         cntr: *mut Cntr,
@@ -137,22 +137,22 @@ impl Counter {
             if end.is_some_and(|end| Instant::now() >= end) {
                 return -(abi::ETIMEDOUT as c_int);
             }
-            // It is not for long: a latency is less than what it takes to be woken.
+            // The wait is short, because a latency is shorter than the time to wake a thread.
             thread::yield_now();
         }
         result
     }
 }
 
-/// Returns when a timeout in milliseconds ends; a negative one does not.
+/// Returns when a timeout in milliseconds ends, or `None` for a negative one.
 fn end_of(timeout: c_int) -> Option<Instant> {
     u64::try_from(timeout).ok().map(|ms| Instant::now() + Duration::from_millis(ms))
 }
 
-/// Returns what the hook knows of a counter.
+/// Returns the hook's state of a counter.
 ///
 /// # Safety
-/// The counter is a live one that has a table of ours.
+/// The counter is live and has a table of ours.
 unsafe fn of<'a>(cntr: *mut Cntr) -> &'a Counter {
     // SAFETY: a table of ours leads to the state, which lives until the counter is closed.
     unsafe { patch::state::<_, Counter>((*cntr).ops).as_ref() }
@@ -203,10 +203,10 @@ entries! {
     }
 }
 
-/// Puts the provider's tables back, as the provider may look at them, and closes the counter.
+/// Restores the provider's tables, because the provider may look at them, and closes the counter.
 ///
 /// # Safety
-/// The counter is live and the state is its own.
+/// The counter is live, and `state` is its state.
 unsafe fn close_theirs(cntr: *mut Cntr, state: &Counter) -> c_int {
     // SAFETY: the caller says that the counter is live.
     unsafe {
@@ -219,13 +219,13 @@ unsafe fn close_theirs(cntr: *mut Cntr, state: &Counter) -> c_int {
     }
 }
 
-/// Closes a counter, and frees what the hook knows of it once the provider has.
+/// Closes a counter. Frees the hook's state if the provider has closed it.
 ///
 /// # Safety
-/// The counter is live and the state is its own; nobody uses either afterwards if it is closed.
+/// The counter is live, and `state` is its state. Neither is used afterwards if the counter is closed.
 unsafe fn close_and_free(cntr: *mut Cntr, state: NonNull<Counter>, provider: &Provider<'_, c_int>) -> c_int {
-    // SAFETY: the caller says that the counter is live. Once it is closed, nothing leads to its tables and
-    // its state any more, which came from `Box::leak`.
+    // SAFETY: the caller says that the counter is live. Once it is closed, nothing leads to its tables
+    // and its state any more. The state came from `Box::leak`.
     unsafe {
         let (fid_ops, ops) = ((*cntr).fid.ops, (*cntr).ops);
         let result = provider.call(|| close_theirs(cntr, state.as_ref()));
@@ -253,7 +253,7 @@ mod tests {
             [(2, 10), (4, 10), (4, 50), (4, 99), (4, 100)].map(|(count, now)| state.show(count, now)),
             [2, 2, 3, 3, 4]
         );
-        // An operation that the provider has not counted when its time has come.
+        // The time of the held operation comes before the provider has counted it.
         state.ends.push(Reverse(200));
         assert_eq!([(4, 150), (4, 300), (5, 301)].map(|(count, now)| state.show(count, now)), [4, 4, 5]);
     }

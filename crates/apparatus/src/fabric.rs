@@ -1,4 +1,4 @@
-//! From the library's entry to the endpoints: each object gives out the next.
+//! Hooks on fabrics, on their domains and on the objects that domains open.
 
 use crate::abi::{
     self, Cntr, Context, Cq, CqAttr, Domain, DomainOps, Ep, Fabric, FabricAttr, FabricOps, Fid, Info, Opaque,
@@ -14,27 +14,29 @@ use crate::{endpoint, replace};
 use core::ffi::c_int;
 use std::ptr::{self, NonNull};
 
-/// Endpoints that can only do other things (collective operations of their own) are left alone.
+/// The capabilities of endpoints that are dialled. Endpoints without any of them, such as those for
+/// collective operations alone, are left alone.
 const TRANSPORT: u64 = abi::MSG | abi::TAGGED | abi::RMA | abi::ATOMIC;
 
-/// `FI_VERSION(1, 17)`: the oldest that was tried.
+/// `FI_VERSION(1, 17)`: the oldest version of libfabric that was tested.
 const FI_VERSION: u32 = 1 << 16 | 17;
 
-/// What the hook knows of a fabric or a domain: the provider's table.
+/// The hook's state of a fabric or a domain.
 pub struct Known<T> {
     hook: &'static Hook,
     ops: *const T,
 }
 
-/// libfabric's entry to the library. Without the command's page it does nothing.
+/// The entry point that libfabric calls when it loads the library. Without the command's control block
+/// the hook does nothing.
 ///
 /// # Safety
-/// libfabric calls it, once for each copy of itself that a program has.
+/// libfabric calls it, once for each copy of libfabric in the program.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fi_prov_ini() -> *mut Provider {
-    // Without an account there is no hook: everything passes, and the command says so.
+    // Without a statistics file there is no hook: nothing is dialled, and the command reports that.
     guard::enter_first(load, || ());
-    // libfabric writes into it, and keeps it as long as the process lives.
+    // libfabric writes to the structure and keeps it as long as the process lives.
     Box::into_raw(Box::new(Provider {
         version: 1,
         fi_version: FI_VERSION,
@@ -46,17 +48,17 @@ pub unsafe extern "C" fn fi_prov_ini() -> *mut Provider {
     }))
 }
 
-/// Is given a fabric that was opened, and gives it back.
+/// Receives each fabric that the program opens, and returns it to libfabric.
 unsafe extern "C" fn fabric(attr: *mut FabricAttr, out: *mut *mut Fabric, _provider: Opaque) -> c_int {
-    // SAFETY: libfabric hands over attributes with a live fabric or none, and room for a pointer to it.
+    // SAFETY: libfabric passes attributes with a live fabric or none, and room for a pointer to it.
     guard::enter_first(|| unsafe { give_back(attr, out) }, || 0)
 }
 
-/// Gives the fabric back, with a hook on it unless it has one. Whatever goes wrong with the hook, the
-/// fabric was given back first.
+/// Returns the fabric, with a hook on it unless it has one. The fabric is returned first, so that a
+/// failure of the hook does not affect it.
 ///
 /// # Safety
-/// The fabric is live, and nobody else uses it yet; there is room for a pointer to it.
+/// The fabric is live, and nothing else uses it yet. There is room for a pointer to it.
 unsafe fn give_back(attr: *mut FabricAttr, out: *mut *mut Fabric) -> c_int {
     // SAFETY: the caller says that the fabric is live, so that its table is one of libfabric's.
     unsafe {
@@ -72,7 +74,7 @@ unsafe fn give_back(attr: *mut FabricAttr, out: *mut *mut Fabric) -> c_int {
 /// Puts a hook on a fabric that has none.
 ///
 /// # Safety
-/// The fabric is live, and nobody else uses it yet.
+/// The fabric is live, and nothing else uses it yet.
 pub unsafe fn hook_fabric(hook: &'static Hook, fabric: *mut Fabric) {
     // SAFETY: the caller says that the fabric is live, so that its table is one of libfabric's.
     unsafe {
@@ -84,22 +86,23 @@ pub unsafe fn hook_fabric(hook: &'static Hook, fabric: *mut Fabric) {
 }
 
 impl<T> Known<T> {
-    /// Lives as long as the process: fabrics and domains are few, and their end is not seen here.
+    /// Allocates the state for the life of the process. Fabrics and domains are few, and their closing is
+    /// not hooked.
     fn keep(hook: &'static Hook, ops: *const T) -> NonNull<Self> {
         NonNull::from(Box::leak(Box::new(Self { hook, ops })))
     }
 }
 
-/// Returns what the hook knows of a fabric or a domain by its table.
+/// Returns the hook's state of a fabric or a domain by its table.
 ///
 /// # Safety
-/// The table is a copy that was made of a table of that type.
+/// The table is a copy of a table of that type.
 unsafe fn known<T>(table: *const T) -> &'static Known<T> {
-    // SAFETY: a table of ours leads to what is known, which lives as long as the process.
+    // SAFETY: a table of ours leads to the state, which lives as long as the process.
     unsafe { patch::state::<_, Known<T>>(table).as_ref() }
 }
 
-/// Functions of the provider's that open an object: what they have opened is given a hook.
+/// Defines replacements of functions that open an object. Each puts a hook on the opened object.
 macro_rules! opens {
     ($(
         $name:ident($parent:ty, $attr:ident: $attributes:ty $(, $flags:ident)?) -> $child:ty {
@@ -130,7 +133,8 @@ opens! {
     endpoint2(Domain, info: *mut Info, flags) -> Ep { |hook, ep| made(hook, info, ep) }
     scalable_ep(Domain, info: *mut Info) -> Ep { |hook, _ep| hook.count(Word::OtherEndpoints, 1) }
     cq_open(Domain, attr: *mut CqAttr) -> Cq {
-        // A queue that one provider lends another is seen at the one that the program reads.
+        // A provider opens a peer queue (`FI_PEER`) for another provider. The queue that the program
+        // reads is hooked instead.
         |hook, cq| if (*attr).flags & abi::PEER == 0 { Queue::install(hook, cq, (*attr).format) }
     }
     cntr_open(Domain, attr: Opaque) -> Cntr {
@@ -139,7 +143,8 @@ opens! {
 }
 
 entries! {
-    /// A program that would sleep until something arrives is told to look, while something is held.
+    /// While a completion is held, the program must poll instead of blocking, so the answer is
+    /// `FI_EAGAIN`.
     fn trywait(fabric: *mut Fabric, fids: *mut *mut Fid, count: c_int) -> c_int, Wait {
         let known = known((*fabric).ops);
         hook: known.hook,
@@ -155,12 +160,12 @@ entries! {
     }
 }
 
-/// Whether the hook holds something back of a queue or a counter.
+/// Whether the hook holds completions of a queue or operations of a counter.
 ///
 /// # Safety
-/// The object is live, or null.
+/// The object is live, or the pointer is null.
 unsafe fn holds(fid: *mut Fid) -> bool {
-    // SAFETY: the caller says that the object is live; its class says of which type it is.
+    // SAFETY: the caller says that the object is live. Its class tells its type.
     unsafe {
         match fid.as_ref().map(|fid| fid.fclass) {
             Some(abi::CLASS_CQ) => Queue::of(fid.cast::<Cq>()).is_some_and(|queue| queue.as_ref().holds()),
@@ -172,10 +177,10 @@ unsafe fn holds(fid: *mut Fid) -> bool {
     }
 }
 
-/// Puts a hook on a domain that has just been opened.
+/// Puts a hook on a new domain.
 ///
 /// # Safety
-/// The domain is live, and nobody else uses it yet.
+/// The domain is live, and nothing else uses it yet.
 unsafe fn install(hook: &'static Hook, domain: *mut Domain) {
     // SAFETY: the caller says that the domain is live, so that its table is one of libfabric's.
     unsafe {
@@ -189,13 +194,14 @@ unsafe fn install(hook: &'static Hook, domain: *mut Domain) {
     }
 }
 
-/// An endpoint was made: those that any peer can be reached through are dialled. What they are made
-/// of, one connection each (as in `tcp;ofi_rxm`), is not: it would be dialled twice.
+/// Puts a hook on a new endpoint, if it is a reliable datagram endpoint (`FI_EP_RDM`). The connected
+/// endpoints below such an endpoint, as in `tcp;ofi_rxm`, have no hook, because their messages would be
+/// dialled twice.
 ///
 /// # Safety
-/// The endpoint is live, nobody else uses it yet, and it was made by that information.
+/// The endpoint is live, nothing else uses it yet, and it was opened with `info`.
 unsafe fn made(hook: &'static Hook, info: *const Info, ep: *mut Ep) {
-    // SAFETY: libfabric filled the information that the endpoint was made by; absent parts are null.
+    // SAFETY: libfabric filled the `info` of the endpoint; absent parts are null.
     unsafe {
         let Some(info) = info.as_ref() else { return };
         let is_rdm = info.ep_attr.as_ref().is_some_and(|attr| attr.kind == abi::EP_RDM);

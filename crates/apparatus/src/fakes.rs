@@ -1,7 +1,8 @@
-//! The hook over a fake provider: no libfabric, no files, so that Miri can interpret all of it.
+//! Tests of the hook over a fake provider. They need neither libfabric nor files, so Miri can interpret
+//! them.
 //!
-//! Every function of a fake table notes that it was called and answers 0. A completion queue brings
-//! what a test feeds it.
+//! Every function of a fake table records its call and returns 0. The fake completion queue returns the
+//! entries that a test has put into it.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -31,20 +32,20 @@ use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// A function of a table, by its name.
+/// The name of a function of a table, and a call of it with sample arguments.
 pub type Call = (&'static str, Box<dyn Fn() -> i64>);
 
 thread_local! {
     static CALLS: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
-    /// What functions are called with, by type; null where there is nothing.
+    /// The samples that functions are called with, by type; null for types without one.
     static SAMPLES: RefCell<HashMap<TypeId, *mut ()>> = RefCell::default();
-    /// Completions that the provider has.
+    /// Completions that the provider holds.
     static FED: RefCell<VecDeque<Entry>> = const { RefCell::new(VecDeque::new()) };
-    /// The data that the last send took along.
+    /// The data of the last send.
     static SENT_DATA: RefCell<Option<u64>> = const { RefCell::new(None) };
 }
 
-/// What a fake function answers.
+/// The answer of a fake function.
 pub trait FakeAnswer {
     const ANSWER: Self;
 }
@@ -62,7 +63,7 @@ macro_rules! numbers {
     )*};
 }
 
-/// An answer, of whichever type.
+/// An answer of any type, as a number.
 pub trait Number {
     fn number(self) -> i64;
 }
@@ -79,7 +80,7 @@ impl Number for *const c_char {
     }
 }
 
-/// An argument.
+/// A sample argument.
 pub trait Sample {
     fn sample() -> Self;
 }
@@ -114,7 +115,7 @@ impl<T: 'static> Sample for *const T {
     }
 }
 
-/// Notes a call of the provider's.
+/// Records a call of a fake function.
 pub fn called<R: FakeAnswer>(name: &'static str) -> R {
     CALLS.with_borrow_mut(|calls| calls.push(name));
     R::ANSWER
@@ -150,19 +151,19 @@ unsafe extern "C" fn send_data(
     called("TaggedOps.senddata")
 }
 
-/// An allocation that is freed with the world, which C would have.
+/// Allocations that only C would hold. They are freed with the world.
 struct Kept(Vec<Box<dyn FnOnce()>>);
 
 impl Kept {
-    /// Keeps a value in place, where only raw pointers lead to it.
+    /// Allocates a value that only raw pointers lead to.
     fn keep<T: 'static>(&mut self, value: T) -> *mut T {
         let place = Box::into_raw(Box::new(value));
-        // SAFETY: it came from a box, and the world is used no more when this is called.
+        // SAFETY: it came from a box, and the world is not used any more when this is called.
         self.0.push(Box::new(move || drop(unsafe { Box::from_raw(place) })));
         place
     }
 
-    /// The same, and functions are called with it.
+    /// Does the same, and uses the value as the sample of its type.
     fn sample<T: 'static>(&mut self, value: T) -> *mut T {
         let place = self.keep(value);
         SAMPLES.with_borrow_mut(|samples| samples.insert(TypeId::of::<T>(), place.cast()));
@@ -170,7 +171,7 @@ impl Kept {
     }
 }
 
-/// The hooks of all tests, which live as long as their process, like that of a rank.
+/// The hooks of all tests. They live as long as the process, like the hook of a rank.
 static HOOKS: Mutex<Vec<&'static Hook>> = Mutex::new(Vec::new());
 
 fn hook(plan: Plan) -> &'static Hook {
@@ -179,7 +180,7 @@ fn hook(plan: Plan) -> &'static Hook {
         current: Box::leak(Box::new(AtomicU32::new(0))),
         furthest: Box::leak(Box::new(AtomicU64::new(0))),
     };
-    // A tick of a nanosecond, as Miri has it; elsewhere times come out in another unit.
+    // A tick of one nanosecond, which is right under Miri. Elsewhere times have another unit.
     let clock = Clock { tick_ns: 1.0, cost_ns: 1.0, resolution_ns: 1.0 };
     let who = Who { rank: Some(0), host: "here".into() };
     let hook = Hook::new(plan, &clock, shared, Vec::leak(words), who, Path::new("/nowhere")).unwrap();
@@ -193,14 +194,14 @@ fn plan(dials: &str) -> Plan {
     Plan { carrier: Carrier::Stamp, turns: vec![turn], grain_shift: 4, ..Plan::default() }
 }
 
-/// Messages that a rank has sent when a fault is to strike: as many as a test says it has.
+/// The number of sent messages at which a fault strikes. Tests set the count themselves.
 const ARMED: u64 = 1000;
 
 fn faulty(entry: fault::Entry, side: Side) -> Plan {
     Plan { fail_at: Some(InjectedFault { entry, side, sent: ARMED }), ..plan("latency=1us") }
 }
 
-/// A fabric with all that a program opens, each under a hook.
+/// A fabric and all objects that a program opens, each with a hook.
 struct World {
     hook: &'static Hook,
     fabric: *mut Fabric,
@@ -351,7 +352,7 @@ impl World {
             err_data: ptr::null_mut(),
             err_data_size: 0,
         });
-        // What is read goes to a buffer with room for one completion.
+        // Reads write to a buffer with room for one completion.
         let buffer = kept.keep(no_entry()).cast::<c_void>();
         SAMPLES.with_borrow_mut(|samples| samples.insert(TypeId::of::<c_void>(), buffer.cast()));
     }
@@ -374,8 +375,8 @@ impl World {
         }
     }
 
-    /// All functions of all tables, with the object of each. The functions of an object's own table, such
-    /// as `close`, are called by the object.
+    /// Returns all functions of all tables, each with its object. The functions of an object's own table,
+    /// such as `close`, are called with the object itself.
     fn functions(&self) -> Vec<(Call, *mut Fid)> {
         // SAFETY: all objects live as long as the world.
         unsafe {
@@ -396,7 +397,7 @@ impl World {
         }
     }
 
-    /// From here on an injected fault strikes.
+    /// Lets the injected fault strike from here on.
     fn arm(&self) {
         self.hook.set(Word::Sent, ARMED);
     }
@@ -418,7 +419,7 @@ impl World {
     }
 
     fn send(&self) -> isize {
-        // SAFETY: the endpoint is live, and nobody follows the arguments.
+        // SAFETY: the endpoint is live, and nothing follows the arguments.
         unsafe { (*(*self.ep).tagged).send.unwrap()(self.ep, ptr::null(), 8, ptr::null_mut(), 0, 5, CONTEXT) }
     }
 
@@ -429,7 +430,7 @@ impl World {
 }
 
 impl Drop for World {
-    /// Frees what a program would still have open, and what outlives fabrics and domains.
+    /// Closes the objects that are still open, and frees the hook's state of the fabric and the domain.
     fn drop(&mut self) {
         // SAFETY: nothing is used any more; tables of ours lead to states that came from boxes.
         unsafe {
@@ -449,14 +450,14 @@ impl Drop for World {
     }
 }
 
-/// The context of what the tests send.
+/// The context of the tests' sends.
 const CONTEXT: *mut c_void = ptr::without_provenance_mut(0x40);
 
 fn no_entry() -> Entry {
     Entry { op_context: ptr::null_mut(), flags: 0, len: 0, buf: ptr::null_mut(), data: 0, tag: 0 }
 }
 
-/// A message that the provider has received, with the data of its sender.
+/// Returns a received message with the data of its sender.
 fn arrived(data: Option<u64>) -> Entry {
     let flags = abi::TAGGED | abi::RECV | data.map_or(0, |_| abi::REMOTE_CQ_DATA);
     Entry {
@@ -469,7 +470,7 @@ fn arrived(data: Option<u64>) -> Entry {
     }
 }
 
-/// The kind of function that a name stands for.
+/// Returns the kind of function that a name belongs to.
 fn entry_of(name: &str) -> fault::Entry {
     use fault::Entry::{Close, Counter, Endpoint, OneSided, Open, Queue, Receive, Send, Wait};
     let (table, member) = name.split_once('.').unwrap();
@@ -486,7 +487,7 @@ fn entry_of(name: &str) -> fault::Entry {
     }
 }
 
-/// Functions that are the provider's own, also under the hook.
+/// Functions that the hook does not replace.
 const LEFT_ALONE: &[&str] = &[
     "FabricOps.passive_ep",
     "FabricOps.eq_open",
@@ -502,15 +503,15 @@ const LEFT_ALONE: &[&str] = &[
     "Ops.ops_open",
 ];
 
-/// Reads that keep what the provider has handed over: after a panic there is nothing yet.
+/// Reads: after a panic they return `FI_EAGAIN`, because completions of the provider are kept for later.
 const READS: &[&str] = &["CqOps.read", "CqOps.readfrom", "CqOps.sread", "CqOps.sreadfrom"];
 
-/// Calls the function at that place, of that name, of a new world in which it panics, and checks that the
-/// program does not see it.
+/// Calls function number `nth` of a new world, in which the function panics. Checks that the program does
+/// not notice.
 fn panic_in(nth: usize, name: &str, side: Side) {
     let is_read = READS.contains(&name);
     if is_read && side == Side::After {
-        // See `what_the_provider_has_handed_over_is_not_lost`.
+        // `what_the_provider_has_handed_over_is_not_lost` covers this case.
         return;
     }
     let world = World::new(faulty(entry_of(name), side));
@@ -523,14 +524,14 @@ fn panic_in(nth: usize, name: &str, side: Side) {
     assert_eq!(world.hook.has_failed(), is_hooked, "{name} {side:?}");
     let is_held_back = is_read && is_hooked;
     assert_eq!(answer, if is_held_back { -abi::EAGAIN as i64 } else { 0 }, "{name} {side:?}");
-    // Once, neither twice nor never. A stamped message goes by the function for data.
+    // The provider was called exactly once. A stamped message is sent with the function for data.
     let stamped = name.replace("send", "senddata").replace("inject", "injectdata");
     let calls = calls_of(name) + if stamped == name { 0 } else { calls_of(&stamped) };
     assert_eq!(calls, usize::from(!is_held_back), "{name} {side:?}");
     left.free(&world);
 }
 
-/// What an object that was closed in spite of a panic leaves behind: its tables and its state.
+/// The tables and states of the objects, to free those of an object that was closed in spite of a panic.
 struct Left([(*const Ops, Vec<*const c_void>); 3]);
 
 impl Left {
@@ -547,12 +548,12 @@ impl Left {
         }
     }
 
-    /// Frees it where the object is closed and the hook has not.
+    /// Frees the tables and states of closed objects that the hook has not freed.
     fn free(self, world: &World) {
         let closed = [world.ep.cast::<Fid>(), world.cq.cast(), world.cntr.cast()];
         for (nth, (ops, tables)) in self.0.into_iter().enumerate() {
-            // SAFETY: the objects are still there. The tables of one that is closed are used no more, and lead
-            // to a state that came from a box.
+            // SAFETY: the objects still exist. The tables of a closed object are not used any more, and
+            // lead to a state that came from a box.
             unsafe {
                 if (*closed[nth]).ops == ops || !patch::is_ours(ops) {
                     continue;
@@ -569,7 +570,8 @@ impl Left {
     }
 }
 
-/// Whether the function stays the provider's. Queues and counters can be closed under the hook, and no more.
+/// Whether the function stays the provider's. Of a queue's or counter's own table only `close` is
+/// replaced.
 fn is_left_alone(world: &World, name: &str, fid: *mut Fid) -> bool {
     let is_own = name.starts_with("Ops.") && name != "Ops.close" && fid != world.ep.cast();
     LEFT_ALONE.contains(&name) || is_own
@@ -581,7 +583,7 @@ fn a_panic_in_any_function_leaves_the_providers_answer() {
         let functions = World::new(plan("latency=1us")).functions();
         let mut interpreted = Vec::new();
         for (nth, ((name, _), _)) in functions.iter().enumerate() {
-            // Under Miri all of them would take minutes: it interprets one of each kind and table.
+            // Under Miri all functions would take minutes, so it interprets one of each kind and table.
             let kind = (entry_of(name), name.split('.').next());
             if !(cfg!(miri) && (interpreted.contains(&kind) || LEFT_ALONE.contains(name))) {
                 interpreted.push(kind);
@@ -591,7 +593,7 @@ fn a_panic_in_any_function_leaves_the_providers_answer() {
     }
 }
 
-/// A stamp does not stay in the data of a message, and no message is lost, when the hook fails over it.
+/// When the hook fails over a received message, its stamp is still removed and no message is lost.
 #[test]
 fn what_the_provider_has_handed_over_is_not_lost() {
     let world = World::new(faulty(fault::Entry::Queue, Side::After));
@@ -628,14 +630,14 @@ fn a_message_is_held_for_its_latency_and_then_freed_with_its_queue() {
     assert_eq!(calls_of("Ops.close"), 3);
 }
 
-/// The ends of operations are told apart by their contexts, and counted when they are over.
+/// Completions are identified by their contexts, and operations are counted when they complete.
 #[test]
 fn ends_are_held_for_queues_and_counters() {
     let world = World::new(plan("latency=20us"));
-    // SAFETY: the objects are live, and nobody follows the arguments.
+    // SAFETY: the objects are live, and nothing follows the arguments.
     let (write, count) = unsafe { ((*(*world.ep).rma).write.unwrap(), (*(*world.cntr).ops).read.unwrap()) };
     let began = ticks::now();
-    // SAFETY: the objects are live, and nobody follows the arguments.
+    // SAFETY: the objects are live, and nothing follows the arguments.
     assert_eq!(unsafe { write(world.ep, ptr::null(), 8, ptr::null_mut(), 0, 0, 0, CONTEXT) }, 0);
     // SAFETY: the counter is live.
     assert_eq!(unsafe { count(world.cntr) }, 0);
@@ -645,7 +647,7 @@ fn ends_are_held_for_queues_and_counters() {
     assert!(ticks::now() - began >= 20_000);
 }
 
-/// The states behind the tables are those of their objects.
+/// Each table leads to the state of its object.
 #[test]
 fn tables_lead_to_their_objects() {
     let world = World::new(plan("latency=1us"));

@@ -1,33 +1,33 @@
-//! Injected faults: where the hook is to panic, so that a run shows what a failure does.
+//! Injected faults: panics of the hook on request, to show how a run ends after a failure.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The kinds of functions that libfabric or the program calls in the hook.
+/// The kinds of functions of the hook that libfabric or the program calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// Opening a domain, an endpoint, a queue or a counter.
+    /// Opening a domain, an endpoint, a completion queue or a counter.
     Open,
     /// Binding and enabling an endpoint.
     Endpoint,
     /// Sending a message.
     Send,
-    /// Posting a receive, and looking for a message.
+    /// Posting a receive, and peeking at a message.
     Receive,
-    /// Reading and writing the peer's memory.
+    /// RMA and atomic operations.
     OneSided,
     /// Reading a completion queue.
     Queue,
     /// Reading and setting a counter.
     Counter,
-    /// Asking whether the program may sleep.
+    /// `fi_trywait`: asking whether the program may block.
     Wait,
-    /// Closing an endpoint, a queue or a counter.
+    /// Closing an endpoint, a completion queue or a counter.
     Close,
 }
 
 impl Entry {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 9] = [
         Self::Open,
         Self::Endpoint,
@@ -56,27 +56,27 @@ impl Entry {
     }
 }
 
-/// Which side of the provider's function the hook is on.
+/// The point of the panic, relative to the provider's function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The provider has not been called yet.
+    /// Before the provider is called.
     Before,
-    /// The provider has answered.
+    /// After the provider has returned.
     After,
 }
 
-/// A fault that is injected: `150`, `queue:150` or `after-send:150`.
+/// An injected fault, written as `150`, `queue:150` or `after-send:150`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InjectedFault {
     /// The kind of function that panics.
     pub entry: Entry,
-    /// The side of the provider's function on which it panics.
+    /// The point of the panic, relative to the provider's function.
     pub side: Side,
-    /// Messages that the rank has sent before.
+    /// The fault strikes once the rank has sent so many messages.
     pub sent: u64,
 }
 
-/// How a [`InjectedFault`] that is to panic after the provider's function is spelled.
+/// The prefix of a fault after the provider's function.
 const AFTER: &str = "after-";
 
 impl FromStr for InjectedFault {

@@ -1,13 +1,13 @@
-//! The guard of every function that libfabric or the program calls in the hook.
+//! The guard around every function of the hook that libfabric or the program calls.
 //!
-//! A panic that leaves an `extern "C"` function aborts the MPI job. [`entries`] is the one way to
-//! define such a function here (a test of `cli/tests/walls.rs` looks for others). It says what the
-//! function does, and how the call passes to the provider undialled. After a panic
-//! the hook has failed (`run` ends with 125), and the program gets the provider's answer:
+//! A panic that leaves an `extern "C"` function aborts the MPI job. All such functions are therefore
+//! defined with [`entries`] (a test in `cli/tests/walls.rs` finds exceptions). The macro takes what the
+//! function does, and how the call passes to the provider undialled. After a panic the hook has failed
+//! (`run` exits with 125), and the program gets an answer of the provider:
 //!
 //! ```text
-//! the provider had accepted the call    its answer: calling again would repeat the operation
-//! it had refused, or was not called     that of the undialled call
+//! the provider had accepted the call    that answer: calling again would repeat the operation
+//! it had refused, or was not called     the answer of a new, undialled call
 //! ```
 
 use crate::abi;
@@ -17,12 +17,12 @@ use core::ffi::c_int;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What a function of libfabric's returns.
+/// A type that functions of libfabric return.
 pub trait Answer: Copy {
-    /// What a provider answers that does not have the function.
+    /// The answer where the provider does not have the function.
     const MISSING: Self;
 
-    /// Whether the provider has done what it was asked for.
+    /// Whether the provider has accepted the call.
     fn is_accepted(self) -> bool;
 }
 
@@ -51,7 +51,7 @@ impl Answer for u64 {
     }
 }
 
-/// The provider's side of one call.
+/// The provider's part of one call.
 pub struct Provider<'a, R> {
     hook: &'a Hook,
     entry: Entry,
@@ -59,7 +59,7 @@ pub struct Provider<'a, R> {
 }
 
 impl<R: Answer> Provider<'_, R> {
-    /// Calls the provider, and keeps its answer for the case that the hook panics behind it.
+    /// Calls the provider. Keeps an accepting answer, in case the hook panics afterwards.
     #[inline]
     pub fn call(&self, theirs: impl FnOnce() -> R) -> R {
         let answer = theirs();
@@ -71,7 +71,7 @@ impl<R: Answer> Provider<'_, R> {
     }
 }
 
-/// Does what a function of the hook's is for. If that panics, the hook fails, and the call passes.
+/// Runs the body of a hooked function. If it panics, the hook fails, and the call passes undialled.
 #[inline]
 pub fn enter<R: Answer>(
     hook: &Hook,
@@ -90,7 +90,7 @@ pub fn enter<R: Answer>(
     })
 }
 
-/// The same for a function that is called before there is a hook.
+/// Does the same for a function that is called before the hook exists.
 pub fn enter_first<R>(ours: impl FnOnce() -> R, pass: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(ours)).unwrap_or_else(|panic| {
         hook::fail_by(&*panic);
@@ -98,8 +98,8 @@ pub fn enter_first<R>(ours: impl FnOnce() -> R, pass: impl FnOnce() -> R) -> R {
     })
 }
 
-/// Defines functions that stand in for the provider's of an object. Each one says what it knows of the
-/// object, what it does (given the [`Provider`]), and how the call passes undialled.
+/// Defines functions that replace the provider's. Each definition gives the hook's state of the object,
+/// the body (which gets the [`Provider`]), and how the call passes undialled.
 macro_rules! entries {
     ($(
         $(#[$attribute:meta])*
@@ -113,8 +113,8 @@ macro_rules! entries {
         $(#[$attribute])*
         $visible unsafe extern "C" fn $name($($argument: $kind),*) -> $result {
             // SAFETY: the function is called through a table that the hook made for this object. So the
-            // object is live, the table leads to what the hook knows of it, and the arguments are those
-            // that the provider's function of this name is called with.
+            // object is live, the table leads to the hook's state of it, and the arguments are those of a
+            // call of the provider's function of this name.
             unsafe {
                 let $known = $lookup;
                 $crate::guard::enter($hook, $crate::fault::Entry::$entry, |$provider| $ours, || $pass)

@@ -1,5 +1,5 @@
-//! The hook of this process: its page, its account, its clock, and the one interface that all
-//! messages of the process go through.
+//! The hook of this process: its control block, statistics and clock, and the emulated interface that all
+//! messages of the process pass through.
 
 use crate::account::{self, State, Word, failure_words, lateness_at};
 use crate::between::{Between, Who};
@@ -26,28 +26,28 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// What the dials of a turn come to here.
+/// The dial setting that is in force, converted to ticks of this host's clock.
 #[derive(Debug)]
 pub struct Force {
     course: Course,
-    /// Where messages are put under different things: what decides.
+    /// The state that decides which effective parameters a message gets, where these vary.
     variation: Mutex<Variation>,
     capacity: usize,
-    /// A message departs when it is sent, whatever was sent before.
+    /// Each message departs as soon as it is sent: neither a gap nor a capacity delays it.
     departs_at_once: bool,
-    /// A message may have to wait for the one released before it.
+    /// The receive gap is dialled: a message may wait for the release of the one before it.
     turns_recv_gap: bool,
 }
 
-/// Both sides of the process's interface.
+/// The sending and the receiving side of the process's emulated interface.
 #[derive(Debug)]
 pub struct Sides {
     pub departures: Departures,
     pub gate: Gate,
-    /// Of the messages that depart, and the turn that it was made for.
+    /// The limit on messages in flight, with the maximum that it was made for.
     capacity: Option<(usize, Capacity)>,
-    /// What the provider's part of sends has taken, by size, the hook's own, and of that the part
-    /// before the provider's.
+    /// Times of recent sends: in the provider, by size of the message; in the hook as a whole; and in the
+    /// hook before it calls the provider.
     sending: [Usual; SIZES],
     own: Usual,
     before: Usual,
@@ -56,67 +56,71 @@ pub struct Sides {
 /// The hook of this process.
 pub struct Hook {
     current: &'static AtomicU32,
-    /// No message of this host departs later, in ticks: written ahead, so that it is written rarely.
+    /// An upper bound, in ticks, on the departures of all messages of this host. A process raises it by
+    /// more than it needs, so that the shared word is written rarely.
     furthest: &'static AtomicU64,
     ahead: u64,
     skew: u64,
-    /// Who does not look for longer was away, in ticks.
+    /// A program that does not poll for longer than this, in ticks, counts as absent.
     pub away: u64,
     account: &'static [AtomicU64],
-    /// By turn; `None` where nothing is turned.
+    /// By number of the dial setting; `None` where the setting dials nothing.
     forces: Vec<Option<Force>>,
     ever_dials: bool,
-    /// How a stamp is read and written.
+    /// The resolution of stamps.
     pub grain: Grain,
     /// Departure times travel as stamps.
     pub stamps: bool,
-    /// Between whom dials are turned, and who this is.
+    /// The groups of ranks between which messages are dialled.
     pub between: Option<Between>,
     pub who: Who,
     pub folder: &'static Path,
     sides: Mutex<Sides>,
-    /// What the provider's part of a send usually takes, by size, in ticks: a message departs at its
-    /// end. As it was last found out.
+    /// The usual time of a send in the provider, by size, in ticks. A message departs when the provider
+    /// has taken it. These are copies of `Sides::sending`, read without the lock.
     sending: [AtomicU64; SIZES],
-    /// Of the size that takes least: what there is to a send beside its bytes.
+    /// The least of these times: the part of a send that does not depend on its size.
     sending_least: AtomicU64,
-    /// What the hook's own part takes beside a send overhead, of which it is a part.
+    /// The usual time of the hook in a send, in ticks. It counts towards a dialled send overhead.
     own: AtomicU64,
-    /// Of that, what passes before the provider has the message: part of an added latency.
+    /// The part of that time before the hook calls the provider. It counts towards an added latency.
     before: AtomicU64,
-    /// When sends end whose endpoint asks for delivery.
+    /// When a send completes whose endpoint has delivery-complete semantics by default.
     pub completion: Completion,
     /// Where a message waits for the gap of the one before it.
     gap_at: GapAt,
-    /// A message may have to wait for the one released before it.
+    /// The receive gap is dialled in some setting: a message may wait for the release of the one before
+    /// it.
     pub has_gate: bool,
-    /// A wait for the gap that is longer is the program's to pass, in ticks.
+    /// A send whose gap lasts longer than this, in ticks, returns `FI_EAGAIN` instead of waiting.
     short_wait: u64,
     failed: AtomicBool,
     fault: Option<InjectedFault>,
 }
 
-/// How far ahead of what has to be known the furthest departure is written.
+/// How far a process raises the upper bound on departures beyond what it needs.
 const AHEAD_NS: f64 = 1e6;
 
-/// What the clocks of two processors of a host may differ by, and more.
+/// More than the difference between the clocks of two processors of a host.
 const SKEW_NS: f64 = 10e3;
-/// Many times what looks in a row take.
+/// Many times the interval between polls of a program that polls in a loop.
 const AWAY_NS: f64 = 20e3;
-/// A send that waits for its gap at the sender is refused until so long before, so that the program
-/// makes progress meanwhile: several times what a program takes to send again.
+/// A send that waits for its gap at the sender returns `FI_EAGAIN` until so long before the gap ends, so
+/// that the program can make progress meanwhile. The value is several times what a program takes to
+/// retry.
 const SHORT_WAIT_NS: f64 = 20e3;
 
-/// Ranks draw different numbers of one seed: an odd number, which makes another of each rank's.
+/// Gives each rank a seed of its own: the rank times this odd number is XORed into the common seed.
 const RANKS_APART: u64 = 0x9e37_79b9_7f4a_7c15;
 
 static HOOK: OnceLock<Option<Hook>> = OnceLock::new();
 static ACCOUNT: OnceLock<Option<(PathBuf, &'static [AtomicU64])>> = OnceLock::new();
 
-/// Opens the account, as soon as the library is loaded: it says that it was.
+/// Creates the statistics file as soon as libfabric loads the library, which records that it was loaded.
 pub fn load() {
     ACCOUNT.get_or_init(|| {
-        // What goes wrong is noted, and shown by the command; the program's terminal is its own.
+        // The hook records its panics in the statistics file, and the command shows them. It writes
+        // nothing to the program's terminal.
         std::panic::set_hook(Box::new(|_| {}));
         let folder = PathBuf::from(std::env::var_os(page::FOLDER)?);
         let account = open_account(&folder).ok()?;
@@ -124,7 +128,7 @@ pub fn load() {
     });
 }
 
-/// The hook, if this process runs under the command and its page can be read.
+/// Returns the hook, if the command started this process and its control block can be read.
 pub fn hook() -> Option<&'static Hook> {
     HOOK.get_or_init(|| {
         let (folder, account) = ACCOUNT.get()?.as_ref()?;
@@ -146,7 +150,8 @@ pub fn hook() -> Option<&'static Hook> {
 /// A word of memory that other processes change at any time.
 ///
 /// # Safety
-/// It is an atomic: it may change behind a shared reference, and any bits are a value of it.
+/// The type is an atomic integer: it may change behind a shared reference, and every bit pattern is
+/// valid.
 unsafe trait SharedWord: Sync + 'static {}
 
 // SAFETY: the type is an atomic integer.
@@ -158,10 +163,10 @@ unsafe impl SharedWord for AtomicU64 {}
 fn map<T: SharedWord>(file: &File, count: usize) -> Result<&'static [T], rustix::io::Errno> {
     let length = count * size_of::<T>();
     let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: the system chooses where the mapping lies, so that it touches nothing that exists.
+    // SAFETY: the kernel chooses the address of the mapping, so the mapping replaces no existing one.
     let start = unsafe { mmap(ptr::null_mut(), length, protection, MapFlags::SHARED, file.as_fd(), 0)? };
-    // SAFETY: the mapping has so many bytes, is never undone, and begins at a page; any bits are words,
-    // which other processes may change.
+    // SAFETY: the mapping has `length` bytes, is page-aligned and is never removed. Every bit pattern is
+    // a valid `T`, and a `T` may change while other processes write to it.
     Ok(unsafe { std::slice::from_raw_parts(start.cast(), count) })
 }
 
@@ -184,11 +189,11 @@ fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Where launchers say which rank this is: Hydra, Open MPI, PMIx and Slurm.
+/// Variables in which launchers pass the rank: Hydra, Open MPI, PMIx and Slurm.
 const RANK: &[&str] = &["PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"];
-/// Of how many.
+/// Variables in which launchers pass the number of ranks.
 const RANKS: &[&str] = &["PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"];
-/// And of how many on this host.
+/// Variables in which launchers pass the number of ranks on this host.
 const LOCAL_RANKS: &[&str] = &["MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_TASKS_ON_NODE"];
 
 fn environment(names: &[&str]) -> Option<u64> {
@@ -202,11 +207,11 @@ fn note_failure(account: &[AtomicU64], text: &str) {
     account[Word::State as usize].store(State::Failed as u64, Relaxed);
 }
 
-/// The words of the page that all ranks of the host share.
+/// The words of the control block that all ranks of the host share.
 pub struct Shared {
-    /// The turn in force.
+    /// The number of the dial setting in force.
     pub current: &'static AtomicU32,
-    /// The furthest departure.
+    /// The upper bound on departures, in ticks.
     pub furthest: &'static AtomicU64,
 }
 
@@ -224,7 +229,7 @@ impl Hook {
         Self::new(plan, &Clock::calibrate(), shared, account, who, folder)
     }
 
-    /// The hook of a process that is `who`, under `plan`.
+    /// Returns the hook of the process `who`, which follows `plan`.
     pub fn new(
         plan: Plan,
         clock: &Clock,
@@ -283,73 +288,76 @@ impl Hook {
         Ok(hook)
     }
 
-    /// What is in force now, if anything is.
+    /// Returns the dial setting in force, if it dials anything.
     #[inline]
     pub fn force(&self) -> Option<&Force> {
         let turn = self.current.load(Relaxed) as usize;
         self.forces.get(turn)?.as_ref().filter(|_| !self.failed.load(Relaxed))
     }
 
-    /// Whether a message could be dialled now or later, or bring a stamp.
+    /// Whether any setting dials anything, so that messages may be dialled or carry stamps.
     #[inline]
     pub fn ever_dials(&self) -> bool {
         self.ever_dials
     }
 
-    /// Counts something.
+    /// Adds to a count of the statistics.
     #[inline]
     pub fn count(&self, word: Word, more: u64) {
-        // Read and written apart: two threads in one endpoint may lose a count, and none waits.
+        // A separate load and store are cheaper than an atomic add. Two threads that use one endpoint may
+        // lose a count.
         let word = &self.account[word as usize];
         word.store(word.load(Relaxed).wrapping_add(more), Relaxed);
     }
 
-    /// Notes a figure.
+    /// Stores a value in the statistics.
     pub fn set(&self, word: Word, value: u64) {
         self.account[word as usize].store(value, Relaxed);
     }
 
-    /// The hook has come so far.
+    /// Records that the hook has reached a state.
     pub fn reach(&self, state: State) {
         self.account[Word::State as usize].fetch_max(state as u64, Relaxed);
     }
 
-    /// A message departs then, maybe in the future: all who read its stamp are to know that it may.
+    /// Announces that a message departs at `departs`, maybe in the future, so that receivers accept its
+    /// stamp.
     pub fn announce(&self, departs: u64, now: u64) {
         if departs > self.latest(now) {
             self.furthest.fetch_max(departs.saturating_add(self.ahead), Relaxed);
         }
     }
 
-    /// The latest time that a stamp can mean.
+    /// Returns the latest time that a stamp can mean.
     pub fn latest(&self, now: u64) -> u64 {
         self.furthest.load(Relaxed).max(now.saturating_add(self.skew))
     }
 
-    /// Whether messages may bring a word of the hook's.
+    /// Whether messages may carry a word of the hook's.
     #[inline]
     pub fn marks(&self) -> bool {
         self.stamps || self.between.is_some()
     }
 
-    /// Notes how late a message was released.
+    /// Records how late, in ticks, a message was released.
     pub fn note_lateness(&self, ticks: u64) {
         self.account[lateness_at(ticks)].fetch_add(1, Relaxed);
     }
 
-    /// The interface of the process.
+    /// Locks the emulated interface of the process.
     pub fn sides(&self) -> MutexGuard<'_, Sides> {
         self.sides.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The provider has refused a message.
+    /// Undoes the departure of a message that the provider has refused.
     pub fn recall(&self, draft: Draft) {
         if let Some(change) = draft.change {
             self.sides().recall(change);
         }
     }
 
-    /// Notes what a send of `bytes` has taken, and what the hook has taken before and after it.
+    /// Records the times of a send of `bytes`: `took` in the provider, and `before` and `after` it in the
+    /// hook.
     pub fn note_send(&self, bytes: usize, took: u64, [before, after]: [u64; 2]) {
         let mut sides = self.sides();
         let size = size_class(bytes);
@@ -363,24 +371,25 @@ impl Hook {
         self.before.store(sides.before.get().unwrap_or(0), Relaxed);
     }
 
-    /// What a message usually passes in the hook of its sender before the provider has it, beside a
-    /// send overhead. This rank's sends stand for those of its peers.
+    /// Returns the usual time that a message spends in the hook of its sender before the provider gets
+    /// it, where no send overhead is dialled. The times of this rank's sends stand for those of its
+    /// peers.
     pub fn before(&self, terms: &Terms) -> u64 {
         if terms.send_overhead > 0 { 0 } else { self.before.load(Relaxed) }
     }
 
-    /// What the hook usually takes beside a send overhead.
+    /// Returns the usual time of the hook in a send, which counts towards a dialled send overhead.
     pub fn own(&self) -> u64 {
         self.own.load(Relaxed)
     }
 
-    /// Does a part of what a function is for, whose failure must not lose the other parts. From the
-    /// first failure on everything passes, in all ranks of the host.
+    /// Runs a part of a function whose failure must not affect the other parts. After the first failure
+    /// nothing is dialled any more, in all ranks of the host.
     pub fn guarded<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
         catch_unwind(AssertUnwindSafe(work)).map_err(|panic| self.fail_by(&*panic)).ok()
     }
 
-    /// Lets everything pass from now on.
+    /// Turns all dialling off for the rest of the run.
     pub fn fail(&self, text: &str) {
         if !self.failed.swap(true, Relaxed) {
             note_failure(self.account, text);
@@ -388,7 +397,7 @@ impl Hook {
         self.current.store(NO_TURN, Relaxed);
     }
 
-    /// Lets everything pass after a panic.
+    /// Turns all dialling off after a panic.
     #[cold]
     pub fn fail_by(&self, panic: &(dyn Any + Send)) {
         self.fail(words_of(panic));
@@ -398,7 +407,7 @@ impl Hook {
         self.failed.load(Relaxed)
     }
 
-    /// Panics where the plan injects a fault, once.
+    /// Panics once where the plan injects a fault.
     #[inline]
     pub fn panic_if_asked(&self, entry: Entry, side: Side) {
         if let Some(fault) = self.fault
@@ -411,13 +420,13 @@ impl Hook {
     }
 }
 
-/// What a panic says.
+/// Returns the message of a panic.
 fn words_of(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("the hook has failed")
 }
 
-/// Lets everything pass after a panic, whether there is a hook yet or not.
+/// Turns all dialling off after a panic, also where the hook does not exist yet.
 #[cold]
 pub fn fail_by(panic: &(dyn Any + Send)) {
     if let Some(Some(hook)) = HOOK.get() {
@@ -429,24 +438,25 @@ pub fn fail_by(panic: &(dyn Any + Send)) {
 
 /// A message that is being sent.
 pub struct Draft {
-    /// What it is put under.
+    /// Its effective dial parameters.
     pub terms: Terms,
-    /// When its overhead was over.
+    /// When its send overhead ended.
     pub began: u64,
-    /// When the provider was given it.
+    /// When the hook called the provider.
     pub given: u64,
-    /// When the provider had taken it; 0 where nobody looked at the clock.
+    /// When the provider returned; 0 where this send is not timed.
     pub taken: u64,
-    /// When its send will be over, by what sends usually take: until then it is overhead.
+    /// When the provider is expected to return, by the usual time of a send. The time until then is
+    /// overhead.
     pub sent: u64,
-    /// When it departs.
+    /// Its departure.
     pub departs: Departed,
-    /// The interface before and after it, where it has to be taken back if it is refused.
+    /// The sending side before and after this message, to undo the departure if the provider refuses it.
     change: Option<(Departures, Departures)>,
 }
 
 impl Force {
-    /// What a turn comes to; `None` where it turns nothing.
+    /// Converts a dial setting to ticks. Returns `None` if it dials nothing.
     fn of(
         turn: &Turn,
         profile: Option<&Profile>,
@@ -469,18 +479,19 @@ impl Force {
         }))
     }
 
-    /// What a message is put under that is sent at `now`, and can depart when its sender's interface
-    /// is `free` of those before it.
+    /// Returns the parameters of a message that is sent at `now`. `free` returns when the sender's
+    /// interface is free of earlier messages.
     pub fn terms(&self, now: u64, free: impl FnOnce() -> u64) -> Terms {
         self.terms_of(|variation| variation.departing(&self.course, now, free()))
     }
 
-    /// What a message is put under that is seen at `now`, and says when it departed.
+    /// Returns the parameters of a message that is seen at `now` and whose stamp says that it departed at
+    /// `departed`.
     pub fn terms_seen(&self, now: u64, departed: u64) -> Terms {
         self.terms_of(|variation| variation.seen(&self.course, now, Some(departed)))
     }
 
-    /// What a message is put under that is released then.
+    /// Returns the parameters of a message that is released at `at`.
     pub fn terms_released(&self, at: u64) -> Terms {
         self.terms_of(|variation| variation.released(&self.course, at))
     }
@@ -493,7 +504,7 @@ impl Force {
         vary(&mut self.variation())
     }
 
-    /// The latency of a message that is here at that time.
+    /// Returns the latency of a message that arrives at `here`.
     pub fn latency(&self, here: u64) -> u64 {
         if self.course.is_steady() {
             return self.course.steady().latency.ticks();
@@ -505,8 +516,8 @@ impl Force {
         self.variation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits at the sender for the gap of the message before, where that is to be so. Returns when it is
-    /// over; `None` where it is too long for the program to make no progress meanwhile.
+    /// Waits for the gap of the message before, if gaps are waited for at the sender. Returns the time at
+    /// which the gap is over. Returns `None` if the gap lasts longer than `Hook::short_wait`.
     pub fn wait_for_gap(&self, hook: &Hook, began: u64) -> Option<u64> {
         if hook.gap_at == GapAt::Interface || self.departs_at_once {
             return Some(began);
@@ -518,7 +529,7 @@ impl Force {
         Some(if free > began { spin_until(free) } else { began })
     }
 
-    /// Has a message of `bytes` depart, if the capacity allows it.
+    /// Computes the departure of a message of `bytes`. Returns `None` if the capacity is used up.
     pub fn depart(&self, hook: &Hook, began: u64, bytes: usize, terms: Terms) -> Option<Draft> {
         let sent = began.saturating_add(hook.sending[size_class(bytes)].load(Relaxed));
         if self.departs_at_once {
@@ -536,7 +547,8 @@ impl Force {
         Some(Draft { terms, began, given: began, taken: 0, sent, departs, change })
     }
 
-    /// The provider has taken it.
+    /// Records that the provider has taken the message, which counts against the capacity until it
+    /// arrives.
     pub fn sent(&self, sides: &mut Sides, draft: &Draft) {
         if self.capacity > 0 {
             let arrival = draft.departs.at.saturating_add(draft.terms.latency.ticks());
@@ -544,21 +556,23 @@ impl Force {
         }
     }
 
-    /// Whether [`Force::sent`] has anything to do.
+    /// Whether a capacity is dialled, so that [`Force::sent`] has an effect.
     pub fn has_capacity(&self) -> bool {
         self.capacity > 0
     }
 }
 
 impl Sides {
-    /// The provider has refused it: what it left behind is taken back, if nobody has departed since.
+    /// Undoes the departure of a message that the provider has refused, unless another has departed
+    /// since.
     fn recall(&mut self, (before, after): (Departures, Departures)) {
         if self.departures == after {
             self.departures = before;
         }
     }
 
-    /// Of that size; it begins empty whenever another turn asks for another.
+    /// Returns the capacity with room for `most` messages. It is new, and so empty, if `most` has
+    /// changed.
     fn capacity(&mut self, most: usize) -> &mut Capacity {
         if self.capacity.as_ref().is_none_or(|(of, _)| *of != most) {
             self.capacity = Some((most, Capacity::new(most)));
@@ -568,15 +582,15 @@ impl Sides {
 }
 
 thread_local! {
-    /// This thread is in a function of the provider's that a hooked one has called.
+    /// Whether this thread is inside a function of the provider that a hooked function has called.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls the provider. A provider may call functions of its own by the object's table, which leads
-/// here again: such a call is not the program's.
+/// Calls the provider. A provider may call its own functions through the object's table, which leads back
+/// to the hook. The hook does not dial such nested calls.
 #[inline]
 pub fn inside<T>(call: impl FnOnce() -> T) -> T {
-    /// Says again what was so before, also where the call ends by a panic.
+    /// Restores the previous value, also when the call panics.
     struct Leave(bool);
     impl Drop for Leave {
         fn drop(&mut self) {
@@ -587,13 +601,13 @@ pub fn inside<T>(call: impl FnOnce() -> T) -> T {
     call()
 }
 
-/// Whether it is a provider that calls.
+/// Whether the caller is a provider, not the program.
 #[inline]
 pub fn is_inside() -> bool {
     INSIDE.get()
 }
 
-/// Keeps the processor busy until then. Returns the time.
+/// Spins until `end`. Returns the time.
 pub fn spin_until(end: u64) -> u64 {
     loop {
         let now = ticks::glance();

@@ -1,27 +1,28 @@
-//! The apparatus (León et al. 2002, section 4): dials L, o_s, o_r, g_s, g_r and G under a program
-//! that knows nothing of it.
+//! The apparatus (León et al. 2002, section 4): dials L, o_s, o_r, g_s, g_r and G under an unmodified
+//! program.
 //!
-//! The library is a hook of libfabric. libfabric loads it (`FI_PROVIDER_PATH`) and gives it every
-//! fabric that the program opens (`FI_HOOK=netdyno`). The fabric stays what it is; the hook lets its
-//! tables of functions lead here, and those of the domains, endpoints, completion queues and counters
-//! that come of it:
+//! The library is a hooking provider of libfabric. libfabric loads it (`FI_PROVIDER_PATH`) and passes it
+//! every fabric that the program opens (`FI_HOOK=netdyno`). The fabric object stays the provider's. The
+//! hook replaces functions in its tables, and in the tables of the domains, endpoints, completion queues
+//! and counters that are opened from it:
 //!
 //! ```text
 //! fabric ──► domain ──► endpoint: send, inject, read, write: overhead, departure, stamp
 //!                  └──► completion queue: a message is held until it is due
 //! ```
 //!
-//! What the dials mean is [`netdyno_protocol::dial`]; here is only where messages pass by. All
-//! endpoints of a process share one interface.
+//! [`netdyno_protocol::dial`] defines what the dials mean. This crate only calls it for each message. All
+//! endpoints of a process share one emulated network interface.
 //!
-//! * `abi`: libfabric's structures. * `patch`: exchanging tables. * `hook`: the process's page,
-//!   account and interface. * `fabric`: from the fabric to its endpoints. * `endpoint`: sending;
-//!   `onesided`: reading and writing the peer's memory. * `queue`: receiving; `looks`: since when a
-//!   message may be here; `counter`: what is counted.
-//! * `guard`: no panic of the hook's leaves a function that C calls; [`fault`]: panics that are
-//!   injected.
-//! * [`page`]: what the command asks for. * [`between`]: which ranks that is for; `peers`: where these
-//!   are. * [`account`]: what a rank has done.
+//! * `abi`: the structures of libfabric.
+//! * `patch`: copies and replaces tables of functions.
+//! * `hook`: the state of the process: control block, statistics, emulated interface.
+//! * `fabric`: hooks fabrics, domains and the objects that they open.
+//! * `endpoint`: sends. `onesided`: RMA and atomic operations.
+//! * `queue`: receives. `looks`: bounds on when a message arrived. `counter`: counters.
+//! * `guard`: keeps panics from leaving functions that C calls. [`fault`]: injected panics.
+//! * [`page`]: the control block, written by the command. [`between`]: the ranks that are dialled.
+//!   `peers`: the addresses of these ranks. [`account`]: the statistics of a rank.
 
 mod abi;
 pub mod account;

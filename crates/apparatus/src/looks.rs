@@ -1,46 +1,46 @@
-//! Since when a message may have been here: what looks that found nothing say about it.
+//! Bounds on the time of arrival of a message, from polls of the completion queue that found nothing.
 //!
-//! A look that finds nothing is not always proof. A provider that was left alone for a while may need
-//! several looks until it shows what had come meanwhile (libfabric's tcp: one to see that a socket has
-//! something, one to read it). So what counts is the last look before the program was away, until a few
-//! in a row have found nothing. That a receive which is posted now takes what came before is known by
-//! the time of posting (`Seen::posted`).
+//! A poll that finds nothing does not always prove that nothing has arrived. A provider that was not
+//! polled for a while may need several polls to report earlier arrivals. (libfabric's `tcp` needs one to
+//! see that a socket is readable and one to read it.) After such an absence the bound is therefore the
+//! last poll before it, until a few polls in a row have found nothing. A receive that is posted now may
+//! match a message that arrived earlier; the time of posting (`Seen::posted`) covers that case.
 
-/// Looks in a row, after which there is nothing that had come before them.
+/// After so many empty polls in a row nothing is left that arrived before them.
 const SURE: u8 = 3;
 
-/// Looks into one completion queue, in ticks.
+/// The polls of one completion queue. Times are in ticks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Looks {
-    /// When nothing more was found last.
+    /// When the queue was last found empty.
     vain: u64,
-    /// When there surely was nothing, if that is known.
+    /// The latest time at which nothing had arrived for certain, if it is known.
     sure: Option<u64>,
-    /// Looks in vain since the program was away.
+    /// Empty polls in a row since the last absence.
     in_a_row: u8,
 }
 
 impl Looks {
-    /// Nothing is there at `now`.
+    /// Starts with an empty queue at `now`.
     pub fn new(now: u64) -> Self {
         Self { vain: now, sure: Some(now), in_a_row: SURE }
     }
 
-    /// When nothing more was found last.
+    /// Returns when the queue was last found empty.
     pub fn vain(&self) -> u64 {
         self.vain
     }
 
-    /// When a message that is found now was surely not here, if that is known.
+    /// Returns a time at which a message that is found now had not arrived, if one is known.
     pub fn not_at(&self) -> Option<u64> {
         self.sure
     }
 
-    /// A look at `now` has found nothing, or nothing more. Who does not look for longer than `away`
-    /// was away.
+    /// Records a poll at `now` that found nothing, or nothing more. A program that did not poll for
+    /// longer than `away` ticks was absent.
     pub fn in_vain(&mut self, now: u64, away: u64) {
         if now.saturating_sub(self.vain) > away {
-            // What is shown from now on may have come since then.
+            // Messages that are found from now on may have arrived during the absence.
             (self.sure, self.in_a_row) = (self.sure.map(|_| self.vain), 0);
         } else {
             self.in_a_row = self.in_a_row.saturating_add(1);
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(looks.not_at(), Some(10));
         look(&mut looks, [1030]);
         assert_eq!(looks.not_at(), Some(1030));
-        // Who looks rarely knows by the look before the last.
+        // A program that polls rarely uses the poll before the last as its bound.
         look(&mut looks, [2000, 3000]);
         assert_eq!(looks.not_at(), Some(2000));
     }

@@ -1,4 +1,4 @@
-//! Operations on the memory of another process: dialled where they begin, by when they may end.
+//! RMA and atomic operations. They are dialled where they start, by the time at which they may complete.
 
 use crate::abi::{self, Address, AtomicMsg, Ep, IoCount, IoVec, Opaque, RmaMsg};
 use crate::endpoint::{Counts, End, Endpoint, Operation, behind, bytes_of};
@@ -8,21 +8,21 @@ use core::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The data of a vector.
+/// Returns the sum of the element counts of a vector.
 ///
 /// # Safety
-/// There are so many.
+/// `iov` is null or leads to `count` entries.
 unsafe fn count_of(iov: *const IoCount, count: usize) -> usize {
     if iov.is_null() {
         return 0;
     }
-    // SAFETY: the caller says that there are so many.
+    // SAFETY: the caller says that there are `count` entries.
     let parts = unsafe { std::slice::from_raw_parts(iov, count) };
-    // What is too much for a number is refused by the provider.
+    // The sum saturates; the provider refuses such an operation.
     parts.iter().fold(0, |sum, part| part.count.saturating_add(sum))
 }
 
-/// The bytes of so many data of a type: `FI_INT8`, `FI_UINT8`, … up to the 64-bit ones and beyond.
+/// Returns the bytes of `count` elements. The types are numbered from `FI_INT8` and `FI_UINT8` on.
 fn data_bytes(count: usize, datatype: c_int) -> usize {
     let bytes = match datatype {
         0 | 1 => 1,
@@ -35,18 +35,18 @@ fn data_bytes(count: usize, datatype: c_int) -> usize {
     count.saturating_mul(bytes)
 }
 
-/// When a write ends.
+/// Returns when a write without flags completes.
 fn there(state: &Endpoint) -> End {
     if state.delivers { End::Back } else { End::There }
 }
 
-/// When a write with flags of its own ends.
+/// Returns when a write with flags completes: its flags replace the endpoint's.
 fn there_with(flags: u64) -> End {
     if flags & abi::DELIVERY_COMPLETE != 0 { End::Back } else { End::There }
 }
 
-/// Functions that stand in for the provider's: each is the provider's between the beginning and the
-/// end of an operation.
+/// Defines replacements of the provider's functions. Each one calls the provider's function through
+/// `Endpoint::act`, with the properties of the operation.
 macro_rules! operations {
     ($table:ident $state:ident; $(
         $ours:ident => $theirs:ident($($argument:ident: $kind:ty),*) { $to:expr, $bytes:expr, $counts:ident, $end:expr, $context:expr }
@@ -128,11 +128,11 @@ operations! {
     }
 }
 
-/// The bytes of an atomic operation.
+/// Returns the bytes of an atomic operation.
 ///
 /// # Safety
-/// It is the program's, which describes its data truly.
+/// The message is live, and its vector is null or has `iov_count` entries.
 unsafe fn bytes_of_atomic(msg: *const AtomicMsg) -> usize {
-    // SAFETY: the caller says that the message is the program's, which describes its data truly.
+    // SAFETY: the caller says so of the message and its vector.
     unsafe { data_bytes(count_of((*msg).iov, (*msg).iov_count), (*msg).datatype) }
 }

@@ -1,12 +1,12 @@
-//! What the command asks of the hook: a file that every rank of a host maps.
+//! The control block: a file by which the command controls the hooks, mapped by every rank of a host.
 //!
 //! ```text
-//! 0  "netdyno", 0    8  layout, u32           12  the turn in force, u32
-//!                   16  furthest departure, u64    64  the plan, as text
+//! 0  "netdyno", 0    8  layout, u32           12  number of the dial setting in force, u32
+//!                   16  upper bound on departures, u64    64  the plan, as text
 //! ```
 //!
-//! The plan stands as long as the run; which of its turns is in force can be changed at any time by
-//! writing one word, which all ranks see at their next message.
+//! The plan does not change during the run. The number of the dial setting in force can change at any
+//! time by the write of one word. Each rank reads it at its next message.
 
 use crate::between::Between;
 use crate::fault::InjectedFault;
@@ -20,42 +20,42 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::str::FromStr;
 
-/// The variable that names the folder of a run.
+/// The environment variable that names the folder of a run.
 pub const FOLDER: &str = "NETDYNO_APPARATUS";
-/// The page in that folder.
+/// The name of the control block's file in that folder.
 pub const NAME: &str = "page";
-/// Of page and accounts: changes whenever their form does.
+/// The layout version of control block and statistics. It changes whenever either format does.
 pub const LAYOUT: u32 = 3;
-/// How the file begins.
+/// The first bytes of the file.
 pub const MAGIC: [u8; 8] = *b"netdyno\0";
-/// Where the turn in force stands.
+/// The offset of the number of the setting in force.
 pub const CURRENT: usize = 12;
-/// A turn that does not exist: everything passes.
+/// The number of no setting: nothing is dialled.
 pub const NO_TURN: u32 = u32::MAX;
-/// Where the furthest departure stands, in ticks of the host's clock.
+/// The offset of the upper bound on departures, in ticks of the host's clock.
 pub const FURTHEST: usize = 16;
-/// Where the text begins.
+/// The offset of the plan's text.
 pub const TEXT: usize = 64;
-/// The longest page.
+/// The maximum length of the file.
 pub const MOST_BYTES: usize = 1 << 20;
 
-/// How departure times travel.
+/// How departure times reach the receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Carrier {
     /// As stamps where all ranks share a host, and otherwise not at all.
     #[default]
     Auto,
-    /// In the spare half of the data that completions bring.
+    /// As stamps in the upper half of the completion data (`FI_REMOTE_CQ_DATA`).
     Stamp,
-    /// Not at all: the time of arrival serves.
+    /// Not at all: the receiver uses the time of arrival.
     Arrival,
 }
 
 impl Carrier {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 3] = [Self::Auto, Self::Stamp, Self::Arrival];
 
-    /// As it is spelled.
+    /// Returns its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -65,20 +65,20 @@ impl Carrier {
     }
 }
 
-/// When a send ends that ends with its delivery because its endpoint says so of all operations. The
-/// library that opened the endpoint may have chosen that for its one-sided operations alone, as MPICH
-/// does, and nothing tells whether the program waits for the delivery.
+/// When a send completes whose endpoint has `FI_DELIVERY_COMPLETE` as a default flag. The MPI library may
+/// have set the flag for its one-sided operations alone, as MPICH does. The hook cannot tell whether the
+/// program waits for the delivery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Completion {
-    /// With its departure, as LogGP has it, and not before the undialled link ends it.
+    /// At its departure, as in LogGP, and not before the undialled link completes it.
     #[default]
     Local,
-    /// When the receiver's answer is back, a second latency after it is due there.
+    /// When the acknowledgement is back, one latency after the message is due at the receiver.
     Delivered,
 }
 
 impl Completion {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 2] = [Self::Local, Self::Delivered];
 
     /// Returns its name on the command line.
@@ -90,18 +90,18 @@ impl Completion {
     }
 }
 
-/// Where a message waits for its departure behind the gap of the one before it.
+/// Where a message waits for the gap of the one before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GapAt {
-    /// In the network interface, whose queue has no end: the sender goes on at once.
+    /// In the network interface, which has an unbounded queue: the send returns at once.
     #[default]
     Interface,
-    /// At the sender, whose next send waits, as behind a full queue.
+    /// At the sender: the next send waits, as behind a full queue.
     Sender,
 }
 
 impl GapAt {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 2] = [Self::Interface, Self::Sender];
 
     /// Returns its name on the command line.
@@ -113,41 +113,42 @@ impl GapAt {
     }
 }
 
-/// Dials that are in force together.
+/// A dial setting: the values of all dials that are in force together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Turn {
-    /// How they are turned.
+    /// The values of the dials.
     pub dials: Dials,
-    /// What the link has of its own, as far as it was measured.
+    /// The parameters of the undialled link, as far as they were measured.
     pub own: Own,
-    /// Messages of a process that may be on their way at once; 0 for as many as it likes.
+    /// The maximum number of messages of a process in flight; 0 for no limit.
     pub capacity: u32,
 }
 
-/// What a run is under.
+/// The parameters of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// How departure times travel.
+    /// How departure times reach the receiver.
     pub carrier: Carrier,
-    /// The turns, of which the first is in force at the start; none, and messages are counted only.
+    /// The dial settings; the first one is in force at the start. Without any, the hook only counts
+    /// messages.
     pub turns: Vec<Turn>,
-    /// What changes with time in every turn.
+    /// The time profile, which applies to every setting.
     pub profile: Option<Profile>,
-    /// Of what varies by chance; each rank makes one of its own of it.
+    /// The seed of the random spread. Each rank derives a seed of its own from it.
     pub seed: u64,
-    /// How far ticks are shifted in stamps: all ranks must do the same.
+    /// The bits by which stamps shift ticks right. All ranks must use the same value.
     pub grain_shift: u32,
-    /// Between which ranks dials are turned; without it, between all.
+    /// The groups of ranks between which messages are dialled; `None` for all ranks.
     pub between: Option<Between>,
-    /// When sends end whose endpoint asks for delivery.
+    /// When sends of endpoints with `FI_DELIVERY_COMPLETE` complete.
     pub completion: Completion,
     /// Where a message waits for the gap of the one before it.
     pub gap_at: GapAt,
-    /// Where the hook is to panic, to see what happens then.
+    /// An injected panic of the hook.
     pub fail_at: Option<InjectedFault>,
 }
 
-/// Why a page cannot be used. One line.
+/// Why a control block cannot be used, in one line.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct PageError(pub(crate) String);
@@ -173,7 +174,7 @@ impl fmt::Display for Plan {
     }
 }
 
-/// What a link has, spelled as dials that are set to it.
+/// Returns the parameters of a link, written as dials that are set to them.
 pub fn spell_own(own: &Own) -> Dials {
     Dial::ALL.into_iter().fold(Dials::NONE, |dials, dial| match own.get(dial) {
         Some(value) => dials.with(dial, Setting::Set(value.max(0.0))),
@@ -181,10 +182,10 @@ pub fn spell_own(own: &Own) -> Dials {
     })
 }
 
-/// The parameters of a link, spelled as dials that are set to them: `latency=1.2us,send-gap=300ns`.
+/// Reads the parameters of a link, written as dials that are set to them: `latency=1.2us,send-gap=300ns`.
 ///
 /// # Errors
-/// What cannot be read, and what adds instead.
+/// Returns `PageError` if the text cannot be parsed, or if a value has a spread or is added with `+`.
 pub fn read_own(text: &str) -> Result<Own, PageError> {
     let dials: Dials = text.parse().map_err(|error| PageError(format!("{error}")))?;
     let mut own = Own::UNKNOWN;
@@ -252,10 +253,10 @@ impl FromStr for Plan {
 }
 
 impl Plan {
-    /// Reads the plan of a page.
+    /// Reads the plan of a control block.
     ///
     /// # Errors
-    /// What is no page, or one of another version of netdyno.
+    /// Returns `PageError` if `page` is not a control block or is of another version of netdyno.
     pub fn read(page: &[u8]) -> Result<Self, PageError> {
         let text = page.get(TEXT..).filter(|_| page.starts_with(&MAGIC));
         let text = text.ok_or_else(|| PageError("the page is none of netdyno's".into()))?;
@@ -269,7 +270,7 @@ impl Plan {
         text.parse()
     }
 
-    /// The page, with the first turn in force.
+    /// Returns the bytes of the control block, with the first setting in force.
     fn page(&self) -> Vec<u8> {
         let mut page = vec![0; TEXT];
         page[..8].copy_from_slice(&MAGIC);
@@ -281,15 +282,15 @@ impl Plan {
     }
 }
 
-/// The page of a run, in the hand of whoever turns the dials.
+/// The control block of a run, as the command uses it.
 #[derive(Debug)]
 pub struct Page(File);
 
 impl Page {
-    /// Writes the page into the folder of a run.
+    /// Writes the control block into the folder of a run.
     ///
     /// # Errors
-    /// That of the file, and a plan that is too long.
+    /// Returns the error of the file, or an error if the plan is too long.
     pub fn create(folder: &Path, plan: &Plan) -> io::Result<Self> {
         let page = plan.page();
         if page.len() > MOST_BYTES {
@@ -301,19 +302,19 @@ impl Page {
         Ok(Self(file))
     }
 
-    /// Opens the page of a run that has begun.
+    /// Opens the control block of a run that has begun.
     ///
     /// # Errors
-    /// That of the file.
+    /// Returns the error of the file.
     pub fn open(folder: &Path) -> io::Result<Self> {
         OpenOptions::new().read(true).write(true).open(folder.join(NAME)).map(Self)
     }
 
-    /// Puts another turn in force: ranks see it at their next message. Where the hook of one has
-    /// failed, none is put in force any more.
+    /// Puts the dial setting of that number in force. Each rank applies it from its next message on. If
+    /// the hook of a rank has failed, the call has no effect.
     ///
     /// # Errors
-    /// That of the file.
+    /// Returns the error of the file.
     pub fn turn(&self, turn: u32) -> io::Result<()> {
         let mut current = [0; 4];
         self.0.read_exact_at(&mut current, CURRENT as u64)?;

@@ -1,7 +1,7 @@
-//! Tables of functions, copied so that some of them can be ours.
+//! Copies of libfabric's tables of functions, in which the hook replaces some functions.
 //!
-//! An object of libfabric points to tables of functions. The hook lets it point to a copy instead.
-//! In front of each copy stands a word that leads from the object to what the hook knows of it:
+//! A libfabric object points to tables of functions. The hook makes it point to a copy instead. A pointer
+//! in front of each copy leads from the object to the hook's state of it:
 //!
 //! ```text
 //! object.ops ──┐
@@ -14,10 +14,10 @@ use std::collections::HashMap;
 use std::ptr::{self, NonNull};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// In front of a copy; as long as the strictest alignment asks.
+/// The bytes in front of a copy: room for the pointer, at the strictest alignment.
 const FRONT: usize = 16;
 
-/// The copies that there are, with their sizes: a table is asked here whether it is ours.
+/// The addresses and sizes of all copies. They tell whether a table is one of them.
 static COPIES: Mutex<Option<HashMap<usize, usize>>> = Mutex::new(None);
 
 fn copies() -> MutexGuard<'static, Option<HashMap<usize, usize>>> {
@@ -28,19 +28,19 @@ fn layout(size: usize) -> Layout {
     Layout::from_size_align(FRONT + size, FRONT).expect("a table is small")
 }
 
-/// Whether the table is a copy of ours.
+/// Whether the table is a copy.
 pub fn is_ours<T>(table: *const T) -> bool {
     copies().as_ref().is_some_and(|copies| copies.contains_key(&table.addr()))
 }
 
-/// Copies a table, and changes the copy.
+/// Copies a table and changes the copy. Returns the table itself if there is no memory.
 ///
 /// # Safety
-/// The table is one of libfabric's: it begins with its size, in bytes, of which it has so many; `T`
-/// is its beginning, or a later form of it with more at the end. Null members may be all zero.
+/// The table is one of libfabric's, whose first word is its size in bytes. `T` is a prefix of the table,
+/// or a later version with more members at the end. A null member may be all zero.
 pub unsafe fn copy<T: Copy, S>(table: *const T, state: NonNull<S>, change: impl FnOnce(&mut T)) -> *const T {
-    // SAFETY: the table has as many bytes as its first word says. The copy has room for these and for
-    // a `T`, zeroed where the table is shorter, and in front of it for the state.
+    // SAFETY: the table has as many bytes as its first word says. The copy has room for these and for a
+    // `T`, zeroed where the table is shorter, and in front of it for the state.
     unsafe {
         let size = *table.cast::<usize>();
         let room = size.max(size_of::<T>());
@@ -57,30 +57,30 @@ pub unsafe fn copy<T: Copy, S>(table: *const T, state: NonNull<S>, change: impl 
     }
 }
 
-/// Returns the state that stands in front of a copy, as it was handed to [`copy`].
+/// Returns the state in front of a copy, as it was passed to [`copy`].
 ///
 /// # Safety
-/// The table is a copy made for a state of that type.
+/// The table is a copy that was made with a state of type `S`.
 #[inline(always)]
 pub unsafe fn state<T, S>(table: *const T) -> NonNull<S> {
-    // SAFETY: in front of the table of a copy stands a pointer to a state of that type.
+    // SAFETY: in front of the table of a copy stands a pointer to a state of type `S`.
     unsafe { table.cast::<u8>().sub(FRONT).cast::<NonNull<S>>().read() }
 }
 
-/// Gives a copy back, if it is one.
+/// Frees a table, if it is a copy.
 ///
 /// # Safety
-/// Nobody uses it any more.
+/// Nothing uses the copy any more.
 pub unsafe fn free<T>(table: *const T) {
     let room = copies().as_mut().and_then(|copies| copies.remove(&table.addr()));
     if let Some(room) = room {
-        // SAFETY: `copy` allocated so many bytes from `FRONT` before the table on, and nobody uses them
+        // SAFETY: `copy` allocated so many bytes from `FRONT` before the table on, and nothing uses them
         // any more.
         unsafe { dealloc(table.cast::<u8>().cast_mut().sub(FRONT), layout(room)) };
     }
 }
 
-/// Puts ours where the provider has one; a function that it lacks stays lacking.
+/// Replaces the functions that the provider has. A function that the provider lacks stays null.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! replace {
@@ -89,8 +89,8 @@ macro_rules! replace {
     };
 }
 
-/// Calls a function of the provider's, by a pointer to its table. A table of an older library may be
-/// shorter than ours, so that no reference to it is made.
+/// Calls a function of the provider through a pointer to its table. The table of an older library may be
+/// shorter than ours, so the macro makes no reference to it.
 macro_rules! call {
     ($table:ident.$member:ident($($argument:expr),* $(,)?)) => {
         match (*$table).$member {
@@ -123,19 +123,19 @@ mod tests {
 
     #[test]
     fn a_copy_leads_back_and_keeps_what_is_not_changed() {
-        // A library that is older: its table ends before `two`. And one that is newer.
+        // The table of an older library, which ends before `two`, and the table of a newer one.
         let (short, long) =
             ([16, theirs as *const () as usize], [40, theirs as *const () as usize, 0, 77, 78]);
         for table in [&short[..], &long[..]] {
             let state = NonNull::from(Box::leak(Box::new(String::from("of the object"))));
-            // SAFETY: both begin with their size.
+            // SAFETY: both tables begin with their size.
             let copy = unsafe {
                 copy(table.as_ptr().cast::<Table>(), state, |copy| {
                     replace!(copy, one => ours, two => ours);
                 })
             };
             assert!(is_ours(copy) && !is_ours(table.as_ptr()));
-            // SAFETY: it was just made so.
+            // SAFETY: the table was copied just now, with a state of that type.
             unsafe {
                 assert_eq!(super::state::<_, String>(copy), state);
                 assert_eq!((*copy).one.map(|call| call()), Some(2));

@@ -1,5 +1,5 @@
-//! Who is at an address: each process leaves a file of that name in the folder of the run, which says
-//! who it is, before anybody can know its address.
+//! The rank and host at each address. Each process writes a file into the folder of the run before its
+//! peers can know its address. The file is named by the address and holds rank and host.
 
 use crate::abi::{Address, Av, Ep, Fid, Opaque};
 use crate::between::Who;
@@ -9,9 +9,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The longest address of libfabric's that is known here.
+/// The maximum length of an address, in bytes.
 const MOST_BYTES: usize = 100;
-/// How the names of these files begin.
+/// The prefix of the file names.
 const PREFIX: &str = "at-";
 
 fn path(folder: &Path, address: &[u8]) -> PathBuf {
@@ -22,31 +22,31 @@ fn path(folder: &Path, address: &[u8]) -> PathBuf {
     folder.join(name)
 }
 
-/// An address that is text is told by some with what kind it is (`fi_shm://`), by others without, and
-/// with its end or without.
+/// Strips an address that is text of its scheme (`fi_shm://`) and its trailing zeros, because some
+/// functions of libfabric include them and others do not.
 fn bare(address: &[u8]) -> &[u8] {
     let kind = address.windows(3).position(|part| part == b"://").map_or(0, |at| at + 3);
     let end = address.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     &address[kind.min(end)..end]
 }
 
-/// Says who is at an address.
+/// Writes the file for an address.
 pub fn announce(folder: &Path, address: &[u8], who: &Who) -> io::Result<()> {
     let rank = who.rank.map_or(String::new(), |rank| rank.to_string());
     fs::write(path(folder, address), format!("{rank} {}", who.host))
 }
 
-/// Who is at an address, if anybody has said so.
+/// Returns the process at an address, if it has written its file.
 pub fn find(folder: &Path, address: &[u8]) -> Option<Who> {
     let said = fs::read_to_string(path(folder, address)).ok()?;
     let (rank, host) = said.split_once(' ')?;
     Some(Who { rank: rank.parse().ok(), host: host.to_owned() })
 }
 
-/// The address of an endpoint that is enabled.
+/// Returns the address of an enabled endpoint.
 ///
 /// # Safety
-/// It is live.
+/// The endpoint is live.
 pub unsafe fn own_address(ep: *mut Ep) -> Option<Vec<u8>> {
     // SAFETY: the caller says that the endpoint is live, and so is its table.
     let getname = unsafe { (*ep).cm.as_ref() }?.getname?;
@@ -54,10 +54,10 @@ pub unsafe fn own_address(ep: *mut Ep) -> Option<Vec<u8>> {
     written(|address, length| unsafe { getname(ep.cast::<Fid>(), address, length) })
 }
 
-/// An address as an address vector knows it.
+/// Returns the address of an entry of an address vector.
 ///
 /// # Safety
-/// The vector is live.
+/// The address vector is live.
 pub unsafe fn address_of(av: *mut Av, to: Address) -> Option<Vec<u8>> {
     // SAFETY: the caller says that the vector is live, and so is its table.
     let lookup = unsafe { (*(*av).ops).lookup }?;
@@ -65,7 +65,7 @@ pub unsafe fn address_of(av: *mut Av, to: Address) -> Option<Vec<u8>> {
     written(|address, length| unsafe { lookup(av, to, address, length) })
 }
 
-/// An address that libfabric writes into so many bytes.
+/// Returns the address that a function of libfabric writes.
 fn written(write: impl FnOnce(Opaque, *mut usize) -> c_int) -> Option<Vec<u8>> {
     let (mut address, mut length) = ([0u8; MOST_BYTES], MOST_BYTES);
     let result = write(address.as_mut_ptr().cast(), &raw mut length);

@@ -1,4 +1,4 @@
-//! The functions for messages that the hook stands in for.
+//! The functions for two-sided messages that the hook replaces.
 
 use super::{Counts, End, Endpoint, Operation, behind, bytes_of};
 use crate::abi::{self, Address, Ep, IoVec, Msg, Opaque, TaggedMsg};
@@ -8,8 +8,8 @@ use core::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// When a send with flags of its own ends: they stand in the place of the endpoint's, and who asks for
-/// this one's delivery waits for it.
+/// Returns when a send with flags completes: its flags replace the endpoint's. A program that asks for
+/// the delivery of one send waits for it.
 fn sent_with(flags: u64) -> End {
     if flags & abi::DELIVERY_COMPLETE != 0 { End::Back } else { End::Sent }
 }
@@ -18,7 +18,7 @@ fn message(to: Address, bytes: usize, end: End, context: Opaque) -> Operation {
     Operation { to, bytes, end, counts: Counts::Sends, context }
 }
 
-/// The provider's functions for messages, by what they are called with.
+/// Defines replacements of the functions that send.
 macro_rules! messages {
     ($table:ident $msg:ident; $send:ident $sendv:ident $sendmsg:ident $inject:ident $senddata:ident $injectdata:ident; $($tag:ident)?) => { entries! {
         pub(super) fn $send(ep: *mut Ep, buf: *const c_void, len: usize, desc: Opaque, to: Address, $($tag: u64,)? context: Opaque) -> isize, Send {
@@ -59,8 +59,8 @@ macro_rules! messages {
             }),
         }
 
-        // A vector with data has no function of its own, and one with flags loses those that the
-        // endpoint has: it goes without a stamp.
+        // No function sends a vector with data but `sendmsg`, whose flags would replace the endpoint's.
+        // So a vector is sent without a stamp.
         pub(super) fn $sendv(ep: *mut Ep, iov: *const IoVec, desc: *mut Opaque, count: usize, to: Address, $($tag: u64,)? context: Opaque) -> isize, Send {
             let (state, theirs) = behind!(ep.$table);
             hook: state.hook,
@@ -93,7 +93,8 @@ macro_rules! messages {
 messages!(msg Msg; send sendv sendmsg inject senddata injectdata; );
 messages!(tagged TaggedMsg; tsend tsendv tsendmsg tinject tsenddata tinjectdata; tag);
 
-/// Receives: a message that one of them brings may have been here before.
+/// Defines replacements of the functions that post receives. The message of a receive may have arrived
+/// earlier.
 macro_rules! receives {
     ($($table:ident: $ours:ident => $theirs:ident($($argument:ident: $kind:ty),*);)*) => { entries! {$(
         pub(super) fn $ours(ep: *mut Ep, $($argument: $kind),*) -> isize, Receive {

@@ -1,4 +1,4 @@
-//! Endpoints: what is sent takes its overhead, is given its departure, and says so in its stamp.
+//! Endpoints: each send takes its overhead, gets its departure, and carries the departure as a stamp.
 
 mod messages;
 
@@ -25,11 +25,11 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// How many sends of an endpoint are timed at first, and which of the others.
+/// The number of sends of an endpoint that are timed at first; later every `TIMED_EVERY`-th is timed.
 const TIMED_AT_FIRST: u32 = 64;
 const TIMED_EVERY: u32 = 16;
 
-/// What the hook knows of an endpoint.
+/// The hook's state of an endpoint.
 pub struct Endpoint {
     pub hook: &'static Hook,
     ops: *const Ops,
@@ -37,38 +37,39 @@ pub struct Endpoint {
     tagged: AtomicPtr<TaggedOps>,
     pub rma: AtomicPtr<RmaOps>,
     pub atomic: AtomicPtr<AtomicOps>,
-    /// The queues of its completions, as far as the hook knows them.
+    /// The completion queues for sends and for receives, if they have hooks.
     ends: AtomicPtr<Queue>,
     arrivals: AtomicPtr<Queue>,
-    /// Completions bring eight bytes of the sender's.
+    /// Whether completions carry eight bytes of the sender's data.
     has_data: bool,
-    /// Its peers, by their addresses, and the addresses whose link is left as it is.
+    /// The address vector, and for each address whether its link is spared, that is, not dialled.
     peers: AtomicPtr<Av>,
     spared: Mutex<HashMap<Address, bool>>,
-    /// The counters of its ends, in the order of [`Counts`].
+    /// The counters of sends, writes and reads, in the order of [`Counts`].
     counters: [AtomicPtr<Counter>; 3],
-    /// An operation ends when its answer is here, unless it says otherwise.
+    /// Whether operations complete with their delivery by default (`FI_DELIVERY_COMPLETE`).
     pub delivers: bool,
-    /// The overhead of a send that the provider refused has been taken already.
+    /// Whether the overhead was taken for a send that the provider then refused. The next send takes
+    /// none.
     is_paid: AtomicBool,
-    /// Sends that were dialled.
+    /// The number of dialled sends.
     sends: AtomicU32,
-    /// Where nothing is ever dialled: the provider is in a send of the program's.
+    /// Whether the provider is inside a send. Used only where no setting dials anything.
     is_sending: AtomicBool,
 }
 
-/// What a program begins.
+/// An operation of the program.
 pub struct Operation {
-    /// Whom it is for.
+    /// The destination.
     pub to: Address,
     pub bytes: usize,
     pub end: End,
     pub counts: Counts,
-    /// What its end is known by; null where nobody is told.
+    /// The context of its completion; null if it has no completion.
     pub context: Opaque,
 }
 
-/// The counter that an operation is counted by.
+/// The counter that counts the operation.
 #[derive(Clone, Copy)]
 pub enum Counts {
     Sends,
@@ -76,27 +77,27 @@ pub enum Counts {
     Reads,
 }
 
-/// How long after its departure an operation ends, in latencies.
+/// When an operation completes, relative to its departure.
 #[derive(Clone, Copy)]
 pub enum End {
     /// When its last byte has left.
     Sent,
-    /// The same of a send that ends with its delivery because its endpoint says so of all operations.
-    /// The library chose that when it opened the endpoint, and MPI's standard send does not wait for a
-    /// delivery.
+    /// When its last byte has left, although the endpoint has `FI_DELIVERY_COMPLETE` as a default flag.
+    /// The MPI library has set that flag for the whole endpoint, and a standard send of MPI does not wait
+    /// for delivery.
     Local,
-    /// When it is there.
+    /// When it is due at the target: one latency later.
     There,
-    /// When the answer is here.
+    /// When the answer is back: two latencies later.
     Back,
 }
 
-/// Puts a hook on an endpoint that has just been made.
+/// Puts a hook on a new endpoint.
 ///
 /// # Safety
-/// The endpoint is a live one of libfabric's, and nobody else uses it yet.
+/// The endpoint is a live one of libfabric's, and nothing else uses it yet.
 pub unsafe fn install(hook: &'static Hook, ep: *mut Ep, has_data: bool, delivers: bool) {
-    // SAFETY: the endpoint is live, so that its tables are, and nobody else uses it yet. The state lives
+    // SAFETY: the endpoint is live, so that its tables are, and nothing else uses it yet. The state lives
     // until the endpoint is closed.
     unsafe {
         let state = NonNull::from(Box::leak(Box::new(Endpoint {
@@ -124,21 +125,21 @@ pub unsafe fn install(hook: &'static Hook, ep: *mut Ep, has_data: bool, delivers
     }
 }
 
-/// Copies the tables that are not ours yet: a provider may exchange them when the endpoint is
+/// Copies the tables that are not ours yet. A provider may replace its tables when the endpoint is
 /// enabled.
 ///
 /// # Safety
-/// The endpoint is live and the state is its own; nobody else uses it while it is made or enabled.
+/// The endpoint is live, and `state` is its state. Nothing else uses the endpoint during the call.
 unsafe fn patch_tables(ep: *mut Ep, state: NonNull<Endpoint>) {
-    /// One table: noted in the state, then exchanged in the endpoint.
+    /// Records the provider's table in the state and replaces it in the endpoint.
     unsafe fn table<T: Copy>(
         place: *mut *const T,
         note: &AtomicPtr<T>,
         state: NonNull<Endpoint>,
         change: impl FnOnce(&mut T),
     ) {
-        // SAFETY: the place is a member of an endpoint that is live and that nobody else uses. A table
-        // of the provider's begins with its size.
+        // SAFETY: the place is a member of an endpoint that is live and that nothing else uses. A table
+        // of the provider begins with its size.
         unsafe {
             let theirs = *place;
             if theirs.is_null() || patch::is_ours(theirs) {
@@ -148,7 +149,7 @@ unsafe fn patch_tables(ep: *mut Ep, state: NonNull<Endpoint>) {
             *place = patch::copy(theirs, state, change);
         }
     }
-    // SAFETY: the caller says that the endpoint and its state are live, and that nobody else uses them.
+    // SAFETY: the caller says that the endpoint and its state are live, and that nothing else uses them.
     unsafe {
         let known = state.as_ref();
         let dials = known.hook.ever_dials();
@@ -182,8 +183,8 @@ unsafe fn patch_tables(ep: *mut Ep, state: NonNull<Endpoint>) {
 }
 
 impl Endpoint {
-    /// Sends a message under what is in force. `data` is what the program sends along; `go` has the
-    /// provider send with the data it is given, or without.
+    /// Sends a message under the setting in force. `data` is the program's data for the completion. `go`
+    /// calls the provider, with the data that it gets or without any.
     fn send(
         &self,
         operation: &Operation,
@@ -227,8 +228,8 @@ impl Endpoint {
         result
     }
 
-    /// Sends a message where nothing is ever dialled, and counts it. Two threads that send at once may
-    /// lose a count.
+    /// Sends a message where no setting dials anything, and counts it. Two threads that send at the same
+    /// time may lose a count.
     #[inline]
     fn send_undialled(&self, bytes: usize, go: impl FnOnce() -> isize) -> isize {
         if self.is_sending.load(Relaxed) {
@@ -243,7 +244,7 @@ impl Endpoint {
         result
     }
 
-    /// Sends a message on a link that is left as it is, and lets its receiver know.
+    /// Sends a message on a link that is not dialled, with a mark that tells the receiver so.
     fn send_spared(
         &self,
         bytes: usize,
@@ -259,7 +260,7 @@ impl Endpoint {
         result
     }
 
-    /// Whether the link to that address is left as it is.
+    /// Whether the link to that address is spared, that is, not dialled.
     fn is_spared(&self, to: Address) -> bool {
         let Some(between) = &self.hook.between else { return false };
         let mut spared = self.spared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -279,7 +280,7 @@ impl Endpoint {
         }
     }
 
-    /// Starts an operation on the peer's memory under what is in force.
+    /// Starts a one-sided operation under the setting in force.
     pub fn act(
         &self,
         operation: &Operation,
@@ -311,7 +312,7 @@ impl Endpoint {
         result
     }
 
-    /// When a send ends that has no flags of its own.
+    /// Returns when a send without flags completes.
     fn sent(&self) -> End {
         match (self.delivers, self.hook.completion) {
             (false, _) => End::Sent,
@@ -325,8 +326,9 @@ impl Endpoint {
         self.hook.count(Word::SentBytes, bytes as u64);
     }
 
-    /// Takes the overhead, once for each message that is accepted in the end, and gives the
-    /// departure; `None` while there is no room for more.
+    /// Takes the send overhead, once for each message also if the provider refuses it at first, and
+    /// computes the departure. Returns `None` if the capacity is used up or the gap is too long to wait
+    /// for.
     fn draft(&self, force: &Force, bytes: usize) -> Option<Draft> {
         let entered = ticks::glance();
         let terms = force.terms(entered, || self.hook.sides().departures.free());
@@ -345,12 +347,13 @@ impl Endpoint {
         draft
     }
 
-    /// The data of a message with its stamp, where departure times travel and there is room for it.
+    /// Returns the data with the stamp of the departure, if stamps are in use and the data has room for
+    /// one.
     fn stamped(&self, data: Option<u64>, draft: &Draft) -> Option<u64> {
         if !self.hook.stamps {
             return None;
         }
-        // Half of what can be told apart: the rest is for what is left lying.
+        // A stamp may lie ahead by half of its range. The other half is for messages that are read late.
         let furthest = draft.began.saturating_add(self.hook.grain.range() / 2);
         if draft.departs.at > furthest {
             self.hook.count(Word::TooFarAhead, 1);
@@ -361,7 +364,7 @@ impl Endpoint {
         Some(stamped)
     }
 
-    /// The data of a message with a stamp, where there is room for it.
+    /// Returns the data with a stamp, if it has room for one.
     fn with_stamp(&self, data: Option<u64>, departed: Departed, spared: bool) -> Option<u64> {
         let stamp = Stamp { departed, added: data.is_none(), spared };
         let rest = data.unwrap_or(0);
@@ -373,7 +376,7 @@ impl Endpoint {
         has_room.then(|| rest | u64::from(self.hook.grain.pack(stamp)) << 32)
     }
 
-    /// What follows from a provider's answer.
+    /// Updates the hook's state after the provider has accepted or refused an operation.
     fn settle(&self, force: &Force, draft: Draft, operation: &Operation, result: isize) {
         if result != 0 {
             self.hook.recall(draft);
@@ -400,7 +403,7 @@ impl Endpoint {
         }
     }
 
-    /// Counts a send by what was made of its delivery.
+    /// Counts a send by when it completes, if delivery was asked for.
     fn count_end(&self, operation: &Operation) {
         if operation.context.is_null() || !matches!(operation.counts, Counts::Sends) {
             return;
@@ -412,7 +415,7 @@ impl Endpoint {
         }
     }
 
-    /// An operation is not over before then, for whoever is told of it.
+    /// Holds the completion of an operation until `over`, in its queue and its counter.
     fn hold_end(&self, operation: &Operation, over: u64) {
         let queue = self.ends().filter(|_| !operation.context.is_null());
         if let Some(queue) = queue {
@@ -421,22 +424,22 @@ impl Endpoint {
         // SAFETY: by libfabric's rules a counter outlives the endpoints that are bound to it.
         if let Some(counter) = unsafe { self.counters[operation.counts as usize].load(Relaxed).as_ref() } {
             counter.not_before(over);
-            // The queue counts what it holds.
+            // A completion that is also held in a queue is counted there.
             self.hook.count(Word::HeldEnds, queue.is_none().into());
         }
     }
 
-    /// Whether to time this send: reading the clock at every one would be an overhead of its own.
+    /// Whether to time this send. Reading the clock at every send would add to the overhead.
     fn is_timed(&self) -> bool {
         let nth = self.sends.load(Relaxed);
         self.sends.store(nth.wrapping_add(1), Relaxed);
         nth < TIMED_AT_FIRST || nth.is_multiple_of(TIMED_EVERY)
     }
 
-    /// Lets the peers know who is at the address of this endpoint.
+    /// Publishes the rank and host at the address of this endpoint.
     ///
     /// # Safety
-    /// The endpoint is the live one that this is known of.
+    /// The endpoint is live, and `self` is its state.
     unsafe fn introduce(&self, ep: *mut Ep) {
         // SAFETY: the caller says that the endpoint is live.
         let address = inside(|| unsafe { peers::own_address(ep) });
@@ -449,10 +452,10 @@ impl Endpoint {
         }
     }
 
-    /// The endpoint is bound to a queue.
+    /// Records a completion queue that the endpoint is bound to.
     ///
     /// # Safety
-    /// The queue is live, as long as the endpoint.
+    /// The queue is live for as long as the endpoint.
     unsafe fn use_queue(&self, cq: *mut Cq, flags: u64) {
         // SAFETY: the caller says that the queue is live.
         let Some(queue) = (unsafe { Queue::of(cq) }) else { return };
@@ -466,10 +469,10 @@ impl Endpoint {
         }
     }
 
-    /// The endpoint is bound to a counter.
+    /// Records a counter that the endpoint is bound to.
     ///
     /// # Safety
-    /// The counter is live, as long as the endpoint.
+    /// The counter is live for as long as the endpoint.
     unsafe fn use_counter(&self, cntr: *mut Cntr, flags: u64) {
         // SAFETY: the caller says that the counter is live.
         let Some(counter) = (unsafe { Counter::of(cntr) }) else { return };
@@ -502,8 +505,8 @@ impl Endpoint {
     }
 }
 
-/// Sends with the data of a stamp. Whatever a provider has against data where there were none, it has
-/// it not without. Also returns whether the stamp went along.
+/// Sends with the stamped data. If the provider refuses data that the program did not pass, sends again
+/// without data. Also returns whether the stamp was sent.
 fn go_stamped(
     data: Option<u64>,
     stamped: Option<u64>,
@@ -516,24 +519,24 @@ fn go_stamped(
     }
 }
 
-/// The bytes of a vector.
+/// Returns the bytes of a vector.
 ///
 /// # Safety
-/// There are so many.
+/// `iov` is null or leads to `count` entries.
 pub unsafe fn bytes_of(iov: *const IoVec, count: usize) -> usize {
     if iov.is_null() {
         return 0;
     }
-    // SAFETY: the caller says that there are so many.
+    // SAFETY: the caller says that there are `count` entries.
     let parts = unsafe { std::slice::from_raw_parts(iov, count) };
-    // What is too much for a number is refused by the provider.
+    // The sum saturates; the provider refuses such a message.
     parts.iter().fold(0, |bytes, part| part.len.saturating_add(bytes))
 }
 
-/// Puts the provider's tables back, as the provider may look at them, and closes the endpoint.
+/// Restores the provider's tables, because the provider may look at them, and closes the endpoint.
 ///
 /// # Safety
-/// The endpoint is live and the state is its own.
+/// The endpoint is live, and `state` is its state.
 unsafe fn close_theirs(ep: *mut Ep, state: &Endpoint) -> c_int {
     fn theirs<T>(now: *const T, note: &AtomicPtr<T>) -> *const T {
         if patch::is_ours(now) { note.load(Relaxed) } else { now }
@@ -550,13 +553,13 @@ unsafe fn close_theirs(ep: *mut Ep, state: &Endpoint) -> c_int {
     }
 }
 
-/// Closes an endpoint, and frees what the hook knows of it once the provider has.
+/// Closes an endpoint. Frees the hook's state if the provider has closed it.
 ///
 /// # Safety
-/// The endpoint is live and the state is its own; nobody uses either afterwards if it is closed.
+/// The endpoint is live, and `state` is its state. Neither is used afterwards if the endpoint is closed.
 unsafe fn close_and_free(ep: *mut Ep, state: NonNull<Endpoint>, provider: &Provider<'_, c_int>) -> c_int {
     // SAFETY: the caller says that the endpoint is live. Once it is closed, nothing leads to its tables
-    // and its state any more, which came from `Box::leak`.
+    // and its state any more. The state came from `Box::leak`.
     unsafe {
         let ours = (*ep).fid.ops;
         let tables = ((*ep).msg, (*ep).tagged, (*ep).rma, (*ep).atomic);
@@ -577,12 +580,12 @@ unsafe fn close_and_free(ep: *mut Ep, state: NonNull<Endpoint>, provider: &Provi
 }
 
 impl Endpoint {
-    /// The provider has bound the endpoint.
+    /// Records an object that the provider has bound the endpoint to.
     ///
     /// # Safety
-    /// What it is bound to is live, as long as the endpoint.
+    /// The object is live for as long as the endpoint.
     unsafe fn bound(&self, to: *mut Fid, flags: u64) {
-        // SAFETY: the caller says that the object is live; its class says of which type it is.
+        // SAFETY: the caller says that the object is live. Its class tells its type.
         unsafe {
             match to.as_ref().map(|fid| fid.fclass) {
                 Some(abi::CLASS_CQ) => self.use_queue(to.cast(), flags),
@@ -593,10 +596,11 @@ impl Endpoint {
         }
     }
 
-    /// The provider has enabled the endpoint, and may have exchanged its tables.
+    /// Hooks the tables of an endpoint that was just enabled, because the provider may have replaced
+    /// them.
     ///
     /// # Safety
-    /// The endpoint is live, the state is its own, and nobody else uses it yet.
+    /// The endpoint is live, `state` is its state, and nothing else uses the endpoint yet.
     unsafe fn enabled(state: NonNull<Self>, ep: *mut Ep) {
         // SAFETY: the caller says that the state and the endpoint are live.
         unsafe {
@@ -650,7 +654,7 @@ entries! {
 /// Returns the hook's state of an endpoint, and the provider's table.
 ///
 /// # Safety
-/// The endpoint is a live one that has a table of ours.
+/// The endpoint is live and has a table of ours.
 unsafe fn of(fid: *mut Fid) -> (NonNull<Endpoint>, *const Ops) {
     // SAFETY: a table of ours leads to the state.
     unsafe {
@@ -659,7 +663,7 @@ unsafe fn of(fid: *mut Fid) -> (NonNull<Endpoint>, *const Ops) {
     }
 }
 
-/// What stands behind an endpoint's table: the hook's state, and the provider's table.
+/// Returns the hook's state that an endpoint's table leads to, and the provider's table.
 macro_rules! behind {
     ($ep:ident.$table:ident) => {{
         let state: &Endpoint = patch::state((*$ep).$table).as_ref();

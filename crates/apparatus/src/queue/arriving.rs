@@ -1,4 +1,5 @@
-//! What arrives: when the program may see it, and what it is released under.
+//! Arrivals: when the program may see a completion, and which dial parameters a message is released
+//! under.
 
 use super::{
     Completion, Found, Kind, MANY_NOTES, Name, Queue, Said, Sender, State, TIMED_AT_FIRST, TIMED_EVERY,
@@ -14,8 +15,8 @@ use netdyno_protocol::dial::terms::{Latency, Terms};
 use netdyno_protocol::dial::timing::{Departed, Gate};
 
 impl Queue {
-    /// Takes a completion of the provider's, and finds out when the program may see it. The stamp is
-    /// taken out of the entry first: the program does not see it even if the rest panics.
+    /// Takes a completion of the provider and computes when the program may see it. The stamp is removed
+    /// from the entry first, so that the program does not see it even if the rest panics.
     pub(super) fn take(&self, state: &mut State, entry: &mut Entry, source: Address, seen: Seen) {
         let now = seen.at;
         if entry.flags & abi::RECV == 0 {
@@ -33,7 +34,8 @@ impl Queue {
         self.count_received(entry.len);
         if said.is_spared {
             let due = state.in_order(entry, 0, now);
-            // Nothing waits for it, unless it ends a buffer in which something may wait.
+            // A message of an undialled link does not wait, unless an earlier one in the same buffer
+            // does.
             let line = if due > 0 { &mut state.messages } else { &mut state.others };
             line.put(due, completion);
             return;
@@ -41,14 +43,15 @@ impl Queue {
         self.hold(state, completion, &said, seen);
     }
 
-    /// Takes the end of an operation, or of a buffer.
+    /// Takes the completion of an operation, or of a multi-receive buffer.
     fn take_other(&self, state: &mut State, completion: Completion, now: u64) {
         let entry = completion.entry;
         if entry.flags & abi::MULTI_RECV != 0 {
-            // The provider has done with a buffer. The program may fill it again only when it has
-            // seen all that lies in it.
+            // The provider has released a buffer. The program may reuse it only after it has seen every
+            // message in the buffer.
             let last = state.buffers.remove(&(entry.op_context as u64)).unwrap_or(0);
-            // Among the messages, behind them: these may be released later than they are due.
+            // The completion is queued behind the messages, because these may be released later than they
+            // are due.
             state.messages.put(last, completion);
             return;
         }
@@ -59,13 +62,13 @@ impl Queue {
         state.others.put(end, completion);
     }
 
-    /// Reads what the hook of the sender says, and takes it out of what the program will see.
+    /// Reads the stamp that the hook of the sender has added, and removes it from the entry.
     fn unstamp(&self, entry: &mut Entry, source: Address, now: u64) -> Said {
         let has_data = entry.flags & abi::REMOTE_CQ_DATA != 0;
         let packed = if has_data { (entry.data >> 32) as u32 } else { 0 };
         let stamp =
             self.hook.marks().then(|| self.hook.grain.unpack(packed, self.hook.latest(now))).flatten();
-        // Programs that send data along say by it who they are.
+        // Programs that send data with their messages identify themselves by it.
         let says_who = has_data && !stamp.is_some_and(|stamp| stamp.added);
         let sender = match source {
             Address::MAX if says_who => Some(entry.data & u64::from(u32::MAX)),
@@ -92,15 +95,16 @@ impl Queue {
         }
         let found = if state.found.is_empty() { None } else { state.found.remove(&said.name(entry)) };
         let seen = found.map_or(seen, |found| Seen::late(found.first));
-        // What says nothing of its sender, as the acknowledgements of synchronous sends, is seen coming even
-        // where the program posts each receive when its message has long been here.
+        // Messages that do not identify their sender, such as acknowledgements of synchronous sends, are
+        // seen as they arrive. That holds even where the program posts each receive long after its
+        // message arrived.
         let elsewhere = state.lanes.get(&u64::MAX).and_then(|other| other.lane.seen_coming(entry.len));
         let seen = Seen { elsewhere, ..seen };
         let drawn = found.and_then(|found| found.latency);
         let releasing = state.releasing.get().unwrap_or(0);
         let sender = state.lane(said.sender);
         let terms = said.terms(force, seen.at, sender);
-        // Part of the latency has passed in the hook of the sender, and part will pass in this one.
+        // Part of the latency has passed in the hook of the sender, and part will pass in this hook.
         let passed = self.hook.before(&terms) + if terms.recv_overhead > 0 { 0 } else { releasing };
         let latency = |here| {
             let latency = drawn.unwrap_or_else(|| force.map_or(0, |force| force.latency(here)));
@@ -116,19 +120,20 @@ impl Queue {
             && said.departed.is_some()
             && matches!(terms.latency, Latency::After(_))
         {
-            // It was not there when the program looked after its time.
+            // The message was due before the last poll, and that poll did not find it.
             self.hook.count(Word::Late, 1);
         }
         state.messages.put(due, Completion { kind: Kind::Message { waited }, ..completion });
     }
 
-    /// A peek has found a message. One that is not due it does not find, unless it has taken it.
+    /// Handles a message that a peek has found. A peek does not find a message before it is due, unless
+    /// the peek also claims or discards it.
     fn found(&self, state: &mut State, found: Completion, said: &Said, now: u64, takes: bool) {
         let Some(force) = self.hook.force().filter(|_| !said.is_spared) else {
             state.others.put(now, found);
             return;
         };
-        // It may be looked for again and again: it came when it was found first.
+        // The program may peek repeatedly. The message counts as seen at the first peek that found it.
         let name = said.name(&found.entry);
         let Found { first, mut latency } = state.found_first(name, now);
         let terms = said.terms(Some(force), first, state.lane(said.sender));
@@ -143,13 +148,13 @@ impl Queue {
         }
     }
 
-    /// The next completion whose time has come, if any. A message takes its overhead first: until then,
-    /// or until 0 where it has none.
+    /// Returns the next completion that may be released, if any. For a message it also returns until when
+    /// its receive overhead lasts, or 0 without one.
     pub(super) fn release(&self, state: &mut State) -> Option<(Completion, u64)> {
         if state.messages.is_empty() && state.others.is_empty() {
             return None;
         }
-        // Nobody is to wait for what does not work any more.
+        // After a failure of the hook nothing is held any more.
         let is_open = self.hook.has_failed();
         let now = if is_open { u64::MAX } else { ticks::glance() };
         if !state.others.is_empty() {
@@ -176,7 +181,7 @@ impl Queue {
             return Some((released.item, 0));
         }
         self.hook.count(Word::RecvOverheadTicks, terms.recv_overhead);
-        // What has passed since the program could have had the message is part of it.
+        // The time since the message could have been released counts towards the overhead.
         let began = state.began.max(released.at).min(now);
         Some((released.item, began.saturating_add(terms.recv_overhead)))
     }
@@ -192,8 +197,8 @@ impl Said {
         (entry.tag, self.sender.unwrap_or(u64::MAX), entry.len)
     }
 
-    /// What the message is put under, seen then. Where it does not say when it departed, it departs
-    /// here.
+    /// Returns the parameters of a message that was seen at `seen`. A message without a stamp departs
+    /// when it is seen.
     fn terms(&self, force: Option<&Force>, seen: u64, sender: &Sender) -> Terms {
         match (force, self.departed) {
             (None, _) => Terms::NONE,
@@ -204,8 +209,8 @@ impl Said {
 }
 
 impl Sender {
-    /// When its next message is due. Where it does not say when it departed, it departs when it is
-    /// seen, and keeps its distance from the one before.
+    /// Returns when the sender's next message is due. A message without a stamp departs when it is seen,
+    /// but keeps its distance from the one before.
     fn due(
         &mut self,
         said: &Said,
@@ -217,12 +222,12 @@ impl Sender {
         let departed = said.departed.unwrap_or_else(|| self.departures.depart(seen.at, bytes, terms));
         match said.sender {
             Some(_) => self.lane.due_by(Some(departed), bytes, seen, terms, latency),
-            // Several senders that nobody tells apart do not wait for each other.
+            // Senders that cannot be distinguished do not wait for each other.
             None => self.lane.due_of_any_by(Some(departed), bytes, seen, terms, latency),
         }
     }
 
-    /// The same, of a message that stays where it is.
+    /// Returns the same for a message that stays in the provider's queue. The lane is not changed.
     fn would_be_due(
         &self,
         said: &Said,
@@ -237,7 +242,7 @@ impl Sender {
 }
 
 impl State {
-    /// The next message, if its time has come, and what it is released under.
+    /// Returns the next message, if it may be released, and the parameters of its release.
     fn take_message(
         &mut self,
         now: u64,
@@ -249,7 +254,7 @@ impl State {
         Some((self.messages.take(now, gate, &terms)?, terms))
     }
 
-    /// A message was due then that the hook has waited for, and goes to the program now.
+    /// Times the release of a message that the hook has spun for. The message was due at `due`.
     pub(super) fn time_release(&mut self, due: u64) {
         if self.released < TIMED_AT_FIRST || self.released.is_multiple_of(TIMED_EVERY) {
             self.releasing.note(ticks::glance().saturating_sub(due));
@@ -257,28 +262,28 @@ impl State {
         self.released = self.released.wrapping_add(1);
     }
 
-    /// The lane of a sender, or of all that nobody tells apart.
+    /// Returns the state of a sender, or that of all senders that cannot be distinguished.
     fn lane(&mut self, sender: Option<u64>) -> &mut Sender {
         self.lanes.entry(sender.unwrap_or(u64::MAX)).or_default()
     }
 
-    /// Forgets a peek, if the context is one.
+    /// Removes a pending peek, if the context is that of one.
     pub(super) fn peek(&mut self, context: Opaque) -> Option<(usize, bool)> {
         let at = self.peeks.iter().position(|(of, _)| *of == context as usize)?;
         Some(self.peeks.swap_remove(at))
     }
 
-    /// When a message was found that a peek finds now.
+    /// Returns when a message was first found that a peek finds now.
     fn found_first(&mut self, name: Name, now: u64) -> Found {
         if self.found.len() >= MANY_NOTES {
-            // Received as something else than they were found as.
+            // The program has received these messages under other names than the peeks reported.
             self.found.clear();
         }
         *self.found.entry(name).or_insert(Found { first: now, latency: None })
     }
 
-    /// What lies in one buffer is released in order: with the last message the program may give the
-    /// buffer away.
+    /// Delays a message behind the others in the same buffer. After the last message the program may
+    /// reuse the buffer.
     fn in_order(&mut self, entry: &Entry, due: u64, now: u64) -> u64 {
         if entry.flags & abi::TAGGED != 0 {
             return due;

@@ -1,7 +1,7 @@
-//! The functions of a completion queue that the hook stands in for.
+//! The functions of a completion queue that the hook replaces.
 //!
-//! A read that panics finds nothing: the program looks again, and the hook, which has failed, hands out
-//! what it holds. What the provider has handed over is kept (`Queue::take_all`).
+//! A read that panics finds nothing. The program polls again, and the failed hook then hands out what it
+//! holds. Completions that the provider has handed over are kept (`Queue::read`).
 
 use super::Queue;
 use crate::abi::{self, Address, Cq, Entry, ErrEntry, Fid, Opaque};
@@ -12,10 +12,10 @@ use core::ffi::{c_int, c_void};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Returns what the hook knows of a queue.
+/// Returns the hook's state of a queue.
 ///
 /// # Safety
-/// The queue is a live one that has a table of ours.
+/// The queue is live and has a table of ours.
 unsafe fn of<'a>(cq: *mut Cq) -> &'a Queue {
     // SAFETY: a table of ours leads to the state, which lives until the queue is closed.
     unsafe { patch::state::<_, Queue>((*cq).ops).as_ref() }
@@ -32,8 +32,8 @@ entries! {
         },
     }
 
-    /// Where nothing is ever dialled: a look at an empty queue costs next to nothing, and what is read
-    /// by other functions is not counted.
+    /// Reads where no setting dials anything. A poll of an empty queue costs next to nothing. Completions
+    /// that are read with other functions are not counted.
     pub(super) fn read_and_count(cq: *mut Cq, out: Opaque, count: usize) -> isize, Queue {
         let queue = of(cq);
         hook: queue.hook,
@@ -120,7 +120,8 @@ entries! {
         },
     }
 
-    /// A provider may keep the signal for the next thread that sleeps, which is a nap.
+    /// A provider may keep the signal for the next blocking read. That read is one of the hook's short
+    /// ones, so the hook remembers the signal as well.
     pub(super) fn signal(cq: *mut Cq) -> c_int, Queue {
         let queue = of(cq);
         hook: queue.hook,
@@ -141,15 +142,15 @@ entries! {
 }
 
 impl Queue {
-    /// Counts the messages among completions that the program has just read.
+    /// Counts the messages among the completions that the program has just read.
     ///
     /// # Safety
     /// The provider has written `got` entries of the queue's format to `out`.
     unsafe fn count_read(&self, out: *const u8, got: usize) {
         let bytes = self.entry_bytes.unwrap_or(size_of::<Entry>());
         for nth in 0..got {
-            // SAFETY: the caller says that there are so many. Every format begins with a context, flags and
-            // a length, and only these are looked at.
+            // SAFETY: the caller says that there are `got` entries. Every format begins with a context,
+            // flags and a length, and only these are read.
             unsafe {
                 let entry = out.add(nth * bytes).cast::<Entry>();
                 if (*entry).flags & abi::RECV != 0 {
@@ -160,10 +161,10 @@ impl Queue {
     }
 }
 
-/// Puts the provider's tables back, as the provider may look at them, and closes the queue.
+/// Restores the provider's tables, because the provider may look at them, and closes the queue.
 ///
 /// # Safety
-/// The queue is live and the state is its own.
+/// The queue is live, and `state` is its state.
 unsafe fn close_theirs(cq: *mut Cq, state: &Queue) -> c_int {
     // SAFETY: the caller says that the queue is live.
     unsafe {
@@ -176,13 +177,13 @@ unsafe fn close_theirs(cq: *mut Cq, state: &Queue) -> c_int {
     }
 }
 
-/// Closes a queue, and frees what the hook knows of it once the provider has.
+/// Closes a queue. Frees the hook's state if the provider has closed it.
 ///
 /// # Safety
-/// The queue is live and the state is its own; nobody uses either afterwards if it is closed.
+/// The queue is live, and `state` is its state. Neither is used afterwards if the queue is closed.
 unsafe fn close_and_free(cq: *mut Cq, state: NonNull<Queue>, provider: &Provider<'_, c_int>) -> c_int {
     // SAFETY: the caller says that the queue is live. Once it is closed, nothing leads to its tables and
-    // its state any more, which came from `Box::leak`.
+    // its state any more. The state came from `Box::leak`.
     unsafe {
         let (fid_ops, ops) = ((*cq).fid.ops, (*cq).ops);
         let result = provider.call(|| close_theirs(cq, state.as_ref()));

@@ -1,5 +1,5 @@
-//! Completion queues: what has arrived is held until it is due, and what was sent has not ended
-//! before its last byte has left.
+//! Completion queues. A received message is held until it is due. A send does not complete before its
+//! last byte has left.
 
 mod arriving;
 mod calls;
@@ -24,33 +24,34 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Completions that are fetched at once.
+/// Completions that one call of the provider reads.
 const FETCHED: usize = 16;
-/// A blocking read looks at what is held so often, in milliseconds.
+/// The length of a nap of a blocking read, in milliseconds. The read looks at held completions after
+/// each.
 const NAP_MS: c_int = 1;
-/// Notes of operations that may have ended are looked through beyond so many.
+/// The number of records of pending operations beyond which old ones are searched for and removed.
 const MANY_NOTES: usize = 4096;
 
-/// Nothing is held.
+/// No completion is held.
 const NEVER: u64 = u64::MAX;
-/// How many releases are timed at first, and which of the others.
+/// The number of releases that are timed at first; later every `TIMED_EVERY`-th is timed.
 const TIMED_AT_FIRST: u32 = 64;
 const TIMED_EVERY: u32 = 16;
 
-/// What the hook knows of a completion queue.
+/// The hook's state of a completion queue.
 pub struct Queue {
     hook: &'static Hook,
     fid_ops: *const Ops,
     ops: *const CqOps,
-    /// Bytes of an entry, where entries say enough to be dialled.
+    /// The bytes of an entry; `None` where the format has too few members to dial messages.
     entry_bytes: Option<usize>,
-    /// An endpoint of the kind that is dialled receives into it, or sends.
+    /// Whether a dialled endpoint is bound to the queue.
     is_used: AtomicBool,
-    /// The program wants whoever sleeps in a read of it to return.
+    /// Whether the program has called `fi_cq_signal`, so that a blocking read must return.
     is_signalled: AtomicBool,
-    /// When the program has posted its last receive.
+    /// When the program posted its last receive.
     posted: AtomicU64,
-    /// When to look at what is held: the next release, or [`NEVER`].
+    /// When the next held completion may be released, or [`NEVER`].
     next: AtomicU64,
     state: Mutex<State>,
 }
@@ -65,72 +66,73 @@ struct Completion {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A message; whether it had to wait for its time.
+    /// A message, and whether it was held.
     Message { waited: bool },
-    /// What else is reported of arrivals and of what was sent.
+    /// Another completion.
     Other,
 }
 
 #[derive(Default)]
 struct State {
-    /// Messages that are here and not due.
+    /// Messages that have arrived and are not due.
     messages: Hold<Completion>,
-    /// Ends of operations, and what has no gap to keep.
+    /// Completions of operations, and messages that keep no receive gap.
     others: Hold<Completion>,
-    /// By sender, as far as it is known.
+    /// The senders, by address or data, as far as they are known.
     lanes: Map<Sender>,
-    /// When an operation of the program's may end, by its context.
+    /// When a pending operation may complete, by its context.
     ends: Map<u64>,
-    /// When what lies in one buffer was due at the latest: it is released in order.
+    /// The latest time at which a message in a buffer is due, by the buffer's context. Messages in a
+    /// buffer are released in order.
     buffers: Map<u64>,
-    /// Looks into the provider's messages, and whether they take what they find.
+    /// The contexts of pending peeks, and whether they claim or discard the message that they find.
     peeks: Vec<(usize, bool)>,
-    /// Peeks that found a message that is not due: they found nothing.
+    /// Messages that peeks found before they were due. The hook reports that these peeks found nothing.
     unfound: VecDeque<Entry>,
-    /// Messages that peeks have found and nobody has received: since when they are here.
+    /// Messages that peeks have found and the program has not received.
     found: HashMap<Name, Found, BuildHasherDefault<Spread>>,
-    /// When the provider had nothing more.
+    /// The polls that found nothing.
     looks: Looks,
-    /// Since when what is done is part of a receive overhead.
+    /// The time from which work in the hook counts towards the receive overhead.
     began: u64,
-    /// What looks at the provider take.
+    /// The times of polls of the provider.
     polls: Polls,
-    /// What a release takes, from when it is due until the program has the message: part of an added
-    /// latency.
+    /// The usual time of a release, from the due time until the program has the message. It counts
+    /// towards an added latency.
     releasing: Usual,
     /// Releases that could be timed.
     released: u32,
-    /// When the last message was due that was released, if the hook has waited for it.
+    /// The due time of the message that the hook has just spun for, until its release is timed.
     awaited: Option<u64>,
 }
 
-/// What a message is known again by: its tag, who sent it, its bytes.
+/// The identity of a message for repeated peeks: its tag, sender and length.
 type Name = (u64, u64, usize);
 
 /// A message that a peek has found.
 #[derive(Clone, Copy)]
 struct Found {
     first: u64,
-    /// Its latency, once it was asked for: what varies by chance is drawn once.
+    /// Its latency, once drawn: a latency that varies is drawn only once for each message.
     latency: Option<u64>,
 }
 
-/// What is known of a message beside what the program will see of it.
+/// Properties of a message that the program does not see.
 struct Said {
-    /// Who sent it, as far as that can be told.
+    /// The sender, if it can be identified.
     sender: Option<u64>,
     departed: Option<Departed>,
-    /// The link between the two is left as it is.
+    /// The link from the sender is not dialled.
     is_spared: bool,
 }
 
-/// Reads the provider's queue: entries, and where they come from.
+/// A function that reads entries and their sources from the provider's queue.
 type Fetch<'a> = &'a mut dyn FnMut(Opaque, usize, *mut Address) -> isize;
 
-/// By a number or a context.
+/// A map by sender or by context.
 type Map<T> = HashMap<u64, T, BuildHasherDefault<Spread>>;
 
-/// Spreads numbers and addresses over a table: nobody chooses them to harm.
+/// A hasher for numbers and addresses. It need not resist chosen keys.
 #[derive(Default)]
 struct Spread(u64);
 
@@ -144,37 +146,38 @@ impl Hasher for Spread {
     }
 
     fn write_u64(&mut self, number: u64) {
-        // Fibonacci hashing, by the golden ratio: the high bits are good, and are used as well.
+        // Fibonacci hashing, by the golden ratio: the high bits are good, so they are mixed into the low
+        // ones.
         let spread = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.0 = spread ^ spread >> 32;
     }
 }
 
-/// One sender's messages, where they arrive.
+/// The receiving end of the link from one sender.
 #[derive(Default)]
 struct Sender {
     lane: Lane,
-    /// Where departures are not written down, they are made up here.
+    /// The assumed departures of messages without stamps.
     departures: Departures,
 }
 
-// SAFETY: the pointers in it are contexts and buffers of the program's, which are handed on and never
-// followed.
+// SAFETY: its pointers are contexts and buffers of the program. The hook passes them on and never follows
+// them.
 unsafe impl Send for Completion {}
 
 impl Queue {
-    /// Puts a hook on a completion queue that has just been made.
+    /// Puts a hook on a new completion queue.
     ///
     /// # Safety
-    /// The queue is a live one of libfabric's, of that format, and nobody else uses it yet.
+    /// The queue is a live one of libfabric's with that format, and nothing else uses it yet.
     pub unsafe fn install(hook: &'static Hook, cq: *mut Cq, format: c_int) {
         let entry_bytes = match format {
             abi::FORMAT_DATA => Some(std::mem::offset_of!(Entry, tag)),
             abi::FORMAT_TAGGED => Some(size_of::<Entry>()),
             _ => None,
         };
-        // SAFETY: the caller says that the queue is live, so that its tables are. The state lives until the
-        // queue is closed.
+        // SAFETY: the caller says that the queue is live, so that its tables are. The state lives until
+        // the queue is closed.
         unsafe {
             let state = NonNull::from(Box::leak(Box::new(Self {
                 hook,
@@ -200,7 +203,7 @@ impl Queue {
         }
     }
 
-    /// What the hook knows of a queue, if it has one there.
+    /// Returns the hook's state of a queue, if the queue has a hook.
     ///
     /// # Safety
     /// The queue is live.
@@ -209,7 +212,7 @@ impl Queue {
         unsafe { patch::is_ours((*cq).ops).then(|| patch::state((*cq).ops)) }
     }
 
-    /// An endpoint is bound to it.
+    /// Records that a dialled endpoint receives into the queue.
     pub fn expect_messages(&self) {
         if self.entry_bytes.is_none() {
             self.hook.count(Word::BareQueues, 1);
@@ -217,7 +220,7 @@ impl Queue {
         self.is_used.store(true, Relaxed);
     }
 
-    /// An operation of the program's does not end earlier.
+    /// Holds the completion of an operation until `at`.
     pub fn not_before(&self, context: Opaque, at: u64) {
         let mut state = self.state();
         if state.ends.len() >= MANY_NOTES {
@@ -227,35 +230,35 @@ impl Queue {
         state.ends.insert(context as u64, at);
     }
 
-    /// A receive is posted.
+    /// Records that the program posts a receive at `now`.
     pub fn note_receive(&self, now: u64) {
         self.posted.store(now, Relaxed);
     }
 
-    /// The next completion of that context is not a message, but says that there is one.
+    /// Records a peek. The next completion with that context reports a message and does not receive it.
     pub fn expect_peek(&self, context: Opaque, takes: bool) {
         self.state().peeks.push((context as usize, takes));
     }
 
-    /// Takes a peek that has found nothing, to report it as an error.
+    /// Takes a peek that found nothing, which the program reads as an error entry.
     fn take_unfound(&self) -> Option<Entry> {
         self.state().unfound.pop_front()
     }
 
-    /// There will be none.
+    /// Removes a pending peek that will not complete.
     pub fn forget_peek(&self, context: Opaque) {
         self.state().peek(context);
     }
 
-    /// Whether something is held back.
+    /// Whether completions are held.
     pub fn holds(&self) -> bool {
         let state = self.state();
         !(state.messages.is_empty() && state.others.is_empty() && state.unfound.is_empty())
     }
 
-    /// A blocking read in short naps, so that what is held is released in time: `read` reads through
-    /// what it is given, which is `look` or, for no longer than it is told, `wait`. A negative timeout
-    /// has no end.
+    /// A blocking read, done in short naps so that held completions are released in time. `read` reads
+    /// through the function that it gets. That is `look`, which does not block, or `wait`, which blocks
+    /// for at most the given milliseconds. A negative timeout means no timeout.
     fn sleep(
         &self,
         timeout: c_int,
@@ -285,16 +288,16 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether completions pass as they come.
+    /// Whether completions pass through unchanged.
     fn passes(&self) -> bool {
         self.entry_bytes.is_none() || !self.is_used.load(Relaxed)
     }
 
-    /// Reads completions as the program asked, through `fetch`, which reads the provider's.
+    /// Reads completions for the program. `fetch` reads those of the provider.
     ///
     /// # Safety
-    /// `out` has room for `count` entries of the queue's format, `sources` for as many addresses or
-    /// is null.
+    /// `out` has room for `count` entries of the queue's format. `sources` has room for as many addresses
+    /// or is null.
     unsafe fn read(
         &self,
         out: *mut u8,
@@ -319,19 +322,19 @@ impl Queue {
         let mut from = [Address::MAX; FETCHED];
         let from_place = if sources.is_null() { ptr::null_mut() } else { from.as_mut_ptr() };
         let got = inside(|| fetch(raw.as_mut_ptr().cast(), FETCHED, from_place));
-        // What came meanwhile may have departed meanwhile.
+        // A message that arrived during the read may also have departed during it.
         let now = if got > 0 || holds { ticks::glance() } else { entered };
         let mut state = self.state();
         state.began = if got > 0 { now } else { entered };
         let not_at = state.looks.not_at();
         if got > 0 {
-            // The provider works on a message before it shows it: that is no time in which it could have
-            // come.
+            // The provider works on a message before it shows it. The message cannot have arrived during
+            // that work.
             let not_at = not_at.map(|at| at.saturating_add(now.saturating_sub(entered)));
             let seen = Seen { not_at, posted: Some(self.posted.load(Relaxed)), ..Seen::late(now) };
             for (nth, &source) in from.iter().enumerate().take(got as usize) {
                 let mut entry = MaybeUninit::<Entry>::zeroed();
-                // SAFETY: the provider has written so many entries of so many bytes. Where an entry of the
+                // SAFETY: the provider has written `got` entries of `bytes` each. Where an entry of the
                 // queue's format is shorter, the rest is zero.
                 let mut entry = unsafe {
                     let place = raw.as_ptr().cast::<u8>().add(nth * bytes);
@@ -340,7 +343,7 @@ impl Queue {
                 };
                 let taken = self.hook.guarded(|| self.take(&mut state, &mut entry, source, seen));
                 if taken.is_none() {
-                    // It is not lost: it goes on undialled.
+                    // The completion is not lost: the program gets it undialled.
                     state.others.put(0, Completion { entry, source, kind: Kind::Other });
                 }
             }
@@ -358,7 +361,8 @@ impl Queue {
         };
         let has_unfound = !state.unfound.is_empty();
         drop(state);
-        // Of this thread's processor: others may look meanwhile.
+        // The overhead keeps this thread's processor busy. Other threads may poll meanwhile, so the lock
+        // is released.
         if busy_until > 0 {
             spin_until(busy_until);
         }
@@ -370,11 +374,11 @@ impl Queue {
         }
     }
 
-    /// Gives the program what is held and due, or will be before a look at the provider would be over,
-    /// where `next` is when the next message is released. `None` where the provider is to be looked at.
+    /// Releases held completions that are due, or that become due before a poll of the provider would
+    /// end. `next` is the time of the next release. Returns `None` if the provider is to be polled.
     ///
     /// # Safety
-    /// As of [`Queue::read`].
+    /// That of [`Queue::read`].
     unsafe fn read_held(
         &self,
         out: *mut u8,
@@ -390,7 +394,7 @@ impl Queue {
                 return None;
             }
             if now < next {
-                // Others may look meanwhile.
+                // Other threads may poll during the wait.
                 drop(state);
                 spin_until(next);
                 state = self.state();
@@ -410,11 +414,11 @@ impl Queue {
         (written > 0).then_some(written)
     }
 
-    /// Gives the program what its time has come for. Returns how many completions that are, and until
-    /// when they keep the processor.
+    /// Writes the completions that may be released to `out`. Returns their number, and until when their
+    /// receive overhead keeps the processor busy.
     ///
     /// # Safety
-    /// As of [`Queue::read`]; entries have so many `bytes`.
+    /// That of [`Queue::read`]; entries have `bytes` bytes.
     unsafe fn hand_out(
         &self,
         state: &mut State,
@@ -427,8 +431,8 @@ impl Queue {
         while written < count {
             let released = self.hook.guarded(|| self.release(state)).flatten();
             let Some((completion, until)) = released else { break };
-            // SAFETY: the caller says that `out` and `sources` have room for `count`, and so many are not
-            // written yet.
+            // SAFETY: the caller says that `out` and `sources` have room for `count` entries, and fewer
+            // are written.
             unsafe {
                 let place = out.add(written * bytes);
                 ptr::copy_nonoverlapping((&raw const completion.entry).cast::<u8>(), place, bytes);
@@ -437,7 +441,8 @@ impl Queue {
                 }
             }
             written += 1;
-            // The next message has an overhead of its own, which comes after this one is handled.
+            // The next message has a receive overhead of its own, which begins after the program has
+            // handled this one.
             if until > 0 {
                 busy_until = until;
                 break;
@@ -447,7 +452,7 @@ impl Queue {
         (written, busy_until)
     }
 
-    /// When something that is held is released next.
+    /// Returns when the next held completion may be released.
     fn next_release(&self, state: &State) -> u64 {
         let others = state.others.next(&Gate::default());
         let messages = match self.hook.has_gate {
