@@ -1,4 +1,4 @@
-//! The library stays where it is once it was loaded: threads of its own may be in it.
+//! Links the library with `-z nodelete`: it stays loaded, because its own threads may still run in it.
 
 fn main() {
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");

@@ -1,8 +1,8 @@
-//! Polling against looking for a while and then sleeping (`VipRecvWait` as it is set by default), in a C
-//! program whose answers come soon: `cargo bench -p netdyno-vipl`.
+//! Compares polling with spin-then-sleep waiting (`VipRecvWait` with default settings), in a C program
+//! whose answers come soon: `cargo bench -p netdyno-vipl`.
 //!
-//! Each run is a fresh pair of processes, pinned, that does both in turn; ratios are of a run, medians
-//! and intervals over the runs.
+//! Each run is a fresh, pinned pair of processes that does both in turn. A ratio is taken within a run;
+//! medians and intervals are over the runs.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
 

@@ -1,5 +1,5 @@
-//! The structures of `vipl.h`, and what they mean to the provider. The test below compares them with
-//! the header.
+//! The structures of `vipl.h` and their conversion to the provider's types. The test below compares them
+//! with the header.
 
 use crate::handle::{Handled, Opaque};
 use crate::nic::{Nic, NicId};
@@ -15,13 +15,13 @@ pub type ViCallback = unsafe extern "C" fn(Opaque, Opaque, Opaque, *mut Descript
 /// `VIP_CQ_CALLBACK`.
 pub type CqCallback = unsafe extern "C" fn(Opaque, Opaque, Opaque, c_int);
 
-/// `VIP_DESCRIPTOR`: the provider reads and writes its bytes.
+/// `VIP_DESCRIPTOR`. The provider reads and writes its bytes.
 #[repr(C)]
 pub struct Descriptor {
     bytes: [u64; 8],
 }
 
-/// `VIP_NET_ADDRESS`, up to the host's bytes.
+/// The beginning of `VIP_NET_ADDRESS`; the host's bytes follow.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct NetAddress {
@@ -88,24 +88,24 @@ pub struct ErrorDescriptor {
     pub error: u32,
 }
 
-/// A pointer of the program's that must not be NULL.
+/// A pointer from the program that is not NULL.
 pub struct Given<T>(*mut T);
 
 impl<T> Given<T> {
-    /// Takes a pointer to something that is read or written.
+    /// Takes a pointer; returns `InvalidParameter` if it is NULL.
     pub fn new(pointer: *mut T) -> Result<Self, ReturnCode> {
         if pointer.is_null() { Err(ReturnCode::InvalidParameter) } else { Ok(Self(pointer)) }
     }
 
-    /// The pointer.
+    /// Returns the pointer.
     pub fn pointer(&self) -> *mut T {
         self.0
     }
 
-    /// Writes there.
+    /// Writes a value to the pointer.
     ///
     /// # Safety
-    /// It can be written there.
+    /// A `T` can be written there.
     pub unsafe fn put(&self, value: T) {
         // SAFETY: the caller says that a `T` can be written there; it need not be aligned.
         unsafe { self.0.write_unaligned(value) };
@@ -113,29 +113,29 @@ impl<T> Given<T> {
 }
 
 impl<T: Copy> Given<T> {
-    /// Reads what is there.
+    /// Reads the value at the pointer.
     ///
     /// # Safety
-    /// It can be read there.
+    /// A `T` can be read there.
     pub unsafe fn get(&self) -> T {
         // SAFETY: the caller says that a `T` can be read there; it need not be aligned.
         unsafe { self.0.read_unaligned() }
     }
 }
 
-/// Bytes of the two lengths of an address.
+/// Bytes of the two length members of an address.
 const LENGTHS: usize = size_of::<NetAddress>();
 
 impl Given<NetAddress> {
     /// Copies an address.
     ///
     /// # Errors
-    /// It is longer than one can be.
+    /// Returns `InvalidParameter` if host or discriminator are longer than the NIC allows.
     ///
     /// # Safety
     /// An address can be read there.
     pub unsafe fn address(&self, nic: &Nic) -> Result<Address, ReturnCode> {
-        // SAFETY: the caller says that an address can be read there, which begins with its lengths.
+        // SAFETY: the caller says that an address can be read there. The address begins with its lengths.
         let NetAddress { host_len, discriminator_len } = unsafe { self.get() };
         let most = nic.provider.attributes();
         if host_len > most.host_bytes.into() || discriminator_len > most.discriminator_bytes.into() {
@@ -143,18 +143,19 @@ impl Given<NetAddress> {
         }
         let bytes = |at: usize, len: u16| {
             let mut bytes = vec![0; len.into()];
-            // SAFETY: the caller says that an address can be read there, which has as many bytes as its lengths
-            // say.
+            // SAFETY: the caller says that an address can be read there. The address has as many bytes as
+            // its lengths say.
             unsafe { self.0.cast::<u8>().add(LENGTHS + at).copy_to(bytes.as_mut_ptr(), len.into()) };
             bytes
         };
         Ok(Address { host: bytes(0, host_len), discriminator: bytes(host_len.into(), discriminator_len) })
     }
 
-    /// The same of an address that somebody is to be found at.
+    /// Copies the address of a peer.
     ///
     /// # Errors
-    /// It is none on this wire.
+    /// Returns `InvalidParameter` if the address is too long, or if the host's length is not that of the
+    /// wire.
     ///
     /// # Safety
     /// An address can be read there.
@@ -165,10 +166,10 @@ impl Given<NetAddress> {
         if is_whole { Ok(address) } else { Err(ReturnCode::InvalidParameter) }
     }
 
-    /// Writes a host, and leaves the discriminator and its length as they are.
+    /// Writes a host, and leaves the discriminator and its length unchanged.
     ///
     /// # Safety
-    /// There is room for them.
+    /// There is room for the host and its length.
     pub unsafe fn put_host(&self, host: &[u8]) {
         // SAFETY: the caller says that there is room for the host's bytes behind their length.
         unsafe {
@@ -180,7 +181,7 @@ impl Given<NetAddress> {
     /// Writes an address.
     ///
     /// # Safety
-    /// There is room for it.
+    /// There is room for the address.
     pub unsafe fn put_address(&self, Address { host, discriminator }: &Address) {
         let lengths =
             NetAddress { host_len: host.len() as u16, discriminator_len: discriminator.len() as u16 };
@@ -193,12 +194,12 @@ impl Given<NetAddress> {
     }
 
     unsafe fn put_bytes(&self, at: usize, bytes: &[u8]) {
-        // SAFETY: the caller says that there is room for so many bytes from there on.
+        // SAFETY: the caller says that there is room for so many bytes at that offset.
         unsafe { self.0.cast::<u8>().add(LENGTHS + at).copy_from(bytes.as_ptr(), bytes.len()) };
     }
 }
 
-/// The version of the provider: one byte each of major, minor and patch.
+/// Returns the version of the provider: one byte each for major, minor and patch.
 fn version() -> c_ulong {
     let parts =
         [env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"), env!("CARGO_PKG_VERSION_PATCH")];
@@ -206,11 +207,11 @@ fn version() -> c_ulong {
 }
 
 impl CNicAttributes {
-    /// What there is to know about a NIC.
+    /// Returns the attributes of a NIC.
     pub fn of(nic: &Nic) -> Self {
         let own = nic.provider.attributes();
         let mut name = [0; 64];
-        // The last one stays 0.
+        // The last byte stays 0 and ends the string.
         for (to, from) in name[..63].iter_mut().zip(settings::name(nic.way).bytes()) {
             *to = from as c_char;
         }
@@ -240,10 +241,11 @@ impl CNicAttributes {
 }
 
 impl CViAttributes {
-    /// What the program wants a VI to be.
+    /// Reads the attributes that the program wants for a VI.
     ///
     /// # Errors
-    /// There is no such thing.
+    /// Returns `InvalidReliabilityLevel`, `InvalidMtu` or the error of the protection tag for the first
+    /// attribute that is not valid.
     pub fn read(&self, nic: &mut Nic) -> Result<ViAttributes, ReturnCode> {
         Ok(ViAttributes {
             level: Level::of(self.level).ok_or(ReturnCode::InvalidReliabilityLevel)?,
@@ -255,7 +257,7 @@ impl CViAttributes {
         })
     }
 
-    /// What a VI of this side is.
+    /// Returns the attributes of a local VI.
     pub fn of(nic: NicId, attributes: &ViAttributes) -> Self {
         Self {
             level: attributes.level as u16,
@@ -267,7 +269,7 @@ impl CViAttributes {
         }
     }
 
-    /// What is known of a VI of another side. Its tag means nothing here.
+    /// Returns the known attributes of a remote VI. Its protection tag means nothing here, so it is NULL.
     pub fn of_peer(offer: &Offer) -> Self {
         Self {
             level: offer.level as u16,
@@ -281,10 +283,10 @@ impl CViAttributes {
 }
 
 impl CMemAttributes {
-    /// What the program wants memory to be used for.
+    /// Reads the attributes that the program wants for a memory region.
     ///
     /// # Errors
-    /// There is no such tag.
+    /// Returns `InvalidPtag` if there is no such protection tag.
     pub fn read(&self, nic: &mut Nic) -> Result<MemAttributes, ReturnCode> {
         Ok(MemAttributes {
             tag: nic.tag(self.ptag)?,
@@ -293,10 +295,10 @@ impl CMemAttributes {
         })
     }
 
-    /// What memory is used for that was registered without attributes: by this side alone.
+    /// The attributes of memory that was registered without any: peers can neither write nor read it.
     pub const NONE: Self = Self { ptag: ptr::null_mut(), can_be_written: 0, can_be_read: 0 };
 
-    /// What memory may be used for.
+    /// Returns the attributes of a memory region.
     pub fn of(nic: NicId, attributes: &MemAttributes) -> Self {
         Self {
             ptag: attributes.tag.give(nic),
@@ -314,7 +316,7 @@ mod tests {
     use std::mem::offset_of;
     use std::process::Command;
 
-    /// The bytes of an address of IPv6 with its port, and of the longest discriminator.
+    /// The bytes of the longest address: an IPv6 address with its port, and the longest discriminator.
     const LONGEST_ADDRESS: usize = 18 + 64;
 
     #[test]
@@ -323,7 +325,7 @@ mod tests {
         assert!(usize::from(most.host_bytes) + usize::from(most.discriminator_bytes) <= LONGEST_ADDRESS);
     }
 
-    /// Expressions in C, and what they are here.
+    /// Returns expressions in C, each with the value that it has here.
     fn expected() -> Vec<(&'static str, usize)> {
         vec![
             ("sizeof(VIP_DESCRIPTOR)", size_of::<Descriptor>()),

@@ -1,10 +1,10 @@
-//! The attendant of a NIC: a thread that makes progress where the program does not call, and that
-//! calls the program's handlers, one after the other.
+//! The progress thread of a NIC. It makes progress while the program does not call, and it calls the
+//! program's handlers one after the other.
 //!
 //! ```text
-//!   the program calls ------------> nap: it looks whether that goes on, and at nothing else
-//!   a thread of it sleeps on the wire -> doze: only what is due in time wakes the attendant
-//!   neither ----------------------> watch: it sleeps on the wire
+//!   the program calls -------------------------> nap: it only checks whether the calls go on
+//!   a thread of the program sleeps on the wire -> doze: it wakes only for timers
+//!   neither -----------------------------------> watch: it sleeps on the wire
 //! ```
 
 use crate::bell::Bell;
@@ -17,10 +17,10 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Time without a call after which the program is left to itself no longer.
+/// The time without a call after which the progress thread makes progress for the program.
 const QUIET: Duration = Duration::from_millis(1);
 
-/// What the attendant is doing.
+/// The state of the progress thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Awake,
@@ -29,21 +29,21 @@ enum Mode {
     Watching,
 }
 
-/// The attendant, as its NIC knows it.
+/// The NIC's handle on its progress thread.
 #[derive(Debug)]
 pub struct Attendant {
     bell: Arc<Bell>,
     thread: JoinHandle<()>,
     mode: Mode,
-    /// When it wakes at the latest, where it watches.
+    /// The latest time at which the thread wakes by itself, while it watches the wire.
     until: Option<Instant>,
 }
 
 impl Attendant {
-    /// Has one come to a NIC.
+    /// Starts the progress thread of a NIC.
     ///
     /// # Errors
-    /// The system does not give what it needs.
+    /// Returns the error of the system if there is no eventfd or thread to be had.
     pub fn start(id: NicId) -> Result<Self, Errno> {
         let bell = Bell::new()?;
         let own = Arc::clone(&bell);
@@ -53,12 +53,13 @@ impl Attendant {
         Ok(Self { bell, thread, mode: Mode::Awake, until: None })
     }
 
-    /// There is something for it to do.
+    /// Wakes the thread, because there is work for it.
     pub fn ring(&self) {
         self.bell.ring();
     }
 
-    /// The program calls, or sleeps no longer: what a thread of it does on the wire no longer says enough.
+    /// Ends a doze: the program has called, or its last sleeper has woken. No sleeper may be left on the
+    /// wire.
     #[inline]
     pub fn look_up(&mut self) {
         if self.mode == Mode::Dozing {
@@ -67,28 +68,30 @@ impl Attendant {
         }
     }
 
-    /// Whether it sleeps on the wire.
+    /// Whether the thread sleeps on the wire.
     pub fn is_watching(&self) -> bool {
         self.mode == Mode::Watching
     }
 
-    /// Its bell, and when it wakes at the latest, where it sleeps on the wire.
+    /// Returns the thread's wake-up and the latest time at which it wakes by itself, if it sleeps on the
+    /// wire.
     pub fn watching(&mut self) -> Option<(&Arc<Bell>, &mut Option<Instant>)> {
         (self.mode == Mode::Watching).then_some((&self.bell, &mut self.until))
     }
 
-    /// Its NIC is closed: waits until it has gone.
+    /// Waits until the thread has ended. Its NIC is closed.
     pub fn end(self) {
         self.ring();
-        // A handler that closes its NIC is called by this thread, and the thread goes after it.
+        // This thread itself may run a handler that closes the NIC. The thread then ends after the
+        // handler.
         if self.thread.thread().id() != thread::current().id() {
-            // There is nothing to learn from how it went.
+            // The result of the thread says nothing of use.
             let _ = self.thread.join();
         }
     }
 }
 
-/// How the attendant sleeps next.
+/// How the thread sleeps next.
 enum Rest {
     Nap,
     Doze(Sleep),
@@ -112,14 +115,14 @@ fn attend(id: NicId, bell: &Bell) {
             break;
         }
     }
-    // Of a NIC that has failed the program is still to learn that.
+    // The NIC may have failed, and the error callback must still be called.
     while let Some(call) = nic::next_callback(id) {
         call.make();
     }
 }
 
-/// How to rest, the program having called so often when it was last asked. `None` where there is
-/// something to do.
+/// Decides how to sleep. `seen` holds the number of the program's calls at the last decision. Returns
+/// `None` if there is work to do.
 fn rest(nic: &mut Nic, seen: &mut Option<u64>) -> Option<Rest> {
     let (mode, rest) = if seen.replace(nic.calls()) != Some(nic.calls()) {
         (Mode::Napping, Rest::Nap)
@@ -138,7 +141,7 @@ fn rest(nic: &mut Nic, seen: &mut Option<u64>) -> Option<Rest> {
 
 fn get_up(nic: &mut Nic) -> Result<(), ReturnCode> {
     let was = nic.attendant.as_mut().map(|attendant| std::mem::replace(&mut attendant.mode, Mode::Awake));
-    // Who has napped has missed nothing: the program looks for itself.
+    // After a nap nothing was missed: the program made progress itself.
     if matches!(was, Some(Mode::Watching | Mode::Dozing)) {
         nic.provider.progress();
     }

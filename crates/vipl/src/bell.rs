@@ -1,4 +1,4 @@
-//! What wakes a thread that sleeps: the wire, and a bell of its own that others ring.
+//! Wakes a sleeping thread: by an event on the wire, or by an eventfd of the thread's own.
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{Errno, read, write};
@@ -8,31 +8,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// How often this process has come of another one: what its thread kept before is rung there.
+/// The number of forks between the first process and this one. A wake-up that a thread kept from before a
+/// fork is shared with the parent.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// This process was forked: its thread takes a bell of its own.
+/// Marks this process as forked: its thread makes a new wake-up.
 pub fn disown() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A thread's bell.
+/// The wake-up of a thread: an eventfd.
 #[derive(Debug)]
 pub struct Bell(OwnedFd);
 
 impl Bell {
-    /// A new one.
+    /// Makes a new wake-up.
     ///
     /// # Errors
-    /// The system has none left.
+    /// Returns the error of the system if no descriptor is left.
     pub fn new() -> Result<Arc<Self>, Errno> {
         Ok(Arc::new(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
     }
 
-    /// This thread's, made when it is first asked for.
+    /// Returns this thread's wake-up. The first call makes it.
     ///
     /// # Errors
-    /// The system has none left.
+    /// Returns the error of the system if no descriptor is left.
     pub fn of_this_thread() -> Result<Arc<Self>, Errno> {
         thread_local! {
             static KEPT: RefCell<Option<(u32, Arc<Bell>)>> = const { RefCell::new(None) };
@@ -49,34 +50,34 @@ impl Bell {
                 }
             }
         });
-        // A thread that is about to end keeps nothing any more.
+        // A thread that is about to end cannot keep its wake-up.
         kept.unwrap_or_else(|_| Self::new())
     }
 
-    /// Wakes its thread, now or as soon as it sleeps.
+    /// Wakes the thread, now or as soon as it sleeps.
     pub fn ring(&self) {
-        // One that is full of rings has been rung.
+        // If the counter is full, the thread has already been woken.
         let _ = write(&self.0, &1_u64.to_ne_bytes());
     }
 
-    /// Sleeps until it is rung, until there is something on the wire, if that is given, or until the
-    /// time is up, if there is an end to it. A signal of the program's ends it as well.
+    /// Sleeps until another thread rings, until `wire` is readable, if given, or until `most` has passed,
+    /// if given. A signal also ends the sleep.
     pub fn sleep(&self, wire: Option<BorrowedFd<'_>>, most: Option<Duration>) {
         let bell = self.0.as_fd();
         let mut awaited = [bell, wire.unwrap_or(bell)].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         let count = if wire.is_some() { 2 } else { 1 };
-        // Longer than the system can count is without end.
+        // A time that is too long for the system means no timeout.
         let most = most.and_then(|most| Timespec::try_from(most).ok());
-        // Whoever is woken looks at what there is, for whatever reason.
+        // The reason does not matter: the woken thread checks everything.
         let _ = poll(&mut awaited[..count], most.as_ref());
-        // It may not have been rung.
+        // The read fails if nothing has rung.
         let _ = read(&self.0, &mut [0; 8]);
     }
 }
 
 #[cfg(test)]
 impl Bell {
-    /// Whether it has been rung since its thread slept.
+    /// Whether the wake-up was rung since its thread slept. Resets it.
     pub fn is_rung(&self) -> bool {
         let mut count = [0; 8];
         read(&self.0, &mut count).is_ok()

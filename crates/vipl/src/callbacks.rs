@@ -1,7 +1,7 @@
-//! The program's handlers, and what they are to be called for.
+//! The program's handlers, and the events that they are called for.
 //!
-//! A handler is registered for one completion. The provider says what is done in the order in which it
-//! is, and the handlers of a queue are called in the order in which they were registered.
+//! A handler is registered for one completion. The provider reports completions in their order, and the
+//! handlers of a queue are called in the order in which they were registered.
 
 use crate::abi::{CqCallback, Descriptor, ErrorDescriptor, ErrorHandler, ViCallback};
 use crate::handle::{Handled, Opaque};
@@ -11,27 +11,27 @@ use std::collections::{HashMap, VecDeque};
 use std::io::Write;
 use std::ptr;
 
-/// What a program wants to be handed back with a call.
+/// The context that a program passes with a handler and gets back in the call.
 #[derive(Clone, Copy)]
 pub struct Context(pub Opaque);
 
-// SAFETY: it is handed back, and never followed here.
+// SAFETY: the pointer is passed back to the program and never followed here.
 unsafe impl Send for Context {}
 
-/// Handlers of one queue, the first registered first.
+/// Handlers of one queue, in the order of registration.
 type Queue<H> = VecDeque<(H, Context)>;
 
-/// The handlers of a NIC, and what has happened that they are to be told.
+/// The handlers of a NIC, and the events that they are still to be called for.
 #[derive(Default)]
 pub struct Callbacks {
-    /// By VI, and whether it is the receive queue.
+    /// By VI, and whether the queue is the receive queue.
     vis: HashMap<(ViHandle, bool), Queue<ViCallback>>,
     cqs: HashMap<CqHandle, Queue<CqCallback>>,
     error: Option<(ErrorHandler, Context)>,
     news: VecDeque<News>,
 }
 
-/// A call that is to be made, with no lock held.
+/// A call of a handler. It is made while no lock is held.
 pub enum Call {
     Vi(ViCallback, Context, NicId, ViHandle, DescriptorAt),
     Cq(CqCallback, Context, NicId, ViHandle, Side),
@@ -39,42 +39,42 @@ pub enum Call {
 }
 
 impl Callbacks {
-    /// A handler for the next descriptor of a queue that is done.
+    /// Registers a handler for the next completed descriptor of a queue.
     pub fn await_vi(&mut self, vi: ViHandle, side: Side, handler: ViCallback, context: Context) {
         self.vis.entry((vi, side == Side::Receive)).or_default().push_back((handler, context));
     }
 
-    /// A handler for the next entry of a completion queue.
+    /// Registers a handler for the next entry of a completion queue.
     pub fn await_cq(&mut self, cq: CqHandle, handler: CqCallback, context: Context) {
         self.cqs.entry(cq).or_default().push_back((handler, context));
     }
 
-    /// The handler for errors; without one they are written down.
+    /// Sets the handler for errors. Without a handler, errors are written to stderr.
     pub fn set_error(&mut self, handler: Option<ErrorHandler>, context: Context) {
         self.error = handler.map(|handler| (handler, context));
     }
 
-    /// A VI is no more: its handlers are not called.
+    /// Removes the handlers of a destroyed VI.
     pub fn forget_vi(&mut self, vi: ViHandle) {
         self.vis.retain(|(of, _), _| *of != vi);
     }
 
-    /// The same of a completion queue.
+    /// Removes the handlers of a destroyed completion queue.
     pub fn forget_cq(&mut self, cq: CqHandle) {
         self.cqs.remove(&cq);
     }
 
-    /// Something has happened.
+    /// Adds an event.
     pub fn note(&mut self, news: News) {
         self.news.push_back(news);
     }
 
-    /// Whether there is something to tell.
+    /// Whether there are events.
     pub fn are_due(&self) -> bool {
         !self.news.is_empty()
     }
 
-    /// The next call that is to be made for it.
+    /// Takes events until one has a handler, and returns its call.
     pub fn next(&mut self, nic: NicId) -> Option<Call> {
         while let Some(news) = self.news.pop_front() {
             let call = match news {
@@ -89,7 +89,7 @@ impl Callbacks {
                 }
                 News::Failed(failure) => Some(Call::Error(self.error, nic, failure)),
             };
-            // Without a handler its queue is no more.
+            // An event without a handler belongs to a queue that was destroyed.
             if call.is_some() {
                 return call;
             }
@@ -99,7 +99,7 @@ impl Callbacks {
 }
 
 impl Call {
-    /// Makes it.
+    /// Makes the call.
     pub fn make(self) {
         match self {
             // SAFETY: the program has registered this function for such a call.
@@ -112,7 +112,8 @@ impl Call {
             },
             Self::Error(Some((handler, context)), nic, failure) => {
                 let mut error = describe(nic, &failure);
-                // SAFETY: the program has registered this function for such a call; the structure lives for it.
+                // SAFETY: the program has registered this function for such a call. The structure lives
+                // for the call.
                 unsafe { handler(context.0, &mut error) };
             }
             Self::Error(None, nic, failure) => log(nic, &failure),
@@ -120,7 +121,7 @@ impl Call {
     }
 }
 
-/// The descriptor of a program that is there.
+/// Returns the pointer to a descriptor of the program.
 pub fn descriptor_at(at: DescriptorAt) -> *mut Descriptor {
     ptr::with_exposed_provenance_mut(at.address as usize)
 }
@@ -138,7 +139,7 @@ fn describe(nic: NicId, failure: &Failure) -> ErrorDescriptor {
     }
 }
 
-/// What is done about an error that the program does not want to be called for.
+/// Writes an error to stderr, because the program has set no error callback.
 fn log(nic: NicId, failure: &Failure) {
     let error = match failure.error {
         AsyncError::PostDesc => "VIP_ERROR_POST_DESC: a descriptor that was posted can not be processed",
@@ -157,7 +158,7 @@ fn log(nic: NicId, failure: &Failure) {
         (Resource::Nic, _) | (_, None) => format!("NIC {:p}", nic.give()),
         (_, Some(vi)) => format!("VI {:p}", vi.give(nic)),
     };
-    // There is nobody to tell that it can not be written.
+    // An error of the write cannot be reported.
     let _ = writeln!(std::io::stderr(), "libvipl: {about}: {error}");
 }
 

@@ -1,19 +1,19 @@
-//! Handles as programs hold them: pointers that nobody follows. One says what it is for, of which NIC,
-//! and which of that NIC's things; whatever a program hands in can be looked at without harm.
+//! Handles that programs hold. A handle is a pointer that is never followed. It encodes its kind, its NIC
+//! and the provider's own handle, so any value that a program passes can be checked safely.
 //!
 //! ```text
 //! 63      56 55              40 39   32 31                               0
 //!    kind        generation       slot      the provider's own handle
 //! ```
 //!
-//! The kind makes addresses of them that no process has.
+//! The kind is chosen so that no handle is a valid address of a process.
 
 use crate::nic::NicId;
 use netdyno_stack::vi::{ConnHandle, CqHandle, Ptag, ReturnCode, ViHandle};
 use std::ffi::c_void;
 use std::ptr;
 
-/// A pointer that programs are given and hand back.
+/// A pointer that the program gets from the library and passes back.
 pub type Opaque = *mut c_void;
 
 const _: () = assert!(usize::BITS == 64, "handles need 64 bits");
@@ -35,38 +35,38 @@ fn read(kind: u8, handle: Opaque) -> Option<(NicId, u32)> {
     ((word >> 56) as u8 == kind).then_some((nic, word as u32))
 }
 
-/// A thing of a NIC that has handles.
+/// An object of a NIC that programs hold handles of.
 pub trait Handled: Copy {
-    /// What a program is told whose handle is none.
+    /// The return code for a handle that is not one of this kind.
     const REFUSAL: ReturnCode = ReturnCode::InvalidParameter;
-    /// What tells its handles from others.
+    /// The kind in the handle.
     const KIND: u8;
 
-    /// The provider's own handle.
+    /// Returns the provider's own handle.
     fn own(self) -> u32;
 
-    /// From the provider's own handle.
+    /// Makes the object from the provider's own handle.
     fn of_own(own: u32) -> Self;
 
-    /// As the program gets it.
+    /// Returns the handle for the program.
     fn give(self, nic: NicId) -> Opaque {
         spell(Self::KIND, nic, self.own())
     }
 
-    /// As the program hands it in, with its NIC. Whether there is such a NIC, and on it such a thing,
-    /// is found out there.
+    /// Reads a handle that the program passed. Returns the object with its NIC. The caller finds out
+    /// whether both exist.
     fn take(handle: Opaque) -> Result<(NicId, Self), ReturnCode> {
         let (nic, own) = read(Self::KIND, handle).ok_or(Self::REFUSAL)?;
         Ok((nic, Self::of_own(own)))
     }
 
-    /// The same of a thing that must be of that NIC.
+    /// Reads a handle of an object that must be on the given NIC.
     fn take_of(nic: NicId, handle: Opaque) -> Result<Self, ReturnCode> {
         let (of, thing) = Self::take(handle)?;
         if of == nic { Ok(thing) } else { Err(Self::REFUSAL) }
     }
 
-    /// The same where there need not be one: NULL is none.
+    /// Reads an optional handle of an object on the given NIC. NULL means none.
     fn take_any_of(nic: NicId, handle: Opaque) -> Result<Option<Self>, ReturnCode> {
         if handle.is_null() { Ok(None) } else { Self::take_of(nic, handle).map(Some) }
     }
@@ -97,12 +97,12 @@ handled! {
 }
 
 impl NicId {
-    /// As the program gets it.
+    /// Returns the handle for the program.
     pub fn give(self) -> Opaque {
         spell(NIC, self, 0)
     }
 
-    /// As the program hands it in.
+    /// Reads a handle that the program passed.
     pub fn take(handle: Opaque) -> Result<Self, ReturnCode> {
         match read(NIC, handle) {
             Some((nic, 0)) => Ok(nic),
@@ -130,7 +130,7 @@ mod tests {
             prop_assert_eq!(ViHandle::take_of(other, handle), Err(ReturnCode::InvalidParameter));
         }
 
-        /// Pointers of processes have zeros on top.
+        /// Addresses of a process have zeros in the top byte.
         #[test]
         fn no_pointer_of_a_process_is_a_handle(address in 0..1_usize << 56) {
             let pointer = ptr::without_provenance_mut(address);

@@ -2,21 +2,26 @@
 //! programs, over the software provider of [`netdyno_stack::vi`].
 //!
 //! ```text
-//!   program's threads                                attendant: one thread a NIC
-//!        |  VipPostSend, VipRecvDone, ...                 |  looks where the program does not call
+//!   program's threads                                attendant: a progress thread for each NIC
+//!        |  VipPostSend, VipRecvDone, ...                 |  makes progress when the program does not call
 //!        v                                                v
-//!   skin: checks arguments ----> one lock a NIC: Provider <---- handlers are called from here,
-//!        |                            ^                          with the lock released
+//!   skin: checks arguments ----> a lock for each NIC: Provider <---- handlers are called from here,
+//!        |                            ^                               without the lock
 //!        v                            |
-//!   waiting: spins, then sleeps ------+  who sleeps is woken by the wire, and by whoever has
-//!                                        done something for him
+//!   waiting: spins, then sleeps ------+  a sleeper is woken by the wire, and by a thread that
+//!                                        has done something the sleeper waits for
 //! ```
 //!
-//! What the functions mean is decided in the provider; here are the C side's types (`abi`), handles
-//! that can be checked (`handle`), the NICs of the process (`nic`), waiting (`waiting`, `bell`), the
-//! `attendant`, the `callbacks` that it makes, what becomes of NICs when the `process` ends or forks, and
-//! names of hosts (`names`). `skin` has the functions.
-//! docs/vipl.md has the choices.
+//! The provider implements the functions. This crate adds the C side:
+//!
+//! * `abi`: the structures of C. `handle`: handles that can be checked.
+//! * `nic`: the NICs of the process. `waiting`, `bell`: waiting for a completion.
+//! * `attendant`: the progress thread. `callbacks`: the handlers that it calls.
+//! * `process`: closes NICs when the process exits, and disowns them in a child after a fork.
+//! * `names`: host names. `settings`: environment variables and device names.
+//! * `skin`: the functions of `vipl.h`.
+//!
+//! docs/vipl.md lists the choices where the specification leaves some.
 
 mod abi;
 mod attendant;

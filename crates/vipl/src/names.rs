@@ -1,19 +1,19 @@
-//! Names of hosts, by the system's resolver.
+//! Host names, looked up with the system's resolver.
 
 use netdyno_host::interface;
 use netdyno_stack::vi::{UDP_PORT, WireKind};
 use std::net::{IpAddr, ToSocketAddrs};
 
-/// The hosts of a name as the wire spells them, the best first. Over shared memory every name of this
-/// host is this host, and there is no other one. Over UDP a name may have a port behind it; without,
-/// it is the port that a NIC takes which is not told another one.
+/// Returns the addresses of a name in the wire's format, the best first. Over shared memory every name of
+/// this host has this host's address, and no other host exists. Over UDP a name may end in `:port`; the
+/// default is the port that a NIC takes if its device names none.
 pub fn hosts_of(name: &str, own: &[u8], wire: WireKind) -> Vec<Vec<u8>> {
     match wire {
         WireKind::Shm if is_here(name) => vec![own.to_vec()],
         WireKind::Shm => Vec::new(),
         WireKind::Udp(_) => {
             let parts = name.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
-            // An address of IPv6 has colons of its own.
+            // An IPv6 address contains colons itself.
             let (host, port) = parts.filter(|(host, _)| !host.contains(':')).unwrap_or((name, UDP_PORT));
             let addresses = if own_name() == host { own_addresses(own) } else { addresses_of(host) };
             let spelled = addresses.into_iter().map(|ip| spell(ip, port));
@@ -22,7 +22,7 @@ pub fn hosts_of(name: &str, own: &[u8], wire: WireKind) -> Vec<Vec<u8>> {
     }
 }
 
-/// The name of a host: of another one than this its address, which is as good.
+/// Returns the name of a host. Over UDP the name of another host is its IP address as text.
 pub fn name_of(host: &[u8], own: &[u8], wire: WireKind) -> Option<String> {
     match wire {
         WireKind::Shm => (host == own).then(own_name),
@@ -34,7 +34,7 @@ pub fn name_of(host: &[u8], own: &[u8], wire: WireKind) -> Option<String> {
     }
 }
 
-/// An address and a port as the wire over UDP spells them: in network order.
+/// Returns an address and a port in the format of UDP addresses: in network byte order.
 fn spell(ip: IpAddr, port: u16) -> Vec<u8> {
     let port = port.to_be_bytes();
     match ip {
@@ -49,7 +49,7 @@ fn ip_of(host: &[u8]) -> Option<IpAddr> {
     v4.or_else(|_| <[u8; 16]>::try_from(ip).map(IpAddr::from)).ok()
 }
 
-/// Where this host is reached: first where this NIC is.
+/// Returns the addresses of this host. That of the NIC is the first.
 fn own_addresses(own: &[u8]) -> Vec<IpAddr> {
     ip_of(own).into_iter().chain(interface::addresses().unwrap_or_default()).collect()
 }
@@ -58,11 +58,11 @@ fn own_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Whether a name is one of this host.
+/// Whether a name is one of this host's.
 fn is_here(name: &str) -> bool {
     let own = own_name();
     let is_own = own == name || own.split('.').next() == Some(name);
-    // Where no resolver knows it, it is still this host's.
+    // The host's own name counts even where no resolver knows it.
     is_own || addresses_of(name).into_iter().any(is_own_address)
 }
 
@@ -89,7 +89,7 @@ mod tests {
         for address in interface::addresses().unwrap() {
             assert_eq!(hosts_of(&address.to_string(), &own, wire), [own], "{address}");
         }
-        // An address of no host, by its definition.
+        // 192.0.2.1 is reserved for documentation, so it is no host's address.
         assert!(hosts_of("192.0.2.1", &own, wire).is_empty() && hosts_of("", &own, wire).is_empty());
         assert_eq!(name_of(&own, &own, wire), Some(own_name()));
         assert_eq!(name_of(&[8; 4], &own, wire), None);
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(hosts_of("192.0.2.1", &own, wire), [[192, 0, 2, 1, high, low]]);
         assert_eq!(hosts_of("192.0.2.1:258", &own, wire), [[192, 0, 2, 1, 1, 2]]);
         assert_eq!(hosts_of(&own_name(), &own, wire)[0], [127, 0, 0, 1, high, low]);
-        // With IPv4 alone nobody of IPv6 is reached.
+        // A NIC with an IPv4 address reaches no IPv6 address.
         assert!(hosts_of("::1", &own, wire).is_empty());
         assert_eq!(name_of(&[192, 0, 2, 1, 1, 2], &own, wire).as_deref(), Some("192.0.2.1"));
         assert_eq!(name_of(&own, &own, wire), Some(own_name()));

@@ -1,8 +1,8 @@
-//! The NICs of this process: each a provider behind a lock, and who sleeps on it.
+//! The NICs of this process. Each has a provider behind a lock, and a list of threads that sleep on it.
 //!
-//! The rule of the lock: whoever has it has it for one call of the provider, and neither sleeps nor
-//! calls the program meanwhile. When it is given back, whoever sleeps has been woken for what was
-//! done, and is woken by the wire for what comes.
+//! A thread holds the lock for one call of the provider. It neither sleeps nor calls the program's
+//! handlers meanwhile. Before it releases the lock, it wakes the sleepers that the call has done
+//! something for, and makes sure that the wire wakes them for later events.
 
 use crate::attendant::Attendant;
 use crate::bell::Bell;
@@ -19,28 +19,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// NICs that a process can have open at once: a bit for each.
+/// The maximum number of NICs that a process can have open: one bit each.
 const MOST: usize = u64::BITS as usize;
-/// How long the end of the process waits for a lock: whoever has it has it for one call. One who was
-/// interrupted, and now ends the process, does not give it back.
+/// How long the end of the process waits for a lock. A thread holds a lock for one call. But a signal
+/// handler that ends the process may have interrupted its own thread inside a call; that lock is never
+/// released.
 const LONGEST_CALL: Duration = Duration::from_secs(1);
-/// What is due by so much earlier than somebody wakes is waited for by that much.
+/// A timer that falls due so shortly before a sleeper wakes is left to that sleeper.
 const LATE: Duration = Duration::from_millis(1);
 
 static SLOTS: [Mutex<Slot>; MOST] = [const { Mutex::new(Slot { generation: 0, nic: None }) }; MOST];
-/// Slots that somebody has.
+/// The slots in use, one bit each.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
-/// Slots that were the parent's when this process was forked. Their locks may be held for ever.
+/// The slots that were in use when this process was forked. They are the parent's, and their locks may be
+/// held for ever.
 static FOREIGN: AtomicU64 = AtomicU64::new(0);
 
-/// Which NIC: a slot, and how often that was used before.
+/// A NIC: a slot, and how often the slot was used before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NicId {
     pub slot: u8,
     pub generation: u16,
 }
 
-/// A place for a NIC.
+/// A slot for a NIC.
 struct Slot {
     generation: u16,
     nic: Option<Nic>,
@@ -49,48 +51,48 @@ struct Slot {
 /// An open NIC.
 pub struct Nic {
     pub id: NicId,
-    /// The name that it was opened by.
+    /// The device name that it was opened with.
     device: String,
     pub provider: Provider,
-    /// The way down.
+    /// The wire.
     pub way: WireKind,
-    /// This host's address. Programs keep the pointer for as long as they like.
+    /// This host's address. It is never freed, because programs may keep the pointer.
     pub address: &'static [u8],
     pub callbacks: Callbacks,
-    /// What stands for a protection tag that was never set.
+    /// The tag that stands for a NULL protection tag.
     default_tag: DefaultTag,
-    /// Whether the name service is up.
+    /// Whether the name service is initialized.
     pub has_names: bool,
     pub attendant: Option<Attendant>,
-    /// Becomes readable when there is something for a provider that is prepared for sleep.
+    /// Becomes readable on an event for a provider that is prepared for sleep.
     wire: Arc<OwnedFd>,
-    /// Calls of the program so far.
+    /// The number of calls by the program.
     calls: u64,
-    /// What had changed when the sleepers were last woken for it.
+    /// The value of `Provider::changes` when the sleepers were last woken.
     told: u64,
-    /// Threads of the program that sleep until something is done.
+    /// The threads of the program that sleep on this NIC.
     sleepers: Vec<Sleeper>,
-    /// Something of ours went wrong that must not.
+    /// A call has panicked. Further calls are refused.
     has_failed: bool,
 }
 
-/// The tag of what has none: the first one of a NIC. Programs that leave the tag of a VI at zero, and make
-/// one for their memory, have run on hardware whose first tag is zero.
+/// The protection tag that NULL stands for: the first tag of a NIC. There are programs that leave the tag
+/// of a VI at zero and create one for their memory. They run on hardware whose first tag is zero.
 #[derive(Clone, Copy, Default)]
 struct DefaultTag {
     tag: Option<Ptag>,
-    /// The program has it from `VipCreatePtag`.
+    /// Whether `VipCreatePtag` has returned the tag to the program.
     is_given: bool,
 }
 
-/// How a thread is to sleep: on the wire, for so long at most.
+/// How a thread is to sleep: on the wire, for at most `most`.
 pub struct Sleep {
     pub wire: Arc<OwnedFd>,
     pub most: Duration,
 }
 
 impl Sleep {
-    /// When it ends at the latest, if it begins now.
+    /// Returns when the sleep ends at the latest, if it begins now.
     pub fn until(&self) -> Option<Instant> {
         Instant::now().checked_add(self.most)
     }
@@ -121,10 +123,10 @@ fn lock(id: NicId) -> Result<MutexGuard<'static, Slot>, ReturnCode> {
     }
 }
 
-/// Gives a provider a place.
+/// Puts a provider into a free slot.
 ///
 /// # Errors
-/// There is none, or the system refuses what a NIC needs.
+/// Returns `ErrorResource` if no slot is free, or if the system has no descriptor left.
 pub fn open(device: &str, provider: Provider, way: WireKind) -> Result<NicId, ReturnCode> {
     let wire = provider.as_fd().try_clone_to_owned().map_err(|_| ReturnCode::ErrorResource)?;
     for (at, slot) in (0..).zip(&SLOTS) {
@@ -139,7 +141,7 @@ pub fn open(device: &str, provider: Provider, way: WireKind) -> Result<NicId, Re
     Err(ReturnCode::ErrorResource)
 }
 
-/// Returns the address of a device that this process has opened, which all its NICs of that name share.
+/// Returns the address of a device that this process has open. All NICs of that device name share it.
 pub fn shared_address(device: &str) -> Option<SocketAddr> {
     let taken = TAKEN.load(Ordering::Acquire);
     let is_open = |at: u8| taken & bit(at) != 0 && !is_foreign(at);
@@ -150,11 +152,11 @@ pub fn shared_address(device: &str) -> Option<SocketAddr> {
     })
 }
 
-/// Closes a NIC. Whoever sleeps on it wakes and finds none; no handler is called any more when this
-/// returns, unless it is a handler that closes.
+/// Closes a NIC. Its sleepers wake and find it closed. After the return no handler is called any more,
+/// except where a handler closes the NIC.
 ///
 /// # Errors
-/// There is no such NIC.
+/// Returns `InvalidParameter` if there is no such NIC.
 pub fn close(id: NicId) -> Result<(), ReturnCode> {
     let nic = lock(id)?.nic.take();
     if let Some(mut nic) = nic {
@@ -165,19 +167,19 @@ pub fn close(id: NicId) -> Result<(), ReturnCode> {
     Ok(())
 }
 
-/// This process was forked: what was open is its parent's, and is not touched.
+/// Marks this process as forked: the open NICs are the parent's and are not used here.
 pub fn disown() {
     FOREIGN.store(TAKEN.load(Ordering::Acquire), Ordering::Relaxed);
 }
 
-/// The process ends: peers are told, and get what was sent to them. Whoever still calls waits for the
-/// end, and so no lock is given back.
+/// Closes all NICs at the end of the process: peers are told, and get what was sent to them. The locks
+/// are not released, so other threads that still call wait until the process ends.
 pub fn end_all() {
     for (at, slot) in (0..).zip(&SLOTS) {
         let is_ours = TAKEN.load(Ordering::Acquire) & bit(at) != 0 && !is_foreign(at);
         if is_ours && let Some(mut slot) = lock_in_time(slot) {
             let nic = slot.nic.take();
-            // What goes wrong now is nobody's business any more.
+            // A panic cannot be reported any more.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(nic)));
             mem::forget(slot);
         }
@@ -196,10 +198,11 @@ fn lock_in_time(slot: &Mutex<Slot>) -> Option<MutexGuard<'_, Slot>> {
     }
 }
 
-/// A call of the program's.
+/// Runs a call of the program's on a NIC.
 ///
 /// # Errors
-/// There is no such NIC, it has failed, or what the call says.
+/// Returns `InvalidParameter` if there is no such NIC, `ErrorResource` if it has failed, or the error of
+/// `work`.
 #[inline]
 pub fn call<T>(id: NicId, work: impl FnOnce(&mut Nic) -> Result<T, ReturnCode>) -> Result<T, ReturnCode> {
     visit(id, |nic| {
@@ -209,10 +212,11 @@ pub fn call<T>(id: NicId, work: impl FnOnce(&mut Nic) -> Result<T, ReturnCode>) 
     })
 }
 
-/// A call of ours that is not to count as one of the program's.
+/// Runs a call of the library's own on a NIC. It does not count as a call of the program's.
 ///
 /// # Errors
-/// There is no such NIC, it has failed, or what the call says.
+/// Returns `InvalidParameter` if there is no such NIC, `ErrorResource` if it has failed, or the error of
+/// `work`.
 #[inline]
 pub fn visit<T>(id: NicId, work: impl FnOnce(&mut Nic) -> Result<T, ReturnCode>) -> Result<T, ReturnCode> {
     let mut slot = lock(id)?;
@@ -231,7 +235,7 @@ pub fn visit<T>(id: NicId, work: impl FnOnce(&mut Nic) -> Result<T, ReturnCode>)
     })
 }
 
-/// The next call of a handler that is to be made, also of a NIC that has failed.
+/// Returns the next handler call to make, also for a NIC that has failed.
 pub fn next_callback(id: NicId) -> Option<Call> {
     lock(id).ok()?.nic.as_mut()?.callbacks.next(id)
 }
@@ -256,20 +260,20 @@ impl Nic {
         }
     }
 
-    /// Calls of the program so far.
+    /// Returns the number of calls by the program.
     pub fn calls(&self) -> u64 {
         self.calls
     }
 
-    /// Whether threads of the program sleep on it, and so look when the wire wakes them.
+    /// Whether threads of the program sleep on the NIC. They make progress when the wire wakes them.
     pub fn has_sleepers(&self) -> bool {
         !self.sleepers.is_empty()
     }
 
-    /// A tag for the program.
+    /// Creates a protection tag for the program.
     ///
     /// # Errors
-    /// There are too many.
+    /// Returns the error of the provider if there are too many.
     pub fn create_tag(&mut self) -> Result<Ptag, ReturnCode> {
         if self.default_tag.is_given {
             return Ok(self.provider.create_tag()?);
@@ -279,10 +283,11 @@ impl Nic {
         Ok(tag)
     }
 
-    /// Does away with a tag.
+    /// Destroys a protection tag.
     ///
     /// # Errors
-    /// There is none, or somebody has it.
+    /// Returns `InvalidPtag` if there is no such tag, or the error of the provider if a VI or memory uses
+    /// it.
     pub fn destroy_tag(&mut self, tag: Opaque) -> Result<(), ReturnCode> {
         let tag = Ptag::take_of(self.id, tag)?;
         self.provider.destroy_tag(tag)?;
@@ -292,10 +297,11 @@ impl Nic {
         Ok(())
     }
 
-    /// The tag that a program means, which may have left it at NULL.
+    /// Returns the tag for a handle of the program's. NULL stands for the default tag, unless
+    /// `NETDYNO_VIPL_STRICT` is set.
     ///
     /// # Errors
-    /// There is no such tag, or NULL is none.
+    /// Returns `InvalidPtag` if there is no such tag, or if the handle is NULL and refused.
     pub fn tag(&mut self, given: Opaque) -> Result<Ptag, ReturnCode> {
         if !given.is_null() || settings::is_strict() {
             return Ptag::take_of(self.id, given);
@@ -308,10 +314,10 @@ impl Nic {
         Ok(tag)
     }
 
-    /// Has the attendant come, if it is not there yet.
+    /// Starts the progress thread, unless it runs.
     ///
     /// # Errors
-    /// The system does not give what it needs.
+    /// Returns `ErrorResource` if the system has no descriptor or thread left.
     pub fn ensure_attendant(&mut self) -> Result<(), ReturnCode> {
         if self.attendant.is_none() {
             self.attendant = Some(Attendant::start(self.id).map_err(|_| ReturnCode::ErrorResource)?);
@@ -319,19 +325,21 @@ impl Nic {
         Ok(())
     }
 
-    /// How to sleep until there is something on the wire.
+    /// Prepares the provider for a sleep on the wire, and returns how to sleep.
     pub fn prepare_sleep(&mut self) -> Sleep {
         Sleep { wire: Arc::clone(&self.wire), most: self.provider.prepare_sleep() }
     }
 
-    /// A thread of the program is about to sleep so, having looked.
+    /// Records that a thread of the program sleeps from now on. The thread has checked for its
+    /// completion.
     pub fn fall_asleep(&mut self, bell: &Arc<Bell>, sleep: &Sleep) {
-        // What its look has done for others who sleep they are still to be told.
+        // This thread's check may have made progress for other sleepers; they are woken first.
         self.tell_sleepers();
         self.sleepers.push(Sleeper { bell: Arc::clone(bell), until: sleep.until() });
     }
 
-    /// It has woken. The attendant may have left the wire to it, and the program may not call again.
+    /// Records that a thread has woken. If it was the last sleeper, the progress thread takes over the
+    /// wire, because the program may not call again.
     pub fn wake_up(&mut self, bell: &Arc<Bell>) {
         self.sleepers.retain(|other| !Arc::ptr_eq(&other.bell, bell));
         if self.sleepers.is_empty() {
@@ -339,7 +347,8 @@ impl Nic {
         }
     }
 
-    /// Tells others what a call has done for them, and sees to it that the wire wakes those who sleep.
+    /// Wakes the sleepers for which a call has done something, and makes sure that the wire wakes them
+    /// later.
     #[inline]
     fn share(&mut self) {
         let is_watching = self.has_sleepers() || self.attendant.as_ref().is_some_and(Attendant::is_watching);
@@ -361,10 +370,10 @@ impl Nic {
         }
     }
 
-    /// What a call has left may be due before anybody who sleeps would look: then one of them looks now, and
-    /// sleeps for as long as is right.
+    /// Wakes one sleeper if a timer now falls due before any sleeper would wake. That sleeper then makes
+    /// progress and sleeps until the timer at most.
     fn wake_in_time(&mut self, left: Duration) {
-        // Over shared memory nothing is due by the clock, mostly, and reading that takes longer than a look.
+        // Over shared memory there are mostly no timers. Reading the clock would take longer than a poll.
         if left == Duration::MAX {
             return;
         }
@@ -390,10 +399,10 @@ impl Nic {
         self.sleepers.iter().for_each(|sleeper| sleeper.bell.ring());
     }
 
-    /// It can not go on: every VI breaks, and the error callback is told.
+    /// Fails the NIC after a panic: every VI breaks, and the error callback is called.
     fn fail(&mut self) {
         self.has_failed = true;
-        // What went wrong once may do so again.
+        // The provider may panic again.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             self.provider.fail();
             while let Some(news) = self.provider.next_news() {
@@ -415,7 +424,7 @@ mod tests {
         open("nic0", Provider::open(Config::default()).unwrap(), WireKind::Shm).unwrap()
     }
 
-    /// A new VI, and somebody who has fallen asleep since.
+    /// Creates a VI. The thread of `bell` falls asleep afterwards.
     fn sleeping_beside_a_vi(nic: &mut Nic, bell: &Arc<Bell>) -> Result<ViHandle, ReturnCode> {
         let tag = nic.provider.create_tag()?;
         let attributes = ViAttributes {
@@ -443,14 +452,14 @@ mod tests {
         assert_eq!(close(second), Ok(()));
     }
 
-    /// What a thread finds in its last look may be another one's.
+    /// The last check of a thread may make progress for another thread.
     #[test]
     fn who_falls_asleep_wakes_those_for_whom_something_was_done() {
         let id = opened();
         let [first, second] = [(); 2].map(|()| Bell::new().unwrap());
         let vi = call(id, |nic| sleeping_beside_a_vi(nic, &first));
         let look = |nic: &mut Nic| {
-            // Whoever waits for something of this VI is to know.
+            // Destroying the VI concerns each thread that waits for it.
             nic.provider.destroy_vi(vi?)?;
             let sleep = nic.prepare_sleep();
             nic.fall_asleep(&second, &sleep);
@@ -462,7 +471,7 @@ mod tests {
         assert!(second.is_rung());
     }
 
-    /// What is said again by the clock is so in time, whoever sleeps.
+    /// A repetition that is due by the clock happens in time, whichever threads sleep.
     #[test]
     fn who_sleeps_is_woken_for_what_became_due_meanwhile() {
         let way =
@@ -473,7 +482,7 @@ mod tests {
         let vi = call(id, |nic| sleeping_beside_a_vi(nic, &bell));
         assert!(vi.is_ok() && !bell.is_rung());
         let ask = |nic: &mut Nic| {
-            // Nobody is there, and so it is asked again soon.
+            // There is no peer, so the request is repeated soon.
             let to = Address { host: nic.provider.host(), discriminator: b"nobody".to_vec() };
             Ok(nic.provider.ask(vi?, b"us", to, true, None)?)
         };
@@ -489,7 +498,7 @@ mod tests {
         assert_eq!(panicked, Err(ReturnCode::ErrorResource));
         assert_eq!(call(broken, |_| Ok(())), Err(ReturnCode::ErrorResource));
         assert_eq!(call(other, |_| Ok(())), Ok(()));
-        // The attendant has come to tell the error callback, and goes when the NIC is closed.
+        // The progress thread was started to call the error callback. It ends when the NIC is closed.
         assert_eq!([close(broken), close(other)], [Ok(()); 2]);
     }
 }

@@ -1,16 +1,15 @@
-//! The process that NICs are of: when it ends they are closed for it, and a child of it has none of
-//! them.
+//! The end of a process closes its NICs, and a child after a fork has none.
 //!
-//! A program may end right behind its last send. At the reliable levels a send that is complete is to
-//! arrive all the same, and where the wire is UDP that takes this side for a while. So a process that
-//! returns from `main` or calls `exit` does for its peers what `VipCloseNic` does, behind all functions
-//! that it has registered with `atexit`, for those may still use their NICs. One that is killed, or
-//! leaves by `_exit`, does not.
+//! A program may exit right after its last send. At the reliable levels a completed send must still
+//! arrive, and over UDP the sender has to take part in that for a while. So a process that returns from
+//! `main` or calls `exit` does for its peers what `VipCloseNic` does. It does so after all functions that
+//! the program has registered with `atexit`, because these may still use the NICs. A process that is
+//! killed or calls `_exit` does not.
 //!
-//! What a process has when it forks, sockets and memory of its peers, the child has as well, and would
-//! speak in its parent's name. So there is nothing under the parent's handles in the child.
+//! A forked child inherits sockets and the memory of peers, and would act in its parent's name. So the
+//! parent's handles are invalid in the child.
 //!
-//! Signals are the program's: no thread of the library's takes one that the program waits for.
+//! Signals belong to the program: threads of the library block all signals that the program may wait for.
 
 use crate::{bell, nic};
 use netdyno_stack::vi::ReturnCode;
@@ -29,7 +28,7 @@ struct SignalSet([u64; 16]);
 /// `SIG_SETMASK` of Linux.
 const SET: c_int = 2;
 
-/// What a thread does to itself, and so gets itself.
+/// Signals that a thread raises by its own fault, and that are delivered to that thread.
 const FAULTS: [Signal; 6] =
     [Signal::ILL, Signal::TRAP, Signal::ABORT, Signal::BUS, Signal::FPE, Signal::SEGV];
 
@@ -47,29 +46,30 @@ extern "C" fn in_child() {
     });
 }
 
-/// Does what the system calls for, which no panic may leave: the program goes on or ends as it would.
+/// Runs a function that the system calls. No panic may leave it.
 fn quietly(work: impl FnOnce()) {
-    // Nothing is left to be told. What a panic carries is dropped.
+    // The panic cannot be reported, so its payload is dropped.
     let _ = catch_unwind(AssertUnwindSafe(work));
 }
 
-/// Sees to it that children are told.
+/// Registers the handler that runs in forked children.
 ///
 /// # Errors
-/// The system has no room for that.
+/// Returns `ErrorResource` if the system has no memory for it.
 pub fn watch_forks() -> Result<(), ReturnCode> {
     static IS_WATCHING: OnceLock<bool> = OnceLock::new();
-    // SAFETY: the function is there as long as the process, for the library is not unloaded. All it does
-    // is to write two words, which is allowed where other threads held locks.
+    // SAFETY: the function stays loaded as long as the process lives, because the library is never
+    // unloaded. The function only writes two words, which is allowed where other threads held locks at
+    // the fork.
     let is_watching = IS_WATCHING.get_or_init(|| unsafe { pthread_atfork(None, None, Some(in_child)) } == 0);
     if *is_watching { Ok(()) } else { Err(ReturnCode::ErrorResource) }
 }
 
-/// Does something in which threads begin that take no signal, but for their own faults: they have that
-/// from the one that begins them, and so from their first instruction on.
+/// Runs `begin`, which starts threads, with all signals blocked but those of faults. The new threads
+/// inherit the mask, so that it holds from their first instruction on.
 pub fn without_signals<T>(begin: impl FnOnce() -> T) -> T {
     let (mut all, mut old) = (SignalSet([0; 16]), SignalSet([0; 16]));
-    // SAFETY: the sets are some, and live for the calls. None of them can fail with these arguments.
+    // SAFETY: the sets are valid and live for the calls. No call can fail with these arguments.
     unsafe {
         sigfillset(&mut all);
         for fault in FAULTS {
@@ -83,7 +83,7 @@ pub fn without_signals<T>(begin: impl FnOnce() -> T) -> T {
     begun
 }
 
-/// Called by the system behind all that the program wants to be called at its end.
+/// The system calls this function after all functions that the program has registered for its end.
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static AT_EXIT: Handler = at_exit;

@@ -1,31 +1,32 @@
-//! What the environment and the name of a device say.
+//! Settings from the environment and from device names.
 
 use netdyno_stack::vi::{UdpOptions, WireKind};
 use std::net::SocketAddr;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Overrules the wire that a device's name asks for.
+/// The environment variable that overrides the wire of a device name.
 const WIRE: &str = "NETDYNO_VIPL_WIRE";
-/// For how long a thread that waits looks before it sleeps, in microseconds.
+/// The environment variable for the time that a waiting thread spins before it sleeps, in microseconds.
 const SPIN: &str = "NETDYNO_VIPL_SPIN_US";
 
-/// Refuses what the specification does not know and programs do all the same.
+/// The environment variable that refuses uses outside the specification that programs rely on.
 const STRICT: &str = "NETDYNO_VIPL_STRICT";
 
-/// The processors that there are, as "0-3,6": not those that this process is let run on, for one that is
-/// bound to a processor most often waits for one that is bound to another.
+/// The processors that are online, as "0-3,6". The affinity of this process would not do: a process that
+/// is bound to one processor mostly waits for a process that is bound to another.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
-/// About as long as it takes to fall asleep and be woken: who sleeps later waits at most twice as
-/// long as one who knew what comes (Karlin et al. 1991, "Empirical studies of competitive spinning").
+/// About the time to fall asleep and be woken. A wait that spins that long before it sleeps takes at most
+/// twice as long as the best choice with foreknowledge (Karlin et al. 1991, "Empirical studies of
+/// competitive spinning").
 const SPIN_DEFAULT: Duration = Duration::from_micros(100);
 
-/// The way down that a device's name asks for, unless the environment knows better: UDP if the name
-/// contains that word, shared memory else. `udp:IP:PORT` says where the socket is.
+/// Returns the wire of a device: UDP if its name contains "udp", else shared memory. The environment
+/// variable overrides that. `udp:IP:PORT` gives the address of the socket.
 ///
 /// # Errors
-/// There is no such way; the line says what to do.
+/// Returns one line, with what to write instead, if there is no such wire or address.
 pub fn wire(device: &str) -> Result<WireKind, String> {
     wire_of(device, std::env::var(WIRE).ok().as_deref())
 }
@@ -46,12 +47,12 @@ fn wire_of(device: &str, asked: Option<&str>) -> Result<WireKind, String> {
     Ok(udp(bind.transpose()?))
 }
 
-/// UDP as NICs have it: one address is that of all programs that open it.
+/// Returns the wire over UDP. All programs that open an address share it.
 pub fn udp(bind: Option<SocketAddr>) -> WireKind {
     WireKind::Udp(UdpOptions { bind, is_shared: true, ..UdpOptions::default() })
 }
 
-/// What `VipQueryNic` calls a NIC on that wire.
+/// Returns the name that `VipQueryNic` reports for a NIC on that wire.
 pub fn name(wire: WireKind) -> &'static str {
     match wire {
         WireKind::Shm => "netdyno-shm",
@@ -59,13 +60,13 @@ pub fn name(wire: WireKind) -> &'static str {
     }
 }
 
-/// Whether NULL is no protection tag and no attributes, as the specification has it.
+/// Whether NULL is refused as a protection tag and as memory attributes, as in the specification.
 pub fn is_strict() -> bool {
     static STRICTLY: OnceLock<bool> = OnceLock::new();
     *STRICTLY.get_or_init(|| std::env::var_os(STRICT).is_some_and(|text| text == "1"))
 }
 
-/// For how long a thread that waits looks before it sleeps.
+/// Returns how long a waiting thread spins before it sleeps.
 pub fn spin() -> Duration {
     static LENGTH: OnceLock<Duration> = OnceLock::new();
     *LENGTH.get_or_init(|| {
@@ -78,7 +79,7 @@ fn spin_of(asked: Option<&str>, processors: &str) -> Duration {
     let is_only_one = processors.trim().parse::<u32>().is_ok();
     match asked.and_then(|text| text.trim().parse().ok()) {
         Some(spin_us) => Duration::from_micros(spin_us),
-        // Whoever is waited for needs this processor.
+        // The thread that is waited for needs the only processor.
         None if is_only_one => Duration::ZERO,
         None => SPIN_DEFAULT,
     }

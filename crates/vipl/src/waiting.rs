@@ -1,4 +1,4 @@
-//! Waiting until something is done: a thread looks for a while, and then sleeps.
+//! Waiting for a completion: a thread spins for a while and then sleeps.
 
 use crate::bell::Bell;
 use crate::nic::{self, Nic, NicId};
@@ -8,23 +8,23 @@ use std::ffi::c_ulong;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// From this time-out on there is none: `VIP_INFINITE`, as wide as a program may have made it.
+/// Timeouts from here on are infinite: `VIP_INFINITE`, whichever width a program has given it.
 const INFINITE: c_ulong = 0xffff_ffff;
 
-/// Looks between two readings of the clock, so that a thread that spins looks nearly as often as one
-/// that polls.
+/// Polls between two readings of the clock, so that a spinning thread polls nearly as often as a thread
+/// that calls `...Done` in a loop.
 const LOOKS_A_READING: u32 = 16;
 
-/// A program's time-out.
+/// Returns a program's timeout, given in milliseconds; `None` if it is infinite.
 pub fn timeout(timeout_ms: c_ulong) -> Option<Duration> {
     (timeout_ms < INFINITE).then(|| Duration::from_millis(timeout_ms))
 }
 
-/// Calls `look` until it has something: for so long at most, or as long as `look` says. It is called
-/// with the NIC's lock, and is to return at once.
+/// Calls `look` until it returns something, for at most `timeout`. `look` runs under the NIC's lock and
+/// must return at once.
 ///
 /// # Errors
-/// The time is up, the NIC is closed, or what `look` says.
+/// Returns `Timeout` if the time is up, `InvalidParameter` if the NIC is closed, or the error of `look`.
 pub fn wait<T>(
     id: NicId,
     timeout: Option<Duration>,
@@ -72,7 +72,7 @@ pub fn wait<T>(
     }
 }
 
-/// Looks for so long without sleeping.
+/// Calls `look` for the time `spin` without sleeping.
 fn spin_for<T>(
     id: NicId,
     began: Instant,

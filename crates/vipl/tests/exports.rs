@@ -1,4 +1,4 @@
-//! What `libvipl.so` and `vipl.h` offer: the 41 functions, under every spelling of C.
+//! Checks that `libvipl.so` and `vipl.h` offer the 41 functions, under every version of C.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -9,7 +9,7 @@ use std::process::Command;
 
 const HEADER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/include/vipl.h");
 
-/// Names of functions in a text, by how they begin.
+/// Returns the words of a text that begin with `Vip`: the names of functions.
 fn functions(text: &str) -> BTreeSet<&str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.split(|c| !is_part(c)).filter(|word| word.starts_with("Vip")).collect()

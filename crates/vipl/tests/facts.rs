@@ -1,5 +1,5 @@
-//! One test for each statement about the interface that can be seen from a program, over each wire:
-//! `tests/programs/facts_*.c`, a function a statement. docs/vipl.md has the table.
+//! A test for each statement about the interface that a program can check, over each wire. Each function
+//! of `tests/programs/facts_*.c` tests one statement. docs/vipl.md has the table.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -29,7 +29,8 @@ fn reliability_levels() {
     run("facts_levels", &[]);
 }
 
-/// Over UDP it takes 30 s of silence to know that somebody was killed.
+/// Over UDP a killed peer is only noticed after 30 s of silence, so the test runs over shared memory
+/// alone.
 #[test]
 fn peers_that_are_killed() {
     for what in ["send", "write", "read"] {
@@ -43,7 +44,7 @@ fn texts(folder: &str) -> String {
     files.filter(|file| file.is_file()).map(|file| fs::read_to_string(file).unwrap()).collect()
 }
 
-/// What stands in backquotes and is the name of a function.
+/// Returns the function names among the words in backquotes.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     let is_name =
         |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');

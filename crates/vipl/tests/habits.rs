@@ -1,5 +1,5 @@
-//! Programs in the manner of those that were written for VIA: two of each, started apart, which find
-//! each other by names of hosts. `tests/programs/habit_*.c`.
+//! Programs in the style of existing VIA programs: `tests/programs/habit_*.c`. Each runs as two processes
+//! that are started separately and find each other by host names.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -9,14 +9,14 @@ use library::Library;
 use std::net::UdpSocket;
 use std::process::{Child, Stdio};
 
-/// What a program of two NICs is told: devices, and hosts.
+/// The devices of a program with two NICs, and the hosts of its peers.
 struct Places {
     devices: [String; 2],
     hosts: [String; 2],
 }
 
 impl Places {
-    /// Over shared memory a device has any name, and every host is this one.
+    /// Over shared memory a device has any name, and every host is this host.
     fn shared_memory(device: &str) -> Self {
         Self {
             devices: [device.to_owned(), device.to_owned()],
@@ -24,7 +24,7 @@ impl Places {
         }
     }
 
-    /// Over UDP the two of a process are at ports that nobody has.
+    /// Over UDP the two NICs of each process are at free ports.
     fn udp() -> [Self; 2] {
         let sockets = [(); 4].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
         let [a, b, c, d] = sockets.each_ref().map(|socket| socket.local_addr().unwrap());
@@ -36,18 +36,18 @@ impl Places {
     }
 }
 
-/// Which NICs a program is told of.
+/// The number of NICs that a program uses.
 #[derive(Clone, Copy)]
 enum Nics {
     One,
     Two,
 }
 
-/// Runs a program twice, the second as the server of the first.
+/// Runs a program twice; the second process is the server of the first.
 fn meet(name: &str, nics: Nics) {
     let library = Library::built();
     let program = library.compile(name);
-    // Nobody else has this name.
+    // No other test uses this name.
     let job = std::process::id().to_string();
     let ways = [
         ["/dev/via_lo", "VIA_lo"].map(Places::shared_memory),

@@ -1,5 +1,5 @@
-//! Programs in C against `vipl.h` and `libvipl.so`, over each wire: `tests/programs`. They are compiled
-//! as a user would compile them.
+//! C programs against `vipl.h` and `libvipl.so`, over each wire: `tests/programs`. They are compiled as a
+//! user would compile them.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -12,7 +12,7 @@ fn ping_pong() {
     run("pingpong", &[]);
 }
 
-/// Prints the ratio of polling and blocking, where there is a processor for each of the two.
+/// Prints the ratio of polling and blocking, if there is a processor for each process.
 #[test]
 fn ping_pong_polling() {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -48,19 +48,20 @@ fn what_goes_wrong_with_messages() {
     run("errors", &[]);
 }
 
-/// Over UDP a peer that is silent is gone only for one who waits for it, and after 30 s.
+/// Over UDP a silent peer is only noticed by a thread that waits for it, and after 30 s. So the test runs
+/// over shared memory alone.
 #[test]
 fn a_peer_is_killed() {
     run_on(&["shm"], "killed", &[]);
 }
 
-/// What programs leave out that were written on hardware.
+/// Programs that were written for hardware leave out both.
 #[test]
 fn neither_tags_nor_attributes() {
     run("no_tag", &[]);
 }
 
-/// Over UDP one NIC has the socket of the address, and the others are found by way of it.
+/// Over UDP one NIC owns the socket of the address, and peers find the other NICs through it.
 #[test]
 fn one_device_opened_several_times() {
     run("one_device", &[]);
@@ -103,7 +104,7 @@ fn a_process_ends_behind_its_last_send() {
     }
 }
 
-/// Over UDP whoever knows the place may ask.
+/// Over UDP any user who knows the address may connect, so the test runs over shared memory alone.
 #[test]
 fn a_program_of_another_user() {
     run_on(&["shm"], "other_user", &[]);

@@ -84,12 +84,12 @@ extern "C" fn VipCQNotify(cq: Opaque, context: Opaque, handler: Option<CqCallbac
     })
 }
 
-/// No queue has more entries than can be counted here.
+/// Converts a number of entries. A larger number than a `u32` can hold is not valid.
 fn count(entries: c_ulong) -> Result<u32, ReturnCode> {
     entries.try_into().map_err(|_| ReturnCode::InvalidParameter)
 }
 
-/// Tells the program which VI has completed something, and on which side.
+/// Writes the VI of a completion, and whether it is of the receive queue.
 ///
 /// # Safety
 /// There is room for a handle and a number.

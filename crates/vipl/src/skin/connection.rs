@@ -1,4 +1,4 @@
-//! Connecting VIs, and parting them.
+//! Connecting and disconnecting VIs.
 #![allow(non_snake_case, reason = "the names are those of the interface")]
 
 use super::answer;
@@ -27,7 +27,7 @@ unsafe extern "C" fn VipConnectWait(
             let local = unsafe { local.address(nic) }?;
             Ok(nic.provider.wait(&local.discriminator, timeout(timeout_ms))?)
         })?;
-        // The provider knows when the time is up.
+        // The provider keeps the timeout.
         let conn = waiting::wait(id, None, |nic| Ok(nic.provider.waited(waiting)?))?;
         let request = nic::call(id, |nic| Ok(nic.provider.request(conn)?.clone()))?;
         // SAFETY: the program has room for all of these.
@@ -113,10 +113,10 @@ unsafe extern "C" fn VipConnectPeerWait(vi: Opaque, attributes: *mut CViAttribut
     })
 }
 
-/// Has a VI ask for a connection. Nothing can come of that in no time.
+/// Sends a connection request of a VI. A timeout of 0 is refused, because no answer could come in time.
 ///
 /// # Safety
-/// Each address is null, or can be read.
+/// Each address is NULL, or can be read.
 unsafe fn ask(
     vi: Opaque,
     local: *mut NetAddress,
@@ -136,7 +136,7 @@ unsafe fn ask(
     })
 }
 
-/// Waits for what comes of that. The provider knows when the time is up.
+/// Waits for the answer to the request. The provider keeps the timeout.
 ///
 /// # Safety
 /// There is room for attributes.

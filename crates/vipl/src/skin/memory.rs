@@ -48,7 +48,7 @@ unsafe extern "C" fn VipRegisterMem(
         };
         let handle = nic::call(id, |nic| {
             let attributes = attributes.read(nic)?;
-            // SAFETY: what the program registers is its memory, until it deregisters it.
+            // SAFETY: memory that the program registers stays valid until the program deregisters it.
             Ok(unsafe { nic.provider.register(base.pointer().cast(), len as usize, attributes) }?)
         })?;
         // SAFETY: the program has room for a handle there.

@@ -1,8 +1,7 @@
-//! The functions that C programs call. Each one checks its arguments, calls the provider once, and
-//! says how that went.
+//! The functions that C programs call. Each one checks its arguments, calls the provider and returns a
+//! code.
 //!
-//! What a program hands in is believed where a C library can not find out: that pointers which are
-//! not NULL lead to what `vipl.h` says they do.
+//! A C library cannot check everything. A pointer that is not NULL is trusted to be what `vipl.h` says.
 
 mod completion;
 mod connection;
@@ -15,7 +14,7 @@ mod work;
 use netdyno_stack::vi::ReturnCode;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Does what a function is for, and says how it went. No panic gets to the program.
+/// Runs the body of a function and returns its code. No panic reaches the program.
 #[inline]
 fn answer(work: impl FnOnce() -> Result<(), ReturnCode>) -> ReturnCode {
     match catch_unwind(AssertUnwindSafe(work)) {

@@ -1,4 +1,4 @@
-//! Names of hosts.
+//! Host names.
 #![allow(non_snake_case, reason = "the names are those of the interface")]
 
 use super::answer;
@@ -29,9 +29,9 @@ unsafe extern "C" fn VipNSGetHostByName(
     answer(|| {
         let (own, way) = own_host(nic)?;
         let (name, out) = (Given::new(name)?, Given::new(out)?);
-        // SAFETY: the program hands in a string.
+        // SAFETY: the program passes a string.
         let name = unsafe { CStr::from_ptr(name.pointer()) }.to_string_lossy();
-        // The system is asked with no lock held: that may take its time.
+        // No lock is held during the lookup, because it may take long.
         let found = names::hosts_of(&name, own, way).into_iter().nth(index as usize);
         // SAFETY: the program has room for an address there.
         unsafe { out.put_host(&found.ok_or(ReturnCode::ErrorNameService)?) };
@@ -52,11 +52,11 @@ unsafe extern "C" fn VipNSGetHostByAddr(
         // SAFETY: the program has an address there.
         let address = nic::call(NicId::take(nic)?, |nic| unsafe { address.remote_address(nic) })?;
         let found = names::name_of(&address.host, own, way).ok_or(ReturnCode::ErrorNameService)?;
-        // SAFETY: the program says there how much room it has.
+        // SAFETY: the program has written the size of its buffer there.
         let room = unsafe { len.get() };
-        // SAFETY: the number that the program has there is its own to be written.
+        // SAFETY: the program has room for a number there.
         unsafe { len.put(found.len() as c_ulong) };
-        // A zero ends it.
+        // The string needs a zero at its end.
         if found.len() as c_ulong >= room {
             return Err(ReturnCode::InvalidParameter);
         }
@@ -70,12 +70,12 @@ unsafe extern "C" fn VipNSGetHostByAddr(
     })
 }
 
-/// Brings the name service up or down, and says whether it was up.
+/// Turns the name service on or off. Returns whether it was on.
 fn set_names(nic: Opaque, has_names: bool) -> Result<bool, ReturnCode> {
     nic::call(NicId::take(nic)?, |nic| Ok(std::mem::replace(&mut nic.has_names, has_names)))
 }
 
-/// This host and its wire, where the name service is up.
+/// Returns this host's address and its wire, if the name service is on.
 fn own_host(nic: Opaque) -> Result<(&'static [u8], WireKind), ReturnCode> {
     nic::call(NicId::take(nic)?, |nic| {
         if nic.has_names { Ok((nic.address, nic.way)) } else { Err(ReturnCode::ErrorNameService) }

@@ -1,4 +1,4 @@
-//! Opening a NIC, closing it, and asking about it.
+//! Opening, closing and querying a NIC.
 #![allow(non_snake_case, reason = "the names are those of the interface")]
 
 use super::answer;
@@ -21,7 +21,7 @@ unsafe extern "C" fn VipOpenNic(device: *const c_char, out: *mut Opaque) -> Retu
     answer(|| {
         let out = Given::new(out)?;
         let device = Given::new(device.cast_mut()).map(|_| {
-            // SAFETY: the program hands in a string.
+            // SAFETY: the program passes a string.
             unsafe { CStr::from_ptr(device) }
         })?;
         let device = device.to_string_lossy();
@@ -35,7 +35,8 @@ unsafe extern "C" fn VipOpenNic(device: *const c_char, out: *mut Opaque) -> Retu
         let provider = Provider::open(Config { wire, ..Config::default() }).map_err(complain)?;
         let id = nic::open(&device, provider, wire)?;
         if let WireKind::Udp(_) = wire {
-            // Other NICs at its address are asked for by way of it, whether the program calls or not.
+            // Peers ask this NIC for other NICs at its address. The progress thread answers while the
+            // program does not call.
             nic::call(id, Nic::ensure_attendant).inspect_err(|_| {
                 let _ = nic::close(id);
             })?;
@@ -46,9 +47,9 @@ unsafe extern "C" fn VipOpenNic(device: *const c_char, out: *mut Opaque) -> Retu
     })
 }
 
-/// A code says nothing of what is missing.
+/// Writes the error to stderr, because the return code does not tell the reason.
 fn complain(error: impl Display) -> ReturnCode {
-    // There is nobody to tell if this fails.
+    // An error of the write cannot be reported.
     let _ = writeln!(std::io::stderr(), "libvipl: {error}");
     ReturnCode::ErrorResource
 }
@@ -84,7 +85,7 @@ extern "C" fn VipQuerySystemManagementInfo(nic: Opaque, what: c_ulong, out: Opaq
     answer(|| {
         nic::call(NicId::take(nic)?, |_| Ok(()))?;
         Given::new(out)?;
-        // Nobody keeps a list of providers.
+        // There is no list of providers.
         Err(if what == AUTODISCOVERY { ReturnCode::ErrorNotSupported } else { ReturnCode::InvalidParameter })
     })
 }

@@ -1,4 +1,4 @@
-//! Posting descriptors, and learning that they are done.
+//! Posting descriptors and reading their completions.
 #![allow(non_snake_case, reason = "the names are those of the interface")]
 
 use super::answer;
@@ -13,13 +13,13 @@ use std::{mem, ptr};
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn VipPostSend(vi: Opaque, descriptor: *mut Descriptor, handle: u32) -> ReturnCode {
-    // SAFETY: what the program has registered is its memory, until it deregisters it.
+    // SAFETY: memory that the program has registered stays valid until the program deregisters it.
     answer(|| unsafe { post(vi, Side::Send, descriptor, handle) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn VipPostRecv(vi: Opaque, descriptor: *mut Descriptor, handle: u32) -> ReturnCode {
-    // SAFETY: what the program has registered is its memory, until it deregisters it.
+    // SAFETY: memory that the program has registered stays valid until the program deregisters it.
     answer(|| unsafe { post(vi, Side::Receive, descriptor, handle) })
 }
 
@@ -58,12 +58,12 @@ extern "C" fn VipRecvNotify(vi: Opaque, context: Opaque, handler: Option<ViCallb
 }
 
 /// # Safety
-/// What the program has registered is its memory, until it deregisters it.
+/// Memory that the program has registered stays valid until the program deregisters it.
 #[inline]
 unsafe fn post(vi: Opaque, side: Side, descriptor: *mut Descriptor, handle: u32) -> Result<(), ReturnCode> {
     let (id, vi) = ViHandle::take(vi)?;
     let at = DescriptorAt { address: Given::new(descriptor)?.pointer().expose_provenance() as u64, handle };
-    // SAFETY: the caller says that what the program has registered is its memory.
+    // SAFETY: the caller says so of registered memory.
     nic::call(id, |nic| Ok(unsafe { nic.provider.post(vi, side, at) }?))
 }
 
@@ -113,12 +113,13 @@ fn notify(vi: Opaque, side: Side, context: Opaque, handler: Option<ViCallback>) 
     })
 }
 
-/// Whoever waits for a queue that completes on a completion queue waits there.
+/// Refuses to wait on a queue of a VI that completes on a completion queue. Its completions are waited
+/// for there.
 fn refuse_elsewhere(nic: &Nic, vi: ViHandle, side: Side) -> Result<(), ReturnCode> {
     if nic.provider.completes_elsewhere(vi, side)? { Err(ReturnCode::InvalidParameter) } else { Ok(()) }
 }
 
-/// Gives the program the descriptor that is done, or NULL.
+/// Writes the completed descriptor, or NULL.
 ///
 /// # Safety
 /// There is room for a pointer.

@@ -1,4 +1,4 @@
-//! The library as this test was built with it, and C programs that use it.
+//! The library that was built with this test, and C programs that use it.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
@@ -6,16 +6,15 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Devices, by the wire that they are on.
+/// A device on each wire.
 pub const DEVICES: &[&str] = &["shm", "udp:127.0.0.1:0"];
 
-/// Runs one of the programs on each device; it ends with 0 if all went as it should, and by itself if it
-/// hangs.
+/// Runs a program on each device. It must exit with 0. A program that hangs ends itself.
 pub fn run(name: &str, arguments: &[&str]) {
     run_on(DEVICES, name, arguments);
 }
 
-/// The same on these devices.
+/// Runs a program on the given devices.
 pub fn run_on(devices: &[&str], name: &str, arguments: &[&str]) {
     let library = Library::built();
     let program = library.compile(name);
@@ -32,21 +31,21 @@ pub fn run_on(devices: &[&str], name: &str, arguments: &[&str]) {
     }
 }
 
-/// `libvipl.so`, and a folder for programs.
+/// `libvipl.so`, and a folder for compiled programs.
 pub struct Library {
     path: PathBuf,
     folder: tempfile::TempDir,
 }
 
 impl Library {
-    /// The one that lies beside this test.
+    /// Returns the library that lies beside this test.
     pub fn built() -> Self {
         let path = std::env::current_exe().unwrap().with_file_name("libvipl.so");
         assert!(path.exists(), "{} is not built", path.display());
         Self { path, folder: tempfile::tempdir().unwrap() }
     }
 
-    /// Compiles one of the programs as a user would, and links it.
+    /// Compiles a program as a user would, and links it with the library.
     pub fn compile(&self, name: &str) -> PathBuf {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
         let program = self.folder.path().join(name);
@@ -55,7 +54,7 @@ impl Library {
         program
     }
 
-    /// Calls the C compiler so, with the header and the library at hand.
+    /// Calls the C compiler with these options, the header and the library.
     fn cc(&self, options: &[&str], arguments: &[OsString]) {
         let mut command = Command::new("cc");
         command.args(options).arg(concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include")).args(arguments);
@@ -64,7 +63,7 @@ impl Library {
         assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// How to run a program that was linked with it.
+    /// Returns the command that runs a linked program.
     pub fn run(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.env("LD_LIBRARY_PATH", self.path.parent().unwrap());
