@@ -1,5 +1,5 @@
-//! Kills in the midst of transfers, over shared memory: in a process of their own, to count
-//! what it holds.
+//! Kills during transfers over shared memory. They run in a process of their own, because they count the
+//! descriptors and mappings of the process.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -12,7 +12,7 @@ use netdyno_stack::am::{Dials, Faults, Wire};
 
 /// The wire that the suite runs over.
 const WIRE: Wire = Wire::Shm;
-/// What goes wrong on it.
+/// The faults that are injected on the wire.
 const FAULTS: Faults = Faults::NONE;
-/// What it is made to be like.
+/// The dials of the link.
 const DIALS: Dials = Dials::NONE;

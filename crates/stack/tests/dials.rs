@@ -1,4 +1,4 @@
-//! What is made of a link by its dials, seen from its two ends.
+//! The effects of dials on a link, measured at both ends.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 const ASK: u8 = 0;
 
-/// When each message was handled.
+/// When each message was handled, in ticks.
 type Seen = Vec<u64>;
 
 struct Link {
@@ -62,12 +62,12 @@ fn link_between(wire: Wire, dials: [&str; 2]) -> Link {
 }
 
 impl Link {
-    /// Nanoseconds from one reading to a later one.
+    /// Returns the nanoseconds between two readings of the clock.
     fn ns(&self, from: u64, to: u64) -> f64 {
         to.checked_sub(from).unwrap() as f64 * self.clock.tick_ns
     }
 
-    /// What a request takes to be sent, and to be handled.
+    /// Sends a request. Returns how long it took to be sent, and to be handled, in nanoseconds.
     fn trip_ns(&mut self, at_a: &mut Seen, at_b: &mut Seen) -> [f64; 2] {
         let [before_a, before_b] = [at_a.len(), at_b.len()];
         let began = ticks::now();
@@ -79,7 +79,7 @@ impl Link {
     }
 }
 
-/// Lateness of the machine adds to what was drawn, and takes nothing off it.
+/// Delays of the machine add to the drawn latency, and never shorten it.
 #[test]
 fn a_latency_that_varies_is_drawn_once_for_each_message() {
     WIRES.into_iter().for_each(a_latency_that_varies_is_drawn_once_for_each_message_over);
@@ -103,12 +103,13 @@ fn a_latency_that_varies_is_drawn_once_for_each_message_over(wire: Wire) {
         })
         .collect();
     late_us.sort_by(f64::total_cmp);
-    // From 300 µs - √3 100 µs on; drawn anew with each look nearly all would be near that.
+    // The least possible value is 300 µs - √3 · 100 µs. If each poll drew anew, nearly all would be near
+    // it.
     assert!(late_us[0] >= 126.0 && late_us[60] >= 300.0 && late_us[90] >= 400.0, "{wire:?}: {late_us:?}");
     assert!(late_us[0] < 299.0, "{wire:?}: some came before the mean: {late_us:?}");
 }
 
-/// Polls until so many were handled.
+/// Polls until `count` messages were handled.
 fn until(endpoint: &mut Endpoint<Seen>, seen: &mut Seen, count: usize) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while seen.len() < count {
@@ -117,7 +118,7 @@ fn until(endpoint: &mut Endpoint<Seen>, seen: &mut Seen, count: usize) {
     }
 }
 
-/// Does something while `endpoint` is polled on another thread.
+/// Does `work` while another thread polls `endpoint`.
 fn with_polling<T>(endpoint: &mut Endpoint<Seen>, seen: &mut Seen, work: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -150,7 +151,7 @@ fn no_message_is_early_and_replies_are_as_late_again_over(wire: Wire) {
         let (handled, answered) = (at_b[round - 1], at_a[round - 1]);
         assert!(link.ns(sent, handled) >= 199_999.0 && link.ns(handled, answered) >= 199_999.0);
     }
-    // The sender itself is not held up; of many rounds one at least was not interrupted.
+    // The sender does not wait. At least one of the rounds was not interrupted.
     assert!(least_to_send < 199_999.0, "{wire:?}: {least_to_send}");
 }
 
@@ -166,7 +167,7 @@ fn a_burst_comes_at_the_pace_of_the_gap_over(wire: Wire) {
         let (mut at_a, mut at_b) = (Seen::new(), Seen::new());
         let began = ticks::now();
         for _ in 0..MESSAGES {
-            // 31 further bytes.
+            // The gap per byte applies to 31 of the 32 bytes.
             link.a.request(&mut at_a, link.to_b, ASK, [1, 2, 3, 4]).unwrap();
         }
         let Link { a, b, .. } = &mut link;
@@ -199,7 +200,7 @@ fn overheads_take_the_processor_of_the_side_that_pays_over(wire: Wire) {
             let (handled, answered) = (at_b[round - 1], at_a[round - 1]);
             assert!(link.ns(began, handled) >= 299_999.0 && link.ns(began, answered) >= 599_999.0);
         }
-        // Of many one at least was not interrupted.
+        // At least one of the rounds was not interrupted.
         assert_eq!(
             least_to_send >= 299_999.0,
             dials.starts_with("send"),
@@ -228,7 +229,7 @@ fn a_store_takes_the_time_of_its_bytes_over(wire: Wire) {
     assert!(link.ns(began, at_b[0]) >= 999_999.0);
 }
 
-/// Whom `endpoint` loses, polled and made to do `meanwhile` until it does.
+/// Polls `endpoint` and calls `meanwhile` until a peer is lost. Returns the loss.
 fn lost(
     endpoint: &mut Endpoint<Seen>,
     seen: &mut Seen,
@@ -259,15 +260,15 @@ fn a_silent_peer_is_given_up_while_others_are_sent_to_over(wire: Wire) {
     let (mut at_a, mut at_c) = (Seen::new(), Seen::new());
     a.request(&mut at_a, to_b, ASK, [1]).unwrap();
     let lost = lost(a, &mut at_a, |a| {
-        // As much as there is room for, so that something is always on its way.
+        // Fills the window, so that a message is always in flight.
         let _ = a.try_request(to_c, ASK, [1]);
         let _ = c.poll(&mut at_c);
     });
     assert_eq!((lost.peer, lost.loss), (to_b, Loss::Silent(config.peer_timeout)));
 }
 
-/// What a peer has left behind is handled, but not waited for as long as the dials say: here four
-/// minutes.
+/// The messages of a peer that has closed are handled. They are not held for as long as the dials say,
+/// which would be four minutes here.
 #[test]
 fn the_end_of_a_peer_is_not_held_back_for_long() {
     WIRES.into_iter().for_each(the_end_of_a_peer_is_not_held_back_for_long_over);
@@ -279,7 +280,7 @@ fn the_end_of_a_peer_is_not_held_back_for_long_over(wire: Wire) {
     for _ in 0..240 {
         a.try_request(to_b, ASK, [1]).unwrap();
     }
-    // What is lost on its way is sent again as long as somebody listens.
+    // The closing side sends lost messages again while the other side polls, so both run at once.
     let lost = std::thread::scope(|scope| {
         scope.spawn(|| drop(a));
         lost(&mut b, &mut at_b, |_| {})
@@ -295,7 +296,7 @@ fn what_cannot_be_dialled_is_refused() {
     assert_eq!(error, "what send-gap the link has of its own is not known: set it (=)");
 }
 
-/// Over UDP a get is a message each way, and its bytes take their time.
+/// Over UDP a get is one message in each direction, and its bytes take their time.
 #[test]
 fn a_get_over_udp_takes_the_latency_twice_and_the_time_of_its_bytes() {
     let mut link = link(Wire::Udp, "latency=200us,gap-per-byte=10ns/B");
@@ -313,7 +314,7 @@ fn a_get_over_udp_takes_the_latency_twice_and_the_time_of_its_bytes() {
     assert!(link.ns(began, at_a[0]) >= 1_399_998.0);
 }
 
-/// Nothing comes that could wake it.
+/// No datagram arrives that could wake the sleeper when a held message becomes due.
 #[test]
 fn who_sleeps_is_woken_by_what_is_due() {
     let config = Config { dials: "latency=20ms".parse().unwrap(), wait: Wait::Block, ..Config::default() };
@@ -335,7 +336,8 @@ fn who_sleeps_is_woken_by_what_is_due() {
     assert!(least < Duration::from_millis(500), "{least:?}");
 }
 
-/// It stamps nothing, and looks at no stamps: what comes from it is due so long after it was seen.
+/// A peer without dials sends no stamps and ignores them. Its messages are due one latency after they are
+/// seen.
 #[test]
 fn a_peer_without_dials_is_understood() {
     for wire in WIRES {
@@ -356,7 +358,7 @@ fn a_stamp_takes_its_room() {
     };
     assert_eq!(longest(""), [LONGEST_PAYLOAD; 2]);
     assert_eq!(longest("latency+1us"), [LONGEST_PAYLOAD - STAMP_LEN; 2]);
-    // Whoever has none takes as much from those that have.
+    // An undialled endpoint takes payloads of the same length from a dialled one.
     let link = link_between(Wire::Udp, ["latency+1us", ""]);
     assert_eq!(link.a.medium_bytes(link.to_b), LONGEST_PAYLOAD - STAMP_LEN);
 }
@@ -371,14 +373,14 @@ fn a_peer_with_another_clock_is_refused() {
         let mut endpoint = open(dials);
         let port = endpoint.open_port(Wire::Udp).unwrap();
         let ours = UdpPortAddress::parse(&port.address()).unwrap();
-        // An address of nobody, kept for documents.
+        // 192.0.2.1 is reserved for documentation, so it is no host's address.
         let theirs = UdpPortAddress { socket: "192.0.2.1:7".parse().unwrap(), ..ours };
         let connected = endpoint.connect(port, &theirs.encode());
         assert_eq!(matches!(connected, Err(ConnectError::DialledFar(_))), is_refused, "{dials}");
     }
 }
 
-/// A file with a word that says which turn is in force.
+/// A file with the number of the dial setting in force.
 struct Page(PathBuf);
 
 impl Page {
@@ -431,7 +433,7 @@ fn dials_are_turned_while_the_link_is_open() {
                 until(&mut link.a, &mut at_a, rounds);
                 least = least.min(link.ns(began, at_a[rounds - 1]));
             }
-            // Of many one at least was not interrupted.
+            // At least one of the rounds was not interrupted.
             assert_eq!(least >= 3_999_998.0, turn == 1, "{wire:?}, turn {turn}: {least}");
             assert_eq!(least_to_send >= 299_999.0, turn == 2, "{wire:?}, turn {turn}: {least_to_send}");
         }
@@ -465,7 +467,8 @@ fn dials_change_with_time_and_begin_again_after_a_pause_over(wire: Wire) {
         let began = Instant::now();
         let first = link.trip_ns(&mut at_a, &mut at_b);
         assert!(first[0] >= 199_999.0 && first[1] >= 499_999.0, "{wire:?}, {phase}: {first:?}");
-        // One after the other: there is no pause but of the machine, and then it begins again.
+        // The trips follow each other without a pause. A pause of the machine would start the profile
+        // again.
         while link.trip_ns(&mut at_a, &mut at_b)[1] >= 199_999.0 {
             assert!(began.elapsed() < Duration::from_secs(30), "{wire:?}, {phase}: no trip was quick");
         }
@@ -474,7 +477,8 @@ fn dials_change_with_time_and_begin_again_after_a_pause_over(wire: Wire) {
     }
 }
 
-/// Whatever is in force when a message is sent, seen or taken, and whatever becomes of its datagrams.
+/// This holds whichever setting is in force when a message is sent, seen or taken, and whatever happens
+/// to its datagrams.
 #[test]
 fn nothing_is_lost_and_nothing_overtakes_where_dials_are_turned_meanwhile() {
     const MESSAGES: u64 = 3000;

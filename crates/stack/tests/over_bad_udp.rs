@@ -1,4 +1,4 @@
-//! The suite over a network that loses, repeats, reorders and damages.
+//! The suite over a network that loses, duplicates, reorders and corrupts datagrams.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -23,7 +23,7 @@ use netdyno_stack::am::{Dials, Faults, Wire};
 
 /// The wire that the suite runs over.
 const WIRE: Wire = Wire::Udp;
-/// What goes wrong on it.
+/// The faults that are injected on the wire.
 const FAULTS: Faults = Faults { loss: 0.05, duplicate: 0.02, reorder: 0.05, corrupt: 0.01, burst: 0.0 };
-/// What it is made to be like.
+/// The dials of the link.
 const DIALS: Dials = Dials::NONE;

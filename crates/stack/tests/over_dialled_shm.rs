@@ -1,4 +1,4 @@
-//! The suite over shared memory that is made to be a slow link.
+//! The suite over shared memory, with dials that make it a slow link.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -23,9 +23,9 @@ use netdyno_stack::am::{Dial, Dials, Faults, Setting, Wire};
 
 /// The wire that the suite runs over.
 const WIRE: Wire = Wire::Shm;
-/// What goes wrong on it.
+/// The faults that are injected on the wire.
 const FAULTS: Faults = Faults::NONE;
-/// What it is made to be like.
+/// The dials of the link.
 const DIALS: Dials = Dials::NONE
     .with(Dial::Latency, Setting::Add(3_000.0))
     .with(Dial::SendOverhead, Setting::Add(100.0))

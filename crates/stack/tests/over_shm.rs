@@ -1,4 +1,4 @@
-//! The suite over shared memory, and what is special about that.
+//! The suite over shared memory, and tests for shared memory alone.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -29,7 +29,7 @@ use netdyno_stack::am::{Dials, Faults, Wire};
 
 /// The wire that the suite runs over.
 const WIRE: Wire = Wire::Shm;
-/// What goes wrong on it.
+/// The faults that are injected on the wire.
 const FAULTS: Faults = Faults::NONE;
-/// What it is made to be like.
+/// The dials of the link.
 const DIALS: Dials = Dials::NONE;

@@ -1,4 +1,4 @@
-//! The suite over UDP, and what is special about that.
+//! The suite over UDP, and tests for UDP alone.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -31,7 +31,7 @@ use netdyno_stack::am::{Dials, Faults, Wire};
 
 /// The wire that the suite runs over.
 const WIRE: Wire = Wire::Udp;
-/// What goes wrong on it.
+/// The faults that are injected on the wire.
 const FAULTS: Faults = Faults::NONE;
-/// What it is made to be like.
+/// The dials of the link.
 const DIALS: Dials = Dials::NONE;

@@ -1,5 +1,5 @@
-//! Kills, with Virtual Interfaces over shared memory: in a process of their own, to count what it
-//! holds.
+//! Kills, with Virtual Interfaces over shared memory. They run in a process of their own, because they
+//! count what the process holds.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -13,12 +13,13 @@ mod kills;
 use netdyno_stack::vi::WireKind;
 use std::time::Duration;
 
-/// The kernel tells of the end of a peer at once.
+/// The kernel reports the end of a peer at once.
 const PEER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The wire that the suite runs over.
 fn wire() -> WireKind {
     WireKind::Shm
 }
-/// Memory is the provider's, so that long messages are copied by whoever they are sent to.
+/// Whether the provider allocates the memory, so that peers can map it (zero-copy). Receivers then copy long
+/// messages themselves.
 const IS_LENT: bool = true;

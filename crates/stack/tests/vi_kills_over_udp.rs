@@ -1,4 +1,5 @@
-//! Kills, with Virtual Interfaces over UDP: in a process of their own, to count what it holds.
+//! Kills, with Virtual Interfaces over UDP. They run in a process of their own, because they count what
+//! the process holds.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -13,7 +14,7 @@ use netdyno_stack::vi::{UdpOptions, WireKind};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-/// The end of a peer is a silence for so long.
+/// The end of a peer is noticed after a silence of this length.
 const PEER_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// The wire that the suite runs over.
@@ -21,5 +22,5 @@ fn wire() -> WireKind {
     let bind = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     WireKind::Udp(UdpOptions { bind, peer_timeout: PEER_TIMEOUT, ..UdpOptions::default() })
 }
-/// Memory is the program's own.
+/// Whether the provider allocates the memory, so that peers can map it (zero-copy).
 const IS_LENT: bool = false;

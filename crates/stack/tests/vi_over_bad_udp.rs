@@ -1,4 +1,4 @@
-//! Virtual Interfaces over a network that loses, repeats, reorders and damages.
+//! Virtual Interfaces over a network that loses, duplicates, reorders and corrupts datagrams.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -20,12 +20,12 @@ mod protection;
 use netdyno_stack::vi::{Faults, UdpOptions, WireKind};
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// What goes wrong on it.
+/// The faults that are injected on the wire.
 const FAULTS: Faults = Faults { loss: 0.05, duplicate: 0.02, reorder: 0.05, corrupt: 0.01, burst: 0.0 };
 
-/// Seeds that tests have failed with, and the tests.
+/// Seeds with which a test has failed once, with the test.
 const KEPT: &[(u64, fn())] = &[
-    // A late copy of a rejected request came to the program that waited next.
+    // A late copy of a rejected request reached the next program that waited.
     (7070276938517440111, connecting::a_request_is_rejected),
 ];
 
@@ -42,9 +42,9 @@ fn wire() -> WireKind {
     WireKind::Udp(UdpOptions { bind, faults: FAULTS, seed: common::seed(), ..UdpOptions::default() })
 }
 
-/// A long message is not on it at once.
+/// Whether the wire takes a message of any length at once.
 const TAKES_ALL: bool = false;
-/// Much is lost on it.
+/// Whether the wire loses no message.
 const IS_SOUND: bool = false;
-/// Memory is the program's own.
+/// Whether the provider allocates the memory, so that peers can map it (zero-copy).
 const IS_LENT: bool = false;

@@ -1,4 +1,4 @@
-//! Virtual Interfaces over shared memory: the suite, with memory that peers may be let read.
+//! The suite of Virtual Interfaces over shared memory, with memory that peers can map (zero-copy).
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -26,9 +26,9 @@ fn wire() -> WireKind {
     WireKind::Shm
 }
 
-/// A message of any length is on it at once.
+/// Whether the wire takes a message of any length at once.
 const TAKES_ALL: bool = true;
-/// Nothing is lost on it.
+/// Whether the wire loses no message.
 const IS_SOUND: bool = true;
-/// Memory is the provider's.
+/// Whether the provider allocates the memory, so that peers can map it (zero-copy).
 const IS_LENT: bool = true;

@@ -1,4 +1,4 @@
-//! Virtual Interfaces over UDP: the suite, and what is special about that.
+//! The suite of Virtual Interfaces over UDP, and tests for UDP alone.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -32,9 +32,9 @@ fn wire() -> WireKind {
     WireKind::Udp(UdpOptions { bind, ..UdpOptions::default() })
 }
 
-/// A long message is not on it at once.
+/// Whether the wire takes a message of any length at once.
 const TAKES_ALL: bool = false;
-/// Nothing is lost on it, as long as both sides look.
+/// Whether the wire loses no message, as long as both sides poll.
 const IS_SOUND: bool = true;
-/// Memory is the program's own.
+/// Whether the provider allocates the memory, so that peers can map it (zero-copy).
 const IS_LENT: bool = false;

@@ -1,12 +1,12 @@
-//! Handlers of numbered requests: some count and check the order, some keep the numbers.
+//! Handlers of numbered requests. Some count and check the order, others keep the numbers.
 
 use netdyno_stack::am::Handlers;
 
-/// Requests with an answer, and without.
+/// Handlers of requests with a reply, and without.
 pub const ASK: u8 = 0;
 pub const TELL: u8 = 1;
 
-/// What arrived, each once and in order.
+/// Counts of arrivals. The handlers check that each arrives once and in order.
 #[derive(Default)]
 pub struct Counted {
     pub requests: u64,
@@ -28,7 +28,7 @@ pub fn counting() -> Handlers<Counted> {
     handlers
 }
 
-/// What arrived, as it came.
+/// The numbers of arrivals, in the order of arrival.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     pub requests: Vec<u64>,

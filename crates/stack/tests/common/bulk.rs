@@ -1,5 +1,5 @@
-//! What the tests of transfers share: memory of every kind, bytes that both sides know, and
-//! handlers that keep what they were given.
+//! Shared by the tests of transfers: memory of every kind, bytes that both sides know, and handlers that
+//! keep their arguments.
 
 use super::{Idler, PATIENCE, base, connect};
 use netdyno_stack::am::{
@@ -8,7 +8,7 @@ use netdyno_stack::am::{
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A handler of stores that replies with its first word, and one that does not.
+/// Handlers of stores: one replies with the first word, the other does not reply.
 pub const ANSWERED: u8 = 3;
 pub const QUIET: u8 = 4;
 /// A handler of gets.
@@ -17,10 +17,10 @@ pub const FETCHED: u8 = 5;
 pub const ECHO: u8 = 7;
 /// A handler of replies.
 pub const DONE: u8 = 6;
-/// What is in memory that nobody has written to.
+/// The value of bytes that nothing was written to.
 pub const BLANK: u8 = 0xee;
 
-/// A transfer as its handler was told of it.
+/// A transfer, as its handler was called for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
     pub memory: u64,
@@ -37,7 +37,7 @@ impl Told {
     }
 }
 
-/// What the handlers of one endpoint were told, in order.
+/// The calls of one endpoint's handlers, in order.
 #[derive(Default)]
 pub struct Seen {
     pub stored: Vec<Told>,
@@ -95,7 +95,7 @@ impl Side {
         self.endpoint.poll(&mut self.seen).unwrap()
     }
 
-    /// Polls until the peer has answered everything.
+    /// Polls until all requests are answered.
     pub fn settle(&mut self, what: &str) {
         super::until(what, || {
             self.poll();
@@ -107,14 +107,14 @@ impl Side {
         self.endpoint.attach(&mut self.seen, self.peer, &memory.key()).unwrap()
     }
 
-    /// Memory of this side, all of it [`BLANK`].
+    /// Returns memory of this side, filled with [`BLANK`].
     pub fn memory(&mut self, origin: Origin, len: usize) -> Memory {
         let memory = match origin {
             Origin::Allocated => self.endpoint.allocate(len).unwrap(),
             Origin::Registered => self.endpoint.register(vec![0; len].into()).unwrap(),
             Origin::Lent => {
                 let base = NonNull::from(Box::leak(vec![0u8; len].into_boxed_slice())).cast();
-                // SAFETY: leaked, and not used otherwise.
+                // SAFETY: the memory is leaked, and nothing else uses it.
                 unsafe { self.endpoint.register_raw(base, len).unwrap() }
             }
         };
@@ -123,7 +123,7 @@ impl Side {
     }
 }
 
-/// Where memory comes from.
+/// The origin of memory.
 #[derive(Clone, Copy, Debug)]
 pub enum Origin {
     Allocated,
@@ -133,7 +133,7 @@ pub enum Origin {
 
 pub const ORIGINS: [Origin; 3] = [Origin::Allocated, Origin::Registered, Origin::Lent];
 
-/// The `n`-th bytes.
+/// Returns the bytes number `n`.
 pub fn bytes(n: u64, len: usize) -> Vec<u8> {
     let mut rng = fastrand::Rng::with_seed(n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let mut bytes = vec![0; len];
@@ -149,7 +149,7 @@ pub fn contents(memory: &Memory) -> Vec<u8> {
 
 /// Runs `f` while `side` polls in a thread of its own.
 pub fn while_polled<R>(side: &mut Side, f: impl FnOnce() -> R) -> R {
-    /// Ends the thread, also where the test fails.
+    /// Ends the thread, also when the test fails.
     struct Over<'a>(&'a AtomicBool);
     impl Drop for Over<'_> {
         fn drop(&mut self) {

@@ -1,18 +1,18 @@
-//! What a survivor is to know of a killed peer, and when.
+//! How and when a survivor is told of a killed peer.
 
 use crate::WIRE;
 use netdyno_stack::am::{Loss, Wire};
 use std::time::Duration;
 
-/// The survivor knows within this time, whatever the machine does besides.
+/// The survivor is told within this time, even on a busy machine.
 pub const BOUND: Duration = Duration::from_secs(5);
-/// Over shared memory an end is seen, and is not to be taken for a silence. Over UDP it is
-/// one, after this time, while something is waited for.
+/// Over shared memory the end of a peer is detected directly, and this timeout is too long to be confused
+/// with that. Over UDP the end is a silence of this length while requests are outstanding.
 pub const PEER_TIMEOUT: Duration = match WIRE {
     Wire::Shm => Duration::from_secs(20),
     Wire::Udp => Duration::from_millis(1500),
 };
-/// As what it is reported.
+/// The reported reason of the loss.
 pub const LOSS: Loss = match WIRE {
     Wire::Shm => Loss::Ended,
     Wire::Udp => Loss::Silent(PEER_TIMEOUT),

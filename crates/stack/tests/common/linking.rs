@@ -1,11 +1,11 @@
-//! Connecting endpoints of Active Messages of two processes.
+//! Connects Active Messages endpoints of two processes.
 
 use super::process::{Child, Parent, from_hex, to_hex};
 use crate::WIRE;
 use netdyno_stack::am::{Endpoint, PeerId};
 
 impl Child {
-    /// Connects an endpoint of this process with that of the child.
+    /// Connects an endpoint of this process with the child's endpoint.
     pub fn connect<S>(&mut self, endpoint: &mut Endpoint<S>) -> PeerId {
         let port = endpoint.open_port(WIRE).unwrap();
         self.tell(&to_hex(&port.address()));

@@ -1,4 +1,4 @@
-//! What the tests of Active Messages share: a wire, a seed, a deadline, other processes.
+//! Shared by the tests of Active Messages: a wire, a seed, a deadline, other processes.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -14,9 +14,9 @@ use crate::{DIALS, FAULTS, WIRE};
 use netdyno_stack::am::{Config, Endpoint, Faults, PeerId};
 pub use patience::{Deadline, Idler, PATIENCE, seed, until};
 
-/// What all endpoints of a test have in common: the network that it is about.
+/// Returns the settings that all endpoints of a test share: the faults and dials of its network.
 pub fn base() -> Config {
-    // Faults alone are drawn from it.
+    // The seed only affects faults.
     let seed = if FAULTS == Faults::NONE { 0 } else { seed() };
     Config { faults: FAULTS, seed, dials: DIALS, ..Config::default() }
 }
@@ -28,7 +28,7 @@ pub fn connect<S>(a: &mut Endpoint<S>, b: &mut Endpoint<S>) -> (PeerId, PeerId) 
     (a.connect(port_a, &address_b).unwrap(), b.connect(port_b, &address_a).unwrap())
 }
 
-/// Connects each endpoint with every other one. `peers[i][j]` is what `i` calls `j`.
+/// Connects each endpoint with every other one. `peers[i][j]` is the ID of `j` at `i`.
 pub fn connect_all<S>(endpoints: &mut [Endpoint<S>]) -> Vec<Vec<Option<PeerId>>> {
     let count = endpoints.len();
     let mut peers = vec![vec![None; count]; count];

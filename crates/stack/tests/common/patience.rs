@@ -1,17 +1,17 @@
-//! What every test needs that waits: a seed, a deadline, and a way to wait.
+//! Shared by all tests that wait: a seed, a deadline, and a way to wait.
 
 use netdyno_host::wait::{Wait, nap_beside_others};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 thread_local! {
-    /// The seed of the test that this thread runs, and how many seeds were derived from it.
+    /// The seed of the test on this thread, and the number of seeds derived from it.
     static SEED: Cell<Option<(u64, u64)>> = const { Cell::new(None) };
 }
 
-/// Returns the seed of a test: `NETDYNO_SEED` to replay one, otherwise a new one. The seed is printed,
-/// and shown where the test fails. Each further call of a test returns another seed, derived from the
-/// first one.
+/// Returns the seed of a test: `NETDYNO_SEED` to replay a run, otherwise a new seed. It is printed, so
+/// that the output of a failed test shows it. Each further call in a test returns another seed, derived
+/// from the first one.
 pub fn seed() -> u64 {
     let (first, derived) = SEED.get().unwrap_or_else(|| {
         let seed = match std::env::var("NETDYNO_SEED") {
@@ -22,44 +22,44 @@ pub fn seed() -> u64 {
         (seed, 0)
     });
     SEED.set(Some((first, derived + 1)));
-    // An odd constant: no two of them are the same (Knuth, The Art of Computer Programming, 6.4).
+    // The constant is odd, so all derived seeds differ (Knuth, The Art of Computer Programming, 6.4).
     first.wrapping_add(derived.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// Runs a test with a seed that it has failed with.
+/// Runs a test with a seed with which it has failed once.
 pub fn with_seed(seed: u64, test: impl FnOnce()) {
     println!("it has failed with NETDYNO_SEED={seed}");
     SEED.set(Some((seed, 0)));
     test();
 }
 
-/// Ends a wait that would not end.
+/// Fails a test that waits too long.
 #[derive(Clone, Copy)]
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// From now on.
+    /// Starts now.
     pub fn after(patience: Duration) -> Self {
         Self(Instant::now() + patience)
     }
 
     /// # Panics
-    /// When it has passed.
+    /// Panics if the time has passed.
     pub fn check(self, what: &str) {
         assert!(Instant::now() < self.0, "waited too long: {what}");
     }
 }
 
-/// Patience with what takes no time on a machine that has nothing else to do.
+/// A timeout for steps that take no time on an idle machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Gives the processor away now and then: each time may cost milliseconds on a busy
-/// machine, and never doing it may cost others theirs.
+/// Yields the processor after every 256 idle polls. A yield may cost milliseconds on a busy machine, but
+/// a test that never yields takes that time from others.
 #[derive(Default)]
 pub struct Idler(u32);
 
 impl Idler {
-    /// One look was in vain.
+    /// Counts one poll that found nothing.
     pub fn idle(&mut self) {
         self.0 += 1;
         if self.0.is_multiple_of(256) {
@@ -69,7 +69,7 @@ impl Idler {
     }
 }
 
-/// Repeats `step` until it says that it is done.
+/// Repeats `step` until it returns true.
 pub fn until(what: &str, mut step: impl FnMut() -> bool) {
     let (deadline, mut idler) = (Deadline::after(PATIENCE), Idler::default());
     while !step() {

@@ -1,5 +1,5 @@
-//! Other processes: the test binary again, with a role. Each test file that uses them
-//! has a test `child_process` that plays the role and does nothing where there is none.
+//! Other processes: the test binary is started again, with a role. Each test file that uses them has a
+//! test `child_process`, which plays the role. It does nothing where no role is set.
 
 use super::PATIENCE;
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,12 +14,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 const ROLE: &str = "NETDYNO_TEST_ROLE";
-/// Before everything a child says; the test harness writes to the same pipe.
+/// The prefix of all messages of a child, because the test harness writes to the same pipe.
 const SAYS: &str = "netdyno says ";
-/// A child that nobody ended ends itself.
+/// A child ends itself after this time if its parent has not ended it.
 const LIFE_OF_A_CHILD: Duration = Duration::from_secs(200);
 
-/// A child, seen from its parent. Killed and reaped when dropped.
+/// A child process, as its parent uses it. It is killed and reaped when dropped.
 pub struct Child {
     process: std::process::Child,
     stdin: Option<ChildStdin>,
@@ -28,13 +28,13 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts a child that plays a role in the test `child_process` of a module; the role
-    /// and its arguments are separated by spaces.
+    /// Starts a child that plays a role in the test `child_process` of a module. The role and its
+    /// arguments are separated by spaces.
     pub fn start(module: &str, role: &str) -> Self {
         Self::start_under(&[], module, role)
     }
 
-    /// The same, by a program that becomes the child, or its parent.
+    /// Starts a child by a launcher, which becomes the child or its parent.
     pub fn start_under(launcher: &[&str], module: &str, role: &str) -> Self {
         let (_, module) = module.split_once("::").unwrap();
         let test = format!("{module}::child_process");
@@ -54,7 +54,7 @@ impl Child {
         let listener = std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 if let Some((_, says)) = line.split_once(SAYS) {
-                    // Nobody listens any more: fine.
+                    // The parent may have dropped the receiver.
                     let _ = tell.send(says.to_owned());
                 }
             }
@@ -62,17 +62,17 @@ impl Child {
         Self { process, stdin, said, listener: Some(listener) }
     }
 
-    /// The next thing that the child says.
+    /// Returns the next message of the child.
     pub fn hear(&self) -> String {
         self.said.recv_timeout(PATIENCE).expect("the child says nothing")
     }
 
-    /// The same, if it has said anything yet.
+    /// Returns the next message of the child, if there is one already.
     pub fn try_hear(&self) -> Option<String> {
         self.said.try_recv().ok()
     }
 
-    /// Tells the child something.
+    /// Sends the child a line.
     pub fn tell(&mut self, line: &str) {
         writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
@@ -85,14 +85,14 @@ impl Child {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
     }
 
-    /// Ends the child and takes its status, so that no zombie remains.
+    /// Kills and reaps the child, so that no zombie remains.
     pub fn kill(&mut self) {
-        // It may have ended by itself.
+        // The child may have ended by itself.
         let _ = self.process.kill();
         self.process.wait().unwrap();
     }
 
-    /// Waits for a child that ends by itself.
+    /// Waits until the child ends by itself.
     pub fn join(mut self) {
         drop(self.stdin.take());
         super::until("a child ends", || match self.process.try_wait().unwrap() {
@@ -117,13 +117,13 @@ impl Drop for Child {
     }
 }
 
-/// A parent, seen from its child.
+/// The parent process, as its child uses it.
 pub struct Parent {
     lines: Receiver<String>,
     is_gone: Arc<AtomicBool>,
 }
 
-/// The role of this process, and its parent. `None` where this is no child.
+/// Returns the role of this process and its parent, or `None` if this process is not a child.
 pub fn role() -> Option<(Vec<String>, Parent)> {
     let role = std::env::var(ROLE).ok()?;
     std::thread::spawn(|| {
@@ -142,7 +142,7 @@ pub fn role() -> Option<(Vec<String>, Parent)> {
     Some((role.split(' ').map(str::to_owned).collect(), Parent { lines, is_gone }))
 }
 
-/// An argument of a role.
+/// Returns an argument of a role.
 pub fn argument<T: FromStr<Err: std::fmt::Debug>>(role: &[String], at: usize) -> T {
     role[at].parse().unwrap()
 }
@@ -157,7 +157,7 @@ impl Parent {
         self.lines.recv_timeout(PATIENCE).expect("the parent says nothing")
     }
 
-    /// Whether the parent has closed the pipe, or ended: time to end, too.
+    /// Whether the parent has closed the pipe or ended, so that the child must end, too.
     pub fn is_gone(&self) -> bool {
         self.is_gone.load(Ordering::Relaxed)
     }

@@ -1,11 +1,11 @@
-//! Random traffic in which both sides know which message must come next: the n-th
-//! request from one endpoint to another follows from the seed, and so does its answer.
+//! Random traffic in which both sides know each message in advance. The n-th request from one endpoint to
+//! another follows from the seed, and so does its answer.
 
 use fastrand::Rng;
 use netdyno_stack::am::{Endpoint, Handlers, PeerId, PeerLost, Reply, Request, RequestError};
 use std::collections::VecDeque;
 
-/// A message: what is sent, and what must arrive.
+/// A message, as it is sent and must arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Letter {
     handler: u8,
@@ -24,7 +24,7 @@ const HANDLERS: [u8; 3] = [0, 17, 255];
 
 fn letter(rng: &mut Rng, most: usize) -> Letter {
     let handler = HANDLERS[rng.usize(..HANDLERS.len())];
-    // Not 0: a receiver sees 0 in the words that were not sent.
+    // Words are never 0, because a receiver sees 0 in words that were not sent.
     let words = (0..rng.usize(0..=4)).map(|_| rng.u64(1..)).collect();
     let payload = rng.bool().then(|| {
         let sizes = [0, 1, 63, 64, 65, most.saturating_sub(1), most, rng.usize(0..=most)];
@@ -35,10 +35,10 @@ fn letter(rng: &mut Rng, most: usize) -> Letter {
     Letter { handler, words, payload }
 }
 
-/// The `n`-th exchange that `from` begins with `to`; payloads up to `most`.
+/// Returns the `n`-th exchange that `from` starts with `to`. Payloads have up to `most` bytes.
 pub fn exchange(seed: u64, from: usize, to: usize, n: u64, most: usize) -> Exchange {
     let mut rng = Rng::with_seed(seed ^ (from as u64) << 56 ^ (to as u64) << 48 ^ n);
-    // The first numbers of neighbouring seeds resemble each other.
+    // The first numbers of adjacent seeds are similar.
     for _ in 0..4 {
         rng.u64(..);
     }
@@ -47,34 +47,34 @@ pub fn exchange(seed: u64, from: usize, to: usize, n: u64, most: usize) -> Excha
     Exchange { request, answer }
 }
 
-/// One endpoint's part in the traffic; the state its handlers work on.
+/// The part of one endpoint in the traffic: the state of its handlers.
 pub struct Traffic {
     seed: u64,
     me: usize,
-    /// Longest payload that is sent.
+    /// The longest payload that is sent.
     most: usize,
     /// Indexed by [`PeerId::index`].
     with: Vec<With>,
 }
 
-/// What one endpoint has to do with one peer.
+/// The state of an endpoint's traffic with one peer.
 #[derive(Default)]
 struct With {
     name: usize,
     sent: u64,
     received: u64,
-    /// Answers to come, in order.
+    /// Outstanding answers, in order.
     awaited: VecDeque<Letter>,
 }
 
 impl Traffic {
-    /// The traffic of endpoint `me` with `peers`, named in the order of their ids.
+    /// Returns the traffic of endpoint `me` with `peers`, in the order of their IDs.
     pub fn new(seed: u64, me: usize, most: usize, peers: impl IntoIterator<Item = usize>) -> Self {
         let with = peers.into_iter().map(|name| With { name, ..With::default() }).collect();
         Self { seed, me, most, with }
     }
 
-    /// Handlers that check what arrives and answer as agreed.
+    /// Returns handlers that check each message and send the agreed answers.
     pub fn handlers() -> Handlers<Self> {
         let mut handlers = Handlers::new();
         handlers.on_request(HANDLERS[0], on_request::<{ HANDLERS[0] }>);
@@ -86,17 +86,17 @@ impl Traffic {
         handlers
     }
 
-    /// Requests sent to a peer.
+    /// Returns the number of requests sent to a peer.
     pub fn sent(&self, peer: PeerId) -> u64 {
         self.with[peer.index()].sent
     }
 
-    /// Requests received from a peer.
+    /// Returns the number of requests received from a peer.
     pub fn received(&self, peer: PeerId) -> u64 {
         self.with[peer.index()].received
     }
 
-    /// Requests received from all peers.
+    /// Returns the number of requests received from all peers.
     pub fn received_in_all(&self) -> u64 {
         self.with.iter().map(|with| with.received).sum()
     }
@@ -106,7 +106,7 @@ impl Traffic {
         self.with.iter().all(|with| with.awaited.is_empty())
     }
 
-    /// Sends the next request, if there is room. Returns whether there was.
+    /// Sends the next request, if the window has room. Returns whether it had.
     pub fn try_send(&mut self, endpoint: &mut Endpoint<Self>, peer: PeerId) -> Result<bool, PeerLost> {
         let next = self.next(peer);
         match try_send(endpoint, peer, &next.request) {
@@ -120,7 +120,7 @@ impl Traffic {
         }
     }
 
-    /// Sends the next request; waits for room.
+    /// Sends the next request. Waits until the window has room.
     pub fn send(&mut self, endpoint: &mut Endpoint<Self>, peer: PeerId) -> Result<(), RequestError> {
         let next = self.next(peer);
         send(endpoint, self, peer, &next.request)?;

@@ -1,4 +1,4 @@
-//! What cannot be connected is refused with an error, at once.
+//! A connection that cannot be made is refused at once, with an error.
 
 use crate::common::process::{Child, from_hex, role, to_hex};
 use crate::common::{PATIENCE, until};
@@ -13,7 +13,7 @@ fn endpoint() -> Endpoint<()> {
     Endpoint::new(Handlers::new(), Config { window: 8, medium_bytes: 64, ..Config::default() }).unwrap()
 }
 
-/// Connects a new endpoint to `address`; fails the test where that hangs.
+/// Connects a new endpoint to `address`. Fails the test if that hangs.
 fn connect(address: &[u8]) -> Result<PeerId, ConnectError> {
     let (tell, told) = channel();
     let address = address.to_vec();
@@ -31,7 +31,7 @@ fn refuse(address: &[u8]) -> ConnectError {
     error
 }
 
-/// An address that is right but for the descriptor.
+/// Returns an address that is valid except for the descriptor.
 fn at_descriptor(fd: &OwnedFd) -> Vec<u8> {
     let port = endpoint().open_port(Wire::Shm).unwrap();
     let address = PortAddress::parse(&port.address()).unwrap();
@@ -83,7 +83,7 @@ fn a_segment_that_is_not_the_one_meant() {
     nonce[15] ^= 1;
     let others = [
         PortAddress { nonce, ..address },
-        // Another size than it says.
+        // The size differs from the one in the address.
         PortAddress { window: 1 << 15, medium_bytes: 1 << 20, ..address },
         PortAddress { window: 64, ..address },
         PortAddress { fd: 99_999, ..address },
@@ -96,9 +96,9 @@ fn a_segment_that_is_not_the_one_meant() {
 
 #[test]
 fn a_descriptor_of_something_else() {
-    // A pipe, at both ends: opening one for reading or writing alone could hang.
+    // Both ends of a pipe: opening a pipe for reading or writing alone could hang.
     let (reader, writer) = rustix::pipe::pipe().unwrap();
-    // A pipe with a name.
+    // A named pipe.
     let dir = tempdir();
     let fifo = dir.join("fifo");
     rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RWXU).unwrap();
@@ -117,8 +117,8 @@ fn a_descriptor_of_something_else() {
     }
 }
 
-/// Memory that could shrink under us, or that we may not write to, is not taken even
-/// where everything else is right.
+/// Memory that its owner could shrink, or that this process may not write to, is refused even where
+/// everything else is right.
 #[test]
 fn memory_with_other_seals() {
     let port = endpoint().open_port(Wire::Shm).unwrap();
@@ -148,7 +148,7 @@ fn a_process_that_has_ended() {
     let address = from_hex(&child.hear());
     assert!(connect(&address).is_ok(), "while it lives");
 
-    // A zombie first, then nobody.
+    // The process is a zombie first, and then gone.
     let is_refused =
         || matches!(connect(&address), Err(ConnectError::Life { .. } | ConnectError::Segment(_)));
     child.signal(Signal::KILL);
@@ -161,7 +161,7 @@ fn a_process_that_has_ended() {
 fn processes_that_are_none_of_ours() {
     let port = endpoint().open_port(Wire::Shm).unwrap();
     let address = PortAddress::parse(&port.address()).unwrap();
-    // The first process of the machine, of whoever it may be, and numbers of no process.
+    // The first process of the machine, which may belong to any user, and numbers of no process.
     for fd in 0..4 {
         let address = PortAddress { pid: 1, fd, ..address };
         assert!(matches!(refuse(&address.encode()), ConnectError::Life { .. } | ConnectError::Segment(_)));
@@ -172,7 +172,7 @@ fn processes_that_are_none_of_ours() {
     }
 }
 
-/// A failed attempt is no peer: the endpoint goes on as before.
+/// A failed attempt leaves no peer behind, and the endpoint works as before.
 #[test]
 fn an_endpoint_survives_failed_attempts() {
     let (mut a, mut b) = (endpoint(), endpoint());
@@ -192,7 +192,7 @@ fn tempdir() -> std::path::PathBuf {
     dir
 }
 
-/// An address serves one peer: a second writer would spoil what the first one writes.
+/// An address serves one peer, because a second writer would overwrite the messages of the first one.
 #[test]
 fn an_address_that_is_taken() {
     let port = endpoint().open_port(Wire::Shm).unwrap();

@@ -1,5 +1,5 @@
-//! A peer that breaks the protocol: it is reported and given up; nothing panics, and no
-//! memory is touched that is not meant for it.
+//! A peer that breaks the protocol. It is reported and disconnected; nothing panics, and it cannot change
+//! memory that is not meant for it.
 
 use crate::common::process::{Child, role};
 use crate::common::{PATIENCE, connect, seed, until};
@@ -13,9 +13,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A word of a port's memory, as a hostile peer gets at it.
+/// Returns a word of a port's memory, which a hostile peer can write.
 fn word(memory: &Region, at: usize) -> &AtomicU64 {
-    // SAFETY: a second mapping of the memory, which only this test writes to by hand.
+    // SAFETY: this is a second mapping of the memory, and only this test writes to it by hand.
     unsafe { memory.any_word(at) }
 }
 
@@ -23,7 +23,7 @@ const ECHO: u8 = 7;
 const TELL: u8 = 8;
 const MEDIUM: usize = 128;
 
-/// What was handled.
+/// The handled messages.
 #[derive(Default)]
 struct Seen {
     requests: Vec<u64>,
@@ -50,7 +50,7 @@ fn handlers() -> Handlers<Seen> {
     handlers
 }
 
-/// All indices lead somewhere, so that garbage gets further.
+/// Returns handlers for all indices, so that garbage gets further.
 fn handlers_everywhere() -> Handlers<Seen> {
     let mut handlers = Handlers::new();
     for index in 0..=255 {
@@ -81,15 +81,14 @@ fn config(window: u32) -> Config {
     }
 }
 
-/// Opens the memory that is written to by the peer of `port`.
+/// Maps the memory that the peer of `port` writes to.
 fn intrude(port: &Port) -> Region {
     let PortAddress { pid, fd, nonce, .. } = PortAddress::parse(&port.address()).unwrap();
     let len = std::fs::metadata(format!("/proc/{pid}/fd/{fd}")).unwrap().len();
     open_segment(pid, fd, nonce, len as usize).unwrap()
 }
 
-/// A victim, a peer of it that keeps to the protocol, and the memory that this peer
-/// writes to, to be spoiled.
+/// A victim, a correct peer, and the memory that the peer writes to. Tests corrupt that memory.
 struct Scene {
     victim: Endpoint<Seen>,
     peer: Endpoint<Seen>,
@@ -112,7 +111,7 @@ fn scene(handlers: Handlers<Seen>, window: u32) -> Scene {
     Scene { victim, peer, to_peer, to_victim, memory, at_victim, at_peer }
 }
 
-/// Where in `memory` the header stands.
+/// Returns the offset of a header in `memory`.
 fn find(memory: &Region, header: Header) -> usize {
     let mut places = (0..rings_end(memory))
         .step_by(8)
@@ -126,7 +125,7 @@ fn lost(error: Result<usize, PeerLost>) -> Loss {
     error.unwrap_err().loss
 }
 
-/// Parts of a raw header, to be replaced.
+/// Replaces a part of a raw header.
 fn with_kind(raw: u64, kind: u64) -> u64 {
     raw & !(0xf << 56) | kind << 56
 }
@@ -143,7 +142,7 @@ fn with_completed(raw: u64, completed: u16) -> u64 {
     raw & !(0xffff << 32) | u64::from(completed) << 32
 }
 
-/// Turns a sound header into another one.
+/// Turns a valid header into a forged one.
 type Spoil = fn(u64) -> u64;
 
 const UNKNOWN: u8 = 200;
@@ -186,7 +185,7 @@ fn a_payload_longer_than_its_cell() {
         peer.try_request_medium(to_victim, TELL, [], &[1, 2, 3]).unwrap();
         let header =
             Header { sequence: sequence_at(0), completed: 0, handler: TELL, kind: Kind::Medium, words: 0 };
-        // The length stands behind the header.
+        // The length follows the header.
         let found = word(&memory, find(&memory, header) + 8);
         assert_eq!(found.swap(len, Ordering::Release), 3);
         if is_sound {
@@ -199,7 +198,7 @@ fn a_payload_longer_than_its_cell() {
     }
 }
 
-/// A short message that calls itself medium: whatever length stands there is checked.
+/// The kind of a short message is changed to medium. The length that stands there is checked.
 #[test]
 fn a_kind_that_was_changed() {
     let Scene { mut victim, mut peer, to_victim, memory, mut at_victim, .. } = scene(handlers(), 8);
@@ -257,13 +256,13 @@ fn child_process() {
     }
 }
 
-/// Where the rings end in a port's memory, and the stages begin.
+/// Returns the end of the rings in a port's memory, where the bounce buffers begin.
 fn rings_end(memory: &Region) -> usize {
     memory.len() - 2 * netdyno_host::stage::LEN
 }
 
-/// Fills the ring of replies, which lies in the second half of the rings, with messages that
-/// come first in it.
+/// Fills the reply ring, which is the second half of the rings, with headers that are valid as the first
+/// message.
 fn fill_replies(memory: &Region) {
     let header =
         Header { sequence: sequence_at(0), completed: 0, handler: ECHO, kind: Kind::Short, words: 0 };
@@ -272,7 +271,7 @@ fn fill_replies(memory: &Region) {
     }
 }
 
-/// A reply to nothing is reported, and does not hide the end of the peer that wrote it.
+/// A reply without a request is reported, and the end of the peer that wrote it is still noticed.
 #[test]
 fn a_reply_without_a_request() {
     let mut child = Child::start(module_path!(), "idle");
@@ -296,14 +295,14 @@ fn a_reply_without_a_request() {
     assert!(at_victim.replies.is_empty());
 }
 
-/// Garbage that often enough looks like the next message.
+/// Returns a random word that often looks like the next header.
 fn garbage(rng: &mut Rng, window: u64) -> u64 {
     let sequence = u64::from(sequence_at(rng.u64(..window)));
     match rng.u32(..8) {
         0 => rng.u64(..),
         1 => u64::MAX,
         2 => rng.u64(..2 * MEDIUM as u64),
-        // Right but for some bits.
+        // Valid except for some bits.
         3..=5 => {
             let kind = rng.u64(..14) << 56;
             let completed = rng.u64(..2 * window) << 32;
@@ -313,7 +312,8 @@ fn garbage(rng: &mut Rng, window: u64) -> u64 {
     }
 }
 
-/// Everything but the nonce and, mostly, the word that says closed.
+/// Overwrites everything but the nonce and, in most rounds, the control words, which tell whether the
+/// peer has closed.
 fn spoil_all(memory: &Region, rng: &mut Rng, window: u64) {
     let start = if rng.u32(..8) == 0 { 16 } else { 4096 };
     for at in (start..rings_end(memory)).step_by(8) {
@@ -329,14 +329,14 @@ fn garbage_everywhere() {
         let window = 1 << rng.u32(..6);
         let Scene { mut victim, mut peer, to_peer, to_victim, memory, mut at_victim, mut at_peer } =
             scene(if round % 2 == 0 { handlers_everywhere() } else { handlers() }, window);
-        // Some honest traffic first, so that the next message is not always the first.
+        // Some correct traffic first, so that the next message is not always the first one.
         for n in 0..rng.u64(..20) {
             let _ = victim.try_request(to_peer, ECHO, [n]);
             let _ = peer.try_request(to_victim, ECHO, [n]);
             victim.poll(&mut at_victim).unwrap();
             peer.poll(&mut at_peer).unwrap();
         }
-        // Several laps of garbage: each poll moves on by one slot.
+        // Several laps of garbage. Each poll advances by one slot.
         'laps: for _ in 0..4 {
             spoil_all(&memory, &mut rng, u64::from(window) + 20);
             for n in 0..2 * u64::from(window) + 2 {
@@ -351,14 +351,14 @@ fn garbage_everywhere() {
             }
         }
         assert!(victim.in_flight(to_peer) <= window);
-        // The victim keeps to the protocol: what it wrote, its peer may take.
+        // The victim still follows the protocol, so its peer may take its messages.
         for _ in 0..2 * window {
             let _ = peer.poll(&mut at_peer);
         }
     }
 }
 
-/// The same while both sides work: words change between two looks at them.
+/// The same while both sides work, so that words change between two reads of them.
 #[test]
 fn garbage_at_any_time() {
     let seed = seed();
@@ -399,7 +399,7 @@ fn garbage_at_any_time() {
     }
 }
 
-/// One peer that breaks the protocol does no harm to the traffic with another.
+/// A peer that breaks the protocol does not affect the traffic with another peer.
 #[test]
 fn the_other_peers_go_on() {
     let Scene { mut victim, peer: _peer, to_peer, memory, mut at_victim, .. } = scene(handlers(), 8);
@@ -409,14 +409,14 @@ fn the_other_peers_go_on() {
     let mut losses = Vec::new();
     for n in 0..100 {
         if n == 50 {
-            // The first request of the peer, wherever it is looked for, and of no kind.
+            // Writes an unknown kind wherever the first request of the peer may be read.
             for at in (4096..rings_end(&memory)).step_by(8) {
                 let raw = with_kind(u64::from(sequence_at(0)), 15);
                 word(&memory, at).store(raw, Ordering::Release);
             }
         }
         good.request(&mut at_good, to_victim, ECHO, [n]).unwrap();
-        // A report of the other's loss takes the place of one poll.
+        // The report of the other peer's loss takes the place of one poll.
         until("both are answered", || {
             losses.extend(victim.poll(&mut at_victim).err());
             good.poll(&mut at_good).unwrap();

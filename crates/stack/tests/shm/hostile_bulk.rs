@@ -1,5 +1,5 @@
-//! A peer that breaks the protocol of transfers: nothing is written where it may not, nothing
-//! panics, and it is given up where no correct peer would have done that.
+//! A peer that breaks the protocol of transfers. It cannot write where it may not, and nothing panics. It
+//! is disconnected if it does what no correct peer does.
 
 use crate::common::bulk::{BLANK, FETCHED, Origin, QUIET, Seen, Side, config, contents, handlers};
 use crate::common::{PATIENCE, seed, until};
@@ -19,15 +19,15 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 const WINDOW: u32 = 16;
-/// Bytes of a page, at least.
+/// The minimum size of a page.
 const PAGE: usize = 4096;
 
-/// A victim, and the rings that its peer writes to, in the hands of somebody else.
+/// A victim, and the rings that its peer writes to. The test writes to them instead of the peer.
 struct Scene {
     victim: Side,
     requests: Writer,
     replies: Writer,
-    /// Takes no part, but its memory is there.
+    /// The correct peer. It takes no part, but owns memory.
     peer: Endpoint<Seen>,
 }
 
@@ -43,13 +43,13 @@ fn scene() -> Scene {
     peer.connect(peers_port, &address).unwrap();
     let first = Place { offset: CONTROL_BYTES, slots: WINDOW as usize, cell: 64 };
     let second = (first.offset + first.len()).next_multiple_of(PAGE) + PAGE / 2;
-    // SAFETY: the peer that could write to them as well is not used.
+    // SAFETY: the peer, which could also write to the rings, is not used.
     let [requests, replies] =
         [first.offset, second].map(|offset| unsafe { Writer::new(&memory, Place { offset, ..first }) });
     Scene { victim: Side { endpoint: victim, peer: id, seen: Seen::default() }, requests, replies, peer }
 }
 
-/// A credit that no victim has given.
+/// Returns a credit that the victim has not given.
 fn credit() -> Credit {
     Credits::new(1).take().unwrap()
 }
@@ -69,7 +69,7 @@ fn whole(memory: &Memory) -> Extent {
     Extent { memory: memory.id(), offset: 0, len: memory.len() as u64 }
 }
 
-/// Extents that are not all inside of `memory`, or of none.
+/// Returns extents that are not completely inside `memory`, or are of no memory.
 fn outside(memory: &Memory) -> [Extent; 8] {
     let (right, len) = (whole(memory), memory.len() as u64);
     [
@@ -148,7 +148,7 @@ fn answers_to_what_was_not_asked() {
     }
 }
 
-/// A get whose answer is left out is found out, even where the peer goes on otherwise.
+/// A get that is answered by another message is detected, even if the peer is correct otherwise.
 #[test]
 fn a_get_that_is_answered_by_something_else() {
     for kind in [Kind::Credit, Kind::Short] {
@@ -171,7 +171,7 @@ fn a_get_that_is_answered_by_something_else() {
     }
 }
 
-/// The same for the question whether there is a memory.
+/// The same for the question of whether a memory is registered.
 #[test]
 fn a_question_that_is_answered_by_something_else() {
     let mut scene = scene();
@@ -188,7 +188,7 @@ fn a_question_that_is_answered_by_something_else() {
     }
 }
 
-/// Any requests for memory that is there: the bytes around it stay.
+/// Random requests for existing memory do not change the bytes around it.
 #[test]
 fn nothing_is_written_beside_the_memory() {
     const LEN: usize = 3 * CELL;
@@ -197,7 +197,7 @@ fn nothing_is_written_beside_the_memory() {
         let mut scene = scene();
         let mut buffer = vec![BLANK; LEN + 2 * PAGE];
         let base = NonNull::from(&mut buffer[PAGE]);
-        // SAFETY: the buffer lives longer than the endpoint, and is not used meanwhile.
+        // SAFETY: the buffer outlives the endpoint, and nothing else uses it meanwhile.
         let memory = unsafe { scene.victim.endpoint.register_raw(base, LEN).unwrap() };
         for _ in 0..500 {
             let near = |rng: &mut Rng, at: usize| (at as u64).wrapping_add_signed(rng.i64(-3..3));
@@ -224,7 +224,7 @@ fn nothing_is_written_beside_the_memory() {
     }
 }
 
-/// What a peer fills a cell with counts when it is taken, whatever it is.
+/// A store counts with the bytes that its bounce-buffer slots hold, even if the peer has not filled them.
 #[test]
 fn a_store_of_cells_that_nobody_filled() {
     let mut scene = scene();
@@ -235,8 +235,8 @@ fn a_store_of_cells_that_nobody_filled() {
     assert!(told.bytes == expected);
 }
 
-/// Whoever maps memory and goes on writing to it when it is registered no more writes to
-/// nobody's; also where its endpoint is gone.
+/// A peer may go on writing to its mapping of memory that was deregistered. It then writes to pages that
+/// the owner no longer uses, also where the owner's endpoint is gone.
 #[test]
 fn memory_that_was_deregistered_is_out_of_reach() {
     for is_dropped in [false, true] {

@@ -1,4 +1,4 @@
-//! Transfers arrive whole, once, where they are to, and touch nothing else.
+//! Transfers arrive completely, once, at the right place, and change nothing else.
 
 use crate::common::bulk::{
     ANSWERED, BLANK, ECHO, FETCHED, ORIGINS, Origin, QUIET, Side, Told, bytes, config, contents, pair,
@@ -9,7 +9,7 @@ use fastrand::Rng;
 use netdyno_stack::am::{Config, Memory, Shared};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Lengths around what pages, cells and datagrams have.
+/// Lengths around the sizes of pages, bounce-buffer slots and datagrams.
 const LENGTHS: [usize; 18] = [
     0,
     1,
@@ -31,7 +31,7 @@ const LENGTHS: [usize; 18] = [
     (3 << 20) + 5,
 ];
 
-/// Memory that is [`BLANK`] but for `inner` at `offset`.
+/// Checks that memory holds `inner` at `offset` and is [`BLANK`] elsewhere.
 fn assert_holds(memory: &Memory, offset: usize, inner: &[u8]) {
     let found = contents(memory);
     let (before, rest) = found.split_at(offset);
@@ -82,11 +82,11 @@ fn of_every_length_at_every_offset() {
     }
 }
 
-/// Transfers of one side, and the room that each has.
+/// The number of transfers of one side, and the room for each.
 const TRANSFERS: u64 = 60;
 const ROOM: usize = 80_000;
 
-/// Where the `n`-th transfer is, and how long.
+/// Returns the offset and the length of the `n`-th transfer.
 fn place(seed: u64, n: u64) -> (usize, usize) {
     let mut rng = Rng::with_seed(seed ^ n.wrapping_mul(0x1234_5678_9abc_def1));
     let lengths = [0, 1, 100, 4096, 65_536, rng.usize(..70_000)];
@@ -94,7 +94,7 @@ fn place(seed: u64, n: u64) -> (usize, usize) {
     (n as usize * ROOM + rng.usize(..ROOM - len), len)
 }
 
-/// What one side has for the other: bytes to get, and room to store into.
+/// The memory of one side for the other: bytes to get, and room to store into.
 struct Memories {
     given: Memory,
     taken: Memory,
@@ -111,8 +111,7 @@ impl Memories {
     }
 }
 
-/// Stores and gets all there is, without waiting for any of it, while the other side does the
-/// same.
+/// Starts all stores and gets without waiting for any of them, while the other side does the same.
 fn transfer_all(side: &mut Side, theirs: &Memories, seed: u64, done: &AtomicUsize) {
     let mut rng = Rng::with_seed(seed);
     let (deadline, mut idler) = (Deadline::after(PATIENCE), Idler::default());
@@ -126,7 +125,7 @@ fn transfer_all(side: &mut Side, theirs: &Memories, seed: u64, done: &AtomicUsiz
         if rng.bool() {
             endpoint.store(seen, taken, offset, &sent, handler, [n, 7]).unwrap();
         } else {
-            // The buffer may be longer than what is sent of it.
+            // The buffer may be longer than the part that is sent.
             sent.extend(vec![0; rng.usize(..100)]);
             let sent = Shared::first(sent.into(), len);
             endpoint.store_shared(seen, taken, offset, sent, handler, [n, 7]).unwrap();
@@ -152,7 +151,7 @@ fn transfer_all(side: &mut Side, theirs: &Memories, seed: u64, done: &AtomicUsiz
     }
 }
 
-/// Each transfer was told once, where it belongs, with what it brought.
+/// Checks that each transfer was reported once, at the right place and with the right bytes.
 fn assert_all(told: &[Told], seed: u64, memory: Option<u64>, first: impl Fn(u64) -> u64) {
     let mut order: Vec<&Told> = told.iter().collect();
     order.sort_by_key(|told| told.words[0]);
@@ -192,7 +191,7 @@ fn many_in_flight_in_both_directions() {
     }
 }
 
-/// Messages without a byte of payload leave transfers as they are.
+/// Transfers do not depend on the room for payloads of messages.
 #[test]
 fn where_no_message_has_a_payload() {
     for origin in ORIGINS {
@@ -200,7 +199,7 @@ fn where_no_message_has_a_payload() {
     }
 }
 
-/// A store is whole when its handler fires, with requests of other kinds before and behind.
+/// A store is complete when its handler runs, with other requests before and behind it.
 #[test]
 fn between_short_requests() {
     const LEN: usize = 70_001;
@@ -222,7 +221,7 @@ fn between_short_requests() {
     }
 }
 
-/// Both sides wait for room at each other, in the midst of long transfers.
+/// Both sides wait for room at each other during long transfers.
 #[test]
 fn both_sides_may_wait_in_a_transfer() {
     for origin in ORIGINS {
@@ -251,7 +250,7 @@ fn both_sides_may_wait_in_a_transfer() {
     }
 }
 
-/// Local memory may be given up while something is on its way to it.
+/// Local memory may be deregistered while a get to it is in flight.
 #[test]
 fn the_memory_of_a_get_is_kept_until_it_has_come() {
     for origin in ORIGINS {

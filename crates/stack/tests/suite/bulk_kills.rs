@@ -1,5 +1,5 @@
-//! Peers killed in the midst of transfers. The only test of its process, so that it can count
-//! what the process holds before and after: `NETDYNO_KILLS` says how many kills.
+//! Peers killed during transfers. This is the only test of its process, so that it can count what the
+//! process holds before and after. `NETDYNO_KILLS` sets the number of kills.
 
 use crate::WIRE;
 use crate::common::bulk::{ANSWERED, FETCHED, Origin, QUIET, Seen, Side, config, handlers};
@@ -18,13 +18,13 @@ fn endpoint() -> Endpoint<Seen> {
     Endpoint::new(handlers(), Config { peer_timeout: PEER_TIMEOUT, ..config() }).unwrap()
 }
 
-/// What the survivor does when its peer is killed.
+/// The work of the survivor when its peer is killed.
 #[derive(Clone, Copy, Debug)]
 enum Survivor {
     Stores,
     StoresShared,
     Gets,
-    /// Lets the peer do both.
+    /// Lets the peer store and get.
     Serves,
 }
 
@@ -35,14 +35,14 @@ fn is_lost(error: &TransferError) -> bool {
     matches!(error, TransferError::Lost(_))
 }
 
-/// Transfers of `survivor`, for ever.
+/// Repeats the transfers of `survivor` until one fails.
 fn transfer(side: &mut Side, survivor: Survivor, key: &[u8]) -> TransferError {
     let deadline = Deadline::after(PATIENCE);
     let Side { endpoint, peer, seen } = side;
     let remote = match endpoint.attach(seen, *peer, key) {
         Ok(remote) => remote,
         Err(AttachError::Lost(lost)) => return lost.into(),
-        // Its process ended before its memory was mapped.
+        // The peer's process ended before its memory was mapped.
         Err(AttachError::NotRegistered) => loop {
             deadline.check("the end of a killed peer");
             if let Err(lost) = endpoint.poll(seen) {
@@ -114,12 +114,13 @@ fn kill_one(survivor: Survivor, at: usize, rng: &mut Rng) {
     assert!(is_lost(&error), "{error}");
     let TransferError::Lost(lost) = error else { unreachable!() };
     assert_eq!((lost.peer, lost.loss), (peer, LOSS));
-    // Memory is as it was, for others; nothing more is begun with the dead one.
+    // The survivor's memory is unchanged for other peers. No further transfer with the killed peer
+    // starts.
     assert!(side.endpoint.deregister(memory.id()).is_ok());
     child.kill();
 }
 
-/// Descriptors and mappings of this process.
+/// Returns the number of descriptors and mappings of this process.
 fn held() -> (usize, usize) {
     let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().count();
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
@@ -130,7 +131,8 @@ fn held() -> (usize, usize) {
 fn a_peer_killed_in_a_transfer_is_reported_and_leaves_nothing_behind() {
     let kills: usize = std::env::var("NETDYNO_KILLS").map_or(16, |text| text.parse().unwrap());
     let mut rng = Rng::with_seed(seed());
-    // Over UDP, who waits for nothing is told nothing.
+    // Over UDP the peer timeout only runs while requests are outstanding, so a survivor that only serves
+    // is not told.
     let survivors = match WIRE {
         Wire::Shm => SURVIVORS.len(),
         Wire::Udp => SURVIVORS.len() - 1,

@@ -1,4 +1,4 @@
-//! What cannot be transferred is refused where it was begun, and nothing is written.
+//! A transfer that is not possible is refused at the side that started it, and nothing is written.
 
 use crate::common::bulk::{
     ANSWERED, BLANK, FETCHED, ORIGINS, Origin, QUIET, Seen, Side, bytes, config, contents, handlers, pair,
@@ -41,7 +41,7 @@ fn ranges_that_are_not_all_inside() {
             assert_eq!(memory.write(offset, &vec![1; len]), Err(out));
             assert_eq!(memory.read(offset, &mut vec![1; len]), Err(out));
         }
-        // A length that no memory has.
+        // A length beyond any memory.
         let Side { endpoint, seen, .. } = &mut a;
         for len in [1001, most] {
             let error = endpoint.get(seen, remote, 1, len, &local, 0, FETCHED, []).unwrap_err();
@@ -77,7 +77,7 @@ fn keys_that_are_none() {
     assert!(matches!(attach_error(&mut a, &[0x55; LEN]), AttachError::Key(_)));
 }
 
-/// A key of which any bit is another one opens nothing.
+/// A key with any bit changed opens nothing.
 #[test]
 fn keys_that_were_forged() {
     for origin in ORIGINS {
@@ -105,7 +105,7 @@ fn keys_that_were_forged() {
     }
 }
 
-/// The right key at the wrong peer, even one of the same process.
+/// The right key at the wrong peer, even at a peer of the same process.
 #[test]
 fn the_key_of_another_endpoint() {
     for origin in ORIGINS {
@@ -127,7 +127,7 @@ fn keys_of_memory_that_was_deregistered() {
         let memory = b.memory(origin, 100);
         b.endpoint.deregister(memory.id()).unwrap();
         let key = memory.key();
-        // With a handle that is left, and without one.
+        // With a handle that is still held, and without one.
         let memories = [Some(memory), None];
         while_polled(&mut b, || {
             for memory in memories {
@@ -162,7 +162,8 @@ fn without_handlers_nothing_is_begun() {
     assert_eq!(error, TransferError::NoHandler(99));
 }
 
-/// Deregistered after it was attached: refused, now or later, and as it was asked for.
+/// Memory is deregistered after it was attached. A transfer fails at once or is refused later, with its
+/// arguments.
 #[test]
 fn memory_that_was_deregistered_since() {
     for origin in ORIGINS {
@@ -179,7 +180,7 @@ fn memory_that_was_deregistered_since() {
             (stored, got)
         });
         if WIRE == Wire::Shm && matches!(origin, Origin::Allocated) {
-            // It is seen at once, by who maps it.
+            // A peer that maps the memory notices at once.
             assert_eq!((stored, got), (Err(TransferError::Deregistered), Err(TransferError::Deregistered)));
         }
         let later = a.seen.refused.iter().map(|refused| {
@@ -201,8 +202,8 @@ fn memory_that_was_deregistered_since() {
     }
 }
 
-/// Deregistered while stores come in: all up to some one are handled, those behind it are
-/// refused, and nothing lands afterwards.
+/// Memory is deregistered while stores arrive. All stores before some point are handled, all later ones
+/// are refused, and nothing is written afterwards.
 #[test]
 fn memory_that_is_deregistered_while_in_use() {
     let mut rng = Rng::with_seed(seed());
@@ -251,13 +252,13 @@ fn memory_that_is_deregistered_while_in_use() {
         assert_eq!(b.seen.stored.len() + refused(Transfer::Store), begun_stores);
         assert_eq!(a.seen.fetched.len() + refused(Transfer::Get), begun_gets);
         assert!(b.seen.stored.iter().zip(0..).all(|(told, n)| told.words[0] == n), "handled in order");
-        // It has all its answers. The other one would wait in vain for acknowledgements by it.
+        // This side has all its answers. The other side would wait in vain for its acknowledgements.
         drop(a);
     }
 }
 
-/// Deregistered once the bytes of a store are in place. On a dialled link its handler is not due yet:
-/// the store is refused then.
+/// Memory is deregistered when the bytes of a store are in place. On a dialled link the handler of the
+/// store is not due yet, so the store is refused.
 #[test]
 fn memory_that_is_deregistered_before_a_store_is_due() {
     let dials = match DIALS {
@@ -284,7 +285,7 @@ fn memory_that_is_deregistered_before_a_store_is_due() {
     }
 }
 
-/// Memory of an endpoint that is gone is nobody's, and who has a handle keeps it.
+/// The memory of a closed endpoint is out of reach of peers, and stays usable through a handle.
 #[test]
 fn memory_outlives_its_endpoint() {
     for origin in ORIGINS {
@@ -293,7 +294,7 @@ fn memory_outlives_its_endpoint() {
         let remote = while_polled(&mut b, || a.attach(&memory));
         drop(b);
         let Side { endpoint, seen, .. } = &mut a;
-        // What is found first: that the memory is closed, or that the endpoint is.
+        // Either the memory or the endpoint is found closed first.
         until("the end is noticed", || endpoint.store(seen, remote, 0, &[1], QUIET, []).is_err());
         assert!(contents(&memory).iter().all(|&byte| byte == BLANK));
         memory.write(1, &[1, 2]).unwrap();
@@ -301,7 +302,7 @@ fn memory_outlives_its_endpoint() {
     }
 }
 
-/// A peer that answers nothing does not hold up a question for ever.
+/// A peer that does not answer does not block a question for ever.
 #[test]
 fn a_question_that_nobody_answers() {
     let timeout = std::time::Duration::from_millis(300);
@@ -316,7 +317,7 @@ fn a_question_that_nobody_answers() {
     assert_eq!(told.recv_timeout(PATIENCE), Ok(true));
 }
 
-/// Handles are shared by threads, as the type says.
+/// Threads may share a handle.
 #[test]
 fn memory_may_be_used_by_any_thread() {
     fn check<T: Send + Sync + Clone>(_: &T) {}

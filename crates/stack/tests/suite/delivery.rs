@@ -1,4 +1,4 @@
-//! Every message arrives once, in order between each pair, and as it was sent.
+//! Every message arrives once, unchanged, and in order between each pair of endpoints.
 
 use crate::FAULTS;
 use crate::common::traffic::Traffic;
@@ -17,8 +17,8 @@ struct Side {
     traffic: Traffic,
 }
 
-/// A connected pair. Payloads are those that both sides take, so that any request may
-/// come back as long as it was.
+/// Returns a connected pair. Payloads are limited to what both sides take, so that a reply may be as long
+/// as its request.
 fn pair(seed: u64, a: Config, b: Config) -> [Side; 2] {
     let mut endpoints = [a, b].map(|config| Endpoint::new(Traffic::handlers(), config).unwrap());
     let [left, right] = &mut endpoints;
@@ -33,7 +33,7 @@ fn pair(seed: u64, a: Config, b: Config) -> [Side; 2] {
 
 const WINDOWS: [(u32, u32); 7] = [(1, 1), (2, 2), (8, 8), (256, 256), (1, 256), (8, 2), (64, 128)];
 
-/// Sends `messages` and takes as many; both sides are done when both are.
+/// Sends `messages` and receives as many. Each side goes on until both are done.
 fn run(side: &mut Side, messages: u64, done: &AtomicUsize, seed: u64) {
     let mut rng = Rng::with_seed(seed);
     let (deadline, mut idler) = (Deadline::after(PATIENCE), Idler::default());
@@ -42,7 +42,7 @@ fn run(side: &mut Side, messages: u64, done: &AtomicUsize, seed: u64) {
     while done.load(Ordering::Acquire) < 2 {
         deadline.check("traffic between two threads");
         if traffic.sent(*peer) < messages {
-            // Both ways to send, and bursts between polls.
+            // Uses both ways to send, with bursts between polls.
             if rng.bool() {
                 traffic.send(endpoint, *peer).unwrap();
             } else {
@@ -91,7 +91,7 @@ fn in_both_directions_between_two_threads() {
 fn with_the_largest_payloads_and_different_ones_at_both_ends() {
     between_two_threads(config(8, 1 << 20, Wait::Yield), config(8, 1 << 20, Wait::Yield), 400);
     between_two_threads(config(8, 4096, Wait::Yield), config(16, 192, Wait::Yield), 3_000);
-    // Medium messages without a byte.
+    // Medium messages with an empty payload.
     between_two_threads(config(8, 0, Wait::Yield), config(8, 0, Wait::Yield), 3_000);
 }
 
@@ -100,7 +100,7 @@ fn while_both_sides_spin() {
     between_two_threads(config(256, 128, Wait::Spin), config(256, 128, Wait::Spin), 100_000);
 }
 
-/// Any order of sending and polling, step by step in one thread, where it can be replayed.
+/// A random order of sends and polls in one thread, where a run can be replayed.
 #[test]
 fn with_polls_of_both_sides_interleaved_in_one_thread() {
     let seed = seed();
@@ -108,7 +108,7 @@ fn with_polls_of_both_sides_interleaved_in_one_thread() {
     for (a, b) in WINDOWS {
         println!("windows {a} and {b}");
         let mut sides = pair(seed, config(a, 256, Wait::Yield), config(b, 256, Wait::Yield));
-        // How eager each side is to send, so that rings run full as well as empty.
+        // How often each side sends rather than polls, so that rings become full as well as empty.
         for eagerness in [[1, 1], [9, 1], [1, 9], [9, 9]] {
             for _ in 0..5_000 {
                 let at = rng.usize(..2);
@@ -135,13 +135,13 @@ fn with_polls_of_both_sides_interleaved_in_one_thread() {
     }
 }
 
-/// More peers than are looked at in every poll, and every endpoint sends to all of them.
+/// More peers than are polled at every call, and each endpoint sends to all of them.
 #[test]
 fn among_24_endpoints_in_4_threads() {
     const ENDPOINTS: usize = 24;
     const MESSAGES: u64 = 50;
     let seed = seed();
-    // A peer takes two descriptors.
+    // Each peer takes two descriptors.
     let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     limit.current = limit.maximum.map_or(Some(4096), |most| Some(most.min(4096)));
     rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).unwrap();
@@ -197,7 +197,7 @@ fn among_24_endpoints_in_4_threads() {
     });
 }
 
-/// What handlers saw, oldest first.
+/// The calls of the handlers, oldest first.
 #[derive(Default)]
 struct Seen {
     requests: Vec<Vec<u8>>,
@@ -214,7 +214,7 @@ fn payloads_up_to_the_most_and_none_beyond() {
         let payload = request.payload();
         seen.requests.push(payload.to_vec());
         if let Err((too_long, request)) = request.reply_medium(0, [], payload) {
-            // The request is still to be answered, and can be.
+            // The refused reply leaves the request unanswered, so it can be answered again.
             seen.refused.push(too_long);
             request.reply(0, [1]);
         }

@@ -1,4 +1,4 @@
-//! Windows, credits, and where handlers run.
+//! Windows, credits, and the calls in which handlers run.
 
 use crate::common::asking::{ASK, Kept as Seen, TELL, keeping};
 use crate::common::{PATIENCE, base, connect, until};
@@ -38,7 +38,7 @@ fn pair([a, b]: [Config; 2]) -> Pair {
     Pair { a, b, to_b, to_a, at_a: Seen::default(), at_b: Seen::default() }
 }
 
-/// Sends until there is no room; returns how many there was room for.
+/// Sends until the window is full. Returns the number of requests sent.
 fn fill(endpoint: &mut Endpoint<Seen>, peer: PeerId, handler: u8) -> u32 {
     let mut sent = 0;
     loop {
@@ -50,7 +50,7 @@ fn fill(endpoint: &mut Endpoint<Seen>, peer: PeerId, handler: u8) -> u32 {
     }
 }
 
-/// On a network that loses nothing, where one side can be polled without the other.
+/// Runs on a network without faults, where one side can be polled without the other.
 #[test]
 fn a_window_is_full_exactly_when_it_is() {
     if FAULTS != Faults::NONE {
@@ -59,7 +59,7 @@ fn a_window_is_full_exactly_when_it_is() {
     let cases = [(1, 1), (2, 2), (8, 8), (256, 256), (1 << 15, 1 << 15), (1, 256), (256, 2), (8, 16)];
     for (a_size, b_size) in cases {
         let Pair { mut a, mut b, to_b, to_a, mut at_a, mut at_b } = pair(windows(a_size, b_size));
-        // Of two different windows the smaller one counts; over UDP none is larger than this.
+        // The smaller window of the two sides applies. Over UDP it is at most 2^14.
         let window = if WIRE == Wire::Udp { a_size.min(b_size).min(1 << 14) } else { a_size.min(b_size) };
         assert_eq!(fill(&mut a, to_b, ASK), window);
         assert_eq!(a.in_flight(to_b), window);
@@ -67,11 +67,11 @@ fn a_window_is_full_exactly_when_it_is() {
         // The other direction has a window of its own, of the same size.
         assert_eq!(fill(&mut b, to_a, ASK), window);
 
-        // Requests handled and their replies taken are room for as many more.
+        // A handled request makes room for another one once its reply is taken.
         until("a request is handled", || b.poll(&mut at_b).unwrap() > 0);
         assert_eq!(a.try_request(to_b, ASK, []), Err(RequestError::Full), "the reply is not taken yet");
         until("its reply is taken", || {
-            // Over UDP it may stand behind requests, which have to be acknowledged first.
+            // Over UDP the reply may follow requests in the stream, which must be acknowledged first.
             if WIRE == Wire::Udp {
                 b.poll(&mut at_b).unwrap();
             }
@@ -98,12 +98,11 @@ fn a_window_is_full_exactly_when_it_is() {
     }
 }
 
-/// What a connection over UDP sends before it hears anything.
+/// The requests that a UDP connection sends before it hears anything.
 const ON_THE_WIRE_AT_FIRST: u32 = 16;
 
-/// Both sides have sent all that they may, and yet either of them can answer, without the
-/// other's help; so this is not for networks where the other has to send again, nor for links on
-/// which messages are not there at once.
+/// Both sides have full windows, and each can still answer without the help of the other. This does not
+/// hold where the other side must retransmit, or where messages are not due at once.
 #[test]
 fn a_reply_never_waits() {
     if FAULTS != Faults::NONE || !DIALS.are_none() {
@@ -116,7 +115,7 @@ fn a_reply_never_waits() {
         let Pair { mut a, mut b, to_b, to_a, mut at_a, mut at_b } = pair(windows(window, window));
         assert_eq!(fill(&mut a, to_b, ASK), window);
         assert_eq!(fill(&mut b, to_a, ASK), window);
-        // Neither side waits for the other: each handles all that is there by polls alone.
+        // Neither side waits for the other: each handles everything that has arrived by polls alone.
         while a.poll(&mut at_a) != Ok(0) {}
         assert_eq!(at_a.requests.len() as u32, window, "answered with a full window of its own");
         assert_eq!(a.in_flight(to_b), window);
@@ -127,7 +126,7 @@ fn a_reply_never_waits() {
     }
 }
 
-/// Both sides wait for room at the same time, over and over: neither deadlocks.
+/// Both sides wait for room at the same time, repeatedly, without a deadlock.
 #[test]
 fn both_sides_may_wait_for_room() {
     for (a, b) in [(1, 1), (2, 2), (8, 8), (1, 8)] {
@@ -143,7 +142,7 @@ fn both_sides_may_wait_for_room() {
                 endpoint.in_flight(peer) == 0 && seen.requests.len() as u64 == REQUESTS
             });
             done.fetch_add(1, Ordering::AcqRel);
-            // The peer may still wait for what is owed to it, or has to be sent again.
+            // The peer may still wait for credits, or for a retransmission.
             until("the other side", || {
                 endpoint.poll(seen).unwrap();
                 done.load(Ordering::Acquire) == 2
@@ -158,8 +157,8 @@ fn both_sides_may_wait_for_room() {
     }
 }
 
-/// What one request handled costs the responder while nothing flows back: with half a
-/// window owed a credit goes out at once, with less when there is time.
+/// Credits of handled requests return although no reply carries them. With half a window owed a credit is
+/// sent at once; with less it is sent when the endpoint is idle.
 #[test]
 fn unanswered_requests_give_their_credit_back() {
     for wait in [Wait::Spin, Wait::Yield] {
@@ -184,7 +183,7 @@ fn unanswered_requests_give_their_credit_back() {
     }
 }
 
-/// On a network that loses nothing, where all are there at once: the side that gets the credit does
+/// Runs on a network without faults, where messages are due at once. The side that gets the credits does
 /// nothing for it.
 #[test]
 fn half_a_window_of_unanswered_requests_is_credited_at_once() {
@@ -193,7 +192,7 @@ fn half_a_window_of_unanswered_requests_is_credited_at_once() {
     }
     let Pair { mut a, mut b, to_b, mut at_a, mut at_b, .. } = pair(windows(8, 8));
     assert_eq!(fill(&mut a, to_b, TELL), 8);
-    // As long as there are requests to handle, there is no time to tell what is owed.
+    // While there are requests to handle, credits below half a window are not sent.
     until("half of them are handled", || {
         b.poll(&mut at_b).unwrap();
         at_b.requests.len() >= 4
@@ -207,17 +206,17 @@ fn half_a_window_of_unanswered_requests_is_credited_at_once() {
 #[test]
 fn handlers_run_in_poll_and_in_a_request_that_waits() {
     let Pair { mut a, mut b, to_b, to_a, mut at_a, mut at_b } = pair(windows(2, 2));
-    // Nothing runs in a call that does not wait.
+    // No handler runs in a call that does not wait.
     b.try_request(to_a, ASK, [7]).unwrap();
     a.try_request(to_b, ASK, [0]).unwrap();
     a.request(&mut at_a, to_b, ASK, [1]).unwrap();
     assert_eq!(at_a, Seen::default());
 
-    // The window is full. The request waits for the other side, and serves it meanwhile.
+    // The window is full. The request waits for the other side, and handles its requests meanwhile.
     std::thread::scope(|scope| {
         let responder = scope.spawn(|| {
-            // Takes the answer before it makes room, so that the request handler at the
-            // waiting side has run before the wait ended.
+            // Takes the answer before it makes room, so that the request handler at the waiting side has
+            // run before the wait ends.
             until("the waiting side answers", || {
                 b.poll(&mut at_b).unwrap();
                 !at_b.replies.is_empty() && at_b.requests.len() == 3
@@ -225,7 +224,7 @@ fn handlers_run_in_poll_and_in_a_request_that_waits() {
         });
         a.request(&mut at_a, to_b, ASK, [2]).unwrap();
         assert!(!at_a.replies.is_empty(), "room comes with a reply, which has its handler run");
-        // A network that loses needs both sides until the end.
+        // A network with faults needs both sides until the end.
         until("the other side is done", || {
             a.poll(&mut at_a).unwrap();
             responder.is_finished()
@@ -241,15 +240,15 @@ fn handlers_run_in_poll_and_in_a_request_that_waits() {
     assert_eq!((at_b.requests, at_b.replies), (vec![0, 1, 2], vec![7]));
 }
 
-/// Where the window stays full, the wait for room serves the peer all the same.
+/// While the window stays full, a request that waits for room still answers the peer.
 #[test]
 fn a_waiting_request_answers_its_peer() {
     let Pair { mut a, mut b, to_b, to_a, mut at_a, .. } = pair(windows(1, 1));
     a.try_request(to_b, ASK, [0]).unwrap();
     std::thread::scope(|scope| {
         let other = scope.spawn(move || {
-            // Asks and takes no request until it has its answer: its poll would handle one.
-            // So it looks at its peer's answer only through its own waiting request.
+            // Sends requests without polling, because a poll would handle the peer's request. So it takes
+            // the peer's answer only inside its own waiting request.
             let mut at_b = Seen::default();
             b.try_request(to_a, ASK, [1]).unwrap();
             b.request(&mut at_b, to_a, ASK, [2]).unwrap();
@@ -259,7 +258,7 @@ fn a_waiting_request_answers_its_peer() {
             });
         });
         a.request(&mut at_a, to_b, ASK, [3]).unwrap();
-        // A network that loses needs both sides until the end, which the other one tells.
+        // A network with faults needs both sides until the end, which the other side reports.
         until("both questions", || {
             let result = a.poll(&mut at_a);
             assert!(result.is_ok() || at_a.replies == [0, 3], "{result:?}");
@@ -284,7 +283,7 @@ fn what_cannot_be_made_is_refused() {
     assert!(open(1 << 15, 1 << 20).is_none());
 }
 
-/// Nothing is due for a peer that was given up, whatever was under way.
+/// Nothing is due for a disconnected peer, whatever was in flight.
 #[test]
 fn a_peer_that_was_given_up_keeps_nobody_awake() {
     if WIRE == Wire::Shm {
@@ -294,7 +293,7 @@ fn a_peer_that_was_given_up_keeps_nobody_awake() {
     let Pair { mut a, to_b, mut at_a, .. } = pair([config, config]);
     fill(&mut a, to_b, ASK);
     a.disconnect(to_b);
-    // A bad network holds back some of the goodbyes, and each is due once.
+    // A network with faults delays some of the closing messages, and each is due once.
     let settled = Instant::now() + Duration::from_millis(20);
     while Instant::now() < settled {
         a.poll(&mut at_a).unwrap();
@@ -319,15 +318,15 @@ fn a_peer_that_was_given_up_takes_nothing() {
     assert_eq!(a.poll(&mut at_a), Ok(0), "given up is not lost: nothing to report");
     assert_eq!(at_a, Seen::default());
 
-    // The other side takes what was sent before, and then learns of it.
+    // The other side takes what was sent before, and then learns of the disconnection.
     let mut found = None;
     until("the other side learns of it", || {
-        // Which says so again where a network has lost that.
+        // This poll sends the closing message again if the network has lost it.
         assert_eq!(a.poll(&mut at_a), Ok(0));
         found = b.poll(&mut at_b).err();
         found.is_some()
     });
     assert_eq!(found, Some(PeerLost { peer: to_a, loss: Loss::Closed, unresolved: 1, not_sent: 0 }));
-    // A network may lose it, and nothing is sent again to a peer that was given up.
+    // The network may lose the request, and nothing is retransmitted to a disconnected peer.
     assert!(at_b.requests == [0] || (FAULTS != Faults::NONE && at_b.requests.is_empty()));
 }

@@ -1,5 +1,5 @@
-//! Peers killed at random moments. The only test of its process, so that it can count
-//! what the process holds before and after: `NETDYNO_KILLS` says how many kills.
+//! Peers killed at random moments. This is the only test of its process, so that it can count what the
+//! process holds before and after. `NETDYNO_KILLS` sets the number of kills.
 
 use crate::WIRE;
 use crate::common::killing::{BOUND, LOSS, PEER_TIMEOUT};
@@ -16,7 +16,7 @@ const ASK: u8 = 0;
 const TELL: u8 = 1;
 const WINDOW: u32 = 16;
 
-/// What arrived, so far in order.
+/// Counts of arrivals, which come in order.
 #[derive(Default)]
 struct Seen {
     requests: u64,
@@ -54,7 +54,7 @@ fn child_process() {
     let sends = match role[0].as_str() {
         "answers" => false,
         "sends" => true,
-        // Answers some, and then does something else for ever.
+        // Answers some requests, and then never polls again.
         "stalls" => {
             while seen.requests < argument(&role, 1) {
                 endpoint.poll(&mut seen).unwrap();
@@ -74,13 +74,13 @@ fn child_process() {
     }
 }
 
-/// The request that the `n`-th answer is for: every third one has none.
+/// Returns the number of the request that the `n`-th answer is for. Every third request has no answer.
 fn answered(n: u64) -> u64 {
     n / 2 * 3 + n % 2
 }
 
-/// Sends the `n`-th request: every third without an answer, the others with a payload.
-/// Returns whether there was room.
+/// Sends the `n`-th request: every third one without an answer, the others with a payload. Returns
+/// whether the window had room.
 fn send(endpoint: &mut Endpoint<Seen>, peer: PeerId, n: u64) -> Result<bool, PeerLost> {
     let sent = if n % 3 == 2 {
         endpoint.try_request(peer, TELL, [n])
@@ -95,18 +95,20 @@ fn send(endpoint: &mut Endpoint<Seen>, peer: PeerId, n: u64) -> Result<bool, Pee
     }
 }
 
-/// What the survivor does when its peer is killed.
+/// The work of the survivor when its peer is killed.
 #[derive(Clone, Copy, Debug)]
 enum Survivor {
-    /// Asks and polls.
+    /// Sends requests and polls.
     Asks,
-    /// Waits in `request`, its window full.
+    /// Waits in `request` with a full window.
     IsBlocked,
-    /// Only polls; over UDP, where that waits for nothing, it asks once the peer is gone.
+    /// Only polls. Over UDP it sends a request once the peer is killed, because the timeout needs one
+    /// outstanding.
     Answers,
 }
 
-/// Requests that one poll takes at most: over UDP, those behind one that had been missing.
+/// The maximum number of requests that one poll takes: over UDP, those behind a datagram that was
+/// missing.
 const SOME: u64 = WINDOW as u64;
 
 const SURVIVORS: [Survivor; 3] = [Survivor::Asks, Survivor::IsBlocked, Survivor::Answers];
@@ -135,7 +137,7 @@ fn kill_one(survivor: Survivor, rng: &mut Rng) {
         let killer = scope.spawn(move || {
             std::thread::sleep(delay);
             let killed = Instant::now();
-            // Not reaped yet: for the survivor a zombie has ended.
+            // The child is not reaped yet: for the survivor a zombie has ended.
             kill_process(pid, Signal::KILL).unwrap();
             is_killed.store(true, Ordering::Release);
             killed
@@ -168,18 +170,18 @@ fn kill_one(survivor: Survivor, rng: &mut Rng) {
     assert_eq!((lost.peer, lost.unresolved), (peer, endpoint.in_flight(peer)));
     match survivor {
         Survivor::Asks => {
-            // What was answered is not unresolved; credits may have resolved more.
+            // Answered requests are not unresolved. Credits may have resolved more.
             let resolved = asked - u64::from(lost.unresolved);
             assert!(seen.replies == 0 || resolved > answered(seen.replies - 1));
         }
         Survivor::IsBlocked => {
             assert_eq!(lost.unresolved, WINDOW);
-            // The poll in which it stalls may have taken some more.
+            // The last poll of the stalling child may have taken some more.
             assert!(asked <= answers + SOME + u64::from(WINDOW));
         }
         Survivor::Answers => assert_eq!(u64::from(lost.unresolved), asked),
     }
-    // Told once; nothing more is sent.
+    // The loss is reported once, and nothing more is sent.
     assert_eq!(endpoint.poll(&mut seen), Ok(0));
     assert_eq!(send(&mut endpoint, peer, asked), Err(lost));
 
@@ -189,7 +191,7 @@ fn kill_one(survivor: Survivor, rng: &mut Rng) {
     assert!(!entry.exists());
 }
 
-/// Descriptors and mappings of this process.
+/// Returns the number of descriptors and mappings of this process.
 fn held() -> (usize, usize) {
     let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().count();
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
@@ -205,12 +207,12 @@ fn a_killed_peer_is_reported_and_leaves_nothing_behind() {
     for n in 0..kills {
         kill_one(SURVIVORS[n % SURVIVORS.len()], &mut rng);
     }
-    // Attempts to connect that fail hold nothing, either.
+    // A failed attempt to connect holds nothing, either.
     let mut endpoint = endpoint();
     for _ in 0..20 {
         let (port, other) = (endpoint.open_port(WIRE).unwrap(), endpoint.open_port(WIRE).unwrap());
         let mut address = other.address();
-        // The nonce of a segment; whether a UDP port knows IPv6 or only zeros.
+        // A byte of the segment's nonce; in a UDP address, a byte that must be zero for IPv4.
         address[35] ^= 1;
         assert!(endpoint.connect(port, &address).is_err());
     }

@@ -28,7 +28,7 @@ fn until_lost(endpoint: &mut Endpoint<Seen>, seen: &mut Seen) -> PeerLost {
     }
 }
 
-/// Polls for a while in which nothing may be lost.
+/// Polls for a while in which no peer may be lost.
 fn poll_for(endpoint: &mut Endpoint<Seen>, seen: &mut Seen, time: Duration) {
     let (start, mut idler) = (Instant::now(), Idler::default());
     while start.elapsed() < time {
@@ -45,7 +45,7 @@ fn child_process() {
     let peer = parent.connect(&mut endpoint);
     let mut seen = Seen::default();
     match role[0].as_str() {
-        // Answers, until the parent is gone.
+        // Answers until the parent is gone.
         "answers" => {
             while !parent.is_gone() {
                 if endpoint.poll(&mut seen).is_err() {
@@ -54,7 +54,7 @@ fn child_process() {
                 Wait::Yield.idle();
             }
         }
-        // Sends that many requests without looking at anything, and leaves in some way.
+        // Sends that many requests without polling, and then leaves in the given way.
         "sends" => {
             for n in 0..argument(&role, 2) {
                 endpoint.try_request(peer, if n % 2 == 0 { ASK } else { TELL }, [n]).unwrap();
@@ -88,7 +88,7 @@ fn a_stopped_peer_is_silent() {
         endpoint.in_flight(peer) == 0
     });
 
-    // While nothing is waited for, it may be as silent as it likes.
+    // While no request is outstanding, the peer may be silent.
     child.signal(Signal::STOP);
     poll_for(&mut endpoint, &mut seen, 2 * TIMEOUT);
 
@@ -98,14 +98,14 @@ fn a_stopped_peer_is_silent() {
             break error;
         }
     };
-    // A network that seems to lose lets less be under way than the window.
+    // Over UDP the congestion window may have shrunk, so that some requests were not sent.
     let not_sent = if WIRE == Wire::Shm { 0 } else { error.not_sent };
     assert_eq!(error, PeerLost { peer, loss: Loss::Silent(TIMEOUT), unresolved: 8, not_sent });
     assert!(asked.elapsed() >= TIMEOUT, "patience: {:?}", asked.elapsed());
     assert!(asked.elapsed() < TIMEOUT + Duration::from_secs(5));
     assert_eq!(seen.replies.len(), 100);
 
-    // It stays lost, even where it wakes up.
+    // The peer stays lost, even if it continues.
     child.signal(Signal::CONT);
     poll_for(&mut endpoint, &mut seen, Duration::from_millis(100));
     assert_eq!(endpoint.request(&mut seen, peer, ASK, [0]), Err(error));
@@ -142,16 +142,16 @@ fn a_peer_that_was_stopped_for_less_goes_on() {
     assert!(seen.replies.iter().copied().eq(0..asked), "each once, in order");
 }
 
-/// A program that was busy elsewhere did not see what its peer did meanwhile: that time is
-/// none of the peer's silence.
+/// A program that does not poll for a while does not see what its peer does. That time does not count
+/// towards the peer timeout.
 #[test]
 fn time_without_polls_is_not_the_silence_of_a_peer() {
     let (mut a, mut b) = (endpoint(8, TIMEOUT), endpoint(8, TIMEOUT));
     let (to_b, to_a) = connect(&mut a, &mut b);
     let (mut at_a, mut at_b) = (Seen::default(), Seen::default());
     for round in 0..3 {
-        // Requests after a pause, and a pause after requests: here with the answer already
-        // there, and there with an answer that comes a moment later.
+        // A pause precedes the request and follows it. In one case the answer is already there after the
+        // pause, and in the other it comes a moment later.
         std::thread::sleep(TIMEOUT + Duration::from_millis(100));
         a.try_request(to_b, ASK, [round]).unwrap();
         poll_for(&mut a, &mut at_a, TIMEOUT / 10);
@@ -170,8 +170,8 @@ fn time_without_polls_is_not_the_silence_of_a_peer() {
     assert_eq!((at_a.replies, at_b.replies), (vec![0, 1, 2], vec![1]));
 }
 
-/// What was sent before the end is delivered first, whatever the end was. Over UDP a peer
-/// that is killed takes with it what was not on the wire yet: the suite of kills is for that.
+/// Messages sent before the end are delivered first, whatever the end is. Over UDP a killed peer may not
+/// have sent all of its messages; the suite of kills covers that.
 #[test]
 fn what_was_sent_before_the_end_is_delivered() {
     for (leaves, loss) in [("closes", Loss::Closed), ("is-killed", Loss::Ended)] {
@@ -185,12 +185,12 @@ fn what_was_sent_before_the_end_is_delivered() {
         assert_eq!(child.hear(), "sent");
         match (loss, WIRE) {
             (Loss::Closed, Wire::Shm) => assert_eq!(child.hear(), "closed"),
-            // It lingers until it is heard.
+            // The child's endpoint lingers until its messages are acknowledged.
             (Loss::Closed, Wire::Udp) => {}
             _ => child.kill(),
         }
         let mut seen = Seen::default();
-        // Requests of our own will never be answered.
+        // These requests are never answered.
         for n in 0..3 {
             endpoint.request(&mut seen, peer, ASK, [n]).unwrap();
         }
@@ -200,7 +200,7 @@ fn what_was_sent_before_the_end_is_delivered() {
     }
 }
 
-/// Answers that a peer gave before its end count as answers.
+/// Answers that a peer sent before its end count as answers.
 #[test]
 fn what_was_answered_before_the_end_is_delivered() {
     let (mut a, mut b) = (endpoint(16, PATIENCE), endpoint(16, PATIENCE));
@@ -219,7 +219,7 @@ fn what_was_answered_before_the_end_is_delivered() {
     let answered = at_b.requests.len() as u64;
     assert!(answered < 16 || FAULTS != Faults::NONE, "some are left");
     let lost = std::thread::scope(|scope| {
-        // Over UDP it lingers until what it sent has arrived.
+        // Over UDP the endpoint lingers until its messages have arrived.
         scope.spawn(|| drop(b));
         until_lost(&mut a, &mut at_a)
     });
@@ -260,7 +260,7 @@ fn a_loss_is_reported_once_and_the_others_go_on() {
     };
     assert_eq!(losses, (0..3).map(|me| (me, lost(me))).collect::<Vec<_>>());
 
-    // Each request to it fails, none to the others does.
+    // Each request to the lost peer fails, and no request to another peer does.
     for _ in 0..3 {
         assert_eq!(endpoints[0].try_request(peer(0, 3), ASK, [1]), Err(lost(0).into()));
         assert_eq!(endpoints[0].request(&mut seen[0], peer(0, 3), ASK, [1]), Err(lost(0)));
@@ -276,8 +276,9 @@ fn a_loss_is_reported_once_and_the_others_go_on() {
     assert!(asked > 0 && seen[0].replies.iter().copied().eq(0..asked));
 }
 
-/// Many peers gone at once are reported one after the other, without a pause between. Not over
-/// a network that may lose the goodbye of one of them: who waits for nothing is told nothing.
+/// Many peers that close at once are reported one after the other, without pauses. This does not run on a
+/// network that may lose a closing message, because the peer timeout only runs while requests are
+/// outstanding.
 #[test]
 fn many_losses_are_reported_within_the_bound_for_one() {
     if FAULTS != Faults::NONE {
@@ -296,11 +297,12 @@ fn many_losses_are_reported_within_the_bound_for_one() {
     let start = Instant::now();
     lost.extend(losses);
     assert_eq!(lost, peers);
-    // A pause from one look to the next between them would make five seconds.
+    // A pause of one check interval between the reports would add up to five seconds.
     assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
 }
 
-/// Who gives a peer up tells it: otherwise a peer without requests would wait for ever.
+/// An endpoint that gives a peer up tells the peer. Otherwise a peer without requests would wait for
+/// ever.
 #[test]
 fn a_peer_given_up_as_silent_learns_of_it() {
     let (mut a, mut b) = (endpoint(8, TIMEOUT), endpoint(8, PATIENCE));
@@ -311,7 +313,7 @@ fn a_peer_given_up_as_silent_learns_of_it() {
     assert_eq!(lost, PeerLost { peer: to_b, loss: Loss::Silent(TIMEOUT), unresolved: 1, not_sent: 0 });
     let mut found = None;
     until("the other side learns of it", || {
-        // Which says so again where a network has lost that.
+        // This poll sends the closing message again if the network has lost it.
         assert_eq!(a.poll(&mut at_a), Ok(0));
         found = b.poll(&mut at_b).err();
         found.is_some()

@@ -1,5 +1,5 @@
-//! Processes that are stopped and go on, at random moments, on either side of the traffic:
-//! nothing is lost, nothing comes twice. `NETDYNO_KILLS` says how many pauses of each side.
+//! Processes that are stopped and continued at random moments, on either side of the traffic. Nothing is
+//! lost or duplicated. `NETDYNO_KILLS` sets the number of pauses of each side.
 
 use crate::common::asking::{ASK, Counted as Seen, counting};
 use crate::common::process::{Child, argument, role};
@@ -14,7 +14,7 @@ fn endpoint() -> Endpoint<Seen> {
     Endpoint::new(counting(), config).unwrap()
 }
 
-/// Asks and answers until it is over, or the peer has closed.
+/// Sends requests and answers until `is_over` returns true, or the peer has closed.
 fn ask(
     endpoint: &mut Endpoint<Seen>,
     seen: &mut Seen,
@@ -29,7 +29,7 @@ fn ask(
         match endpoint.poll(seen) {
             Ok(0) => Wait::Yield.idle(),
             Ok(_) => {}
-            // The parent closes its endpoint when it has all that it wants.
+            // The parent closes its endpoint when it has all its answers.
             Err(lost) => {
                 assert_eq!(lost.loss, Loss::Closed);
                 return;
@@ -51,7 +51,8 @@ fn child_process() {
     while endpoint.poll(&mut seen).is_ok() {}
 }
 
-/// Stops the child and lets it go on, `times`; the parent asks, the child asks or answers.
+/// Stops and continues the child, `times`. The parent sends requests; the child answers, and sends some
+/// too if `child_asks`.
 fn pause(times: usize, child_asks: bool, rng: &mut Rng) {
     let mut child = Child::start(module_path!(), &format!("peer {child_asks}"));
     let mut endpoint = endpoint();
@@ -66,7 +67,7 @@ fn pause(times: usize, child_asks: bool, rng: &mut Rng) {
             ask(&mut endpoint, &mut seen, peer, &mut asked, || Instant::now() >= until);
         }
     }
-    // Long enough for whoever measures round trips and patience.
+    // A pause that is long for RTT estimates and timeouts.
     child.signal(Signal::STOP);
     let until = Instant::now() + Duration::from_millis(300);
     ask(&mut endpoint, &mut seen, peer, &mut asked, || Instant::now() >= until);

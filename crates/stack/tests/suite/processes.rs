@@ -1,4 +1,4 @@
-//! More processes than this machine has cores, each connected with each.
+//! More processes than this machine has cores, each connected with every other one.
 
 use crate::WIRE;
 use crate::common::process::{Child, Parent, argument, from_hex, role, to_hex};
@@ -18,7 +18,7 @@ fn child_process() {
     one_of_many(&parent, seed, me);
 }
 
-/// One process: sends to all others, and serves them until the parent closes the pipe.
+/// Runs one process: sends to all others, and polls until the parent closes the pipe.
 fn one_of_many(parent: &Parent, seed: u64, me: usize) {
     let config =
         Config { window: 16, medium_bytes: MOST as u32, peer_timeout: PATIENCE, wait: Wait::Yield, ..base() };
@@ -41,7 +41,7 @@ fn one_of_many(parent: &Parent, seed: u64, me: usize) {
     let deadline = Deadline::after(PATIENCE);
     for _ in 0..MESSAGES * peers.len() as u64 {
         let at = rng.usize(..peers.len());
-        // Those that have enough leave their turn to the next one.
+        // A peer that has all its messages is skipped for the next one.
         let peer = (0..peers.len())
             .map(|step| peers[(at + step) % peers.len()])
             .find(|&peer| traffic.sent(peer) < MESSAGES)
@@ -60,7 +60,7 @@ fn one_of_many(parent: &Parent, seed: u64, me: usize) {
         }
     }
     parent.say("done");
-    // Others may still wait for what is owed to them.
+    // Others may still wait for credits or acknowledgements.
     while !parent.is_gone() {
         let _ = endpoint.poll(&mut traffic);
         std::thread::sleep(std::time::Duration::from_micros(100));
@@ -73,7 +73,7 @@ fn all_to_all_among_more_processes_than_cores() {
     let seed = seed();
     let mut children: Vec<_> =
         (0..PROCESSES).map(|me| Child::start(module_path!(), &format!("one-of-many {seed} {me}"))).collect();
-    // The address that `i` has for `j`, at which `j` is to connect.
+    // The address of `i` to which `j` connects.
     let said: Vec<Vec<String>> =
         children.iter().map(|child| child.hear().split(' ').map(str::to_owned).collect()).collect();
     let place_among_others = |me: usize, other: usize| if other < me { other } else { other - 1 };

@@ -1,4 +1,4 @@
-//! What cannot be connected, or opened, is refused with an error that says what to do.
+//! A port that cannot be opened or connected is refused, with an error that says what to do.
 
 use crate::common::{PATIENCE, until};
 use netdyno_host::datagram::DatagramSocket;
@@ -83,7 +83,7 @@ fn sockets_that_cannot_be_had() {
     }
 }
 
-/// A port of this host that was chosen; the longest payload is what a datagram carries.
+/// The configured port is used. The longest payload is the one that fits a datagram.
 #[test]
 fn a_port_that_was_asked_for() {
     let bind = {
@@ -95,13 +95,13 @@ fn a_port_that_was_asked_for() {
     let port = a.open_port(Wire::Udp).unwrap();
     let address = UdpPortAddress::parse(&port.address()).unwrap();
     assert_eq!((address.socket, address.medium_bytes as usize), (bind, LONGEST_PAYLOAD));
-    // Its ports share the socket, and nothing else.
+    // The ports of an endpoint share its socket, and have different connection numbers.
     let other = UdpPortAddress::parse(&a.open_port(Wire::Udp).unwrap().address()).unwrap();
     assert_eq!(other.socket, bind);
     assert_ne!(other.connection, address.connection);
 }
 
-/// Nobody is there: an error after the patience, and no sooner.
+/// A peer that does not exist is reported after the timeout, and not before.
 #[test]
 fn a_peer_that_is_not_there() {
     let timeout = Duration::from_millis(200);

@@ -1,5 +1,5 @@
-//! A third process that sends garbage, replayed, cut and forged datagrams at full speed from
-//! an address of its own.
+//! A third process that sends random, replayed, truncated and forged datagrams at full speed, from an
+//! address of its own.
 
 use super::relay::attack;
 use crate::common::asking::{ASK, Counted as Seen, counting};
@@ -18,7 +18,7 @@ fn endpoint() -> Endpoint<Seen> {
     Endpoint::new(counting(), config).unwrap()
 }
 
-/// What somebody could have overheard: sound messages for a connection, with its number.
+/// Returns a valid message for a connection, with its number, as if an attacker had overheard it.
 fn overheard(address: &UdpPortAddress) -> Vec<u8> {
     let header = Header {
         kind: Kind::Request,
@@ -47,13 +47,13 @@ fn child_process() {
     parent.say("attacks");
     while !parent.is_gone() {
         for (victim, known) in victims.iter().zip(&known) {
-            // A victim whose buffer is full does not take it.
+            // The send fails if the victim's buffer is full.
             let _ = socket.send_to(&attack(std::slice::from_ref(known), &mut rng), victim);
         }
     }
 }
 
-/// Starts the third process against the sockets of these ports.
+/// Starts the third process, which attacks the sockets of these ports.
 fn attacker(ports: &[Port]) -> Child {
     let addresses: Vec<UdpPortAddress> =
         ports.iter().map(|port| UdpPortAddress::parse(&port.address()).unwrap()).collect();
@@ -66,7 +66,7 @@ fn attacker(ports: &[Port]) -> Child {
     child
 }
 
-/// Asks until all is answered, and polls every endpoint.
+/// Sends requests until all are answered, and polls every endpoint.
 fn exchange(asker: &mut Endpoint<Seen>, peer: PeerId, others: &mut [&mut Endpoint<Seen>]) {
     let (mut at_asker, mut asked) = (Seen::default(), 0);
     let mut seen: Vec<Seen> = others.iter().map(|_| Seen::default()).collect();
@@ -87,7 +87,7 @@ fn exchange(asker: &mut Endpoint<Seen>, peer: PeerId, others: &mut [&mut Endpoin
     assert_eq!(seen[0].requests, REQUESTS, "each once");
 }
 
-/// With one peer the kernel itself keeps strangers out.
+/// With a single peer the socket is connected, so the kernel drops datagrams of unknown peers.
 #[test]
 fn a_stranger_against_endpoints_of_one_peer() {
     let (mut a, mut b) = (endpoint(), endpoint());
@@ -101,7 +101,7 @@ fn a_stranger_against_endpoints_of_one_peer() {
     exchange(&mut a, to_b, &mut [&mut b]);
 }
 
-/// With several, the endpoint does, and counts.
+/// With several peers the endpoint drops and counts these datagrams.
 #[test]
 fn a_stranger_against_endpoints_of_several_peers() {
     let (mut a, mut b, mut c) = (endpoint(), endpoint(), endpoint());

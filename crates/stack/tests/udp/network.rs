@@ -1,5 +1,5 @@
-//! A network that goes away, in one direction or both, for shorter and for longer than the
-//! patience of the ends; and one that attacks them.
+//! A network that fails in one or both directions, for less and for more than the timeout of the ends;
+//! and a network that attacks them.
 
 use super::relay::{self, A, B, Relay};
 use crate::common::{Idler, PATIENCE, seed, until};
@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const ASK: u8 = 0;
-/// What a connection sends before it hears anything.
+/// The requests that a connection sends before it hears anything.
 const SENT_AT_FIRST: u32 = 16;
 
-/// What arrived, each once and in order.
+/// Counts of arrivals. The handlers check that each arrives once and in order.
 #[derive(Debug, Default)]
 struct Seen {
     requests: u64,
@@ -68,7 +68,7 @@ impl Pair {
         }
     }
 
-    /// Both sides work for a while in which nobody may be lost.
+    /// Lets both sides work for a while in which no peer may be lost.
     fn work(&mut self, time: Duration) {
         let (start, mut idler) = (Instant::now(), Idler::default());
         while start.elapsed() < time {
@@ -89,14 +89,14 @@ impl Pair {
         assert_eq!((self.at_b.requests, self.at_a.replies), (self.asked, self.asked));
     }
 
-    /// Polls b, whose loss of a is reported once, whenever that is.
+    /// Polls b and keeps its report that a is lost.
     fn poll_b(&mut self) {
         if let Err(lost) = self.b.poll(&mut self.at_b) {
             self.lost_by_b.get_or_insert(lost);
         }
     }
 
-    /// Both sides poll until a knows that b is lost.
+    /// Lets both sides poll until a reports that b is lost.
     fn until_a_has_lost(&mut self) -> PeerLost {
         let mut found = None;
         until("the loss is reported", || {
@@ -138,8 +138,8 @@ fn away_in_one_direction_and_back() {
     pair.until_all_is_answered();
 }
 
-/// The last requests were never sent: those are told apart from those that may have been
-/// handled, which in the one case they were, and in the other not.
+/// The last requests were never sent, and are reported apart from those that may have been handled. In
+/// one case these were handled, and in the other they were not.
 #[test]
 fn away_for_longer_than_anybody_waits() {
     const ASKED: u32 = 40;
@@ -156,7 +156,7 @@ fn away_for_longer_than_anybody_waits() {
         assert_eq!(lost, expected);
         assert_eq!(pair.at_b.requests, u64::from(handled));
         assert_eq!(pair.at_a.replies, 0);
-        // It stays lost when the network is back, and the other side learns of it.
+        // The peer stays lost when the network is back, and it learns of that.
         pair.relay.cut(&cut, false);
         assert_eq!(pair.a.request(&mut pair.at_a, pair.to_b, ASK, [0]), Err(lost));
         assert_eq!(pair.a.in_flight(pair.to_b), ASKED);
@@ -173,8 +173,8 @@ fn away_for_longer_than_anybody_waits() {
     }
 }
 
-/// Garbage, cut, replayed and changed datagrams that seem to come from the peer itself: they
-/// cost counters.
+/// Random, truncated, replayed and changed datagrams that seem to come from the peer itself only increase
+/// counters.
 #[test]
 fn a_network_that_attacks() {
     let mut pair = Pair::new(PATIENCE);

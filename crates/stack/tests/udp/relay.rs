@@ -1,4 +1,4 @@
-//! A network between two endpoints that a test controls: each speaks to it as to the other.
+//! A network between two endpoints that a test controls. Each endpoint takes it for the other one.
 
 use fastrand::Rng;
 use netdyno_protocol::frame::udp_port::UdpPortAddress;
@@ -8,18 +8,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-/// The sender's side of a direction.
+/// The sender of a direction.
 pub const A: usize = 0;
 pub const B: usize = 1;
 
-/// What the network does, set while it runs.
+/// What the network does. Tests change it while it runs.
 #[derive(Default)]
 pub struct Control {
-    /// What this side sends is lost.
+    /// Datagrams of this sender are lost.
     pub is_cut: [AtomicBool; 2],
-    /// It sends everything that an attacker on the way can think of, at full speed.
+    /// The network sends attacks at full speed.
     pub is_hostile: AtomicBool,
-    /// How much of that it has sent.
+    /// The number of attacks.
     pub attacks: AtomicU64,
     is_over: AtomicBool,
 }
@@ -33,7 +33,7 @@ pub struct Relay {
 pub fn connect<S>(a: &mut Endpoint<S>, b: &mut Endpoint<S>, seed: u64) -> (PeerId, PeerId, Relay) {
     let (port_a, port_b) = (a.open_port(Wire::Udp).unwrap(), b.open_port(Wire::Udp).unwrap());
     let [at_a, at_b] = [&port_a, &port_b].map(|port| UdpPortAddress::parse(&port.address()).unwrap());
-    // What a speaks to, as if it were b, and what b speaks to.
+    // Endpoint a sends to the first socket as if it were b, and b to the second.
     let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
     let through = |address: UdpPortAddress, side: usize| {
         UdpPortAddress { socket: sockets[side].local_addr().unwrap(), ..address }.encode()
@@ -48,7 +48,7 @@ pub fn connect<S>(a: &mut Endpoint<S>, b: &mut Endpoint<S>, seed: u64) -> (PeerI
 }
 
 impl Relay {
-    /// Cuts the ways of those who send, or heals them.
+    /// Cuts the directions of these senders, or restores them.
     pub fn cut(&self, senders: &[usize], is_cut: bool) {
         for &side in senders {
             self.control.is_cut[side].store(is_cut, Ordering::Relaxed);
@@ -65,7 +65,7 @@ impl Drop for Relay {
     }
 }
 
-/// Datagrams kept to be replayed.
+/// The number of datagrams kept for replay.
 const KEPT: usize = 1000;
 
 fn carry(sockets: &[UdpSocket; 2], ends: [SocketAddr; 2], control: &Control, seed: u64) {
@@ -78,7 +78,7 @@ fn carry(sockets: &[UdpSocket; 2], ends: [SocketAddr; 2], control: &Control, see
     while !control.is_over.load(Ordering::Relaxed) {
         let mut is_idle = true;
         for sender in [A, B] {
-            // An end that is gone is none of the network's business.
+            // The receiver may be gone.
             let Ok((len, _)) = sockets[sender].recv_from(&mut room) else { continue };
             is_idle = false;
             if kept[sender].len() < KEPT {
@@ -99,7 +99,7 @@ fn carry(sockets: &[UdpSocket; 2], ends: [SocketAddr; 2], control: &Control, see
     }
 }
 
-/// Garbage, or a datagram from before: as it was, cut, or changed.
+/// Returns random bytes, or an earlier datagram: unchanged, truncated or changed.
 pub fn attack(kept: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
     let old = if kept.is_empty() { Vec::new() } else { kept[rng.usize(..kept.len())].clone() };
     match rng.u32(..4) {

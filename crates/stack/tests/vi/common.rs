@@ -1,4 +1,4 @@
-//! What these tests share with others.
+//! Modules shared with the tests of Active Messages.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 

@@ -1,4 +1,4 @@
-//! How VIs are brought together, and how that fails.
+//! Connecting VIs, and the errors of that.
 
 use crate::common::PATIENCE;
 use crate::end::{End, connect, drive, failed, pair, wait_for};
@@ -10,10 +10,10 @@ fn ends() -> [End; 2] {
     [(); 2].map(|()| End::open(wire()))
 }
 
-/// Time in which nobody can answer, and for which a test can wait.
+/// A timeout that is short enough to wait for, in tests where no answer comes.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// The second end waits, the first one asks; what has come.
+/// The second end waits, and the first one asks. Returns the request that the second end received.
 fn asked(ends: &mut [End; 2], vi: ViHandle) -> ConnHandle {
     let wait = ends[1].wait("server", PATIENCE);
     let to = ends[1].address("server");
@@ -35,7 +35,7 @@ fn answer(ends: &mut [End; 2], vi: ViHandle) -> Result<Offer, ConnectError> {
     answer.unwrap()
 }
 
-/// A message goes through.
+/// Sends a message in each direction.
 fn exchange(ends: &mut [End; 2], vis: [ViHandle; 2]) {
     for (from, to) in [(0, 1), (1, 0)] {
         ends[from].write(0, b"hello");
@@ -71,7 +71,7 @@ pub fn a_request_is_rejected() {
     ends[1].provider.reject(conn).unwrap();
     assert_eq!(answer(&mut ends, vi), Err(ConnectError::Rejected));
     assert_eq!(ends[0].state(vi), State::Idle);
-    // It may ask again.
+    // The VI may ask again.
     let other = ends[1].vi(Level::Delivery);
     let conn = asked(&mut ends, vi);
     ends[1].provider.accept(conn, other).unwrap();
@@ -97,7 +97,7 @@ fn vis_that_do_not_fit_together_are_not_connected() {
 fn nobody_waits() {
     let mut ends = ends();
     let vi = ends[0].vi(Level::Delivery);
-    // Not for this.
+    // The second end waits at another discriminator.
     let wait = ends[1].wait("another", PATIENCE);
     let to = ends[1].address("server");
     ends[0].ask(vi, "client", to, false, PATIENCE);
@@ -121,13 +121,13 @@ fn the_time_is_up() {
             true
         }
     });
-    // One who has come and is not answered.
+    // The request arrives and is not answered.
     let wait = ends[1].wait("server", PATIENCE);
     let to = ends[1].address("server");
     ends[0].ask(vi, "client", to.clone(), false, MOMENT);
     assert_eq!(answer(&mut ends, vi), Err(ConnectError::Timeout));
     let _ = ends[1].provider.waited(wait);
-    // A peer that does not ask in return.
+    // The peer does not make the peer request in return.
     ends[0].ask(vi, "client", to, true, MOMENT);
     assert_eq!(answer(&mut ends, vi), Err(ConnectError::Timeout));
     assert_eq!(ends[0].state(vi), State::Idle);
@@ -142,7 +142,7 @@ fn a_host_that_is_not_there_does_not_answer() {
     assert!(matches!(answer(&mut ends, vi), Err(ConnectError::Timeout | ConnectError::NoMatch)));
 }
 
-/// A provider that has one peer, and speaks to it alone, is found by others as soon as it waits.
+/// A provider that communicates with a single peer is still found by another one when it waits.
 #[test]
 fn a_third_one_asks() {
     let (mut ends, vis) = pair(Level::Delivery);
@@ -156,7 +156,7 @@ fn a_third_one_asks() {
     answer(&mut ends, vi).unwrap();
     exchange(&mut ends, [vi, other]);
     let [third, first] = ends;
-    // The one that was there before is where it was.
+    // The earlier connection still works.
     second.progress();
     let mut ends = [first, second];
     exchange(&mut ends, vis);
@@ -164,7 +164,7 @@ fn a_third_one_asks() {
     exchange(&mut ends, vis);
 }
 
-/// Several VIs of two providers, some of them connected again and again.
+/// Several VIs of two providers. One pair is connected again and again.
 #[test]
 fn vis_are_connected_beside_each_other_and_again() {
     let (mut ends, first) = pair(Level::Delivery);

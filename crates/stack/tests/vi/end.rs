@@ -1,4 +1,4 @@
-//! One end of a connection: a provider, memory that is registered with it, and descriptors in that.
+//! One end of a connection: a provider, registered memory, and descriptors in that memory.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -13,27 +13,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Room for messages. Descriptors are behind it.
+/// Room for messages. The descriptors follow.
 const DATA_LEN: usize = 4 << 20;
 const DESCRIPTORS: usize = 4096;
-/// Those of one side of the queues: more than a queue holds, however fast the other one is.
+/// The descriptors of each queue: more than a queue holds. Each queue has its own, so that a fast queue
+/// does not overwrite those of a slow one.
 const DESCRIPTORS_OF_SIDE: usize = DESCRIPTORS / 2;
-/// Room for a descriptor of these tests.
+/// The bytes reserved for a descriptor.
 const DESCRIPTOR_LEN: usize = 128;
 const LEN: usize = DATA_LEN + DESCRIPTORS * DESCRIPTOR_LEN;
-/// Bytes of one message or RDMA, at most.
+/// The maximum length of a message or an RDMA operation, in bytes.
 pub const LONGEST: u32 = 1 << 20;
 
 static ENDS: AtomicU32 = AtomicU32::new(0);
 
-/// Memory of a program, which only copies are made of.
+/// Memory of a program. Bytes are only copied into it and out of it.
 struct Arena {
     base: *mut u8,
-    /// The provider's own. Otherwise it is of the heap.
+    /// The provider's memory, if the provider allocated it. Otherwise the memory is from the heap.
     lent: Option<Arc<Loan>>,
 }
 
-// SAFETY: plain memory that nobody else has.
+// SAFETY: plain memory that this value alone owns.
 unsafe impl Send for Arena {}
 
 impl Arena {
@@ -42,7 +43,7 @@ impl Arena {
     }
 
     fn new() -> Self {
-        // SAFETY: the layout has bytes.
+        // SAFETY: the size of the layout is not 0.
         let base = unsafe { alloc_zeroed(Self::layout()) };
         assert!(!base.is_null());
         Self { base, lent: None }
@@ -56,14 +57,14 @@ impl Arena {
     fn read(&self, offset: usize, len: usize) -> Vec<u8> {
         assert!(offset + len <= LEN);
         let mut bytes = vec![0; len];
-        // SAFETY: inside.
+        // SAFETY: the range is inside the memory.
         unsafe { self.base.add(offset).copy_to_nonoverlapping(bytes.as_mut_ptr(), len) };
         bytes
     }
 
     fn write(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset + bytes.len() <= LEN);
-        // SAFETY: inside.
+        // SAFETY: the range is inside the memory.
         unsafe { self.base.add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 }
@@ -71,33 +72,33 @@ impl Arena {
 impl Drop for Arena {
     fn drop(&mut self) {
         if self.lent.is_none() {
-            // SAFETY: it was allocated so.
+            // SAFETY: the memory was allocated with this layout.
             unsafe { dealloc(self.base, Self::layout()) };
         }
     }
 }
 
-/// An address, as one process tells it to another.
+/// Returns an address as text for another process.
 pub fn spell(address: &Address) -> String {
     format!("{}/{}", to_hex(&address.host), to_hex(&address.discriminator))
 }
 
-/// The address that was spelled so.
+/// Reads an address from its text.
 pub fn spelled(text: &str) -> Address {
     let (host, discriminator) = text.split_once('/').unwrap();
     Address { host: from_hex(host), discriminator: from_hex(discriminator) }
 }
 
 pub struct End {
-    // Before the memory: it is used until the provider is gone.
+    // Declared before the memory, because the provider uses the memory until it is dropped.
     pub provider: Provider,
     arena: Arena,
     pub tag: Ptag,
-    /// All of the memory, which peers may write and read.
+    /// The handle of all of the memory. Peers may write and read it.
     pub all: MemHandle,
-    /// Descriptors that were posted to each side.
+    /// The number of descriptors posted to the send queue and to the receive queue.
     posted: [usize; 2],
-    /// Which end of this process it is.
+    /// The number of this end in its process.
     number: u32,
     pub failures: Vec<Failure>,
 }
@@ -113,7 +114,7 @@ impl End {
         let arena = if crate::IS_LENT { Arena::of(&mut provider) } else { Arena::new() };
         let tag = provider.create_tag().unwrap();
         let open = MemAttributes { tag, can_be_written: true, can_be_read: true };
-        // SAFETY: the memory stays for longer than the provider, and only copies are made of it.
+        // SAFETY: the memory outlives the provider, and only copies are made of it.
         let all = unsafe { provider.register(arena.base, LEN, open) }.unwrap();
         let number = ENDS.fetch_add(1, Ordering::Relaxed);
         Self { provider, arena, tag, all, posted: [0; 2], number, failures: Vec::new() }
@@ -135,32 +136,33 @@ impl End {
         self.provider.create_vi(self.attributes(level), None, None).unwrap()
     }
 
-    /// A discriminator of this end alone: on some wires all processes have one host.
+    /// Returns a discriminator of this end alone, because on some wires all processes have one host
+    /// address.
     fn own(&self, name: &str) -> Vec<u8> {
         format!("{name}-{}-{}", std::process::id(), self.number).into_bytes()
     }
 
-    /// Where this host is asked for.
+    /// Returns the address of this end under a name.
     pub fn address(&self, name: &str) -> Address {
         Address { host: self.provider.host(), discriminator: self.own(name) }
     }
 
-    /// Waits for a request for that name.
+    /// Waits for a connection request to that name.
     pub fn wait(&mut self, name: &str, timeout: Duration) -> WaitHandle {
         let discriminator = self.own(name);
         self.provider.wait(&discriminator, Some(timeout)).unwrap()
     }
 
-    /// Asks for a connection by that name.
+    /// Requests a connection under that name.
     pub fn ask(&mut self, vi: ViHandle, name: &str, to: Address, is_of_peer: bool, timeout: Duration) {
         let discriminator = self.own(name);
         self.provider.ask(vi, &discriminator, to, is_of_peer, Some(timeout)).unwrap();
     }
 
-    /// Registers a part of the memory once more.
+    /// Registers a part of the memory a second time.
     pub fn register(&mut self, offset: usize, len: usize, attributes: MemAttributes) -> MemHandle {
         assert!(offset + len <= LEN);
-        // SAFETY: as for all of it.
+        // SAFETY: the same holds as for the whole memory.
         unsafe { self.provider.register(self.arena.base.add(offset), len, attributes) }.unwrap()
     }
 
@@ -172,7 +174,7 @@ impl End {
         Segment { address: self.remote(offset).address, handle: self.all.0, len: len as u32 }
     }
 
-    /// Memory of this side, as the other one names it.
+    /// Returns an address in the memory, in the form in which the peer uses it.
     pub fn remote(&self, offset: usize) -> Remote {
         Remote { address: self.arena.base.expose_provenance() as u64 + offset as u64, handle: self.all.0 }
     }
@@ -193,7 +195,7 @@ impl End {
         View::new(&mut bytes[..]).unwrap().set_work(work).unwrap();
         self.write(offset, &bytes);
         let at = DescriptorAt { address: self.remote(offset).address, handle: self.all.0 };
-        // SAFETY: in registered memory.
+        // SAFETY: the descriptor is in registered memory.
         unsafe { self.provider.post(vi, side, at) }?;
         self.posted[side_at] += 1;
         Ok(at)
@@ -215,7 +217,7 @@ impl End {
         self.post(vi, Side::Send, &send)
     }
 
-    /// What stands in a descriptor.
+    /// Returns the completion that is written in a descriptor.
     pub fn completion(&self, at: DescriptorAt) -> Completion {
         let offset = (at.address - self.remote(0).address) as usize;
         let view = View::new(self.read(offset, DESCRIPTOR_LEN)).unwrap();
@@ -224,7 +226,7 @@ impl End {
         Completion { status, len: view.length(), immediate }
     }
 
-    /// Where the memory of a descriptor's first segment is.
+    /// Returns the offset of a descriptor's first segment in the memory.
     pub fn place_of(&self, at: DescriptorAt) -> usize {
         let base = self.remote(0).address;
         let bytes = self.read((at.address - base) as usize, DESCRIPTOR_LEN);
@@ -232,7 +234,7 @@ impl End {
         (work.segments.as_slice()[0].address - base) as usize
     }
 
-    /// The next descriptor that is done: it says the same in memory.
+    /// Returns the next completed descriptor, and checks that its memory holds the same completion.
     pub fn done(&mut self, vi: ViHandle, side: Side) -> Option<Completed> {
         let completed = self.provider.done(vi, side).unwrap()?;
         let Completion { status, len, .. } = self.completion(completed.at);
@@ -240,7 +242,7 @@ impl End {
         Some(completed)
     }
 
-    /// Makes progress. Whether anything moved.
+    /// Makes progress. Returns whether anything happened.
     pub fn progress(&mut self) -> bool {
         let is_any = self.provider.progress();
         while let Some(news) = self.provider.next_news() {
@@ -255,8 +257,7 @@ impl End {
         self.provider.query_vi(vi).unwrap().state
     }
 
-    /// Sleeps in the kernel until something may have come, as a program does that has nothing else to
-    /// do.
+    /// Sleeps in the kernel until an event, like a program that has nothing else to do.
     pub fn sleep(&mut self, most: Duration) {
         let timeout = self.provider.prepare_sleep().min(most);
         if !self.progress() {
@@ -277,13 +278,13 @@ pub fn work(operation: Operation, segments: &[Segment]) -> Work {
     }
 }
 
-/// Lets both ends make progress. Whether anything moved.
+/// Makes progress at both ends. Returns whether anything happened.
 pub fn progress(ends: &mut [End; 2]) -> bool {
     ends[0].progress() | ends[1].progress()
 }
 
-/// Lets both ends make progress until `is_done` finds what it waits for. It looks at both after each
-/// step; where nothing moves, the processor goes to others.
+/// Makes progress at both ends until `is_done` returns true. Calls `is_done` after each step. Where
+/// nothing happens, yields the processor.
 pub fn drive(ends: &mut [End; 2], what: &str, mut is_done: impl FnMut(&mut [End; 2]) -> bool) {
     let (deadline, mut idle) = (Deadline::after(PATIENCE), 0);
     while !is_done(ends) {
@@ -298,7 +299,7 @@ pub fn drive(ends: &mut [End; 2], what: &str, mut is_done: impl FnMut(&mut [End;
     }
 }
 
-/// Drives both ends until a descriptor of that end is done.
+/// Makes progress at both ends until a descriptor of one end has completed.
 pub fn wait_for(ends: &mut [End; 2], at: usize, vi: ViHandle, side: Side) -> Completed {
     let mut completed = None;
     drive(ends, "a descriptor", |ends| {
@@ -308,14 +309,14 @@ pub fn wait_for(ends: &mut [End; 2], at: usize, vi: ViHandle, side: Side) -> Com
     completed.unwrap()
 }
 
-/// The error of the one failure that an end is told.
+/// Returns the error of the single failure that an end is told of.
 pub fn failed(ends: &mut [End; 2], at: usize) -> AsyncError {
     drive(ends, "a failure", |ends| !ends[at].failures.is_empty());
     assert_eq!(ends[at].failures.len(), 1, "{:?}", ends[at].failures);
     ends[at].failures.remove(0).error
 }
 
-/// Two ends on this host, with a connected VI each.
+/// Opens two ends on this host, each with a connected VI.
 pub fn pair(level: Level) -> ([End; 2], [ViHandle; 2]) {
     let mut ends = [(); 2].map(|()| End::open(crate::wire()));
     let vis = ends.each_mut().map(|end| end.vi(level));
@@ -323,7 +324,7 @@ pub fn pair(level: Level) -> ([End; 2], [ViHandle; 2]) {
     (ends, vis)
 }
 
-/// Connects two VIs as peers.
+/// Connects two VIs by peer requests.
 pub fn connect(ends: &mut [End; 2], vis: [ViHandle; 2]) {
     let addresses = ends.each_ref().map(|end| end.address("peer"));
     for at in 0..2 {

@@ -1,4 +1,4 @@
-//! How connections end: by one side, and by what the other does not take.
+//! How connections end: by a disconnection, and by a message that the receiver does not take.
 
 use crate::common::{Deadline, PATIENCE};
 use crate::end::{End, connect, drive, failed, pair, progress, wait_for, work};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const LONG: usize = 200_000;
 
-/// Whatever was sent before a disconnection comes, and then its news.
+/// All messages that were sent before a disconnection arrive, and then its notification.
 #[test]
 fn what_was_sent_comes_before_the_end() {
     for (level, len) in [(Level::Delivery, 100), (Level::Delivery, 20_000), (Level::Reception, 100)] {
@@ -38,7 +38,7 @@ fn what_was_sent_comes_before_the_end() {
     }
 }
 
-/// A provider that is closed sees to what it has sent.
+/// A provider that is closed still delivers what it has sent.
 #[test]
 fn a_closed_provider_has_sent_everything() {
     let (ends, [ours, theirs]) = pair(Level::Delivery);
@@ -61,7 +61,7 @@ fn a_closed_provider_has_sent_everything() {
     }
 }
 
-/// A disconnection in the midst of long messages: all of them end, and the VI can be used again.
+/// A disconnection during long messages: all of them complete, and the VI can be connected again.
 #[test]
 fn a_disconnection_in_the_midst_of_messages() {
     for looks in [0, 1, 5, 50] {
@@ -91,13 +91,13 @@ fn a_disconnection_in_the_midst_of_messages() {
     }
 }
 
-/// What a message meets that is not taken, and what both sides are told.
+/// The errors at both ends for a message that is not taken.
 struct Refused {
     at_receiver: AsyncError,
     at_sender: Status,
 }
 
-/// Prepares the receiver; what is sent to it.
+/// Prepares the receiver, and returns the work that is sent to it.
 type Prepare = fn(&mut [End; 2], [ViHandle; 2], usize) -> Work;
 
 fn is_refused(prepare: Prepare, refused: &Refused) {
@@ -107,7 +107,8 @@ fn is_refused(prepare: Prepare, refused: &Refused) {
         let work = prepare(&mut ends, vis, len);
         let is_read = matches!(work.operation, Operation::Read(_));
         ends[0].post(ours, Side::Send, &work);
-        // What is behind a read may be there before that is answered.
+        // A send behind a read could arrive before the read is answered, so the work behind a read is
+        // another read.
         let behind = if is_read { Operation::Read(Remote::default()) } else { Operation::Send };
         let behind = crate::end::work(behind, &[ends[0].segment(0, 10)]);
         ends[0].post(ours, Side::Send, &behind);
@@ -170,10 +171,10 @@ fn memory_is_not_there_any_more() {
     is_refused(prepare, &refused);
 }
 
-/// Memory that goes while bytes come or leave: both ends break, and whoever's it was knows why.
+/// Memory is deregistered during a transfer. Both VIs break, and the status tells whose memory it was.
 #[test]
 fn memory_goes_in_the_midst_of_a_message() {
-    // Whose memory goes, and whether the other side writes it or reads from it.
+    // The owner of the memory, and whether the operation is a read.
     for (owner, is_read) in [(0, false), (0, true), (1, false), (1, true)] {
         let (mut ends, [ours, _]) = pair(Level::Reception);
         let tags = ends.each_ref().map(|end| end.tag);
@@ -189,7 +190,7 @@ fn memory_goes_in_the_midst_of_a_message() {
         ends[owner].deregister(0, handles[owner]);
         let completion = wait_for(&mut ends, 0, ours, Side::Send).completion;
         if crate::TAKES_ALL && (is_read || !crate::IS_LENT) && owner == usize::from(is_read) {
-            // All of it had left that memory. Where that is lent, writes stay in it.
+            // All bytes had already left that memory. With zero-copy, the bytes of a write stay in it.
             assert!(!completion.status.is_error(), "{completion:?}");
             continue;
         }
@@ -199,7 +200,7 @@ fn memory_goes_in_the_midst_of_a_message() {
     }
 }
 
-/// A program that never finds nothing done hears all the same that there is nobody any more.
+/// A program that finds a completion at every poll still notices that its peer has disconnected.
 #[test]
 fn the_end_is_heard_by_who_always_finds_something_done() {
     const SENDS: usize = 100_000;
@@ -215,12 +216,12 @@ fn the_end_is_heard_by_who_always_finds_something_done() {
     assert!(heard.is_some());
 }
 
-/// On a VI that promises nothing, what is not taken is lost, and nothing else.
+/// At the unreliable level a message that is not taken is lost, and the connection goes on.
 #[test]
 fn a_vi_that_promises_nothing_goes_on() {
     let (mut ends, [ours, theirs]) = pair(Level::Unreliable);
     let write = work(Operation::Write(Remote { handle: 0, ..ends[1].remote(0) }), &[ends[0].segment(0, 10)]);
-    // Nobody knows which of them come.
+    // Any of these messages may be lost.
     for _ in 0..50 {
         ends[0].send_from(ours, 0, 10);
         ends[0].post(ours, Side::Send, &write);

@@ -1,4 +1,4 @@
-//! A program that waits for the last bytes of an RDMA write, and then takes the others.
+//! A program that polls the last bytes of an RDMA write, and then reads the other bytes.
 
 use crate::common::{seed, until};
 use crate::end::{End, drive, pair, work};
@@ -7,17 +7,17 @@ use netdyno_stack::vi::*;
 use std::ptr::with_exposed_provenance_mut;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// Where an end sends from, and is written.
+/// The offsets from which an end sends, and to which it is written.
 const SENT: usize = 0;
 const WRITTEN: usize = 1 << 20;
-/// Bytes of a write at most: more than one piece of any wire.
+/// The maximum length of a write: more than one fragment on any wire.
 const LONGEST: usize = 3000;
-/// Bytes at the end of a write that may be waited for.
+/// The number of last bytes of which one is polled.
 const FLAG: usize = 8;
-/// Writes of a test; `NETDYNO_RUNS` for another number.
+/// The number of writes in a test. `NETDYNO_RUNS` overrides it.
 const RUNS: u64 = 10_000;
 
-/// A write, and which of its bytes is waited for.
+/// A write, and the byte that is polled.
 #[derive(Clone, Copy)]
 struct Draw {
     from: usize,
@@ -36,12 +36,12 @@ fn draws(seed: u64) -> impl Iterator<Item = Draw> {
     })
 }
 
-/// Waits for one byte of each write and looks at those in front of it. How many writes had one that was
-/// not there.
+/// Polls one byte of each write, and then checks the bytes before it. Returns the number of writes of
+/// which a byte was missing.
 fn watch(base: usize, draws: impl Iterator<Item = Draw>, begun: &AtomicU64, seen: &AtomicU64) -> u64 {
     let mut early = 0;
     for (nth, draw) in (1..).zip(draws) {
-        // SAFETY: in the memory of an end, at which this thread looks by atomics alone.
+        // SAFETY: the byte is in the memory of an end, and this thread only accesses it by atomics.
         let byte = |at| unsafe { AtomicU8::from_ptr(with_exposed_provenance_mut(base + draw.to + at)) };
         until("a write that is begun", || begun.load(Ordering::Acquire) >= nth);
         until("the byte of a write", || byte(draw.flag).load(Ordering::Acquire) == 1);

@@ -1,5 +1,4 @@
-//! A peer that is connected, speaks the language of connections without a fault, and says what no
-//! provider says.
+//! A connected peer that follows the protocol of connections, but sends messages that no provider sends.
 
 use crate::common::{Deadline, PATIENCE, seed};
 use crate::end::{End, LONGEST, connect, drive};
@@ -16,10 +15,10 @@ use std::net::{SocketAddr, UdpSocket};
 
 const PEERS: usize = 150;
 const STEPS: usize = 60;
-/// The number under which the first one asks.
+/// The number of the first peer's connection request.
 const NUMBER: u64 = 0x5eed;
 
-/// Bytes of anything.
+/// Memory that allows every access and holds arbitrary bytes.
 struct Anything;
 
 impl Memories for Anything {
@@ -48,7 +47,7 @@ struct Hostile {
 }
 
 impl Hostile {
-    /// Sends what there is, and takes what has come.
+    /// Sends what the connection has to send, and processes what has arrived.
     fn run(&mut self, rng: &mut Rng) {
         self.now_ns += 1_000_000;
         self.connection.on_time(self.now_ns);
@@ -79,14 +78,14 @@ impl Hostile {
         }
     }
 
-    /// Says something.
+    /// Sends a random message.
     fn speak(&mut self, end: &End, rng: &mut Rng) {
         let (words, now_ns) = (words(end, rng), self.now_ns);
         let payload = vec![7; [0, 1, 100, 1000, 1380][rng.usize(..5)]];
         let len = [0, 1, 1500, 5000, u64::from(u32::MAX), u64::MAX][rng.usize(..6)];
         let Remote { address, handle } = end.remote(rng.usize(..10_000));
         let _ = match rng.u32(..5) {
-            // As it should be.
+            // A valid head with the right length.
             0 => {
                 let head = Head::parse(words).unwrap_or(Head { number: 0, len: 0, kind: send() });
                 let head = Head { len: payload.len() as u32, ..head };
@@ -95,7 +94,7 @@ impl Hostile {
             1 => self.connection.request(rng.u8(..4), &words[..rng.usize(..=4)], &payload, now_ns),
             2 => self.connection.request(1, &words, &[], now_ns),
             3 => {
-                // What is never taken need not be sent to its end.
+                // The victim may never take the store, so a longer one would only be sent in vain.
                 let len = len.min(20_000);
                 self.connection.store(rng.u8(..2), &words, [rng.u64(..2), 0, len], now_ns).map(|_| ())
             }
@@ -108,12 +107,12 @@ fn send() -> Kind {
     Kind::Send { immediate: None }
 }
 
-/// A verdict, or anything.
+/// Returns a verdict or a random word.
 fn word(rng: &mut Rng) -> u64 {
     if rng.bool() { Verdict { number: rng.u32(..5), refusal: None }.pack() } else { rng.u64(..) }
 }
 
-/// A head, or nearly one.
+/// Returns a message head, sometimes with a flipped bit.
 fn words(end: &End, rng: &mut Rng) -> [u64; 4] {
     let remote = end.remote(rng.usize(..10_000));
     let immediate = rng.bool().then_some(5);
@@ -138,8 +137,8 @@ fn received(socket: &UdpSocket, room: &mut [u8]) -> Option<usize> {
     }
 }
 
-/// Lets a stranger have a connection with a VI. Its request has a number of its own: strangers come from the
-/// same port now and then, and the late copy of a request is answered no more.
+/// Connects a hostile peer with a VI. Each request has a number of its own. Hostile peers sometimes reuse
+/// a port, and a provider does not answer the late copy of an earlier request.
 fn admit(end: &mut End, vi: ViHandle, offer: Offer, number: u64) -> Hostile {
     let host = end.provider.host();
     let victim = SocketAddr::from(([127, 0, 0, 1], u16::from_be_bytes([host[4], host[5]])));
@@ -196,7 +195,7 @@ fn a_peer_that_says_anything_breaks_its_own_vi_at_most() {
         while ends[0].done(vi, Side::Send).is_some() || ends[0].done(vi, Side::Receive).is_some() {}
         ends[0].provider.destroy_vi(vi).unwrap();
     }
-    // For all others it is as it was.
+    // Other connections still work.
     let vis = ends.each_mut().map(|end| end.vi(Level::Reception));
     connect(&mut ends, vis);
     let received = ends[1].receive_into(vis[1], 0, 10);

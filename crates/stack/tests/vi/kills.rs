@@ -1,5 +1,5 @@
-//! Peers killed at random moments. The only test of its process, so that it can count what the
-//! process holds before and after: `NETDYNO_KILLS` says how many kills.
+//! Peers killed at random moments. This is the only test of its process, so that it can count what the
+//! process holds before and after. `NETDYNO_KILLS` sets the number of kills.
 
 use crate::common::process::{Child, argument, role};
 use crate::common::{Deadline, PATIENCE, seed};
@@ -12,15 +12,15 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicIsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// The survivor knows within this time, whatever the machine does besides.
+/// The survivor is told within this time, even on a busy machine.
 const BOUND: Duration = PEER_TIMEOUT.saturating_add(Duration::from_secs(5));
 const LEN: usize = 100_000;
 const AT_ONCE: usize = 8;
 
-/// What either side does, for ever.
+/// The work that either side repeats until the VI breaks.
 #[derive(Clone, Copy, Debug)]
 enum Doing {
-    /// Posts receives, and waits for what never comes, or comes.
+    /// Posts receives and waits for messages, which may never come.
     Receives,
     Sends,
     Writes,
@@ -29,12 +29,12 @@ enum Doing {
 
 const ALL: [Doing; 4] = [Doing::Receives, Doing::Sends, Doing::Writes, Doing::Reads];
 
-/// Keeps its queues full, until the VI breaks.
+/// Keeps the queues full until the VI breaks.
 fn keep_doing(end: &mut End, vi: ViHandle, doing: Doing, remote: Remote, rng: &mut Rng) {
     let deadline = Deadline::after(PATIENCE);
     while end.failures.is_empty() {
         deadline.check("the end of a killed peer");
-        // Not until nothing more is done: of a VI that is broken everything is so at once.
+        // The number is limited, because a broken VI completes every posted descriptor at once.
         for _ in 0..AT_ONCE {
             if end.provider.done(vi, Side::Receive).unwrap().is_some() {
                 end.receive_into(vi, 0, LEN);
@@ -61,7 +61,7 @@ fn do_one(end: &mut End, vi: ViHandle, doing: Doing, remote: Remote, rng: &mut R
     end.post(vi, Side::Send, &work(operation, &[segment]));
 }
 
-/// Connected, with receives posted: where the other side's memory is.
+/// Waits for the connection, and then posts the first work. `remote` is the memory of the other side.
 fn begin(end: &mut End, vi: ViHandle, doing: Doing, remote: Remote, rng: &mut Rng) {
     let deadline = Deadline::after(PATIENCE);
     while end.provider.answer(vi).unwrap().is_none() {
@@ -83,7 +83,8 @@ fn card(end: &End) -> String {
     format!("{} {address} {handle}", spell(&end.address("killed")))
 }
 
-/// A VI that asks for its peer, with more receives than there are messages under way.
+/// Returns a VI that requests a connection to its peer. It has more receives than messages can be in
+/// flight.
 fn asking(end: &mut End, level: Level, to: Address) -> ViHandle {
     let vi = end.vi(level);
     for _ in 0..500 {
@@ -136,7 +137,7 @@ fn kill_one(nth: usize, rng: &mut Rng) {
     let told_after = told.checked_duration_since(killed);
     assert!(told_after.is_some_and(|after| after < BOUND), "{told_after:?} after: {:?}", end.failures);
     assert_eq!((end.failures[0].vi, end.state(vi)), (Some(vi), State::Error));
-    // All that was posted is done, and what is posted now is so at once.
+    // All posted descriptors have completed, and a new one completes at once.
     end.receive_into(vi, 0, LEN);
     let mut last = None;
     while let Some(completed) = end.done(vi, Side::Receive) {
@@ -151,35 +152,35 @@ fn kill_one(nth: usize, rng: &mut Rng) {
     child.kill();
 }
 
-/// Descriptors and mappings of this process.
+/// Returns the number of descriptors and mappings of this process.
 fn held() -> (usize, usize) {
     let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().count();
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     (descriptors, maps.lines().filter(|line| line.contains("netdyno")).count())
 }
 
-/// Counts the bytes that are allocated.
+/// Counts the allocated bytes.
 struct Counting(AtomicIsize);
 
 #[global_allocator]
 static HEAP: Counting = Counting(AtomicIsize::new(0));
 
-// SAFETY: the system's allocator does it all.
+// SAFETY: the system's allocator does all the work.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.0.fetch_add(layout.size() as isize, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps to the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         self.0.fetch_sub(layout.size() as isize, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps to the contract of `dealloc`.
         unsafe { System.dealloc(at, layout) }
     }
 }
 
-/// What the harness keeps of each kill's output, and more.
+/// More bytes than the test harness keeps of the output for each kill.
 const NOISE_BYTES: isize = 1024;
 
 #[test]

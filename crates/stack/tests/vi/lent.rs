@@ -1,4 +1,4 @@
-//! Memory of the provider's own: what is sent from there its peer copies out itself.
+//! Zero-copy: the peer copies a message directly from memory that the sender's provider has allocated.
 
 use crate::end::{End, drive, pair, wait_for, work};
 use netdyno_stack::vi::*;
@@ -9,8 +9,8 @@ fn status(completed: Completed) -> Status {
     completed.completion.status
 }
 
-/// At a reliable level the memory is the sender's again when the descriptor is done, and no earlier: also
-/// not for what was sent behind it.
+/// At a reliable level a send completes only when the peer has copied the message. A short send behind it
+/// does not complete earlier either.
 #[test]
 fn a_long_message_is_complete_when_the_peer_has_copied_it() {
     for level in [Level::Delivery, Level::Reception] {
@@ -32,8 +32,8 @@ fn a_long_message_is_complete_when_the_peer_has_copied_it() {
     }
 }
 
-/// What the peer has not copied when the connection ends does not come any more: the memory has been
-/// given back, and may have other bytes in it.
+/// Messages that the peer has not copied when the connection ends do not arrive. The sender has its
+/// memory back, and may have written other bytes to it.
 #[test]
 fn nothing_comes_from_memory_that_was_given_back() {
     for is_begun in [false, true] {
@@ -56,8 +56,7 @@ fn nothing_comes_from_memory_that_was_given_back() {
     }
 }
 
-/// Memory comes and goes, more of it than a peer is let read at once; and some messages are of
-/// several pieces.
+/// Memory is allocated and freed, more than a peer maps at once. Some messages have several segments.
 #[test]
 fn memory_comes_and_goes() {
     let (mut ends, [ours, theirs]) = pair(Level::Delivery);
@@ -67,7 +66,7 @@ fn memory_comes_and_goes() {
         let memory = ends[0].provider.allocate(LONG).unwrap();
         let (base, tag) = (memory.base().as_ptr(), ends[0].tag);
         let attributes = MemAttributes { tag, can_be_written: false, can_be_read: false };
-        // SAFETY: it is there until it is deregistered, and nobody has a reference.
+        // SAFETY: the memory exists until it is deregistered, and there are no references to it.
         let handle = unsafe {
             base.write_bytes(nth, LONG);
             ends[0].provider.register(base, LONG, attributes).unwrap()
@@ -87,7 +86,7 @@ fn memory_comes_and_goes() {
         assert_eq!((received.len, received.status.is_error()), (send.len, false));
         assert!(ends[1].read(0, send.len as usize).iter().all(|byte| *byte == nth));
         assert!(!status(wait_for(&mut ends, 0, ours, Side::Send)).is_error());
-        // Some of it stays, more than there is room for.
+        // Half of the memory is kept, which is more than a peer maps at once.
         if nth % 2 == 0 {
             kept.push(memory);
         } else {
@@ -100,14 +99,14 @@ fn memory_comes_and_goes() {
     assert!(self::descriptors() <= descriptors);
 }
 
-/// Descriptors of files that this process has open, of memory that is lent.
+/// Returns the number of open descriptors of memory that peers can map.
 fn descriptors() -> usize {
     let links = std::fs::read_dir("/proc/self/fd").unwrap().filter_map(Result::ok);
     let targets = links.filter_map(|link| std::fs::read_link(link.path()).ok());
     targets.filter(|target| target.to_string_lossy().contains("netdyno-lent")).count()
 }
 
-/// A write into the peer's memory, with what tells it so, and one that is not allowed.
+/// A write into the peer's memory with immediate data, and one that the peer refuses.
 #[test]
 fn writes_are_checked_by_whoever_has_the_memory() {
     for level in Level::ALL {

@@ -1,4 +1,4 @@
-//! Messages of any length, by every operation, at every level.
+//! Messages of all lengths, by every operation, at every level.
 
 use crate::IS_SOUND;
 use crate::common::seed;
@@ -8,7 +8,8 @@ use netdyno_stack::vi::*;
 use std::collections::VecDeque;
 
 const LENS: [usize; 9] = [0, 1, 100, 1380, 1381, 4096, 65_537, 300_000, LONGEST as usize];
-/// Where an end sends from, receives, is written, and reads to.
+/// The offsets in an end's memory: for sends, for receives, for writes of the peer, and for the results
+/// of reads.
 const SENT: usize = 0;
 const RECEIVED: usize = LONGEST as usize;
 const WRITTEN: usize = 2 * LONGEST as usize;
@@ -18,7 +19,7 @@ fn random_bytes(rng: &mut Rng, len: usize) -> Vec<u8> {
     (0..len).map(|_| rng.u8(..)).collect()
 }
 
-/// The bytes from `offset` on, in several segments.
+/// Returns the bytes from `offset` on as several segments.
 fn segments(end: &End, offset: usize, len: usize) -> Vec<Segment> {
     let cut = [len / 3, len / 2, len];
     let mut begin = 0;
@@ -85,7 +86,7 @@ fn every_operation_at_every_reliable_level() {
     }
 }
 
-/// What is lost is lost; what comes is whole, comes once and in its order.
+/// Messages may be lost. Each one that arrives is complete, arrives once and in order.
 #[test]
 fn every_operation_of_a_vi_that_promises_nothing() {
     let mut rng = Rng::with_seed(seed());
@@ -99,7 +100,7 @@ fn every_operation_of_a_vi_that_promises_nothing() {
         let operation = if is_write { Operation::Write(ends[1].remote(WRITTEN)) } else { Operation::Send };
         let send = Work { immediate: Some(7), ..work(operation, &segments(&ends[0], SENT, len)) };
         let mut received = None;
-        // Until one comes: each is complete as soon as the wire has it.
+        // Sends until one arrives. Each send completes as soon as the wire has taken it.
         while received.is_none() {
             ends[0].post(ours, Side::Send, &send);
             let completion = wait_for(&mut ends, 0, ours, Side::Send).completion;
@@ -130,7 +131,7 @@ fn every_operation_of_a_vi_that_promises_nothing() {
     assert!(ends.iter().all(|end| end.failures.is_empty()));
 }
 
-/// Messages both ways, many at a time, of all kinds.
+/// Many messages of all kinds in both directions, several at a time.
 #[test]
 fn many_messages_come_once_whole_and_in_their_order() {
     const MESSAGES: usize = 400;
@@ -139,8 +140,7 @@ fn many_messages_come_once_whole_and_in_their_order() {
     for level in [Level::Delivery, Level::Reception] {
         let mut rng = Rng::with_seed(seed);
         let (mut ends, vis) = pair(level);
-        // Both have the same, so that one knows what the other sends; it is read from, and never
-        // written.
+        // Both ends hold the same bytes, so that one end knows what the other sends. They are only read.
         let bytes = random_bytes(&mut rng, RECEIVED);
         ends.iter_mut().for_each(|end| end.write(SENT, &bytes));
         let (mut sent, mut receives) = ([0; 2], [0; 2]);
@@ -156,14 +156,14 @@ fn many_messages_come_once_whole_and_in_their_order() {
                     let place = ends[1 - at].remote(offset);
                     let kind = rng.u32(..4);
                     let work = match kind {
-                        // Where it is read to nothing is checked but the last of it.
+                        // All reads go to one place, so only the last one is checked.
                         0 => work(Operation::Read(place), &[ends[at].segment(READ, len)]),
                         1 => work(Operation::Write(ends[1 - at].remote(WRITTEN)), &segments),
                         _ => work(Operation::Send, &segments),
                     };
                     let immediate = immediate.filter(|_| kind > 0);
                     if kind > 1 || immediate.is_some() {
-                        // One place for each that may be on its way.
+                        // Each message in flight has a place of its own.
                         let slot = RECEIVED + receives[at] % AT_ONCE * LONGEST_OF_MANY;
                         receives[at] += 1;
                         ends[1 - at].receive_into(vis[1 - at], slot, LONGEST_OF_MANY);
@@ -201,13 +201,14 @@ fn many_messages_come_once_whole_and_in_their_order() {
 
 const LONGEST_OF_MANY: usize = 12_000;
 
-/// Where a message of many is, and how long: short ones are more frequent.
+/// Returns the offset and the length of one of many messages. Short messages are more frequent.
 fn message(rng: &mut Rng) -> (usize, usize) {
     let longest = [64, 1500, LONGEST_OF_MANY][rng.usize(..3)];
     (rng.usize(..RECEIVED - LONGEST_OF_MANY), rng.usize(..=longest))
 }
 
-/// A read is ahead of nothing: what is fenced begins when all before it is complete.
+/// A send behind a read may start before the read is complete. A fenced one starts when all before it is
+/// complete.
 #[test]
 fn what_is_fenced_waits_for_reads_before_it() {
     let (mut ends, [ours, theirs]) = pair(Level::Delivery);

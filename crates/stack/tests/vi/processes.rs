@@ -1,4 +1,4 @@
-//! Two processes, each of which sleeps in the kernel where it has nothing to do.
+//! Two processes that sleep in the kernel while they have nothing to do.
 
 use crate::common::process::{Child, Parent, role};
 use crate::common::{Deadline, PATIENCE};
@@ -16,7 +16,7 @@ fn child_process() {
     let mut end = End::open(wire());
     let vi = connect_with_parent(&mut end, &parent, Level::Reception);
     echo(&mut end, vi);
-    // The other side ends first.
+    // The parent closes first.
     let deadline = Deadline::after(PATIENCE);
     while end.failures.is_empty() {
         deadline.check("the end of the parent");
@@ -25,7 +25,7 @@ fn child_process() {
     assert_eq!(end.failures[0].error, AsyncError::ConnLost);
 }
 
-/// The child waits, as a server does.
+/// Connects as a server: the child waits for the parent's request.
 fn connect_with_parent(end: &mut End, parent: &Parent, level: Level) -> ViHandle {
     let vi = end.vi(level);
     let wait = end.wait("child", PATIENCE);
@@ -45,22 +45,23 @@ fn connect_with_parent(end: &mut End, parent: &Parent, level: Level) -> ViHandle
     vi
 }
 
-/// Sends back whatever comes.
+/// Sends each message back.
 fn echo(end: &mut End, vi: ViHandle) {
     let deadline = Deadline::after(PATIENCE);
     let (mut received, mut sent) = (0, 0);
     while sent < MESSAGES {
         deadline.check("messages to send back");
         let mut is_any = false;
-        // First, so that there is always a receive for the next: the parent goes on when its own is
-        // here, whatever this side has looked at.
+        // Completed sends are handled first, so that a receive is always posted for the next message. The
+        // parent sends that one as soon as it has its message back, even if this side has not seen its
+        // send complete.
         if let Some(Completed { completion, .. }) = end.done(vi, Side::Send) {
             assert!(!completion.status.is_error(), "{completion:?}");
-            // What was sent is not needed any more, and the next may come there.
+            // The send has completed, so the next message may overwrite its bytes.
             end.receive_into(vi, sent % 8 * LENS[3], LENS[3]);
             (sent, is_any) = (sent + 1, true);
         }
-        // Behind the last one the parent leaves, and further receives are flushed.
+        // After the last message the parent disconnects, and the remaining receives are flushed.
         if received < MESSAGES
             && let Some(Completed { at, completion }) = end.done(vi, Side::Receive)
         {

@@ -1,12 +1,12 @@
-//! Who may use which memory: what a VI may not touch is refused on the descriptor that names it, or
-//! flushed with the VI, and everybody else goes on.
+//! Memory protection. A descriptor that names memory which its VI may not use fails, or is flushed with
+//! the VI. Other connections go on.
 
 use crate::end::{End, connect, failed, pair, wait_for, work};
 use netdyno_stack::vi::*;
 
 const LEN: usize = 5000;
 
-/// One more connection of both sides.
+/// Connects one more VI of each end.
 fn connected(ends: &mut [End; 2]) -> [ViHandle; 2] {
     let vis = ends.each_mut().map(|end| end.vi(Level::Reception));
     connect(ends, vis);
@@ -22,13 +22,14 @@ fn exchange(ends: &mut [End; 2], vis: [ViHandle; 2]) {
     }
 }
 
-/// Handles that name nothing for a VI: of memory that is gone, of memory with another tag, and of none.
+/// Returns handles that a VI may not use: of deregistered memory, of memory with another tag, and of no
+/// memory.
 fn useless(end: &mut End) -> [u32; 3] {
     let open = |tag| MemAttributes { tag, can_be_written: true, can_be_read: true };
     let tag = end.tag;
     let gone = end.register(0, LEN, open(tag));
     end.deregister(0, gone);
-    // Its place has somebody else's memory now.
+    // The place of the deregistered memory is taken by other memory.
     let other = end.provider.create_tag().unwrap();
     let foreign = end.register(0, LEN, open(other));
     assert_ne!(gone, foreign);
@@ -37,7 +38,7 @@ fn useless(end: &mut End) -> [u32; 3] {
 
 #[test]
 fn memory_of_its_own_that_a_vi_may_not_use_fails_the_descriptor() {
-    // Their connection outlives whatever happens to others.
+    // This connection survives the errors of others.
     let (mut ends, bystanders) = pair(Level::Reception);
     for nth in 0..6 {
         let [ours, theirs] = connected(&mut ends);
@@ -58,7 +59,7 @@ fn memory_of_its_own_that_a_vi_may_not_use_fails_the_descriptor() {
     }
 }
 
-/// A receive whose memory may not be used is told so, with whoever sent to it.
+/// A receive into memory that its VI may not use fails, and the sender is told of it.
 #[test]
 fn a_receive_into_memory_that_may_not_be_used_fails() {
     let (mut ends, bystanders) = pair(Level::Reception);
@@ -79,7 +80,7 @@ fn a_receive_into_memory_that_may_not_be_used_fails() {
     }
 }
 
-/// What a peer names and may not use is neither written nor read.
+/// Memory of the peer that a VI may not use is neither written nor read.
 #[test]
 fn memory_of_the_peers_that_may_not_be_used_is_not_touched() {
     let (mut ends, bystanders) = pair(Level::Reception);
@@ -107,14 +108,14 @@ fn memory_of_the_peers_that_may_not_be_used_is_not_touched() {
     }
 }
 
-/// A descriptor is what it was when it was posted, whatever the program makes of its memory.
+/// A descriptor keeps the values that it had when it was posted, even if the program changes its memory.
 #[test]
 fn a_descriptor_that_is_changed_after_posting_is_the_one_that_was_posted() {
     let (mut ends, vis) = pair(Level::Reception);
     let [ours, theirs] = vis;
     ends[0].write(0, &[5; LEN]);
     let received = ends[1].receive_into(theirs, 0, LEN);
-    // It names all addresses now, and none that is registered.
+    // The segments of the descriptor now have invalid addresses and handles.
     let at = (received.address - ends[1].remote(0).address) as usize;
     ends[1].write(at + 32, &[0xff; 32]);
     ends[0].send_from(ours, 0, LEN);

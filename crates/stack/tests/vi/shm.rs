@@ -1,18 +1,18 @@
-//! What is special about shared memory.
+//! Tests for shared memory alone.
 
 use crate::common::PATIENCE;
 use crate::common::process::{Child, role};
 use crate::end::{End, drive, pair, progress, wait_for};
 use netdyno_stack::vi::*;
 
-/// Descriptors and mappings of this process that belong to VIs.
+/// Returns the number of this process's descriptors, and of its mappings that belong to VIs.
 fn held() -> [usize; 2] {
     let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().count();
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     [descriptors, maps.lines().filter(|line| line.contains("netdyno")).count()]
 }
 
-/// In a process of its own, for it counts what that holds.
+/// Runs in a process of its own, because it counts what that process holds.
 #[test]
 fn child_process() {
     let Some((_, parent)) = role() else { return };
@@ -21,7 +21,7 @@ fn child_process() {
     let vis = [0, 1].map(|at| ends[at].vi(levels[at]));
     let addresses = ends.each_ref().map(|end| end.address("peer"));
     for round in 0..6 {
-        // One is asked before it asks, or both at once.
+        // One end is asked before it asks, or both ask at once.
         for at in [round % 2, 1 - round % 2] {
             ends[at].ask(vis[at], "peer", addresses[1 - at].clone(), true, PATIENCE);
             (0..5 * (round % 3)).for_each(|_| _ = progress(&mut ends));
@@ -34,7 +34,7 @@ fn child_process() {
             answers.iter().all(Option::is_some)
         });
         assert!(answers.iter().all(|answer| matches!(answer, Some(Err(ConnectError::Conflict(_))))));
-        // Both hear all that was said.
+        // Lets both ends receive all signals.
         (0..10).for_each(|_| _ = progress(&mut ends));
         let [descriptors, mappings] = held();
         parent.say(&format!("{descriptors} {mappings}"));
@@ -51,8 +51,8 @@ fn peers_that_do_not_fit_leave_nothing_behind() {
     child.join();
 }
 
-/// A sender that is gone at once has written more than is read at a look: the end of its socket is no
-/// end of its messages.
+/// A sender may disconnect at once with more messages in its ring than one poll reads. The receiver still
+/// gets all of them, although the socket is closed.
 #[test]
 fn what_was_sent_is_read_to_its_end_by_whoever_looks_later() {
     for (messages, len) in [(100, 100), (20, 60_000)] {
@@ -76,7 +76,7 @@ fn what_was_sent_is_read_to_its_end_by_whoever_looks_later() {
     }
 }
 
-/// What a side reads does not keep the other one from sending.
+/// Reads by one side do not keep the other side from sending.
 #[test]
 fn reads_and_sends_take_turns() {
     const LONG: usize = 1 << 20;

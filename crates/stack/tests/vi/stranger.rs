@@ -1,4 +1,4 @@
-//! A process that speaks to a provider over shared memory without being one: whatever it likes.
+//! A process that writes to a provider over shared memory without being a provider itself.
 
 #![allow(dead_code, reason = "each user has its part")]
 
@@ -17,10 +17,10 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// Bytes of an inbox: a control block of words, and a lane.
+/// The bytes of an inbox: control words and a message ring.
 pub const INBOX_LEN: usize = CONTROL_BYTES + lane::LEN;
 
-/// Where those of a user wait at a discriminator.
+/// Returns the name of the socket at which providers of a user wait at a discriminator.
 fn name(user: u32, discriminator: &[u8]) -> SocketAddrUnix {
     let mut name = format!("netdyno-vi/{user}/").into_bytes();
     name.extend_from_slice(discriminator);
@@ -32,7 +32,7 @@ fn socket() -> OwnedFd {
     socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap()
 }
 
-/// Takes a name as if it were a provider's.
+/// Listens at a name as a provider would.
 pub fn squat(user: u32, address: &Address) -> Result<OwnedFd, Errno> {
     let socket = socket();
     bind(&socket, &name(user, &address.discriminator))?;
@@ -40,31 +40,31 @@ pub fn squat(user: u32, address: &Address) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-/// What a provider has said.
+/// What was received from the provider.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Said {
     Nothing,
     Bytes(Vec<u8>),
-    /// It has closed the socket.
+    /// The provider has closed the socket.
     Closed,
 }
 
 pub struct Stranger {
     socket: OwnedFd,
     pub inbox: Segment,
-    /// The provider's, once it has passed one.
+    /// The provider's inbox, once it has been passed.
     theirs: Option<OwnedFd>,
 }
 
 impl Stranger {
-    /// A socket to whoever waits there.
+    /// Connects to the socket of the provider that waits at the address.
     pub fn connect(user: u32, address: &Address) -> Result<Self, Errno> {
         let socket = socket();
         connect(&socket, &name(user, &address.discriminator))?;
         Ok(Self { socket, inbox: Segment::create(INBOX_LEN).unwrap(), theirs: None })
     }
 
-    /// Says something, and passes memory of its own, or whatever else.
+    /// Sends bytes, and passes a descriptor if one is given.
     pub fn say(&self, bytes: &[u8], passed: Option<BorrowedFd<'_>>) -> Result<usize, Errno> {
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut room);
@@ -75,7 +75,7 @@ impl Stranger {
         sendmsg(&self.socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL)
     }
 
-    /// The same with its inbox.
+    /// Sends bytes and passes its own inbox.
     pub fn say_with_inbox(&self, bytes: &[u8]) -> Result<usize, Errno> {
         self.say(bytes, Some(self.inbox.as_fd()))
     }
@@ -98,15 +98,16 @@ impl Stranger {
         }
     }
 
-    /// The provider's inbox, in which this side can write anything.
+    /// Maps the provider's inbox, in which this side can write anything.
     pub fn theirs(&self) -> Option<Arc<Region>> {
         let theirs = self.theirs.as_ref()?;
         map_segment(0, theirs.as_fd(), INBOX_LEN).ok().map(Arc::new)
     }
 
-    /// The end of its lane that a peer writes to.
+    /// Returns the writing end of the ring in the provider's inbox.
     pub fn writer(&self) -> Option<Writer> {
-        // SAFETY: in this process the provider reads there, as it does what others write.
+        // SAFETY: the provider in this process only reads from the ring, as if another process wrote to
+        // it.
         self.theirs().map(|theirs| unsafe { Writer::new(&theirs, CONTROL_BYTES) })
     }
 }

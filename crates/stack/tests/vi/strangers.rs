@@ -1,5 +1,5 @@
-//! Strangers over shared memory: of another user, of another namespace of processes, and of this user
-//! with no good in mind.
+//! Unknown processes over shared memory: of another user, of another PID namespace, and hostile ones of
+//! this user.
 
 use crate::common::process::{Child, Parent, role};
 use crate::common::{Deadline, PATIENCE};
@@ -15,13 +15,13 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The number of the next one's connection.
+/// The number of the next stranger's connection.
 static STRANGERS: AtomicU64 = AtomicU64::new(7);
 
-/// Becomes nobody, who exists everywhere.
+/// Runs a program as the user `nobody`, which exists everywhere.
 const NOBODY: &[&str] = &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
-/// Whether a program can be run so. A test without that is skipped.
+/// Whether a program can be run with this launcher. If not, the test is skipped.
 fn can_run(launcher: &[&str]) -> bool {
     let exe = std::env::current_exe().unwrap();
     let mut command = Command::new(launcher[0]);
@@ -57,10 +57,10 @@ fn wait_for_end(parent: &Parent) {
     }
 }
 
-/// Asks as a peer would, until there is an answer or an end.
+/// Sends a request like a peer, and waits for an answer or for the end of the connection.
 fn intrude(parent: &Parent, user: u32, address: &Address) {
     let mut stranger = Stranger::connect(user, address).unwrap();
-    // It may be closed already.
+    // The provider may have closed the socket already.
     let _ = stranger.say_with_inbox(&request(1, address.clone(), offer(Level::Delivery)).encode());
     let deadline = Deadline::after(PATIENCE);
     let said = loop {
@@ -117,7 +117,8 @@ fn another_user_finds_the_socket_closed() {
     exchange(&mut ends, vis);
 }
 
-/// Nobody waits for what can not be, on either side, and all is well when the name is free again.
+/// While another user has the name, waiting and asking fail at once. Both work when the name is free
+/// again.
 #[test]
 fn a_name_that_another_user_has_is_an_error_at_once() {
     if !can_run(NOBODY) {
@@ -149,16 +150,16 @@ fn a_name_that_another_user_has_is_an_error_at_once() {
     exchange(&mut ends, vis);
 }
 
-/// A stranger of this user that is connected with a VI, and what it can do with that.
+/// Connects a stranger of this user with a VI.
 fn admit(ends: &mut [End; 2], vi: ViHandle) -> Stranger {
     admit_numbered(ends, vi).0
 }
 
-/// The same with the number of its connection.
+/// Connects a stranger, and also returns the number of its connection.
 fn admit_numbered(ends: &mut [End; 2], vi: ViHandle) -> (Stranger, u64) {
-    // Of its own, so that what is left of the stranger before is none of this one's. Nor is the name: a
-    // socket that was closed goes on listening while another test begins a process, which has it until
-    // it is another program.
+    // The number is new, so that nothing of an earlier stranger is taken for this one. The name is new,
+    // too. A child process that another test starts inherits the closed socket, which goes on listening
+    // until the child executes its program.
     let number = STRANGERS.fetch_add(1, Ordering::Relaxed);
     let name = format!("stranger-{number}");
     let wait = ends[0].wait(&name, PATIENCE);
@@ -177,7 +178,7 @@ fn admit_numbered(ends: &mut [End; 2], vi: ViHandle) -> (Stranger, u64) {
     (stranger, number)
 }
 
-/// A line, as [`Head::pack`] has it.
+/// Returns the words of a slot with a message head, as [`Head::pack`] writes it.
 fn line(kind: Kind, len: u32) -> [u64; WORDS] {
     let mut words = [0; WORDS];
     words[..4].copy_from_slice(&Head { number: 0, len, kind }.pack());
@@ -186,7 +187,7 @@ fn line(kind: Kind, len: u32) -> [u64; WORDS] {
 
 const SEND: Kind = Kind::Send { immediate: None };
 
-/// What is written into shared memory without a meaning ends that connection, and no other.
+/// A slot without a meaning ends its own connection and no other.
 #[test]
 fn forged_lines_break_one_vi() {
     const WHOLE: u8 = 1;
@@ -210,11 +211,12 @@ fn forged_lines_break_one_vi() {
         vec![(OF_MESSAGE, [PIECE as u64; WORDS])],
         vec![(5, [0; WORDS])],
         vec![(SERVED, [10; WORDS])],
-        // Memory that was never lent, for a send and for a read, and behind one that has begun.
+        // Zero-copy messages from memory that was never passed: a send, a read, and one behind a message
+        // that has begun.
         vec![(LENT, line(SEND, 100_000))],
         vec![(LENT, line(Kind::Read { remote: ends[0].remote(0) }, 100_000))],
         vec![(BEGINS, line(SEND, 100_000)), (LENT, line(SEND, 100_000))],
-        // A write in a line: a send, a read, and more bytes than fit.
+        // An inline write with the head of a send, with that of a read, and with more bytes than fit.
         vec![(WRITE, line(SEND, 4))],
         vec![(WRITE, line(Kind::Read { remote: ends[0].remote(0) }, 0))],
         vec![(WRITE, [33 << 16 | 2, 0, 0, 0, 0, 0, 0])],
@@ -236,11 +238,11 @@ fn forged_lines_break_one_vi() {
     }
 }
 
-/// Memory that a peer takes back while its message is being copied: what was begun is copied to its end.
+/// A peer withdraws memory while its message is being copied. The copy is still completed.
 #[test]
 fn memory_that_is_taken_back_stays_until_its_message_is_copied() {
     const LENT: u8 = 7;
-    /// More than is copied in one turn, into two segments.
+    /// Longer than the part that is copied in one poll, and received into two segments.
     const LONG: usize = 6 << 20;
     let long = NicAttributes { transfer_bytes: LONG as u32, ..NicAttributes::default() };
     let mut ends = [(); 2].map(|()| End::open_with(crate::wire(), long));
@@ -251,7 +253,7 @@ fn memory_that_is_taken_back_stays_until_its_message_is_copied() {
     ends[0].post(vi, Side::Receive, &work(Operation::Receive, &segments));
     let (stranger, number) = admit_numbered(&mut ends, vi);
     let memory = Loan::create(LONG).unwrap();
-    // SAFETY: inside, and nobody has a reference.
+    // SAFETY: the memory has `LONG` bytes, and there are no references to it.
     unsafe { memory.base().as_ptr().write_bytes(7, LONG) };
     let lent = Lending { number, id: 1, len: Some(memory.len() as u64) };
     stranger.say(&lent.encode(), Some(memory.as_fd())).unwrap();
@@ -268,14 +270,14 @@ fn memory_that_is_taken_back_stays_until_its_message_is_copied() {
     assert!(ends[0].read(0, end).iter().all(|byte| *byte == 7));
 }
 
-/// The words beside the lane: how far it was read, what was refused, where it ends.
+/// The control words beside the ring: how far it was read, what was refused, and where it ends.
 #[test]
 fn forged_words_break_one_vi() {
     const TAKEN: usize = 256;
     const LEFT: usize = 512;
     const REFUSED: usize = 520;
     let (mut ends, vis) = pair(Level::Reception);
-    // A lane that ended long before, or will end far behind, ends with its socket.
+    // A forged end of the ring, long before or far ahead, takes effect when the socket is closed.
     for (word, value) in [(TAKEN, 2), (TAKEN, u64::MAX), (REFUSED, 1), (REFUSED, u64::MAX), (LEFT, u64::MAX)]
     {
         let vi = ends[0].vi(Level::Reception);
@@ -292,7 +294,7 @@ fn forged_words_break_one_vi() {
     }
 }
 
-/// Memory that a peer may not use is not touched, whatever it says of where that is.
+/// Memory that a peer may not use is not touched, whatever address and handle the peer gives.
 #[test]
 fn forged_places_are_refused() {
     const REFUSED: usize = 520;
@@ -320,7 +322,7 @@ fn forged_places_are_refused() {
         let vi = ends[0].vi(Level::Reception);
         let stranger = admit(&mut ends, vi);
         let kind = if is_read { Kind::Read { remote } } else { Kind::Write { remote, immediate: None } };
-        // A write of 8 bytes whose bytes are beside; a read is a head alone.
+        // The 8 bytes of a write are beside the slot. A read consists of a head alone.
         let code = if is_read { 1 } else { 2 };
         stranger.writer().unwrap().room().unwrap().write(code, &line(kind, 8));
         let told = [AsyncError::RdmawProt, AsyncError::RdmarProt][usize::from(is_read)];

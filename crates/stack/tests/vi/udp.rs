@@ -1,5 +1,4 @@
-//! What is special about Virtual Interfaces over UDP: addresses, strangers, and peers that begin
-//! again.
+//! Tests of Virtual Interfaces over UDP alone: addresses, unknown peers, and peers that start again.
 
 use crate::common::process::{Child, Parent, argument, from_hex, role, to_hex};
 use crate::common::{Deadline, PATIENCE, seed};
@@ -19,7 +18,7 @@ fn bound_to(bind: Option<SocketAddr>) -> WireKind {
     WireKind::Udp(UdpOptions { bind, ..UdpOptions::default() })
 }
 
-/// The name of a host at an address, with the port of another name of it.
+/// Returns a host name of an IP address, with the port of another host name.
 fn named(ip: IpAddr, host: &[u8]) -> Vec<u8> {
     let port = &host[host.len() - 2..];
     match ip {
@@ -58,7 +57,7 @@ fn a_provider_is_reached_by_every_address_of_its_host() {
                     ends[to].completion(received).status.has(Status::DONE)
                 });
             }
-            // The end is told as well, whoever ends.
+            // The peer is also told of the end, whichever side disconnects.
             ends[1].provider.disconnect(vis[1]).unwrap();
             drive(&mut ends, "the end", |ends| ends[0].state(vis[0]) == State::Error);
         }
@@ -73,7 +72,7 @@ fn a_host_says_where_it_is_reached() {
         assert_eq!(end.provider.attributes().host_bytes, 6);
         assert_ne!(end.provider.host()[..4], [0; 4]);
     }
-    // At one port there is one.
+    // A port belongs to one provider.
     assert_ne!(taken.provider.host(), other.provider.host());
     let six = End::open(bound_to(Some("[::]:0".parse().unwrap())));
     assert_eq!(six.provider.attributes().host_bytes, 18);
@@ -103,7 +102,7 @@ fn exchange(ends: &mut [End; 2], level: Level) {
     }
 }
 
-/// Connects two ends that share an address as peers, by one name.
+/// Connects two ends that share an address as peers. Both use the same discriminator.
 fn meet_by_one_name(ends: &mut [End; 2]) {
     let vis = ends.each_mut().map(|end| end.vi(Level::Delivery));
     let to = Address { host: ends[0].provider.host(), discriminator: b"both".to_vec() };
@@ -113,8 +112,8 @@ fn meet_by_one_name(ends: &mut [End; 2]) {
     drive(ends, "two peers", |ends| (0..2).all(|at| ends[at].state(vis[at]) == State::Connected));
 }
 
-/// Neither of the two has the socket of the address that both have; while the provider that has it is there,
-/// and when it has gone.
+/// Neither of the two ends has the socket of their common address. They connect while the provider that
+/// has it is open, and after it has closed.
 #[test]
 fn providers_at_one_address_are_told_apart_by_discriminators() {
     let mut holder = End::open(shared(Some("127.0.0.1:0".parse().unwrap())));
@@ -139,7 +138,7 @@ fn providers_at_one_address_are_told_apart_by_discriminators() {
     exchange(&mut guests, Level::Delivery);
 }
 
-/// A copy of a request may come late, when the request is refused and given up.
+/// A copy of a request may arrive late, after the request was refused and given up.
 #[test]
 fn a_request_that_was_refused_is_for_no_provider_that_has_come_since() {
     let holder = End::open(shared(Some("127.0.0.1:0".parse().unwrap())));
@@ -172,7 +171,7 @@ fn impatient(bind: Option<SocketAddr>, peer_timeout: Duration) -> WireKind {
     WireKind::Udp(UdpOptions { bind, peer_timeout, ..UdpOptions::default() })
 }
 
-/// The port in a host's name.
+/// Returns the port in a host name.
 fn port_of(host: &[u8]) -> u16 {
     u16::from_be_bytes([host[host.len() - 2], host[host.len() - 1]])
 }
@@ -186,7 +185,7 @@ fn child_process() {
     }
 }
 
-/// Waits at all addresses of the host, is connected, and says nothing more.
+/// Waits at all addresses of the host, connects, and sends nothing more.
 fn wait_for_parent(parent: &Parent, level: usize) {
     let mut end = End::open(bound_to(Some("0.0.0.0:0".parse().unwrap())));
     let vi = end.vi(Level::ALL[level]);
@@ -221,7 +220,8 @@ fn ask_parent(role: &[String], parent: &Parent) {
     }
 }
 
-/// A child that waits, with a VI connected with it by an address of its host.
+/// Starts a child that waits, and connects a VI to it by an address of its host. Also returns the child's
+/// port.
 fn with_child(wire: WireKind, level: usize, ip: &str) -> (Child, End, ViHandle, u16) {
     let child = Child::start(module_path!(), &format!("waits {level}"));
     let address = spelled(&child.hear());
@@ -238,8 +238,8 @@ fn with_child(wire: WireKind, level: usize, ip: &str) -> (Child, End, ViHandle, 
     (child, end, vi, port)
 }
 
-/// Where a provider has ended and another one has its address, that says so: nobody waits for an
-/// answer that never comes.
+/// A new provider at the address of one that has ended reports that it does not know the connection. So
+/// the peer does not wait for an answer that never comes.
 #[test]
 fn a_peer_that_began_again_is_known_by_what_it_says() {
     let mut end = End::open(wire());
@@ -263,11 +263,12 @@ fn a_peer_that_began_again_is_known_by_what_it_says() {
     let mut ends = [end, again];
     drive(&mut ends, "the end of a connection", |ends| !ends[0].failures.is_empty());
     assert_eq!(ends[0].failures[0].error, AsyncError::ConnLost);
-    // It was told, and is not tired of waiting.
+    // The failure comes from that report, not from the timeout, so the send is flushed.
     assert!(ends[0].completion(sent).status.has(Status::FLUSHED));
 }
 
-/// The same where it speaks from another address of its host than it was asked at: it says its number.
+/// The same, where the new provider answers from another address than was asked. It is identified by its
+/// number.
 #[test]
 fn a_peer_that_began_again_is_known_by_its_number() {
     for level in [0, 2] {
@@ -283,7 +284,7 @@ fn a_peer_that_began_again_is_known_by_its_number() {
     }
 }
 
-/// Of a peer of which nothing need come the end is noticed all the same, whatever the VI promises.
+/// The end of a peer is noticed at every level, even if no message is due from the peer.
 #[test]
 fn a_peer_that_is_killed_while_nobody_speaks_is_lost() {
     const PEER_TIMEOUT: Duration = Duration::from_millis(800);
@@ -298,7 +299,7 @@ fn a_peer_that_is_killed_while_nobody_speaks_is_lost() {
             deadline.check("the end of a killed peer");
             end.sleep(Duration::from_secs(1));
         }
-        // Not before its time was up: it might have been slow.
+        // The peer is not lost before its timeout, because it might have been slow.
         assert!(killed.elapsed() > PEER_TIMEOUT / 2);
         assert_eq!(end.failures[0].error, AsyncError::ConnLost);
         assert_eq!(end.state(vi), State::Error);
@@ -306,7 +307,7 @@ fn a_peer_that_is_killed_while_nobody_speaks_is_lost() {
     }
 }
 
-/// Peers that have nothing to say to each other stay connected.
+/// Peers that have nothing to send stay connected.
 #[test]
 fn peers_that_are_silent_are_not_lost() {
     const PEER_TIMEOUT: Duration = Duration::from_millis(300);
@@ -327,12 +328,12 @@ fn peers_that_are_silent_are_not_lost() {
     }
 }
 
-/// Who asks a provider that is about to go does not wait in vain.
+/// A provider that is being closed refuses requests, so that no requester waits in vain.
 #[test]
 fn a_provider_that_is_closed_answers_who_asks() {
     let (ends, [ours, _]) = pair(Level::Reception);
     let [mut closing, silent] = ends;
-    // That one does not take it, so that closing takes its time.
+    // The silent peer does not acknowledge this message, so closing takes a while.
     closing.send_from(ours, 0, 10);
     let mut asking = End::open(wire());
     let vi = asking.vi(Level::Reception);
@@ -351,7 +352,7 @@ fn a_provider_that_is_closed_answers_who_asks() {
     drop(silent);
 }
 
-/// Sound datagrams of a stranger, and unsound ones.
+/// Returns a random datagram of a stranger, valid or not.
 fn forged(rng: &mut Rng, request: &Request) -> Vec<u8> {
     let number = rng.u64(..);
     match rng.u32(..6) {
@@ -385,7 +386,7 @@ fn strangers_disturb_nobody() {
         let host = end.provider.host();
         SocketAddr::from(([127, 0, 0, 1], port_of(&host)))
     });
-    // Somebody waits, for whom a stranger may come.
+    // One end waits, so that a request of the stranger may arrive.
     let wait = ends[1].wait("server", PATIENCE);
     let offer = ends[0].provider.attributes().offer(&ends[0].attributes(Level::Delivery));
     let [from, to] = [ends[0].address("stranger"), ends[1].address("server")];
@@ -415,6 +416,6 @@ fn strangers_disturb_nobody() {
         is_over.store(true, Ordering::Relaxed);
     });
     assert!(ends.iter().all(|end| end.failures.is_empty()));
-    // One of them asked, as anybody may.
+    // A request of the stranger arrived, as that of any peer may.
     assert!(ends[1].provider.waited(wait).unwrap().is_some());
 }
