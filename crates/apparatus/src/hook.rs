@@ -26,7 +26,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The dial setting that is in force, converted to ticks of this host's clock.
+/// A dial setting, converted to ticks of this host's clock.
 #[derive(Debug)]
 pub struct Force {
     course: Course,
@@ -46,8 +46,8 @@ pub struct Sides {
     pub gate: Gate,
     /// The limit on messages in flight, with the maximum that it was made for.
     capacity: Option<(usize, Capacity)>,
-    /// Times of recent sends: in the provider, by size of the message; in the hook as a whole; and in the
-    /// hook before it calls the provider.
+    /// Times of recent sends: in the provider, by message size; in the hook; and in the hook before it calls
+    /// the provider.
     sending: [Usual; SIZES],
     own: Usual,
     before: Usual,
@@ -105,8 +105,8 @@ const AHEAD_NS: f64 = 1e6;
 const SKEW_NS: f64 = 10e3;
 /// Many times the interval between polls of a program that polls in a loop.
 const AWAY_NS: f64 = 20e3;
-/// A send that waits for its gap at the sender returns `FI_EAGAIN` until so long before the gap ends, so
-/// that the program can make progress meanwhile. The value is several times what a program takes to
+/// A send that waits for its gap at the sender returns `FI_EAGAIN` until so long before the gap ends. So the
+/// program can make progress meanwhile. The value is several times what a program takes to
 /// retry.
 const SHORT_WAIT_NS: f64 = 20e3;
 
@@ -304,8 +304,8 @@ impl Hook {
     /// Adds to a count of the statistics.
     #[inline]
     pub fn count(&self, word: Word, more: u64) {
-        // A separate load and store are cheaper than an atomic add. Two threads that use one endpoint may
-        // lose a count.
+        // A load and a store instead of an atomic add: two threads that use one endpoint may lose a count, and
+        // neither waits for the other.
         let word = &self.account[word as usize];
         word.store(word.load(Relaxed).wrapping_add(more), Relaxed);
     }

@@ -13,13 +13,13 @@ const SPIN: &str = "NETDYNO_VIPL_SPIN_US";
 /// The environment variable that refuses uses outside the specification that programs rely on.
 const STRICT: &str = "NETDYNO_VIPL_STRICT";
 
-/// The processors that are online, as "0-3,6". The affinity of this process would not do: a process that
-/// is bound to one processor mostly waits for a process that is bound to another.
+/// The processors that are online, as "0-3,6". The affinity of this process would not do,
+/// because a process bound to one processor mostly waits for a process bound to another.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
-/// About the time to fall asleep and be woken. A wait that spins that long before it sleeps takes at most
-/// twice as long as the best choice with foreknowledge (Karlin et al. 1991, "Empirical studies of
-/// competitive spinning").
+/// About the time to fall asleep and be woken. A wait that spins that long before it sleeps takes at most twice as
+/// long as the best choice with foreknowledge. (Karlin et al. 1991, "Empirical studies of competitive
+/// spinning")
 const SPIN_DEFAULT: Duration = Duration::from_micros(100);
 
 /// Returns the wire of a device: UDP if its name contains "udp", else shared memory. The environment

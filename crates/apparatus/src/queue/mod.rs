@@ -45,7 +45,7 @@ pub struct Queue {
     ops: *const CqOps,
     /// The bytes of an entry; `None` where the format has too few members to dial messages.
     entry_bytes: Option<usize>,
-    /// Whether a dialled endpoint is bound to the queue.
+    /// Whether a dialled endpoint receives into the queue.
     is_used: AtomicBool,
     /// Whether the program has called `fi_cq_signal`, so that a blocking read must return.
     is_signalled: AtomicBool,

@@ -1,5 +1,5 @@
-//! A network that fails in one or both directions, for less and for more than the timeout of the ends;
-//! and a network that attacks them.
+//! A network that fails in one or both directions, for less and for more than the timeout of the ends.
+//! Another network attacks them.
 
 use super::relay::{self, A, B, Relay};
 use crate::common::{Idler, PATIENCE, seed, until};
