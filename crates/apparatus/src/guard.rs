@@ -112,9 +112,9 @@ macro_rules! entries {
     )*) => {$(
         $(#[$attribute])*
         $visible unsafe extern "C" fn $name($($argument: $kind),*) -> $result {
-            // SAFETY: the function is called through a table that the hook made for this object. So the object is live, and
-            // the table leads to the hook's state of it. The arguments are those of a call of the provider's
-            // function of this name.
+            // SAFETY: the function is called through a table that the hook made for this object. So the
+            // object is live, and the table leads to the hook's state of it. The arguments are those of a
+            // call of the provider's function of this name.
             unsafe {
                 let $known = $lookup;
                 $crate::guard::enter($hook, $crate::fault::Entry::$entry, |$provider| $ours, || $pass)

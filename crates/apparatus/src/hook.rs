@@ -304,8 +304,8 @@ impl Hook {
     /// Adds to a count of the statistics.
     #[inline]
     pub fn count(&self, word: Word, more: u64) {
-        // A load and a store instead of an atomic add: two threads that use one endpoint may lose a count, and
-        // neither waits for the other.
+        // A load and a store instead of an atomic add: two threads that use one endpoint may lose a
+        // count, and neither waits for the other.
         let word = &self.account[word as usize];
         word.store(word.load(Relaxed).wrapping_add(more), Relaxed);
     }

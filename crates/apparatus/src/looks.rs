@@ -1,8 +1,8 @@
 //! Bounds on the time of arrival of a message, from polls of the completion queue that found nothing.
 //!
 //! A poll that finds nothing does not always prove that nothing has arrived. A provider that was not
-//! polled for a while may need several polls to report earlier arrivals. libfabric's `tcp` needs one to see that a socket is
-//! readable and one to read it. After such an absence the bound is therefore the
+//! polled for a while may need several polls to report earlier arrivals. libfabric's `tcp` needs one to
+//! see that a socket is readable and one to read it. After such an absence the bound is therefore the
 //! last poll before it, until a few polls in a row have found nothing. A receive that is posted now may
 //! match a message that arrived earlier; the time of posting (`Seen::posted`) covers that case.
 

@@ -1,8 +1,8 @@
 //! The NICs of this process. Each has a provider behind a lock, and a list of threads that sleep on it.
 //!
 //! A thread holds the lock for one call of the provider. It neither sleeps nor calls the program's
-//! handlers meanwhile. Before it releases the lock, it wakes the sleepers that the call has done something for. It also
-//! makes sure that the wire wakes them for later events.
+//! handlers meanwhile. Before it releases the lock, it wakes the sleepers that the call has done
+//! something for. It also makes sure that the wire wakes them for later events.
 
 use crate::attendant::Attendant;
 use crate::bell::Bell;

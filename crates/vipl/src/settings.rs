@@ -17,9 +17,9 @@ const STRICT: &str = "NETDYNO_VIPL_STRICT";
 /// because a process bound to one processor mostly waits for a process bound to another.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
-/// About the time to fall asleep and be woken. A wait that spins that long before it sleeps takes at most twice as
-/// long as the best choice with foreknowledge. (Karlin et al. 1991, "Empirical studies of competitive
-/// spinning")
+/// About the time to fall asleep and be woken. A wait that spins that long before it sleeps takes at most
+/// twice as long as the best choice with foreknowledge. (Karlin et al. 1991, "Empirical studies of
+/// competitive spinning")
 const SPIN_DEFAULT: Duration = Duration::from_micros(100);
 
 /// Returns the wire of a device: UDP if its name contains "udp", else shared memory. The environment

@@ -1,6 +1,6 @@
 /*
- * All 41 functions with what they can not take: NULL, handles that are stale, of other things or of
- * nothing, numbers that can not be. None crashes. In one process.
+ * All 41 functions with arguments that are not valid: NULL, stale handles, handles of other objects or
+ * of none, impossible numbers. None crashes. Runs in one process.
  */
 #include "pair.h"
 
@@ -28,7 +28,7 @@ static void on_cq(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE vi, VIP_B
 
 #define REFUSED(call) GIVES(call, VIP_INVALID_PARAMETER)
 
-/* With something that is no NIC in the place of one. */
+/* Calls all functions that take a NIC with a handle that is not one of a NIC. */
 static void no_nic(VIP_NIC_HANDLE nic)
 {
     VIP_NIC_ATTRIBUTES attributes;
@@ -200,7 +200,7 @@ static void truth(void)
     CHECK(strlen(a->Name) > 0 && a->ThreadSafe == VIP_TRUE && a->MaxDiscriminatorLen > 0);
     CHECK(a->ReliabilityLevelSupport == 7 && (a->RDMAReadSupport & VIP_SERVICE_UNRELIABLE) == 0);
     CHECK(a->NicAddressLen > 0 && a->LocalNicAddress != NULL);
-    /* As many as it says and not one more. */
+    /* Exactly as many as the attributes say. */
     while ((code = VipCreatePtag(pair.nic, &tags[made])) == VIP_SUCCESS)
         CHECK(++made <= a->MaxPtags);
     CHECK(code == VIP_ERROR_RESOURCE && made == a->MaxPtags);
@@ -215,7 +215,7 @@ int main(int argc, char **argv)
     VIP_CQ_HANDLE cq;
     char mine[64];
     alarm(60);
-    /* Programs that leave tags and attributes out are let do so otherwise: no_tag.c. */
+    /* Without this setting NULL is allowed as tag and as attributes; no_tag.c tests that. */
     CHECK(setenv("NETDYNO_VIPL_STRICT", "1", 1) == 0);
     open_nic(argc > 1 ? argv[1] : "shm");
     address = here("");

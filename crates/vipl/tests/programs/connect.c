@@ -1,6 +1,6 @@
 /*
- * Connections: accepted, rejected, nobody waiting, in vain, with VIs that do not fit; between peers;
- * ended and made again.
+ * Connections: accepted, rejected, without a waiting server, timed out, of VIs that do not fit, between
+ * peers; ended and made again.
  */
 #include "pair.h"
 
@@ -61,7 +61,7 @@ static void rejected(VIP_VI_HANDLE vi)
     meet();
 }
 
-/* Somebody waits, and says nothing for longer than the client does. */
+/* The server waits, and answers only after the client's timeout. */
 static void in_vain(VIP_VI_HANDLE vi)
 {
     VIP_CONN_HANDLE conn;
@@ -75,7 +75,7 @@ static void in_vain(VIP_VI_HANDLE vi)
     } else {
         OK(wait_for("in vain", LONG_MS, &conn));
         meet();
-        /* Until it is known here. */
+        /* Until this side knows of the timeout. */
         while ((code = VipConnectAccept(conn, vi)) == VIP_SUCCESS) {
             await_state(vi, VIP_STATE_ERROR);
             OK(VipDisconnect(vi));
@@ -86,7 +86,7 @@ static void in_vain(VIP_VI_HANDLE vi)
     meet();
 }
 
-/* The server may accept with another VI, and does. */
+/* The server may accept with another VI after a misfit. */
 static void misfits(VIP_VI_HANDLE vi)
 {
     if (pair.is_client) {
@@ -110,7 +110,7 @@ static void misfits(VIP_VI_HANDLE vi)
         GIVES(VipDestroyVi(vi), VIP_INVALID_STATE);
     }
     meet();
-    /* One side ends it, the other learns that, and both can be connected again. */
+    /* One side disconnects, the other learns of it, and both can be connected again. */
     if (pair.is_client)
         OK(VipDisconnect(vi));
     else

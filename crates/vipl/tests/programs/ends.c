@@ -1,6 +1,6 @@
 /*
- * A process that ends without closing its NIC, right behind its last completed send: all of it arrives,
- * and the peer learns of the end. The second argument says how it ends.
+ * A process that ends without closing its NIC, right after its last completed send. All messages
+ * arrive, and the peer learns of the end. The second argument tells how the process ends.
  */
 #include "pair.h"
 #include <pthread.h>
@@ -50,7 +50,7 @@ static void *exit_in_thread(void *context)
     return NULL;
 }
 
-/* It never returns: the process ends first. */
+/* Never returns: the process ends first. */
 static void *wait_in_thread(void *context)
 {
     VIP_DESCRIPTOR *done;
@@ -103,7 +103,7 @@ static void receive_all(void)
         CHECK(done == descriptors_of(descriptors) + at && done->CS.Length == LENGTH);
         CHECK(bytes[0] == 'a' + at && bytes[LENGTH - 1] == 'a' + at);
     }
-    /* The one behind them is for the message of nothing that the handler is told of. */
+    /* The receive behind them is for the empty message that the handler is called for. */
     await_state(vi, VIP_STATE_ERROR);
     CHECK(waitpid(pair.client, &status, 0) == pair.client);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -115,7 +115,8 @@ int main(int argc, char **argv)
 {
     const char *how = argc > 2 ? argv[2] : "return";
     int at;
-    /* What a program does at its end comes before what the library does, whoever was first. */
+    /* The program's functions for its end run before the library's, in whichever order they were
+     * registered. */
     if (strcmp(how, "atexit") == 0)
         CHECK(atexit(send_at_exit) == 0);
     start(argc, argv);

@@ -1,6 +1,6 @@
 /*
- * What goes wrong with messages, at each reliability level, and which side is told it how: on the
- * descriptor, by the state of the VI, by the error callback.
+ * Errors of messages at each reliability level, and how each side is told: by the descriptor, the state
+ * of the VI, or the error callback.
  */
 #include "pair.h"
 
@@ -13,7 +13,7 @@ static void count_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error)
 {
     CHECK(context == (VIP_PVOID) errors && error->NicHandle == pair.nic);
     CHECK((unsigned) error->ErrorCode <= VIP_ERROR_CATASTROPHIC);
-    /* The end of one before may be told late. */
+    /* The end of an earlier VI may be reported late. */
     if (error->ViHandle == current)
         errors[error->ErrorCode]++;
 }
@@ -57,7 +57,7 @@ static void parted(VIP_VI_HANDLE vi)
     part(vi);
 }
 
-/* A message and no receive for it: lost where nothing is promised, the end of the VI elsewhere. */
+/* A message without a receive: lost at the unreliable level, and the end of the VI at the others. */
 static void no_receive(VIP_RELIABILITY_LEVEL level)
 {
     VIP_VI_HANDLE vi = joined(level);
@@ -72,7 +72,7 @@ static void no_receive(VIP_RELIABILITY_LEVEL level)
         }
     }
     if (level == VIP_SERVICE_UNRELIABLE) {
-        /* The next one comes. */
+        /* The next message arrives. */
         if (!pair.is_client)
             OK(VipPostRecv(vi, receive_of(100), descriptors.handle));
         meet();
@@ -90,7 +90,7 @@ static void no_receive(VIP_RELIABILITY_LEVEL level)
     parted(vi);
 }
 
-/* A message that is longer than the receive for it. */
+/* A message that is longer than its receive. */
 static void too_long_for_the_receive(VIP_RELIABILITY_LEVEL level)
 {
     VIP_VI_HANDLE vi = joined(level);
@@ -115,7 +115,7 @@ static void too_long_for_the_receive(VIP_RELIABILITY_LEVEL level)
     parted(vi);
 }
 
-/* Descriptors of the client's that can not be processed, and what their status says. */
+/* Descriptors of the client that cannot be processed, and their status. */
 static void own_fault(VIP_RELIABILITY_LEVEL level, VIP_DESCRIPTOR *d, VIP_UINT32 status)
 {
     VIP_VI_HANDLE vi = joined(level);
@@ -152,12 +152,12 @@ static void own_faults(VIP_RELIABILITY_LEVEL level)
     own_fault(level, d, VIP_STATUS_PROTECTION_ERROR);
 }
 
-/* What is posted and not processed when the connection ends, or when there is none. */
+/* Descriptors that are posted and not processed when the connection ends, or when there is none. */
 static void flushed(VIP_RELIABILITY_LEVEL level)
 {
     VIP_VI_HANDLE vi = vi_of(level);
     VIP_DESCRIPTOR *done;
-    /* To whom? */
+    /* There is no peer to send to. */
     OK(VipPostSend(vi, send_of(100), descriptors.handle));
     GIVES(VipSendWait(vi, LONG_MS, &done), VIP_DESCRIPTOR_ERROR);
     CHECK(done->CS.Status & VIP_STATUS_DESC_FLUSHED_ERROR);
@@ -180,7 +180,7 @@ static void flushed(VIP_RELIABILITY_LEVEL level)
     parted(vi);
 }
 
-/* The memory of a receive is gone when the message comes. */
+/* The memory of a receive is deregistered when the message arrives. */
 static void deregistered(VIP_RELIABILITY_LEVEL level)
 {
     VIP_VI_HANDLE vi = joined(level);

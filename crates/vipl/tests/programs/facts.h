@@ -1,6 +1,6 @@
 /*
- * What the tests of single statements have in common: two VIs that are connected, one descriptor to
- * send and some to receive, and what the error callback was told of the current VI.
+ * Shared by the tests of statements: two connected VIs, a descriptor to send and some to receive, and
+ * the errors that the callback reported for the current VI.
  */
 #ifndef FACTS_H
 #define FACTS_H
@@ -23,7 +23,7 @@ static VIP_ERROR_DESCRIPTOR last_told;
 static void note_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error)
 {
     CHECK(context == &pair && error->NicHandle == pair.nic && error->OpCode == 0);
-    /* The end of one before may be told late. */
+    /* The end of an earlier VI may be reported late. */
     if (error->ViHandle == current || error->ViHandle == NULL) {
         last_told = *error;
         told[error->ErrorCode]++;
@@ -35,7 +35,7 @@ static int is_reliable(void)
     return level != VIP_SERVICE_UNRELIABLE;
 }
 
-/* The error callback is told that, once, and nothing else. */
+/* Checks that the error callback reports this error once, and no other. */
 static void await_told(VIP_ERROR_CODE code)
 {
     int left = LONG_MS, at;
@@ -53,7 +53,7 @@ static void told_nothing(void)
         CHECK(told[at] == 0);
 }
 
-/* The data: the first half is sent, the second is for what comes. */
+/* The first half of the data is sent, and the second half is for receives. */
 static VIP_DESCRIPTOR *to_send(VIP_ULONG count)
 {
     VIP_DESCRIPTOR *d = descriptors_of(descriptors);
@@ -85,7 +85,7 @@ static void post_receive(VIP_DESCRIPTOR *d)
     OK(VipPostRecv(vi, d, descriptors.handle));
 }
 
-/* The next descriptor that is done is this one, with this status and nothing else in it. */
+/* Checks that this descriptor completes next, with exactly this status. */
 static void completes(VIP_DESCRIPTOR *d, int receives, VIP_UINT32 status)
 {
     VIP_DESCRIPTOR *done;
@@ -108,7 +108,7 @@ static void received(VIP_DESCRIPTOR *d, VIP_UINT32 status)
     completes(d, 1, VIP_STATUS_OP_RECEIVE | status);
 }
 
-/* A new VI of the current level, connected. */
+/* Makes a new VI of the current level, and connects it. */
 static void join_vi(const char *name)
 {
     vi = vi_of(level);
@@ -135,7 +135,7 @@ static void begin(int argc, char **argv)
     hear(&remote, sizeof remote);
 }
 
-/* Runs a test at each level from that on. */
+/* Runs a test at each level from `first` on. */
 static void at_levels(unsigned first, void (*test)(void))
 {
     unsigned at;

@@ -1,9 +1,9 @@
 /*
- * Statements about descriptors: the bits of their control word, and those of their status.
+ * Statements about descriptors: the bits of the control word, and those of the status.
  */
 #include "facts.h"
 
-/* Operation 0 is a send, in the receive queue a receive. */
+/* Operation 0 is a send, or a receive in the receive queue. */
 static void operation_0_sends_and_receives(void)
 {
     VIP_DESCRIPTOR *d;
@@ -26,7 +26,7 @@ static void operation_0_sends_and_receives(void)
     part_vi();
 }
 
-/* From the post on until it is done the status says nothing: not what it said the time before. */
+/* From the post until the completion the status is 0; an earlier status is removed. */
 static void status_begins_anew(void)
 {
     int left = LONG_MS;
@@ -51,7 +51,7 @@ static void status_begins_anew(void)
             pause_ms(1);
         CHECK(d->CS.Status != 0);
         received(d, 0);
-        /* One at fault as well: its error comes in its turn. */
+        /* The same holds for an invalid descriptor: its error is reported in its turn. */
         d->CS.Control = 0x4000;
         post_receive(d);
         CHECK(d->CS.Status == 0);
@@ -59,7 +59,7 @@ static void status_begins_anew(void)
     part_vi();
 }
 
-/* The peer has written all of what it may. */
+/* Waits until the peer has written all of its bytes. */
 static void await_written(char mark)
 {
     volatile char *last = data.bytes + LENGTH - 1;
@@ -69,7 +69,7 @@ static void await_written(char mark)
     CHECK(*last == mark);
 }
 
-/* Operation 1 is an RDMA write. Its first segment is the peer's memory, and counts. */
+/* Operation 1 is an RDMA write. Its first segment names the peer's memory, and counts. */
 static void operation_1_writes(void)
 {
     VIP_DESCRIPTOR *d;
@@ -81,7 +81,7 @@ static void operation_1_writes(void)
         CHECK(d->CS.SegCount == 2);
         sent(d, VIP_STATUS_OP_RDMA_WRITE);
         CHECK(d->CS.Length == LENGTH);
-        /* The address alone is a write of nothing. */
+        /* The address segment alone is a write of 0 bytes. */
         d = to_rdma(VIP_CONTROL_OP_RDMAWRITE);
         d->CS.SegCount = 1;
         post_send(d);
@@ -110,7 +110,8 @@ static void operation_2_reads(void)
     part_vi();
 }
 
-/* Bit 4 is immediate data: of a send, and of a write. The receive says that there are any. */
+/* Bit 4 is immediate data, of a send and of a write. The status of the receive tells that there are
+ * some. */
 static void bit_4_brings_immediate_data(void)
 {
     VIP_DESCRIPTOR *d;
@@ -146,8 +147,8 @@ static void bit_4_brings_immediate_data(void)
     part_vi();
 }
 
-/* Bit 8 is a fence: nothing begins before all that was posted before it is complete. A write behind a
- * read of the same memory does not reach it earlier. */
+/* Bit 8 is a fence: the descriptor starts only when all earlier ones are complete. A write behind a
+ * read of the same memory does not reach the memory before the read. */
 static void bit_8_is_a_fence(void)
 {
     VIP_DESCRIPTOR *d = descriptors_of(descriptors);
@@ -175,7 +176,7 @@ static void bit_8_is_a_fence(void)
     part_vi();
 }
 
-/* A descriptor of the client's that can not be processed: its status, and what else follows. */
+/* A descriptor of the client that cannot be processed: its status, and the consequences. */
 static void is_at_fault(VIP_DESCRIPTOR *d, int receives, VIP_UINT32 status)
 {
     join_vi("fault");
@@ -192,7 +193,7 @@ static void is_at_fault(VIP_DESCRIPTOR *d, int receives, VIP_UINT32 status)
     } else {
         meet();
         if (receives) {
-            /* The wire may have taken it, or the peer has refused it already. */
+            /* The wire may have taken the message, or the peer may have refused it already. */
             VIP_DESCRIPTOR *done;
             post_send(to_send(10));
             VipSendWait(vi, LONG_MS, &done);
@@ -212,13 +213,13 @@ static VIP_DESCRIPTOR *send_with_control(VIP_UINT16 control)
     return d;
 }
 
-/* FORMAT_ERROR: what is no descriptor. */
+/* FORMAT_ERROR: the descriptor is malformed. */
 static void format_error(void)
 {
     VIP_DESCRIPTOR *d;
     is_at_fault(send_with_control(VIP_CONTROL_OP_RESERVED), 0, VIP_STATUS_FORMAT_ERROR);
     is_at_fault(send_with_control(0x10), 0, VIP_STATUS_FORMAT_ERROR);
-    /* An RDMA without the peer's address. */
+    /* An RDMA operation without the peer's address. */
     d = send_with_control(VIP_CONTROL_OP_RDMAWRITE);
     d->CS.SegCount = 0;
     is_at_fault(d, 0, VIP_STATUS_FORMAT_ERROR);
@@ -227,7 +228,7 @@ static void format_error(void)
     is_at_fault(d, 1, VIP_STATUS_FORMAT_ERROR);
 }
 
-/* PROTECTION_ERROR: memory that the VI may not use. */
+/* PROTECTION_ERROR: the VI may not use the memory. */
 static void protection_error(void)
 {
     VIP_DESCRIPTOR *d = to_send(10);
@@ -241,14 +242,14 @@ static void protection_error(void)
     is_at_fault(d, 1, VIP_STATUS_PROTECTION_ERROR);
 }
 
-/* LENGTH_ERROR: longer than the VI's transfers, or a message that is longer than its receive. */
+/* LENGTH_ERROR: longer than the VI's maximum transfer, or a message longer than its receive. */
 static void length_error(void)
 {
     is_at_fault(to_send(65537), 0, VIP_STATUS_LENGTH_ERROR);
     is_at_fault(to_receive(0, 9), 1, VIP_STATUS_LENGTH_ERROR);
 }
 
-/* DESC_FLUSHED_ERROR: what was not processed when the connection ended. DONE is set with it. */
+/* DESC_FLUSHED_ERROR: not processed when the connection ended. DONE is set as well. */
 static void flushed_error(void)
 {
     VIP_DESCRIPTOR *d = to_receive(0, LENGTH);
@@ -264,7 +265,8 @@ static void flushed_error(void)
     part_vi();
 }
 
-/* REMOTE_DESC_ERROR: the peer's receive is missing or too short, where the send learns that. */
+/* REMOTE_DESC_ERROR: the peer's receive is missing or too short, at the level where the sender
+ * learns that. */
 static void remote_descriptor_error(void)
 {
     VIP_DESCRIPTOR *d;
@@ -277,7 +279,7 @@ static void remote_descriptor_error(void)
     part_vi();
 }
 
-/* RDMA_PROT_ERROR: the peer's memory may not be used so. */
+/* RDMA_PROT_ERROR: the peer does not allow the access to its memory. */
 static void rdma_protection_error(void)
 {
     VIP_UINT16 control;

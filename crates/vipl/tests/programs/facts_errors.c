@@ -1,6 +1,6 @@
 /*
- * Statements about asynchronous errors: what the error callback is told, and what it is not told
- * because a descriptor says it.
+ * Statements about asynchronous errors: which are reported by the error callback, and which are not
+ * because a descriptor reports them.
  */
 #include "facts.h"
 
@@ -11,8 +11,8 @@ static void allow(int is_allowed)
     OK(VipSetMemAttributes(pair.nic, data.bytes, data.handle, is_allowed ? &open_to_all : &closed));
 }
 
-/* POST_DESC: a descriptor that was posted can not be processed, and the VI broke of it. The peer is
- * told CONN_LOST. A VI that promises nothing goes on, and its callback is not called. */
+/* POST_DESC: a posted descriptor cannot be processed, and the VI broke. The peer is told CONN_LOST.
+ * An unreliable VI goes on, and its callback is not called. */
 static void post_desc_and_conn_lost(void)
 {
     VIP_DESCRIPTOR *d = to_send(10);
@@ -35,7 +35,7 @@ static void post_desc_and_conn_lost(void)
     part_vi();
 }
 
-/* A receive that fails says why in its status. The callback is told that the connection has ended by it. */
+/* A receive that fails has the reason in its status. The callback reports the end of the connection. */
 static void failed_receive(void)
 {
     VIP_DESCRIPTOR *done, *d = to_receive(0, 9);
@@ -60,7 +60,7 @@ static void failed_receive(void)
     part_vi();
 }
 
-/* CONN_LOST: the peer has disconnected. Whoever disconnects is told nothing. */
+/* CONN_LOST: the peer has disconnected. The side that disconnects is not told. */
 static void conn_lost(void)
 {
     join_vi("CONN_LOST");
@@ -76,7 +76,7 @@ static void conn_lost(void)
     part_vi();
 }
 
-/* RECVQ_EMPTY: a message has come, and no receive was posted. */
+/* RECVQ_EMPTY: a message has arrived, and no receive was posted. */
 static void recvq_empty(void)
 {
     VIP_DESCRIPTOR *done;
@@ -122,7 +122,7 @@ static void vi_overrun(void)
     OK(VipDestroyCQ(cq));
 }
 
-/* RDMAW_PROT: the peer wrote where it may not, and neither side has a descriptor that says so. */
+/* RDMAW_PROT: the peer wrote where it may not, and no descriptor of this side can report that. */
 static void rdmaw_prot(void)
 {
     VIP_DESCRIPTOR *done, *d = to_receive(0, 10);
@@ -147,7 +147,7 @@ static void rdmaw_prot(void)
     allow(1);
 }
 
-/* The same with immediate data is told by the receive that is for them, and not as RDMAW_PROT. */
+/* With immediate data the receive for these reports it, instead of RDMAW_PROT. */
 static void rdmaw_prot_with_immediate_data(void)
 {
     VIP_DESCRIPTOR *done, *d = to_receive(0, 10);
@@ -191,8 +191,8 @@ static void rdmar_prot(void)
     allow(1);
 }
 
-/* COMP_PROT: a descriptor's own memory was deregistered before it was complete. The program gets it
- * back all the same, and nothing is written there. */
+/* COMP_PROT: a descriptor's own memory was deregistered before it was complete. The program still
+ * gets the descriptor back, and nothing is written to it. */
 static void comp_prot(void)
 {
     VIP_DESCRIPTOR *done;
@@ -218,7 +218,7 @@ static void comp_prot(void)
     part_vi();
 }
 
-/* Without a handler of the program's an error is a line on stderr; with none to tell it is none. */
+/* Without an error callback an error is a line on stderr. Without an error there is no line. */
 static void the_default_handler(void)
 {
     OK(VipErrorCallback(pair.nic, NULL, NULL));

@@ -1,6 +1,7 @@
 /*
- * Statements about a peer that is killed with something of ours under way: TRANSPORT_ERROR on the
- * descriptor, what the error callback is told, and the rest flushed. The second argument says what.
+ * Statements about a peer that is killed while an operation is in flight: TRANSPORT_ERROR on its
+ * descriptor, the error callback, and the other descriptors flushed. The second argument names the
+ * operation.
  */
 #include "facts.h"
 
@@ -17,7 +18,7 @@ int main(int argc, char **argv)
     if (pair.is_client)
         for (;;)
             pause();
-    /* It takes nothing any more, and the one under way is not complete. */
+    /* The stopped peer takes nothing, so the operation stays in flight. */
     kill(pair.client, SIGSTOP);
     CHECK(waitpid(pair.client, &status, WUNTRACED) == pair.client && WIFSTOPPED(status));
     if (strcmp(what, "send") == 0)

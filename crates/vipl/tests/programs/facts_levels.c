@@ -1,9 +1,9 @@
 /*
- * Statements about what the reliability levels promise, and about order and protection.
+ * Statements about the guarantees of the reliability levels, and about order and protection.
  */
 #include "facts.h"
 
-/* Unreliable: an error is told on its descriptor, and the VI goes on. */
+/* Unreliable: an error is reported by its descriptor, and the VI goes on. */
 static void unreliable_errors_do_not_break_the_vi(void)
 {
     VIP_DESCRIPTOR *d;
@@ -26,7 +26,7 @@ static void unreliable_errors_do_not_break_the_vi(void)
     part_vi();
 }
 
-/* No receive posted: an unreliable VI drops the message. What comes later is not that one. */
+/* Without a receive an unreliable VI drops the message. A later receive does not get it. */
 static void unreliable_drops_without_a_receive(void)
 {
     VIP_DESCRIPTOR *d;
@@ -36,7 +36,7 @@ static void unreliable_drops_without_a_receive(void)
         post_send(d = to_send(10));
         sent(d, VIP_STATUS_OP_SEND);
     } else {
-        /* It has come by then, for there is a thread that looks. */
+        /* The message has arrived by then, because the progress thread polls. */
         pause_ms(100);
         post_receive(to_receive(0, 100));
     }
@@ -53,7 +53,7 @@ static void unreliable_drops_without_a_receive(void)
     part_vi();
 }
 
-/* No receive posted: a reliable VI breaks, at both ends. */
+/* Without a receive a reliable VI breaks, at both ends. */
 static void reliable_breaks_without_a_receive(void)
 {
     VIP_DESCRIPTOR *done;
@@ -95,8 +95,9 @@ static void any_error_flushes_both_queues(void)
     part_vi();
 }
 
-/* Reliable delivery completes when the wire has the data, though the peer does nothing; reliable
- * reception when the data is in the peer's memory, and not before. The peer is stopped for that. */
+/* Reliable delivery completes when the wire has the data, even if the peer does nothing. Reliable
+ * reception completes when the data is in the peer's memory, and not before. The peer is stopped to
+ * test that. */
 static void completes_when(void)
 {
     VIP_DESCRIPTOR *d, *done;
@@ -124,8 +125,8 @@ static void completes_when(void)
     part_vi();
 }
 
-/* Reliable reception: the error is reported on the descriptor that fails, those before it are
- * complete, and nothing after it is processed. */
+/* Reliable reception: the failing descriptor reports the error. Those before it are complete, and
+ * none after it is processed. */
 static void reception_reports_on_the_failing_descriptor(void)
 {
     VIP_DESCRIPTOR *d = descriptors_of(descriptors), *done;
@@ -158,7 +159,8 @@ static void reception_reports_on_the_failing_descriptor(void)
     part_vi();
 }
 
-/* An RDMA write with immediate data takes a receive, one without does not: the target sees nothing. */
+/* An RDMA write with immediate data consumes a receive. A write without does not, and the target is
+ * not told. */
 static void only_immediate_data_takes_a_receive(void)
 {
     VIP_DESCRIPTOR *d;
@@ -184,7 +186,7 @@ static void only_immediate_data_takes_a_receive(void)
     part_vi();
 }
 
-/* RDMA reads need a reliable level, and VipQueryNic says at which there are any. */
+/* RDMA reads need a reliable level, and VipQueryNic tells which levels have them. */
 static void rdma_reads_need_a_reliable_level(void)
 {
     VIP_DESCRIPTOR *d = to_rdma(VIP_CONTROL_OP_RDMAREAD);
@@ -198,7 +200,7 @@ static void rdma_reads_need_a_reliable_level(void)
     part_vi();
 }
 
-/* Completion is in the order of posting: a send behind a read that takes a round trip waits for it. */
+/* Descriptors complete in posting order: a send behind a read waits for the read's round trip. */
 static void completion_is_in_posting_order(void)
 {
     VIP_DESCRIPTOR *d = descriptors_of(descriptors), *done;
@@ -227,8 +229,7 @@ static void completion_is_in_posting_order(void)
     part_vi();
 }
 
-/* Memory is usable only under a registration whose tag equals the VI's: for data, for descriptors, for
- * the peer. */
+/* Memory can only be used if its registration has the tag of the VI: for data, descriptors and RDMA. */
 static void memory_needs_the_tag_of_the_vi(void)
 {
     VIP_MEM_ATTRIBUTES same = {pair.ptag, VIP_TRUE, VIP_TRUE}, other = same;
@@ -244,7 +245,7 @@ static void memory_needs_the_tag_of_the_vi(void)
                     (level == VIP_SERVICE_RELIABLE_RECEPTION ? VIP_STATUS_RDMA_PROT_ERROR : 0));
     } else {
         await_told(VIP_ERROR_RDMAW_PROT);
-        /* Descriptors may not be there either. */
+        /* That holds for the memory of descriptors, too. */
         OK(VipSetMemAttributes(pair.nic, descriptors.bytes, descriptors.handle, &other));
         GIVES(VipPostSend(vi, d, descriptors.handle), VIP_INVALID_PARAMETER);
         OK(VipSetMemAttributes(pair.nic, descriptors.bytes, descriptors.handle, &same));
@@ -254,7 +255,7 @@ static void memory_needs_the_tag_of_the_vi(void)
     OK(VipDestroyPtag(pair.nic, other.Ptag));
 }
 
-/* The same memory may be registered twice, and each registration is what it is by itself. */
+/* Memory may be registered twice, and each registration has its own attributes. */
 static void memory_may_be_registered_twice(void)
 {
     VIP_MEM_ATTRIBUTES closed = {pair.ptag, VIP_FALSE, VIP_FALSE}, found;

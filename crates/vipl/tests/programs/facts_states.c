@@ -1,6 +1,6 @@
 /*
- * Statements about the states of a VI, and about return codes: each is returned where it belongs, and
- * those that clients try again after leave everything as it was.
+ * Statements about the states of a VI, and about return codes. Each code is returned where it belongs.
+ * A call that clients repeat after an error leaves everything unchanged.
  */
 #include "facts.h"
 
@@ -26,7 +26,7 @@ static VIP_RETURN wait_at(const char *name, VIP_ULONG timeout_ms, VIP_CONN_HANDL
     return VipConnectWait(pair.nic, &local.address, timeout_ms, &from.address, &peers, conn);
 }
 
-/* A VI begins IDLE. Receives may be posted, sends are flushed. It may be changed, and destroyed. */
+/* A new VI is IDLE. Receives may be posted, sends are flushed. It may be changed and destroyed. */
 static void idle(void)
 {
     VIP_DESCRIPTOR *d;
@@ -44,7 +44,8 @@ static void idle(void)
     OK(VipDestroyVi(vi));
 }
 
-/* One that asks is in CONNECT_PENDING, and is neither destroyed nor changed, nor asks again. */
+/* A VI that asks for a connection is in CONNECT_PENDING. It cannot be destroyed or changed, or ask
+ * again. */
 static void connect_pending(void)
 {
     place local = here("pending"), to = there("nobody");
@@ -61,7 +62,7 @@ static void connect_pending(void)
     OK(VipDestroyVi(vi));
 }
 
-/* CONNECTED the same is refused. Disconnecting leads to IDLE here, and to ERROR there. */
+/* A CONNECTED VI refuses the same. A disconnection leads to IDLE here, and to ERROR at the peer. */
 static void connected_and_error(void)
 {
     place local = here("c"), to = there("s");
@@ -82,7 +83,7 @@ static void connected_and_error(void)
         GIVES(VipDestroyVi(vi), VIP_INVALID_STATE);
         GIVES(VipSetViAttributes(vi, &attributes), VIP_INVALID_STATE);
         GIVES(VipConnectRequest(vi, &local.address, &to.address, 100, &peers), VIP_INVALID_STATE);
-        /* Whatever is posted is flushed. */
+        /* Every posted descriptor is flushed. */
         post_receive(d);
         received(d, VIP_STATUS_DESC_FLUSHED_ERROR);
         OK(VipDisconnect(vi));
@@ -92,7 +93,7 @@ static void connected_and_error(void)
     meet();
 }
 
-/* NO_MATCH, REJECT and TIMEOUT leave the VI idle, and it may ask again until it is connected. */
+/* NO_MATCH, REJECT and TIMEOUT leave the VI idle. It may ask again until it is connected. */
 static void clients_may_try_again(void)
 {
     VIP_CONN_HANDLE conn;
@@ -119,7 +120,7 @@ static void clients_may_try_again(void)
     part_vi();
 }
 
-/* ERROR_RESOURCE as well: what is in use, or too much, is not so for ever. */
+/* ERROR_RESOURCE for an object in use or for too many objects goes away when objects are freed. */
 static void resources_come_back(void)
 {
     VIP_PROTECTION_HANDLE ptag;
@@ -134,7 +135,7 @@ static void resources_come_back(void)
     OK(VipDestroyVi(vi));
     OK(VipDestroyPtag(pair.nic, ptag));
     GIVES(VipDestroyPtag(pair.nic, ptag), VIP_INVALID_PTAG);
-    /* A queue takes as many descriptors as the NIC says. */
+    /* A queue takes as many descriptors as the NIC's attributes say. */
     vi = vi_of(level);
     while ((code = VipPostRecv(vi, to_receive(0, 10), descriptors.handle)) == VIP_SUCCESS)
         CHECK(++posted <= pair.attributes.MaxDescriptorsPerQueue);
@@ -145,7 +146,7 @@ static void resources_come_back(void)
     OK(VipDestroyVi(vi));
 }
 
-/* What does not fit together is told by its code, here by whoever accepts, and by whoever asks. */
+/* VIs that do not fit are refused with a code, to the side that accepts or to the side that asks. */
 static void misfits(void)
 {
     VIP_CONN_HANDLE conn;
@@ -169,7 +170,7 @@ static void misfits(void)
     part_vi();
 }
 
-/* What a provider does not have is told by its code when a VI is made or changed. */
+/* An unsupported attribute is refused with its code when a VI is made or changed. */
 static void what_can_not_be_made(void)
 {
     VIP_VI_HANDLE none;
@@ -197,7 +198,7 @@ static void what_can_not_be_made(void)
     OK(VipDestroyVi(vi));
 }
 
-/* NOT_DONE and TIMEOUT, both with NULL, whether something is posted or nothing is. */
+/* NOT_DONE and TIMEOUT set the pointer to NULL, whether or not a descriptor is posted. */
 static void what_is_not_done(void)
 {
     VIP_DESCRIPTOR *done = descriptors_of(descriptors);
@@ -224,7 +225,7 @@ static void what_is_not_done(void)
     OK(VipDestroyCQ(cq));
 }
 
-/* A queue is empty when the program has taken all that was done. */
+/* A queue is empty when the program has taken all completed descriptors. */
 static void queues_are_empty_or_not(void)
 {
     VIP_VI_STATE state;

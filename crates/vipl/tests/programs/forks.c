@@ -1,13 +1,13 @@
 /*
  * A process with a connection forks. The child has none of its parent's NICs, may open one of its own,
- * and ends as it likes; the connection of the parent goes on.
+ * and may end in any way. The parent's connection goes on.
  */
 #include "pair.h"
 
 static memory descriptors, data;
 static VIP_VI_HANDLE vi;
 
-/* A message each way. */
+/* Sends a message each way. */
 static void round_trip(char mark)
 {
     VIP_DESCRIPTOR *d = descriptors_of(descriptors), *done;

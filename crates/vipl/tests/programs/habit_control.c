@@ -1,8 +1,8 @@
 /*
- * A device of a message passing library as they were written for VIA: descriptors by Control and Data in
- * static arrays, addresses as variables on the stack, discriminators as long as they may be, a thread that
- * waits for clients for ever, credits as immediate data of messages without segments, queues that are
- * emptied after disconnecting, and the end in the error callback.
+ * A device of a message passing library in the style of VIA programs: descriptors by Control and Data
+ * in static arrays, addresses as variables on the stack, and discriminators of maximum length. A thread
+ * waits for clients for ever. Credits are immediate data of messages without segments. Queues are
+ * emptied after disconnecting, and the program ends in the error callback.
  *
  * usage: habit_control DEVICE HOST JOB [s]
  */
@@ -25,7 +25,7 @@
         }                                                                                            \
     } while (0)
 
-/* With room for one segment more than the structure has. */
+/* Room for one segment more than the structure has. */
 typedef char room_for_desc[(sizeof(VIP_DESCRIPTOR) + sizeof(VIP_DATA_SEGMENT) + 63) & ~63];
 static room_for_desc rdesc[QSIZE] __attribute__((aligned(VIP_DESCRIPTOR_ALIGNMENT)));
 static room_for_desc sdesc[QSIZE] __attribute__((aligned(VIP_DESCRIPTOR_ALIGNMENT)));
@@ -50,7 +50,7 @@ static VIP_DESCRIPTOR *send_desc(int at)
     return (VIP_DESCRIPTOR *) (void *) sdesc[at];
 }
 
-/* Most of the time everything is well when a connection is lost. */
+/* A lost connection is usually the regular end. */
 static void error_callback(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error)
 {
     VERIFY(context == NULL, 1);
@@ -73,7 +73,7 @@ static void post_recv(int at)
     VERIFY(VipPostRecv(vi, d, rdesc_handle), VIP_SUCCESS);
 }
 
-/* In two or three pieces, or without any. */
+/* Sends in two or three segments, or without any. */
 static void post_send(int len, VIP_UINT32 immediate)
 {
     static int at;
@@ -97,7 +97,7 @@ static void post_send(int len, VIP_UINT32 immediate)
     at = (at + 1) % QSIZE;
 }
 
-/* Takes one packet: its length, or -1 for one that brings credits alone. */
+/* Takes one packet. Returns its length, or -1 for a packet with credits alone. */
 static int take_packet(void)
 {
     VIP_DESCRIPTOR *d;
@@ -130,7 +130,7 @@ static void give_back(void)
 
 static void *listener(void *context)
 {
-    /* On the stack, with what is set that must be, and the discriminator as long as it can be. */
+    /* On the stack, with only the required members set, and a discriminator of maximum length. */
     struct {
         VIP_NET_ADDRESS address;
         char more[128];
@@ -149,7 +149,7 @@ static void *listener(void *context)
     VERIFY(remote.DiscriminatorLen, attr.MaxDiscriminatorLen);
     VERIFY(VipConnectAccept(conn, vi), VIP_SUCCESS);
     is_accepted = 1;
-    /* For the next one, who does not come: the process ends meanwhile. */
+    /* Waits for a next client, which never comes. The process ends meanwhile. */
     VipConnectWait(nic, &local.address, VIP_INFINITE, &remote, &remote_attr, &conn);
     VERIFY(0, 1);
     return NULL;
@@ -193,7 +193,7 @@ static void init(const char *device)
         post_recv(at);
 }
 
-/* What is flushed is taken, successes among it or not, until there is nothing. */
+/* Takes all flushed descriptors, with successful ones among them, until none is left. */
 static void close_vi(void)
 {
     VIP_DESCRIPTOR *d;

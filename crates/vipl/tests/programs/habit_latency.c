@@ -1,7 +1,7 @@
 /*
- * A latency and bandwidth test as they were written for VIA: two programs that were started apart,
- * hosts by name, an integer as discriminator, memory aligned by hand, polling for both queues, sizes
- * with those beside them, and then a stream with a window.
+ * A latency and bandwidth test in the style of VIA programs. Two programs are started separately and
+ * use host names, an integer as discriminator, memory aligned by hand, and polling of both queues. They
+ * measure sizes and those next to them, and then a stream with a window.
  *
  * usage: habit_latency DEVICE HOST JOB [s]
  */
@@ -36,12 +36,12 @@ static void check(VIP_RETURN rc, const char *what)
 static void error_callback(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error)
 {
     (void) context;
-    /* The other one may be through before. */
+    /* The peer may have ended first. */
     if (error->ErrorCode != VIP_ERROR_CONN_LOST)
         fprintf(stderr, "asynchronous error %d\n", error->ErrorCode);
 }
 
-/* Fields are set one by one, and what is not needed keeps what was there. */
+/* Members are set one by one, and the others keep their values. */
 static void fill(VIP_DESCRIPTOR *d, char *buf, int len)
 {
     d->CS.SegCount = 1;
@@ -209,7 +209,7 @@ int main(int argc, char **argv)
             if (len + beside <= MOST)
                 ping_pong(len + beside);
     stream(MOST);
-    /* The last of all is the server's, and it leaves right behind it. */
+    /* The last message is the server's, and the server ends right after it. */
     check(VipDisconnect(vi), "VipDisconnect");
     check(VipDestroyVi(vi), "VipDestroyVi");
     check(VipNSShutdown(nic), "VipNSShutdown");

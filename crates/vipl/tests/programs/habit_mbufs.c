@@ -1,8 +1,8 @@
 /*
- * A message passing library as they were written for VIA, with a pool of buffers each of which has its
- * descriptor in front, linked by their own field; all queues on completion queues; sequence numbers as
- * immediate data; long messages by RDMA writes over two NICs at once, the last piece of which says that it
- * is the last.
+ * A message passing library in the style of VIA programs. It has a pool of buffers; each has its
+ * descriptor in front, and they are linked by a member of their own. All queues complete on completion
+ * queues. Sequence numbers are immediate data. Long messages are RDMA writes over two NICs at the same
+ * time; the last piece on each NIC tells that it is the last.
  *
  * usage: habit_mbufs DEVICE0,DEVICE1 HOST0,HOST1 JOB [s]
  */
@@ -32,7 +32,7 @@ struct mbuf {
     char bytes[BUF];
 };
 
-/* What is told before a long message: where each NIC may write it. */
+/* Sent before a long message: where each NIC may write it. */
 struct clear_to_send {
     char *address;
     VIP_MEM_HANDLE handle[NICS];
@@ -86,7 +86,7 @@ static void open_one(struct conn *c, char *device)
     CHECK(VipRegisterMem(c->nic, data, LONG, &c->mem_attr, &c->data_handle), "data");
     for (i = POOL - 1; i >= 0; i--) {
         VIP_DESCRIPTOR *d = &c->pool[i].desc;
-        /* Of receives as well. */
+        /* Set for receives as well. */
         d->CS.Control = VIP_CONTROL_OP_SENDRECV | VIP_CONTROL_IMMEDIATE;
         d->CS.SegCount = 1;
         d->DS[0].Local.Data.Address = (char *) d + sizeof(VIP_DESCRIPTOR);
@@ -106,7 +106,7 @@ static void open_one(struct conn *c, char *device)
         CHECK(VipPostRecv(c->vi, take(c), c->pool_handle), "VipPostRecv");
 }
 
-/* Addresses are made, the name service is shut down, and connections come later. */
+/* Addresses are made first, then the name service is shut down, and connections are made later. */
 static void address(struct conn *c, char *host, int job, int which)
 {
     int disc[3] = {job, me, which}, their_disc[3] = {job, !me, which};
@@ -174,7 +174,7 @@ static void recv_short(struct conn *c, void *bytes, int len)
     CHECK(VipPostRecv(c->vi, take(c), c->pool_handle), "VipPostRecv");
 }
 
-/* Pieces in turn over both NICs, each NIC's last with immediate data. */
+/* Pieces alternate between both NICs. The last piece of each NIC has immediate data. */
 static void send_long(void)
 {
     struct clear_to_send cts;
@@ -255,7 +255,7 @@ int main(int argc, char **argv)
         send_long();
     else
         recv_long();
-    /* All have come so far, and then everything is undone, some of it twice. */
+    /* Both processes have got here. Now everything is undone, some of it twice. */
     send_short(&conns[0], &token, sizeof token);
     recv_short(&conns[0], &token, sizeof token);
     for (which = 0; which < NICS; which++)

@@ -1,8 +1,8 @@
 /*
- * A library of one-sided operations as they were written for VIA: each process has a NIC for its client
- * and one for its data server, a thread; they connect as peers; discriminators are doubles; memory is
- * registered twice, with RDMA and without; data are put and got by RDMA writes, and whoever waits for
- * them looks at a flag in memory and calls nothing.
+ * A library of one-sided operations in the style of VIA programs. Each process has a NIC for its client
+ * and one for its data server, a thread. They connect as peers, and discriminators are doubles. Memory
+ * is registered twice, with RDMA and without. Data is put and got by RDMA writes. The receiver polls a
+ * flag in memory and makes no call.
  *
  * usage: habit_onesided DEVICE0,DEVICE1 HOST0,HOST1 JOB [s]
  */
@@ -27,7 +27,7 @@
 
 enum { PUT = 1, GET = 2, STOP = 3 };
 
-/* The descriptor in front, and the request behind it. */
+/* The descriptor in front, followed by the request. */
 typedef struct __attribute__((aligned(VIP_DESCRIPTOR_ALIGNMENT))) {
     VIP_DESCRIPTOR desc;
     int operation;
@@ -50,7 +50,7 @@ typedef struct {
     } loc, rem;
 } side_t;
 
-/* All that is registered, in one piece. */
+/* All registered memory, in one piece. */
 static struct memory {
     request_t request, spare[2];
     VIP_DESCRIPTOR put, flag, get;
@@ -143,7 +143,7 @@ static void post_spare(request_t *r)
     CHECK(VipPostRecv(server.vi, &r->desc, server.without));
 }
 
-/* A request is a message, the answer RDMA writes: the data, and then the flag. */
+/* A request is a message. The answer is RDMA writes: the data, and then the flag. */
 static void *data_server(void *context)
 {
     (void) context;
@@ -169,7 +169,8 @@ static void *data_server(void *context)
     }
 }
 
-/* The handle of this side's memory is that of its client's NIC: the server of the other side writes. */
+/* The handle is of this side's memory on its client's NIC, because the other side's server writes
+ * there. */
 static void ask(int operation, int number)
 {
     mem->request.operation = operation;
@@ -218,7 +219,7 @@ int main(int argc, char **argv)
     device[1] = strtok(NULL, ",");
     host[0] = strtok(argv[2], ",");
     host[1] = strtok(NULL, ",");
-    /* The client of each meets the server of the other. */
+    /* The client of each process connects to the server of the other. */
     init_side(&client, device[0], host[1], base + me + 3, 0);
     init_side(&server, device[1], host[0], base + !me + 3, 8);
     post_spare(&mem->spare[0]);
@@ -234,6 +235,6 @@ int main(int argc, char **argv)
         get(i * 1000 + me);
     ask(STOP, 0);
     CHECK(pthread_join(thread, NULL));
-    /* It ends, and the system cleans up. */
+    /* The process ends without closing anything, and the system cleans up. */
     return 0;
 }

@@ -1,5 +1,5 @@
-/* The peer is killed in the middle of things: the VI breaks, what waits is flushed, and the error
- * callback says so, also where the program does not call. */
+/* The peer is killed during transfers. The VI breaks, posted descriptors are flushed, and the error
+ * callback reports that, also while the program does not call. */
 #include "pair.h"
 
 static volatile int lost;

@@ -1,6 +1,6 @@
 /*
- * Many VIs on one completion queue: the server learns there which of them has a message. Resizing,
- * and what is refused of a queue that is in use.
+ * Many VIs on one completion queue, which tells the server which VI has a message. The queue is
+ * resized, and calls that are not allowed on a queue in use are refused.
  */
 #include "pair.h"
 
@@ -26,7 +26,7 @@ static void serve(VIP_VI_HANDLE *vis, VIP_CQ_HANDLE cq)
         VIP_BOOLEAN receives;
         VIP_DESCRIPTOR *done;
         int at;
-        /* Half of them polled, with a rest between, the others waited for. */
+        /* Half of the completions are polled, with pauses, and the others are waited for. */
         if (left % 2 == 0)
             OK(VipCQWait(cq, LONG_MS, &vi, &receives));
         else
@@ -39,7 +39,7 @@ static void serve(VIP_VI_HANDLE *vis, VIP_CQ_HANDLE cq)
         CHECK(done == descriptors_of(descriptors) + at && done->CS.Length == sizeof(int));
         CHECK(((int *) (void *) data.bytes)[at] == counts[at]++);
         OK(VipPostRecv(vi, done, descriptors.handle));
-        /* The client goes on with this one. */
+        /* The client goes on with this VI. */
         tell(&at, sizeof at);
     }
     for (left = 0; left < VIS; left++)

@@ -1,6 +1,6 @@
 /*
- * Programs that leave out what hardware let them leave out: the protection tag of a VI, the attributes of
- * memory, the end of a receive that is in no memory. And that ask whether there is a code before they use it.
+ * Programs that rely on what hardware allowed: no protection tag of a VI, no attributes of memory, and
+ * a receive that ends beyond its memory. They also check a return code before they use a result.
  */
 #include "pair.h"
 
@@ -30,7 +30,7 @@ static VIP_PROTECTION_HANDLE tag_of(VIP_VI_HANDLE vi)
     return attributes.Ptag;
 }
 
-/* The tag that a VI without one has got is the first that the program makes. */
+/* The tag of a VI without one is the first tag that the program creates. */
 static void tag_after_vi(const char *device)
 {
     VIP_NIC_HANDLE nic;
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
     OK(VipRegisterMem(pair.nic, bytes, data.count, NULL, &data.handle));
     vi = tagless_vi(pair.nic);
     CHECK(tag_of(vi) == pair.ptag);
-    /* The receive reaches beyond its memory; the message does not. */
+    /* The receive reaches beyond its memory, but the message does not. */
     describe(d, data, 0, pair.is_client ? COUNT : data.count + 64);
     if (!pair.is_client)
         OK(VipPostRecv(vi, d, descriptors.handle));

@@ -1,5 +1,5 @@
-/* Handlers: of sends, of receives, of a completion queue; called once each, in their order, while the
- * program calls nothing. One posts the next receive itself. */
+/* Handlers of sends, of receives and of a completion queue. Each is called once, in order, while the
+ * program makes no call. One of them posts the next receive itself. */
 #include "pair.h"
 
 #define COUNT 20
@@ -33,7 +33,7 @@ static void on_receive(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE of, 
     OK(VipPostRecv(vi, d, descriptors.handle));
     if (received < COUNT)
         OK(VipRecvNotify(vi, NULL, on_receive));
-    /* It may come now. */
+    /* The next message may come now. */
     tell("", 1);
 }
 
@@ -49,7 +49,7 @@ static void on_entry(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE of, VI
     tell("", 1);
 }
 
-/* The client sends one at a time, and each is notified. */
+/* The client sends one message at a time, and is notified of each. */
 static void send_all(void)
 {
     VIP_DESCRIPTOR *done;

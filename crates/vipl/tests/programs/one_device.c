@@ -1,11 +1,11 @@
 /*
- * One device opened twice in a process, and once more in another: as on hardware all have one address, and
- * discriminators tell them apart. One NIC of a process asks and the other is asked, as in libraries of
- * one-sided operations.
+ * One device opened twice in a process, and once more in another. As on hardware all have one address,
+ * and discriminators distinguish them. One NIC of each process requests connections and the other
+ * accepts them, as in libraries of one-sided operations.
  */
 #include "pair.h"
 
-/* A NIC with memory for descriptors. */
+/* A NIC, with memory for descriptors. */
 typedef struct {
     VIP_NIC_HANDLE nic;
     VIP_PROTECTION_HANDLE ptag;
@@ -28,7 +28,7 @@ static endpoint endpoint_of(VIP_NIC_HANDLE nic)
     return made;
 }
 
-/* Opens a device that is at this address already. */
+/* Opens a device that is already open at this address. */
 static endpoint open_at(const char *device, const void *address)
 {
     VIP_NIC_HANDLE nic;
@@ -40,7 +40,7 @@ static endpoint open_at(const char *device, const void *address)
     return endpoint_of(nic);
 }
 
-/* The device of the server, as the client spells it. */
+/* Returns the server's device, as the client names it. */
 static const char *device_of_server(const char *own)
 {
     static char spelled[64];
@@ -52,7 +52,7 @@ static const char *device_of_server(const char *own)
     return spelled;
 }
 
-/* A connected VI: one side waits by a name, the other asks for it at a host. */
+/* Returns a connected VI. One side waits under a name, and the other requests that name at a host. */
 static VIP_VI_HANDLE join(endpoint at, const void *host, const char *name, int waits)
 {
     VIP_VI_ATTRIBUTES attributes = attributes_of(VIP_SERVICE_RELIABLE_DELIVERY), peers;
@@ -77,7 +77,7 @@ static VIP_VI_HANDLE join(endpoint at, const void *host, const char *name, int w
     return vi;
 }
 
-/* Both send a number and get the other's. */
+/* Both sides send a number and receive the other's. */
 static void exchange(endpoint at, VIP_VI_HANDLE vi, VIP_UINT32 number)
 {
     VIP_DESCRIPTOR *send = at.descriptors, *receive = send + 1, *done;
@@ -95,7 +95,7 @@ static void exchange(endpoint at, VIP_VI_HANDLE vi, VIP_UINT32 number)
     OK(VipDestroyVi(vi));
 }
 
-/* Each process is asked at its second NIC, and asks by the first. */
+/* Each process accepts at its second NIC, and requests by its first. */
 static void both_ways(endpoint first, endpoint second)
 {
     VIP_VI_HANDLE asks, waits;
@@ -112,7 +112,7 @@ static void both_ways(endpoint first, endpoint second)
     }
 }
 
-/* Nobody waits by that name at any NIC of the peer. */
+/* No NIC of the peer waits under that name. */
 static void nobody_waits(endpoint at)
 {
     VIP_VI_ATTRIBUTES attributes = attributes_of(VIP_SERVICE_RELIABLE_DELIVERY), peers;
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
     both_ways(first, second);
     exchange(first, join(first, pair.peer, "at the first", !pair.is_client), 3);
     nobody_waits(second);
-    /* Another process opens the server's device, and is asked there. */
+    /* Another process opens the server's device, and accepts there. */
     if (pair.is_client) {
         endpoint guest = open_at(device_of_server(device), pair.peer);
         exchange(guest, join(guest, pair.peer, "guest", 1), 4);

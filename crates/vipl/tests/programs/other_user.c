@@ -1,6 +1,6 @@
 /*
- * Another user's process: over shared memory nobody of another user waits, whoever asks, and in whichever
- * way. Only root can become somebody else to try it.
+ * A process of another user. Over shared memory a program finds no peer of another user, whichever side
+ * requests and in whichever way. Only root can become another user to test that.
  */
 #include "pair.h"
 
@@ -8,7 +8,8 @@
 
 static VIP_VI_ATTRIBUTES peers;
 
-/* One of the two waits, and the other asks: no request comes, and nobody waits. */
+/* One side waits, and the other requests. No request arrives, and the requester finds no waiting
+ * peer. */
 static void one_asks(int client_asks, VIP_VI_HANDLE vi)
 {
     place local = here("asks"), name = here("waits"), to = there("waits"), from;
@@ -16,7 +17,7 @@ static void one_asks(int client_asks, VIP_VI_HANDLE vi)
     if (pair.is_client == client_asks) {
         int left = 10;
         meet();
-        /* It waits by then, or soon. */
+        /* The other side waits by then, or soon. */
         while (left-- > 0) {
             GIVES(VipConnectRequest(vi, &local.address, &to.address, LONG_MS, &peers), VIP_NO_MATCH);
             pause_ms(10);

@@ -1,9 +1,9 @@
 /*
- * Two processes, each with a NIC, for the programs here. The first argument is the device. The process
- * that was started is the server; it makes the client, and fails if the client does.
+ * Two processes, each with a NIC, for these programs. The first argument is the device. The process
+ * that was started is the server. It starts the client, and fails if the client does.
  *
- * Pipes between them carry what programs of two hosts would carry over a socket: addresses, and that
- * one of them has come so far.
+ * Pipes between them carry what programs on two hosts would send over a socket: addresses, and that a
+ * process has reached a point.
  */
 #ifndef PAIR_H
 #define PAIR_H
@@ -37,13 +37,13 @@
 
 #define OK(call) GIVES(call, VIP_SUCCESS)
 
-/* Longer than anything takes, also on a machine that is busy. */
+/* Longer than any step takes, also on a busy machine. */
 #define LONG_MS 20000
 
 static struct {
     int is_client;
     int in, out;
-    /* Of the server. Names have it behind them, so that pairs which run at once do not meet. */
+    /* The server. Names end with its ID, so that pairs that run at the same time do not meet. */
     pid_t process;
     pid_t client;
     VIP_NIC_HANDLE nic;
@@ -73,7 +73,7 @@ static void hear(void *bytes, size_t count)
     }
 }
 
-/* Both have come so far. */
+/* Returns when both processes have reached this point. */
 static void meet(void)
 {
     char byte = 0;
@@ -131,7 +131,7 @@ static void finish(void)
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* A host and a name there. */
+/* An address: a host and a discriminator. */
 typedef union {
     VIP_NET_ADDRESS address;
     unsigned char room[256];
@@ -197,7 +197,7 @@ static void await_state(VIP_VI_HANDLE vi, VIP_VI_STATE state)
     CHECK(state_of(vi) == state);
 }
 
-/* Connects two VIs, of which the server's waits by that name. */
+/* Connects two VIs. The server waits under that name. */
 static void join_by(VIP_VI_HANDLE vi, const char *name)
 {
     VIP_VI_ATTRIBUTES peers;
@@ -208,7 +208,7 @@ static void join_by(VIP_VI_HANDLE vi, const char *name)
         OK(VipConnectWait(pair.nic, &local.address, LONG_MS, &from.address, &peers, &conn));
         OK(VipConnectAccept(conn, vi));
     } else {
-        /* Until the server waits. */
+        /* Repeats the request until the server waits. */
         while ((code = VipConnectRequest(vi, &local.address, &remote.address, LONG_MS, &peers)) ==
                VIP_NO_MATCH)
             pause_ms(1);
@@ -252,13 +252,13 @@ static void free_memory(memory made)
     free(made.bytes);
 }
 
-/* Descriptors, in registered memory as well. */
+/* Descriptors in registered memory. */
 static VIP_DESCRIPTOR *descriptors_of(memory at)
 {
     return (VIP_DESCRIPTOR *) at.bytes;
 }
 
-/* One that sends or receives `count` bytes of memory from `offset` on. */
+/* Fills a descriptor that sends or receives `count` bytes of memory from `offset` on. */
 static void describe(VIP_DESCRIPTOR *d, memory data, VIP_ULONG offset, VIP_ULONG count)
 {
     memset(d, 0, sizeof *d);
@@ -269,7 +269,7 @@ static void describe(VIP_DESCRIPTOR *d, memory data, VIP_ULONG offset, VIP_ULONG
     d->DS[0].Local.Length = (VIP_UINT32) count;
 }
 
-/* One that writes or reads the peer's memory, and this side's. */
+/* Fills a descriptor that writes or reads the peer's memory, from or into this side's. */
 static void describe_rdma(VIP_DESCRIPTOR *d, VIP_UINT16 control, const memory *remote, memory data,
                           VIP_ULONG count)
 {

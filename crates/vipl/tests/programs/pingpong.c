@@ -1,7 +1,7 @@
 /*
- * Ping-pong at each reliability level, polling and blocking. Prints the round trip of both, the
- * best of five times, and their ratio. Descriptors by CS and DS. It takes: the device; "poll"; how many
- * round trips make a time; the processors of server and client.
+ * Ping-pong at each reliability level, polling and blocking. Prints the round trip of both, the best of
+ * five times, and their ratio. Descriptors by CS and DS. Arguments: the device; "poll"; the number of
+ * round trips in a time; the processors of server and client.
  */
 #define _GNU_SOURCE
 #include "pair.h"
@@ -50,11 +50,11 @@ static void receive_one(VIP_VI_HANDLE vi, VIP_ULONG count, int blocks, char mark
     CHECK(descriptors_of(descriptors)[1].CS.Length == count);
     for (at = 0; at < count; at++)
         CHECK(data.bytes[MOST + at] == mark);
-    /* Before the answer, for then the next may come. */
+    /* Posted before the answer, because the next message may come after it. */
     post_receive(vi);
 }
 
-/* The mean time of a round trip. */
+/* Returns the mean time of a round trip. */
 static double rounds(VIP_VI_HANDLE vi, VIP_ULONG count, int how_many, int blocks)
 {
     double began = now_us();
@@ -85,7 +85,7 @@ int main(int argc, char **argv)
     static const VIP_RELIABILITY_LEVEL levels[] = {
         VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION};
     static const VIP_ULONG counts[] = {0, 1, 64, 1000, 4096, MOST};
-    /* One that polls keeps a processor. */
+    /* A polling process keeps a processor busy. */
     int polls = argc > 2 && strcmp(argv[2], "poll") == 0;
     int how_many = argc > 3 ? atoi(argv[3]) : 50;
     unsigned level, count;
@@ -103,7 +103,7 @@ int main(int argc, char **argv)
             double best[2] = {1e9, 1e9};
             int turn;
             rounds(vi, counts[count], how_many, 1);
-            /* Both in turn, so that what else the machine does meets both. */
+            /* Both in turn, so that other load of the machine affects both. */
             for (turn = 0; polls && turn < 10; turn++) {
                 double took = rounds(vi, counts[count], how_many, turn % 2);
                 if (took < best[turn % 2])

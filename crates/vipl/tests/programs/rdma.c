@@ -1,6 +1,6 @@
 /*
- * RDMA: writes without and with immediate data, a write that is noticed in memory alone, reads, and
- * what may not be written or read.
+ * RDMA: writes with and without immediate data, a write that the peer notices in memory alone, reads,
+ * and accesses that are not allowed.
  */
 #include "pair.h"
 
@@ -23,7 +23,7 @@ static void send_done(VIP_VI_HANDLE vi, VIP_UINT32 operation)
     CHECK((done->CS.Status & VIP_STATUS_OP_MASK) == operation);
 }
 
-/* The peer learns of it from its memory, and calls nothing of VIPL meanwhile. */
+/* The peer notices the write in its memory, and makes no call of VIPL meanwhile. */
 static void write_silently(VIP_VI_HANDLE vi)
 {
     if (pair.is_client) {
@@ -77,7 +77,7 @@ static void read_remote(VIP_VI_HANDLE vi)
     meet();
 }
 
-/* The server's memory may not be used so: the client's descriptor says it, and the VI breaks. */
+/* The server does not allow the access. The client's descriptor reports that, and the VI breaks. */
 static void refused(VIP_RELIABILITY_LEVEL level, VIP_UINT16 control)
 {
     VIP_VI_HANDLE vi = vi_of(level);
@@ -95,7 +95,7 @@ static void refused(VIP_RELIABILITY_LEVEL level, VIP_UINT16 control)
             GIVES(VipSendWait(vi, LONG_MS, &done), VIP_DESCRIPTOR_ERROR);
             CHECK(done->CS.Status & VIP_STATUS_RDMA_PROT_ERROR);
         } else {
-            /* The wire had taken it, or was still about to. */
+            /* The wire may or may not have taken the write before the VI broke. */
             VIP_RETURN code = VipSendWait(vi, LONG_MS, &done);
             CHECK(code == VIP_SUCCESS || (done->CS.Status & VIP_STATUS_RDMA_PROT_ERROR));
         }

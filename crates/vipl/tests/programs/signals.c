@@ -1,6 +1,6 @@
 /*
- * Signals: one that the program waits for reaches it, and not a thread of the library; and waiting goes on
- * through any number of them.
+ * Signals: a signal that the program waits for reaches the program and no thread of the library. A wait
+ * in the library goes on through any number of signals.
  */
 #include "pair.h"
 #include <sys/time.h>
@@ -19,7 +19,7 @@ static void every_us(long us)
     CHECK(setitimer(ITIMER_REAL, &timer, NULL) == 0);
 }
 
-/* The library's threads are there already when the program decides to wait. */
+/* The library's threads already exist when the program begins to wait. */
 static void one_is_waited_for(void)
 {
     sigset_t set;

@@ -1,6 +1,7 @@
 /*
- * A program waits in vain for a moment, and then calls nothing: what the peer writes into its memory comes
- * all the same, and not when some time is up. So often that the time would be up for the test as well.
+ * A program waits in vain for a moment, and then makes no call. Writes of the peer into its memory
+ * still arrive, and not only after some timeout. They are so many that such timeouts would exceed the
+ * test's time.
  */
 #include "pair.h"
 

@@ -1,6 +1,6 @@
 /*
- * A stream of messages with a window of receives, and a reply for each half of it: none is lost, none
- * overtakes. Descriptors by Control and Data.
+ * A stream of messages with a window of receives, and a reply for each half of the window. No message
+ * is lost or overtaken. Descriptors by Control and Data.
  */
 #include "pair.h"
 

@@ -1,6 +1,6 @@
 /*
- * Threads that wait at once, each for a VI of its own, while another polls: none misses what is done
- * for it, whoever's call has done it. The client's threads share its NIC as well.
+ * Threads wait at the same time, each for a VI of its own, while another thread polls. None misses a
+ * completion, whichever thread's call made the progress. The client's threads share its NIC as well.
  */
 #include "pair.h"
 #include <pthread.h>
@@ -11,7 +11,7 @@
 static VIP_VI_HANDLE vis[THREADS];
 static memory descriptors, data;
 
-/* Each VI has two descriptors: to send, and to receive. */
+/* Each VI has two descriptors: one to send, one to receive. */
 static VIP_DESCRIPTOR *descriptor(int at, int receives)
 {
     VIP_DESCRIPTOR *d = descriptors_of(descriptors) + 2 * at + receives;

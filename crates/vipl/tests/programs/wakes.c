@@ -1,6 +1,6 @@
 /*
- * Threads that sleep in the library: they cost nothing while nothing happens, and each wakes for what
- * is its own, also where another thread has taken away what is waited for.
+ * Threads that sleep in the library. They cost nothing while nothing happens. Each wakes for its own
+ * completion, also where another thread has removed the object that it waits for.
  */
 #include "pair.h"
 #include <pthread.h>
@@ -63,7 +63,7 @@ static void post_receive(int which)
     OK(VipPostRecv(vis[which], descriptors_of(descriptors) + which, descriptors.handle));
 }
 
-/* How often this process fell asleep so far. */
+/* Returns how often this process has gone to sleep. */
 static long naps(void)
 {
     struct rusage usage;
@@ -71,7 +71,7 @@ static long naps(void)
     return usage.ru_nvcsw;
 }
 
-/* One waits for a client, two for messages: none wakes the others for nothing. */
+/* One thread waits for a client, two for messages. None wakes the others for nothing. */
 static void nothing_happens(void)
 {
     pthread_t client = run(wait_for_client, NULL), receives[2];
@@ -85,7 +85,7 @@ static void nothing_happens(void)
     pause_ms(100);
     before = naps();
     pause_ms(300);
-    /* Each looks now and then. Threads that woke each other would do so thousands of times. */
+    /* Each polls now and then. Threads that wake each other would do so thousands of times. */
     CHECK(naps() - before < 300);
     for (which = 0; which < 2; which++) {
         OK(VipDisconnect(vis[which]));
@@ -94,7 +94,7 @@ static void nothing_happens(void)
     ends(client);
 }
 
-/* What is waited for is taken away. */
+/* The object that a thread waits for is removed. */
 static void it_is_gone(void)
 {
     place local = here("waits"), to = there("nobody");
