@@ -38,7 +38,7 @@ pub struct Who {
 pub struct BetweenError(String);
 
 impl Between {
-    /// Whether messages between two processes are dialled.
+    /// Returns whether messages between two processes are dialled.
     pub fn dials(&self, one: &Who, other: &Who) -> bool {
         let [first, second] = &self.0;
         first.has(one) && second.has(other) || first.has(other) && second.has(one)

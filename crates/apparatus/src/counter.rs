@@ -84,7 +84,7 @@ impl Counter {
         self.state().ends.push(Reverse(at));
     }
 
-    /// Whether an operation is held back.
+    /// Returns whether an operation is held back.
     pub fn holds(&self) -> bool {
         let now = ticks::glance();
         self.state().ends.iter().any(|&Reverse(end)| end > now)
@@ -102,7 +102,7 @@ impl Counter {
         self.state().show(count, ticks::glance())
     }
 
-    /// The program has set or increased the counter, so the highest value shown no longer applies.
+    /// Resets the highest value shown, because the program has set the counter or added to it.
     fn forget_shown(&self) {
         self.state().shown = 0;
     }

@@ -143,8 +143,7 @@ opens! {
 }
 
 entries! {
-    /// While a completion is held, the program must poll instead of blocking, so the answer is
-    /// `FI_EAGAIN`.
+    /// Returns `FI_EAGAIN` while a completion is held, so that the program polls instead of blocking.
     fn trywait(fabric: *mut Fabric, fids: *mut *mut Fid, count: c_int) -> c_int, Wait {
         let known = known((*fabric).ops);
         hook: known.hook,
@@ -160,7 +159,7 @@ entries! {
     }
 }
 
-/// Whether the hook holds completions of a queue or operations of a counter.
+/// Returns whether the hook holds completions of a queue or operations of a counter.
 ///
 /// # Safety
 /// The object is live, or the pointer is null.

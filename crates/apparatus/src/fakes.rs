@@ -570,7 +570,7 @@ impl Left {
     }
 }
 
-/// Whether the function stays the provider's. Of a queue's or counter's own table only `close` is
+/// Returns whether the function stays the provider's. Of a queue's or counter's own table only `close` is
 /// replaced.
 fn is_left_alone(world: &World, name: &str, fid: *mut Fid) -> bool {
     let is_own = name.starts_with("Ops.") && name != "Ops.close" && fid != world.ep.cast();

@@ -1,7 +1,7 @@
 //! The guard around every function of the hook that libfabric or the program calls.
 //!
 //! A panic that leaves an `extern "C"` function aborts the MPI job. All such functions are therefore
-//! defined with [`entries`] (a test in `cli/tests/walls.rs` finds exceptions). The macro takes what the
+//! defined with [`entries`] (a test in `cli/tests/walls` finds exceptions). The macro takes what the
 //! function does, and how the call passes to the provider undialled. After a panic the hook has failed
 //! (`run` exits with 125), and the program gets an answer of the provider:
 //!
@@ -22,7 +22,7 @@ pub trait Answer: Copy {
     /// The answer where the provider does not have the function.
     const MISSING: Self;
 
-    /// Whether the provider has accepted the call.
+    /// Returns whether the provider has accepted the call.
     fn is_accepted(self) -> bool;
 }
 

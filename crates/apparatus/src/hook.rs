@@ -105,9 +105,8 @@ const AHEAD_NS: f64 = 1e6;
 const SKEW_NS: f64 = 10e3;
 /// Many times the interval between polls of a program that polls in a loop.
 const AWAY_NS: f64 = 20e3;
-/// A send that waits for its gap at the sender returns `FI_EAGAIN` until so long before the gap ends. So the
-/// program can make progress meanwhile. The value is several times what a program takes to
-/// retry.
+/// A send that waits for its gap at the sender returns `FI_EAGAIN` until so long before the gap ends. So
+/// the program can make progress meanwhile. The value is several times what a program takes to retry.
 const SHORT_WAIT_NS: f64 = 20e3;
 
 /// Gives each rank a seed of its own: the rank times this odd number is XORed into the common seed.
@@ -295,7 +294,7 @@ impl Hook {
         self.forces.get(turn)?.as_ref().filter(|_| !self.failed.load(Relaxed))
     }
 
-    /// Whether any setting dials anything, so that messages may be dialled or carry stamps.
+    /// Returns whether any setting dials anything, so that messages may be dialled or carry stamps.
     #[inline]
     pub fn ever_dials(&self) -> bool {
         self.ever_dials
@@ -333,7 +332,7 @@ impl Hook {
         self.furthest.load(Relaxed).max(now.saturating_add(self.skew))
     }
 
-    /// Whether messages may carry a word of the hook's.
+    /// Returns whether messages may carry a word of the hook's.
     #[inline]
     pub fn marks(&self) -> bool {
         self.stamps || self.between.is_some()
@@ -556,7 +555,7 @@ impl Force {
         }
     }
 
-    /// Whether a capacity is dialled, so that [`Force::sent`] has an effect.
+    /// Returns whether a capacity is dialled, so that [`Force::sent`] has an effect.
     pub fn has_capacity(&self) -> bool {
         self.capacity > 0
     }
@@ -601,7 +600,7 @@ pub fn inside<T>(call: impl FnOnce() -> T) -> T {
     call()
 }
 
-/// Whether the caller is a provider, not the program.
+/// Returns whether the caller is a provider, not the program.
 #[inline]
 pub fn is_inside() -> bool {
     INSIDE.get()

@@ -28,7 +28,7 @@ fn layout(size: usize) -> Layout {
     Layout::from_size_align(FRONT + size, FRONT).expect("a table is small")
 }
 
-/// Whether the table is a copy.
+/// Returns whether the table is a copy.
 pub fn is_ours<T>(table: *const T) -> bool {
     copies().as_ref().is_some_and(|copies| copies.contains_key(&table.addr()))
 }

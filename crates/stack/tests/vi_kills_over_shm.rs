@@ -16,7 +16,7 @@ use std::time::Duration;
 /// The kernel reports the end of a peer at once.
 const PEER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The wire that the suite runs over.
+/// Returns the wire that the suite runs over.
 fn wire() -> WireKind {
     WireKind::Shm
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// The end of a peer is noticed after a silence of this length.
 const PEER_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// The wire that the suite runs over.
+/// Returns the wire that the suite runs over.
 fn wire() -> WireKind {
     let bind = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     WireKind::Udp(UdpOptions { bind, peer_timeout: PEER_TIMEOUT, ..UdpOptions::default() })

@@ -36,7 +36,7 @@ fn seeds_that_failed_once() {
     }
 }
 
-/// The wire that the suite runs over.
+/// Returns the wire that the suite runs over.
 fn wire() -> WireKind {
     let bind = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     WireKind::Udp(UdpOptions { bind, faults: FAULTS, seed: common::seed(), ..UdpOptions::default() })

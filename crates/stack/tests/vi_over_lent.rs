@@ -21,7 +21,7 @@ mod processes;
 
 use netdyno_stack::vi::WireKind;
 
-/// The wire that the suite runs over.
+/// Returns the wire that the suite runs over.
 fn wire() -> WireKind {
     WireKind::Shm
 }

@@ -27,7 +27,7 @@ mod strangers;
 
 use netdyno_stack::vi::WireKind;
 
-/// The wire that the suite runs over.
+/// Returns the wire that the suite runs over.
 fn wire() -> WireKind {
     WireKind::Shm
 }

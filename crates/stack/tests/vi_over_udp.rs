@@ -26,7 +26,7 @@ mod udp;
 use netdyno_stack::vi::{UdpOptions, WireKind};
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// The wire that the suite runs over.
+/// Returns the wire that the suite runs over.
 fn wire() -> WireKind {
     let bind = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     WireKind::Udp(UdpOptions { bind, ..UdpOptions::default() })

@@ -68,7 +68,7 @@ impl Attendant {
         }
     }
 
-    /// Whether the thread sleeps on the wire.
+    /// Returns whether the thread sleeps on the wire.
     pub fn is_watching(&self) -> bool {
         self.mode == Mode::Watching
     }

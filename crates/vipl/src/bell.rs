@@ -77,7 +77,7 @@ impl Bell {
 
 #[cfg(test)]
 impl Bell {
-    /// Whether the wake-up was rung since its thread slept. Resets it.
+    /// Returns whether the wake-up was rung since its thread slept. Resets it.
     pub fn is_rung(&self) -> bool {
         let mut count = [0; 8];
         read(&self.0, &mut count).is_ok()

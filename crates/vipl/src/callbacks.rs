@@ -69,7 +69,7 @@ impl Callbacks {
         self.news.push_back(news);
     }
 
-    /// Whether there are events.
+    /// Returns whether there are events.
     pub fn are_due(&self) -> bool {
         !self.news.is_empty()
     }

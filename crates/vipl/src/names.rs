@@ -58,7 +58,7 @@ fn own_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Whether a name is one of this host's.
+/// Returns whether a name is one of this host's.
 fn is_here(name: &str) -> bool {
     let own = own_name();
     let is_own = own == name || own.split('.').next() == Some(name);

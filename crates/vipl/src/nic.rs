@@ -265,7 +265,7 @@ impl Nic {
         self.calls
     }
 
-    /// Whether threads of the program sleep on the NIC. They make progress when the wire wakes them.
+    /// Returns whether threads of the program sleep on the NIC. They make progress when the wire wakes them.
     pub fn has_sleepers(&self) -> bool {
         !self.sleepers.is_empty()
     }

@@ -60,7 +60,7 @@ pub fn name(wire: WireKind) -> &'static str {
     }
 }
 
-/// Whether NULL is refused as a protection tag and as memory attributes, as in the specification.
+/// Returns whether NULL is refused as a protection tag and as memory attributes, as in the specification.
 pub fn is_strict() -> bool {
     static STRICTLY: OnceLock<bool> = OnceLock::new();
     *STRICTLY.get_or_init(|| std::env::var_os(STRICT).is_some_and(|text| text == "1"))

@@ -260,7 +260,7 @@ impl Endpoint {
         result
     }
 
-    /// Whether the link to that address is spared, that is, not dialled.
+    /// Returns whether the link to that address is spared, that is, not dialled.
     fn is_spared(&self, to: Address) -> bool {
         let Some(between) = &self.hook.between else { return false };
         let mut spared = self.spared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -429,7 +429,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether to time this send. Reading the clock at every send would add to the overhead.
+    /// Returns whether to time this send. Reading the clock at every send would add to the overhead.
     fn is_timed(&self) -> bool {
         let nth = self.sends.load(Relaxed);
         self.sends.store(nth.wrapping_add(1), Relaxed);

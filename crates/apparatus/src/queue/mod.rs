@@ -250,13 +250,13 @@ impl Queue {
         self.state().peek(context);
     }
 
-    /// Whether completions are held.
+    /// Returns whether completions are held.
     pub fn holds(&self) -> bool {
         let state = self.state();
         !(state.messages.is_empty() && state.others.is_empty() && state.unfound.is_empty())
     }
 
-    /// A blocking read, done in short naps so that held completions are released in time. `read` reads
+    /// Blocks in a read, in short naps so that held completions are released in time. `read` reads
     /// through the function that it gets. That is `look`, which does not block, or `wait`, which blocks
     /// for at most the given milliseconds. A negative timeout means no timeout.
     fn sleep(
@@ -288,7 +288,7 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether completions pass through unchanged.
+    /// Returns whether completions pass through unchanged.
     fn passes(&self) -> bool {
         self.entry_bytes.is_none() || !self.is_used.load(Relaxed)
     }

@@ -157,7 +157,7 @@ impl Parent {
         self.lines.recv_timeout(PATIENCE).expect("the parent says nothing")
     }
 
-    /// Whether the parent has closed the pipe or ended, so that the child must end, too.
+    /// Returns whether the parent has closed the pipe or ended, so that the child must end, too.
     pub fn is_gone(&self) -> bool {
         self.is_gone.load(Ordering::Relaxed)
     }

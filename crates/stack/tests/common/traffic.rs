@@ -101,7 +101,7 @@ impl Traffic {
         self.with.iter().map(|with| with.received).sum()
     }
 
-    /// Whether no answer is outstanding.
+    /// Returns whether no answer is outstanding.
     pub fn is_answered(&self) -> bool {
         self.with.iter().all(|with| with.awaited.is_empty())
     }

@@ -21,7 +21,7 @@ static STRANGERS: AtomicU64 = AtomicU64::new(7);
 /// Runs a program as the user `nobody`, which exists everywhere.
 const NOBODY: &[&str] = &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
-/// Whether a program can be run with this launcher. If not, the test is skipped.
+/// Returns whether a program can be run with this launcher. If not, the test is skipped.
 fn can_run(launcher: &[&str]) -> bool {
     let exe = std::env::current_exe().unwrap();
     let mut command = Command::new(launcher[0]);
