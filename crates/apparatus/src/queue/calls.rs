@@ -120,8 +120,8 @@ entries! {
         },
     }
 
-    /// Wakes a blocking read. A provider may keep the signal for the next one. That read is one of the hook's short
-    /// ones, so the hook remembers the signal as well.
+    /// Wakes a blocking read. A provider may keep the signal for the next one. That read is one of the
+    /// hook's short ones, so the hook remembers the signal as well.
     pub(super) fn signal(cq: *mut Cq) -> c_int, Queue {
         let queue = of(cq);
         hook: queue.hook,
