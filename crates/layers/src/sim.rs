@@ -6,7 +6,8 @@ use netdyno_measure::layer::{
 };
 use netdyno_measure::order::Order;
 use netdyno_measure::registration::data::MemorySystem;
-use netdyno_protocol::sim::memory::{Memory, PAGE};
+use netdyno_protocol::sim::Memory;
+use netdyno_protocol::sim::memory::PAGE;
 use netdyno_protocol::sim::{Interface, Message, Messages, Stuck, Truth};
 
 const PS_PER_NS: f64 = 1e3;

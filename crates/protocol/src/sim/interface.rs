@@ -13,7 +13,8 @@
 //! makes it an independent test of the instrument.
 
 use super::random::Random;
-use super::truth::{Ps, Truth};
+use super::truth::Truth;
+use super::values::Ps;
 use alloc::collections::VecDeque;
 
 const LOCAL: usize = 0;

@@ -18,7 +18,8 @@
 
 use super::Stuck;
 use super::random::Random;
-use super::truth::{Ps, Truth};
+use super::truth::Truth;
+use super::values::Ps;
 use alloc::collections::{BinaryHeap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;

@@ -17,12 +17,16 @@ mod messages;
 pub mod network;
 mod noise;
 pub mod random;
+mod registration;
 pub mod soak;
 pub mod switch;
 mod truth;
+mod values;
 
 pub use crowd::Crowd;
 pub use interface::{Interface, Stuck};
 pub use messages::{Message, Messages};
 pub use noise::{Noise, Shape};
-pub use truth::{Change, Truth, TruthError};
+pub use registration::Memory;
+pub use truth::{Change, Truth};
+pub use values::TruthError;

@@ -13,8 +13,9 @@
 use super::codes::{AsyncError, Resource, Status};
 use super::descriptor::{Completion, Remote, Segment, cut};
 use super::fragments::Piece;
+use super::handles::ViHandle;
 use super::memory::Access;
-use super::nic::{Event, Failure, Nic, Parting, Vi, ViHandle};
+use super::nic::{Event, Failure, Nic, Parting, Vi};
 use crate::frame::vi_fragment::Fragment;
 use crate::frame::vi_message::{Head, Kind, Refusal};
 use alloc::vec::Vec;

@@ -7,9 +7,10 @@
 
 use super::codes::{Level, Status};
 use super::completion::{CompletionQueue, CqHandle, Done};
-use super::descriptor::{ALIGNMENT, Completion, DescriptorAt, Segment, Segments, Short, Side, Work};
+use super::descriptor::{ALIGNMENT, Completion, DescriptorAt, Segment, Short, Side, only_segment};
+use super::handles::ViHandle;
 use super::memory::{Access, Memory};
-use super::nic::{Nic, Vi, ViHandle};
+use super::nic::{Nic, Vi};
 use super::posting::head_of;
 use super::queue::{Completed, Entry};
 use super::table::Table;
@@ -158,11 +159,4 @@ fn next_receive<'a>(endpoint: &'a Vi, memory: &Memory, cqs: &Queues) -> Option<&
     let is_sound =
         is_known || memory.check_descriptor(tag, *at).is_ok() && memory.check(tag, segment).is_ok();
     is_sound.then_some(segment)
-}
-
-/// Returns the only segment of a descriptor, or an empty one if it has none. Returns `None` if it has
-/// more.
-#[inline]
-pub(super) fn only_segment(work: &Work) -> Option<&Segment> {
-    if let Segments::Few(0 | 1, [segment, _]) = &work.segments { Some(segment) } else { None }
 }

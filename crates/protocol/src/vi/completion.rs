@@ -3,7 +3,7 @@
 //! work queue.
 
 use super::descriptor::Side;
-use super::nic::ViHandle;
+use super::handles::ViHandle;
 use super::table::{Full, handle};
 use alloc::collections::VecDeque;
 

@@ -25,115 +25,17 @@
 //! the peer still asks, the peer refuses that offer.
 
 use super::codes::AsyncError;
-use super::nic::{Event, Link, Nic, Parting, ViHandle};
-use super::settled::Settled;
+use super::connections::{Asking, ConnHandle, ConnectError, Incoming, Meeting, Wait, WaitHandle};
+use super::handles::ViHandle;
+use super::nic::{Event, Link, Nic, Parting};
 use super::state::Change;
-use super::table::{Table, handle};
 use crate::frame::vi_signal::{Address, Request, Signal, Why};
-use crate::vi::attributes::{Conflict, Offer};
-use alloc::collections::VecDeque;
+use crate::vi::attributes::Offer;
 use alloc::vec::Vec;
 
 /// Interval at which a request is retransmitted, ns. It is many round trips long and gives the peer's
 /// program time to answer.
 const AGAIN_NS: u64 = 20_000_000;
-
-handle! {
-    /// A handle for a program's wait for one connection request.
-    WaitHandle
-}
-
-handle! {
-    /// A handle for a request that a wait received, to be accepted or rejected.
-    ConnHandle
-}
-
-/// The reasons why a connection is not made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConnectError {
-    /// The VI does not exist.
-    NoSuchVi,
-    /// The request or the wait does not exist.
-    NoSuchRequest,
-    /// An address is too long.
-    NoAddress,
-    /// Another VI already asks the same peer with the same pair of addresses.
-    Taken,
-    /// This host or the other has no room for another wait or request.
-    TooMany,
-    /// The VI is in a state in which it can not connect.
-    State,
-    /// This side's time limit has passed, or the other side has withdrawn its request.
-    Timeout,
-    /// The other side rejected the request.
-    Rejected,
-    /// The other side has no wait for this address.
-    NoMatch,
-    /// A process of another user on this host owns the name.
-    Foreign,
-    /// The attributes of the VIs conflict.
-    Conflict(Conflict),
-}
-
-impl From<Why> for ConnectError {
-    fn from(why: Why) -> Self {
-        match why {
-            Why::NoMatch => Self::NoMatch,
-            Why::Rejected => Self::Rejected,
-            Why::NoRoom => Self::TooMany,
-            Why::Conflict(conflict) => Self::Conflict(conflict),
-        }
-    }
-}
-
-/// A connection request of a VI, not yet answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Asking {
-    request: Request,
-    /// Time at which the request times out; `None`: never.
-    until_ns: Option<u64>,
-    again_ns: u64,
-    /// The number of the request by which the peer asks for this VI, once one has come.
-    met: Option<u64>,
-}
-
-#[derive(Clone, Debug)]
-struct Wait {
-    local: Address,
-    until_ns: Option<u64>,
-    found: Option<ConnHandle>,
-}
-
-#[derive(Clone, Debug)]
-struct Incoming {
-    request: Request,
-    is_given_up: bool,
-}
-
-/// The waits, the received requests and the signals to be sent.
-#[derive(Clone, Debug)]
-pub(super) struct Meeting {
-    waits: Table<WaitHandle, Wait>,
-    incoming: Table<ConnHandle, Incoming>,
-    /// VIs with a pending request.
-    asking: Vec<ViHandle>,
-    settled: Settled,
-    signals: VecDeque<(Vec<u8>, Signal)>,
-    answers: u64,
-}
-
-impl Meeting {
-    pub fn new(most: u32) -> Self {
-        Self {
-            waits: Table::new(most),
-            incoming: Table::new(most),
-            asking: Vec::new(),
-            settled: Settled::default(),
-            signals: VecDeque::new(),
-            answers: 0,
-        }
-    }
-}
 
 impl Nic {
     /// Returns the next signal to send, with its destination host.

@@ -419,6 +419,13 @@ fn quarter_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
 
+/// Returns the only segment of a descriptor, or an empty one if it has none. Returns `None` if it has
+/// more.
+#[inline]
+pub(super) fn only_segment(work: &Work) -> Option<&Segment> {
+    if let Segments::Few(0 | 1, [segment, _]) = &work.segments { Some(segment) } else { None }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,21 +4,17 @@
 use super::attributes::{NicAttributes, Offer, Unsupported, ViAttributes};
 use super::codes::{AsyncError, Resource};
 use super::completion::{CompletionQueue, CqError, CqHandle, Done};
-use super::connecting::{Asking, ConnectError, Meeting};
+use super::connections::{Asking, ConnectError, Meeting};
 use super::descriptor::{Completion, DescriptorAt, Side};
 use super::fragments::Fragments;
+use super::handles::ViHandle;
 use super::memory::{MemAttributes, MemHandle, Memory, MemoryError, Ptag, Region};
 use super::queue::{Completed, WorkQueue};
 use super::state::State;
-use super::table::{Table, handle};
+use super::table::Table;
 use crate::frame::vi_message::Head;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-
-handle! {
-    /// A handle for a VI.
-    ViHandle
-}
 
 /// The reasons why a call about VIs is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,13 +11,13 @@
 //! callback is called once with the reason. A faulty descriptor waits until all descriptors before it
 //! are complete, so that it is the first to fail. A fenced descriptor waits as well.
 
-use super::at_once::only_segment;
 use super::codes::{AsyncError, Level, Resource, Status};
 use super::completion::{CqHandle, Done};
 use super::descriptor::{
-    ALIGNMENT, Completion, DescriptorAt, Malformed, Operation, Segment, Side, Work, cut,
+    ALIGNMENT, Completion, DescriptorAt, Malformed, Operation, Segment, Side, Work, cut, only_segment,
 };
-use super::nic::{Event, Failure, Nic, Parting, Vi, ViHandle};
+use super::handles::ViHandle;
+use super::nic::{Event, Failure, Nic, Parting, Vi};
 use super::queue::{Completed, Entry};
 use super::state::{Change, State};
 use crate::frame::vi_message::{Head, Kind, Refusal};

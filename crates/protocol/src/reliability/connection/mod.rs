@@ -433,11 +433,6 @@ impl Connection {
         self.holding.as_ref().filter(|_| self.lost.is_none())?.next_due()
     }
 
-    /// Stops the peer timeout until `until_ns`, because a held message will be handled then.
-    pub fn be_patient(&mut self, until_ns: u64) {
-        self.patient_until_ns = self.patient_until_ns.max(until_ns);
-    }
-
     /// Delivers the first held message. `depart` returns the departure of an answer that needs no handler,
     /// from the number of its bytes.
     pub fn release(&mut self, now_ns: u64, depart: impl FnOnce(usize) -> Departed) -> Option<Released> {
