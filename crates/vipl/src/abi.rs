@@ -2,7 +2,8 @@
 //! with the header.
 
 use crate::handle::{Handled, Opaque};
-use crate::nic::{Nic, NicId};
+use crate::nic::Nic;
+use crate::nic::id::NicId;
 use crate::settings;
 use netdyno_stack::vi::{Address, Level, MemAttributes, Offer, ReturnCode, ViAttributes};
 use std::ffi::{c_char, c_int, c_ulong};

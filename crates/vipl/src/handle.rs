@@ -8,7 +8,7 @@
 //!
 //! The kind is chosen so that no handle is a valid address of a process.
 
-use crate::nic::NicId;
+use crate::nic::id::NicId;
 use netdyno_stack::vi::{ConnHandle, CqHandle, Ptag, ReturnCode, ViHandle};
 use std::ffi::c_void;
 use std::ptr;

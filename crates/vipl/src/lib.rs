@@ -2,7 +2,7 @@
 //! programs, over the software provider of [`netdyno_stack::vi`].
 //!
 //! ```text
-//!   program's threads                                attendant: a progress thread for each NIC
+//!   program's threads                                progress thread, one for each NIC
 //!        |  VipPostSend, VipRecvDone, ...                 |  makes progress when the program does not call
 //!        v                                                v
 //!   skin: checks arguments ----> a lock for each NIC: Provider <---- handlers are called from here,
@@ -15,8 +15,8 @@
 //! The provider implements the functions. This crate adds the C side:
 //!
 //! * `abi`: the structures of C. `handle`: handles that can be checked.
-//! * `nic`: the NICs of the process. `waiting`, `bell`: waiting for a completion.
-//! * `attendant`: the progress thread. `callbacks`: the handlers that it calls.
+//! * `nic`: the NICs of the process, their progress threads, and the handlers that these call.
+//! * `waiting`, `bell`: waiting for a completion. `signals`: signals belong to the program.
 //! * `process`: closes NICs when the process exits, and disowns them in a child after a fork.
 //! * `names`: host names. `settings`: environment variables and device names.
 //! * `skin`: the functions of `vipl.h`.
@@ -24,13 +24,12 @@
 //! docs/vipl.md lists the choices where the specification leaves some.
 
 mod abi;
-mod attendant;
 mod bell;
-mod callbacks;
 mod handle;
 mod names;
 mod nic;
 mod process;
 mod settings;
+mod signals;
 mod skin;
 mod waiting;

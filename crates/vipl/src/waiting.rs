@@ -1,7 +1,8 @@
 //! Waiting for a completion: a thread spins for a while and then sleeps.
 
 use crate::bell::Bell;
-use crate::nic::{self, Nic, NicId};
+use crate::nic::id::NicId;
+use crate::nic::{self, Nic};
 use crate::settings;
 use netdyno_stack::vi::ReturnCode;
 use std::ffi::c_ulong;

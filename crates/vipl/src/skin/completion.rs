@@ -3,9 +3,10 @@
 
 use super::answer;
 use crate::abi::{CqCallback, Given};
-use crate::callbacks::Context;
 use crate::handle::{Handled, Opaque};
-use crate::nic::{self, NicId};
+use crate::nic;
+use crate::nic::callbacks::Context;
+use crate::nic::id::NicId;
 use crate::waiting::{self, timeout};
 use netdyno_stack::vi::{CqHandle, Done, ReturnCode, Side};
 use std::ffi::{c_int, c_ulong};

@@ -4,7 +4,8 @@
 use super::answer;
 use crate::abi::{CViAttributes, Given, NetAddress};
 use crate::handle::{Handled, Opaque};
-use crate::nic::{self, NicId};
+use crate::nic;
+use crate::nic::id::NicId;
 use crate::waiting::{self, timeout};
 use netdyno_stack::vi::{ConnHandle, Offer, ReturnCode, ViHandle};
 use std::ffi::c_ulong;

@@ -4,7 +4,8 @@
 use super::answer;
 use crate::abi::{CMemAttributes, Given};
 use crate::handle::{Handled, Opaque};
-use crate::nic::{self, Nic, NicId};
+use crate::nic::id::NicId;
+use crate::nic::{self, Nic};
 use crate::settings;
 use netdyno_stack::vi::{MemHandle, ReturnCode};
 use std::ffi::c_ulong;

@@ -5,7 +5,8 @@ use super::answer;
 use crate::abi::{Given, NetAddress};
 use crate::handle::Opaque;
 use crate::names;
-use crate::nic::{self, NicId};
+use crate::nic;
+use crate::nic::id::NicId;
 use netdyno_stack::vi::{ReturnCode, WireKind};
 use std::ffi::{CStr, c_char, c_ulong};
 

@@ -3,9 +3,10 @@
 
 use super::answer;
 use crate::abi::{CNicAttributes, ErrorHandler, Given};
-use crate::callbacks::Context;
 use crate::handle::Opaque;
-use crate::nic::{self, Nic, NicId};
+use crate::nic::callbacks::Context;
+use crate::nic::id::NicId;
+use crate::nic::{self, Nic};
 use crate::process;
 use crate::settings;
 use netdyno_stack::vi::{Config, Provider, ReturnCode, WireKind};
@@ -37,7 +38,7 @@ unsafe extern "C" fn VipOpenNic(device: *const c_char, out: *mut Opaque) -> Retu
         if let WireKind::Udp(_) = wire {
             // Peers ask this NIC for other NICs at its address. The progress thread answers while the
             // program does not call.
-            nic::call(id, Nic::ensure_attendant).inspect_err(|_| {
+            nic::call(id, Nic::ensure_progress_thread).inspect_err(|_| {
                 let _ = nic::close(id);
             })?;
         }

@@ -4,7 +4,8 @@
 use super::answer;
 use crate::abi::{CViAttributes, Given};
 use crate::handle::{Handled, Opaque};
-use crate::nic::{self, NicId};
+use crate::nic;
+use crate::nic::id::NicId;
 use netdyno_stack::vi::{CqHandle, ReturnCode, ViHandle};
 use std::ffi::c_int;
 
@@ -25,7 +26,7 @@ unsafe extern "C" fn VipCreateVi(
             let send_cq = CqHandle::take_any_of(id, send_cq)?;
             let receive_cq = CqHandle::take_any_of(id, receive_cq)?;
             let attributes = attributes.read(nic)?;
-            nic.ensure_attendant()?;
+            nic.ensure_progress_thread()?;
             Ok(nic.provider.create_vi(attributes, send_cq, receive_cq)?)
         })?;
         // SAFETY: the program has room for a handle there.

@@ -3,8 +3,8 @@
 
 use super::answer;
 use crate::abi::{Descriptor, Given, ViCallback};
-use crate::callbacks::{Context, descriptor_at};
 use crate::handle::{Handled, Opaque};
+use crate::nic::callbacks::{Context, descriptor_at};
 use crate::nic::{self, Nic};
 use crate::waiting::{self, timeout};
 use netdyno_stack::vi::{Completed, DescriptorAt, ReturnCode, Side, ViHandle};

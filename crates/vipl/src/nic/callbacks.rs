@@ -5,7 +5,7 @@
 
 use crate::abi::{CqCallback, Descriptor, ErrorDescriptor, ErrorHandler, ViCallback};
 use crate::handle::{Handled, Opaque};
-use crate::nic::NicId;
+use crate::nic::id::NicId;
 use netdyno_stack::vi::{AsyncError, CqHandle, DescriptorAt, Failure, News, Resource, Side, ViHandle};
 use std::collections::{HashMap, VecDeque};
 use std::io::Write;

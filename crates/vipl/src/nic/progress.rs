@@ -8,8 +8,9 @@
 //! ```
 
 use crate::bell::Bell;
-use crate::nic::{self, Nic, NicId, Sleep};
-use crate::process;
+use crate::nic::id::NicId;
+use crate::nic::{self, Nic, Sleep};
+use crate::signals;
 use netdyno_stack::vi::ReturnCode;
 use rustix::io::Errno;
 use std::os::fd::AsFd;
@@ -31,7 +32,7 @@ enum Mode {
 
 /// The NIC's handle on its progress thread.
 #[derive(Debug)]
-pub struct Attendant {
+pub struct ProgressThread {
     bell: Arc<Bell>,
     thread: JoinHandle<()>,
     mode: Mode,
@@ -39,7 +40,7 @@ pub struct Attendant {
     until: Option<Instant>,
 }
 
-impl Attendant {
+impl ProgressThread {
     /// Starts the progress thread of a NIC.
     ///
     /// # Errors
@@ -47,8 +48,8 @@ impl Attendant {
     pub fn start(id: NicId) -> Result<Self, Errno> {
         let bell = Bell::new()?;
         let own = Arc::clone(&bell);
-        let thread = thread::Builder::new().name("vipl-attendant".to_owned());
-        let thread = process::without_signals(|| thread.spawn(move || attend(id, &own)));
+        let thread = thread::Builder::new().name("vipl-progress".to_owned());
+        let thread = signals::without_signals(|| thread.spawn(move || run(id, &own)));
         let thread = thread.map_err(|_| Errno::AGAIN)?;
         Ok(Self { bell, thread, mode: Mode::Awake, until: None })
     }
@@ -98,7 +99,7 @@ enum Rest {
     Watch(Sleep),
 }
 
-fn attend(id: NicId, bell: &Bell) {
+fn run(id: NicId, bell: &Bell) {
     let mut seen = None;
     loop {
         while let Some(call) = nic::next_callback(id) {
@@ -135,12 +136,17 @@ fn rest(nic: &mut Nic, seen: &mut Option<u64>) -> Option<Rest> {
         return None;
     }
     let until = if let Rest::Watch(sleep) = &rest { sleep.until() } else { None };
-    nic.attendant.iter_mut().for_each(|attendant| (attendant.mode, attendant.until) = (mode, until));
+    nic.progress_thread
+        .iter_mut()
+        .for_each(|progress_thread| (progress_thread.mode, progress_thread.until) = (mode, until));
     Some(rest)
 }
 
 fn get_up(nic: &mut Nic) -> Result<(), ReturnCode> {
-    let was = nic.attendant.as_mut().map(|attendant| std::mem::replace(&mut attendant.mode, Mode::Awake));
+    let was = nic
+        .progress_thread
+        .as_mut()
+        .map(|progress_thread| std::mem::replace(&mut progress_thread.mode, Mode::Awake));
     // After a nap nothing was missed: the program made progress itself.
     if matches!(was, Some(Mode::Watching | Mode::Dozing)) {
         nic.provider.progress();

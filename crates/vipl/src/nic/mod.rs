@@ -4,12 +4,17 @@
 //! handlers meanwhile. Before it releases the lock, it wakes the sleepers that the call has done
 //! something for. It also makes sure that the wire wakes them for later events.
 
-use crate::attendant::Attendant;
+pub mod callbacks;
+pub mod id;
+mod progress;
+
 use crate::bell::Bell;
-use crate::callbacks::{Call, Callbacks};
 use crate::handle::{Handled, Opaque};
 use crate::settings;
+use callbacks::{Call, Callbacks};
+use id::NicId;
 use netdyno_stack::vi::{Provider, Ptag, ReturnCode, WireKind};
+use progress::ProgressThread;
 use std::mem;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -35,13 +40,6 @@ static TAKEN: AtomicU64 = AtomicU64::new(0);
 /// held for ever.
 static FOREIGN: AtomicU64 = AtomicU64::new(0);
 
-/// A NIC: a slot, and how often the slot was used before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NicId {
-    pub slot: u8,
-    pub generation: u16,
-}
-
 /// A slot for a NIC.
 struct Slot {
     generation: u16,
@@ -63,7 +61,7 @@ pub struct Nic {
     default_tag: DefaultTag,
     /// Whether the name service is initialized.
     pub has_names: bool,
-    pub attendant: Option<Attendant>,
+    pub progress_thread: Option<ProgressThread>,
     /// Becomes readable on an event for a provider that is prepared for sleep.
     wire: Arc<OwnedFd>,
     /// The number of calls by the program.
@@ -161,7 +159,7 @@ pub fn close(id: NicId) -> Result<(), ReturnCode> {
     let nic = lock(id)?.nic.take();
     if let Some(mut nic) = nic {
         nic.ring_sleepers();
-        nic.attendant.take().into_iter().for_each(Attendant::end);
+        nic.progress_thread.take().into_iter().for_each(ProgressThread::end);
         TAKEN.fetch_and(!bit(id.slot), Ordering::AcqRel);
     }
     Ok(())
@@ -207,7 +205,7 @@ fn lock_in_time(slot: &Mutex<Slot>) -> Option<MutexGuard<'_, Slot>> {
 pub fn call<T>(id: NicId, work: impl FnOnce(&mut Nic) -> Result<T, ReturnCode>) -> Result<T, ReturnCode> {
     visit(id, |nic| {
         nic.calls = nic.calls.wrapping_add(1);
-        nic.attendant.iter_mut().for_each(Attendant::look_up);
+        nic.progress_thread.iter_mut().for_each(ProgressThread::look_up);
         work(nic)
     })
 }
@@ -251,7 +249,7 @@ impl Nic {
             callbacks: Callbacks::default(),
             default_tag: DefaultTag::default(),
             has_names: false,
-            attendant: None,
+            progress_thread: None,
             wire: Arc::new(wire),
             calls: 0,
             told: 0,
@@ -318,9 +316,10 @@ impl Nic {
     ///
     /// # Errors
     /// Returns `ErrorResource` if the system has no descriptor or thread left.
-    pub fn ensure_attendant(&mut self) -> Result<(), ReturnCode> {
-        if self.attendant.is_none() {
-            self.attendant = Some(Attendant::start(self.id).map_err(|_| ReturnCode::ErrorResource)?);
+    pub fn ensure_progress_thread(&mut self) -> Result<(), ReturnCode> {
+        if self.progress_thread.is_none() {
+            self.progress_thread =
+                Some(ProgressThread::start(self.id).map_err(|_| ReturnCode::ErrorResource)?);
         }
         Ok(())
     }
@@ -343,7 +342,7 @@ impl Nic {
     pub fn wake_up(&mut self, bell: &Arc<Bell>) {
         self.sleepers.retain(|other| !Arc::ptr_eq(&other.bell, bell));
         if self.sleepers.is_empty() {
-            self.attendant.iter_mut().for_each(Attendant::look_up);
+            self.progress_thread.iter_mut().for_each(ProgressThread::look_up);
         }
     }
 
@@ -351,7 +350,8 @@ impl Nic {
     /// later.
     #[inline]
     fn share(&mut self) {
-        let is_watching = self.has_sleepers() || self.attendant.as_ref().is_some_and(Attendant::is_watching);
+        let is_watching =
+            self.has_sleepers() || self.progress_thread.as_ref().is_some_and(ProgressThread::is_watching);
         if is_watching {
             let is_more = !self.provider.is_prepared() && self.provider.prepare_sleep().is_zero();
             let left = if is_more { Duration::ZERO } else { self.provider.until_due() };
@@ -363,7 +363,7 @@ impl Nic {
             is_news = true;
         }
         if is_news {
-            self.attendant.iter().for_each(Attendant::ring);
+            self.progress_thread.iter().for_each(ProgressThread::ring);
         }
         if self.has_sleepers() {
             self.tell_sleepers();
@@ -379,7 +379,7 @@ impl Nic {
         }
         let Some(due) = Instant::now().checked_add(left) else { return };
         let is_in_time = |until: Option<Instant>| until.is_some_and(|until| until <= due + LATE);
-        let watching = self.attendant.iter_mut().filter_map(Attendant::watching);
+        let watching = self.progress_thread.iter_mut().filter_map(ProgressThread::watching);
         let mut all = watching.chain(self.sleepers.iter_mut().map(|Sleeper { bell, until }| (&*bell, until)));
         let Some((bell, until)) = all.next() else { return };
         if !is_in_time(*until) && !all.any(|(_, until)| is_in_time(*until)) {
@@ -409,8 +409,8 @@ impl Nic {
                 self.callbacks.note(news);
             }
         }));
-        let _ = self.ensure_attendant();
-        self.attendant.iter().for_each(Attendant::ring);
+        let _ = self.ensure_progress_thread();
+        self.progress_thread.iter().for_each(ProgressThread::ring);
         self.ring_sleepers();
     }
 }
