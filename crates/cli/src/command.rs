@@ -1,4 +1,4 @@
-//! The command line: the bare command, its verbs, and what their options mean together.
+//! The command line: the bare command, its verbs, and the checks that involve several options.
 
 use crate::launch::worker::WorkerArgs;
 use crate::options::bench::Measuring;
@@ -143,12 +143,12 @@ pub enum Verb {
 }
 
 impl Cli {
-    /// The definition of the command, with all help texts.
+    /// Returns the definition of the command, with all help texts.
     pub fn definition() -> Command {
         help::dress(Self::command())
     }
 
-    /// What was asked for.
+    /// Parses and checks the command line.
     pub fn from_command_line() -> Result<Self, Fault> {
         let mut definition = Self::definition();
         let matches = definition.try_get_matches_from_mut(env::args_os())?;
@@ -158,7 +158,7 @@ impl Cli {
         Ok(cli)
     }
 
-    /// What options mean only together.
+    /// Checks the options that depend on each other.
     fn check(&self) -> Result<(), Fault> {
         match self.measuring() {
             Some(Measuring { key_file: Some(_), peer: None, .. }) => Err(Fault::BadInput(
@@ -168,7 +168,7 @@ impl Cli {
         }
     }
 
-    /// How to measure, where that is asked for.
+    /// Returns the measuring options, if the verb measures.
     pub fn measuring(&self) -> Option<&Measuring> {
         match &self.verb {
             None => Some(&self.measuring),
@@ -183,7 +183,7 @@ impl Cli {
     }
 }
 
-/// Options of the bare command before a verb, which would not see them.
+/// Rejects options of the bare command before a verb, because the verb would ignore them.
 fn misplaced(definition: &Command, matches: &ArgMatches) -> Result<(), Fault> {
     let Some(verb) = matches.subcommand_name() else { return Ok(()) };
     let is_given = |arg: &&Arg| {

@@ -1,12 +1,12 @@
 //! The `netdyno` command.
 //!
-//! * [`command`]: the command line. [`options`]: what several verbs share of it, and the help texts.
-//! * [`verbs`]: one file a verb.
-//! * [`campaign`]: launches of several layers, interleaved, until the figures are known or the time is up.
+//! * [`command`]: the command line. [`options`]: the options that several verbs share, and the help texts.
+//! * [`verbs`]: one file per verb.
+//! * [`campaign`]: interleaved launches of several layers, until the figures are precise or the time is up.
 //! * [`launch`]: one launch, from both sides of the control connection.
-//! * [`hosts`], [`job`]: where it takes place, and the command as a job of its own.
-//! * [`program`]: an MPI program under dials.
-//! * [`records`], [`terminal`]: what becomes of results, and what is said besides.
+//! * [`hosts`], [`job`]: the hosts of a measurement, and the command as a job of its own under a launcher.
+//! * [`program`]: an MPI program over dials.
+//! * [`records`], [`terminal`]: the files with the results, and the messages on standard error.
 #![forbid(unsafe_code)]
 
 mod campaign;
@@ -46,13 +46,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// What is wrong with the command line, as the verb would say it that was meant.
+/// Adapts an error of the command line to the verb: `run` and `sweep` have exit codes of their own.
 fn as_verb(fault: Fault) -> Fault {
     let runs = fault::verb_asked_for().is_some_and(|verb| verb == "run" || verb == "sweep");
     if runs { fault.of_runner() } else { fault }
 }
 
-/// What measures may run as a job of its own launcher's; the rest is for each process.
+/// Runs the verb. A measuring verb without `--launcher` runs as one job if a launcher started several
+/// processes of it; every other verb runs in each process by itself.
 fn perform(cli: &Cli) -> Result<(), Fault> {
     match (cli.measuring(), rank::place()) {
         (Some(measuring), Some(place)) if measuring.launcher.is_none() => {

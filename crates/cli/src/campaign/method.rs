@@ -1,4 +1,4 @@
-//! A measuring verb: what its launches run, and what is read off them.
+//! A measuring verb: the task of its launches, and the evaluation of their data.
 
 use netdyno_measure::logp::data::LaunchData;
 use netdyno_measure::logp::doubts::is_precise;
@@ -9,39 +9,40 @@ use netdyno_measure::record::{Doubt, Found, LayerResult, Logp, Parameters, Ratio
 use netdyno_measure::stats::Confidence;
 use netdyno_measure::task::{Data, Task};
 
-/// What every launch is told, whatever the verb.
+/// Parameters of one launch, the same for every verb.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
-    /// Where in the order of launches it stands.
+    /// Number of the launch, from 0, in the order of launches of its layer.
     pub launch: usize,
-    /// Time for it, on the layer's clock.
+    /// Time for measuring in this launch, on the layer's clock.
     pub budget_ns: f64,
-    /// Its whole share of the time, of which `budget_ns` is what more launches leave of it.
+    /// Full share of the measuring time. `budget_ns` is this share, capped, because more launches say more
+    /// than longer ones.
     pub share_ns: f64,
-    /// Half-width, as a share of the value, at which a figure is known well enough.
+    /// Relative half-width of an interval at which a figure counts as precise.
     pub precision: f64,
-    /// Confidence of that half-width.
+    /// Confidence level of that interval.
     pub confidence: f64,
-    /// Seed of what is random.
+    /// Seed of the random numbers.
     pub seed: u64,
-    /// What the layer is measured on.
+    /// Kind of host under the layer.
     pub host: Host,
 }
 
-/// What a layer is measured on, as far as another run of it may find something else.
+/// Kind of host under a layer: it decides how much another run of the layer may differ.
 #[derive(Clone, Copy, Debug)]
 pub enum Host {
-    /// None: the layer is simulated.
+    /// No host: the layer is simulated.
     Simulated,
-    /// One that stayed as it was.
+    /// The distances and speeds of the processors stayed the same.
     Steady,
-    /// One that moved processors, or changed their pace, during the run.
+    /// The hypervisor moved processors, or their speed changed, during the run.
     Changing,
 }
 
 impl Terms {
-    /// What the intervals of figures hold: the truth of a simulated layer, the figure of another run of a
-    /// real one.
+    /// Returns the confidence rule of the figures' intervals. The interval of a simulated layer is to cover
+    /// the model's parameter; that of a real layer is to cover the figure of another run.
     pub fn of_figures(&self) -> Confidence {
         match self.host {
             Host::Simulated => Confidence::of_median(self.confidence),
@@ -51,44 +52,45 @@ impl Terms {
     }
 }
 
-/// What the launches of a layer say.
+/// The evaluation of a layer's launches.
 pub struct Reading {
-    /// The parameters.
+    /// The LogP parameters.
     pub parameters: Parameters,
-    /// What the verb found beside them.
+    /// The further findings of the verb.
     pub found: Found,
-    /// Why not to take them at their word.
+    /// The warnings about these figures.
     pub doubts: Vec<Doubt>,
 }
 
 /// A measuring verb.
 pub trait Method {
-    /// How many processes a launch has, where it is not one pair.
+    /// Returns the number of processes in a launch, or `None` for one pair.
     fn procs(&self) -> Option<usize> {
         None
     }
 
-    /// Whether its figures depend on how far the processors are apart, so that launches that differ in
-    /// that must not be mixed. Not where every figure is a difference within a launch.
+    /// Reports whether the figures depend on the distance between the processors. Launches at different
+    /// distances are then evaluated separately. A verb whose figures are all differences within one launch
+    /// returns `false`.
     fn is_stratified(&self) -> bool {
         true
     }
 
-    /// What the next launch of a layer is to run, after those before.
+    /// Returns the task of the layer's next launch; `before` is the data of the previous ones.
     fn task(&self, terms: &Terms, before: &[Data]) -> Task;
 
-    /// Whether the figures are known as precisely as asked for.
+    /// Reports whether the figures have reached the precision that the user asked for.
     fn is_precise(&self, launches: &[Data], terms: &Terms) -> bool;
 
-    /// What the launches say; `None` where they say nothing.
+    /// Evaluates the launches. Returns `None` if they contain no usable data.
     fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading>;
 
-    /// What is said before the first launch.
+    /// Returns the notes for standard error. The campaign prints them after the last launch.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Ratios between the layers of a run.
+    /// Returns the ratios between the layers of a run.
     fn ratios(&self, results: &[LayerResult], confidence: f64) -> Vec<Ratio> {
         ratios(results, confidence)
     }
@@ -101,7 +103,7 @@ pub struct Signature;
 impl Method for Signature {
     fn task(&self, terms: &Terms, before: &[Data]) -> Task {
         let &Terms { launch, budget_ns, precision, confidence, seed, .. } = terms;
-        // The first launch chooses bursts and delays for all.
+        // The first launch chooses the burst lengths and delays for all launches.
         let shape = signatures(before).next().map(|data| data.shape.clone());
         Task::Logp(Plan {
             launch,

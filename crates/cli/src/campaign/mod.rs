@@ -1,5 +1,5 @@
-//! A campaign: launches of several layers, interleaved, until every figure is known as
-//! precisely as asked for, or the time is up.
+//! A campaign: interleaved launches of several layers, until every figure is as precise as the user asked
+//! for, or the time is up.
 
 pub mod method;
 mod probe;
@@ -39,31 +39,31 @@ use std::ffi::OsString;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Launches between two looks at the precision beyond those asked for. Looking after
-/// every one would stop at lucky intervals.
+/// Number of additional launches between two checks of the precision. A check after every launch would favour
+/// a stop at an interval that is narrow by chance.
 const LAUNCHES_PER_LOOK: usize = 3;
-/// Time of one launch at most: more launches say more than longer ones.
+/// Maximum time of one launch, because more launches say more than longer ones.
 const LONGEST_LAUNCH: Duration = Duration::from_millis(1200);
-/// Times that a launch is repeated whose processors were moved.
+/// Maximum number of repeats of a launch whose processors were moved.
 const REPEATS: usize = 2;
-/// Launches of each layer from which an interrupted run has a result.
+/// Minimum number of launches of each layer for a result of an interrupted run.
 const LAUNCHES_WORTH_WRITING: usize = 3;
 
-/// What layers are put under on purpose.
+/// The artificial conditions of a measurement.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions {
-    /// The parameters of the simulated layer.
+    /// Model parameters of the simulated layer.
     pub truth: Option<Truth>,
-    /// What goes wrong with datagrams.
+    /// Injected faults of datagrams.
     pub faults: Option<Faults>,
-    /// What a link is made to be like.
+    /// Dial setting of the emulated link.
     pub dials: Option<Dials>,
-    /// How that changes with time.
+    /// Time profile of the dials.
     pub profile: Option<Profile>,
 }
 
-/// Measures as a verb was asked to, and writes the result. Where it goes is tried before
-/// anything is measured. `ranks` is the job in which this command runs.
+/// Measures with `method` and writes the record. Checks that the output is writable before it measures
+/// anything. `ranks` is the job in which this command runs, if any.
 pub fn run(method: Box<dyn Method>, args: &BenchArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let profile = args.profile.as_deref().map(profiles::read).transpose()?;
     let conditions = Conditions { truth: args.truth, faults: args.faults, dials: args.dials, profile };
@@ -75,13 +75,13 @@ pub fn run(method: Box<dyn Method>, args: &BenchArgs, ranks: Option<Rc<Ranks>>) 
     conclude(&record)
 }
 
-/// How the command ends once a record is written: as interrupted, where a signal ended the run early.
+/// Returns the final status after a record was written: `Fault::CutShort` if a signal ended the run early.
 pub fn conclude(record: &Record) -> Result<(), Fault> {
     let launches = record.results.iter().map(LayerResult::launches).min().unwrap_or(0);
     record.interrupted.map_or(Ok(()), |_| Err(Fault::CutShort { launches }))
 }
 
-/// What is to be measured, checked.
+/// A measurement whose options have been checked.
 pub struct Campaign {
     method: Box<dyn Method>,
     benches: Vec<Bench>,
@@ -90,7 +90,7 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// Checks what is asked for against the layers and the machine.
+    /// Checks the options against the layers and the machine.
     pub fn new(
         method: Box<dyn Method>,
         layers: &[Layer],
@@ -139,21 +139,21 @@ impl Campaign {
         Ok(Self { method, benches, site, measuring: measuring.clone() })
     }
 
-    /// Puts more into the environment of all processes.
+    /// Adds environment variables to all worker processes.
     pub fn put(&mut self, variables: &[(&'static str, OsString)]) {
         for bench in &mut self.benches {
             bench.variables.extend_from_slice(variables);
         }
     }
 
-    /// Has the dials of layers of our own turned, one after the other.
+    /// Sets the dial settings of the layers that take dials.
     pub fn turn(&mut self, dials: &DialOptions) {
         for bench in self.benches.iter_mut().filter(|bench| bench.layer.takes_dials()) {
             bench.dials = dials.clone();
         }
     }
 
-    /// Has the report call a layer so.
+    /// Sets the name of a result in the report.
     pub fn label(&mut self, label: &Label) -> Result<(), Fault> {
         let is_meant = |bench: &&mut Bench| label.layer.is_none_or(|layer| bench.layer == layer);
         let mut meant: Vec<&mut Bench> = self.benches.iter_mut().filter(is_meant).collect();
@@ -171,7 +171,7 @@ impl Campaign {
         Ok(())
     }
 
-    /// Measures.
+    /// Measures all layers and returns the record.
     pub fn run(&self) -> Result<Record, Fault> {
         let interrupt = Interrupt::catch()?;
         let began = SystemTime::now();
@@ -182,7 +182,7 @@ impl Campaign {
         let asked_for = usize::from(self.measuring.launches);
         let schedule = Schedule::new(Instant::now(), self.measuring.max_time, runs.len(), asked_for);
         let interrupted = self.measure(&mut runs, &schedule, &interrupt)?;
-        // Only now, so that what goes wrong is the one line that is said.
+        // The notes are printed only now, so that an error of the measurement is the only line.
         self.method.notes().iter().for_each(|text| note(text));
         let mut doubts = machine::doubts(&environment);
         doubts.extend(peer_environment.iter().flat_map(machine::doubts_about_peer));
@@ -211,8 +211,8 @@ impl Campaign {
         })
     }
 
-    /// Launches the layers, round after round, until the figures are known or the time is up. Returns
-    /// the signal that ended it early, where one did and what there is has a result.
+    /// Launches the layers, round after round, until the figures are precise or the time is up. Returns the
+    /// signal that ended the rounds early, if every layer has enough launches for a result by then.
     fn measure(
         &self,
         runs: &mut [Run<'_>],
@@ -242,8 +242,8 @@ impl Campaign {
         }
     }
 
-    /// Launches each layer once, in the order given or in the opposite one, so that none is always the
-    /// first. Every layer has its first launch; the time may be up before the last of a later round.
+    /// Launches each layer once. Odd rounds use the reverse order, so that no layer is always the first. The
+    /// first round launches every layer; a later round ends when the time is up.
     fn round(
         &self,
         round: usize,
@@ -261,7 +261,7 @@ impl Campaign {
             if round > 0 && !schedule.has_time(now) {
                 break;
             }
-            // Virtual time passes at a pace of its own: what is left on this clock has no say.
+            // A simulated layer measures in virtual time, so the wall-clock time left does not limit it.
             let is_virtual = runs[at].bench.truth.is_some();
             let share = if is_virtual { schedule.planned() } else { schedule.share_of_next(now, round, nth) };
             let terms = self.terms(runs[at].bench, round, share, Host::Steady);
@@ -280,7 +280,8 @@ impl Campaign {
         Ok(())
     }
 
-    /// The terms of a launch on `host`, where it is a real one.
+    /// Returns the parameters of launch number `launch`. `host` is the kind of a real host; a simulated layer
+    /// has none.
     fn terms(&self, bench: &Bench, launch: usize, share: Duration, host: Host) -> Terms {
         Terms {
             launch,
@@ -358,7 +359,7 @@ fn too_few_doubt(launches: usize, asked_for: usize) -> Option<Doubt> {
     (launches < asked_for).then(|| Doubt::new("fewer_launches", text))
 }
 
-/// The strata of all launches so far, of all layers.
+/// Returns the strata of all launches of all layers so far.
 fn strata(runs: &[Run<'_>]) -> Strata {
     if runs.iter().all(|run| run.launches.len() < LAUNCHES_AT_LEAST) {
         return Strata::undivided();
@@ -370,12 +371,12 @@ fn host(strata: &Strata) -> Host {
     if strata.is_of_changing_host() { Host::Changing } else { Host::Steady }
 }
 
-/// A layer in the course of a campaign.
+/// The state of one layer in a campaign.
 struct Run<'a> {
     bench: &'a Bench,
     launches: Vec<Data>,
     prober: Option<Prober>,
-    /// One for each launch, where they are probed.
+    /// One probe for each launch; empty if the processors cannot be probed.
     probes: Vec<Probe>,
     library: Option<String>,
     machines: usize,
@@ -387,8 +388,8 @@ impl<'a> Run<'a> {
         Self { bench, launches: Vec::new(), prober, probes: Vec::new(), library: None, machines: 1 }
     }
 
-    /// Launches once; again where the processors were moved meanwhile, as long as there is time. The
-    /// launch that moved is kept until its repeat has ended: a signal may come before that.
+    /// Launches once, and repeats the launch if its processors were moved and time is left. The data of a
+    /// moved launch are kept until its repeat has ended, because a signal may arrive before that.
     fn launch(
         &mut self,
         task: &Task,
@@ -403,7 +404,8 @@ impl<'a> Run<'a> {
             let launched = self.bench.launch(task, interrupt, progress)?;
             (self.library, self.machines) = (launched.library, launched.machines);
             if launched.machines > 1 {
-                // These processors are not where it ran.
+                // The workers ran on other machines, so probes of this host's processors say nothing about
+                // them.
                 self.prober = None;
             }
             let probe = self.prober.as_ref().zip(begun);
@@ -418,7 +420,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Keeps a launch as number `at`, in the place of the one that it repeats.
+    /// Keeps the data of launch number `at`, in the place of the launch that it repeats.
     fn keep(&mut self, at: usize, data: Data, probe: Option<Probe>) {
         self.launches.truncate(at);
         self.launches.push(data);
@@ -427,7 +429,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The ways to wait in which each layer is measured; `None` is whatever suits the processors.
+/// Returns the wait policies in which each layer is measured. `None` stands for the default, which depends on
+/// the number of processors.
 fn waits(measuring: &Measuring) -> Result<Vec<Option<Wait>>, Fault> {
     let waits = measuring.waits();
     if let Some((_, twice)) = waits.iter().enumerate().find(|(at, wait)| waits[..*at].contains(wait)) {
@@ -531,8 +534,8 @@ fn faults_doubt(faults: Faults) -> Doubt {
     Doubt::new("faults", format!("datagrams were spoilt on purpose, in each direction: {faults}"))
 }
 
-/// What the record says of the dials of a link, and of how they changed with time. Those that are
-/// turned while it is measured are what is measured.
+/// Returns the record's entries for the dials and the time profile of a link. Dials that `validate` turns
+/// during the measurement are left out, because they are its subject.
 fn dialled(dials: &DialOptions) -> (Option<String>, Option<String>) {
     let steady = dials.turns.iter().filter(|turn| dials.word.is_none() && !turn.are_none());
     (steady.map(Dials::to_string).next(), dials.profile.as_ref().map(Profile::to_string))
@@ -545,7 +548,7 @@ fn dials_doubt(dials: Option<&str>, profile: Option<&Profile>) -> Option<Doubt> 
     (!all.is_empty()).then(|| Doubt::new("dialled", text()))
 }
 
-/// In a job its own processes are measured again and again.
+/// Warns that a job measures the same processes in every launch.
 fn same_processes_doubt(bench: &Bench) -> Option<Doubt> {
     let are_same = bench.layer.has_launcher() && matches!(bench.origin, Origin::Job(_));
     are_same.then(|| {
@@ -555,7 +558,7 @@ fn same_processes_doubt(bench: &Bench) -> Option<Doubt> {
     })
 }
 
-/// The record has room for one machine besides this one.
+/// Warns about a job on more than two machines, because the record describes only two.
 fn other_machines(origin: &Origin) -> Option<Doubt> {
     let Origin::Job(ranks) = origin else { return None };
     let machines = ranks.machines();
@@ -567,7 +570,7 @@ fn other_machines(origin: &Origin) -> Option<Doubt> {
 
 fn placement_doubt(bench: &Bench, machines: usize, distance: Option<Distance>) -> Option<Doubt> {
     let (processes, processors) = (bench.cpus.len(), bench.processors);
-    // A launcher shares them out among its machines as it likes.
+    // A launcher distributes the processes over its machines as it likes.
     let is_known = machines == 1 || !matches!(bench.origin, Origin::Launcher(_));
     if is_known && processes > 2 && processors < processes {
         return Some(Doubt::new(
@@ -614,7 +617,7 @@ mod tests {
         }
     }
 
-    /// A signal may come while the third launch is repeated: there are three all the same.
+    /// Three launches count even if a signal arrives while the third is repeated.
     #[test]
     fn a_launch_that_moved_counts_until_its_repeat_has_ended() {
         let bench = simulated();

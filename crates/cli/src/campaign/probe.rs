@@ -1,5 +1,5 @@
-//! The probes of a launch: before and after it, how far its two processors are apart; during it, at which
-//! pace they run, and how much of their time the host took.
+//! The probes of a launch. Before and after it they measure the distance between its two processors. During
+//! it they measure the processors' speed and the time that the hypervisor took from them.
 
 use crate::launch::bench::Bench;
 use netdyno_clock::bounce::{Bounce, bounce};
@@ -9,17 +9,17 @@ use netdyno_measure::strata::{Look, Pace, Probe};
 use std::fs;
 use std::time::Instant;
 
-/// Ticks of `/proc/stat` in a second: what Linux promises to programs, whatever its own rate.
+/// Ticks per second in `/proc/stat`: Linux reports USER_HZ = 100, whatever its internal tick rate.
 const TICKS_PER_S: f64 = 100.0;
 
-/// What probes two processors of this host.
+/// Probes two processors of this host.
 #[derive(Clone, Copy, Debug)]
 pub struct Prober {
     clock: Clock,
     cpus: (usize, usize),
 }
 
-/// A probe that was begun.
+/// The first half of a probe, taken before a launch.
 #[derive(Debug)]
 pub struct Begun {
     before: Option<Look>,
@@ -29,7 +29,8 @@ pub struct Begun {
 }
 
 impl Prober {
-    /// A prober of the processors of `bench`. `None` where it has no two.
+    /// Returns a prober of the first two different processors of `bench`. Returns `None` if there are none,
+    /// or if the workers may run on several hosts.
     pub fn of(bench: &Bench) -> Option<Self> {
         let &first = bench.cpus.first()?;
         let &second = bench.cpus.iter().find(|&&cpu| cpu != first)?;
@@ -43,7 +44,8 @@ impl Prober {
         Begun { before, stolen_ticks: self.stolen_ticks(), watch, at: Instant::now() }
     }
 
-    /// Probes after a launch: the one that stood there in the order, after `repeats` that were left out.
+    /// Probes after a launch. `launch` is its number in the order; `repeats` counts the launches that were
+    /// discarded in its place.
     pub fn end(&self, begun: Begun, launch: usize, repeats: usize) -> Probe {
         let ticks = self.stolen_ticks().zip(begun.stolen_ticks);
         let time_s = 2.0 * begun.at.elapsed().as_secs_f64();
@@ -54,21 +56,22 @@ impl Prober {
         Probe { launch, before: begun.before, after: self.look(), stolen_share, paces, repeats }
     }
 
-    /// A processor that cannot be used is found out by the launch, which says so.
+    /// Measures the distance between the processors. An unusable processor is no error here, because the
+    /// launch itself reports it.
     fn look(&self) -> Option<Look> {
         let (a, b) = self.cpus;
         let Bounce { round_trip_ns, lost_share } = bounce(&self.clock, a, b).ok().flatten()?;
         Some(Look { bounce_ns: round_trip_ns, lost_share })
     }
 
-    /// Time that the hypervisor gave to others, of both processors.
+    /// Returns the ticks that the hypervisor gave to other guests, summed over both processors.
     fn stolen_ticks(&self) -> Option<u64> {
         let text = fs::read_to_string("/proc/stat").ok()?;
         Some(stolen(&text, self.cpus.0)? + stolen(&text, self.cpus.1)?)
     }
 }
 
-/// The eighth number after the processor's name.
+/// Returns the stolen ticks of one processor: the eighth number after its name in `/proc/stat`.
 fn stolen(stat: &str, cpu: usize) -> Option<u64> {
     let name = format!("cpu{cpu}");
     let mut fields = stat.lines().map(str::split_whitespace).find_map(|mut fields| {

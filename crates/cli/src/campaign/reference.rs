@@ -1,18 +1,19 @@
-//! Which lean layer of our own takes the same path as a library's: beside it stands whether a figure is good.
+//! Chooses netdyno's own lean layer that takes the same path as a library's layer. Its figures show which
+//! part of a library's cost the path itself explains.
 
 use crate::job::ranks::Ranks;
 use crate::options::bench::{BenchArgs, Measuring};
 use netdyno_layers::catalogue::Layer;
 use std::env;
 
-/// What UCX calls transports in shared memory.
+/// UCX's names of shared-memory transports.
 const SHARED_MEMORY: [&str; 10] =
     ["posix", "sysv", "cma", "knem", "xpmem", "shm", "sm", "mm", "shared_memory", "all"];
-/// What libfabric calls providers in shared memory.
+/// libfabric's names of shared-memory providers.
 const SHARED_PROVIDERS: [&str; 3] = ["shm", "sm2", "sm"];
-/// What libfabric and UCX call what they have over sockets.
+/// libfabric's and UCX's names of transports over sockets.
 const SOCKETS: [&str; 4] = ["tcp", "udp", "sockets", "net"];
-/// What launchers are told where processes are to be on other hosts.
+/// Launcher options that name other hosts.
 const OF_HOSTS: [&str; 11] = [
     "-f",
     "-host",
@@ -27,20 +28,20 @@ const OF_HOSTS: [&str; 11] = [
     "-w",
 ];
 
-/// Whether messages stay within this host.
+/// Tells whether the messages stay within this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// All processes are on this host.
+    /// All processes run on this host.
     WithinHost {
-        /// MPI is told to use sockets there too.
+        /// MPI uses sockets even between processes of this host.
         mpi_uses_sockets: bool,
     },
-    /// They may be on several.
+    /// The processes may run on several hosts.
     BetweenHosts,
 }
 
 impl Route {
-    /// Where the processes of a measurement are.
+    /// Returns the route between the processes of a measurement.
     pub fn of(measuring: &Measuring, ranks: Option<&Ranks>) -> Self {
         let launcher = measuring.launcher.as_ref().map(ToString::to_string).unwrap_or_default();
         let leaves = measuring.peer.is_some()
@@ -52,7 +53,7 @@ impl Route {
         Self::WithinHost { mpi_uses_sockets: uses_sockets(&launcher, |name| env::var(name).ok()) }
     }
 
-    /// The lean layer on the path that a library's layer takes; none where there is none.
+    /// Returns the lean layer on the same path as a library's layer, if there is one.
     pub fn lean_beside(self, layer: Layer) -> Option<Layer> {
         let (shared, sockets) = match layer {
             Layer::Mpi => (self != Self::WithinHost { mpi_uses_sockets: true }, true),
@@ -61,7 +62,7 @@ impl Route {
                 let core = provider.as_str().split(';').next().unwrap_or_default();
                 (SHARED_PROVIDERS.contains(&core), SOCKETS.contains(&core))
             }
-            // UCX takes the fastest of them, which is shared memory within a host.
+            // UCX chooses the fastest transport of the list, which is shared memory within a host.
             Layer::Ucx(transports) => {
                 let all = transports.as_str();
                 (has_any(all, &SHARED_MEMORY), has_any(all, &SOCKETS) || has_any(all, &["all"]))
@@ -76,20 +77,21 @@ impl Route {
     }
 }
 
-/// Whether a list of transports, as libfabric, UCX or Open MPI write one, has any of these names.
+/// Reports whether a list of transports in the syntax of libfabric, UCX or Open MPI has any of the names.
 fn has_any(list: &str, names: &[&str]) -> bool {
     list.split([',', ';', '+']).any(|part| names.contains(&part))
 }
 
-/// Whether a launcher may start processes on other hosts: srun does, others where they are told of some.
+/// Reports whether a launcher may start processes on other hosts. srun may always do so; other launchers need
+/// an option that names hosts.
 fn names_hosts(launcher: &str) -> bool {
     let words: Vec<&str> = launcher.split_whitespace().collect();
     let is_of_hosts = |word: &&str| OF_HOSTS.contains(&word.split('=').next().unwrap_or(word));
     words.first().is_some_and(|program| program.ends_with("srun")) || words.iter().any(is_of_hosts)
 }
 
-/// Whether MPI is told to use sockets between processes of one host as well, by words of its launcher or by the
-/// environment: MPICH and Open MPI over libfabric, Open MPI's own transports, UCX under either.
+/// Reports whether MPI uses sockets even between processes of one host. The launcher's options or the
+/// environment may say so, for MPICH and Open MPI over libfabric, Open MPI's own transports, and UCX.
 fn uses_sockets(launcher: &str, environment: impl Fn(&str) -> Option<String>) -> bool {
     let words: Vec<&str> = launcher.split_whitespace().collect();
     let by_launcher = |name: &str| {
@@ -109,10 +111,11 @@ fn uses_sockets(launcher: &str, environment: impl Fn(&str) -> Option<String>) ->
         || are_sockets(&component("btl"), &["sm", "vader"])
 }
 
-/// The lean layers that are not asked for, beside layers that are, where they can be measured as asked for.
+/// Returns the lean layers to add as references: the user did not name them, and they can be measured under
+/// the same options.
 pub fn missing(bench: &BenchArgs, route: Route) -> Vec<Layer> {
     let mut missing = Vec::new();
-    // What is spoilt or slowed down on purpose is no reference.
+    // A layer with injected faults or dials is no reference.
     if bench.faults.is_some() || bench.dials.is_some() || bench.profile.is_some() {
         return missing;
     }

@@ -1,27 +1,28 @@
-//! The time of a campaign: how long the next launch may take, whether another one is begun, and how
-//! much is left at most.
+//! The schedule of a campaign: the time for the next launch, whether to begin another one, and the maximum
+//! time left.
 //!
-//! `--max-time` is a maximum. A launch has its share of what is left for the launches that were asked
-//! for, so that one that took longer makes the later ones shorter. None is begun when the time is up.
+//! `--max-time` is a maximum. The time left is divided among the launches that the user asked for, so that a
+//! slow launch makes the later ones shorter. No launch begins after the time is up.
 
 use std::time::{Duration, Instant};
 
-/// Share of a launch's time that starting its processes leaves for measuring.
+/// Share of a launch's time for measuring; the start of its processes takes the rest.
 const MEASURING_SHARE: f64 = 0.8;
 
-/// The time of a campaign.
+/// The schedule of a campaign.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
     began: Instant,
-    /// For all layers together.
+    /// Time for all layers together.
     time: Duration,
     layers: usize,
-    /// Launches of each layer that were asked for.
+    /// Minimum number of launches of each layer.
     asked_for: usize,
 }
 
 impl Schedule {
-    /// The pace of a campaign that begins now: `max_time` and `asked_for` launches for each of `layers`.
+    /// Creates the schedule of a campaign that began at `began`, with `max_time` and `asked_for` launches for
+    /// each of `layers`.
     pub fn new(began: Instant, max_time: Duration, layers: usize, asked_for: usize) -> Self {
         let times = u32::try_from(layers).unwrap_or(u32::MAX);
         Self {
@@ -32,36 +33,36 @@ impl Schedule {
         }
     }
 
-    /// The time for measuring in a launch if every launch has the same.
+    /// Returns the measuring time of a launch if all launches get the same.
     pub fn planned(&self) -> Duration {
         let launches = (self.layers * self.asked_for) as f64;
         self.time.mul_f64(MEASURING_SHARE / launches)
     }
 
-    /// The time for measuring in a launch that begins `now`, after `rounds` whole rounds and `launches`
-    /// launches of this one.
+    /// Returns the measuring time of a launch that begins `now`, after `rounds` complete rounds and
+    /// `launches` launches of the current one.
     pub fn share_of_next(&self, now: Instant, rounds: usize, launches: usize) -> Duration {
         let rounds_left = self.asked_for.saturating_sub(rounds).max(1);
         let left = (rounds_left * self.layers).saturating_sub(launches).max(1);
         self.planned().min(self.left(now).mul_f64(MEASURING_SHARE / left as f64))
     }
 
-    /// Whether a launch beyond the first round may begin `now`.
+    /// Reports whether a launch after the first round may begin `now`.
     pub fn has_time(&self, now: Instant) -> bool {
         now.duration_since(self.began) < self.time
     }
 
-    /// Whether a round that takes `round` ends in time if it begins `now`.
+    /// Reports whether a round of length `round` ends in time if it begins `now`.
     pub fn fits(&self, now: Instant, round: Duration) -> bool {
         now.duration_since(self.began) + round <= self.time
     }
 
-    /// The share of the time that has passed.
+    /// Returns the share of the time that has passed.
     pub fn passed(&self, now: Instant) -> f64 {
         now.duration_since(self.began).as_secs_f64() / self.time.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    /// The time that is left at most. It never grows.
+    /// Returns the maximum time left. It never grows.
     pub fn left(&self, now: Instant) -> Duration {
         self.time.saturating_sub(now.duration_since(self.began))
     }
@@ -93,7 +94,7 @@ mod tests {
             for round in 0..launches {
                 for nth in 0..layers {
                     assert!(schedule.has_time(now));
-                    // Every launch takes what it may, and a quarter of that to be started.
+                    // Every launch uses its whole share, and a quarter of that to start its processes.
                     now += schedule.share_of_next(now, round, nth).mul_f64(1.0 / MEASURING_SHARE);
                 }
             }

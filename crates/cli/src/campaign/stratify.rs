@@ -1,4 +1,4 @@
-//! What a layer's launches say, stratum by stratum (`netdyno_measure::strata`), whatever the verb.
+//! Evaluates a layer's launches stratum by stratum (`netdyno_measure::strata`), for any verb.
 
 use crate::campaign::method::{Method, Reading, Terms};
 use netdyno_measure::strata::{Place, Probe, Strata, Stratum, bounce, doubts, pace_ns, stolen_share};
@@ -6,15 +6,15 @@ use netdyno_measure::task::Data;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// What launches say: the reading of the headline, and all strata.
+/// The evaluation of a layer: of the headline stratum, and of all strata.
 pub struct Stratified {
-    /// What the launches of the headline say.
+    /// The evaluation of the headline launches.
     pub reading: Reading,
-    /// The strata, from near to far. None where nothing was probed.
+    /// The strata, from near to far; empty if the processors were not probed.
     pub strata: Vec<Stratum>,
 }
 
-/// The launches of the headline.
+/// Returns the launches of the headline stratum.
 pub fn headline<'a>(
     method: &dyn Method,
     data: &'a [Data],
@@ -30,7 +30,8 @@ pub fn headline<'a>(
     Cow::Owned(of_headline.map(|(data, _)| data.clone()).collect())
 }
 
-/// Reads all launches of a layer, each stratum by itself. `None` where they say nothing.
+/// Evaluates all launches of a layer, each stratum by itself. Returns `None` if the headline stratum has no
+/// usable data.
 pub fn read(
     method: &dyn Method,
     data: Vec<Data>,
@@ -68,7 +69,7 @@ fn places(probes: &[Probe], strata: &Strata) -> Vec<Place> {
     probes.iter().map(|probe| strata.place(probe)).collect()
 }
 
-/// A stratum without its figures.
+/// Returns a stratum without its figures.
 fn described(strata: &Strata, place: Place, is_headline: bool, probes: &[Probe]) -> Stratum {
     let found = bounce(probes).filter(|_| !matches!(place, Place::Unsteady | Place::Moved));
     Stratum {
@@ -104,7 +105,7 @@ mod tests {
         host: Host::Simulated,
     };
 
-    /// Launches of a layer, and their probes: of each the bounce before and after it.
+    /// Returns launches of a simulated layer and their probes; `bounces` has the times before and after each.
     fn launches(bounces: &[(f64, f64)]) -> (Vec<Data>, Vec<Probe>) {
         let mut data: Vec<Data> = Vec::new();
         let mut probes = Vec::new();
@@ -169,7 +170,7 @@ mod tests {
         assert!(strata[0].found.is_none() && strata[1].found.is_some());
     }
 
-    /// What differs in the outcome, and not in the probes, is not told apart: it stays a doubt.
+    /// A difference in the outcome that the probes do not explain forms no strata: it remains a warning.
     #[test]
     fn what_the_probe_does_not_explain_stays_a_doubt() {
         let (data, mut probes) = launches(&[(119.0, 119.0), (538.0, 538.0)].repeat(4));

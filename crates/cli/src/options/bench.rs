@@ -1,4 +1,4 @@
-//! The options of every measuring verb: which layers, how precisely, where, and under which conditions.
+//! The options of every measuring verb: layers, precision, hosts and conditions.
 
 use crate::options::help::{HOSTS, HOW_PRECISELY, OUTPUT, SLOW, WHAT, WHERE};
 use crate::options::output::OutputArgs;
@@ -16,10 +16,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Bytes of a message, where nothing is said of it.
+/// Default size of a message, in bytes.
 const DEFAULT_SIZE: u32 = 32;
 
-/// Characters of a label.
+/// Maximum length of a label, in characters.
 const LABEL_AT_MOST: usize = 40;
 
 /// How to measure: the options of every measuring verb.
@@ -117,17 +117,17 @@ pub struct Measuring {
 }
 
 impl Measuring {
-    /// Bytes of user data in a request, and in a reply.
+    /// Returns the bytes of user data in a request and in a reply.
     pub fn size_bytes(&self) -> usize {
         self.size.unwrap_or(DEFAULT_SIZE) as usize
     }
 
-    /// What to do while nothing arrives, as far as that was said.
+    /// Returns the wait policies that the user named; empty for the default.
     pub fn waits(&self) -> Vec<Wait> {
         self.wait.iter().filter_map(|name| name.parse().ok()).collect()
     }
 
-    /// What goes into the record.
+    /// Returns the options for the record.
     pub fn options(&self) -> Options {
         Options {
             precision: self.precision,
@@ -196,20 +196,20 @@ pub struct BenchArgs {
     pub profile: Option<String>,
 }
 
-/// What a result is called besides.
+/// The name of a result in the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Of which layer, where that was said.
+    /// The layer of the result; `None` if the user named none.
     pub layer: Option<Layer>,
-    /// What it is called.
+    /// The name.
     pub text: String,
 }
 
-/// Processors, at least one.
+/// A list of processors, not empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuList(pub Vec<usize>);
 
-/// A label; one that has a `=` in it itself needs its layer before it.
+/// Parses a label. A text that contains `=` must have its layer before it.
 fn label(text: &str) -> Result<Label, String> {
     let (layer, text) = match text.split_once('=') {
         Some((before, after)) => {

@@ -1,4 +1,4 @@
-//! The help texts: what is the same for all verbs, put on the definition of the options ([`crate::options`]).
+//! The help texts that all verbs share, added to the definition of the options ([`crate::options`]).
 //!
 //! `-h` shows the examples and the essential options and fits a terminal of 80 by 24; `--help` shows all.
 
@@ -7,26 +7,26 @@ use clap::builder::StyledStr;
 use clap::builder::styling::{AnsiColor, Style, Styles};
 use std::fmt::Write;
 
-/// Headings of options.
+/// Heading of the options for the subject of the measurement.
 pub const WHAT: &str = "What to measure";
-/// Precision and time.
+/// Heading of the options for precision and time.
 pub const HOW_PRECISELY: &str = "How precisely";
-/// Processors and waiting.
+/// Heading of the options for processors and waiting.
 pub const WHERE: &str = "Where";
-/// Form and place of the result, and what is said besides.
+/// Heading of the options for the form and place of the result, and for messages.
 pub const OUTPUT: &str = "Output";
-/// Dials and injected faults.
+/// Heading of the options for dials and injected faults.
 pub const SLOW: &str = "A link made slow";
-/// Where processes come from.
+/// Heading of the options for the hosts and launchers of processes.
 pub const HOSTS: &str = "Hosts and launchers";
 
-/// Columns of the help at most, those of the tables.
+/// Maximum columns of the help, the same as of the tables.
 const COLUMNS: usize = 80;
-/// Examples come first. Commands are listed by [`groups`], not by clap.
+/// The examples come first. [`groups`] lists the commands in place of clap.
 const TEMPLATE: &str = "{about}\n\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
 const ROOT_TEMPLATE: &str = "{about}\n\n{before-help}{usage-heading} {usage}\n\n{options}{after-help}";
 
-/// The verbs by what they are for.
+/// The verbs, by purpose.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Measure layers", &["logp", "bulk", "contention", "overlap", "registration"]),
     ("Run programs over another link", &["run", "sweep", "validate"]),
@@ -34,7 +34,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Prepare", &["layers", "plugin", "serve", "soak", "completions", "man"]),
 ];
 
-/// Three commands of each verb with what they do; the bare command has no name.
+/// Three commands of each verb, and their purpose; the bare command has no name.
 const EXAMPLES: &[(&str, [(&str, &str); 3])] = &[
     (
         "",
@@ -198,7 +198,7 @@ const EXAMPLES: &[(&str, [(&str, &str); 3])] = &[
     ),
 ];
 
-/// The exit codes, as the README has them.
+/// The exit codes. A test compares them with the README.
 const EXIT_CODES: &[(&str, &str)] = &[
     ("0", "done"),
     ("1", "measuring failed, or `compare --fail-on` found its limit exceeded"),
@@ -207,14 +207,14 @@ const EXIT_CODES: &[(&str, &str)] = &[
     ("130", "a signal after three launches of each layer, with the result written"),
 ];
 
-/// Those that only `run` and `sweep` have. They pass the program's own status.
+/// The exit codes of `run` and `sweep` only. Otherwise these two pass on the program's own status.
 const RUNNER_CODES: &[(&str, &str)] = &[
     ("125", "netdyno failed: bad input, or the dials were not in force"),
     ("126", "the program cannot be executed"),
     ("127", "the program is not found"),
 ];
 
-/// Puts examples, headings and exit codes on the definition of the command.
+/// Adds examples, headings and exit codes to the definition of the command.
 pub fn dress(command: Command) -> Command {
     let short = StyledStr::from(format!("{}\n\n{}", examples_of("").unwrap_or_default(), short_groups()));
     let long = format!("{}\n\n{}", examples_of("").unwrap_or_default(), groups(&command));
@@ -224,7 +224,7 @@ pub fn dress(command: Command) -> Command {
         .before_long_help(unwrapped(&long))
         .max_term_width(COLUMNS)
         .styles(styles());
-    // clap's own help of help would say less.
+    // clap's own help of the `help` command would say less.
     command.mut_subcommands(|verb| {
         let name = verb.get_name().to_owned();
         let verb = dress_verb(verb, &name);
@@ -235,7 +235,7 @@ pub fn dress(command: Command) -> Command {
     })
 }
 
-/// One verb; `name` is spelled as on the command line.
+/// Adds the texts of one verb; `name` is spelled as on the command line.
 fn dress_verb(command: Command, name: &str) -> Command {
     let mut command = command.help_template(TEMPLATE);
     if let Some(examples) = examples_of(name) {
@@ -259,8 +259,8 @@ fn kept(text: &StyledStr) -> StyledStr {
     unwrapped(&text.ansi().to_string())
 }
 
-/// clap takes `{n}` for the end of a line. A style that ends nothing keeps it: terminals show `{n}`, and
-/// where there is no terminal clap removes styles.
+/// Keeps a literal `{n}`, which clap takes for a line break. A style reset inside the braces hides it from
+/// clap. Terminals show `{n}`; without a terminal clap removes styles.
 fn unwrapped(text: &str) -> StyledStr {
     StyledStr::from(text.replace("{n}", &format!("{{{}n}}", anstyle::Reset.render())))
 }
@@ -277,7 +277,7 @@ fn examples_of(name: &str) -> Option<String> {
     Some(text)
 }
 
-/// The names of the verbs.
+/// Returns the names of the verbs.
 fn short_groups() -> String {
     let styles = styles();
     let (header, literal) = (styles.get_header(), styles.get_literal());
@@ -291,7 +291,7 @@ fn short_groups() -> String {
     text
 }
 
-/// The verbs and what each does.
+/// Returns the verbs, each with its purpose.
 fn groups(command: &Command) -> String {
     let styles = styles();
     let (header, literal) = (styles.get_header(), styles.get_literal());
@@ -322,12 +322,12 @@ fn exit_codes() -> StyledStr {
     StyledStr::from(text)
 }
 
-/// The first example of a verb.
+/// Returns the first example of a verb.
 pub fn example_of(name: &str) -> Option<&'static str> {
     EXAMPLES.iter().find(|(verb, _)| *verb == name).map(|(_, examples)| examples[0].0)
 }
 
-/// The examples of a verb, for its man page.
+/// Returns the examples of a verb, for its man page.
 pub fn examples(name: &str) -> &'static [(&'static str, &'static str)] {
     EXAMPLES.iter().find(|(verb, _)| *verb == name).map_or(&[], |(_, examples)| examples)
 }

@@ -1,4 +1,4 @@
-//! Where a result goes, and in which form.
+//! The options for the place and the form of a result.
 
 use crate::options::help::OUTPUT;
 use clap::{Args, ValueEnum};

@@ -1,10 +1,10 @@
-//! Values of options: how sizes, shares, times and addresses are read from the command line.
+//! Parsers of option values: sizes, shares, times and addresses.
 
 use crate::hosts::session::PORT;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-/// Bytes, in units of 1000 or of 1024.
+/// Parses a size in bytes, in units of 1000 or of 1024.
 pub fn bytes(text: &str) -> Result<usize, String> {
     let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(at);
@@ -19,17 +19,18 @@ pub fn bytes(text: &str) -> Result<usize, String> {
         "GiB" => 1 << 30,
         _ => return Err("not a size, as in 64, 5kB or 64KiB".into()),
     };
-    // More than fits is more than any limit.
+    // An overflow becomes the maximum, which exceeds every limit.
     Ok(digits.parse::<usize>().ok().and_then(|count| count.checked_mul(unit)).unwrap_or(usize::MAX))
 }
 
-/// The size of a message. What a layer carries is less, and said by the layer.
+/// Parses the size of a message. The layer reports its own, smaller limit.
 pub fn size(text: &str) -> Result<u32, String> {
     let size = u32::try_from(bytes(text)?).ok().filter(|size| *size >= 1);
     size.ok_or_else(|| format!("must be from 1B to {}B", u32::MAX))
 }
 
-/// A size from 1 KiB, below which there is hardly a line to draw, to 1 GiB.
+/// Parses the largest size of a sweep over sizes, 1 KiB to 1 GiB. Below 1 KiB there are too few points to fit
+/// a line.
 pub fn largest(text: &str) -> Result<usize, String> {
     let size = Some(bytes(text)?).filter(|size| (1 << 10..=1 << 30).contains(size));
     size.ok_or_else(|| "must be from 1KiB to 1GiB".into())
@@ -44,7 +45,7 @@ pub fn precision(text: &str) -> Result<f64, String> {
     if value > 0.0 && value < 1.0 { Ok(value) } else { Err("must be above 0 and below 1, as in 0.02".into()) }
 }
 
-/// A confidence, as `0.95`.
+/// Parses a confidence level, as in `0.95`.
 pub fn confidence(text: &str) -> Result<f64, String> {
     let value = number(text)?;
     if (0.5..=0.9999).contains(&value) {
@@ -61,17 +62,17 @@ pub fn max_time(text: &str) -> Result<Duration, String> {
     if range.contains(&time) { Ok(time) } else { Err("must be from 1s to 1day".into()) }
 }
 
-/// Where a socket is to be; 0 stands for any port.
+/// Parses the local address of sockets; port 0 stands for any port.
 pub fn bind(text: &str) -> Result<SocketAddr, String> {
     address(text, 0)
 }
 
-/// Where a host is served.
+/// Parses the address of a served host.
 pub fn peer(text: &str) -> Result<SocketAddr, String> {
     address(text, PORT)
 }
 
-/// An address of a host, by number or by name, and a port.
+/// Parses a host, by number or by name, and a port.
 pub fn address(text: &str, default_port: u16) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok(address);
@@ -86,6 +87,6 @@ pub fn address(text: &str, default_port: u16) -> Result<SocketAddr, String> {
         }
     };
     let addresses = (host, port).to_socket_addrs().map_err(|_| format!("there is no host '{host}'"))?;
-    // Whoever has both is reached by either; the older one is more often set up.
+    // IPv4 comes before IPv6, because it is configured more often.
     addresses.min_by_key(|address| address.is_ipv6()).ok_or_else(|| format!("'{host}' has no address"))
 }
