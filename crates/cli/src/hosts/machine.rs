@@ -1,5 +1,4 @@
-//! The machine: what stands in the environment of every record, and what makes a run
-//! doubtful as a whole.
+//! The description of the machine in every record, and the warnings about the machine.
 
 use netdyno_clock::calibrate::{Clock, detours};
 use netdyno_clock::{place, ticks};
@@ -9,14 +8,14 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-/// How long a processor is watched for interruptions.
+/// Time to watch a processor for interruptions.
 const WATCH: Duration = Duration::from_millis(20);
-/// Share of the time lost to interruptions from which the machine counts as noisy.
+/// Share of the time lost to interruptions at which the machine counts as noisy.
 const NOISY: f64 = 0.01;
-/// Load per processor from which the machine counts as busy.
+/// Load per processor at which the machine counts as busy.
 const BUSY: f64 = 0.5;
 
-/// Reads the environment. `cpu` is where a measuring process will run.
+/// Reads the description of the machine. `cpu` is a processor of the measurement, to be watched.
 pub fn environment(cpu: Option<usize>) -> Environment {
     let uname = rustix::system::uname();
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -42,12 +41,12 @@ pub fn environment(cpu: Option<usize>) -> Environment {
     }
 }
 
-/// The command line of netdyno, word by word, as records keep it.
+/// Returns netdyno's command line for the record, word by word.
 pub fn command_line() -> Vec<String> {
     std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// Doubts about the machine.
+/// Returns the warnings about the machine.
 pub fn doubts(environment: &Environment) -> Vec<Doubt> {
     let mut doubts = Vec::new();
     if environment.clock.is_constant == Some(false) {
@@ -76,19 +75,19 @@ pub fn doubts(environment: &Environment) -> Vec<Doubt> {
     doubts
 }
 
-/// Doubts about the other host.
+/// Returns the warnings about the other host.
 pub fn doubts_about_peer(environment: &Environment) -> Vec<Doubt> {
     let mut doubts = doubts(environment);
     doubts.iter_mut().for_each(|doubt| doubt.text = format!("on the other host {}", doubt.text));
     doubts
 }
 
-/// Calibrates the clock and watches the processor, on a thread of its own so that the
-/// placement of this one stays as it is.
+/// Calibrates the clock and watches the processor for interruptions. A separate thread does so, because it
+/// changes its CPU affinity.
 fn watch(cpu: Option<usize>) -> (ClockReading, Option<Detours>) {
     let watched = thread::spawn(move || {
         if let Some(cpu) = cpu {
-            // A processor that is not ours is found out when launching; this is a reading.
+            // An unusable processor is no error here, because the launch itself reports it.
             let _ = place::pin(cpu);
         }
         let clock = Clock::calibrate();

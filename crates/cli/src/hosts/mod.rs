@@ -1,4 +1,4 @@
-//! The hosts of a measurement: processors and addresses here, a served host elsewhere.
+//! The hosts of a measurement: processors and addresses of this one, and a served host.
 
 pub mod machine;
 pub mod peer;

@@ -1,4 +1,4 @@
-//! The other host of a measurement, as its client sees it.
+//! The served host of a measurement, from the client's side.
 
 use crate::hosts::session::{Ask, Reply, Reserved};
 use crate::terminal::fault::Fault;
@@ -13,43 +13,42 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time for the host to be reached at first.
+/// Timeout for the first connection to the host.
 const REACHING: Duration = Duration::from_secs(5);
-/// Time for it to get ready; it looks at its clock first.
+/// Timeout for the host's answer; it calibrates its clock first.
 const GETTING_READY: Duration = Duration::from_secs(10);
-/// Patience with a host that cannot be reached once measuring has begun: a link may be down
-/// for a while.
+/// Timeout for a connection once measuring has begun. It is longer, because a link may be down for a while.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Time for one attempt of these. What was lost is not missed for longer than that.
+/// Timeout of one connection attempt. A lost packet delays the connection by no more than that.
 const ATTEMPT: Duration = Duration::from_secs(1);
-/// Rest between two attempts.
+/// Pause between two attempts.
 const REST: Duration = Duration::from_millis(100);
 
-/// A served host that is taken for this measurement.
+/// A served host that is reserved for this measurement.
 #[derive(Debug)]
 pub struct Peer {
     address: SocketAddr,
     key: Option<Key>,
     local_ip: IpAddr,
     reserved: Reserved,
-    /// While it is open, the host is ours.
+    /// The host stays reserved while this connection is open.
     _reservation: TcpStream,
 }
 
-/// Why there is no worker.
+/// The reason why there is no worker.
 pub enum LaunchError {
-    /// The command is to end.
+    /// The command must end.
     Fault(Fault),
-    /// The host gives none.
+    /// The host has not started a worker.
     Failed(String),
 }
 
 impl Peer {
-    /// Takes the host for this measurement; `cpu` is where its worker is to run.
+    /// Reserves the host for this measurement; `cpu` is the processor of its worker.
     pub fn reserve(address: SocketAddr, key: Option<Key>, cpu: Option<usize>) -> Result<Self, Fault> {
         let bad = |text: String| Fault::BadInput(format!("--peer {address}: {text}"));
         if is_link_local(address.ip()) {
-            // It means something else on the other host, and could not be passed across.
+            // A link-local address has another meaning on the other host, so it could not be sent there.
             return Err(bad("an address of one link only: name one that both hosts understand".into()));
         }
         let mut stream =
@@ -66,7 +65,7 @@ impl Peer {
         Ok(Self { address, key, local_ip: local.ip().to_canonical(), reserved, _reservation: stream })
     }
 
-    /// A control connection to a fresh worker there.
+    /// Opens a control connection to a fresh worker on the host.
     pub fn launch(&self, interrupt: &Interrupt) -> Result<TcpStream, LaunchError> {
         let failed = |error: &dyn std::fmt::Display| {
             LaunchError::Failed(format!("no worker on {}: {error}", self.address.ip()))
@@ -79,35 +78,36 @@ impl Peer {
         Ok(stream)
     }
 
-    /// The address of this host that reaches the other one.
+    /// Returns the address of this host that reaches the other one.
     pub fn local_ip(&self) -> IpAddr {
         self.local_ip
     }
 
-    /// Whether it is this host: both ends of the connection have one address, or are on the loopback.
+    /// Reports whether the peer is this host: both ends of the connection have the same address, or are on
+    /// the loopback interface.
     pub fn is_this_host(&self) -> bool {
         let ip = self.address.ip().to_canonical();
         ip.is_loopback() || ip == self.local_ip
     }
 
-    /// The address of the other host, as it sees it.
+    /// Returns the address of the other host, as that host sees it.
     pub fn ip(&self) -> IpAddr {
         self.reserved.ip
     }
 
-    /// Where the worker runs there.
+    /// Returns the processor of the worker on the other host.
     pub fn cpu(&self) -> usize {
         self.reserved.cpu
     }
 
-    /// The other host.
+    /// Returns the description of the other host.
     pub fn environment(&self) -> &Environment {
         &self.reserved.environment
     }
 }
 
-/// Dials again while that fails as it does on a link that is down, or has just come back, for
-/// `patience`. A fault of `look`, which is asked before each attempt, ends it.
+/// Repeats the connection attempt for up to `patience`, while it fails as on a link that is down. `look` is
+/// called before each attempt, and its error ends the attempts.
 fn dial_for(
     patience: Duration,
     address: SocketAddr,
@@ -124,7 +124,7 @@ fn dial_for(
     }
 }
 
-/// Whether a link that is down would be the reason.
+/// Reports whether a link that is down would explain the error.
 fn may_pass(error: &DialError) -> bool {
     let DialError::Connect(error) = error else { return false };
     matches!(
@@ -140,7 +140,7 @@ fn is_link_local(ip: IpAddr) -> bool {
     }
 }
 
-/// The error, with what to do about it where that is known here.
+/// Returns the error, with advice if there is any.
 fn advised(error: &DialError) -> String {
     let advice = match error {
         DialError::Handshake(HandshakeError::OnlyTheyHaveKey) => ": give it by --key-file or NETDYNO_KEY",

@@ -1,5 +1,5 @@
-//! The key of `serve` and `--peer`, from a file or the environment: never from the command
-//! line, which every process of the host can read.
+//! The key of `serve` and `--peer`. It comes from a file or the environment, never from the command line,
+//! because every process of the host can read that.
 
 use crate::terminal::fault::Fault;
 use crate::terminal::voice::say;
@@ -9,15 +9,15 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// The variable that holds the key where no file does.
+/// Environment variable of the key if no file is named.
 pub const VARIABLE: &str = "NETDYNO_KEY";
 
-/// Bytes read of a file: more than any key has.
+/// Maximum bytes to read from a file; no key is longer.
 const MOST: u64 = 8192;
-/// Permissions that show a file to others than its owner.
+/// Permission bits that let others than the owner read a file.
 const SHOWN: u32 = 0o044;
 
-/// The key, if one was given.
+/// Returns the key, if the user gave one.
 pub fn given(file: Option<&Path>) -> Result<Option<Key>, Fault> {
     let (text, source) = match file {
         Some(file) => {

@@ -1,48 +1,48 @@
-//! What a client and a served host say to each other once they have come together. A
-//! connection on which [`Ask::Reserve`] was granted keeps the host for its client for as
-//! long as it is open; one on which [`Ask::Launch`] was said becomes the control connection
-//! of a fresh worker.
+//! The messages between a client and a served host. The connection of a granted [`Ask::Reserve`] reserves the
+//! host for its client as long as it is open. The connection of an [`Ask::Launch`] becomes the control
+//! connection of a fresh worker.
 
 use netdyno_measure::record::Environment;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
-/// Where a host is served: LOGP on the keys of a telephone.
+/// Default port of a served host: LOGP on the keys of a telephone.
 pub const PORT: u16 = 5647;
 
-/// What a client asks for.
+/// A request of a client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Ask {
-    /// The host, for one measurement.
+    /// Reserve the host for one measurement.
     Reserve {
-        /// Where the replier is to run, if that was said.
+        /// Processor of the replier, if the user chose one.
         cpu: Option<usize>,
     },
-    /// A worker.
+    /// Start a worker.
     Launch {
-        /// The measurement that it belongs to.
+        /// The measurement of the worker.
         session: u64,
     },
 }
 
-/// What is said to [`Ask::Reserve`].
+/// The reply to [`Ask::Reserve`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Reply {
-    /// The host is the client's.
+    /// The host is reserved for the client.
     Reserved(Box<Reserved>),
-    /// It is another client's, or cannot do what is asked. A line for the user.
+    /// The host is reserved for another client, or cannot do what is asked. The text is one line for the
+    /// user.
     Refused(String),
 }
 
-/// A host that is taken for a measurement.
+/// The reservation of a host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reserved {
-    /// Names the measurement, unguessably.
+    /// Identifier of the measurement, random so that others cannot guess it.
     pub session: u64,
-    /// Where the host has been reached, as it sees it.
+    /// Address of the host, as the host sees it.
     pub ip: IpAddr,
-    /// Where the replier runs.
+    /// Processor of the replier.
     pub cpu: usize,
-    /// The host.
+    /// Description of the host.
     pub environment: Environment,
 }

@@ -1,4 +1,4 @@
-//! Where a measurement takes place: hosts, processors, addresses.
+//! The host set-up of a measurement: hosts, processors, addresses.
 
 use crate::hosts::peer::Peer;
 use crate::hosts::secret;
@@ -16,22 +16,22 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Where requester and replier, or many processes, are.
+/// The host set-up of requester and replier, or of many processes.
 pub struct Site {
-    /// Where they run, by rank.
+    /// Processor of each rank.
     pub cpus: Vec<usize>,
-    /// How many different processors these are, on whatever machines.
+    /// Number of different processors, over all machines.
     pub processors: usize,
-    /// Where sockets are on this host; the port is the replier's.
+    /// Address of the sockets on this host; the port is the replier's.
     pub bind: SocketAddr,
-    /// Where the processes come from.
+    /// The starter of the processes.
     pub origin: Origin,
 }
 
 impl Site {
-    /// Checks what is asked for against this machine, and takes the peer for this
-    /// measurement. What would fail in a launch fails now. `procs` is how many processes there
-    /// are, where it is not one pair; `ranks` the job in which this command runs.
+    /// Checks the options against this machine, and reserves the peer. Errors that a launch would meet appear
+    /// now. `procs` is the number of processes, or `None` for one pair; `ranks` is the job in which this
+    /// command runs.
     pub fn find(
         layers: &[Layer],
         measuring: &Measuring,
@@ -70,7 +70,7 @@ impl Site {
         Ok(Self { cpus: vec![here.0, peer.cpu()], processors: 2, bind, origin: Origin::Peer(Arc::new(peer)) })
     }
 
-    /// Many processes of this host, on its processors in turn.
+    /// Places many processes on this host's processors, in turn.
     fn of_many(layers: &[Layer], measuring: &Measuring, procs: usize) -> Result<Self, Fault> {
         if measuring.peer.is_some() {
             return Err(Fault::BadInput("this is measured on this host alone: leave --peer away".into()));
@@ -84,7 +84,7 @@ impl Site {
         Ok(Self { processors: distinct(&cpus), cpus, bind, origin: started(measuring) })
     }
 
-    /// The processes of the job, where its launcher has put them.
+    /// Places the processes of the job on the hosts that its launcher has chosen.
     fn of_job(
         layers: &[Layer],
         measuring: &Measuring,
@@ -111,7 +111,7 @@ impl Site {
         Ok(Self { cpus, processors, bind, origin: Origin::Job(ranks) })
     }
 
-    /// The machine of a process that is on another one.
+    /// Returns the description of another machine on which a process runs, if there is one.
     pub fn peer_environment(&self, interrupt: &Interrupt) -> Result<Option<Environment>, Fault> {
         match &self.origin {
             Origin::Children | Origin::Launcher(_) => Ok(None),
@@ -127,11 +127,12 @@ fn started(measuring: &Measuring) -> Origin {
     measuring.launcher.clone().map_or(Origin::Children, Origin::Launcher)
 }
 
-/// Processors for the processes of a job: those asked for, or of those that the launcher leaves
-/// to each the one that the fewest others have.
+/// Returns a processor for each process of a job: the one that the user named, or the least used of the
+/// processors that the launcher allows the process.
 fn cpus_of_job(measuring: &Measuring, procs: Option<usize>, hosts: &[Host]) -> Result<Vec<usize>, Fault> {
     if procs.is_none() {
-        // Checked as one; and two that may be anywhere on one machine are to be near each other.
+        // `--cpus` is checked as a pair. Without it, two processes that may run on the same processors get
+        // two that are near each other.
         if pair(measuring)?.is_none()
             && hosts[0] == hosts[1]
             && let Some((a, b)) = place::choose_pair(&hosts[0].cpus)
@@ -159,7 +160,7 @@ fn cpus_of_job(measuring: &Measuring, procs: Option<usize>, hosts: &[Host]) -> R
         .collect()
 }
 
-/// How many processors there are in a list that may name one several times.
+/// Returns the number of different processors.
 fn distinct(cpus: &[usize]) -> usize {
     cpus.iter().collect::<BTreeSet<_>>().len()
 }
@@ -186,7 +187,7 @@ fn check_allowed(cpus: &[usize], allowed: &[usize]) -> Result<(), Fault> {
     }
 }
 
-/// The two processors asked for.
+/// Returns the two processors that the user named.
 fn pair(measuring: &Measuring) -> Result<Option<(usize, usize)>, Fault> {
     match measuring.cpus.as_ref().map(|CpuList(cpus)| &cpus[..]) {
         None => Ok(None),
@@ -195,13 +196,13 @@ fn pair(measuring: &Measuring) -> Result<Option<(usize, usize)>, Fault> {
     }
 }
 
-/// Processors of this host for requester and replier.
+/// Returns the processors for requester and replier on this host.
 fn cpus_here(measuring: &Measuring) -> Result<(usize, usize), Fault> {
     let allowed = allowed()?;
     let Some((a, b)) = pair(measuring)? else {
         return place::choose_pair(&allowed).ok_or_else(|| Fault::Failed("no processor may be used".into()));
     };
-    // With a peer the second is of that host.
+    // With a peer the second processor belongs to that host.
     let of_here = if measuring.peer.is_some() { vec![a] } else { vec![a, b] };
     check_allowed(&of_here, &allowed)?;
     Ok((a, b))

@@ -1,4 +1,4 @@
-//! Workers that come to a lobby, from wherever something has started them.
+//! Waits for workers to connect to the rendezvous ([`Lobby`]), whatever has started them.
 
 use crate::hosts::secret;
 use crate::launch::end::{End, LOOK};
@@ -8,16 +8,16 @@ use netdyno_job::lobby::{Guest, Lobby};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Time for all workers to come: a launcher reaches other hosts first.
+/// Timeout for all workers to connect. It is long, because a launcher must reach other hosts first.
 const COMING: Duration = Duration::from_secs(60);
 
-/// How many different texts there are.
+/// Returns the number of different texts.
 pub fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
     texts.collect::<BTreeSet<_>>().len()
 }
 
-/// Waits for `procs` workers, and gives them by rank; where no place was told, in the order of
-/// coming. An error of `look`, which is asked while nobody comes, ends it.
+/// Waits for `procs` workers and returns them by rank; workers without a rank stay in the order of their
+/// arrival. `look` is called whenever no worker arrives for a while, and its error ends the wait.
 pub fn gather(
     lobby: &Lobby,
     procs: usize,

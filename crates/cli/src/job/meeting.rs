@@ -1,6 +1,5 @@
-//! How the processes of a job come together: through MPI each learns where the first one is
-//! reached, and with which key. Whatever fails, fails for all of them: a process that left alone
-//! would be waited for without end.
+//! The rendezvous of the processes of a job. Each process learns through MPI the address and the key of rank
+//! 0. An error of one process ends all of them, because MPI would wait for a missing one forever.
 
 use crate::terminal::fault::Fault;
 use crate::terminal::voice::say;
@@ -18,27 +17,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Bytes that every process gives to all.
+/// Bytes that every process contributes to the gather.
 const GIVEN: usize = 4096;
-/// The first of these bytes where a process has failed; otherwise a blank.
+/// First of these bytes if the process has failed; otherwise it is a blank.
 const FAILED: u8 = b'!';
-/// Addresses of the first process that are tried.
+/// Maximum number of addresses of rank 0 to try.
 const ADDRESSES_AT_MOST: usize = 32;
 
-/// Where the first process is, and what to say there.
+/// Address and key of rank 0, and the place of this process.
 pub struct Door {
-    /// Its lobby.
+    /// Address of rank 0's rendezvous.
     pub address: SocketAddr,
     /// The key, as text.
     pub key_text: String,
-    /// The same.
+    /// The key, parsed.
     pub key: Key,
-    /// Who wants to go in.
+    /// Place of this process in the job.
     pub place: Place,
 }
 
 impl Door {
-    /// Goes in, for one more connection.
+    /// Opens one more connection to rank 0.
     pub fn enter(&self) -> Result<TcpStream, LayerError> {
         lobby::enter(self.address, &self.key, Some(self.place)).map_err(|error| {
             LayerError(format!("process {}: the first one, at {}: {error}", self.place.rank, self.address))
@@ -46,16 +45,16 @@ impl Door {
     }
 }
 
-/// What the first process gives to all.
+/// The contribution of rank 0 to the gather.
 #[derive(Serialize, Deserialize)]
 struct Invitation {
     addresses: Vec<SocketAddr>,
     key_text: String,
 }
 
-/// Finds the first process, which opens its lobby, at `bind` where that is said. Within one
-/// network of one host it is at the loopback interface; otherwise the others find out at which of
-/// its addresses they reach it.
+/// Finds rank 0, which opens its rendezvous at `bind`, if that is given. If all processes share one network
+/// namespace, the rendezvous is on the loopback interface. Otherwise the remote processes try the addresses
+/// of rank 0.
 pub fn meet(bootstrap: &mut Bootstrap, bind: Option<IpAddr>) -> Result<(Door, Option<Lobby>), Fault> {
     let place = Place { rank: bootstrap.place().rank, procs: bootstrap.place().ranks };
     let networks = gather(bootstrap, Ok(network().into()))?;
@@ -75,8 +74,8 @@ pub fn meet(bootstrap: &mut Bootstrap, bind: Option<IpAddr>) -> Result<(Door, Op
         serde_json::from_slice(&all[0]).map_err(|error| unread(&error))?;
     let key = Key::new(&key_text).map_err(|error| unread(&error))?;
 
-    // Who is far away tries; what it reaches all use, so that all sockets of the first process are
-    // where all reach them.
+    // Remote processes try the addresses. All processes use the address that was found, so that all sockets
+    // of rank 0 are at an address that every process reaches.
     let found = if is_near(place.rank) { Ok(0) } else { try_all(&addresses, &key) };
     let found = gather(bootstrap, found.map(|at| vec![at]))?;
     let at = found.iter().map(|at| usize::from(at[0])).filter(|&at| at < addresses.len()).max();
@@ -84,8 +83,8 @@ pub fn meet(bootstrap: &mut Bootstrap, bind: Option<IpAddr>) -> Result<(Door, Op
     Ok((Door { address, key_text, key, place }, lobby.and_then(Result::ok)))
 }
 
-/// Gives `mine` to all, and gets what each gave, with blanks at its end. Where one has failed all
-/// do, and it says why.
+/// Contributes `mine`, and returns the contributions of all processes, padded with blanks. If one process has
+/// failed, all fail, and only that one prints the reason.
 fn gather(bootstrap: &mut Bootstrap, mine: Result<Vec<u8>, LayerError>) -> Result<Vec<Vec<u8>>, Fault> {
     let mut given = [b' '; GIVEN];
     let mine = mine.and_then(|bytes| {
@@ -110,7 +109,7 @@ fn about(bootstrap: &Bootstrap, error: LayerError) -> Fault {
     Fault::Failed(format!("process {} of {}: {error}", place.rank, place.ranks))
 }
 
-/// Tells networks, and the machines that they are on, apart.
+/// Returns an identifier of the machine and of its network namespace.
 fn network() -> String {
     let space = std::fs::read_link("/proc/self/ns/net").unwrap_or_default();
     format!("{} {}", machine(), space.display())
@@ -120,7 +119,7 @@ fn open_lobby(bind: Option<IpAddr>, is_one_network: bool) -> io::Result<Lobby> {
     match bind {
         Some(ip) => Lobby::open(ip),
         None if is_one_network => Lobby::open(Ipv4Addr::LOCALHOST.into()),
-        // Where there is no IPv6, IPv4 will do.
+        // IPv4 is the fallback on a host without IPv6.
         None => {
             Lobby::open(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| Lobby::open(Ipv4Addr::UNSPECIFIED.into()))
         }
@@ -139,7 +138,7 @@ fn invite(lobby: &Lobby) -> Result<Vec<u8>, LayerError> {
     serde_json::to_vec(&Invitation { addresses, key_text: lobby.key_text().into() }).map_err(LayerError::new)
 }
 
-/// Which address is that of the first process's lobby.
+/// Returns the index of the first address at which rank 0's rendezvous answers.
 fn try_all(addresses: &[SocketAddr], key: &Key) -> Result<u8, LayerError> {
     let found = addresses.iter().position(|&address| lobby::is_at(address, key));
     found.and_then(|at| u8::try_from(at).ok()).ok_or_else(|| {
@@ -151,14 +150,14 @@ fn try_all(addresses: &[SocketAddr], key: &Key) -> Result<u8, LayerError> {
     })
 }
 
-/// Ends this process when the time is up, unless it is dropped before: calls of MPI may wait
-/// without end for a process that is gone.
+/// Ends this process after a timeout, unless it is dropped before. MPI calls may wait forever for a process
+/// that is gone.
 pub struct Deadline {
     is_off: Arc<AtomicBool>,
 }
 
 impl Deadline {
-    /// After `time` says `text`, where there is one, and ends with `code`.
+    /// Starts the timeout. After `time` it prints `text`, if any, and exits with `code`.
     pub fn of(time: Duration, text: Option<String>, code: u8) -> Self {
         let is_off = Arc::new(AtomicBool::new(false));
         let off = Arc::clone(&is_off);

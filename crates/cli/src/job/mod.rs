@@ -1,4 +1,4 @@
-//! The command as a job of its own, as in `mpiexec -n 2 netdyno logp --over mpi`.
+//! The command as an MPI job, as in `mpiexec -n 2 netdyno logp --over mpi`.
 
 pub mod gather;
 pub mod meeting;

@@ -1,9 +1,9 @@
 //! One process of a job in which this command runs, as in `mpiexec -n 2 netdyno logp --over mpi`.
 //!
-//! They find each other through MPI ([`crate::job::meeting`]). The first of them leads: it measures and
-//! writes the result, on a thread of its own, as MPI belongs to the thread that has started it.
-//! All of them, the first too, do what it asks ([`crate::job::ranks`]): they start fresh workers or, for
-//! MPI, are workers themselves.
+//! The processes find each other through MPI ([`crate::job::meeting`]). Rank 0 leads: it measures and writes
+//! the result on a second thread, because MPI belongs to the thread that initialised it. All processes, rank
+//! 0 included, follow its calls ([`crate::job::ranks`]): they start fresh workers or, for MPI, are workers
+//! themselves.
 
 use crate::hosts::machine;
 use crate::hosts::secret;
@@ -25,29 +25,29 @@ use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time for all processes to come together.
+/// Timeout for the rendezvous of all processes.
 const MEETING: Duration = Duration::from_secs(90);
-/// Time for a worker to close its layer.
+/// Timeout for a worker to close its layer.
 const GRACE: Duration = Duration::from_secs(3);
-/// Time for MPI to end.
+/// Timeout for MPI to finalise.
 const ENDING: Duration = Duration::from_secs(5);
 
-/// This process's place in a job of several, where it is in one.
+/// Returns the place of this process, if it is in a job of several.
 pub fn place() -> Option<Place> {
     Place::of_this_process().filter(|place| place.procs > 1)
 }
 
-/// What all processes of a job find wrong alike, the first of them says.
+/// Silences an error on every rank but 0, because all processes of the job find the same one.
 pub fn said_once(fault: Fault) -> Fault {
     if place().is_some_and(|place| place.rank > 0) { Fault::Quiet(fault.code()) } else { fault }
 }
 
-/// What all processes of a host find wrong alike, the first of those says.
+/// Silences an error on all processes of a host but the first, because all of them find the same one.
 fn said_by_the_elder(fault: Fault) -> Fault {
     if has_elder_here() { Fault::Quiet(fault.code()) } else { fault }
 }
 
-/// Leads the job as `lead` does, or follows.
+/// Runs this process of the job: rank 0 leads it by `lead`, and every process follows.
 pub fn run<F>(place: Place, measuring: &Measuring, lead: F) -> Result<(), Fault>
 where
     F: FnOnce(Rc<Ranks>) -> Result<(), Fault> + Send,
@@ -68,7 +68,7 @@ where
     let (door, lobby) = meet(&mut bootstrap, measuring.bind.map(|bind| bind.ip()))?;
     drop(deadline);
     let result = lead_or_follow(&door, lobby, lead);
-    // Said before MPI ends, which may take for ever.
+    // The result is reported before MPI finalises, because that may never return.
     let result = result.map_err(Fault::told);
     let _deadline = Deadline::of(ENDING, None, code_of(&result));
     drop(bootstrap);
@@ -107,7 +107,7 @@ fn code_of(result: &Result<(), Fault>) -> u8 {
     result.as_ref().err().map_or(0, Fault::code)
 }
 
-/// Does what is asked for until the end; its exit code.
+/// Follows the leader's calls until the end, and returns the exit code.
 fn follow(door: &Door) -> Result<u8, Fault> {
     let gone = |error: MemberError| Fault::Failed(format!("the first process of the job: {error}"));
     let connection = door.enter().map_err(|error| Fault::Failed(error.0))?;
@@ -117,7 +117,7 @@ fn follow(door: &Door) -> Result<u8, Fault> {
     let mut last: Option<Child> = None;
     loop {
         let call = control.wait().map_err(gone)?;
-        // Its launch is over.
+        // The next call means that the last launch is over.
         if let Some(worker) = last.take() {
             end_worker(worker);
         }
@@ -146,7 +146,8 @@ fn start_worker(door: &Door) -> Result<Child, LayerError> {
     start().map_err(|error| LayerError(format!("cannot start a worker: {error}")))
 }
 
-/// Waits for a worker to close its layer, which it does when its connection is closed; one that does not is killed.
+/// Waits for a worker to close its layer, which it does when its connection is closed. Kills the worker after
+/// a timeout.
 fn end_worker(mut worker: Child) {
     let until = Instant::now() + GRACE;
     while Instant::now() < until && matches!(worker.try_wait(), Ok(None)) {
@@ -156,7 +157,7 @@ fn end_worker(mut worker: Child) {
     let _ = worker.wait();
 }
 
-/// Is a worker for one launch. Afterwards this thread may run where it might before.
+/// Serves one launch as a worker, and then restores the CPU affinity of this thread.
 fn be_worker(door: &Door, cpus: &[usize]) -> Result<(), LayerError> {
     worker::run_within(door.enter()?)?;
     processors::keep_to(cpus).map_err(|error| LayerError(format!("cannot run on {cpus:?} any more: {error}")))

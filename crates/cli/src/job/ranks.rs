@@ -1,5 +1,5 @@
-//! The job in which this command runs, as its first process leads it: every process that mpiexec
-//! or the like has started is netdyno, and does what is asked of it here ([`crate::job::rank`]).
+//! The job in which this command runs, seen from its leader, rank 0. The launcher has started netdyno in
+//! every process, and each one follows the leader's calls ([`crate::job::rank`]).
 
 use crate::job::gather::{distinct, gather};
 use crate::launch::end::{End, LOOK};
@@ -13,40 +13,40 @@ use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-/// Time for a process to say what it is asked; it looks at its clock first.
+/// Timeout for a process to answer; it calibrates its clock first.
 const ANSWERING: Duration = Duration::from_secs(20);
 
-/// What a process of the job is asked for.
+/// A call of the leader to a process of the job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Call {
-    /// What machine it is on, watching this processor.
+    /// Describe the machine, and watch this processor for interruptions.
     Environment(usize),
-    /// A fresh worker, which comes to the lobby.
+    /// Start a fresh worker, which connects to the rendezvous.
     Worker,
-    /// To come to the lobby as a worker itself: it belongs to the layer, as no process that it
-    /// starts does.
+    /// Connect to the rendezvous as a worker itself, because an MPI layer belongs to the process that the
+    /// launcher started, not to its children.
     Itself,
-    /// The end, with this exit code.
+    /// End with this exit code.
     End(u8),
 }
 
-/// What a process of the job says.
+/// A message of a process of the job to the leader.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Word {
-    /// The first word: the processors that it may use.
+    /// The first message: the processors that the process may use.
     Here { cpus: Vec<usize> },
-    /// To [`Call::Environment`].
+    /// The answer to [`Call::Environment`].
     Environment(Box<Environment>),
-    /// No worker comes. A line for the user.
+    /// The call failed and no worker will connect. The text is one line for the user.
     Failed(String),
 }
 
-/// Where a process of the job is.
+/// The host of a process of the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// Tells machines apart.
+    /// Identifier of the machine.
     pub machine: String,
-    /// Processors that the process may use.
+    /// The processors that the process may use.
     pub cpus: Vec<usize>,
 }
 
@@ -59,7 +59,7 @@ pub struct Ranks {
 }
 
 impl Ranks {
-    /// Waits for all of them in the lobby.
+    /// Waits until all processes have connected to the rendezvous.
     pub fn gather(lobby: Lobby, procs: usize, interrupt: &Interrupt) -> Result<Self, Fault> {
         let (mut crew, mut hosts) = (Crew::new(), Vec::new());
         let come_in = |crew: &mut Crew, hosts: &mut Vec<Host>| -> Result<(), End> {
@@ -79,22 +79,22 @@ impl Ranks {
         Ok(Self { lobby, crew: RefCell::new(crew), hosts })
     }
 
-    /// Where they are.
+    /// Returns the host of each process.
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
     }
 
-    /// How many machines there are.
+    /// Returns the number of machines.
     pub fn machines(&self) -> usize {
         distinct(self.hosts.iter().map(|host| &host.machine[..]))
     }
 
-    /// The first process on another machine than the first of all.
+    /// Returns the first rank on another machine than rank 0.
     pub fn elsewhere(&self) -> Option<usize> {
         self.hosts.iter().position(|host| host.machine != self.hosts[0].machine)
     }
 
-    /// The machine of a process, watching a processor.
+    /// Returns the description of a process's machine, whose processor `cpu` is watched for interruptions.
     pub fn environment(&self, rank: usize, cpu: usize, interrupt: &Interrupt) -> Result<Environment, Fault> {
         let mut crew = self.crew.borrow_mut();
         let asked = crew.send(rank, &Call::Environment(cpu)).map_err(End::from);
@@ -105,7 +105,7 @@ impl Ranks {
         }
     }
 
-    /// Takes a worker of each process into the crew, by rank.
+    /// Has every process provide a worker, and adds the workers to `workers`, by rank.
     pub fn launch(&self, layer: Layer, workers: &mut Crew, interrupt: &Interrupt) -> Result<(), End> {
         let mut crew = self.crew.borrow_mut();
         let call = if layer.has_launcher() { Call::Itself } else { Call::Worker };
@@ -123,7 +123,7 @@ impl Ranks {
         Ok(())
     }
 
-    /// Tells all that it is over. Who has gone needs not be told.
+    /// Tells all processes to end. A process that has gone already is ignored.
     pub fn end(&self, code: u8) {
         let mut crew = self.crew.borrow_mut();
         for rank in 0..self.hosts.len() {
@@ -132,7 +132,7 @@ impl Ranks {
     }
 }
 
-/// The next word of any process.
+/// Waits for the next message of any process.
 fn word(crew: &mut Crew, interrupt: &Interrupt) -> Result<(usize, Word), End> {
     let until = Instant::now() + ANSWERING;
     loop {

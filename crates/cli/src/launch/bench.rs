@@ -1,4 +1,4 @@
-//! A layer, and how it is launched; what a launch gives.
+//! A layer with its launch parameters, and the result of a launch.
 
 use crate::launch::origin::Origin;
 use netdyno_host::wait::Wait;
@@ -15,38 +15,38 @@ pub const REQUESTER: usize = 0;
 /// Rank of the replier.
 pub const REPLIER: usize = 1;
 
-/// A layer, and how it is launched.
+/// A layer with its launch parameters.
 #[derive(Clone, Debug)]
 pub struct Bench {
     /// The layer.
     pub layer: Layer,
-    /// What a report calls it besides.
+    /// The name of the result in the report, if the user gave one.
     pub label: Option<String>,
-    /// Bytes of a message.
+    /// Size of a message, in bytes.
     pub size_bytes: usize,
-    /// How its processes wait.
+    /// Wait policy of the processes.
     pub wait: Wait,
-    /// Where its processes run, by rank: requester and replier first. None where it has none.
+    /// Processor of each rank, requester and replier first; empty for a simulated layer.
     pub cpus: Vec<usize>,
-    /// How many different processors these are, on whatever machines.
+    /// Number of different processors, over all machines.
     pub processors: usize,
-    /// The parameters of a simulated layer.
+    /// Model parameters of a simulated layer.
     pub truth: Option<Truth>,
-    /// Where sockets are on this host; the port is the replier's.
+    /// Address of the sockets on this host; the port is the replier's.
     pub bind: SocketAddr,
-    /// Where its processes come from.
+    /// The starter of the processes.
     pub origin: Origin,
-    /// What goes wrong with what is sent, on purpose.
+    /// Injected faults of datagrams.
     pub faults: Option<Faults>,
-    /// What the link is made to be like, on purpose.
+    /// Dials of the link.
     pub dials: DialOptions,
-    /// What its processes have in their environment besides.
+    /// Additional environment variables of the processes.
     pub variables: Vec<(&'static str, OsString)>,
 }
 
 impl Bench {
-    /// Where workers on this side have their sockets. What this command has not started may be
-    /// anywhere, and knows how it has reached this host.
+    /// Returns the address of the workers' sockets on this side. Workers that this command did not start may
+    /// be on any host. They use the address of their control connection.
     pub fn worker_ip(&self) -> IpAddr {
         match self.origin {
             Origin::Children | Origin::Peer(_) => self.bind.ip(),
@@ -54,7 +54,7 @@ impl Bench {
         }
     }
 
-    /// Whether all its processes are on this host, as far as is known before they are started.
+    /// Reports whether all processes are on this host, as far as that is known before their start.
     pub fn is_of_one_host(&self) -> bool {
         match &self.origin {
             Origin::Children | Origin::Launcher(_) => true,
@@ -64,18 +64,18 @@ impl Bench {
     }
 }
 
-/// What a launch measured.
+/// The result of a launch.
 pub struct Launched {
-    /// The data.
+    /// The measured data.
     pub data: Data,
-    /// Which library is behind the layer, where one is.
+    /// Name of the library behind the layer, if any.
     pub library: Option<String>,
-    /// How many machines its processes were on.
+    /// Number of machines on which the processes ran.
     pub machines: usize,
 }
 
 impl From<Data> for Launched {
-    /// By no library but netdyno's own, in this process.
+    /// Wraps the data of a simulated layer, which runs in this process and uses no library.
     fn from(data: Data) -> Self {
         Self { data, library: None, machines: 1 }
     }

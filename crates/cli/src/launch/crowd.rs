@@ -1,6 +1,6 @@
-//! One launch of many processes: a fresh crew, all of them connected with each other, and the
-//! steps that it is led through. All that one process is told goes over its own control
-//! connection; what they do at once is ordered by waiting for all of them before going on.
+//! One launch of many processes: fresh workers, connected with each other, and the steps that they go
+//! through. Each worker receives its orders over its own control connection. To synchronise the workers, the
+//! launching side waits for the answers of all of them before it goes on.
 
 use crate::launch::bench::{Bench, Launched};
 use crate::launch::end::{AFTERMATH, End, LOOK, SILENCE};
@@ -15,10 +15,10 @@ use std::fmt::Display;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// After the first word about a failure, the processes behind it have this long to end: the one
-/// that was killed is worth more words than those that miss it.
+/// Timeout for further reports after a process has ended. It is shorter than [`AFTERMATH`], because the
+/// process that ended is the likely cause.
 const FIRST_WORDS: Duration = Duration::from_millis(250);
-/// Reasons that a failure names at most.
+/// Maximum number of reasons in the message of a failure.
 const NAMED_AT_MOST: usize = 3;
 
 /// Launches `plan.procs` processes and leads them through their steps.
@@ -40,18 +40,18 @@ pub fn launch(
     Ok(Launched { data: Data::Contention(data), library: None, machines })
 }
 
-/// What a process does now.
+/// The current role of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Role {
-    /// It waits for an order.
+    /// The process waits for an order.
     None,
-    /// It answers these.
+    /// The process replies to these requesters.
     Replier(Vec<usize>),
 }
 
 struct Crowd<'a> {
     crew: Crew,
-    /// Ends after the crew.
+    /// Dropped after the crew.
     started: Started,
     interrupt: &'a Interrupt,
     roles: Vec<Role>,
@@ -59,7 +59,7 @@ struct Crowd<'a> {
 }
 
 impl<'a> Crowd<'a> {
-    /// Launches the processes and has them meet.
+    /// Launches the processes and connects them with each other.
     fn begin(bench: &Bench, plan: &CrowdPlan, interrupt: &'a Interrupt) -> Result<Self, End> {
         let procs = plan.procs;
         let mut crew = Crew::new();
@@ -92,8 +92,8 @@ impl<'a> Crowd<'a> {
         Ok(crowd)
     }
 
-    /// Leads through one step: who answers is ready before who asks begins; all are warm before
-    /// any counts; all have counted before any stops.
+    /// Leads the processes through one step. Repliers get their order before the requesters. All requesters
+    /// are warm before any counts, and all have counted before any stops.
     fn run(&mut self, step: &Step) -> Result<Vec<Counted>, End> {
         let assignment_of =
             |rank: usize| step.requesters.iter().find(|(requester, _)| *requester == rank).map(|(_, a)| a);
@@ -142,7 +142,7 @@ impl<'a> Crowd<'a> {
         Ok(step.requesters.iter().filter_map(|(rank, _)| counted[*rank].take()).collect())
     }
 
-    /// Who is to do something else than before stops.
+    /// Stops the processes whose role changes.
     fn leave_roles(&mut self, wanted: &[Role]) -> Result<(), End> {
         let mut leaving = 0;
         for (rank, role) in wanted.iter().enumerate() {
@@ -171,7 +171,7 @@ impl<'a> Crowd<'a> {
         Ok(self.crew.send(rank, &Order::Crowd(order))?)
     }
 
-    /// The next answer. That a process ends before the launch does is a failure.
+    /// Waits for the next answer. The end of a process before that of the launch is a failure.
     fn next(&mut self) -> Result<(usize, CrowdAnswer), End> {
         let silent_at = Instant::now() + SILENCE;
         loop {
@@ -195,8 +195,8 @@ impl<'a> Crowd<'a> {
         }
     }
 
-    /// A process has failed. One that ended is what others miss: it is waited for, and comes
-    /// first.
+    /// Collects the reasons of a failure. A process that has ended is the likely cause of the other failures:
+    /// its end is waited for, and named first.
     fn aftermath(&mut self, rank: usize, text: String, has_ended: bool) -> End {
         let mut words = vec![(has_ended, rank, text)];
         let patience = if has_ended { FIRST_WORDS } else { AFTERMATH };
@@ -207,7 +207,7 @@ impl<'a> Crowd<'a> {
             match self.crew.next(left) {
                 Ok(Some((rank, Event::Message(Answer::Failed(text))))) => words.push((false, rank, text)),
                 Ok(Some((rank, Event::Ended(end)))) => {
-                    // One that has said why it ends has said enough.
+                    // The end of a process that has already given a reason adds nothing.
                     if !words.iter().any(|(_, other, _)| *other == rank) {
                         words.push((true, rank, end.to_string()));
                         break;
@@ -227,8 +227,8 @@ impl<'a> Crowd<'a> {
     }
 }
 
-/// Describes on one line how processes failed, out of `procs`. A reason that several of them give stands
-/// once. `place` names where a rank runs.
+/// Describes the failures on one line, out of `procs` processes. A reason of several processes appears once.
+/// `place` names the place of a rank.
 fn failures<P: Display>(words: &[(usize, String)], procs: usize, place: impl Fn(usize) -> P) -> String {
     let mut reasons: Vec<(&str, Vec<usize>)> = Vec::new();
     for (rank, text) in words {
@@ -263,9 +263,9 @@ fn opening(bench: &Bench, rank: usize, plan: &CrowdPlan) -> Opening {
         wait: bench.wait.name().into(),
         faults: bench.faults.map(|faults| faults.to_string()),
         dials: (&bench.dials).into(),
-        // A certain port is that of the one that many send to.
+        // A fixed port of --bind belongs to rank 0, the destination of many processes.
         bind: SocketAddr::new(bench.worker_ip(), if rank == 0 { bench.bind.port() } else { 0 }),
-        // Other faults from every process.
+        // The seeds differ, so that the injected faults of each process differ.
         seed: plan.seed ^ rank as u64,
         cpu: bench.cpus.get(rank).copied(),
     }

@@ -1,4 +1,4 @@
-//! How a launch ends without data, and how long it is waited for.
+//! The ends of a launch without data, and the timeouts of a launch.
 
 use crate::hosts::peer::LaunchError;
 use crate::terminal::fault::Fault;
@@ -6,20 +6,20 @@ use netdyno_job::crew::CrewError;
 use netdyno_measure::layer::LayerError;
 use std::time::Duration;
 
-/// How often a signal is looked for while a launch runs.
+/// Interval between two checks for a signal while a launch runs.
 pub const LOOK: Duration = Duration::from_millis(100);
 
-/// A launch that says nothing for this long has hung.
+/// Timeout for a launch that sends no messages.
 pub const SILENCE: Duration = Duration::from_secs(60);
 
-/// When one process fails, the other has this long to say what it saw.
+/// Timeout for the other process's report after one process has failed.
 pub const AFTERMATH: Duration = Duration::from_secs(1);
 
-/// Why a launch did not measure.
+/// The reason why a launch has no data.
 pub enum End {
-    /// The run ends, whatever the launch says.
+    /// The whole run ends.
     Fault(Fault),
-    /// Processes failed.
+    /// The processes of the launch failed.
     Failed(String),
 }
 

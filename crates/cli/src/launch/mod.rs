@@ -1,5 +1,5 @@
-//! One launch: a fresh pair of processes that measures a layer once, or one process by itself, or many, or,
-//! for a simulated layer, a fresh interface.
+//! One launch: a fresh pair of processes that measures a layer once. Some tasks use one process or many; a
+//! simulated layer runs in this process.
 
 pub mod bench;
 mod crowd;
@@ -21,7 +21,7 @@ use netdyno_measure::task::{AnySize, Data, Memory, Messages, Subject, Task};
 use pair::Pair;
 
 impl Bench {
-    /// Measures once. `progress` is told the share that is done.
+    /// Measures once. `progress` receives the share of the work that is done.
     pub fn launch(
         &self,
         task: &Task,

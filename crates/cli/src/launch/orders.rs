@@ -1,4 +1,4 @@
-//! What the command and its workers say to each other over a control connection.
+//! The messages between the command and its workers, over a control connection.
 
 use netdyno_job::shared_files::SharedFiles;
 use netdyno_layers::half::DialOptions;
@@ -12,75 +12,75 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// What the launching side says.
+/// A message from the launching side to a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Order {
-    /// Open your half.
+    /// Open one side of the layer.
     Open {
         /// The layer's name.
         layer: String,
-        /// Whether to issue requests or to answer them.
+        /// Whether the worker is the requester; otherwise it is the replier.
         is_requester: bool,
-        /// Bytes of a message; the most of them where messages differ.
+        /// Size of a message, in bytes; the maximum if the sizes differ.
         size_bytes: usize,
-        /// What is to be shared of the layer.
+        /// The interface of the layer that the task uses.
         face: Face,
-        /// How to wait.
+        /// The wait policy.
         wait: String,
-        /// What goes wrong with what is sent, on purpose.
+        /// Injected faults of datagrams.
         faults: Option<String>,
-        /// What the link is made to be like, on purpose.
+        /// Dials of the link.
         dials: DialOrder,
-        /// Where its socket is, if it has one.
+        /// Address of the socket, if the layer has one.
         bind: SocketAddr,
-        /// Seed of what is random.
+        /// Seed of the random numbers.
         seed: u64,
-        /// Where to run.
+        /// Processor of the worker.
         cpu: Option<usize>,
-        /// Whether the other process runs elsewhere.
+        /// Whether the other process runs on another processor.
         has_own_cpu: bool,
     },
-    /// Open the layer, without another process.
+    /// Open a layer that needs no other process.
     Alone {
         /// The layer's name.
         layer: String,
-        /// Where to run.
+        /// Processor of the worker.
         cpu: Option<usize>,
     },
-    /// Connect to the half with this address and, as a replier, serve.
+    /// Connect to the other side at this address and, as the replier, serve.
     Connect(Vec<u8>),
-    /// As a requester, measure.
+    /// As the requester, measure.
     Measure(Box<Task>),
-    /// What one process of many is told.
+    /// An order to one process of many.
     Crowd(CrowdOrder),
 }
 
-/// What a worker says.
+/// A message from a worker to the launching side.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Answer {
-    /// Its half is open.
+    /// The worker's side of the layer is open.
     Opened {
-        /// Where it is reached.
+        /// Address of this side.
         address: Vec<u8>,
-        /// Which library is behind the layer, where one is.
+        /// Name of the library behind the layer, if any.
         library: Option<String>,
-        /// The files in shared memory that it has.
+        /// The worker's files in shared memory.
         #[serde(default)]
         shared: SharedFiles,
     },
-    /// It is connected.
+    /// The worker is connected.
     Connected,
-    /// The share that is done.
+    /// Progress of the measurement, as a share.
     Progress(f64),
-    /// All that was measured.
+    /// The measured data.
     Measured(Box<Data>),
-    /// What one process of many says.
+    /// An answer of one process of many.
     Crowd(CrowdAnswer),
-    /// It cannot go on.
+    /// The worker has failed.
     Failed(String),
 }
 
-/// How a link is to be dialled, as it is spelled.
+/// The dials of a link, as text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DialOrder {
     turns: Vec<String>,
@@ -99,7 +99,7 @@ impl From<&DialOptions> for DialOrder {
 }
 
 impl DialOrder {
-    /// What it says.
+    /// Parses the dials.
     pub fn read(self) -> Result<DialOptions, String> {
         let turns = self.turns.iter().map(|text| text.parse()).collect::<Result<_, SettingError>>();
         let profile = self.profile.map(|text| text.parse()).transpose();
@@ -111,63 +111,62 @@ impl DialOrder {
     }
 }
 
-/// What the launching side says to one process of many.
+/// An order to one process of many.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum CrowdOrder {
     /// Open a port for each other process.
     Gather(Box<Opening>),
-    /// Connect to all others, at these addresses by rank.
+    /// Connect to all other processes, at these addresses by rank.
     Meet(Vec<Vec<u8>>),
-    /// Be a requester.
+    /// Act as a requester.
     Perform(Box<Assignment>),
-    /// Answer these.
+    /// Act as the replier of these requesters.
     Serve(Vec<usize>),
-    /// What comes next in the step.
+    /// Go on to this phase of the step.
     Cue(Cue),
 }
 
-/// How a process takes its place.
+/// The opening of one process of many.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Opening {
     /// The layer's name.
     pub layer: String,
-    /// Its rank.
+    /// Rank of the process.
     pub rank: usize,
-    /// How many there are.
+    /// Number of processes.
     pub procs: usize,
-    /// Bytes of a message.
+    /// Size of a message, in bytes.
     pub size_bytes: usize,
-    /// How to wait.
+    /// The wait policy.
     pub wait: String,
-    /// What goes wrong with what is sent, on purpose.
+    /// Injected faults of datagrams.
     pub faults: Option<String>,
-    /// What the link is made to be like, on purpose.
+    /// Dials of the link.
     pub dials: DialOrder,
-    /// Where its socket is, if it has one.
+    /// Address of the socket, if the layer has one.
     pub bind: SocketAddr,
-    /// Seed of what is random.
+    /// Seed of the random numbers.
     pub seed: u64,
-    /// Where to run.
+    /// Processor of the process.
     pub cpu: Option<usize>,
 }
 
-/// What one process of many says.
+/// An answer of one process of many.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum CrowdAnswer {
-    /// Its ports are open.
+    /// The ports are open.
     Gathered {
-        /// Where they are reached, by rank.
+        /// Addresses of the ports, by rank.
         addresses: Vec<Vec<u8>>,
-        /// The files in shared memory that they have.
+        /// The process's files in shared memory.
         shared: SharedFiles,
     },
-    /// It is connected to all others.
+    /// The process is connected to all others.
     Met,
-    /// It does what it is asked to.
+    /// The process has warmed up for its assignment.
     Warm,
-    /// It has counted.
+    /// The process has counted.
     Counted(Counted),
-    /// It has done what it was asked to, and lost its processor so many times, where that is
-    /// known.
+    /// The process has carried out its order. The number counts its preemptions, if the system reports them.
     Done(Option<u64>),
 }

@@ -1,4 +1,4 @@
-//! Where the processes of a launch come from.
+//! The starter of the processes of a launch.
 
 use crate::hosts::peer::Peer;
 use crate::job::ranks::Ranks;
@@ -6,21 +6,21 @@ use netdyno_job::launcher::Launcher;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Where the processes of a launch come from.
+/// The starter of the processes of a launch.
 #[derive(Clone, Debug)]
 pub enum Origin {
-    /// They are children of this command.
+    /// This command starts them as children.
     Children,
-    /// The replier is on a served host.
+    /// A served host starts the replier, and this command the requester.
     Peer(Arc<Peer>),
-    /// A launcher starts them, wherever it does.
+    /// A launcher starts them, on any hosts.
     Launcher(Launcher),
-    /// They belong to the job in which this command runs.
+    /// The processes of the job in which this command runs start them.
     Job(Rc<Ranks>),
 }
 
 impl Origin {
-    /// What started them, where this command did not.
+    /// Returns the launcher or the job for the record, unless this command started the processes itself.
     pub fn launcher(&self) -> Option<String> {
         match self {
             Self::Children | Self::Peer(_) => None,

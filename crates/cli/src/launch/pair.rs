@@ -1,4 +1,4 @@
-//! One launch of a pair: requester and replier, or the one process of a layer that measures without another.
+//! One launch of a pair: requester and replier, or a single process if the layer needs no other one.
 
 use crate::launch::bench::{Bench, Launched, REPLIER, REQUESTER};
 use crate::launch::end::{AFTERMATH, End, LOOK, SILENCE};
@@ -12,10 +12,10 @@ use netdyno_measure::task::Task;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// Requester and replier, or the one process of a layer that measures without another.
+/// The processes of the launch: requester and replier, or a single process.
 pub struct Pair<'a> {
     crew: Crew,
-    /// Ends after the crew.
+    /// Dropped after the crew.
     started: Started,
     interrupt: &'a Interrupt,
     procs: usize,
@@ -30,7 +30,7 @@ impl<'a> Pair<'a> {
         Ok(Self { crew, started, interrupt, procs })
     }
 
-    /// Has them open the layer, connect and measure.
+    /// Has the processes open the layer, connect and measure.
     pub fn measure(
         mut self,
         bench: &Bench,
@@ -53,7 +53,7 @@ impl<'a> Pair<'a> {
                     addresses[rank] = Some(address);
                     library = library.or(behind);
                     match &addresses[..] {
-                        // There is nobody to connect to.
+                        // A single process has no peer to connect to.
                         [Some(_)] => self.crew.send(REQUESTER, &measure)?,
                         [Some(requester), Some(replier)] => {
                             self.crew.send(REQUESTER, &Order::Connect(replier.clone()))?;
@@ -69,7 +69,7 @@ impl<'a> Pair<'a> {
                     }
                 }
                 (_, Answer::Progress(share)) => progress(share),
-                // The replier serves until its crew is gone.
+                // The replier serves until its crew is dropped.
                 (_, Answer::Measured(data)) => {
                     if bench.layer.is_of_library() {
                         self.crew.dismiss();
@@ -82,7 +82,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// The next answer. That a process ends before the launch does is a failure.
+    /// Waits for the next answer. The end of a process before that of the launch is a failure.
     fn next(&mut self) -> Result<(usize, Answer), End> {
         let silent_at = Instant::now() + SILENCE;
         loop {
@@ -98,7 +98,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// One process has failed: adds what the other one saw, where there is one that says so soon.
+    /// Describes the failure of a process, together with the other one's report if that arrives soon.
     fn aftermath(&mut self, rank: usize, text: String) -> End {
         let procs = self.procs;
         let name = |rank: usize| match rank {
@@ -158,7 +158,7 @@ fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
         faults: bench.faults.map(|faults| faults.to_string()),
         dials: (&bench.dials).into(),
         bind: SocketAddr::new(ip, if is_requester { 0 } else { bench.bind.port() }),
-        // Other faults in the other direction.
+        // The seeds differ, so that the injected faults of the two directions differ.
         seed: task.seed() ^ rank as u64,
         cpu: bench.cpus.get(rank).copied(),
         has_own_cpu: bench.cpus.first() != bench.cpus.get(1) || bench.cpus.is_empty(),

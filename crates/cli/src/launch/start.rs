@@ -1,5 +1,5 @@
-//! Starts the workers of a launch: children, a worker on a served host, what a launcher such as mpiexec
-//! starts, or those of the job in which this command runs.
+//! Starts the workers of a launch: as children, on a served host, by a launcher such as mpiexec, or by the
+//! processes of the job in which this command runs.
 
 use crate::hosts::secret;
 use crate::job::gather::{distinct, gather};
@@ -16,13 +16,13 @@ use netdyno_job::shared_files::SharedFiles;
 use std::ffi::OsStr;
 use std::io;
 
-/// What was started besides the crew.
+/// The parts of a launch besides the crew.
 pub struct Started {
-    /// What the launcher has started.
+    /// The launcher's job.
     pub job: Option<Job>,
-    /// How many machines the workers are on.
+    /// Number of machines on which the workers run.
     pub machines: usize,
-    /// Removed once everything above has ended.
+    /// The workers' files in shared memory, removed after the job has ended.
     pub leftovers: Leftovers,
 }
 
@@ -32,13 +32,12 @@ impl Started {
     }
 }
 
-/// Files in shared memory of the workers on this machine. Those that outlive their workers are removed
-/// when this is dropped.
+/// The workers' files in shared memory on this machine. A drop removes the files that outlived their workers.
 #[derive(Default)]
 pub struct Leftovers(SharedFiles);
 
 impl Leftovers {
-    /// Notes those of a worker.
+    /// Notes the files of a worker.
     pub fn note(&mut self, files: SharedFiles) {
         self.0.add(files);
     }
@@ -50,7 +49,7 @@ impl Drop for Leftovers {
     }
 }
 
-/// Starts `procs` workers and takes them into the crew, by rank.
+/// Starts `procs` workers and adds them to the crew, by rank.
 pub fn workers(bench: &Bench, procs: usize, crew: &mut Crew, interrupt: &Interrupt) -> Result<Started, End> {
     let machines = match &bench.origin {
         Origin::Launcher(launcher) => {
@@ -112,7 +111,7 @@ fn by_launcher(
     Ok(Started::new(Some(job), machines))
 }
 
-/// What a launcher says of why its processes have failed.
+/// Returns the launcher's own message about the failure of its processes.
 pub fn parting_words(job: Option<&mut Job>) -> Option<String> {
     let words = job?.parting_words(AFTERMATH)?;
     Some(format!("their launcher says: {words}"))

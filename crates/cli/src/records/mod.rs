@@ -1,4 +1,4 @@
-//! Records on their way to files and back.
+//! Writes records to files and reads them back.
 
 pub mod output;
 pub mod saved;

@@ -1,5 +1,4 @@
-//! Where a result goes. A file is looked at before measuring and written whole or not
-//! at all.
+//! The output of a result. A file is checked before measuring, and written completely or not at all.
 
 use crate::options::output::{Format, OutputArgs};
 use crate::terminal::fault::Fault;
@@ -14,10 +13,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// Columns of a table that does not go to a terminal, or to a wider one.
+/// Columns of a table. It does not use the width of a wider terminal.
 pub const COLUMNS: usize = 80;
 
-/// A form and a place for a result, known to be writable.
+/// The form and the place of a result, checked to be writable.
 #[derive(Debug)]
 pub struct Sink {
     format: Format,
@@ -38,7 +37,7 @@ impl Sink {
         Ok(Self { format, file: args.out.clone() })
     }
 
-    /// Writes the result.
+    /// Writes the record.
     pub fn write(&self, record: &Record) -> Result<(), Fault> {
         let text = render(std::slice::from_ref(record), self.format)?;
         match &self.file {
@@ -51,12 +50,12 @@ impl Sink {
     }
 }
 
-/// Whether standard output takes colours: it is a terminal, and NO_COLOR is not set.
+/// Reports whether standard output takes colours: it is a terminal, and NO_COLOR is not set.
 fn has_colours(stdout: &io::Stdout) -> bool {
     AutoStream::choice(stdout) != ColorChoice::Never
 }
 
-/// The form that was asked for, by name or by the file's ending.
+/// Returns the form that the user named, or the form of the file's extension.
 pub fn form_of(args: &OutputArgs) -> Result<Option<Format>, Fault> {
     match (args.format, &args.out) {
         (None, Some(file)) => format_of(file),
@@ -64,10 +63,10 @@ pub fn form_of(args: &OutputArgs) -> Result<Option<Format>, Fault> {
     }
 }
 
-/// The form that a file's ending names; `None` of a file without one.
+/// Returns the form that a file's extension names, or `None` for a file without one.
 ///
 /// # Errors
-/// The ending names no form.
+/// Returns `BadInput` if the extension names no form.
 pub fn format_of(file: &Path) -> Result<Option<Format>, Fault> {
     let Some(ending) = file.extension() else { return Ok(None) };
     match ending.to_str() {
@@ -83,7 +82,7 @@ pub fn format_of(file: &Path) -> Result<Option<Format>, Fault> {
     }
 }
 
-/// Records in a form.
+/// Renders records in a form.
 pub fn render(records: &[Record], format: Format) -> Result<String, Fault> {
     let each = |one: fn(&Record) -> String| records.iter().map(one).collect::<Vec<_>>().join("\n");
     Ok(match format {
@@ -104,7 +103,7 @@ pub fn render(records: &[Record], format: Format) -> Result<String, Fault> {
     })
 }
 
-/// A sweep in a form.
+/// Renders a sweep in a form.
 pub fn render_sweep(sweep: &Sweep, format: Format) -> Result<String, Fault> {
     Ok(match format {
         Format::Table => sweep::table(sweep, COLUMNS),
@@ -117,7 +116,7 @@ pub fn render_sweep(sweep: &Sweep, format: Format) -> Result<String, Fault> {
     })
 }
 
-/// Writes text to standard output. A reader that went away is no fault.
+/// Writes text to standard output. A closed pipe is no error.
 pub fn write_stdout(text: &str) -> Result<(), Fault> {
     if output_was_closed() {
         return Err(Fault::Failed("cannot write to standard output: it is closed".into()));
@@ -138,12 +137,13 @@ fn folder(file: &Path) -> &Path {
     }
 }
 
-/// Whether something is there that is not replaced but written into, such as a pipe.
+/// Reports whether the file exists but is not a regular one, such as a pipe. The result is written into it
+/// and does not replace it.
 fn is_special(file: &Path) -> bool {
     file.metadata().is_ok_and(|meta| !meta.is_file())
 }
 
-/// Says now what would go wrong after measuring.
+/// Reports before measuring an error that would otherwise prevent the output after it.
 pub fn check_writable(file: &Path) -> Result<(), Fault> {
     let bad =
         |error: &dyn std::fmt::Display| Fault::BadInput(format!("cannot write {}: {error}", file.display()));
@@ -151,28 +151,28 @@ pub fn check_writable(file: &Path) -> Result<(), Fault> {
         return Err(bad(&"it is a folder; name a file in it"));
     }
     if is_special(file) {
-        // Opening a pipe would wait for its reader, and closing it end the reader's file.
+        // To open a pipe would wait for its reader, and to close it would end the reader's input.
         return Ok(());
     }
     if file.exists() {
-        // What may not be written may not be replaced either.
+        // A file without write permission must not be replaced either.
         OpenOptions::new().append(true).open(file).map_err(|error| bad(&error))?;
     }
     let folder = folder(file);
     if !folder.is_dir() {
         return Err(bad(&format!("there is no folder {}: create it, or name another one", folder.display())));
     }
-    // The error of a temporary file names that one, which nobody has asked for.
+    // The temporary file's name is left out of the error, because the user does not know it.
     NamedTempFile::new_in(folder).map_err(|error| bad(&plain(&error)))?;
     Ok(())
 }
 
-/// An error of the system without what a library has added to it.
+/// Returns the system's error without the text that a library has added.
 fn plain(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
-/// Writes a file whole: under another name first, then in its place.
+/// Writes a file completely: under a temporary name first, then renamed to its own.
 pub fn write_whole(file: &Path, text: &str) -> Result<(), Fault> {
     let write = || -> io::Result<()> {
         if is_special(file) {

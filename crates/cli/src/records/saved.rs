@@ -9,16 +9,16 @@ use std::path::Path;
 
 /// A record from a file.
 pub struct Saved {
-    /// The file, as it was named.
+    /// The file, as the user named it.
     pub name: String,
-    /// The one layer that is meant.
+    /// The single layer that the user named, if any.
     pub layer: Option<String>,
     /// The record.
     pub record: Record,
 }
 
 impl Saved {
-    /// Reads what `named` names: a file, or else what stands before the last colon.
+    /// Reads a record. `named` is a file, or FILE:LAYER if no such file exists.
     pub fn read(named: &str) -> Result<Self, Fault> {
         let (name, layer) = match named.rsplit_once(':') {
             Some((file, layer)) if !Path::new(named).exists() => (file, Some(layer.to_owned())),
@@ -27,7 +27,7 @@ impl Saved {
         Ok(Self { name: name.into(), layer, record: read(Path::new(name))? })
     }
 
-    /// The results that are meant.
+    /// Returns the results that the user named.
     pub fn results(&self) -> Result<Vec<&LayerResult>, Fault> {
         let is_meant = |result: &&LayerResult| self.layer.as_ref().is_none_or(|layer| *layer == result.layer);
         let results: Vec<&LayerResult> = self.record.results.iter().filter(is_meant).collect();
@@ -39,19 +39,19 @@ impl Saved {
         }
     }
 
-    /// Whether a result only stands beside that of a library, and was not named itself.
+    /// Reports whether a result is only the reference for a library's result, and was not named itself.
     pub fn is_reference(&self, result: &LayerResult) -> bool {
         let is_of = |ratio: &Ratio| ratio.to_reference && ratio.denominator == result.name();
         self.layer.is_none() && self.record.ratios.iter().any(is_of)
     }
 }
 
-/// The record in a file.
+/// Reads the record in a file.
 pub fn read(file: &Path) -> Result<Record, Fault> {
     Record::from_json(&text(file)?).map_err(|error| bad(file, &error))
 }
 
-/// The sweep in a file; `None` where something else is in it.
+/// Reads the sweep in a file. Returns `None` if the file has something else.
 pub fn read_sweep(file: &Path) -> Result<Option<Sweep>, Fault> {
     Sweep::from_json(&text(file)?).transpose().map_err(|error| bad(file, &error))
 }

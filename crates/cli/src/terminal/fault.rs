@@ -1,4 +1,4 @@
-//! How a run can fail, and its exit code: 1 once measuring has begun, 2 for bad input.
+//! The errors of the command and their exit codes: 1 if measuring failed, 2 for bad input.
 
 use crate::options::help::example_of;
 use crate::terminal::voice::say;
@@ -11,39 +11,39 @@ use std::io;
 use std::num::ParseIntError;
 use std::process::ExitCode;
 
-/// The exit code of a command that runs another where it fails itself.
+/// Exit code of `run` and `sweep` for an error of netdyno itself, not of the program.
 pub const RUNNER: u8 = 125;
 
-/// The exit code where a signal ended the run and what it had was written.
+/// Exit code after a signal ended the run and the result so far was written.
 const CUT_SHORT: u8 = 130;
 
-/// Why the command ends without its result. One line each.
+/// The reason why the command ends without its result, in one line.
 #[derive(Debug)]
 pub enum Fault {
-    /// What was asked for cannot be done: exit code 2.
+    /// The request is invalid or cannot be satisfied: exit code 2.
     BadInput(String),
     /// Measuring failed: exit code 1.
     Failed(String),
-    /// A signal ended it: exit code 128 and its number.
+    /// A signal ended the run without a result: exit code 128 plus its number.
     Interrupted(i32),
-    /// A signal ended it after so many launches of each layer, whose result is written: exit code 130,
-    /// whichever signal it was.
+    /// A signal ended the run early, and the result of its launches is written: exit code 130 for every
+    /// signal.
     CutShort {
-        /// The launches.
+        /// The launches of each layer in the result.
         launches: usize,
     },
-    /// A signal ended what goes on until one comes: exit code 128 and its number.
+    /// A signal ended a command that runs until a signal arrives: exit code 128 plus its number.
     Stopped(i32),
-    /// Not a fault: help or version, printed as asked for.
+    /// No error: clap's help or version, which the user asked for.
     Help(clap::Error),
-    /// The exit code is not one of these: of `run` and `sweep`, as `timeout` has them.
+    /// An error with another exit code: `run` and `sweep` use those of `timeout`(1).
     Ended(u8, String),
-    /// Said already, here or by another process of the job: the exit code.
+    /// An error that this process or another process of the job has reported already, with its exit code.
     Quiet(u8),
 }
 
 impl Fault {
-    /// An interruption of what leaves no result.
+    /// Turns an interruption into [`Fault::Stopped`], for a command that has no result to lose.
     pub fn stopped(self) -> Self {
         match self {
             Self::Interrupted(signal) => Self::Stopped(signal),
@@ -51,7 +51,7 @@ impl Fault {
         }
     }
 
-    /// As a command that runs another says it: what is not the other's status is 125, 126 or 127.
+    /// Turns an error of netdyno into exit code 125, for `run` and `sweep`, which pass on a program's status.
     pub fn of_runner(self) -> Self {
         match self {
             Self::BadInput(text) | Self::Failed(text) => Self::Ended(RUNNER, text),
@@ -59,12 +59,12 @@ impl Fault {
         }
     }
 
-    /// Prints what is to be said and gives the exit code.
+    /// Prints the message and returns the exit code.
     pub fn exit(self) -> ExitCode {
         ExitCode::from(self.told().code())
     }
 
-    /// The exit code.
+    /// Returns the exit code.
     pub fn code(&self) -> u8 {
         match self {
             Self::Help(_) => 0,
@@ -76,7 +76,7 @@ impl Fault {
         }
     }
 
-    /// Prints what is to be said; the code is left.
+    /// Prints the message. The returned error keeps only the exit code.
     pub fn told(self) -> Self {
         match &self {
             Self::BadInput(text) | Self::Failed(text) | Self::Ended(_, text) => {
@@ -103,7 +103,7 @@ impl Fault {
     }
 }
 
-/// What a program or a file says must not steer the terminal.
+/// Replaces the control characters of a foreign text, so that it cannot control the terminal.
 pub fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
@@ -117,12 +117,12 @@ impl From<clap::Error> for Fault {
     }
 }
 
-/// The verb on the command line: its first word that is no option.
+/// Returns the verb on the command line: its first word that is no option.
 pub fn verb_asked_for() -> Option<OsString> {
     env::args_os().skip(1).find(|word| !word.as_encoded_bytes().starts_with(b"-"))
 }
 
-/// What clap says in a paragraph, on one line.
+/// Shortens clap's message of several lines to one line.
 fn one_line(error: &clap::Error) -> String {
     let verb = verb_asked_for().and_then(|verb| verb.into_string().ok());
     let known = verb.as_deref().and_then(|verb| Some((verb, example_of(verb)?)));
@@ -167,7 +167,7 @@ fn one_line(error: &clap::Error) -> String {
     }
 }
 
-/// The option, the value that its parser refuses, and why.
+/// Returns the option, the value that its parser rejects, and the reason.
 fn bad_value(error: &clap::Error) -> Option<(&str, &str, String)> {
     if error.kind() != ErrorKind::ValueValidation {
         return None;
@@ -177,7 +177,7 @@ fn bad_value(error: &clap::Error) -> Option<(&str, &str, String)> {
     else {
         return None;
     };
-    // What clap calls an option has its value's name behind it.
+    // clap puts the placeholder of the value behind the name of the option.
     let why = error.source()?;
     let why = match why.downcast_ref::<ParseIntError>() {
         Some(_) => "invalid number: use a whole one, as in 7".to_owned(),

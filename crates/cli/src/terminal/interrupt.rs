@@ -1,16 +1,17 @@
-//! Ctrl-C and the like: noted here, acted upon where it is safe.
+//! SIGINT, SIGTERM and SIGHUP: the handler only notes the signal, and the command checks it where it can stop
+//! safely.
 
 use crate::terminal::fault::Fault;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Whether a signal has asked the command to end.
+/// The last signal that asked the command to end.
 #[derive(Clone, Debug)]
 pub struct Interrupt(Arc<AtomicUsize>);
 
 impl Interrupt {
-    /// Notes signals from now on instead of dying of them.
+    /// Notes signals from now on, so that they no longer kill the process.
     pub fn catch() -> Result<Self, Fault> {
         let caught = Arc::new(AtomicUsize::new(0));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -20,7 +21,7 @@ impl Interrupt {
         Ok(Self(caught))
     }
 
-    /// An error once a signal has come.
+    /// Returns `Fault::Interrupted` if a signal has arrived.
     pub fn check(&self) -> Result<(), Fault> {
         match self.0.load(Ordering::Relaxed) {
             0 => Ok(()),

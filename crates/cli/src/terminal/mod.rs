@@ -1,4 +1,4 @@
-//! What the command says besides its results: errors, notes, progress; and the signals that end it.
+//! The messages of the command besides its results: errors, notes, progress; and the signals that end it.
 
 pub mod fault;
 pub mod interrupt;

@@ -1,4 +1,4 @@
-//! What is said on standard error besides errors: less with `-q`, more with `-v`, in colour on a terminal.
+//! Messages on standard error besides errors: fewer with `-q`, more with `-v`, in colour on a terminal.
 
 use anstyle::{AnsiColor, Style};
 use std::io::Write;
@@ -8,10 +8,10 @@ const QUIET: u8 = 0;
 const NORMAL: u8 = 1;
 const VERBOSE: u8 = 2;
 
-/// How much is said, set once from the command line.
+/// The verbosity, set once from the command line.
 static LEVEL: AtomicU8 = AtomicU8::new(NORMAL);
 
-/// Words that begin a line, and their colours.
+/// Labels at the beginning of a line, and their colours.
 const LABELS: [(&str, AnsiColor); 5] = [
     ("error:", AnsiColor::Red),
     ("warning:", AnsiColor::Yellow),
@@ -20,7 +20,7 @@ const LABELS: [(&str, AnsiColor); 5] = [
     ("note:", AnsiColor::Cyan),
 ];
 
-/// Takes `-q` and `-v`.
+/// Sets the verbosity from `-q` and `-v`.
 pub fn set(is_quiet: bool, is_verbose: bool) {
     let level = match (is_quiet, is_verbose) {
         (true, _) => QUIET,
@@ -30,36 +30,36 @@ pub fn set(is_quiet: bool, is_verbose: bool) {
     LEVEL.store(level, Ordering::Relaxed);
 }
 
-/// Reports whether only errors are said.
+/// Reports whether only errors are printed.
 pub fn is_quiet() -> bool {
     LEVEL.load(Ordering::Relaxed) == QUIET
 }
 
-/// Reports whether each step is said.
+/// Reports whether each step is printed.
 pub fn is_verbose() -> bool {
     LEVEL.load(Ordering::Relaxed) == VERBOSE
 }
 
-/// Says something on standard error. Where that is closed there is nobody to tell.
+/// Prints a line on standard error. A closed standard error is ignored.
 pub fn say(text: &str) {
     let _ = writeln!(anstream::stderr(), "{}", coloured(text));
 }
 
-/// Says what is worth knowing, unless `-q` forbids it.
+/// Prints a note, unless `-q` is given.
 pub fn note(text: &str) {
     if !is_quiet() {
         say(text);
     }
 }
 
-/// Says what is done, where `-v` asks for it.
+/// Prints a step of the work if `-v` is given.
 pub fn detail(text: impl FnOnce() -> String) {
     if is_verbose() {
         say(&text());
     }
 }
 
-/// Colours the word that a line begins with.
+/// Colours the label at the beginning of a line.
 pub fn coloured(line: &str) -> String {
     let label = LABELS.iter().find(|(label, _)| line.starts_with(label));
     match label {
@@ -71,7 +71,7 @@ pub fn coloured(line: &str) -> String {
     }
 }
 
-/// Colours a table: its first line, rules, the heads of results and the letters of doubts.
+/// Colours a table: its first line, the rules, the heads of results and the letters of warnings.
 pub fn painted(table: &str) -> String {
     let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
     let letter = AnsiColor::Yellow.on_default();

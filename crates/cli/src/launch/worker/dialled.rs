@@ -1,5 +1,5 @@
-//! Blocks of a launch between which a dial is turned: the requester turns it, on the page that both
-//! processes see.
+//! Measures blocks with different dial settings in one launch. The requester changes the setting between two
+//! blocks, in the control block that both processes map.
 
 use netdyno_apparatus_fi::page::{FOLDER, Page};
 use netdyno_measure::layer::LayerError;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-/// What was sent under one turn is received before the next is in force.
+/// Pause after a change of the setting, so that no message of the previous setting is still in flight.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Measures all blocks.

@@ -1,5 +1,5 @@
-//! One process of many, on the far side of the control connection: it does what it is told in
-//! each step, until the launching side is gone.
+//! One worker of many: it carries out the orders of each step, until the launching side closes the control
+//! connection.
 
 use crate::launch::orders::{Answer, CrowdAnswer, CrowdOrder, Opening, Order};
 use crate::launch::worker::setup::{End, PATIENCE, bound, pin, preemptions, unexpected};
@@ -14,7 +14,7 @@ use netdyno_measure::layer::{Face, LayerError};
 use netdyno_protocol::faults::Faults;
 use std::sync::atomic::Ordering;
 
-/// Takes its place, then does what it is told.
+/// Connects to the other workers, and then carries out the orders.
 pub fn work(control: &mut Control<Order>, first: CrowdOrder) -> Result<(), End> {
     let CrowdOrder::Gather(opening) = first else { return Err(unexpected(&Order::Crowd(first))) };
     let wait: Wait = opening.wait.parse().map_err(End::Layer)?;
@@ -23,7 +23,7 @@ pub fn work(control: &mut Control<Order>, first: CrowdOrder) -> Result<(), End> 
         let order = match control.receive(PATIENCE) {
             Ok(Order::Crowd(order)) => order,
             Ok(other) => return Err(unexpected(&other)),
-            // All steps are done.
+            // The launching side has no more steps.
             Err(MemberError::Over) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
@@ -66,7 +66,7 @@ fn say(control: &mut Control<Order>, answer: CrowdAnswer) -> Result<(), End> {
     Ok(control.send(&Answer::Crowd(answer))?)
 }
 
-/// Hears cues on the control connection, to which a thread that sleeps in the kernel listens.
+/// Reads cues from the control connection. A separate thread, which sleeps in the kernel, receives them.
 struct Ears<'a> {
     control: &'a mut Control<Order>,
 }
@@ -80,7 +80,7 @@ impl Ears<'_> {
 impl Cues for Ears<'_> {
     fn look(&mut self) -> Result<Option<Cue>, LayerError> {
         match self.control.try_receive() {
-            // Nobody needs it any more.
+            // The launching side is gone, so the results are no longer needed.
             None if self.control.over().load(Ordering::Relaxed) => Ok(Some(Cue::Stop)),
             None => Ok(None),
             Some(Order::Crowd(CrowdOrder::Cue(cue))) => Ok(Some(cue)),

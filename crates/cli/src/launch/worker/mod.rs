@@ -1,4 +1,4 @@
-//! One process of a launch, on the far side of the control connection.
+//! A worker: one process of a launch, at the other end of the control connection.
 
 mod dialled;
 mod member;
@@ -34,23 +34,23 @@ pub struct WorkerArgs {
     pub dial: Option<SocketAddr>,
 }
 
-/// Least change of the share that is done that is worth waking the launching side, which
-/// takes a processor from somebody.
+/// Minimum progress between two reports. A report wakes the launching side, which may take a processor from a
+/// measuring process.
 const PROGRESS_STEP: f64 = 0.1;
-/// Time after which it is told all the same, so that it knows that this side goes on: on a busy machine
-/// a share may take long, and what is left behind when the time is up has none.
+/// Maximum time between two reports, so that the launching side knows that the worker is alive. On a busy
+/// machine a step may take long, and the work after the time is up adds no progress.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
-/// What starts a worker: this command again, with more in its environment.
+/// Returns the command that starts a worker: this program, with additional environment variables.
 pub fn command(variables: &[(&'static str, OsString)]) -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
-    // It has its connection and needs no key.
+    // A worker has its connection already and needs no key.
     command.arg("worker").env_remove(secret::VARIABLE);
     command.envs(variables.iter().map(|(name, value)| (name, value)));
     Ok(command)
 }
 
-/// Runs this process's part of a launch.
+/// Runs a worker in this process.
 pub fn run(args: &WorkerArgs) -> Result<(), Fault> {
     let control = match args.dial {
         None => Control::from_stdin(),
@@ -60,12 +60,12 @@ pub fn run(args: &WorkerArgs) -> Result<(), Fault> {
     let silent = |error: MemberError| Fault::Failed(error.to_string());
     match work(&mut control) {
         Ok(()) => Ok(()),
-        // There is nobody left to report to.
+        // The launching side is gone, so nobody reads an error.
         Err(End::Control(MemberError::Over | MemberError::Control(FrameError::Closed))) => {
             Err(Fault::Quiet(1))
         }
         Err(End::Control(error)) => Err(silent(error)),
-        // Told to the launching side, which tells the user.
+        // The launching side reports the error to the user.
         Err(End::Layer(text)) => match control.send(&Answer::Failed(text)) {
             Err(MemberError::Control(FrameError::Closed)) => Err(Fault::Quiet(1)),
             sent => sent.map_err(silent),
@@ -73,12 +73,12 @@ pub fn run(args: &WorkerArgs) -> Result<(), Fault> {
     }
 }
 
-/// Runs the part of a launch that is this process's in a process that goes on afterwards.
+/// Runs a worker in a process that continues afterwards.
 pub fn run_within(connection: TcpStream) -> Result<(), LayerError> {
     let mut control = Control::within(connection).map_err(LayerError::new)?;
     if let Err(End::Layer(text)) = work(&mut control) {
-        // The launching side closes the connection when it needs no more, and sees it closed
-        // when this side does.
+        // The launching side closes the connection when it needs no more data. A closed connection also tells
+        // it that this side has ended.
         let _ = control.send(&Answer::Failed(text));
     }
     Ok(())
@@ -164,11 +164,11 @@ fn measure_alone(control: &mut Control<Order>, layer: Layer) -> Result<(), End> 
     let registrar = registrar::open(layer)?;
     let shared = control.shared_files();
     control.send(&Answer::Opened { address: Vec::new(), library: registrar.library, shared })?;
-    // It never waits.
+    // A process without a peer never waits.
     measure(control, registrar.subject, Wait::Spin)
 }
 
-/// Does what it is told to measure.
+/// Carries out the measuring order.
 fn measure(control: &mut Control<Order>, mut subject: Box<dyn Subject>, wait: Wait) -> Result<(), End> {
     let task = match control.receive(PATIENCE)? {
         Order::Measure(task) => task,
@@ -180,7 +180,7 @@ fn measure(control: &mut Control<Order>, mut subject: Box<dyn Subject>, wait: Wa
         control.end_if_over();
         if share - told >= PROGRESS_STEP || told_at.elapsed() >= PROGRESS_EVERY {
             (told, told_at) = (share, Instant::now());
-            // Where nobody listens any more, the next look ends the process.
+            // If the launching side is gone, the next call of `end_if_over` ends the process.
             let _ = control.send(&Answer::Progress(share));
         }
     };

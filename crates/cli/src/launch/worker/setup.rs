@@ -1,4 +1,4 @@
-//! What every worker does before it takes part: it finds its processor and its address; and how it ends early.
+//! The set-up of every worker: its processor and its address; and the reasons why it ends early.
 
 use crate::launch::orders::Order;
 use netdyno_clock::place;
@@ -9,12 +9,12 @@ use serde::de::DeserializeOwned;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Patience with the launching side.
+/// Timeout for the launching side.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Why a worker ends early.
+/// The reason why a worker ends early.
 pub enum End {
-    /// The layer failed; the launching side is told.
+    /// The layer failed. The launching side receives the message.
     Layer(String),
     /// The launching side is gone or silent.
     Control(MemberError),
@@ -32,18 +32,19 @@ impl From<LayerError> for End {
     }
 }
 
-/// Where a socket is to be: where nothing is said of the host, where the control connection is.
+/// Returns the address of the layer's socket. An unspecified IP address is replaced by that of the control
+/// connection.
 pub fn bound<T: DeserializeOwned + Send + 'static>(bind: SocketAddr, control: &Control<T>) -> SocketAddr {
     let here = control.local_ip().filter(|_| bind.ip().is_unspecified());
     SocketAddr::new(here.unwrap_or(bind.ip()), bind.port())
 }
 
-/// What is said of an order that makes no sense.
+/// Returns the error for an order that does not fit the worker's state.
 pub fn unexpected(order: &Order) -> End {
     End::Layer(format!("the order {order:?} came out of turn"))
 }
 
-/// Runs on this processor from now on, where one is named.
+/// Pins this thread to the processor, if there is one.
 pub fn pin(cpu: Option<usize>) -> Result<(), End> {
     match cpu.map(|cpu| (cpu, place::pin(cpu))) {
         Some((cpu, Err(error))) => Err(End::Layer(format!("cannot run on processor {cpu}: {error}"))),
@@ -51,8 +52,9 @@ pub fn pin(cpu: Option<usize>) -> Result<(), End> {
     }
 }
 
-/// Times that the system took the processor from this thread, where it says. One that yields gives its
-/// processor away itself, which the system counts the same: then, times that others kept it, where that is known.
+/// Returns the number of times that the system took the processor from this thread, if it reports that. Linux
+/// also counts the yields of a thread that yields. For such a thread the function returns the number of time
+/// slices that it lost to CPU-bound programs.
 pub fn preemptions(wait: Wait) -> Option<u64> {
     if wait == Wait::Yield {
         return lost_turns();
