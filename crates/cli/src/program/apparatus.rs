@@ -1,5 +1,5 @@
-//! A program under dials: the folder of its run, the environment that puts the hook in its way, and
-//! what its ranks say afterwards.
+//! A program over dials: the folder of its run, the environment that loads the hook into libfabric, and the
+//! statistics of its ranks.
 
 use crate::program::guard::GuardedFolder;
 use crate::terminal::fault::Fault;
@@ -14,25 +14,25 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The hook, as libfabric finds it in a folder.
+/// File name of the hook in the folder where libfabric looks for it.
 const HOOK: &str = "libnetdyno_apparatus-fi.so";
-/// The hook, as cargo names it.
+/// File name of the hook as cargo builds it.
 const BUILT: &str = "libnetdyno_apparatus_fi.so";
-/// Names a hook that lies elsewhere.
+/// Environment variable with the path of the hook, if it is elsewhere.
 const VARIABLE: &str = "NETDYNO_HOOK";
-/// Kinds of network devices that bring a provider of libfabric with them.
+/// Kinds of network devices that have a libfabric provider of their own.
 const FABRICS: &[&str] =
     &["/sys/class/infiniband", "/sys/class/cxi", "/sys/class/cxi_user", "/sys/class/hfi1"];
 
-/// What a program is run with, and how its run is looked at.
+/// The environment of a run: its folder and its provider.
 pub struct Apparatus {
     folder: GuardedFolder,
     provider: Option<String>,
 }
 
 impl Apparatus {
-    /// Lays out the folder of a run. `provider` is libfabric's; without one, and without a network
-    /// that has its own, tcp.
+    /// Creates the folder of a run. `provider` is a libfabric provider. Without one, the default is tcp,
+    /// unless a network has a provider of its own.
     pub fn prepare(plan: &Plan, provider: Option<&str>) -> Result<Self, Fault> {
         let hook = find_hook()?;
         let folder = folder(plan)?;
@@ -41,14 +41,14 @@ impl Apparatus {
         Ok(Self { folder, provider })
     }
 
-    /// The program, with the hook in its way.
+    /// Returns the command of the program, with the hook.
     pub fn command(&self, words: &[OsString]) -> Command {
         let mut command = Command::new(words.first().map_or(OsStr::new(""), OsString::as_os_str));
         command.args(words.iter().skip(1)).envs(self.variables());
         command
     }
 
-    /// The environment that puts the hook in a program's way.
+    /// Returns the environment variables that load the hook into a program.
     pub fn variables(&self) -> Vec<(&'static str, OsString)> {
         let folder = self.folder.path().as_os_str();
         let mut variables = vec![
@@ -56,27 +56,27 @@ impl Apparatus {
             ("FI_PROVIDER_PATH", joined(folder, ":", "FI_PROVIDER_PATH")),
             ("FI_HOOK", joined(OsStr::new("netdyno"), ";", "FI_HOOK")),
         ];
-        // What the user has said of them goes first.
+        // The user's own settings of these variables take precedence.
         let unsaid = self.defaults().into_iter().filter(|(name, _)| env::var_os(name).is_none());
         variables.extend(unsaid.map(|(name, value)| (name, value.into())));
-        // The option goes before the variable, and is the variable where it is not given.
+        // The option takes precedence over the variable FI_PROVIDER, which is its default.
         variables.extend(self.provider.iter().map(|provider| ("FI_PROVIDER", provider.into())));
         variables
     }
 
-    /// What lets an MPI send every message through libfabric.
+    /// Returns the variables that make an MPI send every message through libfabric.
     fn defaults(&self) -> Vec<(&'static str, String)> {
         let mut defaults = vec![
-            // MPICH: libfabric, also between ranks of one host.
+            // MPICH: use libfabric, even between ranks of one host.
             ("MPIR_CVAR_CH4_NETMOD", "ofi".into()),
             ("MPIR_CVAR_NOLOCAL", "1".into()),
-            // Open MPI, the same; collective operations in shared memory would go round it.
+            // Open MPI: the same. Collective operations in shared memory would bypass libfabric.
             ("OMPI_MCA_pml", "cm".into()),
             ("OMPI_MCA_mtl", "ofi".into()),
             ("OMPI_MCA_coll", "^sm,han".into()),
         ];
         if let Some(provider) = &self.provider {
-            // In libfabric before 1.18 tcp takes another provider on top of it.
+            // In libfabric before 1.18 tcp needs ofi_rxm on top of it.
             let both = if provider == "tcp" { "tcp,tcp;ofi_rxm".into() } else { provider.clone() };
             defaults.push(("OMPI_MCA_opal_common_ofi_provider_include", both.clone()));
             defaults.push(("OMPI_MCA_mtl_ofi_provider_include", both));
@@ -84,29 +84,30 @@ impl Apparatus {
         defaults
     }
 
-    /// The provider of libfabric, where it is known.
+    /// Returns the libfabric provider, if it is known.
     pub fn provider(&self) -> Option<&str> {
         self.provider.as_deref()
     }
 
-    /// The folder of the run.
+    /// Returns the folder of the run.
     pub fn folder(&self) -> &GuardedFolder {
         &self.folder
     }
 
-    /// What the ranks say of themselves.
+    /// Reads the statistics of the ranks.
     pub fn accounts(&self) -> Result<Vec<Account>, Fault> {
         Account::read_all(self.folder.path())
             .map_err(|error| Fault::Failed(format!("cannot read what the ranks have left: {error}")))
     }
 }
 
-/// How far ticks are shifted in stamps here: each rank alone might come to another number.
+/// Returns the shift from clock ticks to ticks of stamps. It is computed here for all ranks, because they
+/// might compute different values.
 pub fn grain_shift() -> u32 {
     Grain::of(Clock::calibrate().tick_ns).shift()
 }
 
-/// A folder with a page alone.
+/// Creates a folder with only a control block.
 pub fn folder(plan: &Plan) -> Result<GuardedFolder, Fault> {
     let folder = GuardedFolder::new().map_err(|error| unlaid(&error))?;
     Page::create(folder.path(), plan).map_err(|error| unlaid(&error))?;
@@ -117,7 +118,7 @@ fn unlaid(error: &io::Error) -> Fault {
     Fault::Failed(format!("cannot lay out the folder of a run: {error}"))
 }
 
-/// Ours, and what the user has in a list of the same kind.
+/// Puts netdyno's entry before the user's in the list of an environment variable.
 fn joined(ours: &OsStr, by: &str, variable: &str) -> OsString {
     let mut list = ours.to_owned();
     if let Some(theirs) = env::var_os(variable).filter(|theirs| !theirs.is_empty()) {
@@ -127,7 +128,7 @@ fn joined(ours: &OsStr, by: &str, variable: &str) -> OsString {
     list
 }
 
-/// Said by the user to libfabric itself, or tcp where there is no network that has its own.
+/// Returns the user's FI_PROVIDER, or tcp if no network has a provider of its own.
 fn default_provider() -> Option<String> {
     match env::var("FI_PROVIDER") {
         Ok(said) => Some(said),
@@ -135,7 +136,7 @@ fn default_provider() -> Option<String> {
     }
 }
 
-/// The hook lies where the command lies, or where it was installed to.
+/// Finds the hook beside this command, or in the folder where it was installed.
 fn find_hook() -> Result<PathBuf, Fault> {
     if let Some(named) = env::var_os(VARIABLE) {
         let path = PathBuf::from(named);
@@ -146,7 +147,7 @@ fn find_hook() -> Result<PathBuf, Fault> {
     }
     let exe = env::current_exe().map_err(|error| Fault::Failed(format!("where is this command? {error}")))?;
     let folder = exe.parent().unwrap_or(Path::new("."));
-    // Cargo leaves it in either of two places: the older one is of another build.
+    // Cargo leaves the hook in one of two places; the older file belongs to another build.
     let built = [folder.join(BUILT), folder.join("deps").join(BUILT)];
     let built = built.into_iter().max_by_key(|path| path.metadata().and_then(|meta| meta.modified()).ok());
     let places = [folder.join(HOOK), built.unwrap_or_default(), folder.join("../lib").join(HOOK)];

@@ -12,30 +12,31 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a signal is looked for while the program runs.
+/// Interval between two checks for a signal while the program runs.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// After this time, and after twice as long each time, the program's files in shared memory are looked
-/// for: rarely, as each look takes milliseconds of a processor.
+/// Time of the first look for the program's files in shared memory; each later one is at twice the time.
+/// Looks are rare, because each takes milliseconds of a processor.
 const FIRST_LOOK: Duration = Duration::from_millis(250);
 
-/// Starts a program; where that fails, with the exit code that `timeout` would give.
+/// Starts a program. An error has the exit code of `timeout`(1): 127 if the program is not found, else 126.
 pub fn spawn(command: &mut Command) -> Result<Child, Fault> {
-    // Ctrl-C of a terminal is for both; whoever ends the command alone ends the program as well.
+    // The program stays in this process group, so that Ctrl-C reaches both. `wait` passes on a signal to this
+    // process alone.
     command.spawn().map_err(|error| {
         let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
         Fault::Ended(code, format!("cannot run '{}': {error}", command.get_program().to_string_lossy()))
     })
 }
 
-/// The exit code that a shell would give.
+/// Returns the exit code that a shell would return.
 pub fn code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(125)
 }
 
-/// Waits for the program of a run to end; a signal to this command goes on to it, and what the program
-/// then leaves in shared memory is removed.
+/// Waits for the program of a run to end. Passes a signal to this command on to the program as SIGTERM, and
+/// removes the files that the interrupted program leaves in shared memory.
 pub fn wait(mut child: Child, run: &GuardedFolder, interrupt: &Interrupt) -> Result<ExitStatus, Fault> {
     let lost = |error: &dyn std::fmt::Display| Fault::Failed(format!("cannot wait for the program: {error}"));
     let pid = Pid::from_child(&child);
@@ -56,7 +57,8 @@ pub fn wait(mut child: Child, run: &GuardedFolder, interrupt: &Interrupt) -> Res
                 shared.add(run.shared_files());
                 let _ = kill_process(pid, Signal::TERM);
             }
-            // A terminal's Ctrl-C ends the ranks before this side has looked.
+            // The files are noted in advance, because Ctrl-C on a terminal may end the ranks before the next
+            // check.
             Err(RecvTimeoutError::Timeout) if began.elapsed() > look_at => {
                 look_at *= 2;
                 shared.add(run.shared_files());

@@ -1,5 +1,5 @@
-//! What measurements of one link say of it together: the figures of the one that is doubted least, and
-//! what speaks against them.
+//! Compares several measurements of one link: chooses the one with the least severe warnings, and collects
+//! these.
 
 use netdyno_apparatus_fi::page::spell_own;
 use netdyno_measure::logp::extract::each_launch;
@@ -8,11 +8,11 @@ use netdyno_measure::show::Time;
 use netdyno_protocol::dial::setting::Dial;
 use netdyno_protocol::dial::terms::Own;
 
-/// Doubts that a figure does not survive which dials are to be worked out from: the machine was busy, or
-/// the figure is no time.
+/// Warnings that make a figure unfit for the computation of dials: the machine was busy, or the figure is no
+/// valid time.
 const GRAVE: &[&str] =
     &["two_groups", "preempted", "negative", "o_r_two_ways", "delay_slope", "launches_without_value"];
-/// Launches of one link differ by no more than this factor and by this time, but on a busy machine.
+/// Maximum factor and maximum difference, in nanoseconds, between launches of one link on an idle machine.
 const LAUNCHES_AGREE: (f64, f64) = (1.5, 500.0);
 /// The figures of a launch, in the order of [`each_launch`].
 const FIGURES: [&str; 4] = ["rtt", "o_s", "o_r", "g"];
@@ -20,14 +20,14 @@ const FIGURES: [&str; 4] = ["rtt", "o_s", "o_r", "g"];
 /// One measurement of a link.
 #[derive(Clone, Debug)]
 pub struct Gauge {
-    /// What the link has of its own, as far as it was seen.
+    /// The link's own parameters, as far as they were observed.
     pub own: Own,
-    /// Why not to believe it, a sentence each.
+    /// The warnings, one sentence each.
     pub doubts: Vec<String>,
 }
 
 impl Gauge {
-    /// Reads what a verb found. `wanted` are the parameters that dials need.
+    /// Evaluates the result of a verb. `wanted` are the parameters that the dials need.
     pub fn of(result: &LayerResult, own: Own, wanted: &[Dial]) -> Self {
         let mut doubts: Vec<String> = result
             .doubts
@@ -46,19 +46,19 @@ impl Gauge {
         Self { own, doubts }
     }
 
-    /// Whether the measurement is to be repeated.
+    /// Reports whether the measurement should be repeated.
     pub fn is_grave(&self) -> bool {
         !self.doubts.is_empty()
     }
 
-    /// How much there is against it: parameters that are missing count before anything else.
+    /// Returns the severity of the warnings. A missing parameter outweighs every warning.
     fn weight(&self, wanted: &[Dial]) -> (usize, usize) {
         (wanted.iter().filter(|&&dial| self.own.get(dial).is_none()).count(), self.doubts.len())
     }
 }
 
-/// Picks the measurement that is doubted least, the latest of equals. Where all are doubted, its doubts
-/// say between which values each parameter was found.
+/// Returns the measurement with the least severe warnings, the latest of equals. If all have warnings, one
+/// more warning lists the values of all measurements.
 pub fn best(gauges: &[Gauge], wanted: &[Dial]) -> Option<Gauge> {
     let best = gauges.iter().rev().min_by_key(|gauge| gauge.weight(wanted))?;
     let mut best = best.clone();
@@ -69,7 +69,7 @@ pub fn best(gauges: &[Gauge], wanted: &[Dial]) -> Option<Gauge> {
     Some(best)
 }
 
-/// What launches of one link do not agree on.
+/// Describes the figures on which launches of one link disagree.
 fn disagreements(launches: &[[f64; 4]]) -> Vec<String> {
     let figure = |at: usize| {
         let values = launches.iter().map(|launch| launch[at]).filter(|value| value.is_finite());
@@ -104,7 +104,7 @@ mod tests {
     fn launches_that_disagree_are_told() {
         let told = |o_r: [f64; 3]| disagreements(&o_r.map(|o_r| [6000.0, 900.0, o_r, 1000.0]));
         assert_eq!(told([1300.0, 1250.0, 1420.0]), [""; 0]);
-        // Small figures vary by more than half, and it does not matter.
+        // Small figures vary by more than half, which does not matter.
         assert_eq!(told([30.0, 90.0, 300.0]), [""; 0]);
         let told = told([1300.0, 13_000.0, 1250.0]);
         assert_eq!(told.len(), 1);
@@ -116,7 +116,7 @@ mod tests {
         let wanted = [Dial::RecvOverhead];
         let gauges = [gauge(13e3, &["a", "b"]), gauge(1.3e3, &[]), gauge(1.4e3, &["a"])];
         assert_eq!(best(&gauges, &wanted).unwrap().own.get(Dial::RecvOverhead), Some(1.3e3));
-        // One that is missing is worse than any doubt.
+        // A missing parameter is worse than any warning.
         let gauges = [gauge(0.0, &["unseen"]), gauge(13e3, &["a", "b"])];
         let found = best(&gauges, &wanted).unwrap();
         assert_eq!(found.own.get(Dial::RecvOverhead), Some(13e3));

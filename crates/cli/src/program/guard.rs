@@ -1,5 +1,5 @@
-//! `netdyno guard`: a process beside a run that outlives the command. Where the command is killed, the
-//! guard ends the run: its processes, its files in shared memory, its folder.
+//! `netdyno guard`: a process beside a run that outlives the command. If the command is killed, the guard
+//! ends the run: its processes, its files in shared memory, its folder.
 
 use crate::terminal::fault::Fault;
 use clap::Args;
@@ -16,11 +16,11 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
 
-/// How long processes may take to end that are asked to (SIGTERM).
+/// Timeout for processes to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long the kernel may take to end those that are killed.
+/// Timeout for the kernel to end processes after SIGKILL.
 const GRACE_KILLED: Duration = Duration::from_secs(5);
-/// How often they are looked for meanwhile.
+/// Interval between two checks for processes of the run.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// `netdyno guard`.
@@ -33,15 +33,15 @@ pub struct GuardArgs {
 /// Waits for the end of the command, which closes standard input; then ends the run.
 pub fn run(args: &GuardArgs) -> Result<(), Fault> {
     let began = SystemTime::now();
-    // However the connection ends, the command has.
+    // Even a failed read means that the command has ended.
     let _ = io::stdin().read(&mut [0]);
     end_processes(&args.folder, began);
-    // It may be gone already.
+    // The folder may be gone already.
     let _ = fs::remove_dir_all(&args.folder);
     Ok(())
 }
 
-/// The folder of a run, with a guard beside it. Both are gone when this is dropped.
+/// The folder of a run, with a guard process. A drop removes both.
 #[derive(Debug)]
 pub struct GuardedFolder {
     folder: TempDir,
@@ -50,28 +50,28 @@ pub struct GuardedFolder {
 }
 
 impl GuardedFolder {
-    /// Makes a folder among those of temporary files.
+    /// Creates a folder among the temporary files.
     ///
     /// # Errors
-    /// The system gives no folder, or no process to guard it.
+    /// Returns an error if the system cannot create the folder or start the guard.
     pub fn new() -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("netdyno-run-").tempdir()?;
         let guard = Guard::of(folder.path())?;
         Ok(Self { folder, began: SystemTime::now(), _guard: guard })
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The files in shared memory that the processes of this run have now.
+    /// Returns the files in shared memory that the processes of this run have now.
     pub fn shared_files(&self) -> SharedFiles {
         shared_files(&processes_of(self.path()), self.began)
     }
 }
 
-/// The process. It is ended, without a look at the run, when this is dropped.
+/// The guard process. A drop ends it, without ending the run.
 #[derive(Debug)]
 struct Guard(Child);
 
@@ -79,8 +79,8 @@ impl Guard {
     fn of(folder: &Path) -> io::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("guard").arg(folder).env_remove(FOLDER);
-        // A reader of this command's output must not wait for the guard to end; a signal to the command's process
-        // group must not end the guard.
+        // Without standard output, a reader of this command's output does not wait for the guard. In its own
+        // process group, the guard survives a signal to the command's group.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         command.spawn().map(Self)
     }
@@ -88,14 +88,14 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // What has ended already cannot be ended, and need not be.
+        // The process may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// The processes of a run: those that have its folder in their environment. That stays true of the
-/// children of one that has ended.
+/// Returns the processes of a run: those with its folder in their environment. Children inherit it, so they
+/// are found even after their parent has ended.
 fn processes_of(folder: &Path) -> Vec<u32> {
     let variable = [FOLDER.as_bytes(), b"=", folder.as_os_str().as_bytes()].concat();
     let is_of_run = |pid: &u32| {
@@ -111,7 +111,7 @@ fn shared_files(processes: &[u32], since: SystemTime) -> SharedFiles {
     all
 }
 
-/// Ends the processes of a run in a bounded time, and removes what they leave in shared memory.
+/// Ends the processes of a run within a bounded time, and removes their files in shared memory.
 fn end_processes(folder: &Path, since: SystemTime) {
     let left = processes_of(folder);
     let files = shared_files(&left, since);
@@ -126,7 +126,7 @@ fn end_processes(folder: &Path, since: SystemTime) {
         if left.is_empty() || Instant::now() > until {
             break;
         }
-        // One that has been started meanwhile as well.
+        // This includes processes that were started meanwhile.
         send(&left, Signal::KILL);
         thread::sleep(LOOK);
     }
@@ -135,7 +135,7 @@ fn end_processes(folder: &Path, since: SystemTime) {
 
 fn send(processes: &[u32], signal: Signal) {
     for pid in processes.iter().filter_map(|&pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
-        // What has ended already hears nothing.
+        // The process may have ended already.
         let _ = kill_process(pid, signal);
     }
 }

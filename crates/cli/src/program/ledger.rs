@@ -1,5 +1,4 @@
-//! What the ranks of a run say of themselves: whether the hook was in force in every one, and what
-//! it did.
+//! The statistics of all ranks of a run: whether the hook was in force in every one, and its work.
 
 use netdyno_apparatus_fi::account::{Account, State, Word};
 use netdyno_apparatus_fi::between::Between;
@@ -7,46 +6,46 @@ use netdyno_measure::show::Time;
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// What has to be changed where messages do not go through libfabric.
+/// Advice for messages that do not go through libfabric.
 const ROUTES: &str = "MPICH needs its ofi netmod (MPIR_CVAR_CH4_NETMOD=ofi MPIR_CVAR_NOLOCAL=1; Debian's has \
 none), Open MPI --mca pml cm --mca mtl ofi and a provider (--provider)";
 
-/// A rank of a run.
+/// The statistics of one rank.
 #[derive(Clone, Debug, Serialize)]
 pub struct Rank {
-    /// Its number, where the launcher said it.
+    /// Rank number, if the launcher set it.
     pub rank: Option<u64>,
     pid: u64,
     state: &'static str,
     #[serde(skip_serializing_if = "String::is_empty")]
     failure: String,
-    /// How departure times travelled.
+    /// Carrier of the departure times.
     pub carrier: &'static str,
-    /// What it sent.
+    /// Messages sent.
     pub sent: u64,
-    /// Bytes of it.
+    /// Bytes sent.
     pub sent_bytes: u64,
-    /// What it received.
+    /// Messages received.
     pub received: u64,
     received_bytes: u64,
-    /// Operations on others' memory.
+    /// One-sided operations.
     pub one_sided: u64,
-    /// Bytes of them.
+    /// Bytes of one-sided operations.
     pub one_sided_bytes: u64,
     held: u64,
     held_ns: f64,
     held_ends: u64,
     send_overhead_ns: f64,
     recv_overhead_ns: f64,
-    /// Of the messages that were held: how long after they were due they were released.
+    /// Delay between the due time and the release of held messages.
     released_late_ns: Lateness,
     late: u64,
     unstamped: u64,
     too_far_ahead: u64,
     refused: u64,
     spared: u64,
-    /// Sends that asked for delivery and were taken to be over with their departure, or held until their
-    /// delivery was known.
+    /// Sends with delivery complete: those completed at their departure, and those held until their delivery
+    /// was known.
     ended_locally: u64,
     ended_delivered: u64,
     undialled_queues: u64,
@@ -54,7 +53,7 @@ pub struct Rank {
     undialled_endpoints: u64,
 }
 
-/// Quantiles, where there was anything.
+/// Quantiles, as far as there are samples.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Lateness {
     p50: Option<f64>,
@@ -119,31 +118,31 @@ impl Rank {
     }
 }
 
-/// All ranks of a run.
+/// The statistics of all ranks of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ledger {
-    /// As many as the launcher said there are; 0 where it did not say.
+    /// Number of ranks according to the launcher, or 0 if it did not set that.
     expected: u64,
-    /// Those that were heard of.
+    /// The ranks that left statistics.
     pub ranks: Vec<Rank>,
 }
 
 impl Ledger {
-    /// Of what was found after a run.
+    /// Collects the statistics that the ranks left.
     pub fn of(accounts: &[Account]) -> Self {
         let expected = accounts.iter().filter_map(|account| account.said(Word::Ranks)).max().unwrap_or(0);
-        // What has no rank beside those that have one is a daemon of the launcher's.
+        // If some processes have ranks, a process without one is a daemon of the launcher.
         let has_ranks = accounts.iter().any(|account| account.said(Word::Rank).is_some());
         let counted = accounts.iter().filter(|account| !has_ranks || account.said(Word::Rank).is_some());
         Self { expected, ranks: counted.map(Rank::of).collect() }
     }
 
-    /// Messages and one-sided operations of all ranks.
+    /// Returns the number of messages and one-sided operations of all ranks.
     pub fn messages(&self) -> u64 {
         self.ranks.iter().map(|rank| rank.sent + rank.one_sided).sum()
     }
 
-    /// Why the hook was not in force in every rank, and what to do about it.
+    /// Returns the reason why the hook was not in force in every rank, with advice.
     pub fn failing(&self) -> Option<String> {
         if self.ranks.is_empty() {
             return Some(
@@ -169,12 +168,12 @@ passes on the environment (docs/apparatus.md)"
         None
     }
 
-    /// Whether a rank opened a fabric of libfabric.
+    /// Reports whether a rank opened a fabric of libfabric.
     pub fn has_fabric(&self) -> bool {
         self.ranks.iter().any(|rank| rank.state != "loaded")
     }
 
-    /// Why a program failed of which ranks loaded libfabric, but opened nothing of the provider asked for.
+    /// Returns an error text if no rank opened a fabric of the provider, although ranks loaded libfabric.
     pub fn without_provider(&self, provider: &str) -> Option<String> {
         (!self.ranks.is_empty() && !self.has_fabric()).then(|| {
             format!(
@@ -183,14 +182,15 @@ passes on the environment (docs/apparatus.md)"
         })
     }
 
-    /// Several ranks that have ended well and sent nothing have sent it another way.
+    /// Returns an error text if several ranks ended without a message through the hook: they used another
+    /// path.
     pub fn is_silent(&self) -> Option<String> {
         let is_silent = self.ranks.len() > 1 && self.messages() == 0;
         is_silent.then(|| format!("no message of any rank went through the hook: {ROUTES}"))
     }
 
-    /// What is worth knowing before the figures are believed. `between` are the groups of ranks, where the
-    /// dials were turned between two alone.
+    /// Returns the warnings about the figures. `between` are the groups of ranks, if only messages between
+    /// two groups were dialled.
     pub fn doubts(&self, between: Option<&Between>) -> Vec<String> {
         let sum = |of: fn(&Rank) -> u64| self.ranks.iter().map(of).sum::<u64>();
         let mut doubts = Vec::new();
@@ -228,7 +228,7 @@ passes on the environment (docs/apparatus.md)"
         doubts
     }
 
-    /// A line for each rank, for people.
+    /// Returns a table for the user, with a line for each rank.
     pub fn table(&self) -> String {
         let mut text = format!(
             "{:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7}\n",

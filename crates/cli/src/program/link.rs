@@ -1,4 +1,4 @@
-//! What the link has of its own: said, taken from a record, or measured before the program runs.
+//! The link's own parameters: given by the user, taken from a record, or measured before the program runs.
 
 use crate::options::help::HOSTS;
 use crate::program::apparatus::Apparatus;
@@ -19,7 +19,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What starts the ranks of an MPI program, with `-n` and how many.
+/// Launchers of MPI programs that take `-n` and the number of ranks.
 const LAUNCHERS: &[&str] = &[
     "mpiexec",
     "mpirun",
@@ -32,12 +32,12 @@ const LAUNCHERS: &[&str] = &[
     "prterun",
     "srun",
 ];
-/// How launchers spell the number of ranks.
+/// Launcher options for the number of ranks.
 const COUNTS: &[&str] = &["-n", "-np", "--n", "--np", "-c"];
 
-/// How often a link is measured whose figures are doubted.
+/// Maximum number of measurements of a link with severe warnings.
 const ATTEMPTS: u32 = 3;
-/// Time that the first attempt gets for each verb, in seconds; each later one gets twice as much.
+/// Time of the first measurement for each verb, in seconds. It doubles with every further one.
 const FIRST_S: u32 = 3;
 
 /// What is known of the link.
@@ -58,18 +58,18 @@ pub struct LinkArgs {
     launcher: Option<String>,
 }
 
-/// What the link is to be known for.
+/// The purpose of the link's own parameters.
 pub struct Wanted<'a> {
-    /// Everything that it will be under.
+    /// All dial settings of the program.
     pub dials: &'a [Dials],
-    /// The program, with what starts its ranks.
+    /// The program, with its launcher.
     pub command: &'a [OsString],
-    /// libfabric's, where it was named.
+    /// The libfabric provider, if the user named one.
     pub provider: Option<&'a str>,
 }
 
 impl LinkArgs {
-    /// What is known, by the names of the options.
+    /// Returns the options, each with its name.
     pub fn spelled(&self) -> [(&'static str, String); 2] {
         let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".into());
         [
@@ -78,7 +78,7 @@ impl LinkArgs {
         ]
     }
 
-    /// What the link has of its own, as far as that matters, and why not to believe it.
+    /// Returns the link's own parameters, as far as the dials need them, with warnings.
     pub fn own(&self, wanted: &Wanted<'_>, interrupt: &Interrupt) -> Result<Gauge, Fault> {
         let sure = |own| Gauge { own, doubts: Vec::new() };
         match self.link.as_deref() {
@@ -89,7 +89,8 @@ impl LinkArgs {
         }
     }
 
-    /// Measures it, or says why it is not known: which is an error where dials mean nothing without it.
+    /// Measures the link. If that fails, returns an error if the dials have no meaning without its
+    /// parameters; otherwise prints a warning.
     fn measured(&self, wanted: &Wanted<'_>, interrupt: &Interrupt) -> Result<Gauge, Fault> {
         let launcher = self.launcher.clone().or_else(|| launcher_of(wanted.command));
         let found = match launcher {
@@ -119,18 +120,18 @@ two ranks with --launcher"
     }
 }
 
-/// Whether dials mean nothing without what the link has.
+/// Reports whether dials have no meaning without the link's own parameters.
 fn needs_link(dials: &Dials) -> bool {
     Terms::new(dials, &Own::UNKNOWN, 1.0).is_err()
 }
 
-/// Or cannot be judged without it.
+/// Reports whether dials cannot be applied or checked without the link's own parameters.
 fn depends_on_link(dials: &Dials) -> bool {
     let is_set = |dial| matches!(dials.get(dial), Some(Setting::Set(_)));
     Dial::ALL.into_iter().any(is_set) || needs_link(dials)
 }
 
-/// The beginning of a command that starts ranks, up to their number.
+/// Returns the beginning of a command that starts ranks, up to their number.
 fn launcher_of(command: &[OsString]) -> Option<String> {
     let words: Vec<&str> = command.iter().map(|word| word.to_str()).collect::<Option<_>>()?;
     let name = Path::new(words.first()?).file_name()?.to_str()?;
@@ -140,8 +141,8 @@ fn launcher_of(command: &[OsString]) -> Option<String> {
     (LAUNCHERS.contains(&name) && is_plain).then(|| format!("{} -n {{n}}", quoted.join(" ")))
 }
 
-/// Measures the link between two ranks as the program's messages will go, undialled: again and for
-/// longer where there are grave doubts.
+/// Measures the link between two ranks, over the path of the program's messages, without dials. Repeats the
+/// measurement for longer if there are severe warnings.
 fn measure(launcher: &str, wanted: &Wanted<'_>, interrupt: &Interrupt) -> Result<Gauge, Fault> {
     let apparatus = Apparatus::prepare(&Plan::default(), wanted.provider)?;
     let needed = needed(wanted.dials);
@@ -160,7 +161,7 @@ fn measure(launcher: &str, wanted: &Wanted<'_>, interrupt: &Interrupt) -> Result
     gauge::best(&gauges, &needed).ok_or_else(|| Fault::Failed("nothing was measured".into()))
 }
 
-/// The parameters that cannot be left unknown.
+/// Returns the parameters that must be known.
 fn needed(dials: &[Dials]) -> Vec<Dial> {
     let needs = |dial: &Dial| {
         dials.iter().any(|dials| {
@@ -193,7 +194,7 @@ fn attempted(
     Ok(Gauge::of(&result, own, needed))
 }
 
-/// What one verb of this command finds.
+/// Returns the result of one verb of this command.
 fn measured(
     verb: &[&str],
     launcher: &str,
@@ -221,7 +222,7 @@ fn measured(
     saved.results()?.first().map(|&result| result.clone()).ok_or_else(|| unread(&"nothing was measured"))
 }
 
-/// The compiler that lies beside a launcher, where none is named.
+/// Returns the compiler beside a launcher, unless the user named one.
 fn compiler_of(launcher: &str) -> Option<PathBuf> {
     if env::var_os("NETDYNO_MPICC").is_some() {
         return None;
@@ -252,7 +253,7 @@ fn said(link: &str) -> Result<Own, Fault> {
     }
 }
 
-/// The parameters of a result, as far as they were measured.
+/// Returns the parameters of a result, as far as they were measured.
 fn own_of(result: &LayerResult) -> Own {
     let found = &result.parameters;
     let mut own = Own::UNKNOWN;
@@ -271,7 +272,7 @@ fn own_of(result: &LayerResult) -> Own {
     own
 }
 
-/// As many digits as mean anything to people.
+/// Rounds a value to the digits that are significant.
 fn shown(value: f64) -> f64 {
     let digit = if value < 10.0 {
         1e4

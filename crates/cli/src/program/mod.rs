@@ -1,4 +1,4 @@
-//! An MPI program under dials: the hook in its way, its link, its ranks, its end.
+//! An MPI program over dials: the hook, the link, the ranks, the end of the run.
 
 pub mod apparatus;
 pub mod child;

@@ -1,21 +1,21 @@
-//! Profiles, by which dials change with time: those that come with the command, and anybody's own.
+//! Time profiles of the dials: those shipped with the command, and files of the user.
 
 use crate::terminal::fault::{Fault, clean};
 use netdyno_protocol::dial::profile::{Profile, ProfileError};
 use std::fs::File;
 use std::io::{self, Read};
 
-/// Those that come with the command.
+/// The profiles shipped with the command.
 const SHIPPED: [(&str, &str); 3] = [
     ("interrupt-coalescing", include_str!("../../profiles/interrupt-coalescing.profile")),
     ("slow-start", include_str!("../../profiles/slow-start.profile")),
     ("congested-hour", include_str!("../../profiles/congested-hour.profile")),
 ];
 
-/// More than the longest profile has.
+/// Maximum size of a profile file, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Reads the profile that `named` names: one of those that come with the command, or else a file.
+/// Reads a profile. `named` is a shipped profile, or else a file.
 pub fn read(named: &str) -> Result<Profile, Fault> {
     let bad = |text: String| Fault::BadInput(format!("--profile {named}: {text}"));
     let shipped = SHIPPED.iter().find(|(name, _)| *name == named);

@@ -1,4 +1,4 @@
-//! The dials of a program on the command line, and what has to be known of the link to turn them.
+//! The dials of a program on the command line, and their checks against the link.
 
 use crate::program::profiles;
 use crate::terminal::fault::Fault;
@@ -14,9 +14,9 @@ use netdyno_protocol::dial::terms::{Dials, Own, TermsError};
 use std::env;
 use std::ffi::OsString;
 
-/// The heading of the dials: what is a link made slow elsewhere.
+/// Heading of the dials, in the place of [`SLOW`](crate::options::help::SLOW).
 pub const DIALS: &str = "A link made slow (+ adds to what the link has, = sets it)";
-/// The heading of how messages go.
+/// Heading of the options for the path of messages.
 const ROUTE: &str = "How messages go";
 
 /// Providers of libfabric up to version 2, without those that only hook others.
@@ -107,7 +107,7 @@ fn setting(dial: Dial) -> impl Fn(&str) -> Result<Turned, String> + Clone + Send
 }
 
 impl DialArgs {
-    /// How they are turned.
+    /// Returns the dial setting.
     pub fn dials(&self) -> Dials {
         let settings = [
             (Dial::Latency, self.latency),
@@ -121,22 +121,22 @@ impl DialArgs {
         turned.fold(Dials::NONE, |dials, (dial, turned)| dials.with_turned(dial, turned))
     }
 
-    /// Whether there is anything to turn.
+    /// Reports whether any dial option is given.
     pub fn are_turned(&self) -> bool {
         self.dials() != Dials::NONE || self.profile.is_some() || self.capacity.is_some()
     }
 
-    /// How they change with time.
+    /// Returns the time profile, if there is one.
     pub fn profile(&self) -> Result<Option<Profile>, Fault> {
         self.profile.as_deref().map(profiles::read).transpose()
     }
 }
 
-/// The name of a provider, or of several on top of each other. What libfabric says of a wrong one comes out
-/// of each rank, in many lines.
+/// Parses the name of a provider, or several stacked with `;`. The check is here because every rank would
+/// print libfabric's error, in many lines.
 fn provider(text: &str) -> Result<String, String> {
     let is_known = |name: &str| PROVIDERS.contains(&name);
-    // A folder of providers has others.
+    // A user's folder of providers may have others.
     if text.split(';').all(is_known) || env::var_os("FI_PROVIDER_PATH").is_some() {
         return Ok(text.into());
     }
@@ -206,12 +206,12 @@ pub struct RouteArgs {
 }
 
 impl RouteArgs {
-    /// The provider, where it was named.
+    /// Returns the provider, if the user named one.
     pub fn provider(&self) -> Option<&str> {
         self.provider.as_deref()
     }
 
-    /// Everything, by the names of its options.
+    /// Returns the options, each with its name.
     pub fn spelled(&self) -> [(&'static str, String); 5] {
         let between = self.between.as_ref().map_or("all ranks".into(), Between::to_string);
         [
@@ -223,30 +223,30 @@ impl RouteArgs {
         ]
     }
 
-    /// Between which ranks dials are turned.
+    /// Returns the groups of ranks between which messages are dialled.
     pub fn between(&self) -> Option<Between> {
         self.between.clone()
     }
 
-    /// When sends end whose endpoint asks for delivery.
+    /// Returns the time at which sends with delivery complete end.
     pub fn completion(&self) -> Completion {
         let named = |completion: &Completion| completion.name() == self.completion;
         Completion::ALL.into_iter().find(named).unwrap_or_default()
     }
 
-    /// Where a message waits for the gap of the one before it.
+    /// Returns the place where a message waits for the gap after the previous one.
     pub fn gap_at(&self) -> GapAt {
         GapAt::ALL.into_iter().find(|gap_at| gap_at.name() == self.gap_at).unwrap_or_default()
     }
 
-    /// How departure times travel.
+    /// Returns the carrier of departure times.
     pub fn carrier(&self) -> Carrier {
         Carrier::ALL.into_iter().find(|carrier| carrier.name() == self.carrier).unwrap_or_default()
     }
 }
 
-/// Says of a dial behind the program that the program would take it for its own, and of an option that there
-/// is none. Words behind `--` are the program's beyond doubt.
+/// Rejects a dial option after the program, because the program would take it; if other dials are set, prints
+/// only a warning. Rejects an unknown option in the program's place. Words after `--` belong to the program.
 pub fn check_place(command: &[OsString], is_dialled: bool) -> Result<(), Fault> {
     let ahead = env::args_os().count().saturating_sub(command.len());
     if env::args_os().take(ahead).any(|word| word == "--") {
@@ -271,8 +271,8 @@ pub fn check_place(command: &[OsString], is_dialled: bool) -> Result<(), Fault> 
     Err(Fault::BadInput(text))
 }
 
-/// Says now what no rank could do: a value below the link's own, one that needs the link's, or a dial
-/// that is turned twice.
+/// Rejects settings that no rank could apply: a value below the link's own, a value that needs an unknown
+/// parameter of the link, or a dial that is set twice.
 pub fn check(dials: &Dials, profile: Option<&Profile>, own: &Own) -> Result<(), Fault> {
     Course::new(dials, profile, own, 1.0).map(drop).map_err(|error| {
         let hint = match error {

@@ -33,10 +33,10 @@ pub struct BulkArgs {
     pub largest: usize,
 }
 
-/// Time of one launch at most. Where data lie in memory differs from process to process by far
-/// more than a figure does within one.
+/// Maximum time of one launch. The placement of the data in memory varies between processes far more than a
+/// figure varies within one, so many short launches say more.
 const LONGEST_LAUNCH_NS: f64 = 300e6;
-/// The smallest size, which the parameters of a result are about.
+/// Smallest size, in bytes. The LogP parameters of a result are those of this size.
 const SMALLEST: u32 = 1;
 
 /// Measures and writes the result.
@@ -59,7 +59,7 @@ struct EverySize {
 impl Method for EverySize {
     fn task(&self, terms: &Terms, before: &[Data]) -> Task {
         let &Terms { launch, budget_ns, precision, confidence, seed, .. } = terms;
-        // The first launch chooses sizes and bursts for all.
+        // The first launch chooses the sizes and bursts for all launches.
         let shape = own(before).next().map(|data| data.shape.clone());
         let largest_bytes = self.largest_bytes;
         let budget_ns = budget_ns.min(LONGEST_LAUNCH_NS);

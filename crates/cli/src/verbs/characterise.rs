@@ -1,4 +1,4 @@
-//! The bare command: the layers that need nothing but this machine, or those of `--over`.
+//! The bare command: measures the layers that need only this machine, or those of `--over`.
 
 use crate::campaign::method::Signature;
 use crate::campaign::{Campaign, Conditions, conclude};
@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::SystemTime;
 
-/// The folder of results whose place was not chosen.
+/// Default folder of the results.
 const RESULTS: &str = "netdyno-results";
 
-/// Measures and writes the result where it was asked for. Where no place was asked for, prints the table
-/// and keeps record and report.
+/// Measures and writes the result. Without a place or form from the user, prints the table and keeps the
+/// record and the report in files.
 pub fn run(cli: &Cli, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let layers = layers(cli, ranks.as_deref())?;
     let campaign =
@@ -37,7 +37,8 @@ pub fn run(cli: &Cli, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     conclude(&records[0])
 }
 
-/// The layers asked for, or those that need no more than this machine and reach where they have to.
+/// Returns the layers that the user named. By default these are the layers that need only this machine;
+/// between hosts they exclude the layers of one host.
 fn layers(cli: &Cli, ranks: Option<&Ranks>) -> Result<Vec<Layer>, Fault> {
     if cli.over.contains(&Layer::Sim) {
         let text =
@@ -51,8 +52,8 @@ fn layers(cli: &Cli, ranks: Option<&Ranks>) -> Result<Vec<Layer>, Fault> {
     Ok(EMBEDDED.into_iter().filter(|layer| !(reaches_others && layer.is_of_one_host())).collect())
 }
 
-/// Files for record and report: in the folder asked for, or else, where no other place or form was, in one
-/// of netdyno's own by the time. They are known to be writable.
+/// Returns the files for record and report, checked to be writable. They are in the user's folder, or in
+/// netdyno's own folder with the time in their names. Returns `None` if the user chose another place or form.
 fn kept(cli: &Cli) -> Result<Option<[PathBuf; 2]>, Fault> {
     let files = match &cli.dir {
         Some(folder) => [folder.join("netdyno.json"), folder.join("netdyno-report.html")],

@@ -1,4 +1,4 @@
-//! `netdyno compare`: two records, or two layers of one, against each other.
+//! `netdyno compare`: compares two records, or two layers of one record.
 
 use crate::options::help::{HOW_PRECISELY, OUTPUT};
 use crate::options::output::Format;
@@ -13,7 +13,7 @@ use netdyno_report::compare::{Comparison, Side, Terms, Verdict, compare, csv, ta
 use netdyno_report::html;
 use std::path::PathBuf;
 
-/// The largest limit: a thousandfold.
+/// Maximum limit: a thousandfold.
 const LIMIT_AT_MOST: f64 = 1000.0;
 
 /// `netdyno compare`.
@@ -62,7 +62,7 @@ enum Form {
     Html,
 }
 
-/// Compares, writes, and judges.
+/// Compares the records, writes the comparison, and applies the limit.
 pub fn run(args: &CompareArgs) -> Result<(), Fault> {
     let form = form(args)?;
     if let Some(file) = &args.out {
@@ -110,7 +110,7 @@ fn render(comparison: &Comparison, form: Form) -> Result<String, Fault> {
     }
 }
 
-/// A failure where something is worse than the limit allows.
+/// Returns an error if a parameter exceeds the limit.
 fn judge(comparison: &Comparison) -> Result<(), Fault> {
     let worse: Vec<String> = comparison
         .with(Verdict::Fail)

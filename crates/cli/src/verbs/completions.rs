@@ -1,4 +1,4 @@
-//! `netdyno completions`: what a shell completes, from the definition of the options.
+//! `netdyno completions`: the completion scripts of shells, from the definition of the options.
 
 use crate::records::output::write_stdout;
 use crate::terminal::fault::Fault;
@@ -24,7 +24,7 @@ enum Shell {
     Fish,
 }
 
-/// Prints the script that completes `definition` in a shell.
+/// Prints the completion script of `definition` for a shell.
 pub fn run(args: &CompletionsArgs, mut definition: Command) -> Result<(), Fault> {
     let generator = match args.shell {
         Shell::Bash => Generator::Bash,

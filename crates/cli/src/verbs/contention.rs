@@ -15,7 +15,7 @@ use netdyno_measure::record::Found;
 use netdyno_measure::task::{Data, Task};
 use std::rc::Rc;
 
-/// Processes that `contention` has at most.
+/// Maximum number of processes in `contention`.
 pub const PROCS_AT_MOST: u8 = 64;
 
 /// `netdyno contention`.
@@ -37,7 +37,7 @@ pub struct ContentionArgs {
     pub procs: Option<u8>,
 }
 
-/// Processes, where neither the user nor a job says how many.
+/// Number of processes if neither the user nor a job sets it.
 const PROCS: usize = 4;
 
 /// Measures and writes the result.
@@ -52,7 +52,7 @@ pub fn run(args: &ContentionArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault>
     campaign::run(Box::new(Crowding { procs }), &args.bench, ranks)
 }
 
-/// The steps that show what contention does.
+/// The steps that show the effect of contention.
 #[derive(Debug)]
 struct Crowding {
     procs: usize,
@@ -65,7 +65,7 @@ impl Method for Crowding {
 
     fn task(&self, terms: &Terms, before: &[Data]) -> Task {
         let &Terms { launch, budget_ns, seed, .. } = terms;
-        // The first launch chooses window and delay for all.
+        // The first launch chooses the window and the delay for all launches.
         let shape = crowds(before).next().map(|data| data.shape.clone());
         Task::Contention(CrowdPlan { launch, procs: self.procs, shape, budget_ns, seed })
     }

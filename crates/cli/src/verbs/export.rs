@@ -1,4 +1,4 @@
-//! `netdyno export`: measured parameters in the forms that simulators read.
+//! `netdyno export`: measured parameters in the input formats of simulators.
 
 use crate::options::help::OUTPUT;
 use crate::records::output::{check_writable, write_stdout, write_whole};
@@ -54,7 +54,7 @@ enum Unit {
     Ps,
 }
 
-/// Reads the records and writes what the simulator reads; notes go to standard error.
+/// Reads the records and writes the simulator's input. Notes go to standard error.
 pub fn run(args: &ExportArgs) -> Result<(), Fault> {
     if let Some(file) = &args.out {
         check_writable(file)?;
@@ -62,7 +62,7 @@ pub fn run(args: &ExportArgs) -> Result<(), Fault> {
     let all = args.files.iter().map(|named| Saved::read(named)).collect::<Result<Vec<_>, _>>()?;
     let mut results = Vec::new();
     for saved in &all {
-        // A simulator knows one layer: beside a library's it is not the lean one.
+        // A simulator takes one layer, so the lean layer beside a library's is left out.
         let is_wanted = |result: &&LayerResult| args.to == Reader::Csv || !saved.is_reference(result);
         results.extend(saved.results()?.into_iter().filter(is_wanted));
     }

@@ -33,7 +33,7 @@ pub fn run(args: &LogpArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let mut bench = args.bench.clone();
     let route = Route::of(&bench.measuring, ranks.as_deref());
     let added = if args.no_reference { Vec::new() } else { reference::missing(&bench, route) };
-    // A label of the only layer asked for stays with it.
+    // The label of the only layer that the user named stays with that layer.
     if let [only] = bench.over[..] {
         bench.label.iter_mut().for_each(|label| label.layer = label.layer.or(Some(only)));
     }
@@ -41,11 +41,11 @@ pub fn run(args: &LogpArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     campaign::run(Box::new(Compared { route, added }), &bench, ranks)
 }
 
-/// The LogP signature of layers, beside lean ones on the same path.
+/// The LogP signature of layers, with lean layers on the same path as references.
 #[derive(Debug)]
 struct Compared {
     route: Route,
-    /// Lean layers that were not asked for.
+    /// Lean layers that the user did not name.
     added: Vec<Layer>,
 }
 
@@ -89,7 +89,8 @@ impl Method for Compared {
 }
 
 impl Compared {
-    /// The lean layer on the path of a layer, in the results of the same run and waiting the same way.
+    /// Returns the lean layer on the path of a layer, from the same run, with the same wait policy if
+    /// possible.
     fn beside<'a>(&self, above: &LayerResult, results: &'a [LayerResult]) -> Option<&'a LayerResult> {
         let lean = self.route.lean_beside(above.layer.parse().ok()?)?.to_string();
         let of_lean = |result: &&LayerResult| result.layer == lean;

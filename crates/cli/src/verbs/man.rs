@@ -36,7 +36,7 @@ pub fn run(args: &ManArgs, mut definition: Command) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The command and its verbs, by what follows `netdyno` on the command line.
+/// Returns the command and its verbs, each with its words after `netdyno` on the command line.
 fn pages<'a>(command: &'a Command, name: &str) -> Vec<(String, &'a Command)> {
     let mut pages = vec![(name.to_owned(), command)];
     for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set() && verb.get_name() != "help") {

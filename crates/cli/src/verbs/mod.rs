@@ -1,4 +1,4 @@
-//! The verbs, one file each: its options, and what it does with them.
+//! The verbs. Each file has the options of one verb and its implementation.
 
 pub mod bulk;
 pub mod characterise;

@@ -88,7 +88,7 @@ impl From<CombMethod> for plan::Method {
     }
 }
 
-/// A size of messages for `overlap`.
+/// Parses the size of a message for `overlap`.
 fn message_size(text: &str) -> Result<usize, String> {
     let size = bytes(text).map_err(|error| format!("{error}, from 8B to 1GiB"))?;
     let size = Some(size).filter(|size| (SIZES.0..=SIZES.1).contains(size));
@@ -118,7 +118,7 @@ pub fn run(args: &OverlapArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     campaign::run(Box::new(comb), &bench, ranks)
 }
 
-/// A layer that carries no message of any of the sizes has nothing to measure.
+/// Rejects a layer that carries no message of any of the sizes.
 fn check_smallest(smallest: usize, layers: &[Layer]) -> Result<(), Fault> {
     match layers.iter().find(|layer| smallest > layer.max_message()) {
         Some(layer) => Err(Fault::BadInput(format!(
@@ -130,7 +130,7 @@ fn check_smallest(smallest: usize, layers: &[Layer]) -> Result<(), Fault> {
     }
 }
 
-/// Computation behind messages.
+/// The COMB methods: computation that goes on behind messages.
 #[derive(Debug)]
 struct Comb {
     sizes: Vec<usize>,
@@ -141,7 +141,7 @@ struct Comb {
 impl Method for Comb {
     fn task(&self, terms: &Terms, before: &[Data]) -> Task {
         let &Terms { launch, budget_ns, precision, seed, .. } = terms;
-        // The first launch chooses sizes and intervals for all.
+        // The first launch chooses the sizes and intervals for all launches.
         let shape = own(before).next().map(|data| data.shape.clone());
         let (sizes, methods) = (self.sizes.clone(), self.methods.clone());
         let queue = self.queue;
@@ -168,7 +168,7 @@ impl Method for Comb {
 }
 
 impl Comb {
-    /// What was asked for and the layer does not have.
+    /// Returns warnings about requested sizes and a queue length that the layer does not support.
     fn not_offered(&self, overlap: &Overlap) -> Vec<Doubt> {
         let mut doubts = Vec::new();
         let offered: Vec<usize> = overlap.sizes.iter().map(|size| size.size_bytes).collect();
@@ -197,7 +197,7 @@ impl Comb {
     }
 }
 
-/// The smallest size in bytes, and the largest.
+/// Smallest and largest size of a message, in bytes.
 pub const SIZES: (usize, usize) = (Order::LEN, 1 << 30);
 
 fn own(launches: &[Data]) -> impl Iterator<Item = &OverlapLaunch> {

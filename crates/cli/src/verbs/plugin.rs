@@ -38,7 +38,7 @@ enum Action {
     },
 }
 
-/// Does what was asked for.
+/// Builds a layer or prints a source.
 pub fn run(args: &PluginArgs) -> Result<(), Fault> {
     let bad = |error: netdyno_plugin::PluginError| Fault::BadInput(error.to_string());
     match &args.action {

@@ -34,7 +34,7 @@ pub struct RegistrationArgs {
     pub largest: usize,
 }
 
-/// The smallest region, which stands for messages that there are none of.
+/// Size in the record. It stands for the smallest region, because registration sends no messages.
 const SMALLEST: u32 = 1;
 
 /// Measures and writes the result.
@@ -58,7 +58,8 @@ pub fn run(args: &RegistrationArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Faul
     campaign::run(Box::new(Registering { largest_bytes: args.largest }), &bench, ranks)
 }
 
-/// Who takes most of a machine's memory measures how it is taken from others.
+/// Rejects regions of more than half of the available memory, because their figures would include the reclaim
+/// of other programs' memory.
 fn check_memory(largest: usize, available: Option<usize>) -> Result<(), Fault> {
     match available {
         Some(available) if largest > available / 2 => Err(Fault::BadInput(format!(
@@ -70,14 +71,14 @@ fn check_memory(largest: usize, available: Option<usize>) -> Result<(), Fault> {
     }
 }
 
-/// Memory that can be had without taking any from others, where the system says.
+/// Returns the memory that is available without reclaim from other programs, if the system reports it.
 fn available_bytes() -> Option<usize> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?.checked_mul(1024)
 }
 
-/// What it costs to have a layer know memory.
+/// The cost of registering memory with a layer.
 #[derive(Debug)]
 struct Registering {
     largest_bytes: usize,
@@ -90,7 +91,7 @@ impl Method for Registering {
 
     fn task(&self, terms: &Terms, before: &[Data]) -> Task {
         let &Terms { launch, budget_ns, seed, .. } = terms;
-        // The first launch chooses samples for all.
+        // The first launch chooses the samples for all launches.
         let shape = own(before).next().map(|data| data.shape.clone());
         Task::Registration(RegistrationPlan {
             launch,

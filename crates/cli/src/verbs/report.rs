@@ -47,7 +47,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A sweep has a page of its own; records share one.
+/// Renders a sweep, which has a page of its own, or several records on one page.
 fn text(files: &[PathBuf], format: Format) -> Result<String, Fault> {
     if let [file] = files
         && let Some(sweep) = read_sweep(file)?

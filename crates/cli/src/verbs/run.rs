@@ -1,4 +1,4 @@
-//! `netdyno run`: a program as it is, over a link as it is wanted.
+//! `netdyno run`: runs an unmodified MPI program over an emulated link.
 
 use crate::hosts::machine;
 use crate::options::help::OUTPUT;
@@ -20,7 +20,7 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
 
-/// The heading of the program.
+/// Heading of the program's options.
 pub const WHAT_TO_RUN: &str = "What to run";
 
 /// `netdyno run`.
@@ -63,22 +63,22 @@ pub struct RunArgs {
 struct Report<'a> {
     schema: &'static str,
     dials: String,
-    /// How they changed with time.
+    /// Time profile of the dials.
     profile: Option<String>,
-    /// Of what varied by chance.
+    /// Seed of random dial values.
     seed: u64,
     command: Vec<String>,
-    /// The whole command line of netdyno.
+    /// Complete command line of netdyno.
     command_line: Vec<String>,
     exit_code: u8,
-    /// Why the dials were not in force everywhere.
+    /// Reason why the dials were not in force in every rank.
     not_in_force: Option<String>,
     doubts: Vec<String>,
     #[serde(flatten)]
     ledger: &'a Ledger,
 }
 
-/// Runs the program and says what the hook did.
+/// Runs the program and reports the work of the hook.
 pub fn run(args: &RunArgs) -> Result<(), Fault> {
     if let Some(file) = &args.report {
         check_writable(file)?;
@@ -138,17 +138,17 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
             .map_err(|error| Fault::Failed(format!("cannot write the report as JSON: {error}")))?;
         write_whole(file, &(text + "\n"))?;
     }
-    // The program's output is its own: what is said here is said beside it.
+    // The table goes to standard error, so that it never mixes with the program's output.
     if ledger.has_fabric() && (stderr().is_terminal() || args.report.is_none()) {
         note(&format!("\n{}", ledger.table().trim_end()));
     }
     doubts.iter().for_each(|doubt| note(&format!("doubt: {doubt}")));
-    // The ranks of an interrupted program were ended in the middle.
+    // The ranks of an interrupted program did not finish, so a missing hook proves nothing.
     interrupt.check().map_err(Fault::stopped)?;
     match (failing, code(status)) {
         (None, 0) => Ok(()),
         (None, code) => Err(Fault::Quiet(code)),
-        // What the program died of is what it says itself.
+        // No rank has reported, so only the program's own output explains its failure.
         (Some(_), status) if status != 0 && ledger.ranks.is_empty() => Err(Fault::Ended(
             RUNNER,
             format!(
@@ -164,7 +164,7 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
 }
 
 impl RunArgs {
-    /// Whether the link is to be another than it is.
+    /// Reports whether any option changes the link.
     fn turns_a_dial(&self) -> bool {
         self.dials.are_turned() || self.route.between().is_some()
     }

@@ -1,4 +1,4 @@
-//! `netdyno serve`: this host for the measurements of others, one at a time.
+//! `netdyno serve`: offers this host to the measurements of other hosts, one at a time.
 
 use crate::hosts::machine;
 use crate::hosts::secret;
@@ -49,14 +49,14 @@ pub struct ServeArgs {
     pub one_off: bool,
 }
 
-/// How often a signal is looked for.
+/// Interval between two checks for a signal.
 const LOOK: Duration = Duration::from_millis(100);
-/// Connections that may be strangers' at once. Each is heard for a few seconds at most.
+/// Maximum number of connections that have not authenticated. Each may take a few seconds at most.
 const KNOCKING_AT_MOST: usize = 64;
-/// Workers of one measurement at once.
+/// Maximum number of concurrent workers of one measurement.
 const WORKERS_AT_MOST: usize = 256;
 
-/// Serves until a signal comes, or one measurement was made.
+/// Serves until a signal arrives or, with `--one-off`, one measurement is over.
 pub fn run(args: &ServeArgs) -> Result<(), Fault> {
     let listener = listen(args.bind)?;
     let address = listener.local_addr().map_err(|error| Fault::Failed(error.to_string()))?;
@@ -99,7 +99,7 @@ fn listen(bind: Option<SocketAddr>) -> Result<TcpListener, Fault> {
     let listener = match bind {
         Some(address) => TcpListener::bind(address).map_err(bad(address)),
         None => {
-            // The address that stands for all of IPv6 stands for all of IPv4 as well.
+            // The unspecified IPv6 address includes IPv4.
             let [all, all_of_ipv4] = [IpAddr::V6(Ipv6Addr::UNSPECIFIED), IpAddr::V4(Ipv4Addr::UNSPECIFIED)]
                 .map(|ip| SocketAddr::new(ip, PORT));
             TcpListener::bind(all).or_else(|_| TcpListener::bind(all_of_ipv4)).map_err(bad(all_of_ipv4))
@@ -109,7 +109,7 @@ fn listen(bind: Option<SocketAddr>) -> Result<TcpListener, Fault> {
     Ok(listener)
 }
 
-/// What to do on the other host.
+/// Returns the text that tells the user what to do on the other host.
 fn announcement(address: SocketAddr, args: &ServeArgs, made: Option<&str>, has_key: bool) -> String {
     let ip = address.ip();
     let host = if ip.is_unspecified() {
@@ -135,16 +135,16 @@ fn announcement(address: SocketAddr, args: &ServeArgs, made: Option<&str>, has_k
     )
 }
 
-/// The next connection, if one comes soon.
+/// Returns the next connection, if one arrives within the interval.
 fn accept(listener: &TcpListener) -> Result<Option<(TcpStream, SocketAddr)>, Fault> {
     let timeout = Timespec::try_from(LOOK).ok();
-    // Interrupted or in vain: there is nothing to accept then.
+    // If the call is interrupted or times out, `accept` finds no connection.
     let _ = poll(&mut [PollFd::new(listener, PollFlags::IN)], timeout.as_ref());
     match listener.accept() {
         Ok(accepted) => Ok(Some(accepted)),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
         Err(error) => {
-            // The connection is gone already, or there are too many files: both pass.
+            // The connection is gone already, or too many files are open: both conditions pass.
             say(&format!("cannot accept a connection: {error}"));
             thread::sleep(LOOK);
             Ok(None)
@@ -159,24 +159,25 @@ struct Server {
     has_served: AtomicBool,
 }
 
-/// A measurement.
+/// A measurement of a client.
 struct Session {
     id: u64,
     client: IpAddr,
     launches: usize,
-    /// The control connections of its workers.
+    /// The control connections of the workers.
     controls: BTreeMap<usize, TcpStream>,
 }
 
 impl Server {
-    /// Hears a connection on a thread of its own: nobody waits for a stranger.
+    /// Handles a connection on a thread of its own, because an unknown peer must not delay others.
     fn admit(self: &Arc<Self>, stream: TcpStream, from: IpAddr) {
         if self.knocking.fetch_add(1, Ordering::AcqRel) >= KNOCKING_AT_MOST {
             self.knocking.fetch_sub(1, Ordering::AcqRel);
             return say(&format!("{from}: turned away: too many are knocking"));
         }
         let server = Arc::clone(self);
-        // A worker is killed when the thread that started it ends; this one waits for it.
+        // The kernel kills a worker when the thread that started it ends, so this thread waits for its
+        // worker.
         if let Err(error) = thread::Builder::new().spawn(move || server.hear(stream, from)) {
             self.knocking.fetch_sub(1, Ordering::AcqRel);
             say(&format!("{from}: turned away: {error}"));
@@ -198,13 +199,13 @@ impl Server {
         frame::receive(&mut Hurried::new(stream, SHAKING)).map_err(|error| error.to_string())
     }
 
-    /// Is there for a client until it goes.
+    /// Reserves the host for a client until the client's connection ends.
     fn serve(&self, mut stream: TcpStream, client: IpAddr, cpu: Option<usize>) {
         let taken = match self.take(&stream, client, cpu) {
             Ok(taken) => taken,
             Err(text) => {
                 say(&format!("{client}: refused: {text}"));
-                // Nobody to tell is no harm.
+                // A client that is gone needs no answer.
                 let _ = frame::send(&mut stream, &Reply::Refused(text));
                 return;
             }
@@ -212,7 +213,7 @@ impl Server {
         say(&format!("{client}: measuring, on processor {}", taken.reserved.cpu));
         let reply = Reply::Reserved(Box::new(taken.reserved.clone()));
         if frame::send(&mut stream, &reply).is_ok() {
-            // It has nothing more to say: whatever comes is the end.
+            // The client sends nothing more, so the read returns when its connection ends.
             let _ = stream.read(&mut [0]);
         }
     }
@@ -235,12 +236,12 @@ impl Server {
         Ok(taken)
     }
 
-    /// Makes a connection the control connection of a fresh worker, and waits for its end.
+    /// Makes a connection the control connection of a fresh worker, and waits for the end of the worker.
     fn launch(&self, mut stream: TcpStream, from: IpAddr, id: u64) {
         let nth = match self.enter(&stream, id) {
             Ok(nth) => nth,
             Err(text) => {
-                // Nobody to tell is no harm.
+                // A client that is gone needs no answer.
                 let _ = frame::send(&mut stream, &Answer::Failed(text));
                 return;
             }
@@ -258,7 +259,7 @@ impl Server {
         }
     }
 
-    /// Notes a control connection of a measurement.
+    /// Adds a control connection to a measurement.
     fn enter(&self, stream: &TcpStream, id: u64) -> Result<usize, String> {
         let mut session = self.session();
         let session = session
@@ -279,8 +280,8 @@ impl Server {
     }
 }
 
-/// Where a worker runs: where the client says, or away from the first processor, which
-/// often has the most to do.
+/// Returns the processor of a worker: the client's choice, or one other than the first processor, which often
+/// has the most to do.
 fn choose_cpu(asked: Option<usize>) -> Result<usize, String> {
     let allowed = place::allowed().map_err(|error| error.to_string())?;
     match asked {
@@ -290,18 +291,18 @@ fn choose_cpu(asked: Option<usize>) -> Result<usize, String> {
     }
 }
 
-/// The server, taken by a client.
+/// The reservation of the server by a client.
 struct Taken<'a> {
     server: &'a Server,
     reserved: Reserved,
 }
 
 impl Drop for Taken<'_> {
-    /// Whatever is left of the measurement ends with it.
+    /// Ends the measurement, with all workers that are left.
     fn drop(&mut self) {
         let Some(session) = self.server.session().take() else { return };
         for control in session.controls.values() {
-            // One that is closed already needs no closing.
+            // A closed connection needs no shutdown.
             let _ = control.shutdown(Shutdown::Both);
         }
         let launches = session.launches;

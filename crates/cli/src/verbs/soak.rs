@@ -1,5 +1,5 @@
-//! `netdyno soak`: the reliable protocol over a simulated network that fails, seed by
-//! seed, against its oracle.
+//! `netdyno soak`: runs the reliable protocol over a simulated network with failures, one seed at a time, and
+//! checks it against an oracle.
 
 use crate::options::help::WHAT;
 use crate::records::output::write_stdout;
@@ -33,12 +33,12 @@ pub struct SoakArgs {
     pub first: u64,
 }
 
-/// Seeds that a thread takes at a time.
+/// Number of seeds that a thread takes at a time.
 const CHUNK: u64 = 64;
-/// How often a signal is looked for and progress shown.
+/// Interval between two checks for a signal, and between updates of the progress.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Runs the seeds and prints the table; fails with the first seed that does not hold.
+/// Runs the seeds and prints the table. Returns an error with the smallest seed that violates the oracle.
 pub fn run(args: &SoakArgs) -> Result<(), Fault> {
     let end = args.first.checked_add(args.seeds).ok_or_else(|| {
         Fault::BadInput(format!(
@@ -86,7 +86,7 @@ pub fn run(args: &SoakArgs) -> Result<(), Fault> {
     write_stdout(&totals?.table())
 }
 
-/// Takes chunks of seeds until there are no more.
+/// Runs chunks of seeds until none are left.
 fn work(next: &AtomicU64, end: u64, is_over: &AtomicBool) -> Result<Totals, Violation> {
     let mut totals = Totals::default();
     while !is_over.load(Ordering::Relaxed) {
@@ -107,7 +107,7 @@ fn work(next: &AtomicU64, end: u64, is_over: &AtomicBool) -> Result<Totals, Viol
     Ok(totals)
 }
 
-/// Sums for each class of loss.
+/// Sums over the runs of one loss rate.
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
     runs: u64,
@@ -130,7 +130,7 @@ impl Totals {
         self.0[class].add(&Row {
             runs: 1,
             restarts: u64::from(outcome.restarted),
-            // What a restarted side had handled is gone with it.
+            // The requests that a restarted side had handled before are unknown.
             requests: if outcome.restarted { 0 } else { outcome.requests },
             handled_once: if outcome.restarted { 0 } else { outcome.handled },
             unknown: outcome.unresolved,

@@ -1,24 +1,25 @@
-//! The values of a dial that is swept: `+0:100:10us` from, to and step, `=1,2,5us` one by one.
+//! The values of a swept dial: `+0:100:10us` gives start, end and step, `=1,2,5us` lists the values.
 
 use netdyno_protocol::dial::setting::{Dial, Setting};
 use std::fmt;
 
-/// More values than anybody waits for.
+/// Maximum number of values of a dial.
 const VALUES_AT_MOST: usize = 1000;
 
-/// A dial and the values that it is turned to.
+/// A dial and its values in a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
     /// The dial.
     pub dial: Dial,
-    /// Whether they are added to what the link has.
+    /// Whether the values are added to the link's own parameter; otherwise they set it.
     pub adds: bool,
-    /// Rising, in nanoseconds or nanoseconds per byte; 0 is the link as it is, and not among them.
+    /// The values in ascending order, in nanoseconds or nanoseconds per byte. The value 0, the unmodified
+    /// link, is not included.
     pub values: Vec<f64>,
 }
 
 impl Grid {
-    /// Reads the values of a dial.
+    /// Parses the values of a dial.
     pub fn parse(dial: Dial, text: &str) -> Result<Self, String> {
         let example = match dial {
             Dial::GapPerByte => "as in =0.5,1,2ns/B or +0:2:0.5ns/B",
@@ -54,7 +55,7 @@ impl Grid {
         Ok(Self { dial, adds: sign == "+", values })
     }
 
-    /// The dial, turned to a value.
+    /// Returns the setting of the dial for a value.
     pub fn setting(&self, value: f64) -> Setting {
         if self.adds { Setting::Add(value) } else { Setting::Set(value) }
     }
@@ -66,7 +67,8 @@ impl fmt::Display for Grid {
     }
 }
 
-/// From, to and step, with the end where a step falls on it; or why not.
+/// Returns the values from start to end, including the end if a step reaches it. Returns the reason if there
+/// are none.
 fn steps(from: f64, to: f64, step: f64) -> Result<Vec<f64>, String> {
     let count = ((to - from) / step + 1e-9).floor();
     if !(step > 0.0 && count >= 0.0) {

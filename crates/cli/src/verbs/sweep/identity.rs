@@ -1,5 +1,5 @@
-//! What a sweep is of: what was asked for, and what runs. Two sweeps of which anything differs have no
-//! runs in common.
+//! The identity of a sweep: its options, and the hashes of its programs and libraries. Sweeps of different
+//! identities share no runs.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -12,17 +12,17 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The libraries of a program that carry its messages.
+/// Name prefixes of the libraries that carry a program's messages.
 const LIBRARIES: [&str; 2] = ["libmpi", "libfabric"];
-/// Bytes of a hash that are kept.
+/// Number of bytes of a hash that are kept.
 const HASH_BYTES: usize = 16;
-/// How a program for this system begins.
+/// First bytes of an executable for this system.
 const ELF: &[u8] = b"\x7fELF";
 
-/// What a sweep is of: names that people know, and a value for each.
+/// The identity of a sweep: names for the user, each with a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// What was asked for.
+    /// The options.
     asked: BTreeMap<String, String>,
     /// The hashes of programs and libraries.
     #[serde(default)]
@@ -30,13 +30,14 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Of what was asked for, by name, and the programs that `command` names.
+    /// Creates the identity of named options and of the programs in `command`.
     pub fn new(asked: &[(&str, String)], command: &[OsString]) -> Self {
         let asked = asked.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         Self { asked, files: files_of(command) }
     }
 
-    /// Says what of `self`, which was noted, is otherwise in `now`. What was not noted is not compared.
+    /// Describes the differences between `self`, from the journal, and `now`. Entries that the journal lacks
+    /// are not compared.
     pub fn changes(&self, now: &Self) -> Vec<String> {
         let mut changes = Vec::new();
         for (name, was) in &self.asked {
@@ -57,7 +58,8 @@ impl Identity {
     }
 }
 
-/// The hash of each program among the words of a command, and of the libraries that carry its messages.
+/// Returns the hash of each program among the words of a command, and of the libraries that carry its
+/// messages.
 fn files_of(command: &[OsString]) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     for program in command.iter().filter_map(|word| program_of(word)) {
@@ -72,8 +74,8 @@ fn files_of(command: &[OsString]) -> BTreeMap<String, String> {
     files
 }
 
-/// The program that a word names: where it stands or, without a slash, in `PATH`. Launchers look where they
-/// are first.
+/// Returns the program that a word names: a path, or a file in `PATH` if the word has no slash. The current
+/// folder comes first, as in launchers.
 fn program_of(word: &OsStr) -> Option<PathBuf> {
     let is_option = word.as_encoded_bytes().starts_with(b"-");
     let here = Some(PathBuf::from(word)).filter(|path| is_program(path));
@@ -89,7 +91,7 @@ fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// The hash of a file, and whether it is a program for this system.
+/// Returns the hash of a file, and whether it is an executable for this system.
 fn hash_of(path: &Path) -> io::Result<(String, bool)> {
     let mut file = File::open(path)?;
     let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
@@ -109,8 +111,8 @@ fn hash_of(path: &Path) -> io::Result<(String, bool)> {
     Ok((text, is_native))
 }
 
-/// The libraries among those of a program that carry its messages, as the system's loader finds them. None
-/// where it does not say.
+/// Returns the libraries of a program that carry its messages, as `ldd` finds them; empty if `ldd` does not
+/// list them.
 fn libraries_of(program: &Path) -> Vec<PathBuf> {
     let path = std::path::absolute(program).unwrap_or_else(|_| program.into());
     let output = Command::new("ldd").arg(path).stdin(Stdio::null()).stderr(Stdio::null()).output();
@@ -118,7 +120,7 @@ fn libraries_of(program: &Path) -> Vec<PathBuf> {
     said.lines().filter_map(library_in).collect()
 }
 
-/// The file in a line as `libmpi.so.12 => /opt/lib/libmpi.so.12 (0x7f…)`.
+/// Returns the file in a line such as `libmpi.so.12 => /opt/lib/libmpi.so.12 (0x7f…)`.
 fn library_in(line: &str) -> Option<PathBuf> {
     let (name, rest) = line.trim().split_once(" => ")?;
     let path = rest.rsplit_once(" (").map_or(rest, |(path, _)| path);
@@ -129,7 +131,7 @@ fn library_in(line: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    /// A program in a folder, which says something.
+    /// Writes a program into a folder; `says` is its output.
     fn program(folder: &Path, says: &str) -> OsString {
         let path = folder.join("app");
         fs::write(&path, format!("#!/bin/sh\necho {says}\n")).unwrap();
@@ -149,7 +151,7 @@ mod tests {
         assert_eq!(noted.changes(&of("1")), [format!("the program {} has changed", command[3].display())]);
     }
 
-    /// Journals of other versions note less, or more.
+    /// Journals of other versions have fewer or more entries.
     #[test]
     fn what_was_not_noted_is_not_compared() {
         let now = Identity::new(&[("--seed", "1".into()), ("--new", "x".into())], &["sh".into()]);

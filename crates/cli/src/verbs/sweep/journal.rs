@@ -1,4 +1,4 @@
-//! The runs of a sweep, noted as they end, so that a sweep that was stopped goes on.
+//! The journal of a sweep. It records each run as it ends, so that an interrupted sweep can continue.
 
 use crate::terminal::fault::Fault;
 use crate::verbs::sweep::identity::Identity;
@@ -9,27 +9,29 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The journal of a sweep: the plan, what it is of, and then a line for each run. It is locked for as long
-/// as it is open.
+/// The journal of a sweep: the plan, the identity, and then a line for each run. It is locked as long as it
+/// is open.
 pub struct Journal {
     path: PathBuf,
     file: File,
     runs: Vec<Run>,
-    /// Nothing was noted before this command.
+    /// Whether the journal was empty before this command.
     is_new: bool,
 }
 
-/// The second line. Journals of earlier versions have none.
+/// The second line: the identity of the sweep. Journals of earlier versions have none.
 #[derive(Serialize, Deserialize)]
 struct Of {
     of: Identity,
 }
 
 impl Journal {
-    /// Opens a journal, or begins it. A line that was cut short by the end of a command is not a run.
+    /// Opens a journal, or creates it. An incomplete last line, from a command that was killed, counts as no
+    /// run.
     ///
     /// # Errors
-    /// Another command has it open; it is of another sweep; the system refuses.
+    /// Returns `BadInput` if another command has the journal open, if it belongs to another sweep, or if the
+    /// file cannot be used.
     pub fn open(path: &Path, plan: &str, identity: &Identity) -> Result<Self, Fault> {
         let bad = |error: io::Error| {
             Fault::BadInput(format!("cannot keep the journal {}: {error}", path.display()))
@@ -65,21 +67,21 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Notes a run.
+    /// Records a run.
     pub fn note(&mut self, run: Run) -> Result<(), Fault> {
         self.write_json(&run)?;
         self.runs.push(run);
         Ok(())
     }
 
-    /// The runs so far.
+    /// Returns the runs so far.
     pub fn runs(&self) -> &[Run] {
         &self.runs
     }
 
-    /// The sweep is over.
+    /// Removes the journal of a finished sweep.
     pub fn remove(self) {
-        // What cannot be removed is found to be whole by the next command.
+        // If the file remains, the next command finds all runs in it.
         let _ = fs::remove_file(&self.path);
     }
 
@@ -97,16 +99,17 @@ impl Journal {
 }
 
 impl Drop for Journal {
-    /// A sweep that ended before its first run has nothing to go on from.
+    /// Removes a journal without runs.
     fn drop(&mut self) {
         if self.is_new && self.runs.is_empty() {
-            // What cannot be removed is gone on with.
+            // If the file remains, the next command continues from it.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Opens the file and locks it against other commands. The one that had it may have removed it meanwhile.
+/// Opens the file and locks it against other commands. Repeats that if the previous owner has removed the
+/// file meanwhile.
 fn locked(path: &Path, bad: &dyn Fn(io::Error) -> Fault) -> Result<File, Fault> {
     loop {
         let mut options = OpenOptions::new();
@@ -182,7 +185,7 @@ mod tests {
         Identity::new(&[("--seed", seed.into())], &[])
     }
 
-    /// What the command says where it cannot open a journal.
+    /// Returns the error message of a journal that cannot be opened.
     fn refusal(path: &Path, plan: &str, identity: &Identity) -> String {
         match Journal::open(path, plan, identity) {
             Err(Fault::BadInput(text)) => text,

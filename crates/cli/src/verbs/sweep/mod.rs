@@ -1,4 +1,4 @@
-//! `netdyno sweep`: which parameter of its link a program depends on, and how far each can go.
+//! `netdyno sweep`: finds the link parameters on which a program depends, and how far each may grow.
 
 mod grid;
 mod identity;
@@ -36,7 +36,7 @@ use std::io::{self, Read, Seek};
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
 
-/// Lines of a program's output that are shown when it fails.
+/// Number of output lines in the error of a failed program.
 const LAST_LINES: usize = 3;
 
 /// `netdyno sweep`.
@@ -157,7 +157,7 @@ struct GridArgs {
     gap_per_byte: Option<Grid>,
 }
 
-/// A pattern that finds a number. What is wrong with another one is the last line of what its parser says.
+/// Parses a pattern that finds a number. The error is the last line of the parser's message.
 fn pattern(text: &str) -> Result<Regex, String> {
     let example = "as in 'Loop time of ([0-9.]+)'";
     let pattern = Regex::new(text).map_err(|error| {
@@ -190,7 +190,7 @@ impl GridArgs {
     }
 }
 
-/// One run that is to be.
+/// One planned run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Step<'a> {
     grid: Option<&'a Grid>,
@@ -208,7 +208,7 @@ pub fn run(args: &SweepArgs) -> Result<(), Fault> {
     }
     let format = form_of(&args.output)?;
     let interrupt = Interrupt::catch()?;
-    // Before the link is measured, which takes long.
+    // The journal is checked before the link is measured, because that takes long.
     let mut journal = Journal::open(&args.journal, &plan(args, &grids), &identity(args, &grids))?;
     let own = own(args, &grids, &interrupt)?;
     let began = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
@@ -251,7 +251,7 @@ pub fn run(args: &SweepArgs) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What the link has of its own, beside which every value has to make sense.
+/// Returns the link's own parameters, after checking every value of the sweep against them.
 fn own(args: &SweepArgs, grids: &[&Grid], interrupt: &Interrupt) -> Result<Own, Fault> {
     let dials = |grid: &&Grid| -> Vec<Dials> {
         grid.values.iter().map(|&value| Dials::NONE.with(grid.dial, grid.setting(value))).collect()
@@ -265,7 +265,7 @@ fn own(args: &SweepArgs, grids: &[&Grid], interrupt: &Interrupt) -> Result<Own, 
     Ok(own)
 }
 
-/// What has been run is not lost.
+/// Tells the user that the runs so far are kept.
 fn stopped(fault: Fault, args: &SweepArgs) -> Fault {
     if let Fault::Interrupted(_) = &fault {
         say(&format!("the same command goes on from {}", args.journal.display()));
@@ -273,7 +273,7 @@ fn stopped(fault: Fault, args: &SweepArgs) -> Fault {
     fault.stopped()
 }
 
-/// Every value of every dial, and the link as it is as often as there are dials, in random order.
+/// Returns the runs in random order: every value of every dial, and the unmodified link once for each dial.
 fn steps<'a>(grids: &[&'a Grid], repetitions: usize, seed: u64) -> Vec<Step<'a>> {
     let mut random = Random::new(seed);
     let mut all = Vec::new();
@@ -299,7 +299,7 @@ fn doing(step: &Step<'_>) -> String {
     }
 }
 
-/// What a journal must be of to be gone on with.
+/// Returns the plan, which must be the same for a sweep to continue from its journal.
 fn plan(args: &SweepArgs, grids: &[&Grid]) -> String {
     let grids: Vec<String> = grids.iter().map(|grid| grid.to_string()).collect();
     let metric = args.metric.as_ref().map_or("", Regex::as_str);
@@ -316,7 +316,7 @@ fn plan(args: &SweepArgs, grids: &[&Grid]) -> String {
     )
 }
 
-/// What runs in common are runs of, each by a name that people know.
+/// Returns the identity of the sweep, with a name for each entry that the user knows.
 fn identity(args: &SweepArgs, grids: &[&Grid]) -> Identity {
     let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
     let grids: Vec<String> = grids.iter().map(|grid| grid.to_string()).collect();
@@ -336,7 +336,7 @@ fn identity(args: &SweepArgs, grids: &[&Grid]) -> Identity {
     Identity::new(&asked, &args.command)
 }
 
-/// One run. Also gives the provider that it was over.
+/// Performs one run. Also returns the provider that carried its messages.
 fn once(
     args: &SweepArgs,
     step: &Step<'_>,
@@ -398,7 +398,7 @@ fn said(output: &mut File) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The last number that the pattern finds.
+/// Returns the last number that the pattern finds.
 fn number(pattern: &Regex, said: &str) -> Result<f64, Fault> {
     let found = pattern.captures_iter(said).last().and_then(|captures| captures.get(1));
     let found = found.ok_or_else(|| {

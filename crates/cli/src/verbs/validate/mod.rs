@@ -1,4 +1,4 @@
-//! `netdyno validate`: whether the dials do what they say, as the tables 1 to 6 of León et al. 2002.
+//! `netdyno validate`: checks the dials, as in tables 1 to 6 of León et al. 2002.
 
 mod plain;
 
@@ -31,24 +31,24 @@ use netdyno_protocol::sim::random::Random;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Bytes of a message, as in the paper, and for the gap per byte.
+/// Size of a message, in bytes, as in the paper; for the gap per byte a larger one.
 const SIZE_BYTES: usize = 8;
 const BULK_BYTES: usize = 4088;
-/// Time of a block; less where the launch's share of the time is less, and at least as long as its patterns
-/// need.
+/// Maximum time of a block, in nanoseconds. The launch's share of the time may allow less; the patterns have
+/// a minimum of their own.
 const BLOCK_NS: f64 = 150e6;
-/// The signature is shorter than where it is all that is measured: there are many of them.
+/// Limits of the signature. They are below the usual ones, because a launch measures many signatures.
 const LONGEST_BURST: usize = 128;
 const BATCH_MESSAGES: usize = 64;
 
-/// Where in a block's figures the parameters stand.
+/// Indices of the parameters in the figures of a block.
 const O_S: usize = 0;
 const O_R: usize = 1;
 const GAP: usize = 2;
 const LATENCY: usize = 3;
 const RTT: usize = 4;
 
-/// The help of --launches, which counts other launches than elsewhere.
+/// Help of --launches, which here counts the launches of each dial.
 const LAUNCHES: &str = "Start this many fresh process pairs for each dial";
 
 /// `netdyno validate`.
@@ -91,7 +91,7 @@ fn dial(text: &str) -> Result<Dial, String> {
     Dial::ALL.into_iter().find(|dial| dial.name() == text).ok_or_else(|| format!("use {names}"))
 }
 
-/// Validates and writes the result.
+/// Validates the dials and writes the result.
 pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     if !args.over.takes_dials() && args.over != Layer::Mpi {
         return Err(Fault::BadInput(format!("{} has no dials: use mpi, am+shm or am+udp", args.over)));
@@ -113,7 +113,7 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     campaign.put(&apparatus.variables());
     let mut record = campaign.run()?;
     let ledger = Ledger::of(&apparatus.accounts()?);
-    // The ranks of an interrupted launch were ended in the middle.
+    // The ranks of an interrupted launch did not finish, so a missing hook proves nothing.
     if let Some(text) =
         ledger.failing().or_else(|| ledger.is_silent()).filter(|_| record.interrupted.is_none())
     {
@@ -133,8 +133,8 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     write(&mut record, &sink)
 }
 
-/// Plain MPI programs under the dials, where a launcher can start them: netdyno that was itself started
-/// by one cannot start another.
+/// Measures plain MPI programs over dials if a launcher can start them. A netdyno that was itself started by
+/// a launcher cannot start another one.
 fn of_programs(args: &ValidateArgs) -> Result<Vec<Program>, Fault> {
     let measuring = &args.measuring;
     let pairs = usize::from(measuring.launches);
@@ -143,14 +143,14 @@ fn of_programs(args: &ValidateArgs) -> Result<Vec<Program>, Fault> {
     })
 }
 
-/// Writes a record; its figures of the link are those of small messages.
+/// Writes the record. Its figures of the link are those of small messages.
 fn write(record: &mut Record, sink: &Sink) -> Result<(), Fault> {
     record.results.iter_mut().for_each(|result| result.size_bytes = SIZE_BYTES);
     sink.write(record)?;
     conclude(record)
 }
 
-/// The dials of our own stack, which need no hook.
+/// Validates the dials of netdyno's own stack, which needs no hook.
 fn of_ours(campaign: &mut Campaign, page: &Page, sink: &Sink) -> Result<(), Fault> {
     let folder = folder(page)?;
     campaign.turn(&DialOptions {
@@ -162,11 +162,11 @@ fn of_ours(campaign: &mut Campaign, page: &Page, sink: &Sink) -> Result<(), Faul
     write(&mut campaign.run()?, sink)
 }
 
-/// A dial and the values that it is turned to, in nanoseconds or nanoseconds per byte.
+/// A dial and its values, in nanoseconds or nanoseconds per byte.
 struct Grid {
     dial: Dial,
     values: Vec<f64>,
-    /// The turn of the first value.
+    /// Index of the setting with the first value.
     first_turn: u32,
 }
 
@@ -175,7 +175,7 @@ impl Grid {
         let us = |values: &[f64]| values.iter().map(|us| us * 1e3).collect::<Vec<f64>>();
         let tens: Vec<f64> = (1..=12).map(|ten| f64::from(ten) * 1e4).collect();
         let values = match (dial, full) {
-            // 1000, 500, … MB/s.
+            // These are 1000, 500, … MB/s.
             (Dial::GapPerByte, false) => vec![4.0, 8.0, 16.0],
             (Dial::GapPerByte, true) => vec![2.0, 4.0, 8.0, 16.0, 32.0],
             (_, true) => [us(&[0.5, 1.0, 2.0, 5.0]), tens].concat(),
@@ -189,7 +189,7 @@ impl Grid {
         if self.dial == Dial::GapPerByte { BULK_BYTES } else { SIZE_BYTES }
     }
 
-    /// What is wanted of a message, where the dial is turned to a value.
+    /// Returns the expected effect on one message at a value of the dial.
     fn wanted_ns(&self, value: f64) -> f64 {
         if self.dial == Dial::GapPerByte { value * (BULK_BYTES - 1) as f64 } else { value }
     }
@@ -222,7 +222,7 @@ impl Grid {
     }
 }
 
-/// The method: one dial a launch, in turn.
+/// The method: each launch measures one dial, in turn.
 struct Validating {
     grids: Vec<Grid>,
 }
@@ -241,7 +241,7 @@ impl Validating {
         Self { grids }
     }
 
-    /// The link as it is, and then every value of every dial.
+    /// Returns the dial settings: the unmodified link, and then every value of every dial.
     fn page(&self, args: &ValidateArgs) -> Page {
         let turned = self.grids.iter().flat_map(|grid| {
             let turn = |value: &f64| Turn {
@@ -288,12 +288,13 @@ impl Method for Validating {
         Task::Dialled(Planned { dial, size_bytes: grid.size_bytes(), blocks, plan })
     }
 
-    /// What a dial does is a difference between blocks of one launch, and each launch turns another one.
+    /// The effect of a dial is a difference between blocks of one launch, and each launch measures another
+    /// dial.
     fn is_stratified(&self) -> bool {
         false
     }
 
-    /// More launches make the intervals narrower, and the tables no truer.
+    /// More launches would narrow the intervals, but not make the tables more accurate.
     fn is_precise(&self, _launches: &[Data], _terms: &Terms) -> bool {
         true
     }
@@ -314,7 +315,7 @@ impl Method for Validating {
     }
 }
 
-/// The order in which values are run differs from launch to launch.
+/// Shuffles the order of the values, so that it differs from launch to launch.
 fn shuffle(order: &mut [usize], seed: u64) {
     let mut random = Random::new(seed);
     for at in (1..order.len()).rev() {
@@ -322,7 +323,7 @@ fn shuffle(order: &mut [usize], seed: u64) {
     }
 }
 
-/// The parameters of the link as it is, with small messages.
+/// Returns the parameters of the unmodified link for small messages.
 fn of_link(grids: &[Grid], launches: &[Dialled], confidence: f64) -> Parameters {
     let small = launches.iter().filter(|launch| grids[launch.dial].size_bytes() == SIZE_BYTES);
     let per_launch: Vec<Vec<Block>> = small
@@ -346,7 +347,7 @@ fn of_link(grids: &[Grid], launches: &[Dialled], confidence: f64) -> Parameters 
         o_s: parameter(O_S, Status::Measured),
         o_r: parameter(O_R, Status::Measured),
         o_poll: unobservable(),
-        // Short signatures do not tell what sets their plateau.
+        // Short signatures do not show the limit that sets their plateau.
         g: parameter(GAP, Status::UpperBound),
         L: parameter(LATENCY, Status::Measured),
         G: PerByte {

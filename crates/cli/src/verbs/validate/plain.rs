@@ -1,8 +1,8 @@
-//! Plain MPI programs under dials: the part of `netdyno validate` that does not know of the hook.
+//! Plain MPI programs over dials: the part of `netdyno validate` whose program does not know the hook.
 //!
-//! The program (`programs/patterns.c`) is compiled by the MPI's own compiler and started by the launcher,
-//! with the dial and on the link as it is in turn. A dial is taken at its word by what one operation of
-//! the program grows, which LogGP says: a message in one direction at a time pays each dial once.
+//! The MPI's own compiler compiles the program (`programs/patterns.c`). The launcher starts it alternately
+//! with the dial and on the unmodified link. The check compares the growth of one operation's time with the
+//! LogGP model: an operation with one message at a time in a direction pays each dial once.
 
 use crate::program::apparatus::{Apparatus, grain_shift};
 use crate::program::guard::GuardedFolder;
@@ -22,18 +22,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The program.
+/// Source of the program.
 const SOURCE: &str = include_str!("../../../programs/patterns.c");
-/// Operations of each kind in a launch.
+/// Number of operations of each kind in a launch.
 const OPERATIONS: usize = 200;
 
-/// Operations under a dial that is turned to a value.
+/// Operations of the program at one dial setting.
 struct Case {
     dial: Dial,
     setting: Setting,
     patterns: &'static [&'static str],
     sizes: &'static [usize],
-    /// Operations in a launch: fewer where each is long.
+    /// Operations in a launch; fewer if each takes long.
     operations: usize,
 }
 
@@ -108,7 +108,8 @@ impl Case {
         matches!(self.setting, Setting::Add(_))
     }
 
-    /// What an operation is to take longer or, where the link is set to a gap, to take.
+    /// Returns the additional time that an operation should take. For a dial that sets a gap, returns the
+    /// whole time.
     fn wanted_ns(&self, pattern: &str, size: usize) -> f64 {
         let steps = match (pattern, size) {
             // A long vector is scattered and gathered.
@@ -134,7 +135,7 @@ impl Case {
     }
 }
 
-/// Runs the programs, `pairs` times with each dial and without it.
+/// Runs the programs `pairs` times, each time with the dial and without it.
 pub fn measure(
     launcher: &Launcher,
     route: &RouteArgs,
@@ -150,7 +151,8 @@ pub fn measure(
         let mut seen: BTreeMap<(String, usize), Vec<[f64; 2]>> = BTreeMap::new();
         for nth in 0..pairs {
             let run = |is_dialled| once(case, launcher, route, &binary, is_dialled);
-            // What drifts is not always to come second.
+            // The order alternates, so that a drift of the machine does not always affect the same half of a
+            // pair.
             let (link, dialled) = if nth % 2 == 0 {
                 let link = run(false)?;
                 (link, run(true)?)
@@ -182,7 +184,7 @@ pub fn measure(
     Ok(all)
 }
 
-/// Compiles the program by the MPI's compiler: the one that is named, or the one beside the launcher.
+/// Compiles the program with the MPI's compiler: the one that the user named, or the one beside the launcher.
 fn compile(folder: &Path, launcher: &Launcher) -> Result<PathBuf, Fault> {
     let named = env::var_os("NETDYNO_MPICC").map(PathBuf::from);
     let beside = || Some(Path::new(launcher.program()).parent()?.join("mpicc")).filter(|file| file.is_file());
@@ -201,7 +203,7 @@ fn compile(folder: &Path, launcher: &Launcher) -> Result<PathBuf, Fault> {
     Ok(binary)
 }
 
-/// One launch: what each operation took, in nanoseconds.
+/// Runs one launch and returns the time of each operation, in nanoseconds.
 fn once(
     case: &Case,
     launcher: &Launcher,
@@ -224,7 +226,7 @@ fn once(
     Ok(read(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// Reads lines as `pattern=exchange bytes=8 median_us=1.2 …`.
+/// Parses lines such as `pattern=exchange bytes=8 median_us=1.2 …`.
 fn read(said: &str) -> BTreeMap<(String, usize), f64> {
     let line = |line: &str| {
         let value =
