@@ -1,5 +1,5 @@
-//! Chooses netdyno's own lean layer that takes the same path as a library's layer. Its figures show which
-//! part of a library's cost the path itself explains.
+//! Chooses netdyno's own lean layer that takes the same path as a library's layer. Its figures are the
+//! reference for those of the library.
 
 use crate::job::ranks::Ranks;
 use crate::options::bench::{BenchArgs, Measuring};

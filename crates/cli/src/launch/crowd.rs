@@ -51,7 +51,7 @@ enum Role {
 
 struct Crowd<'a> {
     crew: Crew,
-    /// Dropped after the crew.
+    /// Dropped after the connections to the workers.
     started: Started,
     interrupt: &'a Interrupt,
     roles: Vec<Role>,

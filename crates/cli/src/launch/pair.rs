@@ -15,7 +15,7 @@ use std::time::Instant;
 /// The processes of the launch: requester and replier, or a single process.
 pub struct Pair<'a> {
     crew: Crew,
-    /// Dropped after the crew.
+    /// Dropped after the connections to the workers.
     started: Started,
     interrupt: &'a Interrupt,
     procs: usize,
@@ -69,7 +69,7 @@ impl<'a> Pair<'a> {
                     }
                 }
                 (_, Answer::Progress(share)) => progress(share),
-                // The replier serves until its crew is dropped.
+                // The replier serves until its control connection is closed.
                 (_, Answer::Measured(data)) => {
                     if bench.layer.is_of_library() {
                         self.crew.dismiss();

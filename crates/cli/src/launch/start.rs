@@ -16,7 +16,7 @@ use netdyno_job::shared_files::SharedFiles;
 use std::ffi::OsStr;
 use std::io;
 
-/// The parts of a launch besides the crew.
+/// The parts of a launch besides its workers.
 pub struct Started {
     /// The launcher's job.
     pub job: Option<Job>,
@@ -49,7 +49,7 @@ impl Drop for Leftovers {
     }
 }
 
-/// Starts `procs` workers and adds them to the crew, by rank.
+/// Starts `procs` workers and connects to them, by rank.
 pub fn workers(bench: &Bench, procs: usize, crew: &mut Crew, interrupt: &Interrupt) -> Result<Started, End> {
     let machines = match &bench.origin {
         Origin::Launcher(launcher) => {

@@ -12,7 +12,8 @@ use netdyno_protocol::dial::terms::Own;
 /// valid time.
 const GRAVE: &[&str] =
     &["two_groups", "preempted", "negative", "o_r_two_ways", "delay_slope", "launches_without_value"];
-/// Maximum factor and maximum difference, in nanoseconds, between launches of one link on an idle machine.
+/// Launches of one link on an idle machine differ by at most this factor, or by at most this time in
+/// nanoseconds.
 const LAUNCHES_AGREE: (f64, f64) = (1.5, 500.0);
 /// The figures of a launch, in the order of [`each_launch`].
 const FIGURES: [&str; 4] = ["rtt", "o_s", "o_r", "g"];

@@ -143,7 +143,7 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
         note(&format!("\n{}", ledger.table().trim_end()));
     }
     doubts.iter().for_each(|doubt| note(&format!("doubt: {doubt}")));
-    // The ranks of an interrupted program did not finish, so a missing hook proves nothing.
+    // The ranks of an interrupted program did not finish, so a hook that was not in force proves nothing.
     interrupt.check().map_err(Fault::stopped)?;
     match (failing, code(status)) {
         (None, 0) => Ok(()),

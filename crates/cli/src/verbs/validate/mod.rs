@@ -113,7 +113,7 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     campaign.put(&apparatus.variables());
     let mut record = campaign.run()?;
     let ledger = Ledger::of(&apparatus.accounts()?);
-    // The ranks of an interrupted launch did not finish, so a missing hook proves nothing.
+    // The ranks of an interrupted launch did not finish, so a hook that was not in force proves nothing.
     if let Some(text) =
         ledger.failing().or_else(|| ledger.is_silent()).filter(|_| record.interrupted.is_none())
     {
