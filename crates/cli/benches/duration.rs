@@ -1,4 +1,4 @@
-//! How long the command takes: the main job, and each layer by itself to 2 % at 95 %.
+//! Measures the run time of the command: the bare command, and each layer alone to 2 % at 95 % confidence.
 //! Goals: two minutes, and 15 s on a quiet machine.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]

@@ -1,5 +1,5 @@
-//! Programs whose run time over a dialled link can be worked out by hand (tests/programs/slopes.c),
-//! swept: the slope of each dial as it is found beside the one by hand. Goal: within 3 %.
+//! Sweeps programs whose run time over a dialled link can be calculated (tests/programs/slopes.c), and prints
+//! the measured slope of each dial beside the calculated one. Goal: within 3 %.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
 
@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Values that a dial is turned to, and by how many milliseconds the program is to be slower for each
-/// microsecond of it, or each nanosecond per byte.
+/// Values of a dial, and the calculated slowdown of the program in milliseconds, for each microsecond of the
+/// dial or each nanosecond per byte.
 struct Grid {
     dial: &'static str,
     values: &'static str,
@@ -52,7 +52,7 @@ const PROGRAMS: &[Program] = &[
         words: "allreduce 5000",
         grids: &[Grid { dial: "latency", values: "+50,100us", by_hand_ms: 5.0 }],
     },
-    // It hides its latency, and does not pay for it.
+    // This program hides the latency behind computation and does not pay for it.
     Program {
         name: "1000 exchanges behind 100 µs of computation",
         words: "hidden 1000 100",
@@ -60,7 +60,7 @@ const PROGRAMS: &[Program] = &[
     },
 ];
 
-/// An MPI, and the programs as it has compiled them.
+/// An MPI, and the programs compiled with it.
 struct Bench {
     compiler: PathBuf,
     folder: TempDir,
@@ -76,11 +76,11 @@ impl Bench {
         Self { compiler, folder }
     }
 
-    /// Over shared memory, where the provider can; 5 repetitions.
+    /// Sweeps the dials of a program over a provider, with 5 repetitions.
     fn sweep(&self, program: &Program, provider: &str) -> Option<Sweep> {
         let record = self.folder.path().join("sweep.json");
         let mut command = Command::new(env!("CARGO_BIN_EXE_netdyno"));
-        // What a failed sweep has left belongs to it alone.
+        // Each program has a journal of its own, so that a failed sweep does not affect the next one.
         let journal = self.folder.path().join(program.words.replace(' ', "-"));
         command.arg("sweep").arg("--journal").arg(journal);
         command.args(["--provider", provider, "--link", "none", "--repetitions", "5"]);
@@ -99,7 +99,7 @@ impl Bench {
     }
 }
 
-/// One line: what is found, and by how much it is off.
+/// Returns one line with the measured slope and its deviation.
 fn line(program: &Program, grid: &Grid, swept: &Swept) -> String {
     let (Some(slope), Some(interval)) = (swept.slope, swept.slope_ci) else {
         return format!("{}: {} has no slope", program.name, grid.dial);
@@ -118,7 +118,7 @@ fn line(program: &Program, grid: &Grid, swept: &Swept) -> String {
 fn main() {
     for compiler in compilers() {
         let is_open_mpi = compiler.with_file_name("ompi_info").exists();
-        // Open MPI sends nothing through libfabric's shared memory.
+        // Open MPI does not use libfabric's shared memory.
         let provider = if is_open_mpi { "tcp" } else { "shm" };
         println!(
             "{}, {provider}: by hand and found, for each µs or ns/B",

@@ -1,9 +1,12 @@
-//! Whether a run is repeatable: `logp --over am+shm,am+udp,udp,tcp` five times, and each layer by itself
-//! with the time in which 2 % are to be reached. Goals: each repeat's figure lies in the others' intervals
-//! of the same stratum in at least 93 % of the pairs; ±2 % within 10 s for am+shm, and within 30 s for each
-//! of the others, in at least four of five repeats.
+//! Measures the repeatability of `logp --over am+shm,am+udp,udp,tcp` in five runs. Then measures each layer
+//! alone, five times, with the time limit for a precision of 2 %.
 //!
-//! `cargo bench --bench strata -- FILE…` judges records that are there instead of measuring.
+//! * Goal 1: each run's figure lies in the other runs' intervals of the same stratum in at least 93 % of the
+//!   pairs.
+//! * Goal 2: ±2 % within 10 s for am+shm, and within 30 s for each other layer, in at least four of five
+//!   runs.
+//!
+//! `cargo bench --bench strata -- FILE…` evaluates existing records and measures nothing.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
 
@@ -26,7 +29,7 @@ fn netdyno(args: &[&str]) -> (Record, f64) {
     (record, began.elapsed().as_secs_f64())
 }
 
-/// The strata of a layer that have a figure with an interval.
+/// Returns the strata of a layer.
 fn strata<'a>(record: &'a Record, layer: &str) -> Vec<&'a Stratum> {
     let result = record.results.iter().find(|result| result.layer == layer);
     result.map(|result| result.strata.iter().collect()).unwrap_or_default()
@@ -37,8 +40,8 @@ fn parameter<'a>(stratum: &'a Stratum, name: &str) -> Option<&'a Parameter> {
     times.into_iter().find(|(other, _)| *other == name).map(|(_, parameter)| parameter)
 }
 
-/// Pairs of repeats of the same stratum: how many, and in how many the figure of the one lies in the
-/// interval of the other.
+/// Counts the pairs of runs with the same stratum, and the pairs in which one run's figure lies in the
+/// other's interval.
 fn covered(records: &[Record], layer: &str, name: &str) -> (usize, usize) {
     let (mut pairs, mut inside) = (0, 0);
     for (at, one) in records.iter().enumerate() {

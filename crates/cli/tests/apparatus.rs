@@ -1,4 +1,4 @@
-//! The apparatus from outside: MPI programs under dials, their exit codes, and what cannot be.
+//! The apparatus end to end: MPI programs over dials, their exit codes, and unsupported cases.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -20,7 +20,7 @@ use std::process::{Command, Output};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// The program.
+/// The test program.
 const PROGRAM: &str = "tests/programs/slopes.c";
 
 impl Bench {
@@ -28,7 +28,7 @@ impl Bench {
         self.folder.path().join(name).display().to_string()
     }
 
-    /// The words that run the program with two ranks.
+    /// Returns the command that runs the program with two ranks.
     fn program(&self, args: &str) -> Vec<String> {
         self.program_of(2, args)
     }
@@ -50,7 +50,7 @@ impl Bench {
         command
     }
 
-    /// Runs the program with two ranks under dials of a link of which nothing is known.
+    /// Runs the program with two ranks over dials, without known parameters of the link.
     fn run(&self, dials: &[&str], args: &str) -> Output {
         self.run_program(dials, &self.program(args))
     }
@@ -92,10 +92,10 @@ fn what_waits_for_each_message_pays_for_every_latency() {
             let report = bench.report();
             assert_eq!(report["not_in_force"], Value::Null);
             assert_eq!(report["ranks"].as_array().unwrap().len(), 2);
-            // One host: stamps travel, unless they are not to.
+            // All ranks are on one host, so stamps are the default carrier.
             let expected = if carrier == "auto" { "stamp" } else { "arrival" };
             assert_eq!(report["ranks"][0]["carrier"], expected);
-            // A rank that was not running looks late, and does not have to wait.
+            // A descheduled rank polls late and then holds no message, so only some messages must be held.
             assert!(sum(&report, "held") > 0.0 && sum(&report, "held_ns") > 0.0, "{report}");
             assert_eq!(sum(&report, "sent"), sum(&report, "received"));
             assert!(report["ranks"][1]["released_late_ns"]["p50"].as_f64().unwrap() >= 0.0);
@@ -117,7 +117,7 @@ fn overheads_take_the_processor_and_gaps_the_wire() {
         for (dial, value, program, least) in [
             ("--send-gap", "=1ms", "stream 100 8", 98e-3),
             ("--recv-gap", "=1ms", "stream 100 8", 98e-3),
-            // 64 KiB at 64 MiB/s.
+            // This is 64 KiB at 64 MiB/s.
             ("--bandwidth", "=64MiB/s", "stream 100 65536", 97e-3),
         ] {
             let took = elapsed_s(&bench.run(&[dial, value], program));
@@ -126,7 +126,7 @@ fn overheads_take_the_processor_and_gaps_the_wire() {
     }
 }
 
-/// The ranks of one host are told apart by number, and a host by name.
+/// Ranks of one host are selected by number, and a host by name.
 #[test]
 fn dials_are_turned_between_groups_alone() {
     let _alone = alone();
@@ -154,7 +154,7 @@ fn dials_are_turned_between_groups_alone() {
     }
 }
 
-/// Addresses of shared memory are text, and spelled in several ways.
+/// Addresses of the shm provider are text, in several spellings.
 #[test]
 fn groups_are_told_apart_over_shared_memory() {
     let _alone = alone();
@@ -165,7 +165,7 @@ fn groups_are_told_apart_over_shared_memory() {
     }
 }
 
-/// A rank that has both kinds of peers.
+/// One rank has peers in the other group and in its own.
 #[test]
 fn some_peers_are_dialled_and_others_are_not() {
     let _alone = alone();
@@ -179,7 +179,7 @@ fn some_peers_are_dialled_and_others_are_not() {
     }
 }
 
-/// Whether the origin learns of their end by a queue or by a counter.
+/// The write completes on time, whether a queue or a counter reports it.
 #[test]
 fn a_write_into_memory_ends_when_it_would_be_there() {
     let _alone = alone();
@@ -194,8 +194,8 @@ fn a_write_into_memory_ends_when_it_would_be_there() {
     }
 }
 
-/// With interrupts that are coalesced a round trip takes a period: each side waits for its next interrupt.
-/// Latencies that are drawn are on average what they are to be.
+/// With interrupt coalescing a round trip takes a period, because each side waits for its next interrupt.
+/// Random latencies have the mean of their dial.
 #[test]
 fn dials_vary_by_chance_and_with_time() {
     let _alone = alone();
@@ -205,18 +205,18 @@ fn dials_vary_by_chance_and_with_time() {
         let took = elapsed_s(&bench.run(&["--profile", &profile], "chain 50 8"));
         assert!(took >= 49.0 * 4e-3, "{took}");
         assert!(bench.report()["profile"].as_str().unwrap().starts_with("repeat 4ms"), "{}", bench.report());
-        // 100 latencies of which each is 1.6 ms at least.
+        // There are 100 latencies, each of at least 1.6 ms.
         let dial = ["--latency", "=2ms±400us:exponential", "--seed", "7"];
         let took = elapsed_s(&bench.run(&dial, "chain 50 8"));
         assert!(took >= 100.0 * 1.6e-3, "{took}");
         assert_eq!(bench.report()["seed"], 7);
-        // A probe that looks again and again does not draw until it is lucky.
+        // A repeated probe must not draw a new latency until it finds a short one.
         let took = elapsed_s(&bench.run(&dial, "probe 50 8"));
         assert!(took >= 100.0 * 1.6e-3, "{took}");
     }
 }
 
-/// Who looks for a message again and again finds it when it is due, however departures travel.
+/// A repeated probe finds a message when it is due, with both carriers.
 #[test]
 fn a_probe_waits_for_the_latency_and_no_longer() {
     let _alone = alone();
@@ -230,19 +230,19 @@ fn a_probe_waits_for_the_latency_and_no_longer() {
     }
 }
 
-/// A message that has waited for its receive to be posted has been here all the while.
+/// A message that arrived before its receive was posted does not pay the latency again.
 #[test]
 fn a_receive_that_is_posted_late_does_not_pay_again() {
     let _alone = alone();
     for bench in Bench::all(PROGRAM) {
         elapsed_s(&bench.run(&["--latency", "+1ms"], "late 40 5000"));
         let report = bench.report();
-        // Some of MPI's own messages are waited for.
+        // MPI waits for some of its own messages.
         assert!(sum(&report, "held") < 0.5 * sum(&report, "received"), "{report}");
     }
 }
 
-/// What the link has of its own is measured where a dial needs it.
+/// The link's own parameters are measured if a dial needs them.
 #[test]
 fn a_gap_is_added_to_what_the_link_has_and_nothing_is_set_below_it() {
     let _alone = alone();
@@ -267,7 +267,7 @@ fn a_capacity_keeps_the_sender_waiting() {
     let _alone = alone();
     for bench in Bench::all(PROGRAM) {
         let took = elapsed_s(&bench.run(&["--latency", "=5ms", "--capacity", "4"], "stream 64 8"));
-        // Four at once, every five milliseconds.
+        // Four messages travel at once, every five milliseconds.
         assert!(took >= 60.0 / 4.0 * 5e-3, "{took}");
         assert!(sum(&bench.report(), "refused") > 0.0);
     }
@@ -283,7 +283,8 @@ fn a_latency_that_is_hidden_is_not_paid_for() {
             assert!(took >= 20.0 * 20e-3);
             took - base
         };
-        // In full it costs 0.2 s. Whoever else takes the processors does not do so every time.
+        // Without overlap the latency would cost 0.2 s. Five attempts allow for other programs on the
+        // processors.
         assert!((0..5).any(|_| paid() < 0.1));
     }
 }
@@ -294,7 +295,7 @@ fn a_program_without_mpi_is_told_so_on_one_line() {
     let stderr = stderr(&output);
     assert!(output.status.code() == Some(125) && output.stdout.is_empty(), "{stderr}");
     assert!(stderr.contains("no process of the program loaded the hook: run an MPI program"), "{stderr}");
-    // Two lines of a terminal of 80 columns.
+    // The line fits two lines of a terminal of 80 columns.
     assert!(stderr.lines().count() == 1 && stderr.len() <= 160, "{stderr}");
 }
 
@@ -365,36 +366,36 @@ fn an_mpi_that_goes_another_way_is_told() {
             (output.status.code(), stderr(&output))
         };
         let words: Vec<&str> = program.iter().map(String::as_str).collect();
-        // A launcher that drops the environment.
+        // The launcher drops the environment.
         let kept = ["PATH", "HOME"].map(|name| format!("{name}={}", std::env::var(name).unwrap_or_default()));
         let bare =
             ["env", "-i", &kept[0], &kept[1], "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"];
         let (code, text) = with(&[], &[&bare[..], &words].concat());
         assert_eq!(code, Some(125), "{text}");
         assert!(text.contains("a launcher that passes on the environment"), "{text}");
-        // A page of another version.
+        // The control block is of another version.
         let script = r#"printf '\143' | dd of=$NETDYNO_APPARATUS/page bs=1 seek=8 conv=notrunc 2>/dev/null; exec "$@""#;
         let (code, text) = with(&[], &[&["sh", "-c", script, "sh"][..], &words].concat());
         assert_eq!(code, Some(125), "{text}");
         assert!(text.contains("different versions"), "{text}");
-        // A program that is not there is told by its launcher, and by one line.
+        // For a missing program, the launcher prints an error, and netdyno prints one line.
         let missing = [words[0], "-n", "2", "./nosuchprogram"];
         let (code, text) = with(&["--latency", "+1us"], &missing);
         let last = text.lines().last().unwrap();
         assert_eq!(code, Some(125), "{text}");
         assert!(last.starts_with("error: the program ended with status"), "{text}");
         assert!(last.contains("before any rank was heard of") && !text.contains("netmod"), "{text}");
-        // A provider that is not here is named by one line, after the MPI's own.
+        // For a missing provider, netdyno prints one line after MPI's own messages.
         let (code, text) = with(&["--latency", "+1us", "--provider", "usnic"], &words);
         let last = text.lines().last().unwrap();
         assert_eq!(code, Some(125), "{text}");
         assert!(last.contains("no rank opened the provider 'usnic' of libfabric"), "{text}");
         assert!(last.len() <= 160 && !text.contains("late p99"), "{text}");
-        // The option goes before libfabric's variable.
+        // The option takes precedence over libfabric's variable.
         let mut command = bench.netdyno(&[&["run", "--provider", "usnic", "--"][..], &words].concat());
         let output = command.env("FI_PROVIDER", "tcp").output().unwrap();
         assert!(stderr(&output).contains("the provider 'usnic'"), "{}", stderr(&output));
-        // The program's own status passes through.
+        // The program's own status is passed on.
         let (code, text) = with(&["--quiet"], &[&words[..], &["and", "one", "more"]].concat());
         assert_eq!(code, Some(0), "{text}");
         let failing = bench.program("nonsense 1 1");
@@ -414,13 +415,13 @@ fn a_hook_that_fails_lets_the_program_end() {
         assert!(text.contains("the hook failed in rank"), "{text}");
         let said = String::from_utf8_lossy(&output.stdout);
         let took: f64 = said.split("elapsed_s=").nth(1).unwrap().trim().parse().unwrap();
-        // In full it would have taken 2 s.
+        // The whole program would have taken 2 s with the dial.
         assert!(took < 2.0, "{took}");
     }
 }
 
-/// Whichever kind of function of the hook panics, before or after the provider's, the ranks end as they would
-/// have. (Each single function over a fake provider: the hook's own tests.)
+/// The hook may panic in any kind of function, before or after the provider's call: the ranks end normally.
+/// (The hook's own tests cover every function with a fake provider.)
 #[test]
 fn a_panic_in_any_kind_of_function_lets_the_program_end() {
     let _alone = alone();
@@ -474,10 +475,10 @@ fn a_sweep_goes_on_after_a_kill() {
     jsonschema::validate(&schema, &sweep).unwrap();
     assert_eq!(sweep["runs"].as_array().unwrap().len(), 2 * (1 + 4));
     let dial = &sweep["dials"][0];
-    // 100 latencies of each run are waited for, and the medians rise.
+    // Each run waits for 100 latencies, so the medians rise.
     assert!(dial["slope"].as_f64().unwrap() > 0.5 * 100e-6, "{dial}");
     assert_eq!(dial["points"].as_array().unwrap().len(), 5);
-    // What the program cannot do is its own status; what the pattern does not find is ours.
+    // A program's failure has its own status; a pattern without a match has netdyno's.
     let without = [&head[..4], &["nothing ([0-9]+)", "--"], &words].concat();
     let output = bench.netdyno(&without).output().unwrap();
     assert_eq!(output.status.code(), Some(125), "{}", stderr(&output));
@@ -505,7 +506,7 @@ fn a_journal_is_of_one_sweep_and_of_one_program() {
     refused("another sweep has the journal netdyno-sweep.journal open");
     first.kill().unwrap();
     first.wait().unwrap();
-    // A linker makes a new file as well: the old one may still run.
+    // A linker also replaces the file, because the old program may still run.
     let (built, before) = (bench.file("slopes"), bench.file("before"));
     fs::rename(&built, &before).unwrap();
     fs::copy(&before, &built).unwrap();
@@ -516,7 +517,7 @@ fn a_journal_is_of_one_sweep_and_of_one_program() {
     assert!(output.status.success() && stderr(&output).contains("going on after"), "{}", stderr(&output));
 }
 
-/// What readers of the record rely on.
+/// The published schema, on which readers of the record rely.
 const SWEEP_SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schema/netdyno-sweep-1.schema.json");
 
 #[test]
@@ -546,7 +547,7 @@ fn the_dials_are_proved_in_one_command() {
     for table in tables {
         let rows = table["rows"].as_array().unwrap();
         assert_eq!(rows.len(), 3);
-        // How true they are is for a machine with nothing else to do, and whether all are seen.
+        // Accuracy and completeness are not checked, because other programs may use the machine.
         for row in rows {
             assert!(row["samples"] == 1 && row["wanted_ns"].is_f64(), "{row}");
             assert_eq!(row["figures"].as_array().unwrap().len(), 5);

@@ -1,5 +1,5 @@
-//! The report in headless Chromium: it renders, says nothing on the console, and can be read in windows
-//! of every width. Skipped with a word where there is no Chromium; `./check` installs it.
+//! The report in headless Chromium: it renders, prints nothing on the console, and is readable in windows of
+//! every width. The tests are skipped with a message if Chromium is missing; `./check` installs it.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -58,7 +58,7 @@ fn the_report_renders_without_a_word_on_the_console() {
     let rendered = chromium(folder.path(), &[&format!("--screenshot={}", shot.display())], &page);
     let stderr = String::from_utf8_lossy(&rendered.stderr);
     assert!(!stderr.contains("CONSOLE"), "{stderr}");
-    // An empty page of that size is a few kilobytes.
+    // An empty page of that size has a few kilobytes.
     assert!(shot.metadata().unwrap().len() > 50_000);
 
     let dom = chromium(folder.path(), &["--dump-dom"], &page);
@@ -69,7 +69,7 @@ fn the_report_renders_without_a_word_on_the_console() {
     assert!(!dom.contains("NaN"));
 }
 
-/// That the test above can fail: an error in a script does reach the console.
+/// Checks that the test above can fail: an error in a script reaches the console.
 #[test]
 fn an_error_in_a_script_is_seen() {
     if Command::new("chromium").arg("--version").output().is_err() {
@@ -83,10 +83,10 @@ fn an_error_in_a_script_is_seen() {
     assert!(String::from_utf8_lossy(&rendered.stderr).contains("CONSOLE"));
 }
 
-/// Widths of windows: of a telephone, of a tablet, and of a screen.
+/// Widths of the windows of a telephone, a tablet and a screen.
 const WIDTHS: [u32; 3] = [400, 800, 1400];
 
-/// A page of each verb, of simulated layers.
+/// Returns a page of each verb, for simulated layers.
 fn pages() -> Vec<(&'static str, String)> {
     let page = |results: Vec<LayerResult>| html::render(&[support::record(results)]);
     let overlap = [
@@ -122,7 +122,7 @@ fn pages() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Messages of every size over a layer whose protocol changes at two sizes next to each other.
+/// Returns messages of every size over a layer whose protocol changes at two adjacent sizes.
 fn changing_twice() -> LayerResult {
     let truth = "o_s=1us,o_r=2us,g=5us,L=7us,G=0.5ns/B,change=16KiB,change_G=0.25ns/B,change_L=20us";
     let mut result = support::bulk_layer("sim", truth, 6);
@@ -138,8 +138,8 @@ fn compared(a: &Record, b: &Record) -> String {
     html::of_comparison(&compare(side("before.json", a), side("after.json", b), terms).unwrap())
 }
 
-/// No page is wider than its window; no label of a chart is too small, lies on another one or on an axis,
-/// or is cut off; no curve runs backwards.
+/// No page is wider than its window. No label of a chart is too small, cut off, or on top of another label or
+/// an axis. No curve runs backwards.
 #[test]
 fn every_page_can_be_read_at_every_width() {
     if Command::new("chromium").arg("--version").output().is_err() {

@@ -28,7 +28,7 @@ fn the_simulated_layer_gives_back_its_g_and_its_change() {
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     let result = &json["results"][0];
     assert_eq!((&result["verb"], &result["size_bytes"]), (&"bulk".into(), &1.into()));
-    // Those of the smallest size, and G of the largest.
+    // These are the parameters of the smallest size, and G of the largest.
     for (name, truth) in [("rtt", 20e3), ("o_s", 1e3), ("o_r", 2e3), ("g", 5e3), ("L", 7e3)] {
         let value = result["parameters"][name]["value_ns"].as_f64().unwrap();
         assert!((value / truth - 1.0).abs() < 0.01, "{name}: {value}");
@@ -44,7 +44,7 @@ fn the_simulated_layer_gives_back_its_g_and_its_change() {
     assert_eq!(bulk.launches.len(), 9);
 }
 
-/// Real layers, as far as a busy machine allows to say anything.
+/// Checks real layers as far as a busy machine permits.
 #[test]
 fn real_layers_are_measured_at_every_size() {
     let args = ["bulk", "--over", "am+shm,vi+shm,vi+udp,udp,tcp", "--largest", "256KiB", "--launches", "2"];
@@ -62,14 +62,14 @@ fn real_layers_are_measured_at_every_size() {
         for size in &bulk.sizes {
             assert!(size.T.value_ns.unwrap() > 0.0 && size.o_s.value_ns.is_some(), "{}", result.layer);
             assert_ne!(size.T.status, Status::Unobservable);
-            // A launch whose processors moved meanwhile counts elsewhere.
+            // A launch whose processors were moved belongs to another stratum.
             assert_eq!(size.T.launches, result.launches(), "{}", result.layer);
             assert!(size.T.launches >= 1 && size.T.samples >= size.T.launches as u64);
         }
     }
 }
 
-/// More than any buffer of the system holds, both ways at once.
+/// A message exceeds every buffer of the system, in both directions at once.
 #[test]
 fn four_mebibytes_do_not_get_stuck() {
     let over = "tcp,vi+shm,vi+udp";

@@ -1,4 +1,4 @@
-//! The built command, end to end: results, forms, records, bad input.
+//! The built command end to end: results, forms, records, bad input.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -9,7 +9,7 @@ use netdyno_measure::record::{LayerResult, Limit, Ratio, Record, Status};
 use std::fs;
 
 const TRUTH: &str = "o_s=1us,o_r=2us,g=5us,L=7us";
-/// The layers that need nothing but this machine.
+/// The layers that need only this machine.
 const ALL: &str = "am+shm,am+udp,vi+shm,vi+udp,udp,tcp";
 
 fn record(args: &[&str]) -> (Record, String) {
@@ -100,7 +100,7 @@ fn the_same_seed_gives_the_same_figures() {
 #[test]
 fn real_layers_are_measured_interleaved() {
     let args = ["logp", "--over", ALL, "--launches", "2", "--max-time", "4s", "--wait", wait()];
-    // Launches that know enough soon.
+    // Such launches soon have enough samples.
     let (record, text) = record(&[&args[..], &["--precision", "0.5", "--format", "json"]].concat());
     jsonschema::validate(&schema(), &serde_json::from_str(&text).unwrap()).unwrap();
     assert_eq!(record.results.len(), 6);
@@ -154,12 +154,12 @@ fn every_size_and_way_to_wait_works() {
     }
 }
 
-/// What polling takes of what blocking takes, of launches that are interleaved.
+/// The ratio of polling and blocking comes from interleaved launches.
 #[test]
 fn ways_to_wait_are_measured_against_each_other() {
     let args =
         ["logp", "--over", "vi+shm,vi+udp", "--wait", "block,yield", "--launches", "2", "--max-time", "4s"];
-    // Launches that know enough soon.
+    // Such launches soon have enough samples.
     let (record, text) = record(&[&args[..], &["--precision", "0.5", "--format", "json"]].concat());
     jsonschema::validate(&schema(), &serde_json::from_str(&text).unwrap()).unwrap();
     let measured: Vec<_> = record.results.iter().map(|result| (result.name(), &result.wait[..])).collect();
@@ -229,8 +229,8 @@ fn a_dialled_link_changes_with_time_as_its_profile_says() {
         );
         let doubt = dialled.doubts.iter().find(|doubt| doubt.name == "dialled").unwrap();
         assert!(doubt.text.ends_with("send-overhead+10us and a profile in time of 2 points"), "{doubt:?}");
-        // Each end waits for that of a period; one that began anew with each message, or never, would
-        // have both wait 50 us.
+        // Each end waits for the end of its period. If the profile began anew with each message, or never,
+        // both ends would wait 50 us.
         let rtt = &dialled.logp().unwrap().launches[0].rtt;
         let mean = rtt.batches_ns.iter().sum::<f64>() / rtt.batches_ns.len() as f64;
         assert!(mean >= 45_000.0 && rtt.min_ns < 109_000.0, "{rtt:?}");
@@ -274,7 +274,7 @@ fn the_forms_of_a_result() {
     let csv = stdout_of(&[&sim[..], &["--format", "csv"]].concat());
     assert!(csv.starts_with("layer,verb,") && csv.lines().count() >= 8, "{csv}");
 
-    // The file's ending names the form; standard output stays empty.
+    // The file's extension names the form. Standard output stays empty.
     let file = path("run.json");
     assert_eq!(stdout_of(&[&sim[..], &["--out", &file]].concat()), "");
     Record::from_json(&fs::read_to_string(&file).unwrap()).unwrap();

@@ -16,7 +16,7 @@ const SCHEMA_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schema/net
 
 const TRUTH: &str = "o_s=1us,o_r=2us,g=5us,L=7us";
 
-/// A folder of records of a simulated layer.
+/// A folder with records of a simulated layer.
 struct Folder(TempDir);
 
 impl Folder {
@@ -28,7 +28,7 @@ impl Folder {
         self.0.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// Measures `truth`, with noise, into a file.
+    /// Measures `truth`, with noise, and writes a record.
     fn measured(&self, name: &str, truth: &str, more: &[&str]) -> String {
         let (file, truth) = (self.path(name), format!("{truth},noise=0.05"));
         let args = ["logp", "--over", "sim", "--truth", &truth, "--out", &file];
@@ -36,7 +36,7 @@ impl Folder {
         file
     }
 
-    /// A changed copy of a record.
+    /// Writes a changed copy of a record.
     fn edited(&self, from: &str, name: &str, edit: impl Fn(&mut Value)) -> String {
         let mut record: Value = serde_json::from_str(&fs::read_to_string(from).unwrap()).unwrap();
         edit(&mut record);
@@ -117,11 +117,11 @@ fn a_limit_fails_what_is_beyond_it_with_its_whole_interval() {
     let verdict = |name: &str| parameter(&comparison, name)["verdict"].as_str().unwrap().to_owned();
     assert_eq!(["o_s", "rtt", "g", "o_poll"].map(verdict), ["fail", "pass", "pass", "not_judged"]);
 
-    // A poll of the simulated interface takes no time, which has no ratio.
+    // A poll of the simulated interface takes no time, so it has no ratio.
     assert!(doubts(&comparison["comparisons"][0]).contains(&"no_ratio"));
     let borderline = json(&[&a, &b, "--fail-on", "20 %"]);
     assert_eq!(parameter(&borderline, "o_s")["verdict"], "undecided");
-    // What became smaller passes any limit.
+    // A decrease passes any limit.
     let turned = json(&[&b, &a, "--fail-on", "0%"]);
     assert_eq!(parameter(&turned, "o_s")["change"], "smaller");
     assert_eq!(parameter(&turned, "o_s")["verdict"], "pass");
@@ -180,7 +180,7 @@ fn layers_of_one_record_are_paired_by_launch() {
     assert_eq!(comparison["interleaved"], true);
     assert!(!doubts(&comparison).contains(&"not_interleaved"));
     assert_eq!(comparison["comparisons"][0]["b"]["layer"], "udp");
-    // A layer named on one side is meant on both.
+    // A layer named on one side applies to both.
     assert_eq!(json(&[&udp, &file])["comparisons"].as_array().unwrap().len(), 1);
     assert_eq!(json(&[&file, &file])["comparisons"].as_array().unwrap().len(), 2);
     assert_eq!(json(&[&a, &file])["only_in_b"], serde_json::json!(["udp logp 32 B"]));
@@ -205,7 +205,7 @@ fn every_size_of_bulk_is_compared() {
         let found = parameters.iter().find(|p| p["parameter"] == name && p["size_bytes"] == size);
         found.map(|p| p["ratio"].as_f64().unwrap()).unwrap()
     };
-    // 10 µs, and 65535 bytes of 0.5 or 0.6 ns.
+    // 10 µs, plus 65535 bytes of 0.5 or 0.6 ns.
     let large = (10e3 + 65_535.0 * 0.6) / (10e3 + 65_535.0 * 0.5);
     assert!((of("T", 65_536) / large - 1.0).abs() < 0.01 && (of("T", 1) - 1.0).abs() < 0.01);
     assert!((of("o_s", 65_536) - 1.0).abs() < 0.01 && of("g", 65_536) > 1.1);

@@ -1,5 +1,4 @@
-//! `netdyno contention`, end to end: what it finds, what it refuses, and what is left of it
-//! where a process dies in the middle.
+//! `netdyno contention` end to end: its results, its errors, and its clean-up after a process is killed.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -40,7 +39,7 @@ fn the_simulated_layer_gives_the_ratios_of_the_model() {
 
 #[test]
 fn every_layer_is_measured_with_more_processes_than_processors() {
-    // On one processor, wherever the test runs.
+    // All processes share one processor, on every machine.
     let cpu = netdyno_clock::place::allowed().unwrap()[0].to_string();
     let args =
         ["--over", "am+shm,am+udp,vi+shm,vi+udp,udp,tcp", "--procs", "4", "--cpus", &cpu, "--launches", "1"];
@@ -98,7 +97,7 @@ fn a_killed_process_is_named_and_nobody_is_left() {
     let out = folder.path().join("result.json");
     let mut random = fastrand::Rng::with_seed(5);
     for layer in ["am+shm", "am+udp", "vi+shm", "vi+udp", "udp", "tcp"] {
-        // A kill between two launches, or of a launch that has its data, hits nothing.
+        // A kill between two launches, or after a launch has its data, has no effect.
         let hit = (0..8).any(|_| {
             let args =
                 ["contention", "--over", layer, "--procs", "4", "--launches", "500", "--max-time", "20s"];
@@ -129,7 +128,7 @@ fn a_killed_process_is_named_and_nobody_is_left() {
             let output = child.wait_with_output().unwrap();
             let stderr = String::from_utf8(output.stderr).unwrap();
             if output.status.success() {
-                // The launch had its data: the command went on to its end, and nothing is missing.
+                // The launch had its data already, so the command finished with a complete record.
                 Record::from_json(&fs::read_to_string(&out).unwrap()).unwrap();
                 fs::remove_file(&out).unwrap();
                 return false;

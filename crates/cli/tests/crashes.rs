@@ -1,5 +1,4 @@
-//! Processes that die in the middle, and Ctrl-C: one clear line, a bounded time,
-//! nothing left.
+//! Killed processes and Ctrl-C: one clear line, a bounded time, nothing left behind.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -12,19 +11,19 @@ use std::fs;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// Sends a signal, at once. False where there is no such process any more.
+/// Sends a signal. Returns false if the process is gone.
 fn signal(signal: Signal, pid: u32) -> bool {
     kill_process(Pid::from_raw(pid as i32).unwrap(), signal).is_ok()
 }
 
-/// A measurement that goes on for longer than anybody waits before it is disturbed.
+/// Starts a measurement that lasts longer than the test waits before it sends a signal.
 fn measuring(layer: &str, out: &str) -> Child {
     let args =
         ["logp", "--over", layer, "--max-time", "8s", "--launches", "500", "--wait", wait(), "--out", out];
     netdyno(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Two workers of a measurement, once there are two.
+/// Waits for the two workers of a measurement.
 fn two_workers(child: &mut Child) -> [u32; 2] {
     let until = Instant::now() + Duration::from_secs(20);
     loop {
@@ -55,8 +54,8 @@ fn kill_at_random(layers: &[&str], times: u64) {
         let took = killed.elapsed();
         let stderr = String::from_utf8(output.stderr).unwrap();
         if output.status.success() {
-            // The launch had its data and was being cleared away: nothing was lost. Between
-            // two launches there is little else to hit, so most kills must count.
+            // The launch had its data already and was being cleaned up, so nothing was lost. The time between
+            // two launches is short, so most kills must count.
             too_late += u64::from(is_killed);
             assert!(too_late <= 5 + times / 5, "{layer}: {too_late} kills were not noticed");
             fs::remove_file(&out).unwrap();
@@ -77,17 +76,17 @@ fn kill_at_random(layers: &[&str], times: u64) {
 
 #[test]
 fn a_killed_peer_is_reported() {
-    // 50 kills over shared memory are part of every check; the sockets are a sample.
+    // Every check has 50 kills over shared memory, and fewer over sockets.
     kill_at_random(&["am+shm"], 50);
     kill_at_random(&["am+udp", "vi+shm", "vi+udp", "udp", "tcp"], 15);
 }
 
-/// The survivor itself notices, not only the process that launched both.
+/// The surviving worker itself detects the end of its peer, not only the launching side.
 #[test]
 fn the_survivor_reports_what_it_saw() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("result.json");
-    // A kill may hit a process before it is connected, or after it has delivered.
+    // A kill may hit a process before it is connected, or after it has delivered its data.
     let seen = (0..10).any(|_| {
         let mut child = measuring("am+shm", out.to_str().unwrap());
         std::thread::sleep(Duration::from_millis(300));
@@ -98,7 +97,7 @@ fn the_survivor_reports_what_it_saw() {
     assert!(seen);
 }
 
-/// Before there are three launches there is no result.
+/// There is no result before three launches have ended.
 #[test]
 fn ctrl_c_leaves_nothing() {
     for (name, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
@@ -124,11 +123,11 @@ fn ctrl_c_leaves_nothing() {
     }
 }
 
-/// Launches after which three are kept for certain: the command repeats a launch whose processors were
-/// moved, twice at most, and counts it once. The third counts before its repeats.
+/// Number of launches after which three are certainly kept. The command repeats a launch with moved
+/// processors at most twice, and counts it once. The third launch counts before its repeats.
 const THREE_KEPT: usize = 3 + 3 + 1;
 
-/// Waits until so many launches of two processes have ended. Returns the workers of the next one.
+/// Waits until `count` launches of two processes have ended. Returns the workers of the next one.
 fn after_launches(child: &mut Child, count: usize) -> Vec<u32> {
     let until = Instant::now() + Duration::from_secs(90);
     let mut seen = Vec::new();
@@ -152,11 +151,11 @@ fn ctrl_c_after_three_launches_writes_what_there_is() {
     {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("result.json");
-        // One that yields has its launches also beside the other tests of this file.
+        // Yielding workers also make progress beside the other tests of this file.
         let args = [verb, "--over", "am+shm", "--max-time", "90s", "--launches", "1000", "--wait", "yield"];
         let mut command = netdyno(&args);
         if verb == "bulk" {
-            // Its launches take as long as its largest size asks for.
+            // The time of a launch of `bulk` depends on its largest size.
             command.args(["--largest", "4KiB"]);
         }
         command.arg("--out").arg(&out).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -178,7 +177,7 @@ fn ctrl_c_after_three_launches_writes_what_there_is() {
     }
 }
 
-/// Nobody is left to end the workers but the kernel.
+/// After the command is killed, only the kernel can end the workers.
 #[test]
 fn a_killed_command_takes_its_workers_along() {
     let folder = tempfile::tempdir().unwrap();
@@ -193,7 +192,7 @@ fn a_killed_command_takes_its_workers_along() {
     }
 }
 
-/// A zombie that nobody collects is not running.
+/// Reports whether a process runs. A zombie does not.
 fn is_running(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }

@@ -1,5 +1,4 @@
-//! `netdyno export`, end to end; what is written for SimGrid is simulated where it is
-//! installed.
+//! `netdyno export` end to end. The output for SimGrid is simulated if SimGrid is installed.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -15,7 +14,7 @@ use tempfile::TempDir;
 
 const TRUTH: &str = "o_s=1us,o_r=2us,g=5us,L=7us";
 
-/// A folder of records of a simulated layer.
+/// A folder with records of a simulated layer.
 struct Folder(TempDir);
 
 impl Folder {
@@ -34,7 +33,7 @@ impl Folder {
         file
     }
 
-    /// A changed copy of a record.
+    /// Writes a changed copy of a record.
     fn edited(&self, from: &str, name: &str, edit: impl Fn(&mut Value)) -> String {
         let mut record: Value = serde_json::from_str(&fs::read_to_string(from).unwrap()).unwrap();
         edit(&mut record);
@@ -44,7 +43,7 @@ impl Folder {
     }
 }
 
-/// What an export wrote, and its notes.
+/// Returns the output of an export, and its notes.
 fn exported(args: &[&str]) -> (String, String) {
     let output = run(&[&["export"], args].concat());
     let stderr = String::from_utf8(output.stderr).unwrap();
@@ -53,7 +52,7 @@ fn exported(args: &[&str]) -> (String, String) {
     (String::from_utf8(output.stdout).unwrap(), stderr)
 }
 
-/// Options of LogGOPSim by letter.
+/// Returns the options of LogGOPSim by letter.
 fn options(line: &str) -> BTreeMap<String, i64> {
     let words: Vec<&str> = line.split_whitespace().collect();
     words.chunks(2).map(|pair| (pair[0].to_owned(), pair[1].parse().unwrap())).collect()
@@ -93,7 +92,7 @@ fn bounds_and_gaps_are_told_and_never_made_up() {
     let (windowed, notes) = of("o_s=1us,o_r=2us,g=5us,L=70us,window=4");
     assert!((36_000..37_000).contains(&windowed["-g"]) && notes.contains("g is an upper bound"), "{notes}");
 
-    // Overheads that overlap with the flight, as on loopback.
+    // The overheads overlap with the latency, as on loopback.
     let file = folder.measured("b.json", TRUTH, "32");
     let overlapping = folder.edited(&file, "overlapping.json", |record| {
         record["results"][0]["parameters"]["rtt"]["value_ns"] = 5_000.0.into();
@@ -115,7 +114,7 @@ fn sizes_of_several_records_make_a_curve() {
     let large = folder.measured("large.json", "o_s=2us,o_r=4us,g=9us,L=10us", "4128");
     let (text, notes) = exported(&[&large, &small, "--to", "loggopsim", "--time-unit", "ps"]);
     let options = options(&text);
-    // 6 µs in 4096 bytes, and o half of 3 µs more.
+    // 6 µs in 4096 bytes, and o is half of the additional 3 µs.
     assert!((options["-G"] - 1465).abs() < 15 && (options["-O"] - 366).abs() < 4, "{text}");
     assert!(notes.contains("the gap itself is not measured"), "{notes}");
 
@@ -239,7 +238,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Round trips of `sizes` on an exported platform, simulated; `None` without SimGrid.
+/// Returns the simulated round trips of `sizes` on an exported platform, or `None` without SimGrid.
 fn simulated(folder: &Path, platform: &str, sizes: &[&str]) -> Option<BTreeMap<usize, f64>> {
     let run = |command: &mut Command| {
         let output = command.current_dir(folder).output().ok()?;
@@ -275,7 +274,7 @@ fn simgrid_simulates_the_round_trips_that_were_measured() {
         println!("no SimGrid: not simulated");
         return;
     };
-    // At the sizes measured, halfway between them, and beyond.
+    // The sizes are those measured, those halfway between, and a larger one.
     let expected = [
         (1, 294.0),
         (32, 294.0),

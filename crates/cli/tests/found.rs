@@ -1,4 +1,5 @@
-//! Truths of the simulated interface that have fooled the command, found by those who did not write it.
+//! Model parameters of the simulated layer for which earlier versions gave wrong results, found by other
+//! people than the authors.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -17,7 +18,7 @@ fn doubts(record: &Record) -> Vec<&str> {
     record.results[0].doubts.iter().map(|doubt| doubt.name.as_str()).collect()
 }
 
-/// It came out as 201 µs: trips in a row wait for the gap.
+/// The result was once 201 µs, because consecutive round trips wait for the gap.
 #[test]
 fn a_gap_is_no_part_of_the_round_trip_of_overlap() {
     let record = measured("overlap --sizes 64 --truth o_s=1us,o_r=2us,g=200us,L=7us");
@@ -25,7 +26,7 @@ fn a_gap_is_no_part_of_the_round_trip_of_overlap() {
     assert!((rtt / 20e3 - 1.0).abs() < 0.01, "{rtt}");
 }
 
-/// It came out as 29.8 µs, measured.
+/// The result was once a measured gap of 29.8 µs.
 #[test]
 fn a_window_of_one_hides_the_gap_under_noise_as_well() {
     for seed in 1..=3 {
@@ -35,8 +36,8 @@ fn a_window_of_one_hides_the_gap_under_noise_as_well() {
     }
 }
 
-/// The replier's processor hid the bytes of a stream, and the sentence said that it carries them; where the
-/// stream did not depend on the size, it said so of 10241730199066744 %.
+/// The replier's processor hid the bytes of a stream, yet the text said that it carries them. For a stream
+/// that did not depend on the size, the text gave a share of 10241730199066744 %.
 #[test]
 fn no_share_is_told_of_a_stream_that_bytes_do_not_pace() {
     let hidden = "bulk --largest 32KiB --truth o_s=16us,o_r=100ns,g=1us,L=500ns,G=0.32ns/B,O_r=0.065ns/B";
@@ -50,7 +51,7 @@ fn no_share_is_told_of_a_stream_that_bytes_do_not_pace() {
     }
 }
 
-/// All figures came out as 0.
+/// All figures were once 0.
 #[test]
 fn virtual_time_does_not_wrap() {
     let truth = "o_s=10s,o_r=10s,g=10s,L=10s,G=1ms/B,O_s=1ms/B,O_r=1ms/B,window=1048576";
@@ -63,7 +64,8 @@ fn virtual_time_does_not_wrap() {
     assert!(error.contains("carries in a message"), "{error}");
 }
 
-/// The doubts said that a request costs 10 µs "in one of 2" beside a burst of 2, and that L is "-0 ns".
+/// The warnings once said that a request costs 10 µs "in one of 2" beside a burst of 2, and that L is "-0
+/// ns".
 #[test]
 fn no_doubt_says_nothing() {
     let record = measured("logp --truth o_s=10us,o_r=2us,g=5us,L=0us,window=2");

@@ -1,5 +1,5 @@
-//! By how much plain MPI programs grow under a dial, whatever their messages' sizes: a program that knows
-//! nothing of the hook is run with it and without it in turn, and medians over runs are compared.
+//! The slowdown of plain MPI programs over a dial, for several message sizes. A program that does not know
+//! the hook runs alternately with the hook and without it, and medians over the runs are compared.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -15,22 +15,22 @@ use mpi::{launcher, prepare};
 use serde_json::Value;
 use std::fs;
 
-/// The program.
+/// The test program.
 const PROGRAM: &str = "programs/patterns.c";
 
-/// Pairs of runs, with the dial and without it.
+/// Number of pairs of runs, with the dial and without it.
 const PAIRS: usize = 3;
-/// Others may use the processors: a growth that is out of bounds is looked at so often.
+/// Maximum number of attempts, because other programs may use the processors.
 const TRIES: usize = 4;
 
 impl Bench {
-    /// Open MPI sends nothing through libfabric's shared memory.
+    /// Returns the providers to test. Open MPI does not use libfabric's shared memory.
     fn providers(&self) -> &'static [&'static str] {
         if self.is_open_mpi() { &["tcp"] } else { &["shm", "tcp"] }
     }
 
-    /// The time of an operation, in microseconds: the tenth percentile, for others may use the
-    /// processors meanwhile.
+    /// Returns the tenth percentile of an operation's time, in microseconds. Other programs may use the
+    /// processors, so the median would vary more.
     fn run(&self, provider: &str, dials: &[&str], program: &[&str]) -> f64 {
         let report = self.folder.path().join("report.json").display().to_string();
         let (mpiexec, app) = (launcher(&self.compiler), self.folder.path().join("patterns"));
@@ -44,7 +44,7 @@ impl Bench {
         said.split("quick_us=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap()
     }
 
-    /// By how much an operation grows, in microseconds.
+    /// Returns the growth of an operation's time, in microseconds.
     fn growth(&self, provider: &str, dials: &[&str], program: &[&str]) -> f64 {
         let grown = |_| self.run(provider, dials, program) - self.run(provider, &[], program);
         let mut all: Vec<f64> = (0..PAIRS).map(grown).collect();
@@ -52,7 +52,7 @@ impl Bench {
         all[PAIRS / 2]
     }
 
-    /// The growth is within these shares of what is wanted.
+    /// Asserts that the growth lies within these shares of the expected growth.
     fn grows(&self, provider: &str, dials: &[&str], program: &[&str], wanted_us: f64, shares: [f64; 2]) {
         let mut tries = Vec::new();
         let is_met = (0..TRIES).any(|_| {
@@ -71,7 +71,7 @@ fn sum(report: &Value, name: &str) -> f64 {
     report["ranks"].as_array().unwrap().iter().map(|rank| rank[name].as_f64().unwrap()).sum()
 }
 
-/// Beyond what a provider sends at once it was two latencies, since a send waited for its delivery.
+/// Large messages once paid two latencies, because a send waited for its delivery.
 #[test]
 fn a_standard_send_of_any_size_pays_one_latency() {
     let _alone = alone();
@@ -85,16 +85,17 @@ fn a_standard_send_of_any_size_pays_one_latency() {
     }
 }
 
-/// A synchronous send posts its receive long after the message has come: that is not the link.
+/// A synchronous send posts its receive long after the message has arrived. That delay is no property of the
+/// link.
 #[test]
 fn an_added_latency_is_not_learnt_as_the_links() {
     let _alone = alone();
     for bench in Bench::all(PROGRAM) {
         for provider in bench.providers() {
-            // Open MPI and MPICH acknowledge a synchronous send by a message of its own.
+            // Open MPI and MPICH acknowledge a synchronous send by a separate message.
             let program = ["ssend", "60", "65536"];
             let set = bench.growth(provider, &["--latency", "=400us", "--link", "none"], &program);
-            // Half a latency more before the mend. A part of it is left over shm (docs/apparatus.md).
+            // A learnt delay once added half a latency. A part of that remains over shm (docs/apparatus.md).
             bench.grows(provider, &["--latency", "+400us"], &program, set, [0.9, 1.35]);
         }
     }
@@ -132,7 +133,7 @@ fn the_bytes_of_a_message_count_once() {
     }
 }
 
-/// The calls of a flood show the gap where the sender waits for it, and not where the interface does.
+/// In a flood the calls take the gap if the sender waits for it, but not if the interface does.
 #[test]
 fn a_gap_can_be_waited_for_at_the_sender() {
     let _alone = alone();
@@ -141,7 +142,7 @@ fn a_gap_can_be_waited_for_at_the_sender() {
             let flood = ["flood", "20", "8"];
             let at_interface = ["--send-gap", "=100us", "--link", "none"];
             bench.grows(provider, &at_interface, &flood, 100.0, [-1.0, 0.5]);
-            // A sender that others keep from its processor sends later than it could.
+            // A sender that loses its processor sends later than it could.
             let at_sender = ["--send-gap", "=100us", "--link", "none", "--gap-at", "sender"];
             bench.run(provider, &at_sender, &flood);
             assert!(sum(&bench.report(), "refused") > 0.0, "{}", bench.report());

@@ -1,4 +1,4 @@
-//! `serve` and `--peer` on one host: who is let in, who is not, and what becomes of it.
+//! `serve` and `--peer` on one host: accepted and rejected clients, and the end of both sides.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 const RIGHT: &str = "the right key of these tests";
 const WRONG: &str = "a wrong key for these tests";
 
-/// A host that is served on loopback, without a key.
+/// Starts a served host on loopback, without a key.
 fn served() -> Served {
     Served::start(netdyno(&["serve", "--bind", "127.0.0.1:0"]))
 }
@@ -35,14 +35,14 @@ fn address(served: &Served) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], served.port()))
 }
 
-/// Arguments that measure little, with a peer.
+/// Returns the arguments of a short measurement with a peer.
 fn measuring<'a>(peer: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let short = ["logp", "--wait", "block", "--launches", "1", "--max-time", "1s", "--peer", peer];
     [&short[..], more].concat()
 }
 
-/// What a client says that is let in and then asks for the impossible, which takes no time;
-/// with a key in the environment or without.
+/// Returns the error of a client that asks for an impossible processor. An accepted client fails at once with
+/// that error. `key` is its key, if any.
 fn ask(served: &Served, key: Option<&str>) -> String {
     let peer = address(served).to_string();
     let mut command = netdyno(&measuring(&peer, &["--over", "udp", "--cpus", "0,1023"]));
@@ -59,7 +59,7 @@ fn one_line(output: Output, code: i32) -> String {
     stderr
 }
 
-/// A file with a key that nobody else reads.
+/// Writes a key into a file that only its owner can read.
 fn key_file(folder: &tempfile::TempDir, name: &str, key: &str) -> String {
     let file = folder.path().join(name);
     fs::write(&file, format!("{key}\n")).unwrap();
@@ -82,11 +82,11 @@ fn a_served_host_is_measured_and_stands_in_the_record() {
     assert!(there.clock.tick_ns > 0.0);
     assert_eq!(record.results.len(), 4);
     for result in &record.results {
-        // Served or not, it is one host.
+        // Both processes are on one host, whether it is served or not.
         let distance = netdyno_clock::place::distance(result.cpus[0], result.cpus[1]).to_string();
         assert_eq!((result.cpus.len(), result.distance.as_deref()), (2, Some(&*distance)));
     }
-    // One measurement was to be made.
+    // The server was started for one measurement.
     assert_eq!(served.code(), Some(0));
     let launches: usize = record.results.iter().map(LayerResult::launches).sum();
     served.says(&format!("127.0.0.1: done, {launches} launches"), 1);
@@ -217,16 +217,16 @@ fn strangers_hold_up_nobody() {
         let mut stream = TcpStream::connect(address(&served)).unwrap();
         let mut bytes = vec![0; random.usize(..2000)];
         random.fill(&mut bytes);
-        // It may close before all of it went.
+        // The server may close the connection before all bytes are sent.
         let _ = stream.write_all(&bytes);
     }
-    // A greeting, and then what is no message.
+    // A valid handshake, followed by bytes that are no message.
     let mut known = remote::dial(address(&served), None, LONG).unwrap();
     known.write_all(&[0xff; 100]).unwrap();
     assert!(ask(&served, None).contains(LET_IN));
     served.says("refused: what speaks there is not netdyno", 1);
     served.says("refused: what came is not a message", 1);
-    // A flood is turned away, and passes.
+    // Too many connections are turned away, and the server recovers.
     let flood: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(address(&served)).unwrap()).collect();
     served.says("turned away: too many are knocking", 1);
     drop((silent, flood));
@@ -253,7 +253,7 @@ fn a_host_that_speaks_something_else_or_nothing() {
     serving.join().unwrap();
 }
 
-/// A measurement that goes on for long.
+/// Starts a long measurement.
 fn long_measurement(served: &Served) -> Child {
     let peer = address(served).to_string();
     let args = ["logp", "--over", "am+udp", "--wait", "block", "--launches", "500", "--max-time", "30s"];

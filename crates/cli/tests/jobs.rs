@@ -1,5 +1,5 @@
-//! The command as a job of mpiexec's: every process finds the others through MPI, the first one
-//! measures and writes the result.
+//! The command as an MPI job: the processes find each other through MPI, and rank 0 measures and writes the
+//! result.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -20,14 +20,14 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 const LONG: Duration = Duration::from_secs(60);
-/// Arguments that measure little.
+/// Arguments of a short measurement.
 const LITTLE: [&str; 10] =
     ["--wait", "yield", "--launches", "2", "--max-time", "4s", "--precision", "0.5", "--format", "json"];
 
-/// So many processes of the command.
+/// Returns a job with `procs` processes of the command.
 fn job(compiler: &Path, procs: &str, args: &[&str]) -> Command {
     let mut command = Command::new(launcher(compiler));
-    // Open MPI starts more processes than there are processors only where it is told to.
+    // Open MPI needs an option to start more processes than processors.
     if compiler.with_file_name("ompi_info").is_file() {
         command.arg("--oversubscribe");
     }
@@ -41,7 +41,7 @@ fn record(output: Output) -> Record {
     Record::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap()
 }
 
-/// What the command itself says of what is wrong: once, however many processes there are.
+/// Returns the command's own error, which appears once for any number of processes.
 fn error_of(output: Output, code: i32) -> String {
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(code), "{stderr}");
@@ -116,7 +116,7 @@ fn what_is_wrong_is_said_once() {
             ("2", &["logp", "--over", "udp,tcp", "--label", "mine"], 2, "--label 'LAYER=mine'"),
             ("2", &["logp", "--over", "mpi", "--wait", "block"], 2, "cannot block"),
             ("2", &["logp", "--over", "tcp", "--out", "/nowhere/x.json"], 2, "/nowhere"),
-            // One process is in no job with others.
+            // A single process forms no job.
             ("1", &["logp", "--over", "mpi"], 2, "start netdyno by it"),
         ] {
             let began = Instant::now();
@@ -145,7 +145,7 @@ fn a_launcher_of_another_library_is_told() {
     assert!(line.contains("process 0 of 2") && line.contains("/nowhere/mpicc"), "{line}");
 }
 
-/// Processes whose environment holds `mark`, by their names.
+/// Returns the processes of this name whose environment has `mark`.
 fn marked(mark: &str, name: &str) -> Vec<Pid> {
     let has_mark = |process: &Path| {
         let environ = std::fs::read(process.join("environ")).unwrap_or_default();
@@ -180,7 +180,7 @@ fn a_killed_process_ends_the_job() {
                 .stderr(Stdio::null())
                 .spawn()
                 .unwrap();
-            // Two, and their workers over tcp.
+            // Waits for two processes, besides their workers over tcp.
             let until = Instant::now() + LONG;
             while marked(&mark, "netdyno").len() < 2 {
                 assert!(Instant::now() < until && job.try_wait().unwrap().is_none(), "it does not begin");
@@ -199,7 +199,7 @@ fn a_killed_process_ends_the_job() {
     }
 }
 
-/// Starts a command on the host that is named as ssh does.
+/// A script in the place of ssh, which starts a command on the named host.
 const REMOTE_SHELL: &str = r#"#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
 case $1 in A) host=NAME_A;; B) host=NAME_B;; *) exit 9;; esac
@@ -207,8 +207,8 @@ shift
 exec ip netns exec $host sh -c "$*"
 "#;
 
-/// `mpiexec -n PROCS -hosts a,b netdyno …`, begun on `a`; none where the MPI is not one that
-/// can be told how to reach hosts.
+/// Returns `mpiexec -n PROCS -hosts a,b netdyno …`, started on `a`. Returns `None` for an MPI that cannot be
+/// told how to reach hosts.
 fn job_across(
     network: &Network,
     compiler: &Path,
@@ -249,14 +249,14 @@ fn a_job_reaches_across_hosts() {
             let Some(mut job) = job_across(&network, &compiler, folder.path(), procs, &args) else {
                 continue;
             };
-            // One is enough; each of them passes the cable.
+            // One layer is enough, because every layer uses the link between the hosts.
             let record = record(alone(&mut job));
             assert_launched(&record, 2);
             for result in &record.results {
                 assert!(result.parameters.rtt.value_ns.is_some_and(|ns| ns > 0.0), "{}", result.layer);
             }
         }
-        // What cannot be reached is told.
+        // An unreachable address is an error.
         let args = ["logp", "--over", "udp", "--bind", "127.0.0.1"];
         let Some(mut job) = job_across(&network, &compiler, folder.path(), "2", &args) else { continue };
         let line = error_of(job.output().unwrap(), 1);

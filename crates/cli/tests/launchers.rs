@@ -1,4 +1,4 @@
-//! `--launcher`: what starts the processes of a launch, and how it fails.
+//! `--launcher`: starts the processes of a launch, and reports its errors.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -8,7 +8,7 @@ use common::{error_of, netdyno};
 use netdyno_measure::record::Record;
 use std::time::{Duration, Instant};
 
-/// Starts as many processes as its first argument says, with their places, as mpiexec does.
+/// Starts the number of processes in its first argument, with their ranks, as mpiexec does.
 const START: &str = r#"n=$1; shift; i=0
 while [ $i -lt $n ]; do PMI_RANK=$i PMI_SIZE=$n "$@" & i=$((i + 1)); done; wait"#;
 
@@ -16,7 +16,7 @@ fn launcher(script: &str) -> String {
     format!("sh -c '{script}' sh {{n}}")
 }
 
-/// Arguments that measure little by a launcher.
+/// Returns the arguments of a short measurement with a launcher.
 fn measuring<'a>(launcher: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let short = ["--wait", "yield", "--launches", "1", "--max-time", "1s", "--launcher", launcher];
     [more, &short[..]].concat()
@@ -65,7 +65,7 @@ fn what_a_launcher_cannot_do_is_said_in_one_line() {
     assert!(line.contains("--peer"), "{line}");
 }
 
-/// Processes whose environment holds `mark`.
+/// Counts the processes whose environment has `mark`.
 fn marked(mark: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let is_marked =
@@ -78,7 +78,7 @@ fn marked(mark: &str) -> usize {
 
 #[test]
 fn nothing_outlives_a_launch_whose_process_is_killed() {
-    // The last process dies while it measures, or, on a busy machine, before it comes.
+    // The last process dies while it measures or, on a busy machine, before it connects.
     let deadly = launcher(&START.replace("wait", "sleep 1; kill -9 $!; sleep 5; exit 9"));
     let mark = format!("NETDYNO_TEST=killed-{}", std::process::id());
     let (name, value) = mark.split_once('=').unwrap();

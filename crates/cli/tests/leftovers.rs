@@ -1,4 +1,4 @@
-//! What a run leaves, however it ends: no process, no socket, no file in shared memory, no temporary file.
+//! A run leaves nothing behind, however it ends: no process, socket, file in shared memory or temporary file.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -28,32 +28,32 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 use traces::Traces;
 
-/// How a run ends.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// By itself.
+    /// The run ends by itself.
     Itself,
-    /// By a terminal's Ctrl-C, which goes to all that the user has started.
+    /// Ctrl-C on a terminal sends a signal to the whole process group.
     CtrlC,
-    /// By a signal to the command alone.
+    /// SIGTERM goes to the command alone.
     Term,
-    /// The same, which it does not notice.
+    /// SIGKILL goes to the command alone, which cannot react.
     Kill,
 }
 
 const ALL: [Ending; 4] = [Ending::Itself, Ending::CtrlC, Ending::Term, Ending::Kill];
 const EARLY: [Ending; 3] = [Ending::CtrlC, Ending::Term, Ending::Kill];
 
-/// Time for a run to be under way, also on a busy machine.
+/// Timeout for the start of a run, even on a busy machine.
 const BEGINS_WITHIN: Duration = Duration::from_secs(60);
-/// Runs beside one another: most of the time they wait.
+/// Number of concurrent runs, which are idle most of the time.
 const BESIDE: usize = 3;
 
-/// A command line, and what it has when it is under way.
+/// A command line, and the expected state of its run.
 #[derive(Clone)]
 struct Run {
     words: Vec<String>,
-    /// Processes besides the command.
+    /// Number of processes besides the command.
     processes: usize,
     shares: bool,
     endings: &'static [Ending],
@@ -65,7 +65,7 @@ impl Run {
         Self { words, processes, shares, endings }
     }
 
-    /// Short where it ends by itself, and otherwise longer than anybody waits.
+    /// Returns a command that is short if it ends by itself, and otherwise longer than the test waits.
     fn command(&self, ending: Ending) -> Command {
         let time = if ending == Ending::Itself { "1s" } else { "60s" };
         let words: Vec<&str> = self.words.iter().map(|word| word.as_str()).collect();
@@ -74,7 +74,7 @@ impl Run {
     }
 }
 
-/// Stands for how long a run is to take.
+/// Placeholder of the run's time.
 const TIME: &str = "TIME";
 
 fn end(command: u32, ending: Ending) {
@@ -87,7 +87,7 @@ fn end(command: u32, ending: Ending) {
     }
 }
 
-/// Runs the command until it ends so, and looks at what is left.
+/// Runs the command until the given end, and checks that it leaves nothing behind.
 fn leaves_nothing(run: &Run, ending: Ending, cache: &Path, prepare: &(dyn Fn(&mut Command) + Sync)) {
     let name = format!("{} ({ending:?})", run.words.join(" "));
     let (mut traces, place) = (Traces::new(), tempfile::tempdir().unwrap());
@@ -115,8 +115,8 @@ fn leaves_nothing(run: &Run, ending: Ending, cache: &Path, prepare: &(dyn Fn(&mu
         Some(status) => assert!(ending == Ending::Itself && status.success(), "{name}: {status}: {}", said()),
         None => {
             if ending == Ending::CtrlC {
-                // It ends a program's ranks before the command can look at them, which it does after
-                // 0.25, 0.5, 1, … seconds.
+                // Ctrl-C ends the ranks before the command can read their files. The command reads them after
+                // 0.25, 0.5, 1, … seconds, so the test waits for the next of these times.
                 thread::sleep(began.elapsed() + Duration::from_millis(300));
             }
             end(child.id(), ending);
@@ -126,7 +126,7 @@ fn leaves_nothing(run: &Run, ending: Ending, cache: &Path, prepare: &(dyn Fn(&mu
     traces.assert_gone_but(0, &name);
 }
 
-/// Every run with each of its endings, some beside one another.
+/// Runs every command with each of its ends, some concurrently.
 fn all_leave_nothing(runs: &[Run], cache: &Path, prepare: &(dyn Fn(&mut Command) + Sync)) {
     let all: Vec<(&Run, Ending)> =
         runs.iter().flat_map(|run| run.endings.iter().map(move |&ending| (run, ending))).collect();
@@ -142,7 +142,8 @@ fn all_leave_nothing(runs: &[Run], cache: &Path, prepare: &(dyn Fn(&mut Command)
     });
 }
 
-/// A layer whose library leaves files behind, where there is one: NETDYNO_TEST_LIBRARIES says that there is.
+/// Returns a layer whose library leaves files behind, if it is installed. NETDYNO_TEST_LIBRARIES makes it
+/// mandatory.
 fn layer() -> (&'static str, bool) {
     match find(&Source::ofi(), None) {
         Ok(_) => ("ofi:shm", true),
@@ -195,7 +196,7 @@ fn verbs_leave_nothing() {
 #[test]
 fn programs_and_launchers_leave_nothing() {
     let _alone = alone();
-    // The first MPI: each takes seconds.
+    // Only the first MPI is tested, because each one takes seconds.
     let Some(bench) = Bench::all("tests/programs/slopes.c").into_iter().next() else { return };
     let prepare = |command: &mut Command| {
         prepare(command, &bench.compiler);
@@ -207,21 +208,21 @@ fn programs_and_launchers_leave_nothing() {
     let program = |trips| ["--", &mpiexec, "-n", "2", &slopes, "chain", trips, "8"];
     let (short, long) = (program("10"), program("100000000"));
     let within = ["--", "sh", "-c", &format!("'{}'; true", long[1..].join("' '"))];
-    // Open MPI's launcher has no process of its own for each host. Its files are with its temporary ones.
+    // Open MPI's launcher has no process of its own for each host. Its files are among its temporary files.
     let is_open_mpi = bench.is_open_mpi();
     let (ranks, shares) = (if is_open_mpi { 3 } else { 4 }, !is_open_mpi);
     let (run, sweep) =
         (["run", "--latency", "+1us"], ["sweep", "--latency", "+0:1:1ms", "--repetitions", "1"]);
     let own = ["--over", "mpi", "--launcher", &start, "--wait", "yield", "--max-time", TIME];
     let logp = ["logp", "--no-reference", "--launches", "1", "--precision", "0.0001", "--format", "json"];
-    // A guard is beside each program.
+    // Each program has a guard process.
     all_leave_nothing(
         &[
             Run::of(&[&run[..], &short].concat(), 0, false, &[Ending::Itself]),
             Run::of(&[&run[..], &long].concat(), ranks + 1, shares, &EARLY),
-            // The program's ranks are not the command's grandchildren.
+            // The shell makes the ranks more distant descendants of the command.
             Run::of(&[&run[..], &within].concat(), ranks + 2, shares, &[Ending::Kill]),
-            // Another command measures the link first.
+            // Another netdyno measures the link first.
             Run::of(
                 &[&["run", "--latency", "=900us"][..], &long].concat(),
                 ranks + 2,
@@ -273,7 +274,7 @@ fn hosts_leave_nothing() {
     }
 }
 
-/// `report` starts no process and shares nothing, but has a temporary file beside its page.
+/// `report` starts no process and shares no memory, but has a temporary file beside its page.
 #[test]
 fn a_report_leaves_its_page_alone_or_nothing() {
     let record = |folder: &Path| {
@@ -286,7 +287,7 @@ fn a_report_leaves_its_page_alone_or_nothing() {
         let saved = folder.path().join("record.json");
         match ending {
             Ending::Itself => record(folder.path()),
-            // The report waits for its reader, which it does once it has looked at its place.
+            // The report checks its output first, and then waits for a writer of the pipe.
             _ => mkfifoat(CWD, &saved, Mode::RWXU).unwrap(),
         }
         let mut command = netdyno(&["report", "record.json", "--out", "page.html"]);
@@ -299,7 +300,7 @@ fn a_report_leaves_its_page_alone_or_nothing() {
         } else {
             let until = Instant::now() + BEGINS_WITHIN;
             let _writing = loop {
-                // This fails for as long as nobody reads.
+                // The open fails until the report reads.
                 if let Ok(pipe) = open(&saved, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty()) {
                     break pipe;
                 }

@@ -1,4 +1,4 @@
-//! libfabric and UCX by the command: measured by every verb where they are, refused where they are not.
+//! libfabric and UCX as layers: measured by every verb if they are installed, otherwise refused.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -11,7 +11,7 @@ use netdyno_plugin::source::Source;
 use std::path::Path;
 use std::process::Command;
 
-/// Layers over the libraries that are here; NETDYNO_TEST_LIBRARIES says that both must be.
+/// Returns the layers over the installed libraries. NETDYNO_TEST_LIBRARIES makes both mandatory.
 fn layers() -> Vec<&'static str> {
     let all = [(Source::ofi(), ["ofi:tcp", "ofi:shm"]), (Source::ucx(), ["ucx:tcp", "ucx:posix"])];
     let mut layers = Vec::new();
@@ -27,7 +27,7 @@ fn layers() -> Vec<&'static str> {
     layers
 }
 
-/// What was built is kept in `folder`.
+/// Returns a command that keeps its built plugins in `folder`.
 fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = netdyno(args);
     command.env("XDG_CACHE_HOME", folder);
@@ -43,7 +43,7 @@ fn record(command: &mut Command) -> Record {
     Record::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap()
 }
 
-/// A line on standard error that contains `why`, nothing on standard output.
+/// Asserts one line on standard error that contains `why`, and nothing on standard output.
 fn refused(command: &mut Command, code: i32, why: &str) {
     let output = command.output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
@@ -93,7 +93,7 @@ fn messages_are_measured_by_every_verb() {
     }
 }
 
-/// Whether a library is good is seen beside the lean layer on the same path, in the same run.
+/// The lean layer on the same path is measured in the same run as a reference.
 #[test]
 fn a_library_stands_beside_the_lean_layer_on_its_path() {
     let folder = tempfile::tempdir().unwrap();
@@ -121,7 +121,7 @@ fn a_library_stands_beside_the_lean_layer_on_its_path() {
         assert!(beside.clone().all(|ratio| (&ratio.numerator[..], &ratio.denominator[..]) == (layer, lean)));
         assert_eq!(beside.count(), found.ratios.len(), "no ratio stands twice: {:?}", found.ratios);
         for result in &found.results {
-            // On a busy machine a launch may leave o_r unknown, and with it where the round trip goes.
+            // On a busy machine a launch may leave o_r unknown, and with it the shares of the round trip.
             let is_known = result.parameters.o_r.value_ns.is_some();
             assert_eq!(result.logp().unwrap().shares.is_some(), is_known, "{:?}", result.parameters);
         }

@@ -1,4 +1,4 @@
-//! MPI by the command, which has the launcher start its workers.
+//! MPI as a layer, with workers started by the launcher.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -12,7 +12,7 @@ use netdyno_measure::record::{Found, Record};
 use std::path::Path;
 use std::process::Command;
 
-/// The command with one MPI, measuring little by two processes of it.
+/// Returns a command with a short measurement over one MPI, with two processes.
 fn measuring(compiler: &Path, verb: &[&str]) -> Command {
     let launcher = format!("'{}' -n {{n}}", launcher(compiler).display());
     let short = ["--over", "mpi", "--launches", "1", "--max-time", "1s", "--launcher", &launcher];

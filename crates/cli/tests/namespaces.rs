@@ -1,5 +1,4 @@
-//! Between two hosts of the tests' own: what is measured across, and what happens when a
-//! host or the way to it fails.
+//! Measurements between two hosts of the tests' own, and failures of a host or of its link.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -18,23 +17,22 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Serves `b`, at all its addresses.
+/// Serves host `b`, at all its addresses.
 fn serve(network: &Network) -> Served {
     Served::start(network.on_b(&["serve"]))
 }
 
-/// A client on `a`, with the key.
+/// Returns a client on host `a`, with the key.
 fn client(network: &Network, served: &Served, args: &[&str]) -> Command {
     let mut command = network.on_a(&[&["logp", "--wait", "block"], args].concat());
     command.env("NETDYNO_KEY", served.key()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-/// Arguments that measure little.
+/// Arguments of a short measurement.
 const LITTLE: [&str; 4] = ["--launches", "1", "--max-time", "1s"];
 
-/// Launches and time of a measurement that ends soon, and of one that does not. Their launches
-/// take about a second.
+/// Number of launches and time of a short measurement, and of a long one. Their launches take about a second.
 const SHORT: [&str; 4] = ["--launches", "2", "--max-time", "4s"];
 const LONG_LASTING: [&str; 4] = ["--launches", "50", "--max-time", "60s"];
 
@@ -50,7 +48,7 @@ fn one_line(output: Output, code: i32) -> String {
     stderr
 }
 
-/// Measures a little with `b`, which has to work.
+/// Checks that a short measurement with `b` works.
 fn measure_a_little(network: &Network, served: &Served) {
     let args = [&["--over", "udp", "--peer", B, "--format", "json"], &LITTLE[..]].concat();
     assert_eq!(record(client(network, served, &args).output().unwrap()).results.len(), 1);
@@ -61,12 +59,12 @@ fn measuring(network: &Network, served: &Served, over: &str, duration: [&str; 4]
     client(network, served, &[&args[..], &duration].concat()).spawn().unwrap()
 }
 
-/// Waits until a launch is under way; the worker on the other host.
+/// Waits until a launch is under way. Returns the worker on the other host.
 fn worker_in_a_launch(client: &Child, served: &Served) -> u32 {
     let until = Instant::now() + LONG;
     loop {
         if let ([worker], [_]) = (&workers_of(served.pid())[..], &workers_of(client.id())[..]) {
-            // It takes little of a launch to begin.
+            // The start takes a small part of a launch.
             thread::sleep(Duration::from_millis(300));
             return *worker;
         }
@@ -158,7 +156,7 @@ fn a_killed_client_frees_the_host() {
     measure_a_little(&network, &served);
 }
 
-/// The link of either host goes down for 3 s in the middle of a launch.
+/// Takes the link of a host down for 3 s in the middle of a launch.
 fn link_down_for_a_while(over: &str, link: impl Fn(&Network, &str)) -> Option<Output> {
     let network = Network::new()?;
     let served = serve(&network);
@@ -190,7 +188,7 @@ fn tcp_goes_on_when_the_link_is_back() {
     }
 }
 
-/// What it has lost nobody sends again.
+/// The udp layer does not retransmit lost messages.
 #[test]
 fn udp_goes_on_or_says_what_it_lacks() {
     let Some(output) = link_down_for_a_while("udp", Network::link_of_b) else { return };

@@ -1,4 +1,4 @@
-//! Layers in C by the command: built, measured, refused.
+//! Layers in C: built, measured, refused.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// What was built is kept in `folder`.
+/// Returns a command that keeps its built plugins in `folder`.
 fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = netdyno(args);
     command.env("XDG_CACHE_HOME", folder);
@@ -25,7 +25,7 @@ fn stdout_of(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// Bad input: one line that contains `why`, exit code 2, nothing on standard output.
+/// Asserts bad input: one line that contains `why`, exit code 2, nothing on standard output.
 fn refused(command: &mut Command, why: &str) {
     let output = command.output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
@@ -42,7 +42,7 @@ fn skeleton(folder: &Path) -> String {
 fn a_layer_of_ones_own_is_built_and_measured_by_every_verb() {
     for (source, procs) in [("skeleton", "2"), ("requests", "3")] {
         let folder = tempfile::tempdir().unwrap();
-        // As a user does who has the command alone.
+        // The source comes from the command, because a user may have nothing else.
         let mine = folder.path().join("mine.c");
         let shown = command(folder.path(), &["plugin", "show", source]).output().unwrap();
         fs::write(&mine, stdout_of(&shown)).unwrap();

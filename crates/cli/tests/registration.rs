@@ -59,7 +59,7 @@ fn the_forms_of_a_result() {
     assert!(error_of(&["export", file, "--to", "simgrid"], 2).contains("o_s"));
 }
 
-/// A record of memory that is registered over a layer, in short.
+/// Returns the record of a short measurement over a layer.
 fn of_layer(command: &mut Command) -> Record {
     let few = ["--launches", "2", "--max-time", "1s", "--largest", "1MiB", "--format", "json"];
     let output = command.args(few).output().unwrap();
@@ -67,8 +67,8 @@ fn of_layer(command: &mut Command) -> Record {
     read(&String::from_utf8(output.stdout).unwrap())
 }
 
-/// What there is of memory that is touched when it is registered, and of such that is not: no time is
-/// asserted, but that there is one.
+/// Asserts that the record has times for memory that is touched before its registration and for memory that
+/// is not. The values are not checked.
 fn assert_whole(record: &Record) {
     let result = &record.results[0];
     assert_eq!((result.cpus.len(), &result.distance), (1, &None));

@@ -1,4 +1,4 @@
-//! The command as a new user meets it: help, mistakes, where results go, what is said besides.
+//! The command as seen by a new user: help, mistakes, places of results, messages.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -38,7 +38,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Runs `netdyno` by a shell, which redirects what it is told to.
+/// Runs `netdyno` in a shell; `redirected` has its arguments and redirections.
 fn by_shell(redirected: &str) -> Output {
     let netdyno = env!("CARGO_BIN_EXE_netdyno");
     Command::new("sh").args(["-c", &format!("exec '{netdyno}' {redirected}")]).output().unwrap()
@@ -78,7 +78,7 @@ fn options_have_headings_and_braces_stay() {
         ] {
             assert!(text.lines().any(|line| line == heading), "{verb}: {heading}\n{text}");
         }
-        // The usage has it too.
+        // The usage line has the option too, so the test looks at its last occurrence.
         let over = text.rsplit("--over <").next().unwrap();
         assert!(over.lines().nth(1).unwrap().contains("netdyno layers"), "{verb}:\n{text}");
         assert!(text.contains("'mpiexec -n {n}'"), "{verb}:\n{text}");
@@ -92,7 +92,7 @@ fn help_of_a_verb_is_its_help() {
     assert_eq!(stdout_of(&["help"]), stdout_of(&["--help"]));
 }
 
-/// Mistakes: what is asked for, the exit code, what the one line says, and what it does not say.
+/// Mistakes: the arguments, the exit code, a part of the error, and a text that the error must not contain.
 const MISTAKES: &[(&[&str], i32, &str, &str)] = &[
     (&["logp", "--over", "udp", "--size", "-1"], 2, "--size '-1': not a size, as in 64", "unexpected"),
     (&["logp", "--over", "udp", "--size", "5XB"], 2, "as in 64, 5kB or 64KiB", "digit"),
@@ -189,7 +189,7 @@ fn what_cannot_be_written_is_told() {
         assert_eq!(output.status.code(), Some(code), "{redirected}: {text}");
         assert!(text.contains(says) && text.lines().count() == 1, "{redirected}: {text}");
     }
-    // A result that goes to a file needs no standard output.
+    // A result in a file needs no standard output.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");
     assert!(by_shell(&format!("{sim} --out {} >&-", file.display())).status.success());
@@ -223,7 +223,7 @@ fn a_record_keeps_the_command_line() {
     assert_eq!(record.command_line[1..], args);
 }
 
-/// What stands in a folder.
+/// Returns the names of the files in a folder.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap().flatten();
     let mut names: Vec<String> =
@@ -353,7 +353,7 @@ fn a_run_without_a_dial_warns_and_words_behind_two_dashes_are_the_programs() {
 fn a_signal_to_run_is_its_exit_code() {
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
         let mut child = netdyno(&["run", "--latency", "+1us", "--", "sleep", "60"]).spawn().unwrap();
-        // Once the program runs, the signal is caught.
+        // The command catches signals before it starts the program.
         while common::workers_of(child.id()).is_empty() {
             sleep(Duration::from_millis(10));
         }

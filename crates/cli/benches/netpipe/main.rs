@@ -1,7 +1,7 @@
-//! The half round trip of MPI as netdyno measures it, beside NetPIPE's of the same library on the
-//! same processors, in turn, over fresh processes; and what is between the two, by a program of
-//! 150 lines (pingpong.c) that makes the calls of either. Needs Debian's netpipe-openmpi with
-//! libopenmpi-dev, or netpipe-mpich2 with libmpich-dev.
+//! Compares MPI's half round trip in netdyno with that in NetPIPE, over the same library and processors. The
+//! programs alternate, with fresh processes. A program of 150 lines (pingpong.c) makes the calls of either,
+//! and so explains the difference. Needs Debian's netpipe-openmpi with libopenmpi-dev, or netpipe-mpich2 with
+//! libmpich-dev.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
 
@@ -13,9 +13,9 @@ use std::process::{Command, Stdio};
 
 const ROUNDS: usize = 21;
 const CONFIDENCE: f64 = 0.95;
-/// Bytes of a message.
+/// Sizes of a message, in bytes.
 const SIZES: [usize; 5] = [8, 64, 1024, 8192, 65536];
-/// What is measured, and then what is compared: numerator and denominator.
+/// The measured columns, and the ratios between them: numerator and denominator.
 const COLUMNS: [&str; 5] = ["NetPIPE", "bounced", "blocking", "posted", "netdyno"];
 const RATIOS: [(usize, usize); 3] = [(4, 0), (1, 0), (4, 3)];
 
@@ -33,9 +33,9 @@ const LIBRARIES: [Library; 2] = [
     Library { compiler: "mpicc.mpich", launcher: "mpiexec.mpich", netpipe: "NPmpich2" },
 ];
 
-/// What it says, where it succeeds.
+/// Returns the output of a command that succeeds.
 fn output(command: &mut Command) -> Option<String> {
-    // Open MPI asks for both, of root.
+    // Open MPI requires both variables when it runs as root.
     command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
     let output = command.stdin(Stdio::null()).output().ok()?;
     let text = [output.stdout, output.stderr].concat();
@@ -43,8 +43,7 @@ fn output(command: &mut Command) -> Option<String> {
 }
 
 impl Library {
-    /// All columns of all sizes, one program after the other; every other time from the last to
-    /// the first.
+    /// Measures all columns of all sizes, one program after the other, or in the reverse order.
     fn round(&self, pingpong: &Path, cpus: &str, is_backwards: bool) -> Option<[Row; SIZES.len()]> {
         let mut rows = [[f64::NAN; COLUMNS.len()]; SIZES.len()];
         let mut steps = [0, 1, 2];
@@ -64,7 +63,7 @@ impl Library {
         Some(rows)
     }
 
-    /// Two processes, each on its own processor, as netdyno places them.
+    /// Starts two processes, each on its own processor, as netdyno places them.
     fn pinned(&self, cpus: &str) -> Command {
         let script = "cpus=$0; rank=${PMI_RANK:-$OMPI_COMM_WORLD_RANK}; \
                       exec taskset -c $(echo $cpus | cut -d, -f$((rank + 1))) \"$@\"";
@@ -73,7 +72,7 @@ impl Library {
         command
     }
 
-    /// It says `N bytes M times --> X Mbps in Y usec`, to 10 ns.
+    /// Reads NetPIPE's `N bytes M times --> X Mbps in Y usec`, to 10 ns.
     fn by_netpipe(&self, cpus: &str, size: usize) -> Option<f64> {
         let size = size.to_string();
         let mut command = self.pinned(cpus);
@@ -84,7 +83,7 @@ impl Library {
         Some(words[at - 1].parse::<f64>().ok()? * 1e3)
     }
 
-    /// It says `SIZE WAY NS` in the order of the columns.
+    /// Reads `SIZE WAY NS` in the order of the columns.
     fn by_pingpong(&self, pingpong: &Path, cpus: &str, rows: &mut [Row]) -> Option<()> {
         let text = output(self.pinned(cpus).arg(pingpong).args(SIZES.map(|size| size.to_string())))?;
         let mut times = text.lines().map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());

@@ -1,4 +1,4 @@
-//! MPI programs of our own, compiled by each MPI that there is.
+//! MPI programs of the tests, compiled with each installed MPI.
 
 use super::mpi::{compilers, prepare};
 use std::path::{Path, PathBuf};
@@ -6,22 +6,22 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
 
-/// Two ranks take both processors of a small machine: one test at a time.
+/// Held during a test, because two ranks take both processors of a small machine.
 static ALONE: Mutex<()> = Mutex::new(());
 
 pub fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An MPI, and a program of ours that was compiled by it.
+/// An MPI, and a test program compiled with it.
 pub struct Bench {
     pub compiler: PathBuf,
-    /// Where the program lies, by the name of its source.
+    /// The folder with the program, which has the name of its source.
     pub folder: TempDir,
 }
 
 impl Bench {
-    /// One for each MPI; `source` is a file of this package.
+    /// Compiles the program with each MPI; `source` is a file of this package.
     pub fn all(source: &str) -> Vec<Self> {
         compilers().into_iter().map(|compiler| Self::of(compiler, source)).collect()
     }

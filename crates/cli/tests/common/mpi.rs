@@ -1,10 +1,10 @@
-//! The MPIs that there are: `NETDYNO_TEST_MPICC` names their compilers (a list like PATH), or
-//! there is `mpicc`; each MPI's own `mpiexec` lies beside.
+//! The installed MPIs. `NETDYNO_TEST_MPICC` names their compilers (a list like PATH); the default is `mpicc`.
+//! Each MPI's own `mpiexec` is in the same folder.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The compilers, or none where there is no MPI.
+/// Returns the compilers; empty if there is no MPI.
 pub fn compilers() -> Vec<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let found =
@@ -19,14 +19,14 @@ pub fn compilers() -> Vec<PathBuf> {
     compilers
 }
 
-/// The launcher that belongs to a compiler.
+/// Returns the launcher that belongs to a compiler.
 pub fn launcher(compiler: &Path) -> PathBuf {
     compiler.with_file_name("mpiexec")
 }
 
-/// What an MPI needs in the environment.
+/// Sets the environment variables that an MPI needs.
 pub fn prepare<'a>(command: &'a mut Command, compiler: &Path) -> &'a mut Command {
-    // Open MPI asks for both, of root.
+    // Open MPI requires both variables when it runs as root.
     command
         .env("NETDYNO_MPICC", compiler)
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")

@@ -1,4 +1,4 @@
-//! Two hosts of a test's own: network namespaces joined by a cable.
+//! Two hosts of a test: network namespaces connected by a virtual cable.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
@@ -6,26 +6,26 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Where `a` is.
+/// Address of `a`.
 pub const A: &str = "10.77.0.1";
-/// Where `b` is.
+/// Address of `b`.
 pub const B: &str = "10.77.0.2";
-/// Where `b` is in IPv6.
+/// IPv6 address of `b`.
 pub const B6: &str = "fd77::2";
-/// An address of the same network that nobody has.
+/// An unused address in the same network.
 pub const NOBODY: &str = "10.77.0.9";
 
-/// Set where the tests must not be skipped.
+/// Environment variable that makes these tests mandatory.
 const REQUIRED: &str = "NETDYNO_NAMESPACES";
 
-/// Two hosts. They are gone when this is dropped.
+/// Two hosts. A drop removes them.
 pub struct Network {
     a: String,
     b: String,
 }
 
 impl Network {
-    /// Sets the two up; none where that is not permitted, which standard error is told.
+    /// Sets up the two hosts. If that is not permitted, prints a message and returns `None`.
     pub fn new() -> Option<Self> {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let nth = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -35,7 +35,7 @@ impl Network {
             Ok(()) => Some(network),
             Err(error) => {
                 assert!(std::env::var_os(REQUIRED).is_none(), "no network namespaces: {error}");
-                // Past what the test harness captures.
+                // The message bypasses the capture of the test harness.
                 let _ = writeln!(
                     std::io::stderr(),
                     "SKIPPED: nothing was tested between network namespaces: {error}"
@@ -59,27 +59,27 @@ impl Network {
         Ok(())
     }
 
-    /// What the two are called.
+    /// Returns the names of the two hosts.
     pub fn names(&self) -> (&str, &str) {
         (&self.a, &self.b)
     }
 
-    /// The built command on host `a`.
+    /// Returns the built command on host `a`.
     pub fn on_a(&self, args: &[&str]) -> Command {
         on(&self.a, args)
     }
 
-    /// The built command on host `b`.
+    /// Returns the built command on host `b`.
     pub fn on_b(&self, args: &[&str]) -> Command {
         on(&self.b, args)
     }
 
-    /// Takes the link of `a` down, or puts it up.
+    /// Takes the link of `a` down, or up.
     pub fn link_of_a(&self, state: &str) {
         ip(&["-n", &self.a, "link", "set", "cable", state]).unwrap();
     }
 
-    /// Takes the link of `b` down, or puts it up. `a` sees no more than that nothing comes.
+    /// Takes the link of `b` down, or up. On `a` the link stays up, but nothing arrives.
     pub fn link_of_b(&self, state: &str) {
         ip(&["-n", &self.b, "link", "set", "cable", state]).unwrap();
     }
@@ -87,7 +87,7 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        // The cable goes with its ends. What was never made cannot be removed.
+        // The cable disappears with its ends. A namespace that was never created cannot be removed.
         for host in [&self.a, &self.b] {
             let _ = ip(&["netns", "delete", host]);
         }

@@ -1,4 +1,4 @@
-//! A served host: `netdyno serve`, running.
+//! A running `netdyno serve`.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Long enough for anything but a hang.
+/// Timeout that only a hang exceeds.
 pub const LONG: Duration = Duration::from_secs(60);
 
 /// A running `netdyno serve`.
@@ -42,34 +42,34 @@ impl Served {
         Self { child, announcement, log }
     }
 
-    /// What it said when it began.
+    /// Returns the announcement at its start.
     pub fn announcement(&self) -> &str {
         &self.announcement
     }
 
-    /// Its port.
+    /// Returns its port.
     pub fn port(&self) -> u16 {
         let text = self.announcement.split("at port ").nth(1).unwrap();
         text.split('.').next().unwrap().parse().unwrap()
     }
 
-    /// The key that it made.
+    /// Returns the key that it has generated.
     pub fn key(&self) -> &str {
         let text = self.announcement.split("NETDYNO_KEY=").nth(1).unwrap();
         text.split_whitespace().next().unwrap()
     }
 
-    /// Its process.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it has said about its clients so far.
+    /// Returns its messages about clients so far.
     pub fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
 
-    /// Waits until it has said `text` about its clients so many times.
+    /// Waits until its messages contain `text` this many times.
     pub fn says(&self, text: &str, times: usize) {
         let until = Instant::now() + LONG;
         while self.log().matches(text).count() < times {
@@ -78,7 +78,7 @@ impl Served {
         }
     }
 
-    /// Its exit code, once it has ended by itself.
+    /// Waits for its end and returns its exit code.
     pub fn code(&mut self) -> Option<i32> {
         let until = Instant::now() + LONG;
         loop {

@@ -1,5 +1,5 @@
-//! What a run has in the system while it runs, and what of it is left afterwards. Others use the same
-//! machine: what counts is what belongs to processes of the run, which have its folder in their environment.
+//! The resources of a run while it runs, and those left afterwards. Other programs use the same machine. So
+//! only processes with the run's folder in their environment count, and their resources.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,18 +10,18 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Time for everything to be gone once the command is.
+/// Timeout for all resources to disappear after the command's end.
 const GONE_WITHIN: Duration = Duration::from_secs(15);
-/// How often that is looked at.
+/// Interval between two checks.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The traces of a run.
+/// The resources of a run.
 pub struct Traces {
-    /// Where it has its temporary files.
+    /// Folder of its temporary files.
     folder: TempDir,
     /// Files in shared memory that it had mapped, with their inodes.
     shared: BTreeSet<(PathBuf, u64)>,
-    /// Inodes of sockets that it had open.
+    /// Inodes of its open sockets.
     sockets: BTreeSet<u64>,
 }
 
@@ -30,12 +30,12 @@ impl Traces {
         Self { folder: tempfile::tempdir().unwrap(), shared: BTreeSet::new(), sockets: BTreeSet::new() }
     }
 
-    /// Makes a command, and all that it starts, leave its traces here.
+    /// Makes a command, and all its descendants, use this folder.
     pub fn of(&self, command: &mut Command) {
         command.env("TMPDIR", self.folder.path());
     }
 
-    /// Notes what the run has now. Returns its processes.
+    /// Notes the current resources of the run. Returns its processes.
     pub fn look(&mut self) -> Vec<u32> {
         let processes = self.processes();
         for pid in &processes {
@@ -57,7 +57,7 @@ impl Traces {
         !self.shared.is_empty()
     }
 
-    /// Its processes. A zombie that nobody has collected has no environment.
+    /// Returns its processes. A zombie has no environment and does not count.
     pub fn processes(&self) -> Vec<u32> {
         let variable = [b"TMPDIR=", self.folder.path().as_os_str().as_bytes()].concat();
         let pids = fs::read_dir("/proc").unwrap().flatten();
@@ -69,7 +69,7 @@ impl Traces {
         .collect()
     }
 
-    /// Waits until nothing is left, but for so many processes.
+    /// Waits until nothing is left except this many processes.
     pub fn assert_gone_but(&self, processes: usize, of: &str) {
         let until = Instant::now() + GONE_WITHIN;
         while self.processes().len() > processes && Instant::now() < until {
@@ -77,7 +77,7 @@ impl Traces {
         }
         let left: Vec<String> = self.processes().iter().map(|pid| described(*pid)).collect();
         assert!(left.len() <= processes, "{of}: processes are left: {left:?}");
-        // A file goes a moment after the last process that had it.
+        // A file disappears a moment after the last process that used it.
         while !(self.files().is_empty() && self.left_shared().is_empty()) && Instant::now() < until {
             std::thread::sleep(LOOK);
         }
@@ -105,9 +105,9 @@ fn described(pid: u32) -> String {
     format!("{pid} {}", String::from_utf8_lossy(&words).replace('\0', " "))
 }
 
-/// The inodes of all sockets of this machine that are open.
+/// Returns the inodes of all open sockets of this machine.
 fn open_sockets() -> BTreeSet<u64> {
-    // Where the inode stands in a line.
+    // Each protocol has the column of the inode.
     let tables = [("tcp", 9), ("tcp6", 9), ("udp", 9), ("udp6", 9), ("unix", 6)];
     let inodes = tables.iter().flat_map(|(name, column)| {
         let text = fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();

@@ -1,17 +1,18 @@
-//! Import circles between the files of a crate: none, but between a parent and its children.
+//! Checks for import cycles between the files of a crate. Only a parent and its children may import each
+//! other.
 //!
-//! The imports of a file are read off its text: `use` declarations and paths that begin with `crate` or `super`.
-//! Tests inside of a file may import what they like.
+//! The imports of a file are parsed from its text: `use` declarations, and paths that begin with `crate` or
+//! `super`. Tests inside a file may import anything.
 
 use super::crates;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Crates whose files are still tied together. The list only gets shorter.
+/// Crates whose files still have cycles. The list may only get shorter.
 const TIED: &[&str] = &["apparatus", "layers", "measure", "report"];
 
-/// A module by its path below the crate; the crate itself is the empty path.
+/// A module by its path in the crate; the crate itself is the empty path.
 type Module = Vec<String>;
 
 type Imports = BTreeMap<Module, BTreeSet<Module>>;
@@ -52,7 +53,7 @@ fn in_words(circle: &[Module]) -> String {
     circle.iter().map(|module| module.join("::")).collect::<Vec<_>>().join(", ")
 }
 
-/// Which modules each module imports from.
+/// Returns the modules from which each module imports.
 fn imports(src: &Path) -> Imports {
     let mut files = BTreeMap::new();
     find(src, &mut Vec::new(), &mut files);
@@ -67,7 +68,7 @@ fn imports(src: &Path) -> Imports {
     files.iter().map(of).collect()
 }
 
-/// The text of each module below `folder`, without its tests.
+/// Collects the text of each module below `folder`, without its tests.
 fn find(folder: &Path, at: &mut Module, files: &mut BTreeMap<Module, String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -85,12 +86,12 @@ fn find(folder: &Path, at: &mut Module, files: &mut BTreeMap<Module, String>) {
     }
 }
 
-/// The text without comments.
+/// Returns the text without comments.
 fn code(text: &str) -> String {
     text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-/// The paths from the root of the crate that `text` of `module` names.
+/// Returns the paths, from the root of the crate, that `text` of `module` names.
 fn imported(text: &str, module: &[String]) -> Vec<Module> {
     let mut paths = Vec::new();
     let mut rest = text;
@@ -106,7 +107,7 @@ fn imported(text: &str, module: &[String]) -> Vec<Module> {
     paths.into_iter().map(|path| from_root(path, module)).collect()
 }
 
-/// How long the path, or the tree of paths, is with which `text` begins.
+/// Returns the length of the path, or tree of paths, at the beginning of `text`.
 fn end_of_tree(text: &str) -> usize {
     let mut depth = 0;
     for (at, c) in text.char_indices() {
@@ -121,7 +122,7 @@ fn end_of_tree(text: &str) -> usize {
     text.len()
 }
 
-/// All paths of a tree as `a::{b, c::{d, e}}`.
+/// Adds all paths of a tree such as `a::{b, c::{d, e}}`.
 fn expand(tree: &str, paths: &mut Vec<Module>) {
     let Some((start, branches)) = tree.split_once('{') else {
         return paths.push(tree.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect());
@@ -157,7 +158,7 @@ fn are_kin(a: &[String], b: &[String]) -> bool {
     a.starts_with(b) || b.starts_with(a)
 }
 
-/// The sets of modules each of which leads to all others of its set.
+/// Returns the sets of modules in which each module leads to all others.
 fn circles(imports: &Imports) -> Vec<Vec<Module>> {
     let reached = |from: &Module| {
         let (mut seen, mut ahead) = (BTreeSet::new(), vec![from.clone()]);

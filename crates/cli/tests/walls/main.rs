@@ -1,4 +1,4 @@
-//! The walls of the house: who may know whom, as ARCHITECTURE.md says.
+//! The dependency rules of the workspace, as ARCHITECTURE.md defines them.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -27,7 +27,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Rooms with `unsafe`; all others forbid it.
+/// Crates with `unsafe`; all others forbid it.
 const UNSAFE: &[&str] = &["clock", "host", "stack", "plugin", "apparatus", "vipl"];
 
 fn crates() -> PathBuf {
@@ -40,7 +40,7 @@ fn cargo(args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The rooms that each room knows, by the packages' normal dependencies.
+/// Returns the normal dependencies of each crate on other crates of the workspace.
 fn edges() -> BTreeMap<String, BTreeSet<String>> {
     let metadata: serde_json::Value =
         serde_json::from_str(&cargo(&["metadata", "--format-version", "1", "--no-deps"])).unwrap();
@@ -94,13 +94,13 @@ fn unsafe_lives_where_it_may() {
     }
 }
 
-/// How the body of a function begins that C calls: with what stops a panic, or it is a constant, or it stores what
-/// one system call answers. The last is a fake provider's, for the tests of the hook.
+/// Permitted beginnings of the body of a function that C calls: a guard against panics, a constant, or the
+/// store of one system call's result. The entry `crate::fakes::called` belongs to a fake provider.
 const GUARDS: &[&str] =
     &["answer(", "quietly(", "guard::enter_first(", "FAILED }", "WAS_CLOSED.store(", "crate::fakes::called("];
 
 /// A panic that leaves an `extern "C"` function aborts the program that has loaded the library. The hook
-/// has a macro for such functions, `guard::entries`, whose own has no name to be found here.
+/// declares its functions with the macro `guard::entries`, whose function has no name to be found here.
 #[test]
 fn no_function_that_c_calls_is_left_by_a_panic() {
     let mut found = 0;
@@ -110,7 +110,7 @@ fn no_function_that_c_calls_is_left_by_a_panic() {
         for (_, function) in
             text.match_indices("extern \"C\" fn ").map(|(at, start)| text[at..].split_at(start.len()))
         {
-            // A parameter, and not a function, where no name follows.
+            // Without a name the match is the type of a parameter, not a function.
             let name: String = function.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
             if name.is_empty() {
                 continue;
@@ -128,7 +128,7 @@ fn no_function_that_c_calls_is_left_by_a_panic() {
     assert!(found > 40, "{found}");
 }
 
-/// The sources of all rooms, without their tests.
+/// Returns the sources of all crates, without their tests.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let is_apart = |path: &Path| {
@@ -143,7 +143,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// What a function does, without comments, in words that are one blank apart.
+/// Returns the body of a function without comments, with its words separated by single blanks.
 fn body(function: &str) -> String {
     let body = function.split_once('{').map_or("", |(_, body)| body);
     let lines = body.lines().map(str::trim).filter(|line| !line.starts_with("//"));
