@@ -106,8 +106,8 @@ impl Peer {
     }
 }
 
-/// Repeats the connection attempt for up to `patience`, while it fails as on a link that is down. `look` is
-/// called before each attempt, and its error ends the attempts.
+/// Repeats the connection attempt for up to `patience`, while it fails as on a link that is down or has just
+/// come back. `look` is called before each attempt, and its error ends the attempts.
 fn dial_for(
     patience: Duration,
     address: SocketAddr,

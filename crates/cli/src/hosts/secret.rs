@@ -1,5 +1,5 @@
 //! The key of `serve` and `--peer`. It comes from a file or the environment, never from the command line,
-//! because every process of the host can read that.
+//! because every process of the host can read the command line.
 
 use crate::terminal::fault::Fault;
 use crate::terminal::voice::say;

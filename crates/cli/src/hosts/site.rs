@@ -24,7 +24,7 @@ pub struct Site {
     pub processors: usize,
     /// Address of the sockets on this host; the port is the replier's.
     pub bind: SocketAddr,
-    /// The starter of the processes.
+    /// Origin of the processes, such as a launcher.
     pub origin: Origin,
 }
 

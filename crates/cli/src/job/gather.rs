@@ -1,4 +1,4 @@
-//! Waits for workers to connect to the rendezvous ([`Lobby`]), whatever has started them.
+//! Waits for workers to connect to the rendezvous ([`Lobby`]). A launcher or the processes of a job start them.
 
 use crate::hosts::secret;
 use crate::launch::end::{End, LOOK};

@@ -34,7 +34,7 @@ pub struct Bench {
     pub truth: Option<Truth>,
     /// Address of the sockets on this host; the port is the replier's.
     pub bind: SocketAddr,
-    /// The starter of the processes.
+    /// Origin of the processes, such as a launcher.
     pub origin: Origin,
     /// Injected faults of datagrams.
     pub faults: Option<Faults>,

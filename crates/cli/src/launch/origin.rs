@@ -1,4 +1,4 @@
-//! The starter of the processes of a launch.
+//! The origin of the processes of a launch.
 
 use crate::hosts::peer::Peer;
 use crate::job::ranks::Ranks;
@@ -6,7 +6,7 @@ use netdyno_job::launcher::Launcher;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The starter of the processes of a launch.
+/// The origin of the processes of a launch: the party that starts them.
 #[derive(Clone, Debug)]
 pub enum Origin {
     /// This command starts them as children.

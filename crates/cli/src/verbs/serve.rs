@@ -176,7 +176,7 @@ impl Server {
             return say(&format!("{from}: turned away: too many are knocking"));
         }
         let server = Arc::clone(self);
-        // The kernel kills a worker when the thread that started it ends, so this thread waits for its
+        // The kernel ends a worker when the thread that started it ends, so this thread waits for its
         // worker.
         if let Err(error) = thread::Builder::new().spawn(move || server.hear(stream, from)) {
             self.knocking.fetch_sub(1, Ordering::AcqRel);
