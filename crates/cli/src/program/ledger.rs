@@ -44,8 +44,8 @@ pub struct Rank {
     too_far_ahead: u64,
     refused: u64,
     spared: u64,
-    /// Sends with delivery complete: those completed at their departure, and those held until their delivery
-    /// was known.
+    /// Sends with `FI_DELIVERY_COMPLETE`: those completed at their departure, and those held until their
+    /// delivery was known.
     ended_locally: u64,
     ended_delivered: u64,
     undialled_queues: u64,

@@ -58,7 +58,7 @@ pub struct LinkArgs {
     launcher: Option<String>,
 }
 
-/// The purpose of the link's own parameters.
+/// The program and the dials that need the link's own parameters.
 pub struct Wanted<'a> {
     /// All dial settings of the program.
     pub dials: &'a [Dials],

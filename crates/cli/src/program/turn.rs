@@ -228,7 +228,7 @@ impl RouteArgs {
         self.between.clone()
     }
 
-    /// Returns the time at which sends with delivery complete end.
+    /// Returns the event that completes sends with `FI_DELIVERY_COMPLETE`.
     pub fn completion(&self) -> Completion {
         let named = |completion: &Completion| completion.name() == self.completion;
         Completion::ALL.into_iter().find(named).unwrap_or_default()

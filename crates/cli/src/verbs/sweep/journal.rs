@@ -31,7 +31,7 @@ impl Journal {
     ///
     /// # Errors
     /// Returns `BadInput` if another command has the journal open, if it belongs to another sweep, or if the
-    /// file cannot be used.
+    /// file cannot be used. Returns `Failed` if a new journal cannot be written.
     pub fn open(path: &Path, plan: &str, identity: &Identity) -> Result<Self, Fault> {
         let bad = |error: io::Error| {
             Fault::BadInput(format!("cannot keep the journal {}: {error}", path.display()))
