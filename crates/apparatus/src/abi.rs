@@ -25,22 +25,22 @@ macro_rules! functions {
                     size: size_of::<Self>(),
                     $($member: Some({
                         unsafe extern "C" fn fake($(_: $argument),*) $(-> $result)? {
-                            crate::fakes::called(concat!(stringify!($table), ".", stringify!($member)))
+                            crate::fake_calls::called(concat!(stringify!($table), ".", stringify!($member)))
                         }
                         fake
                     }),)*
                 }
             }
 
-            /// Returns all functions of a table, each called with the sample that [`crate::fakes`] holds
+            /// Returns all functions of a table, each called with the sample that [`crate::fake_calls`] holds
             /// for its types.
-            pub fn calls(table: *const Self) -> Vec<crate::fakes::Call> {
+            pub fn calls(table: *const Self) -> Vec<crate::fake_calls::Call> {
                 vec![$((
                     concat!(stringify!($table), ".", stringify!($member)),
                     // SAFETY: the tests keep the table and the arguments alive for the call.
                     Box::new(move || unsafe {
                         let function = (*table).$member.unwrap();
-                        crate::fakes::Number::number(function($(<$argument as crate::fakes::Sample>::sample()),*))
+                        crate::fake_calls::Number::number(function($(<$argument as crate::fake_calls::Sample>::sample()),*))
                     }),
                 )),*]
             }

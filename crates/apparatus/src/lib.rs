@@ -31,12 +31,13 @@ mod counter;
 mod endpoint;
 mod fabric;
 #[cfg(test)]
+mod fake_calls;
+#[cfg(test)]
 mod fakes;
 pub mod fault;
 mod guard;
 mod hook;
 mod looks;
-mod onesided;
 pub mod page;
 mod patch;
 mod peers;

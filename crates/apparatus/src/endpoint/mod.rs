@@ -1,6 +1,7 @@
 //! Endpoints: each send takes its overhead, gets its departure, and carries the departure as a stamp.
 
 mod messages;
+mod onesided;
 
 use crate::abi::{
     self, Address, AtomicOps, Av, Cntr, Cq, Ep, Fid, IoVec, MsgOps, Opaque, Ops, RmaOps, TaggedOps,
@@ -10,7 +11,6 @@ use crate::between::Between;
 use crate::counter::Counter;
 use crate::guard::{Provider, entries};
 use crate::hook::{Draft, Force, Hook, inside, is_inside, spin_until};
-use crate::onesided;
 use crate::page::Completion;
 use crate::patch::{self, call};
 use crate::peers;

@@ -1,7 +1,7 @@
 //! RMA and atomic operations. They are dialled where they start, by the time at which they may complete.
 
+use super::{Counts, End, Endpoint, Operation, behind, bytes_of};
 use crate::abi::{self, Address, AtomicMsg, Ep, IoCount, IoVec, Opaque, RmaMsg};
-use crate::endpoint::{Counts, End, Endpoint, Operation, behind, bytes_of};
 use crate::guard::entries;
 use crate::patch::{self, call};
 use core::ffi::{c_int, c_void};
