@@ -136,7 +136,13 @@ fn fid(kept: &mut Kept, fclass: usize) -> Fid {
 }
 
 impl World {
+    /// One completion queue serves sends and receives.
     fn new(plan: Plan) -> Self {
+        Self::bound(plan, abi::RECV | abi::TRANSMIT)
+    }
+
+    /// The endpoint is bound to the completion queue with these flags.
+    fn bound(plan: Plan, cq_flags: u64) -> Self {
         let hook = hook(plan);
         let mut kept = Kept(Vec::new());
         let ops = kept.keep(FabricOps::fake());
@@ -170,7 +176,7 @@ impl World {
         // SAFETY: the fabric is live and new.
         unsafe { hook_fabric(hook, fabric) };
         let world = Self { hook, fabric, domain, cq, cntr, ep, kept };
-        world.open();
+        world.open(cq_flags);
         CALLS.take();
         FED.take();
         world
@@ -277,7 +283,7 @@ impl World {
     }
 
     /// Opens everything through the hooked tables, as a program does.
-    fn open(&self) {
+    fn open(&self, cq_flags: u64) {
         // SAFETY: all objects and arguments live as long as the world.
         unsafe {
             let (info, attr, none) = (<*mut Info>::sample(), <*mut CqAttr>::sample(), ptr::null_mut());
@@ -288,7 +294,7 @@ impl World {
             assert_eq!(cntr_open.unwrap()(self.domain, none, Sample::sample(), none), 0);
             assert_eq!(endpoint.unwrap()(self.domain, info, Sample::sample(), none), 0);
             let Ops { bind, control, .. } = *(*self.ep).fid.ops;
-            assert_eq!(bind.unwrap()(self.ep.cast(), self.cq.cast(), abi::RECV | abi::TRANSMIT), 0);
+            assert_eq!(bind.unwrap()(self.ep.cast(), self.cq.cast(), cq_flags), 0);
             assert_eq!(bind.unwrap()(self.ep.cast(), self.cntr.cast(), abi::TRANSMIT | abi::WRITE), 0);
             assert_eq!(control.unwrap()(self.ep.cast(), abi::ENABLE, none), 0);
         }
@@ -552,18 +558,21 @@ fn a_message_is_held_for_its_latency_and_then_freed_with_its_queue() {
 /// Completions are identified by their contexts, and operations are counted when they complete.
 #[test]
 fn ends_are_held_for_queues_and_counters() {
-    let world = World::new(plan("latency=20us"));
-    // SAFETY: the objects are live, and nothing follows the arguments.
-    let (write, count) = unsafe { ((*(*world.ep).rma).write.unwrap(), (*(*world.cntr).ops).read.unwrap()) };
-    let began = ticks::now();
-    // SAFETY: the objects are live, and nothing follows the arguments.
-    assert_eq!(unsafe { write(world.ep, ptr::null(), 8, ptr::null_mut(), 0, 0, 0, CONTEXT) }, 0);
-    // SAFETY: the counter is live.
-    assert_eq!(unsafe { count(world.cntr) }, 0);
-    let end = Entry { op_context: CONTEXT, flags: abi::RMA | abi::WRITE, ..no_entry() };
-    FED.with_borrow_mut(|fed| fed.push_back(end));
-    assert_eq!(world.await_entry().op_context, CONTEXT);
-    assert!(ticks::now() - began >= 20_000);
+    for cq_flags in [abi::RECV | abi::TRANSMIT, abi::TRANSMIT] {
+        let world = World::bound(plan("latency=20us"), cq_flags);
+        // SAFETY: the objects are live, and nothing follows the arguments.
+        let (write, count) =
+            unsafe { ((*(*world.ep).rma).write.unwrap(), (*(*world.cntr).ops).read.unwrap()) };
+        let began = ticks::now();
+        // SAFETY: the objects are live, and nothing follows the arguments.
+        assert_eq!(unsafe { write(world.ep, ptr::null(), 8, ptr::null_mut(), 0, 0, 0, CONTEXT) }, 0);
+        // SAFETY: the counter is live.
+        assert_eq!(unsafe { count(world.cntr) }, 0);
+        let end = Entry { op_context: CONTEXT, flags: abi::RMA | abi::WRITE, ..no_entry() };
+        FED.with_borrow_mut(|fed| fed.push_back(end));
+        assert_eq!(world.await_entry().op_context, CONTEXT);
+        assert!(ticks::now() - began >= 20_000);
+    }
 }
 
 /// Each table leads to the state of its object.

@@ -466,6 +466,8 @@ impl Endpoint {
         }
         if flags & abi::TRANSMIT != 0 {
             self.ends.store(queue.as_ptr(), Relaxed);
+            // SAFETY: a live queue leads to a live state.
+            unsafe { queue.as_ref() }.hold_completions();
         }
     }
 

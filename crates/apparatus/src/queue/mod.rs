@@ -45,7 +45,7 @@ pub struct Queue {
     ops: *const CqOps,
     /// The bytes of an entry; `None` where the format has too few members to dial messages.
     entry_bytes: Option<usize>,
-    /// Whether a dialled endpoint receives into the queue.
+    /// Whether a dialled endpoint completes sends or receives in the queue.
     is_used: AtomicBool,
     /// Whether the program has called `fi_cq_signal`, so that a blocking read must return.
     is_signalled: AtomicBool,
@@ -217,6 +217,11 @@ impl Queue {
         if self.entry_bytes.is_none() {
             self.hook.count(Word::BareQueues, 1);
         }
+        self.hold_completions();
+    }
+
+    /// Records that completions of a dialled endpoint go into the queue.
+    pub fn hold_completions(&self) {
         self.is_used.store(true, Relaxed);
     }
 
