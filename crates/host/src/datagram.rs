@@ -5,9 +5,11 @@
 //! All other datagrams use single sends and receives, which have the lowest latency.
 
 mod faulty;
-mod train;
+mod gso;
 
 use faulty::Faulty;
+pub use gso::{Datagrams, ROOM};
+use gso::{Gathering, GsoBatch};
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::frame::datagram::LONGEST;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,8 +20,6 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 use thiserror::Error;
-pub use train::{Datagrams, ROOM};
-use train::{Gathering, Train};
 
 /// Requested size of the receive and send buffers in bytes. The system may give less.
 const BUFFER: usize = 4 << 20;
@@ -74,7 +74,7 @@ pub struct DatagramSocket {
     may_hold_others: bool,
     faulty: Option<Box<Faulty>>,
     /// Full-length datagrams that wait to be sent as one GSO batch.
-    train: Train,
+    train: GsoBatch,
     /// Present once GRO is enabled on the socket.
     gathering: Option<Gathering>,
     refused: u64,
@@ -115,7 +115,7 @@ impl DatagramSocket {
             only_peer: None,
             may_hold_others: true,
             faulty,
-            train: Train::default(),
+            train: GsoBatch::default(),
             gathering: None,
             refused: 0,
         })
@@ -152,7 +152,7 @@ impl DatagramSocket {
     pub fn send(&mut self, to: SocketAddr, datagram: &[u8], now_ns: u64) {
         match &mut self.faulty {
             None => self.pass(to, datagram),
-            Some(_) => self.spoil(to, datagram, now_ns),
+            Some(_) => self.inject(to, datagram, now_ns),
         }
     }
 
@@ -196,7 +196,7 @@ impl DatagramSocket {
     }
 
     #[cold]
-    fn spoil(&mut self, to: SocketAddr, datagram: &[u8], now_ns: u64) {
+    fn inject(&mut self, to: SocketAddr, datagram: &[u8], now_ns: u64) {
         if let Some(mut faulty) = self.faulty.take() {
             faulty.pass(to, datagram, now_ns, |to, datagram| self.pass(to, datagram));
             self.faulty = Some(faulty);
@@ -241,7 +241,7 @@ impl DatagramSocket {
     pub fn receive(&mut self, room: &mut [u8]) -> Option<Datagrams> {
         for _ in 0..OLD_ERRORS {
             let result = match (self.only_peer, &mut self.gathering) {
-                (peer, Some(gathering)) => train::receive(&self.socket, room, gathering, peer),
+                (peer, Some(gathering)) => gso::receive(&self.socket, room, gathering, peer),
                 (Some(peer), None) if !self.may_hold_others => {
                     self.socket.recv(room).map(|len| (len, peer).into())
                 }
@@ -250,7 +250,7 @@ impl DatagramSocket {
             match result {
                 Ok(datagrams) => {
                     if datagrams.len == LONGEST && self.gathering.is_none() && room.len() >= ROOM {
-                        self.gathering = train::gather(&self.socket);
+                        self.gathering = gso::gather(&self.socket);
                     }
                     return Some(datagrams);
                 }
@@ -429,7 +429,7 @@ mod tests {
     fn without_offload_nothing_is_lost() {
         let mut a = DatagramSocket::bind(ANY, None).unwrap();
         let mut b = DatagramSocket::bind(ANY, None).unwrap();
-        a.train = Train::refused();
+        a.train = GsoBatch::refused();
         let sent = vec![vec![3; LONGEST]; 50];
         sent.iter().for_each(|datagram| a.send(b.local(), datagram, 0));
         a.flush();

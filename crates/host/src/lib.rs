@@ -19,6 +19,7 @@
 //! * [`standard`]: the state of standard output at process start.
 //! * [`wait`]: the wait strategies of an idle process.
 
+pub mod bounce;
 pub mod bytes;
 mod copy;
 pub mod credentials;
@@ -36,7 +37,6 @@ pub mod ring;
 pub mod segment;
 pub mod shared_word;
 pub mod sleep;
-pub mod stage;
 pub mod standard;
 mod sync;
 pub mod wait;

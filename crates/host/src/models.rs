@@ -7,12 +7,12 @@
 //! Loom fails a model that accesses bytes without a happens-before order ([`Tracked`](crate::sync::Tracked)).
 //! The cause is a missing release or acquire, or a write without a credit.
 
+use crate::bounce::{self, BounceReader, BounceWriter, CELLS};
 use crate::bytes::{Bytes, Stretch};
 use crate::lane::{self, WORDS};
 use crate::region::{CONTROL_BYTES, Region};
 use crate::ring::{self, Place};
 use crate::sleep;
-use crate::stage::{self, CELLS, StageReader, StageWriter};
 use crate::sync::{AtomicU64, Ordering};
 use loom::thread;
 use netdyno_protocol::am::{Credit, Credits, Ledger};
@@ -120,11 +120,11 @@ fn a_piece_is_read_before_its_place_is_written_again() {
 #[test]
 fn a_cell_is_emptied_before_it_is_filled_again() {
     loom::model(|| {
-        let region = Arc::new(Region::on_heap(CONTROL_BYTES + stage::LEN));
-        stage::lay_out(&region, CONTROL_BYTES);
+        let region = Arc::new(Region::on_heap(CONTROL_BYTES + bounce::LEN));
+        bounce::lay_out(&region, CONTROL_BYTES);
         // SAFETY: one end of each kind, on memory that nothing else uses.
         let (mut writer, mut reader) =
-            unsafe { (StageWriter::new(&region, CONTROL_BYTES), StageReader::new(&region, CONTROL_BYTES)) };
+            unsafe { (BounceWriter::new(&region, CONTROL_BYTES), BounceReader::new(&region, CONTROL_BYTES)) };
         let words = loom::sync::Arc::new([(); 2].map(|()| AtomicU64::new(0)));
         let theirs = words.clone();
         let emptier = thread::spawn(move || {

@@ -2,10 +2,10 @@
 //! served host, or a process started by a launcher such as mpiexec.
 //!
 //! * [`frame`]: messages on a control connection.
-//! * [`crew`]: the launching side, with all its workers.
+//! * [`workers`]: the launching side, with all its workers.
 //! * [`member`]: the launched side.
 //! * [`launcher`]: external launchers such as mpiexec and srun.
-//! * [`lobby`]: the rendezvous port to which processes started by a launcher connect.
+//! * [`rendezvous`]: the rendezvous port to which processes started by a launcher connect.
 //! * [`place`]: the rank and the job size that launchers report in the environment.
 //! * [`key`], [`greeting`], [`handshake`], [`remote`]: authenticated control connections between hosts.
 //! * [`shared_files`]: files that communication libraries leave in shared memory.
@@ -14,14 +14,14 @@
 //! signals its children.
 #![forbid(unsafe_code)]
 
-pub mod crew;
 pub mod frame;
 pub mod greeting;
 pub mod handshake;
 pub mod key;
 pub mod launcher;
-pub mod lobby;
 pub mod member;
 pub mod place;
 pub mod remote;
+pub mod rendezvous;
 pub mod shared_files;
+pub mod workers;

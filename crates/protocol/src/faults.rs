@@ -110,7 +110,7 @@ impl fmt::Display for Faults {
 
 /// The fault injector of one sender. It draws the faults from a seed.
 #[derive(Clone, Debug)]
-pub struct Spoiler {
+pub struct FaultInjector {
     random: Random,
     faults: Faults,
     /// The longest delay of a reordered datagram.
@@ -119,7 +119,7 @@ pub struct Spoiler {
     bad_until_ns: u64,
 }
 
-impl Spoiler {
+impl FaultInjector {
     /// Creates a fault injector that draws from `seed` and delays a datagram by less than `hold_at_most_ns`.
     pub fn new(faults: Faults, hold_at_most_ns: u64, seed: u64) -> Self {
         Self { random: Random::new(seed), faults, hold_at_most_ns, bad_until_ns: 0 }
@@ -127,7 +127,7 @@ impl Spoiler {
 
     /// Injects faults into a datagram. Calls `pass` for each copy that is delivered: none, one or two. The
     /// second argument of `pass` is the delay of the copy, in nanoseconds.
-    pub fn spoil(&mut self, datagram: &[u8], now_ns: u64, mut pass: impl FnMut(&[u8], u64)) {
+    pub fn inject(&mut self, datagram: &[u8], now_ns: u64, mut pass: impl FnMut(&[u8], u64)) {
         if self.is_lost(now_ns) {
             return;
         }
@@ -218,11 +218,11 @@ mod tests {
     fn faults_come_as_often_as_asked() {
         const COUNT: usize = 20_000;
         let run = |faults: Faults| {
-            let mut spoiler = Spoiler::new(faults, 1000, 1);
+            let mut injector = FaultInjector::new(faults, 1000, 1);
             let (mut passed, mut held, mut damaged) = (0, 0, 0);
             for n in 0..COUNT as u64 {
                 let datagram = [7; 60];
-                spoiler.spoil(&datagram, n * 10_000, |bytes, held_ns| {
+                injector.inject(&datagram, n * 10_000, |bytes, held_ns| {
                     passed += 1;
                     held += usize::from(held_ns > 0);
                     damaged += usize::from(bytes != datagram);

@@ -12,9 +12,9 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Returns a clock that counts at most a quarter of the timeout `patience` for one pause.
-    pub(crate) fn new(patience: Duration) -> Self {
-        let most = (patience / 4).max(Duration::from_millis(1));
+    /// Returns a clock that counts at most a quarter of `timeout` for one pause.
+    pub(crate) fn new(timeout: Duration) -> Self {
+        let most = (timeout / 4).max(Duration::from_millis(1));
         Self { last: Instant::now(), now_ns: 0, most }
     }
 

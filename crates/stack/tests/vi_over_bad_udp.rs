@@ -32,7 +32,7 @@ const KEPT: &[(u64, fn())] = &[
 #[test]
 fn seeds_that_failed_once() {
     for (seed, test) in KEPT {
-        common::patience::with_seed(*seed, test);
+        common::timeout::with_seed(*seed, test);
     }
 }
 

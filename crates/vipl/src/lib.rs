@@ -16,7 +16,7 @@
 //!
 //! * `abi`: the structures of C. `handle`: handles that can be checked.
 //! * `nic`: the NICs of the process, their progress threads, and the handlers that these call.
-//! * `waiting`, `bell`: waiting for a completion. `signals`: signals belong to the program.
+//! * `waiting`, `wakeup`: waiting for a completion. `signals`: signals belong to the program.
 //! * `process`: closes NICs when the process exits, and disowns them in a child after a fork.
 //! * `names`: host names. `settings`: environment variables and device names.
 //! * `skin`: the functions of `vipl.h`.
@@ -24,7 +24,6 @@
 //! docs/vipl.md lists the choices where the specification leaves some.
 
 mod abi;
-mod bell;
 mod handle;
 mod names;
 mod nic;
@@ -33,3 +32,4 @@ mod settings;
 mod signals;
 mod skin;
 mod waiting;
+mod wakeup;

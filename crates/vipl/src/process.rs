@@ -9,7 +9,7 @@
 //! A forked child inherits sockets and the memory of peers, and would act in its parent's name. So the
 //! parent's handles are invalid in the child.
 
-use crate::{bell, nic};
+use crate::{nic, wakeup};
 use netdyno_stack::vi::ReturnCode;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,7 +24,7 @@ unsafe extern "C" {
 extern "C" fn in_child() {
     quietly(|| {
         nic::disown();
-        bell::disown();
+        wakeup::disown();
     });
 }
 

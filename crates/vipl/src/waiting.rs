@@ -1,9 +1,9 @@
 //! Waiting for a completion: a thread spins for a while and then sleeps.
 
-use crate::bell::Bell;
 use crate::nic::id::NicId;
 use crate::nic::{self, Nic};
 use crate::settings;
+use crate::wakeup::Wakeup;
 use netdyno_stack::vi::ReturnCode;
 use std::ffi::c_ulong;
 use std::os::fd::AsFd;
@@ -40,7 +40,7 @@ pub fn wait<T>(
     if let Some(found) = spin_for(id, began, spin, &mut look)? {
         return Ok(found);
     }
-    let bell = Bell::of_this_thread().map_err(|_| ReturnCode::ErrorResource)?;
+    let wakeup = Wakeup::of_this_thread().map_err(|_| ReturnCode::ErrorResource)?;
     loop {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         if left == Some(Duration::ZERO) {
@@ -51,7 +51,7 @@ pub fn wait<T>(
             Ok(match look(nic)? {
                 Some(found) => Ok(found),
                 None => {
-                    nic.fall_asleep(&bell, &sleep);
+                    nic.fall_asleep(&wakeup, &sleep);
                     Err(sleep)
                 }
             })
@@ -61,9 +61,9 @@ pub fn wait<T>(
             Err(sleep) => sleep,
         };
         let most = left.map_or(sleep.most, |left| left.min(sleep.most));
-        bell.sleep(Some(sleep.wire.as_fd()), Some(most));
+        wakeup.sleep(Some(sleep.wire.as_fd()), Some(most));
         let looked = nic::visit(id, |nic| {
-            nic.wake_up(&bell);
+            nic.wake_up(&wakeup);
             nic.provider.progress();
             look(nic)
         })?;

@@ -18,7 +18,7 @@ const REACHING: Duration = Duration::from_secs(5);
 /// Timeout for the host's answer; it calibrates its clock first.
 const GETTING_READY: Duration = Duration::from_secs(10);
 /// Timeout for a connection once measuring has begun. It is longer, because a link may be down for a while.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 /// Timeout of one connection attempt. A lost packet delays the connection by no more than that.
 const ATTEMPT: Duration = Duration::from_secs(1);
 /// Pause between two attempts.
@@ -70,7 +70,7 @@ impl Peer {
         let failed = |error: &dyn std::fmt::Display| {
             LaunchError::Failed(format!("no worker on {}: {error}", self.address.ip()))
         };
-        let mut stream = dial_for(PATIENCE, self.address, self.key.as_ref(), &|| interrupt.check())
+        let mut stream = dial_for(TIMEOUT, self.address, self.key.as_ref(), &|| interrupt.check())
             .map_err(LaunchError::Fault)?
             .map_err(|error| failed(&error))?;
         let ask = Ask::Launch { session: self.reserved.session };
@@ -106,15 +106,15 @@ impl Peer {
     }
 }
 
-/// Repeats the connection attempt for up to `patience`, while it fails as on a link that is down or has just
+/// Repeats the connection attempt for up to `timeout`, while it fails as on a link that is down or has just
 /// come back. `look` is called before each attempt, and its error ends the attempts.
 fn dial_for(
-    patience: Duration,
+    timeout: Duration,
     address: SocketAddr,
     key: Option<&Key>,
     look: &dyn Fn() -> Result<(), Fault>,
 ) -> Result<Result<TcpStream, DialError>, Fault> {
-    let until = Instant::now() + patience;
+    let until = Instant::now() + timeout;
     loop {
         look()?;
         match remote::dial(address, key, ATTEMPT) {

@@ -1,10 +1,10 @@
-//! Waits for workers to connect to the rendezvous ([`Lobby`]). A launcher or the processes of a job start them.
+//! Waits for workers to connect to the rendezvous ([`Rendezvous`]). A launcher or the processes of a job start them.
 
 use crate::hosts::secret;
 use crate::launch::end::{End, LOOK};
 use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
-use netdyno_job::lobby::{Guest, Lobby};
+use netdyno_job::rendezvous::{Arrival, Rendezvous};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -19,17 +19,17 @@ pub fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
 /// Waits for `procs` workers and returns them by rank; workers without a rank stay in the order of their
 /// arrival. `look` is called whenever no worker arrives for a while, and its error ends the wait.
 pub fn gather(
-    lobby: &Lobby,
+    rendezvous: &Rendezvous,
     procs: usize,
     interrupt: &Interrupt,
     look: &mut dyn FnMut() -> Result<(), End>,
-) -> Result<Vec<Guest>, End> {
+) -> Result<Vec<Arrival>, End> {
     let until = Instant::now() + COMING;
     let mut guests = Vec::new();
     while guests.len() < procs {
         interrupt.check().map_err(End::Fault)?;
-        match lobby.next(LOOK) {
-            Some(Guest { place: Some(place), .. }) if place.procs != procs => {
+        match rendezvous.next(LOOK) {
+            Some(Arrival { place: Some(place), .. }) if place.procs != procs => {
                 return Err(End::Fault(Fault::BadInput(format!(
                     "{} processes were started, and {procs} are wanted: say -n {{n}} to --launcher",
                     place.procs
@@ -43,7 +43,7 @@ pub fn gather(
                 "of {procs} processes {} came within {COMING:?}: is {} an address that all hosts reach \
                  (--bind), and is {} passed on by what starts them?",
                 guests.len(),
-                lobby.address().ip(),
+                rendezvous.address().ip(),
                 secret::VARIABLE
             )));
         }

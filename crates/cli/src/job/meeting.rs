@@ -5,8 +5,8 @@ use crate::terminal::fault::Fault;
 use crate::terminal::voice::say;
 use netdyno_host::interface;
 use netdyno_job::key::Key;
-use netdyno_job::lobby::{self, Lobby};
 use netdyno_job::place::{Place, machine};
+use netdyno_job::rendezvous::{self, Rendezvous};
 use netdyno_layers::plugin::bootstrap::Bootstrap;
 use netdyno_measure::layer::LayerError;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ pub struct Door {
 impl Door {
     /// Opens one more connection to rank 0.
     pub fn enter(&self) -> Result<TcpStream, LayerError> {
-        lobby::enter(self.address, &self.key, Some(self.place)).map_err(|error| {
+        rendezvous::enter(self.address, &self.key, Some(self.place)).map_err(|error| {
             LayerError(format!("process {}: the first one, at {}: {error}", self.place.rank, self.address))
         })
     }
@@ -55,15 +55,15 @@ struct Invitation {
 /// Finds rank 0, which opens its rendezvous at `bind`, if that is given. If all processes share one network
 /// namespace, the rendezvous is on the loopback interface. Otherwise the remote processes try the addresses
 /// of rank 0.
-pub fn meet(bootstrap: &mut Bootstrap, bind: Option<IpAddr>) -> Result<(Door, Option<Lobby>), Fault> {
+pub fn meet(bootstrap: &mut Bootstrap, bind: Option<IpAddr>) -> Result<(Door, Option<Rendezvous>), Fault> {
     let place = Place { rank: bootstrap.place().rank, procs: bootstrap.place().ranks };
     let networks = gather(bootstrap, Ok(network().into()))?;
     let is_near = |rank: usize| networks[rank] == networks[0];
     let is_one_network = (0..place.procs).all(is_near);
 
-    let lobby = if place.rank == 0 { Some(open_lobby(bind, is_one_network)) } else { None };
-    let invitation = match &lobby {
-        Some(Ok(lobby)) => invite(lobby),
+    let rendezvous = if place.rank == 0 { Some(open_lobby(bind, is_one_network)) } else { None };
+    let invitation = match &rendezvous {
+        Some(Ok(rendezvous)) => invite(rendezvous),
         Some(Err(error)) => Err(LayerError(format!("no place for the others to come to: {error}"))),
         None => Ok(Vec::new()),
     };
@@ -80,7 +80,7 @@ pub fn meet(bootstrap: &mut Bootstrap, bind: Option<IpAddr>) -> Result<(Door, Op
     let found = gather(bootstrap, found.map(|at| vec![at]))?;
     let at = found.iter().map(|at| usize::from(at[0])).filter(|&at| at < addresses.len()).max();
     let address = at.map(|at| addresses[at]).ok_or_else(|| unread(&"no address"))?;
-    Ok((Door { address, key_text, key, place }, lobby.and_then(Result::ok)))
+    Ok((Door { address, key_text, key, place }, rendezvous.and_then(Result::ok)))
 }
 
 /// Contributes `mine`, and returns the contributions of all processes, padded with blanks. If one process has
@@ -115,19 +115,18 @@ fn network() -> String {
     format!("{} {}", machine(), space.display())
 }
 
-fn open_lobby(bind: Option<IpAddr>, is_one_network: bool) -> io::Result<Lobby> {
+fn open_lobby(bind: Option<IpAddr>, is_one_network: bool) -> io::Result<Rendezvous> {
     match bind {
-        Some(ip) => Lobby::open(ip),
-        None if is_one_network => Lobby::open(Ipv4Addr::LOCALHOST.into()),
+        Some(ip) => Rendezvous::open(ip),
+        None if is_one_network => Rendezvous::open(Ipv4Addr::LOCALHOST.into()),
         // IPv4 is the fallback on a host without IPv6.
-        None => {
-            Lobby::open(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| Lobby::open(Ipv4Addr::UNSPECIFIED.into()))
-        }
+        None => Rendezvous::open(Ipv6Addr::UNSPECIFIED.into())
+            .or_else(|_| Rendezvous::open(Ipv4Addr::UNSPECIFIED.into())),
     }
 }
 
-fn invite(lobby: &Lobby) -> Result<Vec<u8>, LayerError> {
-    let own = lobby.address();
+fn invite(rendezvous: &Rendezvous) -> Result<Vec<u8>, LayerError> {
+    let own = rendezvous.address();
     let mut ips = if own.ip().is_unspecified() {
         interface::addresses().map_err(LayerError::new)?
     } else {
@@ -135,12 +134,13 @@ fn invite(lobby: &Lobby) -> Result<Vec<u8>, LayerError> {
     };
     ips.truncate(ADDRESSES_AT_MOST);
     let addresses = ips.into_iter().map(|ip| SocketAddr::new(ip, own.port())).collect();
-    serde_json::to_vec(&Invitation { addresses, key_text: lobby.key_text().into() }).map_err(LayerError::new)
+    serde_json::to_vec(&Invitation { addresses, key_text: rendezvous.key_text().into() })
+        .map_err(LayerError::new)
 }
 
 /// Returns the index of the first address at which rank 0's rendezvous answers.
 fn try_all(addresses: &[SocketAddr], key: &Key) -> Result<u8, LayerError> {
-    let found = addresses.iter().position(|&address| lobby::is_at(address, key));
+    let found = addresses.iter().position(|&address| rendezvous::is_at(address, key));
     found.and_then(|at| u8::try_from(at).ok()).ok_or_else(|| {
         let tried: Vec<String> = addresses.iter().map(|address| address.ip().to_string()).collect();
         LayerError(format!(

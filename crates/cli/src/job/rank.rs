@@ -14,9 +14,9 @@ use crate::options::bench::Measuring;
 use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
 use netdyno_clock::place as processors;
-use netdyno_job::lobby::Lobby;
 use netdyno_job::member::{Control, MemberError};
 use netdyno_job::place::{Place, has_elder_here};
+use netdyno_job::rendezvous::Rendezvous;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::plugin::bootstrap::Bootstrap;
 use netdyno_measure::layer::LayerError;
@@ -65,9 +65,9 @@ where
     }
     let mut bootstrap =
         Bootstrap::open().map_err(|error| said_by_the_elder(Fault::Failed(about(error.0))))?;
-    let (door, lobby) = meet(&mut bootstrap, measuring.bind.map(|bind| bind.ip()))?;
+    let (door, rendezvous) = meet(&mut bootstrap, measuring.bind.map(|bind| bind.ip()))?;
     drop(deadline);
-    let result = lead_or_follow(&door, lobby, lead);
+    let result = lead_or_follow(&door, rendezvous, lead);
     // The result is reported before MPI finalises, because that may never return.
     let result = result.map_err(Fault::told);
     let _deadline = Deadline::of(ENDING, None, code_of(&result));
@@ -75,12 +75,13 @@ where
     result
 }
 
-fn lead_or_follow<F>(door: &Door, lobby: Option<Lobby>, lead: F) -> Result<(), Fault>
+fn lead_or_follow<F>(door: &Door, rendezvous: Option<Rendezvous>, lead: F) -> Result<(), Fault>
 where
     F: FnOnce(Rc<Ranks>) -> Result<(), Fault> + Send,
 {
     thread::scope(|scope| {
-        let leading = lobby.map(|lobby| scope.spawn(|| lead_all(lobby, door.place.procs, lead)));
+        let leading =
+            rendezvous.map(|rendezvous| scope.spawn(|| lead_all(rendezvous, door.place.procs, lead)));
         let followed = follow(door);
         match leading.map(|leading| leading.join()) {
             Some(Ok(led)) => led,
@@ -93,11 +94,11 @@ where
     })
 }
 
-fn lead_all<F>(lobby: Lobby, procs: usize, lead: F) -> Result<(), Fault>
+fn lead_all<F>(rendezvous: Rendezvous, procs: usize, lead: F) -> Result<(), Fault>
 where
     F: FnOnce(Rc<Ranks>) -> Result<(), Fault>,
 {
-    let ranks = Rc::new(Ranks::gather(lobby, procs, &Interrupt::catch()?)?);
+    let ranks = Rc::new(Ranks::gather(rendezvous, procs, &Interrupt::catch()?)?);
     let result = lead(Rc::clone(&ranks));
     ranks.end(code_of(&result));
     result

@@ -5,8 +5,8 @@ use crate::job::gather::{distinct, gather};
 use crate::launch::end::{End, LOOK};
 use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
-use netdyno_job::crew::{Crew, Event};
-use netdyno_job::lobby::Lobby;
+use netdyno_job::rendezvous::Rendezvous;
+use netdyno_job::workers::{Event, Workers};
 use netdyno_layers::catalogue::Layer;
 use netdyno_measure::record::Environment;
 use serde::{Deserialize, Serialize};
@@ -53,30 +53,30 @@ pub struct Host {
 /// All processes of the job, by rank.
 #[derive(Debug)]
 pub struct Ranks {
-    lobby: Lobby,
-    crew: RefCell<Crew>,
+    rendezvous: Rendezvous,
+    processes: RefCell<Workers>,
     hosts: Vec<Host>,
 }
 
 impl Ranks {
     /// Waits until all processes have connected to the rendezvous.
-    pub fn gather(lobby: Lobby, procs: usize, interrupt: &Interrupt) -> Result<Self, Fault> {
-        let (mut crew, mut hosts) = (Crew::new(), Vec::new());
-        let come_in = |crew: &mut Crew, hosts: &mut Vec<Host>| -> Result<(), End> {
-            for guest in gather(&lobby, procs, interrupt, &mut || Ok(()))? {
-                crew.enlist(guest.control)?;
+    pub fn gather(rendezvous: Rendezvous, procs: usize, interrupt: &Interrupt) -> Result<Self, Fault> {
+        let (mut processes, mut hosts) = (Workers::new(), Vec::new());
+        let come_in = |processes: &mut Workers, hosts: &mut Vec<Host>| -> Result<(), End> {
+            for guest in gather(&rendezvous, procs, interrupt, &mut || Ok(()))? {
+                processes.enlist(guest.control)?;
                 hosts.push(Host { machine: guest.machine, cpus: Vec::new() });
             }
             for _ in 0..procs {
-                match word(crew, interrupt)? {
+                match word(processes, interrupt)? {
                     (rank, Word::Here { cpus }) => hosts[rank].cpus = cpus,
                     (rank, other) => return Err(out_of_turn(rank, &other)),
                 }
             }
             Ok(())
         };
-        come_in(&mut crew, &mut hosts).map_err(failed)?;
-        Ok(Self { lobby, crew: RefCell::new(crew), hosts })
+        come_in(&mut processes, &mut hosts).map_err(failed)?;
+        Ok(Self { rendezvous, processes: RefCell::new(processes), hosts })
     }
 
     /// Returns the host of each process.
@@ -96,9 +96,9 @@ impl Ranks {
 
     /// Returns the description of a process's machine, whose processor `cpu` is watched for interruptions.
     pub fn environment(&self, rank: usize, cpu: usize, interrupt: &Interrupt) -> Result<Environment, Fault> {
-        let mut crew = self.crew.borrow_mut();
-        let asked = crew.send(rank, &Call::Environment(cpu)).map_err(End::from);
-        match asked.and_then(|()| word(&mut crew, interrupt)) {
+        let mut processes = self.processes.borrow_mut();
+        let asked = processes.send(rank, &Call::Environment(cpu)).map_err(End::from);
+        match asked.and_then(|()| word(&mut processes, interrupt)) {
             Ok((_, Word::Environment(environment))) => Ok(*environment),
             Ok((rank, other)) => Err(failed(out_of_turn(rank, &other))),
             Err(end) => Err(failed(end)),
@@ -106,17 +106,18 @@ impl Ranks {
     }
 
     /// Has every process provide a worker, and adds the workers to `workers`, by rank.
-    pub fn launch(&self, layer: Layer, workers: &mut Crew, interrupt: &Interrupt) -> Result<(), End> {
-        let mut crew = self.crew.borrow_mut();
+    pub fn launch(&self, layer: Layer, workers: &mut Workers, interrupt: &Interrupt) -> Result<(), End> {
+        let mut processes = self.processes.borrow_mut();
         let call = if layer.has_launcher() { Call::Itself } else { Call::Worker };
         for rank in 0..self.hosts.len() {
-            crew.send(rank, &call)?;
+            processes.send(rank, &call)?;
         }
-        let guests =
-            gather(&self.lobby, self.hosts.len(), interrupt, &mut || match crew.next(Duration::ZERO)? {
-                None => Ok(()),
-                Some((rank, event)) => Err(complaint(rank, event)),
-            })?;
+        let guests = gather(&self.rendezvous, self.hosts.len(), interrupt, &mut || match processes
+            .next(Duration::ZERO)?
+        {
+            None => Ok(()),
+            Some((rank, event)) => Err(complaint(rank, event)),
+        })?;
         for guest in guests {
             workers.enlist(guest.control)?;
         }
@@ -125,19 +126,19 @@ impl Ranks {
 
     /// Tells all processes to end. A process that has gone already is ignored.
     pub fn end(&self, code: u8) {
-        let mut crew = self.crew.borrow_mut();
+        let mut processes = self.processes.borrow_mut();
         for rank in 0..self.hosts.len() {
-            let _ = crew.send(rank, &Call::End(code));
+            let _ = processes.send(rank, &Call::End(code));
         }
     }
 }
 
 /// Waits for the next message of any process.
-fn word(crew: &mut Crew, interrupt: &Interrupt) -> Result<(usize, Word), End> {
+fn word(processes: &mut Workers, interrupt: &Interrupt) -> Result<(usize, Word), End> {
     let until = Instant::now() + ANSWERING;
     loop {
         interrupt.check().map_err(End::Fault)?;
-        match crew.next(LOOK)? {
+        match processes.next(LOOK)? {
             Some((rank, Event::Message(word))) => return Ok((rank, word)),
             Some((rank, event)) => return Err(complaint(rank, event)),
             None if Instant::now() > until => {

@@ -7,7 +7,7 @@ use crate::launch::end::{AFTERMATH, End, LOOK, SILENCE};
 use crate::launch::orders::{Answer, CrowdAnswer, CrowdOrder, Opening, Order};
 use crate::launch::start::{self, Started};
 use crate::terminal::interrupt::Interrupt;
-use netdyno_job::crew::{Crew, Event};
+use netdyno_job::workers::{Event, Workers};
 use netdyno_measure::contention::direct::{CrowdPlan, direct};
 use netdyno_measure::contention::step::{Counted, Cue, Step};
 use netdyno_measure::task::Data;
@@ -35,7 +35,7 @@ pub fn launch(
     data.preemptions = crowd.preemptions;
     let machines = crowd.started.machines;
     if bench.layer.is_of_library() {
-        crowd.crew.dismiss();
+        crowd.workers.dismiss();
     }
     Ok(Launched { data: Data::Contention(data), library: None, machines })
 }
@@ -50,7 +50,7 @@ enum Role {
 }
 
 struct Crowd<'a> {
-    crew: Crew,
+    workers: Workers,
     /// Dropped after the connections to the workers.
     started: Started,
     interrupt: &'a Interrupt,
@@ -62,10 +62,10 @@ impl<'a> Crowd<'a> {
     /// Launches the processes and connects them with each other.
     fn begin(bench: &Bench, plan: &CrowdPlan, interrupt: &'a Interrupt) -> Result<Self, End> {
         let procs = plan.procs;
-        let mut crew = Crew::new();
-        let started = start::workers(bench, procs, &mut crew, interrupt)?;
+        let mut workers = Workers::new();
+        let started = start::workers(bench, procs, &mut workers, interrupt)?;
         let roles = vec![Role::None; procs];
-        let mut crowd = Self { crew, started, interrupt, roles, preemptions: Some(0) };
+        let mut crowd = Self { workers, started, interrupt, roles, preemptions: Some(0) };
         for rank in 0..procs {
             crowd.say(rank, CrowdOrder::Gather(Box::new(opening(bench, rank, plan))))?;
         }
@@ -168,7 +168,7 @@ impl<'a> Crowd<'a> {
     }
 
     fn say(&mut self, rank: usize, order: CrowdOrder) -> Result<(), End> {
-        Ok(self.crew.send(rank, &Order::Crowd(order))?)
+        Ok(self.workers.send(rank, &Order::Crowd(order))?)
     }
 
     /// Waits for the next answer. The end of a process before that of the launch is a failure.
@@ -176,7 +176,7 @@ impl<'a> Crowd<'a> {
         let silent_at = Instant::now() + SILENCE;
         loop {
             self.interrupt.check().map_err(End::Fault)?;
-            match self.crew.next(LOOK)? {
+            match self.workers.next(LOOK)? {
                 Some((rank, Event::Message(Answer::Crowd(answer)))) => return Ok((rank, answer)),
                 Some((rank, Event::Message(Answer::Failed(text)))) => {
                     return Err(self.aftermath(rank, text, false));
@@ -199,12 +199,12 @@ impl<'a> Crowd<'a> {
     /// its end is waited for, and named first.
     fn aftermath(&mut self, rank: usize, text: String, has_ended: bool) -> End {
         let mut words = vec![(has_ended, rank, text)];
-        let patience = if has_ended { FIRST_WORDS } else { AFTERMATH };
-        let until = Instant::now() + patience;
+        let timeout = if has_ended { FIRST_WORDS } else { AFTERMATH };
+        let until = Instant::now() + timeout;
         while words.len() < self.roles.len()
             && let Some(left) = until.checked_duration_since(Instant::now())
         {
-            match self.crew.next(left) {
+            match self.workers.next(left) {
                 Ok(Some((rank, Event::Message(Answer::Failed(text))))) => words.push((false, rank, text)),
                 Ok(Some((rank, Event::Ended(end)))) => {
                     // The end of a process that has already given a reason adds nothing.
@@ -219,7 +219,7 @@ impl<'a> Crowd<'a> {
         }
         words.sort_by_key(|(has_ended, ..)| !has_ended);
         let words: Vec<(usize, String)> = words.into_iter().map(|(_, rank, text)| (rank, text)).collect();
-        let mut line = failures(&words, self.roles.len(), |rank| self.crew.place(rank));
+        let mut line = failures(&words, self.roles.len(), |rank| self.workers.place(rank));
         if let Some(words) = start::parting_words(self.started.job.as_mut()) {
             line.push_str(&format!("; {words}"));
         }

@@ -2,7 +2,7 @@
 
 use crate::hosts::peer::LaunchError;
 use crate::terminal::fault::Fault;
-use netdyno_job::crew::CrewError;
+use netdyno_job::workers::WorkersError;
 use netdyno_measure::layer::LayerError;
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ pub enum End {
     Failed(String),
 }
 
-impl From<CrewError> for End {
-    fn from(error: CrewError) -> Self {
+impl From<WorkersError> for End {
+    fn from(error: WorkersError) -> Self {
         Self::Failed(error.to_string())
     }
 }

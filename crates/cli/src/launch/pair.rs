@@ -6,7 +6,7 @@ use crate::launch::orders::{Answer, Order};
 use crate::launch::origin::Origin;
 use crate::launch::start::{self, Started};
 use crate::terminal::interrupt::Interrupt;
-use netdyno_job::crew::{Crew, Event};
+use netdyno_job::workers::{Event, Workers};
 use netdyno_measure::layer::Face;
 use netdyno_measure::task::Task;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use std::time::Instant;
 
 /// The processes of the launch: requester and replier, or a single process.
 pub struct Pair<'a> {
-    crew: Crew,
+    workers: Workers,
     /// Dropped after the connections to the workers.
     started: Started,
     interrupt: &'a Interrupt,
@@ -25,9 +25,9 @@ impl<'a> Pair<'a> {
     /// Starts the processes.
     pub fn launch(bench: &Bench, task: &Task, interrupt: &'a Interrupt) -> Result<Self, End> {
         let procs = if task.face().is_some() { 2 } else { 1 };
-        let mut crew = Crew::new();
-        let started = start::workers(bench, procs, &mut crew, interrupt)?;
-        Ok(Self { crew, started, interrupt, procs })
+        let mut workers = Workers::new();
+        let started = start::workers(bench, procs, &mut workers, interrupt)?;
+        Ok(Self { workers, started, interrupt, procs })
     }
 
     /// Has the processes open the layer, connect and measure.
@@ -42,7 +42,7 @@ impl<'a> Pair<'a> {
                 Some(face) => open_order(bench, rank, task, face),
                 None => alone_order(bench),
             };
-            self.crew.send(rank, &order)?;
+            self.workers.send(rank, &order)?;
         }
         let measure = Order::Measure(Box::new(task.clone()));
         let (mut addresses, mut connected, mut library) = (vec![None; self.procs], 0, None);
@@ -54,10 +54,10 @@ impl<'a> Pair<'a> {
                     library = library.or(behind);
                     match &addresses[..] {
                         // A single process has no peer to connect to.
-                        [Some(_)] => self.crew.send(REQUESTER, &measure)?,
+                        [Some(_)] => self.workers.send(REQUESTER, &measure)?,
                         [Some(requester), Some(replier)] => {
-                            self.crew.send(REQUESTER, &Order::Connect(replier.clone()))?;
-                            self.crew.send(REPLIER, &Order::Connect(requester.clone()))?;
+                            self.workers.send(REQUESTER, &Order::Connect(replier.clone()))?;
+                            self.workers.send(REPLIER, &Order::Connect(requester.clone()))?;
                         }
                         _ => {}
                     }
@@ -65,14 +65,14 @@ impl<'a> Pair<'a> {
                 (_, Answer::Connected) => {
                     connected += 1;
                     if connected == self.procs {
-                        self.crew.send(REQUESTER, &measure)?;
+                        self.workers.send(REQUESTER, &measure)?;
                     }
                 }
                 (_, Answer::Progress(share)) => progress(share),
                 // The replier serves until its control connection is closed.
                 (_, Answer::Measured(data)) => {
                     if bench.layer.is_of_library() {
-                        self.crew.dismiss();
+                        self.workers.dismiss();
                     }
                     return Ok(Launched { data: *data, library, machines: self.started.machines });
                 }
@@ -87,7 +87,7 @@ impl<'a> Pair<'a> {
         let silent_at = Instant::now() + SILENCE;
         loop {
             self.interrupt.check().map_err(End::Fault)?;
-            match self.crew.next(LOOK)? {
+            match self.workers.next(LOOK)? {
                 Some((rank, Event::Message(answer))) => return Ok((rank, answer)),
                 Some((rank, Event::Ended(end))) => return Err(self.aftermath(rank, end.to_string())),
                 None if Instant::now() > silent_at => {
@@ -106,20 +106,20 @@ impl<'a> Pair<'a> {
             REQUESTER => "requester",
             _ => "replier",
         };
-        let mut lines = vec![format!("the {} ({}) {text}", name(rank), self.crew.place(rank))];
+        let mut lines = vec![format!("the {} ({}) {text}", name(rank), self.workers.place(rank))];
         let mut texts = vec![text];
         let until = Instant::now() + AFTERMATH;
         while lines.len() < procs
             && let Some(left) = until.checked_duration_since(Instant::now())
         {
-            let (other, text) = match self.crew.next(left) {
+            let (other, text) = match self.workers.next(left) {
                 Ok(Some((other, Event::Message(Answer::Failed(text))))) => (other, text),
                 Ok(Some((other, Event::Ended(end)))) if other != rank => (other, end.to_string()),
                 Ok(_) => continue,
                 Err(_) => break,
             };
             if other != rank {
-                lines.push(format!("the {} ({}) {text}", name(other), self.crew.place(other)));
+                lines.push(format!("the {} ({}) {text}", name(other), self.workers.place(other)));
                 texts.push(text);
             }
         }

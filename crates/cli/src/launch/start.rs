@@ -9,10 +9,10 @@ use crate::launch::origin::Origin;
 use crate::launch::worker;
 use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
-use netdyno_job::crew::{Crew, CrewError};
 use netdyno_job::launcher::{Job, Launcher};
-use netdyno_job::lobby::Lobby;
+use netdyno_job::rendezvous::Rendezvous;
 use netdyno_job::shared_files::SharedFiles;
+use netdyno_job::workers::{Workers, WorkersError};
 use std::ffi::OsStr;
 use std::io;
 
@@ -50,27 +50,32 @@ impl Drop for Leftovers {
 }
 
 /// Starts `procs` workers and connects to them, by rank.
-pub fn workers(bench: &Bench, procs: usize, crew: &mut Crew, interrupt: &Interrupt) -> Result<Started, End> {
+pub fn workers(
+    bench: &Bench,
+    procs: usize,
+    workers: &mut Workers,
+    interrupt: &Interrupt,
+) -> Result<Started, End> {
     let machines = match &bench.origin {
         Origin::Launcher(launcher) => {
-            return by_launcher(launcher, procs, bench, crew, interrupt);
+            return by_launcher(launcher, procs, bench, workers, interrupt);
         }
         Origin::Job(ranks) => {
-            ranks.launch(bench.layer, crew, interrupt)?;
+            ranks.launch(bench.layer, workers, interrupt)?;
             ranks.machines()
         }
         Origin::Peer(peer) => {
             for rank in 0..procs {
                 match rank {
-                    REPLIER => crew.enlist(peer.launch(interrupt)?)?,
-                    _ => crew.launch(worker::command(&bench.variables).map_err(CrewError::Spawn)?)?,
+                    REPLIER => workers.enlist(peer.launch(interrupt)?)?,
+                    _ => workers.launch(worker::command(&bench.variables).map_err(WorkersError::Spawn)?)?,
                 };
             }
             if peer.is_this_host() { 1 } else { 2 }
         }
         Origin::Children => {
             for _ in 0..procs {
-                crew.launch(worker::command(&bench.variables).map_err(CrewError::Spawn)?)?;
+                workers.launch(worker::command(&bench.variables).map_err(WorkersError::Spawn)?)?;
             }
             1
         }
@@ -82,31 +87,33 @@ fn by_launcher(
     launcher: &Launcher,
     procs: usize,
     bench: &Bench,
-    crew: &mut Crew,
+    workers: &mut Workers,
     interrupt: &Interrupt,
 ) -> Result<Started, End> {
     // The address of this host that the workers reach.
     let ip = bench.bind.ip();
-    let lobby = Lobby::open(ip).map_err(|error| End::Failed(format!("cannot listen at {ip}: {error}")))?;
-    let mut command = worker::command(&[]).map_err(CrewError::Spawn)?;
-    command.arg("--dial").arg(lobby.address().to_string());
-    let mut variables: Vec<(&str, &OsStr)> = vec![(secret::VARIABLE, lobby.key_text().as_ref())];
+    let rendezvous =
+        Rendezvous::open(ip).map_err(|error| End::Failed(format!("cannot listen at {ip}: {error}")))?;
+    let mut command = worker::command(&[]).map_err(WorkersError::Spawn)?;
+    command.arg("--dial").arg(rendezvous.address().to_string());
+    let mut variables: Vec<(&str, &OsStr)> = vec![(secret::VARIABLE, rendezvous.key_text().as_ref())];
     variables.extend(bench.variables.iter().map(|(name, value)| (*name, value.as_os_str())));
     let mut job = launcher.start(procs, &command, &variables).map_err(|error| unstarted(launcher, &error))?;
     let program = launcher.program();
-    let guests = gather(&lobby, procs, interrupt, &mut || match job.ended().map_err(CrewError::Wait)? {
-        None => Ok(()),
-        Some((status, words)) if words.is_empty() => Err(End::Failed(format!(
-            "'{program}' ended ({status}) before its {procs} processes had come, and said nothing: does \
+    let guests =
+        gather(&rendezvous, procs, interrupt, &mut || match job.ended().map_err(WorkersError::Wait)? {
+            None => Ok(()),
+            Some((status, words)) if words.is_empty() => Err(End::Failed(format!(
+                "'{program}' ended ({status}) before its {procs} processes had come, and said nothing: does \
              --launcher start processes, as 'mpiexec -n {{n}}' does?"
-        ))),
-        Some((status, words)) => Err(End::Failed(format!(
-            "'{program}' ended ({status}) before its {procs} processes had come: {words}"
-        ))),
-    })?;
+            ))),
+            Some((status, words)) => Err(End::Failed(format!(
+                "'{program}' ended ({status}) before its {procs} processes had come: {words}"
+            ))),
+        })?;
     let machines = distinct(guests.iter().map(|guest| &guest.machine[..]));
     for guest in guests {
-        crew.enlist(guest.control)?;
+        workers.enlist(guest.control)?;
     }
     Ok(Started::new(Some(job), machines))
 }

@@ -14,10 +14,10 @@ use crate::terminal::voice::say;
 use clap::Args;
 use netdyno_clock::place;
 use netdyno_host::random;
-use netdyno_job::crew;
 use netdyno_job::frame;
 use netdyno_job::key::Key;
 use netdyno_job::remote::{self, Hurried, SHAKING};
+use netdyno_job::workers;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -247,7 +247,7 @@ impl Server {
             }
         };
         let ended = worker::command(&[])
-            .and_then(|command| crew::spawn(command, stream.into()))
+            .and_then(|command| workers::spawn(command, stream.into()))
             .and_then(|mut child| child.wait());
         match ended.map(|status| status.signal()) {
             Ok(None) => {}

@@ -1,6 +1,6 @@
 //! The fault injector of a socket: it decides about each datagram, and queues those that it delays.
 
-use netdyno_protocol::faults::{Faults, Spoiler};
+use netdyno_protocol::faults::{FaultInjector, Faults};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ pub const HOLD_AT_MOST_NS: u64 = 100_000;
 /// A fault injector with its queue of delayed datagrams.
 #[derive(Debug)]
 pub struct Faulty {
-    spoiler: Spoiler,
+    injector: FaultInjector,
     held: BinaryHeap<Reverse<Held>>,
     count: u64,
 }
@@ -32,7 +32,11 @@ impl Faulty {
     }
 
     pub fn new(faults: Faults, seed: u64) -> Self {
-        Self { spoiler: Spoiler::new(faults, HOLD_AT_MOST_NS, seed), held: BinaryHeap::new(), count: 0 }
+        Self {
+            injector: FaultInjector::new(faults, HOLD_AT_MOST_NS, seed),
+            held: BinaryHeap::new(),
+            count: 0,
+        }
     }
 
     pub fn pass(
@@ -42,7 +46,7 @@ impl Faulty {
         now_ns: u64,
         mut transmit: impl FnMut(SocketAddr, &[u8]),
     ) {
-        self.spoiler.spoil(datagram, now_ns, |bytes, held_ns| {
+        self.injector.inject(datagram, now_ns, |bytes, held_ns| {
             if held_ns == 0 {
                 return transmit(to, bytes);
             }

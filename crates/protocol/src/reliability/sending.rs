@@ -16,17 +16,17 @@ const PROBES: u32 = 1;
 
 /// The peer acknowledged a message that was never sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Absurd;
+pub struct AckOfUnsent;
 
 /// The outcome of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum AckOutcome {
     /// It acknowledges a message that was not acknowledged before.
-    News,
+    Progress,
     /// It repeats an earlier acknowledgement.
-    Nothing,
+    Duplicate,
     /// It acknowledges less than an earlier one: it was overtaken in the network.
-    Old,
+    Stale,
 }
 
 /// A message that is not acknowledged.
@@ -40,7 +40,7 @@ struct Outgoing {
 /// The transmissions of a message.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
-    state: Way,
+    state: SendState,
     first: Transmission,
     last: Transmission,
 }
@@ -62,13 +62,13 @@ impl Flight {
 
 /// The state of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum SendState {
     /// Not transmitted yet, or to be retransmitted.
-    Here,
+    Queued,
     /// In flight: transmitted and not acknowledged.
-    Flying,
+    InFlight,
     /// Acknowledged selectively.
-    Arrived,
+    Acknowledged,
 }
 
 fn is_piece(kind: Kind) -> bool {
@@ -167,7 +167,7 @@ impl Sending {
     /// Queues a message from [`datagram::write`].
     pub fn enqueue(&mut self, kind: Kind, bytes: Vec<u8>) {
         let never = Transmission::default();
-        let flight = Flight { state: Way::Here, first: never, last: never };
+        let flight = Flight { state: SendState::Queued, first: never, last: never };
         self.pieces += usize::from(is_piece(kind));
         self.messages.push_back(Outgoing { kind, bytes, flight });
     }
@@ -175,19 +175,19 @@ impl Sending {
     /// Takes the acknowledgement in a datagram of the peer.
     ///
     /// # Errors
-    /// Returns [`Absurd`] if it covers a message that was never sent.
+    /// Returns [`AckOfUnsent`] if it covers a message that was never sent.
     pub fn acknowledge(
         &mut self,
         arrived: Arrived,
         now_ns: u64,
         buffers: &mut Buffers,
-    ) -> Result<Said, Absurd> {
+    ) -> Result<AckOutcome, AckOfUnsent> {
         let news = arrived.expected.wrapping_sub(self.first);
         if news > u32::MAX / 2 {
-            return Ok(Said::Old);
+            return Ok(AckOutcome::Stale);
         }
         if news as usize > self.transmitted {
-            return Err(Absurd);
+            return Err(AckOfUnsent);
         }
         // A round-trip sample is discarded if it is taken after the deadline, because this process may have
         // been descheduled. A sample that a retransmission or a probe carries is also discarded. The peer may
@@ -209,10 +209,10 @@ impl Sending {
         while bits != 0 {
             let at = 1 + bits.trailing_zeros() as usize;
             bits &= bits - 1;
-            if at < self.transmitted && self.messages[at].flight.state != Way::Arrived {
+            if at < self.transmitted && self.messages[at].flight.state != SendState::Acknowledged {
                 progress = true;
                 sample = self.note_arrival(self.messages[at].flight, latest).or(sample);
-                self.messages[at].flight.state = Way::Arrived;
+                self.messages[at].flight.state = SendState::Acknowledged;
             }
         }
         if let Some(Transmission { sent_ns, .. }) = sample
@@ -222,11 +222,11 @@ impl Sending {
         }
         self.arrived_order = self.arrived_order.max(latest);
         if !progress {
-            return Ok(Said::Nothing);
+            return Ok(AckOutcome::Duplicate);
         }
         self.restart_timer(now_ns);
         self.find_losses();
-        Ok(Said::News)
+        Ok(AckOutcome::Progress)
     }
 
     /// Returns the number of the transmission that the peer received last, from its low 16 bits. Returns 0 if
@@ -241,9 +241,9 @@ impl Sending {
     /// ambiguous for a retransmitted message (Karn and Partridge 1987).
     fn note_arrival(&mut self, flight: Flight, latest: u64) -> Option<Transmission> {
         match flight.state {
-            Way::Arrived => return None,
-            Way::Flying => self.under_way -= 1,
-            Way::Here => {
+            SendState::Acknowledged => return None,
+            SendState::InFlight => self.under_way -= 1,
+            SendState::Queued => {
                 self.again -= 1;
                 self.congestion.was_late();
             }
@@ -257,8 +257,8 @@ impl Sending {
         let mut lost = 0;
         for Outgoing { flight, .. } in self.messages.iter_mut().take(self.transmitted) {
             let is_overtaken = flight.last.order + REORDERING <= self.arrived_order;
-            if is_overtaken && flight.state == Way::Flying {
-                flight.state = Way::Here;
+            if is_overtaken && flight.state == SendState::InFlight {
+                flight.state = SendState::Queued;
                 self.under_way -= 1;
                 self.again += 1;
                 lost += 1;
@@ -307,8 +307,8 @@ impl Sending {
         self.probe_is_due = true;
         if self.timeouts >= PROBES && self.transmitted > 0 {
             for Outgoing { flight, .. } in self.messages.iter_mut().take(self.transmitted) {
-                if flight.state == Way::Flying {
-                    flight.state = Way::Here;
+                if flight.state == SendState::InFlight {
+                    flight.state = SendState::Queued;
                 }
             }
             self.again += core::mem::take(&mut self.under_way);
@@ -335,7 +335,7 @@ impl Sending {
             return None;
         }
         if self.again > 0 {
-            return self.messages.iter().position(|message| message.flight.state == Way::Here);
+            return self.messages.iter().position(|message| message.flight.state == SendState::Queued);
         }
         let fresh = self.transmitted;
         (fresh < self.messages.len() && fresh < MOST as usize).then_some(fresh)
@@ -345,7 +345,7 @@ impl Sending {
         if !self.probe_is_due {
             return None;
         }
-        self.messages.iter().rposition(|message| message.flight.state == Way::Flying)
+        self.messages.iter().rposition(|message| message.flight.state == SendState::InFlight)
     }
 
     /// Reports whether a probe is due that no message can be: all messages are acknowledged, and an answer is
@@ -370,13 +370,13 @@ impl Sending {
             self.under_way += 1;
             self.sent += 1;
         } else {
-            if flight.state == Way::Here {
+            if flight.state == SendState::Queued {
                 self.again -= 1;
                 self.under_way += 1;
             }
             self.retransmitted += 1;
         }
-        flight.state = Way::Flying;
+        flight.state = SendState::InFlight;
         flight.last = now;
         let sequence = self.first.wrapping_add(at as u32);
         let arrived = Arrived { is_stale: !is_first, ..arrived };
@@ -439,7 +439,7 @@ mod tests {
         expected: u32,
         selective: u64,
         now_ns: u64,
-    ) -> Result<Said, Absurd> {
+    ) -> Result<AckOutcome, AckOfUnsent> {
         let first = sending.first;
         let is_there = |at: &usize| {
             let offset = (first + *at as u32).wrapping_sub(expected);
@@ -451,7 +451,7 @@ mod tests {
         sending.acknowledge(arrived, now_ns, &mut Buffers::default())
     }
 
-    fn count(sending: &Sending, state: Way) -> usize {
+    fn count(sending: &Sending, state: SendState) -> usize {
         sending.messages.iter().take(sending.transmitted).filter(|m| m.flight.state == state).count()
     }
 
@@ -462,8 +462,8 @@ mod tests {
         acknowledge(&mut sending, 3, 0, 10).unwrap();
         assert_eq!((sending.len(), sending.under_way), (2, 2));
         // An acknowledgement that was overtaken says nothing.
-        assert_eq!(acknowledge(&mut sending, 3, 0, 15), Ok(Said::Nothing));
-        assert_eq!(acknowledge(&mut sending, 1, 0, 20), Ok(Said::Old));
+        assert_eq!(acknowledge(&mut sending, 3, 0, 15), Ok(AckOutcome::Duplicate));
+        assert_eq!(acknowledge(&mut sending, 1, 0, 20), Ok(AckOutcome::Stale));
         acknowledge(&mut sending, 5, 0, 30).unwrap();
         assert_eq!((sending.len(), sending.under_way, sending.next_sequence()), (0, 0, 5));
         assert_eq!((sending.sent, sending.retransmitted), (5, 0));
@@ -472,9 +472,9 @@ mod tests {
     #[test]
     fn what_was_not_sent_cannot_have_arrived() {
         let mut sending = queued(2);
-        assert_eq!(acknowledge(&mut sending, 1, 0, 0), Err(Absurd));
+        assert_eq!(acknowledge(&mut sending, 1, 0, 0), Err(AckOfUnsent));
         transmit(&mut sending, 0);
-        assert_eq!(acknowledge(&mut sending, 3, 0, 0), Err(Absurd));
+        assert_eq!(acknowledge(&mut sending, 3, 0, 0), Err(AckOfUnsent));
         // A bit for a message that does not exist is ignored.
         acknowledge(&mut sending, 0, 1 << 1, 0).unwrap();
         assert_eq!(sending.under_way, 2);
@@ -636,10 +636,10 @@ mod tests {
                 transmit(&mut sending, now_ns);
                 let expected = sending.first + news.min(sending.transmitted as u32);
                 acknowledge(&mut sending, expected, some & of_these, now_ns).unwrap();
-                prop_assert_eq!(sending.under_way as usize, count(&sending, Way::Flying));
-                prop_assert_eq!(sending.again as usize, count(&sending, Way::Here));
+                prop_assert_eq!(sending.under_way as usize, count(&sending, SendState::InFlight));
+                prop_assert_eq!(sending.again as usize, count(&sending, SendState::Queued));
                 let overlooked = |flight: Flight| {
-                    flight.state == Way::Flying && flight.last.order + REORDERING <= sending.arrived_order
+                    flight.state == SendState::InFlight && flight.last.order + REORDERING <= sending.arrived_order
                 };
                 prop_assert!(!sending.messages.iter().any(|message| overlooked(message.flight)));
             }

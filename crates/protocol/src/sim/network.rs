@@ -1,7 +1,7 @@
 //! A seeded network in virtual time that loses, duplicates, delays, reorders and damages datagrams.
 
 use super::random::Random;
-use crate::faults::{Faults, Spoiler};
+use crate::faults::{FaultInjector, Faults};
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
 use core::cmp::{Ordering, Reverse};
@@ -42,7 +42,7 @@ impl PartialOrd for Arrival {
 pub struct Network {
     random: Random,
     /// The fault injector of each direction, by its sender.
-    spoilers: [Spoiler; 2],
+    spoilers: [FaultInjector; 2],
     blackouts: Vec<Blackout>,
     /// The time after which no faults are injected, ns.
     healed_at_ns: u64,
@@ -57,7 +57,7 @@ impl Network {
     pub fn new(seed: u64, faults: [Faults; 2], blackouts: Vec<Blackout>, healed_at_ns: u64) -> Self {
         let mut random = Random::new(seed);
         let (delay_ns, jitter_ns) = (1_000 + random.below(20_000), random.below(5_000));
-        let spoilers = faults.map(|faults| Spoiler::new(faults, 20 * delay_ns, random.bits()));
+        let spoilers = faults.map(|faults| FaultInjector::new(faults, 20 * delay_ns, random.bits()));
         Self {
             random,
             spoilers,
@@ -98,7 +98,7 @@ impl Network {
             arrivals.push(Reverse(Arrival { at_ns, nth: *count, to: 1 - sender, bytes: bytes.to_vec() }));
         };
         if now_ns < self.healed_at_ns {
-            spoilers[sender].spoil(bytes, now_ns, pass);
+            spoilers[sender].inject(bytes, now_ns, pass);
         } else {
             pass(bytes, 0);
         }

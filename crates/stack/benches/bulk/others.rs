@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Maximum time for one run of another layer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Bandwidths in GB/s, one for each run that succeeded.
 #[derive(Default)]
@@ -53,7 +53,7 @@ fn output(mut command: Command) -> Option<String> {
     let mut child = command.spawn().ok()?;
     let began = Instant::now();
     while child.try_wait().ok()?.is_none() {
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > TIMEOUT {
             end(&mut child);
             return None;
         }

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each benchmark uses its part")]
 
 use netdyno_clock::place;
-use netdyno_job::crew::{Crew, Event};
+use netdyno_job::workers::{Event, Workers};
 use netdyno_measure::stats::{median_interval_of_sorted, quantile_of_sorted, sorted};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,27 +19,27 @@ pub fn processors() -> (usize, usize) {
 
 /// Launches this program as `requester A` and `replier B`, exchanges the cards of the two processes, and
 /// returns the requester's figures.
-pub fn pair<Card, Figures>((a, b): (usize, usize), patience: Duration) -> Figures
+pub fn pair<Card, Figures>((a, b): (usize, usize), timeout: Duration) -> Figures
 where
     Card: Serialize + DeserializeOwned,
     Figures: DeserializeOwned,
 {
-    let mut crew = Crew::new();
+    let mut workers = Workers::new();
     for (role, cpu) in [("requester", a), ("replier", b)] {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args([role, &cpu.to_string()]);
-        crew.launch(command).unwrap();
+        workers.launch(command).unwrap();
     }
     let mut cards = [None, None];
     while cards.iter().any(Option::is_none) {
-        match crew.next::<Card>(Duration::from_secs(20)).unwrap().unwrap() {
+        match workers.next::<Card>(Duration::from_secs(20)).unwrap().unwrap() {
             (rank, Event::Message(card)) => cards[rank] = Some(card),
             (rank, Event::Ended(end)) => panic!("process {rank} {end}"),
         }
     }
-    crew.send(0, &cards[1]).unwrap();
-    crew.send(1, &cards[0]).unwrap();
-    match crew.next::<Figures>(patience).unwrap().unwrap() {
+    workers.send(0, &cards[1]).unwrap();
+    workers.send(1, &cards[0]).unwrap();
+    match workers.next::<Figures>(timeout).unwrap().unwrap() {
         (_, Event::Message(figures)) => figures,
         (rank, Event::Ended(end)) => panic!("process {rank} {end}"),
     }
@@ -62,11 +62,11 @@ pub struct Pairs(Vec<Vec<f64>>);
 
 impl Pairs {
     /// Runs `count` pairs, one after the other.
-    pub fn run<Card>(count: usize, on: (usize, usize), patience: Duration) -> Self
+    pub fn run<Card>(count: usize, on: (usize, usize), timeout: Duration) -> Self
     where
         Card: Serialize + DeserializeOwned,
     {
-        Self((0..count).map(|_| pair::<Card, Vec<f64>>(on, patience)).collect())
+        Self((0..count).map(|_| pair::<Card, Vec<f64>>(on, timeout)).collect())
     }
 
     /// Returns one figure of each pair.

@@ -1,7 +1,7 @@
 //! Shared by the tests of transfers: memory of every kind, bytes that both sides know, and handlers that
 //! keep their arguments.
 
-use super::{Idler, PATIENCE, base, connect};
+use super::{Idler, TIMEOUT, base, connect};
 use netdyno_stack::am::{
     Config, Endpoint, Fetched, Handlers, Memory, PeerId, Placed, Refused, Remote, Stored, Wait,
 };
@@ -73,7 +73,7 @@ pub fn handlers() -> Handlers<Seen> {
 }
 
 pub fn config() -> Config {
-    Config { window: 16, medium_bytes: 256, peer_timeout: PATIENCE, wait: Wait::Yield, ..base() }
+    Config { window: 16, medium_bytes: 256, peer_timeout: TIMEOUT, wait: Wait::Yield, ..base() }
 }
 
 /// One end of a connection.

@@ -6,13 +6,13 @@ pub mod asking;
 pub mod bulk;
 pub mod killing;
 mod linking;
-pub mod patience;
 pub mod process;
+pub mod timeout;
 pub mod traffic;
 
 use crate::{DIALS, FAULTS, WIRE};
 use netdyno_stack::am::{Config, Endpoint, Faults, PeerId};
-pub use patience::{Deadline, Idler, PATIENCE, seed, until};
+pub use timeout::{Deadline, Idler, TIMEOUT, seed, until};
 
 /// Returns the settings that all endpoints of a test share: the faults and dials of its network.
 pub fn base() -> Config {

@@ -1,7 +1,7 @@
 //! Other processes: the test binary is started again, with a role. Each test file that uses them has a
 //! test `child_process`, which plays the role. It does nothing where no role is set.
 
-use super::PATIENCE;
+use super::TIMEOUT;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write, stdin, stdout};
@@ -64,7 +64,7 @@ impl Child {
 
     /// Returns the next message of the child.
     pub fn hear(&self) -> String {
-        self.said.recv_timeout(PATIENCE).expect("the child says nothing")
+        self.said.recv_timeout(TIMEOUT).expect("the child says nothing")
     }
 
     /// Returns the next message of the child, if there is one already.
@@ -154,7 +154,7 @@ impl Parent {
     }
 
     pub fn hear(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("the parent says nothing")
+        self.lines.recv_timeout(TIMEOUT).expect("the parent says nothing")
     }
 
     /// Returns whether the parent has closed the pipe or ended, so that the child must end, too.

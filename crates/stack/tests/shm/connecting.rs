@@ -1,7 +1,7 @@
 //! A connection that cannot be made is refused at once, with an error.
 
 use crate::common::process::{Child, from_hex, role, to_hex};
-use crate::common::{PATIENCE, until};
+use crate::common::{TIMEOUT, until};
 use netdyno_protocol::frame::port::{Malformed, PortAddress};
 use netdyno_stack::am::{Config, ConnectError, Endpoint, Handlers, PeerId, Wire};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
@@ -22,7 +22,7 @@ fn connect(address: &[u8]) -> Result<PeerId, ConnectError> {
         let port = endpoint.open_port(Wire::Shm).unwrap();
         tell.send(endpoint.connect(port, &address)).unwrap();
     });
-    told.recv_timeout(PATIENCE).expect("connecting hangs")
+    told.recv_timeout(TIMEOUT).expect("connecting hangs")
 }
 
 fn refuse(address: &[u8]) -> ConnectError {

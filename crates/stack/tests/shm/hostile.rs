@@ -2,7 +2,7 @@
 //! memory that is not meant for it.
 
 use crate::common::process::{Child, role};
-use crate::common::{PATIENCE, connect, seed, until};
+use crate::common::{TIMEOUT, connect, seed, until};
 use fastrand::Rng;
 use netdyno_host::region::Region;
 use netdyno_host::segment::open_segment;
@@ -75,7 +75,7 @@ fn config(window: u32) -> Config {
     Config {
         window,
         medium_bytes: MEDIUM as u32,
-        peer_timeout: PATIENCE,
+        peer_timeout: TIMEOUT,
         wait: Wait::Yield,
         ..Config::default()
     }
@@ -258,7 +258,7 @@ fn child_process() {
 
 /// Returns the end of the rings in a port's memory, where the bounce buffers begin.
 fn rings_end(memory: &Region) -> usize {
-    memory.len() - 2 * netdyno_host::stage::LEN
+    memory.len() - 2 * netdyno_host::bounce::LEN
 }
 
 /// Fills the reply ring, which is the second half of the rings, with headers that are valid as the first

@@ -2,13 +2,13 @@
 //! is disconnected if it does what no correct peer does.
 
 use crate::common::bulk::{BLANK, FETCHED, Origin, QUIET, Seen, Side, config, contents, handlers};
-use crate::common::{PATIENCE, seed, until};
+use crate::common::{TIMEOUT, seed, until};
 use fastrand::Rng;
+use netdyno_host::bounce::CELL;
 use netdyno_host::bytes::Bytes;
 use netdyno_host::region::CONTROL_BYTES;
 use netdyno_host::ring::{Extent, Place, Writer};
 use netdyno_host::segment::open_segment;
-use netdyno_host::stage::CELL;
 use netdyno_protocol::am::{Credit, Credits};
 use netdyno_protocol::frame::memory_key::{self, MemoryKey};
 use netdyno_protocol::frame::port::PortAddress;
@@ -182,7 +182,7 @@ fn a_question_that_is_answered_by_something_else() {
         let Side { endpoint, peer, seen } = &mut scene.victim;
         tell.send(endpoint.attach(seen, *peer, &key)).unwrap();
     });
-    match told.recv_timeout(PATIENCE).expect("a question hangs") {
+    match told.recv_timeout(TIMEOUT).expect("a question hangs") {
         Err(AttachError::Lost(lost)) => assert_eq!(lost.loss, Loss::Misbehaved),
         other => panic!("{other:?}"),
     }

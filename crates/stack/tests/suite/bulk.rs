@@ -4,7 +4,7 @@ use crate::common::bulk::{
     ANSWERED, BLANK, ECHO, FETCHED, ORIGINS, Origin, QUIET, Side, Told, bytes, config, contents, pair,
     while_polled,
 };
-use crate::common::{Deadline, Idler, PATIENCE, seed, until};
+use crate::common::{Deadline, Idler, TIMEOUT, seed, until};
 use fastrand::Rng;
 use netdyno_stack::am::{Config, Memory, Shared};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -114,7 +114,7 @@ impl Memories {
 /// Starts all stores and gets without waiting for any of them, while the other side does the same.
 fn transfer_all(side: &mut Side, theirs: &Memories, seed: u64, done: &AtomicUsize) {
     let mut rng = Rng::with_seed(seed);
-    let (deadline, mut idler) = (Deadline::after(PATIENCE), Idler::default());
+    let (deadline, mut idler) = (Deadline::after(TIMEOUT), Idler::default());
     let [given, taken] = [&theirs.given, &theirs.taken].map(|memory| side.attach(memory));
     let local = side.memory(Origin::Registered, TRANSFERS as usize * ROOM);
     let Side { endpoint, peer, seen } = side;

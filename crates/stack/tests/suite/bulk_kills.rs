@@ -5,7 +5,7 @@ use crate::WIRE;
 use crate::common::bulk::{ANSWERED, FETCHED, Origin, QUIET, Seen, Side, config, handlers};
 use crate::common::killing::{BOUND, LOSS, PEER_TIMEOUT};
 use crate::common::process::{Child, argument, from_hex, role, to_hex};
-use crate::common::{Deadline, PATIENCE, seed};
+use crate::common::{Deadline, TIMEOUT, seed};
 use fastrand::Rng;
 use netdyno_stack::am::{AttachError, Config, Endpoint, TransferError, Wire};
 use rustix::process::{Pid, Signal, kill_process};
@@ -37,7 +37,7 @@ fn is_lost(error: &TransferError) -> bool {
 
 /// Repeats the transfers of `survivor` until one fails.
 fn transfer(side: &mut Side, survivor: Survivor, key: &[u8]) -> TransferError {
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(TIMEOUT);
     let Side { endpoint, peer, seen } = side;
     let remote = match endpoint.attach(seen, *peer, key) {
         Ok(remote) => remote,

@@ -4,7 +4,7 @@ use crate::common::bulk::{
     ANSWERED, BLANK, FETCHED, ORIGINS, Origin, QUIET, Seen, Side, bytes, config, contents, handlers, pair,
     while_polled,
 };
-use crate::common::{PATIENCE, connect, seed, until};
+use crate::common::{TIMEOUT, connect, seed, until};
 use crate::{DIALS, WIRE};
 use fastrand::Rng;
 use netdyno_protocol::frame::memory_key::{LEN, MemoryKey, Place};
@@ -314,7 +314,7 @@ fn a_question_that_nobody_answers() {
         let error = attach_error(&mut a, &key);
         tell.send(matches!(error, AttachError::Lost(_))).unwrap();
     });
-    assert_eq!(told.recv_timeout(PATIENCE), Ok(true));
+    assert_eq!(told.recv_timeout(TIMEOUT), Ok(true));
 }
 
 /// Threads may share a handle.

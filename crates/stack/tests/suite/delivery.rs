@@ -2,13 +2,13 @@
 
 use crate::FAULTS;
 use crate::common::traffic::Traffic;
-use crate::common::{Deadline, Idler, PATIENCE, base, connect, connect_all, seed, until};
+use crate::common::{Deadline, Idler, TIMEOUT, base, connect, connect_all, seed, until};
 use fastrand::Rng;
 use netdyno_stack::am::{Config, Endpoint, Faults, Handlers, PeerId, TooLong, Wait};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn config(window: u32, medium_bytes: u32, wait: Wait) -> Config {
-    Config { window, medium_bytes, wait, peer_timeout: PATIENCE, ..base() }
+    Config { window, medium_bytes, wait, peer_timeout: TIMEOUT, ..base() }
 }
 
 struct Side {
@@ -36,7 +36,7 @@ const WINDOWS: [(u32, u32); 7] = [(1, 1), (2, 2), (8, 8), (256, 256), (1, 256), 
 /// Sends `messages` and receives as many. Each side goes on until both are done.
 fn run(side: &mut Side, messages: u64, done: &AtomicUsize, seed: u64) {
     let mut rng = Rng::with_seed(seed);
-    let (deadline, mut idler) = (Deadline::after(PATIENCE), Idler::default());
+    let (deadline, mut idler) = (Deadline::after(TIMEOUT), Idler::default());
     let Side { endpoint, peer, traffic } = side;
     let mut is_counted = false;
     while done.load(Ordering::Acquire) < 2 {
@@ -170,7 +170,7 @@ fn among_24_endpoints_in_4_threads() {
             scope.spawn(move || {
                 let mut rng = Rng::with_seed(seed ^ thread as u64);
                 let mut is_counted = vec![false; part.len()];
-                let (deadline, mut idler) = (Deadline::after(PATIENCE), Idler::default());
+                let (deadline, mut idler) = (Deadline::after(TIMEOUT), Idler::default());
                 while done.load(Ordering::Acquire) < ENDPOINTS {
                     deadline.check("traffic among many");
                     for ((endpoint, traffic, peers), is_counted) in part.iter_mut().zip(&mut is_counted) {

@@ -1,7 +1,7 @@
 //! Windows, credits, and the calls in which handlers run.
 
 use crate::common::asking::{ASK, Kept as Seen, TELL, keeping};
-use crate::common::{PATIENCE, base, connect, until};
+use crate::common::{TIMEOUT, base, connect, until};
 use crate::{DIALS, FAULTS, WIRE};
 use netdyno_stack::am::{
     Config, Endpoint, Faults, Handlers, Loss, OpenError, PeerId, PeerLost, RequestError, Wait, Wire,
@@ -17,7 +17,7 @@ fn windows(a: u32, b: u32) -> [Config; 2] {
     [a, b].map(|window| Config {
         window,
         medium_bytes: 64,
-        peer_timeout: PATIENCE,
+        peer_timeout: TIMEOUT,
         wait: Wait::Yield,
         ..base()
     })

@@ -4,7 +4,7 @@
 use crate::WIRE;
 use crate::common::killing::{BOUND, LOSS, PEER_TIMEOUT};
 use crate::common::process::{Child, argument, role};
-use crate::common::{Deadline, PATIENCE, base, seed};
+use crate::common::{Deadline, TIMEOUT, base, seed};
 use fastrand::Rng;
 use netdyno_stack::am::{Config, Endpoint, Handlers, PeerId, PeerLost, RequestError, Wait, Wire};
 use rustix::process::{Pid, Signal, kill_process};
@@ -129,7 +129,7 @@ fn kill_one(survivor: Survivor, rng: &mut Rng) {
     let mut endpoint = endpoint();
     let mut seen = Seen::default();
     let peer = child.connect(&mut endpoint);
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(TIMEOUT);
     let mut asked = 0;
     let pid = Pid::from_raw(child.pid() as i32).unwrap();
     let is_killed = &AtomicBool::new(false);

@@ -2,7 +2,7 @@
 
 use crate::common::asking::{ASK, Kept as Seen, TELL, keeping};
 use crate::common::process::{Child, argument, role};
-use crate::common::{Deadline, Idler, PATIENCE, base, connect, connect_all, until};
+use crate::common::{Deadline, Idler, TIMEOUT, base, connect, connect_all, until};
 use crate::{FAULTS, WIRE};
 use netdyno_stack::am::{
     Config, Endpoint, Faults, Handlers, Loss, PeerId, PeerLost, RequestError, Wait, Wire,
@@ -17,7 +17,7 @@ fn endpoint(window: u32, peer_timeout: Duration) -> Endpoint<Seen> {
 
 /// Polls until a loss is reported.
 fn until_lost(endpoint: &mut Endpoint<Seen>, seen: &mut Seen) -> PeerLost {
-    let (deadline, mut idler) = (Deadline::after(PATIENCE), Idler::default());
+    let (deadline, mut idler) = (Deadline::after(TIMEOUT), Idler::default());
     loop {
         deadline.check("a loss is reported");
         match endpoint.poll(seen) {
@@ -41,7 +41,7 @@ fn poll_for(endpoint: &mut Endpoint<Seen>, seen: &mut Seen, time: Duration) {
 #[test]
 fn child_process() {
     let Some((role, parent)) = role() else { return };
-    let mut endpoint = endpoint(argument(&role, 1), PATIENCE);
+    let mut endpoint = endpoint(argument(&role, 1), TIMEOUT);
     let peer = parent.connect(&mut endpoint);
     let mut seen = Seen::default();
     match role[0].as_str() {
@@ -72,12 +72,12 @@ fn child_process() {
     }
 }
 
-const TIMEOUT: Duration = Duration::from_millis(400);
+const PEER_TIMEOUT: Duration = Duration::from_millis(400);
 
 #[test]
 fn a_stopped_peer_is_silent() {
     let mut child = Child::start(module_path!(), "answers 8");
-    let mut endpoint = endpoint(8, TIMEOUT);
+    let mut endpoint = endpoint(8, PEER_TIMEOUT);
     let mut seen = Seen::default();
     let peer = child.connect(&mut endpoint);
     for n in 0..100 {
@@ -90,7 +90,7 @@ fn a_stopped_peer_is_silent() {
 
     // While no request is outstanding, the peer may be silent.
     child.signal(Signal::STOP);
-    poll_for(&mut endpoint, &mut seen, 2 * TIMEOUT);
+    poll_for(&mut endpoint, &mut seen, 2 * PEER_TIMEOUT);
 
     let asked = Instant::now();
     let error = loop {
@@ -100,9 +100,9 @@ fn a_stopped_peer_is_silent() {
     };
     // Over UDP the congestion window may have shrunk, so that some requests were not sent.
     let not_sent = if WIRE == Wire::Shm { 0 } else { error.not_sent };
-    assert_eq!(error, PeerLost { peer, loss: Loss::Silent(TIMEOUT), unresolved: 8, not_sent });
-    assert!(asked.elapsed() >= TIMEOUT, "patience: {:?}", asked.elapsed());
-    assert!(asked.elapsed() < TIMEOUT + Duration::from_secs(5));
+    assert_eq!(error, PeerLost { peer, loss: Loss::Silent(PEER_TIMEOUT), unresolved: 8, not_sent });
+    assert!(asked.elapsed() >= PEER_TIMEOUT, "after {:?}", asked.elapsed());
+    assert!(asked.elapsed() < PEER_TIMEOUT + Duration::from_secs(5));
     assert_eq!(seen.replies.len(), 100);
 
     // The peer stays lost, even if it continues.
@@ -115,7 +115,7 @@ fn a_stopped_peer_is_silent() {
 #[test]
 fn a_peer_that_was_stopped_for_less_goes_on() {
     let mut child = Child::start(module_path!(), "answers 8");
-    let mut endpoint = endpoint(8, PATIENCE);
+    let mut endpoint = endpoint(8, TIMEOUT);
     let mut seen = Seen::default();
     let peer = child.connect(&mut endpoint);
     let mut asked = 0;
@@ -146,20 +146,20 @@ fn a_peer_that_was_stopped_for_less_goes_on() {
 /// towards the peer timeout.
 #[test]
 fn time_without_polls_is_not_the_silence_of_a_peer() {
-    let (mut a, mut b) = (endpoint(8, TIMEOUT), endpoint(8, TIMEOUT));
+    let (mut a, mut b) = (endpoint(8, PEER_TIMEOUT), endpoint(8, PEER_TIMEOUT));
     let (to_b, to_a) = connect(&mut a, &mut b);
     let (mut at_a, mut at_b) = (Seen::default(), Seen::default());
     for round in 0..3 {
         // A pause precedes the request and follows it. In one case the answer is already there after the
         // pause, and in the other it comes a moment later.
-        std::thread::sleep(TIMEOUT + Duration::from_millis(100));
+        std::thread::sleep(PEER_TIMEOUT + Duration::from_millis(100));
         a.try_request(to_b, ASK, [round]).unwrap();
-        poll_for(&mut a, &mut at_a, TIMEOUT / 10);
+        poll_for(&mut a, &mut at_a, PEER_TIMEOUT / 10);
         b.poll(&mut at_b).unwrap();
         if round == 1 {
             b.try_request(to_a, ASK, [round]).unwrap();
         }
-        std::thread::sleep(TIMEOUT + Duration::from_millis(100));
+        std::thread::sleep(PEER_TIMEOUT + Duration::from_millis(100));
         poll_for(&mut a, &mut at_a, Duration::from_millis(1));
         until("the answers", || {
             a.poll(&mut at_a).unwrap();
@@ -180,7 +180,7 @@ fn what_was_sent_before_the_end_is_delivered() {
         }
         let requests = 200;
         let mut child = Child::start(module_path!(), &format!("sends 256 {requests} {leaves}"));
-        let mut endpoint = endpoint(256, PATIENCE);
+        let mut endpoint = endpoint(256, TIMEOUT);
         let peer = child.connect(&mut endpoint);
         assert_eq!(child.hear(), "sent");
         match (loss, WIRE) {
@@ -203,7 +203,7 @@ fn what_was_sent_before_the_end_is_delivered() {
 /// Answers that a peer sent before its end count as answers.
 #[test]
 fn what_was_answered_before_the_end_is_delivered() {
-    let (mut a, mut b) = (endpoint(16, PATIENCE), endpoint(16, PATIENCE));
+    let (mut a, mut b) = (endpoint(16, TIMEOUT), endpoint(16, TIMEOUT));
     let (to_b, _) = connect(&mut a, &mut b);
     let (mut at_a, mut at_b) = (Seen::default(), Seen::default());
     for n in 0..16 {
@@ -232,7 +232,7 @@ fn what_was_answered_before_the_end_is_delivered() {
 
 #[test]
 fn a_loss_is_reported_once_and_the_others_go_on() {
-    let mut endpoints: Vec<_> = (0..4).map(|_| endpoint(8, PATIENCE)).collect();
+    let mut endpoints: Vec<_> = (0..4).map(|_| endpoint(8, TIMEOUT)).collect();
     let peers = connect_all(&mut endpoints);
     let peer = |of: usize, with: usize| peers[of][with].unwrap();
     let mut seen: Vec<_> = (0..4).map(|_| Seen::default()).collect();
@@ -241,7 +241,7 @@ fn a_loss_is_reported_once_and_the_others_go_on() {
     let (mut losses, mut asked) = (Vec::new(), 0);
     let start = Instant::now();
     while losses.len() < 3 || start.elapsed() < Duration::from_millis(300) {
-        assert!(start.elapsed() < PATIENCE, "not all have noticed");
+        assert!(start.elapsed() < TIMEOUT, "not all have noticed");
         for (me, endpoint) in endpoints.iter_mut().enumerate() {
             if me == 0 && endpoint.try_request(peer(0, 1), ASK, [asked]).is_ok() {
                 asked += 1;
@@ -305,12 +305,12 @@ fn many_losses_are_reported_within_the_bound_for_one() {
 /// ever.
 #[test]
 fn a_peer_given_up_as_silent_learns_of_it() {
-    let (mut a, mut b) = (endpoint(8, TIMEOUT), endpoint(8, PATIENCE));
+    let (mut a, mut b) = (endpoint(8, PEER_TIMEOUT), endpoint(8, TIMEOUT));
     let (to_b, to_a) = connect(&mut a, &mut b);
     let (mut at_a, mut at_b) = (Seen::default(), Seen::default());
     a.try_request(to_b, ASK, [1]).unwrap();
     let lost = until_lost(&mut a, &mut at_a);
-    assert_eq!(lost, PeerLost { peer: to_b, loss: Loss::Silent(TIMEOUT), unresolved: 1, not_sent: 0 });
+    assert_eq!(lost, PeerLost { peer: to_b, loss: Loss::Silent(PEER_TIMEOUT), unresolved: 1, not_sent: 0 });
     let mut found = None;
     until("the other side learns of it", || {
         // This poll sends the closing message again if the network has lost it.

@@ -3,14 +3,14 @@
 
 use crate::common::asking::{ASK, Counted as Seen, counting};
 use crate::common::process::{Child, argument, role};
-use crate::common::{Deadline, PATIENCE, base, seed};
+use crate::common::{Deadline, TIMEOUT, base, seed};
 use fastrand::Rng;
 use netdyno_stack::am::{Config, Endpoint, Loss, PeerId, Wait};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
 fn endpoint() -> Endpoint<Seen> {
-    let config = Config { window: 16, medium_bytes: 64, peer_timeout: PATIENCE, wait: Wait::Yield, ..base() };
+    let config = Config { window: 16, medium_bytes: 64, peer_timeout: TIMEOUT, wait: Wait::Yield, ..base() };
     Endpoint::new(counting(), config).unwrap()
 }
 
@@ -58,7 +58,7 @@ fn pause(times: usize, child_asks: bool, rng: &mut Rng) {
     let mut endpoint = endpoint();
     let peer = child.connect(&mut endpoint);
     let (mut seen, mut asked) = (Seen::default(), 0);
-    let deadline = Deadline::after(2 * PATIENCE);
+    let deadline = Deadline::after(2 * TIMEOUT);
     for _ in 0..times {
         deadline.check("pauses");
         for signal in [Signal::STOP, Signal::CONT] {

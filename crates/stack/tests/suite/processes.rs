@@ -3,7 +3,7 @@
 use crate::WIRE;
 use crate::common::process::{Child, Parent, argument, from_hex, role, to_hex};
 use crate::common::traffic::Traffic;
-use crate::common::{Deadline, PATIENCE, base, seed};
+use crate::common::{Deadline, TIMEOUT, base, seed};
 use fastrand::Rng;
 use netdyno_stack::am::{Config, Endpoint, Wait};
 
@@ -21,7 +21,7 @@ fn child_process() {
 /// Runs one process: sends to all others, and polls until the parent closes the pipe.
 fn one_of_many(parent: &Parent, seed: u64, me: usize) {
     let config =
-        Config { window: 16, medium_bytes: MOST as u32, peer_timeout: PATIENCE, wait: Wait::Yield, ..base() };
+        Config { window: 16, medium_bytes: MOST as u32, peer_timeout: TIMEOUT, wait: Wait::Yield, ..base() };
     let mut endpoint = Endpoint::new(Traffic::handlers(), config).unwrap();
     let others: Vec<usize> = (0..PROCESSES).filter(|&other| other != me).collect();
     let ports: Vec<_> = others.iter().map(|_| endpoint.open_port(WIRE).unwrap()).collect();
@@ -38,7 +38,7 @@ fn one_of_many(parent: &Parent, seed: u64, me: usize) {
 
     let mut traffic = Traffic::new(seed, me, MOST, others);
     let mut rng = Rng::with_seed(seed ^ me as u64);
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(TIMEOUT);
     for _ in 0..MESSAGES * peers.len() as u64 {
         let at = rng.usize(..peers.len());
         // A peer that has all its messages is skipped for the next one.

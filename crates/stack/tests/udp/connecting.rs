@@ -1,6 +1,6 @@
 //! A port that cannot be opened or connected is refused, with an error that says what to do.
 
-use crate::common::{PATIENCE, until};
+use crate::common::{TIMEOUT, until};
 use netdyno_host::datagram::DatagramSocket;
 use netdyno_protocol::frame::datagram::LONGEST_PAYLOAD;
 use netdyno_protocol::frame::udp_port::{Malformed, UdpPortAddress};
@@ -123,6 +123,6 @@ fn a_peer_that_is_not_there() {
         });
         let found = found.unwrap();
         assert_eq!((found.loss, found.unresolved), (Loss::Silent(timeout), 1), "{socket}");
-        assert!(start.elapsed() >= timeout && start.elapsed() < PATIENCE);
+        assert!(start.elapsed() >= timeout && start.elapsed() < TIMEOUT);
     }
 }

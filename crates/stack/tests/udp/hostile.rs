@@ -4,7 +4,7 @@
 use super::relay::attack;
 use crate::common::asking::{ASK, Counted as Seen, counting};
 use crate::common::process::{Child, argument, from_hex, role, to_hex};
-use crate::common::{Deadline, Idler, PATIENCE, connect, seed};
+use crate::common::{Deadline, Idler, TIMEOUT, connect, seed};
 use fastrand::Rng;
 use netdyno_protocol::frame::datagram::{self, Arrived, Header, Kind};
 use netdyno_protocol::frame::udp_port::UdpPortAddress;
@@ -14,7 +14,7 @@ use std::net::{SocketAddr, UdpSocket};
 const REQUESTS: u64 = 20_000;
 
 fn endpoint() -> Endpoint<Seen> {
-    let config = Config { peer_timeout: PATIENCE, wait: Wait::Yield, ..Config::default() };
+    let config = Config { peer_timeout: TIMEOUT, wait: Wait::Yield, ..Config::default() };
     Endpoint::new(counting(), config).unwrap()
 }
 
@@ -70,7 +70,7 @@ fn attacker(ports: &[Port]) -> Child {
 fn exchange(asker: &mut Endpoint<Seen>, peer: PeerId, others: &mut [&mut Endpoint<Seen>]) {
     let (mut at_asker, mut asked) = (Seen::default(), 0);
     let mut seen: Vec<Seen> = others.iter().map(|_| Seen::default()).collect();
-    let (deadline, mut idler) = (Deadline::after(PATIENCE), Idler::default());
+    let (deadline, mut idler) = (Deadline::after(TIMEOUT), Idler::default());
     while at_asker.replies < REQUESTS {
         deadline.check("traffic under attack");
         if asked < REQUESTS && asker.try_request(peer, ASK, [asked]).is_ok() {

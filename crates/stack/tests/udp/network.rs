@@ -2,7 +2,7 @@
 //! Another network attacks them.
 
 use super::relay::{self, A, B, Relay};
-use crate::common::{Idler, PATIENCE, seed, until};
+use crate::common::{Idler, TIMEOUT, seed, until};
 use netdyno_stack::am::{Config, Endpoint, Handlers, Loss, PeerId, PeerLost, Wait};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -115,7 +115,7 @@ fn payload(n: u64) -> &'static [u8] {
 
 #[test]
 fn away_for_three_seconds_and_back() {
-    let mut pair = Pair::new(PATIENCE);
+    let mut pair = Pair::new(TIMEOUT);
     pair.work(Duration::from_millis(100));
     pair.relay.cut(&[A, B], true);
     pair.work(Duration::from_secs(3));
@@ -128,7 +128,7 @@ fn away_for_three_seconds_and_back() {
 
 #[test]
 fn away_in_one_direction_and_back() {
-    let mut pair = Pair::new(PATIENCE);
+    let mut pair = Pair::new(TIMEOUT);
     for side in [A, B, A, B] {
         pair.work(Duration::from_millis(50));
         pair.relay.cut(&[side], true);
@@ -177,7 +177,7 @@ fn away_for_longer_than_anybody_waits() {
 /// counters.
 #[test]
 fn a_network_that_attacks() {
-    let mut pair = Pair::new(PATIENCE);
+    let mut pair = Pair::new(TIMEOUT);
     pair.work(Duration::from_millis(50));
     pair.relay.control.is_hostile.store(true, Ordering::Relaxed);
     let mut memory_bytes = 0;

@@ -2,9 +2,9 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-#[path = "../common/patience.rs"]
-pub mod patience;
 #[path = "../common/process.rs"]
 pub mod process;
+#[path = "../common/timeout.rs"]
+pub mod timeout;
 
-pub use patience::{Deadline, PATIENCE, seed, until};
+pub use timeout::{Deadline, TIMEOUT, seed, until};

@@ -1,6 +1,6 @@
 //! Connecting VIs, and the errors of that.
 
-use crate::common::PATIENCE;
+use crate::common::TIMEOUT;
 use crate::end::{End, connect, drive, failed, pair, wait_for};
 use crate::wire;
 use netdyno_stack::vi::*;
@@ -15,9 +15,9 @@ const MOMENT: Duration = Duration::from_millis(100);
 
 /// The second end waits, and the first one asks. Returns the request that the second end received.
 fn asked(ends: &mut [End; 2], vi: ViHandle) -> ConnHandle {
-    let wait = ends[1].wait("server", PATIENCE);
+    let wait = ends[1].wait("server", TIMEOUT);
     let to = ends[1].address("server");
-    ends[0].ask(vi, "client", to, false, PATIENCE);
+    ends[0].ask(vi, "client", to, false, TIMEOUT);
     let mut conn = None;
     drive(ends, "a request", |ends| {
         conn = ends[1].provider.waited(wait).unwrap();
@@ -98,9 +98,9 @@ fn nobody_waits() {
     let mut ends = ends();
     let vi = ends[0].vi(Level::Delivery);
     // The second end waits at another discriminator.
-    let wait = ends[1].wait("another", PATIENCE);
+    let wait = ends[1].wait("another", TIMEOUT);
     let to = ends[1].address("server");
-    ends[0].ask(vi, "client", to, false, PATIENCE);
+    ends[0].ask(vi, "client", to, false, TIMEOUT);
     assert_eq!(answer(&mut ends, vi), Err(ConnectError::NoMatch));
     assert_eq!(ends[1].provider.waited(wait), Ok(None));
     assert_eq!(ends[0].state(vi), State::Idle);
@@ -122,7 +122,7 @@ fn the_time_is_up() {
         }
     });
     // The request arrives and is not answered.
-    let wait = ends[1].wait("server", PATIENCE);
+    let wait = ends[1].wait("server", TIMEOUT);
     let to = ends[1].address("server");
     ends[0].ask(vi, "client", to.clone(), false, MOMENT);
     assert_eq!(answer(&mut ends, vi), Err(ConnectError::Timeout));

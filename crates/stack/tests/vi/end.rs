@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use crate::common::process::{from_hex, to_hex};
-use crate::common::{Deadline, PATIENCE};
+use crate::common::{Deadline, TIMEOUT};
 use netdyno_host::wait::{Wait, nap_beside_others};
 use netdyno_stack::vi::*;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -286,7 +286,7 @@ pub fn progress(ends: &mut [End; 2]) -> bool {
 /// Makes progress at both ends until `is_done` returns true. Calls `is_done` after each step. Where
 /// nothing happens, yields the processor.
 pub fn drive(ends: &mut [End; 2], what: &str, mut is_done: impl FnMut(&mut [End; 2]) -> bool) {
-    let (deadline, mut idle) = (Deadline::after(PATIENCE), 0);
+    let (deadline, mut idle) = (Deadline::after(TIMEOUT), 0);
     while !is_done(ends) {
         deadline.check(what);
         idle = if progress(ends) { 0 } else { idle + 1 };
@@ -329,7 +329,7 @@ pub fn connect(ends: &mut [End; 2], vis: [ViHandle; 2]) {
     let addresses = ends.each_ref().map(|end| end.address("peer"));
     for at in 0..2 {
         let to = addresses[1 - at].clone();
-        ends[at].ask(vis[at], "peer", to, true, PATIENCE);
+        ends[at].ask(vis[at], "peer", to, true, TIMEOUT);
     }
     let mut are_connected = [false; 2];
     drive(ends, "two peers", |ends| {

@@ -1,6 +1,6 @@
 //! How connections end: by a disconnection, and by a message that the receiver does not take.
 
-use crate::common::{Deadline, PATIENCE};
+use crate::common::{Deadline, TIMEOUT};
 use crate::end::{End, connect, drive, failed, pair, progress, wait_for, work};
 use netdyno_stack::vi::*;
 use std::time::Duration;
@@ -49,7 +49,7 @@ fn a_closed_provider_has_sent_everything() {
         first.send_from(ours, nth * 1000, 1000);
     }
     let closing = std::thread::spawn(move || drop(first));
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(TIMEOUT);
     while second.failures.is_empty() {
         deadline.check("the end of a closed provider");
         second.sleep(Duration::from_millis(5));

@@ -1,6 +1,6 @@
 //! A connected peer that follows the protocol of connections, but sends messages that no provider sends.
 
-use crate::common::{Deadline, PATIENCE, seed};
+use crate::common::{Deadline, TIMEOUT, seed};
 use crate::end::{End, LONGEST, connect, drive};
 use crate::wire;
 use fastrand::Rng;
@@ -144,10 +144,10 @@ fn admit(end: &mut End, vi: ViHandle, offer: Offer, number: u64) -> Hostile {
     let victim = SocketAddr::from(([127, 0, 0, 1], u16::from_be_bytes([host[4], host[5]])));
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_nonblocking(true).unwrap();
-    let wait = end.wait("server", PATIENCE);
+    let wait = end.wait("server", TIMEOUT);
     let to = end.address("server");
     let request = Request { number, is_of_peer: false, from: Address::default(), to, offer };
-    let (deadline, mut room) = (Deadline::after(PATIENCE), [0; 2048]);
+    let (deadline, mut room) = (Deadline::after(TIMEOUT), [0; 2048]);
     let mut conn = None;
     loop {
         deadline.check("a connection");

@@ -2,7 +2,7 @@
 //! process holds before and after. `NETDYNO_KILLS` sets the number of kills.
 
 use crate::common::process::{Child, argument, role};
-use crate::common::{Deadline, PATIENCE, seed};
+use crate::common::{Deadline, TIMEOUT, seed};
 use crate::end::{End, spell, spelled, work};
 use crate::{PEER_TIMEOUT, wire};
 use fastrand::Rng;
@@ -31,7 +31,7 @@ const ALL: [Doing; 4] = [Doing::Receives, Doing::Sends, Doing::Writes, Doing::Re
 
 /// Keeps the queues full until the VI breaks.
 fn keep_doing(end: &mut End, vi: ViHandle, doing: Doing, remote: Remote, rng: &mut Rng) {
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(TIMEOUT);
     while end.failures.is_empty() {
         deadline.check("the end of a killed peer");
         // The number is limited, because a broken VI completes every posted descriptor at once.
@@ -63,7 +63,7 @@ fn do_one(end: &mut End, vi: ViHandle, doing: Doing, remote: Remote, rng: &mut R
 
 /// Waits for the connection, and then posts the first work. `remote` is the memory of the other side.
 fn begin(end: &mut End, vi: ViHandle, doing: Doing, remote: Remote, rng: &mut Rng) {
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(TIMEOUT);
     while end.provider.answer(vi).unwrap().is_none() {
         deadline.check("a connection");
         end.sleep(Duration::from_millis(10));
@@ -90,7 +90,7 @@ fn asking(end: &mut End, level: Level, to: Address) -> ViHandle {
     for _ in 0..500 {
         end.receive_into(vi, 0, LEN);
     }
-    end.ask(vi, "killed", to, true, PATIENCE);
+    end.ask(vi, "killed", to, true, TIMEOUT);
     vi
 }
 

@@ -1,7 +1,7 @@
 //! Two processes that sleep in the kernel while they have nothing to do.
 
 use crate::common::process::{Child, Parent, role};
-use crate::common::{Deadline, PATIENCE};
+use crate::common::{Deadline, TIMEOUT};
 use crate::end::{End, spell, spelled};
 use crate::wire;
 use netdyno_stack::vi::*;
@@ -17,7 +17,7 @@ fn child_process() {
     let vi = connect_with_parent(&mut end, &parent, Level::Reception);
     echo(&mut end, vi);
     // The parent closes first.
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(TIMEOUT);
     while end.failures.is_empty() {
         deadline.check("the end of the parent");
         end.sleep(Duration::from_millis(100));
@@ -28,9 +28,9 @@ fn child_process() {
 /// Connects as a server: the child waits for the parent's request.
 fn connect_with_parent(end: &mut End, parent: &Parent, level: Level) -> ViHandle {
     let vi = end.vi(level);
-    let wait = end.wait("child", PATIENCE);
+    let wait = end.wait("child", TIMEOUT);
     parent.say(&spell(&end.address("child")));
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(TIMEOUT);
     let conn = loop {
         deadline.check("a request");
         if let Some(conn) = end.provider.waited(wait).unwrap() {
@@ -47,7 +47,7 @@ fn connect_with_parent(end: &mut End, parent: &Parent, level: Level) -> ViHandle
 
 /// Sends each message back.
 fn echo(end: &mut End, vi: ViHandle) {
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(TIMEOUT);
     let (mut received, mut sent) = (0, 0);
     while sent < MESSAGES {
         deadline.check("messages to send back");
@@ -83,8 +83,8 @@ fn messages_go_to_another_process_and_come_back() {
     let mut end = End::open(wire());
     let vi = end.vi(Level::Reception);
     let to = spelled(&child.hear());
-    end.ask(vi, "parent", to, false, PATIENCE);
-    let deadline = Deadline::after(PATIENCE);
+    end.ask(vi, "parent", to, false, TIMEOUT);
+    let deadline = Deadline::after(TIMEOUT);
     while end.provider.answer(vi).unwrap().is_none() {
         deadline.check("an answer");
         end.sleep(Duration::from_millis(100));

@@ -1,6 +1,6 @@
 //! Tests for shared memory alone.
 
-use crate::common::PATIENCE;
+use crate::common::TIMEOUT;
 use crate::common::process::{Child, role};
 use crate::end::{End, drive, pair, progress, wait_for};
 use netdyno_stack::vi::*;
@@ -23,7 +23,7 @@ fn child_process() {
     for round in 0..6 {
         // One end is asked before it asks, or both ask at once.
         for at in [round % 2, 1 - round % 2] {
-            ends[at].ask(vis[at], "peer", addresses[1 - at].clone(), true, PATIENCE);
+            ends[at].ask(vis[at], "peer", addresses[1 - at].clone(), true, TIMEOUT);
             (0..5 * (round % 3)).for_each(|_| _ = progress(&mut ends));
         }
         let mut answers = [None; 2];

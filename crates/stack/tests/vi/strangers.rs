@@ -2,7 +2,7 @@
 //! this user.
 
 use crate::common::process::{Child, Parent, role};
-use crate::common::{Deadline, PATIENCE};
+use crate::common::{Deadline, TIMEOUT};
 use crate::end::{End, connect, drive, failed, pair, spell, spelled, wait_for, work};
 use crate::stranger::{Said, Stranger, squat};
 use netdyno_host::lane::{PIECE, WORDS};
@@ -62,7 +62,7 @@ fn intrude(parent: &Parent, user: u32, address: &Address) {
     let mut stranger = Stranger::connect(user, address).unwrap();
     // The provider may have closed the socket already.
     let _ = stranger.say_with_inbox(&request(1, address.clone(), offer(Level::Delivery)).encode());
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(TIMEOUT);
     let said = loop {
         deadline.check("an answer or an end");
         match stranger.hear() {
@@ -104,7 +104,7 @@ fn another_user_finds_the_socket_closed() {
         return;
     }
     let (mut ends, vis) = pair(Level::Reception);
-    let wait = ends[1].wait("server", PATIENCE);
+    let wait = ends[1].wait("server", TIMEOUT);
     let role = format!("intrudes {} {}", user(), spell(&ends[1].address("server")));
     let child = Child::start_under(NOBODY, module_path!(), &role);
     let mut said = None;
@@ -130,13 +130,13 @@ fn a_name_that_another_user_has_is_an_error_at_once() {
     let mut child =
         Child::start_under(NOBODY, module_path!(), &format!("squats {} {}", user(), spell(&address)));
     assert_eq!(child.hear(), "there");
-    let waits = ends[1].provider.wait(&address.discriminator, Some(PATIENCE));
+    let waits = ends[1].provider.wait(&address.discriminator, Some(TIMEOUT));
     assert_eq!(waits, Err(ConnectError::Foreign));
     let to = ends[0].address("peer");
-    let asks = ends[1].provider.ask(vis[1], &address.discriminator, to, true, Some(PATIENCE));
+    let asks = ends[1].provider.ask(vis[1], &address.discriminator, to, true, Some(TIMEOUT));
     assert_eq!((asks, ends[1].state(vis[1])), (Err(ConnectError::Foreign), State::Idle));
     for is_of_peer in [false, true] {
-        ends[0].ask(vis[0], "peer", address.clone(), is_of_peer, PATIENCE);
+        ends[0].ask(vis[0], "peer", address.clone(), is_of_peer, TIMEOUT);
         let mut answer = None;
         drive(&mut ends, "an answer", |ends| {
             answer = ends[0].provider.answer(vis[0]).transpose();
@@ -162,7 +162,7 @@ fn admit_numbered(ends: &mut [End; 2], vi: ViHandle) -> (Stranger, u64) {
     // until the child executes its program.
     let number = STRANGERS.fetch_add(1, Ordering::Relaxed);
     let name = format!("stranger-{number}");
-    let wait = ends[0].wait(&name, PATIENCE);
+    let wait = ends[0].wait(&name, TIMEOUT);
     let address = ends[0].address(&name);
     let mut stranger = Stranger::connect(user(), &address).unwrap();
     let ViAttributes { level, transfer_bytes, .. } = ends[0].provider.query_vi(vi).unwrap().attributes;

@@ -1,7 +1,7 @@
 //! Tests of Virtual Interfaces over UDP alone: addresses, unknown peers, and peers that start again.
 
 use crate::common::process::{Child, Parent, argument, from_hex, role, to_hex};
-use crate::common::{Deadline, PATIENCE, seed};
+use crate::common::{Deadline, TIMEOUT, seed};
 use crate::end::{End, connect, drive, pair, spell, spelled, wait_for};
 use crate::wire;
 use fastrand::Rng;
@@ -35,9 +35,9 @@ fn a_provider_is_reached_by_every_address_of_its_host() {
         for level in Level::ALL {
             let mut ends = [(); 2].map(|()| End::open(bound_to(None)));
             let vis = ends.each_mut().map(|end| end.vi(level));
-            let wait = ends[1].wait("server", PATIENCE);
+            let wait = ends[1].wait("server", TIMEOUT);
             let to = Address { host: named(ip, &ends[1].provider.host()), ..ends[1].address("server") };
-            ends[0].ask(vis[0], "client", to, false, PATIENCE);
+            ends[0].ask(vis[0], "client", to, false, TIMEOUT);
             let mut answer = None;
             drive(&mut ends, "an answer", |ends| {
                 if let Ok(Some(conn)) = ends[1].provider.waited(wait) {
@@ -107,7 +107,7 @@ fn meet_by_one_name(ends: &mut [End; 2]) {
     let vis = ends.each_mut().map(|end| end.vi(Level::Delivery));
     let to = Address { host: ends[0].provider.host(), discriminator: b"both".to_vec() };
     for (end, vi) in ends.iter_mut().zip(vis) {
-        end.provider.ask(vi, b"both", to.clone(), true, Some(PATIENCE)).unwrap();
+        end.provider.ask(vi, b"both", to.clone(), true, Some(TIMEOUT)).unwrap();
     }
     drive(ends, "two peers", |ends| (0..2).all(|at| ends[at].state(vis[at]) == State::Connected));
 }
@@ -159,7 +159,7 @@ fn a_request_that_was_refused_is_for_no_provider_that_has_come_since() {
     };
     request(1);
     refused(&mut ends);
-    let wait = ends[1].wait("server", PATIENCE);
+    let wait = ends[1].wait("server", TIMEOUT);
     request(1);
     refused(&mut ends);
     assert_eq!(ends[1].provider.waited(wait), Ok(None));
@@ -189,10 +189,10 @@ fn child_process() {
 fn wait_for_parent(parent: &Parent, level: usize) {
     let mut end = End::open(bound_to(Some("0.0.0.0:0".parse().unwrap())));
     let vi = end.vi(Level::ALL[level]);
-    let wait = end.wait("child", PATIENCE);
+    let wait = end.wait("child", TIMEOUT);
     parent.say(&spell(&end.address("child")));
     let mut conn = None;
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(TIMEOUT);
     while conn.is_none() {
         deadline.check("a request");
         end.sleep(Duration::from_millis(10));
@@ -208,8 +208,8 @@ fn ask_parent(role: &[String], parent: &Parent) {
     let mut end = End::open(wire());
     let vi = end.vi(Level::Reception);
     let to = spelled(&role[1]);
-    end.ask(vi, "child", to, false, PATIENCE);
-    let deadline = Deadline::after(PATIENCE);
+    end.ask(vi, "child", to, false, TIMEOUT);
+    let deadline = Deadline::after(TIMEOUT);
     while end.provider.answer(vi).unwrap().is_none() {
         deadline.check("an answer");
         end.sleep(Duration::from_millis(10));
@@ -229,8 +229,8 @@ fn with_child(wire: WireKind, level: usize, ip: &str) -> (Child, End, ViHandle, 
     let port = port_of(&to.host);
     let mut end = End::open(wire);
     let vi = end.vi(Level::ALL[level]);
-    end.ask(vi, "parent", to, false, PATIENCE);
-    let deadline = Deadline::after(PATIENCE);
+    end.ask(vi, "parent", to, false, TIMEOUT);
+    let deadline = Deadline::after(TIMEOUT);
     while end.provider.answer(vi).unwrap().is_none() {
         deadline.check("an answer");
         end.sleep(Duration::from_millis(10));
@@ -244,9 +244,9 @@ fn with_child(wire: WireKind, level: usize, ip: &str) -> (Child, End, ViHandle, 
 fn a_peer_that_began_again_is_known_by_what_it_says() {
     let mut end = End::open(wire());
     let vi = end.vi(Level::Reception);
-    let wait = end.wait("parent", PATIENCE);
+    let wait = end.wait("parent", TIMEOUT);
     let mut child = Child::start(module_path!(), &format!("asks {}", spell(&end.address("parent"))));
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(TIMEOUT);
     let conn = loop {
         deadline.check("a request");
         if let Some(conn) = end.provider.waited(wait).unwrap() {
@@ -337,9 +337,9 @@ fn a_provider_that_is_closed_answers_who_asks() {
     closing.send_from(ours, 0, 10);
     let mut asking = End::open(wire());
     let vi = asking.vi(Level::Reception);
-    asking.ask(vi, "client", closing.address("server"), false, PATIENCE / 6);
+    asking.ask(vi, "client", closing.address("server"), false, TIMEOUT / 6);
     let closed = std::thread::spawn(move || drop(closing));
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(TIMEOUT);
     let answer = loop {
         deadline.check("an answer");
         match asking.provider.answer(vi) {
@@ -387,7 +387,7 @@ fn strangers_disturb_nobody() {
         SocketAddr::from(([127, 0, 0, 1], port_of(&host)))
     });
     // One end waits, so that a request of the stranger may arrive.
-    let wait = ends[1].wait("server", PATIENCE);
+    let wait = ends[1].wait("server", TIMEOUT);
     let offer = ends[0].provider.attributes().offer(&ends[0].attributes(Level::Delivery));
     let [from, to] = [ends[0].address("stranger"), ends[1].address("server")];
     let request = Request { number: 1, is_of_peer: false, from, to, offer };

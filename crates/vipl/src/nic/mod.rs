@@ -8,9 +8,9 @@ pub mod callbacks;
 pub mod id;
 mod progress;
 
-use crate::bell::Bell;
 use crate::handle::{Handled, Opaque};
 use crate::settings;
+use crate::wakeup::Wakeup;
 use callbacks::{Call, Callbacks};
 use id::NicId;
 use netdyno_stack::vi::{Provider, Ptag, ReturnCode, WireKind};
@@ -98,7 +98,7 @@ impl Sleep {
 
 /// A thread that sleeps on the wire.
 struct Sleeper {
-    bell: Arc<Bell>,
+    wakeup: Arc<Wakeup>,
     until: Option<Instant>,
 }
 
@@ -331,16 +331,16 @@ impl Nic {
 
     /// Records that a thread of the program sleeps from now on. The thread has checked for its
     /// completion.
-    pub fn fall_asleep(&mut self, bell: &Arc<Bell>, sleep: &Sleep) {
+    pub fn fall_asleep(&mut self, wakeup: &Arc<Wakeup>, sleep: &Sleep) {
         // This thread's check may have made progress for other sleepers; they are woken first.
         self.tell_sleepers();
-        self.sleepers.push(Sleeper { bell: Arc::clone(bell), until: sleep.until() });
+        self.sleepers.push(Sleeper { wakeup: Arc::clone(wakeup), until: sleep.until() });
     }
 
     /// Records that a thread has woken. If it was the last sleeper, the progress thread takes over the
     /// wire, because the program may not call again.
-    pub fn wake_up(&mut self, bell: &Arc<Bell>) {
-        self.sleepers.retain(|other| !Arc::ptr_eq(&other.bell, bell));
+    pub fn wake_up(&mut self, wakeup: &Arc<Wakeup>) {
+        self.sleepers.retain(|other| !Arc::ptr_eq(&other.wakeup, wakeup));
         if self.sleepers.is_empty() {
             self.progress_thread.iter_mut().for_each(ProgressThread::look_up);
         }
@@ -380,11 +380,12 @@ impl Nic {
         let Some(due) = Instant::now().checked_add(left) else { return };
         let is_in_time = |until: Option<Instant>| until.is_some_and(|until| until <= due + LATE);
         let watching = self.progress_thread.iter_mut().filter_map(ProgressThread::watching);
-        let mut all = watching.chain(self.sleepers.iter_mut().map(|Sleeper { bell, until }| (&*bell, until)));
-        let Some((bell, until)) = all.next() else { return };
+        let mut all =
+            watching.chain(self.sleepers.iter_mut().map(|Sleeper { wakeup, until }| (&*wakeup, until)));
+        let Some((wakeup, until)) = all.next() else { return };
         if !is_in_time(*until) && !all.any(|(_, until)| is_in_time(*until)) {
             *until = Some(due);
-            bell.ring();
+            wakeup.ring();
         }
     }
 
@@ -396,7 +397,7 @@ impl Nic {
     }
 
     fn ring_sleepers(&self) {
-        self.sleepers.iter().for_each(|sleeper| sleeper.bell.ring());
+        self.sleepers.iter().for_each(|sleeper| sleeper.wakeup.ring());
     }
 
     /// Fails the NIC after a panic: every VI breaks, and the error callback is called.
@@ -424,8 +425,8 @@ mod tests {
         open("nic0", Provider::open(Config::default()).unwrap(), WireKind::Shm).unwrap()
     }
 
-    /// Creates a VI. The thread of `bell` falls asleep afterwards.
-    fn sleeping_beside_a_vi(nic: &mut Nic, bell: &Arc<Bell>) -> Result<ViHandle, ReturnCode> {
+    /// Creates a VI. The thread of `wakeup` falls asleep afterwards.
+    fn sleeping_beside_a_vi(nic: &mut Nic, wakeup: &Arc<Wakeup>) -> Result<ViHandle, ReturnCode> {
         let tag = nic.provider.create_tag()?;
         let attributes = ViAttributes {
             level: Level::Delivery,
@@ -437,7 +438,7 @@ mod tests {
         };
         let vi = nic.provider.create_vi(attributes, None, None)?;
         let sleep = nic.prepare_sleep();
-        nic.fall_asleep(bell, &sleep);
+        nic.fall_asleep(wakeup, &sleep);
         Ok(vi)
     }
 
@@ -456,7 +457,7 @@ mod tests {
     #[test]
     fn who_falls_asleep_wakes_those_for_whom_something_was_done() {
         let id = opened();
-        let [first, second] = [(); 2].map(|()| Bell::new().unwrap());
+        let [first, second] = [(); 2].map(|()| Wakeup::new().unwrap());
         let vi = call(id, |nic| sleeping_beside_a_vi(nic, &first));
         let look = |nic: &mut Nic| {
             // Destroying the VI concerns each thread that waits for it.
@@ -478,16 +479,16 @@ mod tests {
             WireKind::Udp(UdpOptions { bind: Some(([127, 0, 0, 1], 0).into()), ..UdpOptions::default() });
         let provider = Provider::open(Config { wire: way, ..Config::default() }).unwrap();
         let id = open("udp", provider, way).unwrap();
-        let bell = Bell::new().unwrap();
-        let vi = call(id, |nic| sleeping_beside_a_vi(nic, &bell));
-        assert!(vi.is_ok() && !bell.is_rung());
+        let wakeup = Wakeup::new().unwrap();
+        let vi = call(id, |nic| sleeping_beside_a_vi(nic, &wakeup));
+        assert!(vi.is_ok() && !wakeup.is_rung());
         let ask = |nic: &mut Nic| {
             // There is no peer, so the request is repeated soon.
             let to = Address { host: nic.provider.host(), discriminator: b"nobody".to_vec() };
             Ok(nic.provider.ask(vi?, b"us", to, true, None)?)
         };
         assert_eq!(call(id, ask), Ok(()));
-        assert!(bell.is_rung());
+        assert!(wakeup.is_rung());
         assert_eq!(close(id), Ok(()));
     }
 

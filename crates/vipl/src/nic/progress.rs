@@ -7,10 +7,10 @@
 //!   neither -----------------------------------> watch: it sleeps on the wire
 //! ```
 
-use crate::bell::Bell;
 use crate::nic::id::NicId;
 use crate::nic::{self, Nic, Sleep};
 use crate::signals;
+use crate::wakeup::Wakeup;
 use netdyno_stack::vi::ReturnCode;
 use rustix::io::Errno;
 use std::os::fd::AsFd;
@@ -33,7 +33,7 @@ enum Mode {
 /// The NIC's handle on its progress thread.
 #[derive(Debug)]
 pub struct ProgressThread {
-    bell: Arc<Bell>,
+    wakeup: Arc<Wakeup>,
     thread: JoinHandle<()>,
     mode: Mode,
     /// The latest time at which the thread wakes by itself, while it watches the wire.
@@ -46,17 +46,17 @@ impl ProgressThread {
     /// # Errors
     /// Returns the error of the system if there is no eventfd or thread to be had.
     pub fn start(id: NicId) -> Result<Self, Errno> {
-        let bell = Bell::new()?;
-        let own = Arc::clone(&bell);
+        let wakeup = Wakeup::new()?;
+        let own = Arc::clone(&wakeup);
         let thread = thread::Builder::new().name("vipl-progress".to_owned());
         let thread = signals::without_signals(|| thread.spawn(move || run(id, &own)));
         let thread = thread.map_err(|_| Errno::AGAIN)?;
-        Ok(Self { bell, thread, mode: Mode::Awake, until: None })
+        Ok(Self { wakeup, thread, mode: Mode::Awake, until: None })
     }
 
     /// Wakes the thread, because there is work for it.
     pub fn ring(&self) {
-        self.bell.ring();
+        self.wakeup.ring();
     }
 
     /// Ends a doze: the program has called, or its last sleeper has woken. No sleeper may be left on the
@@ -76,8 +76,8 @@ impl ProgressThread {
 
     /// Returns the thread's wake-up and the latest time at which it wakes by itself, if it sleeps on the
     /// wire.
-    pub fn watching(&mut self) -> Option<(&Arc<Bell>, &mut Option<Instant>)> {
-        (self.mode == Mode::Watching).then_some((&self.bell, &mut self.until))
+    pub fn watching(&mut self) -> Option<(&Arc<Wakeup>, &mut Option<Instant>)> {
+        (self.mode == Mode::Watching).then_some((&self.wakeup, &mut self.until))
     }
 
     /// Waits until the thread has ended. Its NIC is closed.
@@ -99,7 +99,7 @@ enum Rest {
     Watch(Sleep),
 }
 
-fn run(id: NicId, bell: &Bell) {
+fn run(id: NicId, wakeup: &Wakeup) {
     let mut seen = None;
     loop {
         while let Some(call) = nic::next_callback(id) {
@@ -108,9 +108,9 @@ fn run(id: NicId, bell: &Bell) {
         let Ok(rest) = nic::visit(id, |nic| Ok(rest(nic, &mut seen))) else { break };
         match rest {
             None => {}
-            Some(Rest::Nap) => bell.sleep(None, Some(QUIET)),
-            Some(Rest::Doze(sleep)) => bell.sleep(None, Some(sleep.most)),
-            Some(Rest::Watch(sleep)) => bell.sleep(Some(sleep.wire.as_fd()), Some(sleep.most)),
+            Some(Rest::Nap) => wakeup.sleep(None, Some(QUIET)),
+            Some(Rest::Doze(sleep)) => wakeup.sleep(None, Some(sleep.most)),
+            Some(Rest::Watch(sleep)) => wakeup.sleep(Some(sleep.wire.as_fd()), Some(sleep.most)),
         }
         if nic::visit(id, get_up).is_err() {
             break;

@@ -2,7 +2,7 @@
 //! connection.
 
 use crate::launch::orders::{Answer, CrowdAnswer, CrowdOrder, Opening, Order};
-use crate::launch::worker::setup::{End, PATIENCE, bound, pin, preemptions, unexpected};
+use crate::launch::worker::setup::{End, TIMEOUT, bound, pin, preemptions, unexpected};
 use netdyno_host::wait::Wait;
 use netdyno_job::member::{Control, MemberError};
 use netdyno_layers::catalogue::Layer;
@@ -20,7 +20,7 @@ pub fn work(control: &mut Control<Order>, first: CrowdOrder) -> Result<(), End> 
     let wait: Wait = opening.wait.parse().map_err(End::Layer)?;
     let mut attendant = take_place(control, *opening, wait)?;
     loop {
-        let order = match control.receive(PATIENCE) {
+        let order = match control.receive(TIMEOUT) {
             Ok(Order::Crowd(order)) => order,
             Ok(other) => return Err(unexpected(&other)),
             // The launching side has no more steps.
@@ -53,7 +53,7 @@ fn take_place(control: &mut Control<Order>, opening: Opening, wait: Wait) -> Res
     let gathering = group::open(layer, Place { rank, procs }, options)?;
     let (addresses, shared) = (gathering.addresses(), control.shared_files());
     say(control, CrowdAnswer::Gathered { addresses, shared })?;
-    let addresses = match control.receive(PATIENCE)? {
+    let addresses = match control.receive(TIMEOUT)? {
         Order::Crowd(CrowdOrder::Meet(addresses)) if addresses.len() == procs => addresses,
         other => return Err(unexpected(&other)),
     };

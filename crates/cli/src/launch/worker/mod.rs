@@ -10,16 +10,16 @@ use crate::terminal::fault::Fault;
 use clap::Args;
 use netdyno_host::wait::{Wait, nap_beside_others};
 use netdyno_job::frame::FrameError;
-use netdyno_job::lobby;
 use netdyno_job::member::{Control, MemberError};
 use netdyno_job::place::Place;
+use netdyno_job::rendezvous;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::half::{self, LayerOptions, Role};
 use netdyno_layers::registrar;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::task::{Subject, Task};
 use netdyno_protocol::faults::Faults;
-use setup::{End, PATIENCE, bound, pin, preemptions, unexpected};
+use setup::{End, TIMEOUT, bound, pin, preemptions, unexpected};
 use std::ffi::OsString;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -91,12 +91,12 @@ fn enter(address: SocketAddr) -> Result<TcpStream, Fault> {
             secret::VARIABLE
         ))
     })?;
-    lobby::enter(address, &key, Place::of_this_process())
+    rendezvous::enter(address, &key, Place::of_this_process())
         .map_err(|error| Fault::Failed(format!("the launching side at {address}: {error}")))
 }
 
 fn work(control: &mut Control<Order>) -> Result<(), End> {
-    let (layer, role, cpu, options) = match control.receive(PATIENCE)? {
+    let (layer, role, cpu, options) = match control.receive(TIMEOUT)? {
         Order::Open {
             layer,
             is_requester,
@@ -142,7 +142,7 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
     let library = half.library().map(str::to_owned);
     let shared = control.shared_files();
     control.send(&Answer::Opened { address: half.address(), library, shared })?;
-    let peer = match control.receive(PATIENCE)? {
+    let peer = match control.receive(TIMEOUT)? {
         Order::Connect(peer) => peer,
         other => return Err(unexpected(&other)),
     };
@@ -170,7 +170,7 @@ fn measure_alone(control: &mut Control<Order>, layer: Layer) -> Result<(), End> 
 
 /// Carries out the measuring order.
 fn measure(control: &mut Control<Order>, mut subject: Box<dyn Subject>, wait: Wait) -> Result<(), End> {
-    let task = match control.receive(PATIENCE)? {
+    let task = match control.receive(TIMEOUT)? {
         Order::Measure(task) => task,
         other => return Err(unexpected(&other)),
     };

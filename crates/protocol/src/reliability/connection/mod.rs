@@ -10,7 +10,7 @@ use crate::frame::datagram::{self, Datagram, HEADER_LEN, Header, Kind};
 use crate::reliability::buffers::Buffers;
 use crate::reliability::holding::{Held, Holding, Released, What};
 use crate::reliability::receiving::Receiving;
-use crate::reliability::sending::{Said, Sending};
+use crate::reliability::sending::{AckOutcome, Sending};
 use crate::reliability::transfers::{Memories, Stray, Transfers, Waiting};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -353,7 +353,7 @@ impl Connection {
             self.absurd += 1;
             return Delivery::Nothing;
         };
-        if said == Said::News {
+        if said == AckOutcome::Progress {
             self.heard_ns = now_ns;
         }
         let is_next = header.sequence == self.receiving.expected();
@@ -375,7 +375,7 @@ impl Connection {
         }
         // The completion count holds now, because every message sent before it has arrived. A count in a
         // datagram that was overtaken may be too old for its 16 bits.
-        if is_next && said != Said::Old && !header.kind.is_message() {
+        if is_next && said != AckOutcome::Stale && !header.kind.is_message() {
             self.complete_in_turn(header.completed, now_ns);
         }
         self.close_when_all_is_here();
@@ -471,7 +471,7 @@ impl Connection {
     /// messages and handles no more.
     pub fn acknowledge(&mut self, header: &Header, now_ns: u64) {
         if self.lost.is_none()
-            && self.sending.acknowledge(header.arrived, now_ns, &mut self.buffers) == Ok(Said::News)
+            && self.sending.acknowledge(header.arrived, now_ns, &mut self.buffers) == Ok(AckOutcome::Progress)
         {
             self.heard_ns = now_ns;
         }

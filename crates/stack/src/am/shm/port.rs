@@ -14,10 +14,10 @@
 //! The reading side creates the memory; only the peer writes to everything else.
 
 use crate::am::error::OpenError;
+use netdyno_host::bounce;
 use netdyno_host::region::{CONTROL_BYTES, Region};
 use netdyno_host::ring::{LINE, Place};
 use netdyno_host::segment::Segment;
-use netdyno_host::stage;
 use netdyno_protocol::frame::port::PortAddress;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -68,11 +68,11 @@ impl Layout {
     }
 
     pub(super) fn fetched(self) -> usize {
-        self.stored() + stage::LEN
+        self.stored() + bounce::LEN
     }
 
     pub(super) fn len(self) -> usize {
-        self.fetched() + stage::LEN
+        self.fetched() + bounce::LEN
     }
 }
 

@@ -7,8 +7,8 @@ use super::transfers::{Fetch, Get};
 use crate::am::bulk::{Fetched, Placed, Refused, Stored, Transfer};
 use crate::am::error::{Loss, PeerLost};
 use crate::am::handlers::{self, Offer};
+use netdyno_host::bounce::CELL;
 use netdyno_host::ring::{Extent, Message};
-use netdyno_host::stage::CELL;
 use netdyno_protocol::frame::slot::Kind;
 
 /// The peer wrote a message that no correct peer writes.

@@ -3,9 +3,9 @@
 use super::attached::Attached;
 use super::port::Layout;
 use crate::am::bulk::{Destination, Memory, Note};
+use netdyno_host::bounce::{BounceReader, BounceWriter};
 use netdyno_host::region::Region;
 use netdyno_host::ring::Extent;
-use netdyno_host::stage::{StageReader, StageWriter};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use std::sync::Arc;
 pub(super) struct Bulk {
     pub(super) attached: Attached,
     /// The bounce buffers of stores: by this side, and by the peer.
-    pub(super) stored_out: StageWriter,
-    pub(super) stored_in: StageReader,
+    pub(super) stored_out: BounceWriter,
+    pub(super) stored_in: BounceReader,
     /// The bounce buffers of gets: by the peer, and by this side.
-    pub(super) fetched_out: StageWriter,
-    pub(super) fetched_in: StageReader,
+    pub(super) fetched_out: BounceWriter,
+    pub(super) fetched_in: BounceReader,
     /// Chunks that this side requested and that have not arrived, in order.
     pub(super) fetches: VecDeque<Fetch>,
     /// The position of the request that asks for a memory, and the peer's answer.
@@ -57,10 +57,10 @@ impl Bulk {
         unsafe {
             Self {
                 attached: Attached::default(),
-                stored_out: StageWriter::new(their_inbox, theirs.stored()),
-                stored_in: StageReader::new(inbox, ours.stored()),
-                fetched_out: StageWriter::new(their_inbox, theirs.fetched()),
-                fetched_in: StageReader::new(inbox, ours.fetched()),
+                stored_out: BounceWriter::new(their_inbox, theirs.stored()),
+                stored_in: BounceReader::new(inbox, ours.stored()),
+                fetched_out: BounceWriter::new(their_inbox, theirs.fetched()),
+                fetched_in: BounceReader::new(inbox, ours.fetched()),
                 fetches: VecDeque::new(),
                 asked: None,
                 granted: None,

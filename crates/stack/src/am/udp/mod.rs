@@ -283,7 +283,7 @@ impl UdpPeers {
         state: &mut S,
     ) -> Result<usize, PeerLost> {
         if len > each {
-            return self.take_train(Datagrams { len, each, from }, now_ns, offer, state);
+            return self.take_batch(Datagrams { len, each, from }, now_ns, offer, state);
         }
         let Some(place) = self.find(0..len, from) else { return Ok(0) };
         let result = self.take(place, 0..len, now_ns, offer, state);
@@ -293,7 +293,7 @@ impl UdpPeers {
 
     /// Takes a batch of datagrams, maybe of several connections, and answers each connection once.
     #[inline(never)]
-    fn take_train<S>(
+    fn take_batch<S>(
         &mut self,
         Datagrams { len, each, from }: Datagrams,
         now_ns: u64,

@@ -129,7 +129,7 @@ pub(super) struct UdpWire {
     began: Instant,
     /// The clock of peer timeouts, which counts long pauses only in part.
     clock: Clock,
-    patience_ns: u64,
+    timeout_ns: u64,
     lines: Lines,
     ways: Ways,
     /// Number of discriminators at which requests are accepted.
@@ -173,7 +173,7 @@ pub struct Means<'a> {
 
 impl UdpWire {
     pub(super) fn open(options: &UdpOptions) -> Result<Self, OpenError> {
-        let patience = options.peer_timeout.max(Duration::from_millis(1));
+        let timeout = options.peer_timeout.max(Duration::from_millis(1));
         let (socket, sharing) =
             if options.is_shared { bind_shared(options)? } else { (bind(options)?, None) };
         let address = sharing.as_ref().map_or(socket.local(), Sharing::address);
@@ -182,8 +182,8 @@ impl UdpWire {
             socket,
             sharing,
             began: Instant::now(),
-            clock: Clock::new(patience),
-            patience_ns: u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX / 2),
+            clock: Clock::new(timeout),
+            timeout_ns: u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX / 2),
             lines: Lines::default(),
             ways: Ways::default(),
             listeners: 0,
@@ -490,9 +490,9 @@ impl Wire for UdpWire {
         };
         let now_ns = self.clock.now_ns();
         let line = if link.offer.level.is_reliable() {
-            Line::Reliable(Reliable::new(vi, link, to, self.patience_ns, now_ns).into())
+            Line::Reliable(Reliable::new(vi, link, to, self.timeout_ns, now_ns).into())
         } else {
-            Line::Pieces(Pieces::new(vi, link, to, self.patience_ns, now_ns))
+            Line::Pieces(Pieces::new(vi, link, to, self.timeout_ns, now_ns))
         };
         self.widen();
         let place = self.lines.insert(link.local, vi, line);

@@ -35,7 +35,7 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    pub fn new(vi: ViHandle, link: &Link, to: SocketAddr, patience_ns: u64, now_ns: u64) -> Self {
+    pub fn new(vi: ViHandle, link: &Link, to: SocketAddr, timeout_ns: u64, now_ns: u64) -> Self {
         Self {
             vi,
             local: link.local,
@@ -44,7 +44,7 @@ impl Pieces {
             sending: None,
             train: 0,
             next_ns: 0,
-            presence: Presence::new(patience_ns, now_ns),
+            presence: Presence::new(timeout_ns, now_ns),
             is_parted: false,
         }
     }

@@ -27,12 +27,12 @@ pub struct Presence {
 }
 
 impl Presence {
-    pub fn new(patience_ns: u64, now_ns: u64) -> Self {
-        let ask_after_ns = patience_ns / 4;
+    pub fn new(timeout_ns: u64, now_ns: u64) -> Self {
+        let ask_after_ns = timeout_ns / 4;
         Self {
             ask_after_ns,
-            ask_again_ns: (patience_ns / ASKED_AGAIN).max(1),
-            answer_within_ns: patience_ns - ask_after_ns,
+            ask_again_ns: (timeout_ns / ASKED_AGAIN).max(1),
+            answer_within_ns: timeout_ns - ask_after_ns,
             ask_ns: now_ns.saturating_add(ask_after_ns),
             lost_ns: u64::MAX,
         }

@@ -67,9 +67,9 @@ pub struct Reliable {
 }
 
 impl Reliable {
-    pub fn new(vi: ViHandle, link: &Link, to: SocketAddr, patience_ns: u64, now_ns: u64) -> Self {
-        let ask_after_ns = patience_ns / 4;
-        let peer_timeout_ns = patience_ns - ask_after_ns;
+    pub fn new(vi: ViHandle, link: &Link, to: SocketAddr, timeout_ns: u64, now_ns: u64) -> Self {
+        let ask_after_ns = timeout_ns / 4;
+        let peer_timeout_ns = timeout_ns - ask_after_ns;
         let config = Config { window: WINDOW, peer_timeout_ns, ..Config::default() };
         Self {
             connection: Connection::new(config, link.local, link.remote, now_ns),

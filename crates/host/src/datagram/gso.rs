@@ -36,21 +36,21 @@ impl From<(usize, SocketAddr)> for Datagrams {
 
 /// A batch of full-length datagrams to one peer. The last datagram may be shorter.
 #[derive(Debug)]
-pub struct Train {
+pub struct GsoBatch {
     to: SocketAddr,
     bytes: Vec<u8>,
     /// The system, or the adapter on some route, does not support GSO.
     is_refused: bool,
 }
 
-impl Default for Train {
+impl Default for GsoBatch {
     fn default() -> Self {
         let nobody = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
         Self { to: nobody, bytes: Vec::new(), is_refused: false }
     }
 }
 
-impl Train {
+impl GsoBatch {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -104,7 +104,7 @@ impl Train {
 }
 
 #[cfg(test)]
-impl Train {
+impl GsoBatch {
     pub fn refused() -> Self {
         Self { is_refused: true, ..Self::default() }
     }

@@ -74,31 +74,31 @@ pub(crate) fn lay_out(region: &Region, offset: usize) {
 }
 
 /// The side that fills the cells.
-pub struct StageWriter {
+pub struct BounceWriter {
     end: End,
     /// For each cell that may still be full: the number of the message that announced it, oldest first.
     filled: VecDeque<u64>,
 }
 
 /// The side that empties the cells.
-pub struct StageReader(End);
+pub struct BounceReader(End);
 
 /// The right to fill one empty cell.
 ///
 /// A second cell is a type error:
 ///
 /// ```compile_fail,E0382
-/// use netdyno_host::stage::StageWriter;
-/// fn fill_two(stage: &mut StageWriter) {
+/// use netdyno_host::bounce::BounceWriter;
+/// fn fill_two(stage: &mut BounceWriter) {
 ///     let cell = stage.granted_cell();
 ///     cell.fill(&[1], 0);
 ///     cell.fill(&[2], 1);
 /// }
 /// ```
 #[must_use]
-pub struct EmptyCell<'a>(&'a mut StageWriter);
+pub struct EmptyCell<'a>(&'a mut BounceWriter);
 
-impl StageWriter {
+impl BounceWriter {
     /// Creates the filling side of the stage at byte `offset` of a region.
     ///
     /// # Safety
@@ -138,7 +138,7 @@ impl EmptyCell<'_> {
     /// Panics if `from` is longer than a cell: the caller must have checked.
     #[inline]
     pub fn fill(self, from: &[u8], number: u64) {
-        let StageWriter { end, filled } = self.0;
+        let BounceWriter { end, filled } = self.0;
         filled.push_back(number);
         let (cell, track) = end.turn(from.len());
         // SAFETY: a cell has at least that many bytes. It lies in a region, which has no reference to them.
@@ -161,7 +161,7 @@ impl EmptyCell<'_> {
     }
 }
 
-impl StageReader {
+impl BounceReader {
     /// Creates the emptying side of the stage at byte `offset` of a region.
     ///
     /// # Safety
@@ -200,10 +200,10 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    fn stage() -> (StageWriter, StageReader) {
+    fn stage() -> (BounceWriter, BounceReader) {
         let region = Arc::new(Region::on_heap(64 + LEN));
         // SAFETY: one end for each side, on memory that nothing else uses.
-        unsafe { (StageWriter::new(&region, 64), StageReader::new(&region, 64)) }
+        unsafe { (BounceWriter::new(&region, 64), BounceReader::new(&region, 64)) }
     }
 
     #[test]

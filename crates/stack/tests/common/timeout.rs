@@ -39,8 +39,8 @@ pub struct Deadline(Instant);
 
 impl Deadline {
     /// Starts now.
-    pub fn after(patience: Duration) -> Self {
-        Self(Instant::now() + patience)
+    pub fn after(timeout: Duration) -> Self {
+        Self(Instant::now() + timeout)
     }
 
     /// # Panics
@@ -51,7 +51,7 @@ impl Deadline {
 }
 
 /// A timeout for steps that take no time on an idle machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Yields the processor after every 256 idle polls. A yield may cost milliseconds on a busy machine, but
 /// a test that never yields takes that time from others.
@@ -71,7 +71,7 @@ impl Idler {
 
 /// Repeats `step` until it returns true.
 pub fn until(what: &str, mut step: impl FnMut() -> bool) {
-    let (deadline, mut idler) = (Deadline::after(PATIENCE), Idler::default());
+    let (deadline, mut idler) = (Deadline::after(TIMEOUT), Idler::default());
     while !step() {
         deadline.check(what);
         idler.idle();

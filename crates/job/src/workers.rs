@@ -29,7 +29,7 @@ const GRACE_DISMISSED: Duration = Duration::from_secs(3);
 
 /// Reports why a worker could not be launched or heard.
 #[derive(Debug, Error)]
-pub enum CrewError {
+pub enum WorkersError {
     /// The system refused to start a child.
     #[error("cannot start a process: {0}")]
     Spawn(#[source] io::Error),
@@ -111,7 +111,7 @@ pub fn spawn(mut command: Command, control: OwnedFd) -> io::Result<Child> {
 
 /// The workers of a launch, ranked from 0 in the order in which they were added.
 #[derive(Debug, Default)]
-pub struct Crew {
+pub struct Workers {
     members: Vec<Member>,
 }
 
@@ -130,7 +130,7 @@ enum Kind {
     Remote(TcpStream, SocketAddr),
 }
 
-impl Crew {
+impl Workers {
     /// Creates an empty set of workers.
     pub fn new() -> Self {
         Self::default()
@@ -138,20 +138,20 @@ impl Crew {
 
     /// Starts `command` as a worker. Its standard input is the control connection, and it has no standard
     /// output. Returns the worker's rank.
-    pub fn launch(&mut self, command: Command) -> Result<usize, CrewError> {
-        let (control, theirs) = UnixStream::pair().map_err(CrewError::Spawn)?;
-        control.set_read_timeout(Some(REST_OF_MESSAGE)).map_err(CrewError::Spawn)?;
-        control.set_write_timeout(Some(REST_OF_MESSAGE)).map_err(CrewError::Spawn)?;
-        let child = spawn(command, theirs.into()).map_err(CrewError::Spawn)?;
+    pub fn launch(&mut self, command: Command) -> Result<usize, WorkersError> {
+        let (control, theirs) = UnixStream::pair().map_err(WorkersError::Spawn)?;
+        control.set_read_timeout(Some(REST_OF_MESSAGE)).map_err(WorkersError::Spawn)?;
+        control.set_write_timeout(Some(REST_OF_MESSAGE)).map_err(WorkersError::Spawn)?;
+        let child = spawn(command, theirs.into()).map_err(WorkersError::Spawn)?;
         Ok(self.add(OwnedFd::from(control), Kind::Child(child)))
     }
 
     /// Adds a worker on another host, with `control` as the connection to it. Returns the worker's rank.
-    pub fn enlist(&mut self, control: TcpStream) -> Result<usize, CrewError> {
-        control.set_read_timeout(Some(REST_OF_MESSAGE)).map_err(CrewError::Spawn)?;
-        control.set_write_timeout(Some(REST_OF_MESSAGE)).map_err(CrewError::Spawn)?;
-        let address = control.peer_addr().map_err(CrewError::Spawn)?;
-        let listened_to = control.try_clone().map_err(CrewError::Spawn)?;
+    pub fn enlist(&mut self, control: TcpStream) -> Result<usize, WorkersError> {
+        control.set_read_timeout(Some(REST_OF_MESSAGE)).map_err(WorkersError::Spawn)?;
+        control.set_write_timeout(Some(REST_OF_MESSAGE)).map_err(WorkersError::Spawn)?;
+        let address = control.peer_addr().map_err(WorkersError::Spawn)?;
+        let listened_to = control.try_clone().map_err(WorkersError::Spawn)?;
         Ok(self.add(OwnedFd::from(listened_to), Kind::Remote(control, address)))
     }
 
@@ -168,11 +168,11 @@ impl Crew {
 
     /// Sends a message to a worker. If the worker has ended, the message is dropped and `next` reports the
     /// end.
-    pub fn send<T: Serialize>(&mut self, rank: usize, message: &T) -> Result<(), CrewError> {
+    pub fn send<T: Serialize>(&mut self, rank: usize, message: &T) -> Result<(), WorkersError> {
         let member = &mut self.members[rank];
         match frame::send(&mut member.control, message) {
             Ok(()) | Err(FrameError::Closed) => Ok(()),
-            Err(error) => Err(CrewError::Control { place: member.place(), error }),
+            Err(error) => Err(WorkersError::Control { place: member.place(), error }),
         }
     }
 
@@ -180,7 +180,7 @@ impl Crew {
     pub fn next<T: DeserializeOwned>(
         &mut self,
         timeout: Duration,
-    ) -> Result<Option<(usize, Event<T>)>, CrewError> {
+    ) -> Result<Option<(usize, Event<T>)>, WorkersError> {
         let live: Vec<usize> =
             (0..self.members.len()).filter(|&rank| !self.members[rank].has_ended).collect();
         let mut fds: Vec<PollFd<'_>> =
@@ -189,7 +189,7 @@ impl Crew {
         match poll(&mut fds, Some(&timeout)) {
             Ok(0) | Err(Errno::INTR) => return Ok(None),
             Ok(_) => {}
-            Err(error) => return Err(CrewError::Wait(error.into())),
+            Err(error) => return Err(WorkersError::Wait(error.into())),
         }
         let Some(rank) = fds.iter().position(|fd| !fd.revents().is_empty()).map(|at| live[at]) else {
             return Ok(None);
@@ -199,14 +199,14 @@ impl Crew {
             Ok(message) => Ok(Some((rank, Event::Message(message)))),
             Err(FrameError::Closed) => {
                 member.has_ended = true;
-                Ok(Some((rank, Event::Ended(member.end().map_err(CrewError::Wait)?))))
+                Ok(Some((rank, Event::Ended(member.end().map_err(WorkersError::Wait)?))))
             }
-            Err(error) => Err(CrewError::Control { place: member.place(), error }),
+            Err(error) => Err(WorkersError::Control { place: member.place(), error }),
         }
     }
 }
 
-impl Crew {
+impl Workers {
     /// Ends the workers after their work is done. Each closes its layer first, which requires that all are
     /// still running. A worker that takes too long is killed, as all are when this value is dropped without
     /// this call.
@@ -223,7 +223,7 @@ impl Crew {
 }
 
 impl Member {
-    /// Reports whether a child has ended. Remote workers are waited for only when the crew is dropped.
+    /// Reports whether a child has ended. Remote workers are waited for only when the workers is dropped.
     fn is_gone(&mut self) -> bool {
         match &mut self.kind {
             Kind::Child(child) => !matches!(child.try_wait(), Ok(None)),
@@ -253,7 +253,7 @@ impl Member {
     }
 }
 
-impl Drop for Crew {
+impl Drop for Workers {
     /// Ends all workers, so that none outlives the launching side.
     fn drop(&mut self) {
         for member in &mut self.members {
@@ -288,24 +288,24 @@ mod tests {
 
     #[test]
     fn messages_and_ends_are_events() {
-        let mut crew = Crew::new();
+        let mut workers = Workers::new();
         // The shell replies on its standard input, which is the connection: length 4, then JSON.
-        crew.launch(shell(r"printf '\004\000\000\000true' >&0; exit 3")).unwrap();
-        let next = |crew: &mut Crew| crew.next::<bool>(Duration::from_secs(10)).unwrap().unwrap();
-        assert!(matches!(next(&mut crew), (0, Event::Message(true))));
-        let (0, Event::Ended(End::Exit(status))) = next(&mut crew) else { panic!() };
+        workers.launch(shell(r"printf '\004\000\000\000true' >&0; exit 3")).unwrap();
+        let next = |workers: &mut Workers| workers.next::<bool>(Duration::from_secs(10)).unwrap().unwrap();
+        assert!(matches!(next(&mut workers), (0, Event::Message(true))));
+        let (0, Event::Ended(End::Exit(status))) = next(&mut workers) else { panic!() };
         assert_eq!(status.code(), Some(3));
-        assert!(crew.next::<bool>(Duration::from_millis(1)).unwrap().is_none());
+        assert!(workers.next::<bool>(Duration::from_millis(1)).unwrap().is_none());
     }
 
     #[test]
     fn no_child_outlives_its_crew() {
-        let mut crew = Crew::new();
-        let rank = crew.launch(shell("exec sleep 1000")).unwrap();
-        let Place::Child(pid) = crew.place(rank) else { panic!() };
+        let mut workers = Workers::new();
+        let rank = workers.launch(shell("exec sleep 1000")).unwrap();
+        let Place::Child(pid) = workers.place(rank) else { panic!() };
         let path = format!("/proc/{pid}");
         assert!(std::path::Path::new(&path).exists());
-        drop(crew);
+        drop(workers);
         assert!(!std::path::Path::new(&path).exists());
     }
 
@@ -321,11 +321,11 @@ mod tests {
         let (here, there) = connection();
         let worker = shell(r"printf '\004\000\000\000true' >&0; exit 3");
         let mut worker = spawn(worker, there.into()).unwrap();
-        let mut crew = Crew::new();
-        assert_eq!(crew.enlist(here).unwrap(), 0);
-        let next = |crew: &mut Crew| crew.next::<bool>(Duration::from_secs(10)).unwrap().unwrap();
-        assert!(matches!(next(&mut crew), (0, Event::Message(true))));
-        assert!(matches!(next(&mut crew), (0, Event::Ended(End::Closed))));
+        let mut workers = Workers::new();
+        assert_eq!(workers.enlist(here).unwrap(), 0);
+        let next = |workers: &mut Workers| workers.next::<bool>(Duration::from_secs(10)).unwrap().unwrap();
+        assert!(matches!(next(&mut workers), (0, Event::Message(true))));
+        assert!(matches!(next(&mut workers), (0, Event::Ended(End::Closed))));
         worker.wait().unwrap();
     }
 
@@ -334,10 +334,10 @@ mod tests {
         let (here, there) = connection();
         // Reads until the connection is closed.
         let mut worker = spawn(shell("exec cat"), there.into()).unwrap();
-        let mut crew = Crew::new();
-        crew.enlist(here).unwrap();
+        let mut workers = Workers::new();
+        workers.enlist(here).unwrap();
         assert!(worker.try_wait().unwrap().is_none());
-        drop(crew);
+        drop(workers);
         worker.wait().unwrap();
     }
 }

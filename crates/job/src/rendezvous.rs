@@ -26,7 +26,7 @@ const REACHING: Duration = Duration::from_secs(10);
 
 /// An authenticated process that has connected.
 #[derive(Debug)]
-pub struct Guest {
+pub struct Arrival {
     /// Its control connection.
     pub control: TcpStream,
     /// Its rank and the job size, if its launcher reported them.
@@ -44,14 +44,14 @@ struct Card {
 
 /// An open rendezvous port. It closes when it is dropped.
 #[derive(Debug)]
-pub struct Lobby {
+pub struct Rendezvous {
     address: SocketAddr,
     key_text: String,
-    guests: Receiver<Guest>,
+    guests: Receiver<Arrival>,
     is_closed: Arc<AtomicBool>,
 }
 
-impl Lobby {
+impl Rendezvous {
     /// Opens a port at an address of this host, with a new key.
     ///
     /// # Errors
@@ -80,12 +80,12 @@ impl Lobby {
     }
 
     /// Returns the next process that connects within `timeout`.
-    pub fn next(&self, timeout: Duration) -> Option<Guest> {
+    pub fn next(&self, timeout: Duration) -> Option<Arrival> {
         self.guests.recv_timeout(timeout).ok()
     }
 }
 
-impl Drop for Lobby {
+impl Drop for Rendezvous {
     fn drop(&mut self) {
         self.is_closed.store(true, Ordering::Relaxed);
     }
@@ -116,7 +116,7 @@ struct Porter {
 }
 
 impl Porter {
-    fn admit_all(&self, guests: &mpsc::Sender<Guest>) {
+    fn admit_all(&self, guests: &mpsc::Sender<Arrival>) {
         let knocking = Arc::new(AtomicUsize::new(0));
         let timeout = Timespec::try_from(LOOK).ok();
         while !self.is_closed.load(Ordering::Relaxed) {
@@ -143,11 +143,11 @@ impl Porter {
 }
 
 /// Authenticates a connection and receives its first message. Returns `None` for an unknown peer.
-fn admit(control: TcpStream, key: &Key) -> Option<Guest> {
+fn admit(control: TcpStream, key: &Key) -> Option<Arrival> {
     control.set_nonblocking(false).ok()?;
     remote::welcome(&control, Some(key)).ok()?;
     let Card { place, machine } = frame::receive(&mut Hurried::new(&control, SHAKING)).ok()?;
-    Some(Guest { control, place, machine })
+    Some(Arrival { control, place, machine })
 }
 
 #[cfg(test)]
@@ -159,44 +159,44 @@ mod tests {
     const LONG: Duration = Duration::from_secs(20);
     const SHORT: Duration = Duration::from_millis(200);
 
-    fn lobby() -> Lobby {
-        Lobby::open(Ipv4Addr::LOCALHOST.into()).unwrap()
+    fn rendezvous() -> Rendezvous {
+        Rendezvous::open(Ipv4Addr::LOCALHOST.into()).unwrap()
     }
 
     #[test]
     fn who_has_the_key_is_let_in_and_says_its_place() {
-        let lobby = lobby();
+        let rendezvous = rendezvous();
         let place = Some(Place { rank: 1, procs: 2 });
-        let key = Key::new(lobby.key_text()).unwrap();
-        enter(lobby.address(), &key, place).unwrap();
-        let guest = lobby.next(LONG).unwrap();
+        let key = Key::new(rendezvous.key_text()).unwrap();
+        enter(rendezvous.address(), &key, place).unwrap();
+        let guest = rendezvous.next(LONG).unwrap();
         assert_eq!((guest.place, guest.machine), (place, machine()));
-        assert!(lobby.next(SHORT).is_none());
+        assert!(rendezvous.next(SHORT).is_none());
     }
 
     #[test]
     fn strangers_are_turned_away_and_hold_up_nobody() {
-        let lobby = lobby();
-        let mut silent = TcpStream::connect(lobby.address()).unwrap();
+        let rendezvous = rendezvous();
+        let mut silent = TcpStream::connect(rendezvous.address()).unwrap();
         silent.write_all(b"nety").unwrap();
         let wrong = Key::new("some other key that is long enough").unwrap();
-        assert!(enter(lobby.address(), &wrong, None).is_err());
-        let key = Key::new(lobby.key_text()).unwrap();
-        enter(lobby.address(), &key, None).unwrap();
-        assert_eq!(lobby.next(LONG).unwrap().place, None);
+        assert!(enter(rendezvous.address(), &wrong, None).is_err());
+        let key = Key::new(rendezvous.key_text()).unwrap();
+        enter(rendezvous.address(), &key, None).unwrap();
+        assert_eq!(rendezvous.next(LONG).unwrap().place, None);
     }
 
     #[test]
     fn where_it_is_can_be_found_out_without_going_in() {
-        let lobby = lobby();
-        let key = Key::new(lobby.key_text()).unwrap();
-        assert!(is_at(lobby.address(), &key));
-        assert!(!is_at(lobby.address(), &Key::new("some other key that is long enough").unwrap()));
-        assert!(lobby.next(SHORT).is_none());
+        let rendezvous = rendezvous();
+        let key = Key::new(rendezvous.key_text()).unwrap();
+        assert!(is_at(rendezvous.address(), &key));
+        assert!(!is_at(rendezvous.address(), &Key::new("some other key that is long enough").unwrap()));
+        assert!(rendezvous.next(SHORT).is_none());
     }
 
     #[test]
     fn keys_are_never_the_same() {
-        assert_ne!(lobby().key_text(), lobby().key_text());
+        assert_ne!(rendezvous().key_text(), rendezvous().key_text());
     }
 }

@@ -19,9 +19,9 @@ pub fn disown() {
 
 /// The wake-up of a thread: an eventfd.
 #[derive(Debug)]
-pub struct Bell(OwnedFd);
+pub struct Wakeup(OwnedFd);
 
-impl Bell {
+impl Wakeup {
     /// Makes a new wake-up.
     ///
     /// # Errors
@@ -36,13 +36,13 @@ impl Bell {
     /// Returns the error of the system if no descriptor is left.
     pub fn of_this_thread() -> Result<Arc<Self>, Errno> {
         thread_local! {
-            static KEPT: RefCell<Option<(u32, Arc<Bell>)>> = const { RefCell::new(None) };
+            static KEPT: RefCell<Option<(u32, Arc<Wakeup>)>> = const { RefCell::new(None) };
         }
         let forks = FORKS.load(Ordering::Relaxed);
         let kept = KEPT.try_with(|kept| {
             let mut kept = kept.borrow_mut();
             match &*kept {
-                Some((of, bell)) if *of == forks => Ok(Arc::clone(bell)),
+                Some((of, wakeup)) if *of == forks => Ok(Arc::clone(wakeup)),
                 _ => {
                     let new = Self::new()?;
                     *kept = Some((forks, Arc::clone(&new)));
@@ -63,8 +63,9 @@ impl Bell {
     /// Sleeps until another thread rings, until `wire` is readable, if given, or until `most` has passed,
     /// if given. A signal also ends the sleep.
     pub fn sleep(&self, wire: Option<BorrowedFd<'_>>, most: Option<Duration>) {
-        let bell = self.0.as_fd();
-        let mut awaited = [bell, wire.unwrap_or(bell)].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        let wakeup = self.0.as_fd();
+        let mut awaited =
+            [wakeup, wire.unwrap_or(wakeup)].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         let count = if wire.is_some() { 2 } else { 1 };
         // A time that is too long for the system means no timeout.
         let most = most.and_then(|most| Timespec::try_from(most).ok());
@@ -76,7 +77,7 @@ impl Bell {
 }
 
 #[cfg(test)]
-impl Bell {
+impl Wakeup {
     /// Returns whether the wake-up was rung since its thread slept. Resets it.
     pub fn is_rung(&self) -> bool {
         let mut count = [0; 8];
@@ -91,33 +92,33 @@ mod tests {
 
     #[test]
     fn a_ring_is_heard_before_and_after_falling_asleep() {
-        let bell = Bell::new().unwrap();
-        bell.ring();
-        bell.ring();
-        bell.sleep(None, None);
-        let other = Arc::clone(&bell);
+        let wakeup = Wakeup::new().unwrap();
+        wakeup.ring();
+        wakeup.ring();
+        wakeup.sleep(None, None);
+        let other = Arc::clone(&wakeup);
         let ringer = std::thread::spawn(move || other.ring());
-        bell.sleep(None, None);
+        wakeup.sleep(None, None);
         ringer.join().unwrap();
     }
 
     #[test]
     fn a_thread_keeps_its_bell_until_its_process_is_another_one() {
-        let [first, same] = [(); 2].map(|()| Bell::of_this_thread().unwrap());
+        let [first, same] = [(); 2].map(|()| Wakeup::of_this_thread().unwrap());
         assert!(Arc::ptr_eq(&first, &same));
         disown();
-        assert!(!Arc::ptr_eq(&first, &Bell::of_this_thread().unwrap()));
+        assert!(!Arc::ptr_eq(&first, &Wakeup::of_this_thread().unwrap()));
     }
 
     #[test]
     fn a_sleep_ends_with_its_time_and_with_the_wire() {
-        let bell = Bell::new().unwrap();
+        let wakeup = Wakeup::new().unwrap();
         let began = Instant::now();
-        bell.sleep(None, Some(Duration::from_millis(2)));
+        wakeup.sleep(None, Some(Duration::from_millis(2)));
         assert!(began.elapsed() >= Duration::from_millis(2));
-        let wire = Bell::new().unwrap();
+        let wire = Wakeup::new().unwrap();
         wire.ring();
-        bell.sleep(Some(wire.0.as_fd()), None);
-        wire.sleep(Some(bell.0.as_fd()), Some(Duration::MAX));
+        wakeup.sleep(Some(wire.0.as_fd()), None);
+        wire.sleep(Some(wakeup.0.as_fd()), Some(Duration::MAX));
     }
 }
