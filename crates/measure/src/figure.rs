@@ -1,9 +1,8 @@
 //! A figure over launches: the median of what each of them says, with its interval, which is wider where the
 //! launches drift.
 
-use crate::logp::extract::quantiles;
-use crate::record::{Parameter, Status};
-use crate::stats::{Confidence, Interval, quantile_of_sorted, sorted, widening_by_drift};
+use crate::record::parameter::{Parameter, Status};
+use crate::stats::{Confidence, Interval, quantile_of_sorted, quantiles, sorted, widening_by_drift};
 
 /// A figure over the launches.
 #[derive(Clone, Copy, Debug)]

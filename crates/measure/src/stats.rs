@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{Binomial, DiscreteCDF};
+use std::collections::BTreeMap;
 
 /// A two-sided interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -175,6 +176,36 @@ pub fn widening_by_drift(values: &[f64]) -> f64 {
     ((1.0 + correlation) / (1.0 - correlation)).sqrt()
 }
 
+/// Returns weighted quantiles by name, from pairs of value and count. Values that are not finite are left out.
+pub(crate) fn quantiles(samples: impl IntoIterator<Item = (f64, u64)>) -> BTreeMap<String, f64> {
+    let mut samples: Vec<(f64, u64)> = samples.into_iter().filter(|(value, _)| value.is_finite()).collect();
+    samples.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let total: u64 = samples.iter().map(|(_, count)| count).sum();
+    let at = |q: f64| {
+        let rank = (q * total as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        samples.iter().find(|(_, count)| {
+            seen += count;
+            seen >= rank
+        })
+    };
+    [
+        ("min", 0.0),
+        ("p01", 0.01),
+        ("p05", 0.05),
+        ("p25", 0.25),
+        ("p50", 0.5),
+        ("p75", 0.75),
+        ("p95", 0.95),
+        ("p99", 0.99),
+        ("p99.9", 0.999),
+        ("max", 1.0),
+    ]
+    .into_iter()
+    .filter_map(|(name, q)| at(q).map(|(value, _)| (name.to_owned(), *value)))
+    .collect()
+}
+
 /// A straight line through points, by least squares.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
@@ -279,6 +310,15 @@ mod tests {
         // Exact coverage at these ranks: 96.1 %.
         let share = covered as f64 / f64::from(runs);
         assert!((0.95..0.972).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn quantiles_respect_weights() {
+        let quantiles = quantiles([(1.0, 98), (5.0, 1), (9.0, 1), (f64::NAN, 1)]);
+        assert_eq!(
+            (quantiles["min"], quantiles["p50"], quantiles["p99"], quantiles["max"]),
+            (1.0, 1.0, 5.0, 9.0)
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! therefore read between whole numbers of windows.
 
 use crate::logp::data::Burst;
-use crate::record::Limit;
+use crate::record::plateau::Limit;
 use crate::stats::{Interval, deviation_of_neighbours};
 use std::cmp::Ordering;
 
@@ -67,6 +67,14 @@ pub(crate) fn pair(longest: usize, window: usize) -> [usize; 2] {
 pub(crate) fn bursts(longest: usize, window: usize) -> Vec<usize> {
     let [half, whole] = pair(longest, window);
     (0..usize::BITS).map(|log| 1 << log).take_while(|&m| m < half).chain([half, whole]).collect()
+}
+
+/// Returns the time per message of each batch: the rise of `times` from the second longest burst to the longest.
+pub(crate) fn rises(bursts: &[Burst], times: impl Fn(&Burst) -> &Vec<f64>) -> Vec<f64> {
+    let [.., half, whole] = bursts else { return Vec::new() };
+    let messages = whole.m.saturating_sub(half.m) as f64;
+    let pairs = times(whole).iter().zip(times(half));
+    pairs.map(|(whole_ns, half_ns)| (whole_ns - half_ns) / messages).collect()
 }
 
 /// Messages that fit on the way, at most as many as the window lets.

@@ -3,7 +3,9 @@
 use super::extract::{HOPS, Launches};
 use super::record::{Bulk, Segment, SizeFigures};
 use crate::logp::doubts::{CLOCK_IS_FINE, PREEMPTIONS_PER_S, two_groups};
-use crate::record::{Doubt, Limit, Parameter, Parameters, PerByte, Status};
+use crate::record::doubt::Doubt;
+use crate::record::parameter::{Parameter, Parameters, PerByte, Status};
+use crate::record::plateau::Limit;
 use crate::show::{Bytes, Number, Percent, Time};
 use crate::stats::{Interval, median};
 

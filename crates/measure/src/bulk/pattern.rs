@@ -19,7 +19,7 @@ use super::search;
 use crate::bench::{Bench, is_known};
 use crate::layer::{LayerError, SizedRequester};
 use crate::logp::data::Burst;
-use crate::logp::extract::send_overhead;
+use crate::logp::send_overhead::send_overhead;
 use crate::stats::{median, trimmed_mean};
 use crate::steady::{self, Overheads};
 use serde::{Deserialize, Serialize};

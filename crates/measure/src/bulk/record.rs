@@ -1,7 +1,8 @@
 //! What `bulk` finds about a layer.
 
 use super::data::BulkLaunch;
-use crate::record::{Parameter, PerByte, Plateau, Status};
+use crate::record::parameter::{Parameter, PerByte, Status};
+use crate::record::plateau::Plateau;
 use crate::stats::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

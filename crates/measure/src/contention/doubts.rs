@@ -1,7 +1,9 @@
 //! Where figures of contention should not be taken at their word.
 
 use super::found::{Contention, Quotient};
-use crate::record::{Doubt, Limit, Parameters};
+use crate::record::doubt::Doubt;
+use crate::record::parameter::Parameters;
+use crate::record::plateau::Limit;
 use crate::show::{Percent, Time};
 
 /// The slowest of several requesters may take so many times as long as the fastest.

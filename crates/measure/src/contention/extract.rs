@@ -12,9 +12,10 @@ use super::data::{CrowdData, PairTimes, Round, Timed};
 use super::doubts;
 use super::found::{Compared, Contention, Halves, ManyToOne, OneToMany, PairTrip, Pairs, Quotient, Rate};
 use crate::figure::Figure;
-use crate::logp::extract::quantiles;
-use crate::record::{Doubt, Limit, Parameter, Parameters, PerByte, Plateau, Status};
-use crate::stats::{Confidence, median, quantile_of_sorted, sorted};
+use crate::record::doubt::Doubt;
+use crate::record::parameter::{Parameter, Parameters, PerByte, Status};
+use crate::record::plateau::{Limit, Plateau};
+use crate::stats::{Confidence, median, quantile_of_sorted, quantiles, sorted};
 use crate::steady::{Evidence, limited_by};
 
 /// What several launches say about contention.

@@ -1,7 +1,8 @@
 //! What was found about contention, for the record.
 
 use super::data::CrowdData;
-use crate::record::{Parameter, Plateau};
+use crate::record::parameter::Parameter;
+use crate::record::plateau::Plateau;
 use crate::stats::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,11 @@
 //! Where the layer, the machine or the run do not allow a figure to be taken at its word.
 
-use super::extract::{Launches, contradicts, is_too_deep};
+use super::launches::Launches;
 use super::pattern::BATCH;
-use crate::record::{Checks, Doubt, Limit, Parameter, Parameters, Plateau, Status};
+use crate::logp::record::Checks;
+use crate::record::doubt::Doubt;
+use crate::record::parameter::{Parameter, Parameters, Status};
+use crate::record::plateau::{Limit, Plateau};
 use crate::show::{Percent, Time};
 use crate::stats::{median, quantile_of_sorted, sorted};
 
@@ -102,11 +105,11 @@ fn doubt_plateau(launches: &Launches<'_>, rtt: f64, plateau: &Plateau, doubts: &
             "window_bound",
             format!("the window of {} sets the plateau of {steady}: g cannot be seen, only that it is at most that", plateau.window),
         )),
-        Limit::Unknown if contradicts(launches) => doubts.push(doubt(
+        Limit::Unknown if launches.contradicts() => doubts.push(doubt(
             "bursts_contradict",
             format!("two bursts contradict each other: by their rise a message takes {steady}, g cannot be seen"),
         )),
-        Limit::Unknown if is_too_deep(&launches.data[0], rtt, plateau.value_ns) => {
+        Limit::Unknown if launches.is_too_deep() => {
             let depth = (rtt / plateau.value_ns).min(plateau.window as f64);
             doubts.push(doubt(
                 "pipeline_too_deep",

@@ -1,13 +1,18 @@
 //! The LogP signature (Culler et al. 1996, "Small-message performance").
 //!
-//! * [`data`]: what one launch measured, batch by batch.
-//! * [`pattern`]: what one launch runs.
-//! * [`extract`]: the parameters read off several launches.
-//! * [`doubts`]: why not to take them at their word.
-//! * [`ratio`]: layers against each other, paired by launch.
+//! * [`pattern`]: the course of one launch. [`data`]: its measurements, batch by batch.
+//! * `send_overhead`: o_s from bursts of requests alone. `estimate`: the parameters of one launch.
+//! * `launches`: several launches. [`extract`]: the parameters over all of them.
+//! * [`doubts`]: warnings about the parameters.
+//! * [`record`]: the record of the verb.
+//! * [`ratio`]: ratios of two layers, paired by launch.
 
 pub mod data;
 pub mod doubts;
+mod estimate;
 pub mod extract;
+mod launches;
 pub mod pattern;
 pub mod ratio;
+pub mod record;
+pub(crate) mod send_overhead;

@@ -6,6 +6,8 @@
 //! and the busy line are known or the time is up; last, round trips after a pause.
 
 use super::data::{Burst, Curve, LaunchData, RoundTrips, Shape, Stream};
+use super::estimate::issue_rises;
+use super::send_overhead::send_overhead;
 use crate::bench::{Bench, is_known};
 use crate::layer::{LayerError, Requester, Work};
 use crate::stats::{median, trimmed_mean};
@@ -108,7 +110,7 @@ pub fn run<R: Requester>(
     let shape = match &plan.shape {
         Some(shape) => shape.clone(),
         None => {
-            let o_s_ns = super::extract::send_overhead(&issue, launch.bench.timer_ns).value_ns;
+            let o_s_ns = send_overhead(&issue, launch.bench.timer_ns).value_ns;
             let pilot = Pilot {
                 rtt_ns,
                 plateau_ns,
@@ -436,7 +438,7 @@ impl<R: Requester> Launch<'_, R> {
     }
 
     fn passes_suffice(&self, data: &LaunchData) -> bool {
-        data.signature.iter().all(|curve| self.is_known(&super::extract::steady_ns(curve)))
+        data.signature.iter().all(|curve| self.is_known(&issue_rises(&curve.bursts)))
     }
 
     fn round_trips_after_pause(&mut self) -> Result<Vec<f64>, LayerError> {

@@ -4,7 +4,9 @@
 use super::data::LaunchData;
 use super::extract::each_launch;
 use crate::figure::Figure;
-use crate::record::{LayerResult, Ratio, Share, Shares, Status};
+use crate::logp::record::{Share, Shares};
+use crate::record::parameter::Status;
+use crate::record::{LayerResult, Ratio};
 use std::collections::BTreeMap;
 
 /// The ratio of every signature to the first one, for each parameter for which every pair of

@@ -3,7 +3,8 @@
 use super::extract::Launches;
 use super::record::{Overlap, Quantity, SizeOverlap};
 use crate::logp::doubts::{CLOCK_IS_FINE, PREEMPTIONS_PER_S};
-use crate::record::{Doubt, Parameters};
+use crate::record::doubt::Doubt;
+use crate::record::parameter::Parameters;
 use crate::show::{Number, Percent, Size, Time};
 use crate::stats::{Interval, median};
 

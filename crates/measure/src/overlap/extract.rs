@@ -8,7 +8,8 @@ use super::finding;
 use super::plan::{METHODS, Method};
 use super::record::{Free, Overlap, PollPoint, Quantity, SizeOverlap, Trip, WorkPoint};
 use crate::figure::Figure;
-use crate::record::{Doubt, Parameter, Parameters};
+use crate::record::doubt::Doubt;
+use crate::record::parameter::{Parameter, Parameters};
 use crate::stats::median;
 
 const NS_PER_S: f64 = 1e9;

@@ -3,7 +3,7 @@
 use super::data::OverlapLaunch;
 use super::plan::Method;
 use crate::figure::Figure;
-use crate::record::Parameter;
+use crate::record::parameter::Parameter;
 use crate::stats::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,8 @@
 use super::data::RegistrationLaunch;
 use super::record::{Registration, SizeCosts};
 use crate::logp::doubts::{CLOCK_IS_FINE, PREEMPTIONS_PER_S};
-use crate::record::{Doubt, Parameter};
+use crate::record::doubt::Doubt;
+use crate::record::parameter::Parameter;
 use crate::show::{Bytes, Number, Percent, Time};
 use crate::stats::median;
 

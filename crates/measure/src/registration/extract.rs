@@ -6,7 +6,8 @@ use super::data::{COSTS, FixedData, RegistrationLaunch};
 use super::doubts;
 use super::record::{FixedCost, Registration, SizeCosts};
 use crate::figure::Figure;
-use crate::record::{Doubt, Parameter, Parameters};
+use crate::record::doubt::Doubt;
+use crate::record::parameter::{Parameter, Parameters};
 use crate::stats::median;
 
 /// What several launches say about a layer.

@@ -1,7 +1,7 @@
 //! What `registration` finds about a layer.
 
 use super::data::{COSTS, MemorySystem, RegistrationLaunch};
-use crate::record::Parameter;
+use crate::record::parameter::Parameter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 use super::data::{Block, Dialled, NAMES};
 use super::record::{CrossTalk, Figure, Program, Row, Table, Validation};
 use crate::figure::Figure as Median;
-use crate::record::Doubt;
+use crate::record::doubt::Doubt;
 use crate::show::{Bytes, Percent, Time};
 use crate::stats::median;
 

@@ -4,7 +4,7 @@ use super::{Course, Member, Phase};
 use crate::contention::data::Timed;
 use crate::layer::LayerError;
 use crate::logp::data::Burst;
-use crate::logp::extract::send_overhead;
+use crate::logp::send_overhead::send_overhead;
 use crate::stats::trimmed_mean;
 
 /// Requests in a burst.

@@ -17,217 +17,25 @@
 //! was unsteady, and belongs to no stratum either. Where fewer than six launches of a layer
 //! are left then, which have no interval, unsteady ones stay among the others.
 
-use crate::record::{Doubt, Found, LayerResult, Parameters};
-use crate::show::{Percent, Time};
-use crate::stats::{Interval, median, quantile_of_sorted, sorted};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+pub(crate) mod probe;
+pub(crate) mod stratum;
+
+pub use probe::{ALIKE, Distance, Look, Pace, Probe, are_alike, bounce, pace_ns, stolen_share};
+pub use stratum::{Stratum, doubts};
+
+use crate::record::doubt::Doubt;
+use crate::stats::{Interval, sorted};
+use probe::have_same_pace;
 use std::collections::BTreeMap;
 
-/// Bounces that differ by no more than this factor are of one stratum.
-pub const ALIKE: f64 = 1.3;
 /// Launches of a layer from which on they are divided: of two, each alone would say less than both.
 pub const LAUNCHES_AT_LEAST: usize = 3;
 /// Strata at most.
 const STRATA_AT_MOST: usize = 4;
-/// Share of the processors' time, lost to the host, from which it is a doubt.
-const STOLEN: f64 = 0.05;
-/// Share of unsteady launches among those of a figure from which it is a doubt.
-const UNSTEADY: f64 = 0.1;
-
 /// Share of launches whose processors were not as in most from which on a host is a changing one.
 const CHANGING: f64 = 0.1;
-/// A processor whose times for the same work differ by no more than this factor keeps its pace.
-const SAME_PACE: f64 = 1.15;
 /// Steady launches of each layer in the headline from which on unsteady ones are left out.
 const STEADY_AT_LEAST: usize = 6;
-
-/// What a probe of two processors found.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Look {
-    /// A cache line from one processor to the other, and another one back: median of some batches.
-    pub bounce_ns: f64,
-    /// Share of the probe's time that either processor was elsewhere.
-    pub lost_share: f64,
-}
-
-/// The pace of a processor during a launch: times of the same piece of work, which uses several execution
-/// units of a core at once.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Pace {
-    /// The processor.
-    pub cpu: usize,
-    /// The tenth part of the samples was faster.
-    pub fast_ns: f64,
-    /// Median.
-    pub median_ns: f64,
-    /// The tenth part of the samples was slower.
-    pub slow_ns: f64,
-    /// Samples behind it.
-    pub samples: usize,
-}
-
-impl Pace {
-    /// The pace by samples of the time of the work. `None` where there are none.
-    pub fn of(cpu: usize, samples_ns: Vec<f64>) -> Option<Self> {
-        let ascending = sorted(samples_ns);
-        let [fast_ns, median_ns, slow_ns] = [0.1, 0.5, 0.9].map(|q| quantile_of_sorted(&ascending, q));
-        let samples = ascending.len();
-        (samples > 0).then_some(Self { cpu, fast_ns, median_ns, slow_ns, samples })
-    }
-
-    /// Whether the processor kept it.
-    fn is_steady(&self) -> bool {
-        self.slow_ns <= SAME_PACE * self.fast_ns
-    }
-}
-
-/// The probes of one launch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Probe {
-    /// Where in the order of launches it stood.
-    pub launch: usize,
-    /// Before its processes were started; null where other programs left no time for it.
-    pub before: Option<Look>,
-    /// After they had ended.
-    pub after: Option<Look>,
-    /// Share of the processors' time that the hypervisor gave to others in between, where the system
-    /// tells that.
-    pub stolen_share: Option<f64>,
-    /// The pace of each processor that could be watched.
-    #[serde(default)]
-    pub paces: Vec<Pace>,
-    /// Launches in its place that were left out, because the processors were moved during them.
-    pub repeats: usize,
-}
-
-/// What the probes of a launch say about its processors.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Distance {
-    /// They were so far apart: the geometric mean of both probes, in nanoseconds.
-    Bounce(f64),
-    /// They were moved.
-    Moved,
-    /// There is no probe.
-    Unknown,
-}
-
-impl Probe {
-    /// How far apart the processors were.
-    pub fn distance(&self) -> Distance {
-        // Where there is one look alone, nothing says that they were moved.
-        let looks = self.before.or(self.after).zip(self.after.or(self.before));
-        let Some((before, after)) = looks else { return Distance::Unknown };
-        let (before, after) = (before.bounce_ns, after.bounce_ns);
-        if !(before > 0.0 && after > 0.0) {
-            Distance::Unknown
-        } else if are_alike(before, after) {
-            Distance::Bounce((before * after).sqrt())
-        } else {
-            Distance::Moved
-        }
-    }
-}
-
-/// Whether two bounces, in whatever unit, are of one stratum.
-pub fn are_alike(a: f64, b: f64) -> bool {
-    a.max(b) <= ALIKE * a.min(b)
-}
-
-fn have_same_pace(a: f64, b: f64) -> bool {
-    a.max(b) <= SAME_PACE * a.min(b)
-}
-
-/// The launches of a layer whose processors were equally far apart.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Stratum {
-    /// `all` where there is one alone; else `near`, `middle`, `far`, or with a number between these;
-    /// `moved`, `unsteady` and `unknown` for launches whose processors were moved, changed their pace, or
-    /// were not probed.
-    pub name: String,
-    /// Whether the result's own figures are of this stratum.
-    pub is_headline: bool,
-    /// Median bounce of its launches; null of `moved`, `unsteady` and `unknown`.
-    pub bounce_ns: Option<f64>,
-    /// The shortest and the longest of them.
-    pub bounce_range_ns: Option<Interval>,
-    /// Median pace of the processors during its launches, as the time of the same work; null where it is
-    /// not known.
-    #[serde(default)]
-    pub pace_ns: Option<f64>,
-    /// Launches among them during which a processor changed its pace, or had one that most launches did
-    /// not have.
-    #[serde(default)]
-    pub unsteady: usize,
-    /// Median share of the processors' time that the hypervisor gave to others, where that is known.
-    pub stolen_share: Option<f64>,
-    /// How many launches.
-    pub launches: usize,
-    /// Their parameters; null where they say nothing.
-    pub parameters: Option<Parameters>,
-    /// What the verb found beside the parameters; null of the headline, where it is the result's own.
-    #[serde(default)]
-    pub found: Option<Box<Found>>,
-    /// Doubts about these figures; none of the headline, where they are the result's own.
-    #[serde(default)]
-    pub doubts: Vec<Doubt>,
-}
-
-impl Stratum {
-    /// What people call it, as `near, bounce 119 ns`.
-    pub fn in_words(&self) -> String {
-        match self.bounce_ns {
-            Some(ns) => format!("{}, bounce {}", self.name, Time(ns)),
-            None => self.name.clone(),
-        }
-    }
-
-    /// Whether its launches found their processors as far apart as those of `other`, and at the same pace.
-    pub fn is_like(&self, other: &Self) -> bool {
-        let are_paces_alike = self.pace_ns.zip(other.pace_ns).is_none_or(|(a, b)| have_same_pace(a, b));
-        are_paces_alike && self.bounce_ns.zip(other.bounce_ns).is_some_and(|(a, b)| are_alike(a, b))
-    }
-}
-
-impl Found {
-    /// Leaves out the data of launches by where they stood in their order.
-    pub fn retain_launches(&mut self, mut keep: impl FnMut(usize) -> bool) {
-        match self {
-            Self::Logp(found) => found.launches.retain(|data| keep(data.launch)),
-            Self::Bulk(found) => found.launches.retain(|data| keep(data.launch)),
-            Self::Contention(found) => found.launches.retain(|data| keep(data.launch)),
-            Self::Overlap(found) => found.launches.retain(|data| keep(data.launch)),
-            Self::Registration(found) => found.launches.retain(|data| keep(data.launch)),
-            Self::Validate(found) => found.launches.retain(|data| keep(data.launch)),
-        }
-    }
-}
-
-impl LayerResult {
-    /// The stratum that the figures are of.
-    pub fn headline(&self) -> Option<&Stratum> {
-        self.strata.iter().find(|stratum| stratum.is_headline)
-    }
-
-    /// Whether there is more than one stratum.
-    pub fn is_split(&self) -> bool {
-        self.strata.len() > 1
-    }
-
-    /// The result of one stratum alone, as if no other launch had been made. `None` where its launches
-    /// say nothing, or it is not there.
-    pub fn of_stratum(&self, at: usize) -> Option<Self> {
-        let stratum = self.strata.get(at)?;
-        let mut result = self.clone();
-        if !stratum.is_headline {
-            result.parameters = stratum.parameters.clone()?;
-            result.found = *stratum.found.clone()?;
-            result.doubts = stratum.doubts.clone();
-        }
-        result.strata = vec![Stratum { is_headline: true, found: None, ..stratum.clone() }];
-        Some(result)
-    }
-}
 
 /// The strata of all launches of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -412,66 +220,6 @@ fn is_at_main_pace(main_paces: &[MainPace], probe: &Probe) -> bool {
         pace.is_steady() && main.is_some_and(|main| main.range_ns.contains(pace.median_ns))
     };
     probe.paces.iter().all(is_main)
-}
-
-/// The median pace of the processors during launches, where it is known.
-pub fn pace_ns(probes: &[Probe]) -> Option<f64> {
-    let medians = probes.iter().flat_map(|probe| &probe.paces).map(|pace| pace.median_ns);
-    Some(median(medians)).filter(|ns| ns.is_finite())
-}
-
-/// The median bounce of launches, with the shortest and the longest.
-pub fn bounce(probes: &[Probe]) -> Option<(f64, Interval)> {
-    let bounces = sorted(probes.iter().filter_map(|probe| match probe.distance() {
-        Distance::Bounce(ns) => Some(ns),
-        _ => None,
-    }));
-    let (&lo, &hi) = (bounces.first()?, bounces.last()?);
-    Some((median(bounces), Interval { lo, hi }))
-}
-
-/// The median share of time that the hypervisor gave to others, where any launch knows.
-pub fn stolen_share(probes: &[Probe]) -> Option<f64> {
-    Some(median(probes.iter().filter_map(|probe| probe.stolen_share))).filter(|share| share.is_finite())
-}
-
-/// Doubts about what a layer's launches found of their processors.
-pub fn doubts(strata: &[Stratum]) -> Vec<Doubt> {
-    let total: usize = strata.iter().map(|stratum| stratum.launches).sum();
-    let left_out = |name: &str| strata.iter().find(|stratum| stratum.name == name && !stratum.is_headline);
-    let mut doubts = Vec::new();
-    if let Some(moved) = left_out("moved") {
-        let text = format!(
-            "the processors were moved during {} of {total} launches, repeated in vain: these are in no figure",
-            moved.launches
-        );
-        doubts.push(Doubt::new("processors_moved", text));
-    }
-    if let Some(unsteady) = left_out("unsteady") {
-        let text = format!(
-            "a processor changed its pace during {} of {total} launches, as beside another guest on its core: \
-             these are in no figure",
-            unsteady.launches
-        );
-        doubts.push(Doubt::new("pace_changed", text));
-    }
-    let headline = strata.iter().find(|stratum| stratum.is_headline);
-    if let Some(mixed) =
-        headline.filter(|headline| headline.unsteady as f64 > UNSTEADY * headline.launches as f64)
-    {
-        let text = format!(
-            "a processor changed its pace during {} of the {} launches, as beside another guest on its core, and \
-             too few others are left for an interval: measure longer, or on a quiet host",
-            mixed.unsteady, mixed.launches
-        );
-        doubts.push(Doubt::new("pace_unsteady", text));
-    }
-    if let Some(stolen) = headline.and_then(|headline| headline.stolen_share).filter(|&share| share > STOLEN)
-    {
-        let text = format!("the host took {} of the processors' time during the launches", Percent(stolen));
-        doubts.push(Doubt::new("stolen_time", text));
-    }
-    doubts
 }
 
 #[cfg(test)]

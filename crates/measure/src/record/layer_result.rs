@@ -1,0 +1,171 @@
+//! The result of one layer.
+
+use super::doubt::Doubt;
+use super::found::Found;
+use super::parameter::Parameters;
+use crate::bulk::record::Bulk;
+use crate::contention::found::Contention;
+use crate::logp::record::Logp;
+use crate::overlap::record::Overlap;
+use crate::registration::record::Registration;
+use crate::strata::probe::Probe;
+use crate::strata::stratum::Stratum;
+use crate::validation::record::Validation;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What was found about one layer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LayerResult {
+    /// The layer, as spelled on the command line.
+    pub layer: String,
+    /// What tells it from other results of the same layer, as given to `--label`.
+    #[serde(default)]
+    pub label: Option<String>,
+    /// Bytes of user data in a request, and in a reply.
+    pub size_bytes: usize,
+    /// How an idle process waits: `spin`, `yield`, `block`; `virtual` for a simulated layer.
+    pub wait: String,
+    /// Where the processes ran, by rank. Empty where they were not pinned or there are none.
+    #[serde(default)]
+    pub cpus: Vec<usize>,
+    /// How far those processors are apart.
+    pub distance: Option<String>,
+    /// Which library of which version is behind the layer, where one is.
+    #[serde(default)]
+    pub library: Option<String>,
+    /// What started its processes, where netdyno did not.
+    #[serde(default)]
+    pub launcher: Option<String>,
+    /// What went wrong with datagrams on purpose, as given to `--faults`.
+    #[serde(default)]
+    pub faults: Option<String>,
+    /// What the link was made to be like on purpose, as given to `--dials`.
+    #[serde(default)]
+    pub dials: Option<String>,
+    /// How the link changed with time on purpose, as `--profile` reads it.
+    #[serde(default)]
+    pub profile: Option<String>,
+    /// The parameters, of the launches of the headline where there are several strata.
+    pub parameters: Parameters,
+    /// The launches by what they found of their processors, from near to far. Empty where no two
+    /// processors of one host were probed.
+    #[serde(default)]
+    pub strata: Vec<Stratum>,
+    /// What each launch found of its processors.
+    #[serde(default)]
+    pub probes: Vec<Probe>,
+    /// The measuring verb, and what it found beside the parameters.
+    #[serde(flatten)]
+    pub found: Found,
+    /// Doubts about this layer's figures.
+    #[serde(default)]
+    pub doubts: Vec<Doubt>,
+}
+
+impl LayerResult {
+    /// What people call it: the layer, with its label where it has one.
+    pub fn name(&self) -> String {
+        match &self.label {
+            Some(label) => format!("{} ({label})", self.layer),
+            None => self.layer.clone(),
+        }
+    }
+
+    /// The verb that measured, as on the command line.
+    pub fn verb(&self) -> &'static str {
+        match self.found {
+            Found::Logp(_) => "logp",
+            Found::Bulk(_) => "bulk",
+            Found::Contention(_) => "contention",
+            Found::Overlap(_) => "overlap",
+            Found::Registration(_) => "registration",
+            Found::Validate(_) => "validate",
+        }
+    }
+
+    /// What the signature found, where that was the verb.
+    pub fn logp(&self) -> Option<&Logp> {
+        match &self.found {
+            Found::Logp(logp) => Some(logp),
+            _ => None,
+        }
+    }
+
+    /// What messages of every size found, where that was the verb.
+    pub fn bulk(&self) -> Option<&Bulk> {
+        match &self.found {
+            Found::Bulk(bulk) => Some(bulk),
+            _ => None,
+        }
+    }
+
+    /// What was found about contention, where that was the verb.
+    pub fn contention(&self) -> Option<&Contention> {
+        match &self.found {
+            Found::Contention(contention) => Some(contention),
+            _ => None,
+        }
+    }
+
+    /// What was found about computation behind messages, where that was the verb.
+    pub fn overlap(&self) -> Option<&Overlap> {
+        match &self.found {
+            Found::Overlap(overlap) => Some(overlap),
+            _ => None,
+        }
+    }
+
+    /// What was found about registering memory, where that was the verb.
+    pub fn registration(&self) -> Option<&Registration> {
+        match &self.found {
+            Found::Registration(registration) => Some(registration),
+            _ => None,
+        }
+    }
+
+    /// What was found about dials, where that was the verb.
+    pub fn validation(&self) -> Option<&Validation> {
+        match &self.found {
+            Found::Validate(validation) => Some(validation),
+            _ => None,
+        }
+    }
+
+    /// How many launches are behind the figures.
+    pub fn launches(&self) -> usize {
+        self.found.launches()
+    }
+
+    /// How many launches there were, of whatever stratum.
+    pub fn launches_in_all(&self) -> usize {
+        match self.strata[..] {
+            [] => self.launches(),
+            ref strata => strata.iter().map(|stratum| stratum.launches).fold(0, usize::saturating_add),
+        }
+    }
+
+    /// Returns the stratum of which the figures are.
+    pub fn headline(&self) -> Option<&Stratum> {
+        self.strata.iter().find(|stratum| stratum.is_headline)
+    }
+
+    /// Reports whether there is more than one stratum.
+    pub fn is_split(&self) -> bool {
+        self.strata.len() > 1
+    }
+
+    /// Returns the result of the stratum at index `at` alone, as if there were no other launch. `None` if
+    /// there is no such stratum, or its launches give no figures.
+    pub fn of_stratum(&self, at: usize) -> Option<Self> {
+        let stratum = self.strata.get(at)?;
+        let mut result = self.clone();
+        if !stratum.is_headline {
+            result.parameters = stratum.parameters.clone()?;
+            result.found = *stratum.found.clone()?;
+            result.doubts = stratum.doubts.clone();
+        }
+        result.strata = vec![Stratum { is_headline: true, found: None, ..stratum.clone() }];
+        Some(result)
+    }
+}

@@ -1,0 +1,138 @@
+//! The versioned record of a measurement: schema `netdyno/1`.
+//!
+//! Running and reporting are separate: every table, plot and comparison reads records.
+//! The JSON schema in `schema/netdyno-1.schema.json` is derived from these types.
+//! Fields may be added within a version, never changed or removed.
+//!
+//! * `parameter`, `plateau`, `doubt`: the parts of which every verb's record is made.
+//! * `environment`, `ratio`: the host of a run, and ratios of two layers.
+//! * `found`: one verb's findings; each verb has its record in its own module.
+//! * `layer_result`: the result of one layer.
+
+pub(crate) mod doubt;
+mod environment;
+pub(crate) mod found;
+mod layer_result;
+pub(crate) mod parameter;
+pub(crate) mod plateau;
+mod ratio;
+
+pub use crate::logp::record::{Checks, Logp, Share, Shares, StreamCheck};
+pub use doubt::Doubt;
+pub use environment::{ClockReading, Detours, Environment};
+pub use found::Found;
+pub use layer_result::LayerResult;
+pub use parameter::{Parameter, Parameters, PerByte, Status};
+pub use plateau::{Limit, Plateau};
+pub use ratio::Ratio;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The schema that this version writes and reads.
+pub const SCHEMA: &str = "netdyno/1";
+
+/// One run of the command, with everything that was measured in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// Always `netdyno/1`.
+    pub schema: String,
+    /// Version of the command that measured.
+    pub version: String,
+    /// When measuring began, RFC 3339, UTC.
+    pub began: String,
+    /// The command line that measured, word by word. Empty in records of earlier versions.
+    #[serde(default)]
+    pub command_line: Vec<String>,
+    /// What was asked for.
+    pub options: Options,
+    /// Where it ran.
+    pub environment: Environment,
+    /// The other host, where the replier ran on one.
+    #[serde(default)]
+    pub peer_environment: Option<Environment>,
+    /// One entry per layer.
+    pub results: Vec<LayerResult>,
+    /// Ratios between layers whose launches were interleaved, paired by launch.
+    #[serde(default)]
+    pub ratios: Vec<Ratio>,
+    /// Number of the signal that ended the run early; null where it ended by itself.
+    #[serde(default)]
+    pub interrupted: Option<i32>,
+    /// Doubts about the run as a whole.
+    #[serde(default)]
+    pub doubts: Vec<Doubt>,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Options {
+    /// Half-width of an interval at which measuring stops: a share of the value, or, for
+    /// o_s, o_r and L, of the one-way time that they are parts of.
+    pub precision: f64,
+    /// Confidence of every interval.
+    pub confidence: f64,
+    /// Time for each layer at most, after which no launch is begun.
+    pub max_time_s: f64,
+    /// Fresh process pairs at least.
+    pub launches: usize,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+/// Why text is not a record that can be read.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum RecordError {
+    /// It names another schema.
+    #[error("it is a record of schema '{0}', and this version reads {SCHEMA}")]
+    Schema(String),
+    /// It names no schema.
+    #[error("it names no schema: not a netdyno record")]
+    NoSchema,
+    /// It is not the JSON of a record.
+    #[error("it is not a whole netdyno record: {0}")]
+    Malformed(String),
+}
+
+/// The part of a record that says what the rest is.
+#[derive(Deserialize)]
+pub(crate) struct Preamble {
+    pub(crate) schema: Option<String>,
+}
+
+impl Record {
+    /// The record in JSON text.
+    pub fn from_json(text: &str) -> Result<Self, RecordError> {
+        let malformed = |error: serde_json::Error| RecordError::Malformed(error.to_string());
+        match serde_json::from_str::<Preamble>(text).map_err(malformed)?.schema {
+            None => Err(RecordError::NoSchema),
+            Some(schema) if schema != SCHEMA => Err(RecordError::Schema(schema)),
+            Some(_) => serde_json::from_str(text).map_err(malformed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_not_a_record_is_told_apart() {
+        assert_eq!(Record::from_json("{}"), Err(RecordError::NoSchema));
+        assert_eq!(
+            Record::from_json(r#"{"schema":"netdyno/9"}"#),
+            Err(RecordError::Schema("netdyno/9".into()))
+        );
+        assert!(matches!(Record::from_json(r#"{"schema":"netdyno/1"}"#), Err(RecordError::Malformed(_))));
+        assert!(matches!(Record::from_json(r#"{"schema":"net"#), Err(RecordError::Malformed(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in ".{0,200}") {
+            let _ = Record::from_json(&text);
+        }
+    }
+}

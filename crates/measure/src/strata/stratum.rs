@@ -1,0 +1,105 @@
+//! One stratum: its launches and their figures.
+
+use super::probe::{are_alike, have_same_pace};
+use crate::record::doubt::Doubt;
+use crate::record::found::Found;
+use crate::record::parameter::Parameters;
+use crate::show::{Percent, Time};
+use crate::stats::Interval;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A larger share of the processors' time, lost to the host, is a warning.
+const STOLEN: f64 = 0.05;
+/// A larger share of unsteady launches behind a figure is a warning.
+const UNSTEADY: f64 = 0.1;
+
+/// The launches of a layer whose processors were equally far apart.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Stratum {
+    /// `all` where there is one alone; else `near`, `middle`, `far`, or with a number between these;
+    /// `moved`, `unsteady` and `unknown` for launches whose processors were moved, changed their pace, or
+    /// were not probed.
+    pub name: String,
+    /// Whether the result's own figures are of this stratum.
+    pub is_headline: bool,
+    /// Median bounce of its launches; null of `moved`, `unsteady` and `unknown`.
+    pub bounce_ns: Option<f64>,
+    /// The shortest and the longest of them.
+    pub bounce_range_ns: Option<Interval>,
+    /// Median pace of the processors during its launches, as the time of the same work; null where it is
+    /// not known.
+    #[serde(default)]
+    pub pace_ns: Option<f64>,
+    /// Launches among them during which a processor changed its pace, or had one that most launches did
+    /// not have.
+    #[serde(default)]
+    pub unsteady: usize,
+    /// Median share of the processors' time that the hypervisor gave to others, where that is known.
+    pub stolen_share: Option<f64>,
+    /// How many launches.
+    pub launches: usize,
+    /// Their parameters; null where they say nothing.
+    pub parameters: Option<Parameters>,
+    /// What the verb found beside the parameters; null of the headline, where it is the result's own.
+    #[serde(default)]
+    pub found: Option<Box<Found>>,
+    /// Doubts about these figures; none of the headline, where they are the result's own.
+    #[serde(default)]
+    pub doubts: Vec<Doubt>,
+}
+
+impl Stratum {
+    /// Returns the name with the bounce, as `near, bounce 119 ns`.
+    pub fn in_words(&self) -> String {
+        match self.bounce_ns {
+            Some(ns) => format!("{}, bounce {}", self.name, Time(ns)),
+            None => self.name.clone(),
+        }
+    }
+
+    /// Reports whether both strata have processors at the same distance and of the same pace.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let are_paces_alike = self.pace_ns.zip(other.pace_ns).is_none_or(|(a, b)| have_same_pace(a, b));
+        are_paces_alike && self.bounce_ns.zip(other.bounce_ns).is_some_and(|(a, b)| are_alike(a, b))
+    }
+}
+
+/// Returns the warnings about the processors of a layer's launches.
+pub fn doubts(strata: &[Stratum]) -> Vec<Doubt> {
+    let total: usize = strata.iter().map(|stratum| stratum.launches).sum();
+    let left_out = |name: &str| strata.iter().find(|stratum| stratum.name == name && !stratum.is_headline);
+    let mut doubts = Vec::new();
+    if let Some(moved) = left_out("moved") {
+        let text = format!(
+            "the processors were moved during {} of {total} launches, repeated in vain: these are in no figure",
+            moved.launches
+        );
+        doubts.push(Doubt::new("processors_moved", text));
+    }
+    if let Some(unsteady) = left_out("unsteady") {
+        let text = format!(
+            "a processor changed its pace during {} of {total} launches, as beside another guest on its core: \
+             these are in no figure",
+            unsteady.launches
+        );
+        doubts.push(Doubt::new("pace_changed", text));
+    }
+    let headline = strata.iter().find(|stratum| stratum.is_headline);
+    if let Some(mixed) =
+        headline.filter(|headline| headline.unsteady as f64 > UNSTEADY * headline.launches as f64)
+    {
+        let text = format!(
+            "a processor changed its pace during {} of the {} launches, as beside another guest on its core, and \
+             too few others are left for an interval: measure longer, or on a quiet host",
+            mixed.unsteady, mixed.launches
+        );
+        doubts.push(Doubt::new("pace_unsteady", text));
+    }
+    if let Some(stolen) = headline.and_then(|headline| headline.stolen_share).filter(|&share| share > STOLEN)
+    {
+        let text = format!("the host took {} of the processors' time during the launches", Percent(stolen));
+        doubts.push(Doubt::new("stolen_time", text));
+    }
+    doubts
+}
