@@ -10,7 +10,7 @@ mod vi;
 use crate::catalogue::Layer;
 use crate::half::LayerOptions;
 use crate::plugin::{Extension, PluginGathering};
-use netdyno_measure::contention::member::Cues;
+use netdyno_measure::contention::cues::Cues;
 use netdyno_measure::contention::step::Assignment;
 use netdyno_measure::layer::LayerError;
 use netdyno_stack::am::Wire;

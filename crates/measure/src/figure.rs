@@ -1,8 +1,9 @@
 //! A figure over launches: the median of what each of them says, with its interval, which is wider where the
 //! launches drift.
 
-use crate::record::parameter::{Parameter, Status};
+use crate::record::parameter::{Parameter, PerByte, Status};
 use crate::stats::{Confidence, Interval, quantile_of_sorted, quantiles, sorted, widening_by_drift};
+use std::collections::BTreeMap;
 
 /// A figure over the launches.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +39,19 @@ impl Figure {
             ci_ns: self.ci.filter(|_| known),
             quantiles_ns: quantiles(samples.into_iter().map(|value| (value, 1))),
             samples: count,
+            launches: self.launches,
+        }
+    }
+
+    /// Returns the parameter in time per byte that this figure is, from `samples` samples.
+    pub(crate) fn per_byte(self, status: Status, samples: u64) -> PerByte {
+        let known = self.value.is_finite();
+        PerByte {
+            status: if known { status } else { Status::Unobservable },
+            value_ns_per_byte: known.then_some(self.value),
+            ci_ns_per_byte: self.ci.filter(|_| known),
+            quantiles_ns_per_byte: BTreeMap::new(),
+            samples,
             launches: self.launches,
         }
     }

@@ -1,7 +1,7 @@
 //! Contention as text: the lines below a layer's parameters in a table.
 
 use crate::quantity::{NONE, counted, number, number_and_interval, time, time_and_interval};
-use netdyno_measure::contention::found::{Compared, Contention, ManyToOne, Quotient, Rate};
+use netdyno_measure::contention::record::{Compared, Contention, ManyToOne, Quotient, Rate};
 use netdyno_measure::record::Parameter;
 
 /// Requesters of which each count has a line of its own; of more, powers of two and the last.

@@ -7,7 +7,7 @@ use crate::bulk;
 use crate::overlap;
 use crate::registration;
 use crate::validation;
-use netdyno_measure::contention::found::{Contention, Quotient};
+use netdyno_measure::contention::record::{Contention, Quotient};
 use netdyno_measure::record::{Doubt, Found, LayerResult, Parameter, PerByte, Record, Status};
 use netdyno_measure::stats::Interval;
 

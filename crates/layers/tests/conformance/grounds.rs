@@ -5,7 +5,7 @@ use netdyno_layers::catalogue::Layer;
 use netdyno_layers::group::{self, Attendant, Place};
 use netdyno_layers::half::{self, DialOptions, Half, LayerOptions, Role};
 use netdyno_layers::sim::{SimMessenger, SimRequester};
-use netdyno_measure::contention::member::Cues;
+use netdyno_measure::contention::cues::Cues;
 use netdyno_measure::contention::step::{Activity, Assignment, Counted, Cue};
 use netdyno_measure::layer::{Face, LayerError, Messenger, SizedRequester};
 use netdyno_measure::task::{AnySize, Data, Messages, Subject, Task};

@@ -1,8 +1,10 @@
 //! Where the layer, the machine or the run do not allow a figure to be taken at its word.
 
-use super::extract::{HOPS, Launches};
+use super::carried::HOPS;
+use super::launches::Launches;
 use super::record::{Bulk, Segment, SizeFigures};
-use crate::logp::doubts::{CLOCK_IS_FINE, PREEMPTIONS_PER_S, two_groups};
+use crate::machine::{coarse_clock, preempted, two_groups};
+use crate::precision::{imprecise, too_few_launches};
 use crate::record::doubt::Doubt;
 use crate::record::parameter::{Parameter, Parameters, PerByte, Status};
 use crate::record::plateau::Limit;
@@ -207,26 +209,14 @@ fn doubt_lines(bulk: &Bulk, doubts: &mut Vec<Doubt>) {
 /// What the clock and the system did to the figures.
 fn doubt_machine(launches: &Launches<'_>, parameters: &Parameters, doubts: &mut Vec<Doubt>) {
     let timer = median(launches.data.iter().map(|launch| launch.timer_ns));
-    if parameters.rtt.value_ns.is_some_and(|rtt| rtt < CLOCK_IS_FINE * timer) {
-        doubts.push(Doubt::new(
-            "clock_is_coarse",
-            format!("reading the clock takes {}, which is taken off", Time(timer)),
-        ));
-    }
+    doubts.extend(coarse_clock(parameters.rtt.value_ns, timer));
     for at in [0, launches.sizes.len() - 1] {
         if let Some(groups) = two_groups(launches.one_way(at)) {
             let size = Bytes(launches.sizes[at]);
             doubts.push(Doubt::about("two_groups", "T", format!("at {size} {groups}")));
         }
     }
-    let each = launches.data.iter().filter_map(|l| Some(l.preemptions? as f64 * 1e9 / l.took_ns));
-    let preempted = median(each);
-    if preempted > PREEMPTIONS_PER_S {
-        doubts.push(Doubt::new(
-            "preempted",
-            format!("the requester lost its processor {preempted:.0} times a second (median)"),
-        ));
-    }
+    doubts.extend(preempted("requester", launches.data.iter().map(|l| (l.preemptions, l.took_ns))));
 }
 
 /// A figure with the half-width that is precise enough for it.
@@ -289,30 +279,17 @@ pub fn is_precise(bulk: &Bulk, precision: f64) -> bool {
 fn doubt_precision(launches: &Launches<'_>, bulk: &Bulk, precision: f64, doubts: &mut Vec<Doubt>) {
     let wanted = wanted(bulk, precision);
     if wanted.iter().any(|figure| figure.ci.is_none()) {
-        doubts.push(Doubt::new(
-            "too_few_launches",
-            format!("{} launches are too few for an interval at this confidence", launches.data.len()),
-        ));
+        doubts.push(too_few_launches(launches.data.len()));
         return;
     }
     let wide: Vec<&Wanted> = wanted.iter().filter(|figure| figure.is_too_wide()).collect();
     let excess = |figure: &&Wanted| figure.ci.map_or(0.0, Interval::half_width) / figure.half_width;
     let Some(worst) = wide.iter().max_by(|a, b| excess(a).total_cmp(&excess(b))) else { return };
     let place = worst.size_bytes.map(|size| format!(" at {}", Bytes(size))).unwrap_or_default();
-    doubts.push(Doubt::new(
-        "imprecise",
-        format!(
-            "{} of {} figures are wider than the ±{} asked for; the widest, {} times that, is {}{place}, {}",
-            wide.len(),
-            wanted.len(),
-            Percent(precision),
-            Number(excess(worst)),
-            worst.name,
-            if worst.name == "G" {
-                format!("{} ns/B", Number(worst.value))
-            } else {
-                Time(worst.value).to_string()
-            },
-        ),
-    ));
+    let value = match worst.name {
+        "G" => format!("{} ns/B", Number(worst.value)),
+        _ => Time(worst.value).to_string(),
+    };
+    let widest = format!("{}{place}, {value}", worst.name);
+    doubts.push(imprecise((wide.len(), wanted.len()), precision, excess(worst), &widest));
 }

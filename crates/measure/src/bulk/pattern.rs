@@ -21,7 +21,7 @@ use crate::layer::{LayerError, SizedRequester};
 use crate::logp::data::Burst;
 use crate::logp::send_overhead::send_overhead;
 use crate::stats::{median, trimmed_mean};
-use crate::steady::{self, Overheads};
+use crate::steady::{self, Overheads, rises};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of the message that goes the other way.
@@ -277,7 +277,7 @@ impl Size<'_> {
             all_known = false;
             self.requests_alone(bench)?;
         }
-        let steady = rises(&self.data.stream);
+        let steady = rises(&self.data.stream, done_ns);
         if !knows(&self, &steady, median(steady.iter().copied())) {
             all_known = false;
             self.bursts(bench)?;
@@ -348,7 +348,7 @@ impl Size<'_> {
             bench.batch_of_each(&mut self.data.stream, None, || {})?;
             let whole =
                 self.data.stream.last().and_then(|burst| Some(burst.done_ns.last()? / burst.m as f64));
-            let rise = rises(&self.data.stream).last().copied();
+            let rise = rises(&self.data.stream, done_ns).last().copied();
             let is_sound = rise.zip(whole).is_none_or(|(rise, whole)| !steady::contradict(rise, whole / 2.0));
             if is_sound {
                 return Ok(());
@@ -391,20 +391,7 @@ fn settle<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<f64, LayerError
     Ok(spent_ns)
 }
 
-/// Time per message of each batch, by the rise of the time to the last reply from the second
-/// longest burst to the longest.
-pub(super) fn rises(bursts: &[Burst]) -> Vec<f64> {
-    rises_of(bursts, |burst| &burst.done_ns)
-}
-
-/// The same of the time to issue.
-pub(super) fn issue_rises(bursts: &[Burst]) -> Vec<f64> {
-    rises_of(bursts, |burst| &burst.issue_ns)
-}
-
-fn rises_of(bursts: &[Burst], times: impl Fn(&Burst) -> &Vec<f64>) -> Vec<f64> {
-    let [.., half, whole] = bursts else { return Vec::new() };
-    let messages = whole.m.saturating_sub(half.m) as f64;
-    let pairs = times(whole).iter().zip(times(half));
-    pairs.map(|(whole_ns, half_ns)| (whole_ns - half_ns) / messages).collect()
+/// Returns the times to the last reply, whose rises choose what is measured again.
+fn done_ns(burst: &Burst) -> &Vec<f64> {
+    &burst.done_ns
 }

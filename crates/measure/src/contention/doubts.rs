@@ -1,6 +1,7 @@
 //! Where figures of contention should not be taken at their word.
 
-use super::found::{Contention, Quotient};
+use super::record::{Contention, Quotient};
+use crate::precision::too_few_launches;
 use crate::record::doubt::Doubt;
 use crate::record::parameter::Parameters;
 use crate::record::plateau::Limit;
@@ -107,8 +108,7 @@ pub fn is_precise(parameters: &Parameters, found: &Contention, precision: f64) -
 fn doubt_precision(found: &Contention, precision: f64, doubts: &mut Vec<Doubt>) {
     let launches = found.launches.len();
     if ratios(found).iter().any(|(_, ratio)| ratio.ci.is_none()) {
-        let text = format!("{launches} launches are too few for an interval at this confidence");
-        doubts.push(Doubt::new("too_few_launches", text));
+        doubts.push(too_few_launches(launches));
     }
     let wide = imprecise(found, precision);
     if wide.is_empty() {

@@ -10,7 +10,7 @@
 
 use super::data::{CrowdData, PairTimes, Round, Timed};
 use super::doubts;
-use super::found::{Compared, Contention, Halves, ManyToOne, OneToMany, PairTrip, Pairs, Quotient, Rate};
+use super::record::{Compared, Contention, Halves, ManyToOne, OneToMany, PairTrip, Pairs, Quotient, Rate};
 use crate::figure::Figure;
 use crate::record::doubt::Doubt;
 use crate::record::parameter::{Parameter, Parameters, PerByte, Status};
@@ -277,9 +277,7 @@ fn parameters(launches: &Launches<'_>, plateau: &Plateau) -> Parameters {
     match plateau.limited_by {
         Limit::Gap => {}
         Limit::Processor => g.status = Status::UpperBound,
-        Limit::Window | Limit::Unknown => {
-            g = Parameter { samples: g.samples, launches: g.launches, ..Parameter::unobservable() }
-        }
+        Limit::Window | Limit::Unknown => g = g.without_value(),
     }
     Parameters {
         rtt: launches.pair(alone, 0),

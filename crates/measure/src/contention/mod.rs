@@ -1,20 +1,19 @@
-//! Contention (Culler et al. 1996, "Validation of communication scaling" and table 5): what
-//! becomes of a pair's round trip, overheads and gap where others communicate as well.
+//! Contention (Culler et al. 1996, "Validation of communication scaling" and table 5): the round trip,
+//! overheads and gap of a pair while other pairs communicate.
 //!
-//! * [`step`]: what processes are asked to do together, and what they answer.
-//! * [`member`]: the face that a process with many peers shows.
-//! * [`performer`]: what one process does in a step, one call at a time.
-//! * [`direct`]: the steps of one launch.
-//! * [`data`]: what one launch measured.
-//! * [`extract`]: figures and parameters read off several launches.
-//! * [`doubts`]: why not to take them at their word.
-//! * [`found`]: what the record says.
+//! * [`step`]: what several processes do at once: assignments and counts.
+//! * [`member`]: the trait of a requester with several peers.
+//! * [`performer`]: a requester in a step, one call at a time. [`cues`]: a step from begin to end.
+//! * [`direct`]: the steps of one launch. [`data`]: its measurements.
+//! * [`extract`]: figures and parameters read off several launches. [`doubts`]: warnings about them.
+//! * [`record`]: the record of the verb.
 
+pub mod cues;
 pub mod data;
 pub mod direct;
 pub mod doubts;
 pub mod extract;
-pub mod found;
 pub mod member;
 pub mod performer;
+pub mod record;
 pub mod step;

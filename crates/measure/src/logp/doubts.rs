@@ -3,11 +3,13 @@
 use super::launches::Launches;
 use super::pattern::BATCH;
 use crate::logp::record::Checks;
+use crate::machine::{coarse_clock, preempted, two_groups};
+use crate::precision::too_few_launches;
 use crate::record::doubt::Doubt;
 use crate::record::parameter::{Parameter, Parameters, Status};
 use crate::record::plateau::{Limit, Plateau};
 use crate::show::{Percent, Time};
-use crate::stats::{median, quantile_of_sorted, sorted};
+use crate::stats::median;
 
 /// A figure so little below 0, as a share of the round trip, is 0 with the error of its digits.
 const ROUNDING: f64 = 1e-6;
@@ -17,17 +19,10 @@ const WINDOW_NEAR: f64 = 1.25;
 const SLOPE_TOLERANCE: f64 = 0.05;
 /// Two ways to a figure may differ by this share.
 const DISAGREEMENT: f64 = 0.1;
-/// Groups of launches are apart where the lesser of one is so many times the greater of
-/// the other.
-const APART: f64 = 1.3;
-/// Involuntary switches a second that the batches even out.
-pub(crate) const PREEMPTIONS_PER_S: f64 = 200.0;
 /// Share of replies that may come too late for the second way to o_r.
 const LATE: f64 = 0.05;
 /// A plateau so far below o_s + o_r is more than error.
 const OVERLAP: f64 = -0.1;
-/// A round trip of so many readings of the clock does not notice them.
-pub(crate) const CLOCK_IS_FINE: f64 = 10.0;
 /// Messages in a burst from which o_s is trusted without a word.
 const ISSUE_BURST_TRUSTED: f64 = 4.0;
 
@@ -214,43 +209,11 @@ fn doubt_overheads(
 /// What the clock and the system did to the figures.
 fn doubt_machine(launches: &Launches<'_>, rtt: f64, doubts: &mut Vec<Doubt>) {
     let timer = median(launches.data.iter().map(|l| l.timer_ns));
-    if rtt < CLOCK_IS_FINE * timer {
-        doubts.push(Doubt::new(
-            "clock_is_coarse",
-            format!("reading the clock takes {}, which is taken off", Time(timer)),
-        ));
-    }
+    doubts.extend(coarse_clock(Some(rtt), timer));
     if let Some(groups) = two_groups(launches.estimates.iter().map(|e| e.rtt)) {
         doubts.push(Doubt::about("two_groups", "rtt", groups));
     }
-    let preempted =
-        median(launches.data.iter().filter_map(|l| Some(l.preemptions? as f64 * 1e9 / l.took_ns)));
-    if preempted > PREEMPTIONS_PER_S {
-        doubts.push(Doubt::new(
-            "preempted",
-            format!("the requester lost its processor {preempted:.0} times a second (median)"),
-        ));
-    }
-}
-
-/// Where launches fall into two groups, each of at least two and far from the other, no
-/// single median tells the truth about them.
-pub(crate) fn two_groups(values: impl Iterator<Item = f64>) -> Option<String> {
-    let values = sorted(values);
-    let split = (2..values.len().saturating_sub(1)).max_by(|&a, &b| {
-        let jump = |at: usize| values[at] / values[at - 1];
-        jump(a).total_cmp(&jump(b))
-    })?;
-    let (near, far) = values.split_at(split);
-    (far[0] > APART * near[near.len() - 1]).then(|| {
-        format!(
-            "the launches fall into two groups, {} around {} and {} around {}, as where processors change their places",
-            near.len(),
-            Time(quantile_of_sorted(near, 0.5)),
-            far.len(),
-            Time(quantile_of_sorted(far, 0.5))
-        )
-    })
+    doubts.extend(preempted("requester", launches.data.iter().map(|l| (l.preemptions, l.took_ns))));
 }
 
 /// Half-width that is precise enough for a parameter: a share of its own value, or, for
@@ -282,10 +245,7 @@ pub fn is_precise(parameters: &Parameters, precision: f64) -> bool {
 
 fn doubt_precision(parameters: &Parameters, launches: usize, precision: f64, doubts: &mut Vec<Doubt>) {
     if parameters.rtt.ci_ns.is_none() {
-        doubts.push(Doubt::new(
-            "too_few_launches",
-            format!("{launches} launches are too few for an interval at this confidence"),
-        ));
+        doubts.push(too_few_launches(launches));
     }
     for (name, parameter) in parameters.times() {
         if parameter.status != Status::Unobservable && parameter.launches < launches {
@@ -305,20 +265,5 @@ fn doubt_precision(parameters: &Parameters, launches: usize, precision: f64, dou
             "imprecise",
             format!("wider than the ±{} asked for: {}", Percent(precision), wide.join(", ")),
         ));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn launches_in_two_groups_are_told() {
-        let told = |values: &[f64]| two_groups(values.iter().copied());
-        assert_eq!(told(&[100.0, 101.0, 103.0, 108.0, 112.0, 120.0]), None);
-        assert_eq!(told(&[100.0, 101.0, 102.0, 500.0]), None, "one far away is an outlier");
-        let text = told(&[480.0, 100.0, 101.0, 500.0, 102.0]).unwrap();
-        assert!(text.contains("3 around 101 ns and 2 around 490 ns"), "{text}");
-        assert_eq!(told(&[]), None);
     }
 }

@@ -27,11 +27,10 @@ use super::estimate::{Estimate, issuing_is_steady};
 use super::launches::Launches;
 use super::record::{Checks, StreamCheck};
 use crate::record::doubt::Doubt;
-use crate::record::parameter::{Parameter, Parameters, PerByte, Status};
+use crate::record::parameter::{Parameters, PerByte, Status};
 use crate::record::plateau::{Limit, Plateau};
 use crate::stats::{Confidence, Interval, median, quantile_of_sorted, quantiles, sorted};
 use crate::steady::{Evidence, limited_by};
-use std::collections::BTreeMap;
 
 /// The parameters of a layer, read off several launches.
 #[derive(Clone, Debug, PartialEq)]
@@ -135,13 +134,7 @@ fn parameters(launches: &Launches<'_>, plateau: &Plateau) -> Parameters {
             g.status = Status::UpperBound;
         }
         Limit::Window | Limit::Unknown => {
-            g = Parameter {
-                status: Status::Unobservable,
-                value_ns: None,
-                ci_ns: None,
-                quantiles_ns: BTreeMap::new(),
-                ..g
-            };
+            g = g.without_value();
         }
     }
     let mut o_r = launches.measured(|e| e.o_r, o_r_samples.collect());
@@ -158,14 +151,7 @@ fn parameters(launches: &Launches<'_>, plateau: &Plateau) -> Parameters {
         o_poll: launches.measured(|e| e.o_poll, launches.samples(|l| &l.o_poll_ns)),
         g,
         L: latency,
-        G: PerByte {
-            status: Status::Unobservable,
-            value_ns_per_byte: None,
-            ci_ns_per_byte: None,
-            quantiles_ns_per_byte: BTreeMap::new(),
-            samples: 0,
-            launches: launches.data.len(),
-        },
+        G: PerByte { launches: launches.data.len(), ..PerByte::unobservable() },
     }
 }
 

@@ -1,11 +1,12 @@
 //! Where the layer, the machine or the run do not allow a figure to be taken at its word.
 
-use super::extract::Launches;
+use super::launches::Launches;
 use super::record::{Overlap, Quantity, SizeOverlap};
-use crate::logp::doubts::{CLOCK_IS_FINE, PREEMPTIONS_PER_S};
+use crate::machine::{coarse_clock, preempted};
+use crate::precision::{imprecise, too_few_launches};
 use crate::record::doubt::Doubt;
 use crate::record::parameter::Parameters;
-use crate::show::{Number, Percent, Size, Time};
+use crate::show::{Percent, Size, Time};
 use crate::stats::{Interval, median};
 
 /// Work may be off its share of the amount asked for by so much.
@@ -177,20 +178,8 @@ fn doubt_free(size: &SizeOverlap, launches: usize, doubts: &mut Vec<Doubt>) {
 /// What the clock and the system did to the figures.
 fn doubt_machine(launches: &Launches<'_>, parameters: &Parameters, doubts: &mut Vec<Doubt>) {
     let timer = median(launches.data.iter().map(|launch| launch.timer_ns));
-    if parameters.rtt.value_ns.is_some_and(|rtt| rtt < CLOCK_IS_FINE * timer) {
-        doubts.push(Doubt::new(
-            "clock_is_coarse",
-            format!("reading the clock takes {}, which is taken off", Time(timer)),
-        ));
-    }
-    let each = launches.data.iter().filter_map(|l| Some(l.preemptions? as f64 * 1e9 / l.took_ns));
-    let preempted = median(each);
-    if preempted > PREEMPTIONS_PER_S {
-        doubts.push(Doubt::new(
-            "preempted",
-            format!("the worker lost its processor {preempted:.0} times a second (median)"),
-        ));
-    }
+    doubts.extend(coarse_clock(parameters.rtt.value_ns, timer));
+    doubts.extend(preempted("worker", launches.data.iter().map(|l| (l.preemptions, l.took_ns))));
 }
 
 /// A figure with the half-width that is precise enough for it.
@@ -238,24 +227,12 @@ pub fn is_precise(overlap: &Overlap, precision: f64) -> bool {
 fn doubt_precision(launches: usize, overlap: &Overlap, precision: f64, doubts: &mut Vec<Doubt>) {
     let wanted = wanted(overlap, precision);
     if wanted.iter().any(|figure| figure.ci.is_none()) {
-        doubts.push(Doubt::new(
-            "too_few_launches",
-            format!("{launches} launches are too few for an interval at this confidence"),
-        ));
+        doubts.push(too_few_launches(launches));
         return;
     }
     let wide = wanted.iter().filter(|figure| figure.excess() > 1.0).count();
     let Some(worst) = wanted.iter().max_by(|a, b| a.excess().total_cmp(&b.excess())) else { return };
     if wide > 0 {
-        doubts.push(Doubt::new(
-            "imprecise",
-            format!(
-                "{wide} of {} figures are wider than the ±{} asked for; the widest, {} times that, is {}",
-                wanted.len(),
-                Percent(precision),
-                Number(worst.excess()),
-                worst.name
-            ),
-        ));
+        doubts.push(imprecise((wide, wanted.len()), precision, worst.excess(), &worst.name));
     }
 }

@@ -5,9 +5,9 @@
 use super::data::{OverlapLaunch, PollingBatch, PwwBatch, SizeData};
 use super::doubts;
 use super::finding;
+use super::launches::{Launches, over_batches};
 use super::plan::{METHODS, Method};
 use super::record::{Free, Overlap, PollPoint, Quantity, SizeOverlap, Trip, WorkPoint};
-use crate::figure::Figure;
 use crate::record::doubt::Doubt;
 use crate::record::parameter::{Parameter, Parameters};
 use crate::stats::median;
@@ -25,12 +25,6 @@ pub struct Extracted {
     pub doubts: Vec<Doubt>,
 }
 
-/// Several launches.
-pub(super) struct Launches<'a> {
-    pub(super) data: &'a [OverlapLaunch],
-    confidence: f64,
-}
-
 /// Reads figures and doubts off launches. `None` where they measured nothing, or not the same.
 pub fn extract(data: &[OverlapLaunch], confidence: f64, precision: f64) -> Option<Extracted> {
     let first = data.first().filter(|first| !first.trips.is_empty())?;
@@ -38,7 +32,7 @@ pub fn extract(data: &[OverlapLaunch], confidence: f64, precision: f64) -> Optio
     if !data.iter().all(|launch| launch.shape == first.shape && launch.is_whole()) {
         return None;
     }
-    let launches = Launches { data, confidence };
+    let launches = Launches::of(data, confidence);
     let overlap = launches.overlap();
     let parameters = launches.parameters();
     let doubts = doubts::find(&launches, &parameters, &overlap, precision);
@@ -58,21 +52,7 @@ impl OverlapLaunch {
     }
 }
 
-/// The median of what batches say.
-pub(super) fn over_batches<B>(batches: &[B], of: impl Fn(&B) -> f64) -> f64 {
-    median(batches.iter().map(of).filter(|value| value.is_finite()))
-}
-
 impl Launches<'_> {
-    /// The figure of what each launch says.
-    pub(super) fn figure(&self, of: impl Fn(&OverlapLaunch) -> f64) -> Figure {
-        Figure::over(self.data.iter().map(of), self.confidence)
-    }
-
-    pub(super) fn quantity(&self, of: impl Fn(&OverlapLaunch) -> f64) -> Quantity {
-        self.figure(of).into()
-    }
-
     fn overlap(&self) -> Overlap {
         let shape = &self.data[0].shape;
         let ran = |method: &Method| {

@@ -11,7 +11,7 @@
 //!   lies above [`PAYS`]; they do not where it lies below.
 
 use super::data::{OverlapLaunch, PwwBatch};
-use super::extract::{Launches, over_batches};
+use super::launches::{Launches, over_batches};
 use super::progress::{Evidence, judge};
 use super::record::{Finding, Payer, Progress, Quantity, SizeOverlap};
 use crate::show::{Percent, Time};

@@ -7,6 +7,7 @@ pub mod doubts;
 pub mod extract;
 mod finding;
 mod knee;
+mod launches;
 pub mod pattern;
 pub mod plan;
 mod progress;

@@ -1,7 +1,7 @@
 //! The findings of a verb, with the data of the launches.
 
 use crate::bulk::record::Bulk;
-use crate::contention::found::Contention;
+use crate::contention::record::Contention;
 use crate::logp::record::Logp;
 use crate::overlap::record::Overlap;
 use crate::registration::record::Registration;

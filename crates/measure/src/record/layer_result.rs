@@ -4,7 +4,7 @@ use super::doubt::Doubt;
 use super::found::Found;
 use super::parameter::Parameters;
 use crate::bulk::record::Bulk;
-use crate::contention::found::Contention;
+use crate::contention::record::Contention;
 use crate::logp::record::Logp;
 use crate::overlap::record::Overlap;
 use crate::registration::record::Registration;

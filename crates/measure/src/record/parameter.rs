@@ -88,6 +88,11 @@ impl Parameter {
             launches: 0,
         }
     }
+
+    /// Returns the parameter without its figure: the samples do not show it.
+    pub(crate) fn without_value(self) -> Self {
+        Self { samples: self.samples, launches: self.launches, ..Self::unobservable() }
+    }
 }
 
 /// A parameter in time per byte.

@@ -2,7 +2,8 @@
 
 use super::data::RegistrationLaunch;
 use super::record::{Registration, SizeCosts};
-use crate::logp::doubts::{CLOCK_IS_FINE, PREEMPTIONS_PER_S};
+use crate::machine::{CLOCK_IS_FINE, preempted};
+use crate::precision::{imprecise, too_few_launches};
 use crate::record::doubt::Doubt;
 use crate::record::parameter::Parameter;
 use crate::show::{Bytes, Number, Percent, Time};
@@ -38,8 +39,8 @@ pub(super) fn find(
     doubts.extend(kept(registration));
     doubts.extend(huge_pages(registration));
     doubts.extend(coarse_clock(launches, registration));
-    doubts.extend(preempted(launches));
-    doubts.extend(imprecise(launches, registration, precision));
+    doubts.extend(preempted("process", launches.iter().map(|l| (l.preemptions, l.took_ns))));
+    doubts.extend(doubt_precision(launches, registration, precision));
     doubts
 }
 
@@ -165,17 +166,6 @@ fn coarse_clock(launches: &[RegistrationLaunch], registration: &Registration) ->
     })
 }
 
-fn preempted(launches: &[RegistrationLaunch]) -> Option<Doubt> {
-    let each = launches.iter().filter_map(|l| Some(l.preemptions? as f64 * 1e9 / l.took_ns));
-    let preempted = median(each);
-    (preempted > PREEMPTIONS_PER_S).then(|| {
-        Doubt::new(
-            "preempted",
-            format!("the process lost its processor {preempted:.0} times a second (median)"),
-        )
-    })
-}
-
 /// All figures, with what they are about.
 fn costs(registration: &Registration) -> Vec<(String, &Parameter)> {
     let of_sizes = registration.sizes.iter().flat_map(|size| {
@@ -204,22 +194,18 @@ pub fn is_precise(launches: &[RegistrationLaunch], registration: &Registration, 
     costs(registration).iter().all(|(_, cost)| excess(cost, precision, finest) <= 1.0)
 }
 
-fn imprecise(launches: &[RegistrationLaunch], registration: &Registration, precision: f64) -> Option<Doubt> {
+fn doubt_precision(
+    launches: &[RegistrationLaunch],
+    registration: &Registration,
+    precision: f64,
+) -> Option<Doubt> {
     let costs = costs(registration);
     if costs.iter().any(|(_, cost)| cost.ci_ns.is_none()) {
-        let text = format!("{} launches are too few for an interval at this confidence", launches.len());
-        return Some(Doubt::new("too_few_launches", text));
+        return Some(too_few_launches(launches.len()));
     }
     let finest = finest_ns(launches);
     let excess = |cost: &Parameter| excess(cost, precision, finest);
     let wide = costs.iter().filter(|(_, cost)| excess(cost) > 1.0);
     let (widest, cost) = wide.clone().max_by(|(_, a), (_, b)| excess(a).total_cmp(&excess(b)))?;
-    let text = format!(
-        "{} of {} figures are wider than the ±{} asked for; the widest, {} times that, is {widest}",
-        wide.count(),
-        costs.len(),
-        Percent(precision),
-        Number(excess(cost))
-    );
-    Some(Doubt::new("imprecise", text))
+    Some(imprecise((wide.count(), costs.len()), precision, excess(cost), widest))
 }

@@ -5,7 +5,7 @@ use crate::launches::LaunchFigures;
 use netdyno_measure::bulk::extract::extract;
 use netdyno_measure::bulk::record::{Bulk, SizeFigures};
 use netdyno_measure::contention;
-use netdyno_measure::contention::found::Contention;
+use netdyno_measure::contention::record::Contention;
 use netdyno_measure::overlap::data::OverlapLaunch;
 use netdyno_measure::overlap::record::{Overlap, Quantity};
 use netdyno_measure::record::{Found, LayerResult, Logp, Parameter, Plateau, Status};

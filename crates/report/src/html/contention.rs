@@ -9,7 +9,7 @@ use super::tables::two_lines;
 use crate::contention::{per_second, ratio};
 use crate::quantity::{NONE, counted, number, percent, time_and_interval};
 use maud::{Markup, html};
-use netdyno_measure::contention::found::{Compared, Contention, Quotient};
+use netdyno_measure::contention::record::{Compared, Contention, Quotient};
 use netdyno_measure::record::{LayerResult, Parameter, Record};
 use netdyno_measure::stats::Interval;
 

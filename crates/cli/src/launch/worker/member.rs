@@ -8,7 +8,7 @@ use netdyno_job::member::{Control, MemberError};
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::group::{self, Attendant, Place};
 use netdyno_layers::half::LayerOptions;
-use netdyno_measure::contention::member::Cues;
+use netdyno_measure::contention::cues::Cues;
 use netdyno_measure::contention::step::{Counted, Cue};
 use netdyno_measure::layer::{Face, LayerError};
 use netdyno_protocol::faults::Faults;

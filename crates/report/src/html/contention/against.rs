@@ -7,7 +7,7 @@ use crate::html::parts::{line, point, shown, sound, text, time};
 use crate::html::scale::{Scale, path};
 use crate::quantity::{number, round_number};
 use maud::{Markup, html};
-use netdyno_measure::contention::found::{Contention, Quotient};
+use netdyno_measure::contention::record::{Contention, Quotient};
 
 const HEIGHT: f64 = 290.0;
 const LEFT: f64 = 48.0;

@@ -4,7 +4,7 @@ use crate::html::chart::{HALF, chart};
 use crate::html::parts::{rect, spoken, text, time};
 use crate::html::scale::{extremes, px};
 use maud::{Markup, html};
-use netdyno_measure::contention::found::Contention;
+use netdyno_measure::contention::record::Contention;
 
 const LEFT: f64 = 64.0;
 /// Half a label above the last column has room behind it.
