@@ -6,11 +6,14 @@
 mod bars;
 mod bulk;
 mod chart;
+mod circumstances;
 mod compare;
 mod contention;
 mod dots;
 mod environment;
+mod heading;
 mod lean;
+mod names;
 mod overlap;
 mod parts;
 mod plot;
@@ -20,11 +23,11 @@ mod signature;
 mod strata;
 mod strips;
 mod subject;
+mod summary;
 mod sweep;
 mod tables;
 mod trips;
 mod validation;
-mod words;
 
 use crate::compare::Comparison;
 use crate::notes::Notes;
@@ -47,8 +50,8 @@ pub fn render(records: &[Record]) -> String {
     let registrations = registration::subjects(records);
     let validations = validation::subjects(records);
     let notes = Notes::of(records);
-    let part = |alone, among, names| words::Part { alone, among, names };
-    let title = words::title(&[
+    let part = |alone, among, names| heading::Part { alone, among, names };
+    let title = heading::title(&[
         part("LogP of", "LogP", subjects.iter().map(|subject| subject.label.clone()).collect()),
         part(
             "Bulk transfers over",
@@ -66,8 +69,8 @@ pub fn render(records: &[Record]) -> String {
     ]);
     let header = html! {
         h1 { (parts::pretty(&title)) }
-        @for line in words::whereabouts(records) { p.sub { (line) } }
-        @for paragraph in words::summary(&subjects, &notes) { p.lead { (parts::pretty(&paragraph)) } }
+        @for line in heading::whereabouts(records) { p.sub { (line) } }
+        @for paragraph in summary::summary(&subjects, &notes) { p.lead { (parts::pretty(&paragraph)) } }
         @for paragraph in bulk::summary(&sized) { p.lead { (parts::pretty(&paragraph)) } }
         (contents(&subjects, &sized, !overlaps.is_empty()))
     };
@@ -157,7 +160,7 @@ fn layer(subject: &Subject<'_>) -> Markup {
         section {
             div.keep {
                 h2 id=(subject.id) { (subject.label) }
-                p.facts { (words::circumstances(subject)) }
+                p.facts { (circumstances::of_signature(subject)) }
                 h3 { "Signature: time per message over the length of a burst" }
                 (signature::figure(subject))
             }

@@ -2,6 +2,8 @@
 
 /// No line is made narrower than this.
 pub const WIDTH_AT_LEAST: usize = 40;
+/// The width from which columns stand side by side. Below it each figure has a line of its own.
+pub const COLUMNS_FROM: usize = 80;
 
 /// Text made of lines that are not too long.
 pub struct Lines {

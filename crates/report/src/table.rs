@@ -7,7 +7,7 @@
 use crate::bulk;
 use crate::contention;
 use crate::lean;
-pub use crate::lines::WIDTH_AT_LEAST;
+pub use crate::lines::{COLUMNS_FROM, WIDTH_AT_LEAST};
 use crate::lines::{Lines, length};
 use crate::notes::{Note, Notes, marks};
 use crate::overlap;
@@ -19,9 +19,6 @@ use crate::validation;
 use netdyno_measure::record::{
     Environment, Found, LayerResult, Logp, Options, Parameter, Ratio, Record, Status,
 };
-
-/// The width from which parameters stand side by side.
-pub const COLUMNS_FROM: usize = 80;
 
 /// The names of the columns.
 const PARAMETERS: [&str; 6] = ["rtt", "o_s", "o_r", "o_poll", "g", "L"];

@@ -1,8 +1,7 @@
 //! What validating the dials found, for the terminal and for CSV.
 
-use crate::lines::Lines;
+use crate::lines::{COLUMNS_FROM, Lines};
 use crate::quantity::{NONE, Unit};
-use crate::table::COLUMNS_FROM;
 use netdyno_measure::record::Status;
 use netdyno_measure::show::Percent;
 use netdyno_measure::stats::Interval;

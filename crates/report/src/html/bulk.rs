@@ -38,7 +38,7 @@ pub fn layer(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {
         section {
             div.keep {
                 h2 id=(subject.id) { (subject.label) }
-                p.facts { (super::words::circumstances_of(subject.result)) }
+                p.facts { (super::circumstances::of_sizes(subject.result)) }
                 h3 { "Where the time of a message goes, over its size n" }
                 (times::figure(subject))
             }

@@ -2,11 +2,11 @@
 //! what speaks against them.
 
 use super::chart::{HALF, chart, names_along, width_of};
+use super::names::listed;
 use super::parts::{line, point, pretty, sound, text, with_minus};
 use super::plot::{Curve, Plot, Point};
 use super::scale::Scale;
 use super::tables::two_lines;
-use super::words::listed;
 use crate::compare::table::{concern, judgement, layers, method, source, title as of_pair, value, words};
 use crate::compare::{Change, Compared, Comparison, Figure, Pair, Source};
 use crate::quantity::{NONE, Unit, bytes, number_and_interval, percent, round_number};

@@ -48,7 +48,7 @@ pub fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
         }
     }
     let names: Vec<String> = subjects.iter().map(|subject| subject.label.clone()).collect();
-    let labels = super::words::numbered(&names);
+    let labels = super::names::numbered(&names);
     subjects.iter_mut().zip(labels).for_each(|(subject, label)| subject.label = label);
     subjects
 }
@@ -82,7 +82,7 @@ pub fn sections(subjects: &[Subject<'_>], notes: &Notes<'_>) -> Markup {
 
 fn circumstances(subject: &Subject<'_>) -> String {
     let queue = counted(subject.overlap.queue, "message each way under way", "messages each way under way");
-    format!("{} · {queue} while polling", super::words::circumstances_of(subject.result))
+    format!("{} · {queue} while polling", super::circumstances::of_sizes(subject.result))
 }
 
 /// Every chart about messages of one size.

@@ -122,6 +122,14 @@ pub fn interval_words(value_ns: f64, ci: Interval, confidence: f64) -> String {
     format!("{} interval {figures}", unbroken(&percent(confidence)))
 }
 
+/// Returns a parameter with its interval in words.
+pub fn in_full(p: &Parameter, confidence: f64) -> String {
+    match (shown(p), sound(p.ci_ns)) {
+        (Some(ns), Some(ci)) => format!("{} ({})", figure(p), interval_words(ns, ci, confidence)),
+        _ => figure(p),
+    }
+}
+
 /// A tooltip in one line, for those who hear it.
 pub fn spoken(tip: &str) -> String {
     tip.replace('\n', ", ")

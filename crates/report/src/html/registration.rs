@@ -4,7 +4,7 @@
 mod charts;
 mod tables;
 
-use super::words::{circumstances_of, numbered};
+use super::names::numbered;
 use crate::notes::Notes;
 use maud::{Markup, html};
 use netdyno_measure::record::{LayerResult, Record};
@@ -59,7 +59,7 @@ pub fn sections(subjects: &[Subject<'_>], notes: &Notes<'_>) -> Markup {
             section {
                 div.keep {
                     h2 { (subject.label) }
-                    p.facts { (circumstances_of(subject.result)) (tables::letters(subject, notes)) }
+                    p.facts { (super::circumstances::of_sizes(subject.result)) (tables::letters(subject, notes)) }
                     h3 { "What becomes of a region, over its size" }
                     (charts::layer(subject))
                 }

@@ -1,6 +1,6 @@
 //! A layer whose signature is in a record, with the name under which the report speaks of it.
 
-use super::words::numbered;
+use super::names::numbered;
 use crate::launches::LaunchFigures;
 use netdyno_measure::record::{LayerResult, Logp, Record};
 

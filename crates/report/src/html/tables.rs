@@ -1,6 +1,7 @@
 //! The tables of the page.
 
-use super::parts::{figure, interval_words, pretty, round_time, shown, sound, time, with_minus};
+use super::circumstances::in_short;
+use super::parts::{figure, pretty, round_time, shown, sound, time, with_minus};
 use super::subject::Subject;
 use crate::launches::NAMES;
 use crate::notes::{Note, Notes};
@@ -41,7 +42,7 @@ pub fn parameters(subjects: &[Subject<'_>], notes: &Notes<'_>) -> Markup {
                             th scope="row" {
                                 a.name href={ "#" (subject.id) } { (subject.label) }
                                 (marks(&notes.elsewhere(subject.record_at, subject.layer_at, &shown_names)))
-                                small { (super::words::in_short(subject)) }
+                                small { (in_short(subject)) }
                             }
                             @for (name, p) in subject.result.parameters.times() {
                                 td { (cell(p)) (marks(&about(notes, subject, name))) (interval(p)) }
@@ -302,13 +303,5 @@ pub fn two_lines(text: &str) -> Markup {
     match text.split_once(" [") {
         Some((value, bracket)) => html! { (value) span.ci { "[" (bracket) } },
         None => html! { (text) },
-    }
-}
-
-/// A value with its interval in words, for a heading.
-pub fn in_full(p: &Parameter, confidence: f64) -> String {
-    match (shown(p), sound(p.ci_ns)) {
-        (Some(ns), Some(ci)) => format!("{} ({})", figure(p), interval_words(ns, ci, confidence)),
-        _ => figure(p),
     }
 }

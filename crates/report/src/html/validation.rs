@@ -51,7 +51,7 @@ pub fn sections(subjects: &[Subject<'_>], notes: &Notes<'_>) -> Markup {
             section {
                 h2 { "The dials of " (subject.label()) }
                 p.facts {
-                    (super::words::circumstances_of(subject.result))
+                    (super::circumstances::of_sizes(subject.result))
                     (super::tables::marks(&notes.elsewhere(subject.record_at, subject.layer_at, &[])))
                 }
                 p { (pretty(&summary(subject.found))) }

@@ -1,7 +1,7 @@
 //! A layer of which messages of every size are in a record.
 
+use crate::html::names::numbered;
 use crate::html::parts::colour;
-use crate::html::words::numbered;
 use netdyno_measure::bulk::record::Bulk;
 use netdyno_measure::record::{LayerResult, Record};
 
