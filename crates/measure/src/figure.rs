@@ -1,5 +1,5 @@
-//! A figure over launches: the median of what each of them says, with its interval, which is wider where the
-//! launches drift.
+//! A figure over launches: the median of the values of the launches, with its interval. Drift between
+//! launches widens the interval.
 
 use crate::record::parameter::{Parameter, PerByte, Status};
 use crate::stats::{Confidence, Interval, quantile_of_sorted, quantiles, sorted, widening_by_drift};
@@ -10,18 +10,19 @@ use std::collections::BTreeMap;
 pub(crate) struct Figure {
     pub(crate) value: f64,
     pub(crate) ci: Option<Interval>,
-    /// Launches that gave a value.
+    /// The number of launches with a value.
     pub(crate) launches: usize,
 }
 
 impl Figure {
-    /// The median over the launches that gave a value, in the order of the launches, and its interval.
+    /// Returns the median over the launches with a value, and its interval. The values are in the order of
+    /// the launches.
     pub(crate) fn over(values: impl IntoIterator<Item = f64>, confidence: impl Into<Confidence>) -> Self {
         let in_time: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         let values = sorted(in_time.iter().copied());
         let value = quantile_of_sorted(&values, 0.5);
         let interval = confidence.into().interval(value, &values);
-        // What was positive in every launch, as a time is, is not negative in another run.
+        // A value that is positive in every launch, as a time is, is not negative in another run.
         let least = if values.first().is_some_and(|&least| least > 0.0) { 0.0 } else { f64::NEG_INFINITY };
         let ci = interval
             .map(|ci| ci.widened(value, widening_by_drift(&in_time)))
@@ -29,8 +30,8 @@ impl Figure {
         Self { value, ci, launches: values.len() }
     }
 
-    /// The parameter in time that it is, with the samples behind it; `count` of them, where
-    /// each stands for several.
+    /// Returns the figure as a parameter in time, with the quantiles of `samples`. `count` is the number of
+    /// samples, because an entry of `samples` may stand for several.
     pub(crate) fn parameter(self, samples: impl IntoIterator<Item = f64>, count: u64) -> Parameter {
         let known = self.value.is_finite();
         Parameter {
@@ -43,7 +44,7 @@ impl Figure {
         }
     }
 
-    /// Returns the parameter in time per byte that this figure is, from `samples` samples.
+    /// Returns the figure as a parameter in time per byte, from `samples` samples.
     pub(crate) fn per_byte(self, status: Status, samples: u64) -> PerByte {
         let known = self.value.is_finite();
         PerByte {

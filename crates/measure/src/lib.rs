@@ -1,20 +1,20 @@
-//! The measuring room: patterns of communication, statistics, and what is read off
-//! them. Pure: time belongs to the layer under test, so that a simulated interface in
-//! virtual time and a real one are measured by the same code.
+//! Measurement: communication patterns, statistics, and the parameters read off them. The crate is pure: time
+//! belongs to the layer under test, so that one code measures a simulated interface in virtual time and a
+//! real one.
 //!
-//! * [`layer`]: the face that a layer shows to the patterns.
-//! * [`order`]: what a message asks of its receiver.
+//! * [`layer`]: the traits of a layer under test.
+//! * [`order`]: the instructions that a message carries to its receiver.
 //! * [`stats`]: medians with distribution-free intervals, regression.
 //! * [`strata`]: launches whose processors were equally far apart.
-//! * [`unpaired`]: the ratio of two samples that nothing pairs.
+//! * [`unpaired`]: the ratio of two unpaired samples.
+//! * [`logp`]: the LogP signature.
 //! * [`bulk`]: the parameters as functions of the message's size.
-//! * [`logp`]: the LogP signature: what is run in a launch, and what is read off launches.
-//! * [`contention`]: what becomes of a pair where others communicate as well.
-//! * [`overlap`]: how much computation goes behind messages.
-//! * [`registration`]: what it costs to have a layer know memory.
-//! * [`sweep`]: what the run time of a program depends on.
-//! * [`validation`]: whether the dials of a link do what they say.
-//! * [`task`]: what a launch is asked to do, whatever the verb.
+//! * [`contention`]: a pair while other pairs communicate.
+//! * [`overlap`]: the overlap of computation and messages.
+//! * [`registration`]: the cost of registered memory.
+//! * [`sweep`]: the run time of a program over the dials of its link.
+//! * [`validation`]: the dials of a link against the parameters that they set.
+//! * [`task`]: the task of a launch, for every verb.
 //! * [`show`]: figures in words.
 //! * [`record`]: the versioned record that every tool reads.
 #![forbid(unsafe_code)]

@@ -1,59 +1,58 @@
-//! The steady state of a stream of requests: which bursts it is read from, and what sets it.
+//! The steady state of a stream of requests: the bursts from which it is read, and the term that sets it.
 //!
-//! A message of a stream takes max(g, o_s + o_r, rtt / W) in the steady state, W being the window
-//! (Culler et al. 1996, section 3). With a window at work the replies come in clumps of W, so the
-//! time of a burst over its length is a staircase with steps of W. The rise between two bursts is
-//! therefore read between whole numbers of windows.
+//! A message of a stream takes max(g, o_s + o_r, rtt / W) in the steady state, where W is the window (Culler
+//! et al. 1996, section 3). If the window sets the pace, replies come in clumps of W. The time of a burst
+//! over its length is then a staircase with steps of W. The rise between two bursts is therefore read between
+//! whole numbers of windows.
 
 use crate::logp::data::Burst;
 use crate::record::plateau::Limit;
 use crate::stats::{Interval, deviation_of_neighbours};
 use std::cmp::Ordering;
 
-/// Idle time below this share of the plateau is none.
+/// Idle time below this share of the plateau counts as none.
 const NO_IDLE: f64 = 0.03;
-/// The window is at work where a smaller one raises the plateau by this share of the ratio of
-/// the two.
+/// The window sets the plateau if a smaller window raises it by this share of the ratio of the two windows.
 const WINDOW_AT_WORK: f64 = 0.95;
-/// With a window of 1 a message takes a round trip, to this share.
+/// With a window of 1 the window sets the plateau if a message takes at most so many round trips.
 const A_ROUND_TRIP: f64 = 1.05;
-/// Windows in the shorter of the two bursts at least: the first one fills the pipeline.
+/// The shorter of the two bursts holds at least so many windows, because the first window fills the pipeline.
 const WINDOWS_AT_LEAST: usize = 2;
-/// Longest bursts that hold whole windows, in messages.
+/// The longest burst that is lengthened to whole windows, in messages.
 const WHOLE_WINDOWS_AT_MOST: usize = 1 << 16;
 /// The longest burst has so many times the messages that fit on the way.
 pub(crate) const BURST_OVER_DEPTH: usize = 4;
-/// Share of a round trip from which on a gap may outlast the round trip, with its noise.
+/// From this share of a round trip on, a gap with its noise may outlast the round trip.
 const GAP_MAY_OUTLAST: f64 = 0.6;
 /// A rest lasts so many gaps, because a gap may take longer than the usual one.
 const GAPS_OF_REST: f64 = 2.0;
-/// Empty polls are costly from this share of o_s + o_r on, and of o_r: one that takes less than a receive slows
-/// no request down, since a receive takes its place once replies come.
+/// An empty poll is costly from this share of o_s + o_r on, and of o_r. A poll that takes less than a receive
+/// slows no request down, because a receive takes its place once replies come.
 const COSTLY_POLL: f64 = 0.2;
 const COSTLY_POLL_OF_RECEIVE: f64 = 0.8;
-/// Requests beyond the pipeline's depth that are issued without a poll where polls are costly.
+/// If polls are costly, a burst issues so many requests beyond the pipeline's depth without a poll.
 const AHEAD: usize = 16;
-/// A burst that issues this share of the requests that it should issue without a poll issues enough:
-/// the number goes by figures of short runs.
+/// A burst issues enough requests without a poll from this share of the wanted number on, because the wanted
+/// number comes from figures of short runs.
 const ENOUGH_UNPOLLED: f64 = 0.8;
-/// Noise of a round trip, as a share of it, that may count against a window at work at most.
+/// The noise of a round trip counts for at most this share of it against a window that sets the pace.
 const NOISE_AT_MOST: f64 = 0.25;
-/// Issuing is steady where requests go as fast as replies come, to this share.
+/// Issuing is steady if requests go as fast as replies come, to this share.
 const STEADY: f64 = 0.02;
-/// A rise below this share of the time per message of a whole burst contradicts it.
+/// A rise below this share of the time per message of a whole burst contradicts that burst.
 const CONTRADICTION: f64 = 0.5;
-/// Growing queues explain so many times the share that they are expected to cost.
+/// Growing queues explain at most so many times the share that they are expected to cost.
 const GROWING_AT_MOST: f64 = 3.0;
-/// How far noise slows a stream down, see [`starvation`]: found by simulating pipelines of four
-/// equal stages, and taken on the safe side.
+/// The share by which noise slows a stream down, see [`starvation`]. Simulated pipelines of four equal stages
+/// gave the factors; both are on the safe side.
 const STARVATION: f64 = 2.0;
 const STARVATION_OF_WINDOW: f64 = 12.0;
-/// The standard deviation of the time of a burst is about this share of that of as many
-/// independent stage times in a row.
+/// The standard deviation of the time of a burst is about this share of that of as many independent stage
+/// times in a row.
 const BURST_DEVIATION: f64 = 0.8;
 
-/// The lengths of the two bursts between which the time per message is read: about `longest`
-/// messages and half of it, whole windows where the window is shorter.
+/// Returns the lengths of the two bursts between which the time per message is read: about `longest` messages
+/// and half of it, rounded up to whole windows if the window is shorter.
 pub(crate) fn pair(longest: usize, window: usize) -> [usize; 2] {
     let half = longest / 2;
     if window > half || 2 * WINDOWS_AT_LEAST * window > WHOLE_WINDOWS_AT_MOST {
@@ -63,7 +62,7 @@ pub(crate) fn pair(longest: usize, window: usize) -> [usize; 2] {
     [windows * window, 2 * windows * window]
 }
 
-/// The lengths of all bursts up to `longest`: powers of two, the last two those of [`pair`].
+/// Returns the lengths of all bursts up to `longest`: powers of two, and at the end the two of [`pair`].
 pub(crate) fn bursts(longest: usize, window: usize) -> Vec<usize> {
     let [half, whole] = pair(longest, window);
     (0..usize::BITS).map(|log| 1 << log).take_while(|&m| m < half).chain([half, whole]).collect()
@@ -77,62 +76,64 @@ pub(crate) fn rises(bursts: &[Burst], times: impl Fn(&Burst) -> &Vec<f64>) -> Ve
     pairs.map(|(whole_ns, half_ns)| (whole_ns - half_ns) / messages).collect()
 }
 
-/// Messages that fit on the way, at most as many as the window lets.
+/// Returns the number of messages that fit on the way, at most the window.
 pub(crate) fn depth(rtt_ns: f64, per_message_ns: f64, window: usize) -> usize {
     ((rtt_ns / per_message_ns).ceil() as usize).min(window)
 }
 
-/// Whether bursts up to `longest` are too short for the stream to become steady.
+/// Reports that bursts up to `longest` are too short for the stream to become steady.
 pub(crate) fn is_too_deep(longest: usize, rtt_ns: f64, per_message_ns: f64, window: usize) -> bool {
     let depth = (rtt_ns / per_message_ns).min(window as f64);
     // The shorter of the two bursts that are compared fills the pipeline.
     2.0 * depth > longest as f64
 }
 
-/// The longest that any stage can take for a message of a burst of `messages`, by the time to the
-/// last reply: the stage had as many messages, one after the other, and a round trip of one of
-/// them went before and after. A stage that is slower than the others by little shows in the
-/// rise of no burst, but it is below this.
+/// Returns the upper bound of the time that any stage takes for a message, from the time to the last reply of
+/// a burst of `messages`. Each stage serves the messages one after the other, and a round trip of one message
+/// comes on top. A stage that is slower than the others by little shows in the rise of no burst, but it is
+/// below this bound.
 pub(crate) fn slowest_stage_at_most(done_ns: f64, rtt_ns: f64, messages: usize) -> f64 {
     (done_ns - rtt_ns) / messages.saturating_sub(1).max(1) as f64
 }
 
-/// Whether two bursts contradict each other: by their rise a message takes nothing, or less than
-/// half of what it takes in the longer one as a whole. One of them was disturbed.
+/// Reports that two bursts contradict each other: their rise gives a time per message that is not positive,
+/// or less than half of that of the longer burst as a whole. One of the bursts was disturbed.
 pub(crate) fn contradict(rise_ns: f64, whole_ns: f64) -> bool {
-    // Times that are no numbers give no figure either.
+    // Times that are not numbers contradict each other as well.
     rise_ns.partial_cmp(&(CONTRADICTION * whole_ns)) != Some(Ordering::Greater)
 }
 
-/// What must pass after a reply until the layer is quiet; 0 where nothing must. Where the gap is
-/// longer than a round trip, the stage that takes it is still busy when the reply is there.
+/// Returns the rest after a reply until the layer is quiet, in nanoseconds; 0 if no rest is needed. If the
+/// gap is longer than a round trip, the stage that sets it is still busy when the reply arrives.
 pub(crate) fn rest_ns(plateau_ns: f64, rtt_ns: f64) -> f64 {
     if plateau_ns >= GAP_MAY_OUTLAST * rtt_ns { GAPS_OF_REST * plateau_ns } else { 0.0 }
 }
 
-/// What a message takes of the processor.
+/// The processor time of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Overheads {
     pub(crate) o_s_ns: f64,
     pub(crate) o_r_ns: f64,
 }
 
-/// Requests that a burst issues before its first poll; as many in each of two that are compared. Polls
-/// before the first reply are in vain; where they are costly they would set the pace, and are left out.
+/// Returns the number of requests that a burst issues before its first poll. Both bursts of a comparison
+/// issue as many. Polls before the first reply find nothing. If polls are costly, they would set the pace,
+/// and are left out.
 ///
-/// The replies to those beyond the pipeline's depth lie ready, so that later polls find one even
-/// where replies come unevenly: a poll in vain lets as many come as arrive during it.
+/// The replies to the requests beyond the pipeline's depth wait at the requester. A later poll then finds a
+/// reply even if replies come unevenly, because a poll that finds nothing lets as many come as arrive during
+/// it.
 pub(crate) fn unpolled(o_poll_ns: f64, overheads: Overheads, plateau_ns: f64, depth: usize) -> usize {
     let Overheads { o_s_ns, o_r_ns } = overheads;
     if o_poll_ns <= COSTLY_POLL * (o_s_ns + o_r_ns) || o_poll_ns <= COSTLY_POLL_OF_RECEIVE * o_r_ns {
         return 0;
     }
     let during_poll = (2.0 * o_poll_ns / plateau_ns) as usize;
-    // Figures of a record that is a file may be anything.
+    // A record is a file: its figures may have any value.
     depth.saturating_add(depth / 2).saturating_add(during_poll).saturating_add(AHEAD)
 }
 
-/// Whether empty polls set the pace of bursts that issued `granted` requests before their first poll:
+/// Reports that empty polls set the pace of bursts that issued `granted` requests before their first poll:
 /// [`unpolled`] asks for more, and no burst was long enough.
 pub(crate) fn is_paced_by_polls(
     granted: usize,
@@ -145,18 +146,19 @@ pub(crate) fn is_paced_by_polls(
     (granted as f64) < ENOUGH_UNPOLLED * wanted as f64
 }
 
-/// The standard deviation of the time to the last reply of one burst, without what drifts, by the
-/// batches of bursts of one length in the order of the launches: a launch may have but one of them.
+/// Returns the standard deviation of the time to the last reply of one burst, without drift, in nanoseconds.
+/// `bursts` are the batches of bursts of one length in the order of the launches. A launch may have only one
+/// of them.
 pub(crate) fn burst_deviation<'a>(bursts: impl Iterator<Item = &'a Burst> + Clone) -> f64 {
     let per_batch = bursts.clone().map(|burst| burst.per_batch).next().unwrap_or(1);
     let done_ns: Vec<f64> = bursts.flat_map(|burst| burst.done_ns.iter().copied()).collect();
     deviation_of_neighbours(&done_ns) * (per_batch as f64).sqrt()
 }
 
-/// Whether a plateau is read off the time to issue, by the rises of both times. They are the same
-/// in the steady state. Where times vary, the rise of the time to the last reply is too large, for
-/// queues between the stages are still growing; that of the time to issue is not. But the latter
-/// is right only once every queue in front of the slowest stage is full.
+/// Reports whether the plateau is read off the time to issue, from the rises of both times. In the steady
+/// state both are the same. If times vary, the rise of the time to the last reply is too large, because
+/// queues between the stages still grow. The rise of the time to issue is not, but it is right only once
+/// every queue in front of the slowest stage is full.
 pub(crate) fn is_by_issuing(issue_ns: f64, done_ns: f64, deviation_ns: f64, messages: usize) -> bool {
     let share = deviation_ns / (done_ns * (messages as f64).sqrt() * BURST_DEVIATION);
     let growing = STARVATION * share / (messages as f64).sqrt();
@@ -164,12 +166,12 @@ pub(crate) fn is_by_issuing(issue_ns: f64, done_ns: f64, deviation_ns: f64, mess
     apart <= STEADY && apart <= GROWING_AT_MOST * growing
 }
 
-/// A stream in its steady state, and how its times vary.
+/// A stream in its steady state, and the variation of its times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Varying {
-    /// Standard deviation of the time of the longest burst.
+    /// The standard deviation of the time of the longest burst.
     pub(crate) deviation_ns: f64,
-    /// Messages in that burst.
+    /// The messages of that burst.
     pub(crate) messages: usize,
     pub(crate) plateau_ns: f64,
     pub(crate) rtt_ns: f64,
@@ -178,14 +180,14 @@ pub(crate) struct Varying {
     pub(crate) by_issuing: bool,
 }
 
-/// By which share the plateau may exceed the mean of the slowest stage's time. Where stage times
-/// vary, the slowest stage now and then has nothing to do: the stages before it were late, or the
-/// window let no more in. The time to issue of a stream that no window holds back has none of it,
-/// for the first stage is always fed.
+/// Returns the share by which the plateau may exceed the mean time of the slowest stage. If stage times vary,
+/// the slowest stage sometimes has nothing to do, because the stages before it are late or the window is
+/// full. The time to issue has no such share unless the window limits the stream, because the first stage
+/// always has work.
 ///
-/// With the relative deviation s of a stage time it is about s / √M in a burst of M messages (the
-/// time of the last passage through equal queues in tandem), and about s² / (W - d) in a stream
-/// whose window W exceeds the messages on the way d; and it is at most of the order of s.
+/// With the relative deviation s of a stage time the share is about s / √M in a burst of M messages (the time
+/// of the last passage through equal queues in tandem). It is about s² / (W - d) in a stream whose window W
+/// exceeds the messages on the way d. It is at most of the order of s.
 pub(crate) fn starvation(stream: Varying) -> f64 {
     let is_held_back = stream.window < stream.messages;
     if stream.by_issuing && !is_held_back {
@@ -199,27 +201,26 @@ pub(crate) fn starvation(stream: Varying) -> f64 {
     starved.min(STARVATION * share)
 }
 
-/// What tells the processor and the window from the slowest stage.
+/// The evidence that distinguishes the processor and the window from the slowest stage.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Evidence {
     pub(crate) window: usize,
-    /// Time per message with [`smaller_window`]; `None` where there is none.
+    /// Time per message with [`smaller_window`]; `None` if there is no smaller window.
     pub(crate) smaller_ns: Option<f64>,
-    /// Standard deviation of a round trip, as a share of it. A window's replies wait for the
-    /// latest of them, which is the later the more there are: noise makes a large window look
-    /// less at work than it is.
+    /// Standard deviation of a round trip, as a share of it. A window waits for the latest of its replies,
+    /// which is later the more replies there are. Noise therefore hides the effect of a large window.
     pub(crate) noise: f64,
-    /// By which share the plateau may exceed what sets it ([`starvation`]).
+    /// The share by which the plateau may exceed the term that sets it ([`starvation`]).
     pub(crate) starvation: f64,
 }
 
-/// The window that is compared with `window`: half of it, rounded down.
+/// Returns the window that is compared with `window`: half of it, rounded down.
 pub(crate) fn smaller_window(window: usize) -> usize {
     window / 2
 }
 
-/// What sets a plateau. The processor, where no idle time is left; the window, where a smaller
-/// one raises the plateau as the ratio of the two says; otherwise the slowest stage of the layer.
+/// Returns the term that sets a plateau: the processor if no idle time is left; the window if a smaller
+/// window raises the plateau as the ratio of the two windows; otherwise the slowest stage of the layer.
 pub(crate) fn limited_by(
     plateau_ns: f64,
     idle_ns: f64,

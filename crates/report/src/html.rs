@@ -1,7 +1,7 @@
-//! Records as one HTML file that needs nothing else: no network, no other file.
+//! Records as one HTML file, which loads nothing from a network or another file.
 //!
-//! Every number that is drawn goes through a scale, which has no place for what is
-//! no number; every text goes through `maud`, which escapes it.
+//! Every number in a drawing goes through a scale, which rejects values that are not finite. Every text goes
+//! through `maud`, which escapes it.
 
 mod bars;
 mod bulk;
@@ -38,11 +38,11 @@ use subject::{Subject, subjects};
 
 const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/script.js");
-/// What the page may load: nothing.
+/// The page may load nothing.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
-/// The report on `records`.
+/// Returns the report on `records`.
 pub fn render(records: &[Record]) -> String {
     let subjects = subjects(records);
     let sized = bulk::subjects(records);
@@ -91,12 +91,12 @@ pub fn render(records: &[Record]) -> String {
     page(&title, &header, &main)
 }
 
-/// What a program's run time depends on.
+/// Returns the page of a sweep.
 pub fn of_sweep(sweep: &Sweep) -> String {
     page(sweep::TITLE, &sweep::header(sweep), &sweep::main(sweep))
 }
 
-/// What differs between two records.
+/// Returns the page of a comparison.
 pub fn of_comparison(comparison: &Comparison) -> String {
     page(&compare::title(comparison), &compare::header(comparison), &compare::main(comparison))
 }

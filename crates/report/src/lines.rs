@@ -1,43 +1,43 @@
-//! Text for a terminal, in lines that are not too long.
+//! Text for a terminal, in lines of limited width.
 
-/// No line is made narrower than this.
+/// The least width of a line.
 pub const WIDTH_AT_LEAST: usize = 40;
 /// The width from which columns stand side by side. Below it each figure has a line of its own.
 pub const COLUMNS_FROM: usize = 80;
 
-/// Text made of lines that are not too long.
+/// Text in lines of limited width.
 pub struct Lines {
-    /// No line is longer.
+    /// The largest width of a line.
     pub width: usize,
-    /// What was written.
+    /// The text so far.
     pub text: String,
 }
 
 impl Lines {
-    /// No text yet, in lines of `width`, or of [`WIDTH_AT_LEAST`] where that is less.
+    /// Returns an empty text with lines of `width`, and of at least [`WIDTH_AT_LEAST`].
     pub fn of(width: usize) -> Self {
         Self { width: width.max(WIDTH_AT_LEAST), text: String::new() }
     }
 
-    /// One line as it is.
+    /// Writes a line without wrapping.
     pub fn push(&mut self, line: &str) {
         self.text.push_str(line.trim_end());
         self.text.push('\n');
     }
 
-    /// An empty line.
+    /// Writes an empty line.
     pub fn blank(&mut self) {
         self.text.push('\n');
     }
 
-    /// A line across.
+    /// Writes a horizontal rule.
     pub fn rule(&mut self) {
         self.push(&"─".repeat(self.width));
     }
 
-    /// `text` in as many lines as it takes: the first begins with `first`, others with `rest`.
+    /// Writes `text`, wrapped. The first line begins with `first`, the others with `rest`.
     pub fn wrapped(&mut self, text: &str, first: &str, rest: &str) {
-        // A record is a file: what it says must not steer the terminal.
+        // A record is a file: its control characters must not reach the terminal.
         let text: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
         let mut line = String::from(first);
         let mut is_fresh = true;
@@ -68,7 +68,7 @@ impl Lines {
     }
 }
 
-/// The words of a text, each with the blanks before it. A number stays with its unit.
+/// Returns the words of a text, each with the blanks before it. A number stays with its unit.
 fn words(text: &str) -> Vec<(&str, &str)> {
     let mut words = Vec::new();
     let mut rest = text;
@@ -87,13 +87,13 @@ fn words(text: &str) -> Vec<(&str, &str)> {
     words
 }
 
-/// Whether `text` goes on with a blank and `unit` as a word.
+/// Reports whether `text` continues with a blank and `unit` as a word.
 fn is_unit(text: &str, unit: &str) -> bool {
     let after = text.strip_prefix(' ').and_then(|text| text.strip_prefix(unit));
     after.is_some_and(|after| !after.starts_with(char::is_alphanumeric))
 }
 
-/// Characters of a text.
+/// Returns the number of characters of a text.
 pub fn length(text: &str) -> usize {
     text.chars().count()
 }

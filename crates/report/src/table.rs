@@ -1,8 +1,7 @@
 //! A record as a table for a terminal, plain text.
 //!
-//! One block per layer: the parameters, each over its interval, then the round trips.
-//! Letters refer to the doubts below. Below 80 characters of width each
-//! parameter has a line of its own.
+//! Each layer has a block: the parameters, each over its interval, then the round trips. Letters refer to the
+//! doubts below. Below 80 characters of width each parameter has a line of its own.
 
 use crate::bulk;
 use crate::contention;
@@ -25,13 +24,13 @@ const PARAMETERS: [&str; 6] = ["rtt", "o_s", "o_r", "o_poll", "g", "L"];
 /// Six columns and an indent fill 80 characters.
 const COLUMN: usize = 13;
 const INDENT: usize = 2;
-/// An interval ends one before the end of its column, so that two do not touch.
+/// An interval ends one character before the end of its column, so that two intervals do not touch.
 const INTERVAL: usize = 12;
-/// A value ends here, so that the letter of a doubt has its place behind it.
+/// A value ends here, which leaves room for the letter of a doubt.
 const VALUE: usize = 10;
 
-/// The table, ended by a line feed. No line is longer than `width`, or than
-/// [`WIDTH_AT_LEAST`] where `width` is less.
+/// Returns the table, ended by a line feed. No line is longer than `width`, or than [`WIDTH_AT_LEAST`] if
+/// that is more.
 pub fn render(record: &Record, width: usize) -> String {
     let notes = Notes::of(std::slice::from_ref(record));
     let mut lines = Lines::of(width);
@@ -60,7 +59,7 @@ pub fn render(record: &Record, width: usize) -> String {
     lines.text
 }
 
-/// What messages of every size come to, a sentence for each layer.
+/// Writes the verdict of each layer that was measured by size.
 fn verdicts(lines: &mut Lines, record: &Record) {
     let sized: Vec<_> =
         record.results.iter().filter_map(|result| Some((result.name(), result.bulk()?))).collect();
@@ -88,7 +87,7 @@ fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult, 
     }
 }
 
-/// Whether there is a parameter to show: who registers memory sends nothing.
+/// Reports whether a result has parameters: registration sends no message, and has none.
 fn has_parameters(result: &LayerResult) -> bool {
     result.registration().is_none()
 }
@@ -110,7 +109,7 @@ fn parameters(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerRes
     }
 }
 
-/// What the verb found beside the parameters.
+/// Writes the findings of the verb beside the parameters.
 fn found(lines: &mut Lines, result: &LayerResult) {
     match &result.found {
         Found::Logp(logp) => {
@@ -148,7 +147,7 @@ struct Cell {
 }
 
 impl Cell {
-    /// The value with its letters behind it; many letters push it to the left.
+    /// Returns the value with its letters behind it. Many letters push the value to the left.
     fn first_line(&self) -> String {
         if self.marks.is_empty() {
             return format!("{:>VALUE$}", self.value);
@@ -181,7 +180,7 @@ fn interval(p: &Parameter) -> String {
     }
 }
 
-/// Where and how a layer was measured.
+/// Returns the circumstances in which a layer was measured.
 fn circumstances(result: &LayerResult) -> String {
     let mut parts: Vec<String> = result.library.iter().chain(&result.launcher).cloned().collect();
     parts.extend(has_parameters(result).then(|| format!("{} B", result.size_bytes)));
@@ -197,7 +196,7 @@ fn circumstances(result: &LayerResult) -> String {
     parts.join(", ")
 }
 
-/// How many launches the figures are of, and which.
+/// Returns the number of launches behind the figures, and their stratum.
 fn launches(result: &LayerResult) -> String {
     let all: usize = result.strata.iter().map(|stratum| stratum.launches).sum();
     match result.headline().filter(|_| result.is_split()) {
@@ -206,7 +205,7 @@ fn launches(result: &LayerResult) -> String {
     }
 }
 
-/// Many processors by rank, as `0, 1 in turn` where they come again.
+/// Returns the processors by rank, as `0, 1 in turn` if they repeat.
 pub(crate) fn in_turn(cpus: &[String]) -> String {
     let again = cpus.iter().skip(1).position(|cpu| *cpu == cpus[0]).map_or(cpus.len(), |at| at + 1);
     let turn = cpus[..again].join(", ");
@@ -217,7 +216,7 @@ pub(crate) fn in_turn(cpus: &[String]) -> String {
     }
 }
 
-/// The distribution of the round trips.
+/// Returns the distribution of the round trips.
 fn round_trips(result: &LayerResult, logp: &Logp) -> String {
     let quantiles = &result.parameters.rtt.quantiles_ns;
     let mut parts: Vec<String> = ["min", "p50", "p99", "max"]
@@ -258,7 +257,7 @@ fn asked_for(options: &Options) -> String {
     )
 }
 
-/// The ratios between layers, but for those that stand with their layer.
+/// Writes the ratios between layers, except those that stand with their layer.
 fn ratios(lines: &mut Lines, ratios: &[Ratio]) {
     let ratios: Vec<&Ratio> = ratios.iter().filter(|ratio| !ratio.to_reference).collect();
     if ratios.is_empty() {
@@ -286,7 +285,7 @@ fn doubts(lines: &mut Lines, notes: &Notes<'_>, record: &Record) {
     }
 }
 
-/// What a doubt is about.
+/// Returns the subject of a doubt.
 fn concern(note: &Note<'_>, record: &Record) -> String {
     let layer = note.layer().and_then(|at| record.results.get(at)).map(LayerResult::name);
     match (layer, &note.doubt.about) {

@@ -1,4 +1,4 @@
-//! What validating the dials found, for the terminal and for CSV.
+//! The tables of the dials, for the terminal and for CSV.
 
 use crate::lines::{COLUMNS_FROM, Lines};
 use crate::quantity::{NONE, Unit};
@@ -11,7 +11,7 @@ use netdyno_measure::validation::record::{CrossTalk, Figure, Program, Row, Table
 /// Widths of the columns, which fill 80 characters.
 const TIME: usize = 9;
 const CELL: usize = 10;
-/// Stands behind a figure that is more than it may be.
+/// Marks a figure beyond its tolerance.
 const MARK: &str = "!";
 
 /// Writes the tables, as the paper's 1 to 6, and the cross-talk.
@@ -35,7 +35,7 @@ pub fn write(lines: &mut Lines, found: &Validation) {
     of_programs(lines, &found.programs);
 }
 
-/// Writes by how much plain MPI programs grow.
+/// Writes the growth of plain MPI programs.
 fn of_programs(lines: &mut Lines, programs: &[Program]) {
     if programs.is_empty() {
         return;
@@ -61,23 +61,23 @@ fn of_programs(lines: &mut Lines, programs: &[Program]) {
     }
 }
 
-/// The one unit in which to read all times of programs.
+/// Returns one unit for all times of programs.
 pub fn unit_of_programs(programs: &[Program]) -> Unit {
     let times = |program: &Program| [program.link_ns, Some(program.wanted_ns), program.observed_ns];
     Unit::common(programs.iter().flat_map(times).flatten())
 }
 
-/// The error of a program's operation, with a mark where it is more than it may be.
+/// Returns the error of a program's operation, with a mark if it is beyond its tolerance.
 pub fn off(program: &Program) -> String {
     let mark = if program.is_met == Some(false) { MARK } else { "" };
     program.error_ns.map_or(NONE.into(), |error| format!("{}{mark}", Percent(error / program.wanted_ns)))
 }
 
-/// What is done to a parameter by a unit of a dial.
+/// Returns the shift of a parameter for each unit of a dial.
 pub fn slope(cell: &CrossTalk) -> String {
     match cell.slope {
         None => NONE.into(),
-        // A thousandth is below what is asked of any dial.
+        // No dial must be more precise than a thousandth.
         Some(slope) => {
             let text = format!("{:.3}", if slope.abs() < 5e-4 { 0.0 } else { slope });
             if cell.is_demanded { format!("[{text}]") } else { text }
@@ -85,13 +85,13 @@ pub fn slope(cell: &CrossTalk) -> String {
     }
 }
 
-/// What a table is about.
+/// Returns the title of a table.
 pub fn title(table: &Table) -> String {
     let how = if table.adds { "added to the link" } else { "what the link is set to" };
     format!("{}: {} of messages of {} B, {how}", table.dial, table.parameter, table.size_bytes)
 }
 
-/// The one unit in which to read all times of a table.
+/// Returns one unit for all times of a table.
 pub fn unit_of(table: &Table) -> Unit {
     let figures = table.link.iter().chain(table.rows.iter().flat_map(|row| &row.figures));
     let observed = table.rows.iter().flat_map(|row| [Some(row.wanted_ns), row.observed_ns]);
@@ -116,7 +116,7 @@ fn of_dial(lines: &mut Lines, table: &Table) {
     lines.wrapped(&mean(table), "  ", "    ");
 }
 
-/// Writes a line of a table: as it is where the terminal is wide enough, and otherwise wrapped.
+/// Writes a line of a table, wrapped if the terminal is narrow.
 fn row(lines: &mut Lines, line: &str) {
     if lines.width >= COLUMNS_FROM {
         lines.push(&format!("  {line}"));
@@ -125,7 +125,7 @@ fn row(lines: &mut Lines, line: &str) {
     }
 }
 
-/// A cell whose figures end in one place: its last character is the place of a mark.
+/// Returns a cell whose last character is the place of a mark, so that figures are aligned.
 fn in_column(text: &str, width: usize) -> String {
     if text.ends_with(MARK) { format!("{text:>width$}") } else { format!("{:>width$}", format!("{text} ")) }
 }
@@ -139,7 +139,7 @@ fn cell(figure: &Figure, unit: Unit) -> String {
     in_column(&format!("{}{mark}", in_unit(figure.value_ns, unit)), CELL)
 }
 
-/// The error, with a mark where it is more than it may be.
+/// Returns the error, with a mark if it is beyond its tolerance.
 pub fn error(row: &Row) -> String {
     match (row.error_ns, row.is_met) {
         (Some(_), None) => "link's".into(),
@@ -151,7 +151,7 @@ pub fn error(row: &Row) -> String {
     }
 }
 
-/// Mean and standard deviation of the errors, as under the paper's tables.
+/// Returns mean and standard deviation of the errors, as under the paper's tables.
 pub fn mean(table: &Table) -> String {
     let errors = table.rows.iter().filter(|row| row.is_met.is_some());
     let errors: Vec<f64> = errors.filter_map(|row| Some((row.error_ns? / row.wanted_ns).abs())).collect();
@@ -172,21 +172,21 @@ pub fn mean(table: &Table) -> String {
 
 /// A figure for a row of CSV.
 pub struct InRow {
-    /// Its name, as in `latency.10000.L`.
+    /// The name, as in `latency.10000.L`.
     pub name: String,
     /// Bytes of a message.
     pub size_bytes: usize,
-    /// How much it claims.
+    /// The status of the figure.
     pub status: Status,
-    /// Its value, in nanoseconds.
+    /// The value, in nanoseconds.
     pub value: Option<f64>,
-    /// Its interval.
+    /// The interval.
     pub ci: Option<Interval>,
-    /// Blocks behind it.
+    /// The number of blocks behind the figure.
     pub samples: u64,
 }
 
-/// What was observed at each value of each dial, and how far all parameters moved.
+/// Returns the observed value for each value of each dial, and the shifts of all parameters.
 pub fn figures(found: &Validation) -> Vec<InRow> {
     let of_row = |table: &Table, row: &Row| {
         let name = format!("{}.{}", table.dial, row.wanted_ns);

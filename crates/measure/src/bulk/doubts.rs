@@ -1,4 +1,4 @@
-//! Where the layer, the machine or the run do not allow a figure to be taken at its word.
+//! Warnings about the parameters by size, because of the layer, the machine or the run.
 
 use super::carried::HOPS;
 use super::launches::Launches;
@@ -11,14 +11,14 @@ use crate::record::plateau::Limit;
 use crate::show::{Bytes, Number, Percent, Time};
 use crate::stats::{Interval, median};
 
-/// T of the smallest size by the classic fit may be off by this share.
+/// The tolerated error of the classic fit at the smallest size, as a share of T.
 const DISAGREEMENT: f64 = 0.1;
-/// A figure may be so far from its segment's line, as a share of T.
+/// The tolerated distance of a figure from the line of its segment, as a share of T.
 const OFF_THE_LINE: f64 = 0.1;
-/// Sizes that a sentence names at most.
+/// A sentence names at most so many sizes.
 const NAMED_AT_MOST: usize = 4;
 
-/// Where the layer or the machine does not behave as the model says.
+/// Returns the warnings: the layer or the machine does not behave as the model says.
 pub(super) fn find(
     launches: &Launches<'_>,
     parameters: &Parameters,
@@ -34,7 +34,7 @@ pub(super) fn find(
     doubts
 }
 
-/// Sizes in words: all of them, a range, or a few.
+/// Returns sizes in words: all of them, or a range.
 fn listed(sizes: &[usize]) -> String {
     match sizes {
         [first, .., last] if sizes.len() > NAMED_AT_MOST => {
@@ -49,7 +49,7 @@ fn sizes_where(bulk: &Bulk, is: impl Fn(&SizeFigures) -> bool) -> Option<String>
     (!sizes.is_empty()).then(|| listed(&sizes))
 }
 
-/// What `g(n)` and `G` are worth.
+/// Adds the warnings about `g(n)` and `G`.
 fn doubt_gap(launches: &Launches<'_>, bulk: &Bulk, doubts: &mut Vec<Doubt>) {
     let limited = |limit| sizes_where(bulk, |size| size.plateau.limited_by == limit);
     if let Some(sizes) = limited(Limit::Processor) {
@@ -100,7 +100,7 @@ fn doubt_gap(launches: &Launches<'_>, bulk: &Bulk, doubts: &mut Vec<Doubt>) {
     doubt_unknown(launches, bulk, doubts);
 }
 
-/// Why g(n) is not known at some sizes.
+/// Adds the reasons why g(n) is not known at some sizes.
 fn doubt_unknown(launches: &Launches<'_>, bulk: &Bulk, doubts: &mut Vec<Doubt>) {
     let mut reasons: [(_, Vec<usize>, _); 3] = [
         (
@@ -126,7 +126,8 @@ fn doubt_unknown(launches: &Launches<'_>, bulk: &Bulk, doubts: &mut Vec<Doubt>) 
     }
 }
 
-/// What a byte adds to a stream says little where it adds many times that to a message alone.
+/// Warns if a byte takes many times as long on the way of a message alone as in a stream. The slope of the
+/// stream then says little about bytes.
 fn doubt_pace(bulk: &Bulk, segment: &Segment) -> Option<Doubt> {
     let gap = segment.G.value_ns_per_byte.filter(|_| segment.G.status == Status::Measured)?;
     let latency =
@@ -173,7 +174,7 @@ fn negative_candidates() -> [Named; 3] {
     [("o_s", |size| &size.o_s), ("o_r", |size| &size.o_r), ("L", |size| &size.L)]
 }
 
-/// What lines are worth.
+/// Adds the warnings about lines.
 fn doubt_lines(bulk: &Bulk, doubts: &mut Vec<Doubt>) {
     for segment in &bulk.segments {
         let off = segment.T.largest_residual;
@@ -206,7 +207,7 @@ fn doubt_lines(bulk: &Bulk, doubts: &mut Vec<Doubt>) {
     }
 }
 
-/// What the clock and the system did to the figures.
+/// Adds the warnings about the clock and the system.
 fn doubt_machine(launches: &Launches<'_>, parameters: &Parameters, doubts: &mut Vec<Doubt>) {
     let timer = median(launches.data.iter().map(|launch| launch.timer_ns));
     doubts.extend(coarse_clock(parameters.rtt.value_ns, timer));
@@ -219,7 +220,7 @@ fn doubt_machine(launches: &Launches<'_>, parameters: &Parameters, doubts: &mut 
     doubts.extend(preempted("requester", launches.data.iter().map(|l| (l.preemptions, l.took_ns))));
 }
 
-/// A figure with the half-width that is precise enough for it.
+/// A figure with the half-width that its interval may have.
 struct Wanted {
     name: &'static str,
     size_bytes: Option<usize>,
@@ -234,14 +235,14 @@ impl Wanted {
     }
 }
 
-/// All figures that must be precise: T(n), the steady time per message and G to a share of
-/// their own; o_s(n), o_r(n) and L(n), which are parts of T(n), to that share of T(n).
+/// Returns all figures that must be precise. T(n), the steady time per message and G must be so to a share of
+/// themselves. o_s(n), o_r(n) and L(n) are parts of T(n), and must be so to a share of T(n).
 fn wanted(bulk: &Bulk, precision: f64) -> Vec<Wanted> {
     let mut wanted = Vec::new();
     for size in &bulk.sizes {
         let whole = size.T.value_ns.unwrap_or(f64::NAN);
         for (name, p) in size.times() {
-            // Where g is a bound or cannot be seen, what is measured is the plateau.
+            // If g is a bound or cannot be seen, the plateau is the measured figure.
             let (value, ci, of) = match name {
                 "g" => (Some(size.plateau.value_ns), size.plateau.ci_ns, size.plateau.value_ns),
                 _ => (p.value_ns, p.ci_ns, whole),
@@ -271,7 +272,7 @@ fn slope(gap: &PerByte, precision: f64) -> Option<Wanted> {
     })
 }
 
-/// Whether every figure is known as precisely as asked for.
+/// Reports whether every figure is as precise as asked for.
 pub fn is_precise(bulk: &Bulk, precision: f64) -> bool {
     !wanted(bulk, precision).iter().any(Wanted::is_too_wide)
 }

@@ -1,21 +1,20 @@
 //! The figures read off several launches.
 //!
-//! As with the LogP signature, every figure is computed for each launch first; its value is
-//! the median over the launches and its interval the distribution-free one of that median.
-//! Nothing is clamped.
+//! As with the LogP signature, every figure is computed for each launch first. Its value is the median over
+//! the launches, its interval the distribution-free interval of that median. No figure is clamped.
 //!
 //! For each size n:
 //! * `T(n)`: half of a round trip of n bytes both ways.
 //! * `o_s(n)`: short bursts of requests of n bytes alone, from quiet.
-//! * `o_r(n)`: one receive of n bytes after staying away. Where it had to wait for a part of
-//!   them it is an upper bound.
+//! * `o_r(n)`: one receive of n bytes after staying away. It is an upper bound if the receive had to wait for
+//!   a part of the bytes.
 //! * `L(n)` = T(n) - o_s(n) - o_r(n).
-//! * `g(n)`: the steady time per message of a stream, max(g(n), o_s(n) + o_r, rtt / window),
-//!   if it is neither the processor's nor the window's; by the same rule as in a signature.
+//! * `g(n)`: the steady time per message of a stream, max(g(n), o_s(n) + o_r, rtt / window), unless the
+//!   processor or the window sets it. The rule is that of the signature.
 //!
-//! Which sizes form a segment is decided by T(n) alone, over all launches; lines are then
-//! laid through the figures of each launch. `G` is the slope of g(n). Where the largest
-//! size of a segment bounds g(n) only, a byte's share of that bound is what G is at most.
+//! T(n) over all launches decides the segments; the lines are fitted to the figures of each launch (`lines`).
+//! `G` is the slope of g(n). If the largest size of a segment only bounds g(n), that bound per byte is the
+//! upper bound of G.
 
 use super::data::BulkLaunch;
 use super::doubts;

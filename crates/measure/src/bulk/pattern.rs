@@ -1,18 +1,18 @@
-//! What one launch runs.
+//! The course of one launch.
 //!
-//! The first launch of a run chooses the sizes ([`super::search`]) and, for each, bursts
-//! beyond the depth of the pipeline and a delay beyond the idle time; later ones take them
-//! over. Then come passes over the sizes, each in another order, until every figure is
-//! known or the time is up. Of each size n a pass measures
+//! The first launch of a run chooses the sizes ([`super::search`]). For each size it chooses bursts beyond
+//! the depth of the pipeline and a delay beyond the idle time. Later launches take them over. Then come
+//! passes over the sizes, each in another order, until every figure is known or the time is up. Of each size
+//! n a pass measures
 //!
 //! * round trips with n bytes both ways: T(n);
-//! * with n bytes in the request and few in the reply: requests alone (o_s(n)); bursts of
-//!   1 to M requests (the surface; its far edge is the steady state, and g(n)); the two
-//!   longest with half of the window and with a delay, which tell what sets it;
-//! * with few bytes in the request and n in the reply: a receive after staying away for
-//!   1.2 round trips (o_r(n); Kielmann et al. 2000).
+//! * with n bytes in the request and few in the reply: requests alone (o_s(n)); bursts of 1 to M requests
+//!   (the surface; its far edge is the steady state, and g(n)); the two longest with half of the window and
+//!   with a delay, which show the term that sets the steady state;
+//! * with few bytes in the request and n in the reply: a receive after staying away for 1.2 round trips
+//!   (o_r(n); Kielmann et al. 2000).
 //!
-//! What is known well enough is not measured again: samples go where intervals are wide.
+//! A figure that is precise is not measured again: samples go to wide intervals.
 
 use super::data::{BulkLaunch, BulkShape, SizeData, SizeShape};
 use super::search;
@@ -24,62 +24,62 @@ use crate::stats::{median, trimmed_mean};
 use crate::steady::{self, Overheads, rises};
 use serde::{Deserialize, Serialize};
 
-/// Bytes of the message that goes the other way.
+/// The bytes of the message in the other direction.
 const SMALL: usize = 1;
-/// Round trips, or receives, in a batch at most, and time for a batch.
+/// The largest number of round trips or receives in a batch, and the time for a batch.
 const BATCH: usize = 50;
 const BATCH_NS: f64 = 500e3;
-/// Round trips after a change of size that are not measured, and time for them.
+/// Round trips after a change of size that are not measured, and the time for them.
 const SETTLING_TRIPS: usize = 8;
 const SETTLING_NS: f64 = 2e6;
-/// Messages in the longest burst: at least, and at most where the pipeline is not deeper.
+/// The messages in the longest burst: at least, and at most unless the pipeline is deeper.
 const LONGEST_AT_LEAST: usize = 8;
 const LONGEST_USUALLY: usize = 1024;
-/// The longest burst lasts about this long, where it can.
+/// The longest burst lasts about this long.
 const BURST_NS: f64 = 1e6;
-/// No burst lasts much longer than this for the sake of a deep pipeline.
+/// A burst for a deep pipeline lasts at most about this long.
 const LONGEST_BURST_NS: f64 = 20e6;
-/// Messages in a burst beyond which a deep pipeline is a doubt, not a longer burst.
+/// The messages in the longest burst. A deeper pipeline is a doubt, not a longer burst.
 const LONGEST_AT_MOST: usize = 1 << 12;
-/// Messages in the bursts of one length that make a batch, where there is time, and bursts.
+/// The messages in the bursts of one length that make a batch, and the bursts, in a launch with time.
 const MESSAGES_IN_BATCH: usize = 128;
 const BURSTS_IN_BATCH: usize = 16;
-/// Sizes of the bursts of requests alone, and how long they may last.
+/// The lengths of the bursts of requests alone, and their duration at most.
 const ISSUE_BURSTS: [usize; 5] = [1, 2, 4, 8, 16];
 const ISSUE_NS: f64 = 20e3;
-/// A layer is left alone for this many round trips before its reply is received.
+/// The requester stays away for so many round trips before it receives the reply.
 const AWAY_ROUND_TRIPS: f64 = 1.2;
-/// Passes: as many before a figure can be known, as many however short the time, and no more.
+/// The passes: before a figure can be precise, in a launch without time, and at most.
 const PASSES_AT_LEAST: usize = 6;
 const PASSES_WITHOUT_TIME: usize = 2;
 const PASSES_AT_MOST: usize = 60;
-/// Times the launch's time, beside that of the search, after which one pass must do, where somebody waits.
+/// In real time a launch makes only one pass after so many times its time, without the time of the search.
 const OVERDUE: f64 = 1.5;
-/// Batches of a stream that are thrown away because their bursts contradict each other, at most.
+/// A stream is measured again at most so often because its bursts contradict each other.
 const BATCHES_IN_VAIN: usize = 2;
 /// Polls, and delays, timed together.
 const TOGETHER: u32 = 32;
 
-/// How a launch is to run.
+/// The plan of a launch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BulkPlan {
-    /// Where in the order of launches it stands.
+    /// The index in the order of launches.
     pub launch: usize,
-    /// Sizes and bursts, where an earlier launch of the run has chosen them.
+    /// Sizes and bursts, if an earlier launch of the run chose them.
     pub shape: Option<BulkShape>,
     /// The largest size wanted.
     pub largest_bytes: usize,
-    /// Time for the whole launch, on the layer's clock.
+    /// The time for the whole launch, on the layer's clock.
     pub budget_ns: f64,
-    /// Half-width, as a share of the value, at which a figure is known well enough.
+    /// A figure is precise at this half-width, a share of the value.
     pub precision: f64,
-    /// Confidence of that half-width.
+    /// The confidence of that half-width.
     pub confidence: f64,
-    /// Seed of the order in which sizes are run.
+    /// The seed of the order of the sizes.
     pub seed: u64,
 }
 
-/// Runs one launch over `requester`. `progress` is told the share that is done.
+/// Runs one launch over `requester`. `progress` receives the share that is done.
 pub fn run<R: SizedRequester>(
     requester: &mut R,
     plan: &BulkPlan,
@@ -131,7 +131,7 @@ impl SizeData {
     }
 }
 
-/// Chooses the sizes and how each is measured, for all launches.
+/// Chooses the sizes and the bursts of each, for all launches.
 fn choose<R: SizedRequester>(
     bench: &mut Bench<'_, R>,
     largest: usize,
@@ -156,13 +156,13 @@ fn choose<R: SizedRequester>(
     Ok((BulkShape { small_bytes: SMALL, sizes }, found.seen_ns))
 }
 
-/// The median of a few.
+/// Returns the median of a few values.
 fn few(mut one: impl FnMut() -> Result<f64, LayerError>) -> Result<f64, LayerError> {
     let values: Vec<f64> = (0..5).map(|_| one()).collect::<Result<_, _>>()?;
     Ok(median(values))
 }
 
-/// What is known of a layer before it is chosen how a size is measured.
+/// The figures of a layer from which the bursts of a size are chosen.
 struct Pilot {
     rest_ns: f64,
     /// o_r of the smallest reply.
@@ -183,7 +183,7 @@ fn choose_for<R: SizedRequester>(
     let rtt_ns = few(|| bench.round_trip())?;
     let o_s_ns = few(|| Ok(bench.requests_alone(1)? - bench.timer_ns))?.max(1e-3);
     let most = LONGEST_AT_MOST / steady::BURST_OVER_DEPTH;
-    // No message takes less than it takes to issue one, whatever noise makes of a rise.
+    // A message takes at least the time to issue it, even if noise makes a rise smaller.
     let plateau_ns = bench.pilot_plateau(rtt_ns, most, LONGEST_BURST_NS, goes_on)?.max(o_s_ns);
     let depth = steady::depth(rtt_ns, plateau_ns, window);
     let busy_ns = o_s_ns + o_r_small_ns;
@@ -228,7 +228,7 @@ fn passes<R: SizedRequester>(
         let mut all_known = true;
         for (nth, &at) in order.iter().enumerate() {
             let by_time = bench.elapsed() - began;
-            // With the time up, a pass that is needed no more is not brought to its end.
+            // When the time is up, a pass that is not needed stops before its end.
             let is_overdue = pass > 1 && bench.is_overdue(began + OVERDUE);
             if is_overdue || (pass > PASSES_WITHOUT_TIME && by_time >= 1.0) {
                 return Ok(());
@@ -255,7 +255,7 @@ struct Size<'a> {
 }
 
 impl Size<'_> {
-    /// Measures what is not known yet. True where nothing was left.
+    /// Measures the figures that are not precise yet. Returns true if all are.
     fn measure<R: SizedRequester>(
         mut self,
         bench: &mut Bench<'_, R>,
@@ -289,7 +289,7 @@ impl Size<'_> {
         Ok(all_known)
     }
 
-    /// The values of o_s by batch, as the burst says from which it is read.
+    /// Returns the batches of o_s, from the burst of which it is read.
     fn longest_alone(&self) -> Vec<f64> {
         let m = send_overhead(&self.data.issue, self.timer_ns).m;
         let burst = self.data.issue.iter().find(|burst| burst.m == m);
@@ -301,7 +301,7 @@ impl Size<'_> {
         bench.set_sizes(size_bytes, size_bytes, rest_ns)?;
         let settling_ns = settle(bench)?;
         let mut measured_ns = 0.0;
-        // To wait for longer than is then measured would waste time.
+        // The requester waits no longer than it will measure.
         loop {
             let batch: Vec<f64> = (0..trips).map(|_| bench.round_trip()).collect::<Result<_, _>>()?;
             measured_ns += batch.iter().sum::<f64>();
@@ -325,7 +325,7 @@ impl Size<'_> {
         Ok(())
     }
 
-    /// The surface's row, and what tells what its far edge is set by.
+    /// Measures a row of the surface, and the bursts that show which term sets its far edge.
     fn bursts<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
         bench.set_sizes(self.shape.size_bytes, SMALL, self.shape.rest_ns)?;
         bench.set_unpolled(self.shape.unpolled);
@@ -342,7 +342,7 @@ impl Size<'_> {
         bench.batch_of_each(&mut self.data.delayed, Some(work), || {})
     }
 
-    /// A batch of the stream; measured again where its bursts contradict each other.
+    /// Measures a batch of the stream, again if its bursts contradict each other.
     fn stream<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
         for _ in 0..BATCHES_IN_VAIN {
             bench.batch_of_each(&mut self.data.stream, None, || {})?;
@@ -378,8 +378,9 @@ impl Size<'_> {
     }
 }
 
-/// Round trips until the data lie where they stay: what was measured before has pushed large
-/// messages out of the caches, and the first to come back take twice the time. The time spent.
+/// Makes round trips until the data are where they stay. Measurements of other sizes have pushed large
+/// messages out of the caches, and the first round trips take twice the time. Returns the time spent, in
+/// nanoseconds.
 fn settle<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<f64, LayerError> {
     let mut spent_ns = 0.0;
     for _ in 0..SETTLING_TRIPS {
@@ -391,7 +392,7 @@ fn settle<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<f64, LayerError
     Ok(spent_ns)
 }
 
-/// Returns the times to the last reply, whose rises choose what is measured again.
+/// Returns the times to the last reply, whose rises choose the figures to measure again.
 fn done_ns(burst: &Burst) -> &Vec<f64> {
     &burst.done_ns
 }

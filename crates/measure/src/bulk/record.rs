@@ -1,4 +1,4 @@
-//! What `bulk` finds about a layer.
+//! The record of the verb `bulk`.
 
 use super::data::BulkLaunch;
 use crate::record::parameter::{Parameter, PerByte, Status};
@@ -7,9 +7,9 @@ use crate::stats::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A processor that is busy for this share of the time that data flow carries it.
+/// A processor carries the data if it is busy for at least this share of the time that data flow.
 pub const CARRIES: f64 = 0.9;
-/// One that is busy for no more than this share is free.
+/// A processor is free if it is busy for at most this share of the time that data flow.
 pub const IS_FREE: f64 = 0.1;
 
 /// The parameters of a layer as functions of the message's size.
@@ -168,8 +168,8 @@ pub enum Overlaps {
 }
 
 impl Overlaps {
-    /// What the interval of the share that a processor carries decides; nothing where it reaches across
-    /// [`IS_FREE`] or [`CARRIES`], or where launches are too few for one.
+    /// Decides from the interval of the share that a processor carries. The result is unknown without an
+    /// interval, and if the interval contains [`IS_FREE`] or [`CARRIES`].
     pub fn of(share: Option<Interval>) -> Self {
         match share {
             Some(ci) if ci.lo >= CARRIES => Self::Nothing,
@@ -211,19 +211,19 @@ pub struct Carried {
 }
 
 impl Bulk {
-    /// The figures of messages of `size_bytes`, where that was measured.
+    /// Returns the figures of messages of `size_bytes`, if that size was measured.
     pub fn at(&self, size_bytes: usize) -> Option<&SizeFigures> {
         self.sizes.iter().find(|figures| figures.size_bytes == size_bytes)
     }
 }
 
 impl SizeFigures {
-    /// The figures in time, by name, in the order in which they are shown.
+    /// Returns the figures in time by name, in the order of tables.
     pub fn times(&self) -> [(&'static str, &Parameter); 5] {
         [("T", &self.T), ("o_s", &self.o_s), ("o_r", &self.o_r), ("g", &self.g), ("L", &self.L)]
     }
 
-    /// Whether g(n) is measured, not bounded.
+    /// Reports that g(n) is measured, and not only bounded.
     pub fn g_is_measured(&self) -> bool {
         self.g.status == Status::Measured
     }

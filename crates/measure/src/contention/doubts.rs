@@ -1,4 +1,4 @@
-//! Where figures of contention should not be taken at their word.
+//! Warnings about the figures of contention.
 
 use super::record::{Contention, Quotient};
 use crate::precision::too_few_launches;
@@ -7,13 +7,13 @@ use crate::record::parameter::Parameters;
 use crate::record::plateau::Limit;
 use crate::show::{Percent, Time};
 
-/// The slowest of several requesters may take so many times as long as the fastest.
+/// Requesters are treated fairly if the slowest takes at most so many times as long as the fastest.
 const FAIR: f64 = 2.0;
-/// The window is close to being at work.
+/// The window is close to setting the plateau if half of it raises the plateau by this factor.
 const WINDOW_NEAR: f64 = 1.25;
-/// A plateau so far below o_s + o_r is more than error.
+/// A plateau below o_s + o_r by this share is no measurement error.
 const OVERLAP: f64 = -0.1;
-/// Figures that a doubt names at most.
+/// A sentence names at most so many figures.
 const NAMED_AT_MOST: usize = 6;
 
 pub(super) fn find(parameters: &Parameters, found: &Contention, precision: f64) -> Vec<Doubt> {
@@ -42,7 +42,7 @@ pub(super) fn find(parameters: &Parameters, found: &Contention, precision: f64) 
     doubts
 }
 
-/// What sets the time per message of one pair, of which ratios are made.
+/// Adds the warnings about the term that sets the time per message of one pair, which is part of every ratio.
 fn doubt_plateau(found: &Contention, doubts: &mut Vec<Doubt>) {
     let plateau = &found.plateau;
     let steady = Time(plateau.value_ns);
@@ -78,7 +78,7 @@ fn doubt_plateau(found: &Contention, doubts: &mut Vec<Doubt>) {
     }
 }
 
-/// The ratios that a run is to know.
+/// Returns the ratios that must be precise.
 fn ratios(found: &Contention) -> Vec<(String, Quotient)> {
     let mut ratios = vec![("one to many".to_owned(), found.one_to_many.ratio)];
     let halves = found.halves.compared.iter().filter(|c| matches!(&*c.parameter, "rtt" | "g"));
@@ -94,7 +94,7 @@ fn imprecise(found: &Contention, precision: f64) -> Vec<(String, f64)> {
     shares.filter(|(_, share)| *share > precision).collect()
 }
 
-/// Whether the round trip of one pair and every ratio are known as precisely as asked for.
+/// Reports whether the round trip of one pair and every ratio are as precise as asked for.
 pub fn is_precise(parameters: &Parameters, found: &Contention, precision: f64) -> bool {
     let is_rtt_known = || {
         let (value, ci) = (parameters.rtt.value_ns?, parameters.rtt.ci_ns?);

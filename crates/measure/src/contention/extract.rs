@@ -1,12 +1,12 @@
 //! The figures and parameters read off several launches.
 //!
-//! Every figure is computed for each launch first, as the median over its rounds; ratios and
-//! differences are those of two figures of one launch. What is reported is the median over the
-//! launches with its distribution-free interval.
+//! Every figure is computed for each launch first, as the median over its rounds. Both figures of a ratio or
+//! a difference are of one launch. The reported figure is the median over the launches with its
+//! distribution-free interval.
 //!
-//! The parameters are those of one pair alone, read as the LogP signature reads them: o_s from
-//! bursts, o_s + o_r from a delayed stream, the time per message from a stream without delay,
-//! L = rtt / 2 - o_s - o_r. What sets the time per message follows the same predicate.
+//! The parameters are those of one pair alone, read as from a LogP signature: o_s from bursts, o_s + o_r from
+//! a delayed stream, the time per message from a stream without delay, and L = rtt / 2 - o_s - o_r. The
+//! predicate for the term that sets the time per message is the same.
 
 use super::data::{CrowdData, PairTimes, Round, Timed};
 use super::doubts;
@@ -18,12 +18,12 @@ use crate::record::plateau::{Limit, Plateau};
 use crate::stats::{Confidence, median, quantile_of_sorted, quantiles, sorted};
 use crate::steady::{Evidence, limited_by};
 
-/// What several launches say about contention.
+/// The contention of a layer, read off several launches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Extracted {
     /// The parameters of one pair alone.
     pub parameters: Parameters,
-    /// All else.
+    /// The record of the verb, without the launches, which the caller has.
     pub found: Contention,
     /// Doubts.
     pub doubts: Vec<Doubt>,
@@ -32,7 +32,7 @@ pub struct Extracted {
 /// The parameters of a pair in one launch: rtt, o_s, o_r, time per message, L.
 const COMPARED: [&str; 5] = ["rtt", "o_s", "o_r", "g", "L"];
 
-/// Reads figures and doubts off launches. `None` where none of them is whole.
+/// Reads figures and doubts off launches. `None` if no launch is whole.
 pub fn extract(data: &[CrowdData], confidence: impl Into<Confidence>, precision: f64) -> Option<Extracted> {
     let procs = data.first()?.procs;
     let launches = Launches {
@@ -61,7 +61,7 @@ pub fn extract(data: &[CrowdData], confidence: impl Into<Confidence>, precision:
     Some(Extracted { parameters, found, doubts })
 }
 
-/// Whether a launch has the form that is taken for granted here.
+/// Reports whether a launch has the form that the extraction needs.
 fn is_whole(launch: &CrowdData, procs: usize) -> bool {
     let Some(first) = launch.rounds.first() else { return false };
     let is_alike = |round: &Round| {
@@ -82,7 +82,7 @@ fn is_whole(launch: &CrowdData, procs: usize) -> bool {
         && launch.rounds.iter().all(is_alike)
 }
 
-/// The median over the rounds of a launch.
+/// Returns the median over the rounds of a launch.
 fn over_rounds(launch: &CrowdData, of: impl Fn(&Round) -> f64) -> f64 {
     median(launch.rounds.iter().map(of))
 }
@@ -91,24 +91,24 @@ fn alone_gap(launch: &CrowdData) -> f64 {
     over_rounds(launch, |round| round.alone.stream.ns)
 }
 
-/// The parameters of a pair in one launch, in the order of [`COMPARED`].
+/// Returns the parameters of a pair in one launch, in the order of [`COMPARED`].
 fn of_pair(launch: &CrowdData, pair: impl Fn(&Round) -> &PairTimes) -> [f64; 5] {
     let of = |timed: fn(&PairTimes) -> Timed| over_rounds(launch, |round| timed(pair(round)).ns);
     let (rtt, o_s, busy, stream) = (of(|p| p.rtt), of(|p| p.o_s), of(|p| p.busy), of(|p| p.stream));
     [rtt, o_s, busy - o_s, stream, rtt / 2.0 - busy]
 }
 
-/// The samples behind a parameter of [`COMPARED`] in one round.
+/// Returns the number of samples behind a parameter of [`COMPARED`] in one round.
 fn samples_of_pair(pair: &PairTimes, at: usize) -> u64 {
     [pair.rtt, pair.o_s, pair.busy, pair.stream, pair.rtt][at].samples
 }
 
-/// What K requesters or pairs get through together, in messages per nanosecond.
+/// Returns the rate of K requesters or pairs together, in messages per nanosecond.
 fn together(streams: &[Timed]) -> f64 {
     streams.iter().map(|stream| 1.0 / stream.ns).sum()
 }
 
-/// Time per message of one of several requesters: their number over the sum of their rates.
+/// Returns the time per message of one of several requesters: their number over the sum of their rates.
 fn shared_gap(streams: &[Timed]) -> f64 {
     streams.len() as f64 / together(streams)
 }
@@ -125,7 +125,7 @@ impl Launches<'_> {
         Quotient { value: finite(value), ci, launches }
     }
 
-    /// A time with a figure by launch.
+    /// Returns a parameter from its value in each launch.
     fn parameter_of(
         &self,
         by_launch: impl Fn(&CrowdData) -> f64,
@@ -144,10 +144,10 @@ impl Launches<'_> {
         }
     }
 
-    /// A time that each round has.
+    /// Returns a parameter from its value in each round.
     fn parameter(&self, of: impl Fn(&Round) -> f64, samples: impl Fn(&Round) -> u64) -> Parameter {
         let rounds = || self.data.iter().flat_map(|launch| &launch.rounds);
-        // A record is a file: what it says of counts may be anything.
+        // A record is a file: its counts may have any value.
         let samples = rounds().map(samples).fold(0, u64::saturating_add);
         self.parameter_of(|launch| over_rounds(launch, &of), rounds().map(&of).collect(), samples)
     }
@@ -160,7 +160,8 @@ impl Launches<'_> {
     }
 }
 
-/// A figure that cannot be had is 0 in the record, with 0 launches behind it: JSON has no other.
+/// Returns `value`, or 0 if it is not finite: JSON has no such numbers, and 0 launches mark the figure as
+/// missing.
 fn finite(value: f64) -> f64 {
     if value.is_finite() { value } else { 0.0 }
 }

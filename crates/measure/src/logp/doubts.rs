@@ -1,4 +1,4 @@
-//! Where the layer, the machine or the run do not allow a figure to be taken at its word.
+//! Warnings about the parameters of a signature, because of the layer, the machine or the run.
 
 use super::launches::Launches;
 use super::pattern::BATCH;
@@ -11,22 +11,22 @@ use crate::record::plateau::{Limit, Plateau};
 use crate::show::{Percent, Time};
 use crate::stats::median;
 
-/// A figure so little below 0, as a share of the round trip, is 0 with the error of its digits.
+/// A negative figure of at most this share of the round trip is a rounding error.
 const ROUNDING: f64 = 1e-6;
-/// The window is close to being at work.
+/// The window is close to setting the plateau if half of it raises the plateau by this factor.
 const WINDOW_NEAR: f64 = 1.25;
-/// The slope over D may be off by this much.
+/// The tolerated error of the slope over D.
 const SLOPE_TOLERANCE: f64 = 0.05;
-/// Two ways to a figure may differ by this share.
+/// The tolerated difference of two methods for one figure, as a share.
 const DISAGREEMENT: f64 = 0.1;
-/// Share of replies that may come too late for the second way to o_r.
+/// The tolerated share of replies that come too late for the second method for o_r.
 const LATE: f64 = 0.05;
-/// A plateau so far below o_s + o_r is more than error.
+/// A plateau below o_s + o_r by this share is no measurement error.
 const OVERLAP: f64 = -0.1;
-/// Messages in a burst from which o_s is trusted without a word.
+/// A burst of so many messages gives a trusted o_s.
 const ISSUE_BURST_TRUSTED: f64 = 4.0;
 
-/// Where the layer or the machine does not behave as the model says.
+/// Returns the warnings: the layer or the machine does not behave as the model says.
 pub(super) fn find(
     launches: &Launches<'_>,
     parameters: &Parameters,
@@ -75,7 +75,7 @@ pub(super) fn find(
     doubts
 }
 
-/// What `g` is worth.
+/// Adds the warnings about the plateau and `g`.
 fn doubt_plateau(launches: &Launches<'_>, rtt: f64, plateau: &Plateau, doubts: &mut Vec<Doubt>) {
     let steady = Time(plateau.value_ns);
     let overlapping = plateau.idle_ns.filter(|idle_ns| *idle_ns < OVERLAP * plateau.value_ns);
@@ -142,7 +142,7 @@ fn doubt_plateau(launches: &Launches<'_>, rtt: f64, plateau: &Plateau, doubts: &
     }
 }
 
-/// What `o_s` and `o_r` are worth.
+/// Adds the warnings about `o_s` and `o_r`.
 fn doubt_overheads(
     launches: &Launches<'_>,
     parameters: &Parameters,
@@ -160,7 +160,7 @@ fn doubt_overheads(
         None => Some("too few delays were longer than the idle time".into()),
     };
     doubts.extend(slope.map(|text| Doubt::about("delay_slope", "o_r", text)));
-    // A quarter of a percent of the round trip is below what either way resolves.
+    // Neither method resolves a quarter of a percent of the round trip.
     let is_apart = |ns: f64| (ns - o_r).abs() > DISAGREEMENT * o_r.abs() + 0.0025 * rtt;
     if let Some(span) = launches.o_r_over_delays(o_r).filter(|span| is_apart(span.lo) || is_apart(span.hi)) {
         doubts.push(Doubt::about(
@@ -180,7 +180,7 @@ fn doubt_overheads(
         doubts.push(Doubt::about("o_r_two_ways", "o_r", "no reply was there after staying away".into()));
     }
     let (late, seen) = launches.data.iter().fold((0, 0), |(late, seen), l| {
-        // A record is a file: what it says of counts may be anything.
+        // A record is a file: its counts may have any value.
         let batch = l.issue.first().map_or(BATCH, |burst| burst.per_batch.min(BATCH));
         let here = l.o_r_away_late.saturating_add((batch * l.o_r_away_ns.len()) as u64);
         (u64::saturating_add(late, l.o_r_away_late), u64::saturating_add(seen, here))
@@ -206,7 +206,7 @@ fn doubt_overheads(
     }
 }
 
-/// What the clock and the system did to the figures.
+/// Adds the warnings about the clock and the system.
 fn doubt_machine(launches: &Launches<'_>, rtt: f64, doubts: &mut Vec<Doubt>) {
     let timer = median(launches.data.iter().map(|l| l.timer_ns));
     doubts.extend(coarse_clock(Some(rtt), timer));
@@ -216,8 +216,8 @@ fn doubt_machine(launches: &Launches<'_>, rtt: f64, doubts: &mut Vec<Doubt>) {
     doubts.extend(preempted("requester", launches.data.iter().map(|l| (l.preemptions, l.took_ns))));
 }
 
-/// Half-width that is precise enough for a parameter: a share of its own value, or, for
-/// one that is small beside the round trip, of the one-way time it is a part of.
+/// Returns the half-width that a parameter may have: a share of its own value, or of the one-way time for a
+/// parameter that is a part of it.
 fn wanted_half_width(name: &str, value_ns: f64, rtt_ns: f64, precision: f64) -> f64 {
     match name {
         "rtt" | "g" => precision * value_ns,
@@ -225,7 +225,7 @@ fn wanted_half_width(name: &str, value_ns: f64, rtt_ns: f64, precision: f64) -> 
     }
 }
 
-/// The parameters whose interval is wider than asked for.
+/// Returns the parameters whose interval is wider than asked for, with value and half-width.
 fn imprecise(parameters: &Parameters, precision: f64) -> Vec<(&'static str, f64, f64)> {
     let rtt_ns = parameters.rtt.value_ns.unwrap_or(f64::NAN);
     parameters
@@ -237,7 +237,7 @@ fn imprecise(parameters: &Parameters, precision: f64) -> Vec<(&'static str, f64,
         .collect()
 }
 
-/// Whether every parameter is known as precisely as asked for.
+/// Reports whether every parameter is as precise as asked for.
 pub fn is_precise(parameters: &Parameters, precision: f64) -> bool {
     let must = [&parameters.rtt, &parameters.o_s, &parameters.o_r, &parameters.L];
     must.iter().all(|parameter| parameter.ci_ns.is_some()) && imprecise(parameters, precision).is_empty()

@@ -1,25 +1,24 @@
 //! The parameters and doubts read off several launches.
 //!
-//! Every figure is computed for each launch first; its value is the median over the
-//! launches and its interval the distribution-free one of that median. Nothing is
-//! clamped: what does not fit the model is a doubt.
+//! Every figure is computed for each launch first. Its value is the median over the launches, its interval
+//! the distribution-free interval of that median. No figure is clamped: a figure that does not fit the model
+//! causes a doubt.
 //!
-//! What is read off the signature:
-//! * `o_s`: short bursts of requests alone, from quiet.
-//! * `o_r`: with delays D beyond the idle time a message takes o_s + D + o_r; the slope
-//!   over D must be 1. Where a receive costs another time after another delay, the intervals of `o_r`
-//!   and `L` span what it costs.
-//! * plateau without delay: max(g, o_s + o_r, rtt / window), off the time to issue, as in
-//!   the paper. That time reaches the plateau only once every queue in front of the
-//!   slowest stage is full, which may take longer than the longest burst: where the time
-//!   to the last reply rises differently, that one is taken.
+//! The signature gives:
+//! * `o_s`: from short bursts of requests alone, from quiet.
+//! * `o_r`: with a delay D beyond the idle time a message takes o_s + D + o_r, and the slope over D must be
+//!   1. If the cost of a receive depends on the delay, the intervals of `o_r` and `L` span that cost.
+//! * plateau without delay: max(g, o_s + o_r, rtt / window), read off the time to issue, as in the paper.
+//!   That time reaches the plateau only once every queue in front of the slowest stage is full, which may
+//!   take longer than the longest burst. If the time to the last reply rises differently, the plateau is read
+//!   off that time.
 //! * `L` = rtt / 2 - o_s - o_r.
 //!
-//! Which of the three terms set the plateau: the processor, where no idle time is left
-//! (g is then at most the plateau); the window, where halving it doubles the plateau
-//! (g cannot be seen); otherwise the plateau is g. Terms within 6 % of each other are
-//! not told apart ([`crate::steady`]). Where more messages fit on the way than the longest burst
-//! has, the stream never becomes steady: g cannot be seen, and `o_r` is that of a single receive.
+//! The term that sets the plateau decides the meaning of g. If no idle time is left, it is the processor, and
+//! g is at most the plateau. If half of the window doubles the plateau, it is the window, and g cannot be
+//! seen. Otherwise the plateau is g. Terms within 6 % of each other are not distinguished
+//! (`steady.rs`). If more messages fit on the way than the longest burst has, the stream never becomes
+//! steady: g cannot be seen, and `o_r` is that of a single receive.
 
 use super::data::{LaunchData, RoundTrips, Stream};
 use super::doubts;
@@ -37,9 +36,9 @@ use crate::steady::{Evidence, limited_by};
 pub struct Extracted {
     /// The parameters.
     pub parameters: Parameters,
-    /// What set the plateau.
+    /// The plateau, and the term that sets it.
     pub plateau: Plateau,
-    /// Figures beside them.
+    /// Figures that check the parameters.
     pub checks: Checks,
     /// Doubts.
     pub doubts: Vec<Doubt>,

@@ -1,9 +1,9 @@
-//! What one launch runs.
+//! The course of one launch.
 //!
-//! The order is: warm up; the cost of reading the clock; single round trips; empty
-//! polls; bursts of requests alone; receives after staying away; then whole passes over
-//! the signature, each with its half-window bursts and its streams, until the plateau
-//! and the busy line are known or the time is up; last, round trips after a pause.
+//! The order is: warm-up; the cost of a clock reading; single round trips; empty polls; bursts of requests
+//! alone; receives after staying away. Then come passes over the signature, each with its half-window bursts
+//! and its streams, until the plateau and the busy line are known or the time is up. Round trips after a
+//! pause are last.
 
 use super::data::{Burst, Curve, LaunchData, RoundTrips, Shape, Stream};
 use super::estimate::issue_rises;
@@ -15,75 +15,74 @@ use crate::steady::{self, Overheads};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Least burst size with which a signature ends, where it is all that is measured.
+/// The least longest burst of a signature, for a run of `logp`.
 pub const LONGEST_BURST: usize = 1024;
-/// Messages of short bursts that make a batch there.
+/// The messages of short bursts in a batch, for a run of `logp`.
 pub const BATCH_MESSAGES: usize = 256;
-/// Burst size beyond which a deep pipeline is a doubt, not a longer burst.
+/// The longest burst. A deeper pipeline is a doubt, not a longer burst.
 pub const LONGEST_BURST_AT_MOST: usize = 1 << 15;
-/// Sizes of the bursts of requests alone.
+/// The lengths of the bursts of requests alone.
 const ISSUE_BURSTS: [usize; 5] = [1, 2, 4, 8, 16];
-/// Consecutive samples in a batch (Culler et al. batch by 50 as well), and where time is short.
+/// Consecutive samples in a batch (Culler et al. have batches of 50 as well), and in a short launch.
 pub(super) const BATCH: usize = 50;
 const BATCH_AT_LEAST: usize = 10;
-/// Share of the launch's time for one window of the pilot.
+/// The share of the launch's time for one window of the pilot.
 const PILOT_SHARE: f64 = 0.01;
-/// Share of the launch's time for the round trips that stand for a batch of each phase.
+/// The share of the launch's time for round trips as many as a batch of each phase.
 const BATCH_SHARE: f64 = 1.0 / 300.0;
-/// Share of the launch's time for the least batches of the bursts of one length.
+/// The share of the launch's time for the least batches of the bursts of one length.
 const ISSUE_SHARE: f64 = 0.1;
-/// Batches of each small measurement, where there is time, and where there is none.
+/// The batches of each small measurement, at most and at least.
 const BATCHES: usize = 24;
 const BATCHES_AT_LEAST: usize = 3;
 /// Empty polls timed together.
 const POLLS: u32 = 32;
 /// Delays timed together.
 const DELAYS: u32 = 256;
-/// Passes over the signature: as many before the figures can be known well enough, and
-/// as many however short the time.
+/// The passes over the signature: before the figures can be precise, in a launch without time, and at most.
 const PASSES_AT_LEAST: usize = 8;
 const PASSES_WITHOUT_TIME: usize = 3;
 const PASSES_AT_MOST: usize = 40;
-/// Times the launch's time, after which no further pass is begun: others have the processor.
+/// A launch begins no further pass after so many times its time, because other programs need the processor.
 const OVERDUE: f64 = 8.0;
-/// The same where somebody waits for the launch.
+/// The same for a launch in real time, for which a user waits.
 const OVERDUE_IN_REAL_TIME: f64 = 1.5;
-/// Length of the pause before a cold round trip, and how many of them: at least, and at most.
+/// The pause before a cold round trip, and the number of pauses, at least and at most.
 const PAUSE_NS: f64 = 2e6;
 const PAUSES: (usize, usize) = (3, 10);
-/// Share of the launch's time for them.
+/// The share of the launch's time for the pauses.
 const PAUSES_SHARE: f64 = 0.2;
-/// The longest burst of a signature where time is short.
+/// The longest burst of a signature in a launch without time.
 const SHORTEST_SIGNATURE: usize = 8;
 /// Bursts of that length that a delay takes in a launch without time.
 const LENGTHS_IN_CURVES: f64 = 4.0 * PASSES_WITHOUT_TIME as f64;
-/// The delays of a signature: shares of the idle time, or of half of the busy one.
+/// The delays of a signature, in units of the idle time or of half of the busy time.
 const DELAYS_IN_UNITS: [f64; 6] = [0.0, 0.5, 1.25, 1.75, 2.5, 3.5];
-/// A layer is left alone for this many round trips before its reply is received.
+/// The requester stays away for so many round trips before it receives the reply.
 const AWAY_ROUND_TRIPS: f64 = 1.2;
 
-/// How a launch is to run.
+/// The plan of a launch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plan {
-    /// Where in the order of launches it stands.
+    /// The index in the order of launches.
     pub launch: usize,
-    /// Bursts and delays, where an earlier launch of the run has chosen them.
+    /// Bursts and delays, if an earlier launch of the run chose them.
     pub shape: Option<Shape>,
-    /// Time for the whole launch, on the layer's clock.
+    /// The time for the whole launch, on the layer's clock.
     pub budget_ns: f64,
-    /// Half-width, as a share of the value, at which a figure is known well enough.
+    /// A figure is precise at this half-width, a share of the value.
     pub precision: f64,
-    /// Confidence of that half-width.
+    /// The confidence of that half-width.
     pub confidence: f64,
-    /// Seed of the order in which curves are run.
+    /// The seed of the order of the curves.
     pub seed: u64,
-    /// Least burst with which the signature ends.
+    /// The least longest burst of the signature.
     pub longest_burst: usize,
-    /// Messages of short bursts that make a batch: fewer are quicker and noisier.
+    /// The messages of short bursts in a batch: fewer are quicker and noisier.
     pub batch_messages: usize,
 }
 
-/// Runs one launch over `requester`. `progress` is told the share that is done.
+/// Runs one launch over `requester`. `progress` receives the share that is done.
 pub fn run<R: Requester>(
     requester: &mut R,
     plan: &Plan,
@@ -152,7 +151,7 @@ pub fn run<R: Requester>(
     Ok(data)
 }
 
-/// Messages of short bursts that make a batch: fewer where the longest burst is shorter than planned.
+/// Returns the messages of short bursts in a batch: fewer if the longest burst is shorter than planned.
 fn batch_messages(plan: &Plan, shape: &Shape) -> usize {
     let longest = shape.bursts.last().copied().unwrap_or(plan.longest_burst);
     if longest < plan.longest_burst { plan.batch_messages.min(longest / 2) } else { plan.batch_messages }
@@ -164,13 +163,13 @@ impl Curve {
     }
 }
 
-/// Short bursts are short: many of them make a batch, of about so many messages.
+/// Returns bursts without times. A batch has about `messages` messages, so that short bursts are many.
 fn empty_bursts(sizes: &[usize], messages: usize) -> Vec<Burst> {
     let per_batch = |m: usize| (messages / m).clamp(1, BATCH);
     sizes.iter().map(|&m| Burst { m, per_batch: per_batch(m), ..Burst::default() }).collect()
 }
 
-/// The bursts that tell whether the window is at work.
+/// Returns the bursts that show whether the window sets the plateau.
 fn half_window_bursts(shape: &Shape, messages: usize) -> Vec<Burst> {
     match shape.bursts.last() {
         Some(&longest) if shape.window > 1 => {
@@ -180,14 +179,14 @@ fn half_window_bursts(shape: &Shape, messages: usize) -> Vec<Burst> {
     }
 }
 
-/// Two streams whose length and delay are not among those of the fit.
+/// Returns two streams whose length and delay are not among those of the fit.
 fn streams(shape: &Shape) -> Vec<Stream> {
     let longest = shape.bursts[shape.bursts.len() - 1];
     let [.., before_last, last] = shape.delays_ns[..] else { return Vec::new() };
     [(longest / 4 * 3, 0.0), (longest / 8 * 5, (before_last + last) / 2.0)]
         .into_iter()
         .map(|(messages, d_ns)| Stream {
-            // Whole windows, where the window is shorter.
+            // Whole windows, if the window is shorter.
             messages: (messages / shape.window * shape.window).max(messages % shape.window),
             d_ns,
             ..Stream::default()
@@ -195,7 +194,7 @@ fn streams(shape: &Shape) -> Vec<Stream> {
         .collect()
 }
 
-/// What is known of a layer before its bursts and delays are chosen.
+/// The figures of a layer from which bursts and delays are chosen.
 struct Pilot {
     rtt_ns: f64,
     plateau_ns: f64,
@@ -211,12 +210,13 @@ struct Launch<'a, R> {
     plan: &'a Plan,
     /// Consecutive samples in a batch.
     batch: usize,
-    /// Is told the share that is done, between any two batches: on a busy machine one may take long.
+    /// Receives the share that is done between any two batches, because a batch may take long on a busy
+    /// machine.
     progress: &'a mut dyn FnMut(f64),
 }
 
 impl<R: Requester> Launch<'_, R> {
-    /// Chooses how many samples make a batch: fewer where even the least would take too long.
+    /// Chooses the samples in a batch: fewer if the least number would take too long.
     fn choose_batch(&mut self) -> Result<(), LayerError> {
         if self.bench.layer.is_virtual() {
             return Ok(());
@@ -226,7 +226,7 @@ impl<R: Requester> Launch<'_, R> {
         Ok(())
     }
 
-    /// Whether another batch is due after `batches`, in a phase that ends when `share` of the
+    /// Reports whether another batch is due after `batches`, in a phase that ends when `share` of the
     /// launch's time has passed.
     fn goes_on(&mut self, batches: usize, share: f64) -> bool {
         let elapsed = self.bench.elapsed();
@@ -234,12 +234,13 @@ impl<R: Requester> Launch<'_, R> {
         batches < BATCHES_AT_LEAST || (batches < BATCHES && elapsed < share)
     }
 
-    /// Whether the median of `values` is known to half of the precision asked for.
+    /// Reports whether the median of `values` is known to half of the precision asked for.
     fn is_known(&self, values: &[f64]) -> bool {
         is_known(values, median(values.iter().copied()), self.plan.precision / 2.0, self.plan.confidence)
     }
 
-    /// Time per message of a stream, to choose bursts, delays and the rest by.
+    /// Returns the time per message of a stream in nanoseconds, for the choice of bursts, delays and the
+    /// rest.
     fn pilot_plateau(&mut self) -> Result<f64, LayerError> {
         let rtt_ns = self.pilot_round_trip()?;
         let most = LONGEST_BURST_AT_MOST / steady::BURST_OVER_DEPTH;
@@ -253,7 +254,7 @@ impl<R: Requester> Launch<'_, R> {
         Ok(median(trips))
     }
 
-    /// Single round trips, one reading of the clock for each.
+    /// Measures single round trips, with one clock reading for each.
     fn round_trips(&mut self) -> Result<RoundTrips, LayerError> {
         let mut trips = RoundTrips::default();
         let mut histogram = Histogram::<u64>::new(3).map_err(LayerError::new)?;
@@ -324,7 +325,8 @@ impl<R: Requester> Launch<'_, R> {
         Ok(bursts)
     }
 
-    /// Also counts the replies that were later than that and are not in the figure.
+    /// Measures receives after staying away. Also counts the replies that came too late, which are not in the
+    /// figure.
     fn receives_after_staying_away(&mut self, rtt_ns: f64) -> Result<(Vec<f64>, u64), LayerError> {
         let away = self.bench.layer.work(AWAY_ROUND_TRIPS * rtt_ns);
         let mut batches = Vec::with_capacity(BATCHES);
@@ -348,8 +350,8 @@ impl<R: Requester> Launch<'_, R> {
         Ok((batches, late))
     }
 
-    /// Chooses bursts beyond the depth of the pipeline, as far as the launch has time for them, and
-    /// delays on both sides of the idle time.
+    /// Chooses bursts beyond the depth of the pipeline, as far as the launch has time for them, and delays on
+    /// both sides of the idle time.
     fn choose_shape(&self, pilot: &Pilot) -> Shape {
         let window = self.bench.layer.max_window();
         let depth = steady::depth(pilot.rtt_ns, pilot.plateau_ns, window);
@@ -365,7 +367,7 @@ impl<R: Requester> Launch<'_, R> {
             1.0,
             (SHORTEST_SIGNATURE.min(planned), planned),
         );
-        // A pipeline that is too deep for any burst is not worth a long one.
+        // A long burst is of no use if the pipeline is too deep for any burst.
         let is_too_deep = steady::BURST_OVER_DEPTH * depth > LONGEST_BURST_AT_MOST;
         let deep = if is_too_deep { 0 } else { steady::BURST_OVER_DEPTH * depth.max(unpolled) };
         let longest = deep.next_power_of_two().clamp(1 << fitting.ilog2(), LONGEST_BURST_AT_MOST);
@@ -380,7 +382,7 @@ impl<R: Requester> Launch<'_, R> {
 
     fn passes(&mut self, data: &mut LaunchData) -> Result<(), LayerError> {
         let began = self.bench.elapsed();
-        // The pauses still to come take their share.
+        // The pauses at the end keep their share.
         let share = |elapsed: f64| (elapsed - began) / (0.95 - began).max(0.05);
         let told = |share: f64| 0.2 + 0.75 * share.min(1.0);
         let mut order: Vec<usize> = (0..data.signature.len()).collect();
@@ -411,7 +413,7 @@ impl<R: Requester> Launch<'_, R> {
         Ok(())
     }
 
-    /// What a delay really takes.
+    /// Returns the measured length of a delay in nanoseconds.
     fn measured_delay(&mut self, work: Option<Work>) -> f64 {
         work.map_or(0.0, |work| self.bench.measured_delay(work, DELAYS))
     }
@@ -420,7 +422,7 @@ impl<R: Requester> Launch<'_, R> {
         (d_ns > 0.0).then(|| self.bench.layer.work(d_ns))
     }
 
-    /// A batch of each burst of a curve, `done` being the share that was done before.
+    /// Measures a batch of each burst of a curve. `done` is the share that was done before.
     fn curve(&mut self, curve: &mut Curve, done: f64) -> Result<(), LayerError> {
         let work = self.delay(curve.d_ns);
         curve.d_measured_ns.push(self.measured_delay(work));

@@ -1,5 +1,4 @@
-//! Ratios of layers whose launches were interleaved: paired by launch, so that what
-//! drifts with the machine falls out.
+//! Ratios of layers with interleaved launches, paired by launch. Drift of the machine cancels.
 
 use super::data::LaunchData;
 use super::extract::each_launch;
@@ -9,16 +8,16 @@ use crate::record::parameter::Status;
 use crate::record::{LayerResult, Ratio};
 use std::collections::BTreeMap;
 
-/// The ratio of every signature to the first one, for each parameter for which every pair of
-/// launches has one. Of plateaus that are not both a measured `g` it is called `plateau`.
+/// Returns the ratios of every signature to the first one, for each parameter that both launches of every
+/// pair have. The ratio of plateaus is called `plateau` unless both are a measured `g`.
 pub fn ratios(results: &[LayerResult], confidence: f64) -> Vec<Ratio> {
     let mut signatures = results.iter().filter(|result| result.logp().is_some());
     let Some(below) = signatures.next() else { return Vec::new() };
     signatures.flat_map(|above| ratio(above, below, confidence)).collect()
 }
 
-/// The ratios of one signature to another one, of a run in which both were interleaved. None where
-/// their launches are of different strata, which differ in more than the layer.
+/// Returns the ratios of one signature to another one of the same interleaved run. None if their launches are
+/// of different strata, which differ in more than the layer.
 pub fn ratio(above: &LayerResult, below: &LayerResult, confidence: f64) -> Vec<Ratio> {
     let (Some(found_above), Some(found_below)) = (above.logp(), below.logp()) else { return Vec::new() };
     if above.headline().map(|stratum| &stratum.name) != below.headline().map(|stratum| &stratum.name) {
@@ -31,7 +30,7 @@ pub fn ratio(above: &LayerResult, below: &LayerResult, confidence: f64) -> Vec<R
     for (at, parameter) in ["rtt", "o_s", "o_r", last].into_iter().enumerate() {
         let pair = |(launch, above): (&usize, &[f64; 4])| Some((above[at], below_each.get(launch)?[at]));
         let pairs = above_each.iter().filter_map(pair);
-        // Ratios of figures around 0 say nothing, and leaving pairs out would choose.
+        // Ratios of figures around 0 say nothing, and to leave out single pairs would select by the outcome.
         let are_positive = pairs.clone().all(|(above, below)| above > 0.0 && below > 0.0);
         if pairs.clone().next().is_none() || !are_positive {
             continue;
@@ -50,7 +49,8 @@ pub fn ratio(above: &LayerResult, below: &LayerResult, confidence: f64) -> Vec<R
     ratios
 }
 
-/// Where the round trip goes, by what each launch says of it. `None` where none says anything.
+/// Returns the parameters as shares of half of the round trip, over the launches. `None` if no launch gives
+/// them.
 pub fn shares(launches: &[LaunchData], confidence: f64) -> Option<Shares> {
     let each = each_launch(launches);
     let share = |of: fn([f64; 3]) -> f64| {
@@ -65,7 +65,7 @@ pub fn shares(launches: &[LaunchData], confidence: f64) -> Option<Shares> {
     })
 }
 
-/// The figures of each launch, by where it stood in the order.
+/// Returns the figures of each launch, by its index in the order.
 fn by_launch(launches: &[LaunchData]) -> BTreeMap<usize, [f64; 4]> {
     launches.iter().map(|launch| launch.launch).zip(each_launch(launches)).collect()
 }

@@ -1,4 +1,4 @@
-//! Where the layer, the machine or the run do not allow a figure to be taken at its word.
+//! Warnings about the figures of overlap, because of the layer, the machine or the run.
 
 use super::launches::Launches;
 use super::record::{Overlap, Quantity, SizeOverlap};
@@ -9,16 +9,16 @@ use crate::record::parameter::Parameters;
 use crate::show::{Percent, Size, Time};
 use crate::stats::{Interval, median};
 
-/// Work may be off its share of the amount asked for by so much.
+/// The tolerated deviation of work from its share of the amount asked for.
 const NOT_LINEAR: f64 = 0.02;
-/// A figure is odd where its interval lies beyond what can be by this share.
+/// A figure is impossible if its interval lies beyond the limit by this share.
 const ODD: f64 = 0.01;
-/// Waiting may grow with work by this share.
+/// The tolerated growth of waiting with work, as a share.
 const WAIT_GROWS: f64 = 0.1;
-/// What two methods say of the share that goes behind work may differ by so much.
+/// The tolerated difference of two methods for the share that goes behind work.
 const DISAGREEMENT: f64 = 0.1;
 
-/// Where the layer or the machine does not behave as the methods assume.
+/// Returns the warnings: the layer or the machine does not behave as the methods assume.
 pub(super) fn find(
     launches: &Launches<'_>,
     parameters: &Parameters,
@@ -37,7 +37,7 @@ pub(super) fn find(
     doubts
 }
 
-/// Both methods take it that k times the work takes k times as long.
+/// Warns if work is not linear: both methods assume that k times the work takes k times as long.
 fn doubt_work(launches: &Launches<'_>, doubts: &mut Vec<Doubt>) {
     let count = launches.data.iter().map(|launch| launch.work.len()).min().unwrap_or(0);
     let stretch = |nth: usize| {
@@ -59,7 +59,7 @@ fn doubt_work(launches: &Launches<'_>, doubts: &mut Vec<Doubt>) {
     }
 }
 
-/// Names what is odd at some intervals, in one doubt.
+/// Returns the intervals of odd points, for one sentence.
 fn at_intervals(intervals: &[&Quantity]) -> String {
     let times: Vec<f64> = intervals.iter().filter_map(|interval| interval.value).collect();
     match times[..] {
@@ -175,14 +175,14 @@ fn doubt_free(size: &SizeOverlap, launches: usize, doubts: &mut Vec<Doubt>) {
     }
 }
 
-/// What the clock and the system did to the figures.
+/// Adds the warnings about the clock and the system.
 fn doubt_machine(launches: &Launches<'_>, parameters: &Parameters, doubts: &mut Vec<Doubt>) {
     let timer = median(launches.data.iter().map(|launch| launch.timer_ns));
     doubts.extend(coarse_clock(parameters.rtt.value_ns, timer));
     doubts.extend(preempted("worker", launches.data.iter().map(|l| (l.preemptions, l.took_ns))));
 }
 
-/// A figure with the half-width that is precise enough for it.
+/// A figure with the half-width that its interval may have.
 struct Wanted {
     name: String,
     ci: Option<Interval>,
@@ -195,8 +195,8 @@ impl Wanted {
     }
 }
 
-/// All figures that must be precise: half round trips to a share of their own; availability and
-/// the share of a cycle that is free, which are shares themselves, to the share itself.
+/// Returns all figures that must be precise. Half round trips must be so to a share of themselves.
+/// Availability and the free share of a cycle are shares, and must be so to the share asked for.
 fn wanted(overlap: &Overlap, precision: f64) -> Vec<Wanted> {
     let mut wanted = Vec::new();
     for trip in &overlap.trips {
@@ -219,7 +219,7 @@ fn wanted(overlap: &Overlap, precision: f64) -> Vec<Wanted> {
     wanted
 }
 
-/// Whether every figure is known as precisely as asked for.
+/// Reports whether every figure is as precise as asked for.
 pub fn is_precise(overlap: &Overlap, precision: f64) -> bool {
     wanted(overlap, precision).iter().all(|figure| figure.excess() <= 1.0)
 }

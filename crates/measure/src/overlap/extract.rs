@@ -1,6 +1,5 @@
-//! The figures read off several launches: each is the median, over the launches, of what a
-//! launch says by itself, with the distribution-free interval of that median. A launch says the
-//! median of its batches. Nothing is clamped.
+//! The figures read off several launches. Each is the median of the values of the launches, with its
+//! distribution-free interval. The value of a launch is the median of its batches. No figure is clamped.
 
 use super::data::{OverlapLaunch, PollingBatch, PwwBatch, SizeData};
 use super::doubts;
@@ -14,21 +13,21 @@ use crate::stats::median;
 
 const NS_PER_S: f64 = 1e9;
 
-/// What several launches say about a layer.
+/// The overlap of a layer, read off several launches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Extracted {
     /// The round trip of the smallest messages; this verb reads nothing else of a signature.
     pub parameters: Parameters,
-    /// Everything else. Without the launches: they are the caller's.
+    /// The record of the verb, without the launches, which the caller has.
     pub overlap: Overlap,
     /// Doubts.
     pub doubts: Vec<Doubt>,
 }
 
-/// Reads figures and doubts off launches. `None` where they measured nothing, or not the same.
+/// Reads figures and doubts off launches. `None` if the launches measured nothing, or had different shapes.
 pub fn extract(data: &[OverlapLaunch], confidence: f64, precision: f64) -> Option<Extracted> {
     let first = data.first().filter(|first| !first.trips.is_empty())?;
-    // A record is a file: launches of other sizes or intervals do not belong together.
+    // A record is a file: its launches may have different sizes or intervals, which cannot be compared.
     if !data.iter().all(|launch| launch.shape == first.shape && launch.is_whole()) {
         return None;
     }
@@ -40,7 +39,7 @@ pub fn extract(data: &[OverlapLaunch], confidence: f64, precision: f64) -> Optio
 }
 
 impl OverlapLaunch {
-    /// Whether there are data for all of the shape.
+    /// Reports whether the launch has data for all of its shape.
     fn is_whole(&self) -> bool {
         let shape = &self.shape;
         let of_size = |(data, shape): (&SizeData, &super::data::SizeShape)| {
@@ -83,7 +82,7 @@ impl Launches<'_> {
         }
     }
 
-    /// The half round trip at the index `at`, times a factor.
+    /// Returns the half round trip at the index `at`, times a factor.
     fn half_rtt(&self, at: usize, factor: f64) -> Parameter {
         let of = |launch: &OverlapLaunch| factor * median(launch.trips[at].half_rtt_ns.iter().copied());
         let batches = self.data.iter().flat_map(|launch| &launch.trips[at].half_rtt_ns);

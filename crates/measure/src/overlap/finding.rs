@@ -1,14 +1,13 @@
-//! What the figures of a size mean, by predicates that docs/overlap.md writes down.
+//! The meaning of the figures of a size, by the predicates of docs/overlap.md.
 //!
-//! * Long work: that of all points of post-work-wait at which the work asked for is at least
-//!   twice a cycle without work.
-//! * Share of the waiting that goes behind work: what long work takes off the waiting, less what
-//!   it adds to posting, over the waiting without work. A layer that moves what is there when the
-//!   next message is posted has hidden nothing. Where post-work-wait was not run, the same of the
-//!   longest work in the search for the most work that is free.
-//! * What that says of progress: [`super::progress`].
-//! * Somebody pays where the interval of what they pay, as a share of the cycle without work,
-//!   lies above [`PAYS`]; they do not where it lies below.
+//! * Long work: all points of post-work-wait whose work is at least twice a cycle without work.
+//! * Hidden share: the waiting that long work removes, less the posting that it adds, over the waiting
+//!   without work. A layer that moves data only when the next message is posted hides nothing. If
+//!   post-work-wait was not run, the longest work of the search for the most free work takes the place of
+//!   long work.
+//! * Progress: [`super::progress`].
+//! * Payers: a payer's cost counts if its interval, as a share of the cycle without work, lies above
+//!   [`PAYS`]. It does not count if the interval lies below.
 
 use super::data::{OverlapLaunch, PwwBatch};
 use super::launches::{Launches, over_batches};
@@ -17,12 +16,12 @@ use super::record::{Finding, Payer, Progress, Quantity, SizeOverlap};
 use crate::show::{Percent, Time};
 use crate::stats::median;
 
-/// From this share of a cycle on somebody pays.
+/// A cost counts from this share of a cycle on.
 pub(super) const PAYS: f64 = 0.05;
 /// Work is long from so many cycles without work on.
 const LONG: f64 = 2.0;
 
-/// What stands where nothing was read yet.
+/// Returns the finding before any figure is read.
 pub(super) fn unknown() -> Finding {
     Finding {
         progress: Progress::CannotTell,
@@ -39,16 +38,16 @@ pub(super) fn unknown() -> Finding {
     }
 }
 
-/// What a launch says of cycles with long work, and of one without.
+/// The costs of cycles with long work and of a cycle without work, in one launch.
 #[derive(Clone, Copy, Debug)]
 struct Costs {
     cycle: f64,
     hidden: f64,
-    /// What work takes off the waiting, as a share of the cycle.
+    /// The waiting that long work removes, as a share of the cycle.
     saved: f64,
-    /// The waiting that is left after long work, with what it adds to posting.
+    /// The waiting after long work, with the posting that work adds.
     left: f64,
-    /// To post without work.
+    /// The time to post without work.
     post: f64,
     calls: f64,
     stolen: f64,
@@ -67,7 +66,7 @@ impl Costs {
             |of: fn(&PwwBatch) -> f64| median(long.iter().map(|&nth| over_batches(&batches[nth], of)));
         let waiting = over_batches(none, |batch| batch.wait_ns);
         let post = over_batches(none, |batch| batch.post_ns);
-        // Posting may become shorter: what interrupts it without work interrupts long work.
+        // Posting may become shorter, because interruptions of posting without work fall into long work.
         let added = (over_long(|batch| batch.post_ns) - post).max(0.0);
         let left = over_long(|batch| batch.wait_ns) + added;
         Some(Self {
@@ -82,8 +81,8 @@ impl Costs {
         })
     }
 
-    /// The same from the search for the most work that is free: its longest work is more than a cycle.
-    /// Nobody was looked at who pays.
+    /// Reads the same from the search for the most free work, whose longest work is more than a cycle. The
+    /// search does not tell who pays.
     fn of_search(launch: &OverlapLaunch, at: usize) -> Option<Self> {
         let knee = launch.sizes[at].knee.as_ref()?;
         let longest = knee.looks.iter().max_by(|a, b| a.work_ns.total_cmp(&b.work_ns))?;
@@ -93,21 +92,21 @@ impl Costs {
         let unknown = f64::NAN;
         let (hidden, saved) = match longest.wait_ns {
             Some(_) => ((waiting - left) / waiting, (waiting - left) / cycle),
-            // Records of versions that did not keep the waiting.
+            // Records of earlier versions do not have the waiting.
             None => (knee.free_ns / cycle, unknown),
         };
         let post = cycle - waiting;
         Some(Self { cycle, hidden, saved, left, post, calls: unknown, stolen: unknown, others: unknown })
     }
 
-    /// What long work takes off the time of one message alone, less posting, as a share of that.
+    /// Returns the share of the time of one message alone, less posting, that long work removes.
     fn hidden_of_trip(&self, trip_ns: f64) -> f64 {
         let alone = trip_ns - self.post;
         if alone > 0.0 { 1.0 - self.left / alone } else { f64::NAN }
     }
 }
 
-/// What the launches say of progress at the index `at`, from the costs of each.
+/// Returns the evidence about progress at the index `at`, from the costs of each launch.
 fn evidence(launches: &Launches<'_>, at: usize, costs: impl Fn(&OverlapLaunch) -> Option<Costs>) -> Evidence {
     let size_bytes = launches.data[0].shape.sizes[at].size_bytes;
     let over = |of: &dyn Fn(&OverlapLaunch, &Costs) -> f64| {
@@ -128,7 +127,7 @@ fn evidence(launches: &Launches<'_>, at: usize, costs: impl Fn(&OverlapLaunch) -
     }
 }
 
-/// What the launches say about the size at the index `at`.
+/// Returns the finding about the size at the index `at`.
 pub(super) fn of(launches: &Launches<'_>, at: usize, size: &SizeOverlap) -> Finding {
     let cost = |of: fn(&Costs) -> f64| {
         launches.quantity(|launch| Costs::of(launch, at).map_or(f64::NAN, |costs| of(&costs)))
@@ -231,7 +230,7 @@ fn who_pays(finding: &Finding) -> String {
     text
 }
 
-/// Who pays, and how much.
+/// Returns the payers in words, with their costs.
 fn listed(finding: &Finding, payers: &[Payer]) -> String {
     let paid = |payer: &Payer| {
         let (who, ns) = match payer {

@@ -1,5 +1,5 @@
-//! How much computation goes behind messages, and who pays for that: COMB (Brightwell et al.
-//! 2003), and the most work that is free.
+//! The overlap of computation and messages, and its costs: COMB (Brightwell et al. 2003), and the most work
+//! that is free.
 
 mod cells;
 pub mod data;

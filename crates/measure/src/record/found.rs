@@ -29,7 +29,7 @@ pub enum Found {
 }
 
 impl Found {
-    /// How many launches are behind it.
+    /// Returns the number of launches behind the findings.
     pub fn launches(&self) -> usize {
         match self {
             Self::Logp(logp) => logp.launches.len(),

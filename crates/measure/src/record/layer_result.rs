@@ -64,7 +64,7 @@ pub struct LayerResult {
 }
 
 impl LayerResult {
-    /// What people call it: the layer, with its label where it has one.
+    /// Returns the name of the result: the layer, with its label if it has one.
     pub fn name(&self) -> String {
         match &self.label {
             Some(label) => format!("{} ({label})", self.layer),
@@ -72,7 +72,7 @@ impl LayerResult {
         }
     }
 
-    /// The verb that measured, as on the command line.
+    /// Returns the verb, as on the command line.
     pub fn verb(&self) -> &'static str {
         match self.found {
             Found::Logp(_) => "logp",
@@ -84,7 +84,7 @@ impl LayerResult {
         }
     }
 
-    /// What the signature found, where that was the verb.
+    /// Returns the record of `logp`, if that was the verb.
     pub fn logp(&self) -> Option<&Logp> {
         match &self.found {
             Found::Logp(logp) => Some(logp),
@@ -92,7 +92,7 @@ impl LayerResult {
         }
     }
 
-    /// What messages of every size found, where that was the verb.
+    /// Returns the record of `bulk`, if that was the verb.
     pub fn bulk(&self) -> Option<&Bulk> {
         match &self.found {
             Found::Bulk(bulk) => Some(bulk),
@@ -100,7 +100,7 @@ impl LayerResult {
         }
     }
 
-    /// What was found about contention, where that was the verb.
+    /// Returns the record of `contention`, if that was the verb.
     pub fn contention(&self) -> Option<&Contention> {
         match &self.found {
             Found::Contention(contention) => Some(contention),
@@ -108,7 +108,7 @@ impl LayerResult {
         }
     }
 
-    /// What was found about computation behind messages, where that was the verb.
+    /// Returns the record of `overlap`, if that was the verb.
     pub fn overlap(&self) -> Option<&Overlap> {
         match &self.found {
             Found::Overlap(overlap) => Some(overlap),
@@ -116,7 +116,7 @@ impl LayerResult {
         }
     }
 
-    /// What was found about registering memory, where that was the verb.
+    /// Returns the record of `registration`, if that was the verb.
     pub fn registration(&self) -> Option<&Registration> {
         match &self.found {
             Found::Registration(registration) => Some(registration),
@@ -124,7 +124,7 @@ impl LayerResult {
         }
     }
 
-    /// What was found about dials, where that was the verb.
+    /// Returns the record of `validate`, if that was the verb.
     pub fn validation(&self) -> Option<&Validation> {
         match &self.found {
             Found::Validate(validation) => Some(validation),
@@ -132,12 +132,12 @@ impl LayerResult {
         }
     }
 
-    /// How many launches are behind the figures.
+    /// Returns the number of launches behind the figures.
     pub fn launches(&self) -> usize {
         self.found.launches()
     }
 
-    /// How many launches there were, of whatever stratum.
+    /// Returns the number of launches in all strata.
     pub fn launches_in_all(&self) -> usize {
         match self.strata[..] {
             [] => self.launches(),

@@ -81,28 +81,32 @@ pub struct Options {
     pub seed: u64,
 }
 
-/// Why text is not a record that can be read.
+/// The reason why a text is not a record of this schema.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum RecordError {
-    /// It names another schema.
+    /// The text names another schema.
     #[error("it is a record of schema '{0}', and this version reads {SCHEMA}")]
     Schema(String),
-    /// It names no schema.
+    /// The text names no schema.
     #[error("it names no schema: not a netdyno record")]
     NoSchema,
-    /// It is not the JSON of a record.
+    /// The text is not the JSON of a record.
     #[error("it is not a whole netdyno record: {0}")]
     Malformed(String),
 }
 
-/// The part of a record that says what the rest is.
+/// The field of a record that names its schema.
 #[derive(Deserialize)]
 pub(crate) struct Preamble {
     pub(crate) schema: Option<String>,
 }
 
 impl Record {
-    /// The record in JSON text.
+    /// Reads a record from JSON text.
+    ///
+    /// # Errors
+    /// Returns `Schema` or `NoSchema` if the text is not of [`SCHEMA`], and `Malformed` if it is not the JSON
+    /// of a record.
     pub fn from_json(text: &str) -> Result<Self, RecordError> {
         let malformed = |error: serde_json::Error| RecordError::Malformed(error.to_string());
         match serde_json::from_str::<Preamble>(text).map_err(malformed)?.schema {

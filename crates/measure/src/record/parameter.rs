@@ -26,14 +26,14 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Those of a layer on which none can be seen.
+    /// Returns the parameters of a layer on which none can be seen.
     pub fn unobservable() -> Self {
         let none = Parameter::unobservable;
         let per_byte = PerByte::unobservable();
         Self { rtt: none(), o_s: none(), o_r: none(), o_poll: none(), g: none(), L: none(), G: per_byte }
     }
 
-    /// The parameters in time, by name, in the order in which they are shown.
+    /// Returns the parameters in time by name, in the order of tables.
     pub fn times(&self) -> [(&'static str, &Parameter); 6] {
         [
             ("rtt", &self.rtt),
@@ -77,7 +77,7 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// One that cannot be seen.
+    /// Returns a parameter that cannot be seen.
     pub fn unobservable() -> Self {
         Self {
             status: Status::Unobservable,
@@ -114,7 +114,7 @@ pub struct PerByte {
 }
 
 impl PerByte {
-    /// One that cannot be seen.
+    /// Returns a parameter that cannot be seen.
     pub fn unobservable() -> Self {
         Self {
             status: Status::Unobservable,

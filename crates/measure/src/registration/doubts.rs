@@ -1,4 +1,4 @@
-//! Where the library, the machine or the run do not allow a figure to be taken at its word.
+//! Warnings about the costs of registration, because of the library, the machine or the run.
 
 use super::data::RegistrationLaunch;
 use super::record::{Registration, SizeCosts};
@@ -9,25 +9,26 @@ use crate::record::parameter::Parameter;
 use crate::show::{Bytes, Number, Percent, Time};
 use crate::stats::median;
 
-/// Whoever pins pages takes more time for so many times as many of them,
+/// A library that pins pages takes more time for so many times as many of them.
 const PAGES_THAT_TELL: usize = 64;
-/// by this factor at least, and by this much for each page, which may be a part of a huge one. Less is what
-/// caches do that are cold after a large region was touched.
+/// That time grows at least by this factor, and at least by so many nanoseconds for each page, which may be a
+/// part of a huge page. A smaller growth comes from cold caches after a large region was touched.
 const GROWS: f64 = 2.0;
 const PINNING_NS: f64 = 0.1;
 /// Registering again is much cheaper than for the first time below this share.
 const KEPT: f64 = 0.5;
-/// What a library saves for each page by keeping it grows with the pages: of two sizes far apart at least by
-/// this share of what they differ by. What a processor's caches save is the same for all large regions.
+/// A library that keeps registrations saves an amount that grows with the pages: between two sizes far apart
+/// at least by this share of the difference in pages. The saving by the processor's caches is the same for
+/// all large regions.
 const IN_PROPORTION: f64 = 0.6;
-/// Registering again what is kept takes no more than so many hits.
+/// Registering a kept region again takes at most so many hits.
 const HIT: f64 = 2.0;
-/// The cost of reading the clock, which is taken off, is known to this share of it: no figure is known better.
+/// The cost of a clock reading, which is taken off, has an error of this share. No figure is more precise.
 const CLOCK_IS_KNOWN: f64 = 0.05;
 /// No clock is finer, in nanoseconds.
 const GRAIN_NS: f64 = 1e-3;
 
-/// Where the figures mean something else than what they are called, or are not known well.
+/// Returns the warnings: a figure has another meaning than its name says, or is not precise.
 pub(super) fn find(
     launches: &[RegistrationLaunch],
     registration: &Registration,
@@ -44,7 +45,7 @@ pub(super) fn find(
     doubts
 }
 
-/// The system refuses to lock more than a process may.
+/// Warns if the system refused to lock a region, because of the limit of the process.
 fn lock_refused(registration: &Registration) -> Option<Doubt> {
     let is_refused =
         |size: &&SizeCosts| size.lock.value_ns.is_none() || size.lock_first_touch.value_ns.is_none();
@@ -56,8 +57,8 @@ fn lock_refused(registration: &Registration) -> Option<Doubt> {
     Some(Doubt::about("lock_refused", "lock", text))
 }
 
-/// The largest size, and the largest of a page at most, where there are so many pages between them
-/// that a library which sees to each of them is found out.
+/// Returns the largest size of at most a page, and the largest size. `None` unless enough pages lie between
+/// them to show a cost for each page.
 fn far_apart(registration: &Registration) -> Option<(&SizeCosts, &SizeCosts)> {
     let page = registration.system.page_bytes.max(1);
     let large = registration.sizes.last()?;
@@ -69,7 +70,7 @@ fn pages(registration: &Registration, size: &SizeCosts) -> f64 {
     (size.size_bytes / registration.system.page_bytes.max(1)) as f64
 }
 
-/// A library that pins pages takes time for each of them.
+/// Warns if registering takes no time for each page: then the library does not pin pages.
 fn not_pinned(registration: &Registration) -> Option<Doubt> {
     let (small, large) = far_apart(registration)?;
     let (of_small, of_large) = (small.touched.value_ns?, large.touched.value_ns?);
@@ -88,10 +89,9 @@ fn not_pinned(registration: &Registration) -> Option<Doubt> {
     })
 }
 
-/// A library may keep what is deregistered, and unpin it when it likes. Registering again is then much
-/// cheaper than for the first time. So it is for the processor's caches, which are cold after a large region
-/// was touched: what they save is told apart by its amount, by how it grows with the size, and by small
-/// regions, which are in the caches.
+/// Warns if the library keeps deregistered regions. Registering again is then much cheaper than for the first
+/// time. Cold caches after a large region was touched have the same effect. The amount of the saving, its
+/// growth with the size, and small regions, which are in the caches, distinguish the two.
 fn kept(registration: &Registration) -> Option<Doubt> {
     let large = registration.sizes.last()?;
     let is_more_than_caches = || {
@@ -113,7 +113,7 @@ fn kept(registration: &Registration) -> Option<Doubt> {
     Some(Doubt::about("kept_after_deregistering", "again", text))
 }
 
-/// Whether registering again takes much less than for the first time, by their intervals where there are any.
+/// Reports that registering again takes much less than for the first time, by the intervals if there are any.
 fn is_much_cheaper(size: &SizeCosts) -> bool {
     let ends = |cost: &Parameter| Some((cost.value_ns?, cost.ci_ns));
     let (Some((again, again_ci)), Some((touched, touched_ci))) = (ends(&size.again), ends(&size.touched))
@@ -124,8 +124,8 @@ fn is_much_cheaper(size: &SizeCosts) -> bool {
     most < KEPT * least
 }
 
-/// Whether registering again is a hit, and saves more for more pages, in proportion: seen at the largest size
-/// and the next two.
+/// Reports that registering again is a hit, and that the saving grows in proportion to the pages, over the
+/// three largest sizes.
 fn grows_with_pages(registration: &Registration) -> Option<bool> {
     let [.., smallest, middle, largest] = &registration.sizes[..] else { return None };
     let is_hit = largest.again.value_ns? <= HIT * largest.cached.value_ns?;
@@ -166,7 +166,7 @@ fn coarse_clock(launches: &[RegistrationLaunch], registration: &Registration) ->
     })
 }
 
-/// All figures, with what they are about.
+/// Returns all figures with their names.
 fn costs(registration: &Registration) -> Vec<(String, &Parameter)> {
     let of_sizes = registration.sizes.iter().flat_map(|size| {
         size.times().map(|(name, cost)| (format!("{name} of {}", Bytes(size.size_bytes)), cost))
@@ -175,20 +175,20 @@ fn costs(registration: &Registration) -> Vec<(String, &Parameter)> {
     of_sizes.chain(fixed).filter(|(_, cost)| cost.value_ns.is_some()).collect()
 }
 
-/// How many times as wide as asked for a figure is. A figure of nothing has no share of itself: none has to
-/// be known better than the clock tells, `finest_ns`.
+/// Returns the half-width of a figure as a multiple of the half-width asked for. A figure near 0 has no
+/// useful share of itself, so no half-width below `finest_ns` is asked for.
 fn excess(cost: &Parameter, precision: f64, finest_ns: f64) -> f64 {
     let excess = || Some(cost.ci_ns?.half_width() / (precision * cost.value_ns?.abs()).max(finest_ns));
     excess().unwrap_or(f64::INFINITY)
 }
 
-/// The half-width below which the clock tells nothing.
+/// Returns the half-width that the clock can resolve.
 fn finest_ns(launches: &[RegistrationLaunch]) -> f64 {
     let timer = median_timer(launches);
     if timer > 0.0 { (CLOCK_IS_KNOWN * timer).max(GRAIN_NS) } else { GRAIN_NS }
 }
 
-/// Whether every figure that there is is known as precisely as asked for, or as the clock tells.
+/// Reports whether every figure is as precise as asked for, or as the clock resolves.
 pub fn is_precise(launches: &[RegistrationLaunch], registration: &Registration, precision: f64) -> bool {
     let finest = finest_ns(launches);
     costs(registration).iter().all(|(_, cost)| excess(cost, precision, finest) <= 1.0)

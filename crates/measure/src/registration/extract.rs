@@ -1,6 +1,5 @@
-//! The figures read off several launches: each is the median, over the launches, of what a launch
-//! says by itself, with the distribution-free interval of that median. A launch says the median of
-//! its batches. Nothing is clamped.
+//! The figures read off several launches. Each is the median of the values of the launches, with its
+//! distribution-free interval. The value of a launch is the median of its batches. No figure is clamped.
 
 use super::data::{COSTS, FixedData, RegistrationLaunch};
 use super::doubts;
@@ -10,21 +9,21 @@ use crate::record::doubt::Doubt;
 use crate::record::parameter::{Parameter, Parameters};
 use crate::stats::median;
 
-/// What several launches say about a layer.
+/// The costs of registration of a layer, read off several launches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Extracted {
-    /// None of these can be seen: nothing is sent.
+    /// Unobservable, because this verb sends no message.
     pub parameters: Parameters,
-    /// What was found. Without the launches: they are the caller's.
+    /// The record of the verb, without the launches, which the caller has.
     pub registration: Registration,
     /// Doubts.
     pub doubts: Vec<Doubt>,
 }
 
-/// Reads figures and doubts off launches. `None` where they measured nothing, or not the same.
+/// Reads figures and doubts off launches. `None` if the launches measured nothing, or different sizes.
 pub fn extract(data: &[RegistrationLaunch], confidence: f64, precision: f64) -> Option<Extracted> {
     let first = data.first().filter(|first| !first.sizes.is_empty())?;
-    // A record is a file: launches of other sizes do not belong together.
+    // A record is a file: its launches may have different sizes, which cannot be compared.
     if !data.iter().all(|launch| launch.is_like(first)) {
         return None;
     }
@@ -40,7 +39,7 @@ pub fn extract(data: &[RegistrationLaunch], confidence: f64, precision: f64) -> 
 }
 
 impl RegistrationLaunch {
-    /// Whether it has measured what `first` has, all of it.
+    /// Reports whether the launch measured the same as `first`, and all of it.
     fn is_like(&self, first: &Self) -> bool {
         self.shape == first.shape
             && self.sizes.len() == self.shape.sizes.len()
@@ -83,11 +82,11 @@ impl Launches<'_> {
         FixedCost { name: name.clone(), cost: self.cost(*samples, |launch| &launch.fixed[nth].batches_ns) }
     }
 
-    /// A cost whose batches have so many samples each.
+    /// Returns a cost from its batches, each of `samples` samples.
     fn cost(&self, samples: u64, batches: impl Fn(&RegistrationLaunch) -> &[f64]) -> Parameter {
         let all = || self.data.iter().flat_map(|launch| batches(launch).iter().copied());
         let of = |launch| median(batches(launch).iter().copied());
-        // A record is a file: what it says of counts may be anything.
+        // A record is a file: its counts may have any value.
         let samples = samples.saturating_mul(all().count() as u64);
         Figure::over(self.data.iter().map(of), self.confidence).parameter(all(), samples)
     }

@@ -1,21 +1,21 @@
 //! Strata: launches whose processors were equally far apart.
 //!
-//! A hypervisor moves virtual processors among real ones. The same launch then takes 104 ns in one minute
-//! and 404 ns in the next, and a median over both describes neither. Before and after each launch the two
-//! processors are therefore probed: how long a cache line bounces between them. Launches are put into
-//! strata by that probe alone, never by the figures that they measured: a selection by the outcome would
-//! make every interval too narrow.
+//! A hypervisor moves virtual processors among real ones. The same launch then takes 104 ns in one minute and
+//! 404 ns in the next, and a median over both describes neither. Two probes, before and after each launch,
+//! therefore measure how long a cache line bounces between the two processors. The probes alone assign
+//! launches to strata, never the measured figures: a selection by the outcome would make every interval too
+//! narrow.
 //!
-//! The rule: sort the launches of all layers by their bounce. Where one is more than [`ALIKE`] times the
-//! one before, a new stratum begins; where that happens more than three times, at the three widest gaps.
-//! A launch whose two probes differ by more than that factor was moved, and belongs to none of them.
-//! Fewer than [`LAUNCHES_AT_LEAST`] launches of each layer stay together.
+//! The rule: the launches of all layers are sorted by their bounce. A new stratum begins where a bounce is
+//! more than [`ALIKE`] times the one before. If that happens more than three times, only the three widest
+//! gaps count. A launch whose two probes differ by more than that factor was moved, and belongs to no
+//! stratum. Fewer than [`LAUNCHES_AT_LEAST`] launches of each layer are not divided.
 //!
-//! A processor may be one of two threads of a core. While another guest of the host is busy on the other
-//! one, everything takes up to twice as long. The pace of both processors is therefore sampled during the
-//! launch. A launch during which a processor changed its pace, or kept one that most launches did not have,
-//! was unsteady, and belongs to no stratum either. Where fewer than six launches of a layer
-//! are left then, which have no interval, unsteady ones stay among the others.
+//! A processor may be one of two threads of a core. While another guest of the host keeps the other thread
+//! busy, everything takes up to twice as long. The pace of both processors is therefore sampled during the
+//! launch. A launch is unsteady if a processor changed its pace, or had a pace that most launches did not
+//! have. It belongs to no stratum. If fewer than six launches of a layer remain, they have no interval, and
+//! unsteady launches stay among the others.
 
 pub(crate) mod probe;
 pub(crate) mod stratum;
@@ -28,31 +28,32 @@ use crate::stats::{Interval, sorted};
 use probe::have_same_pace;
 use std::collections::BTreeMap;
 
-/// Launches of a layer from which on they are divided: of two, each alone would say less than both.
+/// Launches of a layer are divided from this number on: each of two says less than both together.
 pub const LAUNCHES_AT_LEAST: usize = 3;
-/// Strata at most.
+/// The largest number of strata.
 const STRATA_AT_MOST: usize = 4;
-/// Share of launches whose processors were not as in most from which on a host is a changing one.
+/// A host is a changing one if the processors of a larger share of launches were not as in most.
 const CHANGING: f64 = 0.1;
-/// Steady launches of each layer in the headline from which on unsteady ones are left out.
+/// Unsteady launches are left out if each layer has at least so many steady ones in the headline.
 const STEADY_AT_LEAST: usize = 6;
 
 /// The strata of all launches of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strata {
-    /// The least bounce of each, ascending.
+    /// The least bounce of each stratum, ascending.
     least: Vec<f64>,
-    /// Launches of each, over all layers.
+    /// The launches of each stratum, over all layers.
     launches: Vec<usize>,
     /// The pace that each processor had in most launches.
     main_paces: Vec<MainPace>,
     /// Whether unsteady launches stay among the others.
     with_unsteady: bool,
-    /// Whether all launches are one stratum, whatever was found of their processors.
+    /// Whether all launches are one stratum, independent of their probes.
     is_undivided: bool,
-    /// Launches, over all layers, that were probed.
+    /// The number of probed launches, over all layers.
     probed: usize,
-    /// Those of them whose processors were not as in most: moved, elsewhere, or at another pace.
+    /// The number of probed launches whose processors were not as in most: moved, at another distance, or at
+    /// another pace.
     changed: usize,
 }
 
@@ -63,21 +64,21 @@ struct MainPace {
     range_ns: Interval,
 }
 
-/// Where a launch belongs.
+/// The place of a launch: a stratum, or the reason why it belongs to none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// The stratum, from near to far.
     Of(usize),
-    /// It was unsteady.
+    /// A processor changed its pace, or had another pace than in most launches.
     Unsteady,
-    /// It was moved.
+    /// The processors were moved.
     Moved,
-    /// It was not probed.
+    /// The launch was not probed.
     Unknown,
 }
 
 impl Strata {
-    /// One stratum of all launches: fewer than [`LAUNCHES_AT_LEAST`] of a layer are not divided.
+    /// Returns one stratum of all launches, for fewer than [`LAUNCHES_AT_LEAST`] launches of a layer.
     pub fn undivided() -> Self {
         Self {
             least: vec![0.0],
@@ -90,7 +91,7 @@ impl Strata {
         }
     }
 
-    /// Reads the strata off all probes of a run, by layers.
+    /// Reads the strata off all probes of a run, one slice for each layer.
     pub fn of(layers: &[&[Probe]]) -> Self {
         let probes = || layers.iter().copied().flatten();
         let main_paces = main_paces(probes());
@@ -107,8 +108,8 @@ impl Strata {
         Self { least, launches, with_unsteady: true, ..steady }
     }
 
-    /// Whether the launches of a layer in its headline are enough for an interval; a layer without
-    /// probes has no say.
+    /// Reports whether a layer has enough launches in its headline for an interval. A layer without probes
+    /// has no influence.
     fn has_interval(&self, probes: &[Probe]) -> bool {
         let places: Vec<Place> = probes.iter().map(|probe| self.place(probe)).collect();
         let headline = self.headline(&places);
@@ -116,12 +117,12 @@ impl Strata {
         probes.is_empty() || (matches!(headline, Place::Of(_)) && count >= STEADY_AT_LEAST)
     }
 
-    /// Whether the host changed while it was measured: then it changes until the next run, too.
+    /// Reports that the host changed during the run. It then also changes until the next run.
     pub fn is_of_changing_host(&self) -> bool {
         self.changed as f64 > CHANGING * self.probed as f64
     }
 
-    /// The doubt that such a host is.
+    /// Returns the warning about a changing host.
     pub fn doubt(&self) -> Option<Doubt> {
         let text = || {
             format!(
@@ -133,31 +134,31 @@ impl Strata {
         self.is_of_changing_host().then(|| Doubt::new("host_changes", text()))
     }
 
-    /// Whether the processors had the pace of most launches during this one, as far as it is known.
+    /// Reports whether each watched processor had the pace of most launches during this one.
     pub fn is_at_main_pace(&self, probe: &Probe) -> bool {
         is_at_main_pace(&self.main_paces, probe)
     }
 
-    /// Where a launch belongs.
+    /// Returns the place of a launch.
     pub fn place(&self, probe: &Probe) -> Place {
         match probe.distance() {
             _ if self.is_undivided => Place::Of(0),
             Distance::Moved => Place::Moved,
             _ if !self.with_unsteady && !self.is_at_main_pace(probe) => Place::Unsteady,
-            // Of those that were read off, which it belongs to.
+            // The stratum whose least bounce is the nearest from below.
             Distance::Bounce(ns) => match self.least.iter().rposition(|&least| least <= ns) {
                 Some(at) => Place::Of(at),
                 None => Place::Unknown,
             },
-            // Where no launch found them at another distance, it was not at another one either.
+            // If all launches have one distance, this one has the same.
             Distance::Unknown if self.least.len() == 1 => Place::Of(0),
             Distance::Unknown => Place::Unknown,
         }
     }
 
-    /// The place whose launches are the figures of a layer that has launches in `places`: the stratum
-    /// with the most launches over all layers, the nearer one of two, so that layers can be compared;
-    /// the largest of its own where it has none there.
+    /// Returns the place whose launches give the figures of a layer with launches in `places`. It is the
+    /// stratum with the most launches over all layers, the nearer one of two, so that layers can be compared.
+    /// A layer without launches there takes its own largest place.
     pub fn headline(&self, places: &[Place]) -> Place {
         let count = |place: Place| places.iter().filter(|&&other| other == place).count();
         let of_all = (0..self.launches.len()).rev().max_by_key(|&at| self.launches[at]).map(Place::Of);
@@ -166,7 +167,7 @@ impl Strata {
         of_all.filter(|&place| count(place) > 0).or_else(largest).unwrap_or(Place::Unknown)
     }
 
-    /// What a place is called.
+    /// Returns the name of a place.
     pub fn name(&self, place: Place) -> String {
         match place {
             Place::Moved => "moved".into(),
@@ -181,7 +182,7 @@ impl Strata {
     }
 }
 
-/// The least bounce of each stratum and how many launches it has.
+/// Returns the least bounce and the number of launches of each stratum.
 fn by_bounce<'a>(probes: impl Iterator<Item = &'a Probe>) -> (Vec<f64>, Vec<usize>) {
     let bounces = sorted(probes.filter_map(|probe| match probe.distance() {
         Distance::Bounce(ns) => Some(ns),
@@ -198,8 +199,9 @@ fn by_bounce<'a>(probes: impl Iterator<Item = &'a Probe>) -> (Vec<f64>, Vec<usiz
     (begins.iter().map(|&at| bounces[at]).collect(), launches)
 }
 
-/// The pace that each processor had in most of the launches that kept one: they are sorted, and divided where
-/// one is more than [`SAME_PACE`] times the one before. Of two groups as large it is the faster one.
+/// Returns the pace of each processor in most launches. Only launches in which the processor kept its pace
+/// count. Their paces are sorted, and a new group begins where two neighbours have not the same pace. Of two
+/// groups of equal size the faster one counts.
 fn main_paces<'a>(probes: impl Iterator<Item = &'a Probe>) -> Vec<MainPace> {
     let mut by_cpu: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for pace in probes.flat_map(|probe| &probe.paces).filter(|pace| pace.is_steady()) {
@@ -322,7 +324,7 @@ mod tests {
             (strata.headline(&places), strata.name(Place::Unsteady).as_str()),
             (Place::Of(0), "unsteady")
         );
-        // Of fewer, or where another layer has fewer, all stay together.
+        // With fewer launches, or if another layer has fewer, all stay together.
         for layers in [&[&launches[1..]][..], &[&launches[..], &launches[3..]]] {
             let strata = Strata::of(layers);
             assert!(layers.iter().copied().flatten().all(|probe| strata.place(probe) == Place::Of(0)));
@@ -335,7 +337,7 @@ mod tests {
         let launches = [vec![paced(110.0, 1400.0, 1410.0)], vec![paced(110.0, 1700.0, 1800.0); 8]].concat();
         let strata = Strata::of(&[&launches]);
         assert_eq!((strata.place(&launches[0]), strata.place(&launches[1])), (Place::Unsteady, Place::Of(0)));
-        // What was not watched is not left out.
+        // A launch without samples of its pace is not left out.
         assert_eq!(strata.place(&probe(110.0, 110.0)), Place::Of(0));
     }
 
@@ -349,7 +351,7 @@ mod tests {
     }
 
     proptest! {
-        /// A stratum is an interval of bounces, and nothing but the probes decides.
+        /// A stratum is an interval of bounces, and depends on the probes alone.
         #[test]
         fn strata_are_intervals(bounces in proptest::collection::vec(10.0..2000.0f64, 1..60)) {
             let (strata, of) = places(&bounces);

@@ -1,7 +1,5 @@
-//! What a launch runs, and what it measured, block by block.
+//! The plan of a launch and its measurements, block by block.
 
-use crate::logp::data::LaunchData;
-use crate::logp::extract::each_launch;
 use crate::logp::pattern::Plan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,27 +53,11 @@ pub struct Block {
 }
 
 impl Block {
-    /// Reads a signature.
-    pub fn of(data: &LaunchData, wanted_ns: f64) -> Self {
-        let [rtt, o_s, o_r, g] =
-            each_launch(std::slice::from_ref(data)).first().copied().unwrap_or([f64::NAN; 4]);
-        let seen = |ns: f64| ns.is_finite().then_some(ns);
-        Self {
-            wanted_ns,
-            rtt_ns: seen(rtt),
-            o_s_ns: seen(o_s),
-            o_r_ns: seen(o_r),
-            g_ns: seen(g),
-            L_ns: seen(rtt / 2.0 - o_s - o_r),
-            took_ns: data.took_ns,
-        }
-    }
-
-    /// Its figures, in the order of [`NAMES`]; `NaN` where there is none.
+    /// Returns the figures in the order of [`NAMES`]; `NaN` for a missing one.
     pub fn figures(&self) -> [f64; 5] {
         [self.o_s_ns, self.o_r_ns, self.g_ns, self.L_ns, self.rtt_ns].map(|ns| ns.unwrap_or(f64::NAN))
     }
 }
 
-/// What the figures of a block are called.
+/// The names of the figures of a block.
 pub const NAMES: [&str; 5] = ["o_s", "o_r", "g", "L", "rtt"];

@@ -1,37 +1,58 @@
-//! The tables, read off launches.
+//! The tables of the dials, read off launches.
 
 use super::data::{Block, Dialled, NAMES};
 use super::record::{CrossTalk, Figure, Program, Row, Table, Validation};
 use crate::figure::Figure as Median;
+use crate::logp::data::LaunchData;
+use crate::logp::extract::each_launch;
 use crate::record::doubt::Doubt;
 use crate::show::{Bytes, Percent, Time};
 use crate::stats::median;
 
-/// What a value may err by: a share of itself, or that many nanoseconds.
+/// The tolerated error of a value: a share of itself, or so many nanoseconds.
 const MAY_ERR: (f64, f64) = (0.01, 150.0);
-/// What a parameter may move by that another dial is not to touch.
+/// The tolerated shift of a parameter that the dial must not change: a share of itself, or so many
+/// nanoseconds.
 const MAY_MOVE: (f64, f64) = (0.02, 100.0);
-/// The place of g among the figures of a block.
+/// The index of g among the figures of a block.
 const GAP: usize = 2;
 
-/// A dial, as it is validated.
+/// A dial under validation.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// As on the command line.
+    /// The dial, as on the command line.
     pub dial: String,
-    /// What the parameter is called in its table.
+    /// The name of the parameter in its table.
     pub parameter: String,
-    /// Its place among the figures of a block.
+    /// The index of the parameter among the figures of a block.
     pub figure: usize,
     /// Bytes of a message.
     pub size_bytes: usize,
-    /// Whether it adds; otherwise it sets.
+    /// Whether the dial adds to the parameter; otherwise it sets the parameter.
     pub adds: bool,
-    /// The figures of a block that the model has it move.
+    /// The indices of the figures that the dial moves by the model.
     pub demanded: Vec<usize>,
 }
 
-/// A dialled block and the link as it was before and after it.
+impl Block {
+    /// Reads a block off its signature.
+    pub fn of(data: &LaunchData, wanted_ns: f64) -> Self {
+        let [rtt, o_s, o_r, g] =
+            each_launch(std::slice::from_ref(data)).first().copied().unwrap_or([f64::NAN; 4]);
+        let seen = |ns: f64| ns.is_finite().then_some(ns);
+        Self {
+            wanted_ns,
+            rtt_ns: seen(rtt),
+            o_s_ns: seen(o_s),
+            o_r_ns: seen(o_r),
+            g_ns: seen(g),
+            L_ns: seen(rtt / 2.0 - o_s - o_r),
+            took_ns: data.took_ns,
+        }
+    }
+}
+
+/// A dialled block and the mean of the blocks of the link before and after it.
 struct Pair {
     dialled: Block,
     link: [f64; NAMES.len()],
@@ -43,7 +64,7 @@ impl Pair {
     }
 }
 
-/// What the launches say of the dials.
+/// Reads the tables and the cross-talk of all dials off launches.
 pub fn extract(subjects: &[Subject], launches: Vec<Dialled>, confidence: f64) -> Validation {
     let tables: Vec<Table> =
         subjects.iter().enumerate().map(|(at, subject)| table(subject, at, &launches, confidence)).collect();
@@ -52,7 +73,7 @@ pub fn extract(subjects: &[Subject], launches: Vec<Dialled>, confidence: f64) ->
     Validation { tables, cross_talk, programs: Vec::new(), launches }
 }
 
-/// Every dialled block of a dial with its neighbours.
+/// Returns every dialled block of a dial with its neighbours.
 fn pairs(dial: usize, launches: &[Dialled]) -> Vec<Pair> {
     let of_dial = launches.iter().filter(|launch| launch.dial == dial);
     of_dial.flat_map(|launch| launch.blocks.windows(3).filter_map(pair)).collect()
@@ -127,8 +148,8 @@ fn row(subject: &Subject, wanted_ns: f64, pairs: &[&Pair], link: &[f64], confide
     }
 }
 
-/// Completes what is known of an operation of a plain program by its times in pairs of launches, without
-/// the dial and with it. Where the dial `adds`, the difference is observed; otherwise the time itself.
+/// Completes the figures of an operation of a plain program from its times in pairs of launches, without the
+/// dial and with it. If the dial `adds`, the difference is observed; otherwise the time with the dial.
 pub fn program(known: Program, pairs: &[[f64; 2]], adds: bool, confidence: f64) -> Program {
     let observed = |&[link, dialled]: &[f64; 2]| if adds { dialled - link } else { dialled };
     let seen = Median::over(pairs.iter().map(observed), confidence);
@@ -152,13 +173,14 @@ fn within(difference_ns: f64, of_ns: f64, (share, least_ns): (f64, f64)) -> bool
     difference_ns.abs() <= (share * of_ns.abs()).max(least_ns)
 }
 
-/// By least squares through the origin, over the values that the link does not have already.
+/// Returns the slope of each parameter over the dial, by least squares through the origin. Values that the
+/// link exceeds without the dial are left out.
 fn cross_talk<'a>(subject: &'a Subject, table: &'a Table) -> impl Iterator<Item = CrossTalk> + 'a {
     NAMES.iter().enumerate().map(move |(at, name)| {
         let points = table.rows.iter().filter(|row| row.is_met.is_some());
         let (mut moved, mut turned) = (0.0, 0.0);
         for row in points {
-            // What is set moves from where the link is.
+            // A dial that sets moves the parameter from the value of the link.
             let from = if subject.adds { 0.0 } else { table.link[GAP].value_ns.unwrap_or(0.0) };
             let by = row.wanted_ns - from;
             moved += by * row.figures[at].shift_ns.unwrap_or(f64::NAN);
@@ -173,12 +195,12 @@ fn cross_talk<'a>(subject: &'a Subject, table: &'a Table) -> impl Iterator<Item 
     })
 }
 
-/// Why not to take the dials at their word.
+/// Returns the warnings about the dials.
 pub fn doubts(validation: &Validation) -> Vec<Doubt> {
     validation.tables.iter().flat_map(doubts_of).chain(doubts_of_programs(&validation.programs)).collect()
 }
 
-/// Why not to take the dials at their word under programs of other people.
+/// Returns the warnings about the dials under plain programs.
 pub fn doubts_of_programs(programs: &[Program]) -> impl Iterator<Item = Doubt> + '_ {
     programs.iter().filter(|program| program.is_met == Some(false)).map(|program| {
         let noise = program.ci_ns.filter(|ci| ci.contains(program.wanted_ns)).is_some();
@@ -249,7 +271,7 @@ mod tests {
         }
     }
 
-    /// A link of o_s 100, o_r 200, L 700 and g 400, dialled.
+    /// A dialled link with o_s 100, o_r 200, L 700 and g 400.
     fn block(latency_ns: f64, wanted_ns: f64) -> Block {
         let rtt_ns = 2.0 * (100.0 + 200.0 + latency_ns);
         Block {
@@ -267,7 +289,7 @@ mod tests {
         let link = |nth: usize| block(700.0 + 10.0 * nth as f64, 0.0);
         let mut blocks = vec![link(0)];
         for (nth, (wanted, seen)) in observed.iter().enumerate() {
-            // The link drifts, and what is observed with it.
+            // The link drifts, and the observed latency with it.
             blocks.push(block(705.0 + 10.0 * nth as f64 + seen, *wanted));
             blocks.push(link(nth + 1));
         }

@@ -1,4 +1,4 @@
-//! The part of the page that is about messages of every size.
+//! The part of the page about messages of every size.
 
 mod curves;
 mod subject;
@@ -12,12 +12,12 @@ use crate::notes::Notes;
 use maud::{Markup, html};
 pub use subject::{Subject, subjects};
 
-/// What was found, in a paragraph for each layer.
+/// Returns the verdict of each layer.
 pub fn summary(subjects: &[Subject<'_>]) -> Vec<String> {
     subjects.iter().map(|subject| format!("{}: {}.", subject.label, text::verdict(subject.bulk))).collect()
 }
 
-/// All layers side by side.
+/// Returns the charts of all layers.
 pub fn overview(subjects: &[Subject<'_>]) -> Markup {
     html! {
         section {
@@ -32,7 +32,7 @@ pub fn overview(subjects: &[Subject<'_>]) -> Markup {
     }
 }
 
-/// A layer by itself.
+/// Returns the section of a layer.
 pub fn layer(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {
     html! {
         section {

@@ -1,5 +1,5 @@
-//! A comparison on one page: what differs, ratios with their intervals as charts and as tables, and
-//! what speaks against them.
+//! A comparison on one page: the differences, the ratios with their intervals as charts and as tables, and
+//! the warnings.
 
 use super::chart::{HALF, chart, names_along, width_of};
 use super::names::listed;
@@ -19,12 +19,12 @@ const ROW: f64 = 26.0;
 const TOP: f64 = 14.0;
 const LEFT: f64 = 76.0;
 const RIGHT: f64 = 368.0;
-/// A chart over the size.
+/// The height of a chart over the size.
 const HEIGHT: f64 = 280.0;
-/// Room beyond the ends of intervals, as a factor.
+/// The factor by which the axis exceeds the ends of intervals.
 const MARGIN: f64 = 1.03;
 
-/// The title of the page.
+/// Returns the title of the page.
 pub fn title(comparison: &Comparison) -> String {
     let side = |source: &Source| match &source.layer {
         Some(layer) => format!("{layer} of {}", source.name),
@@ -33,7 +33,7 @@ pub fn title(comparison: &Comparison) -> String {
     format!("{} against {}", side(&comparison.b), side(&comparison.a))
 }
 
-/// What stands above the charts.
+/// Returns the text above the charts.
 pub fn header(comparison: &Comparison) -> Markup {
     let judgement = judgement(comparison);
     html! {
@@ -43,7 +43,7 @@ pub fn header(comparison: &Comparison) -> Markup {
     }
 }
 
-/// All pairs, then what is on one side alone, then the warnings.
+/// Returns all pairs, the results of one side alone, and the warnings.
 pub fn main(comparison: &Comparison) -> Markup {
     let warnings: Vec<String> = comparison
         .doubts
@@ -92,7 +92,7 @@ fn section(comparison: &Comparison, pair: &Pair) -> Markup {
     }
 }
 
-/// The parameters of a pair, each once.
+/// Returns the parameters of a pair, each once.
 fn names(pair: &Pair) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for compared in &pair.parameters {
@@ -103,7 +103,7 @@ fn names(pair: &Pair) -> Vec<&str> {
     names
 }
 
-/// Which parameters are larger in B, which smaller, and which cannot be told apart.
+/// Says which parameters are larger in B, which are smaller, and which do not differ.
 fn differences(pair: &Pair, names: &[&str]) -> Vec<String> {
     let of = |change: Change| {
         let with = |name: &&str| {
@@ -140,12 +140,12 @@ fn class(change: Change) -> &'static str {
     }
 }
 
-/// A ratio that a logarithmic axis has a place for.
+/// Returns a ratio that a logarithmic axis can show.
 fn drawable(compared: &Compared) -> Option<f64> {
     compared.ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0)
 }
 
-/// All that the axis of ratios must hold: each ratio, the ends of its interval, and 1.
+/// Returns the values that the axis of ratios must hold: each ratio, the ends of its interval, and 1.
 fn reach<'a>(all: impl IntoIterator<Item = &'a Compared>) -> Vec<f64> {
     let ends = |compared: &Compared| {
         let ci = sound(compared.ratio_ci);
@@ -154,7 +154,7 @@ fn reach<'a>(all: impl IntoIterator<Item = &'a Compared>) -> Vec<f64> {
     all.into_iter().flat_map(ends).chain([1.0]).collect()
 }
 
-/// The ratios of one size: a row for each parameter, with its interval.
+/// Returns the ratios of one size, a row for each parameter, with its interval.
 fn ratios(comparison: &Comparison, pair: &Pair) -> Markup {
     let limit = comparison.fail_on.map(|limit| 1.0 + limit);
     let values = reach(&pair.parameters).into_iter().chain(limit);
@@ -214,7 +214,7 @@ fn tip(compared: &Compared) -> String {
     )
 }
 
-/// The ratio of one parameter over the size.
+/// Returns the ratio of one parameter over the size.
 fn over_sizes(pair: &Pair, name: &str) -> Markup {
     let all = || pair.parameters.iter().filter(|compared| compared.parameter == name);
     let point = |compared: &Compared| {
@@ -246,7 +246,7 @@ fn over_sizes(pair: &Pair, name: &str) -> Markup {
     }
 }
 
-/// Every figure and its ratio; both figures of a row in one unit.
+/// Returns every figure and its ratio. Both figures of a row have one unit.
 fn table(pair: &Pair) -> Markup {
     let has_sizes = pair.parameters.iter().any(|compared| compared.size_bytes != pair.size_bytes);
     let has_verdicts = pair.parameters.iter().any(|compared| compared.verdict.is_some());
@@ -278,7 +278,7 @@ fn table(pair: &Pair) -> Markup {
     }
 }
 
-/// A figure of one side with its interval below it, in `time` where it is one.
+/// Returns a figure of one side with its interval below it. A time has the unit `time`.
 fn cell(figure: &Figure, unit: &str, time: Unit) -> Markup {
     let scale = if unit == "ns" { time } else { Unit { name: "ns/B", ns: 1.0 } };
     let Some(value) = figure.value.filter(|value| value.is_finite() && figure.status != Status::Unobservable)

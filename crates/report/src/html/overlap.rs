@@ -1,5 +1,5 @@
-//! The part of the page that is about computation behind messages: the figures of COMB
-//! (Brightwell et al. 2003), all layers in every chart.
+//! The part of the page about the overlap of computation and messages: the figures of COMB (Brightwell et al.
+//! 2003), with all layers in every chart.
 
 mod charts;
 mod tables;
@@ -12,19 +12,19 @@ use netdyno_measure::overlap::record::{Overlap, SizeOverlap};
 use netdyno_measure::record::{LayerResult, Record};
 use netdyno_measure::show::Size;
 
-/// What `overlap` found about a layer of a record.
+/// The result of `overlap` for a layer of a record.
 pub struct Subject<'a> {
-    /// Index of its record.
+    /// The index of its record.
     record_at: usize,
-    /// Its index in that record.
+    /// The index of its result in that record.
     layer_at: usize,
     /// Its record.
     record: &'a Record,
     /// The whole result.
     result: &'a LayerResult,
-    /// What was found.
+    /// The record of `overlap`.
     overlap: &'a Overlap,
-    /// Its name; with a number where several have that name.
+    /// Its name, with a number if several layers have that name.
     pub label: String,
     /// The class of its colour.
     colour: String,
@@ -36,7 +36,7 @@ impl Subject<'_> {
     }
 }
 
-/// All of them in all records.
+/// Returns all results of `overlap` in all records.
 pub fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
     let mut subjects: Vec<Subject<'_>> = Vec::new();
     for (record_at, record) in records.iter().enumerate() {
@@ -53,7 +53,7 @@ pub fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
     subjects
 }
 
-/// All sizes of all layers, ascending.
+/// Returns all sizes of all layers, ascending.
 fn sizes(subjects: &[Subject<'_>]) -> Vec<usize> {
     let mut sizes: Vec<usize> =
         subjects.iter().flat_map(|subject| &subject.overlap.sizes).map(|size| size.size_bytes).collect();
@@ -62,7 +62,7 @@ fn sizes(subjects: &[Subject<'_>]) -> Vec<usize> {
     sizes
 }
 
-/// The whole part.
+/// Returns the whole part of the page.
 pub fn sections(subjects: &[Subject<'_>], notes: &Notes<'_>) -> Markup {
     html! {
         @if !subjects.is_empty() {
@@ -85,7 +85,7 @@ fn circumstances(subject: &Subject<'_>) -> String {
     format!("{} · {queue} while polling", super::circumstances::of_sizes(subject.result))
 }
 
-/// Every chart about messages of one size.
+/// Returns every chart about messages of one size.
 fn of_size(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
     let has =
         |is: fn(&SizeOverlap) -> bool| subjects.iter().filter_map(|subject| subject.at(size_bytes)).any(is);

@@ -1,4 +1,4 @@
-//! Pieces that several parts of the page are made of.
+//! Text and shapes that several parts of the page use.
 
 use crate::quantity::{self, percent};
 use maud::{Markup, html};
@@ -8,7 +8,7 @@ use netdyno_measure::stats::Interval;
 /// Colours that tell layers apart.
 const COLOURS: usize = 8;
 
-/// The class of the colour of the layer that comes after `before` others.
+/// Returns the class of the colour of the layer that comes after `before` others.
 pub fn colour(before: usize) -> String {
     format!("layer-{}", before % COLOURS + 1)
 }
@@ -16,7 +16,7 @@ pub fn colour(before: usize) -> String {
 /// Names with a subscript.
 const SUBSCRIPTED: [&str; 5] = ["o_poll", "o_s", "o_r", "g_s", "g_r"];
 
-/// A text cut into plain pieces and names with a subscript: letter and index.
+/// Splits a text into plain pieces and names with a subscript: letter and index.
 fn pieces(text: &str) -> Vec<(&str, Option<(&str, &str)>)> {
     let mut pieces = Vec::new();
     let mut from = 0;
@@ -34,13 +34,13 @@ fn pieces(text: &str) -> Vec<(&str, Option<(&str, &str)>)> {
     pieces
 }
 
-/// Whether what was found is a word, and no part of one.
+/// Reports whether a match is a whole word.
 fn is_word(text: &str, (at, name): &(usize, &str)) -> bool {
     let is_inside = |c: char| c.is_alphanumeric() || c == '_';
     !text[..*at].ends_with(is_inside) && !text[at + name.len()..].starts_with(is_inside)
 }
 
-/// A text in which `o_s` is set as o with an index, for HTML.
+/// Returns a text for HTML, in which `o_s` is set as o with an index.
 pub fn pretty(text: &str) -> Markup {
     let text = with_minus(text);
     html! {
@@ -48,12 +48,12 @@ pub fn pretty(text: &str) -> Markup {
     }
 }
 
-/// The same for the inside of an SVG `text`.
+/// Returns the same for an SVG `text`.
 pub fn pretty_svg(text: &str) -> Markup {
     let text = with_minus(text);
     html! {
         @for (at, (plain, index)) in pieces(&text).into_iter().enumerate() {
-            // What follows an index goes back to the line.
+            // The text after an index returns to the line.
             @if at > 0 && !plain.is_empty() { tspan dy="-3" { (plain) } } @else { (plain) }
             @if let Some((letter, index)) = index {
                 @if at > 0 && plain.is_empty() { tspan dy="-3" { (letter) } } @else { (letter) }
@@ -63,7 +63,7 @@ pub fn pretty_svg(text: &str) -> Markup {
     }
 }
 
-/// A minus that is as wide as a digit, before digits.
+/// Replaces the hyphen before digits by a minus, which is as wide as a digit.
 pub fn with_minus(text: &str) -> String {
     let before_digit = |at: usize| text[at + 1..].starts_with(|c: char| c.is_ascii_digit());
     let after_gap = |at: usize| at == 0 || text[..at].ends_with([' ', '[', '≤']);
@@ -72,12 +72,12 @@ pub fn with_minus(text: &str) -> String {
     text.char_indices().map(minus).collect()
 }
 
-/// A time, for text in the page; the unit stays in the line of its number.
+/// Returns a time for text in the page. The unit stays in the line of its number.
 pub fn time(ns: f64) -> String {
     unbroken(&with_minus(&quantity::time(ns)))
 }
 
-/// A round time, for axes and for what was asked for.
+/// Returns a round time, for axes and options.
 pub fn round_time(ns: f64) -> String {
     unbroken(&with_minus(&quantity::round_time(ns)))
 }
@@ -86,12 +86,12 @@ fn unbroken(text: &str) -> String {
     text.replace(' ', "\u{a0}")
 }
 
-/// The value that a parameter has for the eye.
+/// Returns the value of a parameter, if it has one that can be shown.
 pub fn shown(p: &Parameter) -> Option<f64> {
     p.value_ns.filter(|ns| ns.is_finite() && p.status != Status::Unobservable)
 }
 
-/// A parameter in words, with `≤` where it is a bound.
+/// Returns a parameter in words, with `≤` if it is a bound.
 pub fn figure(p: &Parameter) -> String {
     match (p.status, shown(p)) {
         (Status::UpperBound, Some(ns)) => format!("≤ {}", time(ns)),
@@ -100,12 +100,12 @@ pub fn figure(p: &Parameter) -> String {
     }
 }
 
-/// An interval that can be drawn.
+/// Returns an interval that can be drawn.
 pub fn sound(interval: Option<Interval>) -> Option<Interval> {
     interval.filter(|ci| ci.lo.is_finite() && ci.hi.is_finite())
 }
 
-/// What a tooltip says about a parameter.
+/// Returns the tooltip of a parameter.
 pub fn parameter_tip(of: &str, name: &str, p: &Parameter, confidence: f64) -> String {
     let mut lines = vec![format!("{of}: {name}"), figure(p)];
     if let (Some(ns), Some(ci)) = (shown(p), sound(p.ci_ns)) {
@@ -115,7 +115,7 @@ pub fn parameter_tip(of: &str, name: &str, p: &Parameter, confidence: f64) -> St
     lines.join("\n")
 }
 
-/// An interval with its confidence, as `95 % interval [310, 314] ns`.
+/// Returns an interval with its confidence, as `95 % interval [310, 314] ns`.
 pub fn interval_words(value_ns: f64, ci: Interval, confidence: f64) -> String {
     let bracket = with_minus(&quantity::time_interval(value_ns, ci, usize::MAX));
     let figures = unbroken(&format!("{bracket} {}", quantity::Unit::of(value_ns).name));
@@ -130,12 +130,12 @@ pub fn in_full(p: &Parameter, confidence: f64) -> String {
     }
 }
 
-/// A tooltip in one line, for those who hear it.
+/// Returns a tooltip in one line, for a screen reader.
 pub fn spoken(tip: &str) -> String {
     tip.replace('\n', ", ")
 }
 
-/// A point that shows `tip` on hover and on focus.
+/// Returns a point that shows `tip` on hover and on focus.
 pub fn point(x: f64, y: f64, radius: &str, class: &str, series: &str, tip: &str) -> Markup {
     html! {
         circle class={ "pt " (class) } cx=(super::scale::px(x)) cy=(super::scale::px(y)) r=(radius)
@@ -143,19 +143,19 @@ pub fn point(x: f64, y: f64, radius: &str, class: &str, series: &str, tip: &str)
     }
 }
 
-/// A straight line.
+/// Returns a straight line.
 pub fn line(class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) -> Markup {
     use super::scale::px;
     html! { line class=(class) x1=(px(x1)) y1=(px(y1)) x2=(px(x2)) y2=(px(y2)) {} }
 }
 
-/// A text in a plot.
+/// Returns a text in a plot.
 pub fn text(class: &str, x: f64, y: f64, text: &str) -> Markup {
     use super::scale::px;
     html! { text class=(class) x=(px(x)) y=(px(y)) { (pretty_svg(text)) } }
 }
 
-/// A rectangle between two corners, whichever they are.
+/// Returns a rectangle between two opposite corners.
 pub fn rect(class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) -> Markup {
     use super::scale::px;
     html! {
@@ -163,7 +163,7 @@ pub fn rect(class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) -> Markup {
     }
 }
 
-/// The same with a tooltip.
+/// Returns a rectangle with a tooltip.
 pub fn rect_with_tip(class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64), tip: &str) -> Markup {
     use super::scale::px;
     html! {
@@ -172,7 +172,7 @@ pub fn rect_with_tip(class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64), ti
     }
 }
 
-/// `text`, cut to `most` characters.
+/// Returns `text`, cut to `most` characters.
 pub fn cut(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.into();
@@ -180,7 +180,7 @@ pub fn cut(text: &str, most: usize) -> String {
     text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// The hatching of bounds, defined once for the page.
+/// Returns the hatching of bounds, defined once for the page.
 pub fn patterns() -> Markup {
     html! {
         svg width="0" height="0" style="position:absolute" aria-hidden="true" focusable="false" {

@@ -1,5 +1,5 @@
-//! The part of the page that is about registering memory: figure 10 of Speight et al. 1999, for each
-//! layer by itself, and all layers in one.
+//! The part of the page about registering memory: figure 10 of Speight et al. 1999, for each layer and for
+//! all layers in one.
 
 mod charts;
 mod tables;
@@ -10,25 +10,25 @@ use maud::{Markup, html};
 use netdyno_measure::record::{LayerResult, Record};
 use netdyno_measure::registration::record::Registration;
 
-/// What `registration` found about a layer of a record.
+/// The result of `registration` for a layer of a record.
 pub struct Subject<'a> {
-    /// Index of its record.
+    /// The index of its record.
     record_at: usize,
-    /// Its index in that record.
+    /// The index of its result in that record.
     layer_at: usize,
     /// Its record.
     record: &'a Record,
     /// The whole result.
     result: &'a LayerResult,
-    /// What was found.
+    /// The record of `registration`.
     registration: &'a Registration,
-    /// Its name; with a number where several have that name.
+    /// Its name, with a number if several layers have that name.
     pub label: String,
     /// The class of its colour.
     colour: String,
 }
 
-/// All of them in all records.
+/// Returns all results of `registration` in all records.
 pub fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
     let mut subjects: Vec<Subject<'_>> = Vec::new();
     for (record_at, record) in records.iter().enumerate() {
@@ -45,7 +45,7 @@ pub fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
     subjects
 }
 
-/// The whole part.
+/// Returns the whole part of the page.
 pub fn sections(subjects: &[Subject<'_>], notes: &Notes<'_>) -> Markup {
     html! {
         @if subjects.len() > 1 {

@@ -1,4 +1,4 @@
-//! A layer whose signature is in a record, with the name under which the report speaks of it.
+//! A signature in a record, with its name in the report.
 
 use super::names::numbered;
 use crate::launches::LaunchFigures;
@@ -6,25 +6,25 @@ use netdyno_measure::record::{LayerResult, Logp, Record};
 
 /// A signature of a record.
 pub struct Subject<'a> {
-    /// Index of its record.
+    /// The index of its record.
     pub record_at: usize,
-    /// Its index in that record.
+    /// The index of its result in that record.
     pub layer_at: usize,
     /// Its record.
     pub record: &'a Record,
-    /// What was found about it.
+    /// The whole result.
     pub result: &'a LayerResult,
-    /// What its signature found.
+    /// The record of `logp`.
     pub logp: &'a Logp,
-    /// What its launches say one by one.
+    /// The figures of each launch.
     pub launches: Vec<LaunchFigures>,
-    /// Its name; with a number where several have that name.
+    /// Its name, with a number if several signatures have that name.
     pub label: String,
     /// The anchor of its section.
     pub id: String,
 }
 
-/// All signatures of all records.
+/// Returns all signatures of all records.
 pub fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
     let all = || {
         let records = records.iter().enumerate();

@@ -20,7 +20,7 @@ const COLUMNS: [(&str, &str); 6] = [
     ("L", "latency"),
 ];
 
-/// Layers as rows, parameters as columns.
+/// Returns a table with layers as rows and parameters as columns.
 pub fn parameters(subjects: &[Subject<'_>], notes: &Notes<'_>) -> Markup {
     let has_per_byte = subjects.iter().any(|s| s.result.parameters.G.value_ns_per_byte.is_some());
     let shown_names = [COLUMNS.map(|(name, _)| name).to_vec(), vec!["G"; usize::from(has_per_byte)]].concat();
@@ -98,8 +98,8 @@ fn per_byte_interval(value: f64, ci: Option<Interval>) -> String {
     text.split_once(' ').map(|(_, bracket)| with_minus(bracket)).unwrap_or_default()
 }
 
-/// The letters of doubts, which lead to them: raised, and apart from the word before them and from each
-/// other, also where the page is read aloud or copied.
+/// Returns the letters of doubts as links to them. The letters are raised, and separate from the word before
+/// them and from each other, also if the page is read aloud or copied.
 pub fn marks(notes: &[&Note<'_>]) -> Markup {
     html! {
         @if !notes.is_empty() {
@@ -114,7 +114,7 @@ pub fn marks(notes: &[&Note<'_>]) -> Markup {
     }
 }
 
-/// All doubts with their letters.
+/// Returns all doubts with their letters.
 pub fn notes(records: &[Record], notes: &Notes<'_>) -> Markup {
     html! {
         ol.notes {
@@ -136,7 +136,7 @@ fn concern(note: &Note<'_>, records: &[Record]) -> String {
     }
 }
 
-/// Ratios between layers.
+/// Returns the ratios between layers.
 pub fn ratios(records: &[Record]) -> Markup {
     let all: Vec<_> =
         records.iter().flat_map(|record| &record.ratios).filter(|ratio| !ratio.to_reference).collect();
@@ -162,7 +162,7 @@ pub fn ratios(records: &[Record]) -> Markup {
     }
 }
 
-/// A check: what, what was expected, what was found, their ratio, what it means.
+/// A check of a figure: its name, the expected and the found value, their ratio, and its meaning.
 struct Check {
     what: String,
     expected: String,
@@ -171,7 +171,7 @@ struct Check {
     means: String,
 }
 
-/// The figures that check the parameters.
+/// Returns the figures that check the parameters.
 pub fn checks(subject: &Subject<'_>) -> Markup {
     let checks = check_rows(subject);
     html! {
@@ -265,7 +265,7 @@ fn half_window(half_ns: Option<f64>, whole_ns: f64, window: usize, limit: Limit)
     }
 }
 
-/// What each launch says by itself.
+/// Returns the parameters of each launch.
 pub fn launches(subject: &Subject<'_>) -> Markup {
     html! {
         @if !subject.launches.is_empty() {
@@ -297,7 +297,7 @@ pub fn launches(subject: &Subject<'_>) -> Markup {
     }
 }
 
-/// A figure, and its interval on the line below.
+/// Returns a figure, with its interval on the line below.
 pub fn two_lines(text: &str) -> Markup {
     let text = with_minus(text);
     match text.split_once(" [") {

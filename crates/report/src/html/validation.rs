@@ -1,5 +1,5 @@
-//! The part of the page that is about dials: what was wanted against what was observed, a plot and
-//! a table for each dial (León et al. 2002, tables 1 to 6), and what each does to the others.
+//! The part of the page about dials: a plot and a table of wanted and observed values for each dial (León et
+//! al. 2002, tables 1 to 6), and the cross-talk.
 
 use super::chart::{EndLabel, HALF, chart};
 use super::parts::{colour, line, pretty, time, with_minus};
@@ -17,7 +17,7 @@ use netdyno_measure::validation::record::{Figure, Program, Table, Validation};
 
 const HEIGHT: f64 = 280.0;
 
-/// What validating found about a layer of a record.
+/// The result of `validate` for a layer of a record.
 pub struct Subject<'a> {
     record_at: usize,
     layer_at: usize,
@@ -26,13 +26,13 @@ pub struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// What people call it.
+    /// Returns the name of the layer, with its label.
     pub fn label(&self) -> String {
         self.result.name()
     }
 }
 
-/// All of them in all records.
+/// Returns all results of `validate` in all records.
 pub fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
     let mut subjects = Vec::new();
     for (record_at, record) in records.iter().enumerate() {
@@ -44,7 +44,7 @@ pub fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
     subjects
 }
 
-/// The whole part.
+/// Returns the whole part of the page.
 pub fn sections(subjects: &[Subject<'_>], notes: &Notes<'_>) -> Markup {
     html! {
         @for subject in subjects {
@@ -75,7 +75,7 @@ pub fn sections(subjects: &[Subject<'_>], notes: &Notes<'_>) -> Markup {
     }
 }
 
-/// How many values were met, and the worst of them.
+/// Says how many values were met, and which was the worst.
 fn summary(found: &Validation) -> String {
     let rows = || found.tables.iter().flat_map(|table| &table.rows).filter(|row| row.is_met.is_some());
     let met = rows().filter(|row| row.is_met == Some(true)).count();
@@ -114,7 +114,7 @@ fn cross_talk(found: &Validation) -> Markup {
     }
 }
 
-/// Wanted against observed; the line is where both are the same.
+/// Plots observed values over wanted ones. On the line both are equal.
 fn plot(table: &Table) -> Markup {
     let points: Vec<Point> = table
         .rows
@@ -136,7 +136,7 @@ fn plot(table: &Table) -> Markup {
         return html! { p.sub { "Nothing was observed." } };
     };
     let plot = Plot::of(&curves, HALF, HEIGHT);
-    // One scale for both: the line of what is wanted is straight.
+    // Both axes have one scale, so that the line of the wanted values is straight.
     let all = || curves[0].points.iter().map(|p| p.value).chain([lo, hi]);
     let plot = Plot { y: Scale::log(all(), 1.2, plot.bottom(), plot.top()), ..plot };
     let at = |value: f64| Some((plot.x.at(value)?, plot.y.at(value)?));
@@ -149,7 +149,7 @@ fn plot(table: &Table) -> Markup {
     chart(HALF, HEIGHT, &title(table), &drawn)
 }
 
-/// The values of a dial as rows, the parameters as columns; all times in one unit.
+/// Returns a table with the values of a dial as rows and the parameters as columns. All times have one unit.
 fn values(table: &Table) -> Markup {
     let unit = unit_of(table);
     html! {
@@ -180,7 +180,7 @@ fn values(table: &Table) -> Markup {
     }
 }
 
-/// Operations of plain programs as rows; all times in one unit.
+/// Returns a table with operations of plain programs as rows. All times have one unit.
 fn programs(programs: &[Program]) -> Markup {
     let unit = unit_of_programs(programs);
     html! {

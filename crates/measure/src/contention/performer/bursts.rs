@@ -9,9 +9,9 @@ use crate::stats::trimmed_mean;
 
 /// Requests in a burst.
 const SIZES: [usize; 5] = [1, 2, 4, 8, 16];
-/// Bursts of each size at least.
+/// Each size has at least so many bursts.
 const BURSTS_AT_LEAST: usize = 12;
-/// Batches that they are grouped into.
+/// The bursts of a size are grouped into so many batches.
 const BATCHES: usize = 12;
 
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ enum Turn {
 #[derive(Debug)]
 pub(super) struct Bursts {
     turn: Turn,
-    /// Bursts by size, and the index of the one whose turn it is.
+    /// The bursts by size, and the index of the current one.
     bursts: Vec<Burst>,
     at: usize,
     began: Option<u64>,
@@ -84,13 +84,13 @@ impl Bursts {
         Ok(false)
     }
 
-    /// When a burst begins.
+    /// Begins a burst. Returns the time of its first request.
     fn begin<M: Member>(&mut self, course: &Course, member: &mut M) -> u64 {
         let now = member.now();
         if course.is_counting() && self.began.is_none() {
             (self.began, self.at) = (Some(now), 0);
         }
-        // The clock is read again so that what was done here is not in the burst.
+        // A new reading leaves the work above out of the burst.
         member.now()
     }
 
@@ -100,7 +100,7 @@ impl Bursts {
         }
     }
 
-    /// A burst has its replies.
+    /// Takes the burst, which has its replies, and goes on to the next size.
     fn next<M: Member>(&mut self, course: &mut Course, member: &mut M) -> Result<(), LayerError> {
         self.at = (self.at + 1) % self.bursts.len();
         if self.at > 0 {
@@ -119,7 +119,7 @@ impl Bursts {
         course.has_counted(vec![Timed { ns: overhead.value_ns, samples }])
     }
 
-    /// The bursts in batches, so that an interruption does not decide.
+    /// Returns the bursts in batches, so that an interruption affects one batch only.
     fn batched(&self, bursts: usize) -> Vec<Burst> {
         let per_batch = bursts.div_ceil(BATCHES);
         let batches = |burst: &Burst| {

@@ -1,23 +1,23 @@
-//! A layer of which messages of every size are in a record.
+//! A layer measured at every size, with its name in the report.
 
 use crate::html::names::numbered;
 use crate::html::parts::colour;
 use netdyno_measure::bulk::record::Bulk;
 use netdyno_measure::record::{LayerResult, Record};
 
-/// What `bulk` found about a layer of a record.
+/// The result of `bulk` for a layer of a record.
 pub struct Subject<'a> {
-    /// Index of its record.
+    /// The index of its record.
     pub record_at: usize,
-    /// Its index in that record.
+    /// The index of its result in that record.
     pub layer_at: usize,
     /// Its record.
     pub record: &'a Record,
     /// The whole result.
     pub result: &'a LayerResult,
-    /// What was found.
+    /// The record of `bulk`.
     pub bulk: &'a Bulk,
-    /// Its name; with a number where several have that name.
+    /// Its name, with a number if several layers have that name.
     pub label: String,
     /// The anchor of its section.
     pub id: String,
@@ -25,7 +25,7 @@ pub struct Subject<'a> {
     pub colour: String,
 }
 
-/// All of them in all records.
+/// Returns all results of `bulk` in all records.
 pub fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
     let mut subjects: Vec<Subject<'_>> = Vec::new();
     for (record_at, record) in records.iter().enumerate() {
