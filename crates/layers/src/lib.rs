@@ -1,31 +1,33 @@
-//! What can be measured: each layer behind the faces of `netdyno_measure::layer`.
+//! The layers that netdyno measures, as subjects of `netdyno_measure::layer`.
 //!
-//! * [`catalogue`]: the layers by name, what each can do, whether it is available here.
-//! * [`parameter`]: what some of them are opened with. * [`half`]: how two processes come to share a layer.
-//! * [`group`]: how many processes come to share one.
-//! * [`real`]: what layers in real time have in common.
-//! * `time`: the clock of all of them. * `sized`: layers whose messages can have any size.
-//! * `messages`: layers whose processes exchange messages.
-//! * [`registrar`]: layers that register memory.
-//! * [`crowd`]: many simulated interfaces in one virtual time.
-//! * [`am`], `vi`, [`udp`], [`tcp`], [`sim`]: the layers. * [`plugin`]: those written in C, such as MPI.
+//! * [`catalogue`] names the layers, says what each can do, and opens them. No other module knows which
+//!   layers there are.
+//! * [`sim`] and [`plugin`] are layers, as are the private modules `am`, `vi`, `udp` and `tcp`. Each has a
+//!   file for each way in which it is measured: requests of one size, requests of any size, messages,
+//!   a group of processes, registration of memory.
+//! * The other modules know no layer. They hold what layers have in common: [`options`], [`half`] (a
+//!   connection of two processes), [`group`] (many processes), `requests`, `sized`, `messages`,
+//!   [`registrar`], the clock (`time`), waiting
+//!   ([`peer_wait`]), sockets (`socket`), the content of messages (`payload`) and the counters of the stack
+//!   (`transport`).
 #![forbid(unsafe_code)]
 
-pub mod am;
+mod am;
 pub mod catalogue;
-pub mod crowd;
-mod exposed;
 pub mod group;
 pub mod half;
 mod messages;
-pub mod parameter;
+pub mod options;
+mod payload;
+pub mod peer_wait;
 pub mod plugin;
-pub mod real;
 pub mod registrar;
+mod requests;
 pub mod sim;
 mod sized;
 mod socket;
-pub mod tcp;
+mod tcp;
 mod time;
-pub mod udp;
+mod transport;
+mod udp;
 mod vi;

@@ -1,59 +1,33 @@
-//! Memory that is registered in real time, beside memory that the system locks. A layer sees to its
-//! own part (`Knows`) and is entered in [`open`].
+//! Registration of memory in real time, beside locking of memory by the system. A layer implements its part
+//! as a `MemoryLayer`.
 
-use crate::catalogue::Layer;
-use crate::plugin::Extension;
-use crate::plugin::memory::PluginMemory;
 use crate::time::{RealTime, in_real_time};
-use crate::vi;
-use crate::vi::memory::ViMemory;
 use netdyno_host::pages::{Pages, lock_limit_bytes, page_bytes};
 use netdyno_measure::layer::{LayerError, Purpose, Registrar};
 use netdyno_measure::registration::data::MemorySystem;
 use netdyno_measure::task::{Memory, Subject};
-use netdyno_stack::vi::WireKind;
-use std::net::{Ipv4Addr, SocketAddr};
 
-/// Where the system says when it uses huge pages by itself.
+/// The file in which the system says when it uses huge pages by itself.
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// A layer that is open in this process alone.
+/// A layer that is open in this process alone, to register memory.
 pub struct Opened {
-    /// Which library of which version is behind the layer, where one is that is not netdyno's.
+    /// The name and version of the library behind the layer; `None` for netdyno's own layers.
     pub library: Option<String>,
-    /// What measures.
+    /// The side that measures.
     pub subject: Box<dyn Subject>,
 }
 
-/// Opens a layer to have it know memory.
-///
-/// # Errors
-/// The layer has no memory to register, or cannot be opened.
-pub fn open(layer: Layer) -> Result<Opened, LayerError> {
-    match layer {
-        Layer::ViShm => of_vi(WireKind::Shm),
-        Layer::ViUdp => of_vi(WireKind::Udp(vi::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))))),
-        Layer::Ofi(provider) => of_plugin(&Extension::ofi(provider)?),
-        Layer::Ucx(transports) => of_plugin(&Extension::ucx(transports)?),
-        Layer::Plugin => of_plugin(&Extension::own()?),
-        _ => Err(LayerError(format!("{layer} has no memory to register"))),
+impl Opened {
+    /// Returns a layer that is open in this process, with the `library` behind it. Calibrates the clock.
+    pub(crate) fn new(layer: impl MemoryLayer + 'static, library: Option<String>) -> Self {
+        Self { library, subject: Box::new(Memory(RealRegistrar::new(layer))) }
     }
 }
 
-fn of_plugin(extension: &Extension) -> Result<Opened, LayerError> {
-    let memory = PluginMemory::open(extension)?;
-    let library = Some(memory.library());
-    Ok(Opened { library, subject: Box::new(Memory(RealRegistrar::new(memory))) })
-}
-
-fn of_vi(wire: WireKind) -> Result<Opened, LayerError> {
-    let memory = ViMemory::open(wire)?;
-    Ok(Opened { library: None, subject: Box::new(Memory(RealRegistrar::new(memory))) })
-}
-
-/// A layer that can be told of memory. It has one region at a time.
-pub(crate) trait Knows {
-    /// Gives the region back, and takes one that nothing has touched. It is not registered.
+/// A layer that registers memory. It has one region at a time.
+pub(crate) trait MemoryLayer {
+    /// Gives the region back, and allocates one that nothing has touched and that is not registered.
     fn renew(&mut self, bytes: usize) -> Result<(), LayerError>;
 
     /// Writes to every page of the region.
@@ -65,30 +39,30 @@ pub(crate) trait Knows {
     /// Registers the region, which may be registered already.
     fn register(&mut self) -> Result<(), LayerError>;
 
-    /// Takes the latest registration back.
+    /// Deregisters the region: the latest of its registrations ends.
     fn deregister(&mut self) -> Result<(), LayerError>;
 
-    /// What transfers need besides memory, as [`Registrar::fixed`] has it.
+    /// Returns the names of costs that do not depend on the size of a region, for [`Registrar::fixed`].
     fn fixed(&self) -> &[&'static str] {
         &[]
     }
 
-    /// Does and undoes one of these, as [`Registrar::perform`] has it: the ticks that doing it took.
+    /// Does and undoes the `nth` of these, for [`Registrar::perform`]. Returns the ticks that doing it took.
     fn perform(&mut self, nth: usize) -> Result<u64, LayerError> {
         Err(LayerError(format!("the layer has no fixed cost {nth}")))
     }
 }
 
-/// A process that has a layer know memory, and has the system lock some.
+/// A process that registers memory with a layer, and has the system lock memory.
 struct RealRegistrar<K> {
     layer: K,
-    /// In the place of the layer's region while something is locked.
+    /// The memory to lock. It takes the place of the layer's region.
     locked: Option<Pages>,
     time: RealTime,
 }
 
-impl<K: Knows> RealRegistrar<K> {
-    /// Calibrates the clock.
+impl<K: MemoryLayer> RealRegistrar<K> {
+    /// Returns a process with this layer. Calibrates the clock.
     fn new(layer: K) -> Self {
         Self { layer, locked: None, time: RealTime::calibrate() }
     }
@@ -98,9 +72,9 @@ impl<K: Knows> RealRegistrar<K> {
     }
 }
 
-in_real_time!(RealRegistrar<K: Knows>);
+in_real_time!(RealRegistrar<K: MemoryLayer>);
 
-impl<K: Knows> Registrar for RealRegistrar<K> {
+impl<K: MemoryLayer> Registrar for RealRegistrar<K> {
     fn system(&self) -> MemorySystem {
         MemorySystem {
             page_bytes: page_bytes(),
@@ -114,7 +88,7 @@ impl<K: Knows> Registrar for RealRegistrar<K> {
         match purpose {
             Purpose::Register => self.layer.renew(bytes),
             Purpose::Lock => {
-                // Only one of them is large at a time.
+                // Only one region is large at a time.
                 self.layer.renew(1)?;
                 self.locked = Some(Pages::untouched(bytes).map_err(LayerError::new)?);
                 Ok(())
@@ -162,7 +136,7 @@ impl<K: Knows> Registrar for RealRegistrar<K> {
     }
 }
 
-/// The word in brackets, as in `always [madvise] never`.
+/// Returns the word in brackets, as in `always [madvise] never`.
 fn chosen(text: &str) -> Option<String> {
     let (_, rest) = text.split_once('[')?;
     rest.split_once(']').map(|(word, _)| word.to_owned())

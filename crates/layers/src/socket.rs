@@ -1,12 +1,18 @@
-//! What the layers on sockets have in common.
+//! Waiting for sockets, their addresses, and their errors.
 
 use netdyno_measure::layer::LayerError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::Duration;
+
+/// Returns why there are no sockets on the loopback interface here, if there are none.
+pub(crate) fn is_missing() -> Option<String> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
+    socket.err().map(|error| format!("no socket on the loopback interface: {error}"))
+}
 
 /// Sleeps until `fd` can be read, at most for `timeout`.
 pub(crate) fn block_on(fd: impl AsFd, timeout: Duration) -> Result<(), LayerError> {
@@ -18,7 +24,7 @@ pub(crate) fn block_on_either(fd: impl AsFd, timeout: Duration) -> Result<(), La
     block_on_events(fd, PollFlags::IN | PollFlags::OUT, timeout)
 }
 
-/// Sleeps until one of `events` has happened to `fd`, at most for `timeout`.
+/// Sleeps until `fd` has one of `events`, at most for `timeout`.
 pub(crate) fn block_on_events(fd: impl AsFd, events: PollFlags, timeout: Duration) -> Result<(), LayerError> {
     wait_for(&mut [PollFd::new(&fd, events)], timeout)
 }
@@ -37,13 +43,18 @@ fn wait_for(fds: &mut [PollFd<'_>], timeout: Duration) -> Result<(), LayerError>
     }
 }
 
-/// The address in `bytes`, as a half wrote it.
+/// Returns the bytes in which a process hands out the address of its socket.
+pub(crate) fn write_address(address: SocketAddr) -> Vec<u8> {
+    address.to_string().into_bytes()
+}
+
+/// Returns the address in `bytes`, as [`write_address`] wrote it.
 pub(crate) fn parse_address(bytes: &[u8]) -> Result<SocketAddr, LayerError> {
     let text = std::str::from_utf8(bytes).map_err(LayerError::new)?;
     text.parse().map_err(|_| LayerError(format!("'{text}' is not the address of a socket")))
 }
 
-/// Whether an error says no more than that it is not the time.
+/// Returns whether the call may be repeated later: it would have blocked, or was interrupted.
 pub(crate) fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

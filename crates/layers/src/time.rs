@@ -1,11 +1,11 @@
-//! Real time, as layers between processes have it.
+//! Real time, for the layers between processes.
 
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::{ticks, work};
 use netdyno_measure::layer::Work;
 use rustix::time::{ClockId, clock_gettime};
 
-/// The processor's counter, and work that takes a known time.
+/// The processor's time stamp counter, and computation that takes a known time.
 pub(crate) struct RealTime {
     clock: Clock,
     work: work::Work,
@@ -38,7 +38,7 @@ impl RealTime {
     }
 }
 
-/// Processor time that the other threads of this process have taken so far.
+/// Returns the processor time that the other threads of this process have taken so far, in ns.
 pub(crate) fn other_threads_ns() -> f64 {
     let ns = |clock| {
         let time = clock_gettime(clock);

@@ -10,7 +10,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use netdyno_layers::crowd;
+use netdyno_layers::sim::crowd;
 use netdyno_measure::contention::data::CrowdData;
 use netdyno_measure::contention::direct::CrowdPlan;
 use netdyno_measure::contention::extract::{Extracted, extract};

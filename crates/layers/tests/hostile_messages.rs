@@ -6,8 +6,8 @@
 mod common;
 
 use common::{answers, options};
-use netdyno_layers::catalogue::Layer;
-use netdyno_layers::half::{self, Role};
+use netdyno_layers::catalogue::{Layer, half};
+use netdyno_layers::half::Role;
 use netdyno_measure::layer::{LayerError, Messenger};
 use netdyno_measure::order::Order;
 use netdyno_stack::am::{Config, Endpoint, Handlers, Memory, PeerId, Port, Wire};

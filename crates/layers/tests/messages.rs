@@ -6,7 +6,8 @@ mod common;
 
 use common::{LAYERS, answers, options, round_trip, run, with_support};
 use netdyno_host::wait::Wait;
-use netdyno_layers::half::{LayerOptions, PEER_TIMEOUT};
+use netdyno_layers::options::LayerOptions;
+use netdyno_layers::peer_wait::PEER_TIMEOUT;
 use std::sync::mpsc;
 use std::thread;
 

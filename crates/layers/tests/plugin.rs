@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use netdyno_host::wait::Wait;
-use netdyno_layers::half::{DialOptions, LayerOptions, Role};
-use netdyno_layers::plugin::{Extension, PluginHalf};
+use netdyno_layers::half::Role;
+use netdyno_layers::options::{DialOptions, LayerOptions};
+use netdyno_layers::plugin::extension::Extension;
+use netdyno_layers::plugin::half::PluginHalf;
 use netdyno_measure::layer::Face;
 use netdyno_plugin::site::{build_in, find_compiler};
 use netdyno_plugin::source::Source;

@@ -25,7 +25,7 @@ use crate::terminal::voice::{detail, note};
 use netdyno_clock::place::{self, Distance};
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
-use netdyno_layers::half::DialOptions;
+use netdyno_layers::options::DialOptions;
 use netdyno_measure::record::{Doubt, LayerResult, Record, SCHEMA};
 use netdyno_measure::strata::{Distance as Apart, LAUNCHES_AT_LEAST, Probe, Strata};
 use netdyno_measure::task::{Data, Task};

@@ -3,7 +3,7 @@
 use crate::launch::origin::Origin;
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
-use netdyno_layers::half::DialOptions;
+use netdyno_layers::options::DialOptions;
 use netdyno_measure::task::Data;
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;

@@ -14,7 +14,7 @@ use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
 use bench::{Bench, Launched};
 use end::End;
-use netdyno_layers::crowd as simulated_crowd;
+use netdyno_layers::sim::crowd as simulated_crowd;
 use netdyno_layers::sim::{SimMessenger, SimRegistrar, SimRequester};
 use netdyno_measure::layer::SizedRequester;
 use netdyno_measure::task::{AnySize, Data, Memory, Messages, Subject, Task};

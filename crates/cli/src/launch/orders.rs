@@ -1,7 +1,7 @@
 //! The messages between the command and its workers, over a control connection.
 
 use netdyno_job::shared_files::SharedFiles;
-use netdyno_layers::half::DialOptions;
+use netdyno_layers::options::DialOptions;
 use netdyno_measure::contention::step::{Assignment, Counted, Cue};
 use netdyno_measure::layer::Face;
 use netdyno_measure::task::{Data, Task};

@@ -1,19 +1,19 @@
-//! The support process: it does what messages order, and nothing else.
+//! The support process: it sends what messages order, and nothing else.
 
-use super::{DEPTH, Slots};
+use super::slots::{DEPTH, Slots};
 use crate::half::Replier;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::order::Order;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Keeps a receive of the largest size posted in every slot; looks at what comes in its order,
-/// posts again, and sends what was ordered.
+/// The support process. It keeps a receive of the largest size posted in every slot. It takes messages in
+/// the order of posting, posts each receive again, and sends what the message ordered.
 pub(crate) struct Support<S> {
     slots: S,
-    /// The slot of the next message to be looked at.
+    /// The slot of the next message.
     receive: usize,
-    /// What is left of the last order. The next message waits for it, so that nobody orders
-    /// more than the slots hold.
+    /// The rest of the last order. The next message waits until it is carried out, so that a peer cannot
+    /// order more than the slots hold.
     owed: Order,
 }
 
@@ -26,7 +26,7 @@ impl<S: Slots> Support<S> {
         self.slots.post_receive(slot, self.slots.largest())
     }
 
-    /// Does what can be done at once. Whether that was anything.
+    /// Does what can be done at once. Returns whether there was anything to do.
     fn step(&mut self) -> Result<bool, LayerError> {
         if self.owed.answers > 0
             && let Some(slot) = self.slot_to_send()?
@@ -44,7 +44,7 @@ impl<S: Slots> Support<S> {
         self.slots.progress()
     }
 
-    /// The first that is free: what was sent last is in the cache.
+    /// Returns the first free slot, because the buffer that was sent last is in the cache.
     fn slot_to_send(&mut self) -> Result<Option<usize>, LayerError> {
         for slot in 0..DEPTH {
             if self.slots.has_sent(slot)? {
@@ -54,7 +54,7 @@ impl<S: Slots> Support<S> {
         Ok(None)
     }
 
-    /// What the message in a slot orders.
+    /// Returns the order in the message of a slot.
     fn order(&self, slot: usize) -> Result<Order, LayerError> {
         Order::parse(&self.slots.beginning(slot)?, self.slots.largest())
             .ok_or_else(|| LayerError::new("a message came without an order that can be carried out"))

@@ -1,12 +1,12 @@
-//! How the processes of a job find each other before anything of netdyno's own connects them:
-//! through MPI, whose launcher has started them.
+//! Exchange of bytes between the processes of a job before netdyno connects them: through MPI, whose launcher
+//! has started them.
 
-use super::{Extension, Room};
+use super::extension::{Extension, Room};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use netdyno_plugin::channel::{Channel, Place};
 
-/// MPI, open for as long as this lives.
+/// MPI, which is open for as long as this value lives.
 pub struct Bootstrap {
     channel: Channel,
 }
@@ -15,21 +15,22 @@ impl Bootstrap {
     /// Opens MPI. Waits until all processes of the job do.
     ///
     /// # Errors
-    /// There is no MPI here, or it is not that of the job's launcher.
+    /// There is no MPI here, or the job's launcher is that of another MPI library.
     pub fn open() -> Result<Self, LayerError> {
         let room = Room { slots: 1, largest: 1, memory: (1, 1) };
-        // MPI says who is who.
+        // MPI assigns the ranks.
         let place = Place { rank: 0, ranks: 1 };
         Ok(Self { channel: Extension::mpi()?.open_among_others(room, place, Wait::Spin)? })
     }
 
-    /// Which process this is.
+    /// Returns this process's rank, and the number of processes.
     pub fn place(&self) -> Place {
         self.channel.place()
     }
 
-    /// Gives `mine` to all processes, and gets what each gave, by rank. All give as much, and
-    /// wait for each other without end: a launcher ends them all when one is gone.
+    /// Gives `mine` to all processes, and returns the bytes of all processes, by rank. All processes give the
+    /// same number of bytes. They wait for each other without a timeout, because the launcher ends all of them
+    /// when one has ended.
     ///
     /// # Errors
     /// MPI fails.

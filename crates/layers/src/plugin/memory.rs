@@ -1,16 +1,17 @@
-//! Memory that a layer in C is told of, by one process alone.
+//! Registration of memory with a layer in C, by one process alone.
 
-use super::{Extension, Room};
-use crate::registrar::Knows;
+use super::extension::{Extension, Room};
+use crate::registrar::MemoryLayer;
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use netdyno_plugin::channel::{Channel, Place, Uses};
 
-/// The ground that is measured, and one that is registered to warm up.
+/// The region that is measured.
 const MEASURED: usize = 0;
+/// The region that is registered to warm up.
 const SPARE: usize = 1;
 
-/// A layer that no other process shares.
+/// A layer that is open in this process alone.
 pub(crate) struct PluginMemory {
     channel: Channel,
     library: String,
@@ -28,13 +29,13 @@ impl PluginMemory {
         Ok(Self { channel, library })
     }
 
-    /// Which library of which version is behind it.
+    /// Returns the name and version of the library behind the layer.
     pub(crate) fn library(&self) -> String {
         self.library.clone()
     }
 }
 
-impl Knows for PluginMemory {
+impl MemoryLayer for PluginMemory {
     fn renew(&mut self, bytes: usize) -> Result<(), LayerError> {
         self.channel.renew_ground(MEASURED, bytes).map_err(LayerError::new)
     }

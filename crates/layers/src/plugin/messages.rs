@@ -1,29 +1,29 @@
-//! Messages of two processes, each slot with a buffer each way: what the layer does with sends
-//! and receives that are posted is the layer's own affair.
+//! Messages between two processes. Each slot has a send buffer and a receive buffer. The layer itself transfers
+//! posted messages.
 
-use super::lanes::LINE;
-use crate::messages::{DEPTH, Slots};
+use super::queues::LINE;
+use crate::messages::slots::{DEPTH, Slots};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::order::Order;
 use netdyno_plugin::channel::Channel;
 use std::time::Duration;
 
-/// The memory of receives, and of sends, of up to `largest` bytes.
+/// Returns the memory of receives, and of sends, of up to `largest` bytes each, in bytes.
 pub(super) fn memory(largest: usize) -> (usize, usize) {
     let bytes = DEPTH * largest.next_multiple_of(LINE);
     (bytes, bytes)
 }
 
-/// Either end.
-pub(super) struct Ends {
+/// Either end of a channel.
+pub(super) struct PluginMessages {
     channel: Channel,
     peer: usize,
     wait: Wait,
 }
 
-impl Ends {
-    /// Over a channel to `peer`. Nothing is posted yet.
+impl PluginMessages {
+    /// Returns the slots over a channel to `peer`. Nothing is posted yet.
     pub(super) fn new(mut channel: Channel, peer: usize, wait: Wait) -> Result<Self, LayerError> {
         let stride = channel.largest().next_multiple_of(LINE);
         channel.set_strides(stride, stride).map_err(LayerError::new)?;
@@ -32,16 +32,16 @@ impl Ends {
 
     #[inline(always)]
     fn check(&self, bytes: usize) -> Result<(), LayerError> {
-        if (Order::LEN..=self.largest()).contains(&bytes) { Ok(()) } else { Err(self.cannot_be(bytes)) }
+        if (Order::LEN..=self.largest()).contains(&bytes) { Ok(()) } else { Err(self.wrong_size(bytes)) }
     }
 
     #[cold]
-    fn cannot_be(&self, bytes: usize) -> LayerError {
+    fn wrong_size(&self, bytes: usize) -> LayerError {
         LayerError(format!("there is no message of {bytes} bytes: use {} to {}", Order::LEN, self.largest()))
     }
 }
 
-impl Slots for Ends {
+impl Slots for PluginMessages {
     fn largest(&self) -> usize {
         self.channel.largest()
     }
@@ -79,7 +79,7 @@ impl Slots for Ends {
         message.try_into().map_err(LayerError::new)
     }
 
-    /// Each test has made progress.
+    /// Does nothing, because each test makes progress.
     fn progress(&mut self) -> Result<bool, LayerError> {
         Ok(false)
     }

@@ -1,104 +1,144 @@
-//! Requests and replies of a layer's own: one with another process, or with many.
+//! Requests and replies over messages, of a fixed size or of any size.
 
-use super::wire::{SLOTS, window};
-use crate::group::member::Links;
-use crate::real::Wire;
-use crate::sized::{SizedWire, Sizes};
+use super::queues::{LINE, Queues};
+use crate::payload::wrong_size;
+use crate::requests::Wire;
+use crate::sized::{ANNOUNCEMENT_LEN, SizedEnd, SizedWire, Sizes, is_announcement, unasked_reply};
+use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use netdyno_plugin::channel::Channel;
 use std::time::Duration;
 
-/// Either end of the wire between two. A request says how long its reply is to be: nothing has to
-/// be announced.
-pub(super) struct OwnWire {
-    channel: Channel,
-    peer: usize,
-    sizes: Sizes,
+/// Most requests in flight.
+pub(super) const SLOTS: usize = 64;
+/// The memory that posted receives share, in bytes. It is small enough for a processor's cache, so that messages
+/// land in the cache, as they do in layers where all messages land in one place.
+const MEMORY: usize = 1 << 20;
+/// The least number of posted receives, even if they take more memory than [`MEMORY`].
+const AT_LEAST: usize = 4;
+/// The most memory of posted receives, in bytes. It limits [`AT_LEAST`].
+const MEMORY_AT_MOST: usize = 256 << 20;
+
+/// Returns the most requests in flight for messages of `bytes`, a power of two.
+pub(super) fn window(bytes: usize) -> usize {
+    let fit = |memory: usize| memory / bytes.max(1);
+    let window = fit(MEMORY).max(AT_LEAST).min(fit(MEMORY_AT_MOST)).clamp(1, SLOTS);
+    1 << window.ilog2()
 }
 
-impl OwnWire {
-    /// To the process `peer`. Until sizes are set, all messages have `size_bytes`, or one byte.
-    pub(super) fn new(channel: Channel, peer: usize, size_bytes: Option<usize>) -> Result<Self, LayerError> {
-        let sizes = size_bytes.map_or(Ok(Sizes::SMALLEST), |bytes| Sizes::new(bytes, bytes))?;
-        Ok(Self { channel, peer, sizes })
+/// Returns the memory that receives of up to `largest` bytes need, and the memory that all sends share, in bytes.
+pub(super) fn memory(largest: usize) -> (usize, usize) {
+    let receives = MEMORY.max(largest.saturating_mul(AT_LEAST).min(MEMORY_AT_MOST)).max(largest);
+    (receives + SLOTS * LINE, largest.max(ANNOUNCEMENT_LEN))
+}
+
+/// Either end of the wire.
+pub(super) struct PluginWire {
+    queues: Queues,
+    peer: usize,
+    end: SizedEnd,
+}
+
+impl PluginWire {
+    /// Returns the wire to the process `peer`. Until sizes are announced, all messages have `size_bytes`, or one
+    /// byte.
+    pub(super) fn new(
+        channel: Channel,
+        peer: usize,
+        wait: Wait,
+        is_requester: bool,
+        size_bytes: Option<usize>,
+    ) -> Result<Self, LayerError> {
+        let mut end = SizedEnd::new(is_requester);
+        if let Some(bytes) = size_bytes {
+            end.announce(Sizes::new(bytes, bytes)?);
+        }
+        let mut wire = Self { queues: Queues::new(channel, Some(peer), wait), peer, end };
+        wire.arrange()?;
+        Ok(wire)
+    }
+
+    /// Posts receives for messages of the current sizes, which are long enough for an announcement too.
+    fn arrange(&mut self) -> Result<(), LayerError> {
+        self.queues.arrange(self.window(), self.end.incoming().max(ANNOUNCEMENT_LEN))
+    }
+
+    #[cold]
+    fn take_announcement(&mut self, slot: usize) -> Result<(), LayerError> {
+        let announced = self.queues.received(slot, ANNOUNCEMENT_LEN)?;
+        let sizes = Sizes::parse(announced, self.queues.largest());
+        match self.end.take(sizes)? {
+            Some(confirmation) => {
+                self.arrange()?;
+                self.queues.send_bytes(self.peer, &confirmation)
+            }
+            None => self.queues.post(slot),
+        }
     }
 }
 
-impl Wire for OwnWire {
+impl Wire for PluginWire {
     #[inline(always)]
     fn send(&mut self) -> Result<(), LayerError> {
-        let Sizes { request, reply } = self.sizes;
-        self.channel.request(self.peer, request as usize, reply as usize).map_err(LayerError::new)
+        self.queues.send(self.peer, self.end.outgoing())
     }
 
     #[inline(always)]
     fn take(&mut self) -> Result<bool, LayerError> {
-        Ok(self.channel.take_reply().map_err(LayerError::new)?.is_some())
-    }
-
-    #[inline(always)]
-    fn answer(&mut self) -> Result<bool, LayerError> {
-        self.channel.answer().map_err(LayerError::new)
-    }
-
-    fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
-        self.channel.block(timeout).map_err(LayerError::new)
-    }
-}
-
-impl SizedWire for OwnWire {
-    fn largest(&self) -> usize {
-        self.channel.largest()
-    }
-
-    fn announce(&mut self, sizes: Sizes) -> Result<(), LayerError> {
-        self.sizes = sizes;
-        Ok(())
-    }
-
-    fn is_confirmed(&mut self) -> Result<bool, LayerError> {
+        let Some((slot, arrival)) = self.queues.take()? else { return Ok(false) };
+        if arrival.bytes == ANNOUNCEMENT_LEN && is_announcement(self.queues.received(slot, 1)?[0]) {
+            return self.take_announcement(slot).map(|()| false);
+        }
+        if arrival.bytes != self.end.incoming() {
+            return Err(wrong_size(arrival.bytes, self.end.incoming()));
+        }
+        self.queues.post(slot)?;
         Ok(true)
     }
 
-    fn window(&self) -> usize {
-        window(self.sizes.request.max(self.sizes.reply) as usize).min(SLOTS)
-    }
-}
-
-/// One process's end of the wires to all others.
-pub(super) struct OwnLinks {
-    pub(super) channel: Channel,
-    /// Ranks that the layer knows processes by; none for the own.
-    pub(super) ranks: Vec<Option<usize>>,
-    /// Which process has a rank of the layer.
-    pub(super) peer_of: Vec<Option<usize>>,
-    pub(super) size_bytes: usize,
-}
-
-impl Links for OwnLinks {
-    /// Replies come from all together.
-    fn attend(&mut self, _: &[usize]) {}
-
-    #[inline(always)]
-    fn request(&mut self, peer: usize) -> Result<(), LayerError> {
-        let rank = self.ranks[peer].ok_or_else(|| LayerError::new("a process is no peer of itself"))?;
-        self.channel.request(rank, self.size_bytes, self.size_bytes).map_err(LayerError::new)
-    }
-
-    #[inline(always)]
-    fn take(&mut self) -> Result<Option<usize>, LayerError> {
-        let Some(rank) = self.channel.take_reply().map_err(LayerError::new)? else { return Ok(None) };
-        let peer = self.peer_of[rank];
-        peer.map(Some)
-            .ok_or_else(|| LayerError(format!("a reply came from rank {rank}, which has no part in this")))
-    }
-
-    #[inline(always)]
-    fn answer(&mut self) -> Result<bool, LayerError> {
-        self.channel.answer().map_err(LayerError::new)
-    }
-
     fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
-        self.channel.block(timeout).map_err(LayerError::new)
+        self.queues.block(timeout)
+    }
+}
+
+impl SizedWire for PluginWire {
+    fn largest(&self) -> usize {
+        self.queues.largest()
+    }
+
+    fn announce(&mut self, sizes: Sizes) -> Result<(), LayerError> {
+        self.end.announce(sizes);
+        self.arrange()?;
+        self.queues.send_bytes(self.peer, &sizes.announcement())
+    }
+
+    fn is_confirmed(&mut self) -> Result<bool, LayerError> {
+        if self.take()? {
+            return Err(unasked_reply());
+        }
+        Ok(self.end.is_confirmed())
+    }
+
+    fn window(&self) -> usize {
+        window(self.end.outgoing().max(self.end.incoming()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_window_fits_into_the_memory() {
+        for largest in [1, 9, 63, 64, 65, 16 << 10, (16 << 10) + 1, 100_000, 4 << 20, 100 << 20, 300 << 20] {
+            let (receives, _) = memory(largest);
+            for bytes in [1, 9, 65, 1000, 16 << 10, (16 << 10) + 1, 70_000, largest / 2 + 1, largest] {
+                let stride = bytes.max(ANNOUNCEMENT_LEN).next_multiple_of(LINE);
+                let fits = bytes > largest || window(bytes) * stride <= receives;
+                assert!(fits && window(bytes).is_power_of_two(), "{bytes} of {largest}");
+            }
+        }
+        assert_eq!((window(1), window(16 << 10), window(64 << 10), window(4 << 20)), (64, 64, 16, 4));
+        assert_eq!(window(1 << 30), 1);
     }
 }

@@ -1,23 +1,24 @@
-//! Memory that a provider of Virtual Interfaces is told of, and VIs that are made, connected and
-//! disconnected, by one process alone: both ends of a connection are in it, each with a provider.
+//! Registration of memory with a provider of Virtual Interfaces, and the costs of creating, connecting and
+//! disconnecting a VI. One process measures them alone: it has both ends of a connection, each with a
+//! provider of its own.
 
-use super::meeting::{DISCRIMINATOR_LEN, discriminator, parse_address, wait_until, write_address};
-use crate::half::PEER_TIMEOUT;
-use crate::registrar::Knows;
+use super::rendezvous::{DISCRIMINATOR_LEN, discriminator, parse_address, wait_until, write_address};
+use crate::peer_wait::PEER_TIMEOUT;
+use crate::registrar::MemoryLayer;
 use netdyno_clock::ticks;
 use netdyno_measure::layer::LayerError;
 use netdyno_stack::vi::{Consumer, PieceId, ViHandle, WireKind};
 
-/// What a VI costs, whatever is sent over it.
+/// The names of the costs of a VI that do not depend on what is sent over it.
 const FIXED: [&str; 3] = ["create VI", "connect VI", "disconnect VI"];
 
-/// A provider that knows memory, and a second one to connect with.
+/// A provider that memory is registered with, and a second one to connect with.
 pub(crate) struct ViMemory {
     own: Consumer,
     other: Consumer,
     discriminators: [[u8; DISCRIMINATOR_LEN]; 2],
     measured: PieceId,
-    /// Registered to warm up.
+    /// The piece that is registered to warm up.
     spare: PieceId,
 }
 
@@ -31,12 +32,12 @@ impl ViMemory {
         Ok(Self { own, other, discriminators: [discriminator()?, discriminator()?], measured, spare })
     }
 
-    /// Connects and disconnects once.
+    /// Connects a VI and disconnects it.
     pub(crate) fn try_out(&mut self) -> Result<(), LayerError> {
         self.perform(0).map(drop)
     }
 
-    /// Connects the two: the other end waits since before the first tick.
+    /// Connects the two VIs. The other end waits before the clock is read. Returns the ticks that it took.
     fn connect(&mut self, [vi, other_vi]: [ViHandle; 2]) -> Result<u64, LayerError> {
         let Self { own, other, discriminators: [ours, theirs], .. } = self;
         let wait = other.wait(theirs).map_err(LayerError::new)?;
@@ -48,7 +49,7 @@ impl ViMemory {
         Ok(ticks::now() - start)
     }
 
-    /// Disconnects the one; then the other has learned it.
+    /// Disconnects the first VI, and waits until the second has learned of it. Returns the ticks that it took.
     fn disconnect(&mut self, [vi, other_vi]: [ViHandle; 2]) -> Result<u64, LayerError> {
         let Self { own, other, .. } = self;
         let start = ticks::now();
@@ -57,20 +58,26 @@ impl ViMemory {
         Ok(ticks::now() - start)
     }
 
-    /// Does away with both, which are disconnected.
+    /// Destroys both VIs, of which the first is disconnected.
     fn destroy(&mut self, [vi, other_vi]: [ViHandle; 2]) -> Result<(), LayerError> {
         self.own.destroy_vi(vi).map_err(LayerError::new)?;
-        // Whoever is left by its peer disconnects as well.
+        // A VI whose peer has disconnected has to disconnect as well.
         self.other.disconnect(other_vi).map_err(LayerError::new)?;
         self.other.destroy_vi(other_vi).map_err(LayerError::new)
     }
+}
+
+/// Returns why there are no VIs over shared memory here, if there are none. This process connects with itself,
+/// as two processes connect with each other.
+pub(crate) fn is_missing() -> Option<String> {
+    ViMemory::open(WireKind::Shm).and_then(|mut memory| memory.try_out()).err().map(|error| error.0)
 }
 
 fn open(wire: WireKind) -> Result<Consumer, LayerError> {
     Consumer::open(wire, 1).map_err(LayerError::new)
 }
 
-impl Knows for ViMemory {
+impl MemoryLayer for ViMemory {
     fn renew(&mut self, bytes: usize) -> Result<(), LayerError> {
         self.own.renew(self.measured, bytes).map_err(LayerError::new)
     }

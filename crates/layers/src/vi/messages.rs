@@ -1,13 +1,15 @@
-//! Messages on a VI: a message is one send, however long it is, into the buffer of the receive that was
-//! posted for it. Nothing is copied before or behind.
+//! Messages on a VI. Every message is one send, however long it is, into the buffer of the receive that was
+//! posted for it. Neither end copies it.
 //!
-//! A VI breaks where no receive is posted, so a send waits until the other end has told of one. It tells
-//! how many it has posted so far: as immediate data of the next message, or, where none goes out before the
-//! next call, by an RDMA write of that number into a word here, which takes no receive.
+//! A VI breaks where no receive is posted, so a send waits until the peer has announced one. The peer
+//! announces the number of receives that it has posted so far as immediate data of its next message. If it
+//! sends no message before its next call, it announces the number by an RDMA write into a word of this
+//! process, which takes no receive.
 
-use super::meeting::Link;
-use super::requests::{filled, work};
-use crate::messages::{DEPTH, MessageWire, Posted, Step};
+use super::descriptors::{filled, work};
+use super::rendezvous::Link;
+use crate::messages::exchange::{MessageWire, Posted, Progress};
+use crate::messages::slots::DEPTH;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::data::Transport;
 use netdyno_measure::order::Order;
@@ -15,52 +17,58 @@ use netdyno_stack::vi::{Consumer, Finished, Operation, PieceId, Remote, Side, Wi
 use rustix::event::PollFlags;
 use std::time::Duration;
 
-/// Descriptors: of what tells of receives, from there on of sends by slot, then of receives by slot.
-const TELL: usize = 0;
+/// The descriptor of the RDMA write that announces receives.
+const ANNOUNCEMENT: usize = 0;
+/// The descriptor of the send of slot 0. Those of the other slots follow.
 const FIRST_SEND: usize = 1;
+/// The descriptor of the receive of slot 0. Those of the other slots follow.
 const FIRST_RECEIVE: usize = FIRST_SEND + DEPTH;
-/// Buffers begin at multiples of a line.
+/// Buffers begin at multiples of a cache line.
 const LINE: usize = 64;
-/// Bytes of a number of receives.
+/// Bytes of an announced number of receives.
 const COUNT_LEN: usize = 4;
-/// Bytes of a key: which word the other end writes to.
+/// Bytes of a key: the address and the handle of the word that the peer writes to.
 const KEY_LEN: usize = 12;
 
-/// How far the first send that is not complete has come.
+/// The state of the first send that is not complete.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sending {
-    Nothing,
+enum SendState {
+    /// It is not posted.
+    NotPosted,
     /// It is posted.
-    Begun,
+    Posted,
     /// The wire has it.
-    Over,
+    Sent,
 }
 
 /// Either end of the wire.
 pub(super) struct ViMessages {
     pub(super) link: Link,
-    /// Distance of the buffers of slots.
+    /// The distance of the buffers of slots, in bytes.
     stride: usize,
     sends: PieceId,
     receives: PieceId,
-    /// What the other end is told of, and what it has told of by RDMA.
+    /// The memory that the RDMA write of an announcement reads.
     own_count: PieceId,
+    /// The word that the peer's RDMA writes go to.
     word: PieceId,
-    /// Where that of the other end is.
-    other_word: Remote,
-    /// Receives that are posted here, in all, and those that the other end knows of.
+    /// The word of the peer.
+    peer_word: Remote,
+    /// Receives that this end has posted, in all.
     posted: u32,
-    told: u32,
-    /// Receives of the other end's that are told of with messages, in all, and those that are used.
+    /// Receives that this end has announced, in all.
+    announced: u32,
+    /// Receives that the peer has announced, in all.
     offered: u32,
+    /// Receives of the peer that sends have used, in all.
     used: u32,
-    sending: Sending,
-    /// An RDMA write that tells is under way.
-    is_telling: bool,
+    sending: SendState,
+    /// Whether the RDMA write of an announcement is in flight.
+    is_announcing: bool,
 }
 
 impl ViMessages {
-    /// A VI with a buffer each way for each slot, for messages up to `largest`.
+    /// Opens a VI with a send buffer and a receive buffer for each slot, for messages of up to `largest` bytes.
     pub(super) fn open(wire: WireKind, largest: usize) -> Result<Self, LayerError> {
         let mut consumer = Consumer::open(wire, FIRST_RECEIVE + DEPTH).map_err(LayerError::new)?;
         let stride = largest.next_multiple_of(LINE);
@@ -77,43 +85,43 @@ impl ViMessages {
             receives,
             own_count,
             word,
-            other_word: Remote::default(),
+            peer_word: Remote::default(),
             posted: 0,
-            told: 0,
+            announced: 0,
             offered: 0,
             used: 0,
-            sending: Sending::Nothing,
-            is_telling: false,
+            sending: SendState::NotPosted,
+            is_announcing: false,
         })
     }
 
-    /// Which word the other end is to write to.
+    /// Returns the key of the word that the peer is to write to.
     pub(super) fn key(&self) -> Vec<u8> {
         let Remote { address, handle } = self.link.consumer.remote(self.word, 0);
         [&address.to_le_bytes()[..], &handle.to_le_bytes()].concat()
     }
 
-    /// Takes the other end's key off its address.
+    /// Takes the peer's key off the front of its address. Returns the rest.
     pub(super) fn take_key<'a>(&mut self, address: &'a [u8]) -> Result<&'a [u8], LayerError> {
         let (&key, rest) = address
             .split_first_chunk::<KEY_LEN>()
             .ok_or_else(|| LayerError::new("the address of the other process is too short"))?;
         let [a, b, c, d, e, f, g, h, handle @ ..] = key;
         let address = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
-        self.other_word = Remote { address, handle: u32::from_le_bytes(handle) };
+        self.peer_word = Remote { address, handle: u32::from_le_bytes(handle) };
         let consumer = &mut self.link.consumer;
-        let write = Operation::Write(self.other_word);
-        let tell = work(consumer, write, (self.own_count, 0, COUNT_LEN), None);
-        consumer.describe(TELL, &tell);
+        let write = Operation::Write(self.peer_word);
+        let announcement = work(consumer, write, (self.own_count, 0, COUNT_LEN), None);
+        consumer.describe(ANNOUNCEMENT, &announcement);
         Ok(rest)
     }
 
-    /// Whether a receive of the other end's is free.
+    /// Returns whether a receive of the peer is free.
     #[inline(always)]
     fn may_send(&mut self) -> Result<bool, LayerError> {
         if self.offered == self.used {
-            // What the other end has written is taken by looking.
-            while self.look()? {}
+            // Polling takes what the peer has written.
+            while self.take_sent()? {}
             let mut count = [0; COUNT_LEN];
             self.link.consumer.read(self.word, 0, &mut count);
             self.note_offered(u32::from_le_bytes(count))?;
@@ -121,7 +129,7 @@ impl ViMessages {
         Ok(self.offered != self.used)
     }
 
-    /// The other end has posted so many receives in all. What was told before is older.
+    /// Takes note that the peer has posted `count` receives in all. An older, smaller number has no effect.
     #[inline(always)]
     fn note_offered(&mut self, count: u32) -> Result<(), LayerError> {
         let free = count.wrapping_sub(self.used).cast_signed();
@@ -134,12 +142,12 @@ impl ViMessages {
         Ok(())
     }
 
-    /// Tells the other end of all receives, in a message of its own that takes none.
-    fn tell(&mut self) -> Result<(), LayerError> {
+    /// Announces all posted receives by an RDMA write, which takes no receive.
+    fn announce(&mut self) -> Result<(), LayerError> {
         let Link { consumer, vi } = &mut self.link;
         consumer.write(self.own_count, 0, &self.posted.to_le_bytes());
-        consumer.post(*vi, Side::Send, TELL).map_err(LayerError::new)?;
-        (self.is_telling, self.told) = (true, self.posted);
+        consumer.post(*vi, Side::Send, ANNOUNCEMENT).map_err(LayerError::new)?;
+        (self.is_announcing, self.announced) = (true, self.posted);
         Ok(())
     }
 
@@ -151,26 +159,26 @@ impl ViMessages {
         let message = work(consumer, Operation::Send, message, Some(self.posted));
         consumer.describe(FIRST_SEND + slot, &message);
         consumer.post(*vi, Side::Send, FIRST_SEND + slot).map_err(LayerError::new)?;
-        (self.sending, self.told) = (Sending::Begun, self.posted);
+        (self.sending, self.announced) = (SendState::Posted, self.posted);
         self.used = self.used.wrapping_add(1);
         Ok(())
     }
 
-    /// Takes what the wire has of what was posted.
+    /// Takes the posted sends that the wire has.
     #[inline(always)]
     fn reap(&mut self) -> Result<(), LayerError> {
-        while (self.is_telling || self.sending == Sending::Begun) && self.look()? {}
+        while (self.is_announcing || self.sending == SendState::Posted) && self.take_sent()? {}
         Ok(())
     }
 
-    /// Takes the next send that is over. Whether there was one.
+    /// Takes the next send that the wire has. Returns whether there was one.
     #[inline(always)]
-    fn look(&mut self) -> Result<bool, LayerError> {
+    fn take_sent(&mut self) -> Result<bool, LayerError> {
         let Link { consumer, vi } = &mut self.link;
         match consumer.done(*vi, Side::Send).map_err(LayerError::new)? {
             None => return Ok(false),
-            Some(Finished { descriptor: TELL, .. }) => self.is_telling = false,
-            Some(_) => self.sending = Sending::Over,
+            Some(Finished { descriptor: ANNOUNCEMENT, .. }) => self.is_announcing = false,
+            Some(_) => self.sending = SendState::Sent,
         }
         Ok(true)
     }
@@ -196,44 +204,44 @@ impl MessageWire for ViMessages {
 
     #[inline(always)]
     fn poll(&mut self) -> Result<bool, LayerError> {
-        if self.told != self.posted && !self.is_telling {
-            self.tell()?;
+        if self.announced != self.posted && !self.is_announcing {
+            self.announce()?;
         }
         self.reap()?;
         Ok(false)
     }
 
     #[inline(always)]
-    fn send(&mut self, send: Posted) -> Result<Step, LayerError> {
-        let is_new = self.sending == Sending::Nothing;
+    fn send(&mut self, send: Posted) -> Result<Progress, LayerError> {
+        let is_new = self.sending == SendState::NotPosted;
         if is_new {
             if !self.may_send()? {
-                return Ok(Step::Nowhere);
+                return Ok(Progress::None);
             }
             self.begin(send)?;
         }
         self.reap()?;
         Ok(match self.sending {
-            Sending::Over => {
-                self.sending = Sending::Nothing;
-                Step::Complete
+            SendState::Sent => {
+                self.sending = SendState::NotPosted;
+                Progress::Complete
             }
-            _ if is_new => Step::Further,
-            _ => Step::Nowhere,
+            _ if is_new => Progress::Partial,
+            _ => Progress::None,
         })
     }
 
     #[inline(always)]
-    fn receive(&mut self, Posted { bytes, .. }: Posted) -> Result<Step, LayerError> {
+    fn receive(&mut self, Posted { bytes, .. }: Posted) -> Result<Progress, LayerError> {
         let Link { consumer, vi } = &mut self.link;
         let done = consumer.done(*vi, Side::Receive).map_err(LayerError::new)?;
-        let Some(Finished { completion, .. }) = done else { return Ok(Step::Nowhere) };
+        let Some(Finished { completion, .. }) = done else { return Ok(Progress::None) };
         let len = completion.len as usize;
         let Some(count) = completion.immediate.filter(|_| (Order::LEN..=bytes).contains(&len)) else {
             return Err(LayerError(format!("{len} bytes came that are no message")));
         };
         self.note_offered(count)?;
-        Ok(Step::Complete)
+        Ok(Progress::Complete)
     }
 
     fn beginning(&self, slot: usize) -> Result<[u8; Order::LEN], LayerError> {

@@ -1,136 +1,42 @@
 //! Virtual Interfaces over shared memory, and over UDP: reliable delivery, one VI to each peer.
 //!
-//! Receives are posted in advance and posted again when taken, which belongs to o_r; a send is over when
-//! the wire has it, which belongs to o_s. A VI breaks where a message finds no receive: requests and
-//! replies are limited by the window, messages by receives that the peer has told of.
+//! Receives are posted in advance, and posted again when their message is taken, which belongs to o_r. A
+//! send is complete when the wire has it, which belongs to o_s. A VI breaks where a message finds no receive:
+//! the window limits requests and replies, and the receives that the peer has announced limit messages.
 //!
-//! * [`meeting`]: how two processes come to a connection. * [`requests`]: requests and replies of one
-//!   size, and of any. * [`messages`]: messages into the memory of posted receives.
-//! * [`memory`]: what registering costs, and VIs.
+//! * [`half`]: two processes. * [`group`]: many processes. * [`memory`]: registration of memory, and the
+//!   costs of VIs.
+//!
+//! `rendezvous` connects VIs, `descriptors` lays out posted work, `requests` has requests and replies
+//! of one size and of any size, `messages` has messages into the memory of posted receives.
 
-pub(crate) mod meeting;
+mod descriptors;
+pub(crate) mod group;
+pub(crate) mod half;
 pub(crate) mod memory;
 mod messages;
-pub(crate) mod requests;
+mod rendezvous;
+mod requests;
 
-use crate::half::{Half, LayerOptions, PEER_TIMEOUT, Replier, Role};
-use crate::messages::support::Support;
-use crate::messages::{Exchange, RealMessenger};
-use crate::real::{RealReplier, RealRequester};
-use meeting::Meeting;
-use messages::ViMessages;
-use netdyno_measure::layer::{Face, LayerError, Messenger};
-use netdyno_measure::task::{AnySize, Messages, Subject};
+use crate::options::LayerOptions;
+use crate::peer_wait::PEER_TIMEOUT;
 use netdyno_stack::vi::{UdpOptions, WireKind};
-use requests::ViRequests;
 use std::net::SocketAddr;
 
-/// The largest message of a fixed size.
-pub const MAX_SIZE: usize = 1 << 20;
-/// Requests without a reply: half of the lines that a lane in shared memory has, and as many datagrams
-/// as may be on the wire at once.
-pub(crate) const WINDOW: usize = 64;
+/// The largest message of a fixed size, in bytes.
+pub(crate) const MAX_SIZE: usize = 1 << 20;
+/// Most requests in flight to one peer: half of the slots that a message ring in shared memory has, and as
+/// many datagrams as may be on the wire at once.
+const WINDOW: usize = 64;
 
-/// The way over UDP, from a socket there.
+/// Returns the wire over UDP, without faults, from a socket at `bind`.
 pub(crate) fn at(bind: SocketAddr) -> UdpOptions {
-    // Longer than the layer's own patience, which says what is wrong.
+    // The timeout is longer than that of this crate, whose error says more.
     let peer_timeout = 2 * PEER_TIMEOUT;
     UdpOptions { bind: Some(bind), peer_timeout, ..UdpOptions::default() }
 }
 
-/// The same as the options say.
+/// Returns the wire over UDP that the options ask for.
 pub(crate) fn over_udp(&LayerOptions { bind, faults, seed, .. }: &LayerOptions) -> WireKind {
     WireKind::Udp(UdpOptions { faults, seed, ..at(bind) })
-}
-
-/// Why there are none over shared memory here, where that is so: a process that connects with itself
-/// does what two do with each other.
-pub(crate) fn is_missing() -> Option<String> {
-    memory::ViMemory::open(WireKind::Shm).and_then(|mut memory| memory.try_out()).err().map(|error| error.0)
-}
-
-/// This process's half.
-pub(crate) struct ViHalf {
-    meeting: Meeting,
-    side: Side,
-    options: LayerOptions,
-}
-
-/// What the VI is for.
-enum Side {
-    Requests(ViRequests),
-    Messages(ViMessages),
-}
-
-impl ViHalf {
-    /// Opens a provider on `wire`, and a VI with all memory that it needs.
-    pub(crate) fn open(wire: WireKind, role: Role, options: LayerOptions) -> Result<Self, LayerError> {
-        let is_requester = role == Role::Requester;
-        let mut side = match options.face {
-            Face::Requests => Side::Requests(ViRequests::of_one_size(wire, is_requester, &options)?),
-            Face::Sized => Side::Requests(ViRequests::of_any_size(wire, is_requester, &options)?),
-            Face::Messages => Side::Messages(ViMessages::open(wire, options.size_bytes)?),
-        };
-        let meeting = match &mut side {
-            Side::Requests(wire) => Meeting::open(&mut wire.link.consumer, role)?,
-            Side::Messages(wire) => Meeting::open(&mut wire.link.consumer, role)?,
-        };
-        Ok(Self { meeting, side, options })
-    }
-
-    fn connect(self, peer: &[u8]) -> Result<Connected, LayerError> {
-        let LayerOptions { wait, size_bytes, .. } = self.options;
-        Ok(match self.side {
-            Side::Requests(mut wire) => {
-                self.meeting.connect(&mut wire.link, peer)?;
-                Connected::Requests(wire)
-            }
-            Side::Messages(mut wire) => {
-                let peer = wire.take_key(peer)?;
-                self.meeting.connect(&mut wire.link, peer)?;
-                Connected::Messages(Exchange::new(wire, wait, size_bytes))
-            }
-        })
-    }
-}
-
-/// The same, connected.
-enum Connected {
-    Requests(ViRequests),
-    Messages(Exchange<ViMessages>),
-}
-
-impl Half for ViHalf {
-    fn address(&self) -> Vec<u8> {
-        match &self.side {
-            Side::Requests(wire) => self.meeting.address(&wire.link.consumer),
-            Side::Messages(wire) => [wire.key(), self.meeting.address(&wire.link.consumer)].concat(),
-        }
-    }
-
-    fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
-        let LayerOptions { wait, face, .. } = self.options;
-        Ok(match self.connect(peer)? {
-            Connected::Requests(wire) if face == Face::Sized => {
-                Box::new(AnySize(RealRequester::new(wire, wait, WINDOW)))
-            }
-            Connected::Requests(wire) => Box::new(RealRequester::new(wire, wait, WINDOW)),
-            Connected::Messages(exchange) => Box::new(Messages(RealMessenger::new(exchange))),
-        })
-    }
-
-    fn replier(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Replier>, LayerError> {
-        let wait = self.options.wait;
-        Ok(match self.connect(peer)? {
-            Connected::Requests(wire) => Box::new(RealReplier::new(wire, wait)),
-            Connected::Messages(exchange) => Box::new(Support::new(exchange)),
-        })
-    }
-
-    fn messenger(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Messenger>, LayerError> {
-        match self.connect(peer)? {
-            Connected::Messages(exchange) => Ok(Box::new(RealMessenger::new(exchange))),
-            Connected::Requests(_) => Err(LayerError::new("the layer was not opened for messages")),
-        }
-    }
 }

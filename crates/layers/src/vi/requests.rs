@@ -1,83 +1,68 @@
-//! Requests and replies on a VI, of one size or of any: a message is one send into a receive that is
-//! posted, however long it is.
+//! Requests and replies on a VI, of one size or of any size. Every message is one send into a posted receive,
+//! however long the message is.
 //!
-//! As many receives are posted as requests may be without a reply, and one more, for a replier posts one
-//! again only when its reply is gone. All of them name the same memory, as large as the largest message:
-//! each message lands at its beginning. A message with immediate data is an announcement of sizes.
+//! One more receive is posted than requests may be in flight, because a replier posts a receive again only
+//! after its reply. All receives name the same memory, which has the size of the largest message: every
+//! message lands at its beginning. A message with immediate data is an announcement of sizes.
 
 use super::WINDOW;
-use super::meeting::Link;
-use crate::half::LayerOptions;
-use crate::real::{Patience, Wire};
-use crate::sized::{ANNOUNCEMENT_LEN, End, FILL, SizedWire, Sizes};
+use super::descriptors::{filled, work};
+use super::rendezvous::Link;
+use crate::options::LayerOptions;
+use crate::payload::wrong_size;
+use crate::peer_wait::PeerWait;
+use crate::requests::Wire;
+use crate::sized::{ANNOUNCEMENT_LEN, SizedEnd, SizedWire, Sizes, unasked_reply};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::data::Transport;
-use netdyno_stack::vi::{Consumer, Finished, Operation, PieceId, Side, WireKind, Work};
+use netdyno_stack::vi::{Consumer, Finished, Operation, PieceId, Side, WireKind};
 use std::time::Duration;
 
-/// Receives that are posted.
+/// The number of posted receives.
 const RECEIVES: usize = WINDOW + 1;
-/// Descriptors: of messages, of announcements, and from there on of receives.
+/// The descriptor of a message.
 const MESSAGE: usize = 0;
+/// The descriptor of an announcement.
 const ANNOUNCEMENT: usize = 1;
+/// The first descriptor of a receive. The descriptors behind it are those of the other receives.
 const FIRST_RECEIVE: usize = 2;
-/// What an announcement has as immediate data: that it has any says what it is.
+/// The immediate data of an announcement. The receiver checks only that there is immediate data.
 const MARK: u32 = 0;
-
-/// A descriptor's work on one stretch of memory.
-pub(crate) fn work(
-    consumer: &Consumer,
-    operation: Operation,
-    (piece, offset, len): (PieceId, usize, usize),
-    immediate: Option<u32>,
-) -> Work {
-    let segment = consumer.segment(piece, offset, len);
-    let segments = [segment].into_iter().collect();
-    Work { operation, immediate, is_fenced: false, segments, len: segment.len }
-}
-
-/// Memory that is registered, and filled.
-pub(crate) fn filled(consumer: &mut Consumer, bytes: usize) -> Result<PieceId, LayerError> {
-    let piece = consumer.allocate(bytes).map_err(LayerError::new)?;
-    consumer.register(piece, false).map_err(LayerError::new)?;
-    consumer.write(piece, 0, &vec![FILL; bytes]);
-    Ok(piece)
-}
 
 /// Either end of the wire.
 pub(super) struct ViRequests {
     pub(super) link: Link,
     wait: Wait,
-    end: End,
+    end: SizedEnd,
     largest: usize,
-    /// What is sent: a message, and an announcement behind it.
+    /// The memory that is sent: a message, and an announcement behind it.
     data: PieceId,
-    /// Where messages land.
+    /// The memory that messages land in.
     room: PieceId,
 }
 
 impl ViRequests {
-    /// For messages of the one size that the options say.
+    /// Opens a VI for messages of the options' size.
     pub(super) fn of_one_size(
         wire: WireKind,
         is_requester: bool,
         options: &LayerOptions,
     ) -> Result<Self, LayerError> {
         let sizes = Sizes::new(options.size_bytes, options.size_bytes)?;
-        Self::open(wire, End::agreed(is_requester, sizes), options)
+        Self::open(wire, SizedEnd::agreed(is_requester, sizes), options)
     }
 
-    /// For messages whose sizes are announced.
+    /// Opens a VI for messages whose sizes are announced.
     pub(super) fn of_any_size(
         wire: WireKind,
         is_requester: bool,
         options: &LayerOptions,
     ) -> Result<Self, LayerError> {
-        Self::open(wire, End::new(is_requester), options)
+        Self::open(wire, SizedEnd::new(is_requester), options)
     }
 
-    fn open(wire: WireKind, end: End, options: &LayerOptions) -> Result<Self, LayerError> {
+    fn open(wire: WireKind, end: SizedEnd, options: &LayerOptions) -> Result<Self, LayerError> {
         let mut consumer = Consumer::open(wire, FIRST_RECEIVE + RECEIVES).map_err(LayerError::new)?;
         let largest = options.size_bytes;
         let data = filled(&mut consumer, largest + ANNOUNCEMENT_LEN)?;
@@ -98,21 +83,21 @@ impl ViRequests {
         Ok(requests)
     }
 
-    /// Lays out what is sent from now on.
+    /// Lays out the message that is sent from now on.
     fn describe_message(&mut self) {
         let consumer = &mut self.link.consumer;
         let message = work(consumer, Operation::Send, (self.data, 0, self.end.outgoing()), None);
         consumer.describe(MESSAGE, &message);
     }
 
-    /// Posts a send and waits until the wire has it. What comes meanwhile finds its receives.
+    /// Posts a send and waits until the wire has it. Messages that arrive meanwhile find posted receives.
     #[inline(always)]
     fn post_send(&mut self, descriptor: usize) -> Result<(), LayerError> {
         let Link { consumer, vi } = &mut self.link;
         consumer.post(*vi, Side::Send, descriptor).map_err(LayerError::new)?;
-        let mut patience = Patience::new(self.wait);
+        let mut wait = PeerWait::new(self.wait);
         while consumer.done(*vi, Side::Send).map_err(LayerError::new)?.is_none() {
-            patience.in_vain(|timeout| {
+            wait.after_empty_poll(|timeout| {
                 consumer.sleep(timeout);
                 Ok(())
             })?;
@@ -131,9 +116,9 @@ impl ViRequests {
         self.post_send(ANNOUNCEMENT)
     }
 
-    /// The receive that a message has come into, if one has; it is to be posted again.
+    /// Returns the receive that a message has come into, if one has. The caller has to post it again.
     #[inline(always)]
-    fn come(&mut self) -> Result<Option<usize>, LayerError> {
+    fn take_receive(&mut self) -> Result<Option<usize>, LayerError> {
         let Link { consumer, vi } = &mut self.link;
         let done = consumer.done(*vi, Side::Receive).map_err(LayerError::new)?;
         let Some(Finished { descriptor, completion }) = done else { return Ok(None) };
@@ -144,8 +129,7 @@ impl ViRequests {
             return Ok(None);
         }
         if len != self.end.incoming() {
-            let expected = self.end.incoming();
-            return Err(LayerError(format!("a message of {len} bytes came, {expected} were expected")));
+            return Err(wrong_size(len, self.end.incoming()));
         }
         Ok(Some(descriptor))
     }
@@ -170,15 +154,15 @@ impl Wire for ViRequests {
 
     #[inline(always)]
     fn take(&mut self) -> Result<bool, LayerError> {
-        let Some(receive) = self.come()? else { return Ok(false) };
+        let Some(receive) = self.take_receive()? else { return Ok(false) };
         self.post_receive(receive)?;
         Ok(true)
     }
 
-    /// The reply goes first.
+    /// Sends the reply before it posts the receive again.
     #[inline(always)]
     fn answer(&mut self) -> Result<bool, LayerError> {
-        let Some(receive) = self.come()? else { return Ok(false) };
+        let Some(receive) = self.take_receive()? else { return Ok(false) };
         self.post_send(MESSAGE)?;
         self.post_receive(receive)?;
         Ok(true)
@@ -207,7 +191,7 @@ impl SizedWire for ViRequests {
 
     fn is_confirmed(&mut self) -> Result<bool, LayerError> {
         if self.take()? {
-            return Err(LayerError::new("a reply came that nothing was asked for"));
+            return Err(unasked_reply());
         }
         Ok(self.end.is_confirmed())
     }

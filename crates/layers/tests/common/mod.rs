@@ -3,8 +3,9 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use netdyno_host::wait::Wait;
-use netdyno_layers::catalogue::Layer;
-use netdyno_layers::half::{self, DialOptions, Half, LayerOptions, Replier, Role};
+use netdyno_layers::catalogue::{Layer, half};
+use netdyno_layers::half::{Half, Replier, Role};
+use netdyno_layers::options::{DialOptions, LayerOptions};
 use netdyno_measure::layer::{Face, LayerError, Messenger};
 use netdyno_measure::order::Order;
 use netdyno_protocol::faults::Faults;

@@ -3,7 +3,7 @@
 use crate::grounds::{Ground, options};
 use crate::has_messages;
 use netdyno_layers::catalogue::Layer;
-use netdyno_layers::half::LayerOptions;
+use netdyno_layers::options::LayerOptions;
 use netdyno_measure::bulk::pattern::BulkPlan;
 use netdyno_measure::layer::{Face, Messenger};
 use netdyno_measure::logp::pattern::{BATCH_MESSAGES, LONGEST_BURST, Plan};

@@ -1,9 +1,10 @@
 //! Where two sides of a layer come together.
 
 use netdyno_host::wait::Wait;
-use netdyno_layers::catalogue::Layer;
-use netdyno_layers::group::{self, Attendant, Place};
-use netdyno_layers::half::{self, DialOptions, Half, LayerOptions, Role};
+use netdyno_layers::catalogue::{Layer, group, half};
+use netdyno_layers::group::{Attendant, Place};
+use netdyno_layers::half::{Half, Role};
+use netdyno_layers::options::{DialOptions, LayerOptions};
 use netdyno_layers::sim::{SimMessenger, SimRequester};
 use netdyno_measure::contention::cues::Cues;
 use netdyno_measure::contention::step::{Activity, Assignment, Counted, Cue};

@@ -3,9 +3,10 @@
 
 use crate::conforms;
 use crate::grounds::{Ground, Told, perform};
-use netdyno_layers::catalogue::Layer;
-use netdyno_layers::group::{self, Place};
-use netdyno_layers::half::{self, LayerOptions, Role};
+use netdyno_layers::catalogue::{Layer, group, half};
+use netdyno_layers::group::Place;
+use netdyno_layers::half::{Half, Role};
+use netdyno_layers::options::LayerOptions;
 use netdyno_layers::plugin::bootstrap::Bootstrap;
 use netdyno_measure::contention::step::{Counted, Cue};
 use netdyno_measure::layer::{Face, Messenger};
@@ -173,7 +174,7 @@ impl InJob {
         (1 - self.rank as u32).to_le_bytes()
     }
 
-    fn half(&self, options: LayerOptions) -> Box<dyn half::Half> {
+    fn half(&self, options: LayerOptions) -> Box<dyn Half> {
         // Which side it is, MPI says.
         half::open(Layer::Mpi, Role::Requester, options).unwrap()
     }

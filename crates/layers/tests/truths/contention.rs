@@ -3,7 +3,7 @@
 use super::draw::{Drawn, Region, SHALLOW};
 use super::simulated::known::Known;
 use super::{Misses, assert_sound, each, seed, truths};
-use netdyno_layers::crowd;
+use netdyno_layers::sim::crowd;
 use netdyno_measure::contention::data::CrowdData;
 use netdyno_measure::contention::direct::CrowdPlan;
 use netdyno_measure::contention::extract::{Extracted, extract};

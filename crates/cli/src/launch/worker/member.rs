@@ -6,8 +6,9 @@ use crate::launch::worker::setup::{End, TIMEOUT, bound, pin, preemptions, unexpe
 use netdyno_host::wait::Wait;
 use netdyno_job::member::{Control, MemberError};
 use netdyno_layers::catalogue::Layer;
-use netdyno_layers::group::{self, Attendant, Place};
-use netdyno_layers::half::LayerOptions;
+use netdyno_layers::catalogue::group;
+use netdyno_layers::group::{Attendant, Place};
+use netdyno_layers::options::LayerOptions;
 use netdyno_measure::contention::cues::Cues;
 use netdyno_measure::contention::step::{Counted, Cue};
 use netdyno_measure::layer::{Face, LayerError};

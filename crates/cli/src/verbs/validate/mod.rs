@@ -16,7 +16,7 @@ use crate::terminal::fault::Fault;
 use clap::Args;
 use netdyno_apparatus_fi::page::{CURRENT, FOLDER, NAME, Plan as Page, Turn};
 use netdyno_layers::catalogue::Layer;
-use netdyno_layers::half::DialOptions;
+use netdyno_layers::options::DialOptions;
 use netdyno_measure::logp::pattern::Plan;
 use netdyno_measure::record::{Doubt, Found, Parameter, Parameters, PerByte, Record, Status};
 use netdyno_measure::stats::{median, median_interval_of_sorted, sorted};

@@ -1,0 +1,258 @@
+//! The layers by name: what each can do, whether it is available here, and how it is opened.
+//!
+//! * [`half`] opens a layer between two processes, [`group`] between many. [`registrar`] opens a layer to
+//!   register memory.
+
+pub mod group;
+pub mod half;
+pub mod registrar;
+
+use crate::plugin::parameter::Parameter;
+use crate::{am, messages, plugin, sim, sized, socket, tcp, udp, vi};
+use netdyno_host::wait::Wait;
+use std::fmt;
+use std::str::FromStr;
+
+/// A layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// Active Messages over shared memory.
+    AmShm,
+    /// Active Messages over UDP.
+    AmUdp,
+    /// Virtual Interfaces over shared memory.
+    ViShm,
+    /// Virtual Interfaces over UDP.
+    ViUdp,
+    /// Bare UDP sockets.
+    Udp,
+    /// Bare TCP sockets.
+    Tcp,
+    /// Any MPI library, as a layer in C.
+    Mpi,
+    /// libfabric by one of its providers, as a layer in C.
+    Ofi(Parameter),
+    /// UCX over chosen transports, as a layer in C.
+    Ucx(Parameter),
+    /// A user's own layer in C.
+    Plugin,
+    /// The simulated interface.
+    Sim,
+}
+
+/// All layers in the order of the list. A layer with a parameter is in it once.
+pub const ALL: [Layer; 11] = [
+    Layer::AmShm,
+    Layer::AmUdp,
+    Layer::ViShm,
+    Layer::ViUdp,
+    Layer::Udp,
+    Layer::Tcp,
+    Layer::Mpi,
+    Layer::Ofi(Parameter::TCP),
+    Layer::Ucx(Parameter::TCP),
+    Layer::Plugin,
+    Layer::Sim,
+];
+
+/// The layers that need nothing but this machine. `netdyno` without a verb characterises them.
+pub const EMBEDDED: [Layer; 4] = [Layer::AmShm, Layer::AmUdp, Layer::Udp, Layer::Tcp];
+
+impl Layer {
+    /// Returns the name on the command line, without the parameter.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AmShm => "am+shm",
+            Self::AmUdp => "am+udp",
+            Self::ViShm => "vi+shm",
+            Self::ViUdp => "vi+udp",
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
+            Self::Mpi => "mpi",
+            Self::Ofi(_) => "ofi",
+            Self::Ucx(_) => "ucx",
+            Self::Plugin => "plugin",
+            Self::Sim => "sim",
+        }
+    }
+
+    /// Returns what the layer is, in a few words.
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Self::AmShm => "Active Messages over rings in shared memory",
+            Self::AmUdp => "Active Messages over UDP, exactly once",
+            Self::ViShm => "Virtual Interfaces over shared memory, reliable delivery",
+            Self::ViUdp => "Virtual Interfaces over UDP, reliable delivery",
+            Self::Udp => "bare UDP sockets, a system call a message",
+            Self::Tcp => "bare TCP sockets, TCP_NODELAY",
+            Self::Mpi => "the non-blocking calls of any MPI library, built on site",
+            Self::Ofi(_) => "libfabric by a provider (ofi:tcp, ofi:shm), built on site",
+            Self::Ucx(_) => "UCX by transports (ucx:tcp, ucx:posix+cma), built on site",
+            Self::Plugin => "a layer of your own in C (NETDYNO_PLUGIN names it)",
+            Self::Sim => "a simulated interface of known parameters (--truth)",
+        }
+    }
+
+    /// Returns the ways in which processes can wait. A layer without processes has none.
+    pub const fn waits(self) -> &'static [Wait] {
+        match self {
+            Self::AmShm | Self::Mpi | Self::Ofi(_) | Self::Ucx(_) => &[Wait::Spin, Wait::Yield],
+            Self::AmUdp | Self::ViShm | Self::ViUdp | Self::Udp | Self::Tcp | Self::Plugin => {
+                &[Wait::Spin, Wait::Yield, Wait::Block]
+            }
+            Self::Sim => &[],
+        }
+    }
+
+    /// Returns the size of the largest message of a fixed size, in bytes.
+    pub const fn max_size(self) -> usize {
+        match self {
+            Self::AmShm => am::MAX_SHM_SIZE,
+            Self::AmUdp => am::MAX_UDP_SIZE,
+            Self::ViShm | Self::ViUdp => vi::MAX_SIZE,
+            Self::Udp => udp::MAX_SIZE,
+            Self::Tcp => tcp::MAX_SIZE,
+            Self::Mpi | Self::Ofi(_) | Self::Ucx(_) | Self::Plugin => plugin::MAX_SIZE,
+            Self::Sim => sim::LARGEST_MESSAGE,
+        }
+    }
+
+    /// Returns the size of the largest message of a fixed size where dials are set, in bytes.
+    pub const fn max_dialled_size(self) -> usize {
+        match self {
+            Self::AmUdp => am::MAX_DIALLED_UDP_SIZE,
+            _ => self.max_size(),
+        }
+    }
+
+    /// Returns the size of the largest message where the size can be set, in bytes.
+    pub const fn max_transfer(self) -> usize {
+        match self {
+            Self::Udp => udp::sized::MAX_SIZE,
+            Self::Sim => sim::LARGEST_MESSAGE,
+            _ => sized::MAX_SIZE,
+        }
+    }
+
+    /// Returns the size of the largest message that can be posted and tested, in bytes.
+    pub const fn max_message(self) -> usize {
+        match self {
+            Self::Udp => udp::messages::MAX_SIZE,
+            Self::Sim => sim::LARGEST_MESSAGE,
+            _ => messages::MAX_SIZE,
+        }
+    }
+
+    /// Returns whether processes register memory.
+    pub const fn registers(self) -> bool {
+        matches!(self, Self::ViShm | Self::ViUdp | Self::Ofi(_) | Self::Ucx(_) | Self::Plugin | Self::Sim)
+    }
+
+    /// Returns whether the layer takes `--faults`.
+    pub const fn takes_faults(self) -> bool {
+        matches!(self, Self::AmUdp | Self::ViUdp)
+    }
+
+    /// Returns whether the layer takes `--dials`.
+    pub const fn takes_dials(self) -> bool {
+        matches!(self, Self::AmShm | Self::AmUdp)
+    }
+
+    /// Returns whether processes find each other through a launcher of the layer's library.
+    pub const fn has_launcher(self) -> bool {
+        matches!(self, Self::Mpi)
+    }
+
+    /// Returns whether a library is behind the layer, which may leave files behind if it is not closed.
+    pub const fn is_of_library(self) -> bool {
+        matches!(self, Self::Mpi | Self::Ofi(_) | Self::Ucx(_) | Self::Plugin)
+    }
+
+    /// Returns whether all processes have to be on one host.
+    pub const fn is_of_one_host(self) -> bool {
+        matches!(self, Self::AmShm | Self::ViShm)
+    }
+
+    /// Returns whether the layer has sockets, whose address `--bind` sets.
+    pub const fn has_sockets(self) -> bool {
+        matches!(self, Self::AmUdp | Self::ViUdp | Self::Udp | Self::Tcp)
+    }
+
+    /// Returns why the layer cannot be measured here, if it cannot.
+    pub fn unavailable(self) -> Option<String> {
+        match self {
+            Self::AmShm => am::shared_memory_is_missing(),
+            Self::ViShm => vi::memory::is_missing(),
+            Self::AmUdp | Self::ViUdp | Self::Udp | Self::Tcp => socket::is_missing(),
+            Self::Mpi => plugin::extension::mpi_is_missing(),
+            Self::Ofi(_) => plugin::extension::ofi_is_missing(),
+            Self::Ucx(_) => plugin::extension::ucx_is_missing(),
+            Self::Plugin => plugin::extension::own_is_missing(),
+            Self::Sim => None,
+        }
+    }
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ofi(parameter) | Self::Ucx(parameter) => write!(f, "{}:{parameter}", self.name()),
+            _ => f.write_str(self.name()),
+        }
+    }
+}
+
+impl FromStr for Layer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            Some(("ofi", provider)) => return provider.parse().map(Self::Ofi),
+            Some(("ucx", transports)) => return transports.parse().map(Self::Ucx),
+            _ => {}
+        }
+        if let Some(layer) = ALL.into_iter().find(|layer| layer.to_string() == text) {
+            return Ok(layer);
+        }
+        if let Some(example) = ALL.into_iter().find(|layer| layer.name() == text) {
+            return Err(format!("{text} must say what it is over, as in '{example}'"));
+        }
+        if text.is_empty() {
+            return Err(
+                "there is no layer without a name: name one, as in am+shm (`netdyno layers` lists them)"
+                    .into(),
+            );
+        }
+        // This distance counts two letters in the wrong order as one mistake.
+        let distance = |layer: &Self| strsim::damerau_levenshtein(&layer.to_string(), text);
+        let nearest = ALL.into_iter().min_by_key(distance).unwrap_or(Self::AmShm);
+        Err(format!("there is no layer '{text}'; did you mean '{nearest}'? `netdyno layers` lists them"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_parse_and_mistakes_get_the_nearest_name() {
+        for layer in ALL {
+            assert_eq!(layer.to_string().parse(), Ok(layer));
+        }
+        for (mistake, nearest) in [
+            ("am+shmem", "am+shm"),
+            ("upd", "udp"),
+            ("tpc", "tcp"),
+            ("mip", "mpi"),
+            ("plug", "plugin"),
+            ("ofo:tcp", "ofi:tcp"),
+            ("ucx", "ucx:tcp"),
+        ] {
+            let error = mistake.parse::<Layer>().unwrap_err();
+            assert!(error.contains(&format!("'{nearest}'")), "{mistake}");
+        }
+        let shm = "ofi:shm".parse::<Layer>().map(|layer| (layer.name(), layer.to_string()));
+        assert_eq!(shm, Ok(("ofi", "ofi:shm".into())));
+        assert!("ucx:".parse::<Layer>().is_err() && "ofi:a b".parse::<Layer>().is_err());
+    }
+}

@@ -1,0 +1,145 @@
+//! Requests and replies of two processes in real time, over any wire.
+
+use crate::half::Replier;
+use crate::peer_wait::{BLOCK_AT_MOST, PeerWait};
+use crate::time::{RealTime, in_real_time};
+use netdyno_host::wait::Wait;
+use netdyno_measure::layer::{LayerError, Requester};
+use netdyno_measure::logp::data::Transport;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Either end of a wire. A wire does not count requests in flight.
+pub(crate) trait Wire {
+    /// Sends a message. The caller has made sure that there is room for it.
+    fn send(&mut self) -> Result<(), LayerError>;
+
+    /// Takes a message, if one has arrived. Returns whether one had.
+    fn take(&mut self) -> Result<bool, LayerError>;
+
+    /// Answers a request, if one has arrived. Returns whether one had.
+    fn answer(&mut self) -> Result<bool, LayerError> {
+        let found = self.take()?;
+        if found {
+            self.send()?;
+        }
+        Ok(found)
+    }
+
+    /// Sleeps until something may have arrived, at most for `timeout`.
+    fn block(&mut self, timeout: Duration) -> Result<(), LayerError>;
+
+    /// Returns the transport's counters, for a wire that keeps them.
+    fn transport(&self) -> Option<Transport> {
+        None
+    }
+}
+
+/// A requester in real time over any wire.
+pub(crate) struct RealRequester<W> {
+    wire: W,
+    wait: Wait,
+    time: RealTime,
+    in_flight: usize,
+    window: usize,
+    max_window: usize,
+}
+
+impl<W: Wire> RealRequester<W> {
+    /// Returns a requester with at most `max_window` requests in flight. Calibrates the clock.
+    pub(crate) fn new(wire: W, wait: Wait, max_window: usize) -> Self {
+        Self { wire, wait, time: RealTime::calibrate(), in_flight: 0, window: max_window, max_window }
+    }
+
+    pub(crate) fn wire(&self) -> &W {
+        &self.wire
+    }
+
+    pub(crate) fn wire_mut(&mut self) -> &mut W {
+        &mut self.wire
+    }
+
+    pub(crate) fn waits(&self) -> Wait {
+        self.wait
+    }
+
+    /// Sets the widest window, which depends on the size of messages, and uses it from now on.
+    pub(crate) fn set_max_window(&mut self, window: usize) {
+        (self.window, self.max_window) = (window, window);
+    }
+}
+
+in_real_time!(RealRequester<W: Wire>);
+
+impl<W: Wire> Requester for RealRequester<W> {
+    #[inline(always)]
+    fn issue(&mut self) -> Result<bool, LayerError> {
+        if self.in_flight >= self.window {
+            return Ok(false);
+        }
+        self.wire.send()?;
+        self.in_flight += 1;
+        Ok(true)
+    }
+
+    #[inline(always)]
+    fn poll(&mut self) -> Result<bool, LayerError> {
+        let found = self.wire.take()?;
+        self.in_flight -= usize::from(found);
+        Ok(found)
+    }
+
+    #[inline(always)]
+    fn wait(&mut self) -> Result<(), LayerError> {
+        let mut wait = PeerWait::new(self.wait);
+        while !self.poll()? {
+            wait.after_empty_poll(|timeout| self.wire.block(timeout))?;
+        }
+        Ok(())
+    }
+
+    fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    fn max_window(&self) -> usize {
+        self.max_window
+    }
+
+    fn set_window(&mut self, window: usize) {
+        self.window = window;
+    }
+
+    fn transport(&self) -> Option<Transport> {
+        self.wire.transport()
+    }
+}
+
+/// A replier in real time over any wire.
+pub(crate) struct RealReplier<W> {
+    wire: W,
+    wait: Wait,
+}
+
+impl<W: Wire> RealReplier<W> {
+    pub(crate) fn new(wire: W, wait: Wait) -> Self {
+        Self { wire, wait }
+    }
+}
+
+impl<W: Wire> Replier for RealReplier<W> {
+    fn serve(&mut self, over: &AtomicBool) -> Result<(), LayerError> {
+        loop {
+            if self.wire.answer()? {
+                continue;
+            }
+            if over.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            match self.wait {
+                Wait::Block => self.wire.block(BLOCK_AT_MOST)?,
+                wait => wait.idle(),
+            }
+        }
+    }
+}

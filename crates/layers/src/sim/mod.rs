@@ -1,0 +1,27 @@
+//! Simulated interfaces with known model parameters, in virtual time. The measuring code sees only the traits
+//! of a layer, never the model parameters.
+//!
+//! * [`SimRequester`]: requests of one size, and of any size. * [`SimMessenger`]: messages.
+//! * [`SimRegistrar`]: registration of memory. * [`crowd`]: many interfaces in one virtual time.
+
+pub mod crowd;
+mod messages;
+mod registrar;
+mod requests;
+mod time;
+
+pub use messages::SimMessenger;
+use netdyno_measure::layer::LayerError;
+use netdyno_protocol::sim::Stuck;
+pub use registrar::SimRegistrar;
+pub use requests::SimRequester;
+
+/// The latest virtual time at which a request may be issued, in ps. It leaves room in 64 bits for all that a
+/// message adds.
+const LATEST_PS: u64 = 1 << 62;
+/// The largest message, in bytes.
+pub const LARGEST_MESSAGE: usize = 1 << 30;
+
+fn stuck(_: Stuck) -> LayerError {
+    LayerError::new("the simulated interface has nothing under way")
+}

@@ -1,0 +1,96 @@
+//! Connections, each of which shows a token, so that the listener knows which peer has connected.
+
+use crate::peer_wait::PEER_TIMEOUT;
+use crate::socket::{block_on, parse_address, write_address};
+use netdyno_host::random;
+use netdyno_measure::layer::LayerError;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+/// Bytes of a token.
+const TOKEN_LEN: usize = 16;
+/// Longest sleep while a listener waits for a connection.
+const LONGEST_SLEEP: Duration = Duration::from_millis(50);
+
+/// A listening socket, with one token for each peer.
+pub(super) struct Listener {
+    listener: TcpListener,
+    address: SocketAddr,
+    tokens: Vec<[u8; TOKEN_LEN]>,
+}
+
+impl Listener {
+    /// Listens at `bind` for `peers` connections.
+    pub(super) fn open(bind: SocketAddr, peers: usize) -> Result<Self, LayerError> {
+        let open = || -> io::Result<_> {
+            let listener = TcpListener::bind(bind)?;
+            listener.set_nonblocking(true)?;
+            let address = listener.local_addr()?;
+            let tokens =
+                (0..peers).map(|_| random::bytes().map_err(io::Error::from)).collect::<io::Result<_>>()?;
+            Ok(Self { listener, address, tokens })
+        };
+        open().map_err(|error| LayerError(format!("cannot listen at {bind}: {error}")))
+    }
+
+    /// Returns the bytes to hand to each peer: its token and the listener's address.
+    pub(super) fn addresses(&self) -> Vec<Vec<u8>> {
+        let address = write_address(self.address);
+        self.tokens.iter().map(|token| [&token[..], &address].concat()).collect()
+    }
+
+    /// Waits for the next connection that shows a token, and closes all others. Returns the peer and the
+    /// connection, or `None` if no peer has connected until `until`.
+    pub(super) fn accept(&self, until: Instant) -> Result<Option<(usize, TcpStream)>, LayerError> {
+        while Instant::now() < until {
+            block_on(&self.listener, LONGEST_SLEEP)?;
+            let Ok((mut stream, _)) = self.listener.accept() else { continue };
+            let mut shown = [0; TOKEN_LEN];
+            let read = stream
+                .set_nonblocking(false)
+                .and_then(|()| stream.set_read_timeout(Some(PEER_TIMEOUT)))
+                .and_then(|()| stream.read_exact(&mut shown));
+            if let Some(peer) = self.tokens.iter().position(|token| *token == shown)
+                && read.is_ok()
+            {
+                let error = |error| LayerError(format!("cannot set up a connection: {error}"));
+                return Ok(Some((peer, prepare(stream).map_err(error)?)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Connects to the listener at this address, and shows the token.
+pub(super) fn connect(peer: &[u8]) -> Result<TcpStream, LayerError> {
+    let (token, address) = peer
+        .split_at_checked(TOKEN_LEN)
+        .ok_or_else(|| LayerError::new("the address of the other process is too short"))?;
+    let address = parse_address(address)?;
+    let connect = || {
+        let mut stream = TcpStream::connect_timeout(&address, PEER_TIMEOUT)?;
+        stream.write_all(token)?;
+        prepare(stream)
+    };
+    connect().map_err(|error| LayerError(format!("cannot connect to {address}: {error}")))
+}
+
+/// Sets a connection up to send at once and never to block.
+fn prepare(stream: TcpStream) -> io::Result<TcpStream> {
+    stream.set_nodelay(true)?;
+    stream.set_nonblocking(true)?;
+    Ok(stream)
+}
+
+/// Returns the error of a connection that failed.
+#[cold]
+pub(super) fn lost(error: &io::Error) -> LayerError {
+    LayerError(format!("the connection failed: {error}"))
+}
+
+/// Returns the error of a connection that the peer has closed.
+#[cold]
+pub(super) fn closed() -> LayerError {
+    LayerError::new("the other process has closed the connection")
+}

@@ -1,0 +1,94 @@
+//! A UDP socket, and the datagrams that its receive buffer holds.
+
+use crate::socket::{parse_address, write_address};
+use netdyno_measure::layer::LayerError;
+use rustix::net::sockopt;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+
+/// Most datagrams in flight.
+pub(super) const WINDOW: usize = 64;
+/// The receive buffer that a socket asks for, in bytes. The system may give less.
+const BUFFER: usize = 1 << 20;
+/// Bytes that the kernel allocates together with the data of a datagram.
+const WITH_DATA: usize = 352;
+/// Bytes that the kernel allocates apart from the data of a datagram.
+const APART: usize = 256;
+
+/// Returns the most bytes that a datagram of `size_bytes` takes of a receive buffer: the kernel allocates
+/// powers of two.
+pub(super) fn charge(size_bytes: usize) -> usize {
+    (size_bytes + WITH_DATA).next_power_of_two() + APART
+}
+
+/// Returns the charges that surely fit into a receive buffer of `buffer` bytes, as the system states its
+/// size. They are half of it, because the kernel gives back a quarter of the buffer late.
+pub(super) fn surely_held(buffer: usize) -> usize {
+    buffer / 2
+}
+
+/// Returns the number of datagrams of `size_bytes` that surely fit into a receive buffer of `buffer` bytes.
+pub(super) fn messages_in_buffer(buffer: usize, size_bytes: usize) -> usize {
+    surely_held(buffer) / charge(size_bytes)
+}
+
+/// Returns the most datagrams of `size_bytes` in flight to a receive buffer of `buffer` bytes.
+pub(super) fn window(buffer: usize, size_bytes: usize) -> usize {
+    messages_in_buffer(buffer, size_bytes).clamp(1, WINDOW)
+}
+
+/// A bound socket that does not block.
+pub(super) struct UdpPort {
+    pub(super) socket: UdpSocket,
+    /// The address that the socket is bound to.
+    pub(super) address: SocketAddr,
+    /// The size of the receive buffer as the system states it, in bytes.
+    pub(super) buffer: usize,
+}
+
+impl UdpPort {
+    /// Opens a socket at `bind`.
+    pub(super) fn open(bind: SocketAddr) -> Result<Self, LayerError> {
+        let error = |what| {
+            move |error: io::Error| LayerError(format!("cannot {what} a UDP socket at {bind}: {error}"))
+        };
+        let socket = UdpSocket::bind(bind).map_err(error("open"))?;
+        let address = socket.local_addr().map_err(error("name"))?;
+        socket.set_nonblocking(true).map_err(error("set up"))?;
+        sockopt::set_socket_recv_buffer_size(&socket, BUFFER).map_err(LayerError::new)?;
+        let buffer = sockopt::socket_recv_buffer_size(&socket).map_err(LayerError::new)?;
+        Ok(Self { socket, address, buffer })
+    }
+
+    /// Returns the bytes to hand to peers.
+    pub(super) fn address(&self) -> Vec<u8> {
+        write_address(self.address)
+    }
+
+    /// Connects the socket to a peer. The kernel then drops the datagrams of all other sockets.
+    pub(super) fn connect(&self, peer: &[u8]) -> Result<(), LayerError> {
+        let peer = parse_address(peer)?;
+        self.socket.connect(peer).map_err(LayerError::new)
+    }
+}
+
+/// Returns the error of a socket that failed.
+#[cold]
+pub(super) fn failed(error: &io::Error) -> LayerError {
+    LayerError(format!("the socket failed: {error}"))
+}
+
+/// Returns the error of a connected socket that failed.
+#[cold]
+pub(super) fn lost(error: &io::Error) -> LayerError {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => LayerError::new("the other process has closed its socket"),
+        _ => failed(error),
+    }
+}
+
+/// Returns the error for a datagram of `len` bytes where `expected` bytes were expected.
+#[cold]
+pub(super) fn wrong_size(len: usize, expected: usize) -> LayerError {
+    LayerError(format!("a datagram of {len} bytes came, {expected} were expected"))
+}

@@ -1,0 +1,55 @@
+//! Requests and replies of one size between two processes, a datagram each.
+
+use super::port::{lost, wrong_size};
+use crate::payload::FILL;
+use crate::peer_wait::PeerWait;
+use crate::requests::Wire;
+use crate::socket::{block_on, is_passing};
+use netdyno_host::wait::Wait;
+use netdyno_measure::layer::LayerError;
+use std::net::UdpSocket;
+use std::time::Duration;
+
+/// Either end of the wire.
+pub(super) struct UdpWire {
+    socket: UdpSocket,
+    data: Vec<u8>,
+    /// The receive buffer. It is one byte longer than a datagram, so that a longer one is noticed.
+    room: Vec<u8>,
+}
+
+impl UdpWire {
+    /// Returns the wire over a connected socket, for messages of `size_bytes`.
+    pub(super) fn new(socket: UdpSocket, size_bytes: usize) -> Self {
+        Self { socket, data: vec![FILL; size_bytes], room: vec![0; size_bytes + 1] }
+    }
+}
+
+impl Wire for UdpWire {
+    #[inline(always)]
+    fn send(&mut self) -> Result<(), LayerError> {
+        let mut wait = PeerWait::new(Wait::Spin);
+        loop {
+            match self.socket.send(&self.data) {
+                Ok(_) => return Ok(()),
+                // The kernel empties the send buffer without help of this process.
+                Err(error) if is_passing(&error) => wait.after_empty_poll(|_| Ok(()))?,
+                Err(error) => return Err(lost(&error)),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn take(&mut self) -> Result<bool, LayerError> {
+        match self.socket.recv(&mut self.room) {
+            Ok(len) if len == self.data.len() => Ok(true),
+            Ok(len) => Err(wrong_size(len, self.data.len())),
+            Err(error) if is_passing(&error) => Ok(false),
+            Err(error) => Err(lost(&error)),
+        }
+    }
+
+    fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
+        block_on(&self.socket, timeout)
+    }
+}
