@@ -29,8 +29,8 @@ impl Bootstrap {
     }
 
     /// Gives `mine` to all processes, and returns the bytes of all processes, by rank. All processes give the
-    /// same number of bytes. They wait for each other without a timeout, because the launcher ends all of them
-    /// when one has ended.
+    /// same number of bytes. They wait for each other without a timeout, because the launcher ends all of
+    /// them when one has ended.
     ///
     /// # Errors
     /// MPI fails.

@@ -56,7 +56,8 @@ impl Extension {
         Ok(Self { file, settings: vec![format!("provider={provider}")] })
     }
 
-    /// Returns UCX over transports, separated by +. Builds the layer, unless the environment names a built one.
+    /// Returns UCX over transports, separated by +. Builds the layer, unless the environment names a built
+    /// one.
     ///
     /// # Errors
     /// UCX is not here, or the layer cannot be built.
@@ -86,7 +87,8 @@ impl Extension {
         Ok(Self { file, settings: settings.collect() })
     }
 
-    /// Opens the layer. `place` is the place of this process, for a layer without a launcher that assigns ranks.
+    /// Opens the layer. `place` is the place of this process, for a layer without a launcher that assigns
+    /// ranks.
     pub(super) fn open(
         &self,
         room: Room,

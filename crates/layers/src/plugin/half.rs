@@ -27,7 +27,8 @@ impl PluginHalf {
     /// Opens the layer.
     ///
     /// # Errors
-    /// The layer cannot be opened, has no messages where it is asked for them, or carries smaller messages only.
+    /// The layer cannot be opened, has no messages where it is asked for them, or carries smaller messages
+    /// only.
     pub fn open(extension: &Extension, role: Role, options: LayerOptions) -> Result<Self, LayerError> {
         let place = Place { rank: usize::from(role == Role::Replier), ranks: 2 };
         let largest = options.size_bytes;

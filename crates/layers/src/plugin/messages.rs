@@ -1,5 +1,5 @@
-//! Messages between two processes. Each slot has a send buffer and a receive buffer. The layer itself transfers
-//! posted messages.
+//! Messages between two processes. Each slot has a send buffer and a receive buffer. The layer itself
+//! transfers posted messages.
 
 use super::queues::LINE;
 use crate::messages::slots::{DEPTH, Slots};

@@ -15,7 +15,8 @@ pub(super) struct OwnWire {
 }
 
 impl OwnWire {
-    /// Returns the wire to the process `peer`. Until sizes are set, all messages have `size_bytes`, or one byte.
+    /// Returns the wire to the process `peer`. Until sizes are set, all messages have `size_bytes`, or one
+    /// byte.
     pub(super) fn new(channel: Channel, peer: usize, size_bytes: Option<usize>) -> Result<Self, LayerError> {
         let sizes = size_bytes.map_or(Ok(Sizes::SMALLEST), |bytes| Sizes::new(bytes, bytes))?;
         Ok(Self { channel, peer, sizes })

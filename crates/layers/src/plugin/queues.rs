@@ -1,5 +1,5 @@
-//! Messages over a channel: a queue of receives that are posted in advance and tested in the order of posting,
-//! and a queue of sends, which all send the same bytes.
+//! Messages over a channel: a queue of receives that are posted in advance and tested in the order of
+//! posting, and a queue of sends, which all send the same bytes.
 
 use crate::payload::FILL;
 use crate::peer_wait::PeerWait;
@@ -37,8 +37,8 @@ impl Queues {
         self.channel.largest()
     }
 
-    /// Keeps `receives` receives of `capacity` bytes posted from now on. The caller has made sure that nothing
-    /// is in flight.
+    /// Keeps `receives` receives of `capacity` bytes posted from now on. The caller has made sure that
+    /// nothing is in flight.
     pub(super) fn arrange(&mut self, receives: usize, capacity: usize) -> Result<(), LayerError> {
         for slot in 0..self.receives {
             if self.channel.cancel_receive(slot).map_err(LayerError::new)? {

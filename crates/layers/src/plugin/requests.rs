@@ -11,8 +11,8 @@ use std::time::Duration;
 
 /// Most requests in flight.
 pub(super) const SLOTS: usize = 64;
-/// The memory that posted receives share, in bytes. It is small enough for a processor's cache, so that messages
-/// land in the cache, as they do in layers where all messages land in one place.
+/// The memory that posted receives share, in bytes. It is small enough for a processor's cache, so that
+/// messages land in the cache, as they do in layers where all messages land in one place.
 const MEMORY: usize = 1 << 20;
 /// The least number of posted receives, even if they take more memory than [`MEMORY`].
 const AT_LEAST: usize = 4;
@@ -26,7 +26,8 @@ pub(super) fn window(bytes: usize) -> usize {
     1 << window.ilog2()
 }
 
-/// Returns the memory that receives of up to `largest` bytes need, and the memory that all sends share, in bytes.
+/// Returns the memory that receives of up to `largest` bytes need, and the memory that all sends share, in
+/// bytes.
 pub(super) fn memory(largest: usize) -> (usize, usize) {
     let receives = MEMORY.max(largest.saturating_mul(AT_LEAST).min(MEMORY_AT_MOST)).max(largest);
     (receives + SLOTS * LINE, largest.max(ANNOUNCEMENT_LEN))
@@ -40,8 +41,8 @@ pub(super) struct PluginWire {
 }
 
 impl PluginWire {
-    /// Returns the wire to the process `peer`. Until sizes are announced, all messages have `size_bytes`, or one
-    /// byte.
+    /// Returns the wire to the process `peer`. Until sizes are announced, all messages have `size_bytes`, or
+    /// one byte.
     pub(super) fn new(
         channel: Channel,
         peer: usize,

@@ -1,6 +1,6 @@
-//! Many simulated interfaces in one virtual time: a launch without processes. The code that measures processes
-//! in real time measures their requesters, one call at a time. The requester whose time is the earliest
-//! makes the next call.
+//! Many simulated interfaces in one virtual time: a launch without processes. The code that measures
+//! processes in real time measures their requesters, one call at a time. The requester whose time is the
+//! earliest makes the next call.
 
 use super::time::in_virtual_time;
 use netdyno_measure::contention::data::CrowdData;
@@ -11,7 +11,8 @@ use netdyno_measure::contention::step::{Counted, Step};
 use netdyno_measure::layer::LayerError;
 use netdyno_protocol::sim::{Crowd, Truth};
 
-/// Messages that all requesters together count in a step. They are few, because virtual time has little noise.
+/// Messages that all requesters together count in a step. They are few, because virtual time has little
+/// noise.
 const ENOUGH: u64 = 2000;
 
 /// Measures one launch of `plan.procs` interfaces, with messages of `size_bytes`.

@@ -3,8 +3,8 @@
 use super::time::in_virtual_time;
 use netdyno_measure::layer::{LayerError, Purpose, Registrar};
 use netdyno_measure::registration::data::MemorySystem;
-use netdyno_protocol::sim::Truth;
 use netdyno_protocol::sim::Memory;
+use netdyno_protocol::sim::Truth;
 use netdyno_protocol::sim::memory::PAGE;
 
 /// The names of costs that do not depend on the size of a region, if the model parameters have them.

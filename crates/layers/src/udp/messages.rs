@@ -47,8 +47,8 @@ struct SentMessages {
     in_flight: VecDeque<usize>,
     /// The sum of these charges.
     sum: usize,
-    /// The largest sum that the peer's receive buffer surely holds. It is assumed to be as large as the buffer
-    /// of this end.
+    /// The largest sum that the peer's receive buffer surely holds. It is assumed to be as large as the
+    /// buffer of this end.
     most: usize,
     /// Whether the system has refused the last message, because the send buffer was full.
     is_full: bool,
@@ -65,8 +65,8 @@ impl SentMessages {
         self.sum += charge;
     }
 
-    /// Takes the acknowledgement of `count` messages in all. A number that is out of range is an old one, which
-    /// was overtaken.
+    /// Takes the acknowledgement of `count` messages in all. A number that is out of range is an old one,
+    /// which was overtaken.
     fn acknowledge(&mut self, count: u32) {
         let news = count.wrapping_sub(self.acknowledged) as usize;
         if news <= self.in_flight.len() {
@@ -109,8 +109,8 @@ impl TakenMessages {
 }
 
 impl UdpMessages {
-    /// Returns the wire over a connected socket, for messages of up to `largest` bytes. The receive buffer has
-    /// `buffer` bytes, as the system states its size.
+    /// Returns the wire over a connected socket, for messages of up to `largest` bytes. The receive buffer
+    /// has `buffer` bytes, as the system states its size.
     pub(super) fn new(socket: UdpSocket, buffer: usize, largest: usize) -> Self {
         let room = HEADER + largest + 1;
         Self {
@@ -240,8 +240,8 @@ impl MessageWire for UdpMessages {
         message.copied().ok_or_else(|| LayerError::new("the buffers are too short for messages"))
     }
 
-    /// Acknowledgements come in as well, so the socket is always watched for datagrams. The system does not know
-    /// of room in the peer's receive buffer.
+    /// Acknowledgements come in as well, so the socket is always watched for datagrams. The system does not
+    /// know of room in the peer's receive buffer.
     fn block(&mut self, _: PollFlags, timeout: Duration) -> Result<(), LayerError> {
         if self.taken.unacknowledged > 0 {
             self.send_acknowledgement()?;

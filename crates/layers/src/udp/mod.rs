@@ -1,11 +1,11 @@
-//! Bare UDP sockets: the cost of the kernel's path, with nothing on top. A datagram that the kernel drops ends
-//! the run with an error. The window is smaller than what the receive buffer holds, so that the kernel has
-//! no reason to drop one.
+//! Bare UDP sockets: the cost of the kernel's path, with nothing on top. A datagram that the kernel drops
+//! ends the run with an error. The window is smaller than what the receive buffer holds, so that the kernel
+//! has no reason to drop one.
 //!
 //! * [`half`]: two processes. * [`group`]: many processes.
 //!
-//! `port` opens sockets and knows what their receive buffers hold. `requests`, `sized` and `messages`
-//! are the wires between two processes.
+//! `port` opens sockets and knows what their receive buffers hold. `requests`, `sized` and `messages` are the
+//! wires between two processes.
 
 pub(crate) mod group;
 pub(crate) mod half;

@@ -95,8 +95,8 @@ impl Gathering for ViGathering {
         addresses
     }
 
-    /// Sends connection requests to the processes of lower rank, which wait since they were opened, and accepts
-    /// those of higher rank.
+    /// Sends connection requests to the processes of lower rank, which wait since they were opened, and
+    /// accepts those of higher rank.
     fn meet(self: Box<Self>, addresses: &[Vec<u8>]) -> Result<Box<dyn Attendant>, LayerError> {
         let Self { mut consumer, cq, pending, place, window, options } = *self;
         for PendingVi { peer, vi, discriminator, .. } in pending.iter().filter(|vi| vi.wait.is_none()) {

@@ -49,7 +49,8 @@ impl ViMemory {
         Ok(ticks::now() - start)
     }
 
-    /// Disconnects the first VI, and waits until the second has learned of it. Returns the ticks that it took.
+    /// Disconnects the first VI, and waits until the second has learned of it. Returns the ticks that it
+    /// took.
     fn disconnect(&mut self, [vi, other_vi]: [ViHandle; 2]) -> Result<u64, LayerError> {
         let Self { own, other, .. } = self;
         let start = ticks::now();
@@ -67,8 +68,8 @@ impl ViMemory {
     }
 }
 
-/// Returns why there are no VIs over shared memory here, if there are none. This process connects with itself,
-/// as two processes connect with each other.
+/// Returns why there are no VIs over shared memory here, if there are none. This process connects with
+/// itself, as two processes connect with each other.
 pub(crate) fn is_missing() -> Option<String> {
     ViMemory::open(WireKind::Shm).and_then(|mut memory| memory.try_out()).err().map(|error| error.0)
 }

@@ -68,7 +68,8 @@ pub(super) struct ViMessages {
 }
 
 impl ViMessages {
-    /// Opens a VI with a send buffer and a receive buffer for each slot, for messages of up to `largest` bytes.
+    /// Opens a VI with a send buffer and a receive buffer for each slot, for messages of up to `largest`
+    /// bytes.
     pub(super) fn open(wire: WireKind, largest: usize) -> Result<Self, LayerError> {
         let mut consumer = Consumer::open(wire, FIRST_RECEIVE + DEPTH).map_err(LayerError::new)?;
         let stride = largest.next_multiple_of(LINE);
