@@ -13,8 +13,6 @@
 
 /// One message. The window has fractions of a message, so that growth by less than one a round trip adds up.
 const ONE: u32 = 1 << 8;
-/// The initial window.
-const INITIAL: u32 = 16 * ONE;
 /// The largest window, in messages: as many as the selective acknowledgement can describe.
 pub const MOST: u32 = 64;
 
@@ -36,9 +34,9 @@ pub struct Congestion {
 }
 
 impl Congestion {
-    /// Creates the window of a new connection.
-    pub const fn new() -> Self {
-        Self { window: INITIAL, threshold: MOST * ONE }
+    /// Creates the window of a new connection, which begins with `initial` messages.
+    pub fn new(initial: u32) -> Self {
+        Self { window: initial.clamp(1, MOST) * ONE, threshold: MOST * ONE }
     }
 
     /// Returns the number of messages that may be in flight.
@@ -81,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_window_grows_and_shrinks_within_bounds() {
-        let mut congestion = Congestion::new();
+        let mut congestion = Congestion::new(16);
         for _ in 0..10_000 {
             congestion.arrived();
         }
@@ -104,7 +102,7 @@ mod tests {
     /// With random loss of one message in a hundred, about half of the largest window is left.
     #[test]
     fn losses_at_random_leave_a_window_of_many() {
-        let (mut congestion, mut sum) = (Congestion::new(), 0);
+        let (mut congestion, mut sum) = (Congestion::new(16), 0);
         for n in 1..=100_000_u32 {
             if n.is_multiple_of(100) {
                 congestion.lost(1);

@@ -33,10 +33,12 @@ mod congestion;
 mod connection;
 mod holding;
 mod receiving;
+mod recovery;
 mod round_trip;
 mod sending;
 mod transfers;
 
 pub use connection::{Config, Connection, Counters, Delivery, Full, Loss};
 pub use holding::Released;
+pub use recovery::Recovery;
 pub use transfers::{Event, Memories, Stored};

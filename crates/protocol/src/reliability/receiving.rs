@@ -7,8 +7,6 @@ use alloc::vec::Vec;
 
 /// The most messages that are kept ahead of a missing one: as many as the selective acknowledgement has bits.
 const AHEAD: u32 = 64;
-/// After this many messages in order, an acknowledgement is sent at once.
-const UNACKNOWLEDGED_AT_MOST: u32 = 16;
 
 /// A message that arrived out of order: its header and all of its bytes.
 type Kept = (Header, Vec<u8>);
@@ -24,6 +22,8 @@ pub struct Receiving {
     /// The kept messages, from the expected one to the farthest one.
     ahead: VecDeque<Option<Kept>>,
     unacknowledged: u32,
+    /// After this many messages in order, an acknowledgement is sent at once.
+    acknowledge_every: u32,
     acknowledgement_delay_ns: u64,
     acknowledge_at_ns: Option<u64>,
     /// An acknowledgement must be sent at once, alone if no message carries it.
@@ -38,14 +38,15 @@ pub struct Receiving {
 
 impl Receiving {
     /// Creates the receiving side. An acknowledgement waits `acknowledgement_delay_ns` for a message that
-    /// carries it.
-    pub fn new(first_sequence: u32, acknowledgement_delay_ns: u64) -> Self {
+    /// carries it, or until `acknowledge_every` messages have come.
+    pub fn new(first_sequence: u32, acknowledgement_delay_ns: u64, acknowledge_every: u32) -> Self {
         Self {
             expected: first_sequence,
             selective: 0,
             latest: 0,
             ahead: VecDeque::new(),
             unacknowledged: 0,
+            acknowledge_every,
             acknowledgement_delay_ns,
             acknowledge_at_ns: None,
             acknowledge_now: false,
@@ -117,7 +118,7 @@ impl Receiving {
         self.expected = self.expected.wrapping_add(1);
         self.delivered += 1;
         self.unacknowledged += 1;
-        if self.unacknowledged >= UNACKNOWLEDGED_AT_MOST {
+        if self.unacknowledged >= self.acknowledge_every {
             self.acknowledge_now = true;
         }
     }
@@ -172,7 +173,7 @@ mod tests {
     const DELAY_NS: u64 = 1_000;
 
     fn receiving() -> (Receiving, Buffers) {
-        (Receiving::new(0, DELAY_NS), Buffers::default())
+        (Receiving::new(0, DELAY_NS, 16), Buffers::default())
     }
 
     fn message(sequence: u32) -> Vec<u8> {

@@ -1,16 +1,6 @@
 //! The round-trip time and the timeouts that follow from it.
 
-/// The shortest timeout. A process that was descheduled usually runs again within this time.
-pub const TIMEOUT_AT_LEAST_NS: u64 = 200_000;
-/// The longest timeout after backoff. A network that recovers is noticed within this time.
-pub const TIMEOUT_AT_MOST_NS: u64 = 50_000_000;
-/// The shortest time until a tail loss probe.
-const PROBE_AT_LEAST_NS: u64 = 30_000;
-/// The longest expected round trip, whatever the samples say. A pause of either side can look like a round
-/// trip. A loss after it must be noticed well before the peer timeout.
-const EXPECTED_AT_MOST_NS: u64 = 500_000_000;
-/// The expected round trip before the first sample.
-const INITIAL_NS: u64 = 200_000;
+use super::recovery::Recovery;
 
 /// The smoothed round-trip time and its variation (RFC 6298, section 2).
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,23 +21,23 @@ impl RoundTrip {
         }
     }
 
-    fn expected_ns(&self) -> u64 {
+    fn expected_ns(&self, recovery: &Recovery) -> u64 {
         match self.smoothed_ns {
-            0 => INITIAL_NS,
-            ns => (ns + 4 * self.variation_ns).min(EXPECTED_AT_MOST_NS),
+            0 => recovery.initial_rtt_ns,
+            ns => (ns + 4 * self.variation_ns).min(recovery.max_rtt_ns),
         }
     }
 
     /// Returns the time after which the newest message is retransmitted as a tail loss probe. It or its
     /// acknowledgement may be lost, and no later message would show that.
-    pub fn probe_ns(&self, acknowledgement_delay_ns: u64) -> u64 {
-        (self.expected_ns() + acknowledgement_delay_ns).max(PROBE_AT_LEAST_NS)
+    pub fn probe_ns(&self, recovery: &Recovery, acknowledgement_delay_ns: u64) -> u64 {
+        (self.expected_ns(recovery) + acknowledgement_delay_ns).max(recovery.min_probe_ns)
     }
 
     /// Returns the time after which all unacknowledged messages count as lost, after `timeouts` in a row.
-    pub fn timeout_ns(&self, acknowledgement_delay_ns: u64, timeouts: u32) -> u64 {
-        let first = (self.expected_ns() + acknowledgement_delay_ns).max(TIMEOUT_AT_LEAST_NS);
-        first.saturating_mul(1 << timeouts.min(16)).min(TIMEOUT_AT_MOST_NS.max(first))
+    pub fn timeout_ns(&self, recovery: &Recovery, acknowledgement_delay_ns: u64, timeouts: u32) -> u64 {
+        let first = (self.expected_ns(recovery) + acknowledgement_delay_ns).max(recovery.min_timeout_ns);
+        first.saturating_mul(1 << timeouts.min(16)).min(recovery.max_timeout_ns.max(first))
     }
 }
 
@@ -57,20 +47,20 @@ mod tests {
 
     #[test]
     fn timeouts_follow_the_round_trip_and_back_off() {
-        let mut trip = RoundTrip::default();
-        assert_eq!(trip.timeout_ns(0, 0), TIMEOUT_AT_LEAST_NS);
+        let (mut trip, recovery) = (RoundTrip::default(), &Recovery::DEFAULT);
+        assert_eq!(trip.timeout_ns(recovery, 0, 0), recovery.min_timeout_ns);
         for _ in 0..100 {
             trip.sample(1_000_000);
         }
-        assert!((1_000_000..1_100_000).contains(&trip.timeout_ns(0, 0)));
-        assert_eq!(trip.timeout_ns(0, 3), 8 * trip.timeout_ns(0, 0));
-        assert_eq!(trip.timeout_ns(0, 60), TIMEOUT_AT_MOST_NS);
+        assert!((1_000_000..1_100_000).contains(&trip.timeout_ns(recovery, 0, 0)));
+        assert_eq!(trip.timeout_ns(recovery, 0, 3), 8 * trip.timeout_ns(recovery, 0, 0));
+        assert_eq!(trip.timeout_ns(recovery, 0, 60), recovery.max_timeout_ns);
         for _ in 0..100 {
             trip.sample(7_000);
         }
-        assert_eq!(trip.timeout_ns(25_000, 0), TIMEOUT_AT_LEAST_NS);
-        assert!(trip.probe_ns(25_000) < 50_000);
+        assert_eq!(trip.timeout_ns(recovery, 25_000, 0), recovery.min_timeout_ns);
+        assert!(trip.probe_ns(recovery, 25_000) < 50_000);
         trip.sample(u64::MAX / 16);
-        assert_eq!(trip.probe_ns(0), EXPECTED_AT_MOST_NS);
+        assert_eq!(trip.probe_ns(recovery, 0), recovery.max_rtt_ns);
     }
 }

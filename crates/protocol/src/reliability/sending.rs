@@ -3,16 +3,11 @@
 
 use super::buffers::Buffers;
 use super::congestion::{Congestion, MOST};
+use super::recovery::Recovery;
 use super::round_trip::RoundTrip;
 use crate::frame::datagram::{self, Arrived, Kind};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-
-/// The reordering threshold, in transmissions: a message counts as lost when a transmission this much later
-/// has arrived.
-const REORDERING: u64 = 3;
-/// The number of tail loss probes before everything counts as lost.
-const PROBES: u32 = 1;
 
 /// The peer acknowledged a message that was never sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +87,7 @@ pub struct Sending {
     order: u64,
     arrived_order: u64,
 
+    recovery: Recovery,
     round_trip: RoundTrip,
     congestion: Congestion,
     /// The acknowledgement delay of the peer.
@@ -112,7 +108,7 @@ pub struct Sending {
 impl Sending {
     /// Creates the sending side without messages. Acknowledgements of the peer are delayed by up to
     /// `acknowledgement_delay_ns`.
-    pub fn new(first_sequence: u32, acknowledgement_delay_ns: u64, now_ns: u64) -> Self {
+    pub fn new(recovery: Recovery, first_sequence: u32, acknowledgement_delay_ns: u64, now_ns: u64) -> Self {
         Self {
             messages: VecDeque::new(),
             first: first_sequence,
@@ -122,8 +118,9 @@ impl Sending {
             again: 0,
             order: 0,
             arrived_order: 0,
+            recovery,
             round_trip: RoundTrip::default(),
-            congestion: Congestion::new(),
+            congestion: Congestion::new(recovery.initial_window),
             acknowledgement_delay_ns,
             timeouts: 0,
             probe_is_due: false,
@@ -256,7 +253,7 @@ impl Sending {
     fn find_losses(&mut self) {
         let mut lost = 0;
         for Outgoing { flight, .. } in self.messages.iter_mut().take(self.transmitted) {
-            let is_overtaken = flight.last.order + REORDERING <= self.arrived_order;
+            let is_overtaken = flight.last.order + self.recovery.packet_threshold <= self.arrived_order;
             if is_overtaken && flight.state == SendState::InFlight {
                 flight.state = SendState::Queued;
                 self.under_way -= 1;
@@ -291,9 +288,9 @@ impl Sending {
         let begin_ns =
             if self.messages.is_empty() { self.timer_ns.max(self.answer_ns) } else { self.timer_ns };
         begin_ns
-            + match self.timeouts.checked_sub(PROBES) {
-                None => self.round_trip.probe_ns(delay_ns),
-                Some(timeouts) => self.round_trip.timeout_ns(delay_ns, timeouts),
+            + match self.timeouts.checked_sub(self.recovery.tail_loss_probes) {
+                None => self.round_trip.probe_ns(&self.recovery, delay_ns),
+                Some(timeouts) => self.round_trip.timeout_ns(&self.recovery, delay_ns, timeouts),
             }
     }
 
@@ -305,7 +302,7 @@ impl Sending {
         }
         self.timer_ns = now_ns;
         self.probe_is_due = true;
-        if self.timeouts >= PROBES && self.transmitted > 0 {
+        if self.timeouts >= self.recovery.tail_loss_probes && self.transmitted > 0 {
             for Outgoing { flight, .. } in self.messages.iter_mut().take(self.transmitted) {
                 if flight.state == SendState::InFlight {
                     flight.state = SendState::Queued;
@@ -314,7 +311,7 @@ impl Sending {
             self.again += core::mem::take(&mut self.under_way);
             // Only the first timeout in a row shrinks the window: nothing was acknowledged between it and the
             // next.
-            if self.timeouts == PROBES {
+            if self.timeouts == self.recovery.tail_loss_probes {
                 self.congestion.timed_out();
             }
         }
@@ -418,7 +415,7 @@ mod tests {
 
     /// Queues `count` messages, none of which is transmitted.
     fn queued(count: u32) -> Sending {
-        let mut sending = Sending::new(0, DELAY_NS, 0);
+        let mut sending = Sending::new(Recovery::DEFAULT, 0, DELAY_NS, 0);
         (0..count).for_each(|_| queue(&mut sending, Kind::Request));
         sending
     }
@@ -639,7 +636,7 @@ mod tests {
                 prop_assert_eq!(sending.under_way as usize, count(&sending, SendState::InFlight));
                 prop_assert_eq!(sending.again as usize, count(&sending, SendState::Queued));
                 let overlooked = |flight: Flight| {
-                    flight.state == SendState::InFlight && flight.last.order + REORDERING <= sending.arrived_order
+                    flight.state == SendState::InFlight && flight.last.order + sending.recovery.packet_threshold <= sending.arrived_order
                 };
                 prop_assert!(!sending.messages.iter().any(|message| overlooked(message.flight)));
             }

@@ -10,13 +10,11 @@ use crate::frame::datagram::{self, Datagram, HEADER_LEN, Header, Kind};
 use crate::reliability::buffers::Buffers;
 use crate::reliability::holding::{Held, Holding, Released, What};
 use crate::reliability::receiving::Receiving;
+use crate::reliability::recovery::Recovery;
 use crate::reliability::sending::{AckOutcome, Sending};
 use crate::reliability::transfers::{Memories, Stray, Transfers, Waiting};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-
-/// A message that a goodbye has overtaken arrives within this time, or it counts as lost.
-const OVERTAKEN_AT_MOST_NS: u64 = 1_000_000;
 
 /// The parameters of a connection, fixed for its life.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +29,8 @@ pub struct Config {
     pub acknowledgement_delay_ns: u64,
     /// The first sequence number.
     pub first_sequence: u32,
+    /// The constants of loss recovery.
+    pub recovery: Recovery,
 }
 
 impl Default for Config {
@@ -40,6 +40,7 @@ impl Default for Config {
             peer_timeout_ns: 5_000_000_000,
             acknowledgement_delay_ns: 25_000,
             first_sequence: 0,
+            recovery: Recovery::DEFAULT,
         }
     }
 }
@@ -107,6 +108,7 @@ pub struct Connection {
     /// for requests and another for replies.
     places: usize,
     peer_timeout_ns: u64,
+    max_overtaken_ns: u64,
     /// The time of the last datagram, and the time of the last progress.
     received_ns: u64,
     heard_ns: u64,
@@ -131,12 +133,12 @@ pub struct Connection {
 impl Connection {
     /// Creates a connection with `local` as this side's number and `remote` as the peer's.
     pub fn new(config: Config, local: u64, remote: u64, now_ns: u64) -> Self {
-        let Config { window, peer_timeout_ns, acknowledgement_delay_ns, first_sequence } = config;
+        let Config { window, peer_timeout_ns, acknowledgement_delay_ns, first_sequence, recovery } = config;
         Self {
             local,
             remote,
-            sending: Sending::new(first_sequence, acknowledgement_delay_ns, now_ns),
-            receiving: Receiving::new(first_sequence, acknowledgement_delay_ns),
+            sending: Sending::new(recovery, first_sequence, acknowledgement_delay_ns, now_ns),
+            receiving: Receiving::new(first_sequence, acknowledgement_delay_ns, recovery.acknowledge_every),
             transfers: Transfers::default(),
             buffers: Buffers::default(),
             window,
@@ -145,6 +147,7 @@ impl Connection {
             completes: false,
             places: 2 * window as usize,
             peer_timeout_ns,
+            max_overtaken_ns: recovery.max_overtaken_ns,
             received_ns: now_ns,
             heard_ns: now_ns,
             closing: None,
@@ -362,7 +365,7 @@ impl Connection {
             Kind::Request | Kind::Store | Kind::Chunk if is_next && !self.has_place() => self.absurd += 1,
             Kind::Probe => self.receiving.acknowledge_now(),
             Kind::Goodbye => {
-                self.closing.get_or_insert((header.sequence, now_ns + OVERTAKEN_AT_MOST_NS));
+                self.closing.get_or_insert((header.sequence, now_ns + self.max_overtaken_ns));
             }
             Kind::Acknowledgement => {}
             _ => {
