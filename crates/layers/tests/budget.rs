@@ -1,5 +1,5 @@
-//! How long a launch takes against the time that it is given: a layer in virtual time, whose pattern is
-//! told that somebody waits for it.
+//! Tests that a launch keeps to its time budget. The layer is simulated, but claims to run in real time. So
+//! the pattern shortens the launch to fit the budget, as it does over a real layer.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -10,7 +10,7 @@ use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Time, Work};
 use netdyno_measure::logp;
 use netdyno_measure::logp::pattern::{BATCH_MESSAGES, LONGEST_BURST, Plan};
 
-/// A simulated layer that says that its time is real.
+/// A simulated layer that claims to run in real time: its `Time::is_virtual` is false.
 struct Awaited(SimRequester);
 
 impl Time for Awaited {
@@ -75,7 +75,7 @@ const TRUTHS: [&str; 5] = [
     "o_s=300us,o_r=300us,g=1ms,L=500us,window=8,noise=0.05",
 ];
 
-/// Nanoseconds that a launch takes: the first one, and one of the same shape.
+/// Returns the durations of a first launch and of a later launch of the same shape, in ns.
 fn signature(truth: &str, budget_ns: f64) -> [f64; 2] {
     let mut plan = Plan {
         launch: 0,
@@ -115,7 +115,7 @@ fn every_size(truth: &str, budget_ns: f64) -> [f64; 2] {
     [run(), run()]
 }
 
-/// A launch takes twice its time, or what the smallest one takes.
+/// A launch takes at most twice its budget plus the duration of the smallest launch.
 #[test]
 fn a_launch_that_does_not_fit_is_shortened() {
     for truth in TRUTHS {
@@ -138,14 +138,14 @@ fn a_launch_of_every_size_that_does_not_fit_is_shortened() {
         let smallest = every_size(truth, 1.0);
         for budget_ns in [100e6, 300e6, 1e9] {
             let [first, later] = every_size(truth, budget_ns);
-            // The first one searches the sizes.
+            // The first launch also searches for the sizes.
             assert!(first <= 6.0 * budget_ns + smallest[0], "{truth}: {first:e} of {budget_ns:e}");
             assert!(later <= 1.7 * budget_ns + smallest[1], "{truth}: {later:e} of {budget_ns:e}");
         }
     }
 }
 
-/// What shortening leaves still measures.
+/// The smallest launch still measures o_s and o_r within 2 %.
 #[test]
 fn the_smallest_launch_measures() {
     for truth in TRUTHS {

@@ -1,13 +1,13 @@
-//! The instrument's own test of `bulk`: functions of the size that are known come back.
+//! The instrument's own test of `bulk`: it recovers known parameters that are functions of the size.
 //!
-//! For each size n, with the steady state max(g(n), o_s(n) + o_r(1), rtt(n, 1) / window),
-//! where g(n) = g + (n - 1) G:
-//! * `T`, `o_s`, `o_r` and `L` are always measured;
-//! * `g` is what a signature would say of it: measured, a bound, or unobservable.
+//! For each size n, the steady state is max(g(n), o_s(n) + o_r(1), rtt(n, 1) / window), where
+//! g(n) = g + (n - 1) G:
+//! * `T`, `o_s`, `o_r` and `L` are always measured.
+//! * `g` has the status that a signature gives it: measured, an upper bound, or unobservable.
 //!
-//! `G` of a segment is measured where g is measured at its largest size, and then comes back
-//! within 1 %. A change of protocol by which T departs far enough is enclosed by two sizes as
-//! near to each other as the search goes; without one, none is found.
+//! `G` of a segment is measured if g is measured at the segment's largest size. It then comes back within
+//! 1 %. A change of protocol is found if T departs far enough. Two sizes enclose it, as close to each other
+//! as the search goes. Without a change of protocol, none is found.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -29,7 +29,7 @@ use simulated::sizes;
 
 const LARGEST: usize = 4 << 20;
 
-/// By which share T departs where the truth changes.
+/// Returns the relative departure of T at the known change of protocol.
 fn departure(truth: &Truth) -> f64 {
     let Some(change) = truth.change else { return 0.0 };
     let before = Known::of(&Truth { change: None, ..*truth }, change.from_bytes).one_way;
@@ -44,7 +44,7 @@ fn measured(truth: Truth) -> Extracted {
     extract(&launches(truth, 1, 1), 0.95, 0.02).unwrap()
 }
 
-/// Truths around every regime.
+/// Returns model parameters around every regime.
 fn grid() -> Vec<Truth> {
     let mut truths = Vec::new();
     let rests = ["", ",capacity=1", ",window=4", ",O_s=0.1ns/B,O_r=0.05ns/B", ",O_s=2ns/B,O_r=2ns/B"];
@@ -107,8 +107,7 @@ fn check_size(size: &SizeFigures, truth: &Truth, seen: &mut [usize; 3]) {
 fn known_functions_of_the_size_come_back_within_one_percent() {
     let (mut seen, mut gaps, mut changes) = ([0; 3], 0, 0);
     let truths = grid();
-    // Every third of them unless all are asked for; which third is another one each time the
-    // grid is changed.
+    // Every third element only, unless `NETDYNO_RUNS` is set.
     let every = if std::env::var_os("NETDYNO_RUNS").is_some() { 1 } else { 3 };
     for truth in truths.iter().step_by(every) {
         let departs = departure(truth);
@@ -140,7 +139,7 @@ fn known_functions_of_the_size_come_back_within_one_percent() {
             let what = format!("G from {} to {} of {truth:?}", segment.from_bytes, segment.to_bytes);
             match known.expected().map(|(limit, _)| limit) {
                 Some(Limit::Gap) if segment.G.status == Status::Measured => {
-                    // The g of a few hundred bytes hardly depends on them, and virtual time has grains.
+                    // Over a few hundred bytes g hardly changes, so the resolution of virtual time limits G.
                     let grain = 0.002 / (segment.to_bytes - segment.from_bytes) as f64;
                     let value = segment.G.value_ns_per_byte.unwrap();
                     assert!(
@@ -162,12 +161,12 @@ fn known_functions_of_the_size_come_back_within_one_percent() {
     assert!(seen.iter().all(|&n| n >= 50) && gaps >= 20 && changes >= 20);
 }
 
-/// The paper's reading of figure 10, both ways.
+/// Both results of the paper's reading of o_s(n) and o_r(n) (Culler et al. 1996, figure 10).
 #[test]
 fn a_processor_that_carries_the_data_is_told_from_one_that_does_not() {
     let overlap = |rest: &str| {
         let truth = format!("o_s=1us,o_r=2us,g=5us,L=7us,G=0.5ns/B{rest}");
-        // Without noise all launches are alike: an interval needs six.
+        // Without noise all launches are equal. An interval needs six.
         let alike = vec![launches(truth.parse().unwrap(), 1, 1).remove(0); 6];
         extract(&alike, 0.95, 0.02).unwrap().bulk.overlap
     };
@@ -193,7 +192,7 @@ fn the_classic_fit_is_exact_for_one_line_and_misleads_for_two() {
     assert!((classic.T0_ns / 10_000.0 - 1.0).abs() < 0.01, "{classic:?}");
     assert!((classic.R_inf.unwrap().value_bytes_per_s / 2e9 - 1.0).abs() < 0.01, "{classic:?}");
     assert!((classic.n_half_bytes.unwrap() / 20_000.0 - 1.0).abs() < 0.01, "{classic:?}");
-    // Half of what 4 MiB reach, between measured sizes.
+    // The size that reaches half the bandwidth of 4 MiB, interpolated between measured sizes.
     assert!((classic.n_half_measured_bytes.unwrap() / 20_000.0 - 1.0).abs() < 0.1, "{classic:?}");
     assert!(!one.doubts.iter().any(|doubt| doubt.name == "T0_misleads"));
 
@@ -249,8 +248,7 @@ fn with_noise_the_intervals_cover_the_truth() {
     assert!(gaps_covered * 100 >= gaps * 87, "G: {gaps_covered} of {gaps}");
 }
 
-/// A layer whose first requests of a large size take longer, as where the data have been pushed
-/// out of the caches.
+/// A layer whose first requests of a large size take longer, as if the data had left the caches.
 struct Cold {
     layer: SimRequester,
     requests_to_come: u32,
@@ -320,7 +318,7 @@ impl SizedRequester for Cold {
     }
 
     fn set_sizes(&mut self, request_bytes: usize, reply_bytes: usize) -> Result<(), LayerError> {
-        // The way back tells a round trip of data from a request that a small reply answers.
+        // Only in a round trip of data are both the request and the reply large.
         let is_large = request_bytes.min(reply_bytes) >= Self::FROM_BYTES;
         self.requests_to_come = if is_large { Self::REQUESTS } else { 0 };
         self.layer.set_sizes(request_bytes, reply_bytes)

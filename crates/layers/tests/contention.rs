@@ -1,12 +1,12 @@
-//! The proof of the contention steps: interfaces whose parameters are known, in one virtual
-//! time, give what the LogP model says, by the code that measures processes.
+//! The instrument's own test of `contention`: simulated interfaces with known parameters, in one virtual
+//! time. The code that measures processes must return the values of the LogP model for them.
 //!
-//! With the plateau of one pair max(g, o_s + o_r, rtt / window):
-//! * K to one: the receiver takes a message every g, and its processor is busy with it for
-//!   o_s + o_r; each requester sees the larger of K times that, its own, and rtt / window.
-//! * Half to half: nothing changes.
-//! * One to many: the sender's stages and processor limit it as before; its window is as many
-//!   times as large as it has repliers.
+//! The plateau of one pair is max(g, o_s + o_r, rtt / window). With more processes:
+//! * K to one: the receiver takes s = max(g, o_s + o_r) for each message. Each requester sees
+//!   max(K s, rtt / window).
+//! * Half to half: each pair performs as it does alone.
+//! * One to many: the sender's interface and processor limit the stream as before. The sender has a window
+//!   for each replier.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -18,7 +18,7 @@ use netdyno_measure::record::{Limit, Status};
 use netdyno_protocol::sim::Truth;
 
 const WITHIN: f64 = 0.01;
-/// Truths in which the largest terms are nearer than this are not decided.
+/// The limit is not decided if the ratio of the two largest terms is below this.
 const UNDECIDED: f64 = 1.06;
 
 struct Known {
@@ -36,7 +36,7 @@ impl Known {
         Self { o_s, o_r, g: ns(truth.g_ps), l, rtt: 2.0 * (o_s + l + o_r) }
     }
 
-    /// What a receiver takes for a message.
+    /// Returns the time that a receiver takes for a message, in ns.
     fn stage(&self) -> f64 {
         self.g.max(self.o_s + self.o_r)
     }
@@ -147,9 +147,9 @@ fn a_crowd_of_known_interfaces_gives_the_ratios_of_the_model() {
     assert!(seen.iter().all(|&n| n >= 15), "{seen:?}");
 }
 
-/// Noise costs a stream some thousandths: in front of one of its four stages a queue may run
-/// empty, which it does less often where K windows meet. So ratios to one are within a percent,
-/// and those of pairs, which are alike, are in their intervals.
+/// Noise slows a stream by some thousandths, because the queue in front of one of its four stages may run
+/// empty. That happens less often if K windows meet. So ratios to one pair are only within 1 %. Pairs are
+/// equal to each other, so the intervals of their differences must contain 0.
 #[test]
 fn with_noise_pairs_in_the_crowd_are_as_alone() {
     let truth: Truth = "o_s=1us,o_r=2us,g=5us,L=7us,noise=0.05".parse().unwrap();

@@ -1,5 +1,5 @@
-//! What a process writes that is no sound end of a layer with messages ends the other one with
-//! an error of one line.
+//! Tests of a layer with messages whose peer violates the layer's protocol. The layer ends with an error of
+//! one line.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -19,7 +19,7 @@ use std::sync::mpsc::{self, TryRecvError};
 use std::thread;
 use std::time::Duration;
 
-/// Bytes in front of the address of a tcp half that the worker shows first.
+/// Length of the token in front of the address of a tcp half, in bytes. The worker sends it first.
 const TOKEN_LEN: usize = 16;
 const LARGEST: usize = 5000;
 
@@ -28,7 +28,7 @@ fn work(mut worker: Box<dyn Messenger>) -> Result<(), LayerError> {
     common::round_trip(&mut *worker, 1000, answers(1, 1000))
 }
 
-/// Messages that the support can carry nothing out of.
+/// Returns messages without a valid order.
 fn unsound() -> Vec<Vec<u8>> {
     let orders = [answers(3, 8), answers(1, 7), answers(1, LARGEST + 1), answers(1, usize::MAX)];
     let mut messages: Vec<Vec<u8>> = orders.iter().map(|order| order.to_bytes().to_vec()).collect();
@@ -50,7 +50,7 @@ mod tcp {
             let (mut stream, _) = listener.accept().unwrap();
             stream.read_exact(&mut [0; TOKEN_LEN]).unwrap();
             stream.write_all(&bytes).unwrap();
-            // Until the worker goes.
+            // Reads until the worker closes.
             let _ = stream.read_to_end(&mut Vec::new());
         });
         let half = half::open(Layer::Tcp, Role::Requester, options(LARGEST)).unwrap();
@@ -60,8 +60,8 @@ mod tcp {
         error.0
     }
 
-    /// Why a support ends to which a worker writes these bytes, with a pause between them, and
-    /// then closes.
+    /// Returns the error of a support whose worker writes these parts, with a pause after each, and then
+    /// closes.
     fn support_hears(parts: &[&[u8]]) -> String {
         let half = half::open(Layer::Tcp, Role::Replier, options(LARGEST)).unwrap();
         let address = half.address();
@@ -72,7 +72,7 @@ mod tcp {
         thread::scope(|scope| {
             scope.spawn(move || {
                 for part in parts {
-                    // The support may have had enough.
+                    // The support may have closed already.
                     let _ = stream.write_all(part);
                     thread::sleep(Duration::from_millis(1));
                 }
@@ -99,8 +99,8 @@ mod tcp {
         }
     }
 
-    /// Read to its end, and no message takes a part of another one: the last one alone has no
-    /// sound order.
+    /// A row of frames is read to its end, wherever it is cut. Only its last message has no valid order. A
+    /// frame that is read at the wrong place would fail earlier, or not at all.
     #[test]
     fn frames_may_be_cut_anywhere() {
         let short = framed(8, &Order::NOTHING.to_bytes());
@@ -120,7 +120,7 @@ mod tcp {
 mod udp {
     use super::*;
 
-    /// A datagram with this number, of an end that has taken nothing.
+    /// Returns a datagram with this sequence number, from an end that has received nothing.
     fn numbered(number: u32, message: &[u8]) -> Vec<u8> {
         [&u64::from(number).to_le_bytes()[..], message].concat()
     }
@@ -155,7 +155,7 @@ mod udp {
         assert!(error.contains("lost or overtaken"), "{error}");
     }
 
-    /// What the other end has taken is not believed where it cannot be.
+    /// A peer that claims to have received more than was sent is not believed.
     #[test]
     fn nobody_has_taken_more_than_was_sent() {
         let sound = answers(1, 8).to_bytes();
@@ -169,7 +169,7 @@ mod udp {
 mod am {
     use super::*;
 
-    /// An endpoint that knows what a half of Active Messages is, and nothing of messages.
+    /// An endpoint that connects as a half of Active Messages does, but violates the protocol of messages.
     struct Stranger {
         endpoint: Endpoint<()>,
         _memory: Memory,
@@ -189,20 +189,19 @@ mod am {
             (Self { endpoint, _memory: memory }, port, address)
         }
 
-        /// Connects to the half with this address; what it has for receives is returned as its
-        /// key.
+        /// Connects to the half with this address. Also returns the key of the half's memory for receives.
         fn connect(&mut self, port: Port, address: &[u8]) -> (PeerId, Vec<u8>) {
             let (len, rest) = address.split_first_chunk().unwrap();
             let (at, key) = rest.split_at(u16::from_le_bytes(*len).into());
             (self.endpoint.connect(port, at).unwrap(), key.to_vec())
         }
 
-        /// Says that a receive is posted.
+        /// Tells the peer that a receive is posted.
         fn post(&mut self, peer: PeerId, turn: u64, slot: u64, bytes: u64) {
             self.endpoint.request(&mut (), peer, 0, [turn << 40 | slot << 32 | bytes]).unwrap();
         }
 
-        /// Sends a message to somewhere in the memory of the key.
+        /// Stores a message at this offset in the memory of the key.
         fn store(&mut self, peer: PeerId, key: &[u8], offset: usize, bytes: &[u8]) {
             let remote = self.endpoint.attach(&mut (), peer, key).unwrap();
             self.endpoint.store(&mut (), remote, offset, bytes, 0, []).unwrap();
@@ -211,7 +210,7 @@ mod am {
 
     const WAYS: [(Layer, Wire); 2] = [(Layer::AmShm, Wire::Shm), (Layer::AmUdp, Wire::Udp)];
 
-    /// Why a sound end fails of which the other one is a stranger that does this.
+    /// Returns the error of a half in this role whose peer does `does`.
     fn fails(
         (layer, wire): (Layer, Wire),
         role: Role,
@@ -225,7 +224,7 @@ mod am {
             let (peer, key) = stranger.connect(port, &at_stranger.recv().unwrap());
             does(&mut stranger, peer, &key);
             while at_stranger.try_recv() == Err(TryRecvError::Empty) {
-                // What it is told is none of its business.
+                // Errors of the unknown peer do not matter.
                 let _ = stranger.endpoint.poll(&mut ());
                 thread::yield_now();
             }
@@ -255,7 +254,7 @@ mod am {
         }
     }
 
-    /// Of another size than this end, a stranger has less memory than it should.
+    /// The unknown peer has memory for 15 receives instead of 16, so the last slot is outside of it.
     #[test]
     fn receives_lie_inside_of_memory() {
         for way in WAYS {
@@ -275,7 +274,7 @@ mod am {
         }
     }
 
-    /// Beside the slots, or in one that has a message already.
+    /// The message is not at the start of a slot, or its slot has a message already.
     #[test]
     fn no_message_comes_without_a_receive() {
         for way in WAYS {
@@ -302,10 +301,10 @@ mod am {
 mod vi {
     use super::*;
 
-    /// Bytes of a key, and of a discriminator.
+    /// Lengths of a key and of a discriminator, in bytes.
     const KEY_LEN: usize = 12;
     const DISCRIMINATOR_LEN: usize = 16;
-    /// A number of receives that nobody has posted.
+    /// A false count of posted receives.
     const LIE: u32 = i32::MAX as u32;
 
     const WAYS: [Layer; 2] = [Layer::ViShm, Layer::ViUdp];
@@ -319,16 +318,16 @@ mod vi {
         }
     }
 
-    /// A VI that knows nothing of messages, but has a word for what it is told.
+    /// A VI that violates the protocol of messages. The support can write into its word, as into any peer's.
     struct Stranger {
         consumer: Consumer,
         vi: ViHandle,
-        /// Where the support is told of receives.
+        /// The word of the support into which a peer writes its count of posted receives.
         word: Remote,
     }
 
     impl Stranger {
-        /// What it says for an address is returned as well: its word, and where nobody waits.
+        /// Also returns its address: the key of its word, and a discriminator at which no VI waits.
         fn open(layer: Layer) -> (Self, Vec<u8>) {
             let mut consumer = Consumer::open(wire(layer), 1).unwrap();
             let vi = consumer.create_vi(None).unwrap();
@@ -340,7 +339,7 @@ mod vi {
             (Self { consumer, vi, word: Remote::default() }, address)
         }
 
-        /// Connects with the support of this address.
+        /// Connects to the support at this address.
         fn connect(&mut self, address: &[u8]) {
             let (key, rest) = address.split_at(KEY_LEN);
             let (discriminator, host) = rest.split_at(DISCRIMINATOR_LEN);
@@ -364,7 +363,7 @@ mod vi {
             consumer
                 .describe(0, &Work { operation, immediate, is_fenced: false, segments, len: segment.len });
             consumer.post(*vi, Side::Send, 0).unwrap();
-            // What becomes of it is the support's business.
+            // Waits until it is complete, with any outcome: only the support's error matters.
             while matches!(consumer.done(*vi, Side::Send), Ok(None)) {
                 consumer.sleep(Duration::from_millis(1));
             }
@@ -375,7 +374,7 @@ mod vi {
         }
     }
 
-    /// Why a support fails to which a stranger does this.
+    /// Returns the error of a support whose peer does `does`.
     fn fails(layer: Layer, does: impl FnOnce(&mut Stranger) + Send + 'static) -> String {
         let (to_stranger, at_stranger) = mpsc::channel::<Vec<u8>>();
         let (to_half, at_half) = mpsc::channel();
@@ -433,7 +432,7 @@ mod vi {
         }
     }
 
-    /// Beside the word there is nothing that a stranger reaches.
+    /// A peer can write to no memory beside the word.
     #[test]
     fn no_other_memory_is_written() {
         for way in WAYS {

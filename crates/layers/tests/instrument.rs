@@ -1,12 +1,12 @@
-//! The instrument's own test: parameters that are known come back.
+//! The instrument's own test: it recovers known parameters.
 //!
-//! What is observable follows a predicate of the truth ([`expected_limit`]): with the
-//! plateau max(g, o_s + o_r, rtt / window),
-//! * `rtt`, `o_s`, `o_r`, `o_poll` and `L` are always measured;
-//! * `g` is measured where g is the largest of the three, an upper bound where the
-//!   processor's o_s + o_r is, and unobservable where the window's rtt / window is.
+//! The plateau max(g, o_s + o_r, rtt / window) decides which parameters are observable
+//! (`Known::expected_limit`):
+//! * `rtt`, `o_s`, `o_r`, `o_poll` and `L` are always measured.
+//! * `g` is measured if g is the largest term. It is an upper bound if the processor's o_s + o_r is the
+//!   largest, and unobservable if the window's rtt / window is.
 //!
-//! Truths in which the two largest are within 6 % of each other are not decided.
+//! Model parameters whose two largest terms are within 6 % of each other are not decided.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -57,7 +57,7 @@ impl Known {
         self.g.max(self.busy()).max(self.rtt / self.window)
     }
 
-    /// Which of the three sets the plateau, where one clearly does.
+    /// Returns the term that sets the plateau, if one of them clearly does.
     fn expected_limit(&self) -> Option<Limit> {
         let mut terms =
             [(self.g, Limit::Gap), (self.busy(), Limit::Processor), (self.rtt / self.window, Limit::Window)];
@@ -70,7 +70,7 @@ fn measured(truth: Truth) -> Extracted {
     extract(&signatures(truth, 1, 1, 0.02), 0.95, 0.02).unwrap()
 }
 
-/// Truths around every regime; those that the predicate does not decide are left out.
+/// Returns model parameters around every regime. Some of them are not decided.
 fn grid() -> Vec<Truth> {
     let mut truths = Vec::new();
     for (o_s, o_r) in [("1us", "2us"), ("300ns", "100ns"), ("5ns", "60ns"), ("20us", "15us")] {
@@ -89,7 +89,7 @@ fn grid() -> Vec<Truth> {
 fn assert_is(parameter: &Parameter, truth: f64, what: &str) {
     assert_eq!(parameter.status, Status::Measured, "{what}");
     let value = parameter.value_ns.unwrap();
-    // An L of nothing comes back to within a percent of a picosecond-grained round trip.
+    // The absolute tolerance is for an L of 0: virtual time has a resolution of a picosecond.
     assert!((value - truth).abs() <= 0.01 * truth + 0.002, "{what}: {value} for {truth}");
 }
 
@@ -107,7 +107,7 @@ fn every_observable_parameter_comes_back_within_one_percent() {
         assert_is(&parameters.o_poll, known.o_poll, &what("o_poll"));
         assert_is(&parameters.L, known.l, &what("L"));
         assert_eq!(plateau.limited_by, limit, "{}", what("g"));
-        // An interface that is what the model says raises no doubt about the model.
+        // An interface that follows the model raises no warning about the model.
         for name in
             ["overheads_overlap", "delay_slope", "o_r_two_ways", "late_replies", "negative", "prediction"]
         {
@@ -141,25 +141,24 @@ fn every_observable_parameter_comes_back_within_one_percent() {
     assert!(seen.iter().sum::<usize>() >= 60 && seen.iter().all(|&n| n >= 15), "{seen:?}");
 }
 
-/// T(M, 0), the time to issue M requests, from the truth alone: without the interface,
-/// without events.
+/// Returns T(M, 0), the time to issue M requests, in ns. It follows from the parameters alone, without a
+/// simulation.
 ///
-/// The i-th request is issued once (a) the one before is, (b) the queue has room, that
-/// is, the (i - capacity)-th has entered the send stage, and (c) the replies that were
-/// found are received. Where g ≥ o_s the j-th request enters the stage at o_s + j g, so
-/// that the total is the larger of
+/// Request i is issued when three conditions hold: (a) request i - 1 is issued, (b) the queue has room,
+/// because request i - capacity has entered the send stage, and (c) the replies that were found are received.
+/// If g ≥ o_s, request j enters the stage at o_s + j g. The total is therefore the larger of
 ///
 /// * processor: M o_s + o_r × (replies received while issuing), and
-/// * queue: o_s + (M - 1 - capacity) g + o_s,
+/// * queue: o_s + (M - 1 - capacity) g + o_s.
 ///
-/// and the replies come from rtt - o_r on, one every max(g, o_s + o_r).
+/// The replies arrive from rtt - o_r on, one every max(g, o_s + o_r).
 fn closed_form_issue_ns(known: &Known, capacity: f64, m: usize) -> f64 {
     let m = m as f64;
     let spacing = known.g.max(known.busy());
     let first_reply = known.rtt - known.o_r;
     let queue = 2.0 * known.o_s + (m - 1.0 - capacity) * known.g;
     let total = |replies: f64| (m * known.o_s + known.o_r * replies).max(queue);
-    // One more reply is received while it is there before the last request is issued.
+    // One more reply counts if it arrives before the last request is issued.
     let mut replies = 0.0;
     while replies < m - 1.0 && first_reply + replies * spacing <= total(replies) - known.o_s {
         replies += 1.0;
@@ -172,8 +171,8 @@ fn the_simulated_signature_matches_its_closed_form() {
     let mut compared = 0;
     for truth in grid() {
         let known = Known::of(&truth);
-        // The closed form knows no window, no cost of empty polls, departures a gap apart,
-        // and a queue that does not stop the processor before the processor is the slower.
+        // The closed form has no window and no cost of empty polls, and departures are a gap apart. In
+        // it, the queue does not fill before the first reply if the processor is the slower stage.
         let first_reply = known.rtt - known.o_r;
         let queued_by_then = first_reply / known.o_s - first_reply / known.g;
         let stops_early = known.busy() > known.g && queued_by_then > truth.capacity as f64;
@@ -184,8 +183,8 @@ fn the_simulated_signature_matches_its_closed_form() {
         for burst in &launch.signature[0].bursts {
             let simulated = burst.issue_ns[0];
             let expected = closed_form_issue_ns(&known, truth.capacity as f64, burst.m);
-            // Which of two events comes first where the phases of queue and replies meet is
-            // beyond the closed form: one message's overhead.
+            // Where the queue fills as replies arrive, the closed form does not know which event comes
+            // first. That changes the time by the overheads of one message.
             let slack = known.busy() + 1e-3 * expected;
             assert!(
                 (simulated - expected).abs() <= slack,
@@ -202,15 +201,14 @@ fn the_simulated_signature_matches_its_closed_form() {
     assert!(compared > 200, "{compared}");
 }
 
-/// The standard deviation of each parameter's best estimate from the data of one launch,
-/// from the noise alone: every duration has the deviation noise × duration, and the
-/// means of what was run are taken.
+/// Returns the standard deviation of each parameter's best estimate from the data of one launch, in ns. Only
+/// the noise contributes: each duration has the deviation noise × duration, and the estimates are means.
 fn theoretical_deviations(known: &Known, noise: f64, launch: &LaunchData) -> [(&'static str, f64); 5] {
     let square = |x: f64| (noise * x).powi(2);
     let rtt = 2.0 * (square(known.o_s) + square(known.o_r) + square(known.l)) / launch.rtt.samples as f64;
     let burst = launch.issue.last().unwrap();
     let o_s = square(known.o_s) / (burst.m * burst.per_batch * burst.issue_ns.len()) as f64;
-    // The rise between bursts of M / 2 and M requests holds the noise of both.
+    // The slope between bursts of M / 2 and M requests has the noise of both.
     let longest = *launch.shape.bursts.last().unwrap() as f64;
     let per_rise = 1.5 * longest / (longest / 2.0).powi(2);
     let passes = launch.signature[0].d_measured_ns.len() as f64;
@@ -232,7 +230,7 @@ struct Coverage {
     theoretical_width: f64,
 }
 
-/// What `one` returns for each run, of which as many go on at once as there are processors.
+/// Returns the results of `one` for all runs, not in their order. There is one thread for each processor.
 fn on_all_processors<T: Send>(runs: usize, one: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
@@ -244,7 +242,7 @@ fn on_all_processors<T: Send>(runs: usize, one: impl Fn(usize) -> T + Sync) -> V
     })
 }
 
-/// Coverage and width of the intervals over `runs` seeded runs of 9 launches.
+/// Returns the coverage and the width of the intervals over `runs` seeded runs of 9 launches.
 fn coverage(text: &str, runs: usize) -> [(&'static str, Coverage); 5] {
     let truth: Truth = text.parse().unwrap();
     let known = Known::of(&truth);
@@ -277,7 +275,7 @@ fn coverage(text: &str, runs: usize) -> [(&'static str, Coverage); 5] {
 
 #[test]
 fn with_noise_the_intervals_cover_the_truth() {
-    // The full proof, 2000 runs, is part of `./check --full`.
+    // `./check --full` does 2000 runs.
     let runs = std::env::var("NETDYNO_RUNS").map_or(100, |n| n.parse().unwrap());
     for (name, c) in coverage("o_s=1us,o_r=2us,g=5us,L=7us,noise=0.05", runs) {
         let share = c.covered as f64 / runs as f64;
@@ -288,8 +286,8 @@ fn with_noise_the_intervals_cover_the_truth() {
     }
 }
 
-/// Launches are added until the intervals are narrow enough. Stopping at a narrow interval
-/// must not cost the coverage: this runs the rule of the command, with its looks.
+/// The command adds launches until the intervals are narrow enough. To stop at a narrow interval must not
+/// reduce the coverage. So this test adds launches by the command's rule, and looks as often.
 #[test]
 fn intervals_cover_the_truth_where_they_decide_when_to_stop() {
     let truth: Truth = "o_s=1us,o_r=2us,g=5us,L=7us,noise=0.05".parse().unwrap();

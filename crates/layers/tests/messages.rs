@@ -1,4 +1,4 @@
-//! Messages whose other end goes away, or says nothing.
+//! Tests of messages whose peer closes or is silent.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

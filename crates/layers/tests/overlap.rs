@@ -1,16 +1,15 @@
-//! The instrument's own test of `overlap`: who moves the data is known, and comes back.
+//! The instrument's own test of `overlap`: within 2 %, it recovers a known way to move the data, and its
+//! costs.
 //!
-//! For messages of n bytes, with T = o_s + (n - 1) G + L + n steal + o_r:
-//! * half a round trip takes T; messages one way are max(g + (n - 1) G, o_s, o_r, n steal) apart;
-//! * with offload a cycle of post, work w, wait takes max(T, o_s + w + n steal + o_r): the answers to
-//!   two messages are under way, and what is stolen is stolen while the worker works where w is
-//!   long; the work that is free is a cycle without work less o_s + n steal + o_r. Where an
-//!   interrupt falls into a call, which only happens without long work, it makes the cycle longer;
-//! * without it a cycle takes w + T, nothing is stolen from work, and none is free;
-//! * a poll interval p in which the whole queue of q messages has drained leaves the worker
-//!   p / (p + q (o_s + n steal + o_r)) of the time, and q messages each.
-//!
-//! All of it within 2 %.
+//! For messages of n bytes, T = o_s + (n - 1) G + L + n steal + o_r:
+//! * Half a round trip takes T. Messages one way are max(g + (n - 1) G, o_s, o_r, n steal) apart.
+//! * With offload, a cycle of post, work w and wait takes max(T, o_s + w + n steal + o_r), because the
+//!   answers to two messages are in flight. If w is long, the time is stolen from the work. The free work is
+//!   a cycle without work less o_s + n steal + o_r. Without long work an interrupt may fall into a call, and
+//!   then the cycle is longer.
+//! * Without offload, a cycle takes w + T. Nothing is stolen from the work, and no work is free.
+//! * If the whole queue of q messages drains in a poll interval p, q messages arrive in each interval. The
+//!   worker has p / (p + q (o_s + n steal + o_r)) of the time.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -33,7 +32,7 @@ fn ns(ps: u64) -> f64 {
     ps as f64 / 1e3
 }
 
-/// What the truth says of messages of one size.
+/// The known values for messages of one size, in ns.
 struct Known {
     o_s: f64,
     o_r: f64,
@@ -67,12 +66,12 @@ impl Known {
         }
     }
 
-    /// What a cycle may take longer where interrupts fall into calls.
+    /// Returns the time by which interrupts inside calls may lengthen a cycle, in ns.
     fn interrupted(&self, work: f64) -> f64 {
         if self.is_offloaded && work <= 2.0 * self.one_way { self.stolen } else { 0.0 }
     }
 
-    /// The work that is free where a cycle without any takes `cycle`.
+    /// Returns the free work if a cycle without work takes `cycle`, in ns.
     fn free(&self, cycle: f64) -> f64 {
         if self.is_offloaded { cycle - self.o_s - self.stolen - self.o_r } else { 0.0 }
     }
@@ -100,7 +99,8 @@ fn launches(truth: Truth, methods: &[Method], seed: u64, count: usize) -> Vec<Ov
         .collect()
 }
 
-/// Where a truth has no noise all launches are alike: an interval needs six.
+/// Extracts the figures without noise. All launches are then equal, so one is repeated: an interval needs
+/// six.
 fn measured(truth: Truth) -> Extracted {
     extract(&vec![launches(truth, &METHODS, 1, 1).remove(0); 6], 0.95, NEAR).unwrap()
 }
@@ -156,7 +156,7 @@ fn check_pww(size: &SizeOverlap, known: &Known, truth: &Truth) {
         assert_between(point.availability.value, work / longest, work / cycle, &what("availability"));
         let rate = |cycle: f64| 1e9 * size.size_bytes as f64 / cycle;
         assert_between(point.bandwidth_bytes_per_s.value, rate(longest), rate(cycle), &what("bandwidth"));
-        // Where work does not span the arrival, posting or waiting may.
+        // If the work does not span the arrival, posting or waiting may.
         let stolen = if !known.is_offloaded {
             Some(0.0)
         } else {
@@ -181,7 +181,7 @@ fn check_polling(size: &SizeOverlap, known: &Known, truth: &Truth) {
         assert!(availability > 0.0 && availability < 1.0, "{}", what("availability"));
         let most = 1e9 * size.size_bytes as f64 / known.gap;
         assert!(rate <= (1.0 + NEAR) * most, "{}: {rate} of {most}", what("bandwidth"));
-        // Without offload the answers begin to move in the next call but one.
+        // Without offload, the answers begin to move in the call after the next.
         let is_drained = interval > 2.0 * known.one_way + QUEUE as f64 * known.gap.max(known.o_s + known.o_r);
         if is_drained && known.is_offloaded {
             let period = interval + QUEUE as f64 * calls;
@@ -324,7 +324,7 @@ fn launches_that_do_not_belong_together_say_nothing() {
     assert!(extract(&[], 0.95, NEAR).is_none());
 }
 
-/// A layer that moves what has come during the work when the next message is posted.
+/// A layer whose post of the next message moves the data that arrived during the work.
 #[test]
 fn what_is_paid_when_posting_is_not_hidden() {
     let truth: Truth = "o_s=1us,o_r=2us,g=50ns,L=2us,G=0.5ns/B".parse().unwrap();

@@ -1,11 +1,11 @@
-//! The instrument's own test of `overlap` by truths that are drawn at random: no verdict is wrong, and
-//! where there is none, the reason stands beside it.
+//! The instrument's own test of `overlap` with random model parameters: no verdict is wrong, and a missing
+//! verdict has a reason.
 //!
-//! Messages that move by themselves are never said to move inside calls only. A share of the waiting
-//! goes behind work then: of the waiting without work, max(L + data + steal + o_r, g + data), all but o_r.
-//! Of messages that move inside calls only nothing does.
+//! Messages that make progress by themselves are never reported to do so inside calls only. The waiting
+//! without work is max(L + data + steal + o_r, g + data). Work hides all of it but o_r. If messages make
+//! progress inside calls only, work hides nothing.
 //!
-//! `NETDYNO_SEED` replays a truth, `NETDYNO_RUNS` says how many are drawn.
+//! `NETDYNO_SEED` sets the first seed, `NETDYNO_RUNS` the number of random parameters.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -17,16 +17,16 @@ use netdyno_measure::overlap::plan::{METHODS, Method, OverlapPlan};
 use netdyno_measure::overlap::record::{Finding, Payer, Progress, SizeOverlap};
 use netdyno_protocol::sim::Truth;
 
-/// Truths in a run of the tests.
+/// The number of random parameters, unless `NETDYNO_RUNS` is set.
 const RUNS: u64 = 300;
-/// Launches of a truth with noise. Without any all launches are alike: an interval needs six.
+/// Launches with noise. Without noise all launches are equal, and one is repeated: an interval needs six.
 const LAUNCHES: usize = 9;
-/// What is known of a hidden share with noise. A share that lies nearer to a bound is not decided.
+/// A hidden share that is nearer to a bound than this is not decided. Noise adds a quarter of its own share.
 const NEAR: f64 = 0.04;
-/// From this share of a cycle on somebody pays, and how near to it that is not decided.
+/// The share of a cycle from which on a payer is reported, and the distance within which it is not decided.
 const PAYS: (f64, f64) = (0.05, 0.02);
 
-/// A truth, how it is spelled on the command line, and what is measured of it.
+/// Model parameters, their spelling on the command line, and the sizes and methods to measure.
 struct Drawn {
     truth: Truth,
     text: String,
@@ -36,13 +36,13 @@ struct Drawn {
 
 fn draw(seed: u64) -> Drawn {
     let mut random = fastrand::Rng::with_seed(seed);
-    // Uniform in its logarithm.
+    // Log-uniform.
     let mut between = |least: f64, most: f64| least * (most / least).powf(random.f64());
     let (o_s, o_r, latency) = (between(50.0, 2e4), between(50.0, 2e4), between(10.0, 5e4));
     let per_byte = between(0.01, 1.0);
     let (wide, near) = (between(10.0, 5e4), (latency + o_r) * between(0.9, 4.0));
     let (small, large) = (between(16.0, 1e3) as usize, between(1e3, 1e6) as usize);
-    // Near the round trip as often as anywhere.
+    // Half of the gaps are near the round trip.
     let g = if random.bool() { wide } else { near };
     let mut text = format!("o_s={o_s:.1}ns,o_r={o_r:.1}ns,g={g:.1}ns,L={latency:.1}ns,G={per_byte:.4}ns/B");
     if random.bool() {
@@ -100,12 +100,12 @@ fn measured(drawn: &Drawn, seed: u64) -> Extracted {
     extract(&data, 0.95, 0.02).unwrap()
 }
 
-/// What the truth says of messages of one size.
+/// The known values for messages of one size.
 struct Known {
     moves_by_itself: bool,
-    /// The share of the waiting that goes behind work.
+    /// The share of the waiting that work hides.
     hidden: f64,
-    /// What is paid, as shares of a cycle without work.
+    /// The processor time of each payer, as a share of a cycle without work.
     paid: [(Payer, f64); 3],
 }
 
@@ -130,7 +130,7 @@ impl Known {
         }
     }
 
-    /// Why the finding cannot be true, where it cannot.
+    /// Returns the contradiction between a finding and the parameters, if there is one.
     fn contradicts(&self, size: &SizeOverlap, noise: f64) -> Option<String> {
         let finding = &size.finding;
         let near = NEAR + noise / 4.0;

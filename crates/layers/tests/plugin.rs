@@ -1,4 +1,4 @@
-//! Layers in C that can less than others.
+//! Tests of C layers that lack a capability.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

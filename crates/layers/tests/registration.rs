@@ -1,9 +1,9 @@
-//! The instrument's own test of `registration`: what memory costs is known, and comes back within 1 %.
+//! The instrument's own test of `registration`: it recovers known costs of memory within 1 %.
 //!
 //! For a region of p pages:
-//! * registering it costs a call and p pages, besides p faults where nothing has touched it;
-//! * registering it again costs the same without the faults, and a hit where a cache knows it;
-//! * locking likewise, as long as the system allows it.
+//! * To register it costs a call and p pages, and p page faults if the region is untouched.
+//! * To register it again costs the same without the faults, or a cache hit if a cache knows the region.
+//! * To lock it costs likewise, as long as the system allows it.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -54,7 +54,7 @@ fn assert_is(cost: &Parameter, truth_ps: u64, near: f64, what: &str) {
     assert!((value - truth).abs() <= near * truth + 0.002, "{what}: {value} for {truth}");
 }
 
-/// Holds all figures to the truth.
+/// Compares all figures with the known values.
 fn assert_known(truth: &Truth, found: &Extracted, near: f64) {
     let memory = truth.memory;
     let of = |cost: Option<Cost>, bytes| cost.unwrap_or_default().of(bytes);

@@ -1,7 +1,7 @@
-//! The instrument's own test of `registration` by truths that are drawn at random: every cost comes back,
-//! costs of nothing among them, measuring stops, and each doubt is raised where it is due and nowhere else.
+//! The instrument's own test of `registration` with random model parameters. It recovers every cost, also a
+//! cost of 0, and measuring stops. Each warning is raised where it is due and nowhere else.
 //!
-//! `NETDYNO_SEED` replays a truth, `NETDYNO_RUNS` says how many are drawn.
+//! `NETDYNO_SEED` sets the first seed, `NETDYNO_RUNS` the number of random parameters.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -14,14 +14,15 @@ use netdyno_measure::registration::pattern::{self, RegistrationPlan};
 use netdyno_protocol::sim::Truth;
 use netdyno_protocol::sim::memory::{Cost, PAGE};
 
-/// Truths in a run of the tests.
+/// The number of random parameters, unless `NETDYNO_RUNS` is set.
 const RUNS: u64 = 300;
-/// Without noise a figure is known to this share of it, and to two picoseconds.
+/// The relative tolerance of a figure without noise. Its absolute tolerance is 2 ps.
 const NEAR: f64 = 0.01;
 const PRECISION: f64 = 0.02;
-/// Launches of a truth with noise. Without any all launches are alike: an interval needs six.
+/// Launches with noise. Without noise all launches are equal, and one is repeated: an interval needs six.
 const LAUNCHES: usize = 9;
-/// Whether registering again is much cheaper is not decided between these shares of the first time.
+/// Between these shares of the first registration's cost, it is not decided whether the second one is much
+/// cheaper.
 const KEPT: [f64; 2] = [0.4, 0.6];
 
 struct Drawn {
@@ -33,7 +34,7 @@ struct Drawn {
 fn draw(seed: u64) -> Drawn {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut text = String::from("o_s=1us,o_r=1us,g=1us,L=1us");
-    // A call, pages, or both; each of them may cost nothing. Uniform in its logarithm.
+    // A cost of the call, of each page, of both or of neither. Log-uniform.
     for (name, page) in [("register", 2e3), ("deregister", 1e3), ("lock", 1e3), ("unlock", 100.0)] {
         let mut between = |least: f64, most: f64| least * (most / least).powf(random.f64());
         let (call, page) = (between(1.0, 2e4), between(0.01, page));
@@ -84,7 +85,7 @@ fn launches(drawn: &Drawn, seed: u64) -> Vec<RegistrationLaunch> {
     }
 }
 
-/// What the truth says of a region: each cost by its name, in nanoseconds.
+/// Returns the known costs of a region by name, in ns.
 fn known(truth: &Truth, bytes: usize) -> [(&'static str, f64); 8] {
     let memory = truth.memory;
     let of = |cost: Option<Cost>| cost.unwrap_or_default().of(bytes);
@@ -108,7 +109,7 @@ fn known(truth: &Truth, bytes: usize) -> [(&'static str, f64); 8] {
     .map(|(name, ps)| (name, ps as f64 / 1e3))
 }
 
-/// Whether it is due to say that the library keeps what is deregistered; `None` where that is not decided.
+/// Reports whether the warning is due that the library keeps deregistered regions; `None` if undecided.
 fn is_kept(drawn: &Drawn) -> Option<bool> {
     let memory = drawn.truth.memory;
     let Some(cached) = memory.cached_ps.filter(|_| memory.kept == Some(true)) else { return Some(false) };
@@ -121,7 +122,8 @@ fn is_kept(drawn: &Drawn) -> Option<bool> {
 }
 
 fn is_known(cost: &Parameter, truth: f64, noise: f64) -> bool {
-    // Of large regions a launch has a sample or two: the median of nine launches is off by 0.42 of the noise.
+    // A launch has one or two samples of a large region. The standard error of the median over nine launches
+    // is 0.42 of the noise.
     let near = NEAR + 2.5 * noise;
     cost.value_ns.is_some_and(|value| (value - truth).abs() <= near * truth + 0.002)
 }
@@ -176,11 +178,12 @@ fn what_memory_costs_comes_back_from_random_truths() {
     }
     println!("{held} of {intervals} intervals hold the truth");
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
-    // At these ranks 96.1 % do; the costs of a truth are of the same launches.
+    // At these ranks 96.1 % do. The costs of one parameter set share their launches, so chance has more
+    // weight.
     assert!(runs < RUNS || held * 100 >= intervals * 94, "{held} of {intervals} intervals hold the truth");
 }
 
-/// A cost of nothing has no share of itself to be known to.
+/// A relative precision cannot be asked of a cost of 0. It is precise at once.
 #[test]
 fn a_cost_of_nothing_is_known_at_once() {
     let truth = "o_s=1us,o_r=1us,g=1us,L=1us,register=1us".parse().unwrap();
@@ -192,7 +195,7 @@ fn a_cost_of_nothing_is_known_at_once() {
     assert!(!found.doubts.iter().any(|doubt| doubt.name == "imprecise"), "{:?}", found.doubts);
 }
 
-/// A library whose pages cost next to nothing, and which keeps them.
+/// Libraries whose pages cost almost nothing. Some keep deregistered regions.
 #[test]
 fn what_is_kept_is_found_below_a_tenth_of_a_nanosecond_a_page() {
     for (memory, is_due) in [

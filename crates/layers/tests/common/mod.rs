@@ -1,6 +1,6 @@
-//! What the tests of messages share: a worker with a support at the other end.
+//! Helpers for tests of messages: a worker, and the support at the other end, as in `overlap`.
 
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, reason = "each test file uses only a part")]
 
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::{Layer, half};
@@ -14,11 +14,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 
-/// The layers with processes.
+/// netdyno's own layers between processes.
 pub const LAYERS: [Layer; 6] =
     [Layer::AmShm, Layer::AmUdp, Layer::ViShm, Layer::ViUdp, Layer::Udp, Layer::Tcp];
 
-/// Messages up to `size_bytes`. There may be more processes than processors.
+/// Returns the options for messages of up to `size_bytes`. Waiting yields, because there may be more
+/// processes than processors.
 pub fn options(size_bytes: usize) -> LayerOptions {
     LayerOptions {
         size_bytes,
@@ -31,8 +32,8 @@ pub fn options(size_bytes: usize) -> LayerOptions {
     }
 }
 
-/// Connects two halves. The support's end goes to `support`, on a thread of its own, what comes
-/// of that is returned; the worker's goes to `work`, as what `connect` makes of it.
+/// Connects two halves. Passes the support's half to `support`, on a thread of its own, and the worker's
+/// half, as `connect` makes it, to `work`. Returns the result of `support`.
 pub fn between<W, T: Send + 'static>(
     layer: Layer,
     options: LayerOptions,
@@ -42,7 +43,7 @@ pub fn between<W, T: Send + 'static>(
 ) -> T {
     let (to_support, at_support) = mpsc::channel::<Vec<u8>>();
     let (to_worker, at_worker) = mpsc::channel();
-    // Nobody goes before both are connected.
+    // Neither side leaves before both are connected.
     let are_connected = Arc::new(Barrier::new(2));
     let is_connected = Arc::clone(&are_connected);
     let same = options.clone();
@@ -61,7 +62,7 @@ pub fn between<W, T: Send + 'static>(
     thread.join().unwrap()
 }
 
-/// The same with the face itself for the worker.
+/// Does the same as [`between`] with a [`Messenger`] for the worker.
 pub fn with_support<T: Send + 'static>(
     layer: Layer,
     options: LayerOptions,
@@ -76,17 +77,17 @@ fn open(layer: Layer, role: Role, options: LayerOptions) -> Box<dyn Half> {
     half::open(layer, role, options).unwrap_or_else(|error| panic!("{layer}: {error}"))
 }
 
-/// Runs `work` with a support that serves, and returns why that ended.
+/// Runs `work` against a support that serves. Returns the error that ended the support.
 pub fn run(layer: Layer, options: LayerOptions, work: impl FnOnce(&mut dyn Messenger)) -> String {
     with_support(layer, options, |mut support| support.serve(&AtomicBool::new(false)).unwrap_err().0, work)
 }
 
-/// So many answers of `bytes`.
+/// Returns an order for `answers` answers of `bytes` each.
 pub fn answers(answers: u8, bytes: usize) -> Order {
     Order { answers, bytes: bytes as u32 }
 }
 
-/// One message there and, if one is ordered, one back.
+/// Sends a message and receives the answers that it orders.
 pub fn round_trip(worker: &mut dyn Messenger, bytes: usize, order: Order) -> Result<(), LayerError> {
     for slot in 0..usize::from(order.answers) {
         worker.post_receive(slot, order.bytes as usize)?;

@@ -1,4 +1,4 @@
-//! What is promised of every layer.
+//! The checks: the promises of every layer.
 
 use crate::grounds::{Ground, options};
 use crate::has_messages;
@@ -12,10 +12,10 @@ use netdyno_measure::overlap::plan::{METHODS, OverlapPlan};
 use netdyno_measure::task::{Data, Task};
 use std::thread;
 
-/// Something that is promised.
+/// A promise and its test.
 pub struct Check {
     pub name: &'static str,
-    /// What the layer must be able to do for it, where it cannot.
+    /// Fails with the name of a capability that the check needs and the layer lacks.
     pub asks_for: fn(Layer) -> Result<(), &'static str>,
     pub run: fn(&dyn Ground),
 }
@@ -56,7 +56,7 @@ fn faults(layer: Layer) -> Result<(), &'static str> {
     if layer.takes_faults() { Ok(()) } else { Err("faults to be put under it") }
 }
 
-/// The largest size tried of layers that carry more.
+/// The largest tested size, if the layer carries more.
 const LARGE: usize = 64 << 10;
 
 fn requests(ground: &dyn Ground) {
@@ -117,17 +117,18 @@ fn messages(size_bytes: usize) -> LayerOptions {
     options(size_bytes, Face::Messages)
 }
 
-/// The largest message, of those that buffers are to be made for.
+/// Returns the size of the largest tested message: 4 MiB if the layer carries more, because of the buffers.
 fn largest(ground: &dyn Ground) -> usize {
     ground.layer().max_message().min(4 << 20)
 }
 
-/// The same for checks that send many.
+/// Returns the largest size for checks that send many messages.
 fn large(ground: &dyn Ground) -> usize {
     largest(ground).min(100_000)
 }
 
-/// The worker's side with messages of up to `wanted` bytes, or of the largest that it carries.
+/// Runs `work` on the worker's side. Passes it the size `wanted`, or the worker's largest size if that is
+/// smaller.
 fn exchange(ground: &dyn Ground, wanted: usize, work: &mut dyn FnMut(&mut dyn Messenger, usize)) {
     ground.exchange(messages(wanted), &mut |worker| {
         let largest = wanted.min(worker.largest());
@@ -139,13 +140,13 @@ fn answers(answers: u8, bytes: usize) -> Order {
     Order { answers, bytes: bytes as u32 }
 }
 
-/// Sizes around everything that a layer does in another way, up to its largest.
+/// Returns sizes around every size at which a layer changes its protocol, up to `largest`.
 fn sizes(largest: usize) -> Vec<usize> {
     let all = [8, 9, 31, 64, 1000, 5000, 65_499, 65_536, 100_000, 1 << 20, largest];
     all.into_iter().filter(|&size| size <= largest).collect()
 }
 
-/// One message there, and what it orders back.
+/// Sends a message and receives the answers that it orders.
 fn round_trip(worker: &mut dyn Messenger, bytes: usize, order: Order) {
     for slot in 0..usize::from(order.answers) {
         worker.post_receive(slot, order.bytes as usize).unwrap();
@@ -166,7 +167,7 @@ fn answered(ground: &dyn Ground) {
                 round_trip(worker, bytes, answers(count, 8));
             }
         }
-        // Nothing is left: what comes next is the answer to what is sent next.
+        // No answer is left over: the next message to arrive answers the next message sent.
         worker.post_receive(0, 8).unwrap();
         assert!((0..1000).all(|_| !worker.test_receive(0).unwrap()));
         worker.post_send(0, 8, answers(1, 8)).unwrap();
@@ -191,8 +192,8 @@ fn waits(ground: &dyn Ground) {
     }
 }
 
-/// No message is longer than the receive that it is for: with sizes that all differ that is so
-/// in one order only.
+/// The receives and the answers have the same random sizes. A message that is longer than its receive fails,
+/// so only the right order passes.
 fn in_order(ground: &dyn Ground) {
     let seed = std::env::var("NETDYNO_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
     println!("NETDYNO_SEED={seed}");
@@ -208,7 +209,7 @@ fn in_order(ground: &dyn Ground) {
             for (&slot, &bytes) in slots.iter().zip(&sizes) {
                 worker.post_send(slot, rng.usize(8..=largest), answers(1, bytes)).unwrap();
             }
-            // Whichever is asked for first.
+            // The completions are waited for in another order.
             rng.shuffle(&mut slots);
             for &slot in &slots {
                 worker.wait_receive(slot).unwrap();
@@ -218,7 +219,7 @@ fn in_order(ground: &dyn Ground) {
     });
 }
 
-/// Ping-pong with a queue of `depth`: whatever arrived is answered and posted again.
+/// Plays ping-pong with `depth` messages in flight: after each arrival, posts a receive and a send again.
 fn ping_pong(worker: &mut dyn Messenger, depth: usize, bytes: usize, messages: usize) {
     for slot in 0..depth {
         worker.post_receive(slot, bytes).unwrap();
@@ -254,7 +255,7 @@ fn full_queue(ground: &dyn Ground) {
     });
 }
 
-/// Both ends send more than anything between them holds, and neither stops for the other.
+/// Both ends send more than the buffers between them hold. Neither may block until the other receives.
 fn overfull(ground: &dyn Ground) {
     exchange(ground, largest(ground), &mut |worker, largest| {
         let depth = worker.depth();
@@ -262,8 +263,8 @@ fn overfull(ground: &dyn Ground) {
     });
 }
 
-/// Post, work, wait: primed by a message with two answers, so that one stands ready in each
-/// cycle, and drained by one with none. Calls are rare.
+/// Runs cycles of post, work and wait, in which calls are rare. The first message orders two answers, so that
+/// one is ahead in each cycle. The last message orders none.
 fn at_work(ground: &dyn Ground) {
     exchange(ground, large(ground), &mut |worker, bytes| {
         let work = worker.work(2e6);
@@ -283,7 +284,7 @@ fn at_work(ground: &dyn Ground) {
     });
 }
 
-/// More messages one way than receivers have room for.
+/// Sends more messages one way than the receiver has room for.
 fn row(ground: &dyn Ground) {
     exchange(ground, large(ground), &mut |worker, largest| {
         for bytes in [8, 5000, 40_000, largest] {
@@ -315,7 +316,7 @@ fn refused(ground: &dyn Ground) {
         worker.post_receive(0, 8).unwrap();
         let error = worker.post_receive(0, 8).unwrap_err();
         assert!(error.0.contains("not complete"), "{error}");
-        // What was refused has changed nothing.
+        // The refused calls have changed nothing.
         worker.post_send(0, 1000, answers(1, 8)).unwrap();
         worker.wait_receive(0).unwrap();
     });

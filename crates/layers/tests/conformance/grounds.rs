@@ -1,4 +1,4 @@
-//! Where two sides of a layer come together.
+//! The environments in which the two sides of a layer are connected.
 
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::{Layer, group, half};
@@ -19,32 +19,33 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-/// Time for a side to end that is told to.
+/// The time within which a side must end after it was told to.
 const SOON: Duration = Duration::from_secs(20);
 const TRUTH: &str = "o_s=1us,o_r=2us,g=50ns,L=2us,G=0.5ns/B,o_poll=20ns";
 
-/// Two sides of a layer. Where this process has the other one, nothing is returned, and `work` is
-/// not called.
+/// An environment that connects the two sides of a layer. If this process is the side that serves, nothing is
+/// returned, and `work` is not called.
 pub trait Ground {
     fn layer(&self) -> Layer;
 
-    /// What the side that measures has measured.
+    /// Runs the task on the side that measures, and returns its data.
     fn measure(&self, options: LayerOptions, task: &Task) -> Option<Data>;
 
-    /// Has the worker's side of messages at work.
+    /// Runs `work` on the worker's side of a layer with messages.
     fn exchange(&self, options: LayerOptions, work: &mut dyn FnMut(&mut dyn Messenger));
 
-    /// The first of many, who are two, streams to the other one; what it counted.
+    /// Opens the layer for a group of two processes. The first streams to the second, and returns its counts.
     fn stream(&self, options: LayerOptions) -> Option<Counted>;
 
-    /// Why the layer cannot be opened so.
+    /// Returns the error with which the layer refuses the options.
     fn refusal(&self, options: LayerOptions) -> String {
         let refused = half::open(self.layer(), Role::Requester, options.clone());
         refused.err().unwrap_or_else(|| panic!("{}: {options:?} was not refused", self.layer())).0
     }
 }
 
-/// Messages up to `size_bytes`. There may be more processes than processors.
+/// Returns the options for messages of up to `size_bytes`. Waiting yields, because there may be more
+/// processes than processors.
 pub fn options(size_bytes: usize, face: Face) -> LayerOptions {
     let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     LayerOptions {
@@ -58,12 +59,12 @@ pub fn options(size_bytes: usize, face: Face) -> LayerOptions {
     }
 }
 
-/// Two threads of this process.
+/// Two threads of this process, one for each side.
 pub struct Threads(pub Layer);
 
 impl Threads {
-    /// Has `work` done with one side, as `connect` makes it, while the other one serves until it
-    /// is told that it is over, and is then over soon.
+    /// Runs `work` with one side, as `connect` makes it, while the other side serves. Then tells the other
+    /// side to end, which it must do within [`SOON`].
     fn between<W>(
         &self,
         options: LayerOptions,
@@ -137,7 +138,7 @@ impl Ground for Threads {
     }
 }
 
-/// Streams to the other one, twice, and counts.
+/// Streams to the other process twice. Returns the counts of the second stream.
 pub fn perform(attendant: &mut dyn Attendant) -> Counted {
     let assignment = Assignment {
         peers: vec![1],
@@ -156,7 +157,7 @@ pub fn perform(attendant: &mut dyn Attendant) -> Counted {
     counted()
 }
 
-/// One's own step: begin, count, stop.
+/// The cues of a step with one requester: it counts when it is warm, and stops when it has counted.
 #[derive(Default)]
 struct Alone {
     next: Option<Cue>,
@@ -180,7 +181,7 @@ impl Cues for Alone {
     }
 }
 
-/// Told to stop by another thread.
+/// The cues that another thread sends.
 pub struct Told(pub Receiver<Cue>);
 
 impl Cues for Told {
@@ -197,7 +198,7 @@ impl Cues for Told {
     }
 }
 
-/// A simulated interface. Both sides are in it.
+/// A simulated interface, which contains both sides.
 pub struct Simulated;
 
 impl Simulated {

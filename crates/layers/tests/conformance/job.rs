@@ -1,5 +1,7 @@
-//! MPI, where there is one: this test again, as two processes of a job. The compilers in
-//! NETDYNO_TEST_MPICC (a list like PATH), or `mpicc`; each MPI's own `mpiexec` lies beside.
+//! The checks over each installed MPI. This test binary runs again as the two processes of an MPI job.
+//!
+//! `NETDYNO_TEST_MPICC` lists the compilers of the MPIs, separated as in PATH. Without it, `mpicc` is used.
+//! The `mpiexec` of an MPI is in the folder of its compiler.
 
 use crate::conforms;
 use crate::grounds::{Ground, Told, perform};
@@ -28,14 +30,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Names a folder that both processes of a job see.
+/// The environment variable with a folder that both processes of a job see.
 const FOLDER: &str = "NETDYNO_TEST_FOLDER";
-/// Names what a process of a job is to do.
+/// The environment variable with the task of a job's processes.
 const TASK: &str = "NETDYNO_TEST_TASK";
-/// A job takes no longer.
+/// The timeout of a job.
 const LONG: Duration = Duration::from_secs(180);
 
-/// The compilers of all MPIs to be tested.
+/// Returns the compilers of all MPIs to be tested.
 fn compilers() -> Vec<PathBuf> {
     match std::env::var_os("NETDYNO_TEST_MPICC") {
         Some(list) => std::env::split_paths(&list).collect(),
@@ -43,14 +45,14 @@ fn compilers() -> Vec<PathBuf> {
     }
 }
 
-/// The launcher that belongs to a compiler: mpiexec, mpiexec.openmpi.
+/// Returns the launcher of a compiler's MPI: `mpiexec` for `mpicc`, `mpiexec.openmpi` for `mpicc.openmpi`.
 fn launcher(compiler: &Path) -> PathBuf {
     let name = compiler.file_name().unwrap().to_str().unwrap();
     compiler.with_file_name(name.replace("mpicc", "mpiexec").replace("_abi", ""))
 }
 
 fn skip(why: &str) {
-    // Past what the test harness captures.
+    // The test harness captures the print macros, but not this.
     let _ = writeln!(std::io::stderr(), "SKIPPED: nothing was tested over MPI: {why}");
 }
 
@@ -62,7 +64,7 @@ struct Mpi {
 }
 
 impl Mpi {
-    /// All that are here.
+    /// Returns all installed MPIs.
     fn all() -> Vec<Self> {
         let compilers = compilers();
         if compilers.is_empty() {
@@ -82,7 +84,7 @@ impl Mpi {
         Some(Self { launcher, folder, plugin })
     }
 
-    /// Runs a job of this test's processes, to its end, in a bounded time.
+    /// Runs a job of this test's processes to its end. Panics after [`LONG`].
     fn job(&self, task: &str, processes: &str, variables: &[(&str, &str)]) -> Output {
         let variable = |name, value: &OsStr| (name, value.to_owned());
         let job = Command::new(&self.launcher)
@@ -93,7 +95,7 @@ impl Mpi {
                 variable("NETDYNO_PLUGIN_MPI", self.plugin.as_os_str()),
                 variable(FOLDER, self.folder.path().as_os_str()),
                 variable(TASK, task.as_ref()),
-                // Of root Open MPI asks for both.
+                // Open MPI asks for both if the user is root.
                 variable("OMPI_ALLOW_RUN_AS_ROOT", "1".as_ref()),
                 variable("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1".as_ref()),
             ])
@@ -103,7 +105,7 @@ impl Mpi {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // Pipes hold little; who reads them sees the end as well.
+        // Pipes hold little, so a thread reads them. It also sees the end of the job.
         let until = Instant::now() + LONG;
         let pid = job.id();
         let (say_end, end) = mpsc::channel();
@@ -115,7 +117,7 @@ impl Mpi {
         })
     }
 
-    /// What a job wrote that must succeed.
+    /// Runs a job that must succeed. Returns the text that it wrote to the file of the task's name.
     fn says(&self, task: &str) -> String {
         let output = self.job(task, "2", &[]);
         fs::read_to_string(self.folder.path().join(task)).unwrap_or_else(|_| {
@@ -132,7 +134,8 @@ pub fn conforms_in_jobs() {
     }
 }
 
-/// One process of a job, where this is one. A process that fails takes the job with it.
+/// Runs the task of one process of a job. Does nothing outside a job. A process that fails aborts, and the
+/// launcher ends the job.
 #[test]
 fn one_process_of_a_job() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
@@ -164,12 +167,12 @@ fn conform(folder: &Path) {
 struct InJob {
     rank: usize,
     folder: PathBuf,
-    /// What was done so far: the other one has done as much.
+    /// The number of steps so far. It is the same in both processes.
     steps: Cell<usize>,
 }
 
 impl InJob {
-    /// The address of the other one.
+    /// Returns the address of the other process: its rank.
     fn other(&self) -> [u8; 4] {
         (1 - self.rank as u32).to_le_bytes()
     }
@@ -179,7 +182,7 @@ impl InJob {
         half::open(Layer::Mpi, Role::Requester, options).unwrap()
     }
 
-    /// Does the work of the first process, and tells the other one when that is done; or serves.
+    /// As rank 0, runs `work` and tells the other process when it is done. As rank 1, serves until then.
     fn step(&self, work: impl FnOnce(), serve: impl FnOnce(&AtomicBool)) {
         let done = self.folder.join(format!("step-{}", self.steps.replace(self.steps.get() + 1)));
         if self.rank == 0 {
@@ -256,7 +259,7 @@ impl Ground for InJob {
     }
 }
 
-/// Every process tells all others its rank.
+/// Each process sends its rank to all others.
 fn gather(folder: &Path) {
     let mut bootstrap = Bootstrap::open().unwrap();
     let rank = bootstrap.place().rank as u8;
@@ -274,11 +277,11 @@ fn the_processes_of_a_job_find_each_other() {
     }
 }
 
-/// Each process's memory is reached from the other one, which does not wait for it.
+/// Each process puts into the other's memory and gets from it, without calls of the other for that.
 fn one_sided(folder: &Path) {
     const BYTES: usize = 1 << 20;
     let file = std::env::var_os("NETDYNO_PLUGIN_MPI").unwrap();
-    // The launcher says who is who.
+    // The launcher assigns the ranks. This rank is not used.
     let place = channel::Place { rank: 0, ranks: 2 };
     let memory = (64, 64);
     let opening = Opening { place, slots: 2, largest: 64, memory, uses: Uses::OneSided, settings: &[] };
@@ -288,7 +291,7 @@ fn one_sided(folder: &Path) {
     channel.write_region(region, 0, &vec![rank as u8; 2 * BYTES]).unwrap();
     let key = channel.key(region).unwrap();
     let keys = channel.gather(&key).unwrap().unwrap();
-    // The second half of the one comes into the first half of the other.
+    // Puts the second half of this region into the first half of the other's, but for its first byte.
     let transfer =
         Transfer { region, offset: BYTES, rank: other, key: &keys[other], key_offset: 1, bytes: BYTES - 1 };
     channel.put(0, &transfer).unwrap();
@@ -298,7 +301,7 @@ fn one_sided(folder: &Path) {
     let mut expected = vec![other as u8; BYTES];
     expected[0] = rank as u8;
     assert_eq!(channel.read_region(region, 0, BYTES).unwrap(), expected);
-    // From where nobody has written.
+    // Gets the second half of the other's region, which no process has put into.
     channel.get(1, &Transfer { offset: 0, key_offset: BYTES, bytes: BYTES, ..transfer }).unwrap();
     complete(&mut channel, 1);
     assert_eq!(channel.read_region(region, 0, BYTES).unwrap(), vec![other as u8; BYTES]);
@@ -328,7 +331,7 @@ fn open() {
     println!("{}", half.err().unwrap());
 }
 
-/// The replier is gone soon.
+/// Rank 0 serves. Rank 1 aborts after 200 ms, which must end the job.
 fn death() {
     let half = half::open(Layer::Mpi, Role::Requester, crate::grounds::options(32, Face::Requests)).unwrap();
     if half.address() == 0u32.to_le_bytes() {

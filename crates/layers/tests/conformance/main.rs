@@ -1,8 +1,8 @@
-//! What every layer does, whatever it is made of: one list of checks, over all layers of the
-//! catalogue. A check that asks for what a layer does not say it can is skipped, and says so.
+//! The conformance test of all layers of the catalogue: one list of checks runs over each of them. A check
+//! that needs a capability that the layer does not have is skipped, with a message.
 //!
-//! * `checks`: what is promised. * `grounds`: where two sides of a layer come together: two
-//!   threads, or nothing but virtual time. * `job`: two processes of an MPI job.
+//! * `checks`: the promises of a layer. * `grounds`: the environments that connect the two sides of a layer:
+//!   two threads, or virtual time. * `job`: two processes of an MPI job.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -18,19 +18,19 @@ use netdyno_plugin::source::Source;
 use std::ffi::OsStr;
 use std::process::Command;
 
-/// Says that this process is to check the user's own layer, which its environment names, and
-/// which faces that has.
+/// The environment variable that makes this process check the user's own layer, which `NETDYNO_PLUGIN` names.
+/// The value says which faces the layer has: `all` or `requests`.
 const OWN: &str = "NETDYNO_TEST_OWN";
-/// Names the layer over a library that this process is to check.
+/// The environment variable with the layer over a library that this process must check.
 const LIBRARY: &str = "NETDYNO_TEST_LIBRARY";
 
-/// Runs all checks that ask for no more than the layer has.
+/// Runs all checks whose capabilities the layer has.
 fn conforms(ground: &dyn Ground) {
     let layer = ground.layer();
     for check in CHECKS {
         match (check.asks_for)(layer) {
             Ok(()) => {
-                // Shown where it fails.
+                // The test harness shows this line if the check fails.
                 println!("{layer}: {}", check.name);
                 (check.run)(ground);
             }
@@ -74,7 +74,7 @@ fn sim() {
     conforms(&Simulated);
 }
 
-/// The layers to begin with, by the C compiler that is here.
+/// Checks the C layers that a user begins with, built by the installed C compiler.
 #[test]
 fn plugins() {
     let folder = tempfile::tempdir().unwrap();
@@ -85,7 +85,7 @@ fn plugins() {
     }
 }
 
-/// Runs a test in a process of its own: the environment is that of a process.
+/// Runs a test in a process of its own, because the environment belongs to a process.
 fn in_a_process(test: &str, variables: &[(&str, &OsStr)]) {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])
@@ -103,12 +103,13 @@ fn the_users_own() {
     }
 }
 
-/// Whether the layer has messages. Of a user's own the layer itself says so, not the catalogue.
+/// Reports whether the layer has messages. For a user's own layer, [`OWN`] says so and not the catalogue.
 fn has_messages() -> bool {
     std::env::var_os(OWN).is_none_or(|faces| faces != "requests")
 }
 
-/// libfabric and UCX, where they are; NETDYNO_TEST_LIBRARIES says that they must be.
+/// Checks the layers over libfabric and UCX, if they are installed. If `NETDYNO_TEST_LIBRARIES` is set, they
+/// must be.
 #[test]
 fn libraries() {
     for (source, variable, layers) in [
@@ -143,7 +144,7 @@ fn mpi() {
     job::conforms_in_jobs();
 }
 
-/// A layer that comes anew has to be put here as well.
+/// Fails to compile after a layer was added, until the layer is named here. It must also get a test above.
 #[test]
 fn no_layer_is_left_out() {
     for layer in ALL {

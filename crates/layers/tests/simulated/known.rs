@@ -1,27 +1,27 @@
-//! What a truth says of messages of one size that small replies answer.
+//! The known values for messages of one size with small replies.
 
 use netdyno_measure::record::Limit;
 use netdyno_protocol::sim::Truth;
 
-/// Terms of a maximum so near to each other are not told apart.
+/// Two terms of a maximum are not told apart if their ratio is below this.
 const UNDECIDED: f64 = 1.06;
 fn ns(ps: u64) -> f64 {
     ps as f64 / 1e3
 }
 
-/// What the truth says of messages of one size.
+/// The known values for messages of one size, in ns.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
     pub one_way: f64,
     pub o_s: f64,
     pub o_r: f64,
     pub o_poll: f64,
-    /// The stages of the interface; see [`Known::slowest_stage`].
+    /// The gap of the interface. [`Known::slowest_stage`] may be longer.
     pub g: f64,
     pub latency: f64,
-    /// The requester's processor.
+    /// The requester's processor time per message.
     busy: f64,
-    /// The replier's processor: one of the stages of the layer.
+    /// The replier's processor time per message. It is one of the stages of the layer.
     turnaround: f64,
     by_window: f64,
 }
@@ -43,7 +43,7 @@ impl Known {
         }
     }
 
-    /// What g is read as: the slowest stage of the layer.
+    /// Returns the time of the layer's slowest stage, in ns, which is measured as g.
     pub fn slowest_stage(&self) -> f64 {
         if self.processors_are_alike() { self.g } else { self.g.max(self.turnaround) }
     }
@@ -62,9 +62,9 @@ impl Known {
         terms
     }
 
-    /// What sets the steady state, and how long a message takes in it, where one term clearly is
-    /// the largest. Of two processors that differ by little the slower one's queue fills so
-    /// slowly that no burst sees the end of it.
+    /// Returns the term that sets the steady state, and the time per message in ns, if one term clearly is
+    /// the largest. If two processors differ by little, the slower one's queue fills too slowly: no burst is
+    /// long enough to fill it.
     pub fn expected(&self) -> Option<(Limit, f64)> {
         let [(most, limit), (next, _), _] = self.terms();
         let differ_by_little = (0.8..1.25).contains(&(self.turnaround / self.busy));

@@ -1,6 +1,6 @@
-//! Launches over simulated interfaces, and what is known of these.
+//! Launches over simulated interfaces, and their known values.
 
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, reason = "each test file uses only a part")]
 
 pub mod known;
 
@@ -13,12 +13,12 @@ use netdyno_measure::logp::data::LaunchData;
 use netdyno_measure::logp::pattern::{BATCH_MESSAGES, LONGEST_BURST, Plan};
 use netdyno_protocol::sim::Truth;
 
-/// An interface for one launch of a run.
+/// Returns the interface for one launch of a run.
 fn requester(truth: Truth, seed: u64, launch: usize) -> SimRequester {
     SimRequester::new(truth, seed.wrapping_mul(1000).wrapping_add(launch as u64))
 }
 
-/// Launches of the LogP signature; the first one chooses the shape of all.
+/// Runs launches of the LogP signature. The first launch chooses the shape of all.
 pub fn signatures(truth: Truth, seed: u64, count: usize, precision: f64) -> Vec<LaunchData> {
     let mut shape = None;
     (0..count)
@@ -40,7 +40,7 @@ pub fn signatures(truth: Truth, seed: u64, count: usize, precision: f64) -> Vec<
         .collect()
 }
 
-/// Launches of all sizes up to the largest; the first one chooses the shape of all.
+/// Runs launches of all sizes up to the largest. The first launch chooses the shape of all.
 pub fn sizes(truth: Truth, seed: u64, count: usize, largest_bytes: usize, budget_ns: f64) -> Vec<BulkLaunch> {
     let mut shape = None;
     (0..count)

@@ -1,4 +1,4 @@
-//! Random truths of the parameters as functions of the size.
+//! Random model parameters as functions of the size.
 
 use super::draw::{Drawn, Region, SHALLOW};
 use super::simulated::known::Known;
@@ -12,7 +12,7 @@ use netdyno_protocol::sim::Truth;
 
 const LARGEST: usize = 32 << 10;
 
-/// Short launches of small and middling sizes.
+/// Runs short launches of sizes up to 32 KiB.
 fn launches(truth: Truth, seed: u64, count: usize) -> Vec<BulkLaunch> {
     sizes(truth, seed, count, LARGEST, 3e8)
 }
@@ -52,14 +52,14 @@ fn check_size(size: &SizeFigures, truth: &Truth, misses: &mut Misses) {
     }
 }
 
-/// G where it is called measured: the slope of the slowest stage at the segment's largest sizes.
+/// Compares a measured G with the slope of the slowest stage at the segment's largest sizes.
 fn check_segment(segment: &Segment, truth: &Truth, misses: &mut Misses) {
     let (Status::Measured, Some(found)) = (segment.G.status, segment.G.value_ns_per_byte) else { return };
     let g = |bytes: usize| Known::of(truth, bytes).slowest_stage();
     let slope = |from: usize, to: usize| (g(to) - g(from)) / (to - from) as f64;
     let to = segment.to_bytes;
     let (last, before) = (slope(to - to / 8, to), slope(to / 2, to - to / 8));
-    // A stage that takes over in between leaves no single slope.
+    // There is no single slope if another stage becomes the slowest in between.
     if (last / before - 1.0).abs() < 0.001 {
         misses.measured(&format!("1000 G up to {to}"), 1e3 * found, 1e3 * last);
     }
@@ -113,7 +113,7 @@ fn with_noise_the_intervals_cover_random_functions() {
     for (at, name) in names.iter().enumerate() {
         let sum = |of: fn(&Coverage) -> usize| found.iter().map(|one| of(&one[at])).sum();
         let coverage = Coverage { covered: sum(|c| c.covered), intervals: sum(|c| c.intervals) };
-        // The sizes of one truth are alike.
+        // The sizes of one parameter set are not independent of each other.
         coverage.assert(name, found.len());
     }
 }

@@ -1,4 +1,4 @@
-//! Random truths of several processes at once.
+//! Random model parameters of several processes at once.
 
 use super::draw::{Drawn, Region, SHALLOW};
 use super::simulated::known::Known;

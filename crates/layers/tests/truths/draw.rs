@@ -1,13 +1,13 @@
-//! Truths drawn from the regions in which an instrument can be fooled.
+//! Random model parameters from the regions in which an instrument can be wrong.
 
 use netdyno_protocol::sim::Truth;
 
-/// Where a truth is drawn from.
+/// A region of model parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Region {
-    /// Parameters of any size, a window that is never full.
+    /// Parameters of any size. The window is never full.
     Ordinary,
-    /// A latency far above what the window covers: replies come in clumps.
+    /// A latency far above the time that the window covers, so that replies arrive in clumps.
     Clumps,
     /// Windows of a few requests, odd and even, near the depth of the pipeline.
     SmallWindows,
@@ -15,13 +15,13 @@ pub enum Region {
     GapNearRoundTrip,
     /// A gap far above the round trip.
     GapFarAbove,
-    /// Polls that find nothing cost up to 2 µs, or a latency.
+    /// Empty polls cost up to 2 µs, or up to the latency if that is longer.
     CostlyPolls,
-    /// More messages on the way than any burst has.
+    /// More messages in flight than any burst has.
     Deep,
 }
 
-/// All but the last.
+/// All regions but [`Region::Deep`].
 pub const SHALLOW: [Region; 6] = [
     Region::Ordinary,
     Region::Clumps,
@@ -31,7 +31,7 @@ pub const SHALLOW: [Region; 6] = [
     Region::CostlyPolls,
 ];
 
-/// The parameters of a truth before they are spelled, in nanoseconds.
+/// Random model parameters before they are spelled, in ns.
 pub struct Drawn {
     random: fastrand::Rng,
     o_s: f64,
@@ -45,7 +45,7 @@ pub struct Drawn {
 }
 
 impl Drawn {
-    /// The truth of a seed, from one region.
+    /// Draws the parameters of a seed from one region.
     pub fn from(region: Region, seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut drawn = Self {
@@ -94,14 +94,14 @@ impl Drawn {
         }
     }
 
-    /// With empty polls that cost at most half of what a message does: `contention` polls between
-    /// all calls, and dearer polls are a part of what it measures.
+    /// Limits the cost of an empty poll to half of a message's overheads. `contention` polls between all
+    /// calls, so that more expensive polls would be part of its figures.
     pub fn with_cheap_polls(mut self) -> Self {
         self.o_poll = self.o_poll.min((self.o_s + self.o_r) / 2.0);
         self
     }
 
-    /// Adds standard deviations of up to a quarter of every duration, of every shape.
+    /// Adds noise of a random shape, with a standard deviation of up to a quarter of every duration.
     pub fn with_noise(mut self) -> Self {
         let noise = log_uniform(&mut self.random, 0.003, 0.25);
         let shape = ["normal", "uniform", "laplace"][self.random.usize(..3)];
@@ -109,7 +109,7 @@ impl Drawn {
         self
     }
 
-    /// Adds what each byte of a message takes.
+    /// Adds the times per byte of a message.
     pub fn with_bytes(mut self) -> Self {
         let random = &mut self.random;
         self.rest += &format!(",G={:.4}ns/B", log_uniform(random, 0.01, 10.0));
@@ -125,7 +125,7 @@ impl Drawn {
         2.0 * (self.o_s + self.l + self.o_r)
     }
 
-    /// As `--truth` takes it.
+    /// Returns the spelling that `--truth` takes.
     pub fn spelled(&self) -> String {
         let Self { o_s, o_r, g, l, o_poll, capacity, window, rest, .. } = self;
         let window = window.map(|window| format!(",window={window}")).unwrap_or_default();
@@ -134,7 +134,7 @@ impl Drawn {
         )
     }
 
-    /// The truth itself.
+    /// Returns the model parameters.
     pub fn truth(&self) -> Truth {
         self.spelled().parse().unwrap()
     }

@@ -1,4 +1,4 @@
-//! Random truths of the LogP signature.
+//! Random model parameters of the LogP signature.
 
 use super::draw::{Drawn, Region, SHALLOW};
 use super::simulated::known::Known;
@@ -7,10 +7,10 @@ use super::{Coverage, Misses, assert_sound, each, seed, truths};
 use netdyno_measure::logp::extract::{Extracted, extract};
 use netdyno_measure::record::{Limit, Status};
 
-/// Doubts that say why no term can be seen to set the plateau.
+/// Warnings that say why the term that sets the plateau is unknown.
 const UNKNOWN: [&str; 2] = ["pipeline_too_deep", "paced_by_polls"];
 
-/// Deep pipelines are for signatures alone.
+/// Returns the region for a seed. Only signatures are tested with deep pipelines.
 fn region(seed: u64) -> Region {
     SHALLOW.get(seed as usize % (SHALLOW.len() + 1)).copied().unwrap_or(Region::Deep)
 }

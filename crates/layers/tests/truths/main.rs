@@ -1,11 +1,11 @@
-//! Random model parameters come back: the instrument against interfaces that nobody chose.
+//! The instrument's own test with random model parameters: it recovers them.
 //!
-//! Each truth is drawn from one of the regions in which an instrument can be fooled ([`draw`]).
-//! Without noise every figure that is called measured is within 1 %; with noise the intervals
-//! cover the parameters as often as they promise, parameter by parameter.
+//! Each parameter set is drawn from one of the regions in which an instrument can be wrong ([`draw`]).
+//! Without noise, every figure with the status "measured" is within 1 %. With noise, the intervals of each
+//! parameter cover it as often as they promise.
 //!
-//! `NETDYNO_TRUTHS` says how many truths of each kind are drawn, `NETDYNO_SEED` from which seed.
-//! A miss prints the truth as `--truth` takes it.
+//! `NETDYNO_TRUTHS` sets the number of parameter sets of each kind, `NETDYNO_SEED` the first seed. A miss
+//! prints the parameters as `--truth` takes them.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -21,19 +21,19 @@ use std::env;
 use std::fmt::Write;
 use std::thread;
 
-/// How many truths are drawn where `NETDYNO_TRUTHS` says nothing.
+/// Returns the number of parameter sets to draw: `NETDYNO_TRUTHS`, or `usually` without it.
 fn truths(usually: usize) -> usize {
     env::var("NETDYNO_TRUTHS").map_or(usually, |n| n.parse().unwrap())
 }
 
-/// The seed, printed so that a failure can be replayed.
+/// Returns the first seed. Prints it, so that a failure can be replayed.
 fn seed() -> u64 {
     let seed = env::var("NETDYNO_SEED").map_or_else(|_| fastrand::u64(..), |n| n.parse().unwrap());
     println!("NETDYNO_SEED={seed}");
     seed
 }
 
-/// What `one` finds for each of `count` seeds, on all processors, in the order of the seeds.
+/// Returns the results of `one` for `count` seeds, in the order of the seeds. It uses all processors.
 fn each<T: Send>(count: usize, seed: u64, one: impl Fn(u64) -> T + Sync) -> Vec<T> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let mut found: Vec<(usize, T)> = thread::scope(|scope| {
@@ -53,20 +53,20 @@ fn each<T: Send>(count: usize, seed: u64, one: impl Fn(u64) -> T + Sync) -> Vec<
     found.into_iter().map(|(_, one)| one).collect()
 }
 
-/// What went wrong with one truth.
+/// The errors of one parameter set.
 #[derive(Default)]
 struct Misses {
     text: String,
-    /// Figures that were called measured, and those among them that were wrong.
+    /// The number of measured figures, and how many of them were wrong.
     measured: usize,
     wrong: usize,
 }
 
 impl Misses {
-    /// A figure that is called measured.
+    /// Compares a measured figure with the known value.
     fn measured(&mut self, name: &str, found: f64, truth: f64) {
         self.measured += 1;
-        // Virtual time has grains of a picosecond.
+        // Virtual time has a resolution of a picosecond.
         if (found - truth).abs() > 0.01 * truth.abs() + 0.004 {
             self.wrong += 1;
             let _ = write!(self.text, "\n    {name} = {found}, not {truth}");
@@ -86,11 +86,11 @@ impl Misses {
     }
 }
 
-/// Truths with a miss that chance may bring into a few.
+/// The number of parameter sets that may have a miss by chance.
 const MISSES_BY_CHANCE: usize = 2;
 
-/// Fails where more than one in a thousand measured figures is wrong, or one truth in five hundred
-/// has any miss; of few truths, where that is no chance.
+/// Fails if more than one in a thousand measured figures is wrong, or if more than one in 500 parameter sets
+/// has a miss. [`MISSES_BY_CHANCE`] sets may always have one, because a test draws few sets.
 fn assert_sound(found: Vec<Misses>) {
     let measured: usize = found.iter().map(|one| one.measured).sum();
     let wrong: usize = found.iter().map(|one| one.wrong).sum();
@@ -106,7 +106,7 @@ fn assert_sound(found: Vec<Misses>) {
     );
 }
 
-/// How often the intervals of one parameter cover it.
+/// The coverage of one parameter by its intervals.
 #[derive(Clone, Copy, Default)]
 struct Coverage {
     covered: usize,
@@ -119,8 +119,8 @@ impl Coverage {
         self.intervals += 1;
     }
 
-    /// Fails where the share is below 95 % by more than chance, and more than 2 %, of so many
-    /// independent intervals.
+    /// Fails if the coverage is below 95 % by more than 2 %, and by more than three standard errors of
+    /// `independent` independent intervals.
     fn assert(self, name: &str, independent: usize) {
         let n = self.intervals as f64;
         let share = self.covered as f64 / n;
