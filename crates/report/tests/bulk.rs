@@ -1,4 +1,4 @@
-//! What is made of records of messages of every size.
+//! Tests of tables, CSV and pages of `bulk` records.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -18,7 +18,7 @@ const WINDOWED: &str = "o_s=1us,o_r=2us,g=1us,L=70us,G=0.1ns/B,window=2";
 
 static RECORD: LazyLock<Record> = LazyLock::new(|| {
     support::record(vec![
-        // Six launches: fewer have no interval, and nothing is concluded from them.
+        // Six launches: fewer have no interval and no finding.
         support::bulk_layer("tcp", CHANGED, 6),
         support::bulk_layer("am+shm", CARRIED, 6),
         support::bulk_layer("udp", WINDOWED, 1),
@@ -90,7 +90,7 @@ fn a_page_has_every_figure() {
     assert!(mixed.contains("LogP of sim; Bulk transfers over tcp"));
 }
 
-/// Whether all that is drawn has a place.
+/// Reports whether all coordinates in the charts are finite.
 fn is_drawn(page: &str) -> bool {
     page.split("<svg").skip(1).all(|svg| {
         let svg = svg.split("</svg>").next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The page of a comparison.
+//! Tests of the page of a comparison.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! Contention as table, CSV and page: of data made up by hand, and of records with holes.
+//! Tests of tables, CSV and pages of `contention` records: with invented data, and with missing data.
 
 mod support;
 
@@ -60,7 +60,7 @@ fn a_page_shows_matrix_and_model() {
     assert!(page.contains("LogP of am+shm") && page.contains("am+shm: contention"));
 }
 
-/// The value that comes after `nth` others.
+/// Finds the value with this number in depth-first order, from 0.
 fn find<'a>(value: &'a mut Value, nth: &mut usize) -> Option<&'a mut Value> {
     if *nth == 0 {
         return Some(value);

@@ -1,4 +1,4 @@
-//! What is made of any figures by a comparison and by the exports.
+//! Tests of comparisons and exports, also with random figures.
 
 mod support;
 
@@ -21,7 +21,7 @@ fn side(record: &Record) -> Side<'_> {
     Side { name: "a.json", record, layer: None }
 }
 
-/// ONE with other parameters.
+/// Returns [`ONE`] with other parameters.
 fn with(values: [f64; 6], ends: (f64, f64), status: Status) -> Record {
     let mut record = ONE.clone();
     let p = &mut record.results[0].parameters;

@@ -1,4 +1,4 @@
-//! What is made of records of computation behind messages.
+//! Tests of tables, CSV and pages of `overlap` records.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -74,7 +74,7 @@ fn a_page_has_every_layer_in_every_chart() {
     let page = html::render(std::slice::from_ref(&RECORD));
     assert!(page.contains("Overlap over am+shm, tcp and mpi"));
     let charts: Vec<&str> = page.split("<svg").filter(|svg| svg.contains("role=\"group\"")).collect();
-    // Two of all sizes, and six of each of two sizes.
+    // Two charts over all sizes, and six for each of the two sizes.
     assert_eq!(charts.len(), 14);
     for chart in charts {
         for layer in ["am+shm", "tcp", "mpi"] {
@@ -83,7 +83,8 @@ fn a_page_has_every_layer_in_every_chart() {
     }
 }
 
-/// Work of a certain length may take longer than that of the next one when it is measured.
+/// By chance, measured work may take longer than the next longer work. The curve must still go from left to
+/// right.
 #[test]
 fn no_curve_runs_backwards() {
     let mut record = RECORD.clone();
@@ -102,7 +103,7 @@ fn no_curve_runs_backwards() {
     }
 }
 
-/// Whether all that is drawn has a place.
+/// Reports whether all coordinates in the charts are finite.
 fn is_drawn(page: &str) -> bool {
     page.split("<svg").skip(1).all(|svg| {
         let svg = svg.split("</svg>").next().unwrap_or_default();

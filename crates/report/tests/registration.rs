@@ -1,4 +1,4 @@
-//! What is made of records of memory that is registered.
+//! Tests of tables, CSV and pages of `registration` records.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -72,7 +72,7 @@ fn a_page_has_a_chart_for_each_layer_and_one_for_all() {
     }
 }
 
-/// Whether all that is drawn has a place.
+/// Reports whether all coordinates in the charts are finite.
 fn is_drawn(page: &str) -> bool {
     page.split("<svg").skip(1).all(|svg| {
         let svg = svg.split("</svg>").next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What is made of whole records: simulated ones, and ones with holes.
+//! Tests of tables, CSV and pages of simulated records, also with missing data.
 
 mod support;
 
@@ -104,10 +104,10 @@ fn csv_has_a_row_for_each_layer_and_parameter() {
     assert!(row("sim,logp,16,G,").contains(",unobservable,ns_per_byte,,,,0,9,virtualised"));
 }
 
-/// Elements that have no end tag.
+/// HTML elements without an end tag.
 const VOID: [&str; 3] = ["meta", "link", "br"];
 
-/// Follows every tag of `page`, which must close what it opened.
+/// Checks that every tag of `page` is closed, that no number is invalid, and that nothing is fetched.
 fn check_page(page: &str) {
     assert!(page.starts_with("<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">"));
     let body = page.split_once("</style>").expect("a style").1;
@@ -205,7 +205,7 @@ fn records_with_holes_have_a_report() {
     check_page(&html::render(&[]));
 }
 
-/// No figure at all, as from a layer that failed in the middle.
+/// Removes all figures, as if the layer had failed during the run.
 fn nothing_known(record: &mut Record) {
     let result = &mut record.results[0];
     for p in parameters(result) {
@@ -224,7 +224,7 @@ fn nothing_known(record: &mut Record) {
     }
 }
 
-/// What the signature found, to be spoilt.
+/// Returns the part of the record that the signature found.
 fn logp(result: &mut netdyno_measure::record::LayerResult) -> &mut Logp {
     match &mut result.found {
         Found::Logp(logp) => logp,
@@ -289,7 +289,8 @@ proptest! {
     }
 }
 
-/// The answer to "is that good?" stands with its layer, on a terminal and on a page.
+/// A layer is compared with the reference layer on its path. The comparison appears beside the layer, in the
+/// table and on the page.
 #[test]
 fn a_layer_stands_beside_the_lean_one_on_its_path() {
     let mut record = support::record(vec![

@@ -1,4 +1,4 @@
-//! Results whose launches fall into strata: in the table, as CSV, on the page, and compared.
+//! Tests of results with several strata: table, CSV, page and comparison.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -30,7 +30,7 @@ fn stratum(name: &str, bounce_ns: f64, is_headline: bool, result: &LayerResult) 
     }
 }
 
-/// A layer whose launches found their processors near and far; the first one is the headline.
+/// Returns a record of a layer with near and far processors. The first stratum is the headline.
 fn split(first: (&str, f64, &str, usize), second: (&str, f64, &str, usize)) -> Record {
     let of = |truth, launches| support::layer("am+shm", truth, launches);
     let (headline, other) = (of(first.2, first.3), of(second.2, second.3));
@@ -43,7 +43,7 @@ fn split(first: (&str, f64, &str, usize), second: (&str, f64, &str, usize)) -> R
 static NEAR_AND_FAR: LazyLock<Record> =
     LazyLock::new(|| split(("near", 119.0, NEAR, 17), ("far", 538.0, FAR, 13)));
 
-/// All launches at one distance.
+/// Returns a record whose launches are all at one distance.
 fn only(bounce_ns: f64, truth: &str) -> Record {
     let result = support::layer("am+shm", truth, 9);
     let strata = vec![stratum("all", bounce_ns, true, &result)];
@@ -83,7 +83,7 @@ fn other_forms_have_all_strata_too() {
 fn a_record_with_strata_is_read_back() {
     let record = &*NEAR_AND_FAR;
     let read = Record::from_json(&serde_json::to_string(record).unwrap()).unwrap();
-    // The last digit of a number may be another one.
+    // The last digit of a number may change.
     let told = |record: &Record| {
         let strata = record.results[0].strata.iter();
         let rtt = |stratum: &Stratum| stratum.parameters.as_ref()?.rtt.value_ns.map(f64::round);
@@ -97,7 +97,7 @@ fn a_record_with_strata_is_read_back() {
 
 #[test]
 fn like_is_compared_with_like() {
-    // Most launches of the one were near, of the other far.
+    // Most launches of A were near, and most launches of B were far.
     let b = split(("far", 530.0, FAR, 20), ("near", 117.0, NEAR, 8));
     let comparison = compared(&NEAR_AND_FAR, &b);
     let pair = &comparison.comparisons[0];
@@ -117,7 +117,7 @@ fn what_is_not_alike_is_not_compared() {
         doubt.text.contains("bounce 119 ns in A") && doubt.text.contains("bounce 538 ns in B"),
         "{doubt:?}"
     );
-    // A record of an earlier version, which has none, is compared as before.
+    // A record of an earlier version has no strata, and is compared as before.
     let old = support::record(vec![support::layer("am+shm", FAR, 9)]);
     let pair = &compared(&only(119.0, NEAR), &old).comparisons[0];
     assert!(pair.parameters.iter().any(|p| p.ratio.is_some()));

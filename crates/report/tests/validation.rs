@@ -1,16 +1,16 @@
-//! What a page and a terminal say of dials that were validated.
+//! Tests of tables and pages of `validate` records.
 
 mod support;
 
 use netdyno_report::{html, table};
 
-/// The tables of a page that have `head` in a heading.
+/// Returns the tables of a page that contain `head`.
 fn tables<'a>(page: &'a str, head: &str) -> Vec<&'a str> {
     let tables = page.split("<table").skip(1).map(|table| table.split("</table>").next().unwrap_or_default());
     tables.filter(|table| table.contains(head)).collect()
 }
 
-/// A reader compares the numbers of a column, and should not have to look at units.
+/// A reader must be able to compare the numbers of a column without their units.
 #[test]
 fn times_of_a_table_are_in_one_unit_that_its_head_names() {
     let page = html::render(&[support::record(vec![support::validation_layer("am+shm")])]);
@@ -33,7 +33,7 @@ fn letters_of_doubts_stand_apart_from_words_and_each_other() {
     assert!(page.contains(&format!("0 launches\u{202f}{letters}")), "{page}");
 }
 
-/// The lines of a table in a terminal: between its title and the sentence below.
+/// Returns the lines of a table on a terminal, from its title to the sentence below it.
 fn rows<'a>(text: &'a str, title: &str) -> Vec<&'a str> {
     let lines = text.lines().skip_while(|line| !line.trim_start().starts_with(title)).skip(1);
     lines.take_while(|line| line.starts_with("  ") && !line.trim_start().starts_with("mean error")).collect()
@@ -51,7 +51,7 @@ fn a_terminal_of_80_columns_shows_the_times_of_a_table_in_one_unit() {
             assert!([" ns", " µs", " ms", "iB"].iter().all(|unit| !row.contains(unit)), "{row}");
         }
     }
-    // A mark behind a figure does not move it.
+    // A mark behind a figure does not move the figure.
     let rows = rows(&text, "latency:");
     assert!(rows[1..].iter().all(|row| row.contains("0.312     0.405!")), "{text}");
     assert!(rows[4].starts_with("      10.0      10.0     0.4 % "), "{text}");

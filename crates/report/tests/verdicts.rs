@@ -1,4 +1,4 @@
-//! The sentence in which a sweep and messages of every size end, on a terminal and on a page.
+//! Tests of the verdict at the end of a sweep and of a `bulk` result, on a terminal and on a page.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -9,7 +9,7 @@ use netdyno_report::sweep::{sentences, table, verdict};
 use netdyno_report::{html, table as tables};
 use support::Dial;
 
-/// A sweep of a program that takes 1 s over the link as it is, with noise of that share.
+/// Returns a sweep of a program that takes 1 s over the undialled link. `noise` is the relative noise.
 fn sweep(dials: &[Dial<'_>], noise: f64) -> Sweep {
     seeded(dials, noise, 7)
 }
@@ -72,7 +72,7 @@ fn a_slope_that_may_be_nothing_is_called_that() {
     assert_eq!(verdict(&still), "latency does not matter up to +80 µs");
 }
 
-/// The interval of a slope is wrong about one dial in twenty; the sentence is not.
+/// The interval of a slope is wrong for one dial in twenty. The verdict is wrong much more rarely.
 #[test]
 fn noise_is_hardly_ever_said_to_matter() {
     let null: Dial<'_> = ("latency", &TIMES, true, &|_| 1.0);
@@ -81,7 +81,8 @@ fn noise_is_hardly_ever_said_to_matter() {
     assert!(said.len() <= 3, "of 300 sweeps of noise: {said:?}");
 }
 
-/// A program that has nothing to do with its messages may take longer or shorter by chance.
+/// If a program does not depend on its messages, its time may change by chance. No prediction is then
+/// compared.
 #[test]
 fn no_prediction_is_thousands_of_percent() {
     for slope in [-0.5, 0.5] {

@@ -1,6 +1,6 @@
-//! Records of simulated layers, for tests and for looking at reports.
+//! Records of simulated layers, for tests and for samples of reports.
 
-#![allow(dead_code, reason = "each test file uses a part")]
+#![allow(dead_code, reason = "each test file uses only a part")]
 
 use netdyno_layers::sim::{SimMessenger, SimRegistrar};
 use netdyno_measure::bulk::data::BulkLaunch;
@@ -30,7 +30,7 @@ use netdyno_measure::validation::data::NAMES;
 use netdyno_measure::validation::record::{CrossTalk, Figure, Program, Row, Table, Validation};
 use netdyno_protocol::sim::{Interface, Truth};
 
-/// A simulated interface as a layer; a tick is a picosecond.
+/// A simulated interface as a layer. A tick of its clock is a picosecond.
 struct Simulated {
     interface: Interface,
     max_window: usize,
@@ -124,7 +124,7 @@ pub fn bulk_layer(name: &str, truth: &str, launches: usize) -> LayerResult {
     measured(name, 1, extracted.parameters, found, extracted.doubts)
 }
 
-/// Measures computation behind messages of 5 kB and 100 kB, in `launches` launches.
+/// Measures the overlap of computation with messages of 5 kB and 100 kB, in `launches` launches.
 pub fn overlap_layer(name: &str, truth: &str, launches: usize) -> LayerResult {
     let truth: Truth = truth.parse().expect("a truth");
     let mut shape = None;
@@ -151,7 +151,7 @@ pub fn overlap_layer(name: &str, truth: &str, launches: usize) -> LayerResult {
     measured(name, 16, extracted.parameters, found, extracted.doubts)
 }
 
-/// Measures what memory up to 1 MiB costs, in `launches` launches.
+/// Measures the costs of registering up to 1 MiB of memory, in `launches` launches.
 pub fn registration_layer(name: &str, memory: &str, launches: usize) -> LayerResult {
     let truth: Truth = format!("o_s=1us,o_r=1us,g=1us,L=1us,{memory}").parse().expect("a truth");
     let mut shape = None;
@@ -177,7 +177,8 @@ pub fn registration_layer(name: &str, memory: &str, launches: usize) -> LayerRes
     LayerResult { cpus: vec![0], distance: None, ..result }
 }
 
-/// A launch of a layer on which K requesters to one replier wait K gaps, and a crowd costs a tenth.
+/// Returns an invented launch. K requesters to one replier wait K gaps, and pairs at once are 10 % slower
+/// than a pair alone.
 fn crowd(launch: usize, procs: usize) -> CrowdData {
     let off = 1.0 + 0.001 * (launch * 7 % 5) as f64;
     let timed = |ns: f64| Timed { ns: ns * off, samples: 100 };
@@ -206,7 +207,7 @@ fn crowd(launch: usize, procs: usize) -> CrowdData {
     }
 }
 
-/// Contention of `procs` processes, made up by hand.
+/// Returns invented results of contention between `procs` processes.
 pub fn contention_layer(name: &str, procs: usize) -> LayerResult {
     let launches: Vec<CrowdData> = (0..9).map(|nth| crowd(nth, procs)).collect();
     let extracted = contention::extract::extract(&launches, 0.95, 0.02).expect("launches");
@@ -220,7 +221,7 @@ pub fn contention_layer(name: &str, procs: usize) -> LayerResult {
     }
 }
 
-/// Dials that do nearly what they are asked for, made up by hand: times from nanoseconds to a millisecond.
+/// Returns an invented validation of dials with small errors. Its times go from nanoseconds to a millisecond.
 pub fn validation_layer(name: &str) -> LayerResult {
     let figure = |(name, ns): (&str, f64)| Figure {
         name: name.into(),
@@ -281,11 +282,11 @@ pub fn validation_layer(name: &str) -> LayerResult {
     measured(name, 8, Parameters::unobservable(), Found::Validate(found), doubts)
 }
 
-/// A dial: its name, its values in its own unit, whether they are added, and what the program takes with
-/// each, in seconds.
+/// A dial: its name, its values in its own unit, whether they are added, and the program's time with a value,
+/// in s.
 pub type Dial<'a> = (&'a str, &'a [f64], bool, &'a dyn Fn(f64) -> f64);
 
-/// A sweep of a program that takes 1 s over the link as it is, with noise of that share.
+/// Returns a sweep of a program that takes 1 s over the undialled link. `noise` is the relative noise.
 pub fn sweep(dials: &[Dial<'_>], noise: f64, seed: u64) -> Sweep {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut runs = Vec::new();
@@ -325,7 +326,7 @@ pub fn layer(name: &str, truth: &str, launches: usize) -> LayerResult {
     let mut shape: Option<Shape> = None;
     let data: Vec<LaunchData> = (0..launches)
         .map(|launch| {
-            // Launches of a real layer differ: here by up to a percent.
+            // Launches of a real layer differ. Here they differ by up to 1 %.
             let off = 1.0 + 0.01 * ((launch * 7 % 11) as f64 / 5.0 - 1.0);
             let scaled = |ps: u64| (ps as f64 * off) as u64;
             let own = Truth { o_s_ps: scaled(truth.o_s_ps), l_ps: scaled(truth.l_ps), ..truth };
@@ -350,7 +351,7 @@ pub fn layer(name: &str, truth: &str, launches: usize) -> LayerResult {
     result(name, data)
 }
 
-/// What the extraction makes of `launches`.
+/// Returns the result that is extracted from `launches`.
 pub fn result(name: &str, launches: Vec<LaunchData>) -> LayerResult {
     let extracted = extract(&launches, 0.95, 0.02).expect("launches");
     let found = Found::Logp(Logp {
@@ -362,7 +363,7 @@ pub fn result(name: &str, launches: Vec<LaunchData>) -> LayerResult {
     measured(name, 16, extracted.parameters, found, extracted.doubts)
 }
 
-/// The spread and the interruptions of a real machine, which a simulated one does not have.
+/// Adds the spread and the interruptions of a real machine, which the simulation does not have.
 fn add_tail(data: &mut LaunchData) {
     let Some(&middle) = data.rtt.batches_ns.first() else { return };
     let body = (-12..=24).map(|step: i32| {
@@ -378,7 +379,7 @@ fn add_tail(data: &mut LaunchData) {
     data.rtt_after_pause_ns.iter_mut().for_each(|ns| *ns += 400.0 * wake_up);
 }
 
-/// A record of `results`.
+/// Returns a record of `results`.
 pub fn record(results: Vec<LayerResult>) -> Record {
     let ratios = results.windows(2).map(|pair| Ratio {
         numerator: pair[0].layer.clone(),
@@ -432,7 +433,7 @@ fn environment() -> Environment {
     }
 }
 
-/// Layers that differ in magnitude and in what limits them.
+/// Returns a record of layers with different magnitudes and limits.
 pub fn various() -> Record {
     record(vec![
         layer("am+shm", "o_s=28ns,o_r=34ns,o_poll=6ns,g=20ns,L=85ns,capacity=8,noise=0.03", 9),
@@ -442,7 +443,7 @@ pub fn various() -> Record {
     ])
 }
 
-/// The same layer, had its overheads overlapped with the flight.
+/// Returns the result with shorter round trips, as if the overheads overlapped with the latency.
 fn negative(result: LayerResult) -> LayerResult {
     let Found::Logp(Logp { mut launches, .. }) = result.found else { panic!("another verb") };
     for launch in &mut launches {
@@ -453,7 +454,7 @@ fn negative(result: LayerResult) -> LayerResult {
     self::result(&result.layer, launches)
 }
 
-/// A result as a pair of spinning processes gives it.
+/// Returns a result as of two spinning processes.
 fn measured(
     name: &str,
     size_bytes: usize,
