@@ -1,10 +1,10 @@
-//! Datagrams, made of arbitrary fields.
+//! Datagrams with arbitrary fields.
 
 use arbitrary::Arbitrary;
 use netdyno_protocol::dial::timing::Departed;
 use netdyno_protocol::frame::datagram::{Arrived, Header, Kind, alone, stamp, write};
 
-/// The fields of a header beside the connection, which is what an outsider must guess.
+/// The fields of a header, without the number of the connection. An attacker must guess that number.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub struct Fields {
     kind: u8,
@@ -38,7 +38,7 @@ impl Fields {
     }
 }
 
-/// The datagram as a connection sends it. Only a message has words and a payload.
+/// Encodes a datagram as a connection sends it. Only a message has words and a payload.
 pub fn encoded(header: &Header, words: &[u64], payload: &[u8]) -> Vec<u8> {
     if !header.kind.is_message() {
         return alone(header).to_vec();

@@ -1,3 +1,3 @@
-//! What several fuzz targets share.
+//! Code that several fuzz targets share.
 
 pub mod datagram;

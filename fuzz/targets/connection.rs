@@ -1,7 +1,9 @@
-//! Two ends of a connection and a network that does what the input says. Nothing panics, and
-//! memory is bounded. Where no datagram is forged, nobody is given up too early, every
-//! message is delivered at most once, in order and whole, and its sender is told no more than
-//! is true; once the network behaves, all are delivered, unless an end has left.
+//! Drives two ends of a connection over a network that the input controls. Nothing panics, and memory is
+//! bounded.
+//!
+//! If no datagram is forged, more holds. No live peer is given up. Each message is delivered at most once, in
+//! order and undamaged. The sender is never told that more was delivered than is true. Once the network
+//! behaves, all messages are delivered, unless an end has left.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -12,17 +14,17 @@ use netdyno_protocol::reliability::{Config, Connection, Delivery, Loss};
 use std::collections::VecDeque;
 
 const PEER_TIMEOUT_NS: u64 = 5_000_000_000;
-/// Messages that wait for their turn at most; as many buffers wait to be used again.
+/// The most messages that are kept ahead of a missing one. As many buffers are kept for reuse.
 const AHEAD_AT_MOST: usize = 64;
-/// Memory of a connection beside its messages.
+/// The memory of a connection beside its messages, in bytes.
 const CHANGE: usize = 1 << 16;
-/// Datagrams that an end sends at once at most.
+/// The most datagrams that an end sends at once.
 const BURST_AT_MOST: usize = 1000;
-/// Datagrams that a link holds; it loses more.
+/// The most datagrams that a link holds. It loses the others.
 const LINK_AT_MOST: usize = 1000;
-/// Exchanges within which a network that behaves delivers all there is.
+/// The exchanges within which a network that behaves delivers all messages.
 const EXCHANGES_AT_MOST: usize = 1000;
-/// Time between two of them.
+/// The time between two exchanges.
 const EXCHANGE_NS: u64 = 5_000;
 
 #[derive(Arbitrary, Debug)]
@@ -33,9 +35,9 @@ struct Input {
     steps: Vec<(bool, Step)>,
 }
 
-/// What happens at one end, or on the link that leads to it. Forged datagrams come in a row
-/// with a sequence number each; a sleep can be long enough for a peer to be given up. A
-/// program that finishes handles nothing more, and leaves once all that it sent has arrived.
+/// An event at one end, or on the link that leads to it. Forged datagrams have consecutive sequence numbers.
+/// A sleep can exceed the peer timeout. A program that finishes handles no more messages. It leaves once
+/// everything that it sent has arrived.
 #[derive(Arbitrary, Debug)]
 enum Step {
     Requests { count: u8, are_answered: bool, payload: u16 },
@@ -54,7 +56,7 @@ enum Step {
 
 fuzz_target!(|input: Input| {
     let config = Config {
-        // As in the soak.
+        // The same range as in `netdyno soak`.
         window: u32::from(input.window % 128) + 1,
         peer_timeout_ns: PEER_TIMEOUT_NS,
         first_sequence: input.first_sequence,
@@ -83,14 +85,14 @@ struct Side {
     connection: Connection,
     program: Program,
     link: VecDeque<Flight>,
-    /// Whether what comes may be from somebody else: then nothing is sure.
+    /// Whether datagrams may be forged. Then most checks do not apply.
     has_forger: bool,
     issued: u64,
-    /// The number of the peer's request that comes next.
+    /// The number of the peer's next request.
     next_request: u64,
-    /// The numbers of its own requests whose replies are to come.
+    /// The numbers of its own requests whose replies have not arrived.
     replies: VecDeque<u64>,
-    /// When the peer last told something new, and what has arrived there.
+    /// When the peer last acknowledged something new, and its latest acknowledgement.
     heard_ns: u64,
     arrived: Arrived,
 }
@@ -159,13 +161,13 @@ impl World {
         self.check();
     }
 
-    /// Hands in a datagram. Whoever has gone says so to those who have not heard it.
+    /// Passes a datagram to an end. An end that has gone answers with a goodbye, unless the datagram is one.
     fn arrive(&mut self, at: usize, flight: &Flight) {
         let Ok(datagram) = parse(&flight.bytes) else {
             return assert!(flight.is_damaged, "a datagram of ours is refused");
         };
         if flight.is_damaged {
-            // The checksum fits by accident, or two damages were none.
+            // The checksum is right by chance, or two bit flips cancelled each other.
             return;
         }
         if !self.sides[at].is_gone() {
@@ -185,7 +187,7 @@ impl World {
         self.sides[1 - at].put_on_link(goodbye);
     }
 
-    /// Hands in the time and sends what is to be sent.
+    /// Passes the time to an end, and sends its datagrams.
     fn wake(&mut self, at: usize) {
         let side = &mut self.sides[at];
         if side.is_gone() {
@@ -205,9 +207,9 @@ impl World {
         }
     }
 
-    /// Once nothing goes wrong any more, everything that was issued is delivered, unless an
-    /// end has gone; then the other comes to know. Nobody is given up any more, but where the
-    /// silence was too long before.
+    /// Runs the ends over a network without errors. Everything that was issued is delivered, unless an end
+    /// has gone; then the other end must learn that. A peer may be given up in the first exchange only,
+    /// because the silence before it may have been too long.
     fn behave(&mut self) {
         for exchange in 0..EXCHANGES_AT_MOST {
             for at in 0..2 {
@@ -219,7 +221,7 @@ impl World {
                 if was_here && self.sides[at].connection.lost() == Some(Loss::Silent) {
                     assert_eq!(exchange, 0, "a living peer was given up");
                 }
-                // Two that finish wait for each other in vain.
+                // If both finish, neither handles messages, so both would wait forever.
                 let are_both = self.sides.iter().all(|side| side.program == Program::Finishes);
                 if self.sides[at].has_finished() || are_both {
                     self.leave(at);
@@ -249,7 +251,7 @@ impl World {
         }
     }
 
-    /// What must hold at any time.
+    /// Checks the invariants.
     fn check(&self) {
         for at in 0..2 {
             let (side, peer) = (&self.sides[at], &self.sides[1 - at]);
@@ -260,7 +262,7 @@ impl World {
                 continue;
             }
             assert_eq!(connection.counters().absurd, 0, "an honest peer is not believed");
-            // Its reply is what completes an answered request.
+            // A request with a reply is complete when its reply has arrived.
             assert!(connection.in_flight() as usize >= replies.len(), "a credit came too early");
             let not_handled = issued - peer.next_request;
             assert!(u64::from(connection.in_flight()) >= not_handled, "a credit came for nothing");
@@ -290,12 +292,12 @@ impl Side {
         }
     }
 
-    /// Whether it takes nothing more, and sends nothing but a goodbye.
+    /// Reports whether the end takes no more messages, and sends nothing but a goodbye.
     fn is_gone(&self) -> bool {
         self.program == Program::HasLeft || self.connection.lost().is_some()
     }
 
-    /// Whether all that it sent before it finished has arrived.
+    /// Reports whether the program finishes and everything that it sent has arrived.
     fn has_finished(&self) -> bool {
         self.program == Program::Finishes && !self.connection.has_unacknowledged()
     }
@@ -306,7 +308,7 @@ impl Side {
         }
     }
 
-    /// A datagram on the link, where there is one.
+    /// Returns the index of a datagram on the link, if there is one.
     fn nth(&self, nth: u8) -> Option<usize> {
         usize::from(nth).checked_rem(self.link.len())
     }
@@ -324,7 +326,7 @@ impl Side {
         }
     }
 
-    /// Moves `fields` to about where the connection stands.
+    /// Moves the numbers in `fields` close to those that the connection expects.
     fn place(&self, fields: &mut Fields, first_sequence: u32) {
         let counters = self.connection.counters();
         let about = |count: u64, off: u32| {
@@ -337,7 +339,7 @@ impl Side {
         fields.latest = (transmissions as u16).wrapping_add(i16::from(fields.latest as i8) as u16);
     }
 
-    /// A datagram by somebody who knows the number of the connection.
+    /// Returns a datagram of an attacker that knows the number of the connection.
     fn forged(&self, fields: Fields, len: u16) -> Flight {
         let header = fields.header(self.connection.local());
         let payload = payload(0, len.into());
@@ -362,13 +364,13 @@ impl Side {
                 self.connection.recycle(bytes);
             }
         }
-        // What is completed is heard as well.
+        // A completion is a sign of the peer as well.
         if self.connection.in_flight() < in_flight {
             self.heard_ns = now_ns;
         }
     }
 
-    /// Whether more has arrived at the peer than it has told before.
+    /// Reports whether the peer acknowledges more than it did before.
     fn is_news(&mut self, arrived: Arrived) -> bool {
         let Arrived { expected, selective, .. } = self.arrived;
         let ahead = arrived.expected.wrapping_sub(expected);
@@ -402,15 +404,15 @@ impl Side {
     }
 }
 
-/// Memory of a connection at most, in bytes. Unacknowledged are a window of requests, one of
-/// replies, and what answers those that waited for their turn.
+/// Returns the upper bound of a connection's memory, in bytes. The unacknowledged messages are a window of
+/// requests, a window of replies, and the replies to messages that were kept ahead of a missing one.
 fn memory_at_most(window: u32) -> usize {
     let messages = 2 * window as usize + 3 * AHEAD_AT_MOST;
-    // A buffer that grows doubles.
+    // A buffer doubles when it grows.
     messages * 2 * LONGEST + CHANGE
 }
 
-/// What a message with that number carries.
+/// Returns the payload of the message with this number.
 fn payload(number: u64, len: usize) -> Vec<u8> {
     vec![number as u8; len.min(LONGEST_PAYLOAD)]
 }

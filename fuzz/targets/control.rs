@@ -1,5 +1,5 @@
-//! Any bytes on a control connection, in pieces of any size: the messages that they mean,
-//! or an error, and no more memory than the bytes that came are worth.
+//! Reads any bytes from a control connection, in pieces of any size. The result is the messages that the
+//! bytes encode, or an error. The memory is bounded by the number of bytes that arrived.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -13,7 +13,7 @@ use std::io::{self, ErrorKind, Read};
 use std::iter::Cycle;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The longest message.
+/// The length of the longest message, in bytes.
 const LONGEST: usize = 64 << 20;
 
 #[derive(Arbitrary, Debug)]
@@ -33,11 +33,11 @@ fuzz_target!(|input: Input<'_>| {
         receive::<Value>(&mut &wire[..]).expect("and come again");
     }
     let most = most_memory(|| drop(receive::<IgnoredAny>(&mut &input.stream[..])));
-    // A buffer that grows is there twice while it is copied, each time up to half empty.
+    // While a growing buffer is copied it exists twice, and each copy may be half empty.
     assert!(most <= 4 * input.stream.len() + 1024, "{most} bytes of memory");
 });
 
-/// Why nothing more comes.
+/// The reason for the end of a stream.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     Closed,
@@ -56,7 +56,7 @@ fn received(stream: &mut impl Read) -> (Vec<Value>, End) {
     }
 }
 
-/// The same, read off the bytes.
+/// Returns the expected result of [`received`]. It parses the bytes in one piece.
 fn meant(mut stream: &[u8]) -> (Vec<Value>, End) {
     let mut messages = Vec::new();
     while let Some((len, rest)) = stream.split_first_chunk() {
@@ -72,7 +72,7 @@ fn meant(mut stream: &[u8]) -> (Vec<Value>, End) {
     (messages, End::Closed)
 }
 
-/// A connection that gives a few bytes at a time, and is interrupted in between.
+/// A connection that returns a few bytes per read, and is interrupted in between.
 struct Pieces<'a> {
     rest: &'a [u8],
     sizes: Cycle<IntoIter<u8, 4>>,
@@ -91,7 +91,7 @@ impl Read for Pieces<'_> {
     }
 }
 
-/// The most memory, in bytes, that is held at once during `work` beyond what was before.
+/// Returns the peak of the memory that `work` allocates, in bytes.
 fn most_memory(work: impl FnOnce()) -> usize {
     let before = HELD.load(Relaxed);
     MOST.store(before, Relaxed);
@@ -107,18 +107,18 @@ struct Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-// SAFETY: the system's allocator does the work.
+// SAFETY: every call is passed on to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let held = HELD.fetch_add(layout.size(), Relaxed) + layout.size();
         MOST.fetch_max(held, Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         HELD.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller keeps the contract of `dealloc`. The memory is from `System.alloc`.
         unsafe { System.dealloc(memory, layout) }
     }
 }

@@ -1,5 +1,4 @@
-//! A datagram that means something: it comes out as it went in, and what was damaged on
-//! the way is refused.
+//! Encodes a valid datagram. It parses to the same content, and is refused after it was damaged.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -24,8 +23,8 @@ struct Damage {
 
 fuzz_target!(|input: (u64, Message, Damage)| {
     let (connection, message, damage) = input;
-    // By accident damage goes unnoticed once in 2^32 times, and this runs often. What goes
-    // unnoticed whatever the connection is no accident.
+    // By chance a checksum of 32 bits misses damage once in 2^32 times, and this target runs often. Damage
+    // that is missed for three connections is not missed by chance.
     let others = [connection, !connection, connection.wrapping_add(0x0123_4567_89ab_cdef)];
     let unnoticed = others.map(|connection| {
         let whole = message.encoded(connection);
@@ -36,7 +35,7 @@ fuzz_target!(|input: (u64, Message, Damage)| {
 });
 
 impl Message {
-    /// The message as a datagram that has been seen to parse.
+    /// Returns the message as a datagram. Checks that the datagram parses to the same content.
     fn encoded(&self, connection: u64) -> Vec<u8> {
         let header = self.fields.header(connection);
         let (words, payload) = if header.kind.is_message() {

@@ -1,4 +1,4 @@
-//! Any bytes as a datagram: refused, or encoded back to the same bytes.
+//! Parses any bytes as a datagram. They are refused, or encode to the same bytes again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,7 @@ use netdyno_protocol::frame::datagram::{Arrived, HEADER_LEN, connection_of, pars
 
 fuzz_target!(|bytes: &[u8]| {
     check(bytes);
-    // Nearly all bytes end at the checksum; what comes behind it is to be seen as well.
+    // Almost all inputs fail the checksum. With a valid one they reach the later checks.
     if let Some(stamped) = stamped(bytes) {
         check(&stamped);
     }
@@ -23,7 +23,7 @@ fn check(bytes: &[u8]) {
     assert!(parsed.header.kind.is_message() || bytes.len() == HEADER_LEN);
 }
 
-/// The same bytes with the checksum that they should have, and nothing where zeros belong.
+/// Returns the bytes with a valid checksum, and with 1 for any other value of the stale flag but 0.
 fn stamped(bytes: &[u8]) -> Option<Vec<u8>> {
     let field = |from: usize, len: usize| {
         bytes[from..from + len].iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))

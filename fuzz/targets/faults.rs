@@ -1,5 +1,5 @@
-//! Any text as a `--faults`: refused in a line of text, or probabilities, and the same when
-//! shown and read again.
+//! Parses any text as `--faults`. It is refused with a message, or all values are probabilities. These are
+//! the same after they are printed and parsed again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

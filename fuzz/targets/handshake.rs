@@ -1,5 +1,5 @@
-//! Any bytes as what another host says before it is known: a greeting or none, and never
-//! reason enough to trust it, to prove anything to it, or to read on.
+//! Runs the handshake against an unknown peer that sends any bytes. A side with a key never trusts the peer.
+//! A server never sends it a proof. No side reads more bytes than the handshake has.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -25,7 +25,7 @@ fuzz_target!(|input: Input<'_>| {
     }
     let part = if input.is_client { Part::Client } else { Part::Server };
     let key = input.has_key.then(|| Key::new("a key that no input knows").expect("long enough"));
-    // One that stays, so that what is kept in the corpus keeps its meaning.
+    // The version is fixed, so that the inputs of the corpus keep their meaning.
     let version = Version::new(b"0.1.0").expect("it can be one");
     let ours = Greeting { version, nonce: input.nonce, part, has_key: input.has_key };
     let mut stranger = Stranger { says: input.says, said: 0, heard: 0 };
@@ -37,7 +37,7 @@ fuzz_target!(|input: Input<'_>| {
             let theirs = input.says.first_chunk().and_then(Greeting::parse).expect("it greeted");
             assert!(theirs.part != part && !theirs.has_key && theirs.version == version);
         }
-        // A client shows its proof first: it serves for this one greeting and nowhere else.
+        // The client sends its proof first. The proof is valid only for these two greetings.
         Err(HandshakeError::WrongKey | HandshakeError::Unproved) if input.is_client => {
             assert_eq!(stranger.heard, greeting::LEN + PROOF_LEN);
         }
@@ -45,7 +45,7 @@ fuzz_target!(|input: Input<'_>| {
     }
 });
 
-/// The other host.
+/// The unknown peer. It counts the bytes that were read from it and written to it.
 struct Stranger<'a> {
     says: &'a [u8],
     said: usize,

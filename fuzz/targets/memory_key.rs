@@ -1,4 +1,4 @@
-//! Any bytes as the key of a memory: refused, or encoded back to the same bytes.
+//! Parses any bytes as a memory key. They are refused, or encode to the same bytes again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,7 @@ use netdyno_protocol::frame::memory_key::{LONGEST, MemoryKey};
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(key) = MemoryKey::parse(bytes) {
         assert_eq!(key.encode(), bytes);
-        // Bounds are checked by sums that must not overflow.
+        // Bounds checks add to the length, and these sums must not overflow.
         assert!(key.len <= LONGEST);
     }
 });

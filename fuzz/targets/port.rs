@@ -1,4 +1,4 @@
-//! Any bytes as a port's address: refused, or encoded back to the same bytes.
+//! Parses any bytes as the address of a port. They are refused, or encode to the same bytes again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,7 @@ use netdyno_protocol::frame::port::{PortAddress, medium_is_valid, window_is_vali
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(address) = PortAddress::parse(bytes) {
         assert_eq!(address.encode(), bytes);
-        // What is laid out by these neither divides by zero nor takes all memory.
+        // These values determine a memory layout. It must not divide by zero, nor take all memory.
         assert!(window_is_valid(address.window) && medium_is_valid(address.medium_bytes));
     }
 });

@@ -1,5 +1,5 @@
-//! Any text as a profile of dials: refused in a line of text, or the same when shown and read again,
-//! and terms at any time.
+//! Parses any text as a profile of dials. It is refused with a message of one line, or is the same after it
+//! is printed and parsed again. Its effective parameters are valid at any time.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

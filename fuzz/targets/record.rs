@@ -1,4 +1,4 @@
-//! Any text as a record: refused, or a record that can be written and read again.
+//! Parses any text as a record. It is refused, or it can be written and read again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

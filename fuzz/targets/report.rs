@@ -1,6 +1,6 @@
-//! A record of which anything was changed: what is still a record is shown, whatever it says,
-//! as a table, as CSV and as a page, in which no text is taken for anything else; compared with
-//! what it was; and exported.
+//! Changes any values of a record. If the result is still a record, it is shown as a table, as CSV and as a
+//! page, compared with the original, and exported. No text of the record may become markup or a CSV cell of
+//! its own.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -13,22 +13,22 @@ use netdyno_report::export::{self, simgrid};
 use netdyno_report::{csv, html, table};
 use serde_json::{Value, json};
 
-/// One of each verb.
+/// One record of each of four verbs.
 const RECORDS: [&str; 4] = [
     include_str!("records/logp.json"),
     include_str!("records/bulk.json"),
     include_str!("records/contention.json"),
     include_str!("records/overlap.json"),
 ];
-/// Changes beyond these are not made.
+/// The most changes. Further ones are ignored.
 const CHANGES_AT_MOST: usize = 40;
-/// Values in a record; what would make more is not repeated.
+/// The most values in a record. Repetitions beyond it are not made.
 const VALUES_AT_MOST: usize = 3000;
 const PAGE_AT_MOST: usize = 20_000_000;
-/// Markup that is on no page of ours.
+/// Markup that no page of netdyno contains.
 const MARKUP: &str = "<u>";
 
-/// What becomes of a value.
+/// A change of a value.
 #[derive(Arbitrary, Debug)]
 enum Change {
     Null,
@@ -116,7 +116,7 @@ impl Change {
     }
 }
 
-/// A value and all that is in it.
+/// Returns the number of values in `value`, itself included.
 fn count(value: &Value) -> usize {
     1 + match value {
         Value::Array(items) => items.iter().map(count).sum(),
@@ -125,7 +125,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// The value that comes after `nth` others.
+/// Finds the value with this number in depth-first order, from 0.
 fn find<'a>(value: &'a mut Value, nth: &mut usize) -> Option<&'a mut Value> {
     if *nth == 0 {
         return Some(value);
@@ -138,7 +138,7 @@ fn find<'a>(value: &'a mut Value, nth: &mut usize) -> Option<&'a mut Value> {
     }
 }
 
-/// Every row has all columns, whatever is in the cells (RFC 4180).
+/// Checks that every row has all columns, with any text in the cells (RFC 4180).
 fn check_rows(csv: &str) {
     let (mut cells, mut is_quoted) = (1, false);
     for byte in csv.bytes() {

@@ -1,4 +1,4 @@
-//! Any word as a slot's header: refused for a reason, or packed back to the same bits.
+//! Parses any word as the header of a slot. It is refused for a reason, or packs to the same bits again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,7 +1,7 @@
-//! A hostile peer that keeps to the order of messages and to nothing else, against a connection
-//! with transfers of its own. Nothing panics, memory is bounded, and what is placed is within
-//! the range that was checked, each byte behind the one before it. The same on a dialled link, where
-//! what comes is held until later.
+//! Drives a connection with bulk transfers against a hostile peer. The peer keeps the order of messages, and
+//! no other rule. Nothing panics, and memory is bounded. Bytes are written only within the checked range, in
+//! order and without holes. The same holds on a dialled link, where arriving messages are held until they are
+//! due.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -15,8 +15,9 @@ use netdyno_protocol::reliability::{Config, Connection, Delivery, Event, Memorie
 use std::collections::VecDeque;
 
 const WINDOW: u32 = 16;
-/// Unacknowledged are a window of requests, one of replies, and what the network holds of
-/// transfers, and held as many as both windows; buffers double, and wait to be used again.
+/// The upper bound of the memory, in bytes. Unacknowledged are a window of requests, a window of replies, and
+/// the messages of transfers in flight. As many messages as both windows are held. Buffers double when they
+/// grow, and free ones are kept for reuse.
 const MEMORY_AT_MOST: usize = (4 * WINDOW as usize + 3 * 64) * 2 * LONGEST + (1 << 16);
 const MEMORY_LEN: u64 = 5000;
 
@@ -33,17 +34,17 @@ enum Step {
 #[derive(Default)]
 struct Shelf {
     writing: Option<(Range, u64)>,
-    /// Stores of which all bytes are placed and nothing was told yet: on a dialled link that comes later,
-    /// when the next one may have begun.
+    /// Stores whose bytes are all in place and whose event has not come. On a dialled link the event comes
+    /// later, when the next store may have begun.
     placed: VecDeque<Range>,
-    /// Gets in their order: number, length, what came.
+    /// Gets in their order: number, length, and bytes that arrived.
     gets: Vec<(u32, u64, u64)>,
 }
 
 impl Memories for Shelf {
     fn source(&mut self, number: u32, _: u64, len: usize, out: &mut Vec<u8>) -> bool {
         out.resize(out.len() + len, 0);
-        // Not every source is at hand.
+        // Some sources are not available now.
         number % 4 != 0
     }
 
@@ -69,7 +70,7 @@ impl Memories for Shelf {
         let end = at + bytes.len() as u64;
         assert!(end <= range.len);
         self.writing = Some((*range, end));
-        // One without bytes has nothing to be placed.
+        // A store without bytes writes nothing.
         if end == range.len && end > 0 && is_there(range) {
             self.placed.push_back(*range);
         }
@@ -77,7 +78,7 @@ impl Memories for Shelf {
     }
 
     fn fetched(&mut self, number: u32, at: u64, bytes: &[u8]) {
-        // Those before it may have come, and be held.
+        // Earlier gets may be complete and held.
         let get = self.gets.iter_mut().find(|(expected, ..)| *expected == number);
         let (_, len, came) = get.expect("nothing was asked for");
         assert_eq!(*came, at);
@@ -94,7 +95,7 @@ fn departs(at: u64) -> Departed {
     Departed { at, at_once: at % 2 == 0 }
 }
 
-/// What the program does with what comes of transfers.
+/// Handles an event of a transfer as a program does.
 fn handle(connection: &mut Connection, shelf: &mut Shelf, event: Event, now_ns: u64) {
     match event {
         Event::Nothing => {}
@@ -206,7 +207,7 @@ fn run(steps: &[Step], is_dialled: bool) {
             Step::Transmit { us } => {
                 now_ns += 1_000 * u64::from(us);
                 connection.on_time(now_ns);
-                // Some of what is held, sometimes all of it.
+                // Releases some of the held messages, sometimes all of them.
                 for _ in 0..us % 16 {
                     match connection.release(now_ns, |_| departs(now_ns)) {
                         Some(Released::Event(event)) => handle(&mut connection, &mut shelf, event, now_ns),

@@ -1,5 +1,5 @@
-//! Any text as a `--truth`: refused in a line of text, or within its limits, and its times, counts and
-//! noise the same when spelled out again.
+//! Parses any text as `--truth`. It is refused with a message, or its parameters are within their limits.
+//! Times, counts and noise are the same after they are printed and parsed again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any bytes as the address of a UDP port: refused, or encoded back to the same bytes.
+//! Parses any bytes as the address of a UDP port. They are refused, or encode to the same bytes again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,7 +11,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(address.encode(), bytes);
         assert!(window_is_valid(address.window));
         assert!(address.medium_bytes as usize <= LONGEST_PAYLOAD);
-        // One peer, and not whoever listens.
+        // The address is that of one peer.
         let ip = address.socket.ip();
         assert!(address.socket.port() > 0 && !ip.is_unspecified() && !ip.is_multicast());
     }

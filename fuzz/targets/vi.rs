@@ -1,6 +1,6 @@
-//! A hostile peer and a program that makes mistakes, against a provider of Virtual Interfaces.
-//! Nothing panics; what parses is written as the same bytes again; every place that is given for
-//! bytes lies within registered memory, and a queue gives back what was posted, in its order.
+//! Drives a provider of Virtual Interfaces with a hostile peer and an incorrect program. Nothing panics.
+//! Parsed input encodes to the same bytes again. All bytes go to and come from registered memory. A queue
+//! returns descriptors in the order in which they were posted.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -15,7 +15,7 @@ use netdyno_protocol::vi::{
 
 const BASE: u64 = 1 << 20;
 const LEN: u64 = 1 << 16;
-/// The number that we ask under: what an outsider would have to guess.
+/// The number of this side's connection request. An attacker would have to guess it.
 const NUMBER: u64 = 7;
 
 #[derive(Arbitrary, Debug)]
@@ -104,7 +104,7 @@ fuzz_target!(|input: Input| {
             Step::Post { descriptor, is_send } => {
                 let side = if is_send { Side::Send } else { Side::Receive };
                 let work = View::new(&descriptor[..]).and_then(|view| view.work(side));
-                // The address says which it was.
+                // The address identifies the descriptor.
                 let address = BASE + 64 * (posted[usize::from(is_send)] % 1000);
                 if nic.post(vi, side, DescriptorAt { address, handle: handle.0 }, |_| work).is_ok() {
                     posted[usize::from(is_send)] += 1;
@@ -154,7 +154,7 @@ fn address(host: u8) -> Address {
     Address { host: vec![host], discriminator: b"peer".to_vec() }
 }
 
-/// Makes the checksum fit, which random bytes never would. That of signals is the same.
+/// Writes a valid checksum, because random bytes have none. Signals and fragments have the same checksum.
 fn seal(bytes: &mut [u8]) {
     if bytes.len() >= vi_signal::HEADER_LEN.min(HEADER_LEN) {
         vi_fragment::seal(bytes);

@@ -1,5 +1,5 @@
-//! Pieces of messages between VIs that promise nothing: what parses is written as the same bytes again,
-//! and lies within its message.
+//! Parses any bytes as a fragment of a message between unreliable VIs. A fragment encodes to the same bytes
+//! again, and lies within its message.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +8,7 @@ use netdyno_protocol::frame::vi_fragment::{self, Fragment, HEADER_LEN};
 fuzz_target!(|bytes: &[u8]| {
     check(bytes);
     if bytes.len() >= HEADER_LEN {
-        // With the checksum of a sender that means it.
+        // The same bytes with a valid checksum.
         let mut sealed = bytes.to_vec();
         vi_fragment::seal(&mut sealed);
         check(&sealed);

@@ -1,5 +1,5 @@
-//! Heads of messages between VIs, and verdicts on them: what parses is written as the same words again,
-//! and the number of a message is found again by its last bits.
+//! Parses any words as the head of a message between VIs, and as a verdict on a message. Both pack to the
+//! same words again. The number of a message is found from its low 32 bits.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

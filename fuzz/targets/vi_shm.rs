@@ -1,6 +1,7 @@
-//! A stranger of this user against a provider over shared memory: it says anything to the agent's
-//! socket, passes anything as its memory, and writes anything into the provider's inbox. Nothing panics;
-//! memory that is not registered stays as it is; and when it has gone, the VI is there for others.
+//! Drives a provider over shared memory with an unknown peer of the same user. The peer sends anything to the
+//! agent's socket, passes anything as its memory, and writes anything into the provider's inbox. Nothing
+//! panics. Memory that is not registered does not change. When the peer has gone, the VI is available to
+//! others.
 #![no_main]
 
 #[path = "../../crates/stack/tests/vi/stranger.rs"]
@@ -17,15 +18,16 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 use stranger::{Said, Stranger};
 
-/// Registered memory, of which peers may use all, and memory behind it that is not registered.
+/// Lengths in bytes of the registered memory, all of which peers may access, and of the unregistered memory
+/// behind it.
 const OPEN_LEN: usize = 1 << 17;
 const GUARD_LEN: usize = 1 << 12;
-/// Descriptors, which peers may not touch.
+/// The number of descriptors. Peers may not access them.
 const DESCRIPTORS: usize = 64;
 const GUARDED: u8 = 0x5a;
-/// The stranger's number for its connection.
+/// The unknown peer's number for its connection.
 const NUMBER: u64 = 9;
-/// Bytes of the words beside a lane.
+/// Length of the control words beside a message ring, in bytes.
 const PAGE: usize = 4096;
 
 #[derive(Arbitrary, Debug)]
@@ -36,7 +38,7 @@ struct Input {
 
 #[derive(Arbitrary, Debug)]
 enum Step {
-    /// Any bytes, with the checksum made to fit or not, and with its inbox or something else.
+    /// Any bytes, with a valid checksum or not, and with the inbox, another descriptor or none.
     Say {
         bytes: Vec<u8>,
         is_sealed: bool,
@@ -50,7 +52,7 @@ enum Step {
         number: u8,
     },
     Hear,
-    /// A line as a peer writes it, or nearly.
+    /// A cache-line slot as a peer writes it, or almost.
     Message {
         code: u8,
         what: u8,
@@ -58,12 +60,12 @@ enum Step {
         at: u32,
         number: u32,
     },
-    /// Any line.
+    /// A cache-line slot with any content.
     Line {
         code: u8,
         words: [u64; WORDS],
     },
-    /// A word of its own inbox, beside the lane.
+    /// A control word of its own inbox.
     Word {
         at: u16,
         value: u64,
@@ -83,7 +85,7 @@ enum Step {
     Part,
 }
 
-/// Memory of the program.
+/// The memory of the program.
 #[repr(C, align(64))]
 struct Memory {
     open: [u8; OPEN_LEN],
@@ -91,9 +93,9 @@ struct Memory {
     descriptors: [[u8; 128]; DESCRIPTORS],
 }
 
-/// A program that waits for whoever comes.
+/// A program that waits for connection requests and accepts all.
 struct Program {
-    // Before the memory: it is used until the provider is gone.
+    // Dropped before the memory, which it uses until then.
     provider: Provider,
     memory: Box<Memory>,
     open: MemHandle,
@@ -107,7 +109,7 @@ struct Program {
 impl Program {
     fn open(level: Level) -> Self {
         let mut provider = Provider::open(Config::default()).expect("a provider");
-        // SAFETY: bytes of zero are valid.
+        // SAFETY: all fields are bytes, and zero is a valid byte.
         let mut memory = unsafe { Box::<Memory>::new_zeroed().assume_init() };
         memory.guard.fill(GUARDED);
         let tag = provider.create_tag().expect("a tag");
@@ -115,7 +117,7 @@ impl Program {
         let open = MemAttributes { tag, can_be_written: true, can_be_read: true };
         let closed = MemAttributes { tag, can_be_written: false, can_be_read: false };
         let at = &raw mut *memory;
-        // SAFETY: the memory outlives the provider, and is looked at only as bytes.
+        // SAFETY: the memory outlives the provider, and is read only as bytes.
         let (open, closed) = unsafe {
             let open = provider.register((&raw mut (*at).open).cast(), OPEN_LEN, open);
             let len = 128 * DESCRIPTORS;
@@ -149,11 +151,11 @@ impl Program {
         let address = place.as_ptr().expose_provenance() as u64;
         let _ = View::new(&mut place[..]).and_then(|mut view| view.set_work(&work));
         let at = DescriptorAt { address, handle: self.closed.0 };
-        // SAFETY: in registered memory.
+        // SAFETY: the descriptor is in registered memory.
         self.posted += usize::from(unsafe { self.provider.post(self.vi, side, at) }.is_ok());
     }
 
-    /// Takes whoever has come.
+    /// Accepts the connection request that has arrived, if any.
     fn waited(&mut self) {
         let Some(wait) = self.wait else { return };
         match self.provider.waited(wait) {
@@ -188,7 +190,7 @@ fuzz_target!(|input: Input| {
         let to = program.address.clone();
         Signal::Request(Request { number, is_of_peer, from: to.clone(), to, offer }).encode()
     };
-    // Most are about one that is connected.
+    // Most steps need a connected peer.
     let first = request(NUMBER, false);
     let requests: Vec<_> =
         (0..4).map(|number| [false, true].map(|is_of_peer| request(NUMBER + number, is_of_peer))).collect();

@@ -1,4 +1,4 @@
-//! Signals between providers: what parses is written as the same bytes again.
+//! Parses any bytes as a signal between providers. A signal encodes to the same bytes again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +8,7 @@ use netdyno_protocol::frame::vi_signal::{HEADER_LEN, Signal};
 fuzz_target!(|bytes: &[u8]| {
     check(bytes);
     if bytes.len() >= HEADER_LEN {
-        // With the checksum of a sender that means it, which all datagrams have in common.
+        // The same bytes with a valid checksum, which signals and fragments have in common.
         let mut sealed = bytes.to_vec();
         vi_fragment::seal(&mut sealed);
         check(&sealed);
