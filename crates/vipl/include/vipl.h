@@ -1,13 +1,13 @@
 /*
  * vipl.h: the programming interface of the Virtual Interface Architecture, version 1.0, as
- * libvipl.so of netdyno has it. docs/vipl.md says what each function does here.
+ * libvipl.so of netdyno implements it. docs/vipl.md describes each function.
  *
- * A descriptor can be written in both spellings that programs use: d->CS and d->DS[i].Local or
- * d->DS[i].Remote, or d->Control and d->Data[i]. Nothing has to be defined for either.
+ * A descriptor has both spellings that programs use: d->CS with d->DS[i].Local or d->DS[i].Remote,
+ * and d->Control with d->Data[i]. Neither spelling needs a macro.
  */
 #ifndef _VIPL_H
 #define _VIPL_H
-/* By this name other headers of the interface are known. */
+/* Other headers of the interface define this name. */
 #ifndef _VIPL_
 #define _VIPL_ 1
 #endif
@@ -43,10 +43,10 @@ typedef uint64_t VIP_UINT64;
 #define VIP_TRUE 1
 #define VIP_FALSE 0
 
-/* A time-out in milliseconds that never ends. */
+/* The timeout, in milliseconds, that never expires. */
 #define VIP_INFINITE ((VIP_ULONG) 0xFFFFFFFFu)
 
-/* ---- Handles: to be kept and handed back, not to be looked into ---- */
+/* ---- Handles, which are opaque ---- */
 
 typedef VIP_PVOID VIP_QOS;
 typedef VIP_PVOID VIP_NIC_HANDLE;
@@ -56,7 +56,7 @@ typedef VIP_PVOID VIP_CONN_HANDLE;
 typedef VIP_PVOID VIP_PROTECTION_HANDLE;
 typedef VIP_UINT32 VIP_MEM_HANDLE;
 
-/* ---- What functions return ---- */
+/* ---- Return codes ---- */
 
 typedef enum {
     VIP_SUCCESS = 0,
@@ -74,20 +74,20 @@ typedef enum {
     VIP_INVALID_STATE = 12,
     VIP_ERROR_NAMESERVICE = 13,
     VIP_NO_MATCH = 14,
-    /* These are of one vendor's header. */
+    /* These codes are from one vendor's header. */
     VIP_NOT_REACHABLE = 15,
     VIP_ERROR_NOT_SUPPORTED = 16,
     VIP_ERROR = 17
 } VIP_RETURN;
 
-/* So that programs can ask whether there are such codes. */
+/* Programs can test with #ifdef whether these codes exist. */
 #define VIP_NOT_REACHABLE VIP_NOT_REACHABLE
 #define VIP_ERROR_NOT_SUPPORTED VIP_ERROR_NOT_SUPPORTED
 #define VIP_ERROR VIP_ERROR
 
 /* ---- Descriptors ---- */
 
-/* Descriptors begin at multiples of this. */
+/* The alignment of descriptors, in bytes. */
 #define VIP_DESCRIPTOR_ALIGNMENT 64
 
 struct _VIP_DESCRIPTOR;
@@ -98,7 +98,7 @@ typedef union {
     struct _VIP_DESCRIPTOR *Descriptor;
 } VIP_PVOID64;
 
-/* What the provider writes is volatile: a program may look at Status in a loop. */
+/* The fields that the provider writes are volatile, because a program may poll Status. */
 typedef struct {
     VIP_PVOID64 Next;
     VIP_MEM_HANDLE NextHandle;
@@ -110,14 +110,14 @@ typedef struct {
     volatile VIP_UINT32 Status;
 } VIP_CONTROL_SEGMENT;
 
-/* The peer's memory, the first segment of an RDMA. */
+/* The peer's memory. It is the first segment of an RDMA operation. */
 typedef struct {
     VIP_PVOID64 Data;
     VIP_MEM_HANDLE Handle;
     VIP_UINT32 Reserved;
 } VIP_ADDRESS_SEGMENT;
 
-/* Memory of this side. */
+/* Memory of this process. */
 typedef struct {
     VIP_PVOID64 Data;
     VIP_MEM_HANDLE Handle;
@@ -129,7 +129,7 @@ typedef union {
     VIP_DATA_SEGMENT Local;
 } VIP_DESCRIPTOR_SEGMENT;
 
-/* With room for two segments. More of them follow in memory, up to MaxSegmentsPerDesc. */
+/* A descriptor with room for two segments. More can follow in memory, up to MaxSegmentsPerDesc. */
 __extension__ typedef struct _VIP_DESCRIPTOR {
     union {
         VIP_CONTROL_SEGMENT CS;
@@ -181,8 +181,8 @@ typedef VIP_USHORT VIP_RELIABILITY_LEVEL;
 #define VIP_SERVICE_RELIABLE_DELIVERY 0x02
 #define VIP_SERVICE_RELIABLE_RECEPTION 0x04
 
-/* The host's bytes, and behind them those of the discriminator. Other headers have room for one byte,
- * and programs reserve more behind it. Here one that is declared as a variable has room for all. */
+/* HostAddress holds the bytes of the host address, and then those of the discriminator. Other headers
+ * declare one byte, and programs reserve more memory behind it. Here a plain variable has room for all. */
 typedef struct _VIP_NET_ADDRESS {
     VIP_UINT16 HostAddressLen;
     VIP_UINT16 DiscriminatorLen;
@@ -234,7 +234,7 @@ typedef enum {
     VIP_STATE_ERROR = 3
 } VIP_VI_STATE;
 
-/* ---- Errors that no descriptor tells ---- */
+/* ---- Asynchronous errors, which no descriptor reports ---- */
 
 typedef enum _VIP_ERROR_CODE {
     VIP_ERROR_POST_DESC = 0,
@@ -267,7 +267,7 @@ typedef struct _VIP_ERROR_DESCRIPTOR {
     VIP_ERROR_CODE ErrorCode;
 } VIP_ERROR_DESCRIPTOR;
 
-/* ---- What a program can be called with ---- */
+/* ---- Callbacks ---- */
 
 typedef void (*VIP_ERROR_HANDLER)(VIP_PVOID Context, VIP_ERROR_DESCRIPTOR *ErrorDesc);
 typedef void (*VIP_VI_CALLBACK)(VIP_PVOID Context, VIP_NIC_HANDLE NicHandle, VIP_VI_HANDLE ViHandle,
@@ -317,7 +317,7 @@ VIP_RETURN VipQueryVi(IN VIP_VI_HANDLE ViHandle, OUT VIP_VI_STATE *State, OUT VI
                       OUT VIP_BOOLEAN *SendQueueEmpty, OUT VIP_BOOLEAN *RecvQueueEmpty);
 VIP_RETURN VipSetViAttributes(IN VIP_VI_HANDLE ViHandle, IN VIP_VI_ATTRIBUTES *ViAttribs);
 
-/* ---- Work ---- */
+/* ---- Posting and completion of work ---- */
 
 VIP_RETURN VipPostSend(IN VIP_VI_HANDLE ViHandle, IN VIP_DESCRIPTOR *DescriptorPtr,
                        IN VIP_MEM_HANDLE MemHandle);
@@ -359,7 +359,7 @@ VIP_RETURN VipConnectPeerRequest(IN VIP_VI_HANDLE ViHandle, IN VIP_NET_ADDRESS *
 VIP_RETURN VipConnectPeerDone(IN VIP_VI_HANDLE ViHandle, OUT VIP_VI_ATTRIBUTES *RemoteViAttribs);
 VIP_RETURN VipConnectPeerWait(IN VIP_VI_HANDLE ViHandle, OUT VIP_VI_ATTRIBUTES *RemoteViAttribs);
 
-/* ---- Names of hosts ---- */
+/* ---- Name service ---- */
 
 VIP_RETURN VipNSInit(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID NSInitInfo);
 VIP_RETURN VipNSGetHostByName(IN VIP_NIC_HANDLE NicHandle, IN VIP_CHAR *Name, OUT VIP_NET_ADDRESS *Address,
