@@ -117,7 +117,7 @@ impl Program {
         let open = MemAttributes { tag, can_be_written: true, can_be_read: true };
         let closed = MemAttributes { tag, can_be_written: false, can_be_read: false };
         let at = &raw mut *memory;
-        // SAFETY: the memory outlives the provider, and is read only as bytes.
+        // SAFETY: the memory outlives the provider, and is accessed only as bytes.
         let (open, closed) = unsafe {
             let open = provider.register((&raw mut (*at).open).cast(), OPEN_LEN, open);
             let len = 128 * DESCRIPTORS;
