@@ -2,8 +2,8 @@
 //! bounded.
 //!
 //! If no datagram is forged, more holds. No live peer is given up. Each message is delivered at most once, in
-//! order and undamaged. The sender is never told that more was delivered than is true. Once the network
-//! behaves, all messages are delivered, unless an end has left.
+//! order and undamaged. The sender never sees a completion or an acknowledgement of an undelivered message.
+//! Once the network behaves, all messages are delivered, unless an end has left.
 #![no_main]
 
 use arbitrary::Arbitrary;

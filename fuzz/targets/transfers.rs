@@ -15,9 +15,9 @@ use netdyno_protocol::reliability::{Config, Connection, Delivery, Event, Memorie
 use std::collections::VecDeque;
 
 const WINDOW: u32 = 16;
-/// The upper bound of the memory, in bytes. Unacknowledged are a window of requests, a window of replies, and
-/// the messages of transfers in flight. As many messages as both windows are held. Buffers double when they
-/// grow, and free ones are kept for reuse.
+/// The upper bound of the memory, in bytes. The unacknowledged messages are a window of requests, a window of
+/// replies, and the messages of transfers in flight. As many messages as both windows are held. Buffers
+/// double when they grow, and free ones are kept for reuse.
 const MEMORY_AT_MOST: usize = (4 * WINDOW as usize + 3 * 64) * 2 * LONGEST + (1 << 16);
 const MEMORY_LEN: u64 = 5000;
 

@@ -144,8 +144,12 @@ fn every_observable_parameter_comes_back_within_one_percent() {
 /// Returns T(M, 0), the time to issue M requests, in ns. It follows from the parameters alone, without a
 /// simulation.
 ///
-/// Request i is issued when three conditions hold: (a) request i - 1 is issued, (b) the queue has room,
-/// because request i - capacity has entered the send stage, and (c) the replies that were found are received.
+/// Request i is issued when three conditions hold:
+///
+/// * Request i - 1 is issued.
+/// * The queue has room: request i - capacity has entered the send stage.
+/// * The replies that were found are received.
+///
 /// If g ≥ o_s, request j enters the stage at o_s + j g. The total is therefore the larger of
 ///
 /// * processor: M o_s + o_r × (replies received while issuing), and
@@ -183,8 +187,8 @@ fn the_simulated_signature_matches_its_closed_form() {
         for burst in &launch.signature[0].bursts {
             let simulated = burst.issue_ns[0];
             let expected = closed_form_issue_ns(&known, truth.capacity as f64, burst.m);
-            // Where the queue fills as replies arrive, the closed form does not know which event comes
-            // first. That changes the time by the overheads of one message.
+            // The closed form does not know which event comes first when the queue fills as replies arrive.
+            // That changes the time by the overheads of one message.
             let slack = known.busy() + 1e-3 * expected;
             assert!(
                 (simulated - expected).abs() <= slack,

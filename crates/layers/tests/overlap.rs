@@ -3,10 +3,10 @@
 //!
 //! For messages of n bytes, T = o_s + (n - 1) G + L + n steal + o_r:
 //! * Half a round trip takes T. Messages one way are max(g + (n - 1) G, o_s, o_r, n steal) apart.
-//! * With offload, a cycle of post, work w and wait takes max(T, o_s + w + n steal + o_r), because the
-//!   answers to two messages are in flight. If w is long, the time is stolen from the work. The free work is
-//!   a cycle without work less o_s + n steal + o_r. Without long work an interrupt may fall into a call, and
-//!   then the cycle is longer.
+//! * With offload, a cycle of post, work w and wait takes max(T, o_s + w + n steal + o_r). The reason is that
+//!   the answers to two messages are in flight. If w is long, the time is stolen from the work. The free work
+//!   is a cycle without work less o_s + n steal + o_r. Without long work an interrupt may fall into a call,
+//!   and then the cycle is longer.
 //! * Without offload, a cycle takes w + T. Nothing is stolen from the work, and no work is free.
 //! * If the whole queue of q messages drains in a poll interval p, q messages arrive in each interval. The
 //!   worker has p / (p + q (o_s + n steal + o_r)) of the time.

@@ -1,4 +1,4 @@
-//! Tests of tables, CSV and pages of `contention` records: with invented data, and with missing data.
+//! Tests of tables, CSV and pages of `contention` records: with invented data, and with random changes.
 
 mod support;
 

@@ -19,7 +19,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-/// The time within which a side must end after it was told to.
+/// The time within which a side must end after the request to end.
 const SOON: Duration = Duration::from_secs(20);
 const TRUTH: &str = "o_s=1us,o_r=2us,g=50ns,L=2us,G=0.5ns/B,o_poll=20ns";
 

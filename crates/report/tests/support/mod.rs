@@ -177,8 +177,8 @@ pub fn registration_layer(name: &str, memory: &str, launches: usize) -> LayerRes
     LayerResult { cpus: vec![0], distance: None, ..result }
 }
 
-/// Returns an invented launch. K requesters to one replier wait K gaps, and pairs at once are 10 % slower
-/// than a pair alone.
+/// Returns an invented launch. K requesters to one replier wait K gaps. With half of the processes as
+/// requesters, each pair is 10 % slower than alone.
 fn crowd(launch: usize, procs: usize) -> CrowdData {
     let off = 1.0 + 0.001 * (launch * 7 % 5) as f64;
     let timed = |ns: f64| Timed { ns: ns * off, samples: 100 };
