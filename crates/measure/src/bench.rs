@@ -1,15 +1,16 @@
-//! A layer with what is needed to time it: what the patterns of all verbs are made of.
+//! The bench: a layer with its clock, its window and its time budget. It provides the timed operations of
+//! which the patterns of all verbs consist.
 
 use crate::layer::{LayerError, Requester, SizedRequester, Time, Work};
 use crate::logp::data::Burst;
 use crate::stats::{median, median_interval_of_sorted, quantile_of_sorted, sorted, trimmed_mean};
 
-/// Window of the first stream of a pilot.
+/// Window of the first stream of a pilot measurement.
 const PILOT_WINDOW: usize = 4;
-/// The window of the last one has room for so many times the messages that fit on the way.
+/// The last pilot stream has a window of at least this many times the messages that fit on the way.
 const PILOT_OVER_DEPTH: f64 = 4.0;
 
-/// Ticks that a burst took.
+/// Duration of a burst, in ticks of the layer's clock.
 pub(crate) struct Ticks {
     pub(crate) issue: u64,
     pub(crate) done: u64,
@@ -21,11 +22,11 @@ pub(crate) struct Bench<'a, L> {
     tick_ns: f64,
     began: u64,
     budget_ns: f64,
-    /// What must pass after a reply until the layer is quiet, where anything must.
+    /// Delay after a reply until the layer is quiet; `None` if the layer needs no delay.
     rest: Option<Work>,
-    /// Requests that may be without a reply.
+    /// Largest number of outstanding requests (requests without a reply).
     window: usize,
-    /// Requests that a burst issues before its first poll.
+    /// Number of requests that a burst issues before its first poll.
     unpolled: usize,
 }
 
@@ -49,26 +50,26 @@ impl<'a, L: Time> Bench<'a, L> {
         bench
     }
 
-    /// Nanoseconds, to the picosecond: records need no more digits.
+    /// Converts ticks to nanoseconds, rounded to the picosecond, because records need no more digits.
     pub(crate) fn ns(&self, ticks: u64) -> f64 {
         (ticks as f64 * self.tick_ns * 1e3).round() / 1e3
     }
 
-    /// Nanoseconds from `start` to now.
+    /// Returns the nanoseconds from `start` to now.
     #[inline(always)]
     pub(crate) fn since(&mut self, start: u64) -> f64 {
         let end = self.layer.now();
         self.ns(end - start)
     }
 
-    /// Share of the launch's time that has passed.
+    /// Returns the elapsed share of the launch's time budget.
     pub(crate) fn elapsed(&mut self) -> f64 {
         let began = self.began;
         self.since(began) / self.budget_ns
     }
 
-    /// How many of `most` things that take `each_ns` fit into `share` of the launch's time, and no fewer
-    /// than `least`. All of them do in virtual time, which nobody waits for.
+    /// Returns how many operations of `each_ns` fit into `share` of the time budget, between `least` and
+    /// `most`. Returns `most` in virtual time, because virtual time costs the user nothing.
     pub(crate) fn fitting(&self, each_ns: f64, share: f64, (least, most): (usize, usize)) -> usize {
         if self.layer.is_virtual() {
             return most;
@@ -76,12 +77,14 @@ impl<'a, L: Time> Bench<'a, L> {
         ((share * self.budget_ns / each_ns.max(1.0)) as usize).clamp(least, most)
     }
 
-    /// So much of the launch's time; without end in virtual time, which nobody waits for.
+    /// Returns `share` of the time budget, in nanoseconds. Returns infinity in virtual time, because
+    /// virtual time costs the user nothing.
     pub(crate) fn time_ns(&self, share: f64) -> f64 {
         if self.layer.is_virtual() { f64::INFINITY } else { share * self.budget_ns }
     }
 
-    /// Whether somebody has waited for `times` the launch's time: then only the least is measured.
+    /// Reports that `times` the time budget has passed in real time. The launch then measures only the
+    /// minimum.
     pub(crate) fn is_overdue(&mut self, times: f64) -> bool {
         !self.layer.is_virtual() && self.elapsed() >= times
     }
@@ -91,19 +94,20 @@ impl<'a, L: Time> Bench<'a, L> {
         self.since(began)
     }
 
-    /// Sets what must pass between measurements.
+    /// Sets the delay between measurements. Zero means none.
     pub(crate) fn set_rest(&mut self, rest_ns: f64) {
         self.rest = (rest_ns > 0.0).then(|| self.layer.work(rest_ns));
     }
 
-    /// Lets that pass.
+    /// Waits for the delay between measurements.
     pub(crate) fn rest(&mut self) {
         if let Some(rest) = self.rest {
             self.layer.compute(rest);
         }
     }
 
-    /// What a delay costs without messages, so that its error is not taken for overhead.
+    /// Returns the duration of a delay without messages, in nanoseconds. Callers subtract it, so that the
+    /// error of the delay does not count as overhead.
     pub(crate) fn measured_delay(&mut self, work: Work, repeats: u32) -> f64 {
         let start = self.layer.now();
         for _ in 0..repeats {
@@ -112,8 +116,8 @@ impl<'a, L: Time> Bench<'a, L> {
         (self.since(start) - self.timer_ns) / f64::from(repeats)
     }
 
-    /// Measures all cells in random orders, pass after pass, one at least and `most` at most: until
-    /// as much time is up as the whole launch was given, which begins now.
+    /// Measures all cells in passes, each in a random order. Makes at least one pass and at most `most`,
+    /// and stops once the full time budget has passed since the call.
     pub(crate) fn pass_over<C>(
         &mut self,
         cells: &mut [C],
@@ -122,7 +126,7 @@ impl<'a, L: Time> Bench<'a, L> {
         progress: &mut dyn FnMut(f64),
         mut measure: impl FnMut(&mut Self, &C, &mut fastrand::Rng) -> Result<(), LayerError>,
     ) -> Result<(), LayerError> {
-        // What is chosen and searched has its own time.
+        // The search and the choice of cells before this call have a budget of their own.
         let began = self.elapsed();
         for pass in 0..most {
             random.shuffle(cells);
@@ -141,23 +145,23 @@ impl<'a, L: Time> Bench<'a, L> {
 }
 
 impl<R: Requester> Bench<'_, R> {
-    /// Limits the requests without a reply.
+    /// Limits the number of outstanding requests.
     pub(crate) fn set_window(&mut self, window: usize) {
         self.layer.set_window(window);
         self.window = window;
     }
 
-    /// Sets how many requests a burst issues before its first poll.
+    /// Sets the number of requests that a burst issues before its first poll.
     pub(crate) fn set_unpolled(&mut self, unpolled: usize) {
         self.unpolled = unpolled;
     }
 
-    /// Whether anything must.
+    /// Reports that the layer needs a delay between measurements.
     pub(crate) fn rests(&self) -> bool {
         self.rest.is_some()
     }
 
-    /// Round trips until caches, branches and clocks have warmed up.
+    /// Makes round trips until caches, branch predictors and clock frequency have warmed up.
     pub(crate) fn warm_up(&mut self) -> Result<(), LayerError> {
         let mut trips = 0;
         while trips < 3
@@ -185,21 +189,22 @@ impl<R: Requester> Bench<'_, R> {
         Ok(())
     }
 
-    /// Waits until nothing of what went before slows down what comes next.
+    /// Waits until no earlier message can slow down the next measurement.
     pub(crate) fn settle(&mut self) -> Result<(), LayerError> {
         self.drain()?;
         self.rest();
         Ok(())
     }
 
-    /// One round trip.
+    /// Makes one round trip.
     #[inline(always)]
     pub(crate) fn trip(&mut self) -> Result<(), LayerError> {
         self.issue()?;
         self.layer.wait()
     }
 
-    /// The same from quiet, the clock's cost taken off.
+    /// Returns the time of one round trip from a quiet layer, in nanoseconds, without the cost of the
+    /// clock.
     pub(crate) fn round_trip(&mut self) -> Result<f64, LayerError> {
         self.settle()?;
         let start = self.layer.now();
@@ -207,7 +212,8 @@ impl<R: Requester> Bench<'_, R> {
         Ok(self.since(start) - self.timer_ns)
     }
 
-    /// Time to issue `m` requests from quiet, with no poll between them.
+    /// Returns the time to issue `m` requests from a quiet layer without polls between them, in
+    /// nanoseconds.
     pub(crate) fn requests_alone(&mut self, m: usize) -> Result<f64, LayerError> {
         self.settle()?;
         let start = self.layer.now();
@@ -217,8 +223,8 @@ impl<R: Requester> Bench<'_, R> {
         Ok(self.since(start))
     }
 
-    /// Cost of a receive after computing for `away`, the clock's taken off, and whether it had
-    /// to wait for a part of the reply.
+    /// Returns the cost of a receive after computing for `away`, in nanoseconds, without the cost of the
+    /// clock. Also returns whether the receive had to wait for a part of the reply.
     pub(crate) fn receive_after(&mut self, away: Work) -> Result<(f64, bool), LayerError> {
         self.settle()?;
         self.issue()?;
@@ -231,9 +237,11 @@ impl<R: Requester> Bench<'_, R> {
         Ok((self.since(start) - self.timer_ns, had_to_wait))
     }
 
-    /// Time per message of a stream whose window is far deeper than the pipeline, or the layer's
-    /// own window, or `most`; none that takes longer than `limit_ns`. It never polls in vain. The
-    /// layer's own window is in force afterwards. Calls `goes_on` before each window.
+    /// Returns the time per message of a stream with a full window, in nanoseconds.
+    ///
+    /// The window doubles until a window lasts far longer than a round trip. It stops earlier at `most`, at
+    /// the layer's own window, or once a window lasts `limit_ns`. The streams make no empty polls.
+    /// Afterwards the layer's own window is in force. Calls `goes_on` before each window.
     pub(crate) fn pilot_plateau(
         &mut self,
         rtt_ns: f64,
@@ -257,7 +265,7 @@ impl<R: Requester> Bench<'_, R> {
         Ok(plateau_ns)
     }
 
-    /// Time per message of a stream that keeps its window full, over two windows.
+    /// Returns the time per message of a stream that keeps its window full, measured over two windows.
     fn windowed_stream(&mut self, window: usize) -> Result<f64, LayerError> {
         self.settle()?;
         self.set_window(window);
@@ -271,7 +279,7 @@ impl<R: Requester> Bench<'_, R> {
         Ok((self.since(start) - self.timer_ns) / (2 * window) as f64)
     }
 
-    /// So many times waits for a reply and issues a request.
+    /// Waits for a reply and issues a request, `messages` times.
     fn keep_full(&mut self, messages: usize) -> Result<(), LayerError> {
         for _ in 0..messages {
             self.layer.wait()?;
@@ -280,8 +288,8 @@ impl<R: Requester> Bench<'_, R> {
         Ok(())
     }
 
-    /// One burst of the signature: M times poll, issue, compute; then drain. With a full window
-    /// it waits instead of polling, since nothing can be issued before a reply is there.
+    /// Performs one burst of the signature: M times poll, issue, compute; then drain. With a full window it
+    /// waits instead of polling, because it can issue nothing before the next reply.
     pub(crate) fn burst(&mut self, m: usize, work: Option<Work>) -> Result<Ticks, LayerError> {
         self.settle()?;
         let start = self.layer.now();
@@ -301,8 +309,8 @@ impl<R: Requester> Bench<'_, R> {
         Ok(Ticks { issue: issued - start, done: done - start })
     }
 
-    /// Adds a batch to each of `bursts`, and calls `goes_on` before each: on a busy machine one may take
-    /// long.
+    /// Adds a batch to each of `bursts`. Calls `goes_on` before each burst, because a burst may take long
+    /// on a busy machine.
     pub(crate) fn batch_of_each(
         &mut self,
         bursts: &mut [Burst],
@@ -323,7 +331,7 @@ impl<R: Requester> Bench<'_, R> {
         Ok(())
     }
 
-    /// Cost of a poll that finds nothing.
+    /// Returns the cost of a poll that finds nothing, in nanoseconds.
     pub(crate) fn empty_poll(&mut self, repeats: u32) -> Result<f64, LayerError> {
         self.settle()?;
         let start = self.layer.now();
@@ -335,7 +343,7 @@ impl<R: Requester> Bench<'_, R> {
 }
 
 impl<R: SizedRequester> Bench<'_, R> {
-    /// Sets the sizes of both messages, and what must pass between measurements.
+    /// Sets the sizes of both messages and the delay between measurements.
     pub(crate) fn set_sizes(&mut self, request: usize, reply: usize, rest_ns: f64) -> Result<(), LayerError> {
         self.drain()?;
         self.layer.set_sizes(request, reply)?;
@@ -345,19 +353,19 @@ impl<R: SizedRequester> Bench<'_, R> {
     }
 }
 
-/// Whether the median of `values` is known to `precision`, as a share of `whole`.
+/// Reports that the half-width of the median's interval is at most `precision`, as a share of `whole`.
 pub(crate) fn is_known(values: &[f64], whole: f64, precision: f64, confidence: f64) -> bool {
     let values = sorted(values.iter().copied());
     median_interval_of_sorted(&values, confidence)
         .is_some_and(|interval| interval.half_width() <= precision * whole.abs())
 }
 
-/// The median of unsorted values, with a robust standard error of it: from the distance
-/// between the quartiles.
+/// Returns the median of unsorted values and its standard error, estimated robustly from the interquartile
+/// range.
 pub(crate) fn median_and_error(values: Vec<f64>) -> (f64, f64) {
     let values = sorted(values);
     let quartiles = quantile_of_sorted(&values, 0.75) - quantile_of_sorted(&values, 0.25);
-    // For a normal distribution the quartiles are 1.35 deviations apart, and the median's
-    // error is 1.25 times the mean's.
+    // In a normal distribution the interquartile range is 1.35 standard deviations. The standard error of
+    // the median is 1.25 times that of the mean.
     (quantile_of_sorted(&values, 0.5), 1.25 * quartiles / 1.35 / (values.len() as f64).sqrt())
 }

@@ -1,4 +1,4 @@
-//! The face that a layer shows to the measuring patterns.
+//! The traits of a layer under test, as the measurement patterns use it.
 
 use crate::logp::data::Transport;
 use crate::order::Order;
@@ -6,19 +6,19 @@ use crate::registration::data::MemorySystem;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Why a layer could not go on. One line, for the user.
+/// The reason why a layer could not continue: one line, for the user.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct LayerError(pub String);
 
 impl LayerError {
-    /// An error that says what `error` says.
+    /// Returns an error with the message of `error`.
     pub fn new(error: impl std::fmt::Display) -> Self {
         Self(error.to_string())
     }
 }
 
-/// What two processes share of a layer.
+/// The interface of a layer that two processes use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Face {
     /// Requests and replies of one size ([`Requester`]).
@@ -29,27 +29,26 @@ pub enum Face {
     Messages,
 }
 
-/// A layer's word for an amount of computation, so that nothing has to be converted
-/// while time runs.
+/// An amount of computation in the layer's own unit. It needs no conversion while time is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work(pub u64);
 
 /// A layer's own time.
 pub trait Time {
-    /// The layer's clock, in ticks.
+    /// Returns the layer's clock, in ticks.
     fn now(&mut self) -> u64;
 
-    /// Length of one tick.
+    /// Returns the length of one tick, in nanoseconds.
     fn tick_ns(&self) -> f64;
 
-    /// The work that takes about `d_ns`.
+    /// Returns the work that takes about `d_ns` nanoseconds.
     fn work(&self, d_ns: f64) -> Work;
 
     /// Computes without touching the layer.
     fn compute(&mut self, work: Work);
 
-    /// Whether this is the time of a simulation. Nobody waits for it, so that a pattern is not
-    /// shortened to fit into its budget.
+    /// Reports that this is the time of a simulation. Virtual time costs the user nothing, so that a
+    /// pattern is not shortened to fit into its budget.
     fn is_virtual(&self) -> bool {
         false
     }
@@ -57,130 +56,133 @@ pub trait Time {
 
 /// The requester's side of a request/reply layer, in its own time.
 ///
-/// Every request is answered by one reply. Replies are handled only inside
-/// [`Requester::poll`] and [`Requester::wait`].
+/// The replier answers every request with one reply. Only [`Requester::poll`] and [`Requester::wait`]
+/// handle replies.
 pub trait Requester: Time {
-    /// Issues one request. False, and nothing done, where the window is full.
+    /// Issues one request. Returns false, and does nothing, if the window is full.
     fn issue(&mut self) -> Result<bool, LayerError>;
 
-    /// Handles at most one reply. False where none was there.
+    /// Handles at most one reply. Returns false if none had arrived.
     fn poll(&mut self) -> Result<bool, LayerError>;
 
-    /// Idles until one reply is handled; fails in a bounded time where none can come.
+    /// Idles until it has handled one reply.
+    ///
+    /// # Errors Fails after a bounded time without a reply.
     fn wait(&mut self) -> Result<(), LayerError>;
 
-    /// Requests without a reply.
+    /// Returns the number of outstanding requests (requests without a reply).
     fn in_flight(&self) -> usize;
 
-    /// The most requests that may ever be without a reply.
+    /// Returns the largest possible number of outstanding requests.
     fn max_window(&self) -> usize;
 
-    /// Limits the requests without a reply, from 1 to [`Requester::max_window`].
+    /// Limits the number of outstanding requests to `window`, from 1 to [`Requester::max_window`].
     fn set_window(&mut self, window: usize);
 
-    /// What happened on the way so far, where the layer keeps count.
+    /// Returns the transport statistics so far, if the layer keeps them.
     fn transport(&self) -> Option<Transport> {
         None
     }
 }
 
-/// A requester whose messages can have any size.
+/// A requester with messages of any size.
 pub trait SizedRequester: Requester {
-    /// The largest message, in bytes. The smallest has one byte.
+    /// Returns the largest message, in bytes. The smallest has one byte.
     fn largest(&self) -> usize;
 
-    /// Sets the bytes of every request and of every reply to come. Nothing may be in flight.
-    /// [`Requester::max_window`] may be another afterwards, and is in force.
+    /// Sets the sizes of every later request and reply, in bytes. No request may be outstanding. The call
+    /// may change [`Requester::max_window`], and sets the window to it.
     fn set_sizes(&mut self, request_bytes: usize, reply_bytes: usize) -> Result<(), LayerError>;
 }
 
-/// The worker's side of two processes that exchange messages of any size, in its own time: the
-/// face of MPI's non-blocking calls. What the other process does with a message, the message
-/// itself says ([`Order`]).
+/// The worker's side of two processes that exchange messages of any size, in its own time. It models the
+/// non-blocking calls of MPI. Each message itself tells the other process how to answer it ([`Order`]).
 ///
-/// Progress is made as the layer makes it: inside these calls alone, or besides.
+/// The layer makes progress in its own way: inside these calls only, or also outside them.
 pub trait Messenger: Time {
-    /// How many messages may be under way each way, in slots counted from 0.
+    /// Returns the number of messages that may be under way in each direction. The slots count from 0.
     fn depth(&self) -> usize;
 
-    /// The largest message, in bytes. The smallest has [`Order::LEN`].
+    /// Returns the largest message, in bytes. The smallest has [`Order::LEN`] bytes.
     fn largest(&self) -> usize;
 
-    /// Posts a receive of at most `bytes` into the slot. Messages are received in the order
-    /// in which receives were posted.
+    /// Posts a receive of at most `bytes` into the slot. Receives match messages in the order in which they
+    /// were posted.
     fn post_receive(&mut self, slot: usize, bytes: usize) -> Result<(), LayerError>;
 
     /// Posts a send of `bytes` from the slot.
     fn post_send(&mut self, slot: usize, bytes: usize, order: Order) -> Result<(), LayerError>;
 
-    /// Whether the receive of the slot is complete; then the slot may be posted again.
+    /// Reports that the receive of the slot is complete. The slot may then be posted again.
     fn test_receive(&mut self, slot: usize) -> Result<bool, LayerError>;
 
-    /// Whether the send of the slot is complete; then the slot may be posted again.
+    /// Reports that the send of the slot is complete. The slot may then be posted again.
     fn test_send(&mut self, slot: usize) -> Result<bool, LayerError>;
 
-    /// Idles until the receive of the slot is complete; fails in a bounded time where it
-    /// cannot be.
+    /// Idles until the receive of the slot is complete.
+    ///
+    /// # Errors Fails after a bounded time if the receive cannot complete.
     fn wait_receive(&mut self, slot: usize) -> Result<(), LayerError>;
 
-    /// Idles until the send of the slot is complete; fails in a bounded time where it cannot
-    /// be.
+    /// Idles until the send of the slot is complete.
+    ///
+    /// # Errors Fails after a bounded time if the send cannot complete.
     fn wait_send(&mut self, slot: usize) -> Result<(), LayerError>;
 
-    /// Processor time that other threads of this process have taken so far, where that can be
-    /// told: those of a layer that makes progress on a thread of its own.
+    /// Returns the processor time of the process's other threads so far, in nanoseconds, if it is known. A
+    /// layer with a progress thread spends it there.
     fn other_threads_ns(&mut self) -> Option<f64> {
         None
     }
 
-    /// What happened on the way so far, where the layer keeps count.
+    /// Returns the transport statistics so far, if the layer keeps them.
     fn transport(&self) -> Option<Transport> {
         None
     }
 }
 
-/// What memory is taken for.
+/// The purpose of a memory region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To be registered with the layer.
+    /// Registration with the layer.
     Register,
-    /// To be locked by the system, for comparison.
+    /// Locking by the operating system, for comparison.
     Lock,
 }
 
-/// A process that has its layer know memory, in its own time. It has one region at a time.
+/// A process that registers memory with its layer, in its own time. It has one region at a time.
 pub trait Registrar: Time {
-    /// What the system says about memory.
+    /// Returns what the operating system reports about memory.
     fn system(&self) -> MemorySystem;
 
-    /// Gives the region back, which is neither registered nor locked any more, and takes one of `bytes`
-    /// that nothing has touched.
+    /// Frees the region, which must be neither registered nor locked, and allocates a region of `bytes`
+    /// whose pages are untouched.
     fn renew(&mut self, purpose: Purpose, bytes: usize) -> Result<(), LayerError>;
 
     /// Writes to every page of the region.
     fn touch(&mut self);
 
-    /// Registers and deregisters other memory, so that the layer's code and tables are in caches,
-    /// whatever has just been done to a region.
+    /// Registers and deregisters other memory. The layer's code and tables are then in caches, whatever was
+    /// done to a region before.
     fn warm_up(&mut self) -> Result<(), LayerError>;
 
-    /// Registers the region, which may be registered already.
+    /// Registers the region, which may already be registered.
     fn register(&mut self) -> Result<(), LayerError>;
 
-    /// Takes the latest registration back.
+    /// Undoes the latest registration.
     fn deregister(&mut self) -> Result<(), LayerError>;
 
-    /// Has the system lock the region, as `mlock` does. False where it refuses.
+    /// Makes the operating system lock the region, as `mlock` does. Returns false if it refuses.
     fn lock(&mut self) -> Result<bool, LayerError>;
 
-    /// Has the system unlock it.
+    /// Makes the operating system unlock the region.
     fn unlock(&mut self) -> Result<(), LayerError>;
 
-    /// What transfers need besides memory and costs the same whatever its size, by name, as in
-    /// `create VI`.
+    /// Returns the names of the operations that transfers need besides memory, and whose cost does not
+    /// depend on its size. An example is `create VI`.
     fn fixed(&self) -> &[&'static str];
 
-    /// Does what [`Registrar::fixed`] names at this index, and undoes it: the ticks from just before
-    /// to just after doing it.
+    /// Performs the operation at this index of [`Registrar::fixed`], and undoes it. Returns the ticks that
+    /// the operation took, without undoing it.
     fn perform(&mut self, nth: usize) -> Result<u64, LayerError>;
 }

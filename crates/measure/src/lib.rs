@@ -1,6 +1,6 @@
-//! Measurement: communication patterns, statistics, and the parameters read off them. The crate is pure: time
-//! belongs to the layer under test, so that one code measures a simulated interface in virtual time and a
-//! real one.
+//! Measurement: communication patterns, statistics, and the parameters computed from them. The crate does
+//! no input or output and reads no clock of its own: time belongs to the layer under test. One code
+//! therefore measures a simulated interface in virtual time and a real one.
 //!
 //! * [`layer`]: the traits of a layer under test.
 //! * [`order`]: the instructions that a message carries to its receiver.

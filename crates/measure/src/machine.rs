@@ -4,14 +4,15 @@ use crate::record::doubt::Doubt;
 use crate::show::Time;
 use crate::stats::{median, quantile_of_sorted, sorted};
 
-/// A clock is fine enough for a time of so many readings.
+/// The clock is fine enough for a time of at least this many clock readings.
 pub(crate) const CLOCK_IS_FINE: f64 = 10.0;
-/// Batches even out so many involuntary switches a second.
+/// Batches average out up to this many involuntary switches a second.
 const PREEMPTIONS_PER_S: f64 = 200.0;
-/// Two groups of launches are apart if the least value of one is so many times the greatest value of the other.
+/// Two groups of launches are apart if the smallest value of one exceeds the largest value of the other by
+/// this factor.
 const APART: f64 = 1.3;
 
-/// Returns the warning that the cost of a clock reading matters for a round trip.
+/// Returns a warning if the cost of a clock reading is significant for a round trip.
 pub(crate) fn coarse_clock(rtt_ns: Option<f64>, timer_ns: f64) -> Option<Doubt> {
     rtt_ns.is_some_and(|rtt| rtt < CLOCK_IS_FINE * timer_ns).then(|| {
         let text = format!("reading the clock takes {}, which is taken off", Time(timer_ns));
@@ -19,7 +20,7 @@ pub(crate) fn coarse_clock(rtt_ns: Option<f64>, timer_ns: f64) -> Option<Doubt> 
     })
 }
 
-/// Returns the warning that a process was often preempted: `process` is its role. Each launch gives the number
+/// Returns a warning if a process was often preempted; `process` is its role. Each launch gives the number
 /// of preemptions, if it is known, and its duration in nanoseconds.
 pub(crate) fn preempted(
     process: &str,
@@ -33,8 +34,8 @@ pub(crate) fn preempted(
     })
 }
 
-/// Describes two groups of launches, each of at least two launches, that lie far apart. The median over both
-/// describes neither.
+/// Describes two groups of launches that lie far apart, each of at least two launches. The median over both
+/// groups describes neither.
 pub(crate) fn two_groups(values: impl Iterator<Item = f64>) -> Option<String> {
     let values = sorted(values);
     let split = (2..values.len().saturating_sub(1)).max_by(|&a, &b| {

@@ -1,35 +1,35 @@
-//! What a message asks of the process that receives it. It stands in the first bytes of every
-//! message, so that two processes need to agree on nothing else.
+//! The order that a message carries: the messages with which its receiver must answer. It stands in the
+//! first bytes of every message, so that two processes need no other agreement.
 
-/// With what every order begins.
+/// The first byte of every order.
 const MAGIC: u8 = 0xd7;
-/// More answers to one message than any method asks for.
+/// The largest number of answers to one message that any method needs.
 const MOST_ANSWERS: u8 = 2;
 
-/// What the receiver of a message is to send.
+/// The answers that the receiver of a message must send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// How many messages, at most two.
+    /// Number of messages, at most two.
     pub answers: u8,
-    /// Bytes of each, at least [`Order::LEN`].
+    /// Size of each in bytes, at least [`Order::LEN`].
     pub bytes: u32,
 }
 
 impl Order {
-    /// Bytes that an order takes, and so the smallest message.
+    /// Size of an order in bytes, and therefore of the smallest message.
     pub const LEN: usize = 8;
 
-    /// That nothing is to be sent. Answers carry it.
+    /// The order to send nothing. Answers carry it.
     pub const NOTHING: Self = Self { answers: 0, bytes: Self::LEN as u32 };
 
-    /// As it stands in a message.
+    /// Returns the order as the first bytes of a message.
     pub fn to_bytes(self) -> [u8; Self::LEN] {
         let [a, b, c, d] = self.bytes.to_le_bytes();
         [MAGIC, self.answers, 0, 0, a, b, c, d]
     }
 
-    /// The order at the beginning of `message`, where one that can be carried out with
-    /// messages of at most `largest` bytes stands there.
+    /// Returns the order at the beginning of `message`. Returns `None` if no order stands there, or if it
+    /// needs messages larger than `largest` bytes.
     pub fn parse(message: &[u8], largest: usize) -> Option<Self> {
         let &[MAGIC, answers, 0, 0, a, b, c, d] = message.first_chunk()? else { return None };
         let bytes = u32::from_le_bytes([a, b, c, d]);

@@ -52,7 +52,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// A count of bytes as COMB names it: in kB and MB of a thousand where it is a multiple of them.
+/// A count of bytes in the units of COMB: kB and MB of a thousand, if it is a multiple of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Size(pub usize);
 
@@ -66,7 +66,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// Three significant digits, no exponent, no trailing zeros behind a point.
+/// Returns three significant digits, without exponent and without trailing zeros after the decimal point.
 fn digits(value: f64) -> String {
     let decimals = match value.abs() {
         v if v < 9.995 => 2,

@@ -29,55 +29,58 @@ impl From<Interval> for [f64; 2] {
 }
 
 impl Interval {
-    /// Half of its width.
+    /// Returns half of the width.
     pub fn half_width(self) -> f64 {
         (self.hi - self.lo) / 2.0
     }
 
-    /// The interval of `value` that is so many times as wide.
+    /// Returns the interval around `value` that is `factor` times as wide.
     pub fn widened(self, value: f64, factor: f64) -> Self {
         Self { lo: value - factor * (value - self.lo), hi: value + factor * (self.hi - value) }
     }
 
-    /// The least interval that holds both.
+    /// Returns the smallest interval that contains both.
     pub fn with(self, other: Self) -> Self {
         Self { lo: self.lo.min(other.lo), hi: self.hi.max(other.hi) }
     }
 
-    /// Whether `value` lies in it.
+    /// Reports that `value` lies in the interval.
     pub fn contains(self, value: f64) -> bool {
         (self.lo..=self.hi).contains(&value)
     }
 }
 
-/// What an interval is to hold, and how often.
+/// The quantity that an interval must contain, and the share of all cases in which it must.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Confidence {
-    /// In which share of all cases.
+    /// The share of all cases in which the interval contains the quantity.
     pub share: f64,
-    /// By how much the interval of a median is widened for that.
+    /// The factor by which the interval of a median is widened for that quantity.
     widening: f64,
 }
 
 impl Confidence {
-    /// The interval holds the median of all launches that could be made. In virtual time that is the truth.
+    /// Returns the confidence for an interval that contains the median of all possible launches. In virtual
+    /// time that is the true value.
     pub fn of_median(share: f64) -> Self {
         Self { share, widening: 1.0 }
     }
 
-    /// The interval holds the figure of another run of as many launches. The chance of that run adds to
-    /// the chance of this one, and both are as large: it is √2 times as wide.
+    /// Returns the confidence for an interval that contains the figure of another run with as many
+    /// launches. The random errors of both runs are of equal size and add up, so that the interval is √2
+    /// times as wide.
     pub fn of_repeat(share: f64) -> Self {
         Self { share, widening: std::f64::consts::SQRT_2 }
     }
 
-    /// The same on a host that changes while it is measured. It changes until the next run as well, which
-    /// no run sees: twice as wide again, as repeats on virtual machines showed (docs/strata.md).
+    /// Returns the confidence of [`Confidence::of_repeat`] on a host that changes during the run. Such a
+    /// host also changes until the next run, which no run can observe. The interval is therefore twice as
+    /// wide again, as repeats on virtual machines showed (docs/strata.md).
     pub fn of_repeat_on_changing_host(share: f64) -> Self {
         Self { share, widening: 2.0 * std::f64::consts::SQRT_2 }
     }
 
-    /// The interval of `value`, the median of ascending values.
+    /// Returns the interval of `value`, the median of ascending values.
     pub(crate) fn interval(self, value: f64, ascending: &[f64]) -> Option<Interval> {
         Some(median_interval_of_sorted(ascending, self.share)?.widened(value, self.widening))
     }
@@ -89,14 +92,14 @@ impl From<f64> for Confidence {
     }
 }
 
-/// `values` in ascending order.
+/// Returns `values` in ascending order.
 pub fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
     values
 }
 
-/// The quantile `q` of ascending values, interpolated (type 7). `NaN` where there are none.
+/// Returns the quantile `q` of ascending values, interpolated (type 7). Returns `NaN` without values.
 pub fn quantile_of_sorted(values: &[f64], q: f64) -> f64 {
     let Some(last) = values.len().checked_sub(1) else { return f64::NAN };
     let at = q * last as f64;
@@ -105,13 +108,13 @@ pub fn quantile_of_sorted(values: &[f64], q: f64) -> f64 {
     values[below] + (values[above] - values[below]) * (at - below as f64)
 }
 
-/// The median. `NaN` where there are no values.
+/// Returns the median. Returns `NaN` without values.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     quantile_of_sorted(&sorted(values), 0.5)
 }
 
-/// The mean of the middle 80 %. Unlike a median it sees below the grain of a coarse
-/// clock; unlike a mean it does not see an interruption. `NaN` where there are no values.
+/// Returns the mean of the middle 80 %. Unlike a median it resolves less than a tick of a coarse clock;
+/// unlike a mean it ignores an interruption. Returns `NaN` without values.
 pub fn trimmed_mean(values: impl IntoIterator<Item = f64>) -> f64 {
     let values = sorted(values);
     let cut = values.len() / 10;
@@ -119,41 +122,42 @@ pub fn trimmed_mean(values: impl IntoIterator<Item = f64>) -> f64 {
     middle.iter().sum::<f64>() / middle.len() as f64
 }
 
-/// The standard deviation of consecutive values that drift slowly, robust against outliers: by the
-/// median distance of neighbours. 0 for fewer than two.
+/// Returns the standard deviation of consecutive values that drift slowly. It is robust against outliers,
+/// because it uses the median distance of neighbours. Returns 0 for fewer than two values.
 pub fn deviation_of_neighbours(values: &[f64]) -> f64 {
-    /// The median distance of two independent normal values, in standard deviations of one.
+    /// The median distance of two independent normal values, in standard deviations.
     const MEDIAN_DISTANCE: f64 = 0.954;
     let distance = median(values.windows(2).map(|pair| (pair[1] - pair[0]).abs()));
     if distance.is_finite() { distance / MEDIAN_DISTANCE } else { 0.0 }
 }
 
-/// The ranks, counted from 0, of the order statistics that enclose the median of `n`
-/// independent values with at least `confidence`, whatever their distribution: exact
-/// binomial ranks (Hoefler and Belli 2015, section 3.1.3). `None` where `n` is too small
-/// for any pair to do (below 6 at 95 %).
+/// Returns the ranks, counted from 0, of the order statistics that enclose the median of `n` independent
+/// values with at least `confidence`, for any distribution. They are the exact binomial ranks (Hoefler and
+/// Belli 2015, section 3.1.3). Returns `None` if `n` is too small (below 6 at 95 %).
 pub fn median_ranks(n: usize, confidence: f64) -> Option<(usize, usize)> {
     let binomial = Binomial::new(0.5, n as u64).ok()?;
-    // The interval from the (k+1)-th smallest to the (k+1)-th largest misses the median
-    // where at most k values lie on one side of it.
+    // The interval from the (k+1)-th smallest to the (k+1)-th largest value misses the median if at most k
+    // values lie on one side of the median.
     let miss = |k: usize| 2.0 * binomial.cdf(k as u64);
     (0..n / 2).take_while(|&k| miss(k) <= 1.0 - confidence + 1e-12).last().map(|k| (k, n - 1 - k))
 }
 
-/// The distribution-free interval of the median of ascending values.
+/// Returns the distribution-free interval of the median of ascending values.
 pub fn median_interval_of_sorted(values: &[f64], confidence: f64) -> Option<Interval> {
     let (lo, hi) = median_ranks(values.len(), confidence)?;
     Some(Interval { lo: values[lo], hi: values[hi] })
 }
 
-/// By how much the interval of a median is too narrow because `values`, in their order, follow one another
-/// instead of being independent: 1 where they do not. What drifts as a first-order autoregression says as much
-/// as n (1 - r) / (1 + r) independent values, where r is the correlation of neighbours. It is taken of ranks,
-/// so that no outlier decides, and counts where it is significant: above 2 / √n.
+/// Returns the factor by which the interval of a median must be widened because `values`, in their order,
+/// drift instead of being independent. It is 1 without drift.
+///
+/// With r as the correlation of neighbours, n values of a first-order autoregression carry the information
+/// of n (1 - r) / (1 + r) independent values. The correlation is computed from ranks, so that no outlier
+/// dominates it. It counts only if it is significant: above 2 / √n.
 pub fn widening_by_drift(values: &[f64]) -> f64 {
-    /// Of fewer values the correlation says little.
+    /// With fewer values the correlation is unreliable.
     const VALUES_AT_LEAST: usize = 10;
-    /// Of a few dozen values no more can be told from a jump.
+    /// With a few dozen values a higher correlation cannot be distinguished from a jump.
     const CORRELATION_AT_MOST: f64 = 0.8;
     let n = values.len();
     if n < VALUES_AT_LEAST {
@@ -176,7 +180,7 @@ pub fn widening_by_drift(values: &[f64]) -> f64 {
     ((1.0 + correlation) / (1.0 - correlation)).sqrt()
 }
 
-/// Returns weighted quantiles by name, from pairs of value and count. Values that are not finite are left out.
+/// Returns weighted quantiles by name, from pairs of value and count. It omits values that are not finite.
 pub(crate) fn quantiles(samples: impl IntoIterator<Item = (f64, u64)>) -> BTreeMap<String, f64> {
     let mut samples: Vec<(f64, u64)> = samples.into_iter().filter(|(value, _)| value.is_finite()).collect();
     samples.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -216,7 +220,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// The line through `points`. `None` where they do not have two abscissas.
+    /// Returns the line through `points`. Returns `None` if they have fewer than two different abscissas.
     pub fn through(points: &[(f64, f64)]) -> Option<Self> {
         let n = points.len() as f64;
         let mean_x = points.iter().map(|p| p.0).sum::<f64>() / n;
@@ -241,13 +245,14 @@ mod tests {
         assert!((widening_by_drift(&drifting) - 3.0).abs() < 1e-9);
         assert_eq!(widening_by_drift(&drifting[..9]), 1.0);
         assert_eq!(widening_by_drift(&[7.0; 28]), 1.0);
-        // Of independent values a fortieth seems to.
+        // About one in forty series of independent values appears to drift.
         let mut random = fastrand::Rng::with_seed(1);
         let seem = (0..1000)
             .filter(|_| widening_by_drift(&(0..28).map(|_| random.f64()).collect::<Vec<_>>()) > 1.0)
             .count();
         assert!((1..40).contains(&seem), "{seem}");
-        // Of an autoregression with r = 0.7 the interval holds the median hardly less often than of others.
+        // For an autoregression with r = 0.7 the widened interval contains the median almost as often as
+        // for independent values.
         let mut covered = [0, 0];
         for _ in 0..1000 {
             let mut last = 0.0;

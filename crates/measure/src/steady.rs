@@ -1,9 +1,9 @@
-//! The steady state of a stream of requests: the bursts from which it is read, and the term that sets it.
+//! The steady state of a stream of requests: the bursts that measure it, and the term that sets it.
 //!
 //! A message of a stream takes max(g, o_s + o_r, rtt / W) in the steady state, where W is the window (Culler
 //! et al. 1996, section 3). If the window sets the pace, replies come in clumps of W. The time of a burst
-//! over its length is then a staircase with steps of W. The rise between two bursts is therefore read between
-//! whole numbers of windows.
+//! over its length is then a staircase with steps of W. The two compared bursts therefore consist of whole
+//! windows.
 
 use crate::logp::data::Burst;
 use crate::record::plateau::Limit;
@@ -14,34 +14,36 @@ use std::cmp::Ordering;
 const NO_IDLE: f64 = 0.03;
 /// The window sets the plateau if a smaller window raises it by this share of the ratio of the two windows.
 const WINDOW_AT_WORK: f64 = 0.95;
-/// With a window of 1 the window sets the plateau if a message takes at most so many round trips.
+/// With a window of 1 the window sets the plateau if a message takes at most this many round trips.
 const A_ROUND_TRIP: f64 = 1.05;
-/// The shorter of the two bursts holds at least so many windows, because the first window fills the pipeline.
+/// The shorter of the two bursts contains at least this many windows, because the first window fills the
+/// pipeline.
 const WINDOWS_AT_LEAST: usize = 2;
 /// The longest burst that is lengthened to whole windows, in messages.
 const WHOLE_WINDOWS_AT_MOST: usize = 1 << 16;
-/// The longest burst has so many times the messages that fit on the way.
+/// The longest burst has this many times the messages that fit on the way.
 pub(crate) const BURST_OVER_DEPTH: usize = 4;
 /// From this share of a round trip on, a gap with its noise may outlast the round trip.
 const GAP_MAY_OUTLAST: f64 = 0.6;
-/// A rest lasts so many gaps, because a gap may take longer than the usual one.
+/// The rest lasts this many gaps, because a gap may take longer than usual.
 const GAPS_OF_REST: f64 = 2.0;
-/// An empty poll is costly from this share of o_s + o_r on, and of o_r. A poll that takes less than a receive
-/// slows no request down, because a receive takes its place once replies come.
+/// An empty poll is costly if it exceeds both this share of o_s + o_r and this share of o_r. A poll shorter
+/// than a receive delays no request, because a receive takes its place once replies come.
 const COSTLY_POLL: f64 = 0.2;
 const COSTLY_POLL_OF_RECEIVE: f64 = 0.8;
-/// If polls are costly, a burst issues so many requests beyond the pipeline's depth without a poll.
+/// If polls are costly, a burst issues this many requests beyond the pipeline's depth without a poll.
 const AHEAD: usize = 16;
-/// A burst issues enough requests without a poll from this share of the wanted number on, because the wanted
-/// number comes from figures of short runs.
+/// A burst has issued enough requests without a poll if it issued this share of the wanted number, because
+/// the wanted number comes from figures of short runs.
 const ENOUGH_UNPOLLED: f64 = 0.8;
-/// The noise of a round trip counts for at most this share of it against a window that sets the pace.
+/// The noise of a round trip counts for at most this share against the hypothesis that the window sets the
+/// pace.
 const NOISE_AT_MOST: f64 = 0.25;
-/// Issuing is steady if requests go as fast as replies come, to this share.
+/// Issuing is steady if the rates of requests and of replies agree to this share.
 const STEADY: f64 = 0.02;
 /// A rise below this share of the time per message of a whole burst contradicts that burst.
 const CONTRADICTION: f64 = 0.5;
-/// Growing queues explain at most so many times the share that they are expected to cost.
+/// Growing queues explain at most this many times the share that they are expected to cost.
 const GROWING_AT_MOST: f64 = 3.0;
 /// The share by which noise slows a stream down, see [`starvation`]. Simulated pipelines of four equal stages
 /// gave the factors; both are on the safe side.
@@ -51,8 +53,8 @@ const STARVATION_OF_WINDOW: f64 = 12.0;
 /// times in a row.
 const BURST_DEVIATION: f64 = 0.8;
 
-/// Returns the lengths of the two bursts between which the time per message is read: about `longest` messages
-/// and half of it, rounded up to whole windows if the window is shorter.
+/// Returns the lengths of the two bursts whose difference gives the time per message. They are about
+/// `longest` messages and half of that, rounded up to whole windows if the window is shorter.
 pub(crate) fn pair(longest: usize, window: usize) -> [usize; 2] {
     let half = longest / 2;
     if window > half || 2 * WINDOWS_AT_LEAST * window > WHOLE_WINDOWS_AT_MOST {
@@ -68,7 +70,7 @@ pub(crate) fn bursts(longest: usize, window: usize) -> Vec<usize> {
     (0..usize::BITS).map(|log| 1 << log).take_while(|&m| m < half).chain([half, whole]).collect()
 }
 
-/// Returns the time per message of each batch: the rise of `times` from the second longest burst to the longest.
+/// Returns the time per message of each batch: the rise of `times` between the two longest bursts.
 pub(crate) fn rises(bursts: &[Burst], times: impl Fn(&Burst) -> &Vec<f64>) -> Vec<f64> {
     let [.., half, whole] = bursts else { return Vec::new() };
     let messages = whole.m.saturating_sub(half.m) as f64;
@@ -88,10 +90,10 @@ pub(crate) fn is_too_deep(longest: usize, rtt_ns: f64, per_message_ns: f64, wind
     2.0 * depth > longest as f64
 }
 
-/// Returns the upper bound of the time that any stage takes for a message, from the time to the last reply of
-/// a burst of `messages`. Each stage serves the messages one after the other, and a round trip of one message
-/// comes on top. A stage that is slower than the others by little shows in the rise of no burst, but it is
-/// below this bound.
+/// Returns the upper bound of the time that any stage takes for a message, from the time to the last reply
+/// of a burst of `messages`. Each stage serves the messages one after the other, and a round trip of one
+/// message comes on top. The rise between two bursts may not show a stage that is only slightly slower than
+/// the others. That stage is still below this bound.
 pub(crate) fn slowest_stage_at_most(done_ns: f64, rtt_ns: f64, messages: usize) -> f64 {
     (done_ns - rtt_ns) / messages.saturating_sub(1).max(1) as f64
 }
@@ -99,7 +101,7 @@ pub(crate) fn slowest_stage_at_most(done_ns: f64, rtt_ns: f64, messages: usize) 
 /// Reports that two bursts contradict each other: their rise gives a time per message that is not positive,
 /// or less than half of that of the longer burst as a whole. One of the bursts was disturbed.
 pub(crate) fn contradict(rise_ns: f64, whole_ns: f64) -> bool {
-    // Times that are not numbers contradict each other as well.
+    // Times that are not finite count as a contradiction.
     rise_ns.partial_cmp(&(CONTRADICTION * whole_ns)) != Some(Ordering::Greater)
 }
 
@@ -117,24 +119,23 @@ pub(crate) struct Overheads {
 }
 
 /// Returns the number of requests that a burst issues before its first poll. Both bursts of a comparison
-/// issue as many. Polls before the first reply find nothing. If polls are costly, they would set the pace,
-/// and are left out.
+/// issue the same number. Polls before the first reply find nothing. If polls are costly, they would set
+/// the pace, and the burst omits them.
 ///
 /// The replies to the requests beyond the pipeline's depth wait at the requester. A later poll then finds a
-/// reply even if replies come unevenly, because a poll that finds nothing lets as many come as arrive during
-/// it.
+/// reply even if replies come unevenly. The number covers the replies that arrive during one empty poll.
 pub(crate) fn unpolled(o_poll_ns: f64, overheads: Overheads, plateau_ns: f64, depth: usize) -> usize {
     let Overheads { o_s_ns, o_r_ns } = overheads;
     if o_poll_ns <= COSTLY_POLL * (o_s_ns + o_r_ns) || o_poll_ns <= COSTLY_POLL_OF_RECEIVE * o_r_ns {
         return 0;
     }
     let during_poll = (2.0 * o_poll_ns / plateau_ns) as usize;
-    // A record is a file: its figures may have any value.
+    // A record is a file that others may have written: its figures may have any value.
     depth.saturating_add(depth / 2).saturating_add(during_poll).saturating_add(AHEAD)
 }
 
-/// Reports that empty polls set the pace of bursts that issued `granted` requests before their first poll:
-/// [`unpolled`] asks for more, and no burst was long enough.
+/// Reports that empty polls set the pace of bursts that issued `granted` requests before their first poll.
+/// In that case [`unpolled`] asks for more requests, and no burst was long enough.
 pub(crate) fn is_paced_by_polls(
     granted: usize,
     o_poll_ns: f64,
@@ -146,19 +147,19 @@ pub(crate) fn is_paced_by_polls(
     (granted as f64) < ENOUGH_UNPOLLED * wanted as f64
 }
 
-/// Returns the standard deviation of the time to the last reply of one burst, without drift, in nanoseconds.
-/// `bursts` are the batches of bursts of one length in the order of the launches. A launch may have only one
-/// of them.
+/// Returns the standard deviation of the time to the last reply of one burst, without drift, in
+/// nanoseconds. `bursts` are the batches of bursts of one length in the order of the launches. A launch may
+/// have only one batch.
 pub(crate) fn burst_deviation<'a>(bursts: impl Iterator<Item = &'a Burst> + Clone) -> f64 {
     let per_batch = bursts.clone().map(|burst| burst.per_batch).next().unwrap_or(1);
     let done_ns: Vec<f64> = bursts.flat_map(|burst| burst.done_ns.iter().copied()).collect();
     deviation_of_neighbours(&done_ns) * (per_batch as f64).sqrt()
 }
 
-/// Reports whether the plateau is read off the time to issue, from the rises of both times. In the steady
-/// state both are the same. If times vary, the rise of the time to the last reply is too large, because
-/// queues between the stages still grow. The rise of the time to issue is not, but it is right only once
-/// every queue in front of the slowest stage is full.
+/// Decides from the rises of both times whether the plateau comes from the time to issue. In the steady
+/// state both rises are the same. If times vary, the rise of the time to the last reply is too large,
+/// because queues between the stages still grow. The rise of the time to issue has no such error. It is
+/// right only once every queue in front of the slowest stage is full.
 pub(crate) fn is_by_issuing(issue_ns: f64, done_ns: f64, deviation_ns: f64, messages: usize) -> bool {
     let share = deviation_ns / (done_ns * (messages as f64).sqrt() * BURST_DEVIATION);
     let growing = STARVATION * share / (messages as f64).sqrt();
@@ -176,7 +177,7 @@ pub(crate) struct Varying {
     pub(crate) plateau_ns: f64,
     pub(crate) rtt_ns: f64,
     pub(crate) window: usize,
-    /// Whether the plateau is read off the time to issue.
+    /// True if the plateau comes from the time to issue.
     pub(crate) by_issuing: bool,
 }
 
@@ -265,7 +266,7 @@ mod tests {
 
     #[test]
     fn costly_polls_set_the_pace_of_bursts_that_poll_too_early() {
-        // A round trip of 60 µs, 55 ns a message, polls of 16 µs; then the same with cheap polls.
+        // A round trip of 60 µs, 55 ns a message, and polls of 16 µs; then the same with cheap polls.
         let depth = depth(60_000.0, 70.6, usize::MAX);
         let overheads = Overheads { o_s_ns: 35.0, o_r_ns: 20.0 };
         assert!(is_paced_by_polls(1024, 15_866.0, overheads, 70.6, depth));
@@ -283,7 +284,7 @@ mod tests {
     fn polls_that_are_cheaper_than_a_receive_are_not_costly() {
         let costly =
             |o_poll_ns, o_s_ns, o_r_ns| unpolled(o_poll_ns, Overheads { o_s_ns, o_r_ns }, 30.0, 4) > 0;
-        // As over shared memory, where a receive takes 20 to 40 ns.
+        // The figures are those of shared memory, where a receive takes 20 to 40 ns.
         assert!(!costly(6.0, 6.4, 20.0) && !costly(6.0, 6.4, 40.0));
         assert!(costly(50.0, 100.0, 10.0) && costly(30.0, 5.0, 30.0));
         assert!(!costly(1.0, 100.0, 1.0));

@@ -1,9 +1,9 @@
-//! What the run time of a program depends on: each dial of its link turned alone, as Martin et al.
-//! (ISCA 1997) did.
+//! The dependence of a program's run time on its link: each dial is varied alone, as Martin et al. (ISCA
+//! 1997) did.
 //!
-//! The runs of a repetition are in random order, those of the link as it is among them. What is
-//! read off the runs of a dial is a line, how straight it is, where it has a knee, and how far the
-//! dial goes before the program is slower by a share.
+//! The runs of a repetition are in random order, and include runs of the unmodified link. For each dial the
+//! runs give a line, its linearity, its knee, and the tolerance: the value at which the program is slower
+//! by a given share.
 
 use crate::record::Preamble;
 use crate::stats::{Interval, median, sorted};
@@ -11,15 +11,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
-/// The schema of a sweep.
+/// The schema of the record of a sweep.
 pub const SCHEMA: &str = "netdyno-sweep/1";
-/// Slowdowns whose tolerance is told.
+/// Slowdowns for which the tolerance is reported.
 pub const SLOWDOWNS: [f64; 3] = [0.01, 0.05, 0.10];
-/// A knee is believed where a straight line would fit so well by chance this rarely.
+/// A knee counts if a straight line would fit as well by chance with at most this probability.
 const KNEE_BY_CHANCE: f64 = 0.001;
-/// And where the program loses at least this share by what comes behind it.
+/// A knee counts if the program loses at least this share beyond it.
 const KNEE_AT_LEAST: f64 = 0.01;
-/// Places for a knee that are tried.
+/// The number of candidate positions for a knee.
 const KNEES: usize = 200;
 
 /// A sweep of a program.
@@ -57,10 +57,9 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// The sweep in JSON text; `None` of a text that says to be something else, or nothing.
+    /// Returns the sweep from JSON text. Returns `None` if the text names another schema, or none.
     ///
-    /// # Errors
-    /// A sweep that is damaged.
+    /// # Errors Fails if the text names this schema and is damaged.
     pub fn from_json(text: &str) -> Option<Result<Self, serde_json::Error>> {
         let is_sweep =
             serde_json::from_str::<Preamble>(text).is_ok_and(|it| it.schema.as_deref() == Some(SCHEMA));
@@ -164,20 +163,20 @@ pub struct Tolerance {
     pub value: Option<f64>,
 }
 
-/// What is known of a dial besides its runs.
+/// The properties of a dial that the runs do not show.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// As on the command line.
+    /// The dial, as on the command line.
     pub dial: String,
-    /// Whether it adds.
+    /// True if the dial adds to the link; otherwise it sets the link.
     pub adds: bool,
-    /// Nanoseconds in the unit that slopes are for: a microsecond, or a nanosecond per byte.
+    /// Nanoseconds in the unit of slopes: a microsecond, or a nanosecond per byte.
     pub unit_ns: f64,
-    /// Which of the counted messages are paid for, if each is.
+    /// The counted messages that pay the cost of the dial, if each of them does.
     pub counts: Counts,
 }
 
-/// What is counted for a prediction.
+/// The count on which a prediction is based.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counts {
     /// Messages sent by one rank.
@@ -186,18 +185,18 @@ pub enum Counts {
     Received,
     /// Bytes sent by one rank.
     Bytes,
-    /// Latency: how many messages wait for each other cannot be counted.
+    /// No count: for latency, the number of messages that wait for each other is unknown.
     Nothing,
 }
 
-/// What the runs say of a dial. `in_seconds`: the metric is a time.
+/// Computes the figures of a dial from its runs.
 pub fn read(subject: &Subject, runs: &[Run], sweep: &Sweep) -> Swept {
     let of_dial = || {
         let is_of = |run: &&Run| run.dial.as_deref().is_none_or(|dial| dial == subject.dial);
         runs.iter().filter(is_of).filter(|run| run.metric.is_finite())
     };
     let points = points(&of_dial().collect::<Vec<_>>(), sweep.higher_is_better);
-    // Where a dial sets, the link is not at 0 but at what it has of its own.
+    // A dial that sets the link has no run at 0: the link has a value of its own.
     let fitted = of_dial().filter(|run| subject.adds || run.dial.is_some());
     let data: Vec<(f64, f64)> = fitted.map(|run| (run.value / subject.unit_ns, run.metric)).collect();
     let line = Fit::line(&data);
@@ -229,7 +228,7 @@ impl Counts {
             Self::Sent => counted.most_sent,
             Self::Received => counted.most_received,
             Self::Bytes => counted.most_bytes,
-            // For what a message costs of it.
+            // The slope per message still needs a count.
             Self::Nothing => counted.most_sent,
         }
     }
@@ -259,25 +258,25 @@ fn points(runs: &[&Run], higher_is_better: bool) -> Vec<Point> {
     points
 }
 
-/// Where the medians, joined by lines, first leave what is allowed.
+/// Returns the value at which the line through the medians first exceeds the slowdown.
 fn tolerance(points: &[Point], slowdown: f64, adds: bool) -> Tolerance {
     let limit = 1.0 + slowdown;
     let value = points.windows(2).find_map(|pair| {
         let (a, b) = (pair[0], pair[1]);
         (b.slowdown > limit).then(|| {
             let share = ((limit - a.slowdown) / (b.slowdown - a.slowdown)).clamp(0.0, 1.0);
-            // Between the link and the first value that it is set to nobody knows where the link is.
+            // The link's own value between 0 and the first setting is unknown.
             if adds || a.value > 0.0 { a.value + share * (b.value - a.value) } else { b.value }
         })
     });
     Tolerance { slowdown, value }
 }
 
-/// A fit by least squares: value at 0, slope, and, with a knee, what is added to the slope there.
+/// A fit by least squares: value at 0, slope, and, with a knee, the change of the slope there.
 #[derive(Clone, Debug)]
 struct Fit {
     coefficients: Vec<f64>,
-    /// Sum of squares that is left.
+    /// Residual sum of squares.
     left: f64,
 }
 
@@ -309,7 +308,7 @@ impl Fit {
         Some(Self { left, coefficients })
     }
 
-    /// The interval of the slope of a line, where there are runs enough.
+    /// Returns the interval of the slope of a line. Returns `None` with too few runs.
     fn slope_interval(&self, data: &[(f64, f64)], confidence: f64) -> Option<Interval> {
         let free = data.len().checked_sub(2).filter(|free| *free > 0)? as f64;
         let mean = data.iter().map(|p| p.0).sum::<f64>() / data.len() as f64;
@@ -320,7 +319,7 @@ impl Fit {
         half.is_finite().then_some(Interval { lo: slope - half, hi: slope + half })
     }
 
-    /// The share of the spread of the figures that it explains.
+    /// Returns the share of the variance that the fit explains.
     fn explains(&self, data: &[(f64, f64)]) -> Option<f64> {
         let mean = data.iter().map(|p| p.1).sum::<f64>() / data.len() as f64;
         let spread: f64 = data.iter().map(|p| (p.1 - mean).powi(2)).sum();
@@ -328,7 +327,8 @@ impl Fit {
     }
 }
 
-/// Gauss's elimination with the largest pivot. `None` where there is no single solution.
+/// Solves the equations by Gaussian elimination with partial pivoting. Returns `None` without a unique
+/// solution.
 fn solve(mut matrix: Vec<Vec<f64>>) -> Option<Vec<f64>> {
     let count = matrix.len();
     for column in 0..count {
@@ -348,7 +348,7 @@ fn solve(mut matrix: Vec<Vec<f64>>) -> Option<Vec<f64>> {
     Some((0..count).map(|at| matrix[at][count] / matrix[at][at]).collect())
 }
 
-/// Where two lines explain so much more than one that chance does not.
+/// Returns the knee, if two lines explain significantly more than one.
 fn knee(data: &[(f64, f64)], link: f64) -> Option<Knee> {
     let mut values: Vec<f64> = data.iter().map(|p| p.0).collect();
     values.sort_by(f64::total_cmp);
@@ -386,7 +386,8 @@ mod tests {
         Sweep { unit: "s".into(), confidence: 0.95, ..Sweep::default() }
     }
 
-    /// Runs of a program that takes 2 s and `cost` of each microsecond, 3 times, with noise of 0.1 %.
+    /// Returns runs of a program that takes 2 s and `cost` for each microsecond, 3 times, with noise of 0.1
+    /// %.
     fn runs(values_us: &[f64], cost: impl Fn(f64) -> f64) -> Vec<Run> {
         let mut random = fastrand::Rng::with_seed(3);
         let mut runs = Vec::new();

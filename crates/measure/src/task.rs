@@ -1,4 +1,4 @@
-//! What a launch is asked to do, and what it brings back, whatever the verb.
+//! The task of one launch and its result, for every verb.
 
 use crate::bulk;
 use crate::bulk::data::BulkLaunch;
@@ -17,25 +17,25 @@ use crate::registration::pattern::RegistrationPlan;
 use crate::validation::{Dialled, Planned};
 use serde::{Deserialize, Serialize};
 
-/// What one launch is to run.
+/// The task of one launch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Task {
     /// The LogP signature.
     Logp(Plan),
     /// Messages of every size.
     Bulk(BulkPlan),
-    /// The steps that show what contention does.
+    /// The steps that show the effect of contention.
     Contention(CrowdPlan),
     /// Computation behind messages.
     Overlap(OverlapPlan),
-    /// What it costs to have the layer know memory.
+    /// The cost of registering memory.
     Registration(RegistrationPlan),
-    /// The signature again and again, with a dial turned in between.
+    /// Repeated signatures, with a dial set between them.
     Dialled(Planned),
 }
 
 impl Task {
-    /// Where in the order of launches it stands.
+    /// Returns the index in the order of launches.
     pub fn launch(&self) -> usize {
         match self {
             Self::Logp(plan) => plan.launch,
@@ -47,7 +47,8 @@ impl Task {
         }
     }
 
-    /// What two processes share of a layer for it; none where one process does it alone.
+    /// Returns the interface that two processes use for the task. Returns `None` if one process performs it
+    /// alone.
     pub fn face(&self) -> Option<Face> {
         match self {
             Self::Logp(_) | Self::Contention(_) | Self::Dialled(_) => Some(Face::Requests),
@@ -57,7 +58,7 @@ impl Task {
         }
     }
 
-    /// Seed of what is random in it.
+    /// Returns the seed of the task's random choices.
     pub fn seed(&self) -> u64 {
         match self {
             Self::Logp(plan) => plan.seed,
@@ -70,26 +71,29 @@ impl Task {
     }
 }
 
-/// What one launch measured.
+/// The measurements of one launch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[allow(clippy::large_enum_variant, reason = "one for each launch, which takes a second")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one for each launch, which takes a second, so that the size does not matter"
+)]
 pub enum Data {
     /// The LogP signature.
     Logp(LaunchData),
     /// Messages of every size.
     Bulk(BulkLaunch),
-    /// What contention did.
+    /// Contention.
     Contention(CrowdData),
     /// Computation behind messages.
     Overlap(OverlapLaunch),
-    /// What registering cost.
+    /// The costs of registration.
     Registration(RegistrationLaunch),
-    /// What dials did.
+    /// The effects of dials.
     Dialled(Dialled),
 }
 
 impl Data {
-    /// Notes how often the system took the processor from the side that measured.
+    /// Stores the number of involuntary switches of the measuring process.
     pub fn set_preemptions(&mut self, preemptions: Option<u64>) {
         match self {
             Self::Logp(data) => data.preemptions = preemptions,
@@ -102,10 +106,10 @@ impl Data {
     }
 }
 
-/// Anything that a task can be run on, whatever its type: the patterns themselves are
-/// compiled for each requester, so that no call through a table is timed.
+/// An object on which a task can run, whatever its type. The patterns are compiled for each requester, so
+/// that no timed call is a virtual call.
 pub trait Subject {
-    /// Runs one launch. `progress` is told the share that is done.
+    /// Runs one launch. `progress` receives the share that is done.
     fn measure(&mut self, task: &Task, progress: &mut dyn FnMut(f64)) -> Result<Data, LayerError>;
 }
 
@@ -121,7 +125,7 @@ impl<R: Requester> Subject for R {
     }
 }
 
-/// A requester that is to be measured at every size.
+/// A requester to be measured at every size.
 #[derive(Debug)]
 pub struct AnySize<R>(pub R);
 
@@ -153,7 +157,7 @@ impl<M: Messenger> Subject for Messages<M> {
     }
 }
 
-/// A process whose registering is to be measured.
+/// A process whose registrations are to be measured.
 #[derive(Debug)]
 pub struct Memory<R>(pub R);
 

@@ -1,30 +1,31 @@
-//! Two samples that nothing pairs, such as the launches of two runs: the ratio between
-//! them, by Hodges and Lehmann, with the interval that inverts the test of Mann and Whitney
-//! (Hollander, Wolfe and Chicken 2014, sections 4.2 and 4.3), on logarithms.
+//! The ratio of two unpaired samples, such as the launches of two runs. It is the estimate of Hodges and
+//! Lehmann with the interval that inverts the test of Mann and Whitney (Hollander, Wolfe and Chicken 2014,
+//! sections 4.2 and 4.3), on logarithms.
 //!
-//! The ratio is the one that half of all pairs exceed. Its interval is exact, whatever the
-//! distribution, where one sample is distributed as the other times a constant; then it is
-//! the ratio of the medians too. Where one sample is spread three times as wide as the
-//! other, an interval of 95 % holds the truth in 93.5 % of all cases with equal numbers and in
-//! 87 % where the wider sample has 9 values and the other 30.
+//! Half of all pairs exceed the ratio. If one sample is distributed as the other times a constant, its
+//! interval is exact for any distribution, and the ratio is also that of the medians. If one sample is
+//! spread three times as wide as the other, an interval of 95 % contains the true value in 93.5 % of all
+//! cases with equal numbers. It does so in 87 % of the cases if the wider sample has 9 values and the other
+//! 30.
 
 use crate::stats::{Interval, quantile_of_sorted, sorted};
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// Up to this many values in either sample, ranks are exact.
+/// Ranks are exact if neither sample has more values than this.
 const EXACT_AT_MOST: usize = 50;
 
-/// How many times as large one sample is as another.
+/// The ratio of one sample to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unpaired {
     /// The median over all pairs.
     pub ratio: f64,
-    /// Its interval. `None` where there are too few values (below 4 and 4 at 95 %).
+    /// Its interval. `None` with too few values (below 4 and 4 at 95 %).
     pub ci: Option<Interval>,
 }
 
-/// The ratio of `above` to `below`. `None` where one has no values, or one of the values is
-/// not positive: ratios of figures around 0 say nothing, and leaving some out would choose.
+/// Returns the ratio of `above` to `below`. Returns `None` if a sample is empty or contains a value that is
+/// not positive. Ratios of figures near 0 mean nothing, and omitting some values would select by the
+/// outcome.
 pub fn ratio(above: &[f64], below: &[f64], confidence: f64) -> Option<Unpaired> {
     let is_usable =
         |values: &[f64]| !values.is_empty() && values.iter().all(|&value| value > 0.0 && value.is_finite());
@@ -39,8 +40,8 @@ pub fn ratio(above: &[f64], below: &[f64], confidence: f64) -> Option<Unpaired> 
     Some(Unpaired { ratio: quantile_of_sorted(&shifts, 0.5).exp(), ci })
 }
 
-/// The rank, counted from 0 at either end, of the ordered differences between `n` and `m`
-/// values that enclose their shift with at least `confidence`. `None` where there are too few.
+/// Returns the rank, counted from 0 at either end, of the ordered differences between `n` and `m` values
+/// that enclose their shift with at least `confidence`. Returns `None` with too few values.
 pub fn shift_rank(n: usize, m: usize, confidence: f64) -> Option<usize> {
     let miss = 1.0 - confidence + 1e-12;
     if n.max(m) > EXACT_AT_MOST {
@@ -55,7 +56,7 @@ pub fn shift_rank(n: usize, m: usize, confidence: f64) -> Option<usize> {
     ranks.count().checked_sub(1)
 }
 
-/// By the normal distribution, with the correction for continuity.
+/// Returns the rank by the normal approximation with continuity correction.
 fn approximate_rank(n: f64, m: f64, miss: f64) -> Option<usize> {
     let deviation = (n * m * (n + m + 1.0) / 12.0).sqrt();
     let below = Normal::standard().inverse_cdf(miss / 2.0);
@@ -63,8 +64,8 @@ fn approximate_rank(n: f64, m: f64, miss: f64) -> Option<usize> {
     (rank >= 0.0).then_some(rank as usize)
 }
 
-/// The probability of each value of Mann and Whitney's U from 0 to half of the largest.
-/// The largest of all values is in the one sample or in the other: either is taken away.
+/// Returns the probability of each value of Mann and Whitney's U from 0 to half of the largest. The
+/// recursion removes the largest of all values, which belongs to either sample.
 fn mann_whitney(n: usize, m: usize) -> Vec<f64> {
     let values = n * m / 2 + 1;
     let mut certain = vec![0.0; values];
@@ -116,8 +117,8 @@ mod tests {
         assert_eq!(ratio(&[1.0, -1.0], &values, 0.95), None);
     }
 
-    /// Share of runs whose interval holds the true ratio of two samples of `n` and `m`
-    /// values that `above` and `below` draw around a median of 1.
+    /// Returns the share of runs whose interval contains the true ratio of two samples. The samples have
+    /// `n` and `m` values, which `above` and `below` draw around a median of 1.
     fn coverage(
         (n, m): (usize, usize),
         above: impl Fn(&mut Rng) -> f64,
@@ -143,12 +144,12 @@ mod tests {
         move |random| (spread * noise(random)).exp()
     }
 
-    /// Launches as they are on a real machine: a tail to the right.
+    /// The distribution of launches on a real machine: skewed to the right.
     fn skewed(random: &mut Rng) -> f64 {
         1.0 - 0.05 * (2.0 * (1.0 - random.f64())).ln()
     }
 
-    /// A third of the launches find the machine in another state.
+    /// A third of the launches meet the machine in another state.
     fn two_states(random: &mut Rng) -> f64 {
         let state = if random.u8(0..3) == 0 { 1.2 } else { 1.0 };
         state * (1.0 + 0.01 * noise(random))
@@ -162,12 +163,12 @@ mod tests {
                 coverage(counts, skewed, skewed),
                 coverage(counts, two_states, two_states),
             ];
-            // A share of 4000 runs strays by 0.35 %.
+            // The share of 4000 runs has a standard error of 0.35 %.
             assert!(shares.iter().all(|share| (0.939..0.985).contains(share)), "{counts:?}: {shares:?}");
         }
     }
 
-    /// The test of the doubt that a comparison has about unequal spread.
+    /// Tests the warning of a comparison about unequal spread.
     #[test]
     fn unequal_spread_costs_little_coverage_unless_the_wider_sample_is_the_smaller_one() {
         let share = |counts, spread: f64| coverage(counts, bell(0.02 * spread), bell(0.02));

@@ -16,12 +16,12 @@ pub struct Doubt {
 }
 
 impl Doubt {
-    /// Returns a doubt about the whole result.
+    /// Returns a warning about the whole result.
     pub fn new(name: &str, text: String) -> Self {
         Self { name: name.into(), about: None, text }
     }
 
-    /// Returns a doubt about one parameter.
+    /// Returns a warning about one parameter.
     pub fn about(name: &str, parameter: &str, text: String) -> Self {
         Self { name: name.into(), about: Some(parameter.into()), text }
     }

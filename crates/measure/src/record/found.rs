@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// What a verb finds beside the parameters, with the data behind all of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "verb", rename_all = "snake_case")]
-#[allow(clippy::large_enum_variant, reason = "one for each layer of a run")]
+#[allow(clippy::large_enum_variant, reason = "one for each layer of a run, so that the size does not matter")]
 pub enum Found {
     /// By the LogP signature.
     Logp(Logp),

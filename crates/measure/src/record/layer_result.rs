@@ -145,18 +145,18 @@ impl LayerResult {
         }
     }
 
-    /// Returns the stratum of which the figures are.
+    /// Returns the stratum that gives the figures of the result.
     pub fn headline(&self) -> Option<&Stratum> {
         self.strata.iter().find(|stratum| stratum.is_headline)
     }
 
-    /// Reports whether there is more than one stratum.
+    /// Reports that the result has more than one stratum.
     pub fn is_split(&self) -> bool {
         self.strata.len() > 1
     }
 
-    /// Returns the result of the stratum at index `at` alone, as if there were no other launch. `None` if
-    /// there is no such stratum, or its launches give no figures.
+    /// Returns the result of the stratum at index `at` alone, without all other launches. Returns `None` if
+    /// there is no such stratum, or if its launches give no figures.
     pub fn of_stratum(&self, at: usize) -> Option<Self> {
         let stratum = self.strata.get(at)?;
         let mut result = self.clone();

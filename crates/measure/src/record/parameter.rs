@@ -26,7 +26,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Returns the parameters of a layer on which none can be seen.
+    /// Returns the parameters of a layer on which no parameter can be observed.
     pub fn unobservable() -> Self {
         let none = Parameter::unobservable;
         let per_byte = PerByte::unobservable();
@@ -77,7 +77,7 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// Returns a parameter that cannot be seen.
+    /// Returns a parameter that cannot be observed.
     pub fn unobservable() -> Self {
         Self {
             status: Status::Unobservable,
@@ -89,7 +89,7 @@ impl Parameter {
         }
     }
 
-    /// Returns the parameter without its figure: the samples do not show it.
+    /// Returns the parameter without its value, if the samples do not show it.
     pub(crate) fn without_value(self) -> Self {
         Self { samples: self.samples, launches: self.launches, ..Self::unobservable() }
     }
@@ -114,7 +114,7 @@ pub struct PerByte {
 }
 
 impl PerByte {
-    /// Returns a parameter that cannot be seen.
+    /// Returns a parameter that cannot be observed.
     pub fn unobservable() -> Self {
         Self {
             status: Status::Unobservable,

@@ -28,13 +28,15 @@ use crate::stats::{Interval, sorted};
 use probe::have_same_pace;
 use std::collections::BTreeMap;
 
-/// Launches of a layer are divided from this number on: each of two says less than both together.
+/// The smallest number of launches of a layer that is divided. The figures of two launches are better kept
+/// together.
 pub const LAUNCHES_AT_LEAST: usize = 3;
 /// The largest number of strata.
 const STRATA_AT_MOST: usize = 4;
-/// A host is a changing one if the processors of a larger share of launches were not as in most.
+/// The host is a changing one if the processors differed from the usual state in more than this share of
+/// the launches.
 const CHANGING: f64 = 0.1;
-/// Unsteady launches are left out if each layer has at least so many steady ones in the headline.
+/// Unsteady launches are excluded if each layer has at least this many steady ones in the headline.
 const STEADY_AT_LEAST: usize = 6;
 
 /// The strata of all launches of a run.
@@ -46,14 +48,14 @@ pub struct Strata {
     launches: Vec<usize>,
     /// The pace that each processor had in most launches.
     main_paces: Vec<MainPace>,
-    /// Whether unsteady launches stay among the others.
+    /// True if unsteady launches stay among the others.
     with_unsteady: bool,
-    /// Whether all launches are one stratum, independent of their probes.
+    /// True if all launches are one stratum, independent of their probes.
     is_undivided: bool,
     /// The number of probed launches, over all layers.
     probed: usize,
-    /// The number of probed launches whose processors were not as in most: moved, at another distance, or at
-    /// another pace.
+    /// The number of probed launches whose processors differed from most launches: moved, at another
+    /// distance, or at another pace.
     changed: usize,
 }
 
@@ -91,7 +93,7 @@ impl Strata {
         }
     }
 
-    /// Reads the strata off all probes of a run, one slice for each layer.
+    /// Computes the strata from all probes of a run, one slice for each layer.
     pub fn of(layers: &[&[Probe]]) -> Self {
         let probes = || layers.iter().copied().flatten();
         let main_paces = main_paces(probes());
