@@ -1,4 +1,5 @@
-//! The share of the data that a processor carries itself, and what it leaves for computation.
+//! The share of the data that a processor carries itself, and the share of the time that it leaves for
+//! computation.
 
 use super::estimate::Estimate;
 use super::launches::Launches;
@@ -6,9 +7,10 @@ use super::record::{Carried, Overlap, Overlaps};
 use crate::record::parameter::Status;
 use crate::show::{Bytes, Number, Percent};
 
-/// A call timed by itself takes at most this many times its time in a stream, whose data lie in caches.
+/// The time of one call by itself is at most this many times its time in a stream, in which the data are in
+/// caches.
 const BEYOND_STREAM: f64 = 2.0;
-/// The number of stages that store a message and forward it is at most this.
+/// The largest number of stages that store a message and forward it.
 pub(super) const HOPS: f64 = 2.5;
 
 impl Launches<'_> {
@@ -26,7 +28,7 @@ impl Launches<'_> {
 
     /// Returns the share of data that a processor with the overhead `of` carries, over the sizes of a run.
     fn carried(&self, (from, to): (usize, usize), of: impl Fn(&Estimate) -> f64 + Copy) -> Carried {
-        // Sizes whose bursts contradict each other say nothing.
+        // Skip sizes whose bursts contradict each other: their figures are unreliable.
         let at: Vec<usize> = (from..=to).filter(|&at| !self.contradicts(at)).collect();
         let overheads = self.slopes(&at, of);
         let stream = self.slopes(&at, |e| e.steady);
@@ -48,9 +50,11 @@ impl Launches<'_> {
     }
 }
 
-/// Reports whether bytes set the pace of a stream, by the times of a byte in nanoseconds. No stage takes longer
-/// for a byte than the stream, and [`HOPS`] stages bound the time of a byte on the way. Otherwise something
-/// else sets the pace, as a peer that is busy with each message for a time that does not depend on its size.
+/// Reports whether bytes set the pace of a stream. All arguments are nanoseconds per byte.
+///
+/// No stage takes longer for a byte than the stream does, and [`HOPS`] stages bound the time of a byte on
+/// the way. Otherwise something else sets the pace. An example is a peer that is busy with each message for
+/// a time independent of its size.
 fn is_paced_by_bytes(stream: f64, overhead: f64, way: f64) -> bool {
     overhead <= BEYOND_STREAM * stream && way <= HOPS * stream
 }

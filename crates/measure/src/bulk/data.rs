@@ -1,7 +1,7 @@
-//! What one launch measured, size by size: the data behind every figure of `bulk`.
+//! The measurements of one launch, size by size: the data behind every figure of `bulk`.
 //!
-//! Every time is in nanoseconds. The value of a batch is the mean of the middle 80 % of its
-//! samples. The cost of reading the clock is still in bursts, and taken off everywhere else.
+//! Every time is in nanoseconds. The value of a batch is the mean of the middle 80 % of its samples. The
+//! times of bursts include the cost of one clock reading; all other times exclude it.
 
 use crate::logp::data::{Burst, Transport};
 use schemars::JsonSchema;

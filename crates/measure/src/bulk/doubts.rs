@@ -15,7 +15,7 @@ use crate::stats::{Interval, median};
 const DISAGREEMENT: f64 = 0.1;
 /// The tolerated distance of a figure from the line of its segment, as a share of T.
 const OFF_THE_LINE: f64 = 0.1;
-/// A sentence names at most so many sizes.
+/// A sentence names at most this many sizes.
 const NAMED_AT_MOST: usize = 4;
 
 /// Returns the warnings: the layer or the machine does not behave as the model says.

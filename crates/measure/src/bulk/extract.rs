@@ -1,4 +1,4 @@
-//! The figures read off several launches.
+//! The figures computed from several launches.
 //!
 //! As with the LogP signature, every figure is computed for each launch first. Its value is the median over
 //! the launches, its interval the distribution-free interval of that median. No figure is clamped.
@@ -28,25 +28,26 @@ use crate::record::plateau::{Limit, Plateau};
 use crate::stats::{Confidence, Interval};
 use crate::steady::{Evidence, limited_by};
 
-/// A larger share of receives that wait for a part of the message makes o_r an upper bound.
+/// Makes o_r an upper bound if more than this share of the receives waited for a part of the message.
 const WAITED: f64 = 0.05;
 
-/// The parameters of a layer by size, read off several launches.
+/// The parameters of a layer by size, computed from several launches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Extracted {
     /// The parameters at the smallest size, and G of the largest sizes.
     pub parameters: Parameters,
-    /// The record of the verb, without the launches, which the caller has.
+    /// The record of the verb, without the launches: the caller has them.
     pub bulk: Bulk,
-    /// Doubts.
+    /// The warnings.
     pub doubts: Vec<Doubt>,
 }
 
-/// Reads figures and doubts off launches. `None` if the launches measured nothing, or different sizes.
+/// Computes figures and warnings from launches. Returns `None` if the launches measured nothing, or differ
+/// in their sizes.
 pub fn extract(data: &[BulkLaunch], confidence: impl Into<Confidence>, precision: f64) -> Option<Extracted> {
     let first = data.first().filter(|first| !first.sizes.is_empty())?;
     let sizes: Vec<usize> = first.sizes.iter().map(|size| size.size_bytes).collect();
-    // A record is a file: its launches may have different sizes, which cannot be compared.
+    // A record is a file that others may have written: its launches may differ in their sizes.
     let same =
         |launch: &BulkLaunch| launch.sizes.iter().map(|size| size.size_bytes).eq(sizes.iter().copied());
     if !data.iter().all(same) || !sizes.is_sorted_by(|a, b| a < b) {
@@ -121,7 +122,7 @@ impl Launches<'_> {
         let bytes = size_bytes as f64;
         SizeFigures {
             size_bytes,
-            // If the bursts contradict each other, the rate is the length of a burst over its time.
+            // If the bursts contradict each other, the rate is that of one whole burst.
             streaming: self.rate(
                 self.estimates.iter().map(|sizes| {
                     bytes / if self.contradicts(at) { sizes[at].bound } else { sizes[at].steady }

@@ -1,12 +1,12 @@
-//! Straight lines through times over sizes, and where one line ends and another begins.
+//! Piecewise straight lines through times over sizes: finds the lines and the sizes at which they meet.
 
-/// Distance from a line, as a share of the time, that is taken for noise.
+/// A distance from a line below this share of the time counts as noise.
 pub(super) const NOISE: f64 = 0.03;
-/// A further line must explain as much as one size that is so many times the noise off.
+/// A further line must explain as much misfit as one size that is off by this many times the noise.
 const WORTH: f64 = 4.0;
-/// Lines at most: where more would be worth it, each must be worth more.
+/// The largest number of lines. If the search finds more, each line must explain more.
 const LINES_AT_MOST: usize = 6;
-/// Sizes on a line at least.
+/// The smallest number of sizes on a line.
 pub(super) const SIZES_AT_LEAST: usize = 2;
 
 /// A line `base + slope * n`, in nanoseconds and nanoseconds per byte.
@@ -16,12 +16,12 @@ pub(super) struct Straight {
     pub(super) slope: f64,
 }
 
-/// A time at a size, and what a distance from it counts.
+/// A time at a size, with the scale of its distance from a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {
     pub(super) bytes: f64,
     pub(super) ns: f64,
-    /// A distance of this length counts 1.
+    /// A distance of this length counts as 1.
     pub(super) scale_ns: f64,
 }
 
@@ -36,8 +36,8 @@ impl Point {
 }
 
 impl Straight {
-    /// The line nearest to `points` by weighted least squares. `None` where they do not have
-    /// two sizes, or are no numbers.
+    /// Returns the line closest to `points` by weighted least squares. Returns `None` if the points have
+    /// fewer than two sizes, or are not finite.
     pub(super) fn through(points: &[Point]) -> Option<Self> {
         let sum = |of: fn(&Point) -> f64| points.iter().map(|p| p.weight() * of(p)).sum::<f64>();
         let total = sum(|_| 1.0);
@@ -53,13 +53,13 @@ impl Straight {
         self.base + self.slope * bytes
     }
 
-    /// The sum of the squared distances of `points`, each in its scale.
+    /// Returns the sum of the squared distances of `points`, each divided by its scale.
     fn misfit(&self, points: &[Point]) -> f64 {
         points.iter().map(|p| ((p.ns - self.at(p.bytes)) / p.scale_ns).powi(2)).sum()
     }
 }
 
-/// How far `points` are from the line nearest to them. One by itself is on its line.
+/// Returns the misfit of `points` to the line closest to them. A single point is on its line.
 fn misfit(points: &[Point]) -> f64 {
     match points {
         [point] if point.ns.is_finite() => 0.0,
@@ -67,11 +67,11 @@ fn misfit(points: &[Point]) -> f64 {
     }
 }
 
-/// Cuts `points`, ascending by size, into the runs that straight lines describe best, where
-/// each further line must be worth it. Returns where each run begins, the first 0. The last
-/// run has `last_at_least` points, all others have two.
+/// Cuts `points`, ascending by size, into the runs that straight lines describe best. Each further line
+/// must reduce the misfit enough. Returns the index at which each run begins; the first is 0. The last run
+/// has at least `last_at_least` points, all others at least two.
 ///
-/// The best cut is found exactly, by dynamic programming over the ends of runs.
+/// Finds the best cut exactly, by dynamic programming over the ends of runs.
 pub(super) fn segments(points: &[Point], last_at_least: usize) -> Vec<usize> {
     let mut worth = WORTH * WORTH;
     loop {
@@ -88,14 +88,14 @@ fn segments_worth(points: &[Point], last_at_least: usize, worth: f64) -> Vec<usi
     if n <= SIZES_AT_LEAST {
         return vec![0];
     }
-    // The least cost of the first `end` points, and where the last run of it begins.
+    // The least cost of the first `end` points, and the index at which their last run begins.
     let mut best = vec![(f64::INFINITY, 0); n + 1];
     best[0].0 = 0.0;
     for end in SIZES_AT_LEAST..=n {
         let at_least = if end == n { last_at_least } else { SIZES_AT_LEAST };
         for begin in 0..=end - at_least {
             let run = &points[begin..end];
-            // A line takes as much misfit away as it has parameters, for nothing.
+            // A line removes as much misfit as it has parameters even from pure noise.
             let parameters = run.len().min(2) as f64;
             let cost = best[begin].0 + worth + parameters + misfit(run);
             if cost < best[end].0 {

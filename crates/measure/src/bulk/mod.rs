@@ -1,7 +1,7 @@
 //! Bulk transfers: the parameters as functions of the message's size (Culler et al. 1996,
 //! "Bulk-transfer microbenchmark"; LogGP, Alexandrov et al. 1995).
 //!
-//! * [`pattern`]: the course of one launch. [`search`]: its sizes. [`data`]: its measurements.
+//! * [`pattern`]: the procedure of one launch. [`search`]: its sizes. [`data`]: its measurements.
 //! * `estimate`: the figures of one size in one launch. `launches`: several launches.
 //! * `lines`: segments of T(n), and G; `fit`: the search for them. `carried`: the processors' share.
 //! * [`extract`]: all figures of a layer. [`doubts`]: warnings about them.

@@ -1,9 +1,9 @@
-//! The course of one launch.
+//! The procedure of one launch.
 //!
-//! The first launch of a run chooses the sizes ([`super::search`]). For each size it chooses bursts beyond
-//! the depth of the pipeline and a delay beyond the idle time. Later launches take them over. Then come
-//! passes over the sizes, each in another order, until every figure is known or the time is up. Of each size
-//! n a pass measures
+//! The first launch of a run chooses the sizes ([`super::search`]). For each size it chooses bursts longer
+//! than the depth of the pipeline and a delay longer than the idle time. Later launches use the same sizes,
+//! bursts and delays. Then the launch makes passes over the sizes, each in another order, until every
+//! figure is known or the time is up. For each size n a pass measures
 //!
 //! * round trips with n bytes both ways: T(n);
 //! * with n bytes in the request and few in the reply: requests alone (o_s(n)); bursts of 1 to M requests
@@ -12,7 +12,7 @@
 //! * with few bytes in the request and n in the reply: a receive after staying away for 1.2 round trips
 //!   (o_r(n); Kielmann et al. 2000).
 //!
-//! A figure that is precise is not measured again: samples go to wide intervals.
+//! A figure that is precise enough is not measured again: the time goes to figures with wide intervals.
 
 use super::data::{BulkLaunch, BulkShape, SizeData, SizeShape};
 use super::search;
@@ -39,25 +39,27 @@ const LONGEST_USUALLY: usize = 1024;
 const BURST_NS: f64 = 1e6;
 /// A burst for a deep pipeline lasts at most about this long.
 const LONGEST_BURST_NS: f64 = 20e6;
-/// The messages in the longest burst. A deeper pipeline is a doubt, not a longer burst.
+/// The largest number of messages in the longest burst. A deeper pipeline causes a warning, not a longer
+/// burst.
 const LONGEST_AT_MOST: usize = 1 << 12;
-/// The messages in the bursts of one length that make a batch, and the bursts, in a launch with time.
+/// The largest numbers of messages and of bursts in a batch of one length, in a launch with enough time.
 const MESSAGES_IN_BATCH: usize = 128;
 const BURSTS_IN_BATCH: usize = 16;
-/// The lengths of the bursts of requests alone, and their duration at most.
+/// The lengths of the bursts of requests alone, and their longest duration.
 const ISSUE_BURSTS: [usize; 5] = [1, 2, 4, 8, 16];
 const ISSUE_NS: f64 = 20e3;
-/// The requester stays away for so many round trips before it receives the reply.
+/// The requester stays away for this many round trips before it receives the reply.
 const AWAY_ROUND_TRIPS: f64 = 1.2;
-/// The passes: before a figure can be precise, in a launch without time, and at most.
+/// The numbers of passes: before a figure can count as precise, in a launch without time, and at most.
 const PASSES_AT_LEAST: usize = 6;
 const PASSES_WITHOUT_TIME: usize = 2;
 const PASSES_AT_MOST: usize = 60;
-/// In real time a launch makes only one pass after so many times its time, without the time of the search.
+/// In real time a launch makes only one pass after this many times its time budget, not counting the
+/// search.
 const OVERDUE: f64 = 1.5;
-/// A stream is measured again at most so often because its bursts contradict each other.
+/// The number of times that a stream is measured again because its bursts contradict each other.
 const BATCHES_IN_VAIN: usize = 2;
-/// Polls, and delays, timed together.
+/// The number of polls, or of delays, timed together.
 const TOGETHER: u32 = 32;
 
 /// The plan of a launch.
@@ -183,7 +185,7 @@ fn choose_for<R: SizedRequester>(
     let rtt_ns = few(|| bench.round_trip())?;
     let o_s_ns = few(|| Ok(bench.requests_alone(1)? - bench.timer_ns))?.max(1e-3);
     let most = LONGEST_AT_MOST / steady::BURST_OVER_DEPTH;
-    // A message takes at least the time to issue it, even if noise makes a rise smaller.
+    // A message takes at least the time to issue it, even if noise reduces the measured rise.
     let plateau_ns = bench.pilot_plateau(rtt_ns, most, LONGEST_BURST_NS, goes_on)?.max(o_s_ns);
     let depth = steady::depth(rtt_ns, plateau_ns, window);
     let busy_ns = o_s_ns + o_r_small_ns;
@@ -192,7 +194,8 @@ fn choose_for<R: SizedRequester>(
     let usual = ((BURST_NS / plateau_ns) as usize).clamp(LONGEST_AT_LEAST, LONGEST_USUALLY);
     let deep = (steady::BURST_OVER_DEPTH * depth.max(unpolled)).min(LONGEST_AT_MOST);
     let longest = (1 << usual.ilog2()).max(deep.next_power_of_two());
-    // With a delay of o_s + o_r the requests before the first reply are no more than fit on the way.
+    // With a delay of o_s + o_r, the requests issued before the first reply are no more than fit on the
+    // way.
     let d_ns = 2.0 * (plateau_ns - busy_ns).max(busy_ns / 2.0);
     Ok(SizeShape {
         size_bytes,
@@ -217,7 +220,7 @@ fn passes<R: SizedRequester>(
     progress: &mut dyn FnMut(f64),
 ) -> Result<(), LayerError> {
     let BulkLaunch { shape, sizes, timer_ns, o_poll_ns, .. } = data;
-    // The search has its own time.
+    // The search has a budget of its own.
     let began = bench.elapsed();
     let mut order: Vec<usize> = (0..sizes.len()).collect();
     let mut random = fastrand::Rng::with_seed(plan.seed);
@@ -228,7 +231,7 @@ fn passes<R: SizedRequester>(
         let mut all_known = true;
         for (nth, &at) in order.iter().enumerate() {
             let by_time = bench.elapsed() - began;
-            // When the time is up, a pass that is not needed stops before its end.
+            // If the time is up, the launch aborts a pass that it does not need.
             let is_overdue = pass > 1 && bench.is_overdue(began + OVERDUE);
             if is_overdue || (pass > PASSES_WITHOUT_TIME && by_time >= 1.0) {
                 return Ok(());
@@ -289,7 +292,7 @@ impl Size<'_> {
         Ok(all_known)
     }
 
-    /// Returns the batches of o_s, from the burst of which it is read.
+    /// Returns the batches of o_s, from the burst length from which o_s is computed.
     fn longest_alone(&self) -> Vec<f64> {
         let m = send_overhead(&self.data.issue, self.timer_ns).m;
         let burst = self.data.issue.iter().find(|burst| burst.m == m);
@@ -301,7 +304,7 @@ impl Size<'_> {
         bench.set_sizes(size_bytes, size_bytes, rest_ns)?;
         let settling_ns = settle(bench)?;
         let mut measured_ns = 0.0;
-        // The requester waits no longer than it will measure.
+        // Measure for at least as long as settling took.
         loop {
             let batch: Vec<f64> = (0..trips).map(|_| bench.round_trip()).collect::<Result<_, _>>()?;
             measured_ns += batch.iter().sum::<f64>();
@@ -378,9 +381,9 @@ impl Size<'_> {
     }
 }
 
-/// Makes round trips until the data are where they stay. Measurements of other sizes have pushed large
-/// messages out of the caches, and the first round trips take twice the time. Returns the time spent, in
-/// nanoseconds.
+/// Makes round trips until the data are in the caches where they will stay. Measurements of other sizes
+/// have evicted the data of large messages, and the first round trips take twice the time. Returns the time
+/// spent, in nanoseconds.
 fn settle<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<f64, LayerError> {
     let mut spent_ns = 0.0;
     for _ in 0..SETTLING_TRIPS {
@@ -392,7 +395,7 @@ fn settle<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<f64, LayerError
     Ok(spent_ns)
 }
 
-/// Returns the times to the last reply, whose rises choose the figures to measure again.
+/// Returns the times to the last reply. Their rises decide whether the stream is measured again.
 fn done_ns(burst: &Burst) -> &Vec<f64> {
     &burst.done_ns
 }

@@ -1,46 +1,46 @@
-//! Which sizes are measured: one per octave, and both sides of every place where T(n) leaves
-//! its line, brought together until they enclose it narrowly.
+//! Chooses the sizes to measure: one per octave, and two sizes that closely enclose every departure of T(n)
+//! from its line.
 //!
-//! Kielmann et al. 2000 and Netgauge refine where a time is off what smaller sizes
-//! extrapolate to. Here the lines are laid through what lies on both sides, which sees a
-//! change of slope as well as a jump, and is not misled by a single bad time.
+//! Kielmann et al. 2000 and Netgauge refine a size whose time differs from the extrapolation of smaller
+//! sizes. This search fits lines through the sizes on both sides instead. It therefore detects a change of
+//! slope as well as a jump, and one wrong time does not mislead it.
 
 use super::fit::{NOISE, Point, segments};
 use crate::bench::{Bench, median_and_error};
 use crate::layer::{LayerError, SizedRequester};
 use crate::steady;
 
-/// A change by which T departs by more than this share is always found.
+/// The search always finds a change by which T departs by more than this share.
 pub const DEPARTURE: f64 = 0.1;
-/// Two sizes enclose a change narrowly where they are no farther apart than this share of
-/// the smaller one, or one byte.
+/// Two sizes closely enclose a change if they differ by at most this share of the smaller one, or by one
+/// byte.
 pub const STEP: f64 = 1.0 / 64.0;
-/// Sizes looked at to enclose changes, at most.
+/// The largest number of sizes probed to enclose changes.
 const LOOKS_AT_MOST: usize = 40;
-/// Times the launch's time after which nothing is searched any more, where somebody waits.
+/// In real time the search stops after this many times the launch's time budget.
 const OVERDUE: f64 = 4.0;
-/// Round trips of a size that is looked at, and time for them.
+/// The smallest and the largest number of round trips of a probed size, and the time for them.
 const TRIPS: (usize, usize) = (9, 250);
 const TRIPS_NS: f64 = 4e6;
-/// The least of them where the launch's time is up.
+/// The smallest number of round trips once the launch's time budget has passed.
 const TRIPS_OVERDUE: usize = 3;
 
-/// The gap of the smallest size is compared with its round trip by streams of this window.
+/// Largest window of the pilot streams, which compare the gap of the smallest size with its round trip.
 const PILOT_WINDOW_AT_MOST: usize = 64;
-/// Share of the launch's time for one window of them.
+/// Share of the launch's time budget for one window of a pilot stream.
 const PILOT_SHARE: f64 = 0.01;
 
-/// What the search found.
+/// The result of the search.
 pub(super) struct Found {
     /// Sizes to measure, ascending.
     pub(super) sizes: Vec<usize>,
-    /// What must pass after a reply of the smallest size until the layer is quiet.
+    /// Delay after a reply of the smallest size until the layer is quiet.
     pub(super) rest_ns: f64,
-    /// Half a round trip of each size that was looked at, in the order of the search.
+    /// Half a round trip of each probed size, in the order of the search.
     pub(super) seen_ns: Vec<(usize, f64)>,
 }
 
-/// Searches sizes from 1 byte to `largest`. Calls `goes_on` before each that it looks at.
+/// Searches sizes from 1 byte to `largest`. Calls `goes_on` before each probe.
 pub(super) fn sizes<R: SizedRequester>(
     bench: &mut Bench<'_, R>,
     largest: usize,
@@ -66,7 +66,7 @@ pub(super) fn sizes<R: SizedRequester>(
     }
     let changes = search.changes();
     sizes.extend(changes.iter().flat_map(|&(below, beyond)| [below, beyond]));
-    // A line needs two sizes, and the last one may have but one of an octave.
+    // A line needs two sizes, and the last octave may contain only one.
     if let Some(&(_, beyond)) = changes.last() {
         sizes.push(beyond.midpoint(largest));
     }
@@ -75,7 +75,8 @@ pub(super) fn sizes<R: SizedRequester>(
     Ok(Found { sizes, rest_ns, seen_ns: search.seen_ns })
 }
 
-/// Powers of two, `largest`, and one between the last two.
+/// Returns the powers of two below `largest`, the midpoint between the last of them and `largest`, and
+/// `largest`.
 fn octaves(largest: usize) -> Vec<usize> {
     let powers = (0..usize::BITS).map(|log| 1 << log).take_while(|&size| size < largest);
     let mut sizes: Vec<usize> = powers.collect();
@@ -85,14 +86,14 @@ fn octaves(largest: usize) -> Vec<usize> {
     sizes
 }
 
-/// A size between two that do not yet enclose a change narrowly.
+/// Returns a size between two sizes that do not yet closely enclose a change.
 fn middle(below: usize, beyond: usize) -> Option<usize> {
     let is_wide = (beyond - below) as f64 > STEP * below as f64;
     Some(below.midpoint(beyond)).filter(|&size| is_wide && size != below)
 }
 
-/// What must pass between measurements of the smallest size. A larger one needs no more: its bytes
-/// take as long in the round trip as in the gap.
+/// Returns the delay between measurements of the smallest size, in nanoseconds. A larger size needs no
+/// longer delay, because its additional bytes lengthen the round trip by as much as the gap.
 fn rest_of_smallest<R: SizedRequester>(
     bench: &mut Bench<'_, R>,
     goes_on: impl FnMut(),
@@ -104,9 +105,9 @@ fn rest_of_smallest<R: SizedRequester>(
     Ok(steady::rest_ns(plateau_ns, rtt_ns))
 }
 
-/// The median round trip at the sizes that are set, and its error.
+/// Returns the median round trip at the current sizes and its standard error, in nanoseconds.
 fn trips<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<(f64, f64), LayerError> {
-    // The first one after a change of sizes is not like the others.
+    // The first round trip after a change of sizes is not representative.
     let first = bench.round_trip()?;
     let least = if bench.is_overdue(1.0) { TRIPS_OVERDUE } else { TRIPS.0 };
     let count = ((TRIPS_NS / first.max(1.0)) as usize).clamp(least, TRIPS.1);
@@ -117,9 +118,9 @@ fn trips<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<(f64, f64), Laye
 struct Search<'b, 'a, R> {
     bench: &'b mut Bench<'a, R>,
     rest_ns: f64,
-    /// T of the sizes looked at, ascending.
+    /// T of the probed sizes, ascending by size.
     points: Vec<Point>,
-    /// The same, in the order of the search.
+    /// T of the probed sizes, in the order of the search.
     seen_ns: Vec<(usize, f64)>,
 }
 
@@ -134,7 +135,7 @@ impl<R: SizedRequester> Search<'_, '_, R> {
         Ok(())
     }
 
-    /// The sizes on both sides of each change, as far as is known.
+    /// Returns the sizes below and beyond each change found so far.
     fn changes(&self) -> Vec<(usize, usize)> {
         let begins = segments(&self.points, 1);
         let size = |at: usize| self.points[at].bytes as usize;

@@ -1,8 +1,7 @@
-//! What one launch measured, batch by batch: the data behind every figure.
+//! The measurements of one launch, batch by batch: the data behind every figure.
 //!
-//! Every time is in nanoseconds as it was read; the cost of reading the clock
-//! ([`LaunchData::timer_ns`]) is still in it, except where a field says otherwise. The
-//! value of a batch is the mean of its middle 80 %.
+//! Every time is in nanoseconds. It includes the cost of one clock reading ([`LaunchData::timer_ns`]),
+//! except where a field says otherwise. The value of a batch is the mean of its middle 80 %.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -23,7 +23,7 @@ const DISAGREEMENT: f64 = 0.1;
 const LATE: f64 = 0.05;
 /// A plateau below o_s + o_r by this share is no measurement error.
 const OVERLAP: f64 = -0.1;
-/// A burst of so many messages gives a trusted o_s.
+/// A burst of at least this many messages gives a trusted o_s.
 const ISSUE_BURST_TRUSTED: f64 = 4.0;
 
 /// Returns the warnings: the layer or the machine does not behave as the model says.
@@ -51,7 +51,7 @@ pub(super) fn find(
             ));
         }
     }
-    // The last window of a stream that the window limits takes g a message, which is not known.
+    // A stream that its window limits still needs g for its last window, and g is unknown.
     let is_predictable = |d_ns: f64| match plateau.limited_by {
         Limit::Gap | Limit::Processor => true,
         Limit::Window => d_ns > 0.0,
@@ -154,13 +154,13 @@ fn doubt_overheads(
     let (rtt, o_r, away) = (value(&parameters.rtt), value(&parameters.o_r), value(&checks.o_r_away));
     let slope = match checks.delay_slope {
         Some(slope) if (slope - 1.0).abs() <= SLOPE_TOLERANCE => None,
-        // Then o_r is not read off delays.
+        // In that case o_r does not come from delays.
         _ if plateau.limited_by == Limit::Unknown => None,
         Some(slope) => Some(format!("the time per message rises by {slope:.2} per unit of delay, not by 1")),
         None => Some("too few delays were longer than the idle time".into()),
     };
     doubts.extend(slope.map(|text| Doubt::about("delay_slope", "o_r", text)));
-    // Neither method resolves a quarter of a percent of the round trip.
+    // Neither method can resolve a quarter of a percent of the round trip.
     let is_apart = |ns: f64| (ns - o_r).abs() > DISAGREEMENT * o_r.abs() + 0.0025 * rtt;
     if let Some(span) = launches.o_r_over_delays(o_r).filter(|span| is_apart(span.lo) || is_apart(span.hi)) {
         doubts.push(Doubt::about(
@@ -180,7 +180,7 @@ fn doubt_overheads(
         doubts.push(Doubt::about("o_r_two_ways", "o_r", "no reply was there after staying away".into()));
     }
     let (late, seen) = launches.data.iter().fold((0, 0), |(late, seen), l| {
-        // A record is a file: its counts may have any value.
+        // A record is a file that others may have written: its counts may have any value.
         let batch = l.issue.first().map_or(BATCH, |burst| burst.per_batch.min(BATCH));
         let here = l.o_r_away_late.saturating_add((batch * l.o_r_away_ns.len()) as u64);
         (u64::saturating_add(late, l.o_r_away_late), u64::saturating_add(seen, here))

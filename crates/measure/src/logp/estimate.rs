@@ -34,8 +34,8 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// Reads one launch. With `steady` the plateau is read off the time to issue, otherwise off the time to
-    /// the last reply.
+    /// Computes the figures of one launch. The plateau comes from the time to issue if `steady`, otherwise
+    /// from the time to the last reply.
     pub(super) fn of(launch: &LaunchData, steady: bool) -> Self {
         let med = |values: &[f64]| median(values.iter().copied());
         let rtt = med(&launch.rtt.batches_ns);
@@ -57,7 +57,7 @@ impl Estimate {
         let mut o_r_by_delay = vec![f64::NAN; launch.signature.len()];
         for (curve, o_r) in launch.signature.iter().zip(&mut o_r_by_delay).skip(1) {
             let d = med(&curve.d_measured_ns);
-            // The shortest delay is for the plot, not for the fit.
+            // The shortest delay serves the plot, not the fit.
             if curve.d_ns <= BEYOND_IDLE * idle_guess || curve.d_ns <= launch.shape.delays_ns[1] {
                 continue;
             }
@@ -66,8 +66,8 @@ impl Estimate {
             *o_r = med(&steady) - d - o_s.value_ns;
             busy_samples.extend(steady.iter().zip(&curve.d_measured_ns).map(|(steady, d)| steady - d));
         }
-        // The model says that the slope is 1. A fixed slope keeps the error of a fitted one out of o_r; the
-        // fitted slope is a check.
+        // The model requires a slope of 1. The fixed slope keeps the error of a fitted slope out of o_r;
+        // the fitted slope is a check.
         let busy = line.iter().map(|(d, steady)| steady - d).sum::<f64>() / line.len() as f64;
         let o_r = if is_too_deep(launch, rtt, plateau) { o_r_away } else { busy - o_s.value_ns };
         Self {
@@ -103,7 +103,7 @@ pub(super) fn is_too_deep(launch: &LaunchData, rtt_ns: f64, plateau_ns: f64) -> 
     steady::is_too_deep(longest, rtt_ns, plateau_ns, launch.shape.window)
 }
 
-/// Reports whether the plateau is read off the time to issue.
+/// Reports that the plateau comes from the time to issue.
 pub(super) fn issuing_is_steady(launches: &[LaunchData]) -> bool {
     let over_launches = |times: fn(&Burst) -> &Vec<f64>| {
         median(launches.iter().filter_map(|l| l.signature.first()).map(|c| median(rises(&c.bursts, times))))

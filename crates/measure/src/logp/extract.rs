@@ -1,17 +1,17 @@
-//! The parameters and doubts read off several launches.
+//! The parameters and warnings computed from several launches.
 //!
 //! Every figure is computed for each launch first. Its value is the median over the launches, its interval
-//! the distribution-free interval of that median. No figure is clamped: a figure that does not fit the model
-//! causes a doubt.
+//! the distribution-free interval of that median. No figure is clamped: a figure that does not fit the
+//! model causes a warning.
 //!
 //! The signature gives:
 //! * `o_s`: from short bursts of requests alone, from quiet.
 //! * `o_r`: with a delay D beyond the idle time a message takes o_s + D + o_r, and the slope over D must be
 //!   1. If the cost of a receive depends on the delay, the intervals of `o_r` and `L` span that cost.
-//! * plateau without delay: max(g, o_s + o_r, rtt / window), read off the time to issue, as in the paper.
-//!   That time reaches the plateau only once every queue in front of the slowest stage is full, which may
-//!   take longer than the longest burst. If the time to the last reply rises differently, the plateau is read
-//!   off that time.
+//! * plateau without delay: max(g, o_s + o_r, rtt / window), computed from the time to issue, as in the
+//!   paper. That time reaches the plateau only once every queue in front of the slowest stage is full,
+//!   which may take longer than the longest burst. If the time to the last reply rises differently, the
+//!   plateau comes from that time.
 //! * `L` = rtt / 2 - o_s - o_r.
 //!
 //! The term that sets the plateau decides the meaning of g. If no idle time is left, it is the processor, and
@@ -31,7 +31,7 @@ use crate::record::plateau::{Limit, Plateau};
 use crate::stats::{Confidence, Interval, median, quantile_of_sorted, quantiles, sorted};
 use crate::steady::{Evidence, limited_by};
 
-/// The parameters of a layer, read off several launches.
+/// The parameters of a layer, computed from several launches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Extracted {
     /// The parameters.
@@ -40,11 +40,12 @@ pub struct Extracted {
     pub plateau: Plateau,
     /// Figures that check the parameters.
     pub checks: Checks,
-    /// Doubts.
+    /// The warnings.
     pub doubts: Vec<Doubt>,
 }
 
-/// Returns rtt, o_s, o_r and the plateau of each launch, in nanoseconds: the figures of ratios between layers.
+/// Returns rtt, o_s, o_r and the plateau of each launch, in nanoseconds. Ratios between layers consist of
+/// these figures.
 pub fn each_launch(data: &[LaunchData]) -> Vec<[f64; 4]> {
     if data.is_empty() {
         return Vec::new();
@@ -56,7 +57,7 @@ pub fn each_launch(data: &[LaunchData]) -> Vec<[f64; 4]> {
         .collect()
 }
 
-/// Reads parameters and doubts off launches. `None` without launches.
+/// Computes parameters and warnings from launches. Returns `None` without launches.
 pub fn extract(data: &[LaunchData], confidence: impl Into<Confidence>, precision: f64) -> Option<Extracted> {
     let first = data.first()?;
     let launches = Launches::of(data, confidence.into());
@@ -67,7 +68,7 @@ pub fn extract(data: &[LaunchData], confidence: impl Into<Confidence>, precision
     Some(Extracted { parameters, plateau, checks, doubts })
 }
 
-/// Reads the plateau, and the term that sets it.
+/// Computes the plateau, and determines the term that sets it.
 fn plateau(launches: &Launches<'_>, window: usize) -> Plateau {
     let steady = launches.figure(|e| e.plateau);
     let idle = launches.figure(|e| e.idle);
@@ -105,7 +106,7 @@ fn parameters(launches: &Launches<'_>, plateau: &Plateau) -> Parameters {
     let trips: u64 = launches.data.iter().map(|l| l.rtt.samples).sum();
     let mut rtt = launches.figure(|e| e.rtt).parameter([], trips);
     rtt.quantiles_ns = quantiles(launches.data.iter().flat_map(|l| l.rtt.histogram_ns.iter().copied()));
-    // The histogram has its extremes to 0.1 % only.
+    // The histogram has a resolution of 0.1 %, too coarse for its extremes.
     let least = launches.data.iter().map(|l| l.rtt.min_ns).fold(f64::INFINITY, f64::min);
     let most = launches.data.iter().map(|l| l.rtt.max_ns).fold(f64::NEG_INFINITY, f64::max);
     rtt.quantiles_ns.extend([("min".to_owned(), least), ("max".to_owned(), most)]);
@@ -197,7 +198,7 @@ mod tests {
     use super::super::data::{Burst, Curve, Shape};
     use super::*;
 
-    /// A launch as a peer, a host or a file may leave it: some figures have no value.
+    /// Returns a launch in which some figures have no value, as a peer, a host or a file may produce it.
     fn launch(o_r_away_ns: Vec<f64>, longest_delay_ns: f64) -> LaunchData {
         let burst = |m: usize, per: f64| Burst {
             m,

@@ -11,7 +11,7 @@ use crate::steady::{self, Overheads, Varying};
 pub(super) struct Launches<'a> {
     pub(super) data: &'a [LaunchData],
     pub(super) estimates: Vec<Estimate>,
-    /// Whether the plateau is read off the time to issue.
+    /// True if the plateau comes from the time to issue.
     steady: bool,
     confidence: Confidence,
 }
@@ -35,8 +35,8 @@ impl<'a> Launches<'a> {
         self.figure(of).parameter(samples, count)
     }
 
-    /// Returns the span of the cost of a receive over those delays after which it differs significantly from
-    /// `o_r_ns`. `None` without such a delay, and if `o_r` is not read off delays.
+    /// Returns the span of the cost of a receive over those delays after which it differs significantly
+    /// from `o_r_ns`. Returns `None` without such a delay, and if `o_r` does not come from delays.
     pub(super) fn o_r_over_delays(&self, o_r_ns: f64) -> Option<Interval> {
         let first = self.data.first()?;
         if self.is_too_deep() {

@@ -1,6 +1,6 @@
 //! The LogP signature (Culler et al. 1996, "Small-message performance").
 //!
-//! * [`pattern`]: the course of one launch. [`data`]: its measurements, batch by batch.
+//! * [`pattern`]: the procedure of one launch. [`data`]: its measurements, batch by batch.
 //! * `send_overhead`: o_s from bursts of requests alone. `estimate`: the parameters of one launch.
 //! * `launches`: several launches. [`extract`]: the parameters over all of them.
 //! * [`doubts`]: warnings about the parameters.

@@ -1,4 +1,4 @@
-//! The course of one launch.
+//! The procedure of one launch.
 //!
 //! The order is: warm-up; the cost of a clock reading; single round trips; empty polls; bursts of requests
 //! alone; receives after staying away. Then come passes over the signature, each with its half-window bursts
@@ -15,50 +15,52 @@ use crate::steady::{self, Overheads};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// The least longest burst of a signature, for a run of `logp`.
+/// The smallest permitted longest burst of a signature, for a run of `logp`.
 pub const LONGEST_BURST: usize = 1024;
 /// The messages of short bursts in a batch, for a run of `logp`.
 pub const BATCH_MESSAGES: usize = 256;
-/// The longest burst. A deeper pipeline is a doubt, not a longer burst.
+/// The largest permitted longest burst. A deeper pipeline causes a warning, not a longer burst.
 pub const LONGEST_BURST_AT_MOST: usize = 1 << 15;
 /// The lengths of the bursts of requests alone.
 const ISSUE_BURSTS: [usize; 5] = [1, 2, 4, 8, 16];
-/// Consecutive samples in a batch (Culler et al. have batches of 50 as well), and in a short launch.
+/// The number of consecutive samples in a batch (50, as in Culler et al.), and in a short launch.
 pub(super) const BATCH: usize = 50;
 const BATCH_AT_LEAST: usize = 10;
-/// The share of the launch's time for one window of the pilot.
+/// The share of the launch's time for one window of the pilot stream.
 const PILOT_SHARE: f64 = 0.01;
-/// The share of the launch's time for round trips as many as a batch of each phase.
+/// The share of the launch's time for as many round trips as one batch of each phase has.
 const BATCH_SHARE: f64 = 1.0 / 300.0;
-/// The share of the launch's time for the least batches of the bursts of one length.
+/// The share of the launch's time for the smallest number of batches of the bursts of one length.
 const ISSUE_SHARE: f64 = 0.1;
-/// The batches of each small measurement, at most and at least.
+/// The largest and the smallest number of batches of each small measurement.
 const BATCHES: usize = 24;
 const BATCHES_AT_LEAST: usize = 3;
-/// Empty polls timed together.
+/// The number of empty polls timed together.
 const POLLS: u32 = 32;
-/// Delays timed together.
+/// The number of delays timed together.
 const DELAYS: u32 = 256;
-/// The passes over the signature: before the figures can be precise, in a launch without time, and at most.
+/// The numbers of passes over the signature: before a figure can count as precise, in a launch without
+/// time, and at most.
 const PASSES_AT_LEAST: usize = 8;
 const PASSES_WITHOUT_TIME: usize = 3;
 const PASSES_AT_MOST: usize = 40;
-/// A launch begins no further pass after so many times its time, because other programs need the processor.
+/// A launch begins no further pass after this many times its time budget, because other programs need the
+/// processor.
 const OVERDUE: f64 = 8.0;
-/// The same for a launch in real time, for which a user waits.
+/// The same limit for a launch in real time, for which a user waits.
 const OVERDUE_IN_REAL_TIME: f64 = 1.5;
-/// The pause before a cold round trip, and the number of pauses, at least and at most.
+/// The pause before a cold round trip, and the smallest and the largest number of pauses.
 const PAUSE_NS: f64 = 2e6;
 const PAUSES: (usize, usize) = (3, 10);
 /// The share of the launch's time for the pauses.
 const PAUSES_SHARE: f64 = 0.2;
 /// The longest burst of a signature in a launch without time.
 const SHORTEST_SIGNATURE: usize = 8;
-/// Bursts of that length that a delay takes in a launch without time.
+/// The number of bursts of that length that a delay takes in a launch without time.
 const LENGTHS_IN_CURVES: f64 = 4.0 * PASSES_WITHOUT_TIME as f64;
 /// The delays of a signature, in units of the idle time or of half of the busy time.
 const DELAYS_IN_UNITS: [f64; 6] = [0.0, 0.5, 1.25, 1.75, 2.5, 3.5];
-/// The requester stays away for so many round trips before it receives the reply.
+/// The requester stays away for this many round trips before it receives the reply.
 const AWAY_ROUND_TRIPS: f64 = 1.2;
 
 /// The plan of a launch.
@@ -76,7 +78,7 @@ pub struct Plan {
     pub confidence: f64,
     /// The seed of the order of the curves.
     pub seed: u64,
-    /// The least longest burst of the signature.
+    /// The smallest permitted longest burst of the signature.
     pub longest_burst: usize,
     /// The messages of short bursts in a batch: fewer are quicker and noisier.
     pub batch_messages: usize,
@@ -204,7 +206,7 @@ struct Pilot {
     rest_ns: f64,
 }
 
-/// One launch in its course.
+/// One launch in progress.
 struct Launch<'a, R> {
     bench: Bench<'a, R>,
     plan: &'a Plan,
@@ -216,7 +218,8 @@ struct Launch<'a, R> {
 }
 
 impl<R: Requester> Launch<'_, R> {
-    /// Chooses the samples in a batch: fewer if the least number would take too long.
+    /// Chooses the number of samples in a batch. It is smaller if the smallest number of batches would take
+    /// too long.
     fn choose_batch(&mut self) -> Result<(), LayerError> {
         if self.bench.layer.is_virtual() {
             return Ok(());
@@ -226,21 +229,21 @@ impl<R: Requester> Launch<'_, R> {
         Ok(())
     }
 
-    /// Reports whether another batch is due after `batches`, in a phase that ends when `share` of the
-    /// launch's time has passed.
+    /// Reports whether another batch is due after `batches`. The phase ends once `share` of the launch's
+    /// time has passed.
     fn goes_on(&mut self, batches: usize, share: f64) -> bool {
         let elapsed = self.bench.elapsed();
         (self.progress)(elapsed.min(share));
         batches < BATCHES_AT_LEAST || (batches < BATCHES && elapsed < share)
     }
 
-    /// Reports whether the median of `values` is known to half of the precision asked for.
+    /// Reports that the half-width of the median of `values` is at most half of the precision asked for.
     fn is_known(&self, values: &[f64]) -> bool {
         is_known(values, median(values.iter().copied()), self.plan.precision / 2.0, self.plan.confidence)
     }
 
-    /// Returns the time per message of a stream in nanoseconds, for the choice of bursts, delays and the
-    /// rest.
+    /// Returns the time per message of a stream in nanoseconds. It determines the bursts, the delays and
+    /// the rest.
     fn pilot_plateau(&mut self) -> Result<f64, LayerError> {
         let rtt_ns = self.pilot_round_trip()?;
         let most = LONGEST_BURST_AT_MOST / steady::BURST_OVER_DEPTH;
@@ -325,7 +328,7 @@ impl<R: Requester> Launch<'_, R> {
         Ok(bursts)
     }
 
-    /// Measures receives after staying away. Also counts the replies that came too late, which are not in the
+    /// Measures receives after staying away. Also counts the late replies, which are not part of the
     /// figure.
     fn receives_after_staying_away(&mut self, rtt_ns: f64) -> Result<(Vec<f64>, u64), LayerError> {
         let away = self.bench.layer.work(AWAY_ROUND_TRIPS * rtt_ns);
@@ -350,7 +353,7 @@ impl<R: Requester> Launch<'_, R> {
         Ok((batches, late))
     }
 
-    /// Chooses bursts beyond the depth of the pipeline, as far as the launch has time for them, and delays on
+    /// Chooses bursts longer than the depth of the pipeline, as far as the launch has time, and delays on
     /// both sides of the idle time.
     fn choose_shape(&self, pilot: &Pilot) -> Shape {
         let window = self.bench.layer.max_window();
@@ -382,7 +385,7 @@ impl<R: Requester> Launch<'_, R> {
 
     fn passes(&mut self, data: &mut LaunchData) -> Result<(), LayerError> {
         let began = self.bench.elapsed();
-        // The pauses at the end keep their share.
+        // Leave time for the pauses at the end.
         let share = |elapsed: f64| (elapsed - began) / (0.95 - began).max(0.05);
         let told = |share: f64| 0.2 + 0.75 * share.min(1.0);
         let mut order: Vec<usize> = (0..data.signature.len()).collect();

@@ -1,4 +1,4 @@
-//! Ratios of layers with interleaved launches, paired by launch. Drift of the machine cancels.
+//! Ratios of layers with interleaved launches, paired by launch: drift of the machine cancels.
 
 use super::data::LaunchData;
 use super::extract::each_launch;
@@ -16,8 +16,8 @@ pub fn ratios(results: &[LayerResult], confidence: f64) -> Vec<Ratio> {
     signatures.flat_map(|above| ratio(above, below, confidence)).collect()
 }
 
-/// Returns the ratios of one signature to another one of the same interleaved run. None if their launches are
-/// of different strata, which differ in more than the layer.
+/// Returns the ratios of one signature to another one of the same interleaved run. Returns none if their
+/// launches are of different strata, because those differ in more than the layer.
 pub fn ratio(above: &LayerResult, below: &LayerResult, confidence: f64) -> Vec<Ratio> {
     let (Some(found_above), Some(found_below)) = (above.logp(), below.logp()) else { return Vec::new() };
     if above.headline().map(|stratum| &stratum.name) != below.headline().map(|stratum| &stratum.name) {
@@ -30,7 +30,7 @@ pub fn ratio(above: &LayerResult, below: &LayerResult, confidence: f64) -> Vec<R
     for (at, parameter) in ["rtt", "o_s", "o_r", last].into_iter().enumerate() {
         let pair = |(launch, above): (&usize, &[f64; 4])| Some((above[at], below_each.get(launch)?[at]));
         let pairs = above_each.iter().filter_map(pair);
-        // Ratios of figures around 0 say nothing, and to leave out single pairs would select by the outcome.
+        // Ratios of figures near 0 mean nothing, and omitting single pairs would select by the outcome.
         let are_positive = pairs.clone().all(|(above, below)| above > 0.0 && below > 0.0);
         if pairs.clone().next().is_none() || !are_positive {
             continue;
@@ -49,8 +49,8 @@ pub fn ratio(above: &LayerResult, below: &LayerResult, confidence: f64) -> Vec<R
     ratios
 }
 
-/// Returns the parameters as shares of half of the round trip, over the launches. `None` if no launch gives
-/// them.
+/// Returns the parameters as shares of half of the round trip, over the launches. Returns `None` if no
+/// launch has them.
 pub fn shares(launches: &[LaunchData], confidence: f64) -> Option<Shares> {
     let each = each_launch(launches);
     let share = |of: fn([f64; 3]) -> f64| {

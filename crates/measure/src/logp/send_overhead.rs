@@ -6,7 +6,7 @@ use crate::stats::median;
 /// A longer burst still only sends if a message costs at most this share more than in a shorter one.
 const SEND_ONLY_GROWTH: f64 = 0.001;
 
-/// A send overhead, and the burst from which it is read.
+/// A send overhead, and the length of the burst that gave it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SendOverhead {
     /// Time per message.
@@ -15,16 +15,16 @@ pub(crate) struct SendOverhead {
     pub(crate) m: usize,
 }
 
-/// Returns the time per message in the longest burst that only sends: its messages cost no more than those of
-/// the shorter bursts, within the error of the measurement.
+/// Returns the time per message in the longest burst that only sends. The messages of such a burst cost no
+/// more than those of shorter bursts, within the error of the measurement.
 pub(crate) fn send_overhead(bursts: &[Burst], timer_ns: f64) -> SendOverhead {
     let mut best = SendOverhead { value_ns: f64::NAN, m: 0 };
     let (mut least, mut least_error) = (f64::INFINITY, 0.0);
     for burst in bursts {
         let value_ns = cost_of_request(burst, timer_ns);
         let error_ns = standard_error(&burst.issue_ns) / burst.m as f64;
-        // The cost of a clock reading is known to 5 %. Without slack for noise, a burst that is above the
-        // least by chance would end the search, and the chosen value would be too small.
+        // The cost of a clock reading is known to 5 %. Without slack for noise, a burst that is slower by
+        // chance would end the search, and the chosen value would be too small.
         let slack_ns = SEND_ONLY_GROWTH * least
             + 0.05 * timer_ns / burst.m as f64
             + 3.0 * f64::hypot(error_ns, least_error);

@@ -1,4 +1,4 @@
-//! The tables of the dials, read off launches.
+//! The tables of the dials, computed from launches.
 
 use super::data::{Block, Dialled, NAMES};
 use super::record::{CrossTalk, Figure, Program, Row, Table, Validation};
@@ -9,9 +9,9 @@ use crate::record::doubt::Doubt;
 use crate::show::{Bytes, Percent, Time};
 use crate::stats::median;
 
-/// The tolerated error of a value: a share of itself, or so many nanoseconds.
+/// The tolerated error of a value: a share of the value, or this many nanoseconds.
 const MAY_ERR: (f64, f64) = (0.01, 150.0);
-/// The tolerated shift of a parameter that the dial must not change: a share of itself, or so many
+/// The tolerated shift of a parameter that the dial must not change: a share of the parameter, or this many
 /// nanoseconds.
 const MAY_MOVE: (f64, f64) = (0.02, 100.0);
 /// The index of g among the figures of a block.
@@ -28,14 +28,14 @@ pub struct Subject {
     pub figure: usize,
     /// Bytes of a message.
     pub size_bytes: usize,
-    /// Whether the dial adds to the parameter; otherwise it sets the parameter.
+    /// True if the dial adds to the parameter; otherwise it sets the parameter.
     pub adds: bool,
     /// The indices of the figures that the dial moves by the model.
     pub demanded: Vec<usize>,
 }
 
 impl Block {
-    /// Reads a block off its signature.
+    /// Computes the figures of a block from its signature.
     pub fn of(data: &LaunchData, wanted_ns: f64) -> Self {
         let [rtt, o_s, o_r, g] =
             each_launch(std::slice::from_ref(data)).first().copied().unwrap_or([f64::NAN; 4]);
@@ -64,7 +64,7 @@ impl Pair {
     }
 }
 
-/// Reads the tables and the cross-talk of all dials off launches.
+/// Computes the tables and the cross-talk of all dials from launches.
 pub fn extract(subjects: &[Subject], launches: Vec<Dialled>, confidence: f64) -> Validation {
     let tables: Vec<Table> =
         subjects.iter().enumerate().map(|(at, subject)| table(subject, at, &launches, confidence)).collect();
@@ -73,7 +73,7 @@ pub fn extract(subjects: &[Subject], launches: Vec<Dialled>, confidence: f64) ->
     Validation { tables, cross_talk, programs: Vec::new(), launches }
 }
 
-/// Returns every dialled block of a dial with its neighbours.
+/// Returns every dialled block of a dial with its two neighbours.
 fn pairs(dial: usize, launches: &[Dialled]) -> Vec<Pair> {
     let of_dial = launches.iter().filter(|launch| launch.dial == dial);
     of_dial.flat_map(|launch| launch.blocks.windows(3).filter_map(pair)).collect()
@@ -148,8 +148,9 @@ fn row(subject: &Subject, wanted_ns: f64, pairs: &[&Pair], link: &[f64], confide
     }
 }
 
-/// Completes the figures of an operation of a plain program from its times in pairs of launches, without the
-/// dial and with it. If the dial `adds`, the difference is observed; otherwise the time with the dial.
+/// Completes the figures of an operation of a plain program from its times in pairs of launches, without
+/// the dial and with it. If the dial `adds`, the observed value is the difference; otherwise it is the time
+/// with the dial.
 pub fn program(known: Program, pairs: &[[f64; 2]], adds: bool, confidence: f64) -> Program {
     let observed = |&[link, dialled]: &[f64; 2]| if adds { dialled - link } else { dialled };
     let seen = Median::over(pairs.iter().map(observed), confidence);
@@ -173,8 +174,8 @@ fn within(difference_ns: f64, of_ns: f64, (share, least_ns): (f64, f64)) -> bool
     difference_ns.abs() <= (share * of_ns.abs()).max(least_ns)
 }
 
-/// Returns the slope of each parameter over the dial, by least squares through the origin. Values that the
-/// link exceeds without the dial are left out.
+/// Returns the slope of each parameter over the dial, by least squares through the origin. It omits values
+/// that the link exceeds without the dial.
 fn cross_talk<'a>(subject: &'a Subject, table: &'a Table) -> impl Iterator<Item = CrossTalk> + 'a {
     NAMES.iter().enumerate().map(move |(at, name)| {
         let points = table.rows.iter().filter(|row| row.is_met.is_some());

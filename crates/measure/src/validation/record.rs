@@ -1,4 +1,5 @@
-//! What validating finds: a table for each dial, and what each dial does to every parameter.
+//! The record of the verb `validate`: a table for each dial, and the effect of each dial on every
+//! parameter.
 
 use super::data::Dialled;
 use crate::stats::Interval;
