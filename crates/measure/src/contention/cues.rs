@@ -1,11 +1,13 @@
-//! The cues of a step: a requester performs its assignment and is told when to count and when to stop.
+//! The cues of a step: a requester performs its assignment, and a cue tells it when to count and when to
+//! stop.
 
 use super::member::Member;
 use super::performer::Performer;
 use super::step::{Assignment, Counted, Cue};
 use crate::layer::LayerError;
 
-/// Calls to a layer between two looks for cues. With so many calls the cost of a look does not count.
+/// Number of calls to a layer between two checks for cues. It is large enough to make the cost of a check
+/// negligible.
 const CALLS_PER_LOOK: usize = 64;
 
 /// The channel on which a requester receives cues and answers them.

@@ -1,7 +1,7 @@
-//! What one launch measured of contention, step by step: the data behind every figure.
+//! The contention measurements of one launch, step by step: the data behind every figure.
 //!
-//! Every requester times on its own clock; no time here is a difference of two clocks. The cost
-//! of reading the clock is taken off.
+//! Every requester measures time on its own clock; no time here is a difference of two clocks. All times
+//! exclude the cost of reading the clock.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! The steps of one launch.
 //!
-//! The first launch finds out how to make them ([`CrowdShape`]). Then come the round trips of
-//! every pair, then rounds in which every stream is run once, in another order each time: what
-//! drifts with the machine falls out of the ratios within a launch.
+//! The first launch chooses the parameters of the steps ([`CrowdShape`]). Each launch then measures the
+//! round trips of every pair. After that it makes rounds: each round runs every stream once, in another
+//! order. Drift of the machine therefore cancels out of the ratios within a launch.
 
 use super::data::{CrowdData, CrowdShape, PairTimes, PairsAtOnce, Round, Timed};
 use super::step::{Activity, Assignment, Counted, Step};
@@ -10,41 +10,41 @@ use crate::layer::LayerError;
 use crate::steady;
 use serde::{Deserialize, Serialize};
 
-/// Repetitions of all streams.
+/// Number of rounds.
 const ROUNDS: usize = 3;
-/// A stream may have so many times the requests without a reply that fit on the way, and so
-/// many at least.
+/// The window of a stream is this many times the requests that fit on the way, and at least
+/// `WINDOW_AT_LEAST`.
 const WINDOW_OVER_DEPTH: f64 = 4.0;
 const WINDOW_AT_LEAST: usize = 64;
-/// A delayed stream's delay over the time per message without one.
+/// The delay of a delayed stream, as a multiple of the time per message without delay.
 const DELAY_OVER_PLATEAU: f64 = 2.0;
-/// The stream from which the depth is read has this window.
+/// The window of the pilot stream, which determines the depth of the pipeline.
 const PILOT_WINDOW: usize = 1024;
-/// Windows that are counted where messages are.
+/// The smallest number of windows in a count that is limited by messages.
 const WINDOWS: u64 = 2;
-/// Share of the launch's time for the round trips of every pair, and for the rounds.
+/// Shares of the launch's time budget for the round trips of every pair, and for the rounds.
 const TRIPS_SHARE: f64 = 0.2;
 const ROUNDS_SHARE: f64 = 0.6;
-/// How long a stream is counted.
+/// The shortest and the longest time for which a stream is counted.
 const COUNT_AT_LEAST_NS: f64 = 1e6;
 const COUNT_AT_MOST_NS: f64 = 20e6;
 
-/// How a launch is to run.
+/// The plan of one launch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CrowdPlan {
-    /// Where in the order of launches it stands.
+    /// The index in the order of launches.
     pub launch: usize,
-    /// Processes, from 2 on.
+    /// Number of processes, at least 2.
     pub procs: usize,
-    /// How steps are made, where an earlier launch of the run has chosen it.
+    /// Parameters of the steps, if an earlier launch of the run chose them.
     pub shape: Option<CrowdShape>,
-    /// Time for the whole launch.
+    /// Time budget of the whole launch, in nanoseconds.
     pub budget_ns: f64,
     /// Seed of the order of steps.
     pub seed: u64,
 }
 
-/// What one pair does.
+/// The activity of one pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
     Trips,
@@ -66,9 +66,11 @@ enum Part {
     Pairs { at: usize, pairs: usize },
 }
 
-/// Directs one launch: `run` is given each step and brings what its requesters counted, in
-/// their order. `enough` is how many messages of a stream are enough, whatever the time. `is_over` says
-/// whether the launch's time is up: then no round beyond the first one is begun.
+/// Directs one launch.
+///
+/// `run` executes a step and returns the counts of its requesters, in their order. `enough` is the number
+/// of messages that completes the count of a stream, whatever the time. `is_over` reports that the launch's
+/// time is up; no further round begins then, except the first one.
 pub fn direct<E: From<LayerError>>(
     plan: &CrowdPlan,
     enough: Option<u64>,
@@ -126,7 +128,7 @@ fn parts(procs: usize) -> Vec<Part> {
     parts
 }
 
-/// Numbers of pairs between one and all: powers of two.
+/// Returns the powers of two between one pair and all pairs.
 fn in_between(procs: usize) -> impl Iterator<Item = usize> {
     (1..).map(|log| 1 << log).take_while(move |&pairs| pairs < procs / 2)
 }
@@ -151,7 +153,7 @@ struct Director<'a, E> {
 }
 
 impl<E: From<LayerError>> Director<'_, E> {
-    /// How the parts are to be made, by what one pair alone does.
+    /// Chooses the parameters of the steps from measurements of one pair alone.
     fn choose_shape(&mut self) -> Result<CrowdShape, E> {
         let all = self.run_step(vec![(0, self.assignment(Doing::Stream, vec![1], PILOT_WINDOW))])?;
         let (plateau_ns, max_window) = (all[0].times[0].ns.max(1e-3), all[0].max_window);
@@ -167,7 +169,7 @@ impl<E: From<LayerError>> Director<'_, E> {
         })
     }
 
-    /// Round trips with every other process.
+    /// Measures the round trips of `requester` with every other process.
     fn trips_of(&mut self, requester: usize) -> Result<Vec<Option<Timed>>, E> {
         let peers: Vec<usize> = (0..self.plan.procs).filter(|&peer| peer != requester).collect();
         let mut assignment = self.assignment(Doing::Trips, peers, self.shape.window);
@@ -210,12 +212,12 @@ impl<E: From<LayerError>> Director<'_, E> {
         Ok(())
     }
 
-    /// Rank 0 with rank 1.
+    /// Measures rank 0 with rank 1 alone.
     fn alone(&mut self, doing: Doing) -> Result<Timed, E> {
         Ok(self.pairs(doing, 1)?[0])
     }
 
-    /// As many pairs at once: requester 2i, replier 2i + 1.
+    /// Measures `pairs` pairs at once: requester 2i, replier 2i + 1.
     fn pairs(&mut self, doing: Doing, pairs: usize) -> Result<Vec<Timed>, E> {
         let step =
             (0..pairs).map(|pair| (2 * pair, self.assignment(doing, vec![2 * pair + 1], self.shape.window)));
@@ -234,14 +236,14 @@ impl<E: From<LayerError>> Director<'_, E> {
             },
             window,
             rest_ns: self.shape.rest_ns,
-            // Where messages are counted, time has no say.
+            // A count that messages limit has no time limit.
             count_ns: if self.enough.is_some() { f64::INFINITY } else { self.count_ns },
             enough: self.enough,
         }
     }
 
-    /// Runs a step and checks that everybody has brought what was asked for. What is enough is
-    /// divided among all that is counted.
+    /// Runs a step and checks that every requester returned all its counts. Divides the number of messages
+    /// in `enough` among all counted requesters and peers.
     fn run_step(&mut self, mut requesters: Vec<(usize, Assignment)>) -> Result<Vec<Counted>, E> {
         let count = requesters.len() as u64;
         for (_, assignment) in &mut requesters {

@@ -7,13 +7,13 @@ use crate::record::parameter::Parameters;
 use crate::record::plateau::Limit;
 use crate::show::{Percent, Time};
 
-/// Requesters are treated fairly if the slowest takes at most so many times as long as the fastest.
+/// Sharing is fair if the slowest requester takes at most this many times as long as the fastest.
 const FAIR: f64 = 2.0;
 /// The window is close to setting the plateau if half of it raises the plateau by this factor.
 const WINDOW_NEAR: f64 = 1.25;
 /// A plateau below o_s + o_r by this share is no measurement error.
 const OVERLAP: f64 = -0.1;
-/// A sentence names at most so many figures.
+/// A sentence names at most this many figures.
 const NAMED_AT_MOST: usize = 6;
 
 pub(super) fn find(parameters: &Parameters, found: &Contention, precision: f64) -> Vec<Doubt> {

@@ -1,12 +1,12 @@
-//! The figures and parameters read off several launches.
+//! The figures and parameters computed from several launches.
 //!
 //! Every figure is computed for each launch first, as the median over its rounds. Both figures of a ratio or
 //! a difference are of one launch. The reported figure is the median over the launches with its
 //! distribution-free interval.
 //!
-//! The parameters are those of one pair alone, read as from a LogP signature: o_s from bursts, o_s + o_r from
-//! a delayed stream, the time per message from a stream without delay, and L = rtt / 2 - o_s - o_r. The
-//! predicate for the term that sets the time per message is the same.
+//! The parameters are those of one pair alone, computed as from a LogP signature: o_s from bursts, o_s +
+//! o_r from a delayed stream, the time per message from a stream without delay, and L = rtt / 2 - o_s -
+//! o_r. The predicate for the term that sets the time per message is the same.
 
 use super::data::{CrowdData, PairTimes, Round, Timed};
 use super::doubts;
@@ -18,21 +18,21 @@ use crate::record::plateau::{Limit, Plateau};
 use crate::stats::{Confidence, median, quantile_of_sorted, quantiles, sorted};
 use crate::steady::{Evidence, limited_by};
 
-/// The contention of a layer, read off several launches.
+/// The contention of a layer, computed from several launches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Extracted {
     /// The parameters of one pair alone.
     pub parameters: Parameters,
-    /// The record of the verb, without the launches, which the caller has.
+    /// The record of the verb, without the launches: the caller has them.
     pub found: Contention,
-    /// Doubts.
+    /// The warnings.
     pub doubts: Vec<Doubt>,
 }
 
 /// The parameters of a pair in one launch: rtt, o_s, o_r, time per message, L.
 const COMPARED: [&str; 5] = ["rtt", "o_s", "o_r", "g", "L"];
 
-/// Reads figures and doubts off launches. `None` if no launch is whole.
+/// Computes figures and warnings from launches. Returns `None` if no launch is complete.
 pub fn extract(data: &[CrowdData], confidence: impl Into<Confidence>, precision: f64) -> Option<Extracted> {
     let procs = data.first()?.procs;
     let launches = Launches {
@@ -61,7 +61,7 @@ pub fn extract(data: &[CrowdData], confidence: impl Into<Confidence>, precision:
     Some(Extracted { parameters, found, doubts })
 }
 
-/// Reports whether a launch has the form that the extraction needs.
+/// Reports that a launch has the shape that the extraction needs.
 fn is_whole(launch: &CrowdData, procs: usize) -> bool {
     let Some(first) = launch.rounds.first() else { return false };
     let is_alike = |round: &Round| {
@@ -147,7 +147,7 @@ impl Launches<'_> {
     /// Returns a parameter from its value in each round.
     fn parameter(&self, of: impl Fn(&Round) -> f64, samples: impl Fn(&Round) -> u64) -> Parameter {
         let rounds = || self.data.iter().flat_map(|launch| &launch.rounds);
-        // A record is a file: its counts may have any value.
+        // A record is a file that others may have written: its counts may have any value.
         let samples = rounds().map(samples).fold(0, u64::saturating_add);
         self.parameter_of(|launch| over_rounds(launch, &of), rounds().map(&of).collect(), samples)
     }

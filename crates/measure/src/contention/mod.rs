@@ -1,11 +1,11 @@
 //! Contention (Culler et al. 1996, "Validation of communication scaling" and table 5): the round trip,
 //! overheads and gap of a pair while other pairs communicate.
 //!
-//! * [`step`]: what several processes do at once: assignments and counts.
+//! * [`step`]: the joint activity of several processes: assignments and counts.
 //! * [`member`]: the trait of a requester with several peers.
-//! * [`performer`]: a requester in a step, one call at a time. [`cues`]: a step from begin to end.
+//! * [`performer`]: a requester in a step, one call at a time. [`cues`]: a step from beginning to end.
 //! * [`direct`]: the steps of one launch. [`data`]: its measurements.
-//! * [`extract`]: figures and parameters read off several launches. [`doubts`]: warnings about them.
+//! * [`extract`]: figures and parameters computed from several launches. [`doubts`]: warnings about them.
 //! * [`record`]: the record of the verb.
 
 pub mod cues;

@@ -1,9 +1,8 @@
-//! What one requester does in a step, one call to the layer at a time.
+//! The activity of one requester in a step, one call to the layer at a time.
 //!
-//! Each [`Performer::advance`] ends with the one call in it whose end is not known beforehand
-//! (issuing, idling). So whoever holds several performers can let the one go on whose time is
-//! the earliest: that is how many requesters are measured in one virtual time, by the code that
-//! measures processes in real time.
+//! Each [`Performer::advance`] ends with its only call of unknown duration (issuing, idling). A caller with
+//! several performers can therefore always advance the one with the earliest clock. In this way the same
+//! code measures many requesters in one virtual time and processes in real time.
 
 mod bursts;
 mod stream;
@@ -18,10 +17,10 @@ use bursts::Bursts;
 use stream::Stream;
 use trips::Trips;
 
-/// Readings of the clock from which its cost is known.
+/// Number of clock readings that determine the cost of one.
 const READINGS: usize = 200;
 
-/// A requester in the course of a step.
+/// A requester within a step.
 #[derive(Debug)]
 pub struct Performer {
     course: Course,
@@ -45,7 +44,7 @@ enum Phase {
     Done,
 }
 
-/// What all that a requester can be asked to do has in common.
+/// The state that all activities of a requester share.
 #[derive(Debug)]
 struct Course {
     assignment: Assignment,
@@ -60,7 +59,7 @@ struct Course {
 }
 
 impl Performer {
-    /// A requester that has not begun.
+    /// Returns a requester that has not begun.
     pub fn new<M: Member>(member: &mut M, assignment: &Assignment) -> Result<Self, LayerError> {
         if assignment.peers.is_empty() {
             return Err(LayerError::new("a requester without peers"));
@@ -90,8 +89,8 @@ impl Performer {
         Ok(Self { course, job })
     }
 
-    /// Goes on, up to the end of one call to the layer. True where that gave the processor away,
-    /// or there is nothing left to do.
+    /// Advances to the end of one call to the layer. Returns true if that call yielded the processor, or if
+    /// the requester is done.
     #[inline(always)]
     pub fn advance<M: Member>(&mut self, member: &mut M) -> Result<bool, LayerError> {
         if self.is_done() {
@@ -104,31 +103,31 @@ impl Performer {
         }
     }
 
-    /// Begins to count.
+    /// Begins to count, if the requester is warm.
     pub fn count(&mut self) {
         if self.course.phase == Phase::Warm {
             self.course.phase = Phase::Counting;
         }
     }
 
-    /// Comes to an end, once there is a reply to every request.
+    /// Ends the activity once every request has its reply.
     pub fn stop(&mut self) {
         if !self.is_done() {
             self.course.phase = Phase::Stopping;
         }
     }
 
-    /// Whether it does what it is asked to, and may count.
+    /// Reports that the requester is in steady activity and may count.
     pub fn is_warm(&self) -> bool {
         self.course.phase != Phase::Warming
     }
 
-    /// What it has counted, once.
+    /// Returns the counts, once.
     pub fn take_counted(&mut self) -> Option<Counted> {
         self.course.counted.take()
     }
 
-    /// Whether it has come to its end.
+    /// Reports that the requester has stopped and has all its replies.
     pub fn is_done(&self) -> bool {
         self.course.phase == Phase::Done
     }
@@ -139,7 +138,7 @@ impl Course {
         ticks as f64 * self.tick_ns
     }
 
-    /// Issues a request, if there is room.
+    /// Issues a request, if the window has room.
     #[inline(always)]
     fn issue<M: Member>(&mut self, member: &mut M, peer: usize) -> Result<bool, LayerError> {
         let has_gone = member.issue(peer)?;
@@ -147,7 +146,7 @@ impl Course {
         Ok(has_gone)
     }
 
-    /// Handles a reply, if one is there.
+    /// Handles a reply, if one has arrived.
     #[inline(always)]
     fn poll<M: Member>(&mut self, member: &mut M) -> Result<bool, LayerError> {
         let found = member.poll()?.is_some();

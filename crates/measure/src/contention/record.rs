@@ -1,4 +1,4 @@
-//! What was found about contention, for the record.
+//! The record of the verb `contend`.
 
 use super::data::CrowdData;
 use crate::record::parameter::Parameter;

@@ -1,79 +1,77 @@
-//! What processes are asked to do together, and what they answer.
+//! The joint activity of several processes, and their results.
 //!
-//! In a step some processes are requesters, all others answer. Clocks of processes are never
-//! compared; that all requesters are at work while any of them counts follows from the order
-//! of what they are told:
+//! In a step some processes are requesters, and all others answer. No code compares the clocks of different
+//! processes. The order of the cues guarantees that all requesters are active while any of them counts:
 //!
-//! 1. Each requester begins, and says when it is warm.
-//! 2. Once all are warm, each is told to count ([`Cue::Count`]); it times a part of what it
-//!    does, says what it found, and goes on doing it.
-//! 3. Once all have counted, each is told to stop ([`Cue::Stop`]), waits for its replies, and
-//!    says that it is done.
+//! 1. Each requester begins, and reports when it is warm.
+//! 2. Once all requesters are warm, each receives the cue to count ([`Cue::Count`]). It times a part of its
+//!    activity, reports the result, and continues.
+//! 3. Once all requesters have counted, each receives the cue to stop ([`Cue::Stop`]). It waits for its
+//!    replies, and reports that it is done.
 
 use super::data::Timed;
 use serde::{Deserialize, Serialize};
 
-/// What a requester does.
+/// The activity of a requester.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Activity {
-    /// Single round trips, some with each peer in turn.
+    /// Single round trips, several with each peer in turn.
     RoundTrips,
     /// Bursts of requests alone, from quiet.
     Bursts,
-    /// Requests to the peers in turn, as fast as the layer takes them, or with a delay after
-    /// each.
+    /// Requests to the peers in turn, as fast as the layer accepts them, or with a delay after each.
     Stream {
-        /// The delay.
+        /// The delay, in nanoseconds.
         delay_ns: f64,
     },
 }
 
-/// What one requester is asked to do.
+/// The assignment of one requester in a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Assignment {
-    /// Whom it sends to.
+    /// The ranks of the peers.
     pub peers: Vec<usize>,
-    /// What it does.
+    /// The activity.
     pub activity: Activity,
-    /// Requests to one peer that may be without a reply, where the layer allows so many.
+    /// Largest number of outstanding requests to one peer. The layer may allow fewer.
     pub window: usize,
-    /// What must pass after a reply until the layer is quiet.
+    /// Delay after a reply until the layer is quiet, in nanoseconds.
     pub rest_ns: f64,
-    /// How long to count.
+    /// Duration of the count, in nanoseconds.
     pub count_ns: f64,
-    /// Messages after which to stop counting earlier, where so many are enough.
+    /// Number of messages that ends the count early; `None` if only the time ends it.
     pub enough: Option<u64>,
 }
 
-/// What is done at once.
+/// The assignments that run at the same time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// The requesters, by rank, and what each does.
+    /// The requesters, by rank, with their assignments.
     pub requesters: Vec<(usize, Assignment)>,
 }
 
 impl Step {
-    /// Who sends to `rank` in this step.
+    /// Returns the ranks of the requesters that send to `rank` in this step.
     pub fn requesters_of(&self, rank: usize) -> Vec<usize> {
         let sends = |(_, assignment): &&(usize, Assignment)| assignment.peers.contains(&rank);
         self.requesters.iter().filter(sends).map(|(requester, _)| *requester).collect()
     }
 }
 
-/// What a requester is told in the course of a step.
+/// A signal to a requester during a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cue {
-    /// Count.
+    /// Start counting.
     Count,
-    /// Come to an end.
+    /// Stop.
     Stop,
 }
 
-/// What a requester has counted.
+/// The counts of a requester.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counted {
-    /// Round trips by peer, in their order; one value for bursts and streams.
+    /// Round trips by peer, in the order of the peers; a single value for bursts and streams.
     pub times: Vec<Timed>,
-    /// The most requests to one peer that the layer allows without a reply.
+    /// The largest number of outstanding requests to one peer that the layer allows.
     pub max_window: usize,
 }

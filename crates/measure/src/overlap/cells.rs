@@ -1,16 +1,16 @@
-//! A launch as cells, each of which is one thing to measure. A pass takes a batch of each, in
-//! another order every time: what drifts in the course of a launch touches all of them alike.
+//! The cells of a launch: each is one thing to measure. A pass takes a batch of each cell, in another order
+//! every time, so that drift in the course of a launch affects all cells alike.
 
 use super::data::{Interval, OverlapLaunch, PollingBatch, PwwBatch, TripShape};
 use crate::bench::Bench;
 use crate::layer::{LayerError, Messenger};
 use crate::stats::trimmed_mean;
 
-/// Time for work without messages in a batch, and how often it is done at least.
+/// Time for work without messages in a batch, and the smallest number of repetitions.
 const ALONE_NS: f64 = 400e3;
 const ALONE_AT_LEAST: u32 = 2;
 
-/// What a batch is of.
+/// A batch of measurements of one kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cell {
     /// Round trips and rows of a size.
@@ -23,7 +23,7 @@ pub(super) enum Cell {
     Receive(usize),
 }
 
-/// All cells of a launch.
+/// Returns all cells of a launch.
 pub(super) fn all(data: &OverlapLaunch) -> Vec<Cell> {
     let mut cells: Vec<Cell> = (0..data.shape.trips.len()).map(Cell::Trip).collect();
     for (at, size) in data.shape.sizes.iter().enumerate() {
@@ -35,8 +35,8 @@ pub(super) fn all(data: &OverlapLaunch) -> Vec<Cell> {
 }
 
 impl Cell {
-    /// Adds a batch to `data`. `work_first` says whether work without messages comes before the
-    /// same with them.
+    /// Adds a batch to `data`. If `work_first`, it measures work without messages before the same work with
+    /// messages, otherwise after it.
     pub(super) fn measure<M: Messenger>(
         self,
         bench: &mut Bench<'_, M>,
@@ -47,7 +47,7 @@ impl Cell {
             Self::Trip(at) => {
                 let TripShape { size_bytes, trips, row, rest_ns } = data.shape.trips[at];
                 let trip = &mut data.trips[at];
-                // The last message of what was measured before may still be on its way.
+                // The last message of the previous measurement may still be on its way.
                 bench.exchange(size_bytes)?;
                 bench.set_rest(rest_ns);
                 let halves: Vec<f64> = (0..trips)
@@ -83,13 +83,14 @@ impl Cell {
 }
 
 impl Interval {
-    /// How often its work is done without messages: that takes no answer, and so less time.
+    /// Returns how often the work is repeated without messages. Such work needs no answers, and therefore
+    /// less time.
     fn repeats_alone(&self) -> u32 {
         self.repeats.min((ALONE_NS / self.asked_ns) as u32).max(ALONE_AT_LEAST)
     }
 }
 
-/// Time per message of a row one way.
+/// Returns the time per message of a row in one direction, in nanoseconds.
 pub(super) fn rise<M: Messenger>(
     bench: &mut Bench<'_, M>,
     bytes: usize,

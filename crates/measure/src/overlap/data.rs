@@ -1,7 +1,7 @@
-//! What one launch measured of overlap: the data behind every figure.
+//! The overlap measurements of one launch: the data behind every figure.
 //!
-//! Every time is in nanoseconds, the cost of reading the clock taken off. Batches are means:
-//! a disturbed one is one of many.
+//! Every time is in nanoseconds, without the cost of reading the clock. Batches are means over several
+//! samples, so that a disturbance affects one batch of many.
 
 use crate::logp::data::Transport;
 use schemars::JsonSchema;

@@ -59,7 +59,7 @@ fn doubt_work(launches: &Launches<'_>, doubts: &mut Vec<Doubt>) {
     }
 }
 
-/// Returns the intervals of odd points, for one sentence.
+/// Returns the intervals of the odd points in words, for one sentence.
 fn at_intervals(intervals: &[&Quantity]) -> String {
     let times: Vec<f64> = intervals.iter().filter_map(|interval| interval.value).collect();
     match times[..] {

@@ -1,4 +1,4 @@
-//! The figures read off several launches. Each is the median of the values of the launches, with its
+//! The figures computed from several launches. Each is the median of the values of the launches, with its
 //! distribution-free interval. The value of a launch is the median of its batches. No figure is clamped.
 
 use super::data::{OverlapLaunch, PollingBatch, PwwBatch, SizeData};
@@ -13,21 +13,22 @@ use crate::stats::median;
 
 const NS_PER_S: f64 = 1e9;
 
-/// The overlap of a layer, read off several launches.
+/// The overlap of a layer, computed from several launches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Extracted {
-    /// The round trip of the smallest messages; this verb reads nothing else of a signature.
+    /// The round trip of the smallest messages; this verb measures no other parameter.
     pub parameters: Parameters,
-    /// The record of the verb, without the launches, which the caller has.
+    /// The record of the verb, without the launches: the caller has them.
     pub overlap: Overlap,
-    /// Doubts.
+    /// The warnings.
     pub doubts: Vec<Doubt>,
 }
 
-/// Reads figures and doubts off launches. `None` if the launches measured nothing, or had different shapes.
+/// Computes figures and warnings from launches. Returns `None` if the launches measured nothing, or had
+/// different shapes.
 pub fn extract(data: &[OverlapLaunch], confidence: f64, precision: f64) -> Option<Extracted> {
     let first = data.first().filter(|first| !first.trips.is_empty())?;
-    // A record is a file: its launches may have different sizes or intervals, which cannot be compared.
+    // A record is a file that others may have written: its launches may differ in sizes or intervals.
     if !data.iter().all(|launch| launch.shape == first.shape && launch.is_whole()) {
         return None;
     }
@@ -39,7 +40,7 @@ pub fn extract(data: &[OverlapLaunch], confidence: f64, precision: f64) -> Optio
 }
 
 impl OverlapLaunch {
-    /// Reports whether the launch has data for all of its shape.
+    /// Reports that the launch has data for all of its shape.
     fn is_whole(&self) -> bool {
         let shape = &self.shape;
         let of_size = |(data, shape): (&SizeData, &super::data::SizeShape)| {

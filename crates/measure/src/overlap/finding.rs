@@ -16,12 +16,12 @@ use super::record::{Finding, Payer, Progress, Quantity, SizeOverlap};
 use crate::show::{Percent, Time};
 use crate::stats::median;
 
-/// A cost counts from this share of a cycle on.
+/// A cost counts if it is at least this share of a cycle.
 pub(super) const PAYS: f64 = 0.05;
-/// Work is long from so many cycles without work on.
+/// Work is long if it takes at least this many cycles without work.
 const LONG: f64 = 2.0;
 
-/// Returns the finding before any figure is read.
+/// Returns an empty finding, for a size without figures.
 pub(super) fn unknown() -> Finding {
     Finding {
         progress: Progress::CannotTell,
@@ -81,8 +81,8 @@ impl Costs {
         })
     }
 
-    /// Reads the same from the search for the most free work, whose longest work is more than a cycle. The
-    /// search does not tell who pays.
+    /// Computes the same costs from the search for the most free work, whose longest work exceeds a cycle.
+    /// The search does not show which side pays the processor time.
     fn of_search(launch: &OverlapLaunch, at: usize) -> Option<Self> {
         let knee = launch.sizes[at].knee.as_ref()?;
         let longest = knee.looks.iter().max_by(|a, b| a.work_ns.total_cmp(&b.work_ns))?;

@@ -1,35 +1,36 @@
-//! The most work that goes behind a message for free: by bisection, with cycles without work in
-//! turn, and confirmed below and beyond.
+//! The most work that a message hides without cost. The search is a bisection that alternates with cycles
+//! without work, and confirms its result below and beyond it.
 
 use super::data::{Knee, Look};
 use crate::bench::Bench;
 use crate::layer::{LayerError, Messenger};
 use crate::stats::median;
 
-/// Halvings of the range in which it lies.
+/// Number of bisection steps.
 const HALVINGS: usize = 6;
-/// Batches with and without work in a look.
+/// Number of batches with and without work in one probe.
 const BATCHES: usize = 3;
-/// Work beyond a whole cycle cannot be free; the search begins with a little more.
+/// Work longer than a whole cycle cannot be free; the search begins slightly above that.
 const BEYOND: f64 = 1.25;
-/// Where the knee is confirmed: a share of it below, and this share of a cycle beyond.
+/// The points at which the knee is confirmed: this share of the knee below it, and this share of a cycle
+/// beyond it.
 const BELOW: f64 = 0.9;
 const ABOVE: f64 = 0.3;
 
-/// Messages of one size, and how precisely they are looked at.
+/// The search with messages of one size.
 pub(super) struct Search {
     pub(super) bytes: usize,
-    /// Cycles in a batch.
+    /// Number of cycles in a batch.
     pub(super) cycles: u32,
-    /// Share by which a cycle may be longer.
+    /// The share by which a cycle may grow before its work counts as not free.
     pub(super) precision: f64,
 }
 
 impl Search {
-    /// Searches the most work with which a cycle is not longer than without.
+    /// Searches the most work with which a cycle is no longer than without.
     ///
-    /// Work beyond it makes a cycle longer by all that it is more, so that the least work that
-    /// was found not to be free tells how much of it was.
+    /// All work beyond that amount lengthens the cycle by its full duration. The smallest work that was not
+    /// free therefore shows how much of it was free.
     pub(super) fn run<M: Messenger>(
         &self,
         bench: &mut Bench<'_, M>,
@@ -72,7 +73,7 @@ impl Search {
     ) -> Result<Look, LayerError> {
         let (mut with, mut without, mut alone) = (Vec::new(), Vec::new(), Vec::new());
         let work = bench.layer.work(work_ns);
-        // Where the launch's time is up, one must do.
+        // A single batch must do once the launch's time is up.
         let batches = if bench.is_overdue(1.0) { 1 } else { BATCHES };
         for _ in 0..batches {
             if random.bool() {
@@ -102,7 +103,7 @@ impl Search {
     }
 }
 
-/// A cycle, and the waiting in it: means over a batch.
+/// The duration of a cycle and of the waiting in it: means over a batch.
 struct Cycle {
     cycle_ns: f64,
     wait_ns: f64,

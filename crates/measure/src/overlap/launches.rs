@@ -22,7 +22,7 @@ impl<'a> Launches<'a> {
         Figure::over(self.data.iter().map(of), self.confidence)
     }
 
-    /// Returns the same for the record.
+    /// Returns the same figure as a quantity of the record.
     pub(super) fn quantity(&self, of: impl Fn(&OverlapLaunch) -> f64) -> Quantity {
         self.figure(of).into()
     }

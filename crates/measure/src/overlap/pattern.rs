@@ -1,10 +1,10 @@
-//! What one launch runs.
+//! The procedure of one launch.
 //!
-//! The first launch chooses the sizes and, for each, intervals on a logarithmic grid: poll
-//! intervals from far below a round trip to far beyond the time in which the queue drains, work
-//! intervals from far below a cycle to far beyond; later launches take them over. Then the most
-//! work that is free is searched; then come passes over everything else (`cells`), until
-//! the time is up.
+//! The first launch chooses the sizes and, for each size, intervals on a logarithmic grid. Poll intervals
+//! range from far below a round trip to far beyond the time in which the queue drains. Work intervals range
+//! from far below a cycle to far beyond it. Later launches use the same sizes and intervals. Each launch
+//! first searches the most work that is free. Then it makes passes over all other measurements (`cells`),
+//! until the time is up.
 
 use super::cells::{self, rise};
 use super::data::{
@@ -18,45 +18,46 @@ use crate::order::Order;
 use crate::stats::median;
 use crate::steady;
 
-/// Time for a batch, where more than a few of what it is of fit into it.
+/// Time for a batch, if it has more than the smallest number of samples.
 const BATCH_NS: f64 = 400e3;
-/// Round trips in a batch.
+/// The smallest and the largest number of round trips in a batch.
 const TRIPS: (f64, f64) = (4.0, 50.0);
-/// The least share of these times, and of what is counted below, where the launch's time is short.
+/// The smallest factor by which a launch with little time shortens its batches and counts.
 const LEAST_THRIFT: f64 = 0.1;
-/// Batches of each method and interval, as a share of the launch's time, that are to fit into it.
+/// Share of the launch's time for one batch of each method and interval.
 const PASS_SHARE: f64 = 0.7;
-/// Messages in the shorter row.
+/// The smallest and the largest number of messages in the shorter row.
 const ROW: (f64, f64) = (8.0, 128.0);
-/// Cycles in a batch: an even number, for a cycle and the next one share what is under way.
+/// The smallest and the largest number of cycles in a batch. The number is even, because a cycle and the
+/// next one share the messages under way.
 const CYCLES: (f64, f64) = (8.0, 256.0);
 const CYCLES_AT_LEAST: f64 = 2.0;
-/// Polls in a batch.
+/// The smallest and the largest number of polls in a batch.
 const POLLS: (f64, f64) = (4.0, 65536.0);
-/// In a batch the queue drains at least so many times.
+/// The queue drains at least this many times in a batch.
 const DRAINS: f64 = 6.0;
 const DRAINS_AT_LEAST: f64 = 2.0;
-/// Poll intervals: how many, the shortest as a share of a round trip, the longest in times in
-/// which the queue drains.
+/// Poll intervals: their number, the shortest as a share of a round trip, and the longest as a multiple of
+/// the time in which the queue drains.
 const POLL_INTERVALS: usize = 11;
 const SHORTEST_POLL: f64 = 1.0 / 32.0;
 const LONGEST_POLL: f64 = 4.0;
-/// Work intervals beside none at all: how many, and the ends in cycles.
+/// Work intervals besides zero work: their number, and the shortest and the longest in cycles.
 const WORK_INTERVALS: usize = 11;
 const SHORTEST_WORK: f64 = 1.0 / 16.0;
 const LONGEST_WORK: f64 = 8.0;
-/// Work between two tests where the receive is timed by itself, as a share of a cycle.
+/// Work between two tests of the receive that is timed by itself, as a share of a cycle.
 const BETWEEN_TESTS: f64 = 1.0 / 32.0;
-/// Sizes of round trips and rows besides those asked for are this factor apart.
+/// Factor between consecutive sizes of round trips and rows, besides the sizes asked for.
 const TRIP_STEP: usize = 4;
-/// Amounts of work whose time is checked, from the shortest, a factor apart.
+/// Amounts of work whose time is checked: their number, the shortest, and the factor between them.
 const WORK_CHECKS: usize = 8;
 const WORK_FROM_NS: f64 = 500.0;
 const WORK_STEP: f64 = 4.0;
-/// Passes at most.
+/// The largest number of passes.
 const PASSES_AT_MOST: usize = 12;
 
-/// Runs one launch over `messenger`. `progress` is told the share that is done.
+/// Runs one launch over `messenger`. `progress` receives the share that is done.
 pub fn run<M: Messenger>(
     messenger: &mut M,
     plan: &OverlapPlan,
@@ -118,7 +119,7 @@ fn passes<M: Messenger>(
     })
 }
 
-/// Chooses what is measured, for all launches.
+/// Chooses sizes and intervals for all launches.
 fn choose<M: Messenger>(bench: &mut Bench<'_, M>, plan: &OverlapPlan) -> Result<OverlapShape, LayerError> {
     let largest = bench.layer.largest();
     let sizes: Vec<usize> = plan.sizes.iter().copied().filter(|&size| size <= largest).collect();
@@ -149,13 +150,13 @@ fn choose<M: Messenger>(bench: &mut Bench<'_, M>, plan: &OverlapPlan) -> Result<
     })
 }
 
-/// The smallest size of which round trips are measured where `sizes` are asked for.
+/// Returns the smallest size of the measured round trips, if `sizes` are asked for.
 pub fn smallest_trip(sizes: &[usize]) -> usize {
     let last = sizes.last().copied().unwrap_or(Order::LEN);
     trip_sizes(sizes, last).first().copied().unwrap_or(last)
 }
 
-/// Those asked for, and powers below the largest of them.
+/// Returns the sizes asked for, and powers below the largest of them.
 fn trip_sizes(sizes: &[usize], last: usize) -> Vec<usize> {
     let powers = (0..).map(|power| 2 * Order::LEN * TRIP_STEP.pow(power)).take_while(|&size| size < last);
     let mut all: Vec<usize> = powers.chain(sizes.iter().copied()).collect();
@@ -164,27 +165,27 @@ fn trip_sizes(sizes: &[usize], last: usize) -> Vec<usize> {
     all
 }
 
-/// How fast messages of a size go, at a glance.
+/// The approximate times of messages of one size, from a short pilot measurement.
 struct Pace {
     rtt_ns: f64,
-    /// Per message, one way.
+    /// Time per message in one direction.
     gap_ns: f64,
-    /// The share of the usual time for each batch: 1, or less where the launch's time is short.
+    /// The factor of the usual time for each batch: 1, or less if the launch has little time.
     thrift: f64,
 }
 
 impl Pace {
     fn of<M: Messenger>(bench: &mut Bench<'_, M>, bytes: usize) -> Result<Self, LayerError> {
-        // The first ones after a change of size are not like the others.
+        // The first messages after a change of size are not representative.
         bench.exchange(bytes)?;
         let trips: Vec<f64> = (0..9).map(|_| bench.exchange(bytes)).collect::<Result<_, _>>()?;
         let rises: Vec<f64> = (0..3).map(|_| rise(bench, bytes, ROW.0 as usize)).collect::<Result<_, _>>()?;
         let rtt_ns = median(trips).max(1.0);
-        // A row that was disturbed says more than there can be.
+        // A disturbed row may give a time per message beyond the round trip.
         Ok(Self { rtt_ns, gap_ns: median(rises).clamp(0.0, rtt_ns), thrift: 1.0 })
     }
 
-    /// About what a cycle takes without work.
+    /// Returns the approximate duration of a cycle without work, in nanoseconds.
     fn cycle_ns(&self) -> f64 {
         (self.rtt_ns / 2.0).max(self.gap_ns)
     }
@@ -193,12 +194,13 @@ impl Pace {
         BATCH_NS * self.thrift
     }
 
-    /// The time in which the queue drains.
+    /// Returns the time in which the queue drains, in nanoseconds.
     fn drain_ns(&self, queue: usize) -> f64 {
         self.rtt_ns.max(queue as f64 * self.gap_ns)
     }
 
-    /// About what a pass over all intervals takes, half of it without messages.
+    /// Returns the approximate duration of a pass over all intervals, half of it without messages, in
+    /// nanoseconds.
     fn pass_ns(&self, queue: usize, methods: &[Method]) -> f64 {
         let wants = |method| f64::from(u8::from(methods.contains(&method)));
         let polling = POLL_INTERVALS as f64 * BATCH_NS.max(DRAINS * self.drain_ns(queue));
@@ -254,23 +256,23 @@ impl Pace {
     }
 }
 
-/// Work intervals beside none at all, where a cycle takes `cycle_ns`.
+/// Returns the work intervals besides zero work, for a cycle of `cycle_ns`.
 fn work_grid(cycle_ns: f64) -> Vec<f64> {
     grid(SHORTEST_WORK * cycle_ns, LONGEST_WORK * cycle_ns, WORK_INTERVALS)
 }
 
-/// `count` values from `from` to `to`, a factor apart, to the picosecond.
+/// Returns `count` values from `from` to `to` at a constant ratio, rounded to the picosecond.
 fn grid(from: f64, to: f64, count: usize) -> Vec<f64> {
     let factor = (to / from).powf(1.0 / (count - 1) as f64);
     (0..count).map(|nth| grid_point(from * factor.powi(nth as i32))).collect()
 }
 
-/// To the picosecond: records need no more digits.
+/// Rounds to the picosecond, because records need no more digits.
 fn grid_point(ns: f64) -> f64 {
     (ns * 1e3).round() / 1e3
 }
 
-/// What amounts of work take without messages.
+/// Measures how long amounts of work take without messages.
 fn work_checks<M: Messenger>(bench: &mut Bench<'_, M>) -> Vec<WorkCheck> {
     let check = |nth: usize| {
         let asked_ns = WORK_FROM_NS * WORK_STEP.powi(nth as i32);

@@ -1,4 +1,4 @@
-//! What a launch is to run.
+//! The plan of one launch, and the methods.
 
 use super::data::OverlapShape;
 use schemars::JsonSchema;
@@ -16,26 +16,26 @@ pub enum Method {
     Max,
 }
 
-/// All of them.
+/// All methods.
 pub const METHODS: [Method; 3] = [Method::Polling, Method::Pww, Method::Max];
 
-/// How a launch is to run.
+/// The plan of one launch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OverlapPlan {
-    /// Where in the order of launches it stands.
+    /// The index in the order of launches.
     pub launch: usize,
-    /// Sizes and intervals, where an earlier launch of the run has chosen them.
+    /// Sizes and intervals, if an earlier launch of the run chose them.
     pub shape: Option<OverlapShape>,
     /// Sizes of messages for the methods, ascending.
     pub sizes: Vec<usize>,
-    /// Messages each way that the polling method keeps under way.
+    /// Number of messages that the polling method keeps under way in each direction.
     pub queue: usize,
-    /// What is to be measured.
+    /// The methods to run.
     pub methods: Vec<Method>,
     /// Time for the whole launch, on the layer's clock.
     pub budget_ns: f64,
-    /// Share by which a cycle may grow before work in it counts as not free.
+    /// The share by which a cycle may grow before its work counts as not free.
     pub precision: f64,
-    /// Seed of the order in which everything is run.
+    /// Seed of the order of all measurements.
     pub seed: u64,
 }

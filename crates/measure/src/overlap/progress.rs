@@ -1,63 +1,63 @@
-//! Whether messages make progress while no call is made: a predicate on intervals, which
-//! docs/overlap.md writes down.
+//! Decides whether messages make progress while no call is made. The predicate on intervals is described in
+//! docs/overlap.md.
 //!
-//! * The share of the waiting without work that goes behind long work says how much is hidden.
+//! * The hidden share is the share of the waiting without work that long work hides.
 //! * Without work both directions disturb each other, and each side waits for the fluctuations of the
-//!   other: that waiting is longer than a message needs, and long work takes off the difference. So the
-//!   share is also taken of the time of one message alone, its half round trip less posting.
-//! * Progress is made by itself where the first share lies above [`WHOLE`], partly where it lies between
-//!   [`NONE`] and [`WHOLE`]; if the second one lies above [`NONE`] as well (for the whole, not below
-//!   [`WHOLE`]), or work takes more off a cycle than fluctuations add to it, [`FLUCTUATION`]. Nothing is
-//!   hidden where one of both shares lies below [`NONE`].
-//! * Where a message takes hardly anything beside its posting, [`TOO_LITTLE`], only that last one counts.
-//! * Nothing hidden means progress inside calls only, if there was something to hide. The receive by
-//!   itself is inside a call on every layer. Where it is all that is waited for, only data that move in
-//!   it tell: a time that grows with the size, none of which is hidden.
+//!   other. That waiting is longer than a message needs, and long work removes the difference. The hidden
+//!   share is therefore also computed of the time of one message alone: its half round trip less posting.
+//! * Messages make progress by themselves if the first share lies above [`WHOLE`], and partly if it lies
+//!   between [`NONE`] and [`WHOLE`]. In addition the second share must lie above [`NONE`] (for progress by
+//!   themselves, not below [`WHOLE`]). Alternatively work must remove more of a cycle than fluctuations add
+//!   to it ([`FLUCTUATION`]). Nothing is hidden if one of the two shares lies below [`NONE`].
+//! * If a message takes hardly any time besides its posting ([`TOO_LITTLE`]), only the alternative counts.
+//! * Nothing hidden means progress inside calls only, provided that there was something to hide. The
+//!   receive by itself happens inside a call on every layer. If it is all of the waiting, only data that
+//!   move inside it prove progress inside calls: a time that grows with the size, and of which nothing is
+//!   hidden.
 
 use super::record::{Progress, Quantity};
 use crate::show::{Percent, Time};
 use crate::stats::Interval;
 
-/// From this share on all of the waiting goes behind work.
+/// From this share on, all of the waiting is hidden.
 pub(super) const WHOLE: f64 = 0.9;
-/// Up to this share none of it does.
+/// Up to this share, none of the waiting is hidden.
 pub(super) const NONE: f64 = 0.1;
-/// Both sides together fluctuate by less than this share of a cycle: the mean of the longer of two times is
-/// their mean and 0.56 deviations, of which each is a quarter at most, and rarely both are.
+/// Both sides together fluctuate by less than this share of a cycle. The mean of the longer of two times is
+/// their mean plus 0.56 standard deviations. Each deviation is at most a quarter, and rarely are both.
 const FLUCTUATION: f64 = 0.25;
-/// A message that takes no larger share of its time beside posting is too little to tell by: an error of a
-/// hundredth in either time is a tenth of what could be hidden.
+/// If a message's time besides posting is at most this share of its whole time, it is too little for a
+/// decision. An error of 1 % in either time is then 10 % of the time that could be hidden.
 const TOO_LITTLE: f64 = 0.1;
-/// From this share of the waiting after long work on, the receive by itself may be all of it.
+/// From this share of the waiting after long work on, the receive by itself may be all of that waiting.
 const RECEIVE_ALONE: f64 = 0.8;
-/// From this share of the waiting after long work on, data are what is waited for.
+/// From this share of the waiting after long work on, the waiting is for data.
 const DATA: f64 = 0.5;
-/// Of data that move inside the call, no larger share is hidden.
+/// Of data that move inside the call, at most this share is hidden.
 const LITTLE: f64 = 0.04;
-/// More launches than these are not asked for.
+/// The largest number of launches that the advice asks for.
 const LAUNCHES_AT_MOST: f64 = 1000.0;
 
-/// What the launches say of messages of one size.
+/// The evidence from the launches about messages of one size.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Evidence {
-    /// Share of the waiting without work that goes behind long work.
+    /// Share of the waiting without work that long work hides.
     pub(super) hidden: Quantity,
-    /// The same as a share of the time of one message alone, less posting.
+    /// The hidden part as a share of the time of one message alone, less posting.
     pub(super) hidden_of_trip: Quantity,
-    /// The time of one message alone, less posting, as a share of the whole of it.
+    /// The time of one message alone, less posting, as a share of its whole time.
     pub(super) alone_share: Quantity,
-    /// What long work takes off the waiting, as a share of a cycle.
+    /// The waiting that long work removes, as a share of a cycle.
     pub(super) saved_share: Quantity,
-    /// The receive by itself.
+    /// The duration of the receive by itself.
     pub(super) receive_ns: Quantity,
-    /// That as a share of the waiting after long work.
+    /// That duration as a share of the waiting after long work.
     pub(super) receive_share: Quantity,
-    /// What the time of one message has grown by since the smallest size, as a share of the waiting
-    /// after long work.
+    /// The growth of one message's time since the smallest size, as a share of the waiting after long work.
     pub(super) data_share: Quantity,
 }
 
-/// How messages make progress, or why that is not told and what would tell.
+/// Returns how messages make progress, or the reason why the evidence does not decide, with advice.
 pub(super) fn judge(evidence: &Evidence) -> Result<Progress, String> {
     let Evidence { hidden, hidden_of_trip: of_trip, .. } = evidence;
     let Some(ci) = hidden.ci else {
@@ -93,12 +93,13 @@ pub(super) fn judge(evidence: &Evidence) -> Result<Progress, String> {
     Err(undecided(hidden, of_trip, ci))
 }
 
-/// Whether a message takes hardly more than posting it, and work takes off no more than fluctuations add.
+/// Reports that a message takes hardly longer than its posting, and that work removes no more than
+/// fluctuations add.
 fn is_too_little(evidence: &Evidence) -> bool {
     evidence.alone_share.ci.is_some_and(|ci| ci.lo <= TOO_LITTLE) && !saves_more_than_fluctuations(evidence)
 }
 
-/// Whether work takes more off the waiting than what the fluctuations of both sides have added to it.
+/// Reports that work removes more waiting than the fluctuations of both sides have added.
 fn is_no_fluctuation(evidence: &Evidence) -> bool {
     let is_hidden = evidence.hidden_of_trip.ci.is_none_or(|ci| ci.lo > NONE);
     is_hidden || saves_more_than_fluctuations(evidence)
@@ -108,16 +109,16 @@ fn saves_more_than_fluctuations(evidence: &Evidence) -> bool {
     evidence.saved_share.ci.is_some_and(|ci| ci.lo > FLUCTUATION)
 }
 
-/// Whether all of the waiting is hidden only because the fluctuations of both sides are a part of it.
+/// Reports that all of the waiting is hidden only because it contains the fluctuations of both sides.
 fn is_whole_of_fluctuation(evidence: &Evidence) -> bool {
     let is_left = evidence.hidden_of_trip.ci.is_some_and(|ci| ci.hi < WHOLE);
     is_left && !saves_more_than_fluctuations(evidence)
 }
 
-/// Whether the receive by itself may be all that is waited for after long work, no data among it.
+/// Reports that the receive by itself may be all of the waiting after long work, without waiting for data.
 fn is_receive_alone(evidence: &Evidence) -> bool {
     let is_less = |ci: Interval| ci.hi < RECEIVE_ALONE;
-    // Records of versions that did not time it are judged as those versions did.
+    // Records of earlier versions have no time of the receive: they are judged as those versions did.
     let Some(receive) = evidence.receive_share.ci else { return false };
     let is_of_data = evidence.data_share.ci.is_some_and(|ci| ci.lo >= DATA);
     let is_unhidden = evidence.hidden_of_trip.ci.is_some_and(|ci| ci.lo <= LITTLE);
@@ -170,10 +171,11 @@ fn undecided(hidden: &Quantity, of_trip: &Quantity, ci: Interval) -> String {
     }
 }
 
-/// An interval that lies across a bound, and how many launches would make it narrow enough.
+/// Describes an interval that contains a bound, and the number of launches that would make it narrow
+/// enough.
 fn across(share: &Quantity, ci: Interval, bound: f64) -> String {
     let value = share.value.unwrap_or(f64::NAN);
-    // The half-width of an interval falls with the root of the launches.
+    // The half-width of an interval falls with the square root of the number of launches.
     let needed = share.launches as f64 * (ci.half_width() / (value - bound)).powi(2);
     let advice = match needed.is_finite() && needed <= LAUNCHES_AT_MOST {
         true => format!(
@@ -223,7 +225,7 @@ mod tests {
 
     #[test]
     fn what_both_directions_disturb_is_not_hidden() {
-        // Seen over MPICH: without work both sides copy at once and disturb each other.
+        // Observed over MPICH: without work both sides copy at once and disturb each other.
         let mut evidence = Evidence { hidden_of_trip: within(-0.02, 0.01), ..hidden(0.031, 0.101) };
         assert_eq!(judge(&evidence), Ok(Progress::OnlyInCalls));
         evidence.hidden = within(0.12, 0.2);
@@ -237,7 +239,8 @@ mod tests {
 
     #[test]
     fn what_fluctuates_is_not_the_whole_of_the_waiting() {
-        // A seed of the random truths: overheads of 14 µs that vary by a tenth, around a message of 0.4 µs.
+        // A seed of the random model parameters: overheads of 14 µs that vary by a tenth, and a message of
+        // 0.4 µs.
         let small = Evidence {
             hidden_of_trip: within(0.77, 0.8),
             saved_share: within(0.06, 0.08),
@@ -246,13 +249,14 @@ mod tests {
         let why = judge(&small).unwrap_err();
         assert!(why.contains("fluctuations") && why.contains("larger messages"), "{why}");
         assert_eq!(judge(&Evidence { hidden_of_trip: within(0.85, 0.95), ..small }), Ok(Progress::ByItself));
-        // A gap that is longer than the message takes is no fluctuation.
+        // A gap longer than the time of a message is no fluctuation.
         assert_eq!(judge(&Evidence { saved_share: within(0.3, 0.4), ..small }), Ok(Progress::ByItself));
     }
 
     #[test]
     fn a_message_that_is_hardly_more_than_its_posting_tells_nothing() {
-        // Seeds of the random truths: overheads of 5 and 17 µs, messages that take 0.1 and 0.2 µs besides.
+        // Seeds of the random model parameters: overheads of 5 and 17 µs, and messages of 0.1 and 0.2 µs
+        // besides.
         let small = Evidence {
             alone_share: within(0.01, 0.04),
             hidden_of_trip: within(0.15, 0.5),
@@ -262,7 +266,7 @@ mod tests {
         assert!(why.contains("all but 2.5 %") && why.contains("larger messages"), "{why}");
         assert!(judge(&Evidence { hidden_of_trip: within(0.91, 0.97), ..hidden(0.94, 0.95) }).is_ok());
         assert!(judge(&Evidence { hidden: within(0.94, 0.95), ..small }).is_err());
-        // Nothing hidden is seen all the same, and so is a gap that is longer than the posting.
+        // The data still show nothing hidden, and a gap longer than the posting.
         assert_eq!(judge(&Evidence { hidden: within(-0.1, 0.05), ..small }), Ok(Progress::OnlyInCalls));
         assert_eq!(judge(&Evidence { saved_share: within(0.3, 0.4), ..small }), Ok(Progress::Partly));
     }
@@ -277,12 +281,12 @@ mod tests {
         };
         let why = judge(&receive).unwrap_err();
         assert!(why.contains("1 µs are left to wait for") && why.contains("larger messages"), "{why}");
-        // A call that copies the data is where they move.
+        // If a call copies the data, the data move inside it.
         let copies = Evidence { data_share: within(0.8, 0.9), ..receive };
         assert_eq!(judge(&copies), Ok(Progress::OnlyInCalls));
         let offloaded = Evidence { hidden_of_trip: within(0.05, 0.08), ..copies };
         assert!(judge(&offloaded).is_err());
-        // Where the sender's gap is what is waited for without work, most of a cycle is saved.
+        // If the waiting without work is for the sender's gap, work saves most of a cycle.
         let gap = Evidence { hidden: within(0.4, 0.5), saved_share: within(0.3, 0.4), ..receive };
         assert_eq!(judge(&gap), Ok(Progress::Partly));
         let waits = Evidence { receive_share: within(0.3, 0.5), ..receive };

@@ -1,4 +1,4 @@
-//! What `overlap` finds about a layer.
+//! The record of the verb `overlap`.
 
 use super::data::OverlapLaunch;
 use super::plan::Method;

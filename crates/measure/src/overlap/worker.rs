@@ -1,18 +1,19 @@
-//! What the worker does with messages: round trips, rows, and the loops of both methods.
+//! The operations of the worker: round trips, rows, and the loops of both methods.
 //!
-//! What the other process sends, each message says itself; nothing else is agreed.
+//! Each message itself says what the other process must send in answer; the processes need no other
+//! agreement.
 
 use crate::bench::Bench;
 use crate::layer::{LayerError, Messenger, Work};
 use crate::order::Order;
 use crate::stats::trimmed_mean;
 
-/// Cycles after which what the first one has put on the way is no longer to be seen.
+/// Number of cycles after which the messages of the first cycle have no more effect.
 const WARM_UP: u32 = 4;
-/// Tests for one message at most.
+/// The largest number of tests for one message.
 const TESTS_AT_MOST: u32 = 4096;
 
-/// A run of the polling method.
+/// The results of one run of the polling method.
 pub(super) struct Polled {
     pub(super) polls: u64,
     pub(super) messages: u64,
@@ -20,7 +21,7 @@ pub(super) struct Polled {
     pub(super) others_ns: Option<f64>,
 }
 
-/// Cycles of post, work, wait: means.
+/// The times of post-work-wait cycles: means over the cycles.
 pub(super) struct Cycled {
     pub(super) post_ns: f64,
     pub(super) work_ns: f64,
@@ -33,7 +34,7 @@ fn asking(answers: u8, bytes: usize) -> Result<Order, LayerError> {
 }
 
 impl<M: Messenger> Bench<'_, M> {
-    /// One message there and one of the same size back.
+    /// Sends one message and receives one of the same size. Returns the time in nanoseconds.
     pub(super) fn exchange(&mut self, bytes: usize) -> Result<f64, LayerError> {
         let order = asking(1, bytes)?;
         let start = self.layer.now();
@@ -41,13 +42,13 @@ impl<M: Messenger> Bench<'_, M> {
         self.layer.post_send(0, bytes, order)?;
         self.layer.wait_receive(0)?;
         let took_ns = self.since(start) - self.timer_ns;
-        // With a long gap a send is over later than its answer is here.
+        // With a long gap the send completes after the answer has arrived.
         self.layer.wait_send(0)?;
         Ok(took_ns)
     }
 
-    /// `count` messages one way, as many under way as there are slots, until a small answer to
-    /// the last one is here.
+    /// Sends `count` messages in one direction, with as many under way as there are slots. Returns the time
+    /// until a small answer to the last message arrives, in nanoseconds.
     pub(super) fn row(&mut self, bytes: usize, count: usize) -> Result<f64, LayerError> {
         let depth = self.layer.depth();
         let start = self.layer.now();
@@ -68,9 +69,9 @@ impl<M: Messenger> Bench<'_, M> {
         Ok(took_ns)
     }
 
-    /// Computes `work` between tests, at least `polls` times, and answers what has arrived, with
-    /// `queue` messages each way under way (figure 1 of the paper). Timed from an arrival to an
-    /// arrival, so that no period is counted in part.
+    /// Computes `work` between tests, at least `polls` times, and answers each message that arrives. It
+    /// keeps `queue` messages under way in each direction (figure 1 of the paper). The time runs from one
+    /// arrival to another, so that it contains no partial period.
     pub(super) fn polling(
         &mut self,
         bytes: usize,
@@ -79,7 +80,8 @@ impl<M: Messenger> Bench<'_, M> {
         polls: u64,
     ) -> Result<Polled, LayerError> {
         let mut pipe = Pipe { bytes, queue, order: asking(1, bytes)?, head: 0 };
-        // No longer than a while: the other process may be gone, which waiting finds out.
+        // The number of polls is limited, because the other process may have ended. The drain then reports
+        // that.
         let at_most = 4 * polls;
         for slot in 0..queue {
             self.layer.post_receive(slot, bytes)?;
@@ -97,9 +99,8 @@ impl<M: Messenger> Bench<'_, M> {
         Ok(Polled { polls: done, messages, took_ns, others_ns })
     }
 
-    /// Posts a receive and a send, computes, waits for both, `count` times (figure 3 of the
-    /// paper). The other process sends in every cycle without being asked in it: the answers to
-    /// one message are those of the cycles to come.
+    /// Posts a receive and a send, computes, and waits for both, `count` times (figure 3 of the paper). The
+    /// other process sends in every cycle: the message of one cycle requests the answers of later cycles.
     pub(super) fn cycles(&mut self, bytes: usize, work: Work, count: u32) -> Result<Cycled, LayerError> {
         self.cycle(bytes, asking(2, bytes)?, work)?;
         let order = asking(1, bytes)?;
@@ -122,7 +123,8 @@ impl<M: Messenger> Bench<'_, M> {
         Ok(Cycled { post_ns, work_ns, wait_ns, others_ns: others_ns.map(|ns| to_ps(ns / count)) })
     }
 
-    /// When a cycle began, when all was posted, when the work was done, when the waiting was over.
+    /// Runs one cycle. Returns the ticks at its begin, after posting, after the work, and after the
+    /// waiting.
     #[inline(always)]
     fn cycle(&mut self, bytes: usize, order: Order, work: Work) -> Result<[u64; 4], LayerError> {
         let began = self.layer.now();
@@ -136,12 +138,13 @@ impl<M: Messenger> Bench<'_, M> {
         Ok([began, posted, worked, self.layer.now()])
     }
 
-    /// The test that completes a receive, after tests in vain with `between` computed before each: mean
-    /// of the middle 80 % of `count`. `None` where no test found a message.
+    /// Returns the duration of the test that completes a receive, in nanoseconds: the mean of the middle 80
+    /// % of `count`. Earlier tests find nothing, and `between` is computed before each test. Returns `None`
+    /// if no test found a message.
     ///
-    /// A message that moves by itself has arrived before that test, and one that moves inside calls
-    /// only has moved in the tests before. So this is what receiving takes by itself, and no work can
-    /// hide it.
+    /// A message that moves by itself has arrived before that test. A message that moves only inside calls
+    /// has moved in the earlier tests. The result is therefore the time of the receive by itself, which no
+    /// work can hide.
     pub(super) fn receive_alone(
         &mut self,
         bytes: usize,
@@ -159,8 +162,9 @@ impl<M: Messenger> Bench<'_, M> {
         Ok((!samples.is_empty()).then(|| to_ps(trimmed_mean(samples))))
     }
 
-    /// Tests until the receive of the first slot is complete. How long the last test took; `None` where
-    /// the message had to be waited for: the other process may be gone, which waiting finds out.
+    /// Tests until the receive of the first slot is complete. Returns the duration of the last test in
+    /// nanoseconds. Returns `None` if the tests found no message: the function then waits for it, because
+    /// only waiting detects that the other process has ended.
     #[inline(always)]
     fn completing_test(&mut self, between: Work) -> Result<Option<f64>, LayerError> {
         for _ in 0..TESTS_AT_MOST {
@@ -176,7 +180,8 @@ impl<M: Messenger> Bench<'_, M> {
         Ok(None)
     }
 
-    /// The work of cycles without messages, timed as there: mean of `count`.
+    /// Returns the duration of the work of cycles without messages, timed in the same way: the mean of
+    /// `count`, in nanoseconds.
     pub(super) fn work_alone(&mut self, work: Work, count: u32) -> f64 {
         let mut sum = 0;
         for _ in 0..count {
@@ -188,7 +193,7 @@ impl<M: Messenger> Bench<'_, M> {
     }
 }
 
-/// A queue of messages each way, in slots used in turn.
+/// A queue of messages in each direction, whose slots are used in turn.
 struct Pipe {
     bytes: usize,
     queue: usize,
@@ -198,8 +203,8 @@ struct Pipe {
 }
 
 impl Pipe {
-    /// Polls until `is_enough` of polls and of messages received, the last of which the last poll
-    /// found, or `at_most` times. How many there were of both.
+    /// Polls until a poll finds a message and `is_enough` accepts the numbers of polls and of received
+    /// messages, or `at_most` times. Returns both numbers.
     #[inline(always)]
     fn poll<M: Messenger>(
         &mut self,
@@ -219,8 +224,8 @@ impl Pipe {
         }
     }
 
-    /// Answers what has arrived, at most the whole queue: a layer that is faster than this loop
-    /// would keep it from its work. How many there were.
+    /// Answers the messages that have arrived. It answers at most the whole queue, because a layer faster
+    /// than this loop would keep it from its work. Returns the number of messages.
     #[inline(always)]
     fn answer_arrived<M: Messenger>(&mut self, layer: &mut M) -> Result<u64, LayerError> {
         for found in 0..self.queue {
@@ -228,7 +233,7 @@ impl Pipe {
             if !layer.test_receive(slot)? {
                 return Ok(found as u64);
             }
-            // Its message was answered, so that this takes no time worth speaking of.
+            // The message of this send has been answered, so that the wait takes almost no time.
             layer.wait_send(slot)?;
             layer.post_receive(slot, self.bytes)?;
             layer.post_send(slot, self.bytes, self.order)?;
@@ -237,7 +242,7 @@ impl Pipe {
         Ok(self.queue as u64)
     }
 
-    /// Receives what is still under way.
+    /// Receives the messages that are still under way.
     fn drain<M: Messenger>(&mut self, layer: &mut M) -> Result<(), LayerError> {
         for _ in 0..self.queue {
             layer.wait_receive(self.head)?;
@@ -248,12 +253,12 @@ impl Pipe {
     }
 }
 
-/// To the picosecond: records need no more digits.
+/// Rounds to the picosecond, because records need no more digits.
 fn to_ps(ns: f64) -> f64 {
     (ns * 1e3).round() / 1e3
 }
 
-/// What has passed between two readings.
+/// Returns the difference of two readings.
 fn passed(before: Option<f64>, after: Option<f64>) -> Option<f64> {
     Some(after? - before?)
 }

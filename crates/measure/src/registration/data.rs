@@ -1,7 +1,7 @@
-//! What one launch measured of registration: the data behind every figure.
+//! The registration measurements of one launch: the data behind every figure.
 //!
-//! Every time is in nanoseconds, the cost of reading the clock taken off. The value of a batch is the
-//! mean of the middle 80 % of its samples.
+//! Every time is in nanoseconds, without the cost of reading the clock. The value of a batch is the mean of
+//! the middle 80 % of its samples.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -90,11 +90,11 @@ pub struct FixedData {
     pub samples: u64,
 }
 
-/// The times of a size that stand in the record.
+/// The number of costs of one size in the record.
 pub const COSTS: usize = 8;
 
 impl SizeData {
-    /// The batches of each cost, in the order of [`super::record::SizeCosts::times`].
+    /// Returns the batches of each cost, in the order of [`super::record::SizeCosts::times`].
     pub fn batches(&self) -> [&[f64]; COSTS] {
         [
             &self.first_touch_ns,

@@ -9,23 +9,24 @@ use crate::record::parameter::Parameter;
 use crate::show::{Bytes, Number, Percent, Time};
 use crate::stats::median;
 
-/// A library that pins pages takes more time for so many times as many of them.
+/// The number of pages between the smallest and the largest size from which on a cost per page must show.
 const PAGES_THAT_TELL: usize = 64;
-/// That time grows at least by this factor, and at least by so many nanoseconds for each page, which may be a
-/// part of a huge page. A smaller growth comes from cold caches after a large region was touched.
+/// A library that pins pages needs time for each page. The time must grow at least by this factor, and at
+/// least by this number of nanoseconds for each page, which may be a part of a huge page. A smaller growth
+/// comes from cold caches after a large region was touched.
 const GROWS: f64 = 2.0;
 const PINNING_NS: f64 = 0.1;
-/// Registering again is much cheaper than for the first time below this share.
+/// Registering again is much cheaper than for the first time if it takes less than this share of that time.
 const KEPT: f64 = 0.5;
-/// A library that keeps registrations saves an amount that grows with the pages: between two sizes far apart
-/// at least by this share of the difference in pages. The saving by the processor's caches is the same for
-/// all large regions.
+/// The saving of a library that keeps registrations grows with the pages. Between two sizes far apart it
+/// grows at least by this share of the difference in pages. The saving through the processor's caches is
+/// the same for all large regions.
 const IN_PROPORTION: f64 = 0.6;
-/// Registering a kept region again takes at most so many hits.
+/// Registering a kept region again takes at most this many times the time of a hit.
 const HIT: f64 = 2.0;
-/// The cost of a clock reading, which is taken off, has an error of this share. No figure is more precise.
+/// The cost of a clock reading, which is subtracted, has an error of this share. No figure is more precise.
 const CLOCK_IS_KNOWN: f64 = 0.05;
-/// No clock is finer, in nanoseconds.
+/// The finest resolution of any clock, in nanoseconds.
 const GRAIN_NS: f64 = 1e-3;
 
 /// Returns the warnings: a figure has another meaning than its name says, or is not precise.
@@ -57,8 +58,8 @@ fn lock_refused(registration: &Registration) -> Option<Doubt> {
     Some(Doubt::about("lock_refused", "lock", text))
 }
 
-/// Returns the largest size of at most a page, and the largest size. `None` unless enough pages lie between
-/// them to show a cost for each page.
+/// Returns the largest size of at most a page, and the largest size. Returns `None` unless enough pages lie
+/// between them to show a cost per page.
 fn far_apart(registration: &Registration) -> Option<(&SizeCosts, &SizeCosts)> {
     let page = registration.system.page_bytes.max(1);
     let large = registration.sizes.last()?;
@@ -70,7 +71,8 @@ fn pages(registration: &Registration, size: &SizeCosts) -> f64 {
     (size.size_bytes / registration.system.page_bytes.max(1)) as f64
 }
 
-/// Warns if registering takes no time for each page: then the library does not pin pages.
+/// Warns if the time to register does not grow with the number of pages: the library then does not pin
+/// pages.
 fn not_pinned(registration: &Registration) -> Option<Doubt> {
     let (small, large) = far_apart(registration)?;
     let (of_small, of_large) = (small.touched.value_ns?, large.touched.value_ns?);
@@ -113,7 +115,8 @@ fn kept(registration: &Registration) -> Option<Doubt> {
     Some(Doubt::about("kept_after_deregistering", "again", text))
 }
 
-/// Reports that registering again takes much less than for the first time, by the intervals if there are any.
+/// Reports that registering again takes much less time than for the first time, by the intervals if they
+/// are known.
 fn is_much_cheaper(size: &SizeCosts) -> bool {
     let ends = |cost: &Parameter| Some((cost.value_ns?, cost.ci_ns));
     let (Some((again, again_ci)), Some((touched, touched_ci))) = (ends(&size.again), ends(&size.touched))
@@ -175,8 +178,8 @@ fn costs(registration: &Registration) -> Vec<(String, &Parameter)> {
     of_sizes.chain(fixed).filter(|(_, cost)| cost.value_ns.is_some()).collect()
 }
 
-/// Returns the half-width of a figure as a multiple of the half-width asked for. A figure near 0 has no
-/// useful share of itself, so no half-width below `finest_ns` is asked for.
+/// Returns the half-width of a figure as a multiple of the half-width asked for. For a figure near 0 a
+/// share of itself is meaningless, so that the half-width asked for is at least `finest_ns`.
 fn excess(cost: &Parameter, precision: f64, finest_ns: f64) -> f64 {
     let excess = || Some(cost.ci_ns?.half_width() / (precision * cost.value_ns?.abs()).max(finest_ns));
     excess().unwrap_or(f64::INFINITY)

@@ -1,4 +1,4 @@
-//! The figures read off several launches. Each is the median of the values of the launches, with its
+//! The figures computed from several launches. Each is the median of the values of the launches, with its
 //! distribution-free interval. The value of a launch is the median of its batches. No figure is clamped.
 
 use super::data::{COSTS, FixedData, RegistrationLaunch};
@@ -9,21 +9,22 @@ use crate::record::doubt::Doubt;
 use crate::record::parameter::{Parameter, Parameters};
 use crate::stats::median;
 
-/// The costs of registration of a layer, read off several launches.
+/// The costs of registration of a layer, computed from several launches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Extracted {
     /// Unobservable, because this verb sends no message.
     pub parameters: Parameters,
-    /// The record of the verb, without the launches, which the caller has.
+    /// The record of the verb, without the launches: the caller has them.
     pub registration: Registration,
-    /// Doubts.
+    /// The warnings.
     pub doubts: Vec<Doubt>,
 }
 
-/// Reads figures and doubts off launches. `None` if the launches measured nothing, or different sizes.
+/// Computes figures and warnings from launches. Returns `None` if the launches measured nothing, or differ
+/// in their sizes.
 pub fn extract(data: &[RegistrationLaunch], confidence: f64, precision: f64) -> Option<Extracted> {
     let first = data.first().filter(|first| !first.sizes.is_empty())?;
-    // A record is a file: its launches may have different sizes, which cannot be compared.
+    // A record is a file that others may have written: its launches may differ in their sizes.
     if !data.iter().all(|launch| launch.is_like(first)) {
         return None;
     }
@@ -39,7 +40,7 @@ pub fn extract(data: &[RegistrationLaunch], confidence: f64, precision: f64) -> 
 }
 
 impl RegistrationLaunch {
-    /// Reports whether the launch measured the same as `first`, and all of it.
+    /// Reports that the launch measured the same as `first`, and completely.
     fn is_like(&self, first: &Self) -> bool {
         self.shape == first.shape
             && self.sizes.len() == self.shape.sizes.len()
@@ -86,7 +87,7 @@ impl Launches<'_> {
     fn cost(&self, samples: u64, batches: impl Fn(&RegistrationLaunch) -> &[f64]) -> Parameter {
         let all = || self.data.iter().flat_map(|launch| batches(launch).iter().copied());
         let of = |launch| median(batches(launch).iter().copied());
-        // A record is a file: its counts may have any value.
+        // A record is a file that others may have written: its counts may have any value.
         let samples = samples.saturating_mul(all().count() as u64);
         Figure::over(self.data.iter().map(of), self.confidence).parameter(all(), samples)
     }

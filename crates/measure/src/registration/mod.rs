@@ -1,9 +1,9 @@
-//! Registration: what it costs to have a layer know memory, against the size of the region, beside
-//! what it costs to have the system lock it (Speight et al. 1999, sections 2.2 and 5.5, figure 10).
+//! Registration: the cost of registering memory with a layer over the size of the region, compared with the
+//! cost of locking it with the operating system (Speight et al. 1999, sections 2.2 and 5.5, figure 10).
 //!
-//! * [`pattern`]: what one launch runs. * [`data`]: what it measured.
-//! * [`extract`]: what is read off launches. * [`record`]: what is found.
-//! * [`doubts`]: why not to take it at its word.
+//! * [`pattern`]: the procedure of one launch. [`data`]: its measurements.
+//! * [`extract`]: figures computed from several launches. [`record`]: the record of the verb.
+//! * [`doubts`]: warnings about the figures.
 
 pub mod data;
 pub mod doubts;

@@ -1,12 +1,13 @@
-//! What one launch runs.
+//! The procedure of one launch.
 //!
-//! The first launch chooses how many samples of a size make a batch; later launches take that over.
-//! Then come passes over all sizes and all that is done to a region, in another order every time,
-//! until the time is up: what drifts in the course of a launch touches all of them alike.
+//! The first launch chooses the number of samples in a batch for each size; later launches use the same
+//! numbers. Then each launch makes passes over all sizes and operations, in another order every time, until
+//! the time is up. Drift in the course of a launch therefore affects all operations alike.
 //!
-//! Every sample has memory of its own, so that no library knows it from an earlier one. Touching a large
-//! region drives everything else out of the caches: before each sample the layer registers a page of other
-//! memory, or large regions would be measured cold and small ones warm.
+//! Every sample has memory of its own, so that no library knows it from an earlier sample. Touching a large
+//! region evicts everything else from the caches. The layer therefore registers a page of other memory
+//! before each sample. Otherwise large regions would be measured with cold caches and small regions with
+//! warm ones.
 
 use super::data::{FixedData, RegistrationLaunch, RegistrationShape, SizeData, SizeShape};
 use crate::bench::Bench;
@@ -14,53 +15,54 @@ use crate::layer::{LayerError, Purpose, Registrar};
 use crate::stats::trimmed_mean;
 use serde::{Deserialize, Serialize};
 
-/// Time for a batch, where more than one sample fits into it.
+/// Time for a batch, if more than one sample fits into it.
 const BATCH_NS: f64 = 500e3;
-/// Samples in a batch at most.
+/// The largest number of samples in a batch.
 const SAMPLES_AT_MOST: u64 = 32;
-/// Samples in a batch of what does not depend on a size.
+/// The number of samples in a batch of an operation whose cost does not depend on a size.
 const FIXED_SAMPLES: u64 = 8;
-/// One size is so many times the one before.
+/// Factor between consecutive sizes.
 const SIZE_STEP: usize = 4;
-/// Passes at most.
+/// The largest number of passes.
 const PASSES_AT_MOST: usize = 50;
-/// Samples before anything counts: what a library does once in a process is no cost of a region.
+/// The number of samples before measurement begins. They absorb the start-up work that a library does once
+/// in a process.
 const WARM_UP: u64 = 8;
 
-/// How a launch is to run.
+/// The plan of one launch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RegistrationPlan {
-    /// Where in the order of launches it stands.
+    /// The index in the order of launches.
     pub launch: usize,
-    /// Sizes and samples, where an earlier launch of the run has chosen them.
+    /// Sizes and samples, if an earlier launch of the run chose them.
     pub shape: Option<RegistrationShape>,
-    /// Bytes of the largest region.
+    /// Size of the largest region, in bytes.
     pub largest_bytes: usize,
-    /// Time for the whole launch, on the layer's clock.
+    /// Time budget of the whole launch, on the layer's clock.
     pub budget_ns: f64,
-    /// Seed of the order in which everything is run.
+    /// Seed of the order of all measurements.
     pub seed: u64,
 }
 
-/// One thing to measure.
+/// One operation to measure.
 #[derive(Clone, Copy, Debug)]
 enum Cell {
-    /// Memory that nothing has touched is registered.
+    /// Registers untouched memory.
     Untouched(usize),
-    /// Memory that was touched is registered: for the first time, besides, and once more.
+    /// Registers touched memory: for the first time, a second time while it is registered, and again after
+    /// deregistering.
     Touched(usize),
-    /// Memory that nothing has touched is locked.
+    /// Locks untouched memory.
     LockUntouched(usize),
-    /// Memory that was touched is locked and unlocked.
+    /// Locks and unlocks touched memory.
     Lock(usize),
-    /// What does not depend on a size.
+    /// An operation whose cost does not depend on a size.
     Fixed(usize),
 }
 
-/// Runs one launch with `registrar`. `progress` is told the share that is done.
+/// Runs one launch with `registrar`. `progress` receives the share that is done.
 ///
-/// # Errors
-/// The layer fails, or the system has no memory.
+/// # Errors Fails if the layer fails, or if the system has no memory.
 pub fn run<R: Registrar>(
     registrar: &mut R,
     plan: &RegistrationPlan,
@@ -92,7 +94,7 @@ pub fn run<R: Registrar>(
     Ok(data)
 }
 
-/// Chooses sizes and samples, for all launches.
+/// Chooses sizes and numbers of samples for all launches.
 fn choose<R: Registrar>(bench: &mut Bench<'_, R>, largest: usize) -> Result<RegistrationShape, LayerError> {
     let choose = |size_bytes: usize| {
         let start = bench.layer.now();
@@ -105,7 +107,7 @@ fn choose<R: Registrar>(bench: &mut Bench<'_, R>, largest: usize) -> Result<Regi
     })
 }
 
-/// From one byte on, up to the largest.
+/// Returns the sizes from one byte up to the largest.
 fn sizes(largest: usize) -> Vec<usize> {
     let powers = std::iter::successors(Some(1usize), |size| size.checked_mul(SIZE_STEP));
     powers.take_while(|&size| size < largest).chain([largest]).collect()
@@ -169,8 +171,8 @@ impl Cell {
     }
 }
 
-/// The values of a batch of samples, each of which takes `N` times; none where the system refuses
-/// what is measured.
+/// Returns the values of a batch of samples, each of which gives `N` times. Returns `None` for each value
+/// if the system refuses the operation.
 fn batch<const N: usize>(
     shape: SizeShape,
     mut sample: impl FnMut(usize) -> Result<Option<[f64; N]>, LayerError>,
@@ -185,7 +187,8 @@ fn batch<const N: usize>(
     Ok(std::array::from_fn(|nth| Some(trimmed_mean(samples.iter().map(|times| times[nth])))))
 }
 
-/// What a call takes, the clock's cost taken off.
+/// Returns the duration of a call in nanoseconds, without the cost of the clock, and the result of the
+/// call.
 #[inline(always)]
 fn timed<R: Registrar, T>(
     bench: &mut Bench<'_, R>,
@@ -204,7 +207,8 @@ fn untouched<R: Registrar>(bench: &mut Bench<'_, R>, bytes: usize) -> Result<[f6
     Ok([first_touch])
 }
 
-/// Registering for the first time and besides, deregistering, registering once more.
+/// Registers for the first time, registers while registered, deregisters, and registers again. Returns
+/// these times in nanoseconds.
 fn touched<R: Registrar>(bench: &mut Bench<'_, R>, bytes: usize) -> Result<[f64; 4], LayerError> {
     bench.layer.renew(Purpose::Register, bytes)?;
     bench.layer.touch();
@@ -231,7 +235,7 @@ fn lock_untouched<R: Registrar>(
     Ok(Some([first_touch]))
 }
 
-/// Locking and unlocking.
+/// Locks and unlocks touched memory. Returns both times in nanoseconds, or `None` if the system refuses.
 fn lock<R: Registrar>(bench: &mut Bench<'_, R>, bytes: usize) -> Result<Option<[f64; 2]>, LayerError> {
     bench.layer.renew(Purpose::Lock, bytes)?;
     bench.layer.touch();

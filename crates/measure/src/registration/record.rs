@@ -1,4 +1,4 @@
-//! What `registration` finds about a layer.
+//! The record of the verb `registration`.
 
 use super::data::{COSTS, MemorySystem, RegistrationLaunch};
 use crate::record::parameter::Parameter;
@@ -52,7 +52,7 @@ pub struct FixedCost {
 }
 
 impl SizeCosts {
-    /// The costs by name, in the order in which they are shown.
+    /// Returns the costs by name, in the order of tables.
     pub fn times(&self) -> [(&'static str, &Parameter); COSTS] {
         [
             ("first_touch", &self.first_touch),

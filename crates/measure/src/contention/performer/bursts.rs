@@ -7,11 +7,11 @@ use crate::logp::data::Burst;
 use crate::logp::send_overhead::send_overhead;
 use crate::stats::trimmed_mean;
 
-/// Requests in a burst.
+/// Numbers of requests in a burst.
 const SIZES: [usize; 5] = [1, 2, 4, 8, 16];
-/// Each size has at least so many bursts.
+/// Each size has at least this many bursts.
 const BURSTS_AT_LEAST: usize = 12;
-/// The bursts of a size are grouped into so many batches.
+/// The bursts of a size are grouped into at most this many batches.
 const BATCHES: usize = 12;
 
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +90,7 @@ impl Bursts {
         if course.is_counting() && self.began.is_none() {
             (self.began, self.at) = (Some(now), 0);
         }
-        // A new reading leaves the work above out of the burst.
+        // A second clock reading excludes the work above from the burst.
         member.now()
     }
 
@@ -100,7 +100,7 @@ impl Bursts {
         }
     }
 
-    /// Takes the burst, which has its replies, and goes on to the next size.
+    /// Ends the burst once all its replies have arrived, and moves on to the next size.
     fn next<M: Member>(&mut self, course: &mut Course, member: &mut M) -> Result<(), LayerError> {
         self.at = (self.at + 1) % self.bursts.len();
         if self.at > 0 {

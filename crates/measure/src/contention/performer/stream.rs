@@ -1,26 +1,26 @@
 //! One request after another: poll once, issue, compute.
 //!
-//! What is counted is the time from one reply to another, both handled while all requesters of
-//! the step are at work: beginning and end of the stream are not in it. Replies come a window
-//! at a time where the window is what limits them, so whole windows are counted; that also
-//! keeps readings of the clock apart.
+//! A count is the time from one reply to a later one. The requester handles both while all requesters of
+//! the step are active, so that beginning and end of the stream are not part of it. The count consists of
+//! whole windows, because a stream that its window limits receives its replies one window at a time. Whole
+//! windows also make clock readings rare.
 
 use super::{Course, Member};
 use crate::contention::data::Timed;
 use crate::layer::{LayerError, Work};
 use crate::stats::median;
 
-/// Batches of delays by which a delay is measured, and how many are in a batch.
+/// Number of batches by which a delay is measured, and number of delays in a batch.
 const GAUGES: usize = 9;
 const DELAYS: u32 = 8;
-/// Messages in which queues fill at least, however small the window.
+/// The queues fill in at least this many messages, however small the window.
 const FILLING: usize = 32;
-/// Messages of a delayed stream between two readings of the clock: less than a time slice.
+/// Messages of a delayed stream between two clock readings. They take less than a time slice.
 const DELAYED: u64 = 16;
 
 #[derive(Clone, Copy, Debug)]
 enum Turn {
-    /// Delays of the batch that are done, and when it began.
+    /// Completed delays of the batch, and the time at which the batch began.
     Gauge {
         done: u32,
         began: u64,
@@ -42,18 +42,18 @@ pub(super) struct Stream {
     /// Whether the last poll found a reply.
     has_found: bool,
     replies: u64,
-    /// When counting began.
+    /// The point at which counting began.
     mark: Option<Mark>,
-    /// Time per message between readings of the clock since then, of a delayed stream.
+    /// Time per message between consecutive clock readings since then, for a delayed stream.
     stretches_ns: Vec<f64>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     began: u64,
-    /// Replies before.
+    /// Number of replies up to then.
     replies: u64,
-    /// When the clock was read last.
+    /// Time of the latest clock reading.
     last: u64,
 }
 
@@ -135,8 +135,8 @@ impl Stream {
     #[inline(always)]
     fn note_reply<M: Member>(&mut self, course: &mut Course, member: &mut M) -> Result<(), LayerError> {
         self.replies += 1;
-        // By then every queue that the window can fill is full, also where one stage is slower than
-        // the others by little.
+        // After this many replies every queue that the window can fill is full, even if one stage is only
+        // slightly slower than the others.
         if self.replies == 2 * course.window.max(FILLING) as u64 {
             course.is_warm_now();
         }
@@ -170,9 +170,11 @@ impl Stream {
         Ok(())
     }
 
-    /// Of a stream without delay, what it gets through in all: time in which the requester had
-    /// no processor is part of it. Of a delayed one, what its processor is busy with beside the
-    /// delay: the median over its stretches, without such time.
+    /// Returns the time per message in nanoseconds.
+    ///
+    /// Without delay it is the time of the whole count over its replies. It includes time in which the
+    /// requester had no processor. With a delay it is the time in which the processor is busy beside the
+    /// delay. The median over the stretches excludes time without a processor.
     fn per_message_ns(&mut self, took_ns: f64, replies: u64) -> f64 {
         match self.delay {
             None => took_ns / replies as f64,

@@ -1,13 +1,13 @@
-//! Single round trips, some with each peer in turn.
+//! Single round trips, several with each peer in turn.
 
 use super::{Course, Member, Phase};
 use crate::contention::data::Timed;
 use crate::layer::LayerError;
 use crate::stats::trimmed_mean;
 
-/// Round trips in a row with one peer. The one before them is not counted.
+/// Number of consecutive round trips with one peer. One more round trip before them does not count.
 const TRIPS: usize = 8;
-/// Round trips after which it is warm.
+/// Number of round trips after which the requester is warm.
 const WARM: usize = 10;
 
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,7 @@ enum Turn {
 #[derive(Debug)]
 pub(super) struct Trips {
     turn: Turn,
-    /// Index of the peer whose turn it is, and trips with it so far.
+    /// Index of the current peer, and the number of trips with it so far.
     peer: usize,
     trip: usize,
     total: usize,
@@ -51,7 +51,7 @@ impl Trips {
                 if !course.issue(member, course.assignment.peers[self.peer])? {
                     return Err(LayerError::new("a window without requests has no room"));
                 }
-                // A poll now would be in vain, and delay the next one.
+                // A poll now would find nothing, and delay the next one.
                 self.turn = Turn::Idle { issued };
             }
             Turn::Await { issued } => {
