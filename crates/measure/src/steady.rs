@@ -123,7 +123,8 @@ pub(crate) struct Overheads {
 /// the pace, and the burst omits them.
 ///
 /// The replies to the requests beyond the pipeline's depth wait at the requester. A later poll then finds a
-/// reply even if replies come unevenly. The number covers the replies that arrive during one empty poll.
+/// reply even if replies come unevenly. The number includes twice the replies that arrive during one empty
+/// poll.
 pub(crate) fn unpolled(o_poll_ns: f64, overheads: Overheads, plateau_ns: f64, depth: usize) -> usize {
     let Overheads { o_s_ns, o_r_ns } = overheads;
     if o_poll_ns <= COSTLY_POLL * (o_s_ns + o_r_ns) || o_poll_ns <= COSTLY_POLL_OF_RECEIVE * o_r_ns {

@@ -57,9 +57,10 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// Returns the sweep from JSON text. Returns `None` if the text names another schema, or none.
+    /// Returns the sweep from JSON text. Returns `None` if the text names another schema, or is no JSON
+    /// with a schema.
     ///
-    /// # Errors Fails if the text names this schema and is damaged.
+    /// # Errors Returns an error if the text names this schema, but is not a sweep.
     pub fn from_json(text: &str) -> Option<Result<Self, serde_json::Error>> {
         let is_sweep =
             serde_json::from_str::<Preamble>(text).is_ok_and(|it| it.schema.as_deref() == Some(SCHEMA));

@@ -93,7 +93,7 @@ pub enum Data {
 }
 
 impl Data {
-    /// Stores the number of involuntary switches of the measuring process.
+    /// Stores the number of preemptions of the measuring process.
     pub fn set_preemptions(&mut self, preemptions: Option<u64>) {
         match self {
             Self::Logp(data) => data.preemptions = preemptions,

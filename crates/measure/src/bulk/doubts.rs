@@ -126,8 +126,8 @@ fn doubt_unknown(launches: &Launches<'_>, bulk: &Bulk, doubts: &mut Vec<Doubt>) 
     }
 }
 
-/// Warns if a byte takes many times as long on the way of a message alone as in a stream. The slope of the
-/// stream then says little about bytes.
+/// Warns if a byte takes many times as long on the way of a single message as in a stream. Something else
+/// then paces the stream, and its slope is not the cost of a byte.
 fn doubt_pace(bulk: &Bulk, segment: &Segment) -> Option<Doubt> {
     let gap = segment.G.value_ns_per_byte.filter(|_| segment.G.status == Status::Measured)?;
     let latency =

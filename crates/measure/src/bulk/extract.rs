@@ -78,7 +78,7 @@ impl Launches<'_> {
         }
     }
 
-    #[allow(non_snake_case, reason = "the names of the field")]
+    #[allow(non_snake_case, reason = "the notation of the LogP papers")]
     fn size(&self, at: usize) -> SizeFigures {
         let size_bytes = self.sizes[at];
         let T = {

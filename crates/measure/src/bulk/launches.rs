@@ -18,13 +18,13 @@ pub(super) struct Launches<'a> {
     pub(super) sizes: Vec<usize>,
     /// By launch, then by size.
     pub(super) estimates: Vec<Vec<Estimate>>,
-    /// By size: whether the steady time is read off the time to issue.
+    /// By size: true if the steady time comes from the time to issue.
     pub(super) issuing_is_steady: Vec<bool>,
     confidence: Confidence,
 }
 
 impl<'a> Launches<'a> {
-    /// Reads the estimates of each launch. All launches have the same sizes, which ascend.
+    /// Computes the estimates of each launch. All launches have the same sizes, in ascending order.
     pub(super) fn of(data: &'a [BulkLaunch], sizes: Vec<usize>, confidence: Confidence) -> Self {
         let steady: Vec<bool> = (0..sizes.len()).map(|at| issuing_is_steady(data, at)).collect();
         let estimate = |launch: &BulkLaunch| {
@@ -132,7 +132,7 @@ impl<'a> Launches<'a> {
     }
 }
 
-/// Reports whether the steady time at the size `at` is read off the time to issue.
+/// Reports that the steady time at the size `at` comes from the time to issue.
 fn issuing_is_steady(data: &[BulkLaunch], at: usize) -> bool {
     let over = |times: fn(&Burst) -> &Vec<f64>| {
         median(data.iter().map(|launch| median_rise(&launch.sizes[at].stream, times)))

@@ -82,8 +82,8 @@ impl Launches<'_> {
         }
     }
 
-    /// Returns the place in `measured` at which the last straight line of g(n) begins. From some size on another
-    /// stage may set g(n), and a slope across that size is the slope of neither stage.
+    /// Returns the index in `measured` at which the last straight line of g(n) begins. From some size on
+    /// another stage may set g(n), and a slope across that size is the slope of neither stage.
     fn last_bend(&self, sizes: &[SizeFigures], measured: &[usize]) -> usize {
         let point = |&at: &usize| {
             let g = &sizes[at].g;
@@ -125,7 +125,7 @@ impl Launches<'_> {
     }
 
     /// Fits T0 + n / R∞ to all sizes by least squares without weights, as is common.
-    #[allow(non_snake_case, reason = "the names of the field")]
+    #[allow(non_snake_case, reason = "the notation of the LogP papers")]
     pub(super) fn classic(&self) -> Classic {
         let line = |sizes: &Vec<Estimate>| {
             let points = self.sizes.iter().zip(sizes).map(|(&size, e)| Point::new(size, e.one_way, 1.0));
@@ -152,8 +152,8 @@ impl Launches<'_> {
         }
     }
 
-    /// Returns the size at which n / T(n) first reaches half of its largest value, interpolated between measured
-    /// sizes on a logarithmic scale. `NaN` if the smallest size reaches it.
+    /// Returns the size at which n / T(n) first reaches half of its largest value, interpolated on a
+    /// logarithmic scale between measured sizes. Returns `NaN` if the smallest size already reaches it.
     fn half_performance(&self, estimates: &[Estimate]) -> f64 {
         let rates: Vec<f64> =
             self.sizes.iter().zip(estimates).map(|(&size, e)| size as f64 / e.one_way).collect();

@@ -37,7 +37,7 @@ pub struct Bulk {
 
 /// The figures of messages of one size n.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[allow(non_snake_case, reason = "the names of the field")]
+#[allow(non_snake_case, reason = "the notation of the LogP papers")]
 pub struct SizeFigures {
     /// Bytes of the message.
     pub size_bytes: usize,
@@ -71,7 +71,7 @@ pub struct Rate {
 
 /// A range of sizes in which time rises in a straight line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[allow(non_snake_case, reason = "the names of the field")]
+#[allow(non_snake_case, reason = "the notation of the LogP papers")]
 pub struct Segment {
     /// The smallest size measured in it.
     pub from_bytes: usize,
@@ -128,7 +128,7 @@ pub struct Change {
 
 /// The classic model T(n) = T0 + n / R∞, fitted by least squares to all sizes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[allow(non_snake_case, reason = "the names of the field")]
+#[allow(non_snake_case, reason = "the notation of the LogP papers")]
 pub struct Classic {
     /// Start-up time: where the line meets 0 bytes. It may come out negative.
     pub T0_ns: f64,

@@ -10,8 +10,8 @@ pub trait Member: Time {
     /// Handles at most one reply. Returns the peer that sent it.
     fn poll(&mut self) -> Result<Option<usize>, LayerError>;
 
-    /// Passes time after a poll that found nothing, while replies are due. Returns true if the requester yielded
-    /// the processor.
+    /// Passes time after a poll that found nothing, while replies are outstanding. Returns true if the
+    /// requester yielded the processor.
     ///
     /// # Errors
     /// Fails after a bounded time without a reply.

@@ -15,11 +15,12 @@ use crate::steady::{self, Overheads};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// The smallest permitted longest burst of a signature, for a run of `logp`.
+/// Length of the longest burst of a signature for a run of `logp`. A deep pipeline needs a longer burst,
+/// and a launch with little time makes a shorter one.
 pub const LONGEST_BURST: usize = 1024;
 /// The messages of short bursts in a batch, for a run of `logp`.
 pub const BATCH_MESSAGES: usize = 256;
-/// The largest permitted longest burst. A deeper pipeline causes a warning, not a longer burst.
+/// Largest length of the longest burst. A deeper pipeline causes a warning, not a longer burst.
 pub const LONGEST_BURST_AT_MOST: usize = 1 << 15;
 /// The lengths of the bursts of requests alone.
 const ISSUE_BURSTS: [usize; 5] = [1, 2, 4, 8, 16];
@@ -78,7 +79,7 @@ pub struct Plan {
     pub confidence: f64,
     /// The seed of the order of the curves.
     pub seed: u64,
-    /// The smallest permitted longest burst of the signature.
+    /// Length of the longest burst of the signature. A deep pipeline needs a longer one.
     pub longest_burst: usize,
     /// The messages of short bursts in a batch: fewer are quicker and noisier.
     pub batch_messages: usize,

@@ -23,7 +23,7 @@ pub struct Logp {
 
 /// Where the round trip 2 (o_s + L + o_r) goes: the parameters as shares of half of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[allow(non_snake_case, reason = "the names of the field")]
+#[allow(non_snake_case, reason = "the notation of the LogP papers")]
 pub struct Shares {
     /// Issuing.
     pub o_s: Share,

@@ -13,7 +13,7 @@ const ALONE_AT_LEAST: u32 = 2;
 /// A batch of measurements of one kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cell {
-    /// Round trips and rows of a size.
+    /// Round trips and rows: size.
     Trip(usize),
     /// The polling method: size and interval.
     Polling(usize, usize),

@@ -155,12 +155,12 @@ pub struct PwwBatch {
 }
 
 impl PwwBatch {
-    /// A whole cycle.
+    /// Returns the duration of a whole cycle, in nanoseconds.
     pub fn cycle_ns(&self) -> f64 {
         self.post_ns + self.work_ns + self.wait_ns
     }
 
-    /// The part of it inside calls.
+    /// Returns the part of a cycle inside calls, in nanoseconds.
     pub fn calls_ns(&self) -> f64 {
         self.post_ns + self.wait_ns
     }
@@ -197,7 +197,8 @@ pub struct Look {
 }
 
 impl Look {
-    /// By how much the work was more than what it made the cycle longer.
+    /// Returns the free part of the work, in nanoseconds: the work less the time by which it lengthened the
+    /// cycle.
     pub fn free_ns(&self) -> f64 {
         self.work_ns - (self.cycle_ns - self.base_ns)
     }

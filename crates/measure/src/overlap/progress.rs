@@ -24,7 +24,8 @@ pub(super) const WHOLE: f64 = 0.9;
 /// Up to this share, none of the waiting is hidden.
 pub(super) const NONE: f64 = 0.1;
 /// Both sides together fluctuate by less than this share of a cycle. The mean of the longer of two times is
-/// their mean plus 0.56 standard deviations. Each deviation is at most a quarter, and rarely are both.
+/// their mean plus 0.56 standard deviations. Each deviation is at most a quarter of a cycle, and rarely are
+/// both that large.
 const FLUCTUATION: f64 = 0.25;
 /// If a message's time besides posting is at most this share of its whole time, it is too little for a
 /// decision. An error of 1 % in either time is then 10 % of the time that could be hidden.

@@ -100,7 +100,7 @@ impl<M: Messenger> Bench<'_, M> {
     }
 
     /// Posts a receive and a send, computes, and waits for both, `count` times (figure 3 of the paper). The
-    /// other process sends in every cycle: the message of one cycle requests the answers of later cycles.
+    /// other process sends in every cycle: the message of one cycle requests the answer of a later one.
     pub(super) fn cycles(&mut self, bytes: usize, work: Work, count: u32) -> Result<Cycled, LayerError> {
         self.cycle(bytes, asking(2, bytes)?, work)?;
         let order = asking(1, bytes)?;
@@ -123,7 +123,7 @@ impl<M: Messenger> Bench<'_, M> {
         Ok(Cycled { post_ns, work_ns, wait_ns, others_ns: others_ns.map(|ns| to_ps(ns / count)) })
     }
 
-    /// Runs one cycle. Returns the ticks at its begin, after posting, after the work, and after the
+    /// Runs one cycle. Returns the ticks at its start, after posting, after the work, and after the
     /// waiting.
     #[inline(always)]
     fn cycle(&mut self, bytes: usize, order: Order, work: Work) -> Result<[u64; 4], LayerError> {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// The LogP parameters of a layer (Culler et al. 1996, "LogP model").
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[allow(non_snake_case, reason = "the names of the field")]
+#[allow(non_snake_case, reason = "the notation of the LogP papers")]
 pub struct Parameters {
     /// Round trip of one request and its reply: 2 (o_s + L + o_r).
     pub rtt: Parameter,

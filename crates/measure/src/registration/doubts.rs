@@ -9,7 +9,7 @@ use crate::record::parameter::Parameter;
 use crate::show::{Bytes, Number, Percent, Time};
 use crate::stats::median;
 
-/// The number of pages between the smallest and the largest size from which on a cost per page must show.
+/// A cost per page must show if the largest size has at least this many pages.
 const PAGES_THAT_TELL: usize = 64;
 /// A library that pins pages needs time for each page. The time must grow at least by this factor, and at
 /// least by this number of nanoseconds for each page, which may be a part of a huge page. A smaller growth

@@ -122,7 +122,8 @@ pub fn bounce(probes: &[Probe]) -> Option<(f64, Interval)> {
     Some((median(bounces), Interval { lo, hi }))
 }
 
-/// Returns the median share of time that the hypervisor gave to other guests. `None` where no launch knows it.
+/// Returns the median share of time that the hypervisor gave to other guests. Returns `None` if no launch
+/// knows it.
 pub fn stolen_share(probes: &[Probe]) -> Option<f64> {
     Some(median(probes.iter().filter_map(|probe| probe.stolen_share))).filter(|share| share.is_finite())
 }

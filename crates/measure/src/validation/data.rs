@@ -4,17 +4,17 @@ use crate::logp::pattern::Plan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One launch, of one dial.
+/// The plan of one launch, which measures one dial.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Planned {
-    /// Which dial: its place in the tables.
+    /// The index of the dial in the tables.
     pub dial: usize,
     /// Bytes of a message.
     pub size_bytes: usize,
-    /// What is put in force before each block, and how far the dial is turned then: 0 for the link
-    /// as it is.
+    /// The blocks in their order. Each has the index of the dial setting in force, and the value of the
+    /// dial: 0 for the unmodified link.
     pub blocks: Vec<(u32, f64)>,
-    /// How each block is measured.
+    /// The plan of the signature of each block.
     pub plan: Plan,
 }
 
@@ -34,7 +34,7 @@ pub struct Dialled {
 
 /// What was read off one signature.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[allow(non_snake_case, reason = "the names of the field")]
+#[allow(non_snake_case, reason = "the notation of the LogP papers")]
 pub struct Block {
     /// How far the dial was turned; 0 for the link as it is.
     pub wanted_ns: f64,

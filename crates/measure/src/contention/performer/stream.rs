@@ -39,7 +39,7 @@ pub(super) struct Stream {
     turn: Turn,
     /// Index of the peer that gets the next request.
     next: usize,
-    /// Whether the last poll found a reply.
+    /// True if the last poll found a reply.
     has_found: bool,
     replies: u64,
     /// The point at which counting began.
