@@ -1,4 +1,4 @@
-//! What `bulk` found, for the terminal and for CSV.
+//! The findings of `bulk`, for the terminal and for CSV.
 
 mod verdict;
 
@@ -8,14 +8,14 @@ use netdyno_measure::record::{Parameter, Status};
 use netdyno_measure::stats::Interval;
 pub use verdict::verdict;
 
-/// Sizes that a table shows beside those around changes: every other octave.
+/// A short table shows the sizes of every second octave, besides those around changes.
 const EVERY: u32 = 2;
-/// Width of the columns: the size, five times, a rate.
+/// Widths of the columns: the size, five times, and a rate.
 const SIZE: usize = 9;
 const TIME: usize = 11;
 const RATE: usize = 12;
 
-/// The sizes that a short table shows: powers of four, the ends, and what encloses a change.
+/// Returns the sizes of a short table: powers of four, the ends, and the two sizes around each change.
 pub fn shown_sizes(bulk: &Bulk) -> Vec<&SizeFigures> {
     let is_power = |n: usize| n.is_power_of_two() && n.ilog2().is_multiple_of(EVERY);
     let is_end = |n: usize| bulk.sizes.last().is_some_and(|last| last.size_bytes == n);
@@ -26,7 +26,7 @@ pub fn shown_sizes(bulk: &Bulk) -> Vec<&SizeFigures> {
         .collect()
 }
 
-/// The table of sizes, a line each, with its heading.
+/// Returns the table of sizes with its heading, one line for each size.
 pub fn table(bulk: &Bulk) -> Vec<String> {
     let row = |cells: [String; 7]| {
         let [size, times @ .., rate] = cells;
@@ -49,7 +49,7 @@ fn value(p: &Parameter) -> String {
     }
 }
 
-/// What the sizes together say, in sentences.
+/// Returns the findings over all sizes, in sentences.
 pub fn sentences(bulk: &Bulk) -> Vec<String> {
     let mut sentences: Vec<String> = bulk.segments.iter().map(segment).collect();
     sentences.extend(bulk.changes.iter().map(change));
@@ -58,7 +58,7 @@ pub fn sentences(bulk: &Bulk) -> Vec<String> {
     sentences
 }
 
-/// G of a range of sizes.
+/// Describes G of a segment.
 pub fn segment(segment: &Segment) -> String {
     let gap = &segment.G;
     let figure = match (gap.status, gap.value_ns_per_byte) {
@@ -73,12 +73,12 @@ pub fn segment(segment: &Segment) -> String {
     format!("G {figure}, {}", range(segment))
 }
 
-/// The sizes of a segment.
+/// Describes the sizes of a segment.
 pub fn range(segment: &Segment) -> String {
     format!("{} to {}", bytes(segment.from_bytes as f64), bytes(segment.to_bytes as f64))
 }
 
-/// Where T leaves its line, and by how much.
+/// Describes the size at which T leaves its line, and the distance.
 pub fn change(change: &Change) -> String {
     format!(
         "T leaves its line above {}, at {} at the latest: {} there, {} by the line below",
@@ -89,7 +89,7 @@ pub fn change(change: &Change) -> String {
     )
 }
 
-/// The classic fit, with what it says of small messages.
+/// Describes the classic fit and its prediction for small messages.
 pub fn classic(classic: &Classic) -> String {
     let measured = classic.n_half_measured_bytes.map_or(NONE.into(), bytes);
     format!(
@@ -103,17 +103,17 @@ pub fn classic(classic: &Classic) -> String {
     )
 }
 
-/// A figure that is no time of the layer at its one size: a row of CSV.
+/// A figure for a row of CSV.
 pub struct Figure {
     /// Its name.
     pub name: &'static str,
     /// Its unit.
     pub unit: &'static str,
-    /// The size it is about; that of the result where it is about none.
+    /// The size to which the figure belongs; `None` for a figure of the whole result.
     pub size_bytes: Option<usize>,
-    /// What it claims.
+    /// The status of the figure.
     pub status: Status,
-    /// The figure.
+    /// The value.
     pub value: Option<f64>,
     /// Its interval.
     pub ci: Option<Interval>,
@@ -123,11 +123,11 @@ pub struct Figure {
     pub launches: usize,
 }
 
-/// All figures, for CSV: those of each size, then those of each segment, then the others.
+/// Returns all figures for CSV: those of each size, then those of each segment, then the others.
 pub fn figures(bulk: &Bulk) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (at, size) in bulk.sizes.iter().enumerate() {
-        // At the smallest size all but T are the parameters of the result.
+        // At the smallest size all figures except T are the parameters of the result.
         let own = size.times().into_iter().filter(|(name, _)| at > 0 || *name == "T");
         figures.extend(own.map(|(name, p)| Figure {
             name,
@@ -166,7 +166,7 @@ pub fn figures(bulk: &Bulk) -> Vec<Figure> {
     figures
 }
 
-/// What is about no size.
+/// Returns the figures that belong to no single size.
 fn whole(bulk: &Bulk) -> Vec<Figure> {
     let launches = bulk.launches.len();
     let figure = |name, unit, value, ci| Figure {

@@ -1,10 +1,10 @@
-//! Two records against each other: for every layer, verb and size that both hold, how many
-//! times as large each parameter is in B as in A, with an interval.
+//! Compares two records: for every layer, verb and size in both, the ratio of each parameter in B to that
+//! in A, with an interval.
 //!
-//! Layers of one record were launched in turns: their launches are paired, and what drifts
-//! with the machine falls out. Launches of two records are unpaired
-//! ([`netdyno_measure::unpaired`]), and what drifted between the two runs is in the ratio:
-//! that is a doubt, always. Others name what differed besides.
+//! Launches of the layers of one record are interleaved. They are paired, and drift of the machine cancels.
+//! Launches of two records are unpaired ([`netdyno_measure::unpaired`]), and the ratio contains the drift
+//! between the two runs. Such a comparison always has a warning about that. Other warnings name the
+//! differences between the two settings.
 
 mod alike;
 mod combine;
@@ -21,52 +21,52 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use thiserror::Error;
 
-/// The schema of a comparison.
+/// The schema of the record of a comparison.
 pub const SCHEMA: &str = "netdyno-compare/1";
 
-/// A record, and what of it is to be compared.
+/// One side of a comparison: a record, and the part of it to compare.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
-    /// What people call it: the name of its file.
+    /// The name for the user: that of the file.
     pub name: &'a str,
     /// The record.
     pub record: &'a Record,
-    /// The one layer that is meant; `None` for all.
+    /// The only layer to compare; `None` for all.
     pub layer: Option<&'a str>,
 }
 
-/// How to compare.
+/// The parameters of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     /// Confidence of the intervals of ratios.
     pub confidence: f64,
-    /// Growth of a parameter from which it counts as worse, as a share.
+    /// Growth of a parameter that counts as worse, as a share.
     pub fail_on: Option<f64>,
 }
 
-/// Why there is nothing to compare.
+/// The reason why nothing can be compared.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum CompareError {
-    /// The layer asked for is not in the record.
+    /// The record does not contain the layer asked for.
     #[error("{name} has no layer '{layer}': it has {has}")]
     NoLayer {
         /// The record.
         name: String,
-        /// What was asked for.
+        /// The layer asked for.
         layer: String,
-        /// What is there.
+        /// The layers of the record.
         has: String,
     },
-    /// No layer, verb and size is in both.
+    /// No layer, verb and size is in both records.
     #[error("nothing to compare: {a} has {in_a}; {b} has {in_b}")]
     NothingInCommon {
         /// The first record.
         a: String,
-        /// What it holds.
+        /// The results of the first record.
         in_a: String,
         /// The second record.
         b: String,
-        /// What it holds.
+        /// The results of the second record.
         in_b: String,
     },
 }
@@ -219,7 +219,7 @@ pub enum Verdict {
 }
 
 impl Comparison {
-    /// The parameters with `verdict`, as `rtt of udp`, each with its ratio.
+    /// Returns the parameters with `verdict`, each with its pair.
     pub fn with(&self, verdict: Verdict) -> impl Iterator<Item = (&Pair, &Compared)> {
         let all = self.comparisons.iter().flat_map(|pair| pair.parameters.iter().map(move |p| (pair, p)));
         all.filter(move |(_, compared)| compared.verdict == Some(verdict))
@@ -227,7 +227,7 @@ impl Comparison {
 }
 
 impl Compared {
-    /// The ratio with its interval, as `1.058 [1.049, 1.066]`.
+    /// Returns the ratio with its interval, as `1.058 [1.049, 1.066]`.
     pub fn in_words(&self) -> String {
         match (self.ratio, self.ratio_ci) {
             (None, _) => NONE.into(),
@@ -239,14 +239,17 @@ impl Compared {
     }
 }
 
-/// Ratios near 1 differ where three digits do not.
+/// Returns a ratio with three decimals near 1, because three digits would hide small differences there.
 fn in_thousandths(ratio: f64) -> String {
     if (0.1..10.0).contains(&ratio) { format!("{ratio:.3}") } else { number(ratio) }
 }
 
 /// Compares B with A.
+///
+/// # Errors Returns `NoLayer` if a record lacks the layer asked for, and `NothingInCommon` if the records
+/// share no result.
 pub fn compare(a: Side<'_>, b: Side<'_>, terms: Terms) -> Result<Comparison, CompareError> {
-    // A layer named on one side is meant on both.
+    // A layer named on one side applies to both sides.
     let (of_a, of_b) = (a.layer.or(b.layer), b.layer.or(a.layer));
     let (in_a, in_b) = (chosen(a, of_a)?, chosen(b, of_b)?);
     let interleaved = a.record == b.record;
@@ -287,7 +290,7 @@ pub fn compare(a: Side<'_>, b: Side<'_>, terms: Terms) -> Result<Comparison, Com
     Ok(comparison)
 }
 
-/// A limit that nothing was held to would be a limit that everything passes.
+/// Returns a warning if no parameter was judged: otherwise the limit would appear to be kept.
 fn unjudged(comparison: &Comparison) -> Option<Doubt> {
     let limit = comparison.fail_on?;
     let judged = [Verdict::Fail, Verdict::Undecided, Verdict::Pass];
@@ -296,7 +299,7 @@ fn unjudged(comparison: &Comparison) -> Option<Doubt> {
     none.then(|| Doubt::new("nothing_judged", text))
 }
 
-/// The results that are meant.
+/// Returns the results of one side that are to be compared.
 fn chosen<'a>(side: Side<'a>, layer: Option<&str>) -> Result<Vec<&'a LayerResult>, CompareError> {
     let results = &side.record.results;
     let Some(layer) = layer else { return Ok(results.iter().collect()) };
@@ -308,7 +311,7 @@ fn chosen<'a>(side: Side<'a>, layer: Option<&str>) -> Result<Vec<&'a LayerResult
     Ok(chosen)
 }
 
-/// Takes what was measured most like `one` out of `from`.
+/// Removes from `from` the result whose settings are most similar to those of `one`, and returns it.
 fn take_like<'a>(
     from: &mut Vec<&'a LayerResult>,
     one: &LayerResult,
@@ -329,7 +332,7 @@ fn take_like<'a>(
         (across_layers || other.layer == one.layer)
             && (other.verb(), other.size_bytes) == (one.verb(), one.size_bytes)
     };
-    // Of several that are alike, the first.
+    // If several candidates are equally similar, take the first.
     let candidates = from.iter().enumerate().rev().filter(|(_, other)| comparable(other));
     let at = candidates.max_by_key(|(_, other)| likeness(other))?.0;
     Some(from.remove(at))
@@ -345,7 +348,7 @@ fn source(side: Side<'_>) -> Source {
     }
 }
 
-/// What a result is of, as `udp logp 32 B`.
+/// Names a result by layer, verb and size, as `udp logp 32 B`.
 fn heading(result: &LayerResult) -> String {
     format!("{} {} {} B", result.name(), result.verb(), result.size_bytes)
 }

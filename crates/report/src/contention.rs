@@ -4,10 +4,11 @@ use crate::quantity::{NONE, counted, number, number_and_interval, time, time_and
 use netdyno_measure::contention::record::{Compared, Contention, ManyToOne, Quotient, Rate};
 use netdyno_measure::record::Parameter;
 
-/// Requesters of which each count has a line of its own; of more, powers of two and the last.
+/// The largest number of counts of requesters that each get a line. With more counts only powers of two and
+/// the last one do.
 const LINES_AT_MOST: usize = 8;
 
-/// The lines, each with what it begins with; to be wrapped.
+/// Returns the lines to wrap, each with its indent.
 pub fn lines(found: &Contention) -> Vec<(&'static str, String)> {
     let indented = |line: String| match line.strip_prefix("  ") {
         Some(row) => ("    ", row.to_owned()),
@@ -16,7 +17,7 @@ pub fn lines(found: &Contention) -> Vec<(&'static str, String)> {
     plain_lines(found).into_iter().map(indented).collect()
 }
 
-/// The lines; those of tables begin with two blanks.
+/// Returns the lines. Those of tables begin with two blanks.
 fn plain_lines(found: &Contention) -> Vec<String> {
     let mut lines = vec![format!(
         "{}; above: ranks 0 and 1 alone; ratios are paired by launch",
@@ -30,7 +31,7 @@ fn plain_lines(found: &Contention) -> Vec<String> {
     lines
 }
 
-/// The extremes of the round trips.
+/// Describes the shortest and the longest round trip.
 fn round_trips(found: &Contention) -> String {
     let pairs = &found.pairs;
     format!(
@@ -67,12 +68,12 @@ fn halves(found: &Contention) -> Vec<String> {
     lines
 }
 
-/// A time without its interval.
+/// Returns a time without its interval.
 fn shown(parameter: &Parameter) -> String {
     parameter.value_ns.map_or(NONE.into(), time)
 }
 
-/// A ratio with its interval.
+/// Returns a ratio with its interval.
 pub fn ratio(quotient: Option<Quotient>) -> String {
     match quotient {
         Some(quotient) if quotient.launches > 0 => number_and_interval(quotient.value, quotient.ci),
@@ -80,7 +81,7 @@ pub fn ratio(quotient: Option<Quotient>) -> String {
     }
 }
 
-/// Messages a second, as `4.31 M/s`.
+/// Returns a message rate, as `4.31 M/s`.
 pub fn per_second(value: f64) -> String {
     let (scale, unit) = match value.abs() {
         v if v >= 999.5e6 => (1e9, " G/s"),
@@ -108,7 +109,7 @@ fn many_to_one(found: &Contention) -> Vec<String> {
     lines
 }
 
-/// All of few; of many a selection.
+/// Returns all entries if they are few, and otherwise a selection.
 fn chosen(all: &[ManyToOne]) -> impl Iterator<Item = &ManyToOne> {
     let count = all.len();
     all.iter()

@@ -1,7 +1,7 @@
 //! A record as comma-separated values (RFC 4180): one row per layer and parameter.
 //!
-//! Cells are empty where a record has no figure. The doubts of a row are those about its
-//! parameter, about its layer as a whole and about the run as a whole.
+//! Cells are empty if the record has no figure. The doubts of a row are those about its parameter, about
+//! its layer as a whole, and about the run as a whole.
 
 use crate::bulk;
 use crate::overlap;
@@ -29,11 +29,11 @@ pub const COLUMNS: [&str; 14] = [
     "stratum",
 ];
 
-/// A parameter, whatever its unit.
+/// A parameter in any unit.
 struct Row {
     parameter: String,
     unit: &'static str,
-    /// The size it is about, where that is not the result's.
+    /// The size to which the figure belongs, if it is not that of the result.
     size_bytes: Option<usize>,
     status: Status,
     value: Option<f64>,
@@ -42,7 +42,7 @@ struct Row {
     launches: usize,
 }
 
-/// The record in CSV text, lines ended by CR LF.
+/// Returns the record as CSV text. Lines end with CR LF.
 pub fn render(record: &Record) -> String {
     let mut text = line(&COLUMNS.map(String::from));
     for result in &record.results {
@@ -92,7 +92,7 @@ fn of_overlap(figure: overlap::Figure) -> Row {
 
 fn of_validation(figure: validation::InRow) -> Row {
     let validation::InRow { name, size_bytes, status, value, ci, samples } = figure;
-    // Each block is compared with its own neighbours: there are as many launches as it says.
+    // Each block is compared with its own neighbours, so that every block counts as a launch.
     Row {
         parameter: name,
         unit: "ns",
@@ -105,7 +105,7 @@ fn of_validation(figure: validation::InRow) -> Row {
     }
 }
 
-/// Rows of contention; those of a comparison have a name with points, such as
+/// Returns the rows of contention. The rows of a comparison have names with dots, such as
 /// `many_to_one.3.ratio`.
 fn contention(found: &Contention) -> Vec<Row> {
     let mut rows = vec![
@@ -199,7 +199,7 @@ fn cells(record: &Record, result: &LayerResult, row: &Row) -> [String; 14] {
     ]
 }
 
-/// As it is spelled in a record.
+/// Returns the status as a record spells it.
 pub(crate) fn status(status: Status) -> &'static str {
     match status {
         Status::Measured => "measured",
@@ -208,12 +208,12 @@ pub(crate) fn status(status: Status) -> &'static str {
     }
 }
 
-/// All digits; empty where there is no number.
+/// Returns the value with all digits. Returns an empty text without a finite value.
 pub(crate) fn figure(value: Option<f64>) -> String {
     value.filter(|value| value.is_finite()).map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// Cells as a line.
+/// Returns the cells as a line.
 pub(crate) fn line(cells: &[String]) -> String {
     cells.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(",") + "\r\n"
 }

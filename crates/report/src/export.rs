@@ -1,6 +1,5 @@
-//! Measured parameters in the forms that simulators read. What a simulator asks for and the
-//! record does not have is never made up: it is left out, bounded or refused, and a note
-//! says so.
+//! Exports measured parameters in the formats of simulators. The exporters never invent a missing
+//! parameter: they omit it, bound it or refuse to export, and a note says so.
 //!
 //! * [`curve`]: the parameters of one layer over the message's size, from any records.
 //! * [`loggopsim`]: the command line of LogGOPSim.
@@ -14,30 +13,31 @@ pub mod simgrid;
 
 use thiserror::Error;
 
-/// More time than a simulation of messages lasts, and less than its arithmetic loses: 11 days.
+/// The longest time that is exported: 11 days. It exceeds any simulation of messages, and still fits the
+/// simulators' arithmetic.
 const MOST_NS: f64 = 1e15;
-/// More than a message has: a TiB.
+/// The largest message that is exported: 1 TiB.
 const MOST_BYTES: usize = 1 << 40;
 
-/// A file for a simulator, and what its reader has to know.
+/// A file for a simulator, with notes for its reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exported {
     /// The text of the file.
     pub text: String,
-    /// One sentence each: what falls back on what.
+    /// One sentence for each parameter that was replaced or bounded.
     pub notes: Vec<String>,
 }
 
-/// Why there is nothing sensible to write.
+/// The reason why nothing can be exported.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum ExportError {
-    /// A simulator knows one layer.
+    /// The results are of several layers, and a simulator knows one.
     #[error("a simulator knows one layer, and here are {0}: name one, as in FILE:LAYER")]
     SeveralLayers(String),
-    /// There is no result at all.
+    /// There is no result.
     #[error("there is no result to export")]
     Nothing,
-    /// One size twice.
+    /// A layer has several results of one size.
     #[error("{layer} was measured with {size_bytes} B more than once: export one of these records")]
     Twice {
         /// The layer.
@@ -45,7 +45,7 @@ pub enum ExportError {
         /// The size.
         size_bytes: usize,
     },
-    /// A parameter that no simulator can do without.
+    /// A parameter that every simulator needs is missing.
     #[error("{parameter} of {layer} has no figure at {size_bytes} B, and the simulator cannot do without")]
     Missing {
         /// The parameter.
@@ -55,7 +55,7 @@ pub enum ExportError {
         /// The size.
         size_bytes: usize,
     },
-    /// A message that nobody sends.
+    /// A message exceeds the largest size that is exported.
     #[error("{layer} has a message of {size_bytes} B, and a simulator takes at most {MOST_BYTES}")]
     Endless {
         /// The layer.
@@ -63,7 +63,7 @@ pub enum ExportError {
         /// The size.
         size_bytes: usize,
     },
-    /// A time that cannot be spent.
+    /// A time is negative, or longer than the longest time that is exported.
     #[error(
         "{parameter} of {layer} is {value_ns:?} ns at {size_bytes} B, and a simulator takes 0 to {MOST_NS:e} ns"
     )]
@@ -77,7 +77,7 @@ pub enum ExportError {
         /// Its value.
         value_ns: f64,
     },
-    /// A parameter that the simulator has no room for.
+    /// A parameter exceeds the range of the simulator's integers.
     #[error("{parameter} is {value} in {unit}, and the simulator reads 32 bits: use a longer --time-unit")]
     TooLarge {
         /// The simulator's name for it.

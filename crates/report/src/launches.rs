@@ -7,22 +7,22 @@ use netdyno_measure::stats::median;
 /// The names of [`LaunchFigures::values`], in their order.
 pub const NAMES: [&str; 6] = ["rtt", "o_s", "o_r", "o_poll", "g", "L"];
 
-/// What one launch says by itself.
+/// The figures of a single launch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaunchFigures {
-    /// Where in the order of launches it stood.
+    /// The index in the order of launches.
     pub launch: usize,
-    /// The parameters in the order of [`NAMES`]; in the place of g the plateau, whatever
-    /// set it. `None` where the launch's data do not give one.
+    /// The parameters in the order of [`NAMES`], with the plateau in place of g. `None` for a parameter
+    /// that the launch's data do not give.
     pub values: [Option<f64>; 6],
-    /// Cost of one reading of the clock.
+    /// Cost of one clock reading, in nanoseconds.
     pub timer_ns: f64,
-    /// Times that the system took the processor from the requester.
+    /// Number of preemptions of the requester.
     pub preemptions: Option<u64>,
 }
 
 impl LaunchFigures {
-    /// Reads one launch by the rules of the whole extraction.
+    /// Computes the figures of one launch by the rules of the whole extraction.
     pub fn of(launch: &LaunchData) -> Self {
         let rtt = || median(launch.rtt.batches_ns.iter().copied());
         let values =
@@ -45,8 +45,8 @@ impl LaunchFigures {
     }
 }
 
-/// Whether a launch has the form that the extraction takes for granted. A record is a
-/// file: it may have been cut or edited.
+/// Reports that a launch has the shape that the extraction requires. A record is a file, and may have been
+/// cut or edited.
 fn is_whole(launch: &LaunchData) -> bool {
     let ascending = |bursts: &[Burst]| bursts.windows(2).all(|pair| pair[0].m < pair[1].m);
     launch.shape.delays_ns.len() >= launch.signature.len()

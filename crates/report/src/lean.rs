@@ -1,16 +1,17 @@
-//! Where the round trip of a layer goes, and what it takes beside the lean layer on the same path.
+//! The shares of a layer's round trip, and its ratios to the lean layer on the same path.
 
 use crate::quantity::{number, number_and_interval};
 use netdyno_measure::record::{LayerResult, Logp, Ratio};
 use netdyno_measure::show::Percent;
 
-/// The ratios of a layer to the lean one beside it.
+/// Returns the ratios of a layer to the lean layer on its path.
 pub fn beside<'a>(result: &LayerResult, ratios: &'a [Ratio]) -> Vec<&'a Ratio> {
     let name = result.name();
     ratios.iter().filter(|ratio| ratio.to_reference && ratio.numerator == name).collect()
 }
 
-/// Where the round trip goes, as `round trip: o_s 12 % [11, 13], o_r 8 % [7.9, 8.1], L 80 % [79, 81]`.
+/// Returns the shares of the round trip, as `round trip: o_s 12 % [11, 13], o_r 8 % [7.9, 8.1], L 80 % [79,
+/// 81]`.
 pub fn shares(logp: &Logp) -> Option<String> {
     let each = logp.shares.as_ref()?.all().map(|(name, share)| {
         let ci = share.ci.map_or(String::new(), |ci| format!(" [{}, {}]", percent(ci.lo), percent(ci.hi)));
@@ -19,7 +20,8 @@ pub fn shares(logp: &Logp) -> Option<String> {
     Some(format!("round trip: {}", each.join(", ")))
 }
 
-/// The ratios in a sentence, as `beside am+shm: rtt 4.51 [4.40, 4.62] times, g 3.02 [2.98, 3.11] times`.
+/// Returns the ratios in a sentence, as `beside am+shm: rtt 4.51 [4.40, 4.62] times, g 3.02 [2.98, 3.11]
+/// times`.
 pub fn sentence(ratios: &[&Ratio]) -> Option<String> {
     let first = ratios.first()?;
     let times: Vec<String> = ratios
@@ -29,7 +31,7 @@ pub fn sentence(ratios: &[&Ratio]) -> Option<String> {
     Some(format!("beside {}: {}", first.denominator, times.join(", ")))
 }
 
-/// A share without its sign.
+/// Returns a share in percent, without the sign.
 fn percent(share: f64) -> String {
     number(100.0 * share)
 }

@@ -1,12 +1,12 @@
-//! Tables, plots and exports of records. Reads records only: what is shown here was
-//! measured, extracted and doubted elsewhere.
+//! Tables, plots and exports of records. The crate only reads records: all measurements, figures and
+//! warnings come from other crates.
 //!
-//! * [`table`]: for the terminal.
-//! * [`csv`]: for other programs, one row per layer and parameter.
-//! * [`compare`]: two records against each other.
-//! * [`export`]: parameters in the forms that simulators read.
-//! * [`sweep`]: what a program's run time depends on.
-//! * [`html`]: one file with every plot, for people.
+//! * [`table`]: a record for the terminal.
+//! * [`csv`]: a record for other programs, one row per layer and parameter.
+//! * [`compare`]: the comparison of two records.
+//! * [`export`]: parameters in the formats of simulators.
+//! * [`sweep`]: the dependence of a program's run time on its link.
+//! * [`html`]: one HTML file with every plot.
 #![forbid(unsafe_code)]
 
 mod bulk;

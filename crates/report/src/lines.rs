@@ -37,7 +37,8 @@ impl Lines {
 
     /// Writes `text`, wrapped. The first line begins with `first`, the others with `rest`.
     pub fn wrapped(&mut self, text: &str, first: &str, rest: &str) {
-        // A record is a file: its control characters must not reach the terminal.
+        // A record is a file that others may have written: its control characters must not reach the
+        // terminal.
         let text: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
         let mut line = String::from(first);
         let mut is_fresh = true;

@@ -1,19 +1,19 @@
-//! Doubts as notes: each has a letter, which stands beside the figure it concerns.
+//! Doubts as notes. Each has a letter, which stands beside the figure that it concerns.
 
 use netdyno_measure::record::{Doubt, Record};
 
-/// A doubt with its letter and the layer it is about.
+/// A doubt with its letter and its layer.
 #[derive(Clone, Copy, Debug)]
 pub struct Note<'a> {
     number: usize,
     /// The doubt.
     pub doubt: &'a Doubt,
-    /// Index of its record and, where it is about one, of the layer in it.
+    /// The index of its record, and of its layer in that record; `None` for a doubt about the whole run.
     place: (usize, Option<usize>),
 }
 
 impl Note<'_> {
-    /// Its letter: a to z, then aa, ab and so on.
+    /// Returns its letter: a to z, then aa, ab and so on.
     pub fn mark(&self) -> String {
         let letter = |n: usize| char::from(b'a' + (n % 26) as u8);
         match self.number / 26 {
@@ -22,19 +22,19 @@ impl Note<'_> {
         }
     }
 
-    /// Index of the layer it is about.
+    /// Returns the index of its layer.
     pub fn layer(&self) -> Option<usize> {
         self.place.1
     }
 
-    /// Index of the record it is in.
+    /// Returns the index of its record.
     pub fn record(&self) -> usize {
         self.place.0
     }
 }
 
-/// All doubts of some records, lettered in the order in which a reader meets them:
-/// those about a run as a whole, then layer by layer.
+/// All doubts of some records, lettered in the order of the page: first those about a run as a whole, then
+/// layer by layer.
 #[derive(Clone, Debug)]
 pub struct Notes<'a>(Vec<Note<'a>>);
 
@@ -51,12 +51,13 @@ impl<'a> Notes<'a> {
         Self(doubts.enumerate().map(|(number, (place, doubt))| Note { number, doubt, place }).collect())
     }
 
-    /// All of them.
+    /// Returns all notes.
     pub fn all(&self) -> &[Note<'a>] {
         &self.0
     }
 
-    /// Those about a parameter of a layer, or about none in particular.
+    /// Returns the notes about a parameter of a layer; without a parameter, those about the layer as a
+    /// whole.
     pub fn about(&self, record: usize, layer: usize, parameter: Option<&str>) -> Vec<&Note<'a>> {
         let wanted = |note: &&Note<'a>| {
             note.place == (record, Some(layer)) && note.doubt.about.as_deref() == parameter
@@ -64,7 +65,7 @@ impl<'a> Notes<'a> {
         self.0.iter().filter(wanted).collect()
     }
 
-    /// Those about a layer that none of `parameters` shows beside a figure.
+    /// Returns the notes about a layer that concern none of `parameters`.
     pub fn elsewhere(&self, record: usize, layer: usize, parameters: &[&str]) -> Vec<&Note<'a>> {
         let shown = |about: &str| parameters.contains(&about);
         let wanted = |note: &&Note<'a>| {
@@ -74,7 +75,7 @@ impl<'a> Notes<'a> {
     }
 }
 
-/// The letters of several notes, as `ab`, or `z,aa` where letters alone would be unclear.
+/// Returns the letters of several notes, as `ab`, or as `z,aa` if plain letters would be ambiguous.
 pub fn marks(notes: &[&Note<'_>]) -> String {
     let marks: Vec<String> = notes.iter().map(|note| note.mark()).collect();
     let separator = if marks.iter().any(|mark| mark.len() > 1) { "," } else { "" };

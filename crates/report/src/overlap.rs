@@ -1,4 +1,4 @@
-//! What `overlap` found, for the terminal and for CSV.
+//! The findings of `overlap`, for the terminal and for CSV.
 
 use crate::lines::{Lines, length};
 use crate::quantity::{NONE, percent, rate, time, time_and_interval};
@@ -7,13 +7,13 @@ use netdyno_measure::record::{Parameter, Status};
 use netdyno_measure::show::Size;
 use netdyno_measure::stats::Interval;
 
-/// Columns that a table shows at most; more are left out between them.
+/// The largest number of columns of a table. A table omits further columns from the middle.
 const SHOWN: usize = 5;
-/// Widths of the columns: what a row is of, and a figure.
+/// Widths of the columns: the name of a row, and a figure.
 const NAME: usize = 22;
 const FIGURE: usize = 11;
 
-/// Writes all that was found.
+/// Writes all findings.
 pub fn write(lines: &mut Lines, overlap: &Overlap) {
     lines.blank();
     let trips: Vec<&Trip> = shown(&overlap.trips);
@@ -48,7 +48,7 @@ fn of_size(lines: &mut Lines, size: &SizeOverlap, queue: usize) {
     }
 }
 
-/// The work that is free, with its interval.
+/// Describes the free work with its interval.
 pub fn free_work(free: &Free) -> String {
     let number = |quantity: &Quantity| quantity.value.unwrap_or(f64::NAN);
     format!(
@@ -59,7 +59,7 @@ pub fn free_work(free: &Free) -> String {
     )
 }
 
-/// As many of `all` as a table shows, the first and the last among them.
+/// Returns as many of `all` as a table shows, including the first and the last.
 fn shown<T>(all: &[T]) -> Vec<&T> {
     let count = all.len().min(SHOWN);
     let at = |nth: usize| if count < 2 { 0 } else { nth * (all.len() - 1) / (count - 1) };
@@ -80,32 +80,32 @@ fn value(p: &Parameter) -> String {
     p.value_ns.map_or(NONE.into(), time)
 }
 
-/// A time, where there is one.
+/// Returns a time, or a dash without one.
 pub fn in_time(quantity: &Quantity) -> String {
     quantity.value.map_or(NONE.into(), time)
 }
 
-/// A rate, where there is one.
+/// Returns a rate, or a dash without one.
 pub fn in_rate(quantity: &Quantity) -> String {
     quantity.value.map_or(NONE.into(), rate)
 }
 
-/// A share in percent, where there is one.
+/// Returns a share in percent, or a dash without one.
 pub fn in_percent(quantity: &Quantity) -> String {
     quantity.value.map_or(NONE.into(), |share| percent((share * 1e3).round() / 1e3))
 }
 
-/// A row of CSV.
+/// A figure for a row of CSV.
 pub struct Figure {
     /// Its name.
     pub name: String,
     /// Its unit.
     pub unit: &'static str,
-    /// The size it is about.
+    /// The size to which the figure belongs.
     pub size_bytes: usize,
-    /// What it claims.
+    /// The status of the figure.
     pub status: Status,
-    /// The figure.
+    /// The value.
     pub value: Option<f64>,
     /// Its interval.
     pub ci: Option<Interval>,
@@ -115,8 +115,8 @@ pub struct Figure {
     pub launches: usize,
 }
 
-/// All figures, for CSV; those of an interval are named by method, what they are, and the number of
-/// the interval, as in `pww.wait.3`.
+/// Returns all figures for CSV. The name of a figure at an interval consists of the method, the quantity
+/// and the number of the interval, as in `pww.wait.3`.
 pub fn figures(overlap: &Overlap) -> Vec<Figure> {
     let mut figures = Vec::new();
     for trip in &overlap.trips {
@@ -189,7 +189,7 @@ fn figure(name: &str, unit: &'static str, size_bytes: usize, quantity: &Quantity
     }
 }
 
-/// A share with its interval, as `87 % [86.2, 88]`.
+/// Returns a share with its interval, as `87 % [86.2, 88]`.
 pub fn percent_and_interval(quantity: &Quantity) -> String {
     let percents = |share: f64| with_one_decimal(100.0 * share);
     match quantity.ci.filter(|_| quantity.value.is_some()) {

@@ -1,21 +1,21 @@
-//! Figures as people read them: three significant digits and a unit.
+//! Figures for readers: three significant digits and a unit.
 
 use netdyno_measure::stats::{Interval, median};
 
-/// What stands where there is no figure.
+/// The text in place of a missing figure.
 pub const NONE: &str = "–";
 
-/// Beyond this many units a figure is written with an exponent.
+/// A figure larger than this has an exponent.
 const PLAIN_AT_MOST: f64 = 99_999.0;
-/// Digits behind the point at most: a picosecond is below what any clock sees.
+/// The largest number of decimals: no clock resolves less than a picosecond.
 const DECIMALS_AT_MOST: i32 = 3;
 
 /// A unit of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unit {
-    /// Its sign.
+    /// The symbol of the unit.
     pub name: &'static str,
-    /// Its length.
+    /// The length of the unit, in nanoseconds.
     pub ns: f64,
 }
 
@@ -27,25 +27,25 @@ const UNITS: [Unit; 4] = [
 ];
 
 impl Unit {
-    /// The unit in which a time has one to three digits before the point.
+    /// Returns the unit in which a time has one to three digits before the decimal point.
     pub fn of(ns: f64) -> Self {
         let size = round_to_three_digits(ns).abs();
         UNITS.into_iter().rev().find(|unit| size >= unit.ns).unwrap_or(UNITS[0])
     }
 
-    /// The one unit in which to read all of `times` (ns): that of the middle one of those that are not 0.
+    /// Returns one unit for all of `times` (ns): that of their median, without those that are 0.
     pub fn common(times: impl IntoIterator<Item = f64>) -> Self {
         let known = times.into_iter().map(f64::abs).filter(|ns| ns.is_finite() && *ns > 0.0);
         Self::of(median(known))
     }
 
-    /// A time (ns) as a number of this unit, without its sign, as `0.312`.
+    /// Returns a time (ns) as a number of this unit, without the unit's symbol, as `0.312`.
     pub fn number(self, ns: f64) -> String {
         number(ns / self.ns)
     }
 }
 
-/// A time, as `312 ns`.
+/// Returns a time, as `312 ns`.
 pub fn time(ns: f64) -> String {
     if !ns.is_finite() {
         return NONE.into();
@@ -54,7 +54,7 @@ pub fn time(ns: f64) -> String {
     format!("{} {}", with_decimals(ns / unit.ns, decimals(ns / unit.ns)), unit.name)
 }
 
-/// A round time, such as a tick of an axis, without zeros that say nothing, as `50 ns`.
+/// Returns a round time, such as a tick of an axis, without trailing zeros, as `50 ns`.
 pub fn round_time(ns: f64) -> String {
     let text = time(ns);
     match text.split_once(' ') {
@@ -66,7 +66,7 @@ pub fn round_time(ns: f64) -> String {
     }
 }
 
-/// A round rate, in the same way, as `50 MB/s`.
+/// Returns a round rate without trailing zeros, as `50 MB/s`.
 pub fn round_rate(bytes_per_s: f64) -> String {
     let text = rate(bytes_per_s);
     match text.split_once(' ') {
@@ -77,14 +77,14 @@ pub fn round_rate(bytes_per_s: f64) -> String {
     }
 }
 
-/// The interval of a figure, in the figure's unit and with its digits, as `[310, 314]`:
-/// without decimals, then with exponents, before it takes more than `width` characters.
+/// Returns the interval of a figure in the figure's unit and with its digits, as `[310, 314]`. If it would
+/// exceed `width` characters, it has fewer decimals, and finally exponents.
 pub fn time_interval(value_ns: f64, interval: Interval, width: usize) -> String {
     let unit = Unit::of(value_ns);
     bracketed(value_ns / unit.ns, interval.lo / unit.ns, interval.hi / unit.ns, width)
 }
 
-/// A time with its interval, as `312 ns [310, 314]`.
+/// Returns a time with its interval, as `312 ns [310, 314]`.
 pub fn time_and_interval(value_ns: f64, interval: Option<Interval>) -> String {
     match interval {
         Some(interval) if value_ns.is_finite() => {
@@ -94,7 +94,7 @@ pub fn time_and_interval(value_ns: f64, interval: Option<Interval>) -> String {
     }
 }
 
-/// A size in bytes, as `4.00 KiB`; exact where it is a whole number of its unit.
+/// Returns a size in bytes, as `4.00 KiB`; exact if it is a whole number of its unit.
 pub fn bytes(size: f64) -> String {
     let units = [("MiB", 1024.0 * 1024.0), ("KiB", 1024.0), ("B", 1.0)];
     let (name, length) = units.into_iter().find(|(_, length)| size.abs() >= *length).unwrap_or(("B", 1.0));
@@ -106,7 +106,7 @@ pub fn bytes(size: f64) -> String {
     }
 }
 
-/// A rate, as `3.98 GB/s`.
+/// Returns a rate, as `3.98 GB/s`.
 pub fn rate(bytes_per_s: f64) -> String {
     if !bytes_per_s.is_finite() {
         return NONE.into();
@@ -117,19 +117,19 @@ pub fn rate(bytes_per_s: f64) -> String {
     format!("{} {name}", with_decimals(bytes_per_s / length, decimals(bytes_per_s / length)))
 }
 
-/// A number without a unit, as `0.0312`.
+/// Returns a number without a unit, as `0.0312`.
 pub fn number(value: f64) -> String {
     if value.is_finite() { with_decimals(value, ratio_decimals(value)) } else { NONE.into() }
 }
 
-/// A round number, such as a tick of an axis, without zeros that say nothing, as `1.5`.
+/// Returns a round number, such as a tick of an axis, without trailing zeros, as `1.5`.
 pub fn round_number(value: f64) -> String {
     let text = number(value);
     let is_fraction = text.contains('.') && !text.contains('e');
     if is_fraction { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A number with its interval, as `0.0312 [0.0301, 0.0325]`.
+/// Returns a number with its interval, as `0.0312 [0.0301, 0.0325]`.
 pub fn number_and_interval(value: f64, interval: Option<Interval>) -> String {
     let end = |x: f64| {
         if x.is_finite() { with_decimals(x, ratio_decimals(value)) } else { NONE.into() }
@@ -140,7 +140,7 @@ pub fn number_and_interval(value: f64, interval: Option<Interval>) -> String {
     }
 }
 
-/// A share, as `95 %`.
+/// Returns a share, as `95 %`.
 pub fn percent(share: f64) -> String {
     if !share.is_finite() {
         return NONE.into();
@@ -149,7 +149,7 @@ pub fn percent(share: f64) -> String {
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// `singular` or `plural`, with the count before it.
+/// Returns the count with `singular` or `plural`.
 pub fn counted(count: usize, singular: &str, plural: &str) -> String {
     format!("{count} {}", if count == 1 { singular } else { plural })
 }
@@ -161,7 +161,7 @@ fn bracketed(value: f64, lo: f64, hi: f64, width: usize) -> String {
     // A figure of 0 has no digits of its own.
     let most = decimals(if value == 0.0 { lo.abs().max(hi.abs()) } else { value });
     let plain = (0..=most).rev().map(|d| format!("[{}, {}]", with_decimals(lo, d), with_decimals(hi, d)));
-    // Before digits are given up, the space is.
+    // The space is omitted before the digits are.
     let narrow = std::iter::once_with(|| format!("[{},{}]", with_decimals(lo, 0), with_decimals(hi, 0)));
     let shortest = std::iter::once_with(|| format!("[{lo:.0e}, {hi:.0e}]"));
     plain
@@ -176,11 +176,11 @@ fn with_decimals(value: f64, decimals: usize) -> String {
         return format!("{value:.0e}");
     }
     let text = format!("{value:.decimals$}");
-    // A negative figure that rounds to 0 is 0.
+    // A negative figure that rounds to 0 is shown as 0.
     if text.bytes().all(|b| matches!(b, b'-' | b'0' | b'.')) { text.replace('-', "") } else { text }
 }
 
-/// Digits behind the point that show three significant digits of a time.
+/// Returns the number of decimals that show three significant digits of a time.
 pub fn decimals(value: f64) -> usize {
     digits_behind_point(value).clamp(0, DECIMALS_AT_MOST) as usize
 }
@@ -194,7 +194,7 @@ fn digits_behind_point(value: f64) -> i32 {
     if rounded > 0.0 && rounded.is_finite() { 2 - rounded.log10().floor() as i32 } else { 0 }
 }
 
-/// So that 999.6 ns is 1.00 µs, not 1000 ns.
+/// Rounds first, so that 999.6 ns is 1.00 µs, not 1000 ns.
 fn round_to_three_digits(value: f64) -> f64 {
     format!("{value:.2e}").parse().unwrap_or(value)
 }

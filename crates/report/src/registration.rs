@@ -1,4 +1,4 @@
-//! What `registration` found, for the terminal and for CSV.
+//! The findings of `registration`, for the terminal and for CSV.
 
 use crate::lines::{Lines, length};
 use crate::quantity::{NONE, time};
@@ -9,16 +9,16 @@ use netdyno_measure::show::Bytes;
 /// Widths of the columns: the size, and a cost.
 const SIZE: usize = 8;
 const COST: usize = 14;
-/// From this share on an interval is not worth a number.
+/// An interval of this share or more is not shown as a number.
 const WIDE: f64 = 0.995;
 
-/// What is done to a region, in the words of a heading.
+/// The operations on a region, as headings.
 pub const HEADINGS: [&str; 8] =
     ["first touch", "touched", "again", "cached", "deregister", "mlock, first", "mlock", "munlock"];
-/// Of these so many are of the layer; the rest are of the system.
+/// The number of operations of the layer; the others are those of the operating system.
 pub const OF_LAYER: usize = 5;
 
-/// Writes all that was found.
+/// Writes all findings.
 pub fn write(lines: &mut Lines, registration: &Registration) {
     block(lines, "register", registration, 0..OF_LAYER);
     block(lines, "lock", registration, OF_LAYER..HEADINGS.len());
@@ -30,7 +30,7 @@ pub fn write(lines: &mut Lines, registration: &Registration) {
     }
 }
 
-/// A row for each size, with some of the costs.
+/// Writes a row for each size, with a range of the costs.
 fn block(lines: &mut Lines, title: &str, registration: &Registration, costs: std::ops::Range<usize>) {
     lines.blank();
     row(lines, title, HEADINGS[costs.clone()].iter().map(|heading| (*heading).into()));
@@ -50,8 +50,8 @@ fn row(lines: &mut Lines, name: &str, cells: impl Iterator<Item = String>) {
     }
 }
 
-/// A cost with half of its interval as a share of it, as `12.3 µs ± 2 %`; shares are equally long, so that
-/// costs stand below each other.
+/// Returns a cost with half of its interval as a share of it, as `12.3 µs ± 2 %`. All shares have the same
+/// length, so that costs are aligned.
 fn cell(cost: &Parameter) -> String {
     let Some(ns) = cost.value_ns.filter(|ns| ns.is_finite()) else { return NONE.into() };
     let share = cost.ci_ns.map(|ci| ci.half_width() / ns.abs());
@@ -63,10 +63,10 @@ fn cell(cost: &Parameter) -> String {
     }
 }
 
-/// A row of CSV: the name of a cost, the size where it has one, the cost.
+/// A figure for a row of CSV: the name of a cost, its size if it has one, and the cost.
 pub type Figure<'a> = (String, Option<usize>, &'a Parameter);
 
-/// All figures, for CSV.
+/// Returns all figures for CSV.
 pub fn figures(registration: &Registration) -> Vec<Figure<'_>> {
     let fixed = registration.fixed.iter().map(|fixed| (format!("fixed.{}", fixed.name), None, &fixed.cost));
     registration.sizes.iter().flat_map(of_size).chain(fixed).collect()

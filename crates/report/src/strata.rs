@@ -1,10 +1,10 @@
-//! Strata in words, for the table: a line for each where there are several.
+//! Strata in words, for the table: one line for each stratum of a result with several.
 
 use crate::quantity::{counted, number_and_interval, time, time_and_interval};
 use netdyno_measure::record::{LayerResult, Parameters, Status};
 use netdyno_measure::strata::Stratum;
 
-/// A line for each stratum of a result that has several.
+/// Returns a line for each stratum of a result with several strata. Returns no line for other results.
 pub fn lines(result: &LayerResult) -> Vec<String> {
     if !result.is_split() {
         return Vec::new();
@@ -12,7 +12,7 @@ pub fn lines(result: &LayerResult) -> Vec<String> {
     result.strata.iter().map(line).collect()
 }
 
-/// As `near, bounce 119 ns: 104 ns [102, 106], 17 launches`.
+/// Describes a stratum, as `near, bounce 119 ns: 104 ns [102, 106], 17 launches`.
 fn line(stratum: &Stratum) -> String {
     let launches = counted(stratum.launches, "launch", "launches");
     let figures = match &stratum.parameters {
@@ -23,7 +23,7 @@ fn line(stratum: &Stratum) -> String {
     format!("{}: {}, {launches}", stratum.in_words(), figures.join(", "))
 }
 
-/// The parameters that have a value, each with its interval.
+/// Returns the parameters that have a value, each with its interval.
 pub fn figures(parameters: &Parameters) -> Vec<String> {
     let bound = |status| if status == Status::UpperBound { "≤ " } else { "" };
     let mut figures = Vec::new();

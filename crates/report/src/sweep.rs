@@ -1,4 +1,4 @@
-//! What a sweep found, for the terminal and for CSV.
+//! The findings of a sweep, for the terminal and for CSV.
 
 mod verdict;
 
@@ -9,10 +9,10 @@ use netdyno_measure::sweep::{Sweep, Swept};
 use verdict::is_insignificant;
 pub use verdict::verdict;
 
-/// A slope of more than so many times what is predicted is of something else.
+/// A slope above this many times the prediction has another cause than the counted messages.
 const MOST_OF_PREDICTED: f64 = 10.0;
 
-/// The sweep as text in lines of at most `width` columns.
+/// Returns the sweep as text in lines of at most `width` columns.
 pub fn table(sweep: &Sweep, width: usize) -> String {
     let mut lines = Lines::of(width);
     lines.wrapped(&format!("{}, {} runs", sweep.command.join(" "), sweep.runs.len()), "", "    ");
@@ -42,13 +42,13 @@ pub fn table(sweep: &Sweep, width: usize) -> String {
     lines.text
 }
 
-/// What was read of each run.
+/// Describes the metric of the runs.
 pub fn metric(sweep: &Sweep) -> String {
     let unit = if sweep.unit.is_empty() { String::new() } else { format!(" in {}", sweep.unit) };
     format!("{}{unit}, medians over the repetitions", sweep.metric)
 }
 
-/// A value of a dial, as it was turned.
+/// Returns a value of a dial, with `+` if the dial adds and `=` if it sets.
 pub fn value(swept: &Swept, value: f64) -> String {
     let sign = if swept.adds { "+" } else { "=" };
     match value {
@@ -58,7 +58,7 @@ pub fn value(swept: &Swept, value: f64) -> String {
     }
 }
 
-/// What the points say, in words.
+/// Describes the figures of a dial, in sentences.
 pub fn sentences(sweep: &Sweep, swept: &Swept) -> Vec<String> {
     let mut sentences = Vec::new();
     let per = if swept.dial == "gap-per-byte" { "ns/B" } else { "µs" };
@@ -107,15 +107,14 @@ pub fn sentences(sweep: &Sweep, swept: &Swept) -> Vec<String> {
     sentences
 }
 
-/// The slope as a share of what is predicted, where both are told from 0 and of one kind: a slope that may be
-/// 0 is no share of anything, nor is one of a program that messages speed up, or of much more than its
-/// messages.
+/// Returns the slope as a share of the predicted slope. Returns `None` if the slope may be 0, if messages
+/// make the program faster, or if the slope is far above the prediction: a share has no meaning then.
 pub fn of_predicted(swept: &Swept) -> Option<f64> {
     let share = swept.slope? / swept.predicted.filter(|predicted| *predicted > 0.0)?;
     (!is_insignificant(swept) && (0.0..=MOST_OF_PREDICTED).contains(&share)).then_some(share)
 }
 
-/// Four digits of any size.
+/// Returns four digits of a number of any size.
 fn exact(number: f64) -> String {
     if number == 0.0 || (1e-3..1e6).contains(&number.abs()) {
         format!("{number:.4}")
@@ -136,7 +135,7 @@ const COLUMNS: [&str; 9] = [
     "most_bytes",
 ];
 
-/// A row for each run. Values are in nanoseconds, or nanoseconds per byte.
+/// Returns a row for each run. Values are in nanoseconds, or nanoseconds per byte.
 pub fn csv(sweep: &Sweep) -> String {
     let mut text = COLUMNS.join(",") + "\r\n";
     for run in &sweep.runs {
@@ -157,12 +156,12 @@ pub fn csv(sweep: &Sweep) -> String {
     text
 }
 
-/// A tolerance, for a cell.
+/// Returns a tolerance for a cell.
 pub fn tolerated(swept: &Swept, at: Option<f64>) -> String {
     at.map_or(NONE.into(), |at| value(swept, at))
 }
 
-/// How long the link as it is takes, in words.
+/// Describes the run time with the unmodified link.
 pub fn link(sweep: &Sweep) -> String {
     let link = sweep.dials.first().and_then(|swept| swept.points.first());
     match link {

@@ -1,17 +1,17 @@
-//! What happened on the way of a layer that keeps count, in one line.
+//! The transport statistics of a layer that keeps them, in one line.
 
 use crate::quantity::percent;
 use netdyno_measure::logp::data::Transport;
 use netdyno_measure::record::Logp;
 
-/// Messages, those sent again, stray datagrams, and the memory of a connection; `None` where
-/// the layer keeps no count.
+/// Describes the messages, the retransmitted ones, stray datagrams, and the memory of a connection. Returns
+/// `None` if the layer keeps no statistics.
 pub fn transport(logp: &Logp) -> Option<String> {
     let launches: Vec<Transport> = logp.launches.iter().filter_map(|launch| launch.transport).collect();
     if launches.is_empty() {
         return None;
     }
-    // A record is a file: what it says of counts may be anything.
+    // A record is a file that others may have written: its counts may have any value.
     let sum = |of: fn(&Transport) -> u64| launches.iter().map(of).fold(0, u64::saturating_add);
     let (sent, again) = (sum(|t| t.sent), sum(|t| t.retransmitted));
     let share = if sent > 0 { again as f64 / sent as f64 } else { 0.0 };

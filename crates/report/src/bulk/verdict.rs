@@ -1,7 +1,7 @@
-//! What messages of every size come to, in a sentence: the same on a terminal and on a page.
+//! The verdict on messages of every size, in a sentence: the same on a terminal and on a page.
 //!
-//! No statement goes beyond its interval: how much of the data a processor carries is said where the
-//! interval of that share decides it.
+//! No statement goes beyond its interval. The share of the data that a processor carries is stated only if
+//! the interval of that share decides it.
 
 use crate::quantity::{bytes, rate, time_and_interval};
 use netdyno_measure::bulk::record::{Bulk, Carried, Overlaps, SizeFigures};
@@ -9,7 +9,7 @@ use netdyno_measure::record::Status;
 use netdyno_measure::show::Percent;
 use netdyno_measure::stats::Interval;
 
-/// The sentence.
+/// Returns the verdict.
 pub fn verdict(bulk: &Bulk) -> String {
     let parts = [smallest(bulk), fastest(bulk), half(bulk)];
     let mut parts: Vec<String> = parts.into_iter().flatten().collect();
@@ -39,7 +39,7 @@ fn half(bulk: &Bulk) -> Option<String> {
     Some(format!("messages one by one reach half of their best rate at {}{between}", bytes(at)))
 }
 
-/// The ends of an interval, where they are shown to differ.
+/// Describes the ends of an interval, if their texts differ.
 fn within(ci: Option<Interval>, shown: impl Fn(f64) -> String) -> String {
     match ci.map(|ci| (shown(ci.lo), shown(ci.hi))) {
         Some((lo, hi)) if lo != hi => format!(" ({lo} to {hi})"),
@@ -47,7 +47,7 @@ fn within(ci: Option<Interval>, shown: impl Fn(f64) -> String) -> String {
     }
 }
 
-/// How much of the data a processor carries, as far as the interval decides.
+/// Describes the share of the data that a processor carries, as far as the interval decides.
 fn carried(verb: &str, carried: &Carried) -> String {
     if carried.share.is_none() && carried.per_byte.status == Status::Measured {
         return format!(
@@ -59,7 +59,7 @@ fn carried(verb: &str, carried: &Carried) -> String {
     };
     let busy =
         format!("{} of a byte's time{}", Percent(share), within(Some(ci), |end| Percent(end).to_string()));
-    // Records of other versions may say more than their intervals do.
+    // Records of other versions may claim more than their intervals allow.
     match Overlaps::of(Some(ci)) {
         Overlaps::Nothing => {
             format!("{verb} cannot be overlapped, the processor carries the data: {busy}")

@@ -1,24 +1,24 @@
-//! Like with like: of two results the strata whose processors were equally far apart, and of two results
-//! of one record the launches that both have.
+//! Selects comparable data: of two results the strata with processors equally far apart, and of two results
+//! of one record the launches in both.
 
 use super::differences;
 use netdyno_measure::record::{Doubt, LayerResult};
 use netdyno_measure::strata::Stratum;
 use std::collections::BTreeSet;
 
-/// Two results as they are to be compared.
+/// Two results, reduced to their comparable data.
 pub struct Alike {
-    /// Of A.
+    /// The result of A.
     pub a: LayerResult,
-    /// Of B.
+    /// The result of B.
     pub b: LayerResult,
-    /// Why there is no ratio between them, where they are not alike.
+    /// The reason why there is no ratio, if the results are not comparable.
     pub doubt: Option<Doubt>,
 }
 
 impl Alike {
-    /// Chooses the strata of `a` and `b` that are alike: those of the headlines where these are, else
-    /// those with the most launches. Results without strata are compared as they are.
+    /// Chooses the strata of `a` and `b` that are alike: those of the headlines if these are alike,
+    /// otherwise those with the most launches. Compares results without strata as they are.
     pub fn of(a: &LayerResult, b: &LayerResult, interleaved: bool) -> Self {
         let (mut a, mut b, doubt) = match strata(a, b) {
             None => (a.clone(), b.clone(), differences::of_strata(a, b)),
@@ -34,7 +34,8 @@ impl Alike {
     }
 }
 
-/// The strata of A and of B to compare. `None` where one of the two has none, or none is like another.
+/// Returns the indices of the strata of A and of B to compare. Returns `None` if a result has no strata, or
+/// no two strata are alike.
 fn strata(a: &LayerResult, b: &LayerResult) -> Option<(usize, usize)> {
     let mut best = None;
     for (in_a, of_a) in a.strata.iter().enumerate() {
@@ -52,7 +53,7 @@ fn strata(a: &LayerResult, b: &LayerResult) -> Option<(usize, usize)> {
     best.map(|(_, pair)| pair)
 }
 
-/// Leaves out launches that only one of two interleaved results has.
+/// Removes launches that only one of two interleaved results has.
 fn keep_pairs(a: &mut LayerResult, b: &mut LayerResult) {
     let numbers = |result: &mut LayerResult| {
         let mut numbers = BTreeSet::new();

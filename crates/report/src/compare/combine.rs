@@ -1,4 +1,4 @@
-//! One result of A and one of B, parameter by parameter.
+//! Compares one result of A with one of B, parameter by parameter.
 
 use super::alike::Alike;
 use super::figures::{self, Candidate, PLATEAU};
@@ -30,7 +30,7 @@ pub fn pair(alike: &Alike, interleaved: bool, terms: Terms) -> Pair {
         let is_alike = unlike.is_none();
         let (compared, doubt) = parameter(one, &other, is_alike, interleaved, terms);
         parameters.push(compared);
-        // The same of many sizes is said once.
+        // Several sizes may have the same warning; state it once.
         doubts.extend(doubt.filter(|doubt| !doubts.contains(doubt)));
     }
     let only_in_b = in_b.iter().map(|candidate| candidate.size_bytes).collect();
@@ -91,7 +91,7 @@ fn known(launches: &[Option<f64>]) -> Vec<f64> {
     launches.iter().copied().flatten().collect()
 }
 
-/// As in the record's own ratios: the median over the launches in pairs, and its interval.
+/// Returns the median ratio over the paired launches and its interval, as in the record's own ratios.
 fn paired(a: &[Option<f64>], b: &[Option<f64>], confidence: f64) -> Option<(f64, Option<Interval>)> {
     let pairs =
         a.iter().zip(b).map(|(a, b)| Some((*b)? / (*a)?).filter(|_| *a > Some(0.0) && *b > Some(0.0)));
@@ -109,7 +109,7 @@ fn change(ci: Option<Interval>) -> Change {
     }
 }
 
-/// Every parameter is a cost: larger is worse.
+/// Judges a ratio against a limit. Every parameter is a cost, so that larger is worse.
 fn verdict(compared: &Compared, limit: f64) -> Verdict {
     match (compared.ratio, compared.ratio_ci) {
         (None, _) => Verdict::NotJudged,

@@ -30,7 +30,7 @@ pub const COLUMNS: [&str; 22] = [
     "doubts",
 ];
 
-/// The comparison in CSV text, lines ended by CR LF.
+/// Returns the comparison as CSV text. Lines end with CR LF.
 pub fn render(comparison: &Comparison) -> String {
     let mut text = line(&COLUMNS.map(String::from));
     for pair in &comparison.comparisons {
@@ -82,7 +82,7 @@ fn side(of: &Figure) -> [String; 5] {
     ]
 }
 
-/// As it is spelled in JSON.
+/// Returns the change as JSON spells it.
 fn change(change: Change) -> &'static str {
     match change {
         Change::Larger => "larger",
@@ -92,7 +92,7 @@ fn change(change: Change) -> &'static str {
     }
 }
 
-/// As it is spelled in JSON.
+/// Returns the verdict as JSON spells it.
 fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Fail => "fail",

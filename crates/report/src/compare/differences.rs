@@ -1,15 +1,14 @@
-//! Why a ratio may be of something else than the layers: doubts about a comparison.
+//! Warnings about a comparison: reasons other than the layers that may explain a ratio.
 
 use netdyno_measure::record::{Doubt, Environment, LayerResult, Record};
 use netdyno_measure::stats::{quantile_of_sorted, sorted};
 use netdyno_measure::strata::Stratum;
 
-/// Launches of one side spread this many times as wide as those of the other make the interval
-/// of an unpaired ratio claim too much. Nine launches and nine of one distribution look so in
-/// 1.6 % of all cases.
+/// The ratio of the spreads of both sides from which the interval of an unpaired ratio is too narrow. Two
+/// samples of nine launches from one distribution reach it in 1.6 % of all cases.
 const UNEQUAL_SPREAD: f64 = 5.0;
 
-/// Doubts about two runs.
+/// Returns the warnings about the differences between two runs.
 pub fn of_runs(a: &Record, b: &Record) -> Vec<Doubt> {
     let drift = "the launches of two runs are not interleaved: what drifted between them, such as temperature, \
                  clock rate, placement and neighbours, is in every ratio";
@@ -49,7 +48,7 @@ fn of_hosts(prefix: &str, whose: &str, a: &Environment, b: &Environment) -> Vec<
     .collect()
 }
 
-/// Doubts about two results measured differently.
+/// Returns the warnings about the settings in which two results differ.
 pub fn of_settings(a: &LayerResult, b: &LayerResult) -> Vec<Doubt> {
     let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".into());
     let lines = |lines: &Option<String>| text(lines).trim_end().replace('\n', "; ");
@@ -79,7 +78,7 @@ pub fn of_settings(a: &LayerResult, b: &LayerResult) -> Vec<Doubt> {
     .collect()
 }
 
-/// A doubt about two results whose processors were not equally far apart in any launches.
+/// Returns a warning if no stratum of one result has processors as far apart as one of the other.
 pub fn of_strata(a: &LayerResult, b: &LayerResult) -> Option<Doubt> {
     let all = |result: &LayerResult| {
         let known = result.strata.iter().filter(|stratum| stratum.bounce_ns.is_some());
@@ -95,7 +94,8 @@ pub fn of_strata(a: &LayerResult, b: &LayerResult) -> Option<Doubt> {
     (!in_a.is_empty() && !in_b.is_empty()).then(|| Doubt::new("strata_differ", text()))
 }
 
-/// A doubt about sizes that only one side has, as where they were refined differently.
+/// Returns a warning about sizes that only one side has, for example because the searches chose different
+/// sizes.
 pub fn of_sizes(mut only_in_a: Vec<usize>, mut only_in_b: Vec<usize>) -> Option<Doubt> {
     let listed = |sizes: &mut Vec<usize>| {
         sizes.dedup();
@@ -107,7 +107,7 @@ pub fn of_sizes(mut only_in_a: Vec<usize>, mut only_in_b: Vec<usize>) -> Option<
     any.then(|| Doubt::new("sizes_differ", format!("sizes in one of them are left out: {a} of A, {b} of B")))
 }
 
-/// The doubts that the results already had.
+/// Returns warnings that name the doubts of both results.
 pub fn own_doubts(a: &LayerResult, b: &LayerResult) -> Vec<Doubt> {
     [("A", a), ("B", b)].into_iter().filter_map(|(side, result)| carried(side, &result.doubts)).collect()
 }
@@ -124,7 +124,7 @@ fn carried(side: &str, doubts: &[Doubt]) -> Option<Doubt> {
         .then(|| Doubt::new(&stable, format!("{side} has doubts of its own: {}", names.join(", "))))
 }
 
-/// A doubt about an interval that takes both samples to be spread alike.
+/// Returns a warning if the spreads of both samples differ, because the interval assumes equal spreads.
 pub fn of_spread(parameter: &str, a: &[f64], b: &[f64]) -> Option<Doubt> {
     let (in_a, in_b) = (spread(a)?, spread(b)?);
     let (wider, narrower, factor) =
@@ -136,13 +136,14 @@ pub fn of_spread(parameter: &str, a: &[f64], b: &[f64]) -> Option<Doubt> {
     (factor > UNEQUAL_SPREAD && factor.is_finite()).then(|| Doubt::about("unequal_spread", parameter, text))
 }
 
-/// The middle half of values on a logarithmic scale.
+/// Returns the interquartile range of values on a logarithmic scale. Returns `None` for fewer than four
+/// values.
 fn spread(values: &[f64]) -> Option<f64> {
     let logs = sorted(values.iter().filter(|&&value| value > 0.0).map(|value| value.ln()));
     (logs.len() >= 4).then(|| quantile_of_sorted(&logs, 0.75) - quantile_of_sorted(&logs, 0.25))
 }
 
-/// A doubt about figures without a ratio.
+/// Returns the warning that figures have no ratio.
 pub fn no_ratio(parameter: &str, of_sizes: bool) -> Doubt {
     let text = if of_sizes {
         "it is read off several sizes, and single launches have none: compare the sizes"
@@ -152,7 +153,7 @@ pub fn no_ratio(parameter: &str, of_sizes: bool) -> Doubt {
     Doubt::about("no_ratio", parameter, text.into())
 }
 
-/// A doubt about a ratio without an interval.
+/// Returns the warning that a ratio has no interval.
 pub fn too_few(parameter: &str) -> Doubt {
     Doubt::about("few_launches", parameter, "too few launches for an interval of the ratio".into())
 }

@@ -1,4 +1,4 @@
-//! What a result has to be compared: figures, each with its value in every launch.
+//! The figures of a result that can be compared, each with its value in every launch.
 
 use super::Figure;
 use crate::launches::LaunchFigures;
@@ -23,16 +23,16 @@ pub struct Candidate {
     pub size_bytes: usize,
     /// Its unit.
     pub unit: &'static str,
-    /// What the record says.
+    /// The figure in the record.
     pub figure: Figure,
-    /// Its value in every launch, in their order; `None` where a launch gave none.
+    /// The value in every launch, in their order; `None` for a launch without one.
     pub launches: Vec<Option<f64>>,
 }
 
-/// The name of the steady state's time per message where g is not measured.
+/// The name of the time per message in the steady state, for results without a measured g.
 pub const PLATEAU: &str = "plateau";
 
-/// All figures of a result.
+/// Returns all figures of a result.
 pub fn of(result: &LayerResult) -> Vec<Candidate> {
     match &result.found {
         Found::Logp(logp) => of_signature(result, logp),
@@ -40,7 +40,7 @@ pub fn of(result: &LayerResult) -> Vec<Candidate> {
         Found::Contention(found) => of_crowd(result, found),
         Found::Overlap(found) => of_overlap(found),
         Found::Registration(found) => of_registration(found),
-        // Dials are proved, not compared.
+        // Validations of dials are not compared.
         Found::Validate(_) => Vec::new(),
     }
 }
@@ -62,7 +62,7 @@ fn of_signature(result: &LayerResult, logp: &Logp) -> Vec<Candidate> {
     candidates
 }
 
-/// Those of one pair alone; ratios within a launch are not compared across records.
+/// Returns the figures of one pair alone. Ratios within a launch are not compared across records.
 fn of_crowd(result: &LayerResult, found: &Contention) -> Vec<Candidate> {
     let each_launch: Vec<Option<contention::extract::Extracted>> = found
         .launches
@@ -90,7 +90,7 @@ fn of_crowd(result: &LayerResult, found: &Contention) -> Vec<Candidate> {
     candidates
 }
 
-/// Half round trips and the work that is free, by size.
+/// Returns the half round trips and the free work, by size.
 fn of_overlap(found: &Overlap) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for (at, trip) in found.trips.iter().enumerate() {
@@ -118,7 +118,7 @@ fn of_overlap(found: &Overlap) -> Vec<Candidate> {
     candidates
 }
 
-/// Costs by size.
+/// Returns the costs of registration by size.
 fn of_registration(found: &Registration) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for (at, size) in found.sizes.iter().enumerate() {
@@ -142,8 +142,8 @@ fn of_registration(found: &Registration) -> Vec<Candidate> {
     candidates
 }
 
-/// Those of each size, and G of the largest ones, which has no value of a single launch: a
-/// launch by itself may fall into other segments.
+/// Returns the figures of each size, and G of the largest sizes. G has no value for a single launch,
+/// because a launch by itself may give other segments.
 fn of_sizes(result: &LayerResult, bulk: &Bulk) -> Vec<Candidate> {
     let each_launch: Vec<Option<Bulk>> = bulk
         .launches

@@ -1,12 +1,12 @@
-//! A comparison for a terminal, plain text.
+//! A comparison as plain text for a terminal.
 
 use super::{Change, Compared, Comparison, Figure, Pair, Setting, Source, Verdict};
 use crate::lines::Lines;
 use crate::quantity::{NONE, counted, number, percent, time};
 use netdyno_measure::record::{Doubt, Status};
 
-/// The table, ended by a line feed. No line is longer than `width`, or than 40 characters
-/// where `width` is less.
+/// Returns the table, ended by a line feed. No line is longer than `width`, or than 40 characters if
+/// `width` is less.
 pub fn render(comparison: &Comparison, width: usize) -> String {
     let mut lines = Lines::of(width);
     lines.wrapped(&source(&comparison.a), "A  ", "   ");
@@ -40,14 +40,14 @@ pub fn render(comparison: &Comparison, width: usize) -> String {
     lines.text
 }
 
-/// A record and its run, in a line.
+/// Describes a record and its run in a line.
 pub(crate) fn source(source: &Source) -> String {
     let layer = source.layer.iter().map(|layer| format!("{layer} of ")).collect::<String>();
     let Source { name, began, host, version, .. } = source;
     format!("{layer}{name}, {began}, {host}, netdyno {version}")
 }
 
-/// How ratios come about, in a line.
+/// Describes the method of the ratios in a line.
 pub(crate) fn method(comparison: &Comparison) -> String {
     let pairing = if comparison.interleaved {
         "paired by launch"
@@ -57,7 +57,7 @@ pub(crate) fn method(comparison: &Comparison) -> String {
     format!("ratios over launches, {} intervals, {pairing}", percent(comparison.confidence))
 }
 
-/// The layers of a pair, as `udp`, or `am+shm against udp`.
+/// Names the layers of a pair, as `udp`, or `am+shm against udp`.
 pub(crate) fn layers(pair: &Pair) -> String {
     if pair.a.layer == pair.b.layer {
         pair.a.layer.clone()
@@ -66,7 +66,7 @@ pub(crate) fn layers(pair: &Pair) -> String {
     }
 }
 
-/// The layers of a pair and how both were measured.
+/// Names the layers of a pair, and the settings of both.
 pub(crate) fn title(pair: &Pair) -> String {
     let both = |of: fn(&Setting) -> String| {
         let (a, b) = (of(&pair.a), of(&pair.b));
@@ -92,7 +92,7 @@ fn row(cells: [&str; 5]) -> String {
     format!("{name:<15}{a:>12} {b:>12}   {ratio:<21}  {words}").trim_end().to_owned()
 }
 
-/// A figure with its unit, `≤` before a bound.
+/// Returns a figure with its unit, with `≤` before a bound.
 pub(crate) fn value(figure: &Figure, unit: &str) -> String {
     let Some(value) = figure.value.filter(|value| value.is_finite()) else { return NONE.into() };
     let text = if unit == "ns" { time(value) } else { format!("{} ns/B", number(value)) };
@@ -103,7 +103,7 @@ pub(crate) fn value(figure: &Figure, unit: &str) -> String {
     }
 }
 
-/// What is made of a ratio, in a word or two.
+/// Describes a ratio in a word or two.
 pub(crate) fn words(compared: &Compared) -> &'static str {
     match (compared.verdict, compared.change) {
         (Some(Verdict::Fail), _) => "FAIL",
@@ -116,7 +116,7 @@ pub(crate) fn words(compared: &Compared) -> &'static str {
     }
 }
 
-/// How many parameters the limit judges how; empty without one.
+/// Counts the judgements of the limit. Returns an empty text without a limit.
 pub(crate) fn judgement(comparison: &Comparison) -> String {
     let Some(limit) = comparison.fail_on else { return String::new() };
     let count = |verdict| comparison.with(verdict).count();
@@ -130,7 +130,7 @@ pub(crate) fn judgement(comparison: &Comparison) -> String {
     )
 }
 
-/// A doubt with what it is about.
+/// Returns a warning with its subject.
 pub(crate) fn concern(layer: &str, doubt: &Doubt) -> String {
     match &doubt.about {
         Some(parameter) => format!("{parameter} of {layer}: {}", doubt.text),

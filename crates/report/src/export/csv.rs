@@ -1,23 +1,23 @@
-//! Sizes by parameters as comma-separated values (RFC 4180): one row for each layer and size.
+//! Parameters by size as comma-separated values (RFC 4180): one row for each layer and size.
 
 use crate::csv::{figure, line, status};
 use netdyno_measure::bulk::record::{Bulk, Segment, SizeFigures};
 use netdyno_measure::record::{Found, LayerResult, Parameter, PerByte, Status};
 use netdyno_measure::stats::Interval;
 
-/// What a row begins with.
+/// The first columns of a row.
 const FIRST: [&str; 4] = ["layer", "verb", "wait", "size_bytes"];
-/// The parameters of a row, T being the one-way time: half of a round trip.
+/// The parameters of a row. T is the one-way time: half of a round trip.
 const PARAMETERS: [&str; 6] = ["T", "o_s", "o_r", "o_poll", "g", "L"];
 
-/// A parameter in four cells; empty where there is no figure.
+/// A parameter in four cells, which are empty without a figure.
 struct Cells {
     status: Option<Status>,
     value: Option<f64>,
     ci: Option<Interval>,
 }
 
-/// Of what the verb does not measure at each size.
+/// The cells of a parameter that the verb does not measure at each size.
 const NO_CELLS: Cells = Cells { status: None, value: None, ci: None };
 
 /// A row: a layer at one size.
@@ -28,7 +28,7 @@ struct Row<'a> {
     parameters: [Cells; 7],
 }
 
-/// The table in CSV text, lines ended by CR LF, the smallest size of each layer first.
+/// Returns the table as CSV text. Lines end with CR LF. The smallest size of each layer comes first.
 pub fn render(results: &[&LayerResult]) -> String {
     let mut rows: Vec<Row<'_>> = results.iter().flat_map(|result| rows(result)).collect();
     rows.sort_by(|a, b| (&a.result.layer, a.size_bytes).cmp(&(&b.result.layer, b.size_bytes)));
@@ -57,7 +57,7 @@ fn rows(result: &LayerResult) -> Vec<Row<'_>> {
     }
 }
 
-/// G is that of the segment in which the size is.
+/// Returns the row of one size, with G of the segment that contains the size.
 fn of_size<'a>(result: &'a LayerResult, bulk: &Bulk, size: &SizeFigures) -> Row<'a> {
     let in_it = |segment: &&Segment| (segment.from_bytes..=segment.to_bytes).contains(&size.size_bytes);
     let per_byte = bulk.segments.iter().find(in_it).map_or(NO_CELLS, |segment| per_byte(&segment.G));

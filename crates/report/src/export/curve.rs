@@ -4,18 +4,18 @@ use super::{ExportError, MOST_BYTES, MOST_NS};
 use netdyno_measure::bulk::record::SizeFigures;
 use netdyno_measure::record::{Found, LayerResult, Parameter, Plateau, Status};
 
-/// A layer, at one size or at several.
+/// The parameters of a layer at one size or at several.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     /// The layer.
     pub layer: String,
-    /// Ascending by size; never empty.
+    /// The points, ascending by size; never empty.
     pub points: Vec<Point>,
     /// Gap per byte of the largest sizes.
     pub per_byte_ns: Gap,
 }
 
-/// A layer at one size.
+/// The parameters of a layer at one size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Bytes of user data in a message.
@@ -26,33 +26,37 @@ pub struct Point {
     pub o_s_ns: f64,
     /// Processor time to receive.
     pub o_r_ns: f64,
-    /// Whether that is a bound: a receive had to wait for a part of the message.
+    /// True if `o_r_ns` is an upper bound, because a receive had to wait for a part of the message.
     pub o_r_is_bound: bool,
     /// Least time between messages.
     pub g: Gap,
 }
 
-/// What is known of the gap.
+/// The knowledge of the gap.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Gap {
-    /// It is this.
+    /// The gap in nanoseconds.
     Measured(f64),
-    /// It is at most this: something else set the pace.
+    /// An upper bound of the gap, because something else set the pace.
     AtMost(f64),
-    /// Nothing, or less than nothing.
+    /// No gap is known, or it is negative.
     Unknown,
 }
 
 impl Point {
-    /// The time on the way that takes no processor. It is what is left of the one-way time,
-    /// so that a simulated round trip takes as long as the measured one.
+    /// Returns the time on the way that takes no processor, in nanoseconds. It is the remainder of the
+    /// one-way time, so that a simulated round trip takes as long as the measured one.
     pub fn wire_ns(&self) -> f64 {
         self.one_way_ns - self.o_s_ns - self.o_r_ns
     }
 }
 
 impl Curve {
-    /// All that `results` say of their layer, which must be one.
+    /// Collects the points of `results`, which must be of one layer.
+    ///
+    /// # Errors Returns `SeveralLayers` or `Nothing` if there is not exactly one layer, `Twice` if a size
+    /// occurs more than once, and `Missing`, `Impossible` or `Endless` for a parameter or a size that
+    /// cannot be exported.
     pub fn of(results: &[&LayerResult]) -> Result<Self, ExportError> {
         let layer = one_layer(results)?;
         let mut points = Vec::new();
@@ -69,7 +73,7 @@ impl Curve {
         Ok(Self { layer, points, per_byte_ns: per_byte(results) })
     }
 
-    /// What a reader of any simulator's file has to know.
+    /// Returns the notes for the readers of any simulator's file.
     pub fn notes(&self) -> Vec<String> {
         let bounds: Vec<usize> =
             self.points.iter().filter(|point| point.o_r_is_bound).map(|point| point.size_bytes).collect();
@@ -80,7 +84,7 @@ impl Curve {
         bounds.first().map(text).into_iter().collect()
     }
 
-    /// The smallest and the largest size.
+    /// Returns the points of the smallest and of the largest size.
     pub fn ends(&self) -> (&Point, &Point) {
         (&self.points[0], &self.points[self.points.len() - 1])
     }
@@ -130,11 +134,11 @@ fn of_size(layer: &str, size: &SizeFigures) -> Result<Point, ExportError> {
     figures.point(&size.g, &size.plateau)
 }
 
-/// The figures without which there is no point.
+/// The figures that a point needs.
 struct Figures<'a> {
     layer: &'a str,
     size_bytes: usize,
-    /// Of the first of the times, how much is one way.
+    /// The one-way share of the first of the times.
     rtt_share: f64,
     times: [(&'static str, &'a Parameter); 3],
 }
@@ -169,7 +173,8 @@ fn figure(p: &Parameter) -> Option<f64> {
     p.value_ns.filter(|ns| ns.is_finite() && p.status != Status::Unobservable)
 }
 
-/// The steady state takes max(g, o_s + o_r, rtt / window): where it is not g, g is at most that.
+/// Returns the knowledge of the gap. The steady state takes max(g, o_s + o_r, rtt / window): if g does not
+/// set it, it is an upper bound of g.
 fn gap(g: &Parameter, plateau: &Plateau) -> Gap {
     match (g.status, figure(g).filter(|ns| *ns >= 0.0)) {
         (Status::Measured, Some(ns)) => Gap::Measured(ns),
@@ -179,7 +184,7 @@ fn gap(g: &Parameter, plateau: &Plateau) -> Gap {
     }
 }
 
-/// That of the result with the largest size.
+/// Returns G of the result with the largest size.
 fn per_byte(results: &[&LayerResult]) -> Gap {
     let largest = |result: &LayerResult| match &result.found {
         Found::Bulk(bulk) => bulk.sizes.last().map_or(0, |size| size.size_bytes),

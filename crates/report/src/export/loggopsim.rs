@@ -1,10 +1,10 @@
 //! The command line of LogGOPSim (Hoefler, Schneider and Lumsdaine 2010): `-L`, `-o`, `-g`,
 //! `-G`, `-O` and `-S`, as integers.
 //!
-//! A message of n bytes takes it 2 o + L + (n - 1) max(G, O) from sender to receiver, and a
-//! stream the largest of g + (n - 1) G and o + (n - 1) O for each message. It has one o for
-//! both sides: half of o_s + o_r, and L is what is left, so that the round trip of the
-//! smallest size comes out as measured. Messages of up to S bytes do not wait for a receive.
+//! In the model a message of n bytes takes 2 o + L + (n - 1) max(G, O) from sender to receiver. In a stream
+//! each message takes the larger of g + (n - 1) G and o + (n - 1) O. The model has one o for both sides: it
+//! is half of o_s + o_r. L is the remainder, so that the round trip of the smallest size is as measured.
+//! Messages of up to S bytes do not wait for a receive.
 
 use super::curve::{Curve, Gap, Point};
 use super::{ExportError, Exported};
@@ -12,7 +12,7 @@ use super::{ExportError, Exported};
 /// The unit of all times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {
-    /// Nanoseconds, as the simulator's tools take them to be.
+    /// Nanoseconds, the unit that the simulator's tools assume.
     Ns,
     /// Picoseconds, for layers whose G is a fraction of a nanosecond.
     Ps,
@@ -34,13 +34,13 @@ impl TimeUnit {
     }
 }
 
-/// Rounding that changes a parameter by more than this share is told.
+/// A note reports a rounding that changes a parameter by more than this share.
 const ROUNDED: f64 = 0.01;
 /// The largest S: no message waits for a receive.
 const ALL_EAGER: i32 = i32::MAX;
 
-/// The parameters as LogGOPSim has them.
-#[allow(non_snake_case, reason = "the names of the field")]
+/// The parameters of LogGOPSim.
+#[allow(non_snake_case, reason = "the notation of the LogP papers")]
 struct LogGops {
     L: i32,
     o: i32,
@@ -50,14 +50,17 @@ struct LogGops {
 }
 
 impl LogGops {
-    /// How long a message of `size_bytes` takes from sender to receiver.
+    /// Returns the time of a message of `size_bytes` from sender to receiver, in the unit of the
+    /// parameters.
     fn one_way(&self, size_bytes: usize) -> f64 {
         let beyond_first = size_bytes.saturating_sub(1) as f64;
         f64::from(self.L) + 2.0 * f64::from(self.o) + beyond_first * f64::from(self.G.max(self.O))
     }
 }
 
-/// The options, on one line.
+/// Returns the options on one line.
+///
+/// # Errors Returns `TooLarge` if a parameter exceeds the simulator's integers.
 pub fn render(curve: &Curve, unit: TimeUnit) -> Result<Exported, ExportError> {
     let mut notes = Vec::new();
     let parameters = parameters(curve, unit, &mut notes)?;
@@ -120,7 +123,7 @@ fn gap(small: &Point, layer: &str) -> (f64, Option<String>) {
     }
 }
 
-/// Without a figure of its own, G is what the one-way time rises by.
+/// Returns G. If it is not measured, it is the rise of the one-way time per byte.
 fn gap_per_byte(curve: &Curve) -> (f64, Option<String>) {
     match curve.per_byte_ns {
         Gap::Measured(ns) => (ns, None),
@@ -182,7 +185,7 @@ fn rounding(parameter: &str, exact: f64, value: i32, unit: TimeUnit) -> Option<S
     (off > ROUNDED * exact.abs()).then_some(text)
 }
 
-/// How far the model's one-way time is from what was measured at other sizes.
+/// Describes the largest deviation of the model's one-way time from the measured one.
 fn departure(curve: &Curve, parameters: &LogGops, unit: TimeUnit) -> Option<String> {
     let share =
         |point: &Point| parameters.one_way(point.size_bytes) / (point.one_way_ns * unit.per_ns()) - 1.0;

@@ -1,25 +1,25 @@
 //! A platform for SMPI, SimGrid's simulated MPI: two hosts, a link, and the overheads.
 //!
-//! SMPI charges `smpi/os` (blocking sends) or `smpi/ois` (others) before a message leaves,
-//! then latency times `smpi/lat-factor` and size over bandwidth times `smpi/bw-factor`, then
-//! `smpi/or`. Each is in sections, of which one begins above the size that it names; SimGrid
-//! adds 16 bytes of envelope to a message on the way, which is taken off here. So a message
-//! of a size that was measured takes as long as it did, and between two sizes the straight
-//! line. (SimGrid documentation, "Configuring SimGrid"; the sections' ends and the envelope
+//! SMPI charges `smpi/os` (blocking sends) or `smpi/ois` (other sends) before a message leaves. It then
+//! charges latency times `smpi/lat-factor`, size over bandwidth times `smpi/bw-factor`, and finally
+//! `smpi/or`. Each parameter consists of sections; a section begins above the size that it names. SimGrid
+//! adds an envelope of 16 bytes to a message on the way, which this export subtracts. A message of a
+//! measured size therefore takes the measured time, and a message of a size between two measured ones the
+//! interpolated time. (SimGrid documentation, "Configuring SimGrid"; the sections' ends and the envelope
 //! are as in its code, 3.32 to 4.1.)
 
 use super::Exported;
 use super::curve::{Curve, Point};
 use std::fmt::Write;
 
-/// Bytes that SMPI adds to every message on the way.
+/// Number of bytes that SMPI adds to every message on the way.
 const ENVELOPE_BYTES: usize = 16;
-/// A rate at which bytes cost nothing.
+/// A rate at which bytes take no time.
 const UNLIMITED_BYTES_PER_S: f64 = 1e15;
 /// A threshold that no message reaches.
 const ALL_MESSAGES: i32 = i32::MAX;
 
-/// A straight line for messages of more than `above_bytes`.
+/// A straight line for messages larger than `above_bytes`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Section {
     above_bytes: usize,
@@ -27,7 +27,7 @@ struct Section {
     slope_ns_per_byte: f64,
 }
 
-/// The platform in XML.
+/// Returns the platform in XML.
 pub fn render(curve: &Curve) -> Exported {
     let o_s = overhead(&curve.points, |point| point.o_s_ns);
     let o_r = overhead(&curve.points, |point| point.o_r_ns);
@@ -48,7 +48,7 @@ pub fn render(curve: &Curve) -> Exported {
         ("smpi/bw-factor", wire.bandwidth_factors()),
         ("smpi/async-small-thresh", ALL_MESSAGES.to_string()),
         ("smpi/send-is-detached-thresh", ALL_MESSAGES.to_string()),
-        // Both change times by what TCP does; what was measured has that in it.
+        // Both options model the effects of TCP, which the measured times already contain.
         ("network/TCP-gamma", "0".into()),
         ("network/crosstraffic", "no".into()),
     ] {
@@ -70,7 +70,7 @@ pub fn render(curve: &Curve) -> Exported {
     Exported { text, notes }
 }
 
-/// An overhead in sections through its figures.
+/// Returns an overhead as sections through its figures.
 fn overhead(points: &[Point], of: impl Fn(&Point) -> f64) -> Vec<Section> {
     let mut sections = vec![level(0, of(&points[0]))];
     for pair in points.windows(2) {
@@ -89,17 +89,18 @@ fn level(above_bytes: usize, base_ns: f64) -> Section {
     Section { above_bytes, base_ns, slope_ns_per_byte: 0.0 }
 }
 
-/// Beyond the largest size the last line goes on, unless it would reach 0 there.
+/// Returns a level section beyond the largest size if the last line falls, because it would reach 0.
+/// Otherwise the last line continues.
 fn end(sections: &[Section], points: &[Point], of: impl Fn(&Point) -> f64) -> Option<Section> {
     let (last, point) = (sections.last()?, points.last()?);
     (last.slope_ns_per_byte < 0.0).then(|| level(point.size_bytes, of(point)))
 }
 
-/// The way between the processors.
+/// The path between the processors.
 struct Wire {
     latency_ns: f64,
     bytes_per_s: f64,
-    /// By the bytes of a message with its envelope.
+    /// By the size of a message with its envelope.
     sections: Vec<Section>,
 }
 
@@ -111,8 +112,8 @@ impl Wire {
             let [from, to] = [pair[0].size_bytes, pair[1].size_bytes].map(|bytes| bytes + ENVELOPE_BYTES);
             let slope = (ns(&pair[1]) - ns(&pair[0])) / (to - from) as f64;
             let base_ns = ns(&pair[0]) - slope * from as f64;
-            // A link has neither a negative rate nor a negative latency. The size at the upper
-            // end, which was measured, keeps its time.
+            // A link has neither a negative rate nor a negative latency. The time of the size at the upper
+            // end, which was measured, stays the same.
             match (slope <= 0.0, base_ns < 0.0) {
                 (true, _) => level(from, ns(&pair[1])),
                 (false, true) => {
@@ -199,7 +200,7 @@ fn notes(curve: &Curve) -> Vec<String> {
     notes
 }
 
-/// Text that may stand in a comment of XML: no control characters, no two hyphens in a row.
+/// Returns `text` for a comment in XML: without control characters, and without two consecutive hyphens.
 fn in_comment(text: &str) -> String {
     let mut safe = String::new();
     for c in text.chars() {

@@ -1,7 +1,7 @@
 //! One-way time and gap as bars, side by side (Culler et al. 1996, figure 6).
 //!
-//! The left bar of a layer is the one-way time, stacked from o_s, L and o_r; the right
-//! one is g, hatched where it is a bound. A negative part hangs below zero.
+//! The left bar of a layer is the one-way time, stacked from o_s, L and o_r. The right bar is g, hatched if
+//! it is a bound. A negative part hangs below zero.
 
 use super::chart::width_of;
 use super::parts::{
@@ -12,7 +12,7 @@ use super::subject::Subject;
 use maud::{Markup, html};
 use netdyno_measure::record::{Parameter, Parameters, Status};
 
-/// Layers share one axis where the tallest is at most this many times the lowest.
+/// Layers share one axis if the tallest is at most this many times the lowest.
 const ONE_AXIS: f64 = 6.0;
 
 const WIDTH: f64 = 248.0;
@@ -24,7 +24,7 @@ const BAR: f64 = 28.0;
 const ONE_WAY_AT: f64 = LEFT + 8.0;
 const GAP_AT: f64 = LEFT + 144.0;
 
-/// The figure with its caption.
+/// Returns the figure with its caption.
 pub fn figure(subjects: &[Subject<'_>]) -> Markup {
     let reaches: Vec<(f64, f64)> = subjects.iter().map(|subject| reach(&subject.result.parameters)).collect();
     let highest = reaches.iter().map(|(_, hi)| *hi).fold(0.0, f64::max);
@@ -54,7 +54,7 @@ fn stack(parameters: &Parameters) -> [(&'static str, &Parameter); 3] {
     [("o_s", &parameters.o_s), ("L", &parameters.L), ("o_r", &parameters.o_r)]
 }
 
-/// How far the bars of a layer reach below and above zero.
+/// Returns how far the bars of a layer extend below and above zero, in nanoseconds.
 fn reach(parameters: &Parameters) -> (f64, f64) {
     let values = || stack(parameters).into_iter().filter_map(|(_, p)| shown(p));
     let up: f64 = values().filter(|ns| *ns > 0.0).sum();
@@ -76,7 +76,7 @@ fn panel(subject: &Subject<'_>, (lo, hi): (f64, f64)) -> Markup {
                     (text("soft end", LEFT - 6.0, y + 4.0, &round_time(tick)))
                 }
             }
-            // Before the labels: one may stand on it.
+            // Drawn before the labels, because a label may stand on the axis.
             (line("axis", (LEFT, zero), (WIDTH, zero)))
             (one_way(subject, &scale))
             (gap(subject, &scale, zero))
@@ -86,7 +86,7 @@ fn panel(subject: &Subject<'_>, (lo, hi): (f64, f64)) -> Markup {
     }
 }
 
-/// A part of the stack on paper.
+/// A part of the stack in the drawing.
 struct Part<'a> {
     name: &'static str,
     parameter: &'a Parameter,
@@ -142,7 +142,8 @@ fn gap(subject: &Subject<'_>, scale: &Scale, zero: f64) -> Markup {
     }
 }
 
-/// Paper under a label with its baseline at `y`, so that no line goes through it; it begins at `x + from`.
+/// Returns the paper behind a label whose baseline is at `y`, so that no line crosses the label. The paper
+/// begins at `x + from`.
 fn on_paper(label: &str, x: f64, y: f64, from: f64) -> Markup {
     rect("paper", (x + from, y - 10.0), (x + from + width_of(label), y + 3.0))
 }

@@ -1,25 +1,25 @@
-//! The box of a chart, and labels that keep clear of each other.
+//! The frame of a chart, and labels that do not overlap.
 //!
-//! A chart is drawn in units of its natural width, in which labels are 12 high. A window shows it a
-//! little larger or smaller; where even that is too wide, its own box scrolls and the page does not.
+//! A chart is drawn in units of its natural width, in which labels are 12 high. A window shows it slightly
+//! larger or smaller. If even that is too wide, the frame of the chart scrolls, and the page does not.
 
 use super::parts::text;
 use super::scale::{path, spread};
 use maud::{Markup, html};
 
-/// Natural width of a chart that has the page for itself: fits a window of 800 pixels, and A4.
+/// Natural width of a chart without a neighbour: fits a window of 800 pixels, and A4.
 pub const WIDE: f64 = 816.0;
 /// Natural width of a chart that may have a neighbour: fits a window of 400 pixels.
 pub const HALF: f64 = 390.0;
 
-/// Least distance between two names along an axis.
+/// Smallest distance between two names along an axis.
 const APART: f64 = 6.0;
 /// Height of a line of labels.
 const LINE: f64 = 15.0;
-/// From the end of the plot to a label at the end of a curve.
+/// Distance from the end of the plot to a label at the end of a curve.
 const LEAD: f64 = 20.0;
 
-/// A chart of that size in its box; a screen reader says `label`.
+/// Returns a chart of that size in its frame. A screen reader reads `label`.
 pub fn chart(width: f64, height: f64, label: &str, drawn: &Markup) -> Markup {
     html! {
         div.chart {
@@ -28,7 +28,7 @@ pub fn chart(width: f64, height: f64, label: &str, drawn: &Markup) -> Markup {
     }
 }
 
-/// Estimates the width of a label in DejaVu Sans, the widest of the fonts that systems bring along.
+/// Estimates the width of a label in DejaVu Sans, the widest font that systems commonly install.
 pub fn width_of(label: &str) -> f64 {
     let width = |c: char| match c {
         'm' | 'M' | 'w' | 'W' | '%' => 11.5,
@@ -41,14 +41,14 @@ pub fn width_of(label: &str) -> f64 {
     label.chars().map(width).sum()
 }
 
-/// Names along a horizontal axis with their baseline at `y`: all of them, or every second one and so
-/// on, so that none touches its neighbour.
+/// Returns names along a horizontal axis with their baseline at `y`: all of them, or every second one and
+/// so on, so that none touches its neighbour.
 pub fn names_along(y: f64, names: &[(f64, String)]) -> Markup {
     let every = stride(names);
     html! { @for (x, name) in names.iter().step_by(every) { (text("soft mid", *x, y, name)) } }
 }
 
-/// The least distance in the list at which no name touches the next one that is drawn.
+/// Returns the smallest stride at which no drawn name touches the next one.
 fn stride(names: &[(f64, String)]) -> usize {
     let are_clear = |(a, b): (&(f64, String), &(f64, String))| {
         (b.0 - a.0).abs() >= (width_of(&a.1) + width_of(&b.1)) / 2.0 + APART
@@ -60,22 +60,22 @@ fn stride(names: &[(f64, String)]) -> usize {
     (1..=names.len()).find(is_enough).unwrap_or(1)
 }
 
-/// A label at the right of a plot, beside the end of a curve.
+/// A label at the right of a plot, next to the end of a curve.
 pub struct EndLabel<'a> {
-    /// Where the curve ends.
+    /// The vertical position of the end of the curve.
     pub y: f64,
     /// The class of its colour.
     pub class: &'a str,
-    /// What it says.
+    /// The text.
     pub label: &'a str,
 }
 
-/// The room that such labels take.
+/// Returns the width that such labels need.
 pub fn room_for<'a>(labels: impl IntoIterator<Item = &'a str>) -> f64 {
     LEAD + labels.into_iter().map(width_of).fold(0.0, f64::max)
 }
 
-/// Labels of curves that end at `right`, moved apart between `top` and `bottom`.
+/// Returns the labels of curves that end at `right`, moved apart between `top` and `bottom`.
 pub fn end_labels(right: f64, (top, bottom): (f64, f64), labels: &[EndLabel<'_>]) -> Markup {
     let places: Vec<f64> = labels.iter().map(|label| label.y).collect();
     let moved = spread(&places, LINE, top, bottom);

@@ -1,5 +1,5 @@
-//! What contention does to a layer: the round trips of all pairs, requesters that share a
-//! replier, pairs at once; each beside what the LogP model says.
+//! The part of the page about contention: the round trips of all pairs, requesters that share a replier,
+//! and pairs at once, each compared with the LogP model.
 
 mod against;
 mod matrix;
@@ -13,17 +13,17 @@ use netdyno_measure::contention::record::{Compared, Contention, Quotient};
 use netdyno_measure::record::{LayerResult, Parameter, Record};
 use netdyno_measure::stats::Interval;
 
-/// Ratios whose interval is within this of 1 count as 1 in sentences.
+/// In sentences a ratio counts as 1 if its interval is within this distance of 1.
 const ALIKE: f64 = 0.1;
 
-/// The layers whose contention was measured.
+/// Returns the names of the layers whose contention was measured.
 pub fn names(records: &[Record]) -> Vec<String> {
     let mut names: Vec<String> = of(records).map(|(_, result, _)| result.name()).collect();
     names.dedup();
     names
 }
 
-/// A section for each layer whose contention was measured.
+/// Returns a section for each layer whose contention was measured.
 pub fn sections(records: &[Record]) -> Markup {
     html! {
         @for (at, (record, result, found)) in of(records).enumerate() {
@@ -80,7 +80,7 @@ fn is_known(quotient: &Quotient) -> bool {
     quotient.launches > 0 && quotient.value.is_finite()
 }
 
-/// The findings in sentences.
+/// Returns the findings in sentences.
 fn sentences(found: &Contention) -> Vec<String> {
     let mut sentences = Vec::new();
     if let Some(rtt) = found.halves.compared.iter().find(|c| c.parameter == "rtt")
@@ -112,8 +112,8 @@ fn sentences(found: &Contention) -> Vec<String> {
     sentences
 }
 
-/// What it means that one requester's messages to many take so many times as long, where the
-/// interval says it clearly (Culler et al. 1996, "Validation of communication scaling").
+/// Explains the ratio of one requester with many peers to one with a single peer, if the interval decides
+/// it (Culler et al. 1996, "Validation of communication scaling").
 fn meaning(ci: Interval) -> Option<&'static str> {
     match ci {
         Interval { lo, hi } if 1.0 - ALIKE <= lo && hi <= 1.0 + ALIKE => {
@@ -125,7 +125,7 @@ fn meaning(ci: Interval) -> Option<&'static str> {
     }
 }
 
-/// A pair alone beside the same pair in the crowd.
+/// Returns a table of a pair alone and of the same pair in the crowd.
 fn halves(found: &Contention) -> Markup {
     html! {
         div.scroll {
@@ -165,7 +165,7 @@ fn halves_row(compared: &Compared) -> Markup {
     }
 }
 
-/// Every ratio in a table.
+/// Returns a table of every ratio.
 fn numbers(found: &Contention) -> Markup {
     html! {
         details {
@@ -208,7 +208,7 @@ fn numbers(found: &Contention) -> Markup {
     }
 }
 
-/// An interval in a tooltip.
+/// Describes an interval for a tooltip.
 fn interval_of(quotient: &Quotient, confidence: f64) -> String {
     let launches = counted(quotient.launches, "launch", "launches");
     match sound(quotient.ci) {

@@ -1,4 +1,4 @@
-//! All parameters of all layers on one logarithmic axis, with their intervals.
+//! The chart of all parameters of all layers on one logarithmic axis, with their intervals.
 
 use super::chart::{WIDE, chart, names_along};
 use super::parts::{cut, line, parameter_tip, point, rect, round_time, shown, sound, text, time};
@@ -10,16 +10,17 @@ use netdyno_measure::record::{Parameter, Status};
 const ROW: f64 = 17.0;
 const BETWEEN: f64 = 12.0;
 const TOP: f64 = 8.0;
-/// Characters of a layer's name beside the name of a parameter, and below it.
+/// Largest number of characters of a layer's name beside the name of a parameter, and below it.
 const BESIDE: usize = 14;
 const BELOW: usize = 30;
-/// Names of parameters, then of layers, then the lane of what is not above zero.
+/// From left to right: the names of parameters, the names of layers, and the lane for values not above
+/// zero.
 const LAYERS_AT: f64 = 264.0;
 const LANE: (f64, f64) = (272.0, 354.0);
 const LEFT: f64 = 366.0;
 const RIGHT: f64 = 790.0;
 
-/// The figure with its caption.
+/// Returns the figure with its caption.
 pub fn figure(subjects: &[Subject<'_>]) -> Markup {
     let values = subjects.iter().flat_map(|s| s.result.parameters.times()).filter_map(|(_, p)| shown(p));
     let values: Vec<f64> = values.collect();

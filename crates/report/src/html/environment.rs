@@ -1,11 +1,11 @@
-//! Where a record was measured, and what was asked for.
+//! The host of a record, and the options of the run.
 
 use super::parts::{time, with_minus};
 use crate::quantity::{number, percent};
 use maud::{Markup, html};
 use netdyno_measure::record::{ClockReading, Detours, Environment, Options, Record};
 
-/// All that a record says about it.
+/// Returns the host, the peer's host and the options of a record as a list.
 pub fn list(record: &Record) -> Markup {
     let mut rows = host("host", &record.environment);
     rows.extend(record.peer_environment.iter().flat_map(|peer| host("other host", peer)));
@@ -64,7 +64,7 @@ fn detours(found: &Detours) -> String {
     )
 }
 
-/// `0–3, 6` for 0, 1, 2, 3 and 6.
+/// Returns processors as ranges, as `0–3, 6` for 0, 1, 2, 3 and 6.
 fn ranges(cpus: &[usize]) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for &cpu in cpus {

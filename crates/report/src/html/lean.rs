@@ -1,4 +1,4 @@
-//! The table of where round trips go, and of layers beside the lean ones on the same path.
+//! The table of the shares of round trips, and of the ratios of layers to the lean layers on the same path.
 
 use super::parts::{pretty, with_minus};
 use super::subject::Subject;
@@ -7,10 +7,10 @@ use crate::quantity::{NONE, number_and_interval};
 use maud::{Markup, html};
 use netdyno_measure::record::{Ratio, Share};
 
-/// The parameters in each column of ratios; the plateau where g is not measured.
+/// The parameters in each column of ratios: the plateau stands in for a g that is not measured.
 const RATIOS: [&[&str]; 4] = [&["rtt"], &["o_s"], &["o_r"], &["g", "plateau"]];
 
-/// A row for each layer; nothing where no record says where the round trips go.
+/// Returns a table with a row for each layer. Returns nothing if no record has shares or ratios.
 pub fn table(subjects: &[Subject<'_>]) -> Markup {
     let has_shares = subjects.iter().any(|subject| subject.logp.shares.is_some());
     let has_lean = subjects.iter().any(|subject| !of(subject).is_empty());
@@ -76,7 +76,7 @@ fn cell(share: &Share) -> Markup {
     interval_below(&number_and_interval(percent(share.value), ci), " %")
 }
 
-/// A figure as it is written with its interval behind it, with the interval below it.
+/// Splits a figure from its interval, and sets the interval below it.
 fn interval_below(text: &str, unit: &str) -> Markup {
     let (figure, ci) = text.split_once(' ').unwrap_or((text, ""));
     html! { (with_minus(figure)) (unit) @if !ci.is_empty() { span.ci { (with_minus(ci)) } } }

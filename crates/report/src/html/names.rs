@@ -1,6 +1,6 @@
 //! Names of layers, side by side and in sentences.
 
-/// A sentence names at most so many layers.
+/// A sentence names at most this many layers.
 pub const NAMED_AT_MOST: usize = 4;
 
 /// Returns the names, each with a number if it occurs more than once.

@@ -1,4 +1,4 @@
-//! Curves over a logarithmic axis: what the figures have in common.
+//! Curves over a logarithmic axis: the common parts of the figures.
 
 use super::chart::{EndLabel, end_labels, names_along, room_for};
 use super::parts::{cut, line, point, round_time, text};
@@ -8,10 +8,11 @@ use maud::{Markup, html};
 use netdyno_measure::record::LayerResult;
 use netdyno_measure::stats::Interval;
 
-/// Characters of a label at the end of a curve.
+/// Largest number of characters of a label at the end of a curve.
 const LABEL_AT_MOST: usize = 16;
 
-/// What stands at the end of a curve, of a result that is called `name`: its own label is enough.
+/// Returns the text at the end of the curve of a result called `name`. If the result has a label of its
+/// own, that label is enough.
 pub fn end_label(result: &LayerResult, name: &str) -> String {
     let own = result.label.as_deref().filter(|_| name == result.name());
     cut(own.unwrap_or(name), LABEL_AT_MOST)
@@ -19,15 +20,15 @@ pub fn end_label(result: &LayerResult, name: &str) -> String {
 
 /// A point of a curve.
 pub struct Point {
-    /// Where it is on the horizontal axis.
+    /// The position on the horizontal axis.
     pub x: f64,
-    /// Its figure.
+    /// The value.
     pub value: f64,
-    /// The interval of that, where there is one.
+    /// The interval of the value, if there is one.
     pub ci: Option<Interval>,
-    /// Whether the figure is an upper bound.
+    /// True if the value is an upper bound.
     pub is_bound: bool,
-    /// What is said about it.
+    /// The tooltip.
     pub tip: String,
 }
 
@@ -35,33 +36,32 @@ pub struct Point {
 pub struct Curve {
     /// The class of its colour.
     pub class: String,
-    /// What stands at its end.
+    /// The text at its end.
     pub label: String,
-    /// Ascending.
+    /// The points, ascending.
     pub points: Vec<Point>,
 }
 
-/// The paper of a plot and its axes.
+/// The paper of a plot, and its axes.
 pub struct Plot {
     /// Height of the paper.
     pub height: f64,
-    /// Where the horizontal axis ends; labels stand behind it.
+    /// The right end of the horizontal axis; labels stand to the right of it.
     pub right: f64,
-    /// Sizes, or whatever the curves are over.
+    /// The horizontal axis.
     pub x: Scale,
-    /// Figures.
+    /// The vertical axis.
     pub y: Scale,
 }
 
 const LEFT: f64 = 66.0;
 const TOP: f64 = 22.0;
 const BELOW: f64 = 46.0;
-/// Powers of two between two ticks of sizes.
+/// One tick of sizes for this many powers of two.
 const TICK_EVERY: usize = 2;
 
 impl Plot {
-    /// A plot in which all of `curves` have a place, with room for their labels; both axes are
-    /// logarithmic.
+    /// Returns a plot that contains all of `curves`, with room for their labels. Both axes are logarithmic.
     pub fn of(curves: &[Curve], width: f64, height: f64) -> Self {
         let right = right_of(curves, width);
         let points = || curves.iter().flat_map(|curve| &curve.points);
@@ -70,8 +70,8 @@ impl Plot {
         Self { height, right, x, y }
     }
 
-    /// A plot of what becomes of something as a dial is turned: both axes are linear, and begin at
-    /// the link as it is.
+    /// Returns a plot over the values of a dial. Both axes are linear, and the horizontal one begins at the
+    /// unmodified link.
     pub fn of_dial(curves: &[Curve], width: f64, height: f64) -> Self {
         let right = right_of(curves, width);
         let points = || curves.iter().flat_map(|curve| &curve.points);
@@ -82,7 +82,7 @@ impl Plot {
         Self { height, right, x, y }
     }
 
-    /// Grid and ticks of such a plot; `name` says a value of the dial.
+    /// Returns grid and ticks of such a plot; `name` formats a value of the dial.
     pub fn axes_over_dial(
         &self,
         title: &str,
@@ -93,33 +93,34 @@ impl Plot {
         self.frame((title, tick), (of, name), &self.x.ticks(5))
     }
 
-    /// The same with a linear axis for figures, from 0 to at least `to`.
+    /// Returns the same plot with a linear vertical axis, from 0 to at least `to`.
     pub fn linear(self, curves: &[Curve], to: f64) -> Self {
         let values = curves.iter().flat_map(|curve| &curve.points).map(|p| p.value).chain([to]);
         Self { y: Scale::linear(values, self.height - BELOW, TOP), ..self }
     }
 
-    /// Where the horizontal axis begins.
+    /// Returns the left end of the horizontal axis.
     pub fn left(&self) -> f64 {
         LEFT
     }
 
-    /// The lowest place of the plot.
+    /// Returns the lower edge of the plot.
     pub fn bottom(&self) -> f64 {
         self.height - BELOW
     }
 
-    /// The highest place of the plot.
+    /// Returns the upper edge of the plot.
     pub fn top(&self) -> f64 {
         TOP
     }
 
-    /// Grid, ticks, and what the vertical axis is of; `tick` says a figure. Over sizes of messages.
+    /// Returns grid, ticks and titles over the sizes of messages; `tick` formats a value of the vertical
+    /// axis.
     pub fn axes(&self, title: &str, tick: impl Fn(f64) -> String) -> Markup {
         self.axes_over_bytes(title, tick, "bytes in a message, n")
     }
 
-    /// The same over sizes of what `of` names.
+    /// Returns the same over sizes of the quantity `of`.
     pub fn axes_over_bytes(&self, title: &str, tick: impl Fn(f64) -> String, of: &str) -> Markup {
         let (lo, hi) = self.x.domain();
         let sizes = (0..usize::BITS as usize).step_by(TICK_EVERY).map(|log| (1u64 << log) as f64);
@@ -127,7 +128,7 @@ impl Plot {
         self.frame((title, tick), (of, bytes), &sizes)
     }
 
-    /// The same over times, which `of` names.
+    /// Returns the same over times of the quantity `of`.
     pub fn axes_over_time(&self, title: &str, tick: impl Fn(f64) -> String, of: &str) -> Markup {
         self.frame((title, tick), (of, round_time), &self.x.ticks(6))
     }
@@ -155,12 +156,12 @@ impl Plot {
         }
     }
 
-    /// The lines of all curves, then their intervals, points and names.
+    /// Returns the lines of all curves, then their intervals, points and labels.
     pub fn draw(&self, curves: &[Curve]) -> Markup {
         self.draw_beside(curves, Vec::new())
     }
 
-    /// The same, where other lines end at the right as well, with labels of their own.
+    /// Returns the same if other lines with labels also end at the right.
     pub fn draw_beside<'a>(&self, curves: &'a [Curve], others: Vec<EndLabel<'a>>) -> Markup {
         let place = |p: &Point| Some((self.x.at(p.x)?, self.y.at(p.value)?));
         let end = |curve: &'a Curve| {
@@ -191,7 +192,7 @@ impl Plot {
     }
 }
 
-/// Where the horizontal axis of a plot ends that has room for the labels of `curves`.
+/// Returns the right end of the horizontal axis that leaves room for the labels of `curves`.
 fn right_of(curves: &[Curve], width: f64) -> f64 {
     width - room_for(curves.iter().map(|curve| &curve.label[..]))
 }

@@ -1,18 +1,18 @@
-//! From values to places on paper, and the ticks of an axis.
+//! Scales: from values to positions on paper, and the ticks of an axis.
 
-/// Ticks of a linear axis at most.
+/// The largest number of ticks of a linear axis.
 const TICKS_AT_MOST: usize = 12;
-/// No axis reaches beyond this: differences of larger numbers are no numbers.
+/// No axis exceeds this value, because differences of larger numbers overflow.
 const LARGEST: f64 = 1e290;
 
-/// How values are spread over an axis.
+/// The distribution of values over an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Linear,
     Log,
 }
 
-/// An axis: from the values `lo` to `hi` to the places `from` to `to`.
+/// An axis that maps the values `lo` to `hi` to the positions `from` to `to`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     kind: Kind,
@@ -23,56 +23,56 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// A linear axis over all of `values` and 0.
+    /// Returns a linear axis over all of `values` and 0.
     pub fn linear(values: impl IntoIterator<Item = f64>, from: f64, to: f64) -> Self {
         let (lo, hi) = extremes(values.into_iter().chain([0.0])).unwrap_or((0.0, 1.0));
         let hi = if lo < hi { hi } else { lo + 1.0 };
         Self { kind: Kind::Linear, lo, hi, from, to }
     }
 
-    /// A linear axis from `lo` to `hi`.
+    /// Returns a linear axis from `lo` to `hi`.
     pub fn between(lo: f64, hi: f64, from: f64, to: f64) -> Self {
         let sound = lo.is_finite() && hi.is_finite() && lo < hi && lo.abs().max(hi.abs()) < LARGEST;
         let (lo, hi) = if sound { (lo, hi) } else { (0.0, 1.0) };
         Self { kind: Kind::Linear, lo, hi, from, to }
     }
 
-    /// A logarithmic axis over those of `values` that are above 0, with `margin` (a
-    /// factor) on both sides.
+    /// Returns a logarithmic axis over the positive ones of `values`, extended by the factor `margin` on
+    /// both sides.
     pub fn log(values: impl IntoIterator<Item = f64>, margin: f64, from: f64, to: f64) -> Self {
         let positive = values.into_iter().filter(|value| *value > 1.0 / LARGEST);
         let (lo, hi) = extremes(positive).unwrap_or((1.0, 10.0));
         Self { kind: Kind::Log, lo: lo / margin, hi: hi * margin, from, to }
     }
 
-    /// The place of a value; `None` where it has none.
+    /// Returns the position of a value. Returns `None` if the axis cannot show it.
     pub fn at(&self, value: f64) -> Option<f64> {
         let share = match self.kind {
             Kind::Linear => (value - self.lo) / (self.hi - self.lo),
             Kind::Log if value > 0.0 => (value / self.lo).ln() / (self.hi / self.lo).ln(),
             Kind::Log => return None,
         };
-        // Far off the paper is as good as farther off.
+        // Positions far off the paper are limited.
         share.is_finite().then(|| self.from + share.clamp(-2.0, 3.0) * (self.to - self.from))
     }
 
-    /// The place of a value, at the nearest end where it is beyond the axis.
+    /// Returns the position of a value, limited to the nearer end of the axis.
     pub fn within(&self, value: f64) -> Option<f64> {
         let (least, most) = (self.from.min(self.to), self.from.max(self.to));
         self.at(value).map(|place| place.clamp(least, most))
     }
 
-    /// The value at which the axis begins, and that at which it ends.
+    /// Returns the values at both ends of the axis.
     pub fn domain(&self) -> (f64, f64) {
         (self.lo, self.hi)
     }
 
-    /// Whether it is logarithmic.
+    /// Reports that the axis is logarithmic.
     pub fn is_log(&self) -> bool {
         self.kind == Kind::Log
     }
 
-    /// Round values along the axis, about `count` of them where it is linear.
+    /// Returns round values along the axis; about `count` of them if it is linear.
     pub fn ticks(&self, count: usize) -> Vec<f64> {
         match self.kind {
             Kind::Linear => self.linear_ticks(count),
@@ -87,14 +87,14 @@ impl Scale {
         let Some(step) = step.filter(|step| step.is_finite() && *step > 0.0) else { return Vec::new() };
         let first = (self.lo / step - 1e-9).ceil();
         let ticks = (0..TICKS_AT_MOST).map(|n| (first + n as f64) * step);
-        // Adding 0 makes a positive zero of a negative one.
+        // Adding 0 turns a negative zero into a positive one.
         ticks.filter(|tick| *tick <= self.hi + 1e-9 * step).map(|tick| tick + 0.0).collect()
     }
 
     fn log_ticks(&self, count: usize) -> Vec<f64> {
         let decades = (self.hi / self.lo).log10();
         if decades < 0.6 {
-            // So short that it is nearly straight.
+            // A range this short is almost linear.
             return self.linear_ticks(count.min(4));
         }
         let steps: &[f64] = if decades < 2.2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
@@ -108,7 +108,7 @@ impl Scale {
     }
 }
 
-/// The least and the greatest of those values that can be drawn.
+/// Returns the smallest and the largest of the values that can be drawn.
 pub fn extremes(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     let drawable = values.into_iter().filter(|value| value.abs() < LARGEST);
     drawable.fold(None, |extremes, value| match extremes {
@@ -117,14 +117,14 @@ pub fn extremes(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// A place in an attribute, to a tenth of a pixel.
+/// Returns a position for an attribute, rounded to a tenth of a pixel.
 pub fn px(place: f64) -> String {
     let place = if place.is_finite() { place } else { 0.0 };
     let text = format!("{place:.1}");
     text.strip_suffix(".0").map(String::from).unwrap_or(text)
 }
 
-/// A path through places.
+/// Returns a path through positions.
 pub fn path(points: impl IntoIterator<Item = (f64, f64)>) -> String {
     let mut text = String::new();
     for (x, y) in points {
@@ -136,8 +136,8 @@ pub fn path(points: impl IntoIterator<Item = (f64, f64)>) -> String {
     text
 }
 
-/// Moves places apart until they are `gap` from each other, within `least` and `most`
-/// where there is room, in the order they came in.
+/// Moves positions apart until they are `gap` from each other, between `least` and `most` if there is room.
+/// Keeps their order in the list.
 pub fn spread(places: &[f64], gap: f64, least: f64, most: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by(|a, b| places[*a].total_cmp(&places[*b]));

@@ -1,8 +1,8 @@
-//! The signature of a layer (Culler et al. 1996, figures 4 and 5): the average time per
-//! message over the length of a burst, one curve per delay between messages.
+//! The signature of a layer (Culler et al. 1996, figures 4 and 5): the average time per message over the
+//! length of a burst, one curve for each delay between messages.
 //!
-//! The parameters are drawn in where they are read: o_s where the curve without delay
-//! begins, g or its bound where it ends, o_s + o_r + D where a delayed curve ends.
+//! Each parameter is drawn where the signature shows it: o_s at the start of the curve without delay, g or
+//! its bound at its end, and o_s + o_r + D at the end of a delayed curve.
 
 use super::chart::{EndLabel, WIDE, chart, end_labels, names_along};
 use super::parts::{figure as in_words, interval_words, line, point, rect, round_time, shown, text, time};
@@ -14,9 +14,9 @@ use netdyno_measure::logp::data::{Burst, Curve, LaunchData};
 use netdyno_measure::record::Limit;
 use netdyno_measure::stats::{Interval, median, median_interval_of_sorted, quantile_of_sorted, sorted};
 
-/// Beyond this ratio of the largest to the smallest time, the axis is logarithmic.
+/// If the largest time exceeds the smallest by more than this factor, the axis is logarithmic.
 const LINEAR_UP_TO: f64 = 40.0;
-/// The steady state begins where the curve without delay stays this close to its plateau.
+/// In the steady state the curve without delay stays within this share of its plateau.
 const STEADY_WITHIN: f64 = 0.2;
 
 const HEIGHT: f64 = 440.0;
@@ -25,10 +25,10 @@ const BOTTOM: f64 = 394.0;
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 680.0;
 
-/// A curve, summed up over the launches.
+/// A curve over all launches.
 struct Series {
     d_ns: f64,
-    /// The delay as it was measured without messages: what a message is expected to pay.
+    /// The delay as measured without messages. A message is expected to take that much longer.
     d_measured_ns: f64,
     points: Vec<Point>,
 }
@@ -37,13 +37,13 @@ struct Series {
 struct Point {
     m: usize,
     ns: f64,
-    /// The interval of the median, or the range where launches are too few for one.
+    /// The interval of the median, or the range of the launches if they are too few for an interval.
     reach: Interval,
     is_interval: bool,
     launches: usize,
 }
 
-/// The figure with its caption.
+/// Returns the figure with its caption.
 pub fn figure(subject: &Subject<'_>) -> Markup {
     let series = series(subject);
     if series.iter().all(|series| series.points.is_empty()) {
@@ -186,9 +186,9 @@ fn place(x: &Scale, m: usize) -> Option<f64> {
 
 /// The three regimes of the curve without delay.
 struct Regimes {
-    /// Messages after which the first reply is back or the window is full.
+    /// The number of messages at which the first reply returns or the window is full, with its label.
     onset: Option<(f64, String)>,
-    /// The burst from which on the curve without delay is near its plateau.
+    /// The shortest burst from which on the curve without delay is near its plateau.
     steady: Option<usize>,
 }
 
@@ -212,12 +212,12 @@ impl Regimes {
         Self { onset, steady }
     }
 
-    /// The bands behind the curves, with their names above.
+    /// Returns the bands behind the curves, with their names above.
     fn bands(&self, x: &Scale) -> Markup {
         let onset = self.onset.as_ref().and_then(|(m, _)| x.within(m.max(1.0).log2())).unwrap_or(RIGHT);
         let steady = self.steady.and_then(|m| place(x, m)).unwrap_or(RIGHT).max(onset);
         let named = |from: f64, to: f64, names: [&str; 2]| {
-            // A name that does not fit would be read as that of its neighbour.
+            // A name wider than its band would appear to belong to the neighbour.
             let name = names.into_iter().find(|name| name.len() as f64 * 6.4 < to - from);
             html! { @if let Some(name) = name { (text("soft mid", (from + to) / 2.0, TOP - 10.0, name)) } }
         };
@@ -241,13 +241,13 @@ impl Regimes {
     }
 }
 
-/// The burst from which on the curve stays near the plateau.
+/// Returns the shortest burst from which on the curve stays near the plateau.
 fn steady_from(points: &[Point], plateau_ns: f64) -> Option<usize> {
     let is_near = |point: &&Point| (point.ns / plateau_ns - 1.0).abs() <= STEADY_WITHIN;
     points.iter().rev().take_while(is_near).last().map(|point| point.m)
 }
 
-/// A delay; none is 0.
+/// Formats a delay; no delay is 0.
 fn delay(d_ns: f64) -> String {
     if d_ns == 0.0 { "0".into() } else { time(d_ns) }
 }
@@ -293,14 +293,14 @@ fn curve(series: &Series, x: &Scale, y: &Scale) -> Markup {
     }
 }
 
-/// Where a delayed curve should end, over its last two doublings.
+/// Returns the expected end of a delayed curve, over its last two doublings.
 fn expected(subject: &Subject<'_>, series: &Series, x: &Scale, y: &Scale) -> Markup {
     let parameters = &subject.result.parameters;
     let [.., third_last, _, last] = &series.points[..] else { return html! {} };
     let (Some(o_s), Some(o_r)) = (shown(&parameters.o_s), shown(&parameters.o_r)) else { return html! {} };
     let plateau = subject.logp.plateau.value_ns;
     let level = o_s + o_r + series.d_measured_ns;
-    // A delay within the idle time of a message is not seen in the steady state.
+    // A delay shorter than the idle time of a message has no effect in the steady state.
     if series.d_ns == 0.0 || !level.is_finite() || level < plateau {
         return html! {};
     }
@@ -337,7 +337,7 @@ fn points(subject: &Subject<'_>, series: &Series, x: &Scale, y: &Scale) -> Marku
     }
 }
 
-/// The names of curves and levels, at the right, moved apart.
+/// Returns the labels of curves and levels at the right, moved apart.
 fn labels(series: &[Series], levels: &[Level], y: &Scale) -> Markup {
     let mut labels: Vec<(f64, &str, String)> = Vec::new();
     for series in series {

@@ -1,5 +1,5 @@
-//! Strata as tables: of each result that has several, what its launches say by how far their processors
-//! were apart and whether these kept their pace.
+//! The part of the page about strata: for each result with several strata a table of their launches and
+//! figures.
 
 use super::parts::{pretty, with_minus};
 use crate::quantity::{counted, percent, time};
@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use netdyno_measure::record::{LayerResult, Record};
 use netdyno_measure::strata::Stratum;
 
-/// The part of the page; nothing where no result has several strata.
+/// Returns the part of the page. Returns nothing if no result has several strata.
 pub fn section(records: &[Record]) -> Markup {
     let results: Vec<&LayerResult> =
         records.iter().flat_map(|record| &record.results).filter(|result| result.is_split()).collect();

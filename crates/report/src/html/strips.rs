@@ -1,8 +1,8 @@
-//! How far launches lie apart: for each parameter one point per launch, in the order in
-//! which they ran, as the deviation from the median.
+//! The spread between launches: for each parameter one point per launch, in their order, as the deviation
+//! from the median.
 //!
-//! Deviations are in the terms in which precision is asked for: a share of the value, or,
-//! for a parameter that is small beside the round trip, of the one-way time.
+//! Deviations have the unit of the precision asked for: a share of the value. For a parameter much smaller
+//! than the round trip, they are a share of the one-way time.
 
 use super::chart::{HALF, chart, names_along};
 use super::parts::{line, point, rect, sound, text, time};
@@ -18,19 +18,19 @@ const RIGHT: f64 = 366.0;
 const TOP: f64 = 8.0;
 const ROW: f64 = 52.0;
 const HEIGHT: f64 = 372.0;
-/// Launches farther off are drawn at the edge.
+/// Launches with a larger deviation are drawn at the edge.
 const FARTHEST: f64 = 0.5;
-/// Height that the points of a row fill.
+/// Height of the points of a row.
 const FILLED: f64 = 34.0;
 
-/// A parameter in deviations.
+/// A parameter with its deviations.
 struct Strip {
     name: &'static str,
     median_ns: f64,
-    /// What a deviation of 1 is.
+    /// The time that corresponds to a deviation of 1.
     unit_ns: f64,
     ci: Option<Interval>,
-    /// Launch and value.
+    /// The index and the value of each launch.
     values: Vec<(usize, f64)>,
 }
 
@@ -40,7 +40,7 @@ impl Strip {
     }
 }
 
-/// The figure with its caption.
+/// Returns the figure with its caption.
 pub fn figure(subject: &Subject<'_>) -> Markup {
     let strips = strips(subject);
     if strips.is_empty() {
@@ -113,7 +113,7 @@ fn row(strip: &Strip, top: f64, x: &Scale) -> Markup {
         (text("soft", 0.0, middle + 13.0, &time(strip.median_ns)))
         @if let Some(ci) = strip.ci {
             @if let (Some(lo), Some(hi)) = (x.within(strip.deviation(ci.lo)), x.within(strip.deviation(ci.hi))) {
-                // An interval of no width is still there.
+                // An interval of no width still has to be visible.
                 (rect(&format!("box {}", strip.name), (lo - 0.75, top + 5.0), (hi + 0.75, top + ROW - 5.0)))
             }
         }

@@ -11,11 +11,11 @@ use netdyno_measure::sweep::{SLOWDOWNS, Sweep, Swept};
 
 const HEIGHT: f64 = 280.0;
 
-/// The title of the page. Which word of a command is the program, and which its launcher's or its
-/// arguments, nobody can tell: it stands below as a whole.
+/// The title of the page. It does not name the program, because a command line does not show which of its
+/// words is the program. The whole command stands below the title.
 pub const TITLE: &str = "What a program depends on";
 
-/// What stands above the plots.
+/// Returns the header above the plots.
 pub fn header(sweep: &Sweep) -> Markup {
     html! {
         h1 { (TITLE) }
@@ -25,7 +25,7 @@ pub fn header(sweep: &Sweep) -> Markup {
     }
 }
 
-/// All dials.
+/// Returns the tables and plots of all dials.
 pub fn main(sweep: &Sweep) -> Markup {
     html! {
         section {
@@ -85,7 +85,7 @@ fn share(swept: &Swept) -> String {
     of_predicted(swept).map_or("–".to_owned(), |share| Percent(share).to_string())
 }
 
-/// The slowdown over the values of a dial, with their range; 1 is the link as it is.
+/// Returns the plot of the slowdown over the values of a dial, with the range; 1 is the unmodified link.
 fn plot(sweep: &Sweep, swept: &Swept) -> Markup {
     let link = swept.points.first().map_or(f64::NAN, |point| point.median);
     let slowdown = |metric: f64| if sweep.higher_is_better { link / metric } else { metric / link };

@@ -1,5 +1,4 @@
-//! The distribution of single round trips: where nearly all of them lie, and how many
-//! take how much longer than that.
+//! The distribution of single round trips: the density of the fastest ones, and the share of longer ones.
 
 use super::chart::{HALF, chart, names_along};
 use super::parts::{line, point, round_time, text, time};
@@ -12,15 +11,15 @@ use netdyno_measure::logp::data::LaunchData;
 const HEIGHT: f64 = 372.0;
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 366.0;
-/// Density above, share of longer trips below, each with its own axis of time.
+/// The density above and the share of longer trips below, each with its own time axis.
 const DENSITY: (f64, f64) = (8.0, 104.0);
 const LONGER: (f64, f64) = (148.0, 330.0);
-/// The density shows all but the slowest: they would press the others into a line.
+/// The density omits the slowest trips, because they would compress the others into a line.
 const SHOWN: f64 = 0.99;
-/// Values come to 0.1 %: narrower bins would be combed.
+/// Values have a resolution of 0.1 %: narrower bins would be alternately full and empty.
 const BIN_AT_LEAST: f64 = 0.002;
 const BINS_AT_MOST: f64 = 120.0;
-/// Quantiles with a point on the curve; those whose name is drawn as well.
+/// Quantiles with a point on the curve, and whether their names are drawn.
 const QUANTILES: [(&str, f64, bool); 7] = [
     ("p25", 0.25, false),
     ("p50", 0.5, true),
@@ -31,7 +30,7 @@ const QUANTILES: [(&str, f64, bool); 7] = [
     ("max", 1.0, true),
 ];
 
-/// Round trips in ascending order, with how many took that long.
+/// Round trip times in ascending order, with the number of trips of each.
 struct Trips {
     values: Vec<(f64, f64)>,
     total: f64,
@@ -40,7 +39,7 @@ struct Trips {
 impl Trips {
     fn of<'a>(launches: impl IntoIterator<Item = &'a LaunchData>) -> Self {
         let all = launches.into_iter().flat_map(|launch| launch.rtt.histogram_ns.iter());
-        // What took no time at all has no place on a logarithmic axis.
+        // A time of zero has no position on a logarithmic axis.
         let sound = all.filter(|(ns, count)| ns.is_finite() && *ns > 0.0 && *count > 0);
         let mut values: Vec<(f64, f64)> = sound.map(|(ns, count)| (*ns, *count as f64)).collect();
         values.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -57,7 +56,7 @@ impl Trips {
         at.or(self.values.last()).map(|(ns, _)| *ns)
     }
 
-    /// Each value with the share of trips that took at least that long.
+    /// Returns each value with the share of trips that took at least that long.
     fn at_least(&self) -> Vec<(f64, f64)> {
         let mut left = self.total;
         let mut steps = Vec::with_capacity(self.values.len());
@@ -69,7 +68,7 @@ impl Trips {
     }
 }
 
-/// The figure with its caption.
+/// Returns the figure with its caption.
 pub fn figure(subject: &Subject<'_>) -> Markup {
     let trips = Trips::of(&subject.logp.launches);
     if trips.values.is_empty() {
@@ -120,7 +119,7 @@ fn share_axis(y: &Scale) -> Markup {
     }
 }
 
-/// Shares of one in a million and less do not fit as a percentage.
+/// Formats a share; one in a million and less does not fit as a percentage.
 fn small_percent(share: f64) -> String {
     if share < 0.9e-5 { format!("{share:.0e}") } else { percent(share) }
 }
@@ -154,8 +153,8 @@ fn density(trips: &Trips) -> Markup {
     }
 }
 
-/// The share of longer trips as steps: it holds up to a value and falls at it. Steps
-/// below half a pixel are left out.
+/// Returns the share of longer trips as steps: constant up to a value, with a fall at it. Omits steps below
+/// half a pixel.
 fn steps(trips: &Trips, x: &Scale, y: &Scale) -> String {
     let mut places: Vec<(f64, f64)> = Vec::new();
     for (ns, share) in trips.at_least() {
@@ -170,14 +169,14 @@ fn steps(trips: &Trips, x: &Scale, y: &Scale) -> String {
         }
         places.push((right, height));
     }
-    // Nothing takes longer than the longest.
+    // No trip takes longer than the longest one.
     if let Some((right, _)) = places.last().copied() {
         places.push((right, LONGER.1));
     }
     path(places)
 }
 
-/// A quantile as a point on the curve, with its name where the curve leaves room.
+/// Returns a quantile as a point on the curve, with its name where the curve leaves room.
 fn quantile(trips: &Trips, name: &str, q: f64, is_named: bool, x: &Scale, y: &Scale) -> Markup {
     let Some(ns) = trips.quantile(q) else { return html! {} };
     let longer = (1.0 - q).max(1.0 / trips.total);
@@ -186,7 +185,8 @@ fn quantile(trips: &Trips, name: &str, q: f64, is_named: bool, x: &Scale, y: &Sc
         "max" => format!("the longest: {}", time(ns)),
         _ => format!("{name}: {}\n{} take longer", time(ns), small_percent(1.0 - q)),
     };
-    // The curve falls: right above a point is room, and left below it; the last one ends it.
+    // The curve falls: the room for a name is above a point to its right, or below it to its left. The last
+    // point ends the curve.
     let is_far = left > LEFT + 0.7 * (RIGHT - LEFT);
     let (class, at) = if is_far {
         ("end halo", (left - 6.0, if q == 1.0 { top - 5.0 } else { top + 12.0 }))
@@ -194,7 +194,7 @@ fn quantile(trips: &Trips, name: &str, q: f64, is_named: bool, x: &Scale, y: &Sc
         ("halo", (left + 6.0, top - 5.0))
     };
     html! {
-        // With few trips a high quantile is the longest one.
+        // With few trips a high quantile is the longest trip.
         @if is_named && (q == 1.0 || longer > 2.0 / trips.total) { (text(class, at.0, at.1, &format!("{name} {}", time(ns)))) }
         (point(left, top, "2.8", "fill rtt", "quantiles", &tip))
     }

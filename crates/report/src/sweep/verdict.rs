@@ -1,22 +1,22 @@
-//! What the dials of a sweep do to the program, in a sentence: the same on a terminal and on a page.
+//! The verdict of a sweep on the effect of its dials, in a sentence: the same on a terminal and on a page.
 //!
-//! No statement goes beyond its interval: a dial whose slope may be 0 has no effect that can be told, a
-//! value at which the program is slower stands beside the values between which it lies, and dials whose
-//! values cannot be told apart share their place.
+//! No statement goes beyond its interval. A dial whose slope may be 0 has no significant effect. A value at
+//! which the program is slower stands beside the values between which it lies. Dials whose values do not
+//! differ significantly share their place.
 
 use super::value;
 use crate::quantity::round_rate;
 use netdyno_measure::show::Percent;
 use netdyno_measure::sweep::{Point, Sweep, Swept};
 
-/// The slowdown that the sentence is about.
+/// The slowdown that the sentence reports.
 const SLOWER: f64 = 0.10;
-/// A dial that slows the program down by less does not matter.
+/// A dial that slows the program down by at most this share does not matter.
 const MATTERS: f64 = 0.01;
-/// The dial that is a rate and no time.
+/// The dial that corresponds to a rate instead of a time.
 const RATE: &str = "gap-per-byte";
 
-/// The sentence.
+/// Returns the verdict.
 pub fn verdict(sweep: &Sweep) -> String {
     let dials = sweep.dials.iter().map(|swept| Dial { sweep, swept });
     let (rates, times): (Vec<Dial<'_>>, Vec<Dial<'_>>) = dials.partition(|dial| dial.swept.dial == RATE);
@@ -30,13 +30,13 @@ pub fn verdict(sweep: &Sweep) -> String {
     parts.join("; ")
 }
 
-/// Dials that slow the program down, the most sensitive first.
+/// Describes the dials that slow the program down, the most sensitive first.
 fn ranked(mut felt: Vec<Dial<'_>>, has_others: bool) -> Vec<String> {
     let reach = |dial: &Dial<'_>| dial.reach();
     felt.sort_by(|a, b| earlier(reach(a).at).total_cmp(&earlier(reach(b).at)));
     let Some(first) = felt.first() else { return Vec::new() };
     let are_compared = reach(first).at.is_some() && (felt.len() > 1 || has_others);
-    // A dial whose range begins before that of the first one ends may be the more sensitive one.
+    // A dial whose range begins before the range of the first dial ends may be the more sensitive one.
     let end = earlier(reach(first).latest);
     let alike = felt.iter().skip(1).take_while(|dial| earlier(reach(dial).earliest) <= end).count() + 1;
     let named = |dials: &[Dial<'_>], separator: &str| {
@@ -52,7 +52,7 @@ fn ranked(mut felt: Vec<Dial<'_>>, has_others: bool) -> Vec<String> {
     parts
 }
 
-/// What is not reached comes last.
+/// Orders a value that is not reached last.
 fn earlier(value: Option<f64>) -> f64 {
     value.unwrap_or(f64::INFINITY)
 }
@@ -63,15 +63,15 @@ struct Dial<'a> {
     swept: &'a Swept,
 }
 
-/// How much slower than the link as it is the program is at a value, at least and at most.
+/// The slowdown of the program at a value relative to the unmodified link: lower and upper bound.
 #[derive(Clone, Copy)]
 struct Slowdown {
     least: f64,
     most: f64,
 }
 
-/// The value at which the program is slower by [`SLOWER`]: by the medians, and the values between which it
-/// lies by the ranges of the runs.
+/// The value at which the program is slower by [`SLOWER`]: by the medians, and the two values between which
+/// it lies by the ranges of the runs.
 struct Reach {
     at: Option<f64>,
     earliest: Option<f64>,
@@ -79,8 +79,9 @@ struct Reach {
 }
 
 impl Dial<'_> {
-    /// Whether it slows the program down: as the interval of its slope says, which is wrong about one dial in
-    /// twenty, and as all runs of some value are slower than all of the link as it is.
+    /// Reports that the dial slows the program down. The interval of its slope must show it, which is wrong
+    /// for one dial in twenty. In addition all runs at some value must be slower than all runs of the
+    /// unmodified link.
     fn is_felt(&self) -> bool {
         let slows = self.swept.slope.is_some_and(|slope| (slope < 0.0) == self.sweep.higher_is_better);
         let is_apart = |point: &Point| self.slowdown(point).is_some_and(|slowdown| slowdown.least > 1.0);
@@ -111,19 +112,19 @@ impl Dial<'_> {
         }
     }
 
-    /// The value at which the slowdowns, joined by lines, first leave what is allowed.
+    /// Returns the value at which the line through the slowdowns first exceeds [`SLOWER`].
     fn crossing(&self, of: impl Fn(Slowdown) -> f64) -> Option<f64> {
         self.swept.points.windows(2).find_map(|pair| {
             let [from, to] = [self.slowdown(&pair[0])?, self.slowdown(&pair[1])?].map(&of);
             let share = ((1.0 + SLOWER - from) / (to - from)).clamp(0.0, 1.0);
             let (a, b) = (pair[0].value, pair[1].value);
-            // Between the link and the first value that it is set to nobody knows where the link is.
+            // The link's own value between 0 and the first setting is unknown.
             let at = if self.swept.adds || a > 0.0 { a + share * (b - a) } else { b };
             (to > 1.0 + SLOWER).then_some(at)
         })
     }
 
-    /// How far it goes, as `10 % slower at +31 µs (+28 µs to +35 µs)`.
+    /// Describes the tolerance of a dial, as `10 % slower at +31 µs (+28 µs to +35 µs)`.
     fn slower(&self) -> String {
         let reach = self.reach();
         let Some(at) = reach.at else {
@@ -138,7 +139,7 @@ impl Dial<'_> {
         format!("{} slower at {}{between}", Percent(SLOWER), self.named(at))
     }
 
-    /// What can be said of a dial whose slope may be 0.
+    /// Describes a dial whose slope may be 0.
     fn without_effect(&self) -> String {
         let name = &self.swept.dial;
         match self.last().and_then(|last| self.slowdown(last)) {
@@ -154,7 +155,8 @@ impl Dial<'_> {
         }
     }
 
-    /// What the gap per byte does, as a bandwidth where that is known: what is added to a link's own is not.
+    /// Describes the effect of the gap per byte. It is a bandwidth if the dial sets it. A value added to
+    /// the link's own gap has no known bandwidth.
     fn bandwidth(&self) -> String {
         let does_not_matter =
             |point: &&Point| self.slowdown(point).is_some_and(|slowdown| slowdown.most <= 1.0 + MATTERS);
@@ -179,18 +181,18 @@ impl Dial<'_> {
         self.down_to(self.last().map_or(f64::NAN, |last| last.value))
     }
 
-    /// Whether its values are known as bandwidths.
+    /// Reports that the values of the dial are known as bandwidths.
     fn is_bandwidth(&self) -> bool {
         self.swept.dial == RATE && !self.swept.adds
     }
 
-    /// A value as it was turned, or the bandwidth that it is.
+    /// Returns a value of the dial, or the bandwidth to which it corresponds.
     fn named(&self, at: f64) -> String {
         if self.is_bandwidth() { round_rate(1e9 / at) } else { value(self.swept, at) }
     }
 }
 
-/// Whether the interval of a slope holds 0, or there is none.
+/// Reports that the interval of a slope contains 0, or is missing.
 pub fn is_insignificant(swept: &Swept) -> bool {
     swept.slope_ci.is_none_or(|ci| ci.contains(0.0))
 }

@@ -1,5 +1,5 @@
-//! Layers side by side: T(n), bandwidth, and the send overhead (Culler et al. 1996, figures 7
-//! and 10).
+//! Charts of all layers together: T(n), bandwidth, and the send overhead (Culler et al. 1996, figures 7 and
+//! 10).
 
 use super::subject::Subject;
 use crate::html::chart::{HALF, WIDE, chart};
@@ -13,7 +13,7 @@ use netdyno_measure::record::{Parameter, Status};
 const ONE_WAY: (f64, f64) = (WIDE, 400.0);
 const SMALL: (f64, f64) = (HALF, 320.0);
 
-/// T(n) of all layers.
+/// Returns the chart of T(n) of all layers.
 pub fn one_way(subjects: &[Subject<'_>]) -> Markup {
     let curves = curves(subjects, |subject, size| time_point(subject, size, "T", &size.T));
     html! {
@@ -24,7 +24,7 @@ pub fn one_way(subjects: &[Subject<'_>]) -> Markup {
     }
 }
 
-/// Bytes per second of all layers, in a stream.
+/// Returns the chart of the bandwidth of all layers in a stream.
 pub fn bandwidth(subjects: &[Subject<'_>]) -> Markup {
     let curves = curves(subjects, rate_point);
     html! {
@@ -38,7 +38,7 @@ pub fn bandwidth(subjects: &[Subject<'_>]) -> Markup {
     }
 }
 
-/// o_s(n) of all layers.
+/// Returns the chart of o_s(n) of all layers.
 pub fn send_overhead(subjects: &[Subject<'_>]) -> Markup {
     let curves = curves(subjects, |subject, size| time_point(subject, size, "o_s", &size.o_s));
     html! {
@@ -74,7 +74,7 @@ fn curves(
     subjects.iter().map(curve).collect()
 }
 
-/// A time of messages of one size.
+/// Returns the point of a time of messages of one size.
 pub fn time_point(subject: &Subject<'_>, size: &SizeFigures, name: &str, p: &Parameter) -> Option<Point> {
     let n = bytes(size.size_bytes as f64);
     Some(Point {

@@ -1,5 +1,5 @@
-//! The signature as a surface (Culler et al. 1996, "Bulk-transfer microbenchmark"): the time
-//! to issue a message over the length of the burst M and the size n, as a map.
+//! The signature as a surface (Culler et al. 1996, "Bulk-transfer microbenchmark"), drawn as a map: the
+//! time to issue a message over the length of the burst M and the size n.
 
 use super::subject::Subject;
 use crate::html::chart::{WIDE, chart, names_along};
@@ -14,7 +14,7 @@ const LEFT: f64 = 66.0;
 const RIGHT: f64 = 704.0;
 const TOP: f64 = 24.0;
 const ROW: f64 = 24.0;
-/// The palest and the fullest colour.
+/// The opacity of the palest and of the fullest colour.
 const OPACITY: (f64, f64) = (0.06, 1.0);
 const STEPS_OF_LEGEND: usize = 24;
 
@@ -25,7 +25,7 @@ struct Cell {
     ns: f64,
 }
 
-/// The figure with its caption.
+/// Returns the figure with its caption.
 pub fn figure(subject: &Subject<'_>) -> Markup {
     let cells = cells(&subject.bulk.launches);
     let Some((lo, hi)) = extremes(cells.iter().map(|cell| cell.ns)) else {
@@ -36,7 +36,7 @@ pub fn figure(subject: &Subject<'_>) -> Markup {
     let rows = longest.max(1).ilog2() as usize + 1;
     let bottom = TOP + ROW * rows as f64;
     let width = (RIGHT - LEFT) / sizes.len().max(1) as f64;
-    // Logarithms are taken one by one: the ratio of two times may be no number.
+    // The logarithms are subtracted, because the ratio of two times may overflow.
     let (low, span) = (lo.ln(), hi.ln() - lo.ln());
     let shade = |share: f64| OPACITY.0 + (OPACITY.1 - OPACITY.0) * share;
     let share_of = |ns: f64| if span > 0.0 { (ns.ln() - low) / span } else { 1.0 };
@@ -95,7 +95,7 @@ fn tip(subject: &Subject<'_>, sizes: &[usize], cell: &Cell) -> String {
     format!("M = {}, n = {}\n{} a message{beside}", cell.m, bytes(n), time(cell.ns))
 }
 
-/// The colours, from the palest to the fullest, with the times `of` some of them.
+/// Returns the legend of the colours from the palest to the fullest, with the times `of` three of them.
 fn legend(of: impl Fn(f64) -> f64, (top, bottom): (f64, f64), shade: impl Fn(f64) -> f64) -> Markup {
     let step = (bottom - top) / STEPS_OF_LEGEND as f64;
     let (left, right) = (RIGHT + 24.0, RIGHT + 38.0);

@@ -10,10 +10,10 @@ use maud::{Markup, html};
 use netdyno_measure::bulk::record::Linear;
 use netdyno_measure::record::Parameter;
 
-/// The times that have a column.
+/// The times with a column.
 const COLUMNS: [&str; 5] = ["T", "o_s", "o_r", "g", "L"];
 
-/// Sizes as rows, figures as columns, with the letters of doubts in the heading.
+/// Returns the table of sizes as rows and figures as columns, with the letters of doubts in the heading.
 pub fn sizes(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {
     let about = |name| marks(&notes.about(subject.record_at, subject.layer_at, Some(name)));
     html! {
@@ -50,7 +50,7 @@ fn cell(p: &Parameter) -> Markup {
     }
 }
 
-/// Segments as rows.
+/// Returns the table of segments as rows.
 pub fn segments(subject: &Subject<'_>) -> Markup {
     html! {
         div.scroll {

@@ -1,5 +1,5 @@
-//! One layer's times over the size: T(n) with the classic line, the overheads, and the pace
-//! of a stream.
+//! The times of one layer over the size: T(n) with the classic line, the overheads, and the pace of a
+//! stream.
 
 use super::curves::time_point;
 use super::subject::Subject;
@@ -13,10 +13,10 @@ use netdyno_measure::bulk::record::SizeFigures;
 use netdyno_measure::record::Limit;
 
 const HEIGHT: f64 = 420.0;
-/// Points of the classic line, which is none on logarithmic axes.
+/// Number of points of the classic line, which is curved on logarithmic axes.
 const STEPS: usize = 120;
 
-/// The figure with its caption.
+/// Returns the figure with its caption.
 pub fn figure(subject: &Subject<'_>) -> Markup {
     let curves = curves(subject);
     let plot = Plot::of(&curves, WIDE, HEIGHT);
@@ -87,7 +87,7 @@ fn steady(subject: &Subject<'_>, size: &SizeFigures) -> Option<Point> {
     })
 }
 
-/// The classic model, as far as it is above zero.
+/// Returns the path of the classic model, as far as it is above zero.
 fn classic(subject: &Subject<'_>, plot: &Plot) -> String {
     let (lo, hi) = plot.x.domain();
     let fit = &subject.bulk.classic;
@@ -102,7 +102,8 @@ fn classic(subject: &Subject<'_>, plot: &Plot) -> String {
     path(places)
 }
 
-/// Uprights where T(n) leaves its line, with their sizes above, moved apart where they would touch.
+/// Returns vertical marks where T(n) leaves its line, with their sizes above, moved apart if they would
+/// touch.
 fn changes(subject: &Subject<'_>, plot: &Plot) -> Markup {
     let at = |bytes_at: usize| Some((plot.x.at(bytes_at as f64)?, bytes(bytes_at as f64)));
     let marks: Vec<(f64, String)> =

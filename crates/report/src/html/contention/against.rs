@@ -1,4 +1,4 @@
-//! Ratios over a count, beside the line of the model.
+//! Charts of ratios over a count, with the line of the model.
 
 use super::interval_of;
 use crate::contention::per_second;
@@ -11,11 +11,11 @@ use netdyno_measure::contention::record::{Contention, Quotient};
 
 const HEIGHT: f64 = 290.0;
 const LEFT: f64 = 48.0;
-/// Labels of the model and of what was measured stand behind it.
+/// Labels of the model and of the measurement stand to its right.
 const RIGHT: f64 = 300.0;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 244.0;
-/// Counts that are named along the axis at most.
+/// The largest number of counts named along the axis.
 const COUNTS_AT_MOST: usize = 16;
 
 /// A ratio at a count.
@@ -26,7 +26,7 @@ struct Point {
     tip: String,
 }
 
-/// g(K) / g(1) (Culler et al. 1996, table 5).
+/// Returns the chart of g(K) / g(1) (Culler et al. 1996, table 5).
 pub fn many_to_one(found: &Contention, confidence: f64) -> Markup {
     let points = found.many_to_one.iter().map(|at| Point {
         count: at.requesters,
@@ -52,7 +52,7 @@ pub fn many_to_one(found: &Contention, confidence: f64) -> Markup {
     }
 }
 
-/// Messages of several pairs over those of one.
+/// Returns the chart of the message rate of several pairs over that of one.
 pub fn rates(found: &Contention, confidence: f64) -> Markup {
     let points = found.rates.iter().map(|rate| Point {
         count: rate.pairs,

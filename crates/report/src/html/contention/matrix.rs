@@ -7,22 +7,23 @@ use maud::{Markup, html};
 use netdyno_measure::contention::record::Contention;
 
 const LEFT: f64 = 64.0;
-/// Half a label above the last column has room behind it.
+/// Leaves room for half a label above the last column.
 const RIGHT: f64 = HALF - 8.0;
 const TOP: f64 = 40.0;
-/// Ranks beyond these are not drawn.
+/// Higher ranks are not drawn.
 const RANKS_AT_MOST: usize = 64;
-/// Cells of so many ranks have room for a figure.
+/// Cells have room for a figure up to this number of ranks.
 const FIGURES_AT_MOST: usize = 6;
-/// Ranks that are labelled at most.
+/// The largest number of labelled ranks.
 const LABELS_AT_MOST: usize = 16;
-/// The darkest is at least so many times the lightest: what differs less looks alike.
+/// The darkest cell represents at least this many times the time of the lightest, so that small differences
+/// look alike.
 const DARKEST_AT_LEAST: f64 = 1.5;
-/// How much of its colour the lightest and the darkest cell have.
+/// The opacity of the lightest and of the darkest cell.
 const LIGHTEST: f64 = 0.08;
 const DARKEST: f64 = 0.62;
 
-/// The figure with its caption.
+/// Returns the figure with its caption.
 pub fn figure(found: &Contention) -> Markup {
     let rows: Vec<&Vec<Option<f64>>> = found.pairs.rtt_ns.iter().take(RANKS_AT_MOST).collect();
     let drawable = |ns: &f64| *ns > 0.0;
@@ -68,7 +69,7 @@ pub fn figure(found: &Contention) -> Markup {
     }
 }
 
-/// How much of its colour a cell has.
+/// Returns the opacity of a cell.
 fn shade(ns: f64, least: f64, darkest: f64) -> f64 {
     let share = (ns.ln() - least.ln()) / (darkest.ln() - least.ln());
     LIGHTEST + (DARKEST - LIGHTEST) * if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }

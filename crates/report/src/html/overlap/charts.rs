@@ -11,12 +11,12 @@ use netdyno_measure::overlap::record::{PollPoint, Quantity, WorkPoint};
 use netdyno_measure::show::Size;
 
 const HEIGHT: f64 = 300.0;
-/// Where an axis of shares ends, so that 1 has a place.
+/// The end of an axis of shares. It leaves room for 1.
 const ALL: f64 = 1.04;
 const POLL_INTERVAL: &str = "poll interval";
 const WORK_INTERVAL: &str = "work in a cycle, without messages";
 
-/// Figure 4.
+/// Returns figure 4.
 pub fn half_round_trips(subjects: &[Subject<'_>]) -> Markup {
     let curves = curves(subjects, |subject| {
         let point = |trip: &netdyno_measure::overlap::record::Trip| {
@@ -47,7 +47,7 @@ pub fn half_round_trips(subjects: &[Subject<'_>]) -> Markup {
     )
 }
 
-/// Figure 5.
+/// Returns figure 5.
 pub fn one_way(subjects: &[Subject<'_>]) -> Markup {
     let curves = curves(subjects, |subject| {
         let point = |trip: &netdyno_measure::overlap::record::Trip| {
@@ -72,7 +72,7 @@ pub fn one_way(subjects: &[Subject<'_>]) -> Markup {
     )
 }
 
-/// Figures 6 and 7.
+/// Returns figures 6 and 7.
 pub fn polling_bandwidth(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
     let curves = polling(subjects, size_bytes, |p| &p.bandwidth_bytes_per_s);
     let plot = Plot::of(&curves, HALF, HEIGHT);
@@ -86,7 +86,7 @@ pub fn polling_bandwidth(subjects: &[Subject<'_>], size_bytes: usize) -> Markup 
     )
 }
 
-/// Figures 9 and 10.
+/// Returns figures 9 and 10.
 pub fn polling_availability(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
     let curves = polling(subjects, size_bytes, |p| &p.availability);
     let plot = Plot::of(&curves, HALF, HEIGHT).linear(&curves, ALL);
@@ -100,7 +100,7 @@ pub fn polling_availability(subjects: &[Subject<'_>], size_bytes: usize) -> Mark
     )
 }
 
-/// Figure 8.
+/// Returns figure 8.
 pub fn pww_bandwidth(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
     let curves = pww(subjects, size_bytes, |p| &p.bandwidth_bytes_per_s);
     let plot = Plot::of(&curves, HALF, HEIGHT);
@@ -114,7 +114,7 @@ pub fn pww_bandwidth(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
     )
 }
 
-/// Figures 11 and 12.
+/// Returns figures 11 and 12.
 pub fn pww_availability(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
     let curves = pww(subjects, size_bytes, |p| &p.availability);
     let plot = Plot::of(&curves, HALF, HEIGHT).linear(&curves, ALL);
@@ -128,7 +128,7 @@ pub fn pww_availability(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
     )
 }
 
-/// Figures 13 to 15.
+/// Returns figures 13 to 15.
 pub fn stolen(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
     let curves = pww(subjects, size_bytes, |p| &p.stolen_ns);
     let plot = Plot::of(&curves, HALF, HEIGHT).linear(&curves, 0.0);
@@ -142,7 +142,7 @@ pub fn stolen(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
     )
 }
 
-/// What is left to wait for.
+/// Returns the chart of the waiting after work.
 pub fn wait(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
     let curves = pww(subjects, size_bytes, |p| &p.wait_ns);
     let plot = Plot::of(&curves, HALF, HEIGHT);
@@ -168,7 +168,8 @@ fn figure(label: &str, plot: &Plot, axes: Markup, curves: &[Curve], caption: &st
 fn curves<'a>(subjects: &'a [Subject<'a>], points: impl Fn(&'a Subject<'a>) -> Vec<Point>) -> Vec<Curve> {
     let curve = |subject: &'a Subject<'a>| {
         let mut points = points(subject);
-        // Intervals of work are asked for in rising order, but are where they were measured to be.
+        // Intervals of work are requested in ascending order, but their measured durations may have another
+        // order.
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
         Curve { class: subject.colour.clone(), label: end_label(subject.result, &subject.label), points }
     };
@@ -219,7 +220,8 @@ fn pww(subjects: &[Subject<'_>], size_bytes: usize, of: impl Fn(&WorkPoint) -> &
     })
 }
 
-/// A point, where it has a place on a logarithmic axis; the other axis says that by itself.
+/// Returns a point if it can be drawn on the logarithmic horizontal axis. The vertical axis checks its own
+/// value.
 fn drawable(x: f64, quantity: &Quantity, tip: String) -> Option<Point> {
     let value = quantity.value.filter(|value| value.is_finite())?;
     (x.is_finite() && x > 0.0).then(|| Point { x, value, ci: sound(quantity.ci), is_bound: false, tip })

@@ -10,12 +10,12 @@ use maud::{Markup, html};
 use netdyno_measure::overlap::record::{Progress, Quantity};
 use netdyno_measure::show::Size;
 
-/// The letters of the doubts about a layer.
+/// Returns the letters of the doubts about a layer.
 pub fn letters(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {
     marks(&notes.elsewhere(subject.record_at, subject.layer_at, &[]))
 }
 
-/// What was found, a row for each layer and size.
+/// Returns the table of the findings, a row for each layer and size.
 pub fn findings(subjects: &[Subject<'_>]) -> Markup {
     html! {
         div.scroll {
@@ -63,7 +63,7 @@ fn with_interval(quantity: &Quantity) -> String {
     quantity.value.map_or(NONE.into(), |ns| time_and_interval(ns, quantity.ci))
 }
 
-/// Every cycle of every layer.
+/// Returns the table of every cycle of every layer.
 pub fn phases(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
     html! {
         details {

@@ -11,11 +11,11 @@ use netdyno_measure::registration::record::SizeCosts;
 use netdyno_measure::show::Bytes;
 
 const HEIGHT: f64 = 440.0;
-/// Where what all layers have in common stands in [`SizeCosts::times`]: touched memory.
+/// The indices in [`SizeCosts::times`] of touched memory, which all layers share, and of locking.
 const TOUCHED: usize = 1;
 const LOCK: usize = 6;
 
-/// All that is done to a region of one layer.
+/// Returns the chart of all operations on a region of one layer.
 pub fn layer(subject: &Subject<'_>) -> Markup {
     let curve = |(at, heading): (usize, &&str)| Curve {
         class: colour(at),
@@ -30,7 +30,7 @@ pub fn layer(subject: &Subject<'_>) -> Markup {
     )
 }
 
-/// All layers, beside what locking takes on the machine of the first.
+/// Returns the chart of all layers, with the cost of locking on the machine of the first.
 pub fn layers(subjects: &[Subject<'_>]) -> Markup {
     let curve = |subject: &Subject<'_>| Curve {
         class: subject.colour.clone(),

@@ -10,19 +10,19 @@ use maud::{Markup, html};
 use netdyno_measure::record::Parameter;
 use netdyno_measure::show::Bytes;
 
-/// The letters of the doubts about a layer that stand beside no cost.
+/// Returns the letters of the doubts about a layer that concern no single cost.
 pub fn letters(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {
     let names: Vec<&str> = names(subject);
     marks(&notes.elsewhere(subject.record_at, subject.layer_at, &names))
 }
 
-/// The names of the columns.
+/// Returns the names of the columns.
 fn names(subject: &Subject<'_>) -> Vec<&'static str> {
     let first = subject.registration.sizes.first();
     first.map_or(Vec::new(), |size| size.times().map(|(name, _)| name).into())
 }
 
-/// Sizes as rows, costs as columns, with the letters of doubts in the heading.
+/// Returns the table of sizes as rows and costs as columns, with the letters of doubts in the heading.
 pub fn sizes(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {
     let about = |name: &str| marks(&notes.about(subject.record_at, subject.layer_at, Some(name)));
     html! {
@@ -47,7 +47,7 @@ pub fn sizes(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {
     }
 }
 
-/// What does not depend on the size.
+/// Returns the table of the costs that do not depend on the size.
 pub fn fixed(subject: &Subject<'_>) -> Markup {
     html! {
         @if !subject.registration.fixed.is_empty() {
