@@ -67,7 +67,8 @@ pub trait Requester: Time {
 
     /// Idles until it has handled one reply.
     ///
-    /// # Errors Fails after a bounded time without a reply.
+    /// # Errors
+    /// Returns an error if no reply arrives within a bounded time.
     fn wait(&mut self) -> Result<(), LayerError>;
 
     /// Returns the number of outstanding requests (requests without a reply).
@@ -121,12 +122,14 @@ pub trait Messenger: Time {
 
     /// Idles until the receive of the slot is complete.
     ///
-    /// # Errors Fails after a bounded time if the receive cannot complete.
+    /// # Errors
+    /// Returns an error if the receive does not complete within a bounded time.
     fn wait_receive(&mut self, slot: usize) -> Result<(), LayerError>;
 
     /// Idles until the send of the slot is complete.
     ///
-    /// # Errors Fails after a bounded time if the send cannot complete.
+    /// # Errors
+    /// Returns an error if the send does not complete within a bounded time.
     fn wait_send(&mut self, slot: usize) -> Result<(), LayerError>;
 
     /// Returns the processor time of the process's other threads so far, in nanoseconds, if it is known. A

@@ -137,7 +137,7 @@ pub fn deviation_of_neighbours(values: &[f64]) -> f64 {
 pub fn median_ranks(n: usize, confidence: f64) -> Option<(usize, usize)> {
     let binomial = Binomial::new(0.5, n as u64).ok()?;
     // The interval from the (k+1)-th smallest to the (k+1)-th largest value misses the median if at most k
-    // values lie on one side of the median.
+    // values lie on one side of it.
     let miss = |k: usize| 2.0 * binomial.cdf(k as u64);
     (0..n / 2).take_while(|&k| miss(k) <= 1.0 - confidence + 1e-12).last().map(|k| (k, n - 1 - k))
 }
@@ -151,9 +151,9 @@ pub fn median_interval_of_sorted(values: &[f64], confidence: f64) -> Option<Inte
 /// Returns the factor by which the interval of a median must be widened because `values`, in their order,
 /// drift instead of being independent. It is 1 without drift.
 ///
-/// With r as the correlation of neighbours, n values of a first-order autoregression carry the information
-/// of n (1 - r) / (1 + r) independent values. The correlation is computed from ranks, so that no outlier
-/// dominates it. It counts only if it is significant: above 2 / √n.
+/// Let r be the correlation of neighbours. Then n values of a first-order autoregression carry the
+/// information of n (1 - r) / (1 + r) independent values. The correlation is computed from ranks, so that
+/// no outlier dominates it. It counts only if it is significant: above 2 / √n.
 pub fn widening_by_drift(values: &[f64]) -> f64 {
     /// With fewer values the correlation is unreliable.
     const VALUES_AT_LEAST: usize = 10;

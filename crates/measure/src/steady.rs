@@ -33,8 +33,8 @@ const COSTLY_POLL: f64 = 0.2;
 const COSTLY_POLL_OF_RECEIVE: f64 = 0.8;
 /// If polls are costly, a burst issues this many requests beyond the pipeline's depth without a poll.
 const AHEAD: usize = 16;
-/// A burst has issued enough requests without a poll if it issued this share of the wanted number, because
-/// the wanted number comes from figures of short runs.
+/// This share of the wanted number of requests without a poll is enough, because the wanted number comes
+/// from figures of short runs.
 const ENOUGH_UNPOLLED: f64 = 0.8;
 /// The noise of a round trip counts for at most this share against the hypothesis that the window sets the
 /// pace.
@@ -90,10 +90,10 @@ pub(crate) fn is_too_deep(longest: usize, rtt_ns: f64, per_message_ns: f64, wind
     2.0 * depth > longest as f64
 }
 
-/// Returns the upper bound of the time that any stage takes for a message, from the time to the last reply
-/// of a burst of `messages`. Each stage serves the messages one after the other, and a round trip of one
-/// message comes on top. The rise between two bursts may not show a stage that is only slightly slower than
-/// the others. That stage is still below this bound.
+/// Returns an upper bound of the time of any stage for a message, from the time to the last reply of a
+/// burst of `messages`. Each stage serves the messages one after the other, and a round trip of one message
+/// comes on top. The rise between two bursts may not show a stage that is only slightly slower than the
+/// others. That stage is still below this bound.
 pub(crate) fn slowest_stage_at_most(done_ns: f64, rtt_ns: f64, messages: usize) -> f64 {
     (done_ns - rtt_ns) / messages.saturating_sub(1).max(1) as f64
 }
@@ -187,9 +187,9 @@ pub(crate) struct Varying {
 /// full. The time to issue has no such share unless the window limits the stream, because the first stage
 /// always has work.
 ///
-/// With the relative deviation s of a stage time the share is about s / √M in a burst of M messages (the time
-/// of the last passage through equal queues in tandem). It is about s² / (W - d) in a stream whose window W
-/// exceeds the messages on the way d. It is at most of the order of s.
+/// Let s be the relative deviation of a stage time. In a burst of M messages the share is about s / √M, by
+/// the time of the last passage through equal queues in tandem. In a stream whose window W exceeds the
+/// messages on the way d it is about s² / (W - d). It is at most of the order of s.
 pub(crate) fn starvation(stream: Varying) -> f64 {
     let is_held_back = stream.window < stream.messages;
     if stream.by_issuing && !is_held_back {

@@ -60,7 +60,8 @@ impl Sweep {
     /// Returns the sweep from JSON text. Returns `None` if the text names another schema, or is no JSON
     /// with a schema.
     ///
-    /// # Errors Returns an error if the text names this schema, but is not a sweep.
+    /// # Errors
+    /// Returns an error if the text names this schema, but is not a sweep.
     pub fn from_json(text: &str) -> Option<Result<Self, serde_json::Error>> {
         let is_sweep =
             serde_json::from_str::<Preamble>(text).is_ok_and(|it| it.schema.as_deref() == Some(SCHEMA));

@@ -1,12 +1,12 @@
-//! The ratio of two unpaired samples, such as the launches of two runs. It is the estimate of Hodges and
-//! Lehmann with the interval that inverts the test of Mann and Whitney (Hollander, Wolfe and Chicken 2014,
-//! sections 4.2 and 4.3), on logarithms.
+//! The ratio of two unpaired samples, such as the launches of two runs: the estimate of Hodges and Lehmann
+//! on logarithms. Its interval inverts the test of Mann and Whitney (Hollander, Wolfe and Chicken 2014,
+//! sections 4.2 and 4.3).
 //!
-//! Half of all pairs exceed the ratio. If one sample is distributed as the other times a constant, its
-//! interval is exact for any distribution, and the ratio is also that of the medians. If one sample is
-//! spread three times as wide as the other, an interval of 95 % contains the true value in 93.5 % of all
-//! cases with equal numbers. It does so in 87 % of the cases if the wider sample has 9 values and the other
-//! 30.
+//! Half of all pairs exceed the ratio. If one sample is distributed as the other times a constant, the
+//! interval is exact for any distribution. The ratio is then also that of the medians. If one sample is
+//! spread three times as wide as the other, the interval covers less. With equal numbers an interval of 95
+//! % contains the true value in 93.5 % of all cases. With 9 values in the wider sample and 30 in the other
+//! it does so in 87 %.
 
 use crate::stats::{Interval, quantile_of_sorted, sorted};
 use statrs::distribution::{ContinuousCDF, Normal};
@@ -40,8 +40,9 @@ pub fn ratio(above: &[f64], below: &[f64], confidence: f64) -> Option<Unpaired> 
     Some(Unpaired { ratio: quantile_of_sorted(&shifts, 0.5).exp(), ci })
 }
 
-/// Returns the rank, counted from 0 at either end, of the ordered differences between `n` and `m` values
-/// that enclose their shift with at least `confidence`. Returns `None` with too few values.
+/// Returns the rank, counted from 0 at either end, in the ordered differences between `n` and `m` values.
+/// Both ranks enclose the shift of the values with at least `confidence`. Returns `None` with too few
+/// values.
 pub fn shift_rank(n: usize, m: usize, confidence: f64) -> Option<usize> {
     let miss = 1.0 - confidence + 1e-12;
     if n.max(m) > EXACT_AT_MOST {

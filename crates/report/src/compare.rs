@@ -246,8 +246,9 @@ fn in_thousandths(ratio: f64) -> String {
 
 /// Compares B with A.
 ///
-/// # Errors Returns `NoLayer` if a record lacks the layer asked for, and `NothingInCommon` if the records
-/// share no result.
+/// # Errors
+/// Returns `NoLayer` if a record lacks the layer asked for, and `NothingInCommon` if the records share no
+/// result.
 pub fn compare(a: Side<'_>, b: Side<'_>, terms: Terms) -> Result<Comparison, CompareError> {
     // A layer named on one side applies to both sides.
     let (of_a, of_b) = (a.layer.or(b.layer), b.layer.or(a.layer));

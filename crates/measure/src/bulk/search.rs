@@ -10,7 +10,7 @@ use crate::bench::{Bench, median_and_error};
 use crate::layer::{LayerError, SizedRequester};
 use crate::steady;
 
-/// The search always finds a change by which T departs by more than this share.
+/// The search always finds a change at which T departs by more than this share.
 pub const DEPARTURE: f64 = 0.1;
 /// Two sizes closely enclose a change if they differ by at most this share of the smaller one, or by one
 /// byte.

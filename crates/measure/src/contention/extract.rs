@@ -5,8 +5,8 @@
 //! distribution-free interval.
 //!
 //! The parameters are those of one pair alone, computed as from a LogP signature: o_s from bursts, o_s +
-//! o_r from a delayed stream, the time per message from a stream without delay, and L = rtt / 2 - o_s -
-//! o_r. The predicate for the term that sets the time per message is the same.
+//! o_r from a delayed stream, and the time per message from a stream without delay. L is rtt / 2 - o_s -
+//! o_r. The predicate for the term that sets the time per message is that of the signature.
 
 use super::data::{CrowdData, PairTimes, Round, Timed};
 use super::doubts;

@@ -14,7 +14,7 @@ pub trait Member: Time {
     /// requester yielded the processor.
     ///
     /// # Errors
-    /// Fails after a bounded time without a reply.
+    /// Returns an error if no reply arrives within a bounded time.
     fn idle(&mut self) -> Result<bool, LayerError>;
 
     /// Returns the largest number of requests to one peer that may be without a reply.

@@ -1,9 +1,9 @@
 //! The procedure of one launch.
 //!
 //! The order is: warm-up; the cost of a clock reading; single round trips; empty polls; bursts of requests
-//! alone; receives after staying away. Then come passes over the signature, each with its half-window bursts
-//! and its streams, until the plateau and the busy line are known or the time is up. Round trips after a
-//! pause are last.
+//! alone; receives after staying away. Then come passes over the signature, each with its half-window
+//! bursts and its streams. They end once the plateau and the busy line are known, or the time is up. Round
+//! trips after a pause are last.
 
 use super::data::{Burst, Curve, LaunchData, RoundTrips, Shape, Stream};
 use super::estimate::issue_rises;

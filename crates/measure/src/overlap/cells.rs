@@ -1,5 +1,5 @@
 //! The cells of a launch: each is one thing to measure. A pass takes a batch of each cell, in another order
-//! every time, so that drift in the course of a launch affects all cells alike.
+//! every time. Drift in the course of a launch therefore affects all cells alike.
 
 use super::data::{Interval, OverlapLaunch, PollingBatch, PwwBatch, TripShape};
 use crate::bench::Bench;

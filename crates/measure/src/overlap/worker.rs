@@ -138,9 +138,9 @@ impl<M: Messenger> Bench<'_, M> {
         Ok([began, posted, worked, self.layer.now()])
     }
 
-    /// Returns the duration of the test that completes a receive, in nanoseconds: the mean of the middle 80
-    /// % of `count`. Earlier tests find nothing, and `between` is computed before each test. Returns `None`
-    /// if no test found a message.
+    /// Returns the duration of the test that completes a receive, in nanoseconds, as the mean of the middle
+    /// 80 % of `count`. Earlier tests find nothing, and `between` is computed before each test. Returns
+    /// `None` if no test found a message.
     ///
     /// A message that moves by itself has arrived before that test. A message that moves only inside calls
     /// has moved in the earlier tests. The result is therefore the time of the receive by itself, which no

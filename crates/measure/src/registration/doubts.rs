@@ -12,7 +12,7 @@ use crate::stats::median;
 /// A cost per page must show if the largest size has at least this many pages.
 const PAGES_THAT_TELL: usize = 64;
 /// A library that pins pages needs time for each page. The time must grow at least by this factor, and at
-/// least by this number of nanoseconds for each page, which may be a part of a huge page. A smaller growth
+/// least by this number of nanoseconds for each page. A page may be a part of a huge page. A smaller growth
 /// comes from cold caches after a large region was touched.
 const GROWS: f64 = 2.0;
 const PINNING_NS: f64 = 0.1;

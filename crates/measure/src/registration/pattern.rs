@@ -62,7 +62,8 @@ enum Cell {
 
 /// Runs one launch with `registrar`. `progress` receives the share that is done.
 ///
-/// # Errors Fails if the layer fails, or if the system has no memory.
+/// # Errors
+/// Returns an error if the layer fails, or if the system has no memory.
 pub fn run<R: Registrar>(
     registrar: &mut R,
     plan: &RegistrationPlan,

@@ -54,9 +54,10 @@ impl Point {
 impl Curve {
     /// Collects the points of `results`, which must be of one layer.
     ///
-    /// # Errors Returns `SeveralLayers` or `Nothing` if there is not exactly one layer, `Twice` if a size
-    /// occurs more than once, and `Missing`, `Impossible` or `Endless` for a parameter or a size that
-    /// cannot be exported.
+    /// # Errors
+    /// Returns `SeveralLayers` or `Nothing` if there is not exactly one layer, and `Twice` if a size occurs
+    /// more than once. Returns `Missing`, `Impossible` or `Endless` for a parameter or a size that cannot
+    /// be exported.
     pub fn of(results: &[&LayerResult]) -> Result<Self, ExportError> {
         let layer = one_layer(results)?;
         let mut points = Vec::new();

@@ -60,7 +60,8 @@ impl LogGops {
 
 /// Returns the options on one line.
 ///
-/// # Errors Returns `TooLarge` if a parameter exceeds the simulator's integers.
+/// # Errors
+/// Returns `TooLarge` if a parameter exceeds the simulator's integers.
 pub fn render(curve: &Curve, unit: TimeUnit) -> Result<Exported, ExportError> {
     let mut notes = Vec::new();
     let parameters = parameters(curve, unit, &mut notes)?;

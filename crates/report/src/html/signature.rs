@@ -1,8 +1,8 @@
 //! The signature of a layer (Culler et al. 1996, figures 4 and 5): the average time per message over the
 //! length of a burst, one curve for each delay between messages.
 //!
-//! Each parameter is drawn where the signature shows it: o_s at the start of the curve without delay, g or
-//! its bound at its end, and o_s + o_r + D at the end of a delayed curve.
+//! Each parameter is drawn where the signature shows it. The curve without delay begins at o_s and ends at
+//! g, or at its bound. A delayed curve ends at o_s + o_r + D.
 
 use super::chart::{EndLabel, WIDE, chart, end_labels, names_along};
 use super::parts::{figure as in_words, interval_words, line, point, rect, round_time, shown, text, time};
