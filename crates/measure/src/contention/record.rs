@@ -1,4 +1,4 @@
-//! The record of the verb `contend`.
+//! The record of the verb `contention`.
 
 use super::data::CrowdData;
 use crate::record::parameter::Parameter;
