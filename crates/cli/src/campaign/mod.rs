@@ -262,7 +262,7 @@ impl Campaign {
                 break;
             }
             // A simulated layer measures in virtual time, so the wall-clock time left does not limit it.
-            let is_virtual = runs[at].bench.truth.is_some();
+            let is_virtual = runs[at].bench.is_simulated();
             let share = if is_virtual { schedule.planned() } else { schedule.share_of_next(now, round, nth) };
             let terms = self.terms(runs[at].bench, round, share, Host::Steady);
             let task = self.method.task(&terms, &runs[at].launches);
@@ -290,7 +290,7 @@ impl Campaign {
             precision: self.measuring.precision,
             confidence: self.measuring.confidence,
             seed: Random::new(self.measuring.seed ^ (launch as u64) << 32).bits(),
-            host: if bench.truth.is_some() { Host::Simulated } else { host },
+            host: if bench.is_simulated() { Host::Simulated } else { host },
         }
     }
 
@@ -325,7 +325,7 @@ impl Campaign {
             layer: bench.layer.to_string(),
             label: bench.label.clone(),
             size_bytes: bench.size_bytes,
-            wait: if bench.truth.is_some() { "virtual".into() } else { bench.wait.name().into() },
+            wait: if bench.is_simulated() { "virtual".into() } else { bench.wait.name().into() },
             cpus: bench.cpus.clone(),
             distance: match distance {
                 None => is_between_two.then(|| "two hosts".into()),

@@ -45,6 +45,11 @@ pub struct Bench {
 }
 
 impl Bench {
+    /// Returns whether the layer is simulated, in virtual time.
+    pub fn is_simulated(&self) -> bool {
+        self.truth.is_some()
+    }
+
     /// Returns the address of the workers' sockets on this side. Workers that this command did not start may
     /// be on any host. They use the address of their control connection.
     pub fn worker_ip(&self) -> IpAddr {
