@@ -95,9 +95,15 @@ fn unsafe_lives_where_it_may() {
 }
 
 /// Permitted beginnings of the body of a function that C calls: a guard against panics, a constant, or the
-/// store of one system call's result. The entry `crate::fakes::called` belongs to a fake provider.
-const GUARDS: &[&str] =
-    &["answer(", "quietly(", "guard::enter_first(", "FAILED }", "WAS_CLOSED.store(", "crate::fakes::called("];
+/// store of one system call's result. The entry `crate::fake_calls::called` belongs to a fake provider.
+const GUARDS: &[&str] = &[
+    "answer(",
+    "quietly(",
+    "guard::enter_first(",
+    "FAILED }",
+    "WAS_CLOSED.store(",
+    "crate::fake_calls::called(",
+];
 
 /// A panic that leaves an `extern "C"` function aborts the program that has loaded the library. The hook
 /// declares its functions with the macro `guard::entries`, whose function has no name to be found here.
