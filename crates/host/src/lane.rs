@@ -26,7 +26,7 @@ pub const WORDS: usize = 7;
 /// Maximum length of a piece in the buffer, in bytes.
 pub const PIECE: usize = if cfg!(loom) { LINE } else { 64 * 1024 };
 /// Size of the buffer in bytes. It exceeds a processor's private cache, for the reason given in
-/// [`stage`](crate::stage).
+/// [`bounce`](crate::bounce).
 const BUFFER: usize = if cfg!(loom) { 2 } else { 32 } * PIECE;
 /// Size of a lane in bytes.
 pub const LEN: usize = LINES * STRIDE + BUFFER + size_of::<Tracks>();

@@ -7,7 +7,7 @@
 //! * [`bytes`]: bytes that other threads and processes may write at any time.
 //! * [`ring`]: a single-producer, single-consumer message ring with one cache line a message.
 //! * [`shared_word`]: a 32-bit word in a file that other processes write.
-//! * [`stage`]: bounce buffers for payloads too long for a message.
+//! * [`bounce`]: bounce buffers for payloads too long for a message.
 //! * [`life`]: detects the end of another process.
 //! * [`credentials`]: the process and user at the other end of a Unix socket.
 //! * [`datagram`]: a nonblocking UDP socket and its fault injector.
