@@ -1,4 +1,4 @@
-//! Bulk transfers over UDP: the source and the destination of their bytes. [`Connection`] decides when a
+//! Bulk transfers over UDP: the source and the destination of their bytes. `Connection` decides when a
 //! datagram goes.
 
 use super::UdpPeers;
