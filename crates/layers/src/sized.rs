@@ -109,7 +109,7 @@ impl SizedEnd {
 
 /// Returns the error for a reply that arrives while no request is in flight.
 #[cold]
-pub(crate) fn unasked_reply() -> LayerError {
+fn unasked_reply() -> LayerError {
     LayerError::new("a reply came that nothing was asked for")
 }
 
@@ -121,8 +121,16 @@ pub(crate) trait SizedWire: Wire {
     /// Announces the sizes of the next messages. The caller has made sure that nothing is in flight.
     fn announce(&mut self, sizes: Sizes) -> Result<(), LayerError>;
 
+    /// Takes the confirmation of the sizes, if it has come.
+    ///
+    /// # Errors
+    /// A reply has come, although no request is in flight.
+    fn take_confirmation(&mut self) -> Result<(), LayerError> {
+        if self.take()? { Err(unasked_reply()) } else { Ok(()) }
+    }
+
     /// Returns whether the other end has confirmed the sizes.
-    fn is_confirmed(&mut self) -> Result<bool, LayerError>;
+    fn is_confirmed(&self) -> bool;
 
     /// Returns the most requests of these sizes that may be in flight.
     fn window(&self) -> usize;
@@ -137,8 +145,10 @@ impl<W: SizedWire> SizedRequester for RealRequester<W> {
         let mut wait = PeerWait::new(self.waits());
         let wire = self.wire_mut();
         wire.announce(Sizes::new(request_bytes, reply_bytes)?)?;
-        while !wire.is_confirmed()? {
+        wire.take_confirmation()?;
+        while !wire.is_confirmed() {
             wait.after_empty_poll(|timeout| wire.block(timeout))?;
+            wire.take_confirmation()?;
         }
         let window = wire.window();
         self.set_max_window(window);

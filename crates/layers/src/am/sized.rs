@@ -218,9 +218,13 @@ impl SizedWire for SizedAm {
         end.attached(state).map(drop)
     }
 
-    fn is_confirmed(&mut self) -> Result<bool, LayerError> {
-        self.poll()?;
-        Ok(self.state.confirmed == Some([u64::from(self.sizes.request), u64::from(self.sizes.reply)]))
+    /// Polls: the handler takes the confirmation.
+    fn take_confirmation(&mut self) -> Result<(), LayerError> {
+        self.poll().map(drop)
+    }
+
+    fn is_confirmed(&self) -> bool {
+        self.state.confirmed == Some([u64::from(self.sizes.request), u64::from(self.sizes.reply)])
     }
 
     fn window(&self) -> usize {

@@ -26,8 +26,13 @@ pub(crate) trait Links {
     /// Takes a reply, if one has arrived, and returns the replier's rank.
     fn take(&mut self) -> Result<Option<usize>, LayerError>;
 
-    /// Answers a request, if one has arrived. Returns whether one had.
-    fn answer(&mut self) -> Result<bool, LayerError>;
+    /// Answers a request, if one has arrived, with a message like it. Returns whether one had.
+    #[inline(always)]
+    fn answer(&mut self) -> Result<bool, LayerError> {
+        let Some(peer) = self.take()? else { return Ok(false) };
+        self.request(peer)?;
+        Ok(true)
+    }
 
     /// Sleeps until something may have arrived, at most for `timeout`.
     fn block(&mut self, timeout: Duration) -> Result<(), LayerError>;

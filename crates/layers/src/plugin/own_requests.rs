@@ -55,8 +55,13 @@ impl SizedWire for OwnWire {
         Ok(())
     }
 
-    fn is_confirmed(&mut self) -> Result<bool, LayerError> {
-        Ok(true)
+    /// Does nothing: the library knows the sizes with each request.
+    fn take_confirmation(&mut self) -> Result<(), LayerError> {
+        Ok(())
+    }
+
+    fn is_confirmed(&self) -> bool {
+        true
     }
 
     fn window(&self) -> usize {

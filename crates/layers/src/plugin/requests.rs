@@ -3,7 +3,7 @@
 use super::queues::{LINE, Queues};
 use crate::payload::wrong_size;
 use crate::requests::Wire;
-use crate::sized::{ANNOUNCEMENT_LEN, SizedEnd, SizedWire, Sizes, is_announcement, unasked_reply};
+use crate::sized::{ANNOUNCEMENT_LEN, SizedEnd, SizedWire, Sizes, is_announcement};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use netdyno_plugin::channel::Channel;
@@ -113,11 +113,8 @@ impl SizedWire for PluginWire {
         self.queues.send_bytes(self.peer, &sizes.announcement())
     }
 
-    fn is_confirmed(&mut self) -> Result<bool, LayerError> {
-        if self.take()? {
-            return Err(unasked_reply());
-        }
-        Ok(self.end.is_confirmed())
+    fn is_confirmed(&self) -> bool {
+        self.end.is_confirmed()
     }
 
     fn window(&self) -> usize {

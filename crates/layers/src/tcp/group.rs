@@ -90,13 +90,6 @@ impl Links for TcpLinks {
         Ok(None)
     }
 
-    #[inline(always)]
-    fn answer(&mut self) -> Result<bool, LayerError> {
-        let Some(peer) = self.take()? else { return Ok(false) };
-        self.request(peer)?;
-        Ok(true)
-    }
-
     fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
         let attended = self.attended.iter().filter_map(|&peer| self.streams[peer].as_ref());
         let streams: Vec<&TcpStream> = attended.map(FixedSizeStream::socket).collect();

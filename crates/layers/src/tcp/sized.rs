@@ -7,7 +7,7 @@ use super::connection::{closed, lost};
 use crate::payload::FILL;
 use crate::peer_wait::PeerWait;
 use crate::requests::Wire;
-use crate::sized::{ANNOUNCEMENT_LEN, SizedEnd, SizedWire, Sizes, is_announcement, unasked_reply};
+use crate::sized::{ANNOUNCEMENT_LEN, SizedEnd, SizedWire, Sizes, is_announcement};
 use crate::socket::{block_on, block_on_either, is_passing};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
@@ -117,11 +117,8 @@ impl SizedWire for SizedTcp {
         self.send_small(&sizes.announcement())
     }
 
-    fn is_confirmed(&mut self) -> Result<bool, LayerError> {
-        if self.take()? {
-            return Err(unasked_reply());
-        }
-        Ok(self.end.is_confirmed())
+    fn is_confirmed(&self) -> bool {
+        self.end.is_confirmed()
     }
 
     fn window(&self) -> usize {

@@ -1,14 +1,12 @@
 //! A group of processes: each has one socket for all peers. The windows of all peers together fit into the
 //! receive buffer.
 
-use super::port::{UdpPort, WINDOW, failed, messages_in_buffer, surely_held, wrong_size};
+use super::port::{UdpPort, WINDOW, failed, messages_in_buffer, send_by, surely_held, wrong_size};
 use crate::group::links::{Links, RealMember};
 use crate::group::{Attendant, Gathering, Place};
 use crate::options::LayerOptions;
 use crate::payload::FILL;
-use crate::peer_wait::PeerWait;
 use crate::socket::{block_on, is_passing, parse_address};
-use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -79,15 +77,7 @@ impl Links for UdpLinks {
 
     #[inline(always)]
     fn request(&mut self, peer: usize) -> Result<(), LayerError> {
-        let mut wait = PeerWait::new(Wait::Spin);
-        loop {
-            match self.socket.send_to(&self.data, self.peers[peer]) {
-                Ok(_) => return Ok(()),
-                // The kernel empties the send buffer without help of this process.
-                Err(error) if is_passing(&error) => wait.after_empty_poll(|_| Ok(()))?,
-                Err(error) => return Err(failed(&error)),
-            }
-        }
+        send_by(|| self.socket.send_to(&self.data, self.peers[peer]), failed)
     }
 
     #[inline(always)]
@@ -103,13 +93,6 @@ impl Links for UdpLinks {
             Err(error) if is_passing(&error) => Ok(None),
             Err(error) => Err(failed(&error)),
         }
-    }
-
-    #[inline(always)]
-    fn answer(&mut self) -> Result<bool, LayerError> {
-        let Some(peer) = self.take()? else { return Ok(false) };
-        self.request(peer)?;
-        Ok(true)
     }
 
     fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {

@@ -1,6 +1,8 @@
 //! A UDP socket, and the datagrams that its receive buffer holds.
 
-use crate::socket::{parse_address, write_address};
+use crate::peer_wait::PeerWait;
+use crate::socket::{is_passing, parse_address, write_address};
+use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use rustix::net::sockopt;
 use std::io;
@@ -69,6 +71,23 @@ impl UdpPort {
     pub(super) fn connect(&self, peer: &[u8]) -> Result<(), LayerError> {
         let peer = parse_address(peer)?;
         self.socket.connect(peer).map_err(LayerError::new)
+    }
+}
+
+/// Sends a datagram by `send`, again and again while the send buffer is full: the kernel empties it without
+/// help of this process. `failed` makes the error of a socket that failed.
+#[inline(always)]
+pub(super) fn send_by(
+    mut send: impl FnMut() -> io::Result<usize>,
+    failed: fn(&io::Error) -> LayerError,
+) -> Result<(), LayerError> {
+    let mut wait = PeerWait::new(Wait::Spin);
+    loop {
+        match send() {
+            Ok(_) => return Ok(()),
+            Err(error) if is_passing(&error) => wait.after_empty_poll(|_| Ok(()))?,
+            Err(error) => return Err(failed(&error)),
+        }
     }
 }
 

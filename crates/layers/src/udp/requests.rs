@@ -1,11 +1,9 @@
 //! Requests and replies of one size between two processes, a datagram each.
 
-use super::port::{lost, wrong_size};
+use super::port::{lost, send_by, wrong_size};
 use crate::payload::FILL;
-use crate::peer_wait::PeerWait;
 use crate::requests::Wire;
 use crate::socket::{block_on, is_passing};
-use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -28,15 +26,7 @@ impl UdpWire {
 impl Wire for UdpWire {
     #[inline(always)]
     fn send(&mut self) -> Result<(), LayerError> {
-        let mut wait = PeerWait::new(Wait::Spin);
-        loop {
-            match self.socket.send(&self.data) {
-                Ok(_) => return Ok(()),
-                // The kernel empties the send buffer without help of this process.
-                Err(error) if is_passing(&error) => wait.after_empty_poll(|_| Ok(()))?,
-                Err(error) => return Err(lost(&error)),
-            }
-        }
+        send_by(|| self.socket.send(&self.data), lost)
     }
 
     #[inline(always)]

@@ -1,13 +1,11 @@
 //! Requests and replies of any size between two processes, a datagram each. The window is the number of
 //! datagrams of their size that the receive buffer holds.
 
-use super::port::{lost, window, wrong_size};
+use super::port::{lost, send_by, window, wrong_size};
 use crate::payload::FILL;
-use crate::peer_wait::PeerWait;
 use crate::requests::Wire;
-use crate::sized::{ANNOUNCEMENT_LEN, SizedEnd, SizedWire, Sizes, is_announcement, unasked_reply};
+use crate::sized::{ANNOUNCEMENT_LEN, SizedEnd, SizedWire, Sizes, is_announcement};
 use crate::socket::{block_on, is_passing};
-use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -35,15 +33,7 @@ impl SizedUdp {
     }
 
     fn send_bytes(&self, bytes: &[u8]) -> Result<(), LayerError> {
-        let mut wait = PeerWait::new(Wait::Spin);
-        loop {
-            match self.socket.send(bytes) {
-                Ok(_) => return Ok(()),
-                // The kernel empties the send buffer without help of this process.
-                Err(error) if is_passing(&error) => wait.after_empty_poll(|_| Ok(()))?,
-                Err(error) => return Err(lost(&error)),
-            }
-        }
+        send_by(|| self.socket.send(bytes), lost)
     }
 }
 
@@ -85,11 +75,8 @@ impl SizedWire for SizedUdp {
         self.send_bytes(&sizes.announcement())
     }
 
-    fn is_confirmed(&mut self) -> Result<bool, LayerError> {
-        if self.take()? {
-            return Err(unasked_reply());
-        }
-        Ok(self.end.is_confirmed())
+    fn is_confirmed(&self) -> bool {
+        self.end.is_confirmed()
     }
 
     fn window(&self) -> usize {

@@ -12,7 +12,7 @@ use crate::options::LayerOptions;
 use crate::payload::wrong_size;
 use crate::peer_wait::PeerWait;
 use crate::requests::Wire;
-use crate::sized::{ANNOUNCEMENT_LEN, SizedEnd, SizedWire, Sizes, unasked_reply};
+use crate::sized::{ANNOUNCEMENT_LEN, SizedEnd, SizedWire, Sizes};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::data::Transport;
@@ -189,11 +189,8 @@ impl SizedWire for ViRequests {
         self.send_announcement(sizes.announcement())
     }
 
-    fn is_confirmed(&mut self) -> Result<bool, LayerError> {
-        if self.take()? {
-            return Err(unasked_reply());
-        }
-        Ok(self.end.is_confirmed())
+    fn is_confirmed(&self) -> bool {
+        self.end.is_confirmed()
     }
 
     fn window(&self) -> usize {
