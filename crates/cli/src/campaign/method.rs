@@ -26,12 +26,12 @@ pub struct Terms {
     /// Seed of the random numbers.
     pub seed: u64,
     /// Kind of host under the layer.
-    pub host: Host,
+    pub host: HostState,
 }
 
 /// Kind of host under a layer: it decides how much another run of the layer may differ.
 #[derive(Clone, Copy, Debug)]
-pub enum Host {
+pub enum HostState {
     /// No host: the layer is simulated.
     Simulated,
     /// The distances and speeds of the processors stayed the same.
@@ -45,9 +45,9 @@ impl Terms {
     /// the model's parameter; that of a real layer is to cover the figure of another run.
     pub fn of_figures(&self) -> Confidence {
         match self.host {
-            Host::Simulated => Confidence::of_median(self.confidence),
-            Host::Steady => Confidence::of_repeat(self.confidence),
-            Host::Changing => Confidence::of_repeat_on_changing_host(self.confidence),
+            HostState::Simulated => Confidence::of_median(self.confidence),
+            HostState::Steady => Confidence::of_repeat(self.confidence),
+            HostState::Changing => Confidence::of_repeat_on_changing_host(self.confidence),
         }
     }
 }

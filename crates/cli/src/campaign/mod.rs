@@ -1,20 +1,21 @@
 //! A campaign: interleaved launches of several layers, until every figure is as precise as the user asked
 //! for, or the time is up.
 
+mod benches;
+mod doubts;
 pub mod method;
 mod probe;
 pub mod reference;
 mod schedule;
 mod stratify;
 
-use crate::campaign::method::{Host, Method, Terms};
+use crate::campaign::method::{HostState, Method, Terms};
 use crate::campaign::probe::Prober;
 use crate::campaign::schedule::Schedule;
 use crate::hosts::machine;
 use crate::hosts::site::Site;
 use crate::job::ranks::Ranks;
 use crate::launch::bench::Bench;
-use crate::launch::origin::Origin;
 use crate::options::bench::{BenchArgs, Label, Measuring};
 use crate::program::profiles;
 use crate::records::output::Sink;
@@ -22,11 +23,15 @@ use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::progress::Progress;
 use crate::terminal::voice::{detail, note};
-use netdyno_clock::place::{self, Distance};
-use netdyno_host::wait::Wait;
+use benches::{bench, waits};
+use doubts::{
+    dials_doubt, faults_doubt, interrupted_doubt, other_machines, placement_doubt, same_processes_doubt,
+    too_few_doubt,
+};
+use netdyno_clock::place::{self};
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::options::DialOptions;
-use netdyno_measure::record::{Doubt, LayerResult, Record, SCHEMA};
+use netdyno_measure::record::{LayerResult, Record, SCHEMA};
 use netdyno_measure::strata::{Distance as Apart, LAUNCHES_AT_LEAST, Probe, Strata};
 use netdyno_measure::task::{Data, Task};
 use netdyno_protocol::dial::course::Course;
@@ -264,7 +269,7 @@ impl Campaign {
             // A simulated layer measures in virtual time, so the wall-clock time left does not limit it.
             let is_virtual = runs[at].bench.is_simulated();
             let share = if is_virtual { schedule.planned() } else { schedule.share_of_next(now, round, nth) };
-            let terms = self.terms(runs[at].bench, round, share, Host::Steady);
+            let terms = self.terms(runs[at].bench, round, share, HostState::Steady);
             let task = self.method.task(&terms, &runs[at].launches);
             let doing = format!("{} launch {}", runs[at].bench.layer, round + 1);
             detail(|| {
@@ -282,7 +287,7 @@ impl Campaign {
 
     /// Returns the parameters of launch number `launch`. `host` is the kind of a real host; a simulated layer
     /// has none.
-    fn terms(&self, bench: &Bench, launch: usize, share: Duration, host: Host) -> Terms {
+    fn terms(&self, bench: &Bench, launch: usize, share: Duration, host: HostState) -> Terms {
         Terms {
             launch,
             budget_ns: share.min(LONGEST_LAUNCH).as_nanos() as f64,
@@ -290,7 +295,7 @@ impl Campaign {
             precision: self.measuring.precision,
             confidence: self.measuring.confidence,
             seed: Random::new(self.measuring.seed ^ (launch as u64) << 32).bits(),
-            host: if bench.is_simulated() { Host::Simulated } else { host },
+            host: if bench.is_simulated() { HostState::Simulated } else { host },
         }
     }
 
@@ -349,16 +354,6 @@ fn is_worth_writing(runs: &[Run<'_>]) -> bool {
     runs.iter().all(|run| run.launches.len() >= LAUNCHES_WORTH_WRITING)
 }
 
-fn interrupted_doubt(signal: i32, launches: usize) -> Doubt {
-    let text = format!("signal {signal} interrupted the run after {launches} launches of each layer");
-    Doubt::new("interrupted", text)
-}
-
-fn too_few_doubt(launches: usize, asked_for: usize) -> Option<Doubt> {
-    let text = format!("the time was up after {launches} of {asked_for} launches: give more with --max-time");
-    (launches < asked_for).then(|| Doubt::new("fewer_launches", text))
-}
-
 /// Returns the strata of all launches of all layers so far.
 fn strata(runs: &[Run<'_>]) -> Strata {
     if runs.iter().all(|run| run.launches.len() < LAUNCHES_AT_LEAST) {
@@ -367,8 +362,8 @@ fn strata(runs: &[Run<'_>]) -> Strata {
     Strata::of(&runs.iter().map(|run| &run.probes[..]).collect::<Vec<_>>())
 }
 
-fn host(strata: &Strata) -> Host {
-    if strata.is_of_changing_host() { Host::Changing } else { Host::Steady }
+fn host(strata: &Strata) -> HostState {
+    if strata.is_of_changing_host() { HostState::Changing } else { HostState::Steady }
 }
 
 /// The state of one layer in a campaign.
@@ -429,111 +424,6 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Returns the wait policies in which each layer is measured. `None` stands for the default, which depends on
-/// the number of processors.
-fn waits(measuring: &Measuring) -> Result<Vec<Option<Wait>>, Fault> {
-    let waits = measuring.waits();
-    if let Some((_, twice)) = waits.iter().enumerate().find(|(at, wait)| waits[..*at].contains(wait)) {
-        return Err(Fault::BadInput(format!("--wait names {twice} twice")));
-    }
-    Ok(if waits.is_empty() { vec![None] } else { waits.into_iter().map(Some).collect() })
-}
-
-fn bench(
-    layer: Layer,
-    conditions: &Conditions,
-    measuring: &Measuring,
-    wait: Option<Wait>,
-    site: &Site,
-) -> Result<Bench, Fault> {
-    let size_bytes = measuring.size_bytes();
-    if layer == Layer::Sim {
-        check_size(layer, size_bytes, layer.max_size())?;
-        let truth = conditions.truth.ok_or_else(|| {
-            Fault::BadInput("the sim layer needs its parameters: --truth o_s=1us,o_r=2us,g=5us,L=7us".into())
-        })?;
-        return Ok(Bench {
-            layer,
-            label: None,
-            size_bytes,
-            wait: Wait::Spin,
-            cpus: Vec::new(),
-            truth: Some(truth),
-            processors: 0,
-            bind: site.bind,
-            origin: Origin::Children,
-            faults: None,
-            dials: DialOptions::default(),
-            variables: Vec::new(),
-        });
-    }
-    if layer.has_launcher() && !matches!(site.origin, Origin::Launcher(_) | Origin::Job(_)) {
-        return Err(Fault::BadInput(format!(
-            "{layer} needs the launcher of its library: --launcher 'mpiexec -n {{n}}', or start netdyno by it"
-        )));
-    }
-    if let Some(why) = layer.unavailable() {
-        return Err(Fault::BadInput(format!("the layer {layer} is not available here: {why}")));
-    }
-    let dials = match layer.takes_dials() {
-        true => DialOptions {
-            turns: vec![conditions.dials.unwrap_or_default()],
-            word: None,
-            profile: conditions.profile.clone(),
-        },
-        false => DialOptions::default(),
-    };
-    let largest = if dials.are_none() { layer.max_size() } else { layer.max_dialled_size() };
-    check_size(layer, size_bytes, largest)?;
-    let (cpus, processors) = (site.cpus.clone(), site.processors);
-    let same = processors < cpus.len();
-    let wait = wait.unwrap_or(if same { Wait::Yield } else { Wait::Spin });
-    if !layer.waits().contains(&wait) {
-        let names: Vec<&str> = layer.waits().iter().map(|wait| wait.name()).collect();
-        return Err(Fault::BadInput(format!("{layer} cannot {wait}: use --wait {}", names.join(" or "))));
-    }
-    if same && wait == Wait::Spin {
-        return Err(Fault::BadInput(format!(
-            "{} processes that spin on {} would wait for each other's time slices: use --wait yield or more processors",
-            cpus.len(),
-            if processors == 1 {
-                format!("processor {}", cpus[0])
-            } else {
-                format!("{processors} processors")
-            }
-        )));
-    }
-    let faults = conditions.faults.filter(|&faults| faults != Faults::NONE && layer.takes_faults());
-    let (bind, origin) = (site.bind, site.origin.clone());
-    Ok(Bench {
-        layer,
-        label: None,
-        size_bytes,
-        wait,
-        cpus,
-        processors,
-        truth: None,
-        bind,
-        origin,
-        faults,
-        dials,
-        variables: Vec::new(),
-    })
-}
-
-fn check_size(layer: Layer, size_bytes: usize, largest: usize) -> Result<(), Fault> {
-    if size_bytes <= largest {
-        return Ok(());
-    }
-    Err(Fault::BadInput(format!(
-        "--size {size_bytes} is more than the {largest} bytes that {layer} carries in a message"
-    )))
-}
-
-fn faults_doubt(faults: Faults) -> Doubt {
-    Doubt::new("faults", format!("datagrams were spoilt on purpose, in each direction: {faults}"))
-}
-
 /// Returns the record's entries for the dials and the time profile of a link. Dials that `validate` turns
 /// during the measurement are left out, because they are its subject.
 fn dialled(dials: &DialOptions) -> (Option<String>, Option<String>) {
@@ -541,64 +431,12 @@ fn dialled(dials: &DialOptions) -> (Option<String>, Option<String>) {
     (steady.map(Dials::to_string).next(), dials.profile.as_ref().map(Profile::to_string))
 }
 
-fn dials_doubt(dials: Option<&str>, profile: Option<&Profile>) -> Option<Doubt> {
-    let changes = profile.map(|profile| format!("a profile in time of {} points", profile.points().len()));
-    let all: Vec<&str> = dials.into_iter().chain(changes.as_deref()).collect();
-    let text = || format!("the link was made so on purpose: {}", all.join(" and "));
-    (!all.is_empty()).then(|| Doubt::new("dialled", text()))
-}
-
-/// Warns that a job measures the same processes in every launch.
-fn same_processes_doubt(bench: &Bench) -> Option<Doubt> {
-    let are_same = bench.layer.has_launcher() && matches!(bench.origin, Origin::Job(_));
-    are_same.then(|| {
-        let text = "all launches are of the same processes, those of the job: what differs from one process to \
-                    the next is in no interval (--launcher starts fresh ones)";
-        Doubt::new("same_processes", text.into())
-    })
-}
-
-/// Warns about a job on more than two machines, because the record describes only two.
-fn other_machines(origin: &Origin) -> Option<Doubt> {
-    let Origin::Job(ranks) = origin else { return None };
-    let machines = ranks.machines();
-    (machines > 2).then(|| {
-        let text = format!("the job has {machines} machines, of which two are described here");
-        Doubt::new("more_machines", text)
-    })
-}
-
-fn placement_doubt(bench: &Bench, machines: usize, distance: Option<Distance>) -> Option<Doubt> {
-    let (processes, processors) = (bench.cpus.len(), bench.processors);
-    // A launcher distributes the processes over its machines as it likes.
-    let is_known = machines == 1 || !matches!(bench.origin, Origin::Launcher(_));
-    if is_known && processes > 2 && processors < processes {
-        return Some(Doubt::new(
-            "more_processes_than_processors",
-            format!(
-                "{processes} processes share {processors} {} and {}: the figures are about scheduling",
-                if processors == 1 { "processor" } else { "processors" },
-                bench.wait
-            ),
-        ));
-    }
-    match distance? {
-        Distance::Same => Some(Doubt::new(
-            "same_processor",
-            format!("both processes share a processor and {}: the figures are about scheduling", bench.wait),
-        )),
-        Distance::SmtSibling => Some(Doubt::new(
-            "smt_sibling",
-            "requester and replier are threads of one core and take each other's issue slots".into(),
-        )),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::campaign::method::Signature;
+    use crate::launch::origin::Origin;
+    use netdyno_host::wait::Wait;
 
     fn simulated() -> Bench {
         Bench {
@@ -629,7 +467,7 @@ mod tests {
             precision: 0.02,
             confidence: 0.95,
             seed: 1,
-            host: Host::Simulated,
+            host: HostState::Simulated,
         };
         let interrupt = Interrupt::catch().unwrap();
         let mut launch = |at: usize, repeats| {

@@ -90,7 +90,7 @@ fn described(strata: &Strata, place: Place, is_headline: bool, probes: &[Probe])
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::campaign::method::{Host, Signature};
+    use crate::campaign::method::{HostState, Signature};
     use netdyno_layers::sim::SimRequester;
     use netdyno_measure::strata::Look;
     use netdyno_measure::task::{AnySize, Subject};
@@ -102,7 +102,7 @@ mod tests {
         precision: 0.02,
         confidence: 0.95,
         seed: 1,
-        host: Host::Simulated,
+        host: HostState::Simulated,
     };
 
     /// Returns launches of a simulated layer and their probes; `bounces` has the times before and after each.

@@ -3,4 +3,5 @@
 pub mod bench;
 pub mod help;
 pub mod output;
+pub mod program;
 pub mod values;

@@ -2,6 +2,7 @@
 
 use crate::hosts::machine;
 use crate::options::help::OUTPUT;
+use crate::options::program::ProgramArgs;
 use crate::program::apparatus::{Apparatus, grain_shift};
 use crate::program::child::{code, spawn, wait};
 use crate::program::ledger::Ledger;
@@ -16,12 +17,8 @@ use netdyno_apparatus_fi::page::{Plan, Turn};
 use netdyno_protocol::dial::profile::Profile;
 use netdyno_protocol::dial::terms::Dials;
 use serde::Serialize;
-use std::ffi::OsString;
 use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
-
-/// Heading of the program's options.
-pub const WHAT_TO_RUN: &str = "What to run";
 
 /// `netdyno run`.
 #[derive(Debug, Args)]
@@ -46,16 +43,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "[KIND:]N", hide = true)]
     fail_at: Option<netdyno_apparatus_fi::fault::InjectedFault>,
 
-    /// Run this program, with what starts its ranks
-    #[arg(
-        value_name = "COMMAND",
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        help_heading = WHAT_TO_RUN,
-        hide_short_help = true
-    )]
-    command: Vec<OsString>,
+    /// What to run.
+    #[command(flatten)]
+    program: ProgramArgs,
 }
 
 /// The report of a run.
@@ -83,7 +73,7 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
     if let Some(file) = &args.report {
         check_writable(file)?;
     }
-    turn::check_place(&args.command, args.turns_a_dial())?;
+    turn::check_place(&args.program.command, args.turns_a_dial())?;
     if !args.turns_a_dial() {
         note(
             "warning: no dial is turned: the program runs over the link as it is (see `netdyno run --help`)",
@@ -93,7 +83,7 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
     let (dials, profile, seed) = (args.dials.dials(), args.dials.profile()?, args.dials.seed);
     let of_profile = profile.iter().flat_map(Profile::points).map(|point| point.dials);
     let all: Vec<Dials> = of_profile.chain([dials]).collect();
-    let wanted = Wanted { dials: &all, command: &args.command, provider: args.route.provider() };
+    let wanted = Wanted { dials: &all, command: &args.program.command, provider: args.route.provider() };
     let link = args.link.own(&wanted, &interrupt)?;
     let own = link.own;
     turn::check(&dials, profile.as_ref(), &own)?;
@@ -110,7 +100,7 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
         fail_at: args.fail_at,
     };
     let apparatus = Apparatus::prepare(&plan, args.route.provider())?;
-    let child = spawn(&mut apparatus.command(&args.command))?;
+    let child = spawn(&mut apparatus.command(&args.program.command))?;
     let status = wait(child, apparatus.folder(), &interrupt)?;
     let ledger = Ledger::of(&apparatus.accounts()?);
     let is_silent = || ledger.is_silent().filter(|_| status.success());
@@ -121,7 +111,7 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
     let of_ranks = ledger.doubts(plan.between.as_ref());
     let doubts: Vec<String> = of_link.chain(of_ranks).collect();
     if let Some(file) = &args.report {
-        let command = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let command = args.program.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let report = Report {
             schema: "netdyno-run/1",
             dials: dials.to_string(),

@@ -7,6 +7,7 @@ mod journal;
 use crate::hosts::machine;
 use crate::options::help::{HOW_PRECISELY, OUTPUT};
 use crate::options::output::{Format, OutputArgs};
+use crate::options::program::ProgramArgs;
 use crate::options::values::confidence;
 use crate::program::apparatus::{Apparatus, grain_shift};
 use crate::program::child::{code, spawn, wait};
@@ -18,7 +19,6 @@ use crate::terminal::fault::{Fault, RUNNER, clean};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::progress::Progress;
 use crate::terminal::voice::{note, say};
-use crate::verbs::run::WHAT_TO_RUN;
 use crate::verbs::sweep::grid::Grid;
 use crate::verbs::sweep::identity::Identity;
 use crate::verbs::sweep::journal::Journal;
@@ -30,7 +30,6 @@ use netdyno_protocol::dial::setting::Dial;
 use netdyno_protocol::dial::terms::{Dials, Own};
 use netdyno_protocol::sim::random::Random;
 use regex::Regex;
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::PathBuf;
@@ -117,16 +116,9 @@ pub struct SweepArgs {
     #[command(flatten)]
     output: OutputArgs,
 
-    /// Run this program, with what starts its ranks
-    #[arg(
-        value_name = "COMMAND",
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        help_heading = WHAT_TO_RUN,
-        hide_short_help = true
-    )]
-    command: Vec<OsString>,
+    /// What to run.
+    #[command(flatten)]
+    program: ProgramArgs,
 }
 
 /// The values of each dial.
@@ -201,7 +193,7 @@ struct Step<'a> {
 /// Runs the sweep and writes its result.
 pub fn run(args: &SweepArgs) -> Result<(), Fault> {
     let grids = args.grids.all();
-    turn::check_place(&args.command, grids.is_ok())?;
+    turn::check_place(&args.program.command, grids.is_ok())?;
     let grids = grids?;
     if let Some(file) = &args.output.out {
         check_writable(file)?;
@@ -257,7 +249,7 @@ fn own(args: &SweepArgs, grids: &[&Grid], interrupt: &Interrupt) -> Result<Own, 
         grid.values.iter().map(|&value| Dials::NONE.with(grid.dial, grid.setting(value))).collect()
     };
     let dials: Vec<Dials> = grids.iter().flat_map(dials).collect();
-    let wanted = Wanted { dials: &dials, command: &args.command, provider: args.route.provider() };
+    let wanted = Wanted { dials: &dials, command: &args.program.command, provider: args.route.provider() };
     let link = args.link.own(&wanted, interrupt)?;
     link.doubts.iter().for_each(|doubt| note(&format!("doubt: the link as it is, {doubt}")));
     let own = link.own;
@@ -306,7 +298,7 @@ fn plan(args: &SweepArgs, grids: &[&Grid]) -> String {
     format!(
         "netdyno {} | {:?} | {:?} | {:?} {:?} {:?} | {metric:?} | {} times, seed {}",
         env!("CARGO_PKG_VERSION"),
-        args.command,
+        args.program.command,
         grids.join(" "),
         std::env::var_os("FI_PROVIDER"),
         args.route,
@@ -318,7 +310,7 @@ fn plan(args: &SweepArgs, grids: &[&Grid]) -> String {
 
 /// Returns the identity of the sweep, with a name for each entry that the user knows.
 fn identity(args: &SweepArgs, grids: &[&Grid]) -> Identity {
-    let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
+    let words: Vec<_> = args.program.command.iter().map(|word| word.to_string_lossy()).collect();
     let grids: Vec<String> = grids.iter().map(|grid| grid.to_string()).collect();
     let provider = std::env::var_os("FI_PROVIDER");
     let provider = provider.map_or("none".into(), |name| name.to_string_lossy().into_owned());
@@ -333,7 +325,7 @@ fn identity(args: &SweepArgs, grids: &[&Grid]) -> Identity {
     ];
     asked.extend(args.route.spelled());
     asked.extend(args.link.spelled());
-    Identity::new(&asked, &args.command)
+    Identity::new(&asked, &args.program.command)
 }
 
 /// Performs one run. Also returns the provider that carried its messages.
@@ -357,7 +349,7 @@ fn once(
     let apparatus = Apparatus::prepare(&plan, args.route.provider())?;
     let unread = |error: io::Error| Fault::Failed(format!("cannot keep the program's output: {error}"));
     let mut output = tempfile::tempfile().map_err(unread)?;
-    let mut command = apparatus.command(&args.command);
+    let mut command = apparatus.command(&args.program.command);
     command.stdin(std::process::Stdio::null());
     command.stdout(output.try_clone().map_err(unread)?).stderr(output.try_clone().map_err(unread)?);
     let began = Instant::now();
@@ -430,7 +422,7 @@ fn result(args: &SweepArgs, grids: &[&Grid], runs: &[Run], provider: Option<Stri
         version: env!("CARGO_PKG_VERSION").into(),
         began,
         place: format!("{}, {}, {}", environment.host, environment.cpu_model, environment.kernel),
-        command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        command: args.program.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         command_line: machine::command_line(),
         provider,
         metric: args.metric.as_ref().map_or("wall time".into(), |pattern| pattern.to_string()),

@@ -1,0 +1,114 @@
+//! The benches of a campaign: each layer with the way to wait, the processors and the conditions that it is
+//! measured with, checked.
+
+use super::Conditions;
+use crate::hosts::site::Site;
+use crate::launch::bench::Bench;
+use crate::launch::origin::Origin;
+use crate::options::bench::Measuring;
+use crate::terminal::fault::Fault;
+use netdyno_host::wait::Wait;
+use netdyno_layers::catalogue::Layer;
+use netdyno_layers::options::DialOptions;
+use netdyno_protocol::faults::Faults;
+
+/// Returns the wait policies in which each layer is measured. `None` stands for the default, which depends on
+/// the number of processors.
+pub fn waits(measuring: &Measuring) -> Result<Vec<Option<Wait>>, Fault> {
+    let waits = measuring.waits();
+    if let Some((_, twice)) = waits.iter().enumerate().find(|(at, wait)| waits[..*at].contains(wait)) {
+        return Err(Fault::BadInput(format!("--wait names {twice} twice")));
+    }
+    Ok(if waits.is_empty() { vec![None] } else { waits.into_iter().map(Some).collect() })
+}
+
+pub fn bench(
+    layer: Layer,
+    conditions: &Conditions,
+    measuring: &Measuring,
+    wait: Option<Wait>,
+    site: &Site,
+) -> Result<Bench, Fault> {
+    let size_bytes = measuring.size_bytes();
+    if layer == Layer::Sim {
+        check_size(layer, size_bytes, layer.max_size())?;
+        let truth = conditions.truth.ok_or_else(|| {
+            Fault::BadInput("the sim layer needs its parameters: --truth o_s=1us,o_r=2us,g=5us,L=7us".into())
+        })?;
+        return Ok(Bench {
+            layer,
+            label: None,
+            size_bytes,
+            wait: Wait::Spin,
+            cpus: Vec::new(),
+            truth: Some(truth),
+            processors: 0,
+            bind: site.bind,
+            origin: Origin::Children,
+            faults: None,
+            dials: DialOptions::default(),
+            variables: Vec::new(),
+        });
+    }
+    if layer.has_launcher() && !matches!(site.origin, Origin::Launcher(_) | Origin::Job(_)) {
+        return Err(Fault::BadInput(format!(
+            "{layer} needs the launcher of its library: --launcher 'mpiexec -n {{n}}', or start netdyno by it"
+        )));
+    }
+    if let Some(why) = layer.unavailable() {
+        return Err(Fault::BadInput(format!("the layer {layer} is not available here: {why}")));
+    }
+    let dials = match layer.takes_dials() {
+        true => DialOptions {
+            turns: vec![conditions.dials.unwrap_or_default()],
+            word: None,
+            profile: conditions.profile.clone(),
+        },
+        false => DialOptions::default(),
+    };
+    let largest = if dials.are_none() { layer.max_size() } else { layer.max_dialled_size() };
+    check_size(layer, size_bytes, largest)?;
+    let (cpus, processors) = (site.cpus.clone(), site.processors);
+    let same = processors < cpus.len();
+    let wait = wait.unwrap_or(if same { Wait::Yield } else { Wait::Spin });
+    if !layer.waits().contains(&wait) {
+        let names: Vec<&str> = layer.waits().iter().map(|wait| wait.name()).collect();
+        return Err(Fault::BadInput(format!("{layer} cannot {wait}: use --wait {}", names.join(" or "))));
+    }
+    if same && wait == Wait::Spin {
+        return Err(Fault::BadInput(format!(
+            "{} processes that spin on {} would wait for each other's time slices: use --wait yield or more processors",
+            cpus.len(),
+            if processors == 1 {
+                format!("processor {}", cpus[0])
+            } else {
+                format!("{processors} processors")
+            }
+        )));
+    }
+    let faults = conditions.faults.filter(|&faults| faults != Faults::NONE && layer.takes_faults());
+    let (bind, origin) = (site.bind, site.origin.clone());
+    Ok(Bench {
+        layer,
+        label: None,
+        size_bytes,
+        wait,
+        cpus,
+        processors,
+        truth: None,
+        bind,
+        origin,
+        faults,
+        dials,
+        variables: Vec::new(),
+    })
+}
+
+fn check_size(layer: Layer, size_bytes: usize, largest: usize) -> Result<(), Fault> {
+    if size_bytes <= largest {
+        return Ok(());
+    }
+    Err(Fault::BadInput(format!(
+        "--size {size_bytes} is more than the {largest} bytes that {layer} carries in a message"
+    )))
+}

@@ -1,0 +1,76 @@
+//! Warnings about the terms of a campaign: its launches, its link, and where its processes ran.
+
+use crate::launch::bench::Bench;
+use crate::launch::origin::Origin;
+use netdyno_clock::place::Distance;
+use netdyno_measure::record::Doubt;
+use netdyno_protocol::dial::profile::Profile;
+use netdyno_protocol::faults::Faults;
+
+pub fn interrupted_doubt(signal: i32, launches: usize) -> Doubt {
+    let text = format!("signal {signal} interrupted the run after {launches} launches of each layer");
+    Doubt::new("interrupted", text)
+}
+
+pub fn too_few_doubt(launches: usize, asked_for: usize) -> Option<Doubt> {
+    let text = format!("the time was up after {launches} of {asked_for} launches: give more with --max-time");
+    (launches < asked_for).then(|| Doubt::new("fewer_launches", text))
+}
+
+pub fn faults_doubt(faults: Faults) -> Doubt {
+    Doubt::new("faults", format!("datagrams were spoilt on purpose, in each direction: {faults}"))
+}
+
+pub fn dials_doubt(dials: Option<&str>, profile: Option<&Profile>) -> Option<Doubt> {
+    let changes = profile.map(|profile| format!("a profile in time of {} points", profile.points().len()));
+    let all: Vec<&str> = dials.into_iter().chain(changes.as_deref()).collect();
+    let text = || format!("the link was made so on purpose: {}", all.join(" and "));
+    (!all.is_empty()).then(|| Doubt::new("dialled", text()))
+}
+
+/// Warns that a job measures the same processes in every launch.
+pub fn same_processes_doubt(bench: &Bench) -> Option<Doubt> {
+    let are_same = bench.layer.has_launcher() && matches!(bench.origin, Origin::Job(_));
+    are_same.then(|| {
+        let text = "all launches are of the same processes, those of the job: what differs from one process to \
+                    the next is in no interval (--launcher starts fresh ones)";
+        Doubt::new("same_processes", text.into())
+    })
+}
+
+/// Warns about a job on more than two machines, because the record describes only two.
+pub fn other_machines(origin: &Origin) -> Option<Doubt> {
+    let Origin::Job(ranks) = origin else { return None };
+    let machines = ranks.machines();
+    (machines > 2).then(|| {
+        let text = format!("the job has {machines} machines, of which two are described here");
+        Doubt::new("more_machines", text)
+    })
+}
+
+pub fn placement_doubt(bench: &Bench, machines: usize, distance: Option<Distance>) -> Option<Doubt> {
+    let (processes, processors) = (bench.cpus.len(), bench.processors);
+    // A launcher distributes the processes over its machines as it likes.
+    let is_known = machines == 1 || !matches!(bench.origin, Origin::Launcher(_));
+    if is_known && processes > 2 && processors < processes {
+        return Some(Doubt::new(
+            "more_processes_than_processors",
+            format!(
+                "{processes} processes share {processors} {} and {}: the figures are about scheduling",
+                if processors == 1 { "processor" } else { "processors" },
+                bench.wait
+            ),
+        ));
+    }
+    match distance? {
+        Distance::Same => Some(Doubt::new(
+            "same_processor",
+            format!("both processes share a processor and {}: the figures are about scheduling", bench.wait),
+        )),
+        Distance::SmtSibling => Some(Doubt::new(
+            "smt_sibling",
+            "requester and replier are threads of one core and take each other's issue slots".into(),
+        )),
+        _ => None,
+    }
+}
