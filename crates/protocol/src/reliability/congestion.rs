@@ -76,10 +76,11 @@ impl Congestion {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reliability::recovery::Recovery;
 
     #[test]
     fn the_window_grows_and_shrinks_within_bounds() {
-        let mut congestion = Congestion::new(16);
+        let mut congestion = Congestion::new(Recovery::default().initial_window);
         for _ in 0..10_000 {
             congestion.arrived();
         }
@@ -102,7 +103,7 @@ mod tests {
     /// With random loss of one message in a hundred, about half of the largest window is left.
     #[test]
     fn losses_at_random_leave_a_window_of_many() {
-        let (mut congestion, mut sum) = (Congestion::new(16), 0);
+        let (mut congestion, mut sum) = (Congestion::new(Recovery::default().initial_window), 0);
         for n in 1..=100_000_u32 {
             if n.is_multiple_of(100) {
                 congestion.lost(1);

@@ -24,7 +24,7 @@
 //! acknowledgement, timeouts from measured round trips, tail loss probes, congestion control, and a peer
 //! timeout.
 //!
-//! Inside, `sending` keeps unacknowledged messages and decides what is sent next. `receiving` puts arriving
+//! Inside, `sending` keeps unacknowledged messages and selects the next datagram. `receiving` puts arriving
 //! messages in order. `transfers` knows where the bytes of bulk transfers come from and belong. `holding` has
 //! the messages that are not due on a dialled link. The connection joins them.
 

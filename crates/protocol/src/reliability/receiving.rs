@@ -168,12 +168,13 @@ impl Receiving {
 mod tests {
     use super::*;
     use crate::frame::datagram::{self, Kind};
+    use crate::reliability::recovery::Recovery;
     use proptest::prelude::*;
 
     const DELAY_NS: u64 = 1_000;
 
     fn receiving() -> (Receiving, Buffers) {
-        (Receiving::new(0, DELAY_NS, 16), Buffers::default())
+        (Receiving::new(0, DELAY_NS, Recovery::default().acknowledge_every), Buffers::default())
     }
 
     fn message(sequence: u32) -> Vec<u8> {

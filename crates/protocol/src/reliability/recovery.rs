@@ -33,24 +33,19 @@ pub struct Recovery {
     pub max_overtaken_ns: u64,
 }
 
-impl Recovery {
-    /// The default configuration.
-    pub const DEFAULT: Self = Self {
-        packet_threshold: 3,
-        tail_loss_probes: 1,
-        initial_rtt_ns: 200_000,
-        max_rtt_ns: 500_000_000,
-        min_probe_ns: 30_000,
-        min_timeout_ns: 200_000,
-        max_timeout_ns: 50_000_000,
-        initial_window: 16,
-        acknowledge_every: 16,
-        max_overtaken_ns: 1_000_000,
-    };
-}
-
 impl Default for Recovery {
     fn default() -> Self {
-        Self::DEFAULT
+        Self {
+            packet_threshold: 3,
+            tail_loss_probes: 1,
+            initial_rtt_ns: 200_000,
+            max_rtt_ns: 500_000_000,
+            min_probe_ns: 30_000,
+            min_timeout_ns: 200_000,
+            max_timeout_ns: 50_000_000,
+            initial_window: 16,
+            acknowledge_every: 16,
+            max_overtaken_ns: 1_000_000,
+        }
     }
 }

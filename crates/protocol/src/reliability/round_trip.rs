@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn timeouts_follow_the_round_trip_and_back_off() {
-        let (mut trip, recovery) = (RoundTrip::default(), &Recovery::DEFAULT);
+        let (mut trip, recovery) = (RoundTrip::default(), &Recovery::default());
         assert_eq!(trip.timeout_ns(recovery, 0, 0), recovery.min_timeout_ns);
         for _ in 0..100 {
             trip.sample(1_000_000);

@@ -415,7 +415,7 @@ mod tests {
 
     /// Queues `count` messages, none of which is transmitted.
     fn queued(count: u32) -> Sending {
-        let mut sending = Sending::new(Recovery::DEFAULT, 0, DELAY_NS, 0);
+        let mut sending = Sending::new(Recovery::default(), 0, DELAY_NS, 0);
         (0..count).for_each(|_| queue(&mut sending, Kind::Request));
         sending
     }

@@ -40,7 +40,7 @@ impl Default for Config {
             peer_timeout_ns: 5_000_000_000,
             acknowledgement_delay_ns: 25_000,
             first_sequence: 0,
-            recovery: Recovery::DEFAULT,
+            recovery: Recovery::default(),
         }
     }
 }

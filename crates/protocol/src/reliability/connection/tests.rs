@@ -139,8 +139,8 @@ fn what_is_missing_at_a_goodbye_is_not_waited_for() {
     a.request(0, &[], &[], 0).unwrap();
     transmit(&mut a, 0);
     deliver(&mut b, &[a.goodbye().to_vec()], true, 0);
-    assert_eq!((b.lost(), b.deadline()), (None, Some(Recovery::DEFAULT.max_overtaken_ns)));
-    b.on_time(Recovery::DEFAULT.max_overtaken_ns);
+    assert_eq!((b.lost(), b.deadline()), (None, Some(Recovery::default().max_overtaken_ns)));
+    b.on_time(Recovery::default().max_overtaken_ns);
     assert_eq!(b.lost(), Some(Loss::Closed));
 }
 
