@@ -74,7 +74,7 @@ pub struct DatagramSocket {
     may_hold_others: bool,
     faulty: Option<Box<Faulty>>,
     /// Full-length datagrams that wait to be sent as one GSO batch.
-    train: GsoBatch,
+    batch: GsoBatch,
     /// Present once GRO is enabled on the socket.
     gathering: Option<Gathering>,
     refused: u64,
@@ -115,7 +115,7 @@ impl DatagramSocket {
             only_peer: None,
             may_hold_others: true,
             faulty,
-            train: GsoBatch::default(),
+            batch: GsoBatch::default(),
             gathering: None,
             refused: 0,
         })
@@ -159,14 +159,14 @@ impl DatagramSocket {
     /// Sends the datagrams that wait in the batch.
     #[inline]
     pub fn flush(&mut self) {
-        if !self.train.is_empty() {
+        if !self.batch.is_empty() {
             self.depart();
         }
     }
 
     #[inline]
     fn pass(&mut self, to: SocketAddr, datagram: &[u8]) {
-        if datagram.len() < LONGEST && self.train.is_empty() {
+        if datagram.len() < LONGEST && self.batch.is_empty() {
             self.transmit(to, datagram);
         } else {
             self.join(to, datagram);
@@ -175,10 +175,10 @@ impl DatagramSocket {
 
     /// Appends a datagram to the batch. A shorter datagram ends the batch.
     fn join(&mut self, to: SocketAddr, datagram: &[u8]) {
-        if !self.train.takes(to, datagram) {
+        if !self.batch.takes(to, datagram) {
             self.flush();
         }
-        self.train.push(to, datagram);
+        self.batch.push(to, datagram);
         if datagram.len() < LONGEST {
             self.flush();
         }
@@ -186,13 +186,13 @@ impl DatagramSocket {
 
     #[inline(never)]
     fn depart(&mut self) {
-        let mut train = std::mem::take(&mut self.train);
-        if !train.send(&self.socket, self.only_peer.is_some()) {
-            let to = train.to();
-            train.datagrams().for_each(|datagram| self.transmit(to, datagram));
+        let mut batch = std::mem::take(&mut self.batch);
+        if !batch.send(&self.socket, self.only_peer.is_some()) {
+            let to = batch.to();
+            batch.datagrams().for_each(|datagram| self.transmit(to, datagram));
         }
-        train.clear();
-        self.train = train;
+        batch.clear();
+        self.batch = batch;
     }
 
     #[cold]
@@ -420,7 +420,7 @@ mod tests {
                 }
             }
             assert!(b.gathering.is_some() && a.gathering.is_none());
-            assert_eq!((a.refused(), a.train.is_refused()), (0, false));
+            assert_eq!((a.refused(), a.batch.is_refused()), (0, false));
         }
     }
 
@@ -429,7 +429,7 @@ mod tests {
     fn without_offload_nothing_is_lost() {
         let mut a = DatagramSocket::bind(ANY, None).unwrap();
         let mut b = DatagramSocket::bind(ANY, None).unwrap();
-        a.train = GsoBatch::refused();
+        a.batch = GsoBatch::refused();
         let sent = vec![vec![3; LONGEST]; 50];
         sent.iter().for_each(|datagram| a.send(b.local(), datagram, 0));
         a.flush();

@@ -9,7 +9,7 @@ use netdyno_clock::ticks;
 use netdyno_measure::layer::LayerError;
 use netdyno_stack::vi::{Consumer, PieceId, ViHandle, WireKind};
 
-/// The names of the costs of a VI that do not depend on what is sent over it.
+/// The names of the costs of a VI that do not depend on its messages.
 const FIXED: [&str; 3] = ["create VI", "connect VI", "disconnect VI"];
 
 /// A provider that memory is registered with, and a second one to connect with.

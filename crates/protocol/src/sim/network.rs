@@ -42,7 +42,7 @@ impl PartialOrd for Arrival {
 pub struct Network {
     random: Random,
     /// The fault injector of each direction, by its sender.
-    spoilers: [FaultInjector; 2],
+    injectors: [FaultInjector; 2],
     blackouts: Vec<Blackout>,
     /// The time after which no faults are injected, ns.
     healed_at_ns: u64,
@@ -57,10 +57,10 @@ impl Network {
     pub fn new(seed: u64, faults: [Faults; 2], blackouts: Vec<Blackout>, healed_at_ns: u64) -> Self {
         let mut random = Random::new(seed);
         let (delay_ns, jitter_ns) = (1_000 + random.below(20_000), random.below(5_000));
-        let spoilers = faults.map(|faults| FaultInjector::new(faults, 20 * delay_ns, random.bits()));
+        let injectors = faults.map(|faults| FaultInjector::new(faults, 20 * delay_ns, random.bits()));
         Self {
             random,
-            spoilers,
+            injectors,
             blackouts,
             healed_at_ns,
             delay_ns,
@@ -91,14 +91,14 @@ impl Network {
         if is_dark {
             return;
         }
-        let Self { random, spoilers, delay_ns, jitter_ns, arrivals, count, .. } = self;
+        let Self { random, injectors, delay_ns, jitter_ns, arrivals, count, .. } = self;
         let mut pass = |bytes: &[u8], held_ns: u64| {
             *count += 1;
             let at_ns = now_ns + *delay_ns + random.below(*jitter_ns + 1) + held_ns;
             arrivals.push(Reverse(Arrival { at_ns, nth: *count, to: 1 - sender, bytes: bytes.to_vec() }));
         };
         if now_ns < self.healed_at_ns {
-            spoilers[sender].inject(bytes, now_ns, pass);
+            injectors[sender].inject(bytes, now_ns, pass);
         } else {
             pass(bytes, 0);
         }

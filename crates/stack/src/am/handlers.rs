@@ -3,8 +3,8 @@
 use super::bulk::{FetchedHandler, Memories, RefusedHandler, StoreHandler};
 use super::error::TooLong;
 use super::peer_id::PeerId;
-use super::shm::outbox::Outbox as ShmOutbox;
-use super::udp::outbox::Outbox as UdpOutbox;
+use super::shm::outbox::ShmOutbox;
+use super::udp::outbox::UdpOutbox;
 use netdyno_protocol::frame::slot::MAX_WORDS;
 
 /// A handler of requests. `S` is the program's state, which handlers borrow while the program polls.

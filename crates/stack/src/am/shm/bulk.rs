@@ -39,7 +39,7 @@ impl<S> Endpoint<S> {
         peer.check_connected()?;
         let (memory, len) = (key.id, usize::try_from(key.len).map_err(|_| AttachError::NotRegistered)?);
         let place = match key.place {
-            // Memory in another process does not belong to the peer, whoever sent the key.
+            // Memory in another process does not belong to the peer, even if the peer sent the key.
             Place::Segment { pid, .. } if pid != peer.pid => return Err(AttachError::Foreign),
             Place::Segment { pid, fd, nonce } => {
                 let mapped = match Mapped::open(memory, len, pid, fd, nonce) {

@@ -7,7 +7,7 @@ use netdyno_protocol::frame::slot::{Header, Kind};
 use std::sync::Arc;
 
 /// The sending side that replies of handlers go to.
-pub(in crate::am) struct Outbox {
+pub(in crate::am) struct ShmOutbox {
     pub(super) replies: Writer,
     pub(super) ledger: Ledger,
     pub(super) medium_bytes: usize,
@@ -15,7 +15,7 @@ pub(in crate::am) struct Outbox {
     pub(super) interface: Option<Arc<Interface>>,
 }
 
-impl Outbox {
+impl ShmOutbox {
     /// Stamps the next reply, of `bytes`, as the dials say, if any is set.
     #[inline(always)]
     pub(super) fn depart(&mut self, bytes: usize) {

@@ -1,6 +1,6 @@
 //! One connection over shared memory: its four rings, its credits, and the state of the peer.
 
-use super::outbox::{Outbox, header, stamp};
+use super::outbox::{ShmOutbox, header, stamp};
 use super::port::{CLOSED, ENDPOINT, Layout, ShmPort, TAKEN};
 use super::transfers::Bulk;
 use crate::am::dial::{Inlet, Interface};
@@ -54,7 +54,7 @@ pub(in crate::am) struct ShmPeer {
     pub(super) credits: Credits,
     pub(super) replies_in: Reader,
     pub(super) requests_in: Reader,
-    pub(super) outbox: Outbox,
+    pub(super) outbox: ShmOutbox,
     /// When the last dialled request is due at the peer, in ticks. The peer cannot answer it earlier. 0
     /// without dials.
     last_due: u64,
@@ -115,7 +115,7 @@ impl ShmPeer {
             credits: Credits::new(window),
             replies_in,
             requests_in,
-            outbox: Outbox {
+            outbox: ShmOutbox {
                 replies: replies_out,
                 ledger: Ledger::new(window),
                 medium_bytes: theirs.medium_bytes as usize,

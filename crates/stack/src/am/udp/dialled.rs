@@ -2,7 +2,7 @@
 //! and held until they are due.
 
 use super::UdpPeers;
-use super::outbox::{Departing, Outbox};
+use super::outbox::{Departing, UdpOutbox};
 use super::peer::{Arriving, UdpPeer};
 use crate::am::bulk::Memories;
 use crate::am::dial::Interface;
@@ -116,7 +116,7 @@ impl UdpPeer {
 
     /// Handles the first held message, whose time has come.
     fn release<S>(&mut self, now_ns: u64, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
-        let Outbox { connection, departing, .. } = &mut self.outbox;
+        let UdpOutbox { connection, departing, .. } = &mut self.outbox;
         let Some(departing) = departing else { return Ok(0) };
         let handled = match connection.release(now_ns, |bytes| departing.reply(bytes)) {
             None => 0,

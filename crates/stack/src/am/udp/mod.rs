@@ -1,5 +1,5 @@
-//! The peers of an endpoint over UDP: one socket serves all of them. [`Connection`] decides what is sent
-//! when and what is believed; this module drives it.
+//! The peers of an endpoint over UDP: one socket serves all of them. [`Connection`] selects the datagrams to
+//! send and to believe, and the time of each; this module drives it.
 
 mod bulk;
 mod dialled;

@@ -7,7 +7,7 @@ use netdyno_protocol::reliability::{Connection, Stored};
 use std::sync::Arc;
 
 /// The sending side that replies of handlers go to.
-pub(in crate::am) struct Outbox {
+pub(in crate::am) struct UdpOutbox {
     pub(super) connection: Connection,
     /// Longest payload that the peer accepts, in bytes.
     pub(super) medium_bytes: usize,
@@ -17,7 +17,7 @@ pub(in crate::am) struct Outbox {
     pub(super) departing: Option<Box<Departing>>,
 }
 
-impl Outbox {
+impl UdpOutbox {
     pub(in crate::am) fn medium_bytes(&self) -> usize {
         self.medium_bytes
     }

@@ -1,6 +1,6 @@
 //! One peer over UDP: its connection, and how its messages are handled.
 
-use super::outbox::Outbox;
+use super::outbox::UdpOutbox;
 use super::transfers::Transfers;
 use crate::am::dial::Interface;
 use crate::am::error::{Loss, PeerLost};
@@ -24,7 +24,7 @@ pub(super) struct Arriving {
 pub(super) struct UdpPeer {
     pub(super) id: PeerId,
     pub(super) address: SocketAddr,
-    pub(super) outbox: Outbox,
+    pub(super) outbox: UdpOutbox,
     pub(super) transfers: Transfers,
     /// Present if dials are set.
     pub(super) arriving: Option<Box<Arriving>>,
@@ -42,7 +42,7 @@ impl UdpPeer {
         [medium_bytes, our_medium_bytes]: [usize; 2],
         peer_timeout: Duration,
     ) -> Self {
-        let outbox = Outbox { connection, medium_bytes, now_ns: 0, departing: None };
+        let outbox = UdpOutbox { connection, medium_bytes, now_ns: 0, departing: None };
         let transfers = Transfers::default();
         Self { id, address, outbox, transfers, arriving: None, our_medium_bytes, peer_timeout, lost: None }
     }
