@@ -1,29 +1,13 @@
 //! The command line: the bare command, its verbs, and the checks that involve several options.
 
-use crate::launch::worker::WorkerArgs;
+use crate::help;
 use crate::options::bench::Measuring;
-use crate::options::help::{self, OUTPUT, WHAT};
+use crate::options::headings::{OUTPUT, WHAT};
 use crate::options::output::OutputArgs;
-use crate::program::guard::GuardArgs;
 use crate::terminal::fault::Fault;
-use crate::verbs::bulk::BulkArgs;
-use crate::verbs::compare::CompareArgs;
-use crate::verbs::completions::CompletionsArgs;
-use crate::verbs::contention::ContentionArgs;
-use crate::verbs::export::ExportArgs;
-use crate::verbs::logp::LogpArgs;
-use crate::verbs::man::ManArgs;
-use crate::verbs::overlap::OverlapArgs;
-use crate::verbs::plugin::PluginArgs;
-use crate::verbs::registration::RegistrationArgs;
-use crate::verbs::report::ReportArgs;
-use crate::verbs::run::RunArgs;
-use crate::verbs::serve::ServeArgs;
-use crate::verbs::soak::SoakArgs;
-use crate::verbs::sweep::SweepArgs;
-use crate::verbs::validate::ValidateArgs;
+use crate::verbs::{Verb, first_example};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser};
 use netdyno_layers::catalogue::Layer;
 use std::env;
 use std::path::PathBuf;
@@ -85,63 +69,6 @@ pub struct Common {
     help: Option<bool>,
 }
 
-/// The verbs.
-#[derive(Debug, Subcommand)]
-pub enum Verb {
-    /// Measure o_s, o_r, g, L and the round trip
-    ///
-    /// The method is the LogP signature: bursts of requests with delays between them.
-    Logp(Box<LogpArgs>),
-    /// Measure time, overheads, gap and bandwidth at every message size
-    ///
-    /// T(n), bandwidth, o_s(n), o_r(n), g(n), L(n), G, and where the protocol changes (docs/bulk.md).
-    Bulk(Box<BulkArgs>),
-    /// Measure round trips and gaps while many processes communicate
-    Contention(Box<ContentionArgs>),
-    /// Measure how much computation goes on behind messages (COMB)
-    ///
-    /// It also tells who pays for moving the data (docs/overlap.md).
-    Overlap(Box<OverlapArgs>),
-    /// Measure what registering memory costs, beside mlock
-    Registration(Box<RegistrationArgs>),
-    /// Run an unmodified MPI program over an emulated link
-    ///
-    /// The dials L, o_s, o_r, g_s, g_r and G are turned below MPI, in libfabric (docs/apparatus.md). Options
-    /// stand before the program.
-    Run(Box<RunArgs>),
-    /// Find out which parameters of its link an MPI program depends on
-    ///
-    /// Each value of each dial is run several times, in random order. An interrupted sweep goes on where it
-    /// ended. Options stand before the program.
-    Sweep(Box<SweepArgs>),
-    /// Check the dials: turn each to several values and measure every parameter
-    Validate(Box<ValidateArgs>),
-    /// List the layers, what each can do, and why one is not available
-    Layers,
-    /// Draw the report of saved records
-    Report(ReportArgs),
-    /// Serve this host to --peer of another one, until Ctrl-C
-    Serve(ServeArgs),
-    /// Compare two records or two layers: ratios with intervals
-    Compare(CompareArgs),
-    /// Write parameters for LogGOPSim, for SimGrid, or as CSV
-    Export(ExportArgs),
-    /// Build layers written in C, or print their sources
-    Plugin(PluginArgs),
-    /// Check the reliable protocol on a simulated network that fails
-    Soak(SoakArgs),
-    /// Print the completions of a shell
-    Completions(CompletionsArgs),
-    /// Write the manual pages into a folder
-    Man(ManArgs),
-    /// Be one process of a launch; started by netdyno itself
-    #[command(hide = true)]
-    Worker(WorkerArgs),
-    /// Ends a run whose command was killed; started by netdyno itself
-    #[command(hide = true)]
-    Guard(GuardArgs),
-}
-
 impl Cli {
     /// Returns the definition of the command, with all help texts.
     pub fn definition() -> Command {
@@ -151,9 +78,10 @@ impl Cli {
     /// Parses and checks the command line.
     pub fn from_command_line() -> Result<Self, Fault> {
         let mut definition = Self::definition();
-        let matches = definition.try_get_matches_from_mut(env::args_os())?;
+        let fault = |error| Fault::of_command_line(error, first_example);
+        let matches = definition.try_get_matches_from_mut(env::args_os()).map_err(fault)?;
         misplaced(&definition, &matches)?;
-        let cli = Self::from_arg_matches(&matches)?;
+        let cli = Self::from_arg_matches(&matches).map_err(fault)?;
         cli.check()?;
         Ok(cli)
     }
@@ -172,13 +100,7 @@ impl Cli {
     pub fn measuring(&self) -> Option<&Measuring> {
         match &self.verb {
             None => Some(&self.measuring),
-            Some(Verb::Logp(args)) => Some(&args.bench.measuring),
-            Some(Verb::Bulk(args)) => Some(&args.bench.measuring),
-            Some(Verb::Contention(args)) => Some(&args.bench.measuring),
-            Some(Verb::Overlap(args)) => Some(&args.bench.measuring),
-            Some(Verb::Registration(args)) => Some(&args.bench.measuring),
-            Some(Verb::Validate(args)) => Some(&args.measuring),
-            Some(_) => None,
+            Some(verb) => verb.measuring(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The `netdyno` command.
 //!
-//! * [`command`]: the command line. [`options`]: the options that several verbs share, and the help texts.
-//! * [`verbs`]: one file per verb.
+//! * [`command`]: the command line. [`options`]: the options that several verbs share. [`help`]: the help texts.
+//! * [`verbs`]: one file per verb, and their registry.
 //! * [`campaign`]: interleaved launches of several layers, until the figures are precise or the time is up.
 //! * [`launch`]: one launch, from both sides of the control connection.
 //! * [`hosts`], [`job`]: the hosts of a measurement, and the command as a job of its own under a launcher.
@@ -11,6 +11,7 @@
 
 mod campaign;
 mod command;
+mod help;
 mod hosts;
 mod job;
 mod launch;
@@ -20,19 +21,14 @@ mod records;
 mod terminal;
 mod verbs;
 
-use command::{Cli, Verb};
+use command::Cli;
 use job::rank;
 use job::ranks::Ranks;
-use launch::worker;
-use program::guard;
 use std::process::ExitCode;
 use std::rc::Rc;
 use terminal::fault::{self, Fault};
 use terminal::voice;
-use verbs::{
-    bulk, characterise, compare, completions, contention, export, layers, logp, man, overlap, plugin,
-    registration, report, run, serve, soak, sweep, validate,
-};
+use verbs::{Context, characterise};
 
 fn main() -> ExitCode {
     let parsed = Cli::from_command_line().map_err(rank::said_once).map_err(as_verb);
@@ -66,24 +62,6 @@ fn perform(cli: &Cli) -> Result<(), Fault> {
 fn act(cli: &Cli, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     match &cli.verb {
         None => characterise::run(cli, ranks),
-        Some(Verb::Logp(args)) => logp::run(args, ranks),
-        Some(Verb::Bulk(args)) => bulk::run(args, ranks),
-        Some(Verb::Contention(args)) => contention::run(args, ranks),
-        Some(Verb::Overlap(args)) => overlap::run(args, ranks),
-        Some(Verb::Registration(args)) => registration::run(args, ranks),
-        Some(Verb::Validate(args)) => validate::run(args, ranks),
-        Some(Verb::Run(args)) => run::run(args).map_err(Fault::of_runner),
-        Some(Verb::Sweep(args)) => sweep::run(args).map_err(Fault::of_runner),
-        Some(Verb::Layers) => layers::run(),
-        Some(Verb::Report(args)) => report::run(args),
-        Some(Verb::Serve(args)) => serve::run(args),
-        Some(Verb::Compare(args)) => compare::run(args),
-        Some(Verb::Export(args)) => export::run(args),
-        Some(Verb::Plugin(args)) => plugin::run(args),
-        Some(Verb::Soak(args)) => soak::run(args),
-        Some(Verb::Completions(args)) => completions::run(args, Cli::definition()),
-        Some(Verb::Man(args)) => man::run(args, Cli::definition()),
-        Some(Verb::Worker(args)) => worker::run(args),
-        Some(Verb::Guard(args)) => guard::run(args),
+        Some(verb) => verb.perform(Context { ranks, definition: Cli::definition }),
     }
 }

@@ -16,12 +16,12 @@ mod simulated;
 
 use netdyno_layers::sim::SimRequester;
 use netdyno_measure::bulk::data::BulkLaunch;
-use netdyno_measure::bulk::doubts::is_precise;
-use netdyno_measure::bulk::extract::{Extracted, extract};
+use netdyno_measure::bulk::extract::extract;
 use netdyno_measure::bulk::pattern::{self, BulkPlan};
 use netdyno_measure::bulk::record::{Bulk, Overlaps, SizeFigures};
 use netdyno_measure::bulk::search::{DEPARTURE, STEP};
 use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Time, Work};
+use netdyno_measure::reading::Reading;
 use netdyno_measure::record::{Limit, Parameter, Parameters, Status};
 use netdyno_protocol::sim::Truth;
 use simulated::known::Known;
@@ -40,7 +40,7 @@ fn launches(truth: Truth, seed: u64, count: usize) -> Vec<BulkLaunch> {
     sizes(truth, seed, count, LARGEST, 1e9)
 }
 
-fn measured(truth: Truth) -> Extracted {
+fn measured(truth: Truth) -> Reading<Bulk> {
     extract(&launches(truth, 1, 1), 0.95, 0.02).unwrap()
 }
 
@@ -112,7 +112,7 @@ fn known_functions_of_the_size_come_back_within_one_percent() {
     for truth in truths.iter().step_by(every) {
         let departs = departure(truth);
         let is_decided = truth.change.is_none() || departs > 2.0 * DEPARTURE;
-        let Extracted { bulk, doubts, .. } = measured(*truth);
+        let Reading { found: bulk, doubts, .. } = measured(*truth);
         for size in &bulk.sizes {
             check_size(size, truth, &mut seen);
         }
@@ -168,7 +168,7 @@ fn a_processor_that_carries_the_data_is_told_from_one_that_does_not() {
         let truth = format!("o_s=1us,o_r=2us,g=5us,L=7us,G=0.5ns/B{rest}");
         // Without noise all launches are equal. An interval needs six.
         let alike = vec![launches(truth.parse().unwrap(), 1, 1).remove(0); 6];
-        extract(&alike, 0.95, 0.02).unwrap().bulk.overlap
+        extract(&alike, 0.95, 0.02).unwrap().found.overlap
     };
     let free = overlap("");
     assert_eq!((free.sending.overlaps, free.receiving.overlaps), (Overlaps::Fully, Overlaps::Fully));
@@ -188,7 +188,7 @@ fn a_processor_that_carries_the_data_is_told_from_one_that_does_not() {
 #[test]
 fn the_classic_fit_is_exact_for_one_line_and_misleads_for_two() {
     let one = measured("o_s=1us,o_r=2us,g=5us,L=7us,G=0.5ns/B".parse().unwrap());
-    let classic = &one.bulk.classic;
+    let classic = &one.found.classic;
     assert!((classic.T0_ns / 10_000.0 - 1.0).abs() < 0.01, "{classic:?}");
     assert!((classic.R_inf.unwrap().value_bytes_per_s / 2e9 - 1.0).abs() < 0.01, "{classic:?}");
     assert!((classic.n_half_bytes.unwrap() / 20_000.0 - 1.0).abs() < 0.01, "{classic:?}");
@@ -197,7 +197,7 @@ fn the_classic_fit_is_exact_for_one_line_and_misleads_for_two() {
     assert!(!one.doubts.iter().any(|doubt| doubt.name == "T0_misleads"));
 
     let two = measured("o_s=1us,o_r=2us,g=5us,L=7us,G=0.1ns/B,change=1MiB,change_G=0.5ns/B".parse().unwrap());
-    assert!(two.bulk.classic.T0_ns < 0.0, "{:?}", two.bulk.classic);
+    assert!(two.found.classic.T0_ns < 0.0, "{:?}", two.found.classic);
     assert!(two.doubts.iter().any(|doubt| doubt.name == "T0_misleads"));
 }
 
@@ -205,7 +205,7 @@ fn the_classic_fit_is_exact_for_one_line_and_misleads_for_two() {
 fn what_is_found_can_always_be_written_and_read_back() {
     for rest in ["", ",G=0.5ns/B", ",window=1", ",O_s=1ns/B,window=3", ",noise=0.2"] {
         let truth = format!("o_s=1us,o_r=2us,g=5us,L=7us{rest}");
-        let Extracted { parameters, bulk, .. } = measured(truth.parse().unwrap());
+        let Reading { parameters, found: bulk, .. } = measured(truth.parse().unwrap());
         let text = serde_json::to_string(&(&parameters, &bulk)).unwrap();
         let read: (Parameters, Bulk) =
             serde_json::from_str(&text).unwrap_or_else(|error| panic!("{rest}: {error}: {text}"));
@@ -222,7 +222,9 @@ fn with_noise_the_intervals_cover_the_truth() {
     let runs = std::env::var("NETDYNO_RUNS").map_or(6, |n| n.parse::<u64>().unwrap());
     let (mut covered, mut intervals, mut gaps_covered, mut gaps) = (0, 0, 0, 0);
     for seed in 0..runs {
-        let Extracted { bulk, .. } = extract(&launches(truth, seed, 9), 0.95, 0.02).unwrap();
+        let reading = extract(&launches(truth, seed, 9), 0.95, 0.02).unwrap();
+        assert!(reading.is_precise(0.05), "seed {seed}");
+        let bulk = reading.found;
         for size in &bulk.sizes {
             let known = Known::of(&truth, size.size_bytes);
             for (p, truth) in [
@@ -241,7 +243,6 @@ fn with_noise_the_intervals_cover_the_truth() {
             gaps += 1;
             gaps_covered += usize::from(segment.G.ci_ns_per_byte.unwrap().contains(per_byte));
         }
-        assert!(is_precise(&bulk, 0.05), "seed {seed}");
     }
     println!("covered {covered} of {intervals}, G {gaps_covered} of {gaps}");
     assert!(covered * 100 >= intervals * 93, "{covered} of {intervals}");
@@ -339,7 +340,7 @@ fn data_that_come_back_into_the_caches_are_not_in_the_round_trip() {
         seed: 1,
     };
     let data = pattern::run(&mut layer, &plan, &mut |_| {}).unwrap();
-    for size in &extract(&[data], 0.95, 0.02).unwrap().bulk.sizes {
+    for size in &extract(&[data], 0.95, 0.02).unwrap().found.sizes {
         assert_near(
             &size.T,
             Known::of(&truth, size.size_bytes).one_way,

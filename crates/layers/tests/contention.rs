@@ -13,7 +13,9 @@
 use netdyno_layers::sim::crowd;
 use netdyno_measure::contention::data::CrowdData;
 use netdyno_measure::contention::direct::CrowdPlan;
-use netdyno_measure::contention::extract::{Extracted, extract};
+use netdyno_measure::contention::extract::extract;
+use netdyno_measure::contention::record::Contention;
+use netdyno_measure::reading::Reading;
 use netdyno_measure::record::{Limit, Status};
 use netdyno_protocol::sim::Truth;
 
@@ -70,7 +72,7 @@ fn launches(truth: Truth, procs: usize, count: usize, seed: u64) -> Vec<CrowdDat
         .collect()
 }
 
-fn measured(truth: &str, procs: usize) -> (Truth, Extracted) {
+fn measured(truth: &str, procs: usize) -> (Truth, Reading<Contention>) {
     let truth: Truth = truth.parse().unwrap();
     (truth, extract(&launches(truth, procs, 1, 7), 0.95, 0.02).unwrap())
 }
@@ -80,7 +82,7 @@ fn assert_near(found: f64, expected: f64, what: &str) {
 }
 
 fn check(text: &str, procs: usize) -> Option<Limit> {
-    let (truth, Extracted { parameters, found, .. }) = measured(text, procs);
+    let (truth, Reading { parameters, found, .. }) = measured(text, procs);
     let known = Known::of(&truth);
     let window = found.plateau.window;
     let what = |name: &str| format!("{name} of {procs} x {text}");

@@ -14,8 +14,9 @@
 mod simulated;
 
 use netdyno_measure::logp::data::LaunchData;
-use netdyno_measure::logp::doubts::is_precise;
-use netdyno_measure::logp::extract::{Extracted, extract};
+use netdyno_measure::logp::extract::extract;
+use netdyno_measure::logp::record::Logp;
+use netdyno_measure::reading::Reading;
 use netdyno_measure::record::{Limit, Parameter, Status};
 use netdyno_protocol::sim::Truth;
 use simulated::signatures;
@@ -66,7 +67,7 @@ impl Known {
     }
 }
 
-fn measured(truth: Truth) -> Extracted {
+fn measured(truth: Truth) -> Reading<Logp> {
     extract(&signatures(truth, 1, 1, 0.02), 0.95, 0.02).unwrap()
 }
 
@@ -99,7 +100,7 @@ fn every_observable_parameter_comes_back_within_one_percent() {
     for truth in grid() {
         let known = Known::of(&truth);
         let Some(limit) = known.expected_limit() else { continue };
-        let Extracted { parameters, plateau, doubts, .. } = measured(truth);
+        let Reading { parameters, found: Logp { plateau, .. }, doubts } = measured(truth);
         let what = |name: &str| format!("{name} of {known:?}, capacity {}", truth.capacity);
         assert_is(&parameters.rtt, known.rtt, &what("rtt"));
         assert_is(&parameters.o_s, known.o_s, &what("o_s"));
@@ -301,7 +302,7 @@ fn intervals_cover_the_truth_where_they_decide_when_to_stop() {
         let (mut covered, mut added) = (0, 0);
         let mut data = signatures(truth, seed, 9, precision);
         let mut extracted = extract(&data, 0.95, precision).unwrap();
-        while !is_precise(&extracted.parameters, precision) && data.len() < 24 {
+        while !extracted.is_precise(precision) && data.len() < 24 {
             let seed = (seed + 1) * 1_000_003 + data.len() as u64;
             data.extend(signatures(truth, seed, 3, precision));
             extracted = extract(&data, 0.95, precision).unwrap();

@@ -14,12 +14,12 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use netdyno_layers::sim::SimMessenger;
-use netdyno_measure::overlap::data::{Knee, OverlapLaunch, PollingBatch, PwwBatch};
-use netdyno_measure::overlap::doubts::is_precise;
-use netdyno_measure::overlap::extract::{Extracted, extract};
+use netdyno_measure::overlap::data::{FreeWork, OverlapLaunch, PollingBatch, PwwBatch};
+use netdyno_measure::overlap::extract::extract;
 use netdyno_measure::overlap::pattern;
 use netdyno_measure::overlap::plan::{METHODS, Method, OverlapPlan};
 use netdyno_measure::overlap::record::{Overlap, Payer, Progress, SizeOverlap};
+use netdyno_measure::reading::Reading;
 use netdyno_measure::record::Parameters;
 use netdyno_measure::stats::Interval;
 use netdyno_protocol::sim::Truth;
@@ -101,7 +101,7 @@ fn launches(truth: Truth, methods: &[Method], seed: u64, count: usize) -> Vec<Ov
 
 /// Extracts the figures without noise. All launches are then equal, so one is repeated: an interval needs
 /// six.
-fn measured(truth: Truth) -> Extracted {
+fn measured(truth: Truth) -> Reading<Overlap> {
     extract(&vec![launches(truth, &METHODS, 1, 1).remove(0); 6], 0.95, NEAR).unwrap()
 }
 
@@ -248,7 +248,9 @@ fn check_finding(size: &SizeOverlap, known: &Known, truth: &Truth) {
 fn who_moves_the_data_comes_back_within_two_percent() {
     let mut seen = [0; 4];
     for truth in truths() {
-        let Extracted { overlap, doubts, parameters } = measured(truth);
+        let reading = measured(truth);
+        assert!(reading.is_precise(NEAR));
+        let Reading { found: overlap, doubts, parameters } = reading;
         assert_near(parameters.rtt.value_ns, 2.0 * Known::of(&truth, 16).one_way, 1e3, "rtt");
         assert_eq!(overlap.methods, METHODS);
         check_trips(&overlap, &truth);
@@ -260,7 +262,6 @@ fn who_moves_the_data_comes_back_within_two_percent() {
             seen[size.finding.progress as usize] += 1;
         }
         assert_eq!(doubts, [], "{truth:?}");
-        assert!(is_precise(&overlap, NEAR));
     }
     println!("by itself {}, partly {}, only in calls {}, cannot tell {}", seen[0], seen[1], seen[2], seen[3]);
     assert!(seen[..3].iter().all(|&n| n >= 20), "{seen:?}");
@@ -272,7 +273,7 @@ fn with_noise_the_intervals_cover_the_truth() {
     let runs = std::env::var("NETDYNO_RUNS").map_or(10, |n| n.parse::<u64>().unwrap());
     let (mut covered, mut intervals) = (0, 0);
     for seed in 0..runs {
-        let Extracted { overlap, .. } =
+        let Reading { found: overlap, .. } =
             extract(&launches(truth, &[Method::Pww], seed, 9), 0.95, NEAR).unwrap();
         let mut look = |ci: Option<Interval>, truth: f64| {
             intervals += 1;
@@ -297,7 +298,7 @@ fn what_is_found_can_always_be_written_and_read_back() {
         let truth: Truth = format!("o_s=1us,o_r=2us,g=5us,L=7us{rest}").parse().unwrap();
         for methods in [&METHODS[..], &[Method::Polling], &[Method::Pww], &[Method::Max]] {
             let data = launches(truth, methods, 1, 1);
-            let Extracted { parameters, overlap, .. } = extract(&data, 0.95, NEAR).unwrap();
+            let Reading { parameters, found: overlap, .. } = extract(&data, 0.95, NEAR).unwrap();
             assert_eq!(overlap.methods, methods);
             let text = serde_json::to_string(&(&parameters, &overlap, &data)).unwrap();
             let read: (Parameters, Overlap, Vec<OverlapLaunch>) =
@@ -331,7 +332,7 @@ fn what_is_paid_when_posting_is_not_hidden() {
     let mut data = launches(truth, &METHODS, 1, 1).remove(0);
     let finding = |data: &OverlapLaunch| {
         let extracted = extract(&vec![data.clone(); 6], 0.95, NEAR).unwrap();
-        extracted.overlap.sizes[2].finding.clone()
+        extracted.found.sizes[2].finding.clone()
     };
     assert_eq!(finding(&data).progress, Progress::ByItself);
     let pww = &mut data.sizes[2].pww;
@@ -352,7 +353,7 @@ fn what_is_odd_is_doubted_and_not_clamped() {
         change(&mut data);
         let extracted = extract(&vec![data; 6], 0.95, NEAR).unwrap();
         let names: Vec<String> = extracted.doubts.iter().map(|doubt| doubt.name.clone()).collect();
-        (names.join(" "), extracted.overlap)
+        (names.join(" "), extracted.found)
     };
     assert_eq!(doubts(&|_| {}).0, "");
     let polling = |launch: &mut OverlapLaunch, change: fn(&mut PollingBatch)| {
@@ -369,7 +370,7 @@ fn what_is_odd_is_doubted_and_not_clamped() {
     assert!(names.contains("negative_stolen"), "{names}");
     assert!(overlap.sizes[1].pww[11].stolen_ns.value.unwrap() < 0.0);
     assert!(doubts(&|launch| pww(launch, |batch| batch.wait_ns = 1e6)).0.contains("wait_grows"));
-    let knee = |launch: &mut OverlapLaunch, change: fn(&mut Knee)| {
+    let knee = |launch: &mut OverlapLaunch, change: fn(&mut FreeWork)| {
         launch.sizes[2].knee.iter_mut().for_each(change);
     };
     assert_eq!(doubts(&|launch| knee(launch, |knee| knee.is_confirmed = false)).0, "knee_not_confirmed");

@@ -11,10 +11,12 @@
 
 use netdyno_layers::sim::SimMessenger;
 use netdyno_measure::overlap::data::OverlapLaunch;
-use netdyno_measure::overlap::extract::{Extracted, extract};
+use netdyno_measure::overlap::extract::extract;
 use netdyno_measure::overlap::pattern;
 use netdyno_measure::overlap::plan::{METHODS, Method, OverlapPlan};
+use netdyno_measure::overlap::record::Overlap;
 use netdyno_measure::overlap::record::{Finding, Payer, Progress, SizeOverlap};
+use netdyno_measure::reading::Reading;
 use netdyno_protocol::sim::Truth;
 
 /// The number of random parameters, unless `NETDYNO_RUNS` is set.
@@ -92,7 +94,7 @@ fn launches(drawn: &Drawn, seed: u64, count: usize) -> Vec<OverlapLaunch> {
         .collect()
 }
 
-fn measured(drawn: &Drawn, seed: u64) -> Extracted {
+fn measured(drawn: &Drawn, seed: u64) -> Reading<Overlap> {
     let data = match drawn.truth.noise.share {
         0.0 => vec![launches(drawn, seed, 1).remove(0); 6],
         _ => launches(drawn, seed, LAUNCHES),
@@ -172,7 +174,7 @@ fn no_verdict_on_a_random_truth_is_wrong() {
     for seed in (0..runs).map(|nth| first.wrapping_add(nth)) {
         let drawn = draw(seed);
         let found = measured(&drawn, seed);
-        for size in &found.overlap.sizes {
+        for size in &found.found.sizes {
             seen[size.finding.progress as usize] += 1;
             let known = Known::of(&drawn.truth, size.size_bytes);
             if let Some(why) = known.contradicts(size, drawn.truth.noise.share) {

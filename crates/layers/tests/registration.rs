@@ -8,11 +8,12 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use netdyno_layers::sim::SimRegistrar;
+use netdyno_measure::reading::Reading;
 use netdyno_measure::record::{Parameter, Status};
 use netdyno_measure::registration::data::RegistrationLaunch;
-use netdyno_measure::registration::doubts::is_precise;
-use netdyno_measure::registration::extract::{Extracted, extract};
+use netdyno_measure::registration::extract::extract;
 use netdyno_measure::registration::pattern::{self, RegistrationPlan};
+use netdyno_measure::registration::record::Registration;
 use netdyno_protocol::sim::Truth;
 use netdyno_protocol::sim::memory::{Cost, PAGE};
 
@@ -39,12 +40,12 @@ fn launches(truth: Truth, count: usize) -> Vec<RegistrationLaunch> {
         .collect()
 }
 
-fn measured(rest: &str, count: usize) -> (Truth, Extracted) {
+fn measured(rest: &str, count: usize) -> (Truth, Reading<Registration>) {
     let truth: Truth = format!("{LINK},{rest}").parse().unwrap();
     (truth, extract(&launches(truth, count), 0.95, 0.02).unwrap())
 }
 
-fn doubted(found: &Extracted) -> Vec<&str> {
+fn doubted(found: &Reading<Registration>) -> Vec<&str> {
     found.doubts.iter().map(|doubt| doubt.name.as_str()).collect()
 }
 
@@ -55,10 +56,10 @@ fn assert_is(cost: &Parameter, truth_ps: u64, near: f64, what: &str) {
 }
 
 /// Compares all figures with the known values.
-fn assert_known(truth: &Truth, found: &Extracted, near: f64) {
+fn assert_known(truth: &Truth, found: &Reading<Registration>, near: f64) {
     let memory = truth.memory;
     let of = |cost: Option<Cost>, bytes| cost.unwrap_or_default().of(bytes);
-    for size in &found.registration.sizes {
+    for size in &found.found.sizes {
         let bytes = size.size_bytes;
         let faults = bytes.div_ceil(PAGE) as u64 * memory.fault_ps.unwrap_or_default();
         let register = of(memory.register, bytes);
@@ -110,14 +111,14 @@ fn what_memory_costs_comes_back() {
         let found = extract(&data, 0.95, 0.02).unwrap();
         assert_known(&truth, &found, NEAR);
         assert_eq!(doubted(&found), doubts, "{rest}: {:?}", found.doubts);
-        assert!(is_precise(&data, &found.registration, 0.001), "{rest}");
+        assert!(found.is_precise(0.001), "{rest}");
     }
 }
 
 #[test]
 fn sizes_are_powers_of_four_up_to_the_largest() {
     let (_, found) = measured("register=1us", 1);
-    let sizes: Vec<usize> = found.registration.sizes.iter().map(|size| size.size_bytes).collect();
+    let sizes: Vec<usize> = found.found.sizes.iter().map(|size| size.size_bytes).collect();
     assert_eq!(sizes, (0..13).map(|power| 4usize.pow(power)).collect::<Vec<_>>());
     assert_eq!(doubted(&found).last(), Some(&"too_few_launches"));
 }
@@ -125,10 +126,10 @@ fn sizes_are_powers_of_four_up_to_the_largest() {
 #[test]
 fn what_does_not_depend_on_the_size_has_its_own_place() {
     let (_, found) = measured("register=1us,create=5us", 6);
-    let [create] = &found.registration.fixed[..] else { panic!("{:?}", found.registration.fixed) };
+    let [create] = &found.found.fixed[..] else { panic!("{:?}", found.found.fixed) };
     assert_eq!(create.name, "create");
     assert_is(&create.cost, 5_000_000, NEAR, "create");
-    assert!(measured("register=1us", 1).1.registration.fixed.is_empty());
+    assert!(measured("register=1us", 1).1.found.fixed.is_empty());
 }
 
 #[test]
@@ -137,11 +138,11 @@ fn intervals_hold_the_truth_in_noise() {
                 unlock=1us+1ns/page,noise=0.1";
     let (truth, found) = measured(rest, 20);
     assert_known(&truth, &found, 0.03);
-    let held = found.registration.sizes.iter().filter(|size| {
+    let held = found.found.sizes.iter().filter(|size| {
         let truth = truth.memory.register.unwrap().of(size.size_bytes) as f64 / 1e3;
         size.touched.ci_ns.unwrap().contains(truth)
     });
-    assert!(held.count() >= found.registration.sizes.len() - 2);
+    assert!(held.count() >= found.found.sizes.len() - 2);
 }
 
 #[test]

@@ -6,11 +6,12 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use netdyno_layers::sim::SimRegistrar;
+use netdyno_measure::reading::Reading;
 use netdyno_measure::record::Parameter;
 use netdyno_measure::registration::data::RegistrationLaunch;
-use netdyno_measure::registration::doubts::is_precise;
-use netdyno_measure::registration::extract::{Extracted, extract};
+use netdyno_measure::registration::extract::extract;
 use netdyno_measure::registration::pattern::{self, RegistrationPlan};
+use netdyno_measure::registration::record::Registration;
 use netdyno_protocol::sim::Truth;
 use netdyno_protocol::sim::memory::{Cost, PAGE};
 
@@ -128,10 +129,10 @@ fn is_known(cost: &Parameter, truth: f64, noise: f64) -> bool {
     cost.value_ns.is_some_and(|value| (value - truth).abs() <= near * truth + 0.002)
 }
 
-fn contradictions(drawn: &Drawn, data: &[RegistrationLaunch], found: &Extracted) -> Vec<String> {
+fn contradictions(drawn: &Drawn, found: &Reading<Registration>) -> Vec<String> {
     let mut wrong = Vec::new();
     let noise = drawn.truth.noise.share;
-    for size in &found.registration.sizes {
+    for size in &found.found.sizes {
         for ((name, cost), (_, truth)) in size.times().into_iter().zip(known(&drawn.truth, size.size_bytes)) {
             if !is_known(cost, truth, noise) {
                 wrong.push(format!("{name} of {}: {:?} for {truth}", size.size_bytes, cost.value_ns));
@@ -142,7 +143,7 @@ fn contradictions(drawn: &Drawn, data: &[RegistrationLaunch], found: &Extracted)
     if is_kept(drawn).is_some_and(|is_kept| is_kept != has("kept_after_deregistering")) {
         wrong.push(format!("kept after deregistering: {:?}", is_kept(drawn)));
     }
-    if noise == 0.0 && (has("imprecise") || !is_precise(data, &found.registration, PRECISION)) {
+    if noise == 0.0 && (has("imprecise") || !found.is_precise(PRECISION)) {
         wrong.push("figures without noise are not precise: measuring would not stop".into());
     }
     wrong
@@ -160,7 +161,7 @@ fn what_memory_costs_comes_back_from_random_truths() {
         let data = launches(&drawn, seed);
         let found = extract(&data, 0.95, PRECISION).unwrap();
         if drawn.truth.noise.share > 0.01 {
-            for size in &found.registration.sizes {
+            for size in &found.found.sizes {
                 for ((_, cost), (_, truth)) in
                     size.times().into_iter().zip(known(&drawn.truth, size.size_bytes))
                 {
@@ -169,7 +170,7 @@ fn what_memory_costs_comes_back_from_random_truths() {
                 }
             }
         }
-        for why in contradictions(&drawn, &data, &found) {
+        for why in contradictions(&drawn, &found) {
             wrong.push(format!(
                 "NETDYNO_SEED={seed} NETDYNO_RUNS=1 (up to {} B, {}): {why}",
                 drawn.largest_bytes, drawn.text
@@ -190,8 +191,8 @@ fn a_cost_of_nothing_is_known_at_once() {
     let drawn = Drawn { truth, text: String::new(), largest_bytes: 1 << 20 };
     let data = launches(&drawn, 1);
     let found = extract(&data, 0.95, PRECISION).unwrap();
-    assert_eq!(found.registration.sizes[0].deregister.value_ns, Some(0.0));
-    assert!(is_precise(&data, &found.registration, PRECISION));
+    assert_eq!(found.found.sizes[0].deregister.value_ns, Some(0.0));
+    assert!(found.is_precise(PRECISION));
     assert!(!found.doubts.iter().any(|doubt| doubt.name == "imprecise"), "{:?}", found.doubts);
 }
 

@@ -14,7 +14,9 @@
 //! * [`registration`]: the cost of registered memory.
 //! * [`sweep`]: the run time of a program over the dials of its link.
 //! * [`validation`]: the dials of a link against the parameters that they set.
-//! * [`task`]: the task of a launch, for every verb.
+//! * [`verbs`]: the registry of the verbs.
+//! * [`task`]: objects on which the tasks of the verbs run.
+//! * [`reading`]: the evaluation of launches.
 //! * [`show`]: figures in words.
 //! * [`record`]: the versioned record that every tool reads.
 #![forbid(unsafe_code)]
@@ -29,6 +31,7 @@ mod machine;
 pub mod order;
 pub mod overlap;
 mod precision;
+pub mod reading;
 pub mod record;
 pub mod registration;
 pub mod show;
@@ -39,3 +42,4 @@ pub mod sweep;
 pub mod task;
 pub mod unpaired;
 pub mod validation;
+pub mod verbs;

@@ -1,21 +1,61 @@
-//! Warnings about the precision of figures: too few launches, or intervals wider than asked for.
+//! The precision of figures: the interval that each may have, and warnings about wider ones.
 
 use crate::record::doubt::Doubt;
 use crate::show::{Number, Percent};
+use crate::stats::Interval;
+
+/// A figure with the half-width that its interval may have.
+pub(crate) struct Wanted {
+    pub(crate) name: String,
+    pub(crate) value: f64,
+    pub(crate) ci: Option<Interval>,
+    pub(crate) half_width: f64,
+}
+
+impl Wanted {
+    /// Reports whether the figure has an interval that is narrow enough.
+    pub(crate) fn is_met(&self) -> bool {
+        self.ci.is_some() && !self.is_wide()
+    }
+
+    /// Reports whether the figure has an interval that is too wide.
+    fn is_wide(&self) -> bool {
+        self.ci.is_some_and(|ci| ci.half_width() > self.half_width)
+    }
+
+    /// Returns the half-width as a multiple of the one that the interval may have.
+    fn excess(&self) -> f64 {
+        self.ci.map_or(0.0, Interval::half_width) / self.half_width
+    }
+}
+
+/// Returns the warning that a figure has no interval, or that intervals are wider than `precision`.
+pub(crate) fn doubt(wanted: &[Wanted], launches: usize, precision: f64) -> Option<Doubt> {
+    if wanted.iter().any(|figure| figure.ci.is_none()) {
+        return Some(too_few_launches(launches));
+    }
+    let wide = wanted.iter().filter(|figure| figure.is_wide());
+    let widest = wide.clone().max_by(|a, b| a.excess().total_cmp(&b.excess()))?;
+    let text = format!(
+        "{} of {} figures are wider than the ±{} asked for; the widest, {} times that, is {}",
+        wide.count(),
+        wanted.len(),
+        Percent(precision),
+        Number(widest.excess()),
+        widest.name
+    );
+    Some(Doubt::new("imprecise", text))
+}
+
+/// Returns the names of the figures whose intervals are too wide, with their half-widths.
+pub(crate) fn wide_names(wanted: &[Wanted]) -> Vec<String> {
+    let wide = wanted.iter().filter(|figure| figure.is_wide());
+    let share = |figure: &Wanted| Percent(figure.ci.map_or(0.0, Interval::half_width) / figure.value.abs());
+    wide.map(|figure| format!("{} (±{})", figure.name, share(figure))).collect()
+}
 
 /// Returns the warning that `launches` launches give no interval.
 pub(crate) fn too_few_launches(launches: usize) -> Doubt {
     let text = format!("{launches} launches are too few for an interval at this confidence");
     Doubt::new("too_few_launches", text)
-}
-
-/// Returns the warning that `wide` of `all` figures have intervals wider than `precision`. The `widest` is
-/// `excess` times as wide as asked for.
-pub(crate) fn imprecise((wide, all): (usize, usize), precision: f64, excess: f64, widest: &str) -> Doubt {
-    let text = format!(
-        "{wide} of {all} figures are wider than the ±{} asked for; the widest, {} times that, is {widest}",
-        Percent(precision),
-        Number(excess)
-    );
-    Doubt::new("imprecise", text)
 }

@@ -83,7 +83,7 @@ pub struct Run {
     /// How long the command took.
     pub wall_s: f64,
     /// What its ranks counted.
-    pub counted: Counted,
+    pub counted: MessageCounts,
     /// What the hook says against it.
     #[serde(default)]
     pub doubts: Vec<String>,
@@ -91,7 +91,7 @@ pub struct Run {
 
 /// Messages of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Counted {
+pub struct MessageCounts {
     /// Ranks.
     pub ranks: u64,
     /// Messages that all ranks sent.
@@ -167,7 +167,7 @@ pub struct Tolerance {
 
 /// The properties of a dial that the runs do not show.
 #[derive(Clone, Debug)]
-pub struct Subject {
+pub struct SweptDial {
     /// The dial, as on the command line.
     pub dial: String,
     /// True if the dial adds to the link; otherwise it sets the link.
@@ -192,7 +192,7 @@ pub enum Counts {
 }
 
 /// Computes the figures of a dial from its runs.
-pub fn read(subject: &Subject, runs: &[Run], sweep: &Sweep) -> Swept {
+pub fn read(subject: &SweptDial, runs: &[Run], sweep: &Sweep) -> Swept {
     let of_dial = || {
         let is_of = |run: &&Run| run.dial.as_deref().is_none_or(|dial| dial == subject.dial);
         runs.iter().filter(is_of).filter(|run| run.metric.is_finite())
@@ -225,7 +225,7 @@ pub fn read(subject: &Subject, runs: &[Run], sweep: &Sweep) -> Swept {
 }
 
 impl Counts {
-    fn of(self, counted: &Counted) -> u64 {
+    fn of(self, counted: &MessageCounts) -> u64 {
         match self {
             Self::Sent => counted.most_sent,
             Self::Received => counted.most_received,
@@ -380,8 +380,8 @@ fn knee(data: &[(f64, f64)], link: f64) -> Option<Knee> {
 mod tests {
     use super::*;
 
-    fn subject() -> Subject {
-        Subject { dial: "latency".into(), adds: true, unit_ns: 1e3, counts: Counts::Sent }
+    fn subject() -> SweptDial {
+        SweptDial { dial: "latency".into(), adds: true, unit_ns: 1e3, counts: Counts::Sent }
     }
 
     fn sweep() -> Sweep {
@@ -401,7 +401,7 @@ mod tests {
                     value: us * 1e3,
                     repetition,
                     metric: (2.0 + cost(us)) * noise,
-                    counted: Counted { most_sent: 10_000, ..Counted::default() },
+                    counted: MessageCounts { most_sent: 10_000, ..MessageCounts::default() },
                     ..Run::default()
                 });
             }

@@ -28,7 +28,7 @@ impl LaunchFigures {
         let values =
             match is_whole(launch).then(|| extract(std::slice::from_ref(launch), 0.95, 0.0)).flatten() {
                 Some(extracted) => {
-                    let plateau = extracted.plateau.value_ns;
+                    let plateau = extracted.found.plateau.value_ns;
                     extracted
                         .parameters
                         .times()

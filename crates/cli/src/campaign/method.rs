@@ -1,11 +1,11 @@
 //! A measuring verb: the task of its launches, and the evaluation of their data.
 
 use netdyno_measure::logp::data::LaunchData;
-use netdyno_measure::logp::doubts::is_precise;
 use netdyno_measure::logp::extract::extract;
 use netdyno_measure::logp::pattern::{BATCH_MESSAGES, LONGEST_BURST, Plan};
-use netdyno_measure::logp::ratio::{ratios, shares};
-use netdyno_measure::record::{Doubt, Found, LayerResult, Logp, Parameters, Ratio};
+use netdyno_measure::logp::ratio::ratios;
+use netdyno_measure::reading::Reading;
+use netdyno_measure::record::{Found, LayerResult, Ratio};
 use netdyno_measure::stats::Confidence;
 use netdyno_measure::task::{Data, Task};
 
@@ -52,16 +52,6 @@ impl Terms {
     }
 }
 
-/// The evaluation of a layer's launches.
-pub struct Reading {
-    /// The LogP parameters.
-    pub parameters: Parameters,
-    /// The further findings of the verb.
-    pub found: Found,
-    /// The warnings about these figures.
-    pub doubts: Vec<Doubt>,
-}
-
 /// A measuring verb.
 pub trait Method {
     /// Returns the number of processes in a launch, or `None` for one pair.
@@ -79,11 +69,8 @@ pub trait Method {
     /// Returns the task of the layer's next launch; `before` is the data of the previous ones.
     fn task(&self, terms: &Terms, before: &[Data]) -> Task;
 
-    /// Reports whether the figures have reached the precision that the user asked for.
-    fn is_precise(&self, launches: &[Data], terms: &Terms) -> bool;
-
     /// Evaluates the launches. Returns `None` if they contain no usable data.
-    fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading>;
+    fn read(&self, launches: &[Data], terms: &Terms) -> Option<Reading<Found>>;
 
     /// Returns the notes for standard error. The campaign prints them after the last launch.
     fn notes(&self) -> Vec<String> {
@@ -104,7 +91,7 @@ impl Method for Signature {
     fn task(&self, terms: &Terms, before: &[Data]) -> Task {
         let &Terms { launch, budget_ns, precision, confidence, seed, .. } = terms;
         // The first launch chooses the burst lengths and delays for all launches.
-        let shape = signatures(before).next().map(|data| data.shape.clone());
+        let shape = Data::first::<LaunchData>(before).map(|data| data.shape.clone());
         Task::Logp(Plan {
             launch,
             shape,
@@ -117,31 +104,8 @@ impl Method for Signature {
         })
     }
 
-    fn is_precise(&self, launches: &[Data], terms: &Terms) -> bool {
-        let launches: Vec<LaunchData> = signatures(launches).cloned().collect();
-        extract(&launches, terms.of_figures(), terms.precision)
-            .is_some_and(|extracted| is_precise(&extracted.parameters, terms.precision))
+    fn read(&self, launches: &[Data], terms: &Terms) -> Option<Reading<Found>> {
+        let launches = Data::of_verb(launches);
+        Some(extract(&launches, terms.of_figures(), terms.precision)?.of())
     }
-
-    fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading> {
-        let launches: Vec<LaunchData> = signatures(&launches).cloned().collect();
-        let extracted = extract(&launches, terms.of_figures(), terms.precision)?;
-        Some(Reading {
-            parameters: extracted.parameters,
-            found: Found::Logp(Logp {
-                plateau: extracted.plateau,
-                checks: extracted.checks,
-                shares: shares(&launches, terms.confidence),
-                launches,
-            }),
-            doubts: extracted.doubts,
-        })
-    }
-}
-
-fn signatures(launches: &[Data]) -> impl Iterator<Item = &LaunchData> {
-    launches.iter().filter_map(|data| match data {
-        Data::Logp(data) => Some(data),
-        _ => None,
-    })
 }

@@ -304,7 +304,7 @@ impl Campaign {
         runs.iter().all(|run| {
             let launches = stratify::headline(&*self.method, &run.launches, &run.probes, &strata);
             let terms = self.terms(run.bench, launches.len(), Duration::ZERO, host(&strata));
-            self.method.is_precise(&launches, &terms)
+            self.method.read(&launches, &terms).is_some_and(|reading| reading.is_precise(terms.precision))
         })
     }
 

@@ -1,6 +1,8 @@
 //! Evaluates a layer's launches stratum by stratum (`netdyno_measure::strata`), for any verb.
 
-use crate::campaign::method::{Method, Reading, Terms};
+use crate::campaign::method::{Method, Terms};
+use netdyno_measure::reading::Reading;
+use netdyno_measure::record::Found;
 use netdyno_measure::strata::{Place, Probe, Strata, Stratum, bounce, doubts, pace_ns, stolen_share};
 use netdyno_measure::task::Data;
 use std::borrow::Cow;
@@ -9,7 +11,7 @@ use std::collections::BTreeSet;
 /// The evaluation of a layer: of the headline stratum, and of all strata.
 pub struct Stratified {
     /// The evaluation of the headline launches.
-    pub reading: Reading,
+    pub reading: Reading<Found>,
     /// The strata, from near to far; empty if the processors were not probed.
     pub strata: Vec<Stratum>,
 }
@@ -40,7 +42,7 @@ pub fn read(
     terms: &Terms,
 ) -> Option<Stratified> {
     if probes.is_empty() || !method.is_stratified() {
-        return Some(Stratified { reading: method.read(data, terms)?, strata: Vec::new() });
+        return Some(Stratified { reading: method.read(&data, terms)?, strata: Vec::new() });
     }
     let places = places(probes, strata);
     let headline = strata.headline(&places);
@@ -49,7 +51,7 @@ pub fn read(
         let is_here = |at: &usize| places.get(*at) == Some(&place);
         let here: Vec<usize> = (0..data.len()).filter(is_here).collect();
         let of_here: Vec<Probe> = here.iter().map(|&at| probes[at].clone()).collect();
-        let reading = method.read(here.iter().map(|&at| data[at].clone()).collect(), terms);
+        let reading = method.read(&here.iter().map(|&at| data[at].clone()).collect::<Vec<_>>(), terms);
         let mut stratum = described(strata, place, place == headline, &of_here);
         stratum.parameters = reading.as_ref().map(|reading| reading.parameters.clone());
         if place == headline {

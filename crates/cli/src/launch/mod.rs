@@ -14,10 +14,8 @@ use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
 use bench::{Bench, Launched};
 use end::End;
-use netdyno_layers::sim::crowd as simulated_crowd;
-use netdyno_layers::sim::{SimMessenger, SimRegistrar, SimRequester};
-use netdyno_measure::layer::SizedRequester;
-use netdyno_measure::task::{AnySize, Data, Memory, Messages, Subject, Task};
+use netdyno_layers::sim;
+use netdyno_measure::task::Task;
 use pair::Pair;
 
 impl Bench {
@@ -28,50 +26,20 @@ impl Bench {
         interrupt: &Interrupt,
         progress: &mut dyn FnMut(f64),
     ) -> Result<Launched, Fault> {
-        let context =
+        let failed =
             |text: String| Fault::Failed(format!("{}, launch {}: {text}", self.layer, task.launch() + 1));
-        match (self.truth, task) {
-            (Some(truth), Task::Contention(plan)) => {
-                interrupt.check()?;
-                simulated_crowd::launch(truth, self.size_bytes, plan, progress)
-                    .map(|data| Data::Contention(data).into())
-                    .map_err(|error| context(error.0))
-            }
-            (None, Task::Contention(plan)) => {
-                crowd::launch(self, plan, interrupt, progress).map_err(|end| match end {
-                    End::Fault(fault) => fault,
-                    End::Failed(text) => context(text),
-                })
-            }
-            (Some(truth), Task::Overlap(_)) => {
-                interrupt.check()?;
-                Messages(SimMessenger::new(truth, task.seed()))
-                    .measure(task, progress)
-                    .map(Launched::from)
-                    .map_err(|error| context(error.0))
-            }
-            (Some(truth), Task::Registration(_)) => {
-                interrupt.check()?;
-                Memory(SimRegistrar::new(truth, task.seed()))
-                    .measure(task, progress)
-                    .map(Launched::from)
-                    .map_err(|error| context(error.0))
-            }
-            (Some(truth), _) => {
-                interrupt.check()?;
-                let mut requester = SimRequester::new(truth, task.seed());
-                requester
-                    .set_sizes(self.size_bytes, self.size_bytes)
-                    .and_then(|()| AnySize(requester).measure(task, progress))
-                    .map(Launched::from)
-                    .map_err(|error| context(error.0))
-            }
-            (None, _) => Pair::launch(self, task, interrupt)
-                .and_then(|pair| pair.measure(self, task, progress))
-                .map_err(|end| match end {
-                    End::Fault(fault) => fault,
-                    End::Failed(text) => context(text),
-                }),
+        if let Some(truth) = self.truth {
+            interrupt.check()?;
+            let data = sim::launch(truth, self.size_bytes, task, progress);
+            return data.map(Launched::from).map_err(|error| failed(error.0));
         }
+        let launched = match task {
+            Task::Contention(plan) => crowd::launch(self, plan, interrupt, progress),
+            _ => Pair::launch(self, task, interrupt).and_then(|pair| pair.measure(self, task, progress)),
+        };
+        launched.map_err(|end| match end {
+            End::Fault(fault) => fault,
+            End::Failed(text) => failed(text),
+        })
     }
 }

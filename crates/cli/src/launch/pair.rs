@@ -141,7 +141,7 @@ fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
     let size_bytes = match task {
         Task::Bulk(plan) => plan.largest_bytes.min(bench.layer.max_transfer()),
         Task::Overlap(plan) => plan.sizes.last().copied().unwrap_or(0).min(bench.layer.max_message()),
-        Task::Dialled(planned) => planned.size_bytes,
+        Task::Validate(planned) => planned.size_bytes,
         _ => bench.size_bytes,
     };
     let is_requester = rank == REQUESTER;

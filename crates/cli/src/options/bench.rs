@@ -1,6 +1,6 @@
 //! The options of every measuring verb: layers, precision, hosts and conditions.
 
-use crate::options::help::{HOSTS, HOW_PRECISELY, OUTPUT, SLOW, WHAT, WHERE};
+use crate::options::headings::{HOSTS, HOW_PRECISELY, OUTPUT, SLOW, WHAT, WHERE};
 use crate::options::output::OutputArgs;
 use crate::options::values::{bind, confidence, max_time, peer, precision, size};
 use clap::Args;

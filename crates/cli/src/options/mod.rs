@@ -1,7 +1,7 @@
 //! Options that several verbs share.
 
 pub mod bench;
-pub mod help;
+pub mod headings;
 pub mod output;
 pub mod program;
 pub mod values;

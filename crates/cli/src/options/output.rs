@@ -1,6 +1,6 @@
 //! The options for the place and the form of a result.
 
-use crate::options::help::OUTPUT;
+use crate::options::headings::OUTPUT;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 

@@ -23,7 +23,7 @@ const GRACE_KILLED: Duration = Duration::from_secs(5);
 /// Interval between two checks for processes of the run.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// `netdyno guard`.
+/// End a run whose command was killed; started by netdyno itself
 #[derive(Debug, Args)]
 pub struct GuardArgs {
     /// The folder of the run

@@ -1,6 +1,6 @@
 //! The link's own parameters: given by the user, taken from a record, or measured before the program runs.
 
-use crate::options::help::HOSTS;
+use crate::options::headings::HOSTS;
 use crate::program::apparatus::Apparatus;
 use crate::program::child::{spawn, wait};
 use crate::program::gauge::{self, Gauge};

@@ -14,7 +14,7 @@ use netdyno_protocol::dial::terms::{Dials, Own, TermsError};
 use std::env;
 use std::ffi::OsString;
 
-/// Heading of the dials, in the place of [`SLOW`](crate::options::help::SLOW).
+/// Heading of the dials, in the place of [`SLOW`](crate::options::headings::SLOW).
 pub const DIALS: &str = "A link made slow (+ adds to what the link has, = sets it)";
 /// Heading of the options for the path of messages.
 const ROUTE: &str = "How messages go";

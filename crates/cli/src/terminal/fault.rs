@@ -1,6 +1,5 @@
 //! The errors of the command and their exit codes: 1 if measuring failed, 2 for bad input.
 
-use crate::options::help::example_of;
 use crate::terminal::voice::say;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use netdyno_host::standard::output_was_closed;
@@ -43,6 +42,14 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// Turns clap's error into one line. `example_of` returns an example of a verb.
+    pub fn of_command_line(error: clap::Error, example_of: fn(&str) -> Option<&'static str>) -> Self {
+        match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Self::Help(error),
+            _ => Self::BadInput(one_line(&error, example_of)),
+        }
+    }
+
     /// Turns an interruption into [`Fault::Stopped`], for a command that has no result to lose.
     pub fn stopped(self) -> Self {
         match self {
@@ -108,22 +115,13 @@ pub fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-impl From<clap::Error> for Fault {
-    fn from(error: clap::Error) -> Self {
-        match error.kind() {
-            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Self::Help(error),
-            _ => Self::BadInput(one_line(&error)),
-        }
-    }
-}
-
 /// Returns the verb on the command line: its first word that is no option.
 pub fn verb_asked_for() -> Option<OsString> {
     env::args_os().skip(1).find(|word| !word.as_encoded_bytes().starts_with(b"-"))
 }
 
 /// Shortens clap's message of several lines to one line.
-fn one_line(error: &clap::Error) -> String {
+fn one_line(error: &clap::Error, example_of: fn(&str) -> Option<&'static str>) -> String {
     let verb = verb_asked_for().and_then(|verb| verb.into_string().ok());
     let known = verb.as_deref().and_then(|verb| Some((verb, example_of(verb)?)));
     let text = error.to_string();

@@ -1,24 +1,36 @@
 //! `netdyno bulk`.
 
 use crate::campaign;
-use crate::campaign::method::{Method, Reading, Terms};
+use crate::campaign::method::{Method, Terms};
 use crate::job::ranks::Ranks;
 use crate::options::bench::BenchArgs;
-use crate::options::help::WHAT;
+use crate::options::headings::WHAT;
 use crate::options::values::largest;
 use crate::terminal::fault::Fault;
+use crate::verbs::Examples;
 use clap::Args;
 use netdyno_measure::bulk::data::BulkLaunch;
-use netdyno_measure::bulk::doubts::is_precise;
 use netdyno_measure::bulk::extract::extract;
 use netdyno_measure::bulk::pattern::BulkPlan;
-use netdyno_measure::bulk::record::Bulk;
+use netdyno_measure::reading::Reading;
 use netdyno_measure::record::{Doubt, Found};
 use netdyno_measure::show::Bytes;
 use netdyno_measure::task::{Data, Task};
 use std::rc::Rc;
 
-/// `netdyno bulk`.
+/// The examples of the help.
+pub const EXAMPLES: &[Examples] = &[(
+    "bulk",
+    [
+        ("netdyno bulk --over am+shm,tcp", "compare two layers at every size"),
+        ("netdyno bulk --over tcp --largest 1MiB", "stop at 1 MiB"),
+        ("netdyno bulk --over udp --out bulk.html", "draw the result"),
+    ],
+)];
+
+/// Measure time, overheads, gap and bandwidth at every message size
+///
+/// T(n), bandwidth, o_s(n), o_r(n), g(n), L(n), G, and where the protocol changes (docs/bulk.md).
 #[derive(Debug, Args)]
 #[command(mut_arg("size", |size| size.hide(true)))]
 pub struct BulkArgs {
@@ -60,41 +72,23 @@ impl Method for EverySize {
     fn task(&self, terms: &Terms, before: &[Data]) -> Task {
         let &Terms { launch, budget_ns, precision, confidence, seed, .. } = terms;
         // The first launch chooses the sizes and bursts for all launches.
-        let shape = own(before).next().map(|data| data.shape.clone());
+        let shape = Data::first::<BulkLaunch>(before).map(|data| data.shape.clone());
         let largest_bytes = self.largest_bytes;
         let budget_ns = budget_ns.min(LONGEST_LAUNCH_NS);
         Task::Bulk(BulkPlan { launch, shape, largest_bytes, budget_ns, precision, confidence, seed })
     }
 
-    fn is_precise(&self, launches: &[Data], terms: &Terms) -> bool {
-        let launches: Vec<BulkLaunch> = own(launches).cloned().collect();
-        extract(&launches, terms.of_figures(), terms.precision)
-            .is_some_and(|extracted| is_precise(&extracted.bulk, terms.precision))
-    }
-
-    fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading> {
-        let launches: Vec<BulkLaunch> = own(&launches).cloned().collect();
-        let extracted = extract(&launches, terms.of_figures(), terms.precision)?;
-        let last = extracted.bulk.sizes.last().map(|size| size.size_bytes);
-        let largest_bytes = last.filter(|&last| last < self.largest_bytes);
-        let mut doubts = extracted.doubts;
-        doubts.extend(largest_bytes.map(|bytes| {
+    fn read(&self, launches: &[Data], terms: &Terms) -> Option<Reading<Found>> {
+        let launches = Data::of_verb(launches);
+        let mut reading = extract(&launches, terms.of_figures(), terms.precision)?;
+        let last = reading.found.sizes.last().map(|size| size.size_bytes);
+        reading.found.largest_bytes = last.filter(|&last| last < self.largest_bytes);
+        reading.doubts.extend(reading.found.largest_bytes.map(|bytes| {
             Doubt::new(
                 "largest_message",
                 format!("no message is larger than {}: sizes beyond it are not offered", Bytes(bytes)),
             )
         }));
-        Some(Reading {
-            parameters: extracted.parameters,
-            found: Found::Bulk(Bulk { largest_bytes, launches, ..extracted.bulk }),
-            doubts,
-        })
+        Some(reading.of())
     }
-}
-
-fn own(launches: &[Data]) -> impl Iterator<Item = &BulkLaunch> {
-    launches.iter().filter_map(|data| match data {
-        Data::Bulk(data) => Some(data),
-        _ => None,
-    })
 }

@@ -8,6 +8,7 @@ use crate::options::output::Format;
 use crate::records::output::{Sink, check_writable, render, write_whole};
 use crate::terminal::fault::Fault;
 use crate::terminal::voice::note;
+use crate::verbs::Examples;
 use netdyno_layers::catalogue::{EMBEDDED, Layer};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,16 @@ use std::time::SystemTime;
 
 /// Default folder of the results.
 const RESULTS: &str = "netdyno-results";
+
+/// The examples of the help.
+pub const EXAMPLES: &[Examples] = &[(
+    "",
+    [
+        ("netdyno", "characterise this machine in two minutes"),
+        ("netdyno logp --over am+shm,tcp", "measure the LogP parameters of two layers"),
+        ("netdyno help logp", "explain a command"),
+    ],
+)];
 
 /// Measures and writes the result. Without a place or form from the user, prints the table and keeps the
 /// record and the report in files.

@@ -1,12 +1,13 @@
 //! `netdyno compare`: compares two records, or two layers of one record.
 
-use crate::options::help::{HOW_PRECISELY, OUTPUT};
+use crate::options::headings::{HOW_PRECISELY, OUTPUT};
 use crate::options::output::Format;
 use crate::options::values::confidence;
 use crate::records::output::{COLUMNS, check_writable, format_of, write_stdout, write_whole};
 use crate::records::saved::Saved;
 use crate::terminal::fault::Fault;
 use crate::terminal::voice::note;
+use crate::verbs::Examples;
 use clap::{Args, ValueEnum};
 use netdyno_measure::show::Percent;
 use netdyno_report::compare::{Comparison, Side, Terms, Verdict, compare, csv, table};
@@ -16,7 +17,17 @@ use std::path::PathBuf;
 /// Maximum limit: a thousandfold.
 const LIMIT_AT_MOST: f64 = 1000.0;
 
-/// `netdyno compare`.
+/// The examples of the help.
+pub const EXAMPLES: &[Examples] = &[(
+    "compare",
+    [
+        ("netdyno compare old.json new.json", "compare two runs"),
+        ("netdyno compare old.json new.json --fail-on 5%", "fail if B is slower"),
+        ("netdyno compare run.json:tcp run.json:udp", "compare two layers"),
+    ],
+)];
+
+/// Compare two records or two layers: ratios with intervals
 #[derive(Debug, Args)]
 pub struct CompareArgs {
     /// Compare with this record; FILE:LAYER names one layer of it

@@ -2,10 +2,21 @@
 
 use crate::records::output::write_stdout;
 use crate::terminal::fault::Fault;
+use crate::verbs::Examples;
 use clap::{Args, Command, ValueEnum};
 use clap_complete::{Shell as Generator, generate};
 
-/// `netdyno completions`.
+/// The examples of the help.
+pub const EXAMPLES: &[Examples] = &[(
+    "completions",
+    [
+        ("netdyno completions bash >/etc/bash_completion.d/netdyno", "for bash"),
+        ("netdyno completions zsh >~/.zfunc/_netdyno", "for zsh"),
+        ("netdyno completions fish >~/.config/fish/completions/netdyno.fish", "for fish"),
+    ],
+)];
+
+/// Print the completions of a shell
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
     /// Print the completions of this shell

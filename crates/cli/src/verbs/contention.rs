@@ -1,16 +1,17 @@
 //! `netdyno contention`.
 
 use crate::campaign;
-use crate::campaign::method::{Method, Reading, Terms};
+use crate::campaign::method::{Method, Terms};
 use crate::job::ranks::Ranks;
 use crate::options::bench::BenchArgs;
-use crate::options::help::WHAT;
+use crate::options::headings::WHAT;
 use crate::terminal::fault::Fault;
+use crate::verbs::Examples;
 use clap::Args;
 use netdyno_measure::contention::data::CrowdData;
 use netdyno_measure::contention::direct::CrowdPlan;
-use netdyno_measure::contention::doubts::is_precise;
 use netdyno_measure::contention::extract::extract;
+use netdyno_measure::reading::Reading;
 use netdyno_measure::record::Found;
 use netdyno_measure::task::{Data, Task};
 use std::rc::Rc;
@@ -18,7 +19,17 @@ use std::rc::Rc;
 /// Maximum number of processes in `contention`.
 pub const PROCS_AT_MOST: u8 = 64;
 
-/// `netdyno contention`.
+/// The examples of the help.
+pub const EXAMPLES: &[Examples] = &[(
+    "contention",
+    [
+        ("netdyno contention --over am+udp", "measure four processes"),
+        ("netdyno contention --over tcp --procs 8 --wait yield", "measure eight"),
+        ("mpiexec -n 4 netdyno contention --over am+udp", "measure those of a job"),
+    ],
+)];
+
+/// Measure round trips and gaps while many processes communicate
 #[derive(Debug, Args)]
 pub struct ContentionArgs {
     /// What is measured, and how.
@@ -66,30 +77,12 @@ impl Method for Crowding {
     fn task(&self, terms: &Terms, before: &[Data]) -> Task {
         let &Terms { launch, budget_ns, seed, .. } = terms;
         // The first launch chooses the window and the delay for all launches.
-        let shape = crowds(before).next().map(|data| data.shape.clone());
+        let shape = Data::first::<CrowdData>(before).map(|data| data.shape.clone());
         Task::Contention(CrowdPlan { launch, procs: self.procs, shape, budget_ns, seed })
     }
 
-    fn is_precise(&self, launches: &[Data], terms: &Terms) -> bool {
-        let launches: Vec<CrowdData> = crowds(launches).cloned().collect();
-        extract(&launches, terms.of_figures(), terms.precision)
-            .is_some_and(|extracted| is_precise(&extracted.parameters, &extracted.found, terms.precision))
+    fn read(&self, launches: &[Data], terms: &Terms) -> Option<Reading<Found>> {
+        let launches = Data::of_verb(launches);
+        Some(extract(&launches, terms.of_figures(), terms.precision)?.of())
     }
-
-    fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading> {
-        let launches: Vec<CrowdData> = crowds(&launches).cloned().collect();
-        let extracted = extract(&launches, terms.of_figures(), terms.precision)?;
-        Some(Reading {
-            parameters: extracted.parameters,
-            found: Found::Contention(extracted.found),
-            doubts: extracted.doubts,
-        })
-    }
-}
-
-fn crowds(launches: &[Data]) -> impl Iterator<Item = &CrowdData> {
-    launches.iter().filter_map(|data| match data {
-        Data::Contention(data) => Some(data),
-        _ => None,
-    })
 }

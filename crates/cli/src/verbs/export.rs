@@ -1,10 +1,11 @@
 //! `netdyno export`: measured parameters in the input formats of simulators.
 
-use crate::options::help::OUTPUT;
+use crate::options::headings::OUTPUT;
 use crate::records::output::{check_writable, write_stdout, write_whole};
 use crate::records::saved::Saved;
 use crate::terminal::fault::Fault;
 use crate::terminal::voice::note;
+use crate::verbs::Examples;
 use clap::{Args, ValueEnum};
 use netdyno_measure::record::LayerResult;
 use netdyno_report::export::curve::Curve;
@@ -12,7 +13,17 @@ use netdyno_report::export::loggopsim::{self, TimeUnit};
 use netdyno_report::export::{ExportError, Exported, csv, simgrid};
 use std::path::PathBuf;
 
-/// `netdyno export`.
+/// The examples of the help.
+pub const EXAMPLES: &[Examples] = &[(
+    "export",
+    [
+        ("netdyno export run.json --to loggopsim", "print options"),
+        ("netdyno export bulk.json:tcp --to simgrid --out host.xml", "choose tcp"),
+        ("netdyno export run.json --to csv", "print a table"),
+    ],
+)];
+
+/// Write parameters for LogGOPSim, for SimGrid, or as CSV
 #[derive(Debug, Args)]
 pub struct ExportArgs {
     /// Read these records; FILE:LAYER names one layer of a record

@@ -2,7 +2,23 @@
 
 use crate::records::output::write_stdout;
 use crate::terminal::fault::Fault;
+use crate::verbs::Examples;
+use clap::Args;
 use netdyno_layers::catalogue::{ALL, Layer};
+
+/// The examples of the help.
+pub const EXAMPLES: &[Examples] = &[(
+    "layers",
+    [
+        ("netdyno layers", "list the layers"),
+        ("NETDYNO_MPICC=/opt/mpi/bin/mpicc netdyno layers", "look for another MPI"),
+        ("NETDYNO_PLUGIN=./mine.so netdyno layers", "look at a layer of your own"),
+    ],
+)];
+
+/// List the layers, what each can do, and why one is not available
+#[derive(Debug, Args)]
+pub struct LayersArgs {}
 
 /// Lists the layers.
 pub fn run() -> Result<(), Fault> {

@@ -1,20 +1,34 @@
 //! `netdyno logp`.
 
 use crate::campaign;
-use crate::campaign::method::{Method, Reading, Signature, Terms};
+use crate::campaign::method::{Method, Signature, Terms};
 use crate::campaign::reference::{self, Route};
 use crate::job::ranks::Ranks;
 use crate::options::bench::BenchArgs;
-use crate::options::help::WHAT;
+use crate::options::headings::WHAT;
 use crate::terminal::fault::Fault;
+use crate::verbs::Examples;
 use clap::Args;
 use netdyno_layers::catalogue::Layer;
 use netdyno_measure::logp::ratio::{ratio, ratios};
-use netdyno_measure::record::{LayerResult, Ratio};
+use netdyno_measure::reading::Reading;
+use netdyno_measure::record::{Found, LayerResult, Ratio};
 use netdyno_measure::task::{Data, Task};
 use std::rc::Rc;
 
-/// `netdyno logp`.
+/// The examples of the help.
+pub const EXAMPLES: &[Examples] = &[(
+    "logp",
+    [
+        ("netdyno logp --over am+shm,udp,tcp", "compare three layers"),
+        ("netdyno logp --over mpi --launcher 'mpiexec -n {n}'", "measure an MPI"),
+        ("netdyno logp --over tcp --size 1KiB --out run.json", "keep the record"),
+    ],
+)];
+
+/// Measure o_s, o_r, g, L and the round trip
+///
+/// The method is the LogP signature: bursts of requests with delays between them.
 #[derive(Debug, Args)]
 pub struct LogpArgs {
     /// What is measured, and how.
@@ -54,11 +68,7 @@ impl Method for Compared {
         Signature.task(terms, before)
     }
 
-    fn is_precise(&self, launches: &[Data], terms: &Terms) -> bool {
-        Signature.is_precise(launches, terms)
-    }
-
-    fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading> {
+    fn read(&self, launches: &[Data], terms: &Terms) -> Option<Reading<Found>> {
         Signature.read(launches, terms)
     }
 

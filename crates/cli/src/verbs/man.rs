@@ -1,9 +1,9 @@
 //! `netdyno man`: manual pages, from the definition of the options.
 
-use crate::options::help::examples;
 use crate::records::output::write_whole;
 use crate::terminal::fault::Fault;
 use crate::terminal::voice::note;
+use crate::verbs::{Examples, examples};
 use clap::{Args, Command};
 use clap_mangen::Man;
 use roff::{Roff, bold, roman};
@@ -11,7 +11,17 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// `netdyno man`.
+/// The examples of the help.
+pub const EXAMPLES: &[Examples] = &[(
+    "man",
+    [
+        ("netdyno man ~/.local/share/man/man1", "write all pages"),
+        ("netdyno man . && man ./netdyno-logp.1", "read one of them"),
+        ("netdyno man /usr/local/share/man/man1", "install them for all users"),
+    ],
+)];
+
+/// Write the manual pages into a folder
 #[derive(Debug, Args)]
 pub struct ManArgs {
     /// Write netdyno.1, netdyno-logp.1 and so on into this folder

@@ -1,4 +1,4 @@
-//! The verbs. Each file has the options of one verb and its implementation.
+//! The verbs, one file each, and their registry. A new verb is a file, and one entry in [`registry`].
 
 pub mod bulk;
 pub mod characterise;
@@ -18,3 +18,127 @@ pub mod serve;
 pub mod soak;
 pub mod sweep;
 pub mod validate;
+
+use crate::job::ranks::Ranks;
+use crate::launch::worker::{self, WorkerArgs};
+use crate::options::bench::Measuring;
+use crate::program::guard::{self, GuardArgs};
+use crate::terminal::fault::Fault;
+use bulk::BulkArgs;
+use clap::{Command, Subcommand};
+use compare::CompareArgs;
+use completions::CompletionsArgs;
+use contention::ContentionArgs;
+use export::ExportArgs;
+use layers::LayersArgs;
+use logp::LogpArgs;
+use man::ManArgs;
+use overlap::OverlapArgs;
+use plugin::PluginArgs;
+use registration::RegistrationArgs;
+use report::ReportArgs;
+use run::RunArgs;
+use serve::ServeArgs;
+use soak::SoakArgs;
+use std::rc::Rc;
+use sweep::SweepArgs;
+use validate::ValidateArgs;
+
+/// A command line with its examples for the help: its words after `netdyno`, and three commands with their
+/// purposes.
+pub type Examples = (&'static str, [(&'static str, &'static str); 3]);
+
+/// What a verb gets from the command beside its arguments.
+pub struct Context {
+    /// The job in which this command runs, if a launcher started it.
+    pub ranks: Option<Rc<Ranks>>,
+    /// The definition of the command line, with all help texts.
+    pub definition: fn() -> Command,
+}
+
+/// Defines [`Verb`], [`GROUPS`] and [`EXAMPLES`]. An entry has the arguments of a verb, its module, the call
+/// that performs it, and its measuring options if it measures.
+macro_rules! registry {
+    (
+        |$args:ident, $context:ident|
+        $($group:literal { $($verb:ident($of:ty) in $module:ident: $run:expr, $measuring:expr;)* })*
+        hidden { $($inner:ident($inner_of:ty): $inner_run:expr;)* }
+    ) => {
+        /// The verbs.
+        #[derive(Debug, Subcommand)]
+        pub enum Verb {
+            $($($verb(Box<$of>),)*)*
+            $(#[command(hide = true)] $inner(Box<$inner_of>),)*
+        }
+
+        #[allow(unused_variables, reason = "not every entry uses its arguments")]
+        impl Verb {
+            /// Performs the verb.
+            pub fn perform(&self, $context: Context) -> Result<(), Fault> {
+                match self {
+                    $($(Self::$verb($args) => $run,)*)*
+                    $(Self::$inner($args) => $inner_run,)*
+                }
+            }
+
+            /// Returns the measuring options, if the verb measures layers.
+            pub fn measuring(&self) -> Option<&Measuring> {
+                match self {
+                    $($(Self::$verb($args) => $measuring,)*)*
+                    $(Self::$inner(_) => None,)*
+                }
+            }
+        }
+
+        /// The verbs, by purpose.
+        pub const GROUPS: &[(&str, &[&str])] = &[$(($group, &[$(stringify!($module)),*])),*];
+
+        /// The examples of all verbs.
+        pub const EXAMPLES: &[&[Examples]] = &[characterise::EXAMPLES, $($($module::EXAMPLES),*),*];
+    };
+}
+
+registry! {
+    |args, context|
+    "Measure layers" {
+        Logp(LogpArgs) in logp: logp::run(args, context.ranks), Some(&args.bench.measuring);
+        Bulk(BulkArgs) in bulk: bulk::run(args, context.ranks), Some(&args.bench.measuring);
+        Contention(ContentionArgs) in contention: contention::run(args, context.ranks), Some(&args.bench.measuring);
+        Overlap(OverlapArgs) in overlap: overlap::run(args, context.ranks), Some(&args.bench.measuring);
+        Registration(RegistrationArgs) in registration:
+            registration::run(args, context.ranks), Some(&args.bench.measuring);
+    }
+    "Run programs over another link" {
+        Run(RunArgs) in run: run::run(args).map_err(Fault::of_runner), None;
+        Sweep(SweepArgs) in sweep: sweep::run(args).map_err(Fault::of_runner), None;
+        Validate(ValidateArgs) in validate: validate::run(args, context.ranks), Some(&args.measuring);
+    }
+    "Use records" {
+        Report(ReportArgs) in report: report::run(args), None;
+        Compare(CompareArgs) in compare: compare::run(args), None;
+        Export(ExportArgs) in export: export::run(args), None;
+    }
+    "Prepare" {
+        Layers(LayersArgs) in layers: layers::run(), None;
+        Plugin(PluginArgs) in plugin: plugin::run(args), None;
+        Serve(ServeArgs) in serve: serve::run(args), None;
+        Soak(SoakArgs) in soak: soak::run(args), None;
+        Completions(CompletionsArgs) in completions: completions::run(args, (context.definition)()), None;
+        Man(ManArgs) in man: man::run(args, (context.definition)()), None;
+    }
+    hidden {
+        Worker(WorkerArgs): worker::run(args);
+        Guard(GuardArgs): guard::run(args);
+    }
+}
+
+/// Returns the examples of a verb; the bare command has no name.
+pub fn examples(verb: &str) -> &'static [(&'static str, &'static str)] {
+    let mut all = EXAMPLES.iter().copied().flatten();
+    all.find(|(name, _)| *name == verb).map_or(&[], |(_, examples)| examples)
+}
+
+/// Returns the first example of a verb.
+pub fn first_example(verb: &str) -> Option<&'static str> {
+    examples(verb).first().map(|(command, _)| *command)
+}

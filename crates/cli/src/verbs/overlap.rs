@@ -1,27 +1,40 @@
 //! `netdyno overlap`.
 
 use crate::campaign;
-use crate::campaign::method::{Method, Reading, Terms};
+use crate::campaign::method::{Method, Terms};
 use crate::job::ranks::Ranks;
 use crate::options::bench::BenchArgs;
-use crate::options::help::WHAT;
+use crate::options::headings::WHAT;
 use crate::options::values::bytes;
 use crate::terminal::fault::Fault;
+use crate::verbs::Examples;
 use clap::{Args, ValueEnum};
 use netdyno_layers::catalogue::Layer;
 use netdyno_measure::order::Order;
 use netdyno_measure::overlap::data::OverlapLaunch;
-use netdyno_measure::overlap::doubts::is_precise;
 use netdyno_measure::overlap::extract::extract;
 use netdyno_measure::overlap::pattern::smallest_trip;
 use netdyno_measure::overlap::plan::{self, METHODS, OverlapPlan};
 use netdyno_measure::overlap::record::Overlap;
+use netdyno_measure::reading::Reading;
 use netdyno_measure::record::{Doubt, Found};
 use netdyno_measure::show::Size;
 use netdyno_measure::task::{Data, Task};
 use std::rc::Rc;
 
-/// `netdyno overlap`.
+/// The examples of the help.
+pub const EXAMPLES: &[Examples] = &[(
+    "overlap",
+    [
+        ("netdyno overlap --over am+shm,tcp", "compare two layers"),
+        ("netdyno overlap --over tcp --sizes 5kB,1MB", "choose the sizes"),
+        ("netdyno overlap --over am+udp --method polling", "use one method"),
+    ],
+)];
+
+/// Measure how much computation goes on behind messages (COMB)
+///
+/// It also tells who pays for moving the data (docs/overlap.md).
 #[derive(Debug, Args)]
 #[command(mut_arg("size", |size| size.hide(true)))]
 pub struct OverlapArgs {
@@ -142,28 +155,17 @@ impl Method for Comb {
     fn task(&self, terms: &Terms, before: &[Data]) -> Task {
         let &Terms { launch, budget_ns, precision, seed, .. } = terms;
         // The first launch chooses the sizes and intervals for all launches.
-        let shape = own(before).next().map(|data| data.shape.clone());
+        let shape = Data::first::<OverlapLaunch>(before).map(|data| data.shape.clone());
         let (sizes, methods) = (self.sizes.clone(), self.methods.clone());
         let queue = self.queue;
         Task::Overlap(OverlapPlan { launch, shape, sizes, queue, methods, budget_ns, precision, seed })
     }
 
-    fn is_precise(&self, launches: &[Data], terms: &Terms) -> bool {
-        let launches: Vec<OverlapLaunch> = own(launches).cloned().collect();
-        extract(&launches, terms.confidence, terms.precision)
-            .is_some_and(|extracted| is_precise(&extracted.overlap, terms.precision))
-    }
-
-    fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading> {
-        let launches: Vec<OverlapLaunch> = own(&launches).cloned().collect();
-        let extracted = extract(&launches, terms.confidence, terms.precision)?;
-        let mut doubts = extracted.doubts;
-        doubts.extend(self.not_offered(&extracted.overlap));
-        Some(Reading {
-            parameters: extracted.parameters,
-            found: Found::Overlap(Overlap { launches, ..extracted.overlap }),
-            doubts,
-        })
+    fn read(&self, launches: &[Data], terms: &Terms) -> Option<Reading<Found>> {
+        let launches = Data::of_verb(launches);
+        let mut reading = extract(&launches, terms.confidence, terms.precision)?;
+        reading.doubts.extend(self.not_offered(&reading.found));
+        Some(reading.of())
     }
 }
 
@@ -199,10 +201,3 @@ impl Comb {
 
 /// Smallest and largest size of a message, in bytes.
 pub const SIZES: (usize, usize) = (Order::LEN, 1 << 30);
-
-fn own(launches: &[Data]) -> impl Iterator<Item = &OverlapLaunch> {
-    launches.iter().filter_map(|data| match data {
-        Data::Overlap(data) => Some(data),
-        _ => None,
-    })
-}

@@ -2,13 +2,42 @@
 
 use crate::records::output::write_stdout;
 use crate::terminal::fault::Fault;
+use crate::verbs::Examples;
 use clap::{Args, Subcommand};
 use netdyno_plugin::plugin::Plugin;
 use netdyno_plugin::site;
 use netdyno_plugin::source::{HEADER, Source};
 use std::path::PathBuf;
 
-/// `netdyno plugin`.
+/// The examples of the help.
+pub const EXAMPLES: &[Examples] = &[
+    (
+        "plugin",
+        [
+            ("netdyno plugin show skeleton", "print the shortest layer"),
+            ("netdyno plugin build mine.c", "build a layer of your own"),
+            ("netdyno plugin build mpi --cc /opt/mpi/bin/mpicc", "build mpi"),
+        ],
+    ),
+    (
+        "plugin build",
+        [
+            ("netdyno plugin build mine.c", "build a layer of your own"),
+            ("netdyno plugin build ofi", "build the layer ofi"),
+            ("netdyno plugin build mpi --cc /opt/mpi/bin/mpicc", "build mpi"),
+        ],
+    ),
+    (
+        "plugin show",
+        [
+            ("netdyno plugin show skeleton", "print the shortest layer"),
+            ("netdyno plugin show layer.h", "print the interface"),
+            ("netdyno plugin show mpi", "print the layer mpi"),
+        ],
+    ),
+];
+
+/// Build layers written in C, or print their sources
 #[derive(Debug, Args)]
 pub struct PluginArgs {
     /// What to do.

@@ -1,25 +1,35 @@
 //! `netdyno registration`.
 
 use crate::campaign;
-use crate::campaign::method::{Method, Reading, Terms};
+use crate::campaign::method::{Method, Terms};
 use crate::job::ranks::Ranks;
 use crate::options::bench::BenchArgs;
-use crate::options::help::WHAT;
+use crate::options::headings::WHAT;
 use crate::options::values::largest;
 use crate::terminal::fault::Fault;
+use crate::verbs::Examples;
 use clap::Args;
 use netdyno_layers::catalogue::{ALL, Layer};
+use netdyno_measure::reading::Reading;
 use netdyno_measure::record::Found;
 use netdyno_measure::registration::data::RegistrationLaunch;
-use netdyno_measure::registration::doubts::is_precise;
 use netdyno_measure::registration::extract::extract;
 use netdyno_measure::registration::pattern::RegistrationPlan;
-use netdyno_measure::registration::record::Registration;
 use netdyno_measure::show::Bytes;
 use netdyno_measure::task::{Data, Task};
 use std::rc::Rc;
 
-/// `netdyno registration`.
+/// The examples of the help.
+pub const EXAMPLES: &[Examples] = &[(
+    "registration",
+    [
+        ("netdyno registration --over vi+shm", "measure one layer"),
+        ("netdyno registration --over ofi:tcp,ucx:tcp", "compare two libraries"),
+        ("netdyno registration --over vi+shm --largest 1MiB", "stop at 1 MiB"),
+    ],
+)];
+
+/// Measure what registering memory costs, beside mlock
 #[derive(Debug, Args)]
 #[command(mut_arg("size", |size| size.hide(true)))]
 pub struct RegistrationArgs {
@@ -92,7 +102,7 @@ impl Method for Registering {
     fn task(&self, terms: &Terms, before: &[Data]) -> Task {
         let &Terms { launch, budget_ns, seed, .. } = terms;
         // The first launch chooses the samples for all launches.
-        let shape = own(before).next().map(|data| data.shape.clone());
+        let shape = Data::first::<RegistrationLaunch>(before).map(|data| data.shape.clone());
         Task::Registration(RegistrationPlan {
             launch,
             shape,
@@ -102,28 +112,10 @@ impl Method for Registering {
         })
     }
 
-    fn is_precise(&self, launches: &[Data], terms: &Terms) -> bool {
-        let launches: Vec<RegistrationLaunch> = own(launches).cloned().collect();
-        extract(&launches, terms.confidence, terms.precision)
-            .is_some_and(|extracted| is_precise(&launches, &extracted.registration, terms.precision))
+    fn read(&self, launches: &[Data], terms: &Terms) -> Option<Reading<Found>> {
+        let launches = Data::of_verb(launches);
+        Some(extract(&launches, terms.confidence, terms.precision)?.of())
     }
-
-    fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading> {
-        let launches: Vec<RegistrationLaunch> = own(&launches).cloned().collect();
-        let extracted = extract(&launches, terms.confidence, terms.precision)?;
-        Some(Reading {
-            parameters: extracted.parameters,
-            found: Found::Registration(Registration { launches, ..extracted.registration }),
-            doubts: extracted.doubts,
-        })
-    }
-}
-
-fn own(launches: &[Data]) -> impl Iterator<Item = &RegistrationLaunch> {
-    launches.iter().filter_map(|data| match data {
-        Data::Registration(data) => Some(data),
-        _ => None,
-    })
 }
 
 #[cfg(test)]

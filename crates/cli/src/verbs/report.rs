@@ -1,15 +1,26 @@
 //! `netdyno report`: draws saved records.
 
-use crate::options::help::OUTPUT;
+use crate::options::headings::OUTPUT;
 use crate::options::output::Format;
 use crate::records::output::{check_writable, format_of, render, render_sweep, write_stdout, write_whole};
 use crate::records::saved::{read, read_sweep};
 use crate::terminal::fault::Fault;
 use crate::terminal::voice::note;
+use crate::verbs::Examples;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
-/// `netdyno report`.
+/// The examples of the help.
+pub const EXAMPLES: &[Examples] = &[(
+    "report",
+    [
+        ("netdyno report run.json", "draw netdyno-report.html"),
+        ("netdyno report old.json new.json --out both.html", "draw two records"),
+        ("netdyno report run.json --format table --out -", "print the table"),
+    ],
+)];
+
+/// Draw the report of saved records
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// Read these records, or one sweep, as written by --format json

@@ -1,7 +1,7 @@
 //! `netdyno run`: runs an unmodified MPI program over an emulated link.
 
 use crate::hosts::machine;
-use crate::options::help::OUTPUT;
+use crate::options::headings::OUTPUT;
 use crate::options::program::ProgramArgs;
 use crate::program::apparatus::{Apparatus, grain_shift};
 use crate::program::child::{code, spawn, wait};
@@ -12,6 +12,7 @@ use crate::records::output::{check_writable, write_whole};
 use crate::terminal::fault::{Fault, RUNNER};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::voice::note;
+use crate::verbs::Examples;
 use clap::Args;
 use netdyno_apparatus_fi::page::{Plan, Turn};
 use netdyno_protocol::dial::profile::Profile;
@@ -20,7 +21,20 @@ use serde::Serialize;
 use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
 
-/// `netdyno run`.
+/// The examples of the help.
+pub const EXAMPLES: &[Examples] = &[(
+    "run",
+    [
+        ("netdyno run --latency +10us -- mpiexec -n 4 ./app", "add 10 µs of L"),
+        ("netdyno run --bandwidth =1GB/s -- mpiexec -n 2 ./app", "set G"),
+        ("netdyno run --profile slow-start -- mpiexec -n 2 ./app", "vary in time"),
+    ],
+)];
+
+/// Run an unmodified MPI program over an emulated link
+///
+/// The dials L, o_s, o_r, g_s, g_r and G are turned below MPI, in libfabric (docs/apparatus.md). Options
+/// stand before the program.
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// How the dials are turned.

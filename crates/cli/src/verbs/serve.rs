@@ -5,12 +5,13 @@ use crate::hosts::secret;
 use crate::hosts::session::{Ask, PORT, Reply, Reserved};
 use crate::launch::orders::Answer;
 use crate::launch::worker;
-use crate::options::help::HOSTS;
+use crate::options::headings::HOSTS;
 use crate::options::values::peer;
 use crate::records::output::write_stdout;
 use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::voice::say;
+use crate::verbs::Examples;
 use clap::Args;
 use netdyno_clock::place;
 use netdyno_host::random;
@@ -29,7 +30,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// `netdyno serve`.
+/// The examples of the help.
+pub const EXAMPLES: &[Examples] = &[(
+    "serve",
+    [
+        ("netdyno serve", "serve at all addresses"),
+        ("netdyno serve --bind 10.0.0.1 --key-file key", "choose address and key"),
+        ("netdyno serve --bind 127.0.0.1 --one-off", "serve this host once"),
+    ],
+)];
+
+/// Serve this host to --peer of another one, until Ctrl-C
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// Listen at this address [default: all of this host]

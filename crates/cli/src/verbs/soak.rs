@@ -1,11 +1,12 @@
 //! `netdyno soak`: runs the reliable protocol over a simulated network with failures, one seed at a time, and
 //! checks it against an oracle.
 
-use crate::options::help::WHAT;
+use crate::options::headings::WHAT;
 use crate::records::output::write_stdout;
 use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::progress::Progress;
+use crate::verbs::Examples;
 use clap::Args;
 use netdyno_measure::show::{Percent, Time};
 use netdyno_protocol::sim::soak::{self, LOSS_CLASSES, Outcome, Violation};
@@ -13,7 +14,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// `netdyno soak`.
+/// The examples of the help.
+pub const EXAMPLES: &[Examples] = &[(
+    "soak",
+    [
+        ("netdyno soak", "run 10000 seeds"),
+        ("netdyno soak --seeds 1000000", "run a million"),
+        ("netdyno soak --first 77 --seeds 1", "run one seed again"),
+    ],
+)];
+
+/// Check the reliable protocol on a simulated network that fails
 #[derive(Debug, Args)]
 pub struct SoakArgs {
     /// Run this many seeds

@@ -3,13 +3,16 @@
 //!
 //! * [`SimRequester`]: requests of one size, and of any size. * [`SimMessenger`]: messages.
 //! * [`SimRegistrar`]: registration of memory. * [`crowd`]: many interfaces in one virtual time.
+//! * [`launch()`]: one launch of any verb.
 
 pub mod crowd;
+mod launch;
 mod messages;
 mod registrar;
 mod requests;
 mod time;
 
+pub use launch::launch;
 pub use messages::SimMessenger;
 use netdyno_measure::layer::LayerError;
 use netdyno_protocol::sim::Stuck;

@@ -5,8 +5,9 @@ use super::simulated::known::Known;
 use super::simulated::sizes;
 use super::{Coverage, Misses, assert_sound, each, seed, truths};
 use netdyno_measure::bulk::data::BulkLaunch;
-use netdyno_measure::bulk::extract::{Extracted, extract};
+use netdyno_measure::bulk::extract::extract;
 use netdyno_measure::bulk::record::{Segment, SizeFigures};
+use netdyno_measure::reading::Reading;
 use netdyno_measure::record::{Limit, Status};
 use netdyno_protocol::sim::Truth;
 
@@ -68,7 +69,7 @@ fn check_segment(segment: &Segment, truth: &Truth, misses: &mut Misses) {
 fn check(region: Region, seed: u64) -> Misses {
     let drawn = Drawn::from(region, seed).with_bytes();
     let truth = drawn.truth();
-    let Extracted { bulk, doubts, .. } = extract(&launches(truth, seed, 1), 0.95, 0.02).unwrap();
+    let Reading { found: bulk, doubts, .. } = extract(&launches(truth, seed, 1), 0.95, 0.02).unwrap();
     let mut misses = Misses::default();
     bulk.sizes.iter().for_each(|size| check_size(size, &truth, &mut misses));
     bulk.segments.iter().for_each(|segment| check_segment(segment, &truth, &mut misses));
@@ -89,7 +90,7 @@ fn with_noise_the_intervals_cover_random_functions() {
         let region = SHALLOW[seed as usize % SHALLOW.len()];
         let drawn = Drawn::from(region, seed).with_bytes().with_noise();
         let truth = drawn.truth();
-        let Extracted { bulk, .. } = extract(&launches(truth, seed, 9), 0.95, 0.02).unwrap();
+        let Reading { found: bulk, .. } = extract(&launches(truth, seed, 9), 0.95, 0.02).unwrap();
         let mut coverage = [Coverage::default(); 5];
         for size in &bulk.sizes {
             let known = Known::of(&truth, size.size_bytes);

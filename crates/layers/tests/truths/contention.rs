@@ -6,7 +6,8 @@ use super::{Misses, assert_sound, each, seed, truths};
 use netdyno_layers::sim::crowd;
 use netdyno_measure::contention::data::CrowdData;
 use netdyno_measure::contention::direct::CrowdPlan;
-use netdyno_measure::contention::extract::{Extracted, extract};
+use netdyno_measure::contention::extract::extract;
+use netdyno_measure::reading::Reading;
 use netdyno_measure::record::Status;
 use netdyno_protocol::sim::Truth;
 
@@ -19,7 +20,7 @@ fn check(region: Region, seed: u64) -> Misses {
     let drawn = Drawn::from(region, seed).with_cheap_polls();
     let truth = drawn.truth();
     let procs = 2 + seed as usize % 3;
-    let Extracted { parameters, found, doubts } = extract(&[launch(truth, procs, seed)], 0.95, 0.02).unwrap();
+    let Reading { parameters, found, doubts } = extract(&[launch(truth, procs, seed)], 0.95, 0.02).unwrap();
     let window = found.plateau.window;
     let known = Known::of(&Truth { window, ..truth }, 1);
     let mut misses = Misses::default();

@@ -4,7 +4,9 @@ use super::draw::{Drawn, Region, SHALLOW};
 use super::simulated::known::Known;
 use super::simulated::signatures;
 use super::{Coverage, Misses, assert_sound, each, seed, truths};
-use netdyno_measure::logp::extract::{Extracted, extract};
+use netdyno_measure::logp::extract::extract;
+use netdyno_measure::logp::record::Logp;
+use netdyno_measure::reading::Reading;
 use netdyno_measure::record::{Limit, Status};
 
 /// Warnings that say why the term that sets the plateau is unknown.
@@ -19,7 +21,7 @@ fn check(region: Region, seed: u64) -> Misses {
     let drawn = Drawn::from(region, seed);
     let truth = drawn.truth();
     let known = Known::of(&truth, 1);
-    let Extracted { parameters, plateau, doubts, .. } =
+    let Reading { parameters, found: Logp { plateau, .. }, doubts } =
         extract(&signatures(truth, seed, 1, 0.02), 0.95, 0.02).unwrap();
     let mut misses = Misses::default();
     for (name, parameter, truth) in [
@@ -76,7 +78,7 @@ fn with_noise_the_intervals_cover_random_truths() {
         let drawn = Drawn::from(region, seed).with_noise();
         let truth = drawn.truth();
         let known = Known::of(&truth, 1);
-        let Extracted { parameters, doubts, .. } =
+        let Reading { parameters, doubts, .. } =
             extract(&signatures(truth, seed, 9, 0.02), 0.95, 0.02).unwrap();
         let values = [2.0 * known.one_way, known.o_s, known.o_r, known.slowest_stage(), known.latency];
         let parameters = parameters.times();

@@ -1,9 +1,9 @@
 //! The share of the data that a processor carries itself, and the share of the time that it leaves for
 //! computation.
 
-use super::estimate::Estimate;
-use super::launches::Launches;
-use super::record::{Carried, Overlap, Overlaps};
+use super::estimate::SizeEstimate;
+use super::launches::BulkLaunches;
+use super::record::{BulkOverlap, Carried, Overlaps};
 use crate::record::parameter::Status;
 use crate::show::{Bytes, Number, Percent};
 
@@ -13,9 +13,9 @@ const BEYOND_STREAM: f64 = 2.0;
 /// The largest number of stages that store a message and forward it.
 pub(super) const HOPS: f64 = 2.5;
 
-impl Launches<'_> {
+impl BulkLaunches<'_> {
     /// Returns the share of data that the processors of both sides carry, over the sizes of `run`.
-    pub(super) fn overlap(&self, run: (usize, usize)) -> Overlap {
+    pub(super) fn overlap(&self, run: (usize, usize)) -> BulkOverlap {
         let sending = self.carried(run, |e| e.o_s);
         let receiving = self.carried(run, |e| e.o_r);
         let finding = format!(
@@ -23,11 +23,11 @@ impl Launches<'_> {
             finding("Sending", "o_s(n)", &sending),
             finding("Receiving", "o_r(n)", &receiving)
         );
-        Overlap { sending, receiving, finding }
+        BulkOverlap { sending, receiving, finding }
     }
 
     /// Returns the share of data that a processor with the overhead `of` carries, over the sizes of a run.
-    fn carried(&self, (from, to): (usize, usize), of: impl Fn(&Estimate) -> f64 + Copy) -> Carried {
+    fn carried(&self, (from, to): (usize, usize), of: impl Fn(&SizeEstimate) -> f64 + Copy) -> Carried {
         // Skip sizes whose bursts contradict each other: their figures are unreliable.
         let at: Vec<usize> = (from..=to).filter(|&at| !self.contradicts(at)).collect();
         let overheads = self.slopes(&at, of);

@@ -13,12 +13,12 @@ pub struct BulkShape {
     /// Bytes of the message that goes the other way where only one way carries the size.
     pub small_bytes: usize,
     /// Ascending by size.
-    pub sizes: Vec<SizeShape>,
+    pub sizes: Vec<BulkSizeShape>,
 }
 
 /// How one size is measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SizeShape {
+pub struct BulkSizeShape {
     /// Bytes of the message.
     pub size_bytes: usize,
     /// Lengths M of the bursts, ascending; the last is twice the one before. The last two hold
@@ -58,7 +58,7 @@ pub struct BulkLaunch {
     /// Polls that find nothing: value of each batch.
     pub o_poll_ns: Vec<f64>,
     /// One entry per size, ascending.
-    pub sizes: Vec<SizeData>,
+    pub sizes: Vec<BulkSizeData>,
     /// How long the launch measured.
     #[serde(default)]
     pub took_ns: f64,
@@ -72,7 +72,7 @@ pub struct BulkLaunch {
 
 /// What one launch measured with messages of one size.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SizeData {
+pub struct BulkSizeData {
     /// Bytes of the message.
     pub size_bytes: usize,
     /// Round trips with that size both ways: value of each batch.

@@ -1,15 +1,15 @@
 //! Warnings about the parameters by size, because of the layer, the machine or the run.
 
 use super::carried::HOPS;
-use super::launches::Launches;
+use super::launches::BulkLaunches;
 use super::record::{Bulk, Segment, SizeFigures};
 use crate::machine::{coarse_clock, preempted, two_groups};
-use crate::precision::{imprecise, too_few_launches};
+use crate::precision::{self, Wanted};
 use crate::record::doubt::Doubt;
 use crate::record::parameter::{Parameter, Parameters, PerByte, Status};
 use crate::record::plateau::Limit;
 use crate::show::{Bytes, Number, Percent, Time};
-use crate::stats::{Interval, median};
+use crate::stats::median;
 
 /// The tolerated error of the classic fit at the smallest size, as a share of T.
 const DISAGREEMENT: f64 = 0.1;
@@ -20,7 +20,7 @@ const NAMED_AT_MOST: usize = 4;
 
 /// Returns the warnings: the layer or the machine does not behave as the model says.
 pub(super) fn find(
-    launches: &Launches<'_>,
+    launches: &BulkLaunches<'_>,
     parameters: &Parameters,
     bulk: &Bulk,
     precision: f64,
@@ -30,7 +30,7 @@ pub(super) fn find(
     doubt_overheads(bulk, &mut doubts);
     doubt_lines(bulk, &mut doubts);
     doubt_machine(launches, parameters, &mut doubts);
-    doubt_precision(launches, bulk, precision, &mut doubts);
+    doubts.extend(precision::doubt(&wanted(parameters, bulk, precision), launches.data.len(), precision));
     doubts
 }
 
@@ -50,7 +50,7 @@ fn sizes_where(bulk: &Bulk, is: impl Fn(&SizeFigures) -> bool) -> Option<String>
 }
 
 /// Adds the warnings about `g(n)` and `G`.
-fn doubt_gap(launches: &Launches<'_>, bulk: &Bulk, doubts: &mut Vec<Doubt>) {
+fn doubt_gap(launches: &BulkLaunches<'_>, bulk: &Bulk, doubts: &mut Vec<Doubt>) {
     let limited = |limit| sizes_where(bulk, |size| size.plateau.limited_by == limit);
     if let Some(sizes) = limited(Limit::Processor) {
         doubts.push(Doubt::about(
@@ -101,7 +101,7 @@ fn doubt_gap(launches: &Launches<'_>, bulk: &Bulk, doubts: &mut Vec<Doubt>) {
 }
 
 /// Adds the reasons why g(n) is not known at some sizes.
-fn doubt_unknown(launches: &Launches<'_>, bulk: &Bulk, doubts: &mut Vec<Doubt>) {
+fn doubt_unknown(launches: &BulkLaunches<'_>, bulk: &Bulk, doubts: &mut Vec<Doubt>) {
     let mut reasons: [(_, Vec<usize>, _); 3] = [
         (
             "bursts_contradict",
@@ -208,7 +208,7 @@ fn doubt_lines(bulk: &Bulk, doubts: &mut Vec<Doubt>) {
 }
 
 /// Adds the warnings about the clock and the system.
-fn doubt_machine(launches: &Launches<'_>, parameters: &Parameters, doubts: &mut Vec<Doubt>) {
+fn doubt_machine(launches: &BulkLaunches<'_>, parameters: &Parameters, doubts: &mut Vec<Doubt>) {
     let timer = median(launches.data.iter().map(|launch| launch.timer_ns));
     doubts.extend(coarse_clock(parameters.rtt.value_ns, timer));
     for at in [0, launches.sizes.len() - 1] {
@@ -220,24 +220,9 @@ fn doubt_machine(launches: &Launches<'_>, parameters: &Parameters, doubts: &mut 
     doubts.extend(preempted("requester", launches.data.iter().map(|l| (l.preemptions, l.took_ns))));
 }
 
-/// A figure with the half-width that its interval may have.
-struct Wanted {
-    name: &'static str,
-    size_bytes: Option<usize>,
-    ci: Option<Interval>,
-    half_width: f64,
-    value: f64,
-}
-
-impl Wanted {
-    fn is_too_wide(&self) -> bool {
-        self.ci.is_none_or(|ci| ci.half_width() > self.half_width)
-    }
-}
-
 /// Returns all figures that must be precise. T(n), the steady time per message and G must be so to a share of
 /// themselves. o_s(n), o_r(n) and L(n) are parts of T(n), and must be so to a share of T(n).
-fn wanted(bulk: &Bulk, precision: f64) -> Vec<Wanted> {
+pub(crate) fn wanted(_parameters: &Parameters, bulk: &Bulk, precision: f64) -> Vec<Wanted> {
     let mut wanted = Vec::new();
     for size in &bulk.sizes {
         let whole = size.T.value_ns.unwrap_or(f64::NAN);
@@ -248,13 +233,8 @@ fn wanted(bulk: &Bulk, precision: f64) -> Vec<Wanted> {
                 _ => (p.value_ns, p.ci_ns, whole),
             };
             let Some(value) = value else { continue };
-            wanted.push(Wanted {
-                name,
-                size_bytes: Some(size.size_bytes),
-                ci,
-                half_width: precision * of.abs(),
-                value,
-            });
+            let name = format!("{name} at {}, {}", Bytes(size.size_bytes), Time(value));
+            wanted.push(Wanted { name, value, ci, half_width: precision * of.abs() });
         }
     }
     wanted.extend(bulk.segments.iter().filter_map(|segment| slope(&segment.G, precision)));
@@ -263,34 +243,6 @@ fn wanted(bulk: &Bulk, precision: f64) -> Vec<Wanted> {
 
 fn slope(gap: &PerByte, precision: f64) -> Option<Wanted> {
     let value = gap.value_ns_per_byte?;
-    Some(Wanted {
-        name: "G",
-        size_bytes: None,
-        ci: gap.ci_ns_per_byte,
-        half_width: precision * value.abs(),
-        value,
-    })
-}
-
-/// Reports whether every figure is as precise as asked for.
-pub fn is_precise(bulk: &Bulk, precision: f64) -> bool {
-    !wanted(bulk, precision).iter().any(Wanted::is_too_wide)
-}
-
-fn doubt_precision(launches: &Launches<'_>, bulk: &Bulk, precision: f64, doubts: &mut Vec<Doubt>) {
-    let wanted = wanted(bulk, precision);
-    if wanted.iter().any(|figure| figure.ci.is_none()) {
-        doubts.push(too_few_launches(launches.data.len()));
-        return;
-    }
-    let wide: Vec<&Wanted> = wanted.iter().filter(|figure| figure.is_too_wide()).collect();
-    let excess = |figure: &&Wanted| figure.ci.map_or(0.0, Interval::half_width) / figure.half_width;
-    let Some(worst) = wide.iter().max_by(|a, b| excess(a).total_cmp(&excess(b))) else { return };
-    let place = worst.size_bytes.map(|size| format!(" at {}", Bytes(size))).unwrap_or_default();
-    let value = match worst.name {
-        "G" => format!("{} ns/B", Number(worst.value)),
-        _ => Time(worst.value).to_string(),
-    };
-    let widest = format!("{}{place}, {value}", worst.name);
-    doubts.push(imprecise((wide.len(), wanted.len()), precision, excess(worst), &widest));
+    let name = format!("G, {} ns/B", Number(value));
+    Some(Wanted { name, value, ci: gap.ci_ns_per_byte, half_width: precision * value.abs() })
 }

@@ -1,6 +1,6 @@
 //! The figures of one size in one launch.
 
-use super::data::SizeData;
+use super::data::BulkSizeData;
 use crate::logp::data::Burst;
 use crate::logp::send_overhead::send_overhead;
 use crate::stats::median;
@@ -8,7 +8,7 @@ use crate::steady::{self, rises};
 
 /// The figures that one launch gives for one size, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Estimate {
+pub(super) struct SizeEstimate {
     pub(super) one_way: f64,
     pub(super) o_s: f64,
     pub(super) o_r: f64,
@@ -20,9 +20,14 @@ pub(super) struct Estimate {
     pub(super) idle: f64,
 }
 
-impl Estimate {
+impl SizeEstimate {
     /// Reads one size of a launch. `smallest` is the smallest size of that launch.
-    pub(super) fn of(size: &SizeData, smallest: &SizeData, timer_ns: f64, issuing_is_steady: bool) -> Self {
+    pub(super) fn of(
+        size: &BulkSizeData,
+        smallest: &BulkSizeData,
+        timer_ns: f64,
+        issuing_is_steady: bool,
+    ) -> Self {
         let med = |values: Vec<f64>| median(values);
         let one_way = med(size.rtt_ns.clone()) / 2.0;
         let request_rtt_ns = one_way + med(smallest.rtt_ns.clone()) / 2.0;
@@ -57,7 +62,7 @@ impl Estimate {
 /// With stages of varying pace the time to the last reply rises by more than the steady time, because queues
 /// between the stages still grow. The time to issue does not, but it needs a burst that fills every queue in
 /// front of the slowest stage.
-pub(super) fn steady_rises(size: &SizeData, issuing_is_steady: bool) -> Vec<f64> {
+pub(super) fn steady_rises(size: &BulkSizeData, issuing_is_steady: bool) -> Vec<f64> {
     rises(&size.stream, |burst| if issuing_is_steady { &burst.issue_ns } else { &burst.done_ns })
 }
 

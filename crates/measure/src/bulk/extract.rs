@@ -18,11 +18,11 @@
 
 use super::data::BulkLaunch;
 use super::doubts;
-use super::estimate::{Estimate, steady_rises};
-use super::launches::Launches;
+use super::estimate::{SizeEstimate, steady_rises};
+use super::launches::BulkLaunches;
 use super::record::{Bulk, SizeFigures};
 use crate::logp::send_overhead::send_overhead;
-use crate::record::doubt::Doubt;
+use crate::reading::Reading;
 use crate::record::parameter::{Parameters, Status};
 use crate::record::plateau::{Limit, Plateau};
 use crate::stats::{Confidence, Interval};
@@ -31,20 +31,13 @@ use crate::steady::{Evidence, limited_by};
 /// Makes o_r an upper bound if more than this share of the receives waited for a part of the message.
 const WAITED: f64 = 0.05;
 
-/// The parameters of a layer by size, computed from several launches.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Extracted {
-    /// The parameters at the smallest size, and G of the largest sizes.
-    pub parameters: Parameters,
-    /// The record of the verb, without the launches: the caller has them.
-    pub bulk: Bulk,
-    /// The warnings.
-    pub doubts: Vec<Doubt>,
-}
-
 /// Computes figures and warnings from launches. Returns `None` if the launches measured nothing, or differ
 /// in their sizes.
-pub fn extract(data: &[BulkLaunch], confidence: impl Into<Confidence>, precision: f64) -> Option<Extracted> {
+pub fn extract(
+    data: &[BulkLaunch],
+    confidence: impl Into<Confidence>,
+    precision: f64,
+) -> Option<Reading<Bulk>> {
     let first = data.first().filter(|first| !first.sizes.is_empty())?;
     let sizes: Vec<usize> = first.sizes.iter().map(|size| size.size_bytes).collect();
     // A record is a file that others may have written: its launches may differ in their sizes.
@@ -53,14 +46,14 @@ pub fn extract(data: &[BulkLaunch], confidence: impl Into<Confidence>, precision
     if !data.iter().all(same) || !sizes.is_sorted_by(|a, b| a < b) {
         return None;
     }
-    let launches = Launches::of(data, sizes, confidence.into());
+    let launches = BulkLaunches::of(data, sizes, confidence.into());
     let bulk = launches.bulk();
     let parameters = launches.parameters(&bulk);
     let doubts = doubts::find(&launches, &parameters, &bulk, precision);
-    Some(Extracted { parameters, bulk, doubts })
+    Some(Reading { parameters, found: bulk, doubts })
 }
 
-impl Launches<'_> {
+impl BulkLaunches<'_> {
     fn bulk(&self) -> Bulk {
         let sizes: Vec<SizeFigures> = (0..self.sizes.len()).map(|at| self.size(at)).collect();
         let runs = self.runs(&sizes);
@@ -74,7 +67,7 @@ impl Launches<'_> {
             classic: self.classic(),
             overlap: self.overlap(runs[runs.len() - 1]),
             sizes,
-            launches: Vec::new(),
+            launches: self.data.to_vec(),
         }
     }
 
@@ -103,7 +96,7 @@ impl Launches<'_> {
             self.estimates.iter().map(|sizes| sizes[at].latency).collect(),
         );
         let plateau = self.plateau(at);
-        let g_of = |of: fn(&Estimate) -> f64| {
+        let g_of = |of: fn(&SizeEstimate) -> f64| {
             let samples = self.batches(at, |_, s| steady_rises(s, self.issuing_is_steady[at]));
             self.sampled(self.figure(at, of), samples)
         };

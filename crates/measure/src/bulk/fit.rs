@@ -18,14 +18,14 @@ pub(super) struct Straight {
 
 /// A time at a size, with the scale of its distance from a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Point {
+pub(super) struct FitPoint {
     pub(super) bytes: f64,
     pub(super) ns: f64,
     /// A distance of this length counts as 1.
     pub(super) scale_ns: f64,
 }
 
-impl Point {
+impl FitPoint {
     pub(super) fn new(size_bytes: usize, ns: f64, scale_ns: f64) -> Self {
         Self { bytes: size_bytes as f64, ns, scale_ns }
     }
@@ -38,8 +38,8 @@ impl Point {
 impl Straight {
     /// Returns the line closest to `points` by weighted least squares. Returns `None` if the points have
     /// fewer than two sizes, or are not finite.
-    pub(super) fn through(points: &[Point]) -> Option<Self> {
-        let sum = |of: fn(&Point) -> f64| points.iter().map(|p| p.weight() * of(p)).sum::<f64>();
+    pub(super) fn through(points: &[FitPoint]) -> Option<Self> {
+        let sum = |of: fn(&FitPoint) -> f64| points.iter().map(|p| p.weight() * of(p)).sum::<f64>();
         let total = sum(|_| 1.0);
         let (mean_n, mean_t) = (sum(|p| p.bytes) / total, sum(|p| p.ns) / total);
         let spread: f64 = points.iter().map(|p| p.weight() * (p.bytes - mean_n).powi(2)).sum();
@@ -54,13 +54,13 @@ impl Straight {
     }
 
     /// Returns the sum of the squared distances of `points`, each divided by its scale.
-    fn misfit(&self, points: &[Point]) -> f64 {
+    fn misfit(&self, points: &[FitPoint]) -> f64 {
         points.iter().map(|p| ((p.ns - self.at(p.bytes)) / p.scale_ns).powi(2)).sum()
     }
 }
 
 /// Returns the misfit of `points` to the line closest to them. A single point is on its line.
-fn misfit(points: &[Point]) -> f64 {
+fn misfit(points: &[FitPoint]) -> f64 {
     match points {
         [point] if point.ns.is_finite() => 0.0,
         _ => Straight::through(points).map_or(f64::INFINITY, |line| line.misfit(points)),
@@ -72,7 +72,7 @@ fn misfit(points: &[Point]) -> f64 {
 /// has at least `last_at_least` points, all others at least two.
 ///
 /// Finds the best cut exactly, by dynamic programming over the ends of runs.
-pub(super) fn segments(points: &[Point], last_at_least: usize) -> Vec<usize> {
+pub(super) fn segments(points: &[FitPoint], last_at_least: usize) -> Vec<usize> {
     let mut worth = WORTH * WORTH;
     loop {
         let begins = segments_worth(points, last_at_least, worth);
@@ -83,7 +83,7 @@ pub(super) fn segments(points: &[Point], last_at_least: usize) -> Vec<usize> {
     }
 }
 
-fn segments_worth(points: &[Point], last_at_least: usize, worth: f64) -> Vec<usize> {
+fn segments_worth(points: &[FitPoint], last_at_least: usize, worth: f64) -> Vec<usize> {
     let n = points.len();
     if n <= SIZES_AT_LEAST {
         return vec![0];
@@ -118,12 +118,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn points(times: impl Fn(f64) -> f64, sizes: impl IntoIterator<Item = usize>) -> Vec<Point> {
+    fn points(times: impl Fn(f64) -> f64, sizes: impl IntoIterator<Item = usize>) -> Vec<FitPoint> {
         sizes
             .into_iter()
             .map(|size| {
                 let ns = times(size as f64);
-                Point::new(size, ns, NOISE * ns)
+                FitPoint::new(size, ns, NOISE * ns)
             })
             .collect()
     }
@@ -169,8 +169,8 @@ mod tests {
 
         #[test]
         fn no_times_make_it_fail(times in proptest::collection::vec(any::<f64>(), 0..12)) {
-            let wild: Vec<Point> =
-                times.iter().enumerate().map(|(at, &ns)| Point::new(1 << at, ns, ns.abs())).collect();
+            let wild: Vec<FitPoint> =
+                times.iter().enumerate().map(|(at, &ns)| FitPoint::new(1 << at, ns, ns.abs())).collect();
             let begins = segments(&wild, SIZES_AT_LEAST);
             prop_assert!(begins[0] == 0 && begins.windows(2).all(|pair| pair[0] < pair[1]));
         }

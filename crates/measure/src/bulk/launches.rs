@@ -1,8 +1,8 @@
 //! Several launches of `bulk`, and their estimates by size.
 
-use super::data::{BulkLaunch, SizeData};
-use super::estimate::{Estimate, median_rise};
-use super::record::Rate;
+use super::data::{BulkLaunch, BulkSizeData};
+use super::estimate::{SizeEstimate, median_rise};
+use super::record::Bandwidth;
 use crate::figure::Figure;
 use crate::logp::data::Burst;
 use crate::record::parameter::Parameter;
@@ -12,25 +12,25 @@ use crate::steady::{self, Overheads, Varying};
 const NS_PER_S: f64 = 1e9;
 
 /// Several launches, and the estimates of each launch at each size.
-pub(super) struct Launches<'a> {
+pub(super) struct BulkLaunches<'a> {
     pub(super) data: &'a [BulkLaunch],
     /// The sizes, ascending.
     pub(super) sizes: Vec<usize>,
     /// By launch, then by size.
-    pub(super) estimates: Vec<Vec<Estimate>>,
+    pub(super) estimates: Vec<Vec<SizeEstimate>>,
     /// By size: true if the steady time comes from the time to issue.
     pub(super) issuing_is_steady: Vec<bool>,
     confidence: Confidence,
 }
 
-impl<'a> Launches<'a> {
+impl<'a> BulkLaunches<'a> {
     /// Computes the estimates of each launch. All launches have the same sizes, in ascending order.
     pub(super) fn of(data: &'a [BulkLaunch], sizes: Vec<usize>, confidence: Confidence) -> Self {
         let steady: Vec<bool> = (0..sizes.len()).map(|at| issuing_is_steady(data, at)).collect();
         let estimate = |launch: &BulkLaunch| {
             let sizes = launch.sizes.iter().zip(&steady);
             sizes
-                .map(|(size, &steady)| Estimate::of(size, &launch.sizes[0], launch.timer_ns, steady))
+                .map(|(size, &steady)| SizeEstimate::of(size, &launch.sizes[0], launch.timer_ns, steady))
                 .collect()
         };
         let estimates = data.iter().map(estimate).collect();
@@ -48,17 +48,17 @@ impl<'a> Launches<'a> {
     }
 
     /// Returns the median over the launches at the size `at`, and its interval.
-    pub(super) fn figure(&self, at: usize, of: impl Fn(&Estimate) -> f64) -> Figure {
+    pub(super) fn figure(&self, at: usize, of: impl Fn(&SizeEstimate) -> f64) -> Figure {
         self.over(self.estimates.iter().map(|sizes| of(&sizes[at])))
     }
 
     /// Returns the batches of the size `at` in all launches.
-    pub(super) fn batches(&self, at: usize, of: impl Fn(&BulkLaunch, &SizeData) -> Vec<f64>) -> Vec<f64> {
+    pub(super) fn batches(&self, at: usize, of: impl Fn(&BulkLaunch, &BulkSizeData) -> Vec<f64>) -> Vec<f64> {
         self.data.iter().flat_map(|launch| of(launch, &launch.sizes[at])).collect()
     }
 
     /// Returns the sum of a count at the size `at` over all launches.
-    pub(super) fn count(&self, at: usize, of: impl Fn(&SizeData) -> u64) -> u64 {
+    pub(super) fn count(&self, at: usize, of: impl Fn(&BulkSizeData) -> u64) -> u64 {
         self.data.iter().map(|launch| of(&launch.sizes[at])).fold(0, u64::saturating_add)
     }
 
@@ -69,9 +69,9 @@ impl<'a> Launches<'a> {
     }
 
     /// Returns a rate in bytes per second from bytes per nanosecond of each launch.
-    pub(super) fn rate(&self, bytes_per_ns: impl Iterator<Item = f64>) -> Rate {
+    pub(super) fn rate(&self, bytes_per_ns: impl Iterator<Item = f64>) -> Bandwidth {
         let figure = self.over(bytes_per_ns.map(|rate| rate * NS_PER_S));
-        Rate { value_bytes_per_s: figure.value, ci_bytes_per_s: figure.ci }
+        Bandwidth { value_bytes_per_s: figure.value, ci_bytes_per_s: figure.ci }
     }
 
     /// Reports that the bursts at the size `at` contradict each other.

@@ -3,9 +3,9 @@
 //! T(n) over all launches decides the segments. Each line of a segment is then fitted to the figures of each
 //! launch by itself; its ends are medians over the launches.
 
-use super::estimate::Estimate;
-use super::fit::{NOISE, Point, SIZES_AT_LEAST, Straight, segments};
-use super::launches::Launches;
+use super::estimate::SizeEstimate;
+use super::fit::{FitPoint, NOISE, SIZES_AT_LEAST, Straight, segments};
+use super::launches::BulkLaunches;
 use super::record::{Change, Classic, Linear, Segment, SizeFigures};
 use crate::record::parameter::{PerByte, Status};
 use crate::stats::Interval;
@@ -13,15 +13,15 @@ use crate::stats::Interval;
 /// A distance of g(n) from a line below this share of g(n) is noise, even if the interval is narrower.
 const NOISE_OF_GAP: f64 = 0.002;
 
-impl Launches<'_> {
+impl BulkLaunches<'_> {
     /// Returns the runs of sizes over which T(n) is a line: the first and the last index of each.
     pub(super) fn runs(&self, sizes: &[SizeFigures]) -> Vec<(usize, usize)> {
-        let points: Vec<Point> = sizes
+        let points: Vec<FitPoint> = sizes
             .iter()
             .map(|size| {
                 let ns = size.T.value_ns.unwrap_or(f64::NAN);
                 let half_width = size.T.ci_ns.map_or(0.0, Interval::half_width);
-                Point::new(size.size_bytes, ns, half_width.max(NOISE * ns))
+                FitPoint::new(size.size_bytes, ns, half_width.max(NOISE * ns))
             })
             .collect();
         let begins = segments(&points, SIZES_AT_LEAST);
@@ -31,20 +31,20 @@ impl Launches<'_> {
 
     /// Returns the line through the figures of one launch at the indices `at`. The weight of a figure is the
     /// inverse square of T.
-    fn straight(&self, launch: usize, at: &[usize], of: impl Fn(&Estimate) -> f64) -> Option<Straight> {
+    fn straight(&self, launch: usize, at: &[usize], of: impl Fn(&SizeEstimate) -> f64) -> Option<Straight> {
         let estimates = &self.estimates[launch];
-        let point = |&at: &usize| Point::new(self.sizes[at], of(&estimates[at]), estimates[at].one_way);
+        let point = |&at: &usize| FitPoint::new(self.sizes[at], of(&estimates[at]), estimates[at].one_way);
         Straight::through(&at.iter().map(point).collect::<Vec<_>>())
     }
 
     /// Returns the slope of that line in each launch; `NaN` without a line.
-    pub(super) fn slopes(&self, at: &[usize], of: impl Fn(&Estimate) -> f64 + Copy) -> Vec<f64> {
+    pub(super) fn slopes(&self, at: &[usize], of: impl Fn(&SizeEstimate) -> f64 + Copy) -> Vec<f64> {
         let slope = |launch| self.straight(launch, at, of).map_or(f64::NAN, |line| line.slope);
         (0..self.data.len()).map(slope).collect()
     }
 
     /// Returns the line with medians of its base and its slope over the launches.
-    fn linear(&self, at: &[usize], of: impl Fn(&Estimate) -> f64 + Copy) -> Linear {
+    fn linear(&self, at: &[usize], of: impl Fn(&SizeEstimate) -> f64 + Copy) -> Linear {
         let lines: Vec<Straight> =
             (0..self.data.len()).filter_map(|launch| self.straight(launch, at, of)).collect();
         let (base, slope) =
@@ -89,9 +89,9 @@ impl Launches<'_> {
             let g = &sizes[at].g;
             let ns = g.value_ns.unwrap_or(f64::NAN);
             let half_width = g.ci_ns.map_or(0.0, Interval::half_width);
-            Point::new(self.sizes[at], ns, half_width.max(NOISE_OF_GAP * ns))
+            FitPoint::new(self.sizes[at], ns, half_width.max(NOISE_OF_GAP * ns))
         };
-        let points: Vec<Point> = measured.iter().map(point).collect();
+        let points: Vec<FitPoint> = measured.iter().map(point).collect();
         segments(&points, SIZES_AT_LEAST).last().copied().unwrap_or(0)
     }
 
@@ -127,8 +127,8 @@ impl Launches<'_> {
     /// Fits T0 + n / R∞ to all sizes by least squares without weights, as is common.
     #[allow(non_snake_case, reason = "the notation of the LogP papers")]
     pub(super) fn classic(&self) -> Classic {
-        let line = |sizes: &Vec<Estimate>| {
-            let points = self.sizes.iter().zip(sizes).map(|(&size, e)| Point::new(size, e.one_way, 1.0));
+        let line = |sizes: &Vec<SizeEstimate>| {
+            let points = self.sizes.iter().zip(sizes).map(|(&size, e)| FitPoint::new(size, e.one_way, 1.0));
             Straight::through(&points.collect::<Vec<_>>())
         };
         let lines: Vec<Straight> = self.estimates.iter().filter_map(line).collect();
@@ -154,7 +154,7 @@ impl Launches<'_> {
 
     /// Returns the size at which n / T(n) first reaches half of its largest value, interpolated on a
     /// logarithmic scale between measured sizes. Returns `NaN` if the smallest size already reaches it.
-    fn half_performance(&self, estimates: &[Estimate]) -> f64 {
+    fn half_performance(&self, estimates: &[SizeEstimate]) -> f64 {
         let rates: Vec<f64> =
             self.sizes.iter().zip(estimates).map(|(&size, e)| size as f64 / e.one_way).collect();
         let half = rates.iter().copied().fold(0.0, f64::max) / 2.0;

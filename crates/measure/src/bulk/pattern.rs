@@ -14,7 +14,7 @@
 //!
 //! A figure that is precise enough is not measured again: the time goes to figures with wide intervals.
 
-use super::data::{BulkLaunch, BulkShape, SizeData, SizeShape};
+use super::data::{BulkLaunch, BulkShape, BulkSizeData, BulkSizeShape};
 use super::search;
 use crate::bench::{Bench, is_known};
 use crate::layer::{LayerError, SizedRequester};
@@ -99,7 +99,7 @@ pub fn run<R: SizedRequester>(
         launch: plan.launch,
         search_ns,
         timer_ns: bench.timer_ns,
-        sizes: shape.sizes.iter().map(SizeData::empty).collect(),
+        sizes: shape.sizes.iter().map(BulkSizeData::empty).collect(),
         shape,
         ..BulkLaunch::default()
     };
@@ -109,8 +109,8 @@ pub fn run<R: SizedRequester>(
     Ok(data)
 }
 
-impl SizeData {
-    fn empty(shape: &SizeShape) -> Self {
+impl BulkSizeData {
+    fn empty(shape: &BulkSizeShape) -> Self {
         let bursts = |lengths: &[usize]| -> Vec<Burst> {
             let per_batch = |m: usize| (shape.messages / m).clamp(1, BURSTS_IN_BATCH);
             lengths.iter().map(|&m| Burst { m, per_batch: per_batch(m), ..Burst::default() }).collect()
@@ -151,7 +151,7 @@ fn choose<R: SizedRequester>(
     let mut sizes = Vec::with_capacity(found.sizes.len());
     for (nth, &size) in found.sizes.iter().enumerate() {
         let done = 0.1 + 0.1 * nth as f64 / found.sizes.len() as f64;
-        let pilot = Pilot { rest_ns: found.rest_ns, o_r_small_ns, o_poll_ns };
+        let pilot = BulkPilot { rest_ns: found.rest_ns, o_r_small_ns, o_poll_ns };
         sizes.push(choose_for(bench, size, &pilot, || progress(done))?);
     }
     progress(0.2);
@@ -165,7 +165,7 @@ fn few(mut one: impl FnMut() -> Result<f64, LayerError>) -> Result<f64, LayerErr
 }
 
 /// The figures of a layer from which the bursts of a size are chosen.
-struct Pilot {
+struct BulkPilot {
     rest_ns: f64,
     /// o_r of the smallest reply.
     o_r_small_ns: f64,
@@ -175,9 +175,9 @@ struct Pilot {
 fn choose_for<R: SizedRequester>(
     bench: &mut Bench<'_, R>,
     size_bytes: usize,
-    &Pilot { rest_ns, o_r_small_ns, o_poll_ns }: &Pilot,
+    &BulkPilot { rest_ns, o_r_small_ns, o_poll_ns }: &BulkPilot,
     goes_on: impl FnMut(),
-) -> Result<SizeShape, LayerError> {
+) -> Result<BulkSizeShape, LayerError> {
     bench.set_sizes(size_bytes, size_bytes, rest_ns)?;
     let both_ways_ns = few(|| bench.round_trip())?;
     bench.set_sizes(size_bytes, SMALL, rest_ns)?;
@@ -197,7 +197,7 @@ fn choose_for<R: SizedRequester>(
     // With a delay of o_s + o_r, the requests issued before the first reply are no more than fit on the
     // way.
     let d_ns = 2.0 * (plateau_ns - busy_ns).max(busy_ns / 2.0);
-    Ok(SizeShape {
+    Ok(BulkSizeShape {
         size_bytes,
         bursts: steady::bursts(longest, window),
         issue: ISSUE_BURSTS
@@ -239,7 +239,7 @@ fn passes<R: SizedRequester>(
             let by_passes =
                 ((pass - 1) as f64 + nth as f64 / order.len() as f64) / PASSES_WITHOUT_TIME as f64;
             progress(0.2 + 0.8 * by_time.max(by_passes / 2.0).min(by_passes).min(1.0));
-            let size = Size { shape: &shape.sizes[at], data: &mut sizes[at], plan, timer_ns: *timer_ns };
+            let size = SizeRun { shape: &shape.sizes[at], data: &mut sizes[at], plan, timer_ns: *timer_ns };
             all_known &= size.measure(bench, pass)?;
         }
         if all_known && pass >= PASSES_AT_LEAST {
@@ -250,14 +250,14 @@ fn passes<R: SizedRequester>(
 }
 
 /// One size in the course of a launch.
-struct Size<'a> {
-    shape: &'a SizeShape,
-    data: &'a mut SizeData,
+struct SizeRun<'a> {
+    shape: &'a BulkSizeShape,
+    data: &'a mut BulkSizeData,
     plan: &'a BulkPlan,
     timer_ns: f64,
 }
 
-impl Size<'_> {
+impl SizeRun<'_> {
     /// Measures the figures that are not precise yet. Returns true if all are.
     fn measure<R: SizedRequester>(
         mut self,
@@ -265,7 +265,7 @@ impl Size<'_> {
         pass: usize,
     ) -> Result<bool, LayerError> {
         let may_skip = pass > PASSES_AT_LEAST;
-        let one_way = |data: &SizeData| median(data.rtt_ns.iter().copied()) / 2.0;
+        let one_way = |data: &BulkSizeData| median(data.rtt_ns.iter().copied()) / 2.0;
         let knows = |size: &Self, values: &[f64], whole: f64| {
             may_skip && is_known(values, whole, size.plan.precision / 2.0, size.plan.confidence)
         };
@@ -300,7 +300,7 @@ impl Size<'_> {
     }
 
     fn round_trips<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
-        let SizeShape { size_bytes, rest_ns, trips, .. } = *self.shape;
+        let BulkSizeShape { size_bytes, rest_ns, trips, .. } = *self.shape;
         bench.set_sizes(size_bytes, size_bytes, rest_ns)?;
         let settling_ns = settle(bench)?;
         let mut measured_ns = 0.0;
@@ -365,7 +365,7 @@ impl Size<'_> {
     }
 
     fn receives<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
-        let SizeShape { size_bytes, rest_ns, trips, .. } = *self.shape;
+        let BulkSizeShape { size_bytes, rest_ns, trips, .. } = *self.shape;
         bench.set_sizes(SMALL, size_bytes, rest_ns)?;
         let away = bench.layer.work(AWAY_ROUND_TRIPS * median(self.data.rtt_ns.iter().copied()));
         bench.receive_after(away)?;

@@ -30,7 +30,7 @@ pub struct Bulk {
     /// The classic fit T0 + n / R∞, and what it says of small messages.
     pub classic: Classic,
     /// Whether the processor is free while data moves.
-    pub overlap: Overlap,
+    pub overlap: BulkOverlap,
     /// The data behind all of it.
     pub launches: Vec<BulkLaunch>,
 }
@@ -55,14 +55,14 @@ pub struct SizeFigures {
     /// What set the steady state of a stream of such messages.
     pub plateau: Plateau,
     /// n over the steady time per message of a stream: many messages under way, small replies.
-    pub streaming: Rate,
+    pub streaming: Bandwidth,
     /// n / T(n): one message at a time.
-    pub single: Rate,
+    pub single: Bandwidth,
 }
 
 /// Bytes per time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Rate {
+pub struct Bandwidth {
     /// Median over the launches.
     pub value_bytes_per_s: f64,
     /// Interval of that median; null with too few launches.
@@ -135,7 +135,7 @@ pub struct Classic {
     /// Interval of that.
     pub T0_ci_ns: Option<Interval>,
     /// Peak rate: the inverse of the line's slope; null where time does not rise with the size.
-    pub R_inf: Option<Rate>,
+    pub R_inf: Option<Bandwidth>,
     /// Half-performance length of the model: T0 times R∞; null where that is.
     pub n_half_bytes: Option<f64>,
     /// Interval of that.
@@ -183,7 +183,7 @@ impl Overlaps {
 /// Whether the processor is free while data moves, as the slope of the overhead over the
 /// size says (Culler et al. 1996, figure 10).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Overlap {
+pub struct BulkOverlap {
     /// On the side that sends.
     pub sending: Carried,
     /// On the side that receives.

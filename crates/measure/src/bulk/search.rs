@@ -5,7 +5,7 @@
 //! sizes. This search fits lines through the sizes on both sides instead. It therefore detects a change of
 //! slope as well as a jump, and one wrong time does not mislead it.
 
-use super::fit::{NOISE, Point, segments};
+use super::fit::{FitPoint, NOISE, segments};
 use crate::bench::{Bench, median_and_error};
 use crate::layer::{LayerError, SizedRequester};
 use crate::steady;
@@ -31,7 +31,7 @@ const PILOT_WINDOW_AT_MOST: usize = 64;
 const PILOT_SHARE: f64 = 0.01;
 
 /// The result of the search.
-pub(super) struct Found {
+pub(super) struct FoundBurst {
     /// Sizes to measure, ascending.
     pub(super) sizes: Vec<usize>,
     /// Delay after a reply of the smallest size until the layer is quiet.
@@ -45,9 +45,9 @@ pub(super) fn sizes<R: SizedRequester>(
     bench: &mut Bench<'_, R>,
     largest: usize,
     mut goes_on: impl FnMut(),
-) -> Result<Found, LayerError> {
+) -> Result<FoundBurst, LayerError> {
     let rest_ns = rest_of_smallest(bench, &mut goes_on)?;
-    let mut search = Search { bench, rest_ns, points: Vec::new(), seen_ns: Vec::new() };
+    let mut search = BurstSearch { bench, rest_ns, points: Vec::new(), seen_ns: Vec::new() };
     let mut sizes = octaves(largest);
     for &size in &sizes {
         goes_on();
@@ -72,7 +72,7 @@ pub(super) fn sizes<R: SizedRequester>(
     }
     sizes.sort_unstable();
     sizes.dedup();
-    Ok(Found { sizes, rest_ns, seen_ns: search.seen_ns })
+    Ok(FoundBurst { sizes, rest_ns, seen_ns: search.seen_ns })
 }
 
 /// Returns the powers of two below `largest`, the midpoint between the last of them and `largest`, and
@@ -115,23 +115,23 @@ fn trips<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<(f64, f64), Laye
     Ok(median_and_error(trips))
 }
 
-struct Search<'b, 'a, R> {
+struct BurstSearch<'b, 'a, R> {
     bench: &'b mut Bench<'a, R>,
     rest_ns: f64,
     /// T of the probed sizes, ascending by size.
-    points: Vec<Point>,
+    points: Vec<FitPoint>,
     /// T of the probed sizes, in the order of the search.
     seen_ns: Vec<(usize, f64)>,
 }
 
-impl<R: SizedRequester> Search<'_, '_, R> {
+impl<R: SizedRequester> BurstSearch<'_, '_, R> {
     fn look(&mut self, size: usize) -> Result<(), LayerError> {
         self.bench.set_sizes(size, size, self.rest_ns)?;
         let (rtt, error) = trips(self.bench)?;
         let (one_way, error) = (rtt / 2.0, error / 2.0);
         self.seen_ns.push((size, one_way));
         let at = self.points.partition_point(|point| point.bytes < size as f64);
-        self.points.insert(at, Point::new(size, one_way, error.max(NOISE * one_way)));
+        self.points.insert(at, FitPoint::new(size, one_way, error.max(NOISE * one_way)));
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Warnings about the figures of contention.
 
 use super::record::{Contention, Quotient};
-use crate::precision::too_few_launches;
+use crate::precision::{Wanted, too_few_launches, wide_names};
 use crate::record::doubt::Doubt;
 use crate::record::parameter::Parameters;
 use crate::record::plateau::Limit;
@@ -79,48 +79,40 @@ fn doubt_plateau(found: &Contention, doubts: &mut Vec<Doubt>) {
 }
 
 /// Returns the ratios that must be precise.
-fn ratios(found: &Contention) -> Vec<(String, Quotient)> {
+fn ratios(found: &Contention, precision: f64) -> Vec<Wanted> {
     let mut ratios = vec![("one to many".to_owned(), found.one_to_many.ratio)];
     let halves = found.halves.compared.iter().filter(|c| matches!(&*c.parameter, "rtt" | "g"));
     ratios.extend(halves.filter_map(|c| Some((format!("{} in the crowd", c.parameter), c.ratio?))));
     ratios.extend(found.many_to_one.iter().map(|k| (format!("{} to one", k.requesters), k.ratio)));
     ratios.extend(found.rates.iter().map(|rate| (format!("rate of {} pairs", rate.pairs), rate.ratio)));
-    ratios
-}
-
-fn imprecise(found: &Contention, precision: f64) -> Vec<(String, f64)> {
-    let share = |ratio: Quotient| Some(ratio.ci?.half_width() / ratio.value.abs());
-    let shares = ratios(found).into_iter().filter_map(|(name, ratio)| Some((name, share(ratio)?)));
-    shares.filter(|(_, share)| *share > precision).collect()
-}
-
-/// Reports whether the round trip of one pair and every ratio are as precise as asked for.
-pub fn is_precise(parameters: &Parameters, found: &Contention, precision: f64) -> bool {
-    let is_rtt_known = || {
-        let (value, ci) = (parameters.rtt.value_ns?, parameters.rtt.ci_ns?);
-        Some(ci.half_width() <= precision * value)
+    let wanted = |(name, ratio): (String, Quotient)| Wanted {
+        name,
+        value: ratio.value,
+        ci: ratio.ci,
+        half_width: precision * ratio.value.abs(),
     };
-    is_rtt_known() == Some(true)
-        && ratios(found).iter().all(|(_, ratio)| ratio.ci.is_some())
-        && imprecise(found, precision).is_empty()
+    ratios.into_iter().map(wanted).collect()
+}
+
+/// Returns the figures that must be precise: the round trip of one pair, and every ratio.
+pub(crate) fn wanted(parameters: &Parameters, found: &Contention, precision: f64) -> Vec<Wanted> {
+    let value = parameters.rtt.value_ns.unwrap_or(f64::NAN);
+    let rtt = Wanted { name: "rtt".into(), value, ci: parameters.rtt.ci_ns, half_width: precision * value };
+    std::iter::once(rtt).chain(ratios(found, precision)).collect()
 }
 
 fn doubt_precision(found: &Contention, precision: f64, doubts: &mut Vec<Doubt>) {
-    let launches = found.launches.len();
-    if ratios(found).iter().any(|(_, ratio)| ratio.ci.is_none()) {
-        doubts.push(too_few_launches(launches));
+    let ratios = ratios(found, precision);
+    if ratios.iter().any(|ratio| ratio.ci.is_none()) {
+        doubts.push(too_few_launches(found.launches.len()));
     }
-    let wide = imprecise(found, precision);
-    if wide.is_empty() {
+    let mut names = wide_names(&ratios);
+    if names.is_empty() {
         return;
     }
-    let mut names: Vec<String> = wide
-        .iter()
-        .take(NAMED_AT_MOST)
-        .map(|(name, share)| format!("{name} (±{})", Percent(*share)))
-        .collect();
-    if wide.len() > NAMED_AT_MOST {
-        names.push(format!("{} more", wide.len() - NAMED_AT_MOST));
+    if names.len() > NAMED_AT_MOST {
+        let more = names.split_off(NAMED_AT_MOST).len();
+        names.push(format!("{more} more"));
     }
     let text = format!("ratios wider than the ±{} asked for: {}", Percent(precision), names.join(", "));
     doubts.push(Doubt::new("imprecise", text));

@@ -12,30 +12,23 @@ use super::data::{CrowdData, PairTimes, Round, Timed};
 use super::doubts;
 use super::record::{Compared, Contention, Halves, ManyToOne, OneToMany, PairTrip, Pairs, Quotient, Rate};
 use crate::figure::Figure;
-use crate::record::doubt::Doubt;
+use crate::reading::Reading;
 use crate::record::parameter::{Parameter, Parameters, PerByte, Status};
 use crate::record::plateau::{Limit, Plateau};
 use crate::stats::{Confidence, median, quantile_of_sorted, quantiles, sorted};
 use crate::steady::{Evidence, limited_by};
 
-/// The contention of a layer, computed from several launches.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Extracted {
-    /// The parameters of one pair alone.
-    pub parameters: Parameters,
-    /// The record of the verb, without the launches: the caller has them.
-    pub found: Contention,
-    /// The warnings.
-    pub doubts: Vec<Doubt>,
-}
-
 /// The parameters of a pair in one launch: rtt, o_s, o_r, time per message, L.
 const COMPARED: [&str; 5] = ["rtt", "o_s", "o_r", "g", "L"];
 
 /// Computes figures and warnings from launches. Returns `None` if no launch is complete.
-pub fn extract(data: &[CrowdData], confidence: impl Into<Confidence>, precision: f64) -> Option<Extracted> {
+pub fn extract(
+    data: &[CrowdData],
+    confidence: impl Into<Confidence>,
+    precision: f64,
+) -> Option<Reading<Contention>> {
     let procs = data.first()?.procs;
-    let launches = Launches {
+    let launches = CrowdLaunches {
         data: data.iter().filter(|launch| is_whole(launch, procs)).collect(),
         confidence: confidence.into(),
     };
@@ -58,7 +51,7 @@ pub fn extract(data: &[CrowdData], confidence: impl Into<Confidence>, precision:
     };
     let parameters = parameters(&launches, &found.plateau);
     let doubts = doubts::find(&parameters, &found, precision);
-    Some(Extracted { parameters, found, doubts })
+    Some(Reading { parameters, found, doubts })
 }
 
 /// Reports that a launch has the shape that the extraction needs.
@@ -113,12 +106,12 @@ fn shared_gap(streams: &[Timed]) -> f64 {
     streams.len() as f64 / together(streams)
 }
 
-struct Launches<'a> {
+struct CrowdLaunches<'a> {
     data: Vec<&'a CrowdData>,
     confidence: Confidence,
 }
 
-impl Launches<'_> {
+impl CrowdLaunches<'_> {
     fn quotient(&self, of: impl Fn(&CrowdData) -> f64) -> Quotient {
         let Figure { value, ci, launches } =
             Figure::over(self.data.iter().map(|launch| of(launch)), self.confidence);
@@ -170,7 +163,7 @@ fn alone(round: &Round) -> &PairTimes {
     &round.alone
 }
 
-fn compared(launches: &Launches<'_>, at: usize, name: &str) -> Compared {
+fn compared(launches: &CrowdLaunches<'_>, at: usize, name: &str) -> Compared {
     let of_alone = |launch: &CrowdData| of_pair(launch, alone)[at];
     let of_crowd = |launch: &CrowdData| of_pair(launch, |round| &round.halves[0])[at];
     let is_positive = launches.data.iter().all(|launch| of_alone(launch) > 0.0 && of_crowd(launch) > 0.0);
@@ -189,7 +182,7 @@ fn compared(launches: &Launches<'_>, at: usize, name: &str) -> Compared {
     }
 }
 
-fn pairs(launches: &Launches<'_>, procs: usize) -> Pairs {
+fn pairs(launches: &CrowdLaunches<'_>, procs: usize) -> Pairs {
     let of = |launch: &CrowdData, from: usize, to: usize| launch.rtt[from][to].map_or(f64::NAN, |t| t.ns);
     let middle = |from: usize, to: usize| launches.quotient(|launch| of(launch, from, to));
     let mut ends: Option<[(f64, usize, usize); 2]> = None;
@@ -217,7 +210,7 @@ fn pairs(launches: &Launches<'_>, procs: usize) -> Pairs {
     Pairs { rtt_ns, least, most, most_over_least }
 }
 
-fn many_to_one(launches: &Launches<'_>, requesters: usize) -> ManyToOne {
+fn many_to_one(launches: &CrowdLaunches<'_>, requesters: usize) -> ManyToOne {
     let gap = |round: &Round, k: usize| shared_gap(&round.many_to_one[k - 1]);
     let samples = |round: &Round| {
         round.many_to_one[requesters - 1].iter().map(|t| t.samples).fold(0, u64::saturating_add)
@@ -238,7 +231,7 @@ fn many_to_one(launches: &Launches<'_>, requesters: usize) -> ManyToOne {
     }
 }
 
-fn rates(launches: &Launches<'_>, procs: usize) -> Vec<Rate> {
+fn rates(launches: &CrowdLaunches<'_>, procs: usize) -> Vec<Rate> {
     let one = |launch: &CrowdData| 1.0 / alone_gap(launch);
     let rate = |pairs: usize, of: &dyn Fn(&Round) -> f64| Rate {
         pairs,
@@ -256,7 +249,7 @@ fn rates(launches: &Launches<'_>, procs: usize) -> Vec<Rate> {
     rates
 }
 
-fn plateau(launches: &Launches<'_>, window: usize) -> Plateau {
+fn plateau(launches: &CrowdLaunches<'_>, window: usize) -> Plateau {
     let steady = launches.quotient(alone_gap);
     let idle = launches.quotient(|launch| alone_gap(launch) - over_rounds(launch, |r| r.alone.busy.ns));
     let half =
@@ -273,7 +266,7 @@ fn plateau(launches: &Launches<'_>, window: usize) -> Plateau {
     }
 }
 
-fn parameters(launches: &Launches<'_>, plateau: &Plateau) -> Parameters {
+fn parameters(launches: &CrowdLaunches<'_>, plateau: &Plateau) -> Parameters {
     let mut g = launches.pair(alone, 3);
     match plateau.limited_by {
         Limit::Gap => {}

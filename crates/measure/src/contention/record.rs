@@ -38,7 +38,7 @@ pub struct Quotient {
     pub value: f64,
     /// Its interval; null with too few launches.
     pub ci: Option<Interval>,
-    /// Launches behind it.
+    /// CrowdLaunches behind it.
     pub launches: usize,
 }
 

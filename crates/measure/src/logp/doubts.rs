@@ -1,10 +1,10 @@
 //! Warnings about the parameters of a signature, because of the layer, the machine or the run.
 
-use super::launches::Launches;
+use super::launches::SignatureLaunches;
 use super::pattern::BATCH;
-use crate::logp::record::Checks;
+use crate::logp::record::{Checks, Logp};
 use crate::machine::{coarse_clock, preempted, two_groups};
-use crate::precision::too_few_launches;
+use crate::precision::{Wanted, too_few_launches, wide_names};
 use crate::record::doubt::Doubt;
 use crate::record::parameter::{Parameter, Parameters, Status};
 use crate::record::plateau::{Limit, Plateau};
@@ -28,12 +28,12 @@ const ISSUE_BURST_TRUSTED: f64 = 4.0;
 
 /// Returns the warnings: the layer or the machine does not behave as the model says.
 pub(super) fn find(
-    launches: &Launches<'_>,
+    launches: &SignatureLaunches<'_>,
     parameters: &Parameters,
-    plateau: &Plateau,
-    checks: &Checks,
+    found: &Logp,
     precision: f64,
 ) -> Vec<Doubt> {
+    let Logp { plateau, checks, .. } = found;
     let mut doubts = Vec::new();
     let value = |p: &Parameter| p.value_ns.unwrap_or(f64::NAN);
     let rtt = value(&parameters.rtt);
@@ -71,12 +71,12 @@ pub(super) fn find(
         }
     }
     doubt_machine(launches, rtt, &mut doubts);
-    doubt_precision(parameters, launches.data.len(), precision, &mut doubts);
+    doubt_precision(parameters, found, precision, &mut doubts);
     doubts
 }
 
 /// Adds the warnings about the plateau and `g`.
-fn doubt_plateau(launches: &Launches<'_>, rtt: f64, plateau: &Plateau, doubts: &mut Vec<Doubt>) {
+fn doubt_plateau(launches: &SignatureLaunches<'_>, rtt: f64, plateau: &Plateau, doubts: &mut Vec<Doubt>) {
     let steady = Time(plateau.value_ns);
     let overlapping = plateau.idle_ns.filter(|idle_ns| *idle_ns < OVERLAP * plateau.value_ns);
     if let Some(idle_ns) = overlapping.filter(|_| plateau.limited_by != Limit::Unknown) {
@@ -144,7 +144,7 @@ fn doubt_plateau(launches: &Launches<'_>, rtt: f64, plateau: &Plateau, doubts: &
 
 /// Adds the warnings about `o_s` and `o_r`.
 fn doubt_overheads(
-    launches: &Launches<'_>,
+    launches: &SignatureLaunches<'_>,
     parameters: &Parameters,
     plateau: &Plateau,
     checks: &Checks,
@@ -207,7 +207,7 @@ fn doubt_overheads(
 }
 
 /// Adds the warnings about the clock and the system.
-fn doubt_machine(launches: &Launches<'_>, rtt: f64, doubts: &mut Vec<Doubt>) {
+fn doubt_machine(launches: &SignatureLaunches<'_>, rtt: f64, doubts: &mut Vec<Doubt>) {
     let timer = median(launches.data.iter().map(|l| l.timer_ns));
     doubts.extend(coarse_clock(Some(rtt), timer));
     if let Some(groups) = two_groups(launches.estimates.iter().map(|e| e.rtt)) {
@@ -216,34 +216,25 @@ fn doubt_machine(launches: &Launches<'_>, rtt: f64, doubts: &mut Vec<Doubt>) {
     doubts.extend(preempted("requester", launches.data.iter().map(|l| (l.preemptions, l.took_ns))));
 }
 
-/// Returns the half-width that a parameter may have: a share of its own value, or of the one-way time for a
-/// parameter that is a part of it.
-fn wanted_half_width(name: &str, value_ns: f64, rtt_ns: f64, precision: f64) -> f64 {
-    match name {
-        "rtt" | "g" => precision * value_ns,
-        _ => precision * value_ns.abs().max(rtt_ns / 2.0),
-    }
-}
-
-/// Returns the parameters whose interval is wider than asked for, with value and half-width.
-fn imprecise(parameters: &Parameters, precision: f64) -> Vec<(&'static str, f64, f64)> {
+/// Returns the parameters that must be precise: round trip and g to a share of themselves, the others to a
+/// share of the one-way time, of which they are parts. A layer may show no g.
+pub(crate) fn wanted(parameters: &Parameters, _found: &Logp, precision: f64) -> Vec<Wanted> {
     let rtt_ns = parameters.rtt.value_ns.unwrap_or(f64::NAN);
-    parameters
-        .times()
-        .into_iter()
-        .filter(|(name, _)| *name != "o_poll")
-        .filter_map(|(name, p)| Some((name, p.value_ns?, p.ci_ns?.half_width())))
-        .filter(|&(name, value, half)| half > wanted_half_width(name, value, rtt_ns, precision))
-        .collect()
+    let wanted = |(name, parameter): (&str, &Parameter)| {
+        let value = parameter.value_ns.unwrap_or(f64::NAN);
+        let half_width = match name {
+            "o_poll" => return None,
+            "g" if parameter.ci_ns.is_none() => return None,
+            "rtt" | "g" => precision * value,
+            _ => precision * value.abs().max(rtt_ns / 2.0),
+        };
+        Some(Wanted { name: name.into(), value, ci: parameter.ci_ns, half_width })
+    };
+    parameters.times().into_iter().filter_map(wanted).collect()
 }
 
-/// Reports whether every parameter is as precise as asked for.
-pub fn is_precise(parameters: &Parameters, precision: f64) -> bool {
-    let must = [&parameters.rtt, &parameters.o_s, &parameters.o_r, &parameters.L];
-    must.iter().all(|parameter| parameter.ci_ns.is_some()) && imprecise(parameters, precision).is_empty()
-}
-
-fn doubt_precision(parameters: &Parameters, launches: usize, precision: f64, doubts: &mut Vec<Doubt>) {
+fn doubt_precision(parameters: &Parameters, found: &Logp, precision: f64, doubts: &mut Vec<Doubt>) {
+    let launches = found.launches.len();
     if parameters.rtt.ci_ns.is_none() {
         doubts.push(too_few_launches(launches));
     }
@@ -256,10 +247,7 @@ fn doubt_precision(parameters: &Parameters, launches: usize, precision: f64, dou
             ));
         }
     }
-    let wide: Vec<String> = imprecise(parameters, precision)
-        .into_iter()
-        .map(|(name, value, half)| format!("{name} (±{})", Percent(half / value.abs())))
-        .collect();
+    let wide = wide_names(&wanted(parameters, found, precision));
     if !wide.is_empty() {
         doubts.push(Doubt::new(
             "imprecise",

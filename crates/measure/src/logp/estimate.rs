@@ -10,7 +10,7 @@ const BEYOND_IDLE: f64 = 1.1;
 
 /// The parameters that one launch gives. All times are in nanoseconds.
 #[derive(Clone, Debug)]
-pub(super) struct Estimate {
+pub(super) struct SignatureEstimate {
     pub(super) rtt: f64,
     pub(super) o_s: SendOverhead,
     pub(super) longest_burst_o_s: f64,
@@ -33,7 +33,7 @@ pub(super) struct Estimate {
     pub(super) plateau_samples: Vec<f64>,
 }
 
-impl Estimate {
+impl SignatureEstimate {
     /// Computes the figures of one launch. The plateau comes from the time to issue if `steady`, otherwise
     /// from the time to the last reply.
     pub(super) fn of(launch: &LaunchData, steady: bool) -> Self {

@@ -22,27 +22,15 @@
 
 use super::data::{LaunchData, RoundTrips, Stream};
 use super::doubts;
-use super::estimate::{Estimate, issuing_is_steady};
-use super::launches::Launches;
-use super::record::{Checks, StreamCheck};
-use crate::record::doubt::Doubt;
+use super::estimate::{SignatureEstimate, issuing_is_steady};
+use super::launches::SignatureLaunches;
+use super::record::{Checks, Logp, Share, Shares, StreamCheck};
+use crate::figure::Figure;
+use crate::reading::Reading;
 use crate::record::parameter::{Parameters, PerByte, Status};
 use crate::record::plateau::{Limit, Plateau};
 use crate::stats::{Confidence, Interval, median, quantile_of_sorted, quantiles, sorted};
 use crate::steady::{Evidence, limited_by};
-
-/// The parameters of a layer, computed from several launches.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Extracted {
-    /// The parameters.
-    pub parameters: Parameters,
-    /// The plateau, and the term that sets it.
-    pub plateau: Plateau,
-    /// Figures that check the parameters.
-    pub checks: Checks,
-    /// The warnings.
-    pub doubts: Vec<Doubt>,
-}
 
 /// Returns rtt, o_s, o_r and the plateau of each launch, in nanoseconds. Ratios between layers consist of
 /// these figures.
@@ -52,24 +40,46 @@ pub fn each_launch(data: &[LaunchData]) -> Vec<[f64; 4]> {
     }
     let steady = issuing_is_steady(data);
     data.iter()
-        .map(|launch| Estimate::of(launch, steady))
+        .map(|launch| SignatureEstimate::of(launch, steady))
         .map(|e| [e.rtt, e.o_s.value_ns, e.o_r, e.plateau])
         .collect()
 }
 
 /// Computes parameters and warnings from launches. Returns `None` without launches.
-pub fn extract(data: &[LaunchData], confidence: impl Into<Confidence>, precision: f64) -> Option<Extracted> {
+pub fn extract(
+    data: &[LaunchData],
+    confidence: impl Into<Confidence>,
+    precision: f64,
+) -> Option<Reading<Logp>> {
     let first = data.first()?;
-    let launches = Launches::of(data, confidence.into());
+    let confidence = confidence.into();
+    let launches = SignatureLaunches::of(data, confidence);
     let plateau = plateau(&launches, first.shape.window);
     let parameters = parameters(&launches, &plateau);
     let checks = checks(&launches, &plateau);
-    let doubts = doubts::find(&launches, &parameters, &plateau, &checks, precision);
-    Some(Extracted { parameters, plateau, checks, doubts })
+    let found = Logp { plateau, checks, shares: shares(data, confidence.share), launches: data.to_vec() };
+    let doubts = doubts::find(&launches, &parameters, &found, precision);
+    Some(Reading { parameters, found, doubts })
+}
+
+/// Returns the parameters as shares of half of the round trip, over the launches. Returns `None` if no
+/// launch has them.
+fn shares(launches: &[LaunchData], confidence: f64) -> Option<Shares> {
+    let each = each_launch(launches);
+    let share = |of: fn([f64; 3]) -> f64| {
+        let figure =
+            Figure::over(each.iter().map(|&[rtt, o_s, o_r, _]| of([rtt / 2.0, o_s, o_r])), confidence);
+        figure.value.is_finite().then_some(Share { value: figure.value, ci: figure.ci })
+    };
+    Some(Shares {
+        o_s: share(|[one_way, o_s, _]| o_s / one_way)?,
+        o_r: share(|[one_way, _, o_r]| o_r / one_way)?,
+        L: share(|[one_way, o_s, o_r]| (one_way - o_s - o_r) / one_way)?,
+    })
 }
 
 /// Computes the plateau, and determines the term that sets it.
-fn plateau(launches: &Launches<'_>, window: usize) -> Plateau {
+fn plateau(launches: &SignatureLaunches<'_>, window: usize) -> Plateau {
     let steady = launches.figure(|e| e.plateau);
     let idle = launches.figure(|e| e.idle);
     let half_window_ns = launches.estimates[0]
@@ -101,8 +111,8 @@ fn noise_of_trips(trips: &RoundTrips) -> f64 {
     (at("p75") - at("p25")) / 1.35 / at("p50")
 }
 
-fn parameters(launches: &Launches<'_>, plateau: &Plateau) -> Parameters {
-    let all = |of: fn(&Estimate) -> f64| launches.estimates.iter().map(of).collect::<Vec<_>>();
+fn parameters(launches: &SignatureLaunches<'_>, plateau: &Plateau) -> Parameters {
+    let all = |of: fn(&SignatureEstimate) -> f64| launches.estimates.iter().map(of).collect::<Vec<_>>();
     let trips: u64 = launches.data.iter().map(|l| l.rtt.samples).sum();
     let mut rtt = launches.figure(|e| e.rtt).parameter([], trips);
     rtt.quantiles_ns = quantiles(launches.data.iter().flat_map(|l| l.rtt.histogram_ns.iter().copied()));
@@ -155,7 +165,7 @@ fn parameters(launches: &Launches<'_>, plateau: &Plateau) -> Parameters {
     }
 }
 
-fn checks(launches: &Launches<'_>, plateau: &Plateau) -> Checks {
+fn checks(launches: &SignatureLaunches<'_>, plateau: &Plateau) -> Checks {
     let slope = launches.figure(|e| e.slope);
     Checks {
         rtt_after_pause: launches
@@ -169,7 +179,7 @@ fn checks(launches: &Launches<'_>, plateau: &Plateau) -> Checks {
 }
 
 /// Compares each stream with its prediction: n messages take a round trip and n - 1 times the slowest stage.
-fn streams(launches: &Launches<'_>, plateau: &Plateau) -> Vec<StreamCheck> {
+fn streams(launches: &SignatureLaunches<'_>, plateau: &Plateau) -> Vec<StreamCheck> {
     let rtt = launches.figure(|e| e.rtt).value;
     let busy = launches.figure(|e| e.o_s.value_ns + e.o_r).value;
     let over_launches = |at: usize, of: fn(&Stream) -> &Vec<f64>| {
@@ -232,9 +242,12 @@ mod tests {
                 [vec![good; 5], vec![launch(away.clone(), longest); 4]].concat(),
             ] {
                 let extracted = extract(&launches, 0.95, 0.02).unwrap();
-                let text =
-                    serde_json::to_string(&(&extracted.parameters, &extracted.plateau, &extracted.checks))
-                        .unwrap();
+                let text = serde_json::to_string(&(
+                    &extracted.parameters,
+                    &extracted.found.plateau,
+                    &extracted.found.checks,
+                ))
+                .unwrap();
                 let read: (Parameters, Plateau, Checks) =
                     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
                 assert_eq!(read.0, extracted.parameters);

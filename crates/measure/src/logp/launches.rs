@@ -1,36 +1,36 @@
 //! Several launches of a signature, and their estimates.
 
 use super::data::LaunchData;
-use super::estimate::{Estimate, burst_deviation, is_too_deep, issuing_is_steady};
+use super::estimate::{SignatureEstimate, burst_deviation, is_too_deep, issuing_is_steady};
 use crate::figure::Figure;
 use crate::record::parameter::Parameter;
 use crate::stats::{Confidence, Interval};
 use crate::steady::{self, Overheads, Varying};
 
 /// Several launches and the estimates of each.
-pub(super) struct Launches<'a> {
+pub(super) struct SignatureLaunches<'a> {
     pub(super) data: &'a [LaunchData],
-    pub(super) estimates: Vec<Estimate>,
+    pub(super) estimates: Vec<SignatureEstimate>,
     /// True if the plateau comes from the time to issue.
     steady: bool,
     confidence: Confidence,
 }
 
-impl<'a> Launches<'a> {
+impl<'a> SignatureLaunches<'a> {
     /// Reads the estimates of each launch. There is at least one launch.
     pub(super) fn of(data: &'a [LaunchData], confidence: Confidence) -> Self {
         let steady = issuing_is_steady(data);
-        let estimates = data.iter().map(|launch| Estimate::of(launch, steady)).collect();
+        let estimates = data.iter().map(|launch| SignatureEstimate::of(launch, steady)).collect();
         Self { data, estimates, steady, confidence }
     }
 
     /// Returns the median over the launches that give a value, and its interval.
-    pub(super) fn figure(&self, of: impl Fn(&Estimate) -> f64) -> Figure {
+    pub(super) fn figure(&self, of: impl Fn(&SignatureEstimate) -> f64) -> Figure {
         Figure::over(self.estimates.iter().map(of), self.confidence)
     }
 
     /// Returns a parameter with the samples behind it.
-    pub(super) fn measured(&self, of: impl Fn(&Estimate) -> f64, samples: Vec<f64>) -> Parameter {
+    pub(super) fn measured(&self, of: impl Fn(&SignatureEstimate) -> f64, samples: Vec<f64>) -> Parameter {
         let count = samples.len() as u64;
         self.figure(of).parameter(samples, count)
     }
@@ -75,7 +75,7 @@ impl<'a> Launches<'a> {
     /// Reports that empty polls set the pace of the signature.
     pub(super) fn is_paced_by_polls(&self) -> bool {
         let shape = &self.data[0].shape;
-        let of = |of: fn(&Estimate) -> f64| self.figure(of).value;
+        let of = |of: fn(&SignatureEstimate) -> f64| self.figure(of).value;
         let plateau = of(|e| e.plateau);
         let depth = steady::depth(of(|e| e.rtt), plateau, shape.window);
         let overheads = Overheads { o_s_ns: of(|e| e.o_s.value_ns), o_r_ns: of(|e| e.o_r) };

@@ -113,7 +113,7 @@ pub fn run<R: Requester>(
         Some(shape) => shape.clone(),
         None => {
             let o_s_ns = send_overhead(&issue, launch.bench.timer_ns).value_ns;
-            let pilot = Pilot {
+            let pilot = SignaturePilot {
                 rtt_ns,
                 plateau_ns,
                 o_s_ns,
@@ -198,7 +198,7 @@ fn streams(shape: &Shape) -> Vec<Stream> {
 }
 
 /// The figures of a layer from which bursts and delays are chosen.
-struct Pilot {
+struct SignaturePilot {
     rtt_ns: f64,
     plateau_ns: f64,
     o_s_ns: f64,
@@ -356,7 +356,7 @@ impl<R: Requester> Launch<'_, R> {
 
     /// Chooses bursts longer than the depth of the pipeline, as far as the launch has time, and delays on
     /// both sides of the idle time.
-    fn choose_shape(&self, pilot: &Pilot) -> Shape {
+    fn choose_shape(&self, pilot: &SignaturePilot) -> Shape {
         let window = self.bench.layer.max_window();
         let depth = steady::depth(pilot.rtt_ns, pilot.plateau_ns, window);
         let busy_ns = pilot.o_s_ns + pilot.o_r_ns;

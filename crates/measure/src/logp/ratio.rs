@@ -3,7 +3,6 @@
 use super::data::LaunchData;
 use super::extract::each_launch;
 use crate::figure::Figure;
-use crate::logp::record::{Share, Shares};
 use crate::record::parameter::Status;
 use crate::record::{LayerResult, Ratio};
 use std::collections::BTreeMap;
@@ -47,22 +46,6 @@ pub fn ratio(above: &LayerResult, below: &LayerResult, confidence: f64) -> Vec<R
         });
     }
     ratios
-}
-
-/// Returns the parameters as shares of half of the round trip, over the launches. Returns `None` if no
-/// launch has them.
-pub fn shares(launches: &[LaunchData], confidence: f64) -> Option<Shares> {
-    let each = each_launch(launches);
-    let share = |of: fn([f64; 3]) -> f64| {
-        let figure =
-            Figure::over(each.iter().map(|&[rtt, o_s, o_r, _]| of([rtt / 2.0, o_s, o_r])), confidence);
-        figure.value.is_finite().then_some(Share { value: figure.value, ci: figure.ci })
-    };
-    Some(Shares {
-        o_s: share(|[one_way, o_s, _]| o_s / one_way)?,
-        o_r: share(|[one_way, _, o_r]| o_r / one_way)?,
-        L: share(|[one_way, o_s, o_r]| (one_way - o_s - o_r) / one_way)?,
-    })
 }
 
 /// Returns the figures of each launch, by its index in the order.

@@ -1,7 +1,7 @@
 //! The cells of a launch: each is one thing to measure. A pass takes a batch of each cell, in another order
 //! every time. Drift in the course of a launch therefore affects all cells alike.
 
-use super::data::{Interval, OverlapLaunch, PollingBatch, PwwBatch, TripShape};
+use super::data::{OverlapLaunch, PollingBatch, PwwBatch, TripShape, WorkInterval};
 use crate::bench::Bench;
 use crate::layer::{LayerError, Messenger};
 use crate::stats::trimmed_mean;
@@ -12,7 +12,7 @@ const ALONE_AT_LEAST: u32 = 2;
 
 /// A batch of measurements of one kind.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Cell {
+pub(super) enum OverlapCell {
     /// Round trips and rows: size.
     Trip(usize),
     /// The polling method: size and interval.
@@ -24,17 +24,17 @@ pub(super) enum Cell {
 }
 
 /// Returns all cells of a launch.
-pub(super) fn all(data: &OverlapLaunch) -> Vec<Cell> {
-    let mut cells: Vec<Cell> = (0..data.shape.trips.len()).map(Cell::Trip).collect();
+pub(super) fn all(data: &OverlapLaunch) -> Vec<OverlapCell> {
+    let mut cells: Vec<OverlapCell> = (0..data.shape.trips.len()).map(OverlapCell::Trip).collect();
     for (at, size) in data.shape.sizes.iter().enumerate() {
-        cells.extend((0..size.polling.len()).map(|interval| Cell::Polling(at, interval)));
-        cells.extend((0..size.pww.len()).map(|interval| Cell::Pww(at, interval)));
-        cells.extend((size.receive.repeats > 0).then_some(Cell::Receive(at)));
+        cells.extend((0..size.polling.len()).map(|interval| OverlapCell::Polling(at, interval)));
+        cells.extend((0..size.pww.len()).map(|interval| OverlapCell::Pww(at, interval)));
+        cells.extend((size.receive.repeats > 0).then_some(OverlapCell::Receive(at)));
     }
     cells
 }
 
-impl Cell {
+impl OverlapCell {
     /// Adds a batch to `data`. If `work_first`, it measures work without messages before the same work with
     /// messages, otherwise after it.
     pub(super) fn measure<M: Messenger>(
@@ -82,7 +82,7 @@ impl Cell {
     }
 }
 
-impl Interval {
+impl WorkInterval {
     /// Returns how often the work is repeated without messages. Such work needs no answers, and therefore
     /// less time.
     fn repeats_alone(&self) -> u32 {
@@ -104,7 +104,7 @@ fn polling<M: Messenger>(
     bench: &mut Bench<'_, M>,
     bytes: usize,
     queue: usize,
-    interval: Interval,
+    interval: WorkInterval,
     work_first: bool,
 ) -> Result<PollingBatch, LayerError> {
     let work = bench.layer.work(interval.asked_ns);
@@ -128,7 +128,7 @@ fn polling<M: Messenger>(
 fn pww<M: Messenger>(
     bench: &mut Bench<'_, M>,
     bytes: usize,
-    interval: Interval,
+    interval: WorkInterval,
     work_first: bool,
 ) -> Result<PwwBatch, LayerError> {
     let work = bench.layer.work(interval.asked_ns);

@@ -15,7 +15,7 @@ pub struct OverlapShape {
     /// Sizes of round trips and rows, ascending.
     pub trips: Vec<TripShape>,
     /// Sizes of the methods, ascending.
-    pub sizes: Vec<SizeShape>,
+    pub sizes: Vec<OverlapSizeShape>,
 }
 
 /// How round trips and rows of one size are measured.
@@ -34,24 +34,24 @@ pub struct TripShape {
 
 /// The intervals of one size.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SizeShape {
+pub struct OverlapSizeShape {
     /// Bytes of the message, both ways.
     pub size_bytes: usize,
     /// Of the polling method, ascending.
-    pub polling: Vec<Interval>,
+    pub polling: Vec<WorkInterval>,
     /// Of post-work-wait, ascending, the first without work.
-    pub pww: Vec<Interval>,
+    pub pww: Vec<WorkInterval>,
     /// Cycles in a batch where the most work that is free is searched; 0 where it is not.
     pub knee_cycles: u32,
     /// How the receive by itself is timed: the work between two tests, and how many messages a batch
     /// has; none in records of versions that did not time it.
     #[serde(default)]
-    pub receive: Interval,
+    pub receive: WorkInterval,
 }
 
 /// An amount of work between two calls, or two rows of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Interval {
+pub struct WorkInterval {
     /// What the work is to take.
     pub asked_ns: f64,
     /// How often it is done in a batch.
@@ -72,7 +72,7 @@ pub struct OverlapLaunch {
     /// Round trips and rows, ascending by size.
     pub trips: Vec<TripData>,
     /// The methods, ascending by size.
-    pub sizes: Vec<SizeData>,
+    pub sizes: Vec<OverlapSizeData>,
     /// How long the launch measured.
     pub took_ns: f64,
     /// Times that the system took the processor from the worker, or that others kept it when it was
@@ -108,7 +108,7 @@ pub struct TripData {
 
 /// What the methods measured with messages of one size.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SizeData {
+pub struct OverlapSizeData {
     /// Bytes of the message, both ways.
     pub size_bytes: usize,
     /// Batches of the polling method, by interval.
@@ -116,7 +116,7 @@ pub struct SizeData {
     /// Batches of post-work-wait, by interval.
     pub pww: Vec<Vec<PwwBatch>>,
     /// The search for the most work that is free.
-    pub knee: Option<Knee>,
+    pub knee: Option<FreeWork>,
     /// The test that completes a receive, after tests in vain: value of each batch.
     #[serde(default)]
     pub receive_ns: Vec<f64>,
@@ -168,9 +168,9 @@ impl PwwBatch {
 
 /// The search for the most work with which a cycle is no longer than without.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Knee {
+pub struct FreeWork {
     /// What was looked at, in the order of the search.
-    pub looks: Vec<Look>,
+    pub looks: Vec<WorkTrial>,
     /// The work that was free: of the least that was not, what its cycle was not longer by.
     pub free_ns: f64,
     /// A cycle without work, over all looks.
@@ -181,7 +181,7 @@ pub struct Knee {
 
 /// A look at cycles with and without work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Look {
+pub struct WorkTrial {
     /// The work without messages.
     pub work_ns: f64,
     /// A cycle with it.
@@ -196,7 +196,7 @@ pub struct Look {
     pub base_wait_ns: Option<f64>,
 }
 
-impl Look {
+impl WorkTrial {
     /// Returns the free part of the work, in nanoseconds: the work less the time by which it lengthened the
     /// cycle.
     pub fn free_ns(&self) -> f64 {

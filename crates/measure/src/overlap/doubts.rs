@@ -1,13 +1,13 @@
 //! Warnings about the figures of overlap, because of the layer, the machine or the run.
 
-use super::launches::Launches;
+use super::launches::OverlapLaunches;
 use super::record::{Overlap, Quantity, SizeOverlap};
 use crate::machine::{coarse_clock, preempted};
-use crate::precision::{imprecise, too_few_launches};
+use crate::precision::{self, Wanted};
 use crate::record::doubt::Doubt;
 use crate::record::parameter::Parameters;
 use crate::show::{Percent, Size, Time};
-use crate::stats::{Interval, median};
+use crate::stats::median;
 
 /// The tolerated deviation of work from its share of the amount asked for.
 const NOT_LINEAR: f64 = 0.02;
@@ -20,7 +20,7 @@ const DISAGREEMENT: f64 = 0.1;
 
 /// Returns the warnings: the layer or the machine does not behave as the methods assume.
 pub(super) fn find(
-    launches: &Launches<'_>,
+    launches: &OverlapLaunches<'_>,
     parameters: &Parameters,
     overlap: &Overlap,
     precision: f64,
@@ -33,12 +33,12 @@ pub(super) fn find(
         doubt_free(size, launches.data.len(), &mut doubts);
     }
     doubt_machine(launches, parameters, &mut doubts);
-    doubt_precision(launches.data.len(), overlap, precision, &mut doubts);
+    doubts.extend(precision::doubt(&wanted(parameters, overlap, precision), launches.data.len(), precision));
     doubts
 }
 
 /// Warns if work is not linear: both methods assume that k times the work takes k times as long.
-fn doubt_work(launches: &Launches<'_>, doubts: &mut Vec<Doubt>) {
+fn doubt_work(launches: &OverlapLaunches<'_>, doubts: &mut Vec<Doubt>) {
     let count = launches.data.iter().map(|launch| launch.work.len()).min().unwrap_or(0);
     let stretch = |nth: usize| {
         median(launches.data.iter().map(|launch| launch.work[nth].took_ns / launch.work[nth].asked_ns))
@@ -176,39 +176,29 @@ fn doubt_free(size: &SizeOverlap, launches: usize, doubts: &mut Vec<Doubt>) {
 }
 
 /// Adds the warnings about the clock and the system.
-fn doubt_machine(launches: &Launches<'_>, parameters: &Parameters, doubts: &mut Vec<Doubt>) {
+fn doubt_machine(launches: &OverlapLaunches<'_>, parameters: &Parameters, doubts: &mut Vec<Doubt>) {
     let timer = median(launches.data.iter().map(|launch| launch.timer_ns));
     doubts.extend(coarse_clock(parameters.rtt.value_ns, timer));
     doubts.extend(preempted("worker", launches.data.iter().map(|l| (l.preemptions, l.took_ns))));
 }
 
-/// A figure with the half-width that its interval may have.
-struct Wanted {
-    name: String,
-    ci: Option<Interval>,
-    half_width: f64,
-}
-
-impl Wanted {
-    fn excess(&self) -> f64 {
-        self.ci.map_or(f64::INFINITY, |ci| ci.half_width() / self.half_width)
-    }
-}
-
 /// Returns all figures that must be precise. Half round trips must be so to a share of themselves.
 /// Availability and the free share of a cycle are shares, and must be so to the share asked for.
-fn wanted(overlap: &Overlap, precision: f64) -> Vec<Wanted> {
+pub(crate) fn wanted(_parameters: &Parameters, overlap: &Overlap, precision: f64) -> Vec<Wanted> {
     let mut wanted = Vec::new();
     for trip in &overlap.trips {
+        let value = trip.half_rtt.value_ns.unwrap_or(f64::NAN);
         wanted.push(Wanted {
             name: format!("the half round trip of {}", Size(trip.size_bytes)),
+            value,
             ci: trip.half_rtt.ci_ns,
-            half_width: precision * trip.half_rtt.value_ns.unwrap_or(f64::NAN).abs(),
+            half_width: precision * value.abs(),
         });
     }
     for size in &overlap.sizes {
         let share = |what: &str, quantity: &Quantity| Wanted {
             name: format!("{what} with {}", Size(size.size_bytes)),
+            value: quantity.value.unwrap_or(f64::NAN),
             ci: quantity.ci,
             half_width: precision,
         };
@@ -217,22 +207,4 @@ fn wanted(overlap: &Overlap, precision: f64) -> Vec<Wanted> {
         wanted.extend(size.free.iter().map(|free| share("the share that is free", &free.share)));
     }
     wanted
-}
-
-/// Reports whether every figure is as precise as asked for.
-pub fn is_precise(overlap: &Overlap, precision: f64) -> bool {
-    wanted(overlap, precision).iter().all(|figure| figure.excess() <= 1.0)
-}
-
-fn doubt_precision(launches: usize, overlap: &Overlap, precision: f64, doubts: &mut Vec<Doubt>) {
-    let wanted = wanted(overlap, precision);
-    if wanted.iter().any(|figure| figure.ci.is_none()) {
-        doubts.push(too_few_launches(launches));
-        return;
-    }
-    let wide = wanted.iter().filter(|figure| figure.excess() > 1.0).count();
-    let Some(worst) = wanted.iter().max_by(|a, b| a.excess().total_cmp(&b.excess())) else { return };
-    if wide > 0 {
-        doubts.push(imprecise((wide, wanted.len()), precision, worst.excess(), &worst.name));
-    }
 }

@@ -1,49 +1,38 @@
 //! The figures computed from several launches. Each is the median of the values of the launches, with its
 //! distribution-free interval. The value of a launch is the median of its batches. No figure is clamped.
 
-use super::data::{OverlapLaunch, PollingBatch, PwwBatch, SizeData};
+use super::data::{OverlapLaunch, OverlapSizeData, PollingBatch, PwwBatch};
 use super::doubts;
 use super::finding;
-use super::launches::{Launches, over_batches};
+use super::launches::{OverlapLaunches, over_batches};
 use super::plan::{METHODS, Method};
 use super::record::{Free, Overlap, PollPoint, Quantity, SizeOverlap, Trip, WorkPoint};
-use crate::record::doubt::Doubt;
+use crate::reading::Reading;
 use crate::record::parameter::{Parameter, Parameters};
 use crate::stats::median;
 
 const NS_PER_S: f64 = 1e9;
 
-/// The overlap of a layer, computed from several launches.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Extracted {
-    /// The round trip of the smallest messages; this verb measures no other parameter.
-    pub parameters: Parameters,
-    /// The record of the verb, without the launches: the caller has them.
-    pub overlap: Overlap,
-    /// The warnings.
-    pub doubts: Vec<Doubt>,
-}
-
 /// Computes figures and warnings from launches. Returns `None` if the launches measured nothing, or had
 /// different shapes.
-pub fn extract(data: &[OverlapLaunch], confidence: f64, precision: f64) -> Option<Extracted> {
+pub fn extract(data: &[OverlapLaunch], confidence: f64, precision: f64) -> Option<Reading<Overlap>> {
     let first = data.first().filter(|first| !first.trips.is_empty())?;
     // A record is a file that others may have written: its launches may differ in sizes or intervals.
     if !data.iter().all(|launch| launch.shape == first.shape && launch.is_whole()) {
         return None;
     }
-    let launches = Launches::of(data, confidence);
+    let launches = OverlapLaunches::of(data, confidence);
     let overlap = launches.overlap();
     let parameters = launches.parameters();
     let doubts = doubts::find(&launches, &parameters, &overlap, precision);
-    Some(Extracted { parameters, overlap, doubts })
+    Some(Reading { parameters, found: overlap, doubts })
 }
 
 impl OverlapLaunch {
     /// Reports that the launch has data for all of its shape.
     fn is_whole(&self) -> bool {
         let shape = &self.shape;
-        let of_size = |(data, shape): (&SizeData, &super::data::SizeShape)| {
+        let of_size = |(data, shape): (&OverlapSizeData, &super::data::OverlapSizeShape)| {
             data.polling.len() == shape.polling.len() && data.pww.len() == shape.pww.len()
         };
         self.trips.len() == shape.trips.len()
@@ -52,7 +41,7 @@ impl OverlapLaunch {
     }
 }
 
-impl Launches<'_> {
+impl OverlapLaunches<'_> {
     fn overlap(&self) -> Overlap {
         let shape = &self.data[0].shape;
         let ran = |method: &Method| {
@@ -67,7 +56,7 @@ impl Launches<'_> {
             queue: shape.queue,
             trips: (0..shape.trips.len()).map(|at| self.trip(at)).collect(),
             sizes: (0..shape.sizes.len()).map(|at| self.size(at)).collect(),
-            launches: Vec::new(),
+            launches: self.data.to_vec(),
         }
     }
 
@@ -138,7 +127,7 @@ impl Launches<'_> {
     }
 
     fn free(&self, at: usize) -> Free {
-        let of = |value: fn(&super::data::Knee) -> f64| {
+        let of = |value: fn(&super::data::FreeWork) -> f64| {
             self.quantity(|launch| launch.sizes[at].knee.as_ref().map_or(f64::NAN, value))
         };
         let is_confirmed =

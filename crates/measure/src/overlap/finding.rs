@@ -10,8 +10,8 @@
 //!   [`PAYS`]. It does not count if the interval lies below.
 
 use super::data::{OverlapLaunch, PwwBatch};
-use super::launches::{Launches, over_batches};
-use super::progress::{Evidence, judge};
+use super::launches::{OverlapLaunches, over_batches};
+use super::progress::{ProgressEvidence, judge};
 use super::record::{Finding, Payer, Progress, Quantity, SizeOverlap};
 use crate::show::{Percent, Time};
 use crate::stats::median;
@@ -107,7 +107,11 @@ impl Costs {
 }
 
 /// Returns the evidence about progress at the index `at`, from the costs of each launch.
-fn evidence(launches: &Launches<'_>, at: usize, costs: impl Fn(&OverlapLaunch) -> Option<Costs>) -> Evidence {
+fn evidence(
+    launches: &OverlapLaunches<'_>,
+    at: usize,
+    costs: impl Fn(&OverlapLaunch) -> Option<Costs>,
+) -> ProgressEvidence {
     let size_bytes = launches.data[0].shape.sizes[at].size_bytes;
     let over = |of: &dyn Fn(&OverlapLaunch, &Costs) -> f64| {
         launches.quantity(|launch| costs(launch).map_or(f64::NAN, |costs| of(launch, &costs)))
@@ -116,7 +120,7 @@ fn evidence(launches: &Launches<'_>, at: usize, costs: impl Fn(&OverlapLaunch) -
     let own = launches.data[0].trips.iter().position(|trip| trip.size_bytes == size_bytes);
     let of_size = |launch: &OverlapLaunch| own.map_or(f64::NAN, |nth| trip(launch, nth));
     let receive = |launch: &OverlapLaunch| median(launch.sizes[at].receive_ns.iter().copied());
-    Evidence {
+    ProgressEvidence {
         hidden: over(&|_, costs| costs.hidden),
         hidden_of_trip: over(&|launch, costs| costs.hidden_of_trip(of_size(launch))),
         alone_share: over(&|launch, costs| 1.0 - costs.post / of_size(launch)),
@@ -128,7 +132,7 @@ fn evidence(launches: &Launches<'_>, at: usize, costs: impl Fn(&OverlapLaunch) -
 }
 
 /// Returns the finding about the size at the index `at`.
-pub(super) fn of(launches: &Launches<'_>, at: usize, size: &SizeOverlap) -> Finding {
+pub(super) fn of(launches: &OverlapLaunches<'_>, at: usize, size: &SizeOverlap) -> Finding {
     let cost = |of: fn(&Costs) -> f64| {
         launches.quantity(|launch| Costs::of(launch, at).map_or(f64::NAN, |costs| of(&costs)))
     };

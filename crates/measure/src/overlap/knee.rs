@@ -1,7 +1,7 @@
 //! The most work that a message hides without cost. The search is a bisection that alternates with cycles
 //! without work, and confirms its result below and beyond it.
 
-use super::data::{Knee, Look};
+use super::data::{FreeWork, WorkTrial};
 use crate::bench::Bench;
 use crate::layer::{LayerError, Messenger};
 use crate::stats::median;
@@ -18,7 +18,7 @@ const BELOW: f64 = 0.9;
 const ABOVE: f64 = 0.3;
 
 /// The search with messages of one size.
-pub(super) struct Search {
+pub(super) struct FreeWorkSearch {
     pub(super) bytes: usize,
     /// Number of cycles in a batch.
     pub(super) cycles: u32,
@@ -26,7 +26,7 @@ pub(super) struct Search {
     pub(super) precision: f64,
 }
 
-impl Search {
+impl FreeWorkSearch {
     /// Searches the most work with which a cycle is no longer than without.
     ///
     /// All work beyond that amount lengthens the cycle by its full duration. The smallest work that was not
@@ -35,7 +35,7 @@ impl Search {
         &self,
         bench: &mut Bench<'_, M>,
         random: &mut fastrand::Rng,
-    ) -> Result<Knee, LayerError> {
+    ) -> Result<FreeWork, LayerError> {
         let mut looks = Vec::new();
         let base_ns = self.cycle(bench, 0.0)?.cycle_ns;
         let (mut free_ns, mut not_free_ns) = (0.0, BEYOND * base_ns);
@@ -58,10 +58,10 @@ impl Search {
         looks.extend([below, beyond]);
         let is_same = (beyond.free_ns() - found_ns).abs() <= 2.0 * self.precision * base_ns;
         let is_confirmed = self.is_free(&below) && !self.is_free(&beyond) && is_same;
-        Ok(Knee { looks, free_ns: found_ns, base_ns, is_confirmed })
+        Ok(FreeWork { looks, free_ns: found_ns, base_ns, is_confirmed })
     }
 
-    fn is_free(&self, look: &Look) -> bool {
+    fn is_free(&self, look: &WorkTrial) -> bool {
         look.cycle_ns <= (1.0 + self.precision) * look.base_ns
     }
 
@@ -70,7 +70,7 @@ impl Search {
         bench: &mut Bench<'_, M>,
         work_ns: f64,
         random: &mut fastrand::Rng,
-    ) -> Result<Look, LayerError> {
+    ) -> Result<WorkTrial, LayerError> {
         let (mut with, mut without, mut alone) = (Vec::new(), Vec::new(), Vec::new());
         let work = bench.layer.work(work_ns);
         // A single batch must do once the launch's time is up.
@@ -86,7 +86,7 @@ impl Search {
             alone.push(bench.work_alone(work, self.cycles));
         }
         let over = |cycles: &[Cycle], of: fn(&Cycle) -> f64| median(cycles.iter().map(of));
-        Ok(Look {
+        Ok(WorkTrial {
             work_ns: median(alone),
             cycle_ns: over(&with, |cycle| cycle.cycle_ns),
             base_ns: over(&without, |cycle| cycle.cycle_ns),

@@ -6,12 +6,12 @@ use crate::figure::Figure;
 use crate::stats::median;
 
 /// Several launches of the same shape.
-pub(super) struct Launches<'a> {
+pub(super) struct OverlapLaunches<'a> {
     pub(super) data: &'a [OverlapLaunch],
     confidence: f64,
 }
 
-impl<'a> Launches<'a> {
+impl<'a> OverlapLaunches<'a> {
     /// Takes launches of the same shape. There is at least one.
     pub(super) fn of(data: &'a [OverlapLaunch], confidence: f64) -> Self {
         Self { data, confidence }

@@ -8,9 +8,10 @@
 
 use super::cells::{self, rise};
 use super::data::{
-    Interval, OverlapLaunch, OverlapShape, SizeData, SizeShape, TripData, TripShape, WorkCheck,
+    OverlapLaunch, OverlapShape, OverlapSizeData, OverlapSizeShape, TripData, TripShape, WorkCheck,
+    WorkInterval,
 };
-use super::knee::Search;
+use super::knee::FreeWorkSearch;
 use super::plan::{Method, OverlapPlan};
 use crate::bench::Bench;
 use crate::layer::{LayerError, Messenger};
@@ -77,7 +78,7 @@ pub fn run<M: Messenger>(
             .iter()
             .map(|trip| TripData { size_bytes: trip.size_bytes, ..TripData::default() })
             .collect(),
-        sizes: shape.sizes.iter().map(SizeData::empty).collect(),
+        sizes: shape.sizes.iter().map(OverlapSizeData::empty).collect(),
         work: work_checks(&mut bench),
         shape,
         ..OverlapLaunch::default()
@@ -85,7 +86,7 @@ pub fn run<M: Messenger>(
     let count = data.shape.sizes.len().max(1) as f64;
     for (at, size) in data.shape.sizes.iter().enumerate().filter(|(_, size)| size.knee_cycles > 0) {
         let (bytes, cycles, precision) = (size.size_bytes, size.knee_cycles, plan.precision);
-        data.sizes[at].knee = Some(Search { bytes, cycles, precision }.run(&mut bench, &mut random)?);
+        data.sizes[at].knee = Some(FreeWorkSearch { bytes, cycles, precision }.run(&mut bench, &mut random)?);
         progress(0.1 + 0.2 * at as f64 / count);
     }
     passes(&mut bench, &mut data, &mut random, progress)?;
@@ -94,8 +95,8 @@ pub fn run<M: Messenger>(
     Ok(data)
 }
 
-impl SizeData {
-    fn empty(shape: &SizeShape) -> Self {
+impl OverlapSizeData {
+    fn empty(shape: &OverlapSizeShape) -> Self {
         Self {
             size_bytes: shape.size_bytes,
             polling: vec![Vec::new(); shape.polling.len()],
@@ -127,9 +128,10 @@ fn choose<M: Messenger>(bench: &mut Bench<'_, M>, plan: &OverlapPlan) -> Result<
         return Err(LayerError(format!("no message is larger than {largest} bytes, and all sizes are")));
     };
     let queue = plan.queue.clamp(1, bench.layer.depth());
-    let paced = |sizes: Vec<usize>, bench: &mut Bench<'_, M>| -> Result<Vec<(usize, Pace)>, LayerError> {
-        sizes.into_iter().map(|size| Ok((size, Pace::of(bench, size)?))).collect()
-    };
+    let paced =
+        |sizes: Vec<usize>, bench: &mut Bench<'_, M>| -> Result<Vec<(usize, PilotPace)>, LayerError> {
+            sizes.into_iter().map(|size| Ok((size, PilotPace::of(bench, size)?))).collect()
+        };
     let trips = paced(trip_sizes(&sizes, last), bench)?;
     let sizes = paced(sizes, bench)?;
     let pass_ns: f64 = sizes.iter().map(|(_, pace)| pace.pass_ns(queue, &plan.methods)).sum();
@@ -138,7 +140,7 @@ fn choose<M: Messenger>(bench: &mut Bench<'_, M>, plan: &OverlapPlan) -> Result<
     } else {
         (PASS_SHARE * plan.budget_ns / pass_ns.max(1.0)).clamp(LEAST_THRIFT, 1.0)
     };
-    let thrifty = |(size, pace): (usize, Pace)| (size, Pace { thrift, ..pace });
+    let thrifty = |(size, pace): (usize, PilotPace)| (size, PilotPace { thrift, ..pace });
     Ok(OverlapShape {
         queue,
         trips: trips.into_iter().map(thrifty).map(|(size, pace)| pace.trip_shape(size)).collect(),
@@ -166,7 +168,7 @@ fn trip_sizes(sizes: &[usize], last: usize) -> Vec<usize> {
 }
 
 /// The approximate times of messages of one size, from a short pilot measurement.
-struct Pace {
+struct PilotPace {
     rtt_ns: f64,
     /// Time per message in one direction.
     gap_ns: f64,
@@ -174,7 +176,7 @@ struct Pace {
     thrift: f64,
 }
 
-impl Pace {
+impl PilotPace {
     fn of<M: Messenger>(bench: &mut Bench<'_, M>, bytes: usize) -> Result<Self, LayerError> {
         // The first messages after a change of size are not representative.
         bench.exchange(bytes)?;
@@ -222,35 +224,35 @@ impl Pace {
         }
     }
 
-    fn size_shape(&self, size_bytes: usize, queue: usize, methods: &[Method]) -> SizeShape {
+    fn size_shape(&self, size_bytes: usize, queue: usize, methods: &[Method]) -> OverlapSizeShape {
         let drain_ns = self.drain_ns(queue);
         let drains = (DRAINS * self.thrift).max(DRAINS_AT_LEAST);
         let cycles_at_least = (CYCLES.0 * self.thrift).max(CYCLES_AT_LEAST);
         let polling = |asked_ns: f64| {
             let repeats = (self.batch_ns().max(drains * drain_ns) / asked_ns).ceil().clamp(POLLS.0, POLLS.1);
-            Interval { asked_ns, repeats: repeats as u32 }
+            WorkInterval { asked_ns, repeats: repeats as u32 }
         };
         let cycles = |work_ns: f64| {
             let cycles =
                 (self.batch_ns() / (self.cycle_ns() + work_ns)).clamp(cycles_at_least, CYCLES.1) as u32;
             cycles + cycles % 2
         };
-        let pww = |asked_ns: f64| Interval { asked_ns, repeats: cycles(asked_ns) };
+        let pww = |asked_ns: f64| WorkInterval { asked_ns, repeats: cycles(asked_ns) };
         let poll_grid = grid(SHORTEST_POLL * self.rtt_ns, LONGEST_POLL * drain_ns, POLL_INTERVALS);
         let cycle_ns = self.cycle_ns();
         let work_grid = work_grid(cycle_ns);
         let wants = |method| methods.contains(&method);
-        SizeShape {
+        OverlapSizeShape {
             size_bytes,
             polling: poll_grid.into_iter().filter(|_| wants(Method::Polling)).map(polling).collect(),
             pww: [0.0].into_iter().chain(work_grid).filter(|_| wants(Method::Pww)).map(pww).collect(),
             knee_cycles: if wants(Method::Max) { cycles(cycle_ns) } else { 0 },
             receive: match wants(Method::Pww) || wants(Method::Max) {
-                true => Interval {
+                true => WorkInterval {
                     asked_ns: grid_point(BETWEEN_TESTS * cycle_ns),
                     repeats: (BATCH_NS / self.rtt_ns).clamp(TRIPS.0, TRIPS.1) as u32,
                 },
-                false => Interval::default(),
+                false => WorkInterval::default(),
             },
         }
     }

@@ -41,7 +41,7 @@ const LAUNCHES_AT_MOST: f64 = 1000.0;
 
 /// The evidence from the launches about messages of one size.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Evidence {
+pub(super) struct ProgressEvidence {
     /// Share of the waiting without work that long work hides.
     pub(super) hidden: Quantity,
     /// The hidden part as a share of the time of one message alone, less posting.
@@ -59,8 +59,8 @@ pub(super) struct Evidence {
 }
 
 /// Returns how messages make progress, or the reason why the evidence does not decide, with advice.
-pub(super) fn judge(evidence: &Evidence) -> Result<Progress, String> {
-    let Evidence { hidden, hidden_of_trip: of_trip, .. } = evidence;
+pub(super) fn judge(evidence: &ProgressEvidence) -> Result<Progress, String> {
+    let ProgressEvidence { hidden, hidden_of_trip: of_trip, .. } = evidence;
     let Some(ci) = hidden.ci else {
         return Err(format!(
             "{} are too few for an interval: use --launches 9 or more",
@@ -96,28 +96,28 @@ pub(super) fn judge(evidence: &Evidence) -> Result<Progress, String> {
 
 /// Reports that a message takes hardly longer than its posting, and that work removes no more than
 /// fluctuations add.
-fn is_too_little(evidence: &Evidence) -> bool {
+fn is_too_little(evidence: &ProgressEvidence) -> bool {
     evidence.alone_share.ci.is_some_and(|ci| ci.lo <= TOO_LITTLE) && !saves_more_than_fluctuations(evidence)
 }
 
 /// Reports that work removes more waiting than the fluctuations of both sides have added.
-fn is_no_fluctuation(evidence: &Evidence) -> bool {
+fn is_no_fluctuation(evidence: &ProgressEvidence) -> bool {
     let is_hidden = evidence.hidden_of_trip.ci.is_none_or(|ci| ci.lo > NONE);
     is_hidden || saves_more_than_fluctuations(evidence)
 }
 
-fn saves_more_than_fluctuations(evidence: &Evidence) -> bool {
+fn saves_more_than_fluctuations(evidence: &ProgressEvidence) -> bool {
     evidence.saved_share.ci.is_some_and(|ci| ci.lo > FLUCTUATION)
 }
 
 /// Reports that all of the waiting is hidden only because it contains the fluctuations of both sides.
-fn is_whole_of_fluctuation(evidence: &Evidence) -> bool {
+fn is_whole_of_fluctuation(evidence: &ProgressEvidence) -> bool {
     let is_left = evidence.hidden_of_trip.ci.is_some_and(|ci| ci.hi < WHOLE);
     is_left && !saves_more_than_fluctuations(evidence)
 }
 
 /// Reports that the receive by itself may be all of the waiting after long work, without waiting for data.
-fn is_receive_alone(evidence: &Evidence) -> bool {
+fn is_receive_alone(evidence: &ProgressEvidence) -> bool {
     let is_less = |ci: Interval| ci.hi < RECEIVE_ALONE;
     // Records of earlier versions have no time of the receive: they are judged as those versions did.
     let Some(receive) = evidence.receive_share.ci else { return false };
@@ -126,7 +126,7 @@ fn is_receive_alone(evidence: &Evidence) -> bool {
     !(is_less(receive) || (is_of_data && is_unhidden))
 }
 
-fn nothing_to_hide(evidence: &Evidence) -> String {
+fn nothing_to_hide(evidence: &ProgressEvidence) -> String {
     let time = |ns: Option<f64>| Time(ns.unwrap_or(f64::NAN));
     let waiting = evidence.receive_ns.value.zip(evidence.receive_share.value).map(|(ns, share)| ns / share);
     format!(
@@ -137,7 +137,7 @@ fn nothing_to_hide(evidence: &Evidence) -> String {
     )
 }
 
-fn too_little(evidence: &Evidence) -> String {
+fn too_little(evidence: &ProgressEvidence) -> String {
     format!(
         "all but {} of a message's time is posting, too much to see what work hides of the rest: larger messages \
          would tell (--sizes)",
@@ -202,8 +202,8 @@ mod tests {
         Quantity { value: Some(f64::midpoint(lo, hi)), ci: Some([lo, hi].into()), launches: 9 }
     }
 
-    fn hidden(lo: f64, hi: f64) -> Evidence {
-        Evidence { hidden: within(lo, hi), ..Evidence::default() }
+    fn hidden(lo: f64, hi: f64) -> ProgressEvidence {
+        ProgressEvidence { hidden: within(lo, hi), ..ProgressEvidence::default() }
     }
 
     #[test]
@@ -220,14 +220,14 @@ mod tests {
             assert_eq!(judge(&hidden(lo, hi)).ok(), expected, "{lo} to {hi}");
         }
         let without = Quantity { value: Some(0.95), ci: None, launches: 2 };
-        let why = judge(&Evidence { hidden: without, ..Evidence::default() }).unwrap_err();
+        let why = judge(&ProgressEvidence { hidden: without, ..ProgressEvidence::default() }).unwrap_err();
         assert_eq!(why, "2 launches are too few for an interval: use --launches 9 or more");
     }
 
     #[test]
     fn what_both_directions_disturb_is_not_hidden() {
         // Observed over MPICH: without work both sides copy at once and disturb each other.
-        let mut evidence = Evidence { hidden_of_trip: within(-0.02, 0.01), ..hidden(0.031, 0.101) };
+        let mut evidence = ProgressEvidence { hidden_of_trip: within(-0.02, 0.01), ..hidden(0.031, 0.101) };
         assert_eq!(judge(&evidence), Ok(Progress::OnlyInCalls));
         evidence.hidden = within(0.12, 0.2);
         assert_eq!(judge(&evidence), Ok(Progress::OnlyInCalls));
@@ -242,39 +242,50 @@ mod tests {
     fn what_fluctuates_is_not_the_whole_of_the_waiting() {
         // A seed of the random model parameters: overheads of 14 µs that vary by a tenth, and a message of
         // 0.4 µs.
-        let small = Evidence {
+        let small = ProgressEvidence {
             hidden_of_trip: within(0.77, 0.8),
             saved_share: within(0.06, 0.08),
             ..hidden(0.92, 0.93)
         };
         let why = judge(&small).unwrap_err();
         assert!(why.contains("fluctuations") && why.contains("larger messages"), "{why}");
-        assert_eq!(judge(&Evidence { hidden_of_trip: within(0.85, 0.95), ..small }), Ok(Progress::ByItself));
+        assert_eq!(
+            judge(&ProgressEvidence { hidden_of_trip: within(0.85, 0.95), ..small }),
+            Ok(Progress::ByItself)
+        );
         // A gap longer than the time of a message is no fluctuation.
-        assert_eq!(judge(&Evidence { saved_share: within(0.3, 0.4), ..small }), Ok(Progress::ByItself));
+        assert_eq!(
+            judge(&ProgressEvidence { saved_share: within(0.3, 0.4), ..small }),
+            Ok(Progress::ByItself)
+        );
     }
 
     #[test]
     fn a_message_that_is_hardly_more_than_its_posting_tells_nothing() {
         // Seeds of the random model parameters: overheads of 5 and 17 µs, and messages of 0.1 and 0.2 µs
         // besides.
-        let small = Evidence {
+        let small = ProgressEvidence {
             alone_share: within(0.01, 0.04),
             hidden_of_trip: within(0.15, 0.5),
             ..hidden(0.12, 0.41)
         };
         let why = judge(&small).unwrap_err();
         assert!(why.contains("all but 2.5 %") && why.contains("larger messages"), "{why}");
-        assert!(judge(&Evidence { hidden_of_trip: within(0.91, 0.97), ..hidden(0.94, 0.95) }).is_ok());
-        assert!(judge(&Evidence { hidden: within(0.94, 0.95), ..small }).is_err());
+        assert!(
+            judge(&ProgressEvidence { hidden_of_trip: within(0.91, 0.97), ..hidden(0.94, 0.95) }).is_ok()
+        );
+        assert!(judge(&ProgressEvidence { hidden: within(0.94, 0.95), ..small }).is_err());
         // The data still show nothing hidden, and a gap longer than the posting.
-        assert_eq!(judge(&Evidence { hidden: within(-0.1, 0.05), ..small }), Ok(Progress::OnlyInCalls));
-        assert_eq!(judge(&Evidence { saved_share: within(0.3, 0.4), ..small }), Ok(Progress::Partly));
+        assert_eq!(
+            judge(&ProgressEvidence { hidden: within(-0.1, 0.05), ..small }),
+            Ok(Progress::OnlyInCalls)
+        );
+        assert_eq!(judge(&ProgressEvidence { saved_share: within(0.3, 0.4), ..small }), Ok(Progress::Partly));
     }
 
     #[test]
     fn where_the_receive_is_all_that_is_left_the_size_tells() {
-        let receive = Evidence {
+        let receive = ProgressEvidence {
             hidden_of_trip: within(0.0, 0.02),
             receive_ns: within(900.0, 1100.0),
             receive_share: within(0.9, 1.1),
@@ -283,14 +294,14 @@ mod tests {
         let why = judge(&receive).unwrap_err();
         assert!(why.contains("1 µs are left to wait for") && why.contains("larger messages"), "{why}");
         // If a call copies the data, the data move inside it.
-        let copies = Evidence { data_share: within(0.8, 0.9), ..receive };
+        let copies = ProgressEvidence { data_share: within(0.8, 0.9), ..receive };
         assert_eq!(judge(&copies), Ok(Progress::OnlyInCalls));
-        let offloaded = Evidence { hidden_of_trip: within(0.05, 0.08), ..copies };
+        let offloaded = ProgressEvidence { hidden_of_trip: within(0.05, 0.08), ..copies };
         assert!(judge(&offloaded).is_err());
         // If the waiting without work is for the sender's gap, work saves most of a cycle.
-        let gap = Evidence { hidden: within(0.4, 0.5), saved_share: within(0.3, 0.4), ..receive };
+        let gap = ProgressEvidence { hidden: within(0.4, 0.5), saved_share: within(0.3, 0.4), ..receive };
         assert_eq!(judge(&gap), Ok(Progress::Partly));
-        let waits = Evidence { receive_share: within(0.3, 0.5), ..receive };
+        let waits = ProgressEvidence { receive_share: within(0.3, 0.5), ..receive };
         assert_eq!(judge(&waits), Ok(Progress::OnlyInCalls));
     }
 

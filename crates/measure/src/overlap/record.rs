@@ -30,7 +30,7 @@ pub struct Quantity {
     pub value: Option<f64>,
     /// Its interval; null with too few launches.
     pub ci: Option<Interval>,
-    /// Launches behind it.
+    /// OverlapLaunches behind it.
     pub launches: usize,
 }
 
@@ -112,7 +112,7 @@ pub struct Free {
     pub work_ns: Quantity,
     /// The work as a share of the cycle.
     pub share: Quantity,
-    /// Launches in which looks below and beyond confirmed it.
+    /// OverlapLaunches in which looks below and beyond confirmed it.
     pub confirmed: usize,
 }
 

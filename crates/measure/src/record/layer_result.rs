@@ -1,7 +1,6 @@
 //! The result of one layer.
 
 use super::doubt::Doubt;
-use super::found::Found;
 use super::parameter::Parameters;
 use crate::bulk::record::Bulk;
 use crate::contention::record::Contention;
@@ -11,6 +10,7 @@ use crate::registration::record::Registration;
 use crate::strata::probe::Probe;
 use crate::strata::stratum::Stratum;
 use crate::validation::record::Validation;
+use crate::verbs::Found;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -74,62 +74,37 @@ impl LayerResult {
 
     /// Returns the verb, as on the command line.
     pub fn verb(&self) -> &'static str {
-        match self.found {
-            Found::Logp(_) => "logp",
-            Found::Bulk(_) => "bulk",
-            Found::Contention(_) => "contention",
-            Found::Overlap(_) => "overlap",
-            Found::Registration(_) => "registration",
-            Found::Validate(_) => "validate",
-        }
+        self.found.verb()
     }
 
     /// Returns the record of `logp`, if that was the verb.
     pub fn logp(&self) -> Option<&Logp> {
-        match &self.found {
-            Found::Logp(logp) => Some(logp),
-            _ => None,
-        }
+        self.found.logp()
     }
 
     /// Returns the record of `bulk`, if that was the verb.
     pub fn bulk(&self) -> Option<&Bulk> {
-        match &self.found {
-            Found::Bulk(bulk) => Some(bulk),
-            _ => None,
-        }
+        self.found.bulk()
     }
 
     /// Returns the record of `contention`, if that was the verb.
     pub fn contention(&self) -> Option<&Contention> {
-        match &self.found {
-            Found::Contention(contention) => Some(contention),
-            _ => None,
-        }
+        self.found.contention()
     }
 
     /// Returns the record of `overlap`, if that was the verb.
     pub fn overlap(&self) -> Option<&Overlap> {
-        match &self.found {
-            Found::Overlap(overlap) => Some(overlap),
-            _ => None,
-        }
+        self.found.overlap()
     }
 
     /// Returns the record of `registration`, if that was the verb.
     pub fn registration(&self) -> Option<&Registration> {
-        match &self.found {
-            Found::Registration(registration) => Some(registration),
-            _ => None,
-        }
+        self.found.registration()
     }
 
     /// Returns the record of `validate`, if that was the verb.
     pub fn validation(&self) -> Option<&Validation> {
-        match &self.found {
-            Found::Validate(validation) => Some(validation),
-            _ => None,
-        }
+        self.found.validation()
     }
 
     /// Returns the number of launches behind the figures.

@@ -6,21 +6,19 @@
 //!
 //! * `parameter`, `plateau`, `doubt`: the parts of which every verb's record is made.
 //! * `environment`, `ratio`: the host of a run, and ratios of two layers.
-//! * `found`: one verb's findings; each verb has its record in its own module.
-//! * `layer_result`: the result of one layer.
+//! * `layer_result`: the result of one layer. Each verb has the record of its findings in its own module.
 
 pub(crate) mod doubt;
 mod environment;
-pub(crate) mod found;
 mod layer_result;
 pub(crate) mod parameter;
 pub(crate) mod plateau;
 mod ratio;
 
 pub use crate::logp::record::{Checks, Logp, Share, Shares, StreamCheck};
+pub use crate::verbs::Found;
 pub use doubt::Doubt;
 pub use environment::{ClockReading, Detours, Environment};
-pub use found::Found;
 pub use layer_result::LayerResult;
 pub use parameter::{Parameter, Parameters, PerByte, Status};
 pub use plateau::{Limit, Plateau};

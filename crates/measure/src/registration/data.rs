@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RegistrationShape {
     /// Ascending by size.
-    pub sizes: Vec<SizeShape>,
+    pub sizes: Vec<RegionShape>,
 }
 
 /// How one size is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SizeShape {
+pub struct RegionShape {
     /// Bytes of the region.
     pub size_bytes: usize,
     /// Samples in a batch, each of memory of its own.
@@ -46,7 +46,7 @@ pub struct RegistrationLaunch {
     /// Cost of one reading of the clock.
     pub timer_ns: f64,
     /// One entry per size, ascending.
-    pub sizes: Vec<SizeData>,
+    pub sizes: Vec<RegionData>,
     /// What costs the same whatever the size.
     pub fixed: Vec<FixedData>,
     /// How long the launch measured.
@@ -58,7 +58,7 @@ pub struct RegistrationLaunch {
 
 /// Regions of one size: values of batches. Those of locking are empty where the system refused.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SizeData {
+pub struct RegionData {
     /// Bytes of the region.
     pub size_bytes: usize,
     /// Registering memory that nothing had touched.
@@ -93,7 +93,7 @@ pub struct FixedData {
 /// The number of costs of one size in the record.
 pub const COSTS: usize = 8;
 
-impl SizeData {
+impl RegionData {
     /// Returns the batches of each cost, in the order of [`super::record::SizeCosts::times`].
     pub fn batches(&self) -> [&[f64]; COSTS] {
         [

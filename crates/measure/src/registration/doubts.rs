@@ -3,9 +3,9 @@
 use super::data::RegistrationLaunch;
 use super::record::{Registration, SizeCosts};
 use crate::machine::{CLOCK_IS_FINE, preempted};
-use crate::precision::{imprecise, too_few_launches};
+use crate::precision::{self, Wanted};
 use crate::record::doubt::Doubt;
-use crate::record::parameter::Parameter;
+use crate::record::parameter::{Parameter, Parameters};
 use crate::show::{Bytes, Number, Percent, Time};
 use crate::stats::median;
 
@@ -30,11 +30,8 @@ const CLOCK_IS_KNOWN: f64 = 0.05;
 const GRAIN_NS: f64 = 1e-3;
 
 /// Returns the warnings: a figure has another meaning than its name says, or is not precise.
-pub(super) fn find(
-    launches: &[RegistrationLaunch],
-    registration: &Registration,
-    precision: f64,
-) -> Vec<Doubt> {
+pub(super) fn find(parameters: &Parameters, registration: &Registration, precision: f64) -> Vec<Doubt> {
+    let launches = &registration.launches;
     let mut doubts = Vec::new();
     doubts.extend(lock_refused(registration));
     doubts.extend(not_pinned(registration));
@@ -42,7 +39,7 @@ pub(super) fn find(
     doubts.extend(huge_pages(registration));
     doubts.extend(coarse_clock(launches, registration));
     doubts.extend(preempted("process", launches.iter().map(|l| (l.preemptions, l.took_ns))));
-    doubts.extend(doubt_precision(launches, registration, precision));
+    doubts.extend(precision::doubt(&wanted(parameters, registration, precision), launches.len(), precision));
     doubts
 }
 
@@ -178,37 +175,19 @@ fn costs(registration: &Registration) -> Vec<(String, &Parameter)> {
     of_sizes.chain(fixed).filter(|(_, cost)| cost.value_ns.is_some()).collect()
 }
 
-/// Returns the half-width of a figure as a multiple of the half-width asked for. For a figure near 0 a
-/// share of itself is meaningless, so that the half-width asked for is at least `finest_ns`.
-fn excess(cost: &Parameter, precision: f64, finest_ns: f64) -> f64 {
-    let excess = || Some(cost.ci_ns?.half_width() / (precision * cost.value_ns?.abs()).max(finest_ns));
-    excess().unwrap_or(f64::INFINITY)
-}
-
 /// Returns the half-width that the clock can resolve.
 fn finest_ns(launches: &[RegistrationLaunch]) -> f64 {
     let timer = median_timer(launches);
     if timer > 0.0 { (CLOCK_IS_KNOWN * timer).max(GRAIN_NS) } else { GRAIN_NS }
 }
 
-/// Reports whether every figure is as precise as asked for, or as the clock resolves.
-pub fn is_precise(launches: &[RegistrationLaunch], registration: &Registration, precision: f64) -> bool {
-    let finest = finest_ns(launches);
-    costs(registration).iter().all(|(_, cost)| excess(cost, precision, finest) <= 1.0)
-}
-
-fn doubt_precision(
-    launches: &[RegistrationLaunch],
-    registration: &Registration,
-    precision: f64,
-) -> Option<Doubt> {
-    let costs = costs(registration);
-    if costs.iter().any(|(_, cost)| cost.ci_ns.is_none()) {
-        return Some(too_few_launches(launches.len()));
-    }
-    let finest = finest_ns(launches);
-    let excess = |cost: &Parameter| excess(cost, precision, finest);
-    let wide = costs.iter().filter(|(_, cost)| excess(cost) > 1.0);
-    let (widest, cost) = wide.clone().max_by(|(_, a), (_, b)| excess(a).total_cmp(&excess(b)))?;
-    Some(imprecise((wide.count(), costs.len()), precision, excess(cost), widest))
+/// Returns all figures, which must be precise to a share of themselves. For a figure near 0 such a share is
+/// meaningless, so that the half-width may always be what the clock resolves.
+pub(crate) fn wanted(_parameters: &Parameters, registration: &Registration, precision: f64) -> Vec<Wanted> {
+    let finest_ns = finest_ns(&registration.launches);
+    let wanted = |(name, cost): (String, &Parameter)| {
+        let value = cost.value_ns.unwrap_or(f64::NAN);
+        Wanted { name, value, ci: cost.ci_ns, half_width: (precision * value.abs()).max(finest_ns) }
+    };
+    costs(registration).into_iter().map(wanted).collect()
 }

@@ -5,38 +5,32 @@ use super::data::{COSTS, FixedData, RegistrationLaunch};
 use super::doubts;
 use super::record::{FixedCost, Registration, SizeCosts};
 use crate::figure::Figure;
-use crate::record::doubt::Doubt;
+use crate::reading::Reading;
 use crate::record::parameter::{Parameter, Parameters};
 use crate::stats::median;
 
-/// The costs of registration of a layer, computed from several launches.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Extracted {
-    /// Unobservable, because this verb sends no message.
-    pub parameters: Parameters,
-    /// The record of the verb, without the launches: the caller has them.
-    pub registration: Registration,
-    /// The warnings.
-    pub doubts: Vec<Doubt>,
-}
-
 /// Computes figures and warnings from launches. Returns `None` if the launches measured nothing, or differ
 /// in their sizes.
-pub fn extract(data: &[RegistrationLaunch], confidence: f64, precision: f64) -> Option<Extracted> {
+pub fn extract(
+    data: &[RegistrationLaunch],
+    confidence: f64,
+    precision: f64,
+) -> Option<Reading<Registration>> {
     let first = data.first().filter(|first| !first.sizes.is_empty())?;
     // A record is a file that others may have written: its launches may differ in their sizes.
     if !data.iter().all(|launch| launch.is_like(first)) {
         return None;
     }
-    let launches = Launches { data, confidence };
+    let launches = RegistrationLaunches { data, confidence };
     let registration = Registration {
         system: first.system.clone(),
         sizes: (0..first.sizes.len()).map(|at| launches.size(at)).collect(),
         fixed: (0..first.fixed.len()).map(|nth| launches.fixed(nth)).collect(),
-        launches: Vec::new(),
+        launches: data.to_vec(),
     };
-    let doubts = doubts::find(data, &registration, precision);
-    Some(Extracted { parameters: Parameters::unobservable(), registration, doubts })
+    let parameters = Parameters::unobservable();
+    let doubts = doubts::find(&parameters, &registration, precision);
+    Some(Reading { parameters, found: registration, doubts })
 }
 
 impl RegistrationLaunch {
@@ -53,12 +47,12 @@ impl RegistrationLaunch {
     }
 }
 
-struct Launches<'a> {
+struct RegistrationLaunches<'a> {
     data: &'a [RegistrationLaunch],
     confidence: f64,
 }
 
-impl Launches<'_> {
+impl RegistrationLaunches<'_> {
     fn size(&self, at: usize) -> SizeCosts {
         let samples = self.data[0].shape.sizes[at].samples;
         let costs: [Parameter; COSTS] =

@@ -9,7 +9,7 @@
 //! before each sample. Otherwise large regions would be measured with cold caches and small regions with
 //! warm ones.
 
-use super::data::{FixedData, RegistrationLaunch, RegistrationShape, SizeData, SizeShape};
+use super::data::{FixedData, RegionData, RegionShape, RegistrationLaunch, RegistrationShape};
 use crate::bench::Bench;
 use crate::layer::{LayerError, Purpose, Registrar};
 use crate::stats::trimmed_mean;
@@ -46,7 +46,7 @@ pub struct RegistrationPlan {
 
 /// One operation to measure.
 #[derive(Clone, Copy, Debug)]
-enum Cell {
+enum CostCell {
     /// Registers untouched memory.
     Untouched(usize),
     /// Registers touched memory: for the first time, a second time while it is registered, and again after
@@ -77,7 +77,7 @@ pub fn run<R: Registrar>(
         Some(shape) => shape.clone(),
         None => choose(&mut bench, plan.largest_bytes)?,
     };
-    let of_size = |size: &SizeShape| SizeData { size_bytes: size.size_bytes, ..SizeData::default() };
+    let of_size = |size: &RegionShape| RegionData { size_bytes: size.size_bytes, ..RegionData::default() };
     let of_name =
         |name: &&str| FixedData { name: (*name).into(), batches_ns: Vec::new(), samples: FIXED_SAMPLES };
     let mut data = RegistrationLaunch {
@@ -101,7 +101,7 @@ fn choose<R: Registrar>(bench: &mut Bench<'_, R>, largest: usize) -> Result<Regi
         let start = bench.layer.now();
         touched(bench, size_bytes)?;
         let samples = (BATCH_NS / bench.since(start).max(1.0)) as u64;
-        Ok(SizeShape { size_bytes, samples: samples.clamp(1, SAMPLES_AT_MOST) })
+        Ok(RegionShape { size_bytes, samples: samples.clamp(1, SAMPLES_AT_MOST) })
     };
     Ok(RegistrationShape {
         sizes: sizes(largest).into_iter().map(choose).collect::<Result<_, LayerError>>()?,
@@ -121,15 +121,17 @@ fn passes<R: Registrar>(
     progress: &mut dyn FnMut(f64),
 ) -> Result<(), LayerError> {
     let mut random = fastrand::Rng::with_seed(seed);
-    let of_size = |at| [Cell::Untouched(at), Cell::Touched(at), Cell::LockUntouched(at), Cell::Lock(at)];
-    let mut cells: Vec<Cell> = (0..data.sizes.len()).flat_map(of_size).collect();
-    cells.extend((0..data.fixed.len()).map(Cell::Fixed));
+    let of_size = |at| {
+        [CostCell::Untouched(at), CostCell::Touched(at), CostCell::LockUntouched(at), CostCell::Lock(at)]
+    };
+    let mut cells: Vec<CostCell> = (0..data.sizes.len()).flat_map(of_size).collect();
+    cells.extend((0..data.fixed.len()).map(CostCell::Fixed));
     bench.pass_over(&mut cells, PASSES_AT_MOST, &mut random, progress, |bench, cell, _| {
         cell.measure(bench, data)
     })
 }
 
-impl Cell {
+impl CostCell {
     /// Adds a batch to `data`.
     fn measure<R: Registrar>(
         self,
@@ -175,7 +177,7 @@ impl Cell {
 /// Returns the values of a batch of samples, each of which gives `N` times. Returns `None` for each value
 /// if the system refuses the operation.
 fn batch<const N: usize>(
-    shape: SizeShape,
+    shape: RegionShape,
     mut sample: impl FnMut(usize) -> Result<Option<[f64; N]>, LayerError>,
 ) -> Result<[Option<f64>; N], LayerError> {
     let mut samples = Vec::new();

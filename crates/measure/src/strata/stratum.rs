@@ -2,10 +2,10 @@
 
 use super::probe::{are_alike, have_same_pace};
 use crate::record::doubt::Doubt;
-use crate::record::found::Found;
 use crate::record::parameter::Parameters;
 use crate::show::{Percent, Time};
 use crate::stats::Interval;
+use crate::verbs::Found;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -4,9 +4,16 @@ use crate::logp::pattern::Plan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Limits of the signature of a block. They are below the usual ones, because a launch measures many
+/// signatures.
+const LONGEST_BURST: usize = 128;
+const BATCH_MESSAGES: usize = 64;
+
 /// The plan of one launch, which measures one dial.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Planned {
+pub struct DialledPlan {
+    /// The index in the order of launches.
+    pub launch: usize,
     /// The index of the dial in the tables.
     pub dial: usize,
     /// Bytes of a message.
@@ -14,8 +21,30 @@ pub struct Planned {
     /// The blocks in their order. Each has the index of the dial setting in force, and the value of the
     /// dial: 0 for the unmodified link.
     pub blocks: Vec<(u32, f64)>,
-    /// The plan of the signature of each block.
-    pub plan: Plan,
+    /// Maximum time for measuring a block, in nanoseconds.
+    pub block_budget_ns: f64,
+    /// Relative half-width of an interval at which a figure counts as precise.
+    pub precision: f64,
+    /// Confidence level of that interval.
+    pub confidence: f64,
+    /// Seed of the random choices.
+    pub seed: u64,
+}
+
+impl DialledPlan {
+    /// Returns the plan of the signature of the block at index `nth`.
+    pub fn of_block(&self, nth: usize) -> Plan {
+        Plan {
+            launch: self.launch,
+            shape: None,
+            budget_ns: self.block_budget_ns,
+            precision: self.precision,
+            confidence: self.confidence,
+            seed: self.seed.wrapping_add(nth as u64),
+            longest_burst: LONGEST_BURST,
+            batch_messages: BATCH_MESSAGES,
+        }
+    }
 }
 
 /// What a launch measured.

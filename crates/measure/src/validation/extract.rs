@@ -5,7 +5,9 @@ use super::record::{CrossTalk, Figure, Program, Row, Table, Validation};
 use crate::figure::Figure as Median;
 use crate::logp::data::LaunchData;
 use crate::logp::extract::each_launch;
+use crate::precision::Wanted;
 use crate::record::doubt::Doubt;
+use crate::record::parameter::Parameters;
 use crate::show::{Bytes, Percent, Time};
 use crate::stats::median;
 
@@ -19,7 +21,7 @@ const GAP: usize = 2;
 
 /// A dial under validation.
 #[derive(Clone, Debug)]
-pub struct Subject {
+pub struct DialSubject {
     /// The dial, as on the command line.
     pub dial: String,
     /// The name of the parameter in its table.
@@ -64,8 +66,14 @@ impl Pair {
     }
 }
 
+/// Returns no figure that must be precise. More launches would narrow the intervals, but not make the tables
+/// more accurate.
+pub(crate) fn wanted(_parameters: &Parameters, _found: &Validation, _precision: f64) -> Vec<Wanted> {
+    Vec::new()
+}
+
 /// Computes the tables and the cross-talk of all dials from launches.
-pub fn extract(subjects: &[Subject], launches: Vec<Dialled>, confidence: f64) -> Validation {
+pub fn extract(subjects: &[DialSubject], launches: Vec<Dialled>, confidence: f64) -> Validation {
     let tables: Vec<Table> =
         subjects.iter().enumerate().map(|(at, subject)| table(subject, at, &launches, confidence)).collect();
     let cross_talk =
@@ -88,7 +96,7 @@ fn pair(three: &[Block]) -> Option<Pair> {
     Some(Pair { dialled: *dialled, link: std::array::from_fn(|at| (before[at] + after[at]) / 2.0) })
 }
 
-fn table(subject: &Subject, dial: usize, launches: &[Dialled], confidence: f64) -> Table {
+fn table(subject: &DialSubject, dial: usize, launches: &[Dialled], confidence: f64) -> Table {
     let pairs = pairs(dial, launches);
     let mut wanted: Vec<f64> = pairs.iter().map(|pair| pair.dialled.wanted_ns).collect();
     wanted.sort_by(f64::total_cmp);
@@ -113,7 +121,7 @@ fn table(subject: &Subject, dial: usize, launches: &[Dialled], confidence: f64) 
     }
 }
 
-fn row(subject: &Subject, wanted_ns: f64, pairs: &[&Pair], link: &[f64], confidence: f64) -> Row {
+fn row(subject: &DialSubject, wanted_ns: f64, pairs: &[&Pair], link: &[f64], confidence: f64) -> Row {
     let own = subject.figure;
     let observed = |pair: &&Pair| match subject.adds {
         true => pair.shift(own),
@@ -176,7 +184,7 @@ fn within(difference_ns: f64, of_ns: f64, (share, least_ns): (f64, f64)) -> bool
 
 /// Returns the slope of each parameter over the dial, by least squares through the origin. It omits values
 /// that the link exceeds without the dial.
-fn cross_talk<'a>(subject: &'a Subject, table: &'a Table) -> impl Iterator<Item = CrossTalk> + 'a {
+fn cross_talk<'a>(subject: &'a DialSubject, table: &'a Table) -> impl Iterator<Item = CrossTalk> + 'a {
     NAMES.iter().enumerate().map(move |(at, name)| {
         let points = table.rows.iter().filter(|row| row.is_met.is_some());
         let (mut moved, mut turned) = (0.0, 0.0);
@@ -261,8 +269,8 @@ fn doubts_of(table: &Table) -> Vec<Doubt> {
 mod tests {
     use super::*;
 
-    fn latency() -> Subject {
-        Subject {
+    fn latency() -> DialSubject {
+        DialSubject {
             dial: "latency".into(),
             parameter: "L".into(),
             figure: 3,
@@ -318,7 +326,7 @@ mod tests {
 
     #[test]
     fn what_the_link_has_already_is_not_judged() {
-        let gap = Subject {
+        let gap = DialSubject {
             dial: "send-gap".into(),
             parameter: "g_s".into(),
             figure: 2,

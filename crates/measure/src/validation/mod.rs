@@ -16,4 +16,4 @@ pub mod data;
 pub mod extract;
 pub mod record;
 
-pub use data::{Dialled, Planned};
+pub use data::{Dialled, DialledPlan};

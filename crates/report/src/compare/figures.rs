@@ -8,6 +8,7 @@ use netdyno_measure::contention;
 use netdyno_measure::contention::record::Contention;
 use netdyno_measure::overlap::data::OverlapLaunch;
 use netdyno_measure::overlap::record::{Overlap, Quantity};
+use netdyno_measure::reading::Reading;
 use netdyno_measure::record::{Found, LayerResult, Logp, Parameter, Plateau, Status};
 use netdyno_measure::registration::data::RegistrationLaunch;
 use netdyno_measure::registration::record::Registration;
@@ -64,12 +65,12 @@ fn of_signature(result: &LayerResult, logp: &Logp) -> Vec<Candidate> {
 
 /// Returns the figures of one pair alone. Ratios within a launch are not compared across records.
 fn of_crowd(result: &LayerResult, found: &Contention) -> Vec<Candidate> {
-    let each_launch: Vec<Option<contention::extract::Extracted>> = found
+    let each_launch: Vec<Option<Reading<Contention>>> = found
         .launches
         .iter()
         .map(|launch| contention::extract::extract(slice::from_ref(launch), 0.95, 0.0))
         .collect();
-    let candidate = |name, figure, of: &dyn Fn(&contention::extract::Extracted) -> Option<f64>| Candidate {
+    let candidate = |name, figure, of: &dyn Fn(&Reading<Contention>) -> Option<f64>| Candidate {
         name,
         size_bytes: result.size_bytes,
         unit: "ns",
@@ -148,7 +149,7 @@ fn of_sizes(result: &LayerResult, bulk: &Bulk) -> Vec<Candidate> {
     let each_launch: Vec<Option<Bulk>> = bulk
         .launches
         .iter()
-        .map(|launch| extract(slice::from_ref(launch), 0.95, 0.0).map(|extracted| extracted.bulk))
+        .map(|launch| extract(slice::from_ref(launch), 0.95, 0.0).map(|reading| reading.found))
         .collect();
     let mut candidates = Vec::new();
     for figures in &bulk.sizes {

@@ -5,18 +5,15 @@
 use netdyno_layers::sim::{SimMessenger, SimRegistrar};
 use netdyno_measure::bulk::data::BulkLaunch;
 use netdyno_measure::bulk::pattern::BulkPlan;
-use netdyno_measure::bulk::record::Bulk;
 use netdyno_measure::contention;
 use netdyno_measure::contention::data::{CrowdData, CrowdShape, PairTimes, PairsAtOnce, Round, Timed};
 use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Time, Work};
 use netdyno_measure::logp::data::{LaunchData, Shape};
 use netdyno_measure::logp::extract::extract;
 use netdyno_measure::logp::pattern::{self, BATCH_MESSAGES, LONGEST_BURST, Plan};
-use netdyno_measure::logp::ratio::shares;
 use netdyno_measure::overlap;
 use netdyno_measure::overlap::data::OverlapLaunch;
 use netdyno_measure::overlap::plan::{METHODS, OverlapPlan};
-use netdyno_measure::overlap::record::Overlap;
 use netdyno_measure::record::{
     ClockReading, Detours, Doubt, Environment, Found, LayerResult, Logp, Options, Parameters, Ratio, Record,
     SCHEMA,
@@ -24,8 +21,7 @@ use netdyno_measure::record::{
 use netdyno_measure::registration;
 use netdyno_measure::registration::data::RegistrationLaunch;
 use netdyno_measure::registration::pattern::RegistrationPlan;
-use netdyno_measure::registration::record::Registration;
-use netdyno_measure::sweep::{Counted, Counts, Run, Subject, Sweep, read};
+use netdyno_measure::sweep::{Counts, MessageCounts, Run, Sweep, SweptDial, read};
 use netdyno_measure::validation::data::NAMES;
 use netdyno_measure::validation::record::{CrossTalk, Figure, Program, Row, Table, Validation};
 use netdyno_protocol::sim::{Interface, Truth};
@@ -120,7 +116,7 @@ pub fn bulk_layer(name: &str, truth: &str, launches: usize) -> LayerResult {
         .collect();
     let extracted =
         netdyno_measure::bulk::extract::extract(&launches, 0.95, 0.02).expect("launches of the same sizes");
-    let found = Found::Bulk(Bulk { launches, ..extracted.bulk });
+    let found = Found::Bulk(extracted.found);
     measured(name, 1, extracted.parameters, found, extracted.doubts)
 }
 
@@ -147,7 +143,7 @@ pub fn overlap_layer(name: &str, truth: &str, launches: usize) -> LayerResult {
         })
         .collect();
     let extracted = overlap::extract::extract(&launches, 0.95, 0.02).expect("launches of the same shape");
-    let found = Found::Overlap(Overlap { launches, ..extracted.overlap });
+    let found = Found::Overlap(extracted.found);
     measured(name, 16, extracted.parameters, found, extracted.doubts)
 }
 
@@ -172,7 +168,7 @@ pub fn registration_layer(name: &str, memory: &str, launches: usize) -> LayerRes
         .collect();
     let extracted =
         registration::extract::extract(&launches, 0.95, 0.02).expect("launches of the same sizes");
-    let found = Found::Registration(Registration { launches, ..extracted.registration });
+    let found = Found::Registration(extracted.found);
     let result = measured(name, 1, extracted.parameters, found, extracted.doubts);
     LayerResult { cpus: vec![0], distance: None, ..result }
 }
@@ -298,7 +294,7 @@ pub fn sweep(dials: &[Dial<'_>], noise: f64, seed: u64) -> Sweep {
                     value,
                     repetition,
                     metric: takes(value) * (1.0 + noise * (random.f64() - 0.5)),
-                    counted: Counted { most_sent: 10, most_bytes: 1000, ..Counted::default() },
+                    counted: MessageCounts { most_sent: 10, most_bytes: 1000, ..MessageCounts::default() },
                     ..Run::default()
                 });
             }
@@ -307,7 +303,7 @@ pub fn sweep(dials: &[Dial<'_>], noise: f64, seed: u64) -> Sweep {
     let mut sweep = Sweep { unit: "s".into(), confidence: 0.95, ..Sweep::default() };
     for (dial, _, adds, _) in dials {
         let is_rate = *dial == "gap-per-byte";
-        let subject = Subject {
+        let subject = SweptDial {
             dial: (*dial).into(),
             adds: *adds,
             unit_ns: if is_rate { 1.0 } else { 1e3 },
@@ -354,13 +350,7 @@ pub fn layer(name: &str, truth: &str, launches: usize) -> LayerResult {
 /// Returns the result that is extracted from `launches`.
 pub fn result(name: &str, launches: Vec<LaunchData>) -> LayerResult {
     let extracted = extract(&launches, 0.95, 0.02).expect("launches");
-    let found = Found::Logp(Logp {
-        plateau: extracted.plateau,
-        checks: extracted.checks,
-        shares: shares(&launches, 0.95),
-        launches,
-    });
-    measured(name, 16, extracted.parameters, found, extracted.doubts)
+    measured(name, 16, extracted.parameters, extracted.found.into(), extracted.doubts)
 }
 
 /// Adds the spread and the interruptions of a real machine, which the simulation does not have.

@@ -3,10 +3,9 @@
 
 use netdyno_apparatus_fi::page::{FOLDER, Page};
 use netdyno_measure::layer::LayerError;
-use netdyno_measure::logp::pattern::Plan;
 use netdyno_measure::task::{Data, Subject, Task};
 use netdyno_measure::validation::data::Block;
-use netdyno_measure::validation::{Dialled, Planned};
+use netdyno_measure::validation::{Dialled, DialledPlan};
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -17,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// Measures all blocks.
 pub fn measure(
     subject: &mut dyn Subject,
-    planned: &Planned,
+    planned: &DialledPlan,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Data, LayerError> {
     let folder = std::env::var_os(FOLDER).map(PathBuf::from);
@@ -26,16 +25,15 @@ pub fn measure(
     })?;
     let page = Page::open(&folder)
         .map_err(|error| LayerError(format!("cannot turn the dials in {}: {error}", folder.display())))?;
-    let mut data = Dialled { launch: planned.plan.launch, dial: planned.dial, ..Dialled::default() };
+    let mut data = Dialled { launch: planned.launch, dial: planned.dial, ..Dialled::default() };
     for (nth, &(turn, wanted_ns)) in planned.blocks.iter().enumerate() {
         page.turn(turn).map_err(LayerError::new)?;
         thread::sleep(PAUSE);
-        let plan = Plan { seed: planned.plan.seed.wrapping_add(nth as u64), ..planned.plan.clone() };
         let mut within = |share| progress((nth as f64 + share) / planned.blocks.len() as f64);
-        match subject.measure(&Task::Logp(plan), &mut within)? {
+        match subject.measure(&Task::Logp(planned.of_block(nth)), &mut within)? {
             Data::Logp(launch) => data.blocks.push(Block::of(&launch, wanted_ns)),
             _ => return Err(LayerError("a signature was answered with something else".into())),
         }
     }
-    Ok(Data::Dialled(data))
+    Ok(Data::Validate(data))
 }

@@ -28,7 +28,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// `netdyno worker`.
+/// Be one process of a launch; started by netdyno itself
 #[derive(Debug, Args)]
 pub struct WorkerArgs {
     /// Connect to the launching side at this address; without it, standard input is the connection
@@ -187,7 +187,7 @@ fn measure(control: &mut Control<Order>, mut subject: Box<dyn Subject>, wait: Wa
         }
     };
     let mut data = match &*task {
-        Task::Dialled(planned) => dialled::measure(&mut *subject, planned, &mut progress)?,
+        Task::Validate(planned) => dialled::measure(&mut *subject, planned, &mut progress)?,
         task => subject.measure(task, &mut progress)?,
     };
     data.set_preemptions(preemptions(wait).zip(preempted_before).map(|(after, before)| after - before));

@@ -5,7 +5,7 @@ mod identity;
 mod journal;
 
 use crate::hosts::machine;
-use crate::options::help::{HOW_PRECISELY, OUTPUT};
+use crate::options::headings::{HOW_PRECISELY, OUTPUT};
 use crate::options::output::{Format, OutputArgs};
 use crate::options::program::ProgramArgs;
 use crate::options::values::confidence;
@@ -19,13 +19,14 @@ use crate::terminal::fault::{Fault, RUNNER, clean};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::progress::Progress;
 use crate::terminal::voice::{note, say};
+use crate::verbs::Examples;
 use crate::verbs::sweep::grid::Grid;
 use crate::verbs::sweep::identity::Identity;
 use crate::verbs::sweep::journal::Journal;
 use clap::Args;
 use netdyno_apparatus_fi::page::{Plan, Turn};
 use netdyno_measure::show::Percent;
-use netdyno_measure::sweep::{Counted, Counts, Run, SCHEMA, SLOWDOWNS, Subject, Sweep, read};
+use netdyno_measure::sweep::{Counts, MessageCounts, Run, SCHEMA, SLOWDOWNS, Sweep, SweptDial, read};
 use netdyno_protocol::dial::setting::Dial;
 use netdyno_protocol::dial::terms::{Dials, Own};
 use netdyno_protocol::sim::random::Random;
@@ -38,7 +39,20 @@ use std::time::{Instant, SystemTime};
 /// Number of output lines in the error of a failed program.
 const LAST_LINES: usize = 3;
 
-/// `netdyno sweep`.
+/// The examples of the help.
+pub const EXAMPLES: &[Examples] = &[(
+    "sweep",
+    [
+        ("netdyno sweep --latency +0:100:20us -- mpiexec -n 2 ./app", "sweep L"),
+        ("netdyno sweep --send-gap =5,9us --out g.html -- mpiexec ./app", "draw it"),
+        ("netdyno sweep --latency +1us --metric 't=(.*)' -- mpiexec ./app", "read t"),
+    ],
+)];
+
+/// Find out which parameters of its link an MPI program depends on
+///
+/// Each value of each dial is run several times, in random order. An interrupted sweep goes on where it
+/// ended. Options stand before the program.
 #[derive(Debug, Args)]
 pub struct SweepArgs {
     /// The dials and their values.
@@ -404,9 +418,9 @@ fn number(pattern: &Regex, said: &str) -> Result<f64, Fault> {
     })
 }
 
-fn counted(ledger: &Ledger) -> Counted {
+fn counted(ledger: &Ledger) -> MessageCounts {
     let most = |of: fn(&Rank) -> u64| ledger.ranks.iter().map(of).max().unwrap_or(0);
-    Counted {
+    MessageCounts {
         ranks: ledger.ranks.len() as u64,
         messages: ledger.messages(),
         most_sent: most(|rank| rank.sent + rank.one_sided),
@@ -449,7 +463,7 @@ fn result(args: &SweepArgs, grids: &[&Grid], runs: &[Run], provider: Option<Stri
     sweep
 }
 
-fn subject(grid: &Grid) -> Subject {
+fn subject(grid: &Grid) -> SweptDial {
     let counts = match grid.dial {
         Dial::Latency => Counts::Nothing,
         Dial::SendOverhead | Dial::SendGap => Counts::Sent,
@@ -457,7 +471,7 @@ fn subject(grid: &Grid) -> Subject {
         Dial::GapPerByte => Counts::Bytes,
     };
     let unit_ns = if grid.dial == Dial::GapPerByte { 1.0 } else { 1e3 };
-    Subject { dial: grid.dial.name().into(), adds: grid.adds, unit_ns, counts }
+    SweptDial { dial: grid.dial.name().into(), adds: grid.adds, unit_ns, counts }
 }
 
 #[cfg(test)]

@@ -2,29 +2,30 @@
 
 mod plain;
 
-use crate::campaign::method::{Method, Reading, Terms};
+use crate::campaign::method::{Method, Terms};
 use crate::campaign::{Campaign, Conditions, conclude};
 use crate::job::ranks::Ranks;
 use crate::options::bench::Measuring;
-use crate::options::help::WHAT;
+use crate::options::headings::WHAT;
 use crate::options::output::OutputArgs;
 use crate::program::apparatus::{Apparatus, folder, grain_shift};
 use crate::program::ledger::Ledger;
 use crate::program::turn::RouteArgs;
 use crate::records::output::Sink;
 use crate::terminal::fault::Fault;
+use crate::verbs::Examples;
 use clap::Args;
 use netdyno_apparatus_fi::page::{CURRENT, FOLDER, NAME, Plan as Page, Turn};
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::options::DialOptions;
-use netdyno_measure::logp::pattern::Plan;
+use netdyno_measure::reading::Reading;
 use netdyno_measure::record::{Doubt, Found, Parameter, Parameters, PerByte, Record, Status};
 use netdyno_measure::stats::{median, median_interval_of_sorted, sorted};
 use netdyno_measure::task::{Data, Task};
 use netdyno_measure::validation::data::Block;
-use netdyno_measure::validation::extract::{Subject, doubts, doubts_of_programs, extract};
+use netdyno_measure::validation::extract::{DialSubject, doubts, doubts_of_programs, extract};
 use netdyno_measure::validation::record::Program;
-use netdyno_measure::validation::{Dialled, Planned};
+use netdyno_measure::validation::{Dialled, DialledPlan};
 use netdyno_protocol::dial::setting::{Dial, Setting};
 use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::sim::random::Random;
@@ -37,9 +38,6 @@ const BULK_BYTES: usize = 4088;
 /// Maximum time of a block, in nanoseconds. The launch's share of the time may allow less; the patterns have
 /// a minimum of their own.
 const BLOCK_NS: f64 = 150e6;
-/// Limits of the signature. They are below the usual ones, because a launch measures many signatures.
-const LONGEST_BURST: usize = 128;
-const BATCH_MESSAGES: usize = 64;
 
 /// Indices of the parameters in the figures of a block.
 const O_S: usize = 0;
@@ -51,7 +49,17 @@ const RTT: usize = 4;
 /// Help of --launches, which here counts the launches of each dial.
 const LAUNCHES: &str = "Start this many fresh process pairs for each dial";
 
-/// `netdyno validate`.
+/// The examples of the help.
+pub const EXAMPLES: &[Examples] = &[(
+    "validate",
+    [
+        ("netdyno validate --over am+shm", "check the dials of am+shm"),
+        ("netdyno validate --launcher 'mpiexec -n {n}'", "check those under an MPI"),
+        ("netdyno validate --over am+udp --dial latency", "check one dial"),
+    ],
+)];
+
+/// Check the dials: turn each to several values and measure every parameter
 #[derive(Debug, Args)]
 #[command(mut_arg("size", |size| size.hide(true)))]
 #[command(mut_arg("launches", |launches| launches.default_value("3").help(LAUNCHES).long_help(LAUNCHES)))]
@@ -202,7 +210,7 @@ impl Grid {
         matches!(self.dial, Dial::Latency | Dial::SendOverhead | Dial::RecvOverhead)
     }
 
-    fn subject(&self) -> Subject {
+    fn subject(&self) -> DialSubject {
         let (parameter, figure, demanded) = match self.dial {
             Dial::Latency => ("L", LATENCY, vec![LATENCY, RTT, GAP]),
             Dial::SendOverhead => ("o_s", O_S, vec![O_S, RTT, GAP]),
@@ -211,7 +219,7 @@ impl Grid {
             Dial::RecvGap => ("g_r", GAP, vec![GAP]),
             Dial::GapPerByte => ("G'", GAP, vec![GAP, LATENCY, RTT]),
         };
-        Subject {
+        DialSubject {
             dial: self.dial.name().into(),
             parameter: parameter.into(),
             figure,
@@ -275,17 +283,16 @@ impl Method for Validating {
             blocks.push((grid.first_turn + at as u32, grid.wanted_ns(grid.values[at])));
             blocks.push((0, 0.0));
         }
-        let plan = Plan {
+        Task::Validate(DialledPlan {
             launch,
-            shape: None,
-            budget_ns: BLOCK_NS.min(share_ns / blocks.len() as f64),
+            dial,
+            size_bytes: grid.size_bytes(),
+            block_budget_ns: BLOCK_NS.min(share_ns / blocks.len() as f64),
+            blocks,
             precision,
             confidence,
             seed,
-            longest_burst: LONGEST_BURST,
-            batch_messages: BATCH_MESSAGES,
-        };
-        Task::Dialled(Planned { dial, size_bytes: grid.size_bytes(), blocks, plan })
+        })
     }
 
     /// The effect of a dial is a difference between blocks of one launch, and each launch measures another
@@ -294,24 +301,13 @@ impl Method for Validating {
         false
     }
 
-    /// More launches would narrow the intervals, but not make the tables more accurate.
-    fn is_precise(&self, _launches: &[Data], _terms: &Terms) -> bool {
-        true
-    }
-
-    fn read(&self, launches: Vec<Data>, terms: &Terms) -> Option<Reading> {
-        let launches: Vec<Dialled> = launches
-            .into_iter()
-            .filter_map(|data| match data {
-                Data::Dialled(dialled) => Some(dialled),
-                _ => None,
-            })
-            .collect();
+    fn read(&self, launches: &[Data], terms: &Terms) -> Option<Reading<Found>> {
+        let launches: Vec<Dialled> = Data::of_verb(launches);
         let parameters = of_link(&self.grids, &launches, terms.confidence);
-        let subjects: Vec<Subject> = self.grids.iter().map(Grid::subject).collect();
+        let subjects: Vec<DialSubject> = self.grids.iter().map(Grid::subject).collect();
         let found = extract(&subjects, launches, terms.confidence);
         let doubts = doubts(&found);
-        Some(Reading { parameters, found: Found::Validate(found), doubts })
+        Some(Reading { parameters, found: found.into(), doubts })
     }
 }
 

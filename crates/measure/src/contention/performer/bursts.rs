@@ -15,7 +15,7 @@ const BURSTS_AT_LEAST: usize = 12;
 const BATCHES: usize = 12;
 
 #[derive(Clone, Copy, Debug)]
-enum Turn {
+enum BurstTurn {
     Issue { issued: usize, began: u64 },
     Drain,
     Idle,
@@ -24,7 +24,7 @@ enum Turn {
 
 #[derive(Debug)]
 pub(super) struct Bursts {
-    turn: Turn,
+    turn: BurstTurn,
     /// The bursts by size, and the index of the current one.
     bursts: Vec<Burst>,
     at: usize,
@@ -35,7 +35,7 @@ impl Bursts {
     pub(super) fn new(course: &Course) -> Self {
         let sizes = SIZES.into_iter().filter(|&m| m <= course.window);
         let bursts = sizes.map(|m| Burst { m, ..Burst::default() }).collect();
-        Self { turn: Turn::Issue { issued: 0, began: 0 }, bursts, at: 0, began: None }
+        Self { turn: BurstTurn::Issue { issued: 0, began: 0 }, bursts, at: 0, began: None }
     }
 
     #[inline(always)]
@@ -45,40 +45,43 @@ impl Bursts {
         member: &mut M,
     ) -> Result<bool, LayerError> {
         match self.turn {
-            Turn::Issue { issued: 0, .. } if course.is_stopping() => course.phase = Phase::Done,
-            Turn::Issue { issued, began } => {
+            BurstTurn::Issue { issued: 0, .. } if course.is_stopping() => course.phase = Phase::Done,
+            BurstTurn::Issue { issued, began } => {
                 let m = self.bursts[self.at].m;
                 if issued == m {
                     let now = member.now();
                     self.note(course, began, now);
-                    self.turn = Turn::Drain;
+                    self.turn = BurstTurn::Drain;
                 } else {
                     let began = if issued == 0 { self.begin(course, member) } else { began };
                     if !course.issue(member, course.assignment.peers[0])? {
                         return Err(LayerError::new("a window without requests has no room"));
                     }
-                    self.turn = Turn::Issue { issued: issued + 1, began };
+                    self.turn = BurstTurn::Issue { issued: issued + 1, began };
                 }
             }
-            Turn::Drain if course.in_flight == 0 => {
+            BurstTurn::Drain if course.in_flight == 0 => {
                 self.next(course, member)?;
-                self.turn =
-                    if course.rest.is_some() { Turn::Rest } else { Turn::Issue { issued: 0, began: 0 } };
+                self.turn = if course.rest.is_some() {
+                    BurstTurn::Rest
+                } else {
+                    BurstTurn::Issue { issued: 0, began: 0 }
+                };
             }
-            Turn::Drain => {
+            BurstTurn::Drain => {
                 if !course.poll(member)? {
-                    self.turn = Turn::Idle;
+                    self.turn = BurstTurn::Idle;
                 }
             }
-            Turn::Idle => {
-                self.turn = Turn::Drain;
+            BurstTurn::Idle => {
+                self.turn = BurstTurn::Drain;
                 return member.idle();
             }
-            Turn::Rest => {
+            BurstTurn::Rest => {
                 if let Some(rest) = course.rest {
                     member.compute(rest);
                 }
-                self.turn = Turn::Issue { issued: 0, began: 0 };
+                self.turn = BurstTurn::Issue { issued: 0, began: 0 };
             }
         }
         Ok(false)

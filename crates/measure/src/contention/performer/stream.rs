@@ -19,7 +19,7 @@ const FILLING: usize = 32;
 const DELAYED: u64 = 16;
 
 #[derive(Clone, Copy, Debug)]
-enum Turn {
+enum StreamTurn {
     /// Completed delays of the batch, and the time at which the batch began.
     Gauge {
         done: u32,
@@ -36,7 +36,7 @@ pub(super) struct Stream {
     delay: Option<Work>,
     /// The delay as measured without messages, batch by batch.
     delay_ns: Vec<f64>,
-    turn: Turn,
+    turn: StreamTurn,
     /// Index of the peer that gets the next request.
     next: usize,
     /// True if the last poll found a reply.
@@ -59,7 +59,7 @@ struct Mark {
 
 impl Stream {
     pub(super) fn new(delay: Option<Work>) -> Self {
-        let turn = if delay.is_some() { Turn::Gauge { done: 0, began: 0 } } else { Turn::Poll };
+        let turn = if delay.is_some() { StreamTurn::Gauge { done: 0, began: 0 } } else { StreamTurn::Poll };
         Self {
             delay,
             delay_ns: Vec::new(),
@@ -79,38 +79,38 @@ impl Stream {
         member: &mut M,
     ) -> Result<bool, LayerError> {
         match self.turn {
-            Turn::Gauge { done, began } => self.gauge(course, member, done, began),
-            Turn::Poll => {
+            StreamTurn::Gauge { done, began } => self.gauge(course, member, done, began),
+            StreamTurn::Poll => {
                 self.has_found = course.poll(member)?;
                 if self.has_found {
                     self.note_reply(course, member)?;
                 }
                 self.turn = match (course.is_stopping(), self.has_found) {
-                    (false, _) => Turn::Issue,
-                    (true, true) => Turn::Poll,
-                    (true, false) => Turn::Idle,
+                    (false, _) => StreamTurn::Issue,
+                    (true, true) => StreamTurn::Poll,
+                    (true, false) => StreamTurn::Idle,
                 };
                 if course.is_stopping() && course.in_flight == 0 {
                     course.phase = super::Phase::Done;
                 }
             }
-            Turn::Issue => {
+            StreamTurn::Issue => {
                 let peer = course.assignment.peers[self.next];
                 if course.issue(member, peer)? {
                     self.next = (self.next + 1) % course.assignment.peers.len();
-                    self.turn = if self.delay.is_some() { Turn::Compute } else { Turn::Poll };
+                    self.turn = if self.delay.is_some() { StreamTurn::Compute } else { StreamTurn::Poll };
                 } else {
-                    self.turn = if self.has_found { Turn::Poll } else { Turn::Idle };
+                    self.turn = if self.has_found { StreamTurn::Poll } else { StreamTurn::Idle };
                 }
             }
-            Turn::Compute => {
+            StreamTurn::Compute => {
                 if let Some(delay) = self.delay {
                     member.compute(delay);
                 }
-                self.turn = Turn::Poll;
+                self.turn = StreamTurn::Poll;
             }
-            Turn::Idle => {
-                self.turn = Turn::Poll;
+            StreamTurn::Idle => {
+                self.turn = StreamTurn::Poll;
                 return member.idle();
             }
         }
@@ -121,13 +121,13 @@ impl Stream {
         let now = member.now();
         if done == DELAYS {
             self.delay_ns.push((course.ns(now - began) - course.timer_ns) / f64::from(DELAYS));
-            self.turn = Turn::Gauge { done: 0, began: now };
+            self.turn = StreamTurn::Gauge { done: 0, began: now };
             if self.delay_ns.len() == GAUGES {
-                self.turn = Turn::Poll;
+                self.turn = StreamTurn::Poll;
             }
         } else if let Some(delay) = self.delay {
             let began = if done == 0 { now } else { began };
-            self.turn = Turn::Gauge { done: done + 1, began };
+            self.turn = StreamTurn::Gauge { done: done + 1, began };
             member.compute(delay);
         }
     }

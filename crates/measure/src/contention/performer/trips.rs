@@ -11,7 +11,7 @@ const TRIPS: usize = 8;
 const WARM: usize = 10;
 
 #[derive(Clone, Copy, Debug)]
-enum Turn {
+enum TripTurn {
     Issue,
     Await { issued: u64 },
     Idle { issued: u64 },
@@ -20,7 +20,7 @@ enum Turn {
 
 #[derive(Debug)]
 pub(super) struct Trips {
-    turn: Turn,
+    turn: TripTurn,
     /// Index of the current peer, and the number of trips with it so far.
     peer: usize,
     trip: usize,
@@ -32,7 +32,7 @@ pub(super) struct Trips {
 impl Trips {
     pub(super) fn new(course: &Course) -> Self {
         let times_ns = vec![Vec::new(); course.assignment.peers.len()];
-        Self { turn: Turn::Issue, peer: 0, trip: 0, total: 0, began: None, times_ns }
+        Self { turn: TripTurn::Issue, peer: 0, trip: 0, total: 0, began: None, times_ns }
     }
 
     #[inline(always)]
@@ -42,8 +42,8 @@ impl Trips {
         member: &mut M,
     ) -> Result<bool, LayerError> {
         match self.turn {
-            Turn::Issue if course.is_stopping() => course.phase = Phase::Done,
-            Turn::Issue => {
+            TripTurn::Issue if course.is_stopping() => course.phase = Phase::Done,
+            TripTurn::Issue => {
                 let issued = member.now();
                 if course.is_counting() && self.began.is_none() {
                     (self.began, self.peer, self.trip) = (Some(issued), 0, 0);
@@ -52,26 +52,26 @@ impl Trips {
                     return Err(LayerError::new("a window without requests has no room"));
                 }
                 // A poll now would find nothing, and delay the next one.
-                self.turn = Turn::Idle { issued };
+                self.turn = TripTurn::Idle { issued };
             }
-            Turn::Await { issued } => {
+            TripTurn::Await { issued } => {
                 if course.poll(member)? {
                     let now = member.now();
                     self.note(course, issued, now)?;
-                    self.turn = if course.rest.is_some() { Turn::Rest } else { Turn::Issue };
+                    self.turn = if course.rest.is_some() { TripTurn::Rest } else { TripTurn::Issue };
                 } else {
-                    self.turn = Turn::Idle { issued };
+                    self.turn = TripTurn::Idle { issued };
                 }
             }
-            Turn::Idle { issued } => {
-                self.turn = Turn::Await { issued };
+            TripTurn::Idle { issued } => {
+                self.turn = TripTurn::Await { issued };
                 return member.idle();
             }
-            Turn::Rest => {
+            TripTurn::Rest => {
                 if let Some(rest) = course.rest {
                     member.compute(rest);
                 }
-                self.turn = Turn::Issue;
+                self.turn = TripTurn::Issue;
             }
         }
         Ok(false)

@@ -7,7 +7,7 @@ use crate::html::parts::{parameter_tip, round_time, shown, sound};
 use crate::html::plot::{Curve, Plot, Point, end_label};
 use crate::quantity::{bytes, rate, round_rate};
 use maud::{Markup, html};
-use netdyno_measure::bulk::record::{Rate, SizeFigures};
+use netdyno_measure::bulk::record::{Bandwidth, SizeFigures};
 use netdyno_measure::record::{Parameter, Status};
 
 const ONE_WAY: (f64, f64) = (WIDE, 400.0);
@@ -87,7 +87,7 @@ pub fn time_point(subject: &Subject<'_>, size: &SizeFigures, name: &str, p: &Par
 }
 
 fn rate_point(subject: &Subject<'_>, size: &SizeFigures) -> Option<Point> {
-    let Rate { value_bytes_per_s, ci_bytes_per_s } = size.streaming;
+    let Bandwidth { value_bytes_per_s, ci_bytes_per_s } = size.streaming;
     let is_drawable = value_bytes_per_s.is_finite() && value_bytes_per_s > 0.0;
     is_drawable.then(|| Point {
         x: size.size_bytes as f64,

@@ -1,202 +1,18 @@
-//! The help texts that all verbs share, added to the definition of the options ([`crate::options`]).
+//! The help texts that all verbs share, added to the definition of the options.
 //!
 //! `-h` shows the examples and the essential options and fits a terminal of 80 by 24; `--help` shows all.
 
+use crate::verbs::{GROUPS, examples};
 use clap::Command;
 use clap::builder::StyledStr;
 use clap::builder::styling::{AnsiColor, Style, Styles};
 use std::fmt::Write;
-
-/// Heading of the options for the subject of the measurement.
-pub const WHAT: &str = "What to measure";
-/// Heading of the options for precision and time.
-pub const HOW_PRECISELY: &str = "How precisely";
-/// Heading of the options for processors and waiting.
-pub const WHERE: &str = "Where";
-/// Heading of the options for the form and place of the result, and for messages.
-pub const OUTPUT: &str = "Output";
-/// Heading of the options for dials and injected faults.
-pub const SLOW: &str = "A link made slow";
-/// Heading of the options for the hosts and launchers of processes.
-pub const HOSTS: &str = "Hosts and launchers";
 
 /// Maximum columns of the help, the same as of the tables.
 const COLUMNS: usize = 80;
 /// The examples come first. [`groups`] lists the commands in place of clap.
 const TEMPLATE: &str = "{about}\n\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
 const ROOT_TEMPLATE: &str = "{about}\n\n{before-help}{usage-heading} {usage}\n\n{options}{after-help}";
-
-/// The verbs, by purpose.
-const GROUPS: &[(&str, &[&str])] = &[
-    ("Measure layers", &["logp", "bulk", "contention", "overlap", "registration"]),
-    ("Run programs over another link", &["run", "sweep", "validate"]),
-    ("Use records", &["report", "compare", "export"]),
-    ("Prepare", &["layers", "plugin", "serve", "soak", "completions", "man"]),
-];
-
-/// Three commands of each verb, and their purpose; the bare command has no name.
-const EXAMPLES: &[(&str, [(&str, &str); 3])] = &[
-    (
-        "",
-        [
-            ("netdyno", "characterise this machine in two minutes"),
-            ("netdyno logp --over am+shm,tcp", "measure the LogP parameters of two layers"),
-            ("netdyno help logp", "explain a command"),
-        ],
-    ),
-    (
-        "logp",
-        [
-            ("netdyno logp --over am+shm,udp,tcp", "compare three layers"),
-            ("netdyno logp --over mpi --launcher 'mpiexec -n {n}'", "measure an MPI"),
-            ("netdyno logp --over tcp --size 1KiB --out run.json", "keep the record"),
-        ],
-    ),
-    (
-        "bulk",
-        [
-            ("netdyno bulk --over am+shm,tcp", "compare two layers at every size"),
-            ("netdyno bulk --over tcp --largest 1MiB", "stop at 1 MiB"),
-            ("netdyno bulk --over udp --out bulk.html", "draw the result"),
-        ],
-    ),
-    (
-        "contention",
-        [
-            ("netdyno contention --over am+udp", "measure four processes"),
-            ("netdyno contention --over tcp --procs 8 --wait yield", "measure eight"),
-            ("mpiexec -n 4 netdyno contention --over am+udp", "measure those of a job"),
-        ],
-    ),
-    (
-        "overlap",
-        [
-            ("netdyno overlap --over am+shm,tcp", "compare two layers"),
-            ("netdyno overlap --over tcp --sizes 5kB,1MB", "choose the sizes"),
-            ("netdyno overlap --over am+udp --method polling", "use one method"),
-        ],
-    ),
-    (
-        "registration",
-        [
-            ("netdyno registration --over vi+shm", "measure one layer"),
-            ("netdyno registration --over ofi:tcp,ucx:tcp", "compare two libraries"),
-            ("netdyno registration --over vi+shm --largest 1MiB", "stop at 1 MiB"),
-        ],
-    ),
-    (
-        "run",
-        [
-            ("netdyno run --latency +10us -- mpiexec -n 4 ./app", "add 10 µs of L"),
-            ("netdyno run --bandwidth =1GB/s -- mpiexec -n 2 ./app", "set G"),
-            ("netdyno run --profile slow-start -- mpiexec -n 2 ./app", "vary in time"),
-        ],
-    ),
-    (
-        "sweep",
-        [
-            ("netdyno sweep --latency +0:100:20us -- mpiexec -n 2 ./app", "sweep L"),
-            ("netdyno sweep --send-gap =5,9us --out g.html -- mpiexec ./app", "draw it"),
-            ("netdyno sweep --latency +1us --metric 't=(.*)' -- mpiexec ./app", "read t"),
-        ],
-    ),
-    (
-        "validate",
-        [
-            ("netdyno validate --over am+shm", "check the dials of am+shm"),
-            ("netdyno validate --launcher 'mpiexec -n {n}'", "check those under an MPI"),
-            ("netdyno validate --over am+udp --dial latency", "check one dial"),
-        ],
-    ),
-    (
-        "layers",
-        [
-            ("netdyno layers", "list the layers"),
-            ("NETDYNO_MPICC=/opt/mpi/bin/mpicc netdyno layers", "look for another MPI"),
-            ("NETDYNO_PLUGIN=./mine.so netdyno layers", "look at a layer of your own"),
-        ],
-    ),
-    (
-        "report",
-        [
-            ("netdyno report run.json", "draw netdyno-report.html"),
-            ("netdyno report old.json new.json --out both.html", "draw two records"),
-            ("netdyno report run.json --format table --out -", "print the table"),
-        ],
-    ),
-    (
-        "serve",
-        [
-            ("netdyno serve", "serve at all addresses"),
-            ("netdyno serve --bind 10.0.0.1 --key-file key", "choose address and key"),
-            ("netdyno serve --bind 127.0.0.1 --one-off", "serve this host once"),
-        ],
-    ),
-    (
-        "compare",
-        [
-            ("netdyno compare old.json new.json", "compare two runs"),
-            ("netdyno compare old.json new.json --fail-on 5%", "fail if B is slower"),
-            ("netdyno compare run.json:tcp run.json:udp", "compare two layers"),
-        ],
-    ),
-    (
-        "export",
-        [
-            ("netdyno export run.json --to loggopsim", "print options"),
-            ("netdyno export bulk.json:tcp --to simgrid --out host.xml", "choose tcp"),
-            ("netdyno export run.json --to csv", "print a table"),
-        ],
-    ),
-    (
-        "plugin",
-        [
-            ("netdyno plugin show skeleton", "print the shortest layer"),
-            ("netdyno plugin build mine.c", "build a layer of your own"),
-            ("netdyno plugin build mpi --cc /opt/mpi/bin/mpicc", "build mpi"),
-        ],
-    ),
-    (
-        "plugin build",
-        [
-            ("netdyno plugin build mine.c", "build a layer of your own"),
-            ("netdyno plugin build ofi", "build the layer ofi"),
-            ("netdyno plugin build mpi --cc /opt/mpi/bin/mpicc", "build mpi"),
-        ],
-    ),
-    (
-        "plugin show",
-        [
-            ("netdyno plugin show skeleton", "print the shortest layer"),
-            ("netdyno plugin show layer.h", "print the interface"),
-            ("netdyno plugin show mpi", "print the layer mpi"),
-        ],
-    ),
-    (
-        "soak",
-        [
-            ("netdyno soak", "run 10000 seeds"),
-            ("netdyno soak --seeds 1000000", "run a million"),
-            ("netdyno soak --first 77 --seeds 1", "run one seed again"),
-        ],
-    ),
-    (
-        "completions",
-        [
-            ("netdyno completions bash >/etc/bash_completion.d/netdyno", "for bash"),
-            ("netdyno completions zsh >~/.zfunc/_netdyno", "for zsh"),
-            ("netdyno completions fish >~/.config/fish/completions/netdyno.fish", "for fish"),
-        ],
-    ),
-    (
-        "man",
-        [
-            ("netdyno man ~/.local/share/man/man1", "write all pages"),
-            ("netdyno man . && man ./netdyno-logp.1", "read one of them"),
-            ("netdyno man /usr/local/share/man/man1", "install them for all users"),
-        ],
-    ),
-];
 
 /// The exit codes. A test compares them with the README.
 const EXIT_CODES: &[(&str, &str)] = &[
@@ -266,7 +82,7 @@ fn unwrapped(text: &str) -> StyledStr {
 }
 
 fn examples_of(name: &str) -> Option<String> {
-    let (_, examples) = EXAMPLES.iter().find(|(verb, _)| *verb == name)?;
+    let examples = examples(name);
     let widest = examples.iter().map(|(command, _)| command.chars().count()).max()?;
     let header = styles();
     let header = header.get_header();
@@ -322,16 +138,6 @@ fn exit_codes() -> StyledStr {
     StyledStr::from(text)
 }
 
-/// Returns the first example of a verb.
-pub fn example_of(name: &str) -> Option<&'static str> {
-    EXAMPLES.iter().find(|(verb, _)| *verb == name).map(|(_, examples)| examples[0].0)
-}
-
-/// Returns the examples of a verb, for its man page.
-pub fn examples(name: &str) -> &'static [(&'static str, &'static str)] {
-    EXAMPLES.iter().find(|(verb, _)| *verb == name).map_or(&[], |(_, examples)| examples)
-}
-
 fn styles() -> Styles {
     let bold = Style::new().bold();
     Styles::styled()
@@ -345,6 +151,7 @@ fn styles() -> Styles {
 mod tests {
     use super::*;
     use crate::command::Cli;
+    use crate::verbs::EXAMPLES;
     use std::fs;
 
     #[test]
@@ -361,7 +168,7 @@ mod tests {
 
     #[test]
     fn every_example_is_understood() {
-        for (command, _) in EXAMPLES.iter().flat_map(|(_, examples)| examples) {
+        for (command, _) in EXAMPLES.iter().copied().flatten().flat_map(|(_, examples)| examples) {
             let command = command.split_once("netdyno").unwrap().1;
             let command = command.split([';', '>', '&']).next().unwrap();
             let words = shlex::split(&format!("netdyno{command}")).unwrap();
