@@ -27,32 +27,32 @@ const KNEES: usize = 200;
 pub struct Sweep {
     /// Always `netdyno-sweep/1`.
     pub schema: String,
-    /// Version of the command that ran it.
+    /// Version of the command.
     pub version: String,
-    /// When it began, RFC 3339, UTC.
+    /// Start of the sweep: RFC 3339, UTC.
     pub began: String,
-    /// Where it ran: host, processor and kernel.
+    /// Host, processor and kernel.
     pub place: String,
-    /// The program, with whatever starts its ranks.
+    /// The command of the program, with its launcher.
     pub command: Vec<String>,
     /// The whole command line of netdyno, word by word. Empty in records of earlier versions.
     #[serde(default)]
     pub command_line: Vec<String>,
-    /// Provider of libfabric, where it was chosen.
+    /// Provider of libfabric; null if the user chose none.
     pub provider: Option<String>,
-    /// What was read of each run: `wall time`, or the pattern that found a number in the output.
+    /// The metric of each run: `wall time`, or the pattern of a number in the output.
     pub metric: String,
-    /// The unit of that, where it is known.
+    /// The unit of the metric; empty if it is unknown.
     pub unit: String,
-    /// Whether more of it is better.
+    /// True if a higher metric is better.
     pub higher_is_better: bool,
-    /// Confidence of every interval.
+    /// Confidence level of every interval.
     pub confidence: f64,
-    /// The dials, and what the program makes of them.
+    /// The dials, and their effects on the program.
     pub dials: Vec<Swept>,
-    /// Every run, in the order in which they took place.
+    /// All runs in their order.
     pub runs: Vec<Run>,
-    /// Doubts.
+    /// Warnings.
     pub doubts: Vec<String>,
 }
 
@@ -72,35 +72,35 @@ impl Sweep {
 /// One run of the program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
-    /// The dial that was turned; none for the link as it is.
+    /// The dial; null for the unmodified link.
     pub dial: Option<String>,
-    /// How far, in nanoseconds or nanoseconds per byte; 0 for the link as it is.
+    /// Value of the dial, in nanoseconds or nanoseconds per byte; 0 for the unmodified link.
     pub value: f64,
-    /// Which repetition.
+    /// Index of the repetition.
     pub repetition: usize,
-    /// What was read of it.
+    /// The metric of the run.
     pub metric: f64,
-    /// How long the command took.
+    /// Duration of the command.
     pub wall_s: f64,
-    /// What its ranks counted.
+    /// The counters of its ranks.
     pub counted: MessageCounts,
-    /// What the hook says against it.
+    /// Warnings of the hook.
     #[serde(default)]
     pub doubts: Vec<String>,
 }
 
-/// Messages of a run.
+/// The messages of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MessageCounts {
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: u64,
-    /// Messages that all ranks sent.
+    /// Number of messages that all ranks sent.
     pub messages: u64,
-    /// Those of the rank that sent most.
+    /// Number of messages of the rank that sent most.
     pub most_sent: u64,
-    /// Those of the rank that received most.
+    /// Number of messages of the rank that received most.
     pub most_received: u64,
-    /// Bytes of the rank that sent most of them.
+    /// Number of bytes of the rank that sent most bytes.
     pub most_bytes: u64,
 }
 
@@ -109,59 +109,59 @@ pub struct MessageCounts {
 pub struct Swept {
     /// The dial, as on the command line.
     pub dial: String,
-    /// Whether its values are added to what the link has; otherwise the link is set to them.
+    /// True if the dial adds its value to the link's own; otherwise it sets the link to the value.
     pub adds: bool,
-    /// What the program made of each value, the link as it is first.
+    /// The results at each value; the unmodified link is the first.
     pub points: Vec<Point>,
-    /// Rise of the metric, for each microsecond, or nanosecond per byte, by least squares.
+    /// Slope of the metric per microsecond or nanosecond per byte, by least squares.
     pub slope: Option<f64>,
-    /// Interval of that.
+    /// Its interval.
     pub slope_ci: Option<Interval>,
-    /// The same for each message of the rank with most of them, or each byte, where the metric is in
-    /// seconds: 1 where every message is waited for, 0 where none is.
+    /// Slope per message of the rank with most messages, or per byte, if the metric is in
+    /// seconds: 1 if the program waits for every message, 0 if for none.
     pub slope_per_message: Option<f64>,
-    /// The slope that the counted messages predict, if each is paid for in full.
+    /// The slope that the counted messages predict, if each costs the full value.
     pub predicted: Option<f64>,
-    /// Share of what the dial changes that a straight line explains.
+    /// Share of the change that a straight line explains.
     pub linearity: Option<f64>,
-    /// Where the line bends, in the unit of the values.
+    /// The knee of the line, in the unit of the values.
     pub knee: Option<Knee>,
-    /// How far the dial goes before the program is slower by a share.
+    /// The values at which the program is slower by certain shares.
     pub tolerance: Vec<Tolerance>,
 }
 
 /// A value of a dial.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
-    /// How far the dial was turned.
+    /// Value of the dial.
     pub value: f64,
     /// The median over the repetitions.
     pub median: f64,
-    /// The least and the greatest.
+    /// The smallest and the largest value.
     pub range: Interval,
-    /// Slowdown against the link as it is: 1 where there is none.
+    /// Slowdown relative to the unmodified link; 1 without a slowdown.
     pub slowdown: f64,
-    /// Runs.
+    /// Number of runs.
     pub runs: usize,
 }
 
-/// Where a dial begins to cost, or costs more.
+/// The value at which a dial begins to cost time, or costs more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Knee {
     /// The value at which the line bends.
     pub at: f64,
     /// The slope before it.
     pub before: f64,
-    /// The slope behind it.
+    /// The slope after it.
     pub after: f64,
 }
 
-/// How far a dial goes.
+/// The value at which the program is slower by a certain share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tolerance {
-    /// The share by which the program is slower.
+    /// The slowdown, as a share of the run time.
     pub slowdown: f64,
-    /// The value at which it is; null where no value was large enough.
+    /// The value of the dial; null if no value was large enough.
     pub value: Option<f64>,
 }
 

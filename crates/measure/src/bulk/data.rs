@@ -7,16 +7,16 @@ use crate::logp::data::{Burst, Transport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The sizes of a run and how each is measured, the same in all launches.
+/// The sizes of a run and their measurement, the same in all launches.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BulkShape {
-    /// Bytes of the message that goes the other way where only one way carries the size.
+    /// Bytes of the message in the other direction, if only one direction carries the size.
     pub small_bytes: usize,
     /// Ascending by size.
     pub sizes: Vec<BulkSizeShape>,
 }
 
-/// How one size is measured.
+/// The measurement of one size.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BulkSizeShape {
     /// Bytes of the message.
@@ -26,31 +26,31 @@ pub struct BulkSizeShape {
     pub bursts: Vec<usize>,
     /// Lengths of the bursts of requests alone, ascending.
     pub issue: Vec<usize>,
-    /// Requests that may be without a reply.
+    /// The window: maximum number of requests without a reply.
     pub window: usize,
-    /// Delay after each message of the delayed bursts, beyond the idle time.
+    /// Delay after each message of the delayed bursts, longer than the idle time.
     pub d_ns: f64,
-    /// What must pass after a reply until the layer is quiet; 0 where nothing must.
+    /// Time after a reply until the layer is quiet; 0 if it is quiet at once.
     pub rest_ns: f64,
-    /// Requests that a burst issues before its first poll, where polls that find nothing are
-    /// costly; half of the burst at most.
+    /// Number of requests that a burst issues before its first poll, if polls that find nothing are
+    /// costly. At most half of the burst.
     #[serde(default)]
     pub unpolled: usize,
-    /// Messages in the bursts of one length that make a batch, or one longer burst.
+    /// Number of messages in a batch of bursts of one length; a longer burst is a batch of its own.
     pub messages: usize,
-    /// Round trips in a batch.
+    /// Number of round trips in a batch.
     pub trips: usize,
 }
 
-/// Everything that one launch measured.
+/// All measurements of one launch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BulkLaunch {
-    /// Where in the order of launches it stood.
+    /// The index of the launch in the order of launches.
     pub launch: usize,
-    /// The sizes, and how each was measured.
+    /// The sizes, and their measurement.
     pub shape: BulkShape,
-    /// Where the shape was chosen in this launch: half a round trip of each size that was
-    /// looked at in search of changes, in the order of the search.
+    /// If this launch chose the shape: half a round trip of each size of the
+    /// search for changes, in the order of the search.
     #[serde(default)]
     pub search_ns: Vec<(usize, f64)>,
     /// Cost of one reading of the clock.
@@ -59,41 +59,41 @@ pub struct BulkLaunch {
     pub o_poll_ns: Vec<f64>,
     /// One entry per size, ascending.
     pub sizes: Vec<BulkSizeData>,
-    /// How long the launch measured.
+    /// Duration of the measurement.
     #[serde(default)]
     pub took_ns: f64,
-    /// Times that the system took the processor from the requester, or that others kept it when it was
-    /// offered to them, naps because of that among them.
+    /// Number of times that the system took the processor from the requester, or that other processes kept it
+    /// when the requester yielded it. Naps for that reason count.
     pub preemptions: Option<u64>,
-    /// What happened on the requester's side of the way, where the layer keeps count.
+    /// Counters of the requester's end of the connection; null if the layer counts nothing.
     #[serde(default)]
     pub transport: Option<Transport>,
 }
 
-/// What one launch measured with messages of one size.
+/// The data of one launch for messages of one size.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BulkSizeData {
     /// Bytes of the message.
     pub size_bytes: usize,
     /// Round trips with that size both ways: value of each batch.
     pub rtt_ns: Vec<f64>,
-    /// How many round trips are behind them.
+    /// Number of round trips.
     pub rtt_samples: u64,
-    /// Requests of that size alone, from quiet, replies small.
+    /// Bursts of requests of that size on a quiet layer, without polls; small replies.
     pub issue: Vec<Burst>,
-    /// Bursts of requests of that size, replies small, no delay: one row of the surface.
+    /// Bursts of requests of that size without delay; small replies.
     pub stream: Vec<Burst>,
-    /// The two longest of them with half of the window; empty where the window is 1.
+    /// The two longest bursts at half of the window; empty if the window is 1.
     pub half_window: Vec<Burst>,
-    /// The two longest of them with a delay after each request.
+    /// The two longest bursts with a delay after each request.
     pub delayed: Vec<Burst>,
-    /// That delay as measured without messages, in each batch.
+    /// That delay as measured without messages: value of each batch.
     pub d_measured_ns: Vec<f64>,
     /// Receives of a reply of that size to a small request, after staying away for 1.2 round
     /// trips: value of each batch.
     pub o_r_ns: Vec<f64>,
-    /// How many receives are behind them.
+    /// Number of receives.
     pub o_r_samples: u64,
-    /// Those among them that had to wait for a part of the reply.
+    /// Number of receives that waited for a part of the reply.
     pub o_r_waited: u64,
 }

@@ -17,7 +17,7 @@ pub const IS_FREE: f64 = 0.1;
 pub struct Bulk {
     /// The largest message that the layer carries; larger sizes are not offered.
     pub largest_bytes: Option<usize>,
-    /// Bytes of the message that goes the other way where only one way carries the size.
+    /// Bytes of the message in the other direction, if only one direction carries the size.
     pub small_bytes: usize,
     /// The figures of each size, ascending.
     pub sizes: Vec<SizeFigures>,
@@ -31,7 +31,7 @@ pub struct Bulk {
     pub classic: Classic,
     /// Whether the processor is free while data moves.
     pub overlap: BulkOverlap,
-    /// The data behind all of it.
+    /// The data of every launch.
     pub launches: Vec<BulkLaunch>,
 }
 
@@ -65,7 +65,7 @@ pub struct SizeFigures {
 pub struct Bandwidth {
     /// Median over the launches.
     pub value_bytes_per_s: f64,
-    /// Interval of that median; null with too few launches.
+    /// Interval of that median; null if there are too few launches.
     pub ci_bytes_per_s: Option<Interval>,
 }
 
@@ -102,11 +102,11 @@ pub struct Segment {
 pub struct Linear {
     /// Its value at 0 bytes.
     pub base_ns: f64,
-    /// Interval of that.
+    /// Its interval.
     pub base_ci_ns: Option<Interval>,
     /// Its rise.
     pub slope_ns_per_byte: f64,
-    /// Interval of that.
+    /// Its interval.
     pub slope_ci_ns_per_byte: Option<Interval>,
     /// The largest distance of a figure from it, as a share of the figure.
     pub largest_residual: f64,
@@ -132,18 +132,18 @@ pub struct Change {
 pub struct Classic {
     /// Start-up time: where the line meets 0 bytes. It may come out negative.
     pub T0_ns: f64,
-    /// Interval of that.
+    /// Its interval.
     pub T0_ci_ns: Option<Interval>,
     /// Peak rate: the inverse of the line's slope; null where time does not rise with the size.
     pub R_inf: Option<Bandwidth>,
     /// Half-performance length of the model: T0 times R∞; null where that is.
     pub n_half_bytes: Option<f64>,
-    /// Interval of that.
+    /// Its interval.
     pub n_half_ci_bytes: Option<Interval>,
     /// The size at which n / T(n) reaches half of its largest measured value, as measured;
     /// null where the smallest size is beyond it.
     pub n_half_measured_bytes: Option<f64>,
-    /// Interval of that.
+    /// Its interval.
     pub n_half_measured_ci_bytes: Option<Interval>,
     /// The smallest size measured.
     pub small_bytes: usize,
@@ -163,7 +163,7 @@ pub enum Overlaps {
     Partly,
     /// All of it: the overhead does not depend on the size.
     Fully,
-    /// The data do not say.
+    /// The data do not decide.
     Unknown,
 }
 
@@ -202,7 +202,7 @@ pub struct Carried {
     /// That over the steady time per byte of a stream: 1 where the processor does nothing
     /// else while data flows, 0 where it is free.
     pub share: Option<f64>,
-    /// Interval of that.
+    /// Its interval.
     pub share_ci: Option<Interval>,
     /// The sizes over which both slopes are taken.
     pub from_bytes: usize,

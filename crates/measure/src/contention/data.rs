@@ -6,38 +6,38 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How the steps of a run are made, the same in all launches.
+/// The parameters of the steps, the same in all launches.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CrowdShape {
-    /// Requests to one peer that a stream may have without a reply.
+    /// The window of a stream: maximum number of requests to one peer without a reply.
     pub window: usize,
     /// Delay after each request of a delayed stream.
     pub delay_ns: f64,
-    /// What must pass after a reply until the layer is quiet; 0 where nothing must.
+    /// Time after a reply until the layer is quiet; 0 if it is quiet at once.
     pub rest_ns: f64,
 }
 
-/// Everything that one launch measured.
+/// All measurements of one launch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CrowdData {
-    /// Where in the order of launches it stood.
+    /// The index of the launch in the order of launches.
     pub launch: usize,
     /// Processes.
     pub procs: usize,
-    /// How its steps were made.
+    /// The parameters of its steps.
     pub shape: CrowdShape,
     /// Round trips by the rank of the requester, then by that of the replier; null on the
     /// diagonal. One pair at a time.
     pub rtt: Vec<Vec<Option<Timed>>>,
-    /// Repetitions of all streams, each in another order.
+    /// Repetitions of all streams, each in a different order.
     pub rounds: Vec<Round>,
-    /// Times that the system took the processor from a requester, over all processes, or that
-    /// others kept it when it was offered to them, naps because of that among them.
+    /// Number of times that the system took the processor from a requester, or that other processes kept it
+    /// when a requester yielded it, over all processes. Naps for that reason count.
     #[serde(default)]
     pub preemptions: Option<u64>,
 }
 
-/// A time and how many messages it is the mean of.
+/// A mean time over messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Timed {
     /// The time.
@@ -51,7 +51,7 @@ pub struct Timed {
 pub struct Round {
     /// Ranks 0 and 1 alone.
     pub alone: PairTimes,
-    /// Their time per message with half of the window.
+    /// Time per message of ranks 0 and 1 at half of the window.
     pub half_window: Timed,
     /// All pairs at once: requester 2i and replier 2i + 1.
     pub halves: Vec<PairTimes>,
@@ -68,9 +68,9 @@ pub struct Round {
 pub struct PairTimes {
     /// Single round trips.
     pub rtt: Timed,
-    /// Bursts of requests alone, from quiet: o_s.
+    /// o_s: bursts of requests on a quiet layer.
     pub o_s: Timed,
-    /// A stream with delays beyond the idle time: time per message less the delay, which is
+    /// A stream with delays longer than the idle time: time per message minus the delay, which is
     /// o_s + o_r.
     pub busy: Timed,
     /// A stream without delay: time per message.
@@ -80,8 +80,8 @@ pub struct PairTimes {
 /// Streams of several pairs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PairsAtOnce {
-    /// How many pairs.
+    /// Number of pairs.
     pub pairs: usize,
-    /// Time per message of each.
+    /// Time per message of each pair.
     pub streams: Vec<Timed>,
 }

@@ -15,19 +15,19 @@ use serde::{Deserialize, Serialize};
 pub struct Contention {
     /// Processes.
     pub procs: usize,
-    /// What sets the time per message of one pair alone.
+    /// Time per message of one pair alone, and the term that sets it.
     pub plateau: Plateau,
     /// Round trips of every pair, one pair at a time.
     pub pairs: Pairs,
-    /// Half of the processes as requesters, half as repliers, all at once.
+    /// Half of the processes are requesters, half are repliers; all pairs communicate at once.
     pub halves: Halves,
-    /// One requester that sends to all others in turn.
+    /// One requester, which sends to all others in turn.
     pub one_to_many: OneToMany,
-    /// K requesters that send to one replier, for K from 1 on.
+    /// K requesters, which send to one replier, for K from 1 on.
     pub many_to_one: Vec<ManyToOne>,
-    /// Messages that several pairs exchange together.
+    /// Rates of several pairs at once.
     pub rates: Vec<Rate>,
-    /// The data behind all of it.
+    /// The data of every launch.
     pub launches: Vec<CrowdData>,
 }
 
@@ -36,9 +36,9 @@ pub struct Contention {
 pub struct Quotient {
     /// Median over the launches.
     pub value: f64,
-    /// Its interval; null with too few launches.
+    /// Its interval; null if there are too few launches.
     pub ci: Option<Interval>,
-    /// CrowdLaunches behind it.
+    /// Number of launches.
     pub launches: usize,
 }
 
@@ -48,11 +48,11 @@ pub struct Pairs {
     /// Median over the launches, by the rank of the requester, then by that of the replier;
     /// null on the diagonal.
     pub rtt_ns: Vec<Vec<Option<f64>>>,
-    /// The pair with the shortest.
+    /// The pair with the shortest round trip.
     pub least: PairTrip,
-    /// The pair with the longest.
+    /// The pair with the longest round trip.
     pub most: PairTrip,
-    /// The longest over the shortest.
+    /// The longest round trip over the shortest.
     pub most_over_least: Quotient,
 }
 
@@ -67,31 +67,31 @@ pub struct PairTrip {
     pub rtt: Parameter,
 }
 
-/// A pair alone against the same pair while all others do what it does.
+/// A pair alone, and the same pair while all other pairs do the same.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Halves {
-    /// Pairs at once.
+    /// Number of pairs at once.
     pub pairs: usize,
-    /// By parameter: rtt, o_s, o_r, g, L; g stands for the time per message, whatever sets it.
+    /// By parameter: rtt, o_s, o_r, g, L. Here g is the time per message, whichever term sets it.
     pub compared: Vec<Compared>,
 }
 
 /// A parameter of one pair alone and in the crowd.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Compared {
-    /// Which one.
+    /// Name of the parameter.
     pub parameter: String,
-    /// One pair alone.
+    /// Value of one pair alone.
     pub alone: Parameter,
-    /// The same pair in the crowd.
+    /// Value of the same pair in the crowd.
     pub crowd: Parameter,
-    /// In the crowd over alone; null where either is not above 0 in every launch.
+    /// The crowd over alone; null unless both are above 0 in every launch.
     pub ratio: Option<Quotient>,
-    /// In the crowd less alone: median over the launches, in nanoseconds.
+    /// The crowd minus alone: median over the launches, in nanoseconds.
     pub difference_ns: Quotient,
-    /// The pair in the crowd with the least: its median over the launches.
+    /// The smallest value of a pair in the crowd: median over the launches.
     pub least_ns: f64,
-    /// The pair in the crowd with the most.
+    /// The largest value of a pair in the crowd: median over the launches.
     pub most_ns: f64,
 }
 
@@ -102,7 +102,7 @@ pub struct OneToMany {
     pub repliers: usize,
     /// Time per message of the requester.
     pub gap: Parameter,
-    /// The same over that with one replier.
+    /// That time over the time with one replier.
     pub ratio: Quotient,
 }
 
@@ -115,21 +115,21 @@ pub struct ManyToOne {
     pub gap: Parameter,
     /// g(K) / g(1).
     pub ratio: Quotient,
-    /// What that ratio is by the LogP model: K, for the receiver takes a message in a gap.
+    /// The ratio by the LogP model: K, because the receiver takes one message per gap.
     pub model: f64,
     /// Time per message of the slowest requester over that of the fastest.
     pub slowest_over_fastest: Quotient,
 }
 
-/// What several pairs exchange together.
+/// The rate of several pairs at once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rate {
-    /// Pairs at once.
+    /// Number of pairs at once.
     pub pairs: usize,
-    /// Requests that are answered in a second, over all pairs.
+    /// Answered requests per second, over all pairs.
     pub messages_per_s: Quotient,
-    /// The same over that of one pair.
+    /// That rate over the rate of one pair.
     pub ratio: Quotient,
-    /// What that ratio is by the LogP model: the number of pairs.
+    /// The ratio by the LogP model: the number of pairs.
     pub model: f64,
 }

@@ -14,21 +14,21 @@ pub struct Shape {
     pub bursts: Vec<usize>,
     /// Delays D between messages, ascending, the first 0.
     pub delays_ns: Vec<f64>,
-    /// Requests that may be without a reply.
+    /// The window: maximum number of requests without a reply.
     pub window: usize,
-    /// What must pass after a reply until the layer is quiet; 0 where nothing must.
+    /// Time after a reply until the layer is quiet; 0 if it is quiet at once.
     #[serde(default)]
     pub rest_ns: f64,
-    /// Requests that a burst issues before its first poll, where polls that find nothing are
-    /// costly; half of the burst at most.
+    /// Number of requests that a burst issues before its first poll, if polls that find nothing are
+    /// costly. At most half of the burst.
     #[serde(default)]
     pub unpolled: usize,
 }
 
-/// Everything that one launch measured.
+/// All measurements of one launch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LaunchData {
-    /// Where in the order of launches it stood.
+    /// The index of the launch in the order of launches.
     pub launch: usize,
     /// The signature's bursts and delays.
     pub shape: Shape,
@@ -36,67 +36,67 @@ pub struct LaunchData {
     pub timer_ns: f64,
     /// Round trips.
     pub rtt: RoundTrips,
-    /// Length of the pause before each of the next.
+    /// Duration of the pause before each of the following round trips.
     pub pause_ns: f64,
-    /// First round trips after a pause.
+    /// The first round trips after a pause.
     pub rtt_after_pause_ns: Vec<f64>,
-    /// Polls that find nothing: cost, value of each batch, the clock's taken off.
+    /// Cost of a poll that finds nothing: value of each batch, without the cost of the clock.
     pub o_poll_ns: Vec<f64>,
-    /// Bursts of requests alone, from quiet, with no poll between them.
+    /// Bursts of requests on a quiet layer, without a poll in between.
     pub issue: Vec<Burst>,
-    /// Receives of a reply that has been there for a while: value of each batch, the
-    /// clock's cost taken off.
+    /// Receives of a reply that arrived some time ago: value of each batch, without
+    /// the cost of the clock.
     pub o_r_away_ns: Vec<f64>,
-    /// Replies that were later than that, and are in none of the batches.
+    /// Number of replies that arrived later. No batch includes them.
     #[serde(default)]
     pub o_r_away_late: u64,
     /// The signature: one curve per delay.
     pub signature: Vec<Curve>,
-    /// The two longest bursts without delay, with half of the window.
+    /// The two longest bursts without delay, at half of the window.
     pub half_window: Vec<Burst>,
-    /// Streams kept out of the fit.
+    /// Streams that the fit does not use.
     pub streams: Vec<Stream>,
-    /// How long the launch measured.
+    /// Duration of the measurement.
     #[serde(default)]
     pub took_ns: f64,
-    /// Times that the system took the processor from the requester, or that others kept it when it was
-    /// offered to them, naps because of that among them.
+    /// Number of times that the system took the processor from the requester, or that other processes kept it
+    /// when the requester yielded it. Naps for that reason count.
     pub preemptions: Option<u64>,
-    /// What happened on the requester's side of the way, where the layer keeps count.
+    /// Counters of the requester's end of the connection; null if the layer counts nothing.
     #[serde(default)]
     pub transport: Option<Transport>,
 }
 
-/// What happened on the way, seen from one end. `sent` and `retransmitted` are datagrams
+/// The counters of one end of a connection. `sent` and `retransmitted` count datagrams
 /// that carry a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Transport {
-    /// Messages sent for the first time.
+    /// First transmissions of messages.
     pub sent: u64,
-    /// Messages sent again.
+    /// Retransmissions.
     pub retransmitted: u64,
-    /// Acknowledgements that travelled alone.
+    /// Acknowledgements without a message.
     pub acknowledgements: u64,
-    /// Messages that had arrived before.
+    /// Received duplicates.
     pub duplicates: u64,
-    /// Datagrams that came damaged, or were made by somebody else.
+    /// Received datagrams that are damaged or forged.
     pub malformed: u64,
-    /// Datagrams of nobody.
+    /// Received datagrams that belong to no peer.
     pub foreign: u64,
-    /// Datagrams that the system would not send.
+    /// Datagrams that the system refused to send.
     pub refused: u64,
-    /// Memory that the connection held in the end, in bytes.
+    /// Memory of the connection at the end, in bytes.
     pub memory_bytes: usize,
 }
 
 /// Single round trips.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RoundTrips {
-    /// Value of each batch of consecutive round trips, the clock's cost taken off.
+    /// Value of each batch of consecutive round trips, without the cost of the clock.
     pub batches_ns: Vec<f64>,
-    /// All of them, the clock's cost taken off, as pairs of value (to 0.1 %) and count.
+    /// All round trips without the cost of the clock, as pairs of value (to 0.1 %) and count.
     pub histogram_ns: Vec<(f64, u64)>,
-    /// How many.
+    /// Number of round trips.
     pub samples: u64,
     /// The shortest.
     #[serde(default)]
@@ -122,22 +122,22 @@ pub struct Burst {
 /// One curve of the signature.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Curve {
-    /// Delay asked for.
+    /// Nominal delay.
     pub d_ns: f64,
-    /// Delay as measured without messages, in each batch.
+    /// Delay as measured without messages: value of each batch.
     pub d_measured_ns: Vec<f64>,
     /// One entry per burst size.
     pub bursts: Vec<Burst>,
 }
 
-/// A stream kept out of the fit.
+/// A stream that the fit does not use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stream {
-    /// Requests in it.
+    /// Number of requests.
     pub messages: usize,
-    /// Delay asked for.
+    /// Nominal delay.
     pub d_ns: f64,
-    /// Delay as measured without messages, in each batch.
+    /// Delay as measured without messages: value of each batch.
     pub d_measured_ns: Vec<f64>,
     /// Time from the first issue to the last reply.
     pub done_ns: Vec<f64>,

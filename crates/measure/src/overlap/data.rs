@@ -7,27 +7,27 @@ use crate::logp::data::Transport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is measured and in which steps, the same in all launches.
+/// The steps of the measurement, the same in all launches.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OverlapShape {
-    /// Messages each way that the polling method keeps under way.
+    /// Number of messages each way that the polling method keeps in flight.
     pub queue: usize,
-    /// Sizes of round trips and rows, ascending.
+    /// Shapes of round trips and rows, ascending by size.
     pub trips: Vec<TripShape>,
-    /// Sizes of the methods, ascending.
+    /// Shapes of the methods, ascending by size.
     pub sizes: Vec<OverlapSizeShape>,
 }
 
-/// How round trips and rows of one size are measured.
+/// The measurement of round trips and rows of one size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TripShape {
     /// Bytes of the message.
     pub size_bytes: usize,
-    /// Round trips in a batch.
+    /// Number of round trips in a batch.
     pub trips: usize,
-    /// Messages in the shorter of two rows; the longer one has twice as many.
+    /// Number of messages in the shorter of two rows; the longer row has twice as many.
     pub row: usize,
-    /// What must pass after a round trip until the layer is quiet; 0 where nothing must.
+    /// Time after a round trip until the layer is quiet; 0 if it is quiet at once.
     #[serde(default)]
     pub rest_ns: f64,
 }
@@ -37,14 +37,14 @@ pub struct TripShape {
 pub struct OverlapSizeShape {
     /// Bytes of the message, both ways.
     pub size_bytes: usize,
-    /// Of the polling method, ascending.
+    /// Intervals of the polling method, ascending.
     pub polling: Vec<WorkInterval>,
-    /// Of post-work-wait, ascending, the first without work.
+    /// Intervals of post-work-wait, ascending; the first has no work.
     pub pww: Vec<WorkInterval>,
-    /// Cycles in a batch where the most work that is free is searched; 0 where it is not.
+    /// Number of cycles in a batch of the search for the most work that is free; 0 without a search.
     pub knee_cycles: u32,
-    /// How the receive by itself is timed: the work between two tests, and how many messages a batch
-    /// has; none in records of versions that did not time it.
+    /// The timing of a receive by itself: the work between two tests, and the number of messages in a batch;
+    /// 0 in records of earlier versions.
     #[serde(default)]
     pub receive: WorkInterval,
 }
@@ -52,43 +52,43 @@ pub struct OverlapSizeShape {
 /// An amount of work between two calls, or two rows of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkInterval {
-    /// What the work is to take.
+    /// Nominal duration of the work.
     pub asked_ns: f64,
-    /// How often it is done in a batch.
+    /// Number of repetitions in a batch.
     pub repeats: u32,
 }
 
-/// Everything that one launch measured.
+/// All measurements of one launch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OverlapLaunch {
-    /// Where in the order of launches it stood.
+    /// The index of the launch in the order of launches.
     pub launch: usize,
-    /// What was measured.
+    /// The steps of the measurement.
     pub shape: OverlapShape,
     /// Cost of one reading of the clock.
     pub timer_ns: f64,
-    /// Work without messages: asked for, and taken.
+    /// Nominal and actual durations of work without messages.
     pub work: Vec<WorkCheck>,
     /// Round trips and rows, ascending by size.
     pub trips: Vec<TripData>,
     /// The methods, ascending by size.
     pub sizes: Vec<OverlapSizeData>,
-    /// How long the launch measured.
+    /// Duration of the measurement.
     pub took_ns: f64,
-    /// Times that the system took the processor from the worker, or that others kept it when it was
-    /// offered to them, naps because of that among them.
+    /// Number of times that the system took the processor from the worker, or that other processes kept it
+    /// when the requester yielded it. Naps for that reason count.
     pub preemptions: Option<u64>,
-    /// What happened on the worker's side of the way, where the layer keeps count.
+    /// Counters of the worker's end of the connection; null if the layer counts nothing.
     #[serde(default)]
     pub transport: Option<Transport>,
 }
 
-/// An amount of work.
+/// An amount of work and its duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkCheck {
-    /// What it was to take.
+    /// Nominal duration.
     pub asked_ns: f64,
-    /// What it took, without messages.
+    /// Actual duration without messages.
     pub took_ns: f64,
 }
 
@@ -97,16 +97,16 @@ pub struct WorkCheck {
 pub struct TripData {
     /// Bytes of the message.
     pub size_bytes: usize,
-    /// Half of a round trip of that size both ways: value of each batch, the mean of the middle
+    /// Half of a round trip with that size both ways: value of each batch, the mean of the middle
     /// 80 %.
     pub half_rtt_ns: Vec<f64>,
-    /// How many round trips are behind them.
+    /// Number of round trips.
     pub samples: u64,
-    /// Time per message of a row one way: the rise from the shorter to the longer, of each batch.
+    /// Time per message of a row one way: rise from the shorter to the longer row, of each batch.
     pub per_message_ns: Vec<f64>,
 }
 
-/// What the methods measured with messages of one size.
+/// The data of the methods for messages of one size.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OverlapSizeData {
     /// Bytes of the message, both ways.
@@ -117,7 +117,7 @@ pub struct OverlapSizeData {
     pub pww: Vec<Vec<PwwBatch>>,
     /// The search for the most work that is free.
     pub knee: Option<FreeWork>,
-    /// The test that completes a receive, after tests in vain: value of each batch.
+    /// Time of the test that completes a receive, after tests in vain: value of each batch.
     #[serde(default)]
     pub receive_ns: Vec<f64>,
 }
@@ -125,15 +125,15 @@ pub struct OverlapSizeData {
 /// A batch of the polling method, from one arrival to a later one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PollingBatch {
-    /// Poll intervals computed.
+    /// Number of poll intervals.
     pub polls: u64,
-    /// Messages received, and as many sent.
+    /// Number of received messages; as many are sent.
     pub messages: u64,
-    /// What all of it took.
+    /// Duration of the batch.
     pub took_ns: f64,
-    /// One poll interval without messages, measured right before or after.
+    /// Duration of one poll interval without messages, measured right before or after.
     pub alone_ns: f64,
-    /// Processor time of other threads of the process in it, where that can be told.
+    /// Processor time of other threads of the process in the batch; null if the system does not report it.
     #[serde(default)]
     pub others_ns: Option<f64>,
 }
@@ -141,15 +141,15 @@ pub struct PollingBatch {
 /// A batch of post-work-wait: means over its cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PwwBatch {
-    /// To post a receive and a send.
+    /// Time to post a receive and a send.
     pub post_ns: f64,
-    /// To work, no call made.
+    /// Time of the work, without a call.
     pub work_ns: f64,
-    /// To wait for both.
+    /// Time to wait for both.
     pub wait_ns: f64,
-    /// The same work without messages, measured right before or after.
+    /// Duration of the same work without messages, measured right before or after.
     pub alone_ns: f64,
-    /// Processor time of other threads of the process, where that can be told.
+    /// Processor time of other threads of the process; null if the system does not report it.
     #[serde(default)]
     pub others_ns: Option<f64>,
 }
@@ -166,32 +166,32 @@ impl PwwBatch {
     }
 }
 
-/// The search for the most work with which a cycle is no longer than without.
+/// The search for the most work that does not lengthen a cycle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FreeWork {
-    /// What was looked at, in the order of the search.
+    /// The trials, in the order of the search.
     pub looks: Vec<WorkTrial>,
-    /// The work that was free: of the least that was not, what its cycle was not longer by.
+    /// The free work: of the smallest work that was not free, the part that did not lengthen its cycle.
     pub free_ns: f64,
-    /// A cycle without work, over all looks.
+    /// Time of a cycle without work, over all trials.
     pub base_ns: f64,
-    /// Whether looks below and beyond say the same.
+    /// True if trials with less and with more work confirm it.
     pub is_confirmed: bool,
 }
 
-/// A look at cycles with and without work.
+/// A trial: cycles with and without work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkTrial {
-    /// The work without messages.
+    /// Duration of the work without messages.
     pub work_ns: f64,
-    /// A cycle with it.
+    /// Time of a cycle with the work.
     pub cycle_ns: f64,
-    /// A cycle without it, measured in turn.
+    /// Time of a cycle without work, measured in turn.
     pub base_ns: f64,
-    /// The waiting in a cycle with it; null in records of versions that did not keep it.
+    /// The wait in a cycle with the work; null in records of earlier versions.
     #[serde(default)]
     pub wait_ns: Option<f64>,
-    /// The waiting in a cycle without it; null likewise.
+    /// The wait in a cycle without work; null in records of earlier versions.
     #[serde(default)]
     pub base_wait_ns: Option<f64>,
 }

@@ -8,29 +8,29 @@ use crate::stats::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How much computation goes behind messages, and who pays for that.
+/// The overlap of computation and messages, and the processor time that messages cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overlap {
-    /// The methods that were run.
+    /// The methods of the run.
     pub methods: Vec<Method>,
-    /// Messages each way that the polling method kept under way.
+    /// Number of messages each way that the polling method keeps in flight.
     pub queue: usize,
     /// Time and bandwidth of messages alone, ascending by size.
     pub trips: Vec<Trip>,
-    /// What the methods say, ascending by size.
+    /// Results of the methods, ascending by size.
     pub sizes: Vec<SizeOverlap>,
-    /// The data behind all of it.
+    /// The data of every launch.
     pub launches: Vec<OverlapLaunch>,
 }
 
 /// A figure over launches, in the unit of its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Quantity {
-    /// Median over the launches; null where none has a value.
+    /// Median over the launches; null if no launch has a value.
     pub value: Option<f64>,
-    /// Its interval; null with too few launches.
+    /// Its interval; null if there are too few launches.
     pub ci: Option<Interval>,
-    /// OverlapLaunches behind it.
+    /// Number of launches.
     pub launches: usize,
 }
 
@@ -41,29 +41,29 @@ impl From<Figure> for Quantity {
     }
 }
 
-/// Messages of one size, with no work.
+/// Messages of one size, without work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trip {
     /// Bytes of the message.
     pub size_bytes: usize,
     /// Half of a round trip of that size both ways (figure 4 of the paper).
     pub half_rtt: Parameter,
-    /// One way, as many messages under way as the layer allows (figure 5).
+    /// Bandwidth one way, with as many messages in flight as the layer allows (figure 5).
     pub bandwidth_bytes_per_s: Quantity,
 }
 
-/// What the methods say about messages of one size, sent both ways.
+/// Results of the methods for messages of one size, sent both ways.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SizeOverlap {
     /// Bytes of the message.
     pub size_bytes: usize,
     /// The polling method, ascending by interval (figures 6, 7, 9, 10).
     pub polling: Vec<PollPoint>,
-    /// Post-work-wait, ascending by work, the first without any (figures 8, 11 to 15).
+    /// Post-work-wait, ascending by work; the first point has no work (figures 8, 11 to 15).
     pub pww: Vec<WorkPoint>,
-    /// The most work that is free; null where it was not searched.
+    /// The most work that is free; null if it was not searched.
     pub free: Option<Free>,
-    /// What all of that means.
+    /// The conclusion from these results.
     pub finding: Finding,
 }
 
@@ -72,9 +72,9 @@ pub struct SizeOverlap {
 pub struct PollPoint {
     /// The poll interval, as computed without messages.
     pub interval_ns: Quantity,
-    /// Time of the work without messages over that with them.
+    /// Time of the work without messages over its time with messages.
     pub availability: Quantity,
-    /// Bytes received a second; as many were sent.
+    /// Received bytes per second; as many are sent.
     pub bandwidth_bytes_per_s: Quantity,
     /// Processor time of the process's other threads, as a share of the time.
     pub others_share: Quantity,
@@ -83,92 +83,92 @@ pub struct PollPoint {
 /// Post-work-wait with one amount of work: means over cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkPoint {
-    /// The work without messages.
+    /// Duration of the work without messages.
     pub alone_ns: Quantity,
-    /// To post a receive and a send.
+    /// Time to post a receive and a send.
     pub post_ns: Quantity,
     /// The work with messages.
     pub work_ns: Quantity,
-    /// To wait for both.
+    /// Time to wait for both.
     pub wait_ns: Quantity,
-    /// All three.
+    /// Time of a cycle: post, work, wait.
     pub cycle_ns: Quantity,
-    /// Work with messages less work without: what somebody else took of the processor.
+    /// Time of the work with messages minus its time without, which others took from the processor.
     pub stolen_ns: Quantity,
-    /// Work without messages over the cycle.
+    /// Time of the work without messages over that of the cycle.
     pub availability: Quantity,
-    /// Bytes received a second; as many were sent.
+    /// Received bytes per second; as many are sent.
     pub bandwidth_bytes_per_s: Quantity,
     /// Processor time of the process's other threads in a cycle.
     pub others_ns: Quantity,
 }
 
-/// The most work with which a cycle of post, work, wait is no longer than without.
+/// The most work that does not lengthen a cycle of post, work, wait.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Free {
-    /// The cycle without work.
+    /// Time of a cycle without work.
     pub cycle_ns: Quantity,
-    /// The work.
+    /// Time of the work.
     pub work_ns: Quantity,
     /// The work as a share of the cycle.
     pub share: Quantity,
-    /// OverlapLaunches in which looks below and beyond confirmed it.
+    /// Number of launches in which trials with less and with more work confirm it.
     pub confirmed: usize,
 }
 
-/// Whether messages make progress while no call is made.
+/// The progress of messages while the program makes no call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Progress {
-    /// They do: waiting goes behind work.
+    /// Messages make progress: the wait is hidden behind work.
     ByItself,
-    /// A part of waiting does.
+    /// A part of the wait is hidden.
     Partly,
-    /// None of it: work only postpones it.
+    /// Messages make no progress: work only postpones the wait.
     OnlyInCalls,
-    /// The data do not say.
+    /// The data do not decide.
     CannotTell,
 }
 
-/// Whose processor time a message costs.
+/// Where the processor time of a message is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Payer {
-    /// The worker, inside the calls to post and to wait.
+    /// In the worker, inside the calls to post and to wait.
     Calls,
-    /// The worker, whose work takes longer with messages.
+    /// In the worker, outside the calls: its work takes longer with messages.
     Stolen,
-    /// Other threads of the worker's process.
+    /// In other threads of the worker's process.
     Others,
 }
 
-/// What the figures of one size mean. Costs are those of a cycle of post-work-wait whose work is
-/// at least twice as long as a whole cycle without.
+/// The conclusion from the figures of one size. Costs are those of a cycle of post-work-wait whose work is
+/// at least twice as long as a whole cycle without work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// Whether messages make progress while no call is made.
+    /// The progress of messages while the program makes no call.
     pub progress: Progress,
-    /// Share of the waiting that goes behind work, less what work adds to posting; by the most free
-    /// work where post-work-wait was not run.
+    /// Share of the wait that is hidden behind work, minus the time that work adds to posting; by the most free
+    /// work if post-work-wait was not run.
     pub hidden_share: Quantity,
-    /// What is left to wait for when a message is there: the receive by itself, which no work hides.
+    /// The receive of a message that has arrived, which no work hides.
     #[serde(default)]
     pub receive_ns: Quantity,
-    /// A cycle without work.
+    /// Time of a cycle without work.
     pub cycle_ns: Quantity,
     /// Time inside the calls.
     pub calls_ns: Quantity,
-    /// Work with messages less work without.
+    /// Time of the work with messages minus its time without.
     pub stolen_ns: Quantity,
     /// Processor time of other threads of the process.
     pub others_ns: Quantity,
-    /// Who pays processor time, as far as intervals decide.
+    /// The places that cost processor time, as far as the intervals decide.
     pub payers: Vec<Payer>,
-    /// Of whom that is not decided.
+    /// The places for which the intervals do not decide.
     pub undecided: Vec<Payer>,
-    /// Where [`Progress::CannotTell`]: why, and what would tell.
+    /// For [`Progress::CannotTell`]: the reason, and a measurement that would decide.
     #[serde(default)]
     pub reason: Option<String>,
-    /// The finding in words.
+    /// The conclusion in words.
     pub text: String,
 }

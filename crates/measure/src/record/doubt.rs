@@ -3,15 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Why a figure should not be taken at its word.
+/// A warning: a figure has another meaning than its name says, or is not precise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Doubt {
     /// A stable name for scripts, such as `processor_bound`.
     pub name: String,
-    /// The parameter in doubt, where it is one.
+    /// The parameter that the warning concerns; null if it concerns more than one.
     #[serde(default)]
     pub about: Option<String>,
-    /// One sentence for people.
+    /// The warning in one sentence.
     pub text: String,
 }
 

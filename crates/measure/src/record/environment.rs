@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where a run took place.
+/// The system on which a run took place.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Environment {
     /// Name of the host.
@@ -12,32 +12,32 @@ pub struct Environment {
     pub kernel: String,
     /// Processor model.
     pub cpu_model: String,
-    /// Processors this process may use.
+    /// The processors that this process may use.
     pub cpus_allowed: Vec<usize>,
-    /// Whether a hypervisor is underneath.
+    /// True on a virtual machine.
     pub virtualised: bool,
-    /// Frequency governor of the first processor used, where one can be read.
+    /// Frequency governor of the first processor used; null if the system shows none.
     pub governor: Option<String>,
-    /// The clock that times.
+    /// The clock of all times.
     pub clock: ClockReading,
     /// Load average over one minute when measuring began.
     pub load_1min: Option<f64>,
-    /// What interrupted a processor that did nothing else.
+    /// Interruptions of a processor that only read its clock.
     pub detours: Option<Detours>,
 }
 
-/// The clock that times, as calibrated in this run.
+/// The clock of all times, as calibrated in this run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockReading {
     /// `tsc`, `cntvct` or `clock_gettime`.
     pub source: String,
-    /// Length of a tick.
+    /// Duration of a tick.
     pub tick_ns: f64,
     /// Cost of one reading (median).
     pub cost_ns: f64,
-    /// Smallest difference seen between two readings that differ.
+    /// Smallest difference between two consecutive readings that differ.
     pub resolution_ns: f64,
-    /// Whether the processor says that it counts at one rate and never stops.
+    /// True if the processor reports a clock of constant rate that never stops.
     #[serde(default)]
     pub is_constant: Option<bool>,
 }
@@ -45,12 +45,12 @@ pub struct ClockReading {
 /// Interruptions of a processor that only read its clock.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Detours {
-    /// How long it read.
+    /// Duration of the observation.
     pub observed_ns: f64,
-    /// Gaps between two readings of more than a microsecond.
+    /// Number of gaps of more than a microsecond between two readings.
     pub count: u64,
-    /// Share of the time lost in them.
+    /// Share of the time lost in these gaps.
     pub lost_share: f64,
-    /// The longest of them.
+    /// The longest gap.
     pub longest_ns: f64,
 }

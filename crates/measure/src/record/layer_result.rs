@@ -14,51 +14,51 @@ use crate::verbs::Found;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What was found about one layer.
+/// The result of one layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LayerResult {
     /// The layer, as spelled on the command line.
     pub layer: String,
-    /// What tells it from other results of the same layer, as given to `--label`.
+    /// The label of the result, as given to `--label`.
     #[serde(default)]
     pub label: Option<String>,
     /// Bytes of user data in a request, and in a reply.
     pub size_bytes: usize,
     /// How an idle process waits: `spin`, `yield`, `block`; `virtual` for a simulated layer.
     pub wait: String,
-    /// Where the processes ran, by rank. Empty where they were not pinned or there are none.
+    /// The processors of the processes, by rank. Empty if the processes were not pinned, or if there are none.
     #[serde(default)]
     pub cpus: Vec<usize>,
-    /// How far those processors are apart.
+    /// The distance between those processors.
     pub distance: Option<String>,
-    /// Which library of which version is behind the layer, where one is.
+    /// Name and version of the library behind the layer; null if there is none.
     #[serde(default)]
     pub library: Option<String>,
-    /// What started its processes, where netdyno did not.
+    /// The launcher of the processes; null if netdyno started them itself.
     #[serde(default)]
     pub launcher: Option<String>,
-    /// What went wrong with datagrams on purpose, as given to `--faults`.
+    /// The injected faults, as given to `--faults`.
     #[serde(default)]
     pub faults: Option<String>,
-    /// What the link was made to be like on purpose, as given to `--dials`.
+    /// The dial setting, as given to `--dials`.
     #[serde(default)]
     pub dials: Option<String>,
-    /// How the link changed with time on purpose, as `--profile` reads it.
+    /// The time profile of the dials, in the form that `--profile` reads.
     #[serde(default)]
     pub profile: Option<String>,
-    /// The parameters, of the launches of the headline where there are several strata.
+    /// The parameters. If there are several strata, these are of the headline stratum.
     pub parameters: Parameters,
-    /// The launches by what they found of their processors, from near to far. Empty where no two
+    /// The strata of the launches, from near to far processors. Empty if no two
     /// processors of one host were probed.
     #[serde(default)]
     pub strata: Vec<Stratum>,
-    /// What each launch found of its processors.
+    /// The probes of each launch.
     #[serde(default)]
     pub probes: Vec<Probe>,
-    /// The measuring verb, and what it found beside the parameters.
+    /// The measuring verb, and its findings beside the parameters.
     #[serde(flatten)]
     pub found: Found,
-    /// Doubts about this layer's figures.
+    /// Warnings about this layer's figures.
     #[serde(default)]
     pub doubts: Vec<Doubt>,
 }

@@ -31,23 +31,23 @@ use thiserror::Error;
 /// The schema that this version writes and reads.
 pub const SCHEMA: &str = "netdyno/1";
 
-/// One run of the command, with everything that was measured in it.
+/// One run of the command, with all its measurements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// Always `netdyno/1`.
     pub schema: String,
-    /// Version of the command that measured.
+    /// Version of the command.
     pub version: String,
-    /// When measuring began, RFC 3339, UTC.
+    /// Start of the measurement: RFC 3339, UTC.
     pub began: String,
-    /// The command line that measured, word by word. Empty in records of earlier versions.
+    /// The command line, word by word. Empty in records of earlier versions.
     #[serde(default)]
     pub command_line: Vec<String>,
-    /// What was asked for.
+    /// The options of the run.
     pub options: Options,
-    /// Where it ran.
+    /// The system on which it ran.
     pub environment: Environment,
-    /// The other host, where the replier ran on one.
+    /// The other host; null if all processes ran on one host.
     #[serde(default)]
     pub peer_environment: Option<Environment>,
     /// One entry per layer.
@@ -55,27 +55,27 @@ pub struct Record {
     /// Ratios between layers whose launches were interleaved, paired by launch.
     #[serde(default)]
     pub ratios: Vec<Ratio>,
-    /// Number of the signal that ended the run early; null where it ended by itself.
+    /// Number of the signal that ended the run early; null if it ended by itself.
     #[serde(default)]
     pub interrupted: Option<i32>,
-    /// Doubts about the run as a whole.
+    /// Warnings about the run as a whole.
     #[serde(default)]
     pub doubts: Vec<Doubt>,
 }
 
-/// What was asked for.
+/// The options of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Options {
-    /// Half-width of an interval at which measuring stops: a share of the value, or, for
-    /// o_s, o_r and L, of the one-way time that they are parts of.
+    /// Half-width of an interval at which the measurement stops: a share of the value, or, for
+    /// o_s, o_r and L, of the one-way time.
     pub precision: f64,
-    /// Confidence of every interval.
+    /// Confidence level of every interval.
     pub confidence: f64,
-    /// Time for each layer at most, after which no launch is begun.
+    /// Maximum time for each layer. No launch begins after it.
     pub max_time_s: f64,
-    /// Fresh process pairs at least.
+    /// Minimum number of launches.
     pub launches: usize,
-    /// Seed of everything random.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 

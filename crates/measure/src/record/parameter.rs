@@ -70,7 +70,7 @@ pub struct Parameter {
     /// Quantiles of the samples behind it, by name: min, p01, p05, p25, p50, p75, p95, p99, p99.9, max.
     #[serde(default)]
     pub quantiles_ns: BTreeMap<String, f64>,
-    /// Samples behind it.
+    /// Number of samples.
     pub samples: u64,
     /// Launches behind it.
     pub launches: usize,
@@ -107,7 +107,7 @@ pub struct PerByte {
     /// Quantiles of the samples behind it.
     #[serde(default)]
     pub quantiles_ns_per_byte: BTreeMap<String, f64>,
-    /// Samples behind it.
+    /// Number of samples.
     pub samples: u64,
     /// Launches behind it.
     pub launches: usize,

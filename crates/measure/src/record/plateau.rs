@@ -4,7 +4,7 @@ use crate::stats::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What set the plateau of the signature.
+/// The term that sets the plateau of the signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
@@ -12,9 +12,9 @@ pub enum Limit {
     Gap,
     /// The requester's processor: g is at most the plateau.
     Processor,
-    /// The number of requests that may be without a reply: g cannot be seen.
+    /// The window: g cannot be seen.
     Window,
-    /// Nothing that can be told: no burst was long enough to become steady, or its times
+    /// Unknown, because no burst was long enough to become steady, or its times
     /// contradict each other. g cannot be seen.
     Unknown,
 }
@@ -22,17 +22,17 @@ pub enum Limit {
 /// The steady state of the signature without delay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plateau {
-    /// What set it.
+    /// The term that sets it.
     pub limited_by: Limit,
     /// Time per message.
     pub value_ns: f64,
     /// Its interval.
     pub ci_ns: Option<Interval>,
-    /// Requests that were allowed to be without a reply.
+    /// The window: maximum number of requests without a reply.
     pub window: usize,
-    /// Time per message with half of that window; null where the window is 1.
+    /// Time per message with half of that window; null if the window is 1.
     pub half_window_ns: Option<f64>,
-    /// Time per message that the requester's processor is idle: plateau - o_s - o_r; null
-    /// where no delay reached beyond it.
+    /// Idle time of the requester's processor per message, plateau - o_s - o_r; null
+    /// if no delay was longer than it.
     pub idle_ns: Option<f64>,
 }

@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 /// A ratio of two layers' parameters, paired by launch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ratio {
-    /// Layer above the line.
+    /// The layer above the fraction bar.
     pub numerator: String,
-    /// Layer below the line.
+    /// The layer below the fraction bar.
     pub denominator: String,
-    /// What is compared: `rtt`, `o_s`, `o_r`; `g` where both are measured, else `plateau`.
+    /// The parameter: `rtt`, `o_s`, `o_r`; `g` if both are measured, otherwise `plateau`.
     pub parameter: String,
-    /// Median of the ratios of paired launches.
+    /// Median of the ratios of the paired launches.
     pub value: f64,
     /// Its interval.
     pub ci: Option<Interval>,
-    /// Pairs behind it.
+    /// Number of pairs.
     pub pairs: usize,
-    /// Whether the layer below the line is the lean layer on the path that the one above takes.
+    /// True if the denominator is the lean layer on the path of the numerator.
     #[serde(default)]
     pub to_reference: bool,
 }

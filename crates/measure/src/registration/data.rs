@@ -6,14 +6,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The sizes of a run and how each is measured, the same in all launches.
+/// The sizes of a run and their measurement, the same in all launches.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RegistrationShape {
     /// Ascending by size.
     pub sizes: Vec<RegionShape>,
 }
 
-/// How one size is measured.
+/// The measurement of one size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RegionShape {
     /// Bytes of the region.
@@ -22,7 +22,7 @@ pub struct RegionShape {
     pub samples: u64,
 }
 
-/// What the system says about memory.
+/// Properties of the system's memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MemorySystem {
     /// Bytes of a page.
@@ -34,12 +34,12 @@ pub struct MemorySystem {
     pub huge_pages: Option<String>,
 }
 
-/// Everything that one launch measured.
+/// All measurements of one launch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RegistrationLaunch {
-    /// Where in the order of launches it stood.
+    /// The index of the launch in the order of launches.
     pub launch: usize,
-    /// What was measured.
+    /// The steps of the measurement.
     pub shape: RegistrationShape,
     /// What the system said about memory.
     pub system: MemorySystem,
@@ -47,12 +47,12 @@ pub struct RegistrationLaunch {
     pub timer_ns: f64,
     /// One entry per size, ascending.
     pub sizes: Vec<RegionData>,
-    /// What costs the same whatever the size.
+    /// A cost that does not depend on the size.
     pub fixed: Vec<FixedData>,
-    /// How long the launch measured.
+    /// Duration of the measurement.
     pub took_ns: f64,
     /// Times that the system took the processor from the process, or that others kept it when it was
-    /// offered to them, naps because of that among them.
+    /// when the requester yielded it. Naps for that reason count.
     pub preemptions: Option<u64>,
 }
 
@@ -63,11 +63,11 @@ pub struct RegionData {
     pub size_bytes: usize,
     /// Registering memory that nothing had touched.
     pub first_touch_ns: Vec<f64>,
-    /// Registering memory that was touched, for the first time.
+    /// Registering touched memory for the first time.
     pub touched_ns: Vec<f64>,
     /// Registering it while it is registered.
     pub cached_ns: Vec<f64>,
-    /// Taking its only registration back.
+    /// Deregistering its only registration.
     pub deregister_ns: Vec<f64>,
     /// Registering it once more after that.
     pub again_ns: Vec<f64>,
@@ -79,7 +79,7 @@ pub struct RegionData {
     pub unlock_ns: Vec<f64>,
 }
 
-/// What costs the same whatever the size.
+/// A cost that does not depend on the size.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FixedData {
     /// What it is, as in `create VI`.

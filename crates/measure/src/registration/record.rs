@@ -5,44 +5,44 @@ use crate::record::parameter::Parameter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What it costs to have a layer know memory.
+/// The cost of registering memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Registration {
-    /// What the system says about memory.
+    /// Properties of the system's memory.
     pub system: MemorySystem,
     /// The costs of each size, ascending.
     pub sizes: Vec<SizeCosts>,
-    /// What costs the same whatever the size; empty where the layer has nothing of the kind.
+    /// Costs that do not depend on the size; empty if the layer has none.
     #[serde(default)]
     pub fixed: Vec<FixedCost>,
-    /// The data behind all of it.
+    /// The data of every launch.
     pub launches: Vec<RegistrationLaunch>,
 }
 
-/// What becomes of a region of one size.
+/// The costs of regions of one size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SizeCosts {
     /// Bytes of the region.
     pub size_bytes: usize,
-    /// Registering memory that nothing has touched.
+    /// Registering memory that was never touched.
     pub first_touch: Parameter,
-    /// Registering memory that was touched, for the first time.
+    /// Registering touched memory for the first time.
     pub touched: Parameter,
-    /// Registering it once more after it has been deregistered.
+    /// Registering it again after its deregistration.
     pub again: Parameter,
-    /// Registering it while it is registered: a hit, where the library has a cache.
+    /// Registering it while it is registered: a hit if the library has a cache.
     pub cached: Parameter,
-    /// Taking its only registration back.
+    /// Deregistering its only registration.
     pub deregister: Parameter,
-    /// `mlock` of memory that nothing has touched.
+    /// `mlock` of memory that was never touched.
     pub lock_first_touch: Parameter,
-    /// `mlock` of memory that was touched.
+    /// `mlock` of touched memory.
     pub lock: Parameter,
     /// `munlock`.
     pub unlock: Parameter,
 }
 
-/// What costs the same whatever the size.
+/// A cost that does not depend on the size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FixedCost {
     /// What it is, as in `create VI`.

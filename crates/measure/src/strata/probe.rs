@@ -9,12 +9,12 @@ pub const ALIKE: f64 = 1.3;
 /// A processor whose times for the same work differ by no more than this factor keeps its pace.
 const SAME_PACE: f64 = 1.15;
 
-/// What a probe of two processors found.
+/// The result of one probe of two processors.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Look {
-    /// A cache line from one processor to the other, and another one back: median of some batches.
+    /// Round trip of a cache line between the processors: median of some batches.
     pub bounce_ns: f64,
-    /// Share of the probe's time that either processor was elsewhere.
+    /// Share of the probe's time that a processor lost to interruptions.
     pub lost_share: f64,
 }
 
@@ -24,13 +24,13 @@ pub struct Look {
 pub struct Pace {
     /// The processor.
     pub cpu: usize,
-    /// The tenth part of the samples was faster.
+    /// A tenth of the samples was faster.
     pub fast_ns: f64,
     /// Median.
     pub median_ns: f64,
-    /// The tenth part of the samples was slower.
+    /// A tenth of the samples was slower.
     pub slow_ns: f64,
-    /// Samples behind it.
+    /// Number of samples.
     pub samples: usize,
 }
 
@@ -52,19 +52,19 @@ impl Pace {
 /// The probes of one launch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Probe {
-    /// Where in the order of launches it stood.
+    /// The index of the launch in the order of launches.
     pub launch: usize,
-    /// Before its processes were started; null where other programs left no time for it.
+    /// The probe before the start of the processes; null if other programs left no time for it.
     pub before: Option<Look>,
-    /// After they had ended.
+    /// The probe after their end.
     pub after: Option<Look>,
-    /// Share of the processors' time that the hypervisor gave to others in between, where the system
-    /// tells that.
+    /// Share of the processors' time that the hypervisor gave to other guests in between; null if the system
+    /// does not report it.
     pub stolen_share: Option<f64>,
-    /// The pace of each processor that could be watched.
+    /// The pace of each watched processor.
     #[serde(default)]
     pub paces: Vec<Pace>,
-    /// Launches in its place that were left out, because the processors were moved during them.
+    /// Number of repeats of the launch, because the processors were moved during it.
     pub repeats: usize,
 }
 

@@ -17,34 +17,34 @@ const UNSTEADY: f64 = 0.1;
 /// The launches of a layer whose processors were equally far apart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stratum {
-    /// `all` where there is one alone; else `near`, `middle`, `far`, or with a number between these;
+    /// `all` if there is only one; otherwise `near`, `middle` or `far`, some with a number;
     /// `moved`, `unsteady` and `unknown` for launches whose processors were moved, changed their pace, or
     /// were not probed.
     pub name: String,
-    /// Whether the result's own figures are of this stratum.
+    /// True if the figures of the result are those of this stratum.
     pub is_headline: bool,
-    /// Median bounce of its launches; null of `moved`, `unsteady` and `unknown`.
+    /// Median bounce of its launches; null for `moved`, `unsteady` and `unknown`.
     pub bounce_ns: Option<f64>,
-    /// The shortest and the longest of them.
+    /// The shortest and the longest bounce.
     pub bounce_range_ns: Option<Interval>,
-    /// Median pace of the processors during its launches, as the time of the same work; null where it is
+    /// Median pace of the processors during its launches, as the time of the same work; null if it is
     /// not known.
     #[serde(default)]
     pub pace_ns: Option<f64>,
-    /// Launches among them during which a processor changed its pace, or had one that most launches did
+    /// Number of launches during which a processor changed its pace, or had a pace that most launches did
     /// not have.
     #[serde(default)]
     pub unsteady: usize,
-    /// Median share of the processors' time that the hypervisor gave to others, where that is known.
+    /// Median share of the processors' time that the hypervisor gave to other guests; null if it is unknown.
     pub stolen_share: Option<f64>,
-    /// How many launches.
+    /// Number of launches.
     pub launches: usize,
-    /// Their parameters; null where they say nothing.
+    /// The parameters of its launches; null if they give none.
     pub parameters: Option<Parameters>,
-    /// What the verb found beside the parameters; null of the headline, where it is the result's own.
+    /// The findings of the verb beside the parameters; null for the headline, whose findings are the result's.
     #[serde(default)]
     pub found: Option<Box<Found>>,
-    /// Doubts about these figures; none of the headline, where they are the result's own.
+    /// Warnings about these figures; none for the headline, whose warnings are the result's.
     #[serde(default)]
     pub doubts: Vec<Doubt>,
 }

@@ -47,37 +47,37 @@ impl DialledPlan {
     }
 }
 
-/// What a launch measured.
+/// The data of one launch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Dialled {
-    /// Where in the order of launches it stood.
+    /// The index of the launch in the order of launches.
     pub launch: usize,
-    /// Which dial: its place in the tables.
+    /// Index of the dial in the tables.
     pub dial: usize,
     /// The blocks, in their order.
     pub blocks: Vec<Block>,
-    /// Times that the system took the processor from the requester, where it did not give it away
-    /// itself.
+    /// Number of times that the system took the processor from the requester without a yield of its
+    /// own.
     pub preemptions: Option<u64>,
 }
 
-/// What was read off one signature.
+/// The figures of one signature.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(non_snake_case, reason = "the notation of the LogP papers")]
 pub struct Block {
-    /// How far the dial was turned; 0 for the link as it is.
+    /// Value of the dial; 0 for the unmodified link.
     pub wanted_ns: f64,
-    /// Round trip. This and what follows is null where the signature did not show it.
+    /// Round trip. This and the following fields are null if the signature did not show them.
     pub rtt_ns: Option<f64>,
     /// Send overhead.
     pub o_s_ns: Option<f64>,
     /// Receive overhead.
     pub o_r_ns: Option<f64>,
-    /// The plateau of the signature: g, or what hides it.
+    /// The plateau of the signature: g, or the term that hides it.
     pub g_ns: Option<f64>,
-    /// Half of the round trip less the overheads.
+    /// Half of the round trip minus the overheads.
     pub L_ns: Option<f64>,
-    /// How long the block measured.
+    /// Duration of the block.
     pub took_ns: f64,
 }
 

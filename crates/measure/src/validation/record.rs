@@ -16,7 +16,7 @@ pub struct Validation {
     /// By how much plain MPI programs grow, which know nothing of the dials.
     #[serde(default)]
     pub programs: Vec<Program>,
-    /// The data behind all of it.
+    /// The data of every launch.
     pub launches: Vec<Dialled>,
 }
 
@@ -30,58 +30,58 @@ pub struct Program {
     pub size_bytes: usize,
     /// The dial, as on the command line.
     pub dial: String,
-    /// How it is turned, as on the command line.
+    /// The dial setting, as on the command line.
     pub setting: String,
-    /// What the operation takes on the link as it is: median over the launches.
+    /// Time of the operation on the unmodified link: median over the launches.
     pub link_ns: Option<f64>,
-    /// What the dial is to add to that, or what the operation is to take where it is a gap.
+    /// The time that the dial should add; for a gap, the time that the operation should take.
     pub wanted_ns: f64,
-    /// What was observed of that: median over pairs of launches, with the dial and without it.
+    /// The observed value: median over pairs of launches, with the dial and without it.
     pub observed_ns: Option<f64>,
-    /// Interval of that.
+    /// Its interval.
     pub ci_ns: Option<Interval>,
-    /// The difference of the two.
+    /// Observed minus wanted value.
     pub error_ns: Option<f64>,
-    /// Whether that is at most 1 % of what was wanted, or 150 ns.
+    /// True if the error is at most 1 % of the wanted value, or 150 ns.
     pub is_met: Option<bool>,
-    /// Pairs of launches behind it.
+    /// Number of pairs of launches.
     pub samples: usize,
 }
 
-/// A dial and the values that it was turned to.
+/// A dial and its values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Table {
     /// The dial, as on the command line.
     pub dial: String,
-    /// The parameter that it turns: L, o_s, o_r, g_s, g_r, or G' of a whole message.
+    /// The parameter that the dial sets: L, o_s, o_r, g_s, g_r, or G' of a whole message.
     pub parameter: String,
     /// Bytes of a message.
     pub size_bytes: usize,
-    /// Whether what is wanted is added to what the link has; otherwise the link is set to it.
+    /// True if the dial adds its value to the link's own; otherwise it sets the link to the value.
     pub adds: bool,
-    /// The link as it is: medians over the blocks of no dial.
+    /// The unmodified link: medians over its blocks.
     pub link: Vec<Figure>,
-    /// By rising value.
+    /// Ascending by value.
     pub rows: Vec<Row>,
 }
 
-/// A figure of one of the parameters.
+/// A figure of one parameter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
-    /// Which parameter.
+    /// Name of the parameter.
     pub name: String,
-    /// The median; null where nothing was measured.
+    /// The median; null if nothing was measured.
     pub value_ns: Option<f64>,
-    /// How much more it is than with the link as it is; in a row alone.
+    /// Difference to the unmodified link; only in a row.
     #[serde(default)]
     pub shift_ns: Option<f64>,
-    /// Interval of that.
+    /// Its interval.
     #[serde(default)]
     pub shift_ci_ns: Option<Interval>,
-    /// Whether the model demands that the dial moves it.
+    /// True if the dial should move the parameter by the model.
     #[serde(default)]
     pub is_demanded: bool,
-    /// Whether it stayed where it was, within 2 % or 100 ns; null where it is demanded to move.
+    /// True if the parameter moved by at most 2 % or 100 ns; null if the dial should move it.
     #[serde(default)]
     pub is_steady: Option<bool>,
 }
@@ -89,32 +89,32 @@ pub struct Figure {
 /// One value of a dial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
-    /// What was wanted.
+    /// The wanted value.
     pub wanted_ns: f64,
-    /// What was observed: median over the blocks; null where nothing was.
+    /// The observed value: median over the blocks; null if there is none.
     pub observed_ns: Option<f64>,
-    /// Interval of that.
+    /// Its interval.
     pub ci_ns: Option<Interval>,
-    /// The difference of the two.
+    /// Observed minus wanted value.
     pub error_ns: Option<f64>,
-    /// Whether that is at most 1 % of what was wanted, or 150 ns; null where the link itself has
-    /// more than was wanted.
+    /// True if the error is at most 1 % of the wanted value, or 150 ns; null if the link itself has
+    /// more than the wanted value.
     pub is_met: Option<bool>,
-    /// Blocks behind it.
+    /// Number of blocks.
     pub samples: usize,
-    /// All parameters, as they are with this value.
+    /// All parameters at this value of the dial.
     pub figures: Vec<Figure>,
 }
 
-/// What a dial does to a parameter.
+/// The effect of a dial on a parameter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CrossTalk {
     /// The dial.
     pub dial: String,
     /// The parameter.
     pub parameter: String,
-    /// How far the parameter moves for each unit that the dial is turned by.
+    /// Change of the parameter per unit of the dial.
     pub slope: Option<f64>,
-    /// Whether the model demands that it does.
+    /// True if the dial should move the parameter by the model.
     pub is_demanded: bool,
 }
