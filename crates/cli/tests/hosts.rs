@@ -7,6 +7,7 @@ mod common;
 mod served;
 
 use common::{error_of, netdyno, workers_of};
+use netdyno_job::connection::Connection;
 use netdyno_job::frame;
 use netdyno_job::greeting::{Greeting, Part, Version};
 use netdyno_job::handshake::{HandshakeError, shake};
@@ -17,7 +18,7 @@ use serde_json::json;
 use served::{LONG, Served};
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Output, Stdio};
 use std::thread;
@@ -145,35 +146,92 @@ fn a_key_is_never_given_to_a_host_without_one() {
     assert!(ask(&served, Some(RIGHT)).contains("the other side has no key"));
 }
 
+/// `CARGO_PKG_VERSION` alone is the version of a build that does not encrypt its connections.
 #[test]
 fn another_version_is_named_on_both_sides() {
-    let another =
-        |part| Greeting { version: Version::new(b"99.0.0").unwrap(), nonce: [7; 32], part, has_key: false };
+    ["99.0.0", env!("CARGO_PKG_VERSION")].into_iter().for_each(name_on_both_sides);
+}
+
+fn name_on_both_sides(version: &'static str) {
+    let another = move |part| Greeting {
+        version: Version::new(version.as_bytes()).unwrap(),
+        nonce: [7; 32],
+        part,
+        has_key: false,
+    };
     let ours = Version::OURS;
+    let named = format!("this is netdyno {ours}, the other side {version}: install the same version");
     let served = served();
     let mut stream = TcpStream::connect(address(&served)).unwrap();
     let end = shake(&mut stream, &another(Part::Client), None);
     assert!(matches!(end, Err(HandshakeError::Version { theirs, .. }) if theirs == ours), "{end:?}");
     drop(stream);
-    served.says(
-        &format!("refused: this is netdyno {ours}, the other side 99.0.0: install the same version"),
-        1,
-    );
+    served.says(&format!("refused: {named}"), 1);
 
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let peer = listener.local_addr().unwrap().to_string();
     let serving = thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let end = shake(&mut stream, &another(Part::Server), None);
-        remote::hear_out(&stream, Duration::from_secs(1));
+        Connection::plain(stream).hear_out(Duration::from_secs(1));
         end
     });
     let line = error_of(&measuring(&peer, &["--over", "udp"]), 2);
-    assert!(
-        line.contains(&format!("this is netdyno {ours}, the other side 99.0.0: install the same version")),
-        "{line}"
-    );
+    assert!(line.contains(&named), "{line}");
     assert!(matches!(serving.join().unwrap(), Err(HandshakeError::Version { .. })));
+}
+
+/// Passes on one connection to the served host, and changes a byte of the client. Returns the bytes of both
+/// sides.
+fn pass_on(listener: &TcpListener, served: SocketAddr, change_at: Option<usize>) -> [Vec<u8>; 2] {
+    let (client, _) = listener.accept().unwrap();
+    let server = TcpStream::connect(served).unwrap();
+    let pass = |mut from: &TcpStream, mut to: &TcpStream, change_at: Option<usize>| {
+        let mut passed = Vec::new();
+        let mut bytes = [0; 4096];
+        // One side may end the connection while the other still sends.
+        while let Ok(len @ 1..) = from.read(&mut bytes) {
+            let begin = passed.len();
+            passed.extend_from_slice(&bytes[..len]);
+            if let Some(byte) = change_at.and_then(|at| bytes[..len].get_mut(at.checked_sub(begin)?)) {
+                *byte ^= 1;
+            }
+            let _ = to.write_all(&bytes[..len]);
+        }
+        let _ = to.shutdown(Shutdown::Write);
+        passed
+    };
+    thread::scope(|scope| {
+        let says = scope.spawn(|| pass(&client, &server, change_at));
+        let answers = pass(&server, &client, None);
+        [says.join().unwrap(), answers]
+    })
+}
+
+#[test]
+fn nobody_on_the_way_reads_or_changes_a_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = key_file(&folder, "key", RIGHT);
+    let served = Served::start(netdyno(&["serve", "--bind", "127.0.0.1:0", "--key-file", &key]));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let peer = listener.local_addr().unwrap().to_string();
+    let args = measuring(&peer, &["--over", "udp", "--cpus", "0,1023", "--key-file", &key]);
+    let attacked = |change_at| {
+        thread::scope(|scope| {
+            let passed = scope.spawn(|| pass_on(&listener, address(&served), change_at));
+            let line = error_of(&args, 2);
+            (line, passed.join().unwrap())
+        })
+    };
+    let (line, passed) = attacked(None);
+    assert!(line.contains(LET_IN), "{line}");
+    for (bytes, word) in passed.iter().zip(["Reserve", "Refused"]) {
+        assert!(!bytes.windows(word.len()).any(|part| part == word.as_bytes()));
+    }
+    // The last byte of the client's first message.
+    let (line, _) = attacked(Some(passed[0].len() - 1));
+    assert!(line.contains("the other side has closed the connection"), "{line}");
+    served.says("refused: what came is not a message: it was not encrypted with the keys", 1);
 }
 
 #[test]

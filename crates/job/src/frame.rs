@@ -60,6 +60,7 @@ fn closed_or_failed(error: io::Error) -> FrameError {
         | io::ErrorKind::TimedOut
         | io::ErrorKind::HostUnreachable
         | io::ErrorKind::NetworkUnreachable => FrameError::Closed,
+        io::ErrorKind::InvalidData => FrameError::Malformed(error.to_string()),
         _ => FrameError::Io(error),
     }
 }

@@ -29,8 +29,9 @@ const VERSION_LEN: usize = 24;
 pub struct Version([u8; VERSION_LEN]);
 
 impl Version {
-    /// The version of this build.
-    pub const OURS: Self = match Self::new(env!("CARGO_PKG_VERSION").as_bytes()) {
+    /// The version of this build. The suffix names the encryption, because a build of the same number without
+    /// it exists.
+    pub const OURS: Self = match Self::new(concat!(env!("CARGO_PKG_VERSION"), "+noise").as_bytes()) {
         Some(version) => version,
         None => panic!("the version does not fit into a greeting"),
     };
@@ -165,6 +166,6 @@ mod tests {
             assert_eq!(Version::new(bad), None, "{bad:?}");
         }
         assert_eq!(Version::new(b"0.2.0-rc.1+a").unwrap().to_string(), "0.2.0-rc.1+a");
-        assert_eq!(Version::OURS.to_string(), env!("CARGO_PKG_VERSION"));
+        assert_eq!(Version::OURS.to_string(), concat!(env!("CARGO_PKG_VERSION"), "+noise"));
     }
 }

@@ -1,17 +1,27 @@
-//! The handshake of two sides on different hosts. It compares their versions and then checks that both have
-//! the same key. Before it succeeds, neither side trusts any other data of its peer.
+//! The handshake of two sides on different hosts. It compares their versions, checks that both have the same
+//! key, and agrees on keys for the encryption of the connection.
 //!
-//! Each side sends a [`Greeting`], the client first. If both have a key, first the client and then the server
-//! proves that it knows the key. A proof is the HMAC-SHA256 of a label for the role and of both greetings:
+//! Each side sends a [`Greeting`], the client first. Then both perform the handshake NNpsk0 of the Noise
+//! protocol, with both greetings as its prologue. First the client and then the server sends an ephemeral
+//! public key, with a tag that only a holder of the pre-shared key can compute:
 //!
-//! * The key is never sent.
-//! * A proof is valid only for this connection, because both greetings contain nonces, and only for one role.
+//! * The pre-shared key is never sent.
+//! * A tag is valid only for this connection, because both greetings contain nonces, and only for one role.
 //! * An attacker in the middle cannot change a greeting without detection.
+//! * A later theft of the pre-shared key does not decrypt the connection, because the ephemeral keys are lost.
 
 use crate::greeting::{self, Greeting, MAGIC, PREAMBLE_LEN, Part, Version};
-use crate::key::{Key, PROOF_LEN};
+use crate::key::Key;
+use snow::TransportState;
 use std::io::{self, Read, Write};
 use thiserror::Error;
+
+/// Length of a handshake message in bytes: an ephemeral public key and a tag.
+pub const MESSAGE_LEN: usize = 48;
+/// The Noise protocol, as its specification names it.
+const PROTOCOL: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
+/// Stands for the pre-shared key on a connection within a host, if there is none.
+const NO_KEY: [u8; 32] = [0; 32];
 
 /// Reports why a handshake failed.
 #[derive(Debug, Error)]
@@ -67,8 +77,15 @@ impl From<io::Error> for HandshakeError {
     }
 }
 
-/// Performs the handshake on `stream` and sends `greeting`. It reads at most a greeting and a proof. The
-/// stream itself must limit the time.
+/// An error that the peer cannot cause, such as a lack of random bytes.
+impl From<snow::Error> for HandshakeError {
+    fn from(error: snow::Error) -> Self {
+        Self::Io(io::Error::other(error))
+    }
+}
+
+/// Performs the handshake on `stream` and sends `greeting`. It reads at most a greeting and one handshake
+/// message. The stream itself must limit the time. Returns the keys of the connection.
 ///
 /// # Errors
 /// Returns `HandshakeError` if the peer is incompatible, has another key, or does not answer.
@@ -76,7 +93,17 @@ pub fn shake<S: Read + Write>(
     stream: &mut S,
     greeting: &Greeting,
     key: Option<&Key>,
-) -> Result<(), HandshakeError> {
+) -> Result<TransportState, HandshakeError> {
+    let theirs = exchange(stream, greeting)?;
+    match (key.is_some(), theirs.has_key) {
+        (false, true) => Err(HandshakeError::OnlyTheyHaveKey),
+        (true, false) => Err(HandshakeError::OnlyWeHaveKey),
+        _ => agree(stream, greeting, &theirs, key.map_or(&NO_KEY, Key::bytes)),
+    }
+}
+
+/// Exchanges the greetings, and returns that of a peer with the same version and the other role.
+fn exchange<S: Read + Write>(stream: &mut S, greeting: &Greeting) -> Result<Greeting, HandshakeError> {
     let ours = greeting.encode();
     if greeting.part == Part::Client {
         stream.write_all(&ours)?;
@@ -96,60 +123,40 @@ pub fn shake<S: Read + Write>(
         return Err(HandshakeError::Version { ours: greeting.version, theirs: version });
     }
     stream.read_exact(&mut theirs[PREAMBLE_LEN..])?;
-    let parsed = Greeting::parse(&theirs).ok_or(HandshakeError::Foreign)?;
-    if parsed.part == greeting.part {
-        return Err(HandshakeError::SamePart);
-    }
-    match (key, parsed.has_key) {
-        (None, false) => Ok(()),
-        (None, true) => Err(HandshakeError::OnlyTheyHaveKey),
-        (Some(_), false) => Err(HandshakeError::OnlyWeHaveKey),
-        (Some(key), true) => match greeting.part {
-            Part::Client => Proofs { key, client: &ours, server: &theirs }.as_client(stream),
-            Part::Server => Proofs { key, client: &theirs, server: &ours }.as_server(stream),
-        },
-    }
+    let theirs = Greeting::parse(&theirs).ok_or(HandshakeError::Foreign)?;
+    if theirs.part == greeting.part { Err(HandshakeError::SamePart) } else { Ok(theirs) }
 }
 
-/// A key together with the bytes of both greetings.
-struct Proofs<'a> {
-    key: &'a Key,
-    client: &'a [u8; greeting::LEN],
-    server: &'a [u8; greeting::LEN],
-}
-
-impl Proofs<'_> {
-    fn of(&self, part: Part) -> [&[u8]; 3] {
-        let label: &[u8] = match part {
-            Part::Client => b"netdyno client knows the key\n",
-            Part::Server => b"netdyno server knows the key\n",
-        };
-        [label, self.client, self.server]
-    }
-
-    fn as_client<S: Read + Write>(&self, stream: &mut S) -> Result<(), HandshakeError> {
-        stream.write_all(&self.key.prove(&self.of(Part::Client)))?;
-        let shown = read_proof(stream).map_err(|error| match error {
-            // A server closes the connection without an answer after a wrong proof.
+/// Performs the Noise handshake.
+fn agree<S: Read + Write>(
+    stream: &mut S,
+    ours: &Greeting,
+    theirs: &Greeting,
+    key: &[u8; 32],
+) -> Result<TransportState, HandshakeError> {
+    let (client, server) = if ours.part == Part::Client { (ours, theirs) } else { (theirs, ours) };
+    let prologue = [client.encode(), server.encode()].concat();
+    let builder = snow::Builder::new(PROTOCOL.parse()?).prologue(&prologue)?.psk(0, key)?;
+    let mut message = [0; MESSAGE_LEN];
+    let mut noise;
+    if ours.part == Part::Client {
+        noise = builder.build_initiator()?;
+        noise.write_message(&[], &mut message)?;
+        stream.write_all(&message)?;
+        stream.read_exact(&mut message).map_err(|error| match error.into() {
+            // A server closes the connection without an answer after an invalid message.
             HandshakeError::Closed => HandshakeError::WrongKey,
             other => other,
         })?;
-        if self.key.verify(&self.of(Part::Server), &shown) { Ok(()) } else { Err(HandshakeError::Unproved) }
+        noise.read_message(&message, &mut []).map_err(|_| HandshakeError::Unproved)?;
+    } else {
+        noise = builder.build_responder()?;
+        stream.read_exact(&mut message)?;
+        noise.read_message(&message, &mut []).map_err(|_| HandshakeError::WrongKey)?;
+        noise.write_message(&[], &mut message)?;
+        stream.write_all(&message)?;
     }
-
-    fn as_server<S: Read + Write>(&self, stream: &mut S) -> Result<(), HandshakeError> {
-        let shown = read_proof(stream)?;
-        if !self.key.verify(&self.of(Part::Client), &shown) {
-            return Err(HandshakeError::WrongKey);
-        }
-        Ok(stream.write_all(&self.key.prove(&self.of(Part::Server)))?)
-    }
-}
-
-fn read_proof(stream: &mut impl Read) -> Result<[u8; PROOF_LEN], HandshakeError> {
-    let mut shown = [0; PROOF_LEN];
-    stream.read_exact(&mut shown)?;
-    Ok(shown)
+    Ok(noise.into_transport_mode()?)
 }
 
 #[cfg(test)]
@@ -172,20 +179,45 @@ mod tests {
         }
     }
 
-    type End = Result<(), HandshakeError>;
+    type End = Result<TransportState, HandshakeError>;
 
-    /// Runs a handshake and returns the results of the client and the server.
-    fn meet(client: (Greeting, Option<Key>), server: (Greeting, Option<Key>)) -> (End, End) {
-        let (mut a, mut b) = UnixStream::pair().unwrap();
-        let serving = thread::spawn(move || shake(&mut b, &server.0, server.1.as_ref()));
-        let end = shake(&mut a, &client.0, client.1.as_ref());
-        drop(a);
-        (end, serving.join().unwrap())
+    /// Runs a handshake and returns the results of the client and the server. An attacker in the middle may
+    /// change the bytes: the client's greeting is number 0, the server's 1, and their messages 2 and 3.
+    fn meet(
+        client: (Greeting, Option<Key>),
+        server: (Greeting, Option<Key>),
+        mut change: impl FnMut(usize, &mut Vec<u8>),
+    ) -> (End, End) {
+        let [(near_client, client), (near_server, server)] = [client, server].map(|(greeting, key)| {
+            let (near, mut far) = UnixStream::pair().unwrap();
+            (near, thread::spawn(move || shake(&mut far, &greeting, key.as_ref())))
+        });
+        for (number, len) in [greeting::LEN, greeting::LEN, MESSAGE_LEN, MESSAGE_LEN].into_iter().enumerate()
+        {
+            let ends = (&near_client, &near_server);
+            let (mut from, mut to) = if number % 2 == 0 { ends } else { (ends.1, ends.0) };
+            let mut bytes = vec![0; len];
+            if from.read_exact(&mut bytes).is_err() {
+                break;
+            }
+            change(number, &mut bytes);
+            // A side may have failed and closed its connection.
+            let _ = to.write_all(&bytes);
+        }
+        drop((near_client, near_server));
+        (client.join().unwrap(), server.join().unwrap())
     }
 
     fn meet_with_keys(client: Option<Key>, server: Option<Key>) -> (End, End) {
         let greetings = (greeting(Part::Client, client.as_ref()), greeting(Part::Server, server.as_ref()));
-        meet((greetings.0, client), (greetings.1, server))
+        meet((greetings.0, client), (greetings.1, server), |_, _| {})
+    }
+
+    /// Runs a handshake of two sides with one key.
+    fn meet_attacked(change: impl FnMut(usize, &mut Vec<u8>)) -> (End, End) {
+        let [client, server] =
+            [Part::Client, Part::Server].map(|part| (greeting(part, key(RIGHT).as_ref()), key(RIGHT)));
+        meet(client, server, change)
     }
 
     const RIGHT: &str = "the right key, of course";
@@ -193,8 +225,13 @@ mod tests {
 
     #[test]
     fn who_has_the_same_key_or_none_comes_together() {
-        assert!(matches!(meet_with_keys(key(RIGHT), key(RIGHT)), (Ok(()), Ok(()))));
-        assert!(matches!(meet_with_keys(None, None), (Ok(()), Ok(()))));
+        for both in [key(RIGHT), None] {
+            let (Ok(mut client), Ok(mut server)) = meet_with_keys(both.clone(), both) else { panic!() };
+            let (mut message, mut plain) = ([0; 100], [0; 100]);
+            let len = client.write_message(b"hello", &mut message).unwrap();
+            let len = server.read_message(&message[..len], &mut plain).unwrap();
+            assert_eq!(&plain[..len], b"hello");
+        }
     }
 
     #[test]
@@ -216,7 +253,7 @@ mod tests {
         let mut client = greeting(Part::Client, None);
         client.version = theirs;
         let right = key(RIGHT);
-        let ends = meet((client, None), (greeting(Part::Server, right.as_ref()), right));
+        let ends = meet((client, None), (greeting(Part::Server, right.as_ref()), right), |_, _| {});
         let (Err(seen_by_client), Err(seen_by_server)) = ends else { panic!("{ends:?}") };
         let ours = Version::OURS;
         assert_eq!(
@@ -270,20 +307,26 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_does_not_serve_for_the_other_part_nor_twice() {
-        let key = Key::new(RIGHT).unwrap();
-        let [client, server] = [Part::Client, Part::Server].map(|part| greeting(part, Some(&key)).encode());
-        let proofs = Proofs { key: &key, client: &client, server: &server };
-        let [of_client, of_server] = [Part::Client, Part::Server].map(|part| key.prove(&proofs.of(part)));
-        assert_ne!(of_client, of_server);
-        // An impostor reflects the client's proof, which is not the server's.
-        let mut stream = Scripted { says: &of_client, heard: Vec::new() };
-        assert!(matches!(proofs.as_client(&mut stream), Err(HandshakeError::Unproved)));
-        // An attacker replays a recorded client. The server's nonce is now a different one.
-        let recorded = [&client[..], &of_client].concat();
-        let (end, heard) = hear(&recorded, Part::Server);
+    fn a_message_does_not_serve_for_the_other_part_nor_twice() {
+        let mut sent: [Vec<u8>; 2] = Default::default();
+        // The attacker reflects the client's message, which is not the server's.
+        let ends = meet_attacked(|number, bytes| {
+            if number == 3 {
+                bytes.copy_from_slice(&sent[0][greeting::LEN..]);
+            } else {
+                sent[number % 2].extend_from_slice(bytes);
+            }
+        });
+        assert!(matches!(ends, (Err(HandshakeError::Unproved), Ok(_))), "{ends:?}");
+        let mut sent: [Vec<u8>; 2] = Default::default();
+        let ends = meet_attacked(|number, bytes| sent[number % 2].extend_from_slice(bytes));
+        assert!(matches!(ends, (Ok(_), Ok(_))), "{ends:?}");
+        // The attacker replays a recorded side. The nonce of the other side is now a different one.
+        let (end, heard) = hear(&sent[0], Part::Server);
         assert!(matches!(end, Err(HandshakeError::WrongKey)), "{end:?}");
         assert_eq!(heard.len(), greeting::LEN, "it has proved nothing to a stranger");
+        let (end, _) = hear(&sent[1], Part::Client);
+        assert!(matches!(end, Err(HandshakeError::Unproved)), "{end:?}");
     }
 
     proptest! {
@@ -295,20 +338,23 @@ mod tests {
             let says = if knows_magic { [&MAGIC, &says[..]].concat() } else { says };
             let (end, heard) = hear(&says, part);
             prop_assert!(end.is_err());
-            prop_assert!(heard.len() <= greeting::LEN);
+            let most = if is_client { greeting::LEN + MESSAGE_LEN } else { greeting::LEN };
+            prop_assert!(heard.len() <= most);
         }
 
-        /// An attacker in the middle that changes a greeting is detected.
+        /// An attacker in the middle that changes a byte is detected.
         #[test]
-        fn no_byte_of_a_greeting_can_be_changed_on_the_way(at in 0..greeting::LEN, change in 1u8..) {
-            let key = Key::new(RIGHT).unwrap();
-            let [client, server] = [Part::Client, Part::Server].map(|part| greeting(part, Some(&key)));
-            let mut changed = client.encode();
-            changed[at] ^= change;
-            let proofs = Proofs { key: &key, client: &client.encode(), server: &server.encode() };
-            let proof = key.prove(&proofs.of(Part::Client));
-            let mut stream = Scripted { says: &[&changed[..], &proof].concat(), heard: Vec::new() };
-            prop_assert!(shake(&mut stream, &server, Some(&key)).is_err());
+        fn no_byte_can_be_changed_on_the_way(number in 0..4_usize, at in any::<prop::sample::Index>(), change in 1u8..) {
+            let (client, server) = meet_attacked(|nth, bytes| {
+                if nth == number {
+                    let at = at.index(bytes.len());
+                    bytes[at] ^= change;
+                }
+            });
+            prop_assert!(client.is_err());
+            // The server sends the last message. It waits for no answer, but it has no keys in common with
+            // the client.
+            prop_assert_eq!(server.is_err(), number < 3);
         }
     }
 }

@@ -1,21 +1,18 @@
 //! The pre-shared key of two hosts.
 
-use hmac::digest::KeyInit;
-use hmac::{Hmac, Mac};
 use netdyno_host::random;
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 use std::fmt;
 use std::io;
 use thiserror::Error;
-
-/// Length of a proof in bytes.
-pub const PROOF_LEN: usize = 32;
 
 /// Minimum length of a key in bytes. An observer of one handshake can try keys offline, so short keys are
 /// unsafe.
 const SHORTEST: usize = 16;
 /// Maximum length of a key in bytes.
 const LONGEST: usize = 4096;
+/// Distinguishes the hash from other uses of the same text.
+const LABEL: &[u8] = b"netdyno key of control connections\n";
 /// Characters of generated keys. Each carries five random bits, and no two look alike.
 const ALPHABET: &[u8; 32] = b"23456789abcdefghijkmnpqrstuvwxyz";
 const GROUPS: usize = 6;
@@ -32,9 +29,9 @@ pub enum KeyError {
     Long,
 }
 
-/// A pre-shared key. It is never displayed and never sent.
+/// A pre-shared key, in the form in which Noise takes it. It is never displayed and never sent.
 #[derive(Clone)]
-pub struct Key(Vec<u8>);
+pub struct Key([u8; 32]);
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,7 +48,7 @@ impl Key {
         match text.trim().as_bytes() {
             key if key.len() < SHORTEST => Err(KeyError::Short(key.len())),
             key if key.len() > LONGEST => Err(KeyError::Long),
-            key => Ok(Self(key.to_vec())),
+            key => Ok(Self(Sha256::new().chain_update(LABEL).chain_update(key).finalize().into())),
         }
     }
 
@@ -66,22 +63,9 @@ impl Key {
         Ok(groups.join("-"))
     }
 
-    /// Returns the HMAC-SHA256 of `parts`, which proves knowledge of the key.
-    pub fn prove(&self, parts: &[&[u8]]) -> [u8; PROOF_LEN] {
-        self.mac(parts).finalize().into_bytes().into()
-    }
-
-    /// Reports whether `proof` is valid for `parts`. The comparison takes constant time.
-    pub fn verify(&self, parts: &[&[u8]], proof: &[u8; PROOF_LEN]) -> bool {
-        self.mac(parts).verify_slice(proof).is_ok()
-    }
-
-    fn mac(&self, parts: &[&[u8]]) -> Hmac<Sha256> {
-        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else {
-            unreachable!("HMAC takes keys of every length")
-        };
-        parts.iter().for_each(|part| mac.update(part));
-        mac
+    /// Returns the key's 32 bytes, the SHA-256 of a label and the text.
+    pub fn bytes(&self) -> &[u8; 32] {
+        &self.0
     }
 }
 
@@ -99,7 +83,7 @@ mod tests {
     #[test]
     fn white_space_around_it_does_not_count() {
         let [a, b] = ["0123456789abcdef", "  0123456789abcdef\n"].map(|text| Key::new(text).unwrap());
-        assert_eq!(a.prove(&[b"x"]), b.prove(&[b"x"]));
+        assert_eq!(a.bytes(), b.bytes());
     }
 
     #[test]
@@ -108,16 +92,5 @@ mod tests {
         assert_ne!(a, b);
         assert_eq!(a.len(), GROUPS * (GROUP_LEN + 1) - 1);
         Key::new(&a).unwrap();
-    }
-
-    /// Compares with RFC 4231, test case 3.
-    #[test]
-    fn the_proof_is_hmac_sha256() {
-        let key = Key(vec![0xaa; 20]);
-        let proof = key.prove(&[&[0xdd; 25], &[0xdd; 25]]);
-        let hex: String = proof.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(hex, "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe");
-        assert!(key.verify(&[&[0xdd; 50]], &proof));
-        assert!(!key.verify(&[&[0xdd; 49]], &proof));
     }
 }

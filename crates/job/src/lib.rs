@@ -7,13 +7,15 @@
 //! * [`launcher`]: external launchers such as mpiexec and srun.
 //! * [`rendezvous`]: the rendezvous port to which processes started by a launcher connect.
 //! * [`place`]: the rank and the job size that launchers report in the environment.
-//! * [`key`], [`greeting`], [`handshake`], [`remote`]: authenticated control connections between hosts.
+//! * [`connection`]: a control connection, encrypted if it is between hosts.
+//! * [`key`], [`greeting`], [`handshake`], [`remote`]: how two hosts authenticate each other and agree on keys.
 //! * [`shared_files`]: files that communication libraries leave in shared memory.
 //!
 //! No worker outlives the launching side. When that process ends, its connections close and the kernel
 //! signals its children.
 #![forbid(unsafe_code)]
 
+pub mod connection;
 pub mod frame;
 pub mod greeting;
 pub mod handshake;

@@ -1,6 +1,7 @@
 //! The launched side of a control connection. A thread listens on it and sleeps in the kernel, so that it
 //! does not disturb measurements.
 
+use crate::connection::Connection;
 use crate::frame::{self, FrameError};
 use crate::shared_files::SharedFiles;
 use rustix::net::{Shutdown, shutdown};
@@ -9,9 +10,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
-use std::fs::File;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,8 +41,7 @@ pub enum MemberError {
 
 /// The connection to the process that launched this one.
 pub struct Control<T> {
-    /// A stream socket, local or between hosts.
-    stream: File,
+    connection: Connection,
     messages: Receiver<T>,
     /// Becomes true when the launching side has ended.
     is_over: Arc<AtomicBool>,
@@ -65,26 +64,25 @@ impl<T: DeserializeOwned + Send + 'static> Control<T> {
     /// [`Control::over`] returns.
     pub fn from_stdin() -> Result<Self, MemberError> {
         let stdin = io::stdin().as_fd().try_clone_to_owned().map_err(MemberError::NotLaunched)?;
-        Self::on(stdin)
+        Self::on(Connection::plain(stdin))
     }
 
     /// Does the same on a connection that this process has opened.
-    pub fn on(connection: OwnedFd) -> Result<Self, MemberError> {
+    pub fn on(connection: Connection) -> Result<Self, MemberError> {
         let not_launched = |error: rustix::io::Errno| MemberError::NotLaunched(error.into());
         rustix::net::sockopt::socket_domain(&connection).map_err(not_launched)?;
-        hang_up_on_signal(connection.try_clone().map_err(MemberError::NotLaunched)?)?;
+        hang_up_on_signal(connection.as_fd().try_clone_to_owned().map_err(MemberError::NotLaunched)?)?;
         set_parent_process_death_signal(Some(Signal::TERM)).map_err(not_launched)?;
         Self::listen(connection, Loss::Ends)
     }
 
     /// Listens on a connection of a process that outlives it. The end of the connection only sets the flag.
-    pub fn within(connection: TcpStream) -> Result<Self, MemberError> {
-        Self::listen(connection.into(), Loss::IsTold)
+    pub fn within(connection: Connection) -> Result<Self, MemberError> {
+        Self::listen(connection, Loss::IsTold)
     }
 
-    fn listen(connection: OwnedFd, loss: Loss) -> Result<Self, MemberError> {
-        let stream = File::from(connection);
-        let mut listening = stream.try_clone().map_err(MemberError::NotLaunched)?;
+    fn listen(mut listening: Connection, loss: Loss) -> Result<Self, MemberError> {
+        let connection = listening.try_clone().map_err(MemberError::NotLaunched)?;
         let (sender, messages) = mpsc::channel();
         let began = SystemTime::now();
         let is_over = Arc::new(AtomicBool::new(false));
@@ -105,7 +103,7 @@ impl<T: DeserializeOwned + Send + 'static> Control<T> {
             }
         };
         std::thread::Builder::new().spawn(hear).map_err(MemberError::NotLaunched)?;
-        Ok(Self { stream, messages, is_over, loss, began })
+        Ok(Self { connection, messages, is_over, loss, began })
     }
 
     /// Ends this process if its launching side has ended and it was started for this connection. It serves
@@ -129,13 +127,12 @@ impl<T: DeserializeOwned + Send + 'static> Control<T> {
 
     /// Returns the address of this host on the connection, or `None` if the connection is local.
     pub fn local_ip(&self) -> Option<IpAddr> {
-        let address = rustix::net::getsockname(&self.stream).ok()?;
-        SocketAddr::try_from(address).ok().map(|address| address.ip().to_canonical())
+        self.connection.local_addr().ok().map(|address| address.ip().to_canonical())
     }
 
     /// Sends a message to the launching side.
     pub fn send<M: Serialize>(&mut self, message: &M) -> Result<(), MemberError> {
-        Ok(frame::send(&mut self.stream, message)?)
+        Ok(frame::send(&mut self.connection, message)?)
     }
 
     /// Returns the next message if one has arrived.

@@ -1,13 +1,14 @@
-//! Connections between hosts, authenticated at both ends and with timeouts.
+//! Connections between hosts, authenticated at both ends, encrypted and with timeouts.
 
+use crate::connection::Connection;
 use crate::greeting::{Greeting, Part, Version};
 use crate::handshake::{HandshakeError, shake};
 use crate::key::Key;
 use netdyno_host::random;
 use rustix::net::sockopt;
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 use thiserror::Error;
 
 /// Timeout of a handshake, and of the client's request after it. It covers a link that is down for 3 s,
@@ -47,10 +48,11 @@ fn unreachable_because(error: &io::Error) -> String {
 ///
 /// # Errors
 /// Returns `DialError` if the host cannot be reached or the handshake fails. Both have timeouts.
-pub fn dial(address: SocketAddr, key: Option<&Key>, time: Duration) -> Result<TcpStream, DialError> {
+pub fn dial(address: SocketAddr, key: Option<&Key>, time: Duration) -> Result<Connection, DialError> {
     let stream = TcpStream::connect_timeout(&address, time).map_err(DialError::Connect)?;
-    come_together(&stream, Part::Client, key, SHAKING)?;
-    Ok(stream)
+    let mut connection = Connection::plain(stream);
+    come_together(&mut connection, Part::Client, key, SHAKING)?;
+    Ok(connection)
 }
 
 /// Performs the handshake with a client that has connected. After a failure it reads from the client for a
@@ -58,100 +60,54 @@ pub fn dial(address: SocketAddr, key: Option<&Key>, time: Duration) -> Result<Tc
 ///
 /// # Errors
 /// Returns `HandshakeError` if the handshake fails or exceeds its timeout.
-pub fn welcome(stream: &TcpStream, key: Option<&Key>) -> Result<(), HandshakeError> {
+pub fn welcome(stream: TcpStream, key: Option<&Key>) -> Result<Connection, HandshakeError> {
     welcome_within(stream, key, SHAKING)
 }
 
-fn welcome_within(stream: &TcpStream, key: Option<&Key>, time: Duration) -> Result<(), HandshakeError> {
-    let result = come_together(stream, Part::Server, key, time);
+fn welcome_within(
+    stream: TcpStream,
+    key: Option<&Key>,
+    time: Duration,
+) -> Result<Connection, HandshakeError> {
+    let mut connection = Connection::plain(stream);
+    let result = come_together(&mut connection, Part::Server, key, time);
     if result.is_err() {
-        hear_out(stream, LINGER);
+        connection.hear_out(LINGER);
     }
-    result
+    result.map(|()| connection)
 }
 
 fn come_together(
-    stream: &TcpStream,
+    connection: &mut Connection,
     part: Part,
     key: Option<&Key>,
     time: Duration,
 ) -> Result<(), HandshakeError> {
-    stream.set_nodelay(true)?;
-    keep_alive(stream)?;
+    prepare(connection)?;
     let nonce = random::bytes().map_err(io::Error::from)?;
     let greeting = Greeting { version: Version::OURS, nonce, part, has_key: key.is_some() };
-    shake(&mut Hurried::new(stream, time), &greeting, key)
-}
-
-/// Lets the kernel detect that the other host has disappeared.
-fn keep_alive(stream: &TcpStream) -> io::Result<()> {
-    sockopt::set_socket_keepalive(stream, true)?;
-    sockopt::set_tcp_keepidle(stream, KEEPALIVE_AFTER)?;
-    sockopt::set_tcp_keepintvl(stream, KEEPALIVE_EACH)?;
-    sockopt::set_tcp_user_timeout(stream, GIVEN_UP_AFTER.as_millis() as u32)?;
+    let keys = connection.within(time, |connection| shake(connection, &greeting, key))?;
+    connection.encrypt(keys);
     Ok(())
 }
 
-/// Closes this direction of the stream. Then waits up to `time` until the peer has closed the other
-/// direction.
-pub fn hear_out(stream: &TcpStream, time: Duration) {
-    if stream.shutdown(Shutdown::Write).is_ok() {
-        let mut hurried = Hurried::new(stream, time);
-        let mut unread = [0; 256];
-        while hurried.read(&mut unread).is_ok_and(|len| len > 0) {}
-    }
-}
-
-/// A stream with a deadline for all reads and writes.
-pub struct Hurried<'a> {
-    stream: &'a TcpStream,
-    until: Instant,
-}
-
-impl<'a> Hurried<'a> {
-    /// Wraps `stream` with a deadline that is `time` from now.
-    pub fn new(stream: &'a TcpStream, time: Duration) -> Self {
-        Self { stream, until: Instant::now() + time }
-    }
-
-    fn left(&self) -> io::Result<Option<Duration>> {
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
-    }
-}
-
-impl Read for Hurried<'_> {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(self.left()?)?;
-        self.stream.read(room)
-    }
-}
-
-impl Write for Hurried<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(self.left()?)?;
-        self.stream.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
-    }
-}
-
-impl Drop for Hurried<'_> {
-    /// Removes the timeouts from the stream for its next user.
-    fn drop(&mut self) {
-        // Succeeds, because the system has accepted timeouts on this stream before.
-        let _ = self.stream.set_read_timeout(None);
-        let _ = self.stream.set_write_timeout(None);
-    }
+/// Lets the kernel send each message at once, and detect that the other host has disappeared.
+fn prepare(connection: &Connection) -> io::Result<()> {
+    sockopt::set_tcp_nodelay(connection, true)?;
+    sockopt::set_socket_keepalive(connection, true)?;
+    sockopt::set_tcp_keepidle(connection, KEEPALIVE_AFTER)?;
+    sockopt::set_tcp_keepintvl(connection, KEEPALIVE_EACH)?;
+    sockopt::set_tcp_user_timeout(connection, GIVEN_UP_AFTER.as_millis() as u32)?;
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
     use std::net::TcpListener;
     use std::thread;
+    use std::time::Instant;
 
     const TIME: Duration = Duration::from_secs(1);
 
@@ -163,9 +119,8 @@ mod tests {
         let (stream, _) = listener.accept().unwrap();
         let began = Instant::now();
         let key = Key::new("one that nobody knows").unwrap();
-        let result = welcome_within(&stream, Some(&key), TIME);
+        let result = welcome_within(stream, Some(&key), TIME).map(drop);
         let took = began.elapsed();
-        drop(stream);
         knocking.join().unwrap();
         (result, took)
     }

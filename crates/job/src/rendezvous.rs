@@ -1,10 +1,11 @@
 //! The rendezvous of processes that a launcher has started. It is a TCP port that is open for one launch and
 //! has a key of its own. It rejects all other connections.
 
+use crate::connection::Connection;
 use crate::frame;
 use crate::key::Key;
 use crate::place::{Place, machine};
-use crate::remote::{self, DialError, Hurried, SHAKING};
+use crate::remote::{self, DialError, SHAKING};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -28,7 +29,7 @@ const REACHING: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Arrival {
     /// Its control connection.
-    pub control: TcpStream,
+    pub control: Connection,
     /// Its rank and the job size, if its launcher reported them.
     pub place: Option<Place>,
     /// Identifier of its machine.
@@ -95,7 +96,7 @@ impl Drop for Rendezvous {
 ///
 /// # Errors
 /// Returns `DialError` if the address cannot be reached or the handshake fails. Both have timeouts.
-pub fn enter(address: SocketAddr, key: &Key, place: Option<Place>) -> Result<TcpStream, DialError> {
+pub fn enter(address: SocketAddr, key: &Key, place: Option<Place>) -> Result<Connection, DialError> {
     let mut control = remote::dial(address, Some(key), REACHING)?;
     let failed = |error: frame::FrameError| DialError::Connect(io::Error::other(error.to_string()));
     frame::send(&mut control, &Card { place, machine: machine() }).map_err(failed)?;
@@ -145,8 +146,8 @@ impl Porter {
 /// Authenticates a connection and receives its first message. Returns `None` for an unknown peer.
 fn admit(control: TcpStream, key: &Key) -> Option<Arrival> {
     control.set_nonblocking(false).ok()?;
-    remote::welcome(&control, Some(key)).ok()?;
-    let Card { place, machine } = frame::receive(&mut Hurried::new(&control, SHAKING)).ok()?;
+    let mut control = remote::welcome(control, Some(key)).ok()?;
+    let Card { place, machine } = control.receive_within(SHAKING).ok()?;
     Some(Arrival { control, place, machine })
 }
 

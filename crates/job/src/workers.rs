@@ -1,7 +1,7 @@
 //! The launching side: child processes and workers on other hosts, with one control connection each.
 
+use crate::connection::Connection;
 use crate::frame::{self, FrameError};
-use crate::remote::hear_out;
 use crate::shared_files::SharedFiles;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -9,14 +9,14 @@ use rustix::net;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
-use std::fs::File;
 use std::io;
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 use thiserror::Error;
 
@@ -109,6 +109,27 @@ pub fn spawn(mut command: Command, control: OwnedFd) -> io::Result<Child> {
         .spawn()
 }
 
+/// Runs `command` as the worker at the other end of `control`, and returns its exit status. The worker has a
+/// local connection, because the keys of `control` belong to this process, which passes all data on.
+///
+/// # Errors
+/// Returns an I/O error if the system refuses a socket, a thread or the process.
+pub fn run(command: Command, mut control: Connection) -> io::Result<ExitStatus> {
+    let (here, there) = UnixStream::pair()?;
+    let mut outgoing = control.try_clone()?;
+    // The copies fail once a side is gone, and so end like those of a side that has closed its connection.
+    thread::scope(|scope| {
+        thread::Builder::new().spawn_scoped(scope, || {
+            let _ = io::copy(&mut &here, &mut outgoing);
+            net::shutdown(&outgoing, net::Shutdown::Both)
+        })?;
+        let mut child = spawn(command, there.into())?;
+        let _ = io::copy(&mut control, &mut &here);
+        let _ = here.shutdown(Shutdown::Write);
+        child.wait()
+    })
+}
+
 /// The workers of a launch, ranked from 0 in the order in which they were added.
 #[derive(Debug, Default)]
 pub struct Workers {
@@ -117,8 +138,7 @@ pub struct Workers {
 
 #[derive(Debug)]
 struct Member {
-    /// A stream socket, local or between hosts.
-    control: File,
+    control: Connection,
     kind: Kind,
     has_ended: bool,
     began: SystemTime,
@@ -127,7 +147,7 @@ struct Member {
 #[derive(Debug)]
 enum Kind {
     Child(Child),
-    Remote(TcpStream, SocketAddr),
+    Remote(SocketAddr),
 }
 
 impl Workers {
@@ -140,25 +160,22 @@ impl Workers {
     /// output. Returns the worker's rank.
     pub fn launch(&mut self, command: Command) -> Result<usize, WorkersError> {
         let (control, theirs) = UnixStream::pair().map_err(WorkersError::Spawn)?;
-        control.set_read_timeout(Some(REST_OF_MESSAGE)).map_err(WorkersError::Spawn)?;
-        control.set_write_timeout(Some(REST_OF_MESSAGE)).map_err(WorkersError::Spawn)?;
         let child = spawn(command, theirs.into()).map_err(WorkersError::Spawn)?;
-        Ok(self.add(OwnedFd::from(control), Kind::Child(child)))
+        self.add(Connection::plain(control), Kind::Child(child))
     }
 
     /// Adds a worker on another host, with `control` as the connection to it. Returns the worker's rank.
-    pub fn enlist(&mut self, control: TcpStream) -> Result<usize, WorkersError> {
-        control.set_read_timeout(Some(REST_OF_MESSAGE)).map_err(WorkersError::Spawn)?;
-        control.set_write_timeout(Some(REST_OF_MESSAGE)).map_err(WorkersError::Spawn)?;
+    pub fn enlist(&mut self, control: Connection) -> Result<usize, WorkersError> {
         let address = control.peer_addr().map_err(WorkersError::Spawn)?;
-        let listened_to = control.try_clone().map_err(WorkersError::Spawn)?;
-        Ok(self.add(OwnedFd::from(listened_to), Kind::Remote(control, address)))
+        self.add(control, Kind::Remote(address))
     }
 
-    fn add(&mut self, control: OwnedFd, kind: Kind) -> usize {
-        let began = SystemTime::now();
-        self.members.push(Member { control: File::from(control), kind, has_ended: false, began });
-        self.members.len() - 1
+    fn add(&mut self, control: Connection, kind: Kind) -> Result<usize, WorkersError> {
+        // The member owns a child before an error can occur, because its drop ends the child.
+        let set = control.set_timeout(Some(REST_OF_MESSAGE));
+        self.members.push(Member { control, kind, has_ended: false, began: SystemTime::now() });
+        set.map_err(WorkersError::Spawn)?;
+        Ok(self.members.len() - 1)
     }
 
     /// Returns the location of a worker.
@@ -183,15 +200,8 @@ impl Workers {
     ) -> Result<Option<(usize, Event<T>)>, WorkersError> {
         let live: Vec<usize> =
             (0..self.members.len()).filter(|&rank| !self.members[rank].has_ended).collect();
-        let mut fds: Vec<PollFd<'_>> =
-            live.iter().map(|&rank| PollFd::new(&self.members[rank].control, PollFlags::IN)).collect();
-        let timeout = Timespec::try_from(timeout).unwrap_or_default();
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(0) | Err(Errno::INTR) => return Ok(None),
-            Ok(_) => {}
-            Err(error) => return Err(WorkersError::Wait(error.into())),
-        }
-        let Some(rank) = fds.iter().position(|fd| !fd.revents().is_empty()).map(|at| live[at]) else {
+        let unread = live.iter().copied().find(|&rank| self.members[rank].control.has_unread());
+        let Some(rank) = unread.map_or_else(|| self.readable(&live, timeout), |rank| Ok(Some(rank)))? else {
             return Ok(None);
         };
         let member = &mut self.members[rank];
@@ -204,9 +214,20 @@ impl Workers {
             Err(error) => Err(WorkersError::Control { place: member.place(), error }),
         }
     }
-}
 
-impl Workers {
+    /// Returns a worker among `live` whose connection has data or was closed, if there is one within
+    /// `timeout`.
+    fn readable(&self, live: &[usize], timeout: Duration) -> Result<Option<usize>, WorkersError> {
+        let mut fds: Vec<PollFd<'_>> =
+            live.iter().map(|&rank| PollFd::new(&self.members[rank].control, PollFlags::IN)).collect();
+        let timeout = Timespec::try_from(timeout).unwrap_or_default();
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(0) | Err(Errno::INTR) => Ok(None),
+            Ok(_) => Ok(fds.iter().position(|fd| !fd.revents().is_empty()).map(|at| live[at])),
+            Err(error) => Err(WorkersError::Wait(error.into())),
+        }
+    }
+
     /// Ends the workers after their work is done. Each closes its layer first, which requires that all are
     /// still running. A worker that takes too long is killed, as all are when this value is dropped without
     /// this call.
@@ -227,14 +248,14 @@ impl Member {
     fn is_gone(&mut self) -> bool {
         match &mut self.kind {
             Kind::Child(child) => !matches!(child.try_wait(), Ok(None)),
-            Kind::Remote(..) => true,
+            Kind::Remote(_) => true,
         }
     }
 
     fn place(&self) -> Place {
         match &self.kind {
             Kind::Child(child) => Place::Child(child.id()),
-            Kind::Remote(_, address) => Place::Host(*address),
+            Kind::Remote(address) => Place::Host(*address),
         }
     }
 
@@ -261,7 +282,7 @@ impl Drop for Workers {
             let _ = match &mut member.kind {
                 Kind::Child(child) => child.kill(),
                 // A worker ends when its connection is closed.
-                Kind::Remote(control, _) => control.shutdown(Shutdown::Write),
+                Kind::Remote(_) => net::shutdown(&member.control, net::Shutdown::Write).map_err(Into::into),
             };
         }
         for member in &mut self.members {
@@ -270,7 +291,7 @@ impl Drop for Workers {
                     drop(child.wait());
                     SharedFiles::of_ended_process(child.id(), member.began).remove();
                 }
-                Kind::Remote(control, _) => hear_out(control, GRACE),
+                Kind::Remote(_) => member.control.hear_out(GRACE),
             }
         }
     }
@@ -310,34 +331,49 @@ mod tests {
     }
 
     /// Returns both ends of a connection to this host, like one between hosts.
-    fn connection() -> (TcpStream, TcpStream) {
+    fn connection() -> (Connection, Connection) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        (stream, listener.accept().unwrap().0)
+        let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut ends = [stream, listener.accept().unwrap().0].map(Connection::plain);
+        ends.iter_mut().zip(crate::connection::tests::keys()).for_each(|(end, keys)| end.encrypt(keys));
+        let [here, there] = ends;
+        (here, there)
     }
 
     #[test]
     fn a_worker_on_another_host_is_a_member_like_others() {
         let (here, there) = connection();
         let worker = shell(r"printf '\004\000\000\000true' >&0; exit 3");
-        let mut worker = spawn(worker, there.into()).unwrap();
+        let worker = thread::spawn(|| run(worker, there).unwrap());
         let mut workers = Workers::new();
         assert_eq!(workers.enlist(here).unwrap(), 0);
         let next = |workers: &mut Workers| workers.next::<bool>(Duration::from_secs(10)).unwrap().unwrap();
         assert!(matches!(next(&mut workers), (0, Event::Message(true))));
         assert!(matches!(next(&mut workers), (0, Event::Ended(End::Closed))));
-        worker.wait().unwrap();
+        assert_eq!(worker.join().unwrap().code(), Some(3));
+    }
+
+    #[test]
+    fn messages_that_were_encrypted_together_are_events_of_their_own() {
+        let (here, mut there) = connection();
+        let mut workers = Workers::new();
+        workers.enlist(here).unwrap();
+        std::io::Write::write_all(&mut there, b"\x04\0\0\0true\x04\0\0\0true").unwrap();
+        for _ in 0..2 {
+            let event = workers.next::<bool>(Duration::from_secs(10)).unwrap().unwrap();
+            assert!(matches!(event, (0, Event::Message(true))));
+        }
     }
 
     #[test]
     fn a_worker_on_another_host_ends_with_the_crew() {
         let (here, there) = connection();
         // Reads until the connection is closed.
-        let mut worker = spawn(shell("exec cat"), there.into()).unwrap();
+        let worker = thread::spawn(|| run(shell("exec cat"), there).unwrap());
         let mut workers = Workers::new();
         workers.enlist(here).unwrap();
-        assert!(worker.try_wait().unwrap().is_none());
+        assert!(!worker.is_finished());
         drop(workers);
-        worker.wait().unwrap();
+        worker.join().unwrap();
     }
 }

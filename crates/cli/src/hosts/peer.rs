@@ -3,13 +3,14 @@
 use crate::hosts::session::{Ask, Reply, Reserved};
 use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
+use netdyno_job::connection::Connection;
 use netdyno_job::frame::{self, FrameError};
 use netdyno_job::handshake::HandshakeError;
 use netdyno_job::key::Key;
-use netdyno_job::remote::{self, DialError, Hurried};
+use netdyno_job::remote::{self, DialError};
 use netdyno_measure::record::Environment;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -32,7 +33,7 @@ pub struct Peer {
     local_ip: IpAddr,
     reserved: Reserved,
     /// The host stays reserved while this connection is open.
-    _reservation: TcpStream,
+    _reservation: Connection,
 }
 
 /// The reason why there is no worker.
@@ -51,31 +52,31 @@ impl Peer {
             // A link-local address has another meaning on the other host, so it could not be sent there.
             return Err(bad("an address of one link only: name one that both hosts understand".into()));
         }
-        let mut stream =
+        let mut connection =
             dial_for(REACHING, address, key.as_ref(), &|| Ok(()))?.map_err(|error| bad(advised(&error)))?;
-        let reply = frame::send(&mut stream, &Ask::Reserve { cpu })
-            .and_then(|()| frame::receive(&mut Hurried::new(&stream, GETTING_READY)));
+        let reply = frame::send(&mut connection, &Ask::Reserve { cpu })
+            .and_then(|()| connection.receive_within(GETTING_READY));
         let reserved = match reply {
             Ok(Reply::Reserved(reserved)) => *reserved,
             Ok(Reply::Refused(text)) => return Err(bad(text)),
             Err(FrameError::Closed) => return Err(bad("the other side has closed the connection".into())),
             Err(error) => return Err(bad(error.to_string())),
         };
-        let local = stream.local_addr().map_err(|error| bad(error.to_string()))?;
-        Ok(Self { address, key, local_ip: local.ip().to_canonical(), reserved, _reservation: stream })
+        let local_ip = connection.local_addr().map_err(|error| bad(error.to_string()))?.ip().to_canonical();
+        Ok(Self { address, key, local_ip, reserved, _reservation: connection })
     }
 
     /// Opens a control connection to a fresh worker on the host.
-    pub fn launch(&self, interrupt: &Interrupt) -> Result<TcpStream, LaunchError> {
+    pub fn launch(&self, interrupt: &Interrupt) -> Result<Connection, LaunchError> {
         let failed = |error: &dyn std::fmt::Display| {
             LaunchError::Failed(format!("no worker on {}: {error}", self.address.ip()))
         };
-        let mut stream = dial_for(TIMEOUT, self.address, self.key.as_ref(), &|| interrupt.check())
+        let mut connection = dial_for(TIMEOUT, self.address, self.key.as_ref(), &|| interrupt.check())
             .map_err(LaunchError::Fault)?
             .map_err(|error| failed(&error))?;
         let ask = Ask::Launch { session: self.reserved.session };
-        frame::send(&mut stream, &ask).map_err(|error| failed(&error))?;
-        Ok(stream)
+        frame::send(&mut connection, &ask).map_err(|error| failed(&error))?;
+        Ok(connection)
     }
 
     /// Returns the address of this host that reaches the other one.
@@ -113,7 +114,7 @@ fn dial_for(
     address: SocketAddr,
     key: Option<&Key>,
     look: &dyn Fn() -> Result<(), Fault>,
-) -> Result<Result<TcpStream, DialError>, Fault> {
+) -> Result<Result<Connection, DialError>, Fault> {
     let until = Instant::now() + timeout;
     loop {
         look()?;

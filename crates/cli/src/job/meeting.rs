@@ -4,6 +4,7 @@
 use crate::terminal::fault::Fault;
 use crate::terminal::voice::say;
 use netdyno_host::interface;
+use netdyno_job::connection::Connection;
 use netdyno_job::key::Key;
 use netdyno_job::place::{Place, machine};
 use netdyno_job::rendezvous::{self, Rendezvous};
@@ -11,7 +12,7 @@ use netdyno_layers::plugin::bootstrap::Bootstrap;
 use netdyno_measure::layer::LayerError;
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -38,7 +39,7 @@ pub struct Door {
 
 impl Door {
     /// Opens one more connection to rank 0.
-    pub fn enter(&self) -> Result<TcpStream, LayerError> {
+    pub fn enter(&self) -> Result<Connection, LayerError> {
         rendezvous::enter(self.address, &self.key, Some(self.place)).map_err(|error| {
             LayerError(format!("process {}: the first one, at {}: {error}", self.place.rank, self.address))
         })

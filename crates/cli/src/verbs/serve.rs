@@ -15,14 +15,16 @@ use crate::verbs::Examples;
 use clap::Args;
 use netdyno_clock::place;
 use netdyno_host::random;
+use netdyno_job::connection::Connection;
 use netdyno_job::frame;
 use netdyno_job::key::Key;
-use netdyno_job::remote::{self, Hurried, SHAKING};
+use netdyno_job::remote::{self, SHAKING};
 use netdyno_job::workers;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{Shutdown, shutdown};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -176,7 +178,7 @@ struct Session {
     client: IpAddr,
     launches: usize,
     /// The control connections of the workers.
-    controls: BTreeMap<usize, TcpStream>,
+    controls: BTreeMap<usize, Connection>,
 }
 
 impl Server {
@@ -196,42 +198,43 @@ impl Server {
     }
 
     fn hear(&self, stream: TcpStream, from: IpAddr) {
-        let asked = self.asked(&stream);
+        let asked = self.asked(stream);
         self.knocking.fetch_sub(1, Ordering::AcqRel);
         match asked {
-            Ok(Ask::Reserve { cpu }) => self.serve(stream, from, cpu),
-            Ok(Ask::Launch { session }) => self.launch(stream, from, session),
+            Ok((connection, Ask::Reserve { cpu })) => self.serve(connection, from, cpu),
+            Ok((connection, Ask::Launch { session })) => self.launch(connection, from, session),
             Err(text) => say(&format!("{from}: refused: {text}")),
         }
     }
 
-    fn asked(&self, stream: &TcpStream) -> Result<Ask, String> {
-        remote::welcome(stream, self.key.as_ref()).map_err(|error| error.to_string())?;
-        frame::receive(&mut Hurried::new(stream, SHAKING)).map_err(|error| error.to_string())
+    fn asked(&self, stream: TcpStream) -> Result<(Connection, Ask), String> {
+        let mut connection = remote::welcome(stream, self.key.as_ref()).map_err(|error| error.to_string())?;
+        let ask = connection.receive_within(SHAKING).map_err(|error| error.to_string())?;
+        Ok((connection, ask))
     }
 
     /// Reserves the host for a client until the client's connection ends.
-    fn serve(&self, mut stream: TcpStream, client: IpAddr, cpu: Option<usize>) {
-        let taken = match self.take(&stream, client, cpu) {
+    fn serve(&self, mut connection: Connection, client: IpAddr, cpu: Option<usize>) {
+        let taken = match self.take(&connection, client, cpu) {
             Ok(taken) => taken,
             Err(text) => {
                 say(&format!("{client}: refused: {text}"));
                 // A client that is gone needs no answer.
-                let _ = frame::send(&mut stream, &Reply::Refused(text));
+                let _ = frame::send(&mut connection, &Reply::Refused(text));
                 return;
             }
         };
         say(&format!("{client}: measuring, on processor {}", taken.reserved.cpu));
         let reply = Reply::Reserved(Box::new(taken.reserved.clone()));
-        if frame::send(&mut stream, &reply).is_ok() {
+        if frame::send(&mut connection, &reply).is_ok() {
             // The client sends nothing more, so the read returns when its connection ends.
-            let _ = stream.read(&mut [0]);
+            let _ = connection.read(&mut [0]);
         }
     }
 
-    fn take(&self, stream: &TcpStream, client: IpAddr, cpu: Option<usize>) -> Result<Taken<'_>, String> {
+    fn take(&self, connection: &Connection, client: IpAddr, cpu: Option<usize>) -> Result<Taken<'_>, String> {
         let cpu = choose_cpu(cpu)?;
-        let ip = stream.local_addr().map_err(|error| error.to_string())?.ip().to_canonical();
+        let ip = connection.local_addr().map_err(|error| error.to_string())?.ip().to_canonical();
         let id = u64::from_ne_bytes(random::bytes().map_err(|error| error.to_string())?);
         let mut session = self.session();
         if let Some(Session { client, .. }) = &*session {
@@ -248,18 +251,16 @@ impl Server {
     }
 
     /// Makes a connection the control connection of a fresh worker, and waits for the end of the worker.
-    fn launch(&self, mut stream: TcpStream, from: IpAddr, id: u64) {
-        let nth = match self.enter(&stream, id) {
+    fn launch(&self, mut connection: Connection, from: IpAddr, id: u64) {
+        let nth = match self.enter(&connection, id) {
             Ok(nth) => nth,
             Err(text) => {
                 // A client that is gone needs no answer.
-                let _ = frame::send(&mut stream, &Answer::Failed(text));
+                let _ = frame::send(&mut connection, &Answer::Failed(text));
                 return;
             }
         };
-        let ended = worker::command(&[])
-            .and_then(|command| workers::spawn(command, stream.into()))
-            .and_then(|mut child| child.wait());
+        let ended = worker::command(&[]).and_then(|command| workers::run(command, connection));
         match ended.map(|status| status.signal()) {
             Ok(None) => {}
             Ok(Some(signal)) => say(&format!("{from}: its worker was killed by signal {signal}")),
@@ -271,7 +272,7 @@ impl Server {
     }
 
     /// Adds a control connection to a measurement.
-    fn enter(&self, stream: &TcpStream, id: u64) -> Result<usize, String> {
+    fn enter(&self, connection: &Connection, id: u64) -> Result<usize, String> {
         let mut session = self.session();
         let session = session
             .as_mut()
@@ -280,7 +281,7 @@ impl Server {
         if session.controls.len() >= WORKERS_AT_MOST {
             return Err("was refused: too many workers".into());
         }
-        let control = stream.try_clone().map_err(|error| format!("was refused: {error}"))?;
+        let control = connection.try_clone().map_err(|error| format!("was refused: {error}"))?;
         session.launches += 1;
         session.controls.insert(session.launches, control);
         Ok(session.launches)
@@ -314,7 +315,7 @@ impl Drop for Taken<'_> {
         let Some(session) = self.server.session().take() else { return };
         for control in session.controls.values() {
             // A closed connection needs no shutdown.
-            let _ = control.shutdown(Shutdown::Both);
+            let _ = shutdown(control, Shutdown::Both);
         }
         let launches = session.launches;
         say(&format!(

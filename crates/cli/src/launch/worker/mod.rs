@@ -9,6 +9,7 @@ use crate::launch::orders::{Answer, Order};
 use crate::terminal::fault::Fault;
 use clap::Args;
 use netdyno_host::wait::{Wait, nap_beside_others};
+use netdyno_job::connection::Connection;
 use netdyno_job::frame::FrameError;
 use netdyno_job::member::{Control, MemberError};
 use netdyno_job::place::Place;
@@ -24,7 +25,7 @@ use netdyno_protocol::faults::Faults;
 use setup::{End, TIMEOUT, bound, pin, preemptions, unexpected};
 use std::ffi::OsString;
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -56,7 +57,7 @@ pub fn command(variables: &[(&'static str, OsString)]) -> io::Result<Command> {
 pub fn run(args: &WorkerArgs) -> Result<(), Fault> {
     let control = match args.dial {
         None => Control::from_stdin(),
-        Some(address) => Control::on(enter(address)?.into()),
+        Some(address) => Control::on(enter(address)?),
     };
     let mut control = control.map_err(|error| Fault::BadInput(error.to_string()))?;
     let silent = |error: MemberError| Fault::Failed(error.to_string());
@@ -76,7 +77,7 @@ pub fn run(args: &WorkerArgs) -> Result<(), Fault> {
 }
 
 /// Runs a worker in a process that continues afterwards.
-pub fn run_within(connection: TcpStream) -> Result<(), LayerError> {
+pub fn run_within(connection: Connection) -> Result<(), LayerError> {
     let mut control = Control::within(connection).map_err(LayerError::new)?;
     if let Err(End::Layer(text)) = work(&mut control) {
         // The launching side closes the connection when it needs no more data. A closed connection also tells
@@ -86,7 +87,7 @@ pub fn run_within(connection: TcpStream) -> Result<(), LayerError> {
     Ok(())
 }
 
-fn enter(address: SocketAddr) -> Result<TcpStream, Fault> {
+fn enter(address: SocketAddr) -> Result<Connection, Fault> {
     let key = secret::given(None)?.ok_or_else(|| {
         Fault::BadInput(format!(
             "{0} is not set: have the launcher pass it on, as in -x {0}",
