@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use netdyno_protocol::dial::course::Course;
 use netdyno_protocol::dial::profile::Profile;
 use netdyno_protocol::dial::terms::{Dials, Own};
-use netdyno_protocol::sim::random::Random;
+use netdyno_protocol::random::Random;
 
 fuzz_target!(|text: &str| {
     let profile = match text.parse::<Profile>() {

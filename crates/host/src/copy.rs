@@ -226,7 +226,7 @@ unsafe fn store_bytes_in_order(to: *mut u8, bytes: &[u8]) {
 mod tests {
     use super::*;
     use crate::ring::LINE;
-    use netdyno_protocol::sim::random::Random;
+    use netdyno_protocol::random::Random;
     use std::ptr::with_exposed_provenance_mut;
 
     type Copy = unsafe fn(*const u8, *mut u8, usize);

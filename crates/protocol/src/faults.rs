@@ -4,7 +4,7 @@
 //! faults. On the command line:
 //! `loss=0.01,dup=0.01,reorder=0.02,corrupt=0.001[,burst=0.001]`.
 
-use crate::sim::random::Random;
+use crate::random::Random;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;

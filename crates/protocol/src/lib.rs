@@ -8,6 +8,7 @@
 //! * [`reliability`]: exactly-once delivery over a network that loses datagrams.
 //! * [`dial`]: how the dials of a link change the times of a message.
 //! * [`faults`]: the fault injector for datagrams.
+//! * [`random`]: the seeded random number generator of the fault injector, the dials and the simulators.
 //! * [`vi`]: Virtual Interfaces: states, descriptors, protection, completion.
 //! * [`sim`]: a simulated interface of known `o_s`, `o_r`, `g` and `L`, in virtual time.
 #![no_std]
@@ -20,6 +21,7 @@ pub mod dial;
 pub mod faults;
 pub mod frame;
 mod quantity;
+pub mod random;
 pub mod reliability;
 pub mod sim;
 pub mod vi;

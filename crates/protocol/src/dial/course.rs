@@ -17,7 +17,7 @@ use super::quantiles::Quantiles;
 use super::setting::{Dial, Setting, SettingError, Spelled};
 use super::spread::{self, Spread};
 use super::terms::{Dials, Latency, Own, Terms, TermsError, beside_setting_ns};
-use crate::sim::random::Random;
+use crate::random::Random;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec;

@@ -3,7 +3,7 @@
 
 use super::math::{exp, inverse_normal, ln, sqrt};
 use super::spread::{Shape, Spread};
-use crate::sim::random::Random;
+use crate::random::Random;
 use alloc::boxed::Box;
 
 /// The number of cells, each of the same probability, as a power of two.

@@ -3,7 +3,7 @@
 
 use super::course::Course;
 use super::terms::Terms;
-use crate::sim::random::Random;
+use crate::random::Random;
 
 /// A random source and the time of the profile. Times are in ticks.
 #[derive(Clone, Debug)]

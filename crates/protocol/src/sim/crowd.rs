@@ -14,9 +14,9 @@
 //! independent test of the instrument.
 
 use super::Stuck;
-use super::random::Random;
 use super::truth::Truth;
 use super::values::Ps;
+use crate::random::Random;
 use alloc::collections::{BinaryHeap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;

@@ -12,9 +12,9 @@
 //! answers every request as soon as it is free. The model has no formula for the time of a burst. This
 //! makes it an independent test of the instrument.
 
-use super::random::Random;
 use super::truth::Truth;
 use super::values::Ps;
+use crate::random::Random;
 use alloc::collections::VecDeque;
 
 const LOCAL: usize = 0;

@@ -17,9 +17,9 @@
 //! * `helper` is processor time for each byte that arrives, spent on a spare core.
 
 use super::Stuck;
-use super::random::Random;
 use super::truth::Truth;
 use super::values::Ps;
+use crate::random::Random;
 use alloc::collections::{BinaryHeap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;

@@ -16,7 +16,6 @@ pub mod memory;
 mod messages;
 pub mod network;
 mod noise;
-pub mod random;
 mod registration;
 pub mod soak;
 pub mod switch;

@@ -1,7 +1,7 @@
 //! A seeded network in virtual time that loses, duplicates, delays, reorders and damages datagrams.
 
-use super::random::Random;
 use crate::faults::{FaultInjector, Faults};
+use crate::random::Random;
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
 use core::cmp::{Ordering, Reverse};

@@ -1,7 +1,7 @@
 //! Random variation of durations around their means.
 
-use super::random::{Random, SQRT_3};
 use super::values::{Ps, TruthError, error};
+use crate::random::{Random, SQRT_3};
 
 /// The largest standard deviation, as a share of the mean. With more, a duration could be negative.
 const MAX_SHARE: f64 = 0.25;

@@ -2,9 +2,9 @@
 
 use super::memory::{MemoryTruth, pages};
 use super::noise::Noise;
-use super::random::Random;
 use super::truth::Truth;
 use super::values::Ps;
+use crate::random::Random;
 
 /// One range of memory, and the process that owns it.
 #[derive(Clone, Debug)]

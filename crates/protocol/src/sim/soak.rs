@@ -12,9 +12,9 @@
 mod program;
 
 use super::network::{Blackout, Network};
-use super::random::Random;
 use crate::faults::Faults;
 use crate::frame::datagram;
+use crate::random::Random;
 use crate::reliability::{Config, Connection, Delivery, Loss};
 use alloc::string::String;
 use core::fmt;

@@ -8,9 +8,9 @@ use netdyno_protocol::faults::Faults;
 use netdyno_protocol::frame::datagram::{self, Datagram, LONGEST_PAYLOAD};
 use netdyno_protocol::frame::transfer::Range;
 use netdyno_protocol::frame::vi_message::{Head, Kind, Refusal, Verdict, number_of};
+use netdyno_protocol::random::Random;
 use netdyno_protocol::reliability::{Config, Connection, Delivery, Event as Moved, Memories};
 use netdyno_protocol::sim::network::Network;
-use netdyno_protocol::sim::random::Random;
 use netdyno_protocol::vi::*;
 use std::collections::{BTreeMap, VecDeque};
 

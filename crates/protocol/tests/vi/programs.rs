@@ -15,7 +15,7 @@ use crate::world::{BASE, Host, MEMORY_LEN, Packet, World, address};
 use netdyno_protocol::frame::vi_fragment;
 use netdyno_protocol::frame::vi_message::Kind;
 use netdyno_protocol::frame::vi_signal::{Request, Signal};
-use netdyno_protocol::sim::random::Random;
+use netdyno_protocol::random::Random;
 use netdyno_protocol::vi::*;
 
 const HOSTS: usize = 3;

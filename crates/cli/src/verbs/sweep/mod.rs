@@ -29,7 +29,7 @@ use netdyno_measure::show::Percent;
 use netdyno_measure::sweep::{Counts, MessageCounts, Run, SCHEMA, SLOWDOWNS, Sweep, SweptDial, read};
 use netdyno_protocol::dial::setting::Dial;
 use netdyno_protocol::dial::terms::{Dials, Own};
-use netdyno_protocol::sim::random::Random;
+use netdyno_protocol::random::Random;
 use regex::Regex;
 use std::fs::File;
 use std::io::{self, Read, Seek};

@@ -28,7 +28,7 @@ use netdyno_measure::validation::record::Program;
 use netdyno_measure::validation::{Dialled, DialledPlan};
 use netdyno_protocol::dial::setting::{Dial, Setting};
 use netdyno_protocol::dial::terms::Dials;
-use netdyno_protocol::sim::random::Random;
+use netdyno_protocol::random::Random;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 

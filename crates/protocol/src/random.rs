@@ -1,7 +1,7 @@
 //! A seeded random number generator without dependencies (SplitMix64, Steele et al. 2014).
 
 /// √3, for uniform distributions: their variance is a twelfth of their width squared.
-pub(super) const SQRT_3: f64 = 1.732_050_807_568_877_2;
+pub(crate) const SQRT_3: f64 = 1.732_050_807_568_877_2;
 
 /// The generator. The same seed gives the same numbers on every machine.
 #[derive(Clone, Debug)]
